@@ -1,0 +1,497 @@
+//! The host as a scheduler sees it: time, timers, topology, affinity, the state of pCPUs and vCPUs, and the
+//! few things a policy may ask for. Everything else about the host is private to this crate.
+
+use crate::cache::Caches;
+use crate::queue::{EventQueue, Rank};
+use crate::{Costs, CpuMask, DomId, NEVER, PcpuId, Span, StateRow, Time, TimerId, VcpuId};
+
+/// What a vCPU is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RunState {
+    /// Executing on a pCPU.
+    Running = 0,
+    /// Ready, waiting for a pCPU.
+    Runnable = 1,
+    /// Waiting for an event.
+    Blocked = 2,
+    /// Paused.
+    Offline = 3,
+}
+
+/// Time spent in each runstate, ns. The four sum to the time since the vCPU was created.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RunTimes {
+    /// Executing.
+    pub running_ns: Span,
+    /// Ready but waiting for a pCPU (steal, CPU ready).
+    pub runnable_ns: Span,
+    /// Waiting for an event.
+    pub blocked_ns: Span,
+    /// Paused.
+    pub offline_ns: Span,
+}
+
+/// Reasons for not being runnable, as bits: a vCPU with none is runnable.
+pub(crate) mod mark {
+    pub const BLOCKED: u8 = 1;
+    pub const MIGRATING: u8 = 2;
+    pub const PAUSED: u8 = 4;
+    pub const DOMAIN_PAUSED: u8 = 8;
+}
+
+/// A vCPU's state in the host: one cache line.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(crate) struct Vcpu {
+    pub marks: u8,
+    pub pauses: u8,
+    /// Does it run on its home now?
+    pub current: bool,
+    /// Was it interrupted, so that it wants to be asked for its next operation when it runs?
+    pub interrupted: bool,
+    /// Did its present wait begin with a wake-up?
+    pub woken: bool,
+    /// Is a wake-up held back because it is paused?
+    pub state: RunState,
+    pub home: PcpuId,
+    pub dom: DomId,
+    /// What is left of its present `Run`.
+    pub left: Span,
+    /// When the runstate last changed.
+    pub state_since: Time,
+    /// Last switch in or out.
+    pub switched_at: Time,
+    pub times: [Span; 4],
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Pcpu {
+    pub current: VcpuId,
+    pub slice_timer: TimerId,
+    /// Up to when its time has been accounted for.
+    pub settled_at: Time,
+    /// From when on the current vCPU makes progress: until then the pCPU is busy with overhead.
+    pub ready_at: Time,
+    /// Until when the hypervisor itself is busy here (part of the way to `ready_at`).
+    pub hypervisor_until: Time,
+    pub run_ns: Span,
+    pub idle_ns: Span,
+    pub overhead_ns: Span,
+    pub decisions: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TimerOwner {
+    Slice(PcpuId),
+    Policy { token: u32, pcpu: PcpuId },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Domain {
+    /// The number an administrator sees.
+    pub number: i64,
+    pub first_vcpu: u32,
+    pub vcpus: u32,
+    pub pauses: u32,
+}
+
+/// The host as a scheduler sees it. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Context {
+    pub(crate) now: Time,
+    pub(crate) queue: EventQueue,
+    pub(crate) pcpus: Vec<Pcpu>,
+    pub(crate) vcpus: Vec<Vcpu>,
+    pub(crate) affinity: Vec<CpuMask>,
+    pub(crate) domains: Vec<Domain>,
+    pub(crate) timers: Vec<TimerOwner>,
+    /// Pending reschedule requests.
+    pub(crate) flags: CpuMask,
+    /// The pCPU whose code executes.
+    pub(crate) executing: PcpuId,
+    /// Virtual interrupts raised by the event at hand, delivered at its end.
+    pub(crate) kicks: Vec<VcpuId>,
+    pub(crate) state_rows: Vec<StateRow>,
+    pub(crate) wants_state: bool,
+    pub(crate) migrations: Vec<(VcpuId, PcpuId, PcpuId)>,
+    pub(crate) costs: Costs,
+    pub(crate) caches: Caches,
+    pub(crate) all: CpuMask,
+    pub(crate) pcpus_per_socket: u32,
+    pub(crate) events: u64,
+    pub(crate) decisions: u64,
+}
+
+impl Context {
+    // ---- what a scheduler reads ----
+
+    /// The time now, ns.
+    #[inline(always)]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// How many pCPUs the host has.
+    #[inline(always)]
+    pub fn pcpu_count(&self) -> u32 {
+        self.pcpus.len() as u32
+    }
+
+    /// The pCPUs of this scheduler.
+    #[inline(always)]
+    pub fn pcpus(&self) -> &CpuMask {
+        &self.all
+    }
+
+    /// The socket a pCPU is on.
+    pub fn socket(&self, p: PcpuId) -> u32 {
+        p.0 / self.pcpus_per_socket
+    }
+
+    /// The vCPU that `p` executes. During a decision this is still the outgoing one.
+    #[inline(always)]
+    pub fn current(&self, p: PcpuId) -> VcpuId {
+        self.pcpus[p.index()].current
+    }
+
+    /// The idle vCPU of `p`.
+    #[inline(always)]
+    pub fn idle(&self, p: PcpuId) -> VcpuId {
+        VcpuId(p.0)
+    }
+
+    /// Is `v` an idle vCPU?
+    #[inline(always)]
+    pub fn is_idle(&self, v: VcpuId) -> bool {
+        v.index() < self.pcpus.len()
+    }
+
+    /// Is `v` the current vCPU of its home?
+    #[inline(always)]
+    pub fn is_current(&self, v: VcpuId) -> bool {
+        self.vcpus[v.index()].current
+    }
+
+    /// The pCPU `v` is assigned to: where it runs, ran last, or has been placed.
+    #[inline(always)]
+    pub fn home(&self, v: VcpuId) -> PcpuId {
+        self.vcpus[v.index()].home
+    }
+
+    /// Is `v` runnable: not blocked, not migrating, neither itself nor its domain paused? Idle always is.
+    #[inline(always)]
+    pub fn runnable(&self, v: VcpuId) -> bool {
+        self.vcpus[v.index()].marks == 0
+    }
+
+    /// The pCPUs `v` may run on (hard affinity).
+    #[inline(always)]
+    pub fn affinity(&self, v: VcpuId) -> &CpuMask {
+        &self.affinity[v.index()]
+    }
+
+    /// The domain of `v`. Not for idle vCPUs, which have none.
+    #[inline(always)]
+    pub fn dom(&self, v: VcpuId) -> DomId {
+        debug_assert!(!self.is_idle(v), "idle vCPUs belong to no domain");
+        self.vcpus[v.index()].dom
+    }
+
+    /// The vCPUs of a domain, in order.
+    pub fn vcpus_of(&self, d: DomId) -> impl Iterator<Item = VcpuId> + use<> {
+        let domain = &self.domains[d.index()];
+        (domain.first_vcpu..domain.first_vcpu + domain.vcpus).map(VcpuId)
+    }
+
+    /// How many vCPUs there are, idle ones included: tables kept per vCPU have this size.
+    pub fn vcpu_count(&self) -> usize {
+        self.vcpus.len()
+    }
+
+    /// How many domains there are.
+    pub fn domain_count(&self) -> usize {
+        self.domains.len()
+    }
+
+    /// All vCPUs but the idle ones, in order of creation.
+    pub fn guest_vcpus(&self) -> impl Iterator<Item = VcpuId> + use<> {
+        (self.pcpus.len() as u32..self.vcpus.len() as u32).map(VcpuId)
+    }
+
+    /// The domain's number as an administrator sees it (−1 for idle vCPUs: see [`Context::name`]).
+    pub fn domain_number(&self, d: DomId) -> i64 {
+        self.domains[d.index()].number
+    }
+
+    /// A vCPU as files and tables name it: domain number and vCPU number in the domain. The idle vCPU of pCPU p is (−1, p).
+    pub fn name(&self, v: VcpuId) -> (i64, i64) {
+        if self.is_idle(v) {
+            return (-1, i64::from(v.0));
+        }
+        let domain = &self.domains[self.dom(v).index()];
+        (domain.number, i64::from(v.0 - domain.first_vcpu))
+    }
+
+    /// When `v` was last switched in or out, whichever was later (0: never).
+    #[inline(always)]
+    pub fn switched_at(&self, v: VcpuId) -> Time {
+        self.vcpus[v.index()].switched_at
+    }
+
+    /// The pCPU on which the code at hand executes: a timer's own; the running vCPU's; the home of a vCPU that wakes;
+    /// pCPU 0 for an action.
+    #[inline(always)]
+    pub fn executing(&self) -> PcpuId {
+        self.executing
+    }
+
+    // ---- what a scheduler asks for ----
+
+    /// Asks `p` to decide, once the event at hand has been handled. Asking twice changes nothing.
+    #[inline(always)]
+    pub fn flag(&mut self, p: PcpuId) {
+        self.flags.insert(p);
+    }
+
+    /// Assigns `v` to `p`.
+    #[inline(always)]
+    pub fn set_home(&mut self, v: VcpuId, p: PcpuId) {
+        let from = std::mem::replace(&mut self.vcpus[v.index()].home, p);
+        if from != p {
+            self.migrations.push((v, from, p));
+        }
+    }
+
+    /// Creates a timer, stopped. When it is due the host calls [`Scheduler::timer`](crate::Scheduler::timer) with `token`,
+    /// executing on `p`.
+    pub fn new_timer(&mut self, p: PcpuId, token: u32) -> TimerId {
+        self.add_timer(TimerOwner::Policy { token, pcpu: p })
+    }
+
+    /// Sets a timer; a set one moves. A time already past counts as now.
+    #[inline(always)]
+    pub fn set_timer(&mut self, timer: TimerId, at: Time) {
+        self.queue.set(Rank::Timer, timer.index(), at.max(self.now));
+    }
+
+    /// Stops a timer.
+    #[inline(always)]
+    pub fn stop_timer(&mut self, timer: TimerId) {
+        self.queue.set(Rank::Timer, timer.index(), NEVER);
+    }
+
+    /// When a timer is due ([`NEVER`]: stopped).
+    pub fn timer_expiry(&self, timer: TimerId) -> Time {
+        self.queue.time_of(Rank::Timer, timer.index())
+    }
+
+    /// The slice timer of `p`, which the host sets at each decision. Only for policies that must see or move it.
+    pub fn slice_timer(&self, p: PcpuId) -> TimerId {
+        self.pcpus[p.index()].slice_timer
+    }
+
+    /// Pauses `v` itself (parking). The policy calls its own sleep hook if `v` is no longer runnable.
+    pub fn pause_vcpu(&mut self, v: VcpuId) {
+        self.vcpus[v.index()].pauses += 1;
+        self.set_marks(v, mark::PAUSED, true);
+    }
+
+    /// Takes back one pause of `v` itself; true when none is left, and the policy wakes it if it is runnable.
+    pub fn unpause_vcpu(&mut self, v: VcpuId) -> bool {
+        let vcpu = &mut self.vcpus[v.index()];
+        assert!(vcpu.pauses > 0, "an unpause without a pause");
+        vcpu.pauses -= 1;
+        let last = vcpu.pauses == 0;
+        if last {
+            self.set_marks(v, mark::PAUSED, false);
+        }
+        last
+    }
+
+    /// Marks `v` for migration: it is not runnable until the host has moved it, which it does once `v` is not running.
+    #[inline]
+    pub fn mark_migrating(&mut self, v: VcpuId) {
+        self.set_marks(v, mark::MIGRATING, true);
+    }
+
+    /// Reports a value that the specification lists for comparison.
+    #[inline]
+    pub fn report(&mut self, v: VcpuId, key: &'static str, value: i64) {
+        if self.wants_state {
+            let (domain, vcpu) = self.name(v);
+            self.state_rows.push(StateRow { time: self.now, domain, vcpu, key, value });
+        }
+    }
+
+    /// Reports a value of a domain as a whole.
+    pub fn report_domain(&mut self, d: DomId, key: &'static str, value: i64) {
+        if self.wants_state {
+            let domain = self.domain_number(d);
+            self.state_rows.push(StateRow { time: self.now, domain, vcpu: -1, key, value });
+        }
+    }
+
+    // ---- what observers read ----
+
+    /// What `v` is doing.
+    pub fn runstate(&self, v: VcpuId) -> RunState {
+        self.vcpus[v.index()].state
+    }
+
+    /// How long `v` has been in each runstate up to now.
+    pub fn run_times(&self, v: VcpuId) -> RunTimes {
+        let vcpu = &self.vcpus[v.index()];
+        let mut times = vcpu.times;
+        times[vcpu.state as usize] += self.now - vcpu.state_since;
+        let [running_ns, runnable_ns, blocked_ns, offline_ns] = times;
+        RunTimes { running_ns, runnable_ns, blocked_ns, offline_ns }
+    }
+
+    /// How the time of `p` was spent up to now, ns: running vCPUs, idle, overhead. The three sum to the time elapsed.
+    pub fn pcpu_times(&self, p: PcpuId) -> (Span, Span, Span) {
+        let mut pcpu = self.pcpus[p.index()].clone();
+        pcpu.settle(self.now, self.is_idle(pcpu.current));
+        (pcpu.run_ns, pcpu.idle_ns, pcpu.overhead_ns)
+    }
+
+    /// Decisions taken so far by `p`.
+    pub fn pcpu_decisions(&self, p: PcpuId) -> u64 {
+        self.pcpus[p.index()].decisions
+    }
+
+    /// Events handled so far, and decisions taken so far.
+    pub fn work_done(&self) -> (u64, u64) {
+        (self.events, self.decisions)
+    }
+
+    /// The caches of the host.
+    pub fn caches(&self) -> &Caches {
+        &self.caches
+    }
+
+    /// The costs of physical mode.
+    pub fn costs(&self) -> &Costs {
+        &self.costs
+    }
+
+    // ---- for the host itself ----
+
+    pub(crate) fn add_timer(&mut self, owner: TimerOwner) -> TimerId {
+        let id = TimerId(self.timers.len() as u32);
+        self.timers.push(owner);
+        self.queue.make_room(Rank::Timer, self.timers.len());
+        id
+    }
+
+    /// Sets or clears reasons for not being runnable, and keeps the runstate's time.
+    #[inline(always)]
+    pub(crate) fn set_marks(&mut self, v: VcpuId, bits: u8, on: bool) {
+        let vcpu = &mut self.vcpus[v.index()];
+        if on {
+            vcpu.marks |= bits;
+        } else {
+            vcpu.marks &= !bits;
+        }
+        self.enter_state(v);
+    }
+
+    /// Brings the runstate of `v` up to date with its marks and whether it runs.
+    #[inline(always)]
+    pub(crate) fn enter_state(&mut self, v: VcpuId) {
+        let now = self.now;
+        let vcpu = &mut self.vcpus[v.index()];
+        let state = if vcpu.current {
+            RunState::Running
+        } else if vcpu.marks & (mark::PAUSED | mark::DOMAIN_PAUSED) != 0 {
+            RunState::Offline
+        } else if vcpu.marks & mark::BLOCKED != 0 {
+            RunState::Blocked
+        } else {
+            RunState::Runnable
+        };
+        if state != vcpu.state {
+            vcpu.woken = state == RunState::Runnable && vcpu.state != RunState::Running;
+            vcpu.times[vcpu.state as usize] += now - vcpu.state_since;
+            vcpu.state = state;
+            vcpu.state_since = now;
+        }
+    }
+
+    pub(crate) fn make_sources(&mut self, count: usize) {
+        self.queue.make_room(Rank::Source, count);
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_source(&mut self, source: usize, time: Time) {
+        self.queue.set(Rank::Source, source, time.max(self.now));
+    }
+
+    #[inline(always)]
+    pub(crate) fn kick(&mut self, v: VcpuId) {
+        self.kicks.push(v);
+    }
+
+    pub(crate) fn set_working_set(&mut self, v: VcpuId, bytes: u64) {
+        self.caches.set_working_set(v, bytes);
+    }
+
+    /// The hypervisor works on `p` for `cost`: whoever runs there makes no progress meanwhile.
+    pub(crate) fn charge_overhead(&mut self, p: PcpuId, cost: Span) {
+        if cost == 0 {
+            return;
+        }
+        self.settle(p);
+        let now = self.now;
+        let pcpu = &mut self.pcpus[p.index()];
+        pcpu.hypervisor_until = pcpu.hypervisor_until.max(now) + cost;
+        pcpu.ready_at = pcpu.ready_at.max(now) + cost;
+        self.set_run_end(p);
+    }
+
+    /// Accounts for the time of `p` and the progress of its current vCPU up to now.
+    #[inline(always)]
+    pub(crate) fn settle(&mut self, p: PcpuId) {
+        let idle = self.is_idle(self.pcpus[p.index()].current);
+        let pcpu = &mut self.pcpus[p.index()];
+        let progress = pcpu.settle(self.now, idle);
+        if !idle {
+            let vcpu = &mut self.vcpus[pcpu.current.index()];
+            if vcpu.left != Span::MAX {
+                vcpu.left -= progress;
+                debug_assert!(vcpu.left >= 0, "a vCPU ran past the end of its operation");
+            }
+        }
+    }
+
+    /// When the current vCPU of `p` will have used its operation up.
+    #[inline(always)]
+    pub(crate) fn set_run_end(&mut self, p: PcpuId) {
+        let pcpu = &self.pcpus[p.index()];
+        let end = if self.is_idle(pcpu.current) {
+            NEVER
+        } else {
+            let vcpu = &self.vcpus[pcpu.current.index()];
+            let start = pcpu.ready_at.max(self.now);
+            if vcpu.interrupted { start } else { start.saturating_add(vcpu.left) }
+        };
+        self.queue.set(Rank::RunEnd, p.index(), end);
+    }
+}
+
+impl Pcpu {
+    /// Accounts for the time up to `now`; returns how much of it was progress of the current vCPU.
+    #[inline(always)]
+    fn settle(&mut self, now: Time, idle: bool) -> Span {
+        let busy_from = self.ready_at.clamp(self.settled_at, now);
+        let overhead = busy_from - self.settled_at;
+        let progress = now - busy_from;
+        self.overhead_ns += overhead;
+        if idle {
+            self.idle_ns += progress;
+        } else {
+            self.run_ns += progress;
+        }
+        self.settled_at = now;
+        progress
+    }
+}

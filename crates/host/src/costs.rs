@@ -1,0 +1,33 @@
+//! What the hypervisor's own work costs: the difference between exact and physical mode.
+
+use crate::Span;
+
+/// Time that the hypervisor and the caches take from a pCPU, for one hardware profile. All in nanoseconds but the
+/// cache sizes. While it is taken no vCPU makes progress on that pCPU (it counts as *overhead*).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Costs {
+    /// One scheduling decision.
+    pub decision_ns: Span,
+    /// One context switch between different vCPUs (or to or from idle), without cold caches.
+    pub context_switch_ns: Span,
+    /// One physical interrupt taken by the hypervisor.
+    pub interrupt_ns: Span,
+    /// Size of each pCPU's private cache, bytes (0: no cache model).
+    pub cache_bytes: u64,
+    /// Bytes brought in by one miss.
+    pub cache_line_bytes: u64,
+    /// Time for one miss, picoseconds (a miss costs a few tens of ns; fractions add up over thousands of lines).
+    pub cache_miss_ps: i64,
+}
+
+impl Costs {
+    /// Nothing costs time: exact mode, the host contract.
+    pub const ZERO: Costs = Costs {
+        decision_ns: 0,
+        context_switch_ns: 0,
+        interrupt_ns: 0,
+        cache_bytes: 0,
+        cache_line_bytes: 64,
+        cache_miss_ps: 0,
+    };
+}

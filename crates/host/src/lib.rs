@@ -1,0 +1,40 @@
+//! The simulated host.
+//!
+//! A host has pCPUs, domains and their vCPUs, one queue of events in simulated time, and one CPU scheduler that
+//! decides which vCPU runs on which pCPU and for how long. Three things plug into it, each behind one trait:
+//!
+//! * [`Scheduler`]: the policy. It sees the host only through [`Context`].
+//! * [`World`]: what the vCPUs execute and what surrounds the host (devices, networks, clients).
+//!   [`program::Programs`], the scripted vCPUs of the host contract, is the simplest one.
+//! * [`Observer`]: who listens (counters, traces). `()` listens to nothing.
+//!
+//! [`Host`] is generic over all three, so a run pays no dynamic dispatch. With [`Costs::ZERO`] nothing but vCPU
+//! programs takes time (*exact mode*, the host contract); with a hardware profile's costs, decisions, switches,
+//! interrupts and cold caches do (*physical mode*). It is the same host.
+//!
+//! Start reading at [`scheduler`], the seam of the project; then [`host`], the engine.
+
+pub mod action;
+pub mod cache;
+pub mod context;
+pub mod costs;
+pub mod host;
+pub mod ids;
+pub mod mask;
+pub mod observer;
+pub mod params;
+pub mod program;
+pub mod queue;
+pub mod scheduler;
+pub mod world;
+
+pub use action::{Action, TimedAction};
+pub use context::{Context, RunState, RunTimes};
+pub use costs::Costs;
+pub use host::{Broken, DomainConfig, Host, HostConfig, VcpuConfig};
+pub use ids::{DomId, NEVER, PcpuId, Span, Time, TimerId, VcpuId};
+pub use mask::CpuMask;
+pub use observer::{Observer, StateRow, Switch};
+pub use params::{ParamKind, ParamSpec, ParamValue, Params, Scope, TimetableEntry};
+pub use scheduler::{AffinityRule, Decision, HostRules, PauseRule, Placement, Rejected, Scheduler};
+pub use world::{Op, World, WorldContext};

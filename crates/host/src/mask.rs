@@ -1,0 +1,148 @@
+//! A set of pCPUs.
+
+use crate::PcpuId;
+
+/// Most pCPUs a host can have. (Xen's own default limit was 256 through all releases treated here.)
+pub const PCPUS_MAX: u32 = 256;
+
+const WORDS: usize = (PCPUS_MAX / 64) as usize;
+
+/// A set of pCPUs, for affinities, idle pCPUs, and pending requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CpuMask([u64; WORDS]);
+
+impl CpuMask {
+    /// The set of no pCPU.
+    pub const EMPTY: CpuMask = CpuMask([0; WORDS]);
+
+    /// The pCPUs 0 to `count` − 1.
+    pub fn first_n(count: u32) -> Self {
+        (0..count).map(PcpuId).collect()
+    }
+
+    /// The set of just one pCPU.
+    pub fn only(p: PcpuId) -> Self {
+        let mut mask = Self::EMPTY;
+        mask.insert(p);
+        mask
+    }
+
+    /// Is `p` in the set?
+    #[inline(always)]
+    pub fn contains(&self, p: PcpuId) -> bool {
+        self.0[p.index() / 64] & (1 << (p.0 % 64)) != 0
+    }
+
+    /// Adds `p`.
+    #[inline(always)]
+    pub fn insert(&mut self, p: PcpuId) {
+        self.0[p.index() / 64] |= 1 << (p.0 % 64);
+    }
+
+    /// Takes `p` out.
+    #[inline(always)]
+    pub fn remove(&mut self, p: PcpuId) {
+        self.0[p.index() / 64] &= !(1 << (p.0 % 64));
+    }
+
+    /// Is it empty?
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().fold(0, |all, word| all | word) == 0
+    }
+
+    /// How many pCPUs are in it.
+    #[inline]
+    pub fn len(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// The lowest-numbered pCPU.
+    #[inline(always)]
+    pub fn first(&self) -> Option<PcpuId> {
+        self.0
+            .iter()
+            .enumerate()
+            .find(|(_, word)| **word != 0)
+            .map(|(index, word)| PcpuId(index as u32 * 64 + word.trailing_zeros()))
+    }
+
+    /// The lowest-numbered pCPU with a number above `p`.
+    #[inline]
+    pub fn first_above(&self, p: PcpuId) -> Option<PcpuId> {
+        let from = p.0 + 1;
+        let start = (from / 64) as usize;
+        if start >= WORDS {
+            return None;
+        }
+        let head = self.0[start] & (u64::MAX << (from % 64));
+        if head != 0 {
+            return Some(PcpuId(start as u32 * 64 + head.trailing_zeros()));
+        }
+        (start + 1..WORDS)
+            .find(|&index| self.0[index] != 0)
+            .map(|index| PcpuId(index as u32 * 64 + self.0[index].trailing_zeros()))
+    }
+
+    /// The *cyclic next* pCPU after `p`: the lowest one above it, or else the lowest of all (`p` itself, if alone).
+    #[inline]
+    pub fn next_after(&self, p: PcpuId) -> Option<PcpuId> {
+        self.first_above(p).or_else(|| self.first())
+    }
+
+    /// What is in both.
+    #[inline(always)]
+    pub fn and(&self, other: &CpuMask) -> CpuMask {
+        CpuMask(std::array::from_fn(|i| self.0[i] & other.0[i]))
+    }
+
+    /// What is in either.
+    #[inline(always)]
+    pub fn or(&self, other: &CpuMask) -> CpuMask {
+        CpuMask(std::array::from_fn(|i| self.0[i] | other.0[i]))
+    }
+
+    /// What is in this one but not in the other.
+    #[inline(always)]
+    pub fn without(&self, other: &CpuMask) -> CpuMask {
+        CpuMask(std::array::from_fn(|i| self.0[i] & !other.0[i]))
+    }
+
+    /// The pCPUs, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = PcpuId> + '_ {
+        let mut next = self.first();
+        std::iter::from_fn(move || {
+            let p = next?;
+            next = self.first_above(p);
+            Some(p)
+        })
+    }
+}
+
+impl FromIterator<PcpuId> for CpuMask {
+    fn from_iter<I: IntoIterator<Item = PcpuId>>(pcpus: I) -> Self {
+        let mut mask = Self::EMPTY;
+        for p in pcpus {
+            mask.insert(p);
+        }
+        mask
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cyclic_next_wraps_and_crosses_words() {
+        let mask: CpuMask = [3, 70, 200].map(PcpuId).into_iter().collect();
+        assert_eq!(mask.next_after(PcpuId(3)), Some(PcpuId(70)));
+        assert_eq!(mask.next_after(PcpuId(70)), Some(PcpuId(200)));
+        assert_eq!(mask.next_after(PcpuId(200)), Some(PcpuId(3)));
+        assert_eq!(mask.next_after(PcpuId(255)), Some(PcpuId(3)));
+        assert_eq!(CpuMask::only(PcpuId(5)).next_after(PcpuId(5)), Some(PcpuId(5)));
+        assert_eq!(CpuMask::EMPTY.next_after(PcpuId(5)), None);
+        assert_eq!(mask.iter().map(|p| p.0).collect::<Vec<_>>(), [3, 70, 200]);
+        assert_eq!(mask.len(), 3);
+    }
+}

@@ -1,0 +1,152 @@
+//! Scheduler parameters: their values, and the description that checks, help, schema and docs are made from.
+
+use std::fmt;
+
+/// Where a parameter belongs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// One value for the whole scheduler (boot parameters, `adjust_global`).
+    Global,
+    /// One value for each domain (`adjust`).
+    Domain,
+}
+
+/// What values a parameter takes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum ParamKind {
+    /// An integer from `min` to `max`, or one of the values in `also` (such as 0 for "off").
+    Int {
+        /// Least ordinary value.
+        min: i64,
+        /// Greatest ordinary value.
+        max: i64,
+        /// Special values outside the range that are accepted too.
+        also: &'static [i64],
+    },
+    /// 0 or 1.
+    Flag,
+    /// One of these words; in the scheduler it is the word's index in the list.
+    Choice(&'static [&'static str]),
+    /// An ARINC 653 timetable: at most this many entries.
+    Timetable(usize),
+}
+
+/// One parameter of one generation of one scheduler.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ParamSpec {
+    /// Its name, with the unit at the end where it has one.
+    pub name: &'static str,
+    /// Global or per domain.
+    pub scope: Scope,
+    /// The unit in words ("ms", "% of one pCPU"), empty for a plain number.
+    pub unit: &'static str,
+    /// Values it takes.
+    pub kind: ParamKind,
+    /// The value of a new domain or host.
+    pub default: i64,
+    /// One sentence on what it does.
+    pub doc: &'static str,
+}
+
+impl ParamSpec {
+    /// Is this value allowed?
+    pub fn allows(&self, value: &ParamValue) -> bool {
+        match (self.kind, value) {
+            (ParamKind::Int { min, max, also }, ParamValue::Int(v)) => (min..=max).contains(v) || also.contains(v),
+            (ParamKind::Flag, ParamValue::Int(v)) => (0..=1).contains(v),
+            (ParamKind::Choice(words), ParamValue::Int(v)) => (0..words.len() as i64).contains(v),
+            (ParamKind::Timetable(most), ParamValue::Timetable(entries)) => (1..=most).contains(&entries.len()),
+            _ => false,
+        }
+    }
+
+    /// What is allowed, in words: "an integer from 1 to 65535".
+    pub fn allowed(&self) -> String {
+        match self.kind {
+            ParamKind::Int { min, max, also } => {
+                let also: String = also.iter().map(|v| format!("{v} or ")).collect();
+                format!("{also}an integer from {min} to {max}")
+            }
+            ParamKind::Flag => "0 or 1".into(),
+            ParamKind::Choice(words) => format!("one of {}", words.join(", ")),
+            ParamKind::Timetable(most) => format!("a list of 1 to {most} entries"),
+        }
+    }
+}
+
+/// One slot of an ARINC 653 timetable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TimetableEntry {
+    /// The domain's number as an administrator sees it.
+    pub domain: i64,
+    /// The vCPU's number in that domain.
+    pub vcpu: i64,
+    /// Length of the slot, ns.
+    pub runtime_ns: i64,
+}
+
+/// A parameter's value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ParamValue {
+    /// A number, a flag (0 or 1), or the index of a choice.
+    Int(i64),
+    /// A timetable.
+    Timetable(Vec<TimetableEntry>),
+}
+
+/// Named values given together, in the order given. A name appears at most once.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Params(Vec<(String, ParamValue)>);
+
+impl Params {
+    /// No values.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets a value, replacing one of the same name.
+    pub fn set(&mut self, name: &str, value: ParamValue) {
+        match self.0.iter_mut().find(|(n, _)| n == name) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((name.to_owned(), value)),
+        }
+    }
+
+    /// With this number added: for building in code and tests.
+    pub fn with(mut self, name: &str, value: i64) -> Self {
+        self.set(name, ParamValue::Int(value));
+        self
+    }
+
+    /// The number of that name, if given.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        match self.get(name) {
+            Some(ParamValue::Int(v)) => Some(*v),
+            _ => None,
+        }
+    }
+
+    /// The value of that name, if given.
+    pub fn get(&self, name: &str) -> Option<&ParamValue> {
+        self.0.iter().find(|(n, _)| n == name).map(|(_, v)| v)
+    }
+
+    /// All, in the order given.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &ParamValue)> {
+        self.0.iter().map(|(n, v)| (n.as_str(), v))
+    }
+
+    /// Is nothing given?
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for ParamValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ParamValue::Int(v) => write!(f, "{v}"),
+            ParamValue::Timetable(entries) => write!(f, "{} timetable entries", entries.len()),
+        }
+    }
+}

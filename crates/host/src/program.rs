@@ -1,0 +1,80 @@
+//! Scripted vCPUs: the programs of the host contract, and the simplest [`World`].
+
+use crate::{Op, Span, Time, VcpuId, World, WorldContext};
+
+/// One operation of a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Use this much CPU time, ns.
+    Run(Span),
+    /// Run for ever.
+    Hog,
+    /// Block now, and wake this much later, ns.
+    Block(Span),
+    /// Yield, and stay runnable.
+    Yield,
+}
+
+/// One vCPU's program.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Program {
+    /// Its operations.
+    pub steps: Vec<Step>,
+    /// Does it start again at its end? If not, the vCPU blocks for ever.
+    pub repeat: bool,
+}
+
+/// Where each program stands.
+#[derive(Clone, Debug, Default)]
+struct Running {
+    program: Program,
+    next: usize,
+}
+
+/// The programs of all vCPUs of a host. A vCPU without one blocks for ever.
+#[derive(Clone, Debug, Default)]
+pub struct Programs {
+    by_vcpu: Vec<Running>,
+}
+
+impl Programs {
+    /// Gives `v` its program.
+    pub fn set(&mut self, v: VcpuId, program: Program) {
+        if self.by_vcpu.len() <= v.index() {
+            self.by_vcpu.resize_with(v.index() + 1, Running::default);
+        }
+        self.by_vcpu[v.index()] = Running { program, next: 0 };
+    }
+}
+
+impl World for Programs {
+    #[inline]
+    fn next_op(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, left: Span) -> Op {
+        debug_assert_eq!(left, 0, "nothing interrupts a scripted vCPU");
+        let Some(running) = self.by_vcpu.get_mut(v.index()) else { return Op::Block(None) };
+        let steps = &running.program.steps;
+        // A program of nothing but empty runs would go round for ever: one full round is enough to know.
+        for _ in 0..=steps.len() {
+            if running.next == steps.len() {
+                if !running.program.repeat {
+                    return Op::Block(None);
+                }
+                running.next = 0;
+            }
+            let Some(&step) = steps.get(running.next) else { return Op::Block(None) };
+            running.next += 1;
+            match step {
+                Step::Run(0) => {}
+                Step::Run(span) => return Op::Run(span),
+                Step::Hog => return Op::HOG,
+                Step::Block(span) => return Op::Block(Some(wake_time(ctx.now(), span))),
+                Step::Yield => return Op::Yield,
+            }
+        }
+        Op::Block(None)
+    }
+}
+
+fn wake_time(now: Time, span: Span) -> Time {
+    now.saturating_add(span)
+}

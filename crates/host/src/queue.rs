@@ -1,0 +1,169 @@
+//! The event queue: a winner tree with a fixed slot for every source of events.
+//!
+//! Every source (the action list, each timer, each pCPU, each vCPU's wake-up, each device or client) owns one slot
+//! that holds the time of its next event. Slots are numbered in the host contract's order of rank and id, so the
+//! earliest slot with ties broken by its number *is* the contract's order (time, rank, id), whatever the order of
+//! insertion. Setting a slot replays one path to the root: no allocation, and no search.
+
+use crate::{NEVER, Time};
+
+/// The ranks of the host contract, in order; events of one rank are ordered by an id of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rank {
+    /// The next scripted action (id 0: one list, kept in order).
+    Action = 0,
+    /// A scheduler's timer (id: order of creation).
+    Timer = 1,
+    /// The running vCPU's operation is used up (id: pCPU).
+    RunEnd = 2,
+    /// A vCPU's wake-up (id: vCPU).
+    WakeUp = 3,
+    /// A device, link, client or guest timer (id: order of creation). The contract, which has none, ends at rank 3.
+    Source = 4,
+}
+
+const RANKS: [Rank; 5] = [Rank::Action, Rank::Timer, Rank::RunEnd, Rank::WakeUp, Rank::Source];
+
+/// A slot's key: its time in the upper bits, its number in the lower 32, so that one comparison orders both.
+type Key = u128;
+
+fn key(time: Time, slot: usize) -> Key {
+    ((time as u64 as u128) << 32) | slot as u128
+}
+
+/// The event queue. Times must not be negative.
+#[derive(Clone, Debug)]
+pub struct EventQueue {
+    /// `nodes[leaves + slot]` is the slot's own key, `nodes[i]` the lesser of its two children, `nodes[1]` the next event.
+    nodes: Vec<Key>,
+    leaves: usize,
+    /// First slot of each rank, and past the end of the last.
+    base: [usize; 6],
+}
+
+impl Default for EventQueue {
+    fn default() -> Self {
+        Self::with_room([1, 0, 0, 0, 0])
+    }
+}
+
+impl EventQueue {
+    fn with_room(room: [usize; 5]) -> Self {
+        let mut base = [0; 6];
+        for rank in 0..5 {
+            base[rank + 1] = base[rank] + room[rank];
+        }
+        let leaves = base[5].next_power_of_two();
+        let mut nodes: Vec<Key> = vec![0; 2 * leaves];
+        for slot in 0..leaves {
+            nodes[leaves + slot] = key(NEVER, slot);
+        }
+        for i in (1..leaves).rev() {
+            nodes[i] = nodes[2 * i].min(nodes[2 * i + 1]);
+        }
+        EventQueue { nodes, leaves, base }
+    }
+
+    /// Makes sure that ids 0 to `count` − 1 of this rank have slots. (Rebuilds the tree with room to spare when it
+    /// must, so growing one by one costs little; a run in its steady state does not grow.)
+    pub fn make_room(&mut self, rank: Rank, count: usize) {
+        let room = |q: &Self, r: Rank| q.base[r as usize + 1] - q.base[r as usize];
+        if count <= room(self, rank) {
+            return;
+        }
+        let mut rooms = RANKS.map(|r| room(self, r));
+        rooms[rank as usize] = count.next_power_of_two();
+        let mut grown = Self::with_room(rooms);
+        for r in RANKS {
+            for id in 0..room(self, r) {
+                grown.set(r, id, self.time_of(r, id));
+            }
+        }
+        *self = grown;
+    }
+
+    /// When this source's next event is due ([`NEVER`]: not at all).
+    #[inline(always)]
+    pub fn time_of(&self, rank: Rank, id: usize) -> Time {
+        (self.nodes[self.leaves + self.base[rank as usize] + id] >> 32) as Time
+    }
+
+    /// Sets the time of this source's next event.
+    #[inline(always)]
+    pub fn set(&mut self, rank: Rank, id: usize, time: Time) {
+        debug_assert!(time >= 0, "an event before the beginning of time");
+        let slot = self.base[rank as usize] + id;
+        debug_assert!(slot < self.base[rank as usize + 1], "no room was made for this source");
+        let mut node = self.leaves + slot;
+        let mut winner = key(time, slot);
+        self.nodes[node] = winner;
+        while node > 1 {
+            winner = winner.min(self.nodes[node ^ 1]);
+            node >>= 1;
+            // An unchanged winner leaves all above it unchanged too.
+            if self.nodes[node] == winner {
+                break;
+            }
+            self.nodes[node] = winner;
+        }
+    }
+
+    /// The next event: its time, rank and id. Nothing due: time [`NEVER`].
+    #[inline(always)]
+    pub fn next(&self) -> (Time, Rank, usize) {
+        let winner = self.nodes[1];
+        let slot = (winner & u128::from(u32::MAX)) as usize;
+        let time = (winner >> 32) as Time;
+        let rank = if slot >= self.base[4] {
+            Rank::Source
+        } else if slot >= self.base[3] {
+            Rank::WakeUp
+        } else if slot >= self.base[2] {
+            Rank::RunEnd
+        } else if slot >= self.base[1] {
+            Rank::Timer
+        } else {
+            Rank::Action
+        };
+        (time, rank, slot - self.base[rank as usize])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn orders_by_time_then_rank_then_id() {
+        let mut queue = EventQueue::default();
+        queue.make_room(Rank::WakeUp, 3);
+        queue.make_room(Rank::Timer, 2);
+        queue.set(Rank::WakeUp, 0, 5);
+        queue.set(Rank::Timer, 1, 5);
+        queue.set(Rank::Timer, 0, 5);
+        assert_eq!(queue.next(), (5, Rank::Timer, 0));
+        queue.set(Rank::Timer, 0, NEVER);
+        assert_eq!(queue.next(), (5, Rank::Timer, 1));
+        queue.set(Rank::WakeUp, 2, 4);
+        assert_eq!(queue.next(), (4, Rank::WakeUp, 2));
+    }
+
+    proptest! {
+        /// The tree agrees with a sorted list, also while it grows.
+        #[test]
+        fn agrees_with_a_sorted_list(steps in prop::collection::vec((0usize..5, 0usize..40, 0i64..50), 1..300)) {
+            let mut queue = EventQueue::default();
+            let mut model = std::collections::BTreeMap::new();
+            for (rank, id, time) in steps {
+                let id = if rank == 0 { 0 } else { id };
+                queue.make_room(RANKS[rank], id + 1);
+                queue.set(RANKS[rank], id, time);
+                model.insert((rank, id), time);
+                let least = model.iter().map(|(&(r, i), &t)| (t, r, i)).min().unwrap();
+                let (t, r, i) = queue.next();
+                prop_assert_eq!((t, r as usize, i), least);
+            }
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The seam of the project: what a CPU scheduler is to the host.
+//!
+//! The hooks are those of the hypervisor's own scheduler interface, under its own names. A policy keeps its private
+//! data per pCPU, domain and vCPU in tables indexed by their ids (all are dense), and talks to the host only through
+//! [`Context`]: it sets and stops timers, asks pCPUs to reschedule, and reads time, topology, affinity and vCPU state.
+//! It never calls the decision itself: it flags a pCPU, and the host calls [`Scheduler::schedule`] there once the
+//! event at hand has been handled.
+//!
+//! The shortest policy is round-robin (`crates/sched/src/round_robin.rs`).
+
+use std::fmt;
+
+use crate::{Context, CpuMask, DomId, Params, PcpuId, Span, VcpuId};
+
+/// What a decision gives a pCPU to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Decision {
+    /// The vCPU that runs next: runnable and at home on this pCPU, or the pCPU's idle vCPU.
+    pub next: VcpuId,
+    /// How long at most, ns: the pCPU decides again then. Negative: no limit.
+    pub slice: Span,
+}
+
+/// The values of an adjust were not acceptable, and nothing (or only what the release changes in spite of it) changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rejected;
+
+/// A CPU scheduling policy.
+pub trait Scheduler {
+    /// How this generation of the policy is embedded in its host.
+    fn rules(&self) -> HostRules;
+
+    /// A pCPU comes up, in ascending order, before any domain exists. Timers for it are created here; its slice
+    /// timer follows. Its idle vCPU is current.
+    fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId);
+
+    /// A domain was created; its vCPUs follow.
+    fn add_domain(&mut self, _ctx: &mut Context, _d: DomId) {}
+
+    /// A vCPU was created, blocked. Under [`Placement::Policy`] its affinity is in force, its home is provisional, and
+    /// this is where the policy chooses the final one; under the others its home is set.
+    fn insert(&mut self, ctx: &mut Context, v: VcpuId);
+
+    /// The vCPU leaves this scheduler (its domain was destroyed or moves to another pool). It is not current anywhere.
+    fn remove(&mut self, _ctx: &mut Context, _v: VcpuId) {}
+
+    /// The vCPU, which was not runnable, is runnable now. (Also called, in places, for one that never stopped.)
+    fn wake(&mut self, ctx: &mut Context, v: VcpuId);
+
+    /// The vCPU is not runnable any more, for a reason other than blocking by itself.
+    fn sleep(&mut self, ctx: &mut Context, v: VcpuId);
+
+    /// The running vCPU yields. Its pCPU is flagged in any case.
+    fn yielded(&mut self, _ctx: &mut Context, _v: VcpuId) {}
+
+    /// What runs next on pCPU `p`? The outgoing vCPU is still `ctx.current(p)`.
+    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision;
+
+    /// The outgoing vCPU's context is saved: it runs nowhere now. (Also called for idle vCPUs.)
+    fn context_saved(&mut self, _ctx: &mut Context, _v: VcpuId) {}
+
+    /// The pCPU a vCPU that is to migrate should go to.
+    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId;
+
+    /// Moves a vCPU (not current anywhere) to the pCPU picked.
+    fn migrate(&mut self, ctx: &mut Context, v: VcpuId, p: PcpuId) {
+        ctx.set_home(v, p);
+    }
+
+    /// A timer made with `ctx.new_timer(.., token)` is due. It is stopped; set it again for a next time.
+    fn timer(&mut self, _ctx: &mut Context, _token: u32) {}
+
+    /// The vCPU's hard affinity is about to become `mask` (called before it is stored).
+    fn affinity(&mut self, _ctx: &mut Context, _v: VcpuId, _mask: &CpuMask) {}
+
+    /// Changes a domain's parameters; what `params` leaves out is the policy's to interpret.
+    ///
+    /// # Errors
+    /// [`Rejected`] when this generation refuses the values.
+    fn adjust(&mut self, _ctx: &mut Context, _d: DomId, _params: &Params) -> Result<(), Rejected> {
+        Err(Rejected)
+    }
+
+    /// Changes the scheduler's own parameters.
+    ///
+    /// # Errors
+    /// [`Rejected`] when this generation refuses the values, or has none.
+    fn adjust_global(&mut self, _ctx: &mut Context, _params: &Params) -> Result<(), Rejected> {
+        Err(Rejected)
+    }
+
+    /// Writes the present state for people to read: queues, credits, deadlines.
+    ///
+    /// # Errors
+    /// Only those of `out`.
+    fn dump(&self, _ctx: &Context, _out: &mut dyn fmt::Write) -> fmt::Result {
+        Ok(())
+    }
+}
+
+/// How a generation of a policy is embedded in its host: everything in which the releases' hosts differ.
+/// (Conformance README, *Finer points*; specification `host.md`.)
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HostRules {
+    /// Is every pCPU's flag set at bring-up, and served once all domains exist? (2.0 generations)
+    pub flags_at_start: bool,
+    /// Where a new vCPU goes.
+    pub placement: Placement,
+    /// Does the host pause and unpause each of a domain's vCPUs around `adjust`, serving flags inside the event? (3.x)
+    pub adjust_pauses: bool,
+    /// How domains are paused.
+    pub pause: PauseRule,
+    /// What a change of affinity does.
+    pub affinity: AffinityRule,
+}
+
+impl HostRules {
+    /// The rules of the 4.17 release, and the default for new policies.
+    pub const XEN_4_17: HostRules = HostRules {
+        flags_at_start: false,
+        placement: Placement::Policy,
+        adjust_pauses: false,
+        pause: PauseRule::Counted,
+        affinity: AffinityRule::Always,
+    };
+}
+
+/// Where a new vCPU goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placement {
+    /// The policy chooses in its insert hook; the affinity is set before. The provisional home is pCPU 0 for a domain's
+    /// first vCPU, and the one after the previous vCPU's home for the others.
+    Policy,
+    /// The least populated pCPU for a domain's first vCPU (ties to the highest number, but pCPU 0 loses every tie), the
+    /// one after the previous vCPU's home for the others; a given affinity is applied as an action right afterwards.
+    LeastPopulated,
+    /// vCPU k of the host on number (k mod n) of its n allowed pCPUs.
+    RoundRobin,
+}
+
+/// How domains are paused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PauseRule {
+    /// Pauses nest; the sleep hook is called for each vCPU.
+    Counted,
+    /// A pause is a mark: one unpause ends any number of them.
+    Marked,
+}
+
+/// What a change of affinity does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AffinityRule {
+    /// The vCPU migrates only if its pCPU is no longer allowed. (Credit and SEDF 3.x)
+    IfExcluded,
+    /// The vCPU always goes through sleep, pick, migrate and wake. (4.x)
+    Always,
+    /// As `Always`, but the policy picks before it is known whether the vCPU can move at once, and again later.
+    /// (Credit2 and ARINC 653 of 4.4.1)
+    AlwaysPickFirst,
+    /// The home moves to the lowest allowed pCPU under a synchronous pause, and the affinity hook is called after the
+    /// change. (BVT 3.0)
+    Directly,
+    /// There is no such action: it is ignored. (2.0 generations)
+    Ignored,
+}
