@@ -33,7 +33,7 @@ pub use context::{Context, RunState, RunTimes};
 pub use costs::Costs;
 pub use host::{Broken, DomainConfig, Host, HostConfig, VcpuConfig};
 pub use ids::{DomId, NEVER, PcpuId, Span, Time, TimerId, VcpuId};
-pub use mask::CpuMask;
+pub use mask::{CpuMask, PCPUS_MAX};
 pub use observer::{Observer, StateRow, Switch};
 pub use params::{ParamKind, ParamSpec, ParamValue, Params, Scope, TimetableEntry};
 pub use scheduler::{AffinityRule, Decision, HostRules, PauseRule, Placement, Rejected, Scheduler};

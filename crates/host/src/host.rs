@@ -1,0 +1,719 @@
+//! The engine: takes events in order, lets the policy decide, and carries its decisions out.
+
+use std::fmt;
+
+use crate::action::{Action, TimedAction};
+use crate::context::{Context, Domain, Pcpu, RunState, TimerOwner, Vcpu, mark};
+use crate::queue::{EventQueue, Rank};
+use crate::scheduler::{AffinityRule, PauseRule, Placement};
+use crate::{
+    Costs, CpuMask, Decision, DomId, HostRules, NEVER, Observer, Op, PCPUS_MAX, Params, PcpuId, Scheduler, Span, Switch,
+    Time, VcpuId, World, WorldContext,
+};
+
+/// One vCPU to be created.
+#[derive(Clone, Debug, Default)]
+pub struct VcpuConfig {
+    /// Its first wake-up, ns (`None`: only a virtual interrupt wakes it).
+    pub start: Option<Time>,
+    /// Its hard affinity (`None`: every pCPU).
+    pub affinity: Option<CpuMask>,
+}
+
+/// One domain to be created.
+#[derive(Clone, Debug, Default)]
+pub struct DomainConfig {
+    /// Its number as an administrator sees it.
+    pub number: i64,
+    /// The scheduler parameters it is given, applied by one adjust once its vCPUs exist.
+    pub params: Params,
+    /// Its vCPUs.
+    pub vcpus: Vec<VcpuConfig>,
+}
+
+/// A host to be brought up.
+#[derive(Clone, Debug, Default)]
+pub struct HostConfig {
+    /// How many pCPUs, 1 to [`crate::PCPUS_MAX`].
+    pub pcpus: u32,
+    /// How many of them share a socket (0: one socket holds all).
+    pub pcpus_per_socket: u32,
+    /// What the hypervisor's own work costs ([`Costs::ZERO`]: exact mode).
+    pub costs: Costs,
+    /// The domains, in order of creation.
+    pub domains: Vec<DomainConfig>,
+    /// What the toolstack does later.
+    pub actions: Vec<TimedAction>,
+}
+
+/// The policy or the world broke the rules of the host, so the run cannot go on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Broken {
+    /// When.
+    pub time: Time,
+    /// What happened.
+    pub what: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at {} ns: {}", self.time, self.what)
+    }
+}
+
+impl std::error::Error for Broken {}
+
+/// More events than this at one instant mean that time stands still (a program of nothing but yields, say).
+const EVENTS_PER_INSTANT_MAX: u32 = 1_000_000;
+
+/// More decisions than this after one event mean that decisions keep asking for each other.
+const DECISIONS_PER_EVENT_MAX: u32 = 100_000;
+
+/// A running host. See the [crate](crate) for its parts.
+#[derive(Clone, Debug)]
+pub struct Host<S, W, O> {
+    core: Context,
+    policy: S,
+    world: W,
+    observer: O,
+    rules: HostRules,
+    actions: Vec<TimedAction>,
+    next_action: usize,
+    started: bool,
+    events_at_instant: u32,
+}
+
+impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
+    /// Brings a host up at time 0: pCPUs, then domains with their vCPUs, all blocked.
+    ///
+    /// # Errors
+    /// [`Broken`] if the policy places a vCPU on a pCPU that does not exist.
+    pub fn new(config: &HostConfig, policy: S, world: W, observer: O) -> Result<Self, Broken> {
+        assert!(config.pcpus >= 1 && config.pcpus <= PCPUS_MAX, "a host has 1 to {} pCPUs", PCPUS_MAX);
+        let rules = policy.rules();
+        let mut actions = config.actions.clone();
+        actions.sort_by_key(|a| a.at);
+        let mut host = Host {
+            core: Context::new(config, O::WANTS_STATE),
+            policy,
+            world,
+            observer,
+            rules,
+            actions,
+            next_action: 0,
+            started: false,
+            events_at_instant: 0,
+        };
+        for p in (0..config.pcpus).map(PcpuId) {
+            host.policy.add_pcpu(&mut host.core, p);
+            host.core.pcpus[p.index()].slice_timer = host.core.add_timer(TimerOwner::Slice(p));
+        }
+        for domain in &config.domains {
+            host.create_domain(domain)?;
+        }
+        if host.rules.flags_at_start {
+            host.core.flags = host.core.all;
+        }
+        host.core.migrations.clear();
+        host.set_next_action();
+        Ok(host)
+    }
+
+    /// Handles every event due before `end`, and stands at `end` then. May be called again with a later end.
+    ///
+    /// # Errors
+    /// [`Broken`] when the policy or the world breaks the rules.
+    pub fn run_until(&mut self, end: Time) -> Result<(), Broken> {
+        if !self.started {
+            self.started = true;
+            self.world.start(&mut WorldContext { core: &mut self.core });
+            self.deliver_kicks(None);
+            self.finish_event()?;
+        }
+        loop {
+            let (time, rank, id) = self.core.queue.next();
+            if time >= end {
+                break;
+            }
+            if time == self.core.now {
+                self.events_at_instant += 1;
+                if self.events_at_instant > EVENTS_PER_INSTANT_MAX {
+                    return Err(self.broken("time stands still: events at one instant do not end".into()));
+                }
+            } else {
+                debug_assert!(time > self.core.now, "an event in the past");
+                self.events_at_instant = 0;
+                self.core.now = time;
+            }
+            self.core.events += 1;
+            match rank {
+                Rank::Action => self.act()?,
+                Rank::Timer => self.timer_due(id),
+                Rank::RunEnd => self.operation_used_up(PcpuId(id as u32)),
+                Rank::WakeUp => self.wake_up_due(VcpuId(id as u32)),
+                Rank::Source => self.source_due(id),
+            }
+            self.finish_event()?;
+        }
+        if end > self.core.now {
+            self.core.now = end;
+            self.events_at_instant = 0;
+        }
+        Ok(())
+    }
+
+    /// The time the host stands at, ns.
+    pub fn now(&self) -> Time {
+        self.core.now
+    }
+
+    /// The state of the host.
+    pub fn context(&self) -> &Context {
+        &self.core
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &S {
+        &self.policy
+    }
+
+    /// The world.
+    pub fn world(&self) -> &W {
+        &self.world
+    }
+
+    /// The world, to read and reset its statistics.
+    pub fn world_mut(&mut self) -> &mut W {
+        &mut self.world
+    }
+
+    /// The observer.
+    pub fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    /// The observer, together with the state of the host.
+    pub fn observe(&mut self) -> (&Context, &mut O) {
+        (&self.core, &mut self.observer)
+    }
+
+    /// Takes the host apart.
+    pub fn into_parts(self) -> (Context, S, W, O) {
+        (self.core, self.policy, self.world, self.observer)
+    }
+
+    // ---- bringing up ----
+
+    fn create_domain(&mut self, config: &DomainConfig) -> Result<(), Broken> {
+        let d = DomId(self.core.domains.len() as u32);
+        let first_vcpu = self.core.vcpus.len() as u32;
+        self.core.domains.push(Domain { number: config.number, first_vcpu, vcpus: 0, pauses: 0 });
+        self.policy.add_domain(&mut self.core, d);
+        for vcpu in &config.vcpus {
+            self.create_vcpu(d, vcpu)?;
+        }
+        if !config.params.is_empty() {
+            self.adjust(d, &config.params)?;
+        }
+        Ok(())
+    }
+
+    fn create_vcpu(&mut self, d: DomId, config: &VcpuConfig) -> Result<(), Broken> {
+        let v = VcpuId(self.core.vcpus.len() as u32);
+        let given = config.affinity.map(|mask| mask.and(&self.core.all)).filter(|mask| !mask.is_empty());
+        let first = v.0 == self.core.domains[d.index()].first_vcpu;
+        let count = self.core.pcpus.len() as u32;
+        let beside_previous = |core: &Context| PcpuId((core.vcpus[v.index() - 1].home.0 + 1) % count);
+        let (affinity, home) = match self.rules.placement {
+            Placement::Policy if first => (given, PcpuId(0)),
+            Placement::Policy => (given, beside_previous(&self.core)),
+            Placement::LeastPopulated if first => (None, self.least_populated()),
+            Placement::LeastPopulated => (None, beside_previous(&self.core)),
+            Placement::RoundRobin => {
+                let allowed = given.unwrap_or(self.core.all);
+                let k = (v.0 - count) as usize % allowed.len() as usize;
+                (given, allowed.iter().nth(k).expect("a mask has as many members as it says"))
+            }
+        };
+        self.core.vcpus.push(Vcpu::new(d, home, mark::BLOCKED));
+        self.core.affinity.push(affinity.unwrap_or(self.core.all));
+        self.core.domains[d.index()].vcpus += 1;
+        self.core.queue.make_room(Rank::WakeUp, self.core.vcpus.len());
+        self.policy.insert(&mut self.core, v);
+        if self.core.home(v).0 >= count {
+            return Err(self.broken(format!("the policy placed a vCPU on pCPU {}", self.core.home(v).0)));
+        }
+        if let (Placement::LeastPopulated, Some(mask)) = (self.rules.placement, given) {
+            self.set_affinity(v, mask)?;
+        }
+        if let Some(start) = config.start {
+            self.core.queue.set(Rank::WakeUp, v.index(), start);
+        }
+        Ok(())
+    }
+
+    /// The pCPU with the fewest vCPUs assigned; of equals the last, but pCPU 0 loses every tie.
+    fn least_populated(&self) -> PcpuId {
+        let mut counts = vec![0u32; self.core.pcpus.len()];
+        for v in self.core.guest_vcpus() {
+            counts[self.core.home(v).index()] += 1;
+        }
+        let mut least = 0;
+        for p in 1..counts.len() {
+            if counts[p] <= counts[least] {
+                least = p;
+            }
+        }
+        PcpuId(least as u32)
+    }
+
+    // ---- events ----
+
+    fn timer_due(&mut self, id: usize) {
+        self.core.queue.set(Rank::Timer, id, NEVER);
+        match self.core.timers[id] {
+            TimerOwner::Slice(p) => {
+                self.core.executing = p;
+                self.core.flag(p);
+            }
+            TimerOwner::Policy { token, pcpu } => {
+                self.core.executing = pcpu;
+                self.policy.timer(&mut self.core, token);
+            }
+        }
+    }
+
+    /// The current vCPU of `p` needs its next operation.
+    #[inline]
+    fn operation_used_up(&mut self, p: PcpuId) {
+        self.core.executing = p;
+        self.core.settle(p);
+        let v = self.core.current(p);
+        let vcpu = &mut self.core.vcpus[v.index()];
+        vcpu.interrupted = false;
+        let left = std::mem::take(&mut vcpu.left);
+        let op = self.world.next_op(&mut WorldContext { core: &mut self.core }, v, left);
+        match op {
+            Op::Run(span) => {
+                self.core.vcpus[v.index()].left = span;
+                self.core.set_run_end(p);
+            }
+            // After a block or a yield the slot stays due now: should the vCPU run on, it is asked again at once.
+            Op::Block(wake) => {
+                self.core.set_marks(v, mark::BLOCKED, true);
+                let wake = wake.unwrap_or(NEVER).max(self.core.now);
+                if wake != self.core.queue.time_of(Rank::WakeUp, v.index()) {
+                    self.core.queue.set(Rank::WakeUp, v.index(), wake);
+                }
+                self.core.flag(p);
+            }
+            Op::Yield => {
+                self.policy.yielded(&mut self.core, v);
+                self.core.flag(p);
+            }
+        }
+        self.deliver_kicks(Some(v));
+    }
+
+    fn wake_up_due(&mut self, v: VcpuId) {
+        self.core.queue.set(Rank::WakeUp, v.index(), NEVER);
+        self.core.executing = self.core.home(v);
+        self.unblock(v, None);
+    }
+
+    fn source_due(&mut self, id: usize) {
+        self.core.queue.set(Rank::Source, id, NEVER);
+        self.world.fire(&mut WorldContext { core: &mut self.core }, id);
+        self.deliver_kicks(None);
+    }
+
+    /// Delivers the virtual interrupts raised by the event at hand; `by` is the vCPU whose execution raised them.
+    #[inline]
+    fn deliver_kicks(&mut self, by: Option<VcpuId>) {
+        for i in 0..self.core.kicks.len() {
+            let v = self.core.kicks[i];
+            if by.is_none() {
+                self.core.executing = self.core.home(v);
+            }
+            if !self.unblock(v, by) {
+                self.core.vcpus[v.index()].interrupted = true;
+                if self.core.is_current(v) {
+                    let p = self.core.home(v);
+                    self.core.settle(p);
+                    self.core.set_run_end(p);
+                }
+            }
+        }
+        self.core.kicks.clear();
+    }
+
+    /// Ends the block of `v`; false if it was not blocked.
+    #[inline]
+    fn unblock(&mut self, v: VcpuId, by: Option<VcpuId>) -> bool {
+        if self.core.vcpus[v.index()].marks & mark::BLOCKED == 0 {
+            return false;
+        }
+        self.core.set_marks(v, mark::BLOCKED, false);
+        self.observer.woke(&self.core, v, by);
+        self.wake_if_runnable(v);
+        true
+    }
+
+    /// Serves pending reschedule requests, then tells the observer what it has not been told yet.
+    #[inline]
+    fn finish_event(&mut self) -> Result<(), Broken> {
+        self.serve_flags()?;
+        if !self.core.migrations.is_empty() {
+            for i in 0..self.core.migrations.len() {
+                let (v, from, to) = self.core.migrations[i];
+                self.observer.migrated(&self.core, v, from, to);
+            }
+            self.core.migrations.clear();
+        }
+        if O::WANTS_STATE {
+            for row in self.core.state_rows.drain(..) {
+                self.observer.state(row);
+            }
+        }
+        Ok(())
+    }
+
+    /// While any pCPU is asked to reschedule, the lowest-numbered one decides.
+    #[inline]
+    fn serve_flags(&mut self) -> Result<(), Broken> {
+        let mut served = 0;
+        while let Some(p) = self.core.flags.first() {
+            self.core.flags.remove(p);
+            self.decide(p)?;
+            served += 1;
+            if served > DECISIONS_PER_EVENT_MAX {
+                return Err(self.broken("decisions keep asking for decisions at one instant".into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the policy decide on `p`, and carries the decision out.
+    #[inline]
+    fn decide(&mut self, p: PcpuId) -> Result<(), Broken> {
+        self.core.executing = p;
+        self.core.decisions += 1;
+        self.core.pcpus[p.index()].decisions += 1;
+        self.core.charge_overhead(p, self.core.costs.decision_ns);
+        let Decision { next, slice } = self.policy.schedule(&mut self.core, p);
+        let expiry = if slice < 0 { NEVER } else { self.core.now.saturating_add(slice) };
+        self.core.queue.set(Rank::Timer, self.core.pcpus[p.index()].slice_timer.index(), expiry);
+        let from = self.core.current(p);
+        if next != from {
+            self.check_choice(p, next)?;
+            self.switch(p, from, next);
+        } else if !self.core.runnable(next) {
+            return Err(self.broken(format!("pCPU {} was given {}, which is not runnable", p.0, self.name(next))));
+        }
+        self.observer.decided(&self.core, p);
+        Ok(())
+    }
+
+    #[inline]
+    fn check_choice(&self, p: PcpuId, v: VcpuId) -> Result<(), Broken> {
+        let core = &self.core;
+        let fits = v.index() < core.vcpus.len()
+            && (v == core.idle(p)
+                || !core.is_idle(v) && core.runnable(v) && core.home(v) == p && !core.is_current(v));
+        if fits {
+            return Ok(());
+        }
+        let why = match core.vcpus.get(v.index()) {
+            None => "does not exist",
+            Some(_) if core.is_idle(v) => "is the idle vCPU of another pCPU",
+            Some(vcpu) if vcpu.marks != 0 => "is not runnable",
+            Some(vcpu) if vcpu.home != p => "is assigned to another pCPU",
+            Some(_) => "already runs",
+        };
+        let name = if v.index() < core.vcpus.len() { self.name(v) } else { format!("vCPU number {}", v.0) };
+        Err(self.broken(format!("pCPU {} was given {name}, which {why}", p.0)))
+    }
+
+    #[inline]
+    fn switch(&mut self, p: PcpuId, from: VcpuId, to: VcpuId) {
+        let core = &mut self.core;
+        let now = core.now;
+        core.settle(p);
+        let outgoing = &mut core.vcpus[from.index()];
+        outgoing.current = false;
+        outgoing.switched_at = now;
+        core.enter_state(from);
+        let incoming = &mut core.vcpus[to.index()];
+        incoming.current = true;
+        incoming.switched_at = now;
+        let (waited_ns, woken) = if incoming.state == RunState::Runnable && to.index() >= core.pcpus.len() {
+            (now - incoming.state_since, incoming.woken)
+        } else {
+            (0, false)
+        };
+        core.enter_state(to);
+        core.pcpus[p.index()].current = to;
+        core.charge_switch(p, to);
+        core.set_run_end(p);
+        self.observer.switched(&self.core, Switch { time: now, pcpu: p, from, to, waited_ns, woken });
+        self.policy.context_saved(&mut self.core, from);
+        self.finish_migration(from);
+    }
+
+    // ---- services: wake, sleep, pause, affinity ----
+
+    fn wake_if_runnable(&mut self, v: VcpuId) {
+        if self.core.runnable(v) {
+            self.policy.wake(&mut self.core, v);
+        }
+    }
+
+    fn sleep_unless_runnable(&mut self, v: VcpuId) {
+        if !self.core.runnable(v) {
+            self.policy.sleep(&mut self.core, v);
+        }
+    }
+
+    /// Moves `v` if it is marked for migration and runs nowhere.
+    #[inline]
+    fn finish_migration(&mut self, v: VcpuId) {
+        let vcpu = &self.core.vcpus[v.index()];
+        if vcpu.marks & mark::MIGRATING != 0 && !vcpu.current {
+            let to = self.policy.pick(&mut self.core, v);
+            self.migrate(v, to);
+        }
+    }
+
+    fn migrate(&mut self, v: VcpuId, to: PcpuId) {
+        self.core.set_marks(v, mark::MIGRATING, false);
+        self.policy.migrate(&mut self.core, v, to);
+        self.wake_if_runnable(v);
+    }
+
+    /// Pauses `v` itself, and waits until it is off its pCPU: pending requests are served inside the event.
+    fn pause_and_wait(&mut self, v: VcpuId) -> Result<(), Broken> {
+        self.core.pause_vcpu(v);
+        self.sleep_unless_runnable(v);
+        if self.core.is_current(v) {
+            self.serve_flags()?;
+        }
+        Ok(())
+    }
+
+    fn unpause(&mut self, v: VcpuId) {
+        if self.core.unpause_vcpu(v) {
+            self.wake_if_runnable(v);
+        }
+    }
+
+    fn adjust(&mut self, d: DomId, params: &Params) -> Result<bool, Broken> {
+        if self.rules.adjust_pauses {
+            for v in self.core.vcpus_of(d) {
+                self.pause_and_wait(v)?;
+            }
+        }
+        let accepted = self.policy.adjust(&mut self.core, d, params).is_ok();
+        if self.rules.adjust_pauses {
+            for v in self.core.vcpus_of(d) {
+                self.unpause(v);
+            }
+        }
+        Ok(accepted)
+    }
+
+    fn pause_domain(&mut self, d: DomId) {
+        let domain = &mut self.core.domains[d.index()];
+        domain.pauses = match self.rules.pause {
+            PauseRule::Counted => domain.pauses + 1,
+            PauseRule::Marked => 1,
+        };
+        for v in self.core.vcpus_of(d) {
+            self.core.set_marks(v, mark::DOMAIN_PAUSED, true);
+        }
+        for v in self.core.vcpus_of(d) {
+            self.sleep_unless_runnable(v);
+        }
+    }
+
+    fn unpause_domain(&mut self, d: DomId) {
+        let domain = &mut self.core.domains[d.index()];
+        if domain.pauses == 0 {
+            return;
+        }
+        domain.pauses -= 1;
+        if domain.pauses > 0 {
+            return;
+        }
+        for v in self.core.vcpus_of(d) {
+            self.core.set_marks(v, mark::DOMAIN_PAUSED, false);
+        }
+        for v in self.core.vcpus_of(d) {
+            self.wake_if_runnable(v);
+        }
+    }
+
+    fn set_affinity(&mut self, v: VcpuId, mask: CpuMask) -> Result<bool, Broken> {
+        let mask = mask.and(&self.core.all);
+        if mask.is_empty() || self.rules.affinity == AffinityRule::Ignored {
+            return Ok(false);
+        }
+        if self.rules.affinity == AffinityRule::Directly {
+            self.pause_and_wait(v)?;
+            self.core.affinity[v.index()] = mask;
+            self.core.set_home(v, mask.first().expect("the mask is not empty"));
+            self.policy.affinity(&mut self.core, v, &mask);
+            self.unpause(v);
+            return Ok(true);
+        }
+        self.policy.affinity(&mut self.core, v, &mask);
+        self.core.affinity[v.index()] = mask;
+        if self.rules.affinity == AffinityRule::IfExcluded && mask.contains(self.core.home(v)) {
+            return Ok(true);
+        }
+        self.core.mark_migrating(v);
+        self.sleep_unless_runnable(v);
+        if self.rules.affinity == AffinityRule::AlwaysPickFirst {
+            let to = self.policy.pick(&mut self.core, v);
+            if !self.core.is_current(v) {
+                self.migrate(v, to);
+            }
+        } else {
+            self.finish_migration(v);
+        }
+        Ok(true)
+    }
+
+    // ---- actions ----
+
+    fn set_next_action(&mut self) {
+        let at = self.actions.get(self.next_action).map_or(NEVER, |a| a.at);
+        self.core.queue.set(Rank::Action, 0, at);
+    }
+
+    fn act(&mut self) -> Result<(), Broken> {
+        let action = self.actions[self.next_action].action.clone();
+        self.next_action += 1;
+        self.set_next_action();
+        self.core.executing = PcpuId(0);
+        let (domain, accepted) = match action {
+            Action::Adjust(d, params) => (Some(d), self.adjust(d, &params)?),
+            Action::AdjustGlobal(params) => {
+                (None, self.policy.adjust_global(&mut self.core, &params).is_ok())
+            }
+            Action::Pause(d) => {
+                self.pause_domain(d);
+                (Some(d), true)
+            }
+            Action::Unpause(d) => {
+                self.unpause_domain(d);
+                (Some(d), true)
+            }
+            Action::Affinity(v, mask) => (Some(self.core.dom(v)), self.set_affinity(v, mask)?),
+        };
+        self.observer.acted(&self.core, domain, accepted);
+        Ok(())
+    }
+
+    fn broken(&self, what: String) -> Broken {
+        Broken { time: self.core.now, what }
+    }
+
+    fn name(&self, v: VcpuId) -> String {
+        let (domain, vcpu) = self.core.name(v);
+        format!("vCPU {vcpu} of domain {domain}")
+    }
+}
+
+impl Context {
+    fn new(config: &HostConfig, wants_state: bool) -> Self {
+        let count = config.pcpus as usize;
+        let mut core = Context {
+            now: 0,
+            queue: EventQueue::default(),
+            pcpus: Vec::with_capacity(count),
+            vcpus: Vec::with_capacity(count),
+            affinity: Vec::with_capacity(count),
+            domains: Vec::new(),
+            timers: Vec::new(),
+            flags: CpuMask::EMPTY,
+            executing: PcpuId(0),
+            kicks: Vec::with_capacity(64),
+            state_rows: Vec::new(),
+            wants_state,
+            migrations: Vec::with_capacity(64),
+            costs: config.costs,
+            caches: Default::default(),
+            all: CpuMask::first_n(config.pcpus),
+            pcpus_per_socket: if config.pcpus_per_socket == 0 { config.pcpus } else { config.pcpus_per_socket },
+            events: 0,
+            decisions: 0,
+        };
+        for p in (0..config.pcpus).map(PcpuId) {
+            let mut idle = Vcpu::new(DomId(u32::MAX), p, 0);
+            idle.current = true;
+            idle.state = RunState::Running;
+            core.vcpus.push(idle);
+            core.affinity.push(CpuMask::only(p));
+            core.pcpus.push(Pcpu::new(VcpuId(p.0)));
+            core.caches.add_pcpu();
+        }
+        core.queue.make_room(Rank::RunEnd, count);
+        core.queue.make_room(Rank::WakeUp, count);
+        core
+    }
+
+    /// Charges `p` for switching to `to`: the switch itself, then what its cold cache must bring in again.
+    #[inline]
+    fn charge_switch(&mut self, p: PcpuId, to: VcpuId) {
+        let costs = self.costs;
+        if costs.context_switch_ns == 0 && costs.cache_bytes == 0 {
+            return;
+        }
+        let now = self.now;
+        // What the outgoing vCPU had yet to bring in is no longer wanted; the hypervisor's own work still is.
+        let start: Time = self.pcpus[p.index()].hypervisor_until.max(now) + costs.context_switch_ns;
+        let refill: Span = if costs.cache_bytes > 0 && !self.is_idle(to) {
+            self.caches.switch_in(&costs, p, to).time_ns
+        } else {
+            0
+        };
+        let pcpu = &mut self.pcpus[p.index()];
+        pcpu.hypervisor_until = start;
+        pcpu.ready_at = start + refill;
+    }
+}
+
+impl Vcpu {
+    fn new(dom: DomId, home: PcpuId, marks: u8) -> Self {
+        Vcpu {
+            marks,
+            pauses: 0,
+            current: false,
+            interrupted: false,
+            woken: false,
+            state: if marks & mark::BLOCKED != 0 { RunState::Blocked } else { RunState::Runnable },
+            home,
+            dom,
+            left: 0,
+            state_since: 0,
+            switched_at: 0,
+            times: [0; 4],
+        }
+    }
+}
+
+impl Pcpu {
+    fn new(idle: VcpuId) -> Self {
+        Pcpu {
+            current: idle,
+            slice_timer: crate::TimerId(0),
+            settled_at: 0,
+            ready_at: 0,
+            hypervisor_until: 0,
+            run_ns: 0,
+            idle_ns: 0,
+            overhead_ns: 0,
+            decisions: 0,
+        }
+    }
+}
