@@ -314,6 +314,11 @@ impl Context {
         self.set_marks(v, mark::MIGRATING, true);
     }
 
+    /// Does anybody want the values that [`Context::report`] reports?
+    pub fn wants_state(&self) -> bool {
+        self.wants_state
+    }
+
     /// Reports a value that the specification lists for comparison.
     #[inline]
     pub fn report(&mut self, v: VcpuId, key: &'static str, value: i64) {

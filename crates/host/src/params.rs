@@ -94,6 +94,12 @@ pub enum ParamValue {
     Timetable(Vec<TimetableEntry>),
 }
 
+impl From<i64> for ParamValue {
+    fn from(value: i64) -> Self {
+        ParamValue::Int(value)
+    }
+}
+
 /// Named values given together, in the order given. A name appears at most once.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Params(Vec<(String, ParamValue)>);

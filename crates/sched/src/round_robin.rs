@@ -1,0 +1,120 @@
+//! Round-robin: one queue for the whole host, everyone gets the same slice. The shortest example of a policy.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use vcpulab_host::{
+    Context, CpuMask, Decision, HostRules, ParamKind, ParamSpec, Params, PcpuId, Rejected, Scheduler, Scope, Span,
+    VcpuId,
+};
+
+use crate::{Generation, Policy, Registered};
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct RoundRobin {
+    slice: Span,
+    /// Runnable vCPUs that do not run, in the order they will.
+    queue: VecDeque<VcpuId>,
+    /// pCPUs that idle and have not been asked to decide.
+    idlers: CpuMask,
+}
+
+impl Registered for RoundRobin {
+    const POLICY: Policy = Policy {
+        name: "round-robin",
+        doc: "One queue for the whole host; each vCPU in turn gets the same slice.",
+        generations: &[Generation {
+            name: "v1",
+            params: &[ParamSpec {
+                name: "slice_ms",
+                scope: Scope::Global,
+                unit: "ms",
+                kind: ParamKind::Int { min: 1, max: 1000, also: &[] },
+                default: 10,
+                doc: "The longest that a vCPU runs before the next one has its turn.",
+            }],
+            work_conserving: true,
+        }],
+    };
+
+    fn new(_generation: usize, global: &Params, _pcpus: u32) -> Self {
+        let slice = global.int("slice_ms").unwrap_or(10) * 1_000_000;
+        RoundRobin { slice, queue: VecDeque::new(), idlers: CpuMask::EMPTY }
+    }
+}
+
+impl Scheduler for RoundRobin {
+    fn rules(&self) -> HostRules {
+        HostRules::XEN_4_17
+    }
+
+    fn add_pcpu(&mut self, _ctx: &mut Context, p: PcpuId) {
+        self.idlers.insert(p);
+    }
+
+    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+        self.queue.reserve(ctx.vcpu_count());
+        let home = self.pick(ctx, v);
+        ctx.set_home(v, home);
+    }
+
+    #[inline]
+    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+        if ctx.is_current(v) {
+            return;
+        }
+        self.queue.push_back(v);
+        if let Some(p) = self.idlers.and(ctx.affinity(v)).first() {
+            self.idlers.remove(p);
+            ctx.flag(p);
+        }
+    }
+
+    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+        if ctx.is_current(v) {
+            ctx.flag(ctx.home(v));
+        } else {
+            self.queue.retain(|&queued| queued != v);
+        }
+    }
+
+    #[inline]
+    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+        let current = ctx.current(p);
+        if !ctx.is_idle(current) && ctx.runnable(current) {
+            self.queue.push_back(current);
+        }
+        let Some(position) = self.queue.iter().position(|&v| ctx.affinity(v).contains(p)) else {
+            self.idlers.insert(p);
+            return Decision { next: ctx.idle(p), slice: -1 };
+        };
+        self.idlers.remove(p);
+        let next = self.queue.remove(position).expect("the position was just found");
+        ctx.set_home(next, p);
+        Decision { next, slice: self.slice }
+    }
+
+    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
+        let (home, affinity) = (ctx.home(v), ctx.affinity(v));
+        if affinity.contains(home) { home } else { affinity.next_after(home).expect("affinity is never empty") }
+    }
+
+    fn adjust_global(&mut self, _ctx: &mut Context, params: &Params) -> Result<(), Rejected> {
+        match params.int("slice_ms") {
+            Some(ms @ 1..=1000) => self.slice = ms * 1_000_000,
+            Some(_) => return Err(Rejected),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+        write!(out, "queue:")?;
+        for &v in &self.queue {
+            let (domain, vcpu) = ctx.name(v);
+            write!(out, " d{domain}v{vcpu}")?;
+        }
+        writeln!(out)
+    }
+}
