@@ -1,1 +1,14 @@
-//! To be written.
+//! What a run leaves behind.
+//!
+//! [`Meter`] listens to a host and counts; it never changes what happens. [`tables`] declares every result table once:
+//! columns, types, units and documentation, and turns rows into Arrow record batches. [`collect`] reads a meter and
+//! its host into rows at the end of a run.
+
+pub mod collect;
+pub mod columns;
+pub mod meter;
+pub mod tables;
+
+pub use collect::{Measured, collect};
+pub use meter::{Meter, TRACE_ROWS_MAX};
+pub use tables::{AppRow, DomainRow, PcpuRow, TraceRow, VcpuRow};

@@ -1,0 +1,115 @@
+//! Reads a meter and its host into rows.
+
+use vcpulab_host::{Context, DomId, PcpuId, VcpuId};
+
+use crate::meter::Meter;
+use crate::tables::{DomainRow, PcpuRow, TraceRow, VcpuRow};
+
+/// The rows of one replication that come from the host itself.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// One row for each domain. I/O counts and entitlements are left at zero and null: the host knows neither.
+    pub domains: Vec<DomainRow>,
+    /// One row for each vCPU.
+    pub vcpus: Vec<VcpuRow>,
+    /// One row for each pCPU.
+    pub pcpus: Vec<PcpuRow>,
+    /// One row for each decision traced.
+    pub trace: Vec<TraceRow>,
+}
+
+/// Reads what happened from the meter's last reset up to now. `names` holds the domains' names in order of creation.
+pub fn collect(replication: u32, names: &[String], host: &Context, meter: &Meter) -> Measured {
+    let vcpus: Vec<VcpuRow> = host
+        .guest_vcpus()
+        .map(|v| vcpu_row(replication, &names[host.dom(v).index()], host, meter, v))
+        .collect();
+    let domains = (0..host.domain_count() as u32)
+        .map(|d| domain_row(replication, &names[d as usize], host, meter, DomId(d), &vcpus))
+        .collect();
+    let pcpus = (0..host.pcpu_count()).map(|p| pcpu_row(replication, host, meter, PcpuId(p))).collect();
+    let trace = meter.trace.iter().flatten().map(|switch| {
+        let (from_domain, from_vcpu) = host.name(switch.from);
+        let (to_domain, to_vcpu) = host.name(switch.to);
+        TraceRow {
+            replication,
+            time_ns: switch.time,
+            pcpu: switch.pcpu.0,
+            from_domain,
+            from_vcpu,
+            to_domain,
+            to_vcpu,
+            waited_ns: switch.waited_ns,
+        }
+    });
+    Measured { domains, vcpus, pcpus, trace: trace.collect() }
+}
+
+fn vcpu_row(replication: u32, domain: &str, host: &Context, meter: &Meter, v: VcpuId) -> VcpuRow {
+    let (now, before, counts) = (host.run_times(v), meter.baseline.vcpus[v.index()], meter.counts(v));
+    let (number, vcpu) = host.name(v);
+    VcpuRow {
+        replication,
+        domain: domain.to_owned(),
+        number,
+        vcpu: vcpu as u32,
+        elapsed_ns: host.now() - meter.baseline.time,
+        running_ns: now.running_ns - before.running_ns,
+        runnable_ns: now.runnable_ns - before.runnable_ns,
+        blocked_ns: now.blocked_ns - before.blocked_ns,
+        offline_ns: now.offline_ns - before.offline_ns,
+        executions: counts.executions,
+        wakeups: counts.wakeups,
+        context_switches: counts.switched_out,
+        preemptions: counts.preemptions,
+        migrations: counts.migrations,
+        wait_max_ns: counts.wait_max_ns as u64,
+        cache_misses: host.caches().misses(v) - meter.baseline.misses[v.index()],
+    }
+}
+
+fn domain_row(replication: u32, name: &str, host: &Context, meter: &Meter, d: DomId, vcpus: &[VcpuRow]) -> DomainRow {
+    let idle = host.pcpu_count() as usize;
+    let own: Vec<&VcpuRow> = host.vcpus_of(d).map(|v| &vcpus[v.index() - idle]).collect();
+    let time = |of: fn(&VcpuRow) -> i64| own.iter().map(|row| of(row)).sum::<i64>();
+    let count = |of: fn(&VcpuRow) -> u64| own.iter().map(|row| of(row)).sum::<u64>();
+    let waits = &meter.waits[d.index()];
+    DomainRow {
+        replication,
+        domain: name.to_owned(),
+        number: host.domain_number(d),
+        vcpus: own.len() as u32,
+        elapsed_ns: host.now() - meter.baseline.time,
+        running_ns: time(|row| row.running_ns),
+        runnable_ns: time(|row| row.runnable_ns),
+        blocked_ns: time(|row| row.blocked_ns),
+        offline_ns: time(|row| row.offline_ns),
+        executions: count(|row| row.executions),
+        wakeups: count(|row| row.wakeups),
+        context_switches: count(|row| row.context_switches),
+        preemptions: count(|row| row.preemptions),
+        migrations: count(|row| row.migrations),
+        io_count: 0,
+        entitlement: None,
+        wait_p50_ns: waits.value_at_quantile(0.50),
+        wait_p95_ns: waits.value_at_quantile(0.95),
+        wait_p99_ns: waits.value_at_quantile(0.99),
+        wait_max_ns: own.iter().map(|row| row.wait_max_ns).max().unwrap_or(0),
+        cache_misses: count(|row| row.cache_misses),
+    }
+}
+
+fn pcpu_row(replication: u32, host: &Context, meter: &Meter, p: PcpuId) -> PcpuRow {
+    let (run, idle, overhead) = host.pcpu_times(p);
+    let (run_before, idle_before, overhead_before, decisions_before) = meter.baseline.pcpus[p.index()];
+    PcpuRow {
+        replication,
+        pcpu: p.0,
+        elapsed_ns: host.now() - meter.baseline.time,
+        run_ns: run - run_before,
+        idle_ns: idle - idle_before,
+        overhead_ns: overhead - overhead_before,
+        decisions: host.pcpu_decisions(p) - decisions_before,
+        switches: meter.switches[p.index()],
+    }
+}

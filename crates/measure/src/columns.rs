@@ -1,0 +1,66 @@
+//! A result table is declared once, as a row type whose fields are documented columns.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray, UInt32Array, UInt64Array};
+
+/// A type that a column can hold.
+pub trait Cell: Sized {
+    /// The column with these values.
+    fn array(values: impl Iterator<Item = Self>) -> ArrayRef;
+}
+
+macro_rules! cells {
+    ($($cell:ty => $array:ty),* $(,)?) => {$(
+        impl Cell for $cell {
+            fn array(values: impl Iterator<Item = Self>) -> ArrayRef {
+                Arc::new(<$array>::from_iter(values.map(Some)))
+            }
+        }
+        impl Cell for Option<$cell> {
+            fn array(values: impl Iterator<Item = Self>) -> ArrayRef {
+                Arc::new(<$array>::from_iter(values))
+            }
+        }
+    )*};
+}
+cells!(u32 => UInt32Array, u64 => UInt64Array, i64 => Int64Array, f64 => Float64Array, String => StringArray);
+
+/// Declares a row type; each field is a column of the same name, its documentation that of the column.
+macro_rules! columns {
+    (
+        $(#[doc = $doc:literal])*
+        pub struct $row:ident in $table:literal {
+            $($(#[doc = $column_doc:literal])* pub $column:ident: $cell:ty,)*
+        }
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, PartialEq, Debug)]
+        pub struct $row {
+            $($(#[doc = $column_doc])* pub $column: $cell,)*
+        }
+
+        impl $row {
+            /// The table's name.
+            pub const TABLE: &'static str = $table;
+            /// What the table holds.
+            pub const DOC: &'static str = concat!($($doc),*);
+            /// Its columns in order: name and documentation.
+            pub const COLUMNS: &'static [(&'static str, &'static str)] =
+                &[$((stringify!($column), concat!($($column_doc),*))),*];
+
+            /// The table with these rows.
+            pub fn batch(rows: &[Self]) -> arrow_array::RecordBatch {
+                arrow_array::RecordBatch::try_from_iter_with_nullable([
+                    $((
+                        stringify!($column),
+                        <$cell as $crate::columns::Cell>::array(rows.iter().map(|row| row.$column.clone())),
+                        true,
+                    )),*
+                ])
+                .expect("all columns of a table are equally long")
+            }
+        }
+    };
+}
+pub(crate) use columns;

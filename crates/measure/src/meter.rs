@@ -1,0 +1,210 @@
+//! Counters, wait histograms and the trace of one run.
+
+use hdrhistogram::Histogram;
+use vcpulab_host::{Context, Observer, PcpuId, RunTimes, Span, Switch, Time, VcpuId};
+
+/// A trace keeps at most this many decisions of one run (128 MB); the rest is counted, not kept.
+pub const TRACE_ROWS_MAX: usize = 4_000_000;
+
+/// Waits are kept to two significant digits, from 1 ns up to 1000 s.
+const WAIT_DIGITS: u8 = 2;
+const WAIT_MAX_NS: u64 = 1_000_000_000_000;
+
+/// What is counted for each vCPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct VcpuCounts {
+    /// Times it was switched in: XenMon's executions.
+    pub executions: u64,
+    /// Times it became runnable after a block.
+    pub wakeups: u64,
+    /// Times it was switched out.
+    pub switched_out: u64,
+    /// Times it was switched out although it could have gone on.
+    pub preemptions: u64,
+    /// Times it was assigned to another pCPU.
+    pub migrations: u64,
+    /// Longest wait for a pCPU, ns.
+    pub wait_max_ns: Span,
+}
+
+/// Where the counters of the host stood when measuring began.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Baseline {
+    pub time: Time,
+    pub vcpus: Vec<RunTimes>,
+    pub misses: Vec<u64>,
+    pub pcpus: Vec<(Span, Span, Span, u64)>,
+}
+
+/// Listens to one run.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    pub(crate) vcpus: Vec<VcpuCounts>,
+    /// Waits of each domain's vCPUs for a pCPU, ns, one for each execution.
+    pub(crate) waits: Vec<Histogram<u32>>,
+    pub(crate) switches: Vec<u64>,
+    pub(crate) baseline: Baseline,
+    pub(crate) trace: Option<Vec<Switch>>,
+    pub(crate) untraced: u64,
+    pub(crate) rejected_actions: u64,
+}
+
+impl Meter {
+    /// A meter; with `trace` it keeps every decision from the next [`reset`](Meter::reset) on.
+    pub fn new(trace: bool) -> Self {
+        Meter {
+            vcpus: Vec::new(),
+            waits: Vec::new(),
+            switches: Vec::new(),
+            baseline: Baseline::default(),
+            trace: trace.then(Vec::new),
+            untraced: 0,
+            rejected_actions: 0,
+        }
+    }
+
+    /// Starts measuring now: forgets all that was counted. Must be called once before a host runs.
+    pub fn reset(&mut self, host: &Context) {
+        self.vcpus.clear();
+        self.vcpus.resize(host.vcpu_count(), VcpuCounts::default());
+        self.switches.clear();
+        self.switches.resize(host.pcpu_count() as usize, 0);
+        self.waits.iter_mut().for_each(Histogram::reset);
+        self.waits.resize_with(host.domain_count(), || {
+            let mut waits = Histogram::new_with_bounds(1, 1_000_000_000, WAIT_DIGITS).expect("the bounds are valid");
+            waits.auto(true);
+            waits
+        });
+        self.baseline = Baseline {
+            time: host.now(),
+            vcpus: (0..host.vcpu_count()).map(|v| host.run_times(VcpuId(v as u32))).collect(),
+            misses: (0..host.vcpu_count()).map(|v| host.caches().misses(VcpuId(v as u32))).collect(),
+            pcpus: (0..host.pcpu_count())
+                .map(|p| {
+                    let (run, idle, overhead) = host.pcpu_times(PcpuId(p));
+                    (run, idle, overhead, host.pcpu_decisions(PcpuId(p)))
+                })
+                .collect(),
+        };
+        self.untraced = 0;
+        self.rejected_actions = 0;
+        if let Some(trace) = &mut self.trace {
+            trace.clear();
+        }
+    }
+
+    /// Decisions that the trace had no room for.
+    pub fn untraced(&self) -> u64 {
+        self.untraced
+    }
+
+    /// Actions whose values the scheduler refused.
+    pub fn rejected_actions(&self) -> u64 {
+        self.rejected_actions
+    }
+
+    /// What was counted for `v`.
+    pub fn counts(&self, v: VcpuId) -> VcpuCounts {
+        self.vcpus[v.index()]
+    }
+}
+
+impl Observer for Meter {
+    #[inline]
+    fn switched(&mut self, host: &Context, switch: Switch) {
+        self.switches[switch.pcpu.index()] += 1;
+        if !host.is_idle(switch.to) {
+            let vcpu = &mut self.vcpus[switch.to.index()];
+            vcpu.executions += 1;
+            vcpu.wait_max_ns = vcpu.wait_max_ns.max(switch.waited_ns);
+            let waited = (switch.waited_ns as u64).min(WAIT_MAX_NS);
+            self.waits[host.dom(switch.to).index()].saturating_record(waited);
+        }
+        if !host.is_idle(switch.from) {
+            let vcpu = &mut self.vcpus[switch.from.index()];
+            vcpu.switched_out += 1;
+            vcpu.preemptions += u64::from(host.runnable(switch.from));
+        }
+        if let Some(trace) = &mut self.trace {
+            if trace.len() < TRACE_ROWS_MAX {
+                trace.push(switch);
+            } else {
+                self.untraced += 1;
+            }
+        }
+    }
+
+    #[inline]
+    fn woke(&mut self, _host: &Context, v: VcpuId, _by: Option<VcpuId>) {
+        self.vcpus[v.index()].wakeups += 1;
+    }
+
+    #[inline]
+    fn migrated(&mut self, _host: &Context, v: VcpuId, _from: PcpuId, _to: PcpuId) {
+        self.vcpus[v.index()].migrations += 1;
+    }
+
+    fn acted(&mut self, _host: &Context, _domain: Option<vcpulab_host::DomId>, accepted: bool) {
+        self.rejected_actions += u64::from(!accepted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::collect;
+    use vcpulab_host::program::{Program, Programs, Step};
+    use vcpulab_host::{DomainConfig, Host, HostConfig, Params, Scheduler, VcpuConfig};
+    use vcpulab_sched::Runner;
+
+    /// Two hogs and a sleeper on one pCPU for a second, measured from half a second on.
+    struct Measure;
+
+    impl Runner for Measure {
+        type Out = crate::Measured;
+
+        fn run<S: Scheduler>(self, scheduler: S) -> crate::Measured {
+            let mut programs = Programs::default();
+            programs.set(VcpuId(1), Program { steps: vec![Step::Hog], repeat: false });
+            programs.set(VcpuId(2), Program { steps: vec![Step::Hog], repeat: false });
+            let sleeper = vec![Step::Run(1_000_000), Step::Block(9_000_000)];
+            programs.set(VcpuId(3), Program { steps: sleeper, repeat: true });
+            let domain = |number, vcpus| DomainConfig {
+                number,
+                params: Params::new(),
+                vcpus: vec![VcpuConfig { start: Some(0), affinity: None }; vcpus],
+            };
+            let config =
+                HostConfig { pcpus: 1, domains: vec![domain(1, 2), domain(2, 1)], ..HostConfig::default() };
+            let mut host = Host::new(&config, scheduler, programs, Meter::new(true)).unwrap();
+            let (context, meter) = host.observe();
+            meter.reset(context);
+            host.run_until(500_000_000).unwrap();
+            let (context, meter) = host.observe();
+            meter.reset(context);
+            host.run_until(1_000_000_000).unwrap();
+            collect(7, &["hogs".into(), "sleeper".into()], host.context(), host.observer())
+        }
+    }
+
+    #[test]
+    fn measures_from_the_reset_on_and_every_time_adds_up() {
+        let measured =
+            vcpulab_sched::with("round-robin", "v1", &Params::new(), 1, Measure).expect("round-robin is registered");
+        for row in &measured.domains {
+            assert_eq!(row.elapsed_ns, 500_000_000);
+            let sum = row.running_ns + row.runnable_ns + row.blocked_ns + row.offline_ns;
+            assert_eq!(sum, row.elapsed_ns * i64::from(row.vcpus), "{}", row.domain);
+        }
+        let pcpu = &measured.pcpus[0];
+        assert_eq!(pcpu.run_ns + pcpu.idle_ns + pcpu.overhead_ns, 500_000_000);
+        assert_eq!(pcpu.run_ns, measured.domains.iter().map(|row| row.running_ns).sum::<i64>());
+        assert_eq!(pcpu.switches, measured.trace.len() as u64);
+        let ran: u64 = measured.domains.iter().map(|row| row.executions).sum();
+        assert_eq!(pcpu.switches, ran, "the pCPU never idles, so every switch brings a vCPU in");
+        assert!(measured.trace.iter().all(|row| row.time_ns >= 500_000_000 && row.replication == 7));
+        let sleeper = &measured.domains[1];
+        assert!(sleeper.wait_max_ns >= sleeper.wait_p99_ns.min(sleeper.wait_max_ns) && sleeper.wait_p50_ns > 0);
+        assert_eq!(crate::DomainRow::batch(&measured.domains).num_rows(), 2);
+    }
+}

@@ -1,0 +1,163 @@
+//! The result tables. One row for each replication and thing; times in nanoseconds of simulated time.
+
+use crate::columns::columns;
+
+columns! {
+    /// What each domain got in each replication.
+    pub struct DomainRow in "domains" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// The domain's name.
+        pub domain: String,
+        /// The domain's number (0: Dom0).
+        pub number: i64,
+        /// How many vCPUs it has.
+        pub vcpus: u32,
+        /// Time measured, ns; the four runstates sum to it times the number of vCPUs.
+        pub elapsed_ns: i64,
+        /// Time its vCPUs were running, ns: XenMon's *gotten*.
+        pub running_ns: i64,
+        /// Time its vCPUs were runnable but waited for a pCPU, ns: XenMon's *waited*; a guest's steal; CPU ready.
+        pub runnable_ns: i64,
+        /// Time its vCPUs were blocked, ns: XenMon's *blocked*.
+        pub blocked_ns: i64,
+        /// Time its vCPUs were paused, ns.
+        pub offline_ns: i64,
+        /// Times a vCPU of it was switched in: XenMon's executions.
+        pub executions: u64,
+        /// Times a vCPU of it became runnable after a block.
+        pub wakeups: u64,
+        /// Times a vCPU of it was switched out.
+        pub context_switches: u64,
+        /// Times a vCPU of it was switched out although it could have gone on.
+        pub preemptions: u64,
+        /// Times a vCPU of it was assigned to another pCPU.
+        pub migrations: u64,
+        /// XenMon's I/O count: packets and requests it moved, once for each side of a ring.
+        pub io_count: u64,
+        /// CPU time it is entitled to when everybody wants all they can get, in pCPUs; null: this scheduler has no such notion.
+        pub entitlement: Option<f64>,
+        /// Median wait for a pCPU, ns, one wait for each execution.
+        pub wait_p50_ns: u64,
+        /// 95th percentile of the wait, ns.
+        pub wait_p95_ns: u64,
+        /// 99th percentile of the wait, ns.
+        pub wait_p99_ns: u64,
+        /// Longest wait, ns.
+        pub wait_max_ns: u64,
+        /// Cache lines brought in again because others had run in between.
+        pub cache_misses: u64,
+    }
+}
+
+columns! {
+    /// What each vCPU got in each replication.
+    pub struct VcpuRow in "vcpus" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// The domain's name.
+        pub domain: String,
+        /// The domain's number (0: Dom0).
+        pub number: i64,
+        /// The vCPU's number in its domain.
+        pub vcpu: u32,
+        /// Time measured, ns; the four runstates sum to it.
+        pub elapsed_ns: i64,
+        /// Time running, ns.
+        pub running_ns: i64,
+        /// Time runnable but waiting for a pCPU, ns (steal, CPU ready).
+        pub runnable_ns: i64,
+        /// Time blocked, ns.
+        pub blocked_ns: i64,
+        /// Time paused, ns.
+        pub offline_ns: i64,
+        /// Times it was switched in.
+        pub executions: u64,
+        /// Times it became runnable after a block.
+        pub wakeups: u64,
+        /// Times it was switched out.
+        pub context_switches: u64,
+        /// Times it was switched out although it could have gone on.
+        pub preemptions: u64,
+        /// Times it was assigned to another pCPU.
+        pub migrations: u64,
+        /// Longest wait for a pCPU, ns.
+        pub wait_max_ns: u64,
+        /// Cache lines brought in again because others had run in between.
+        pub cache_misses: u64,
+    }
+}
+
+columns! {
+    /// How each pCPU spent each replication.
+    pub struct PcpuRow in "pcpus" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// The pCPU's number.
+        pub pcpu: u32,
+        /// Time measured, ns; run, idle and overhead sum to it.
+        pub elapsed_ns: i64,
+        /// Time in which vCPUs made progress, ns.
+        pub run_ns: i64,
+        /// Time idle, ns.
+        pub idle_ns: i64,
+        /// Time taken by decisions, context switches, interrupts and cold caches, ns.
+        pub overhead_ns: i64,
+        /// Decisions taken.
+        pub decisions: u64,
+        /// Decisions that changed what it runs.
+        pub switches: u64,
+    }
+}
+
+columns! {
+    /// What each application and client achieved in each replication.
+    pub struct AppRow in "apps" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// The domain's name.
+        pub domain: String,
+        /// The application's position in its domain, from 0.
+        pub app: u32,
+        /// What it is, in the scenario's words.
+        pub kind: String,
+        /// Units of work completed: requests, jobs, loops; for a CPU hog the milliseconds of CPU time.
+        pub completed: u64,
+        /// Units of work refused, dropped or late past their deadline.
+        pub failed: u64,
+        /// Units of work completed per second.
+        pub throughput_per_s: f64,
+        /// Median response time, ns; null: it has none.
+        pub response_p50_ns: Option<u64>,
+        /// 95th percentile of the response time, ns.
+        pub response_p95_ns: Option<u64>,
+        /// 99th percentile of the response time, ns.
+        pub response_p99_ns: Option<u64>,
+        /// Longest response time, ns.
+        pub response_max_ns: Option<u64>,
+        /// Mean response time, ns.
+        pub response_mean_ns: Option<f64>,
+    }
+}
+
+columns! {
+    /// Every decision that changed what a pCPU runs.
+    pub struct TraceRow in "trace" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// When, ns since the host started.
+        pub time_ns: i64,
+        /// Where.
+        pub pcpu: u32,
+        /// The domain that ran until now (−1: idle).
+        pub from_domain: i64,
+        /// Its vCPU (for idle: the pCPU's number).
+        pub from_vcpu: i64,
+        /// The domain that runs from now on (−1: idle).
+        pub to_domain: i64,
+        /// Its vCPU (for idle: the pCPU's number).
+        pub to_vcpu: i64,
+        /// How long the incoming vCPU had waited for a pCPU, ns.
+        pub waited_ns: i64,
+    }
+}
