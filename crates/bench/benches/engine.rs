@@ -1,0 +1,52 @@
+//! Simulated milliseconds under each policy: `cargo bench -p vcpulab-bench`.
+
+#![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use vcpulab_bench::{SIZES, Size, host};
+use vcpulab_host::{Params, Scheduler};
+use vcpulab_sched::Runner;
+
+struct Bench<'a> {
+    criterion: &'a mut Criterion,
+    name: String,
+    size: Size,
+}
+
+impl Runner for Bench<'_> {
+    type Out = ();
+
+    fn run<S: Scheduler>(self, scheduler: S) {
+        let mut host = host(self.size, scheduler);
+        let mut end = 200_000_000;
+        host.run_until(end).expect("the policy keeps the rules");
+        let before = host.context().work_done().1;
+        host.run_until(2 * end).expect("the policy keeps the rules");
+        let per_chunk = (host.context().work_done().1 - before) / 20;
+        end *= 2;
+        let mut group = self.criterion.benchmark_group("decisions");
+        group.throughput(Throughput::Elements(per_chunk));
+        group.bench_function(self.name, |b| {
+            b.iter(|| {
+                end += 10_000_000;
+                host.run_until(end).expect("the policy keeps the rules");
+            });
+        });
+        group.finish();
+    }
+}
+
+fn decisions(criterion: &mut Criterion) {
+    for size in SIZES {
+        for policy in vcpulab_sched::policies() {
+            for generation in policy.generations {
+                let name = format!("{}-{}/{}x{}", policy.name, generation.name, size.pcpus, size.vcpus);
+                let bench = Bench { criterion, name, size };
+                vcpulab_sched::with(policy.name, generation.name, &Params::new(), size.pcpus, bench);
+            }
+        }
+    }
+}
+
+criterion_group!(benches, decisions);
+criterion_main!(benches);

@@ -1,0 +1,9 @@
+//! Prints the self-benchmark's figures: `cargo run --release -p vcpulab-bench --example rates`.
+
+#![allow(clippy::print_stdout, reason = "an example speaks to its reader")]
+
+fn main() {
+    for (name, value) in vcpulab_bench::run(0.5) {
+        println!("{name:48} {:8.2} M", value / 1e6);
+    }
+}

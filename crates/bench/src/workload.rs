@@ -1,0 +1,61 @@
+//! The benchmark's workload: every vCPU alternately runs about 2 ms and blocks, so that the host is just saturated.
+
+use vcpulab_host::{Op, Span, VcpuId, World, WorldContext};
+
+const RUN_MEAN_NS: u64 = 2_000_000;
+
+/// A small generator of its own (xorshift64*): the draws should cost next to nothing.
+#[derive(Clone, Debug)]
+pub struct Draws(u64);
+
+impl Draws {
+    /// A generator for one entity.
+    pub fn new(entity: u64) -> Self {
+        Draws((entity + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// A span between half and one and a half times `mean`, ns.
+    #[inline]
+    pub fn around(&mut self, mean: u64) -> Span {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let random = (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) * mean >> 32;
+        (mean / 2 + random) as Span
+    }
+}
+
+/// The world in which each vCPU runs and blocks by turns.
+#[derive(Clone, Debug)]
+pub struct RunAndBlock {
+    draws: Vec<Draws>,
+    blocks_next: Vec<bool>,
+    block_mean_ns: u64,
+}
+
+impl RunAndBlock {
+    /// For a host of `pcpus` and `vcpus`: blocks last as long as it takes for all pCPUs to be wanted all the time.
+    pub fn new(pcpus: u32, vcpus: u32) -> Self {
+        let all = (pcpus + vcpus) as usize;
+        let others = u64::from(vcpus) / u64::from(pcpus) - 1;
+        RunAndBlock {
+            draws: (0..all as u64).map(Draws::new).collect(),
+            blocks_next: vec![false; all],
+            block_mean_ns: RUN_MEAN_NS * others,
+        }
+    }
+}
+
+impl World for RunAndBlock {
+    #[inline]
+    fn next_op(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, _left: Span) -> Op {
+        let i = v.index();
+        let blocks = self.blocks_next[i];
+        self.blocks_next[i] = !blocks;
+        if blocks {
+            Op::Block(Some(ctx.now() + self.draws[i].around(self.block_mean_ns)))
+        } else {
+            Op::Run(self.draws[i].around(RUN_MEAN_NS))
+        }
+    }
+}
