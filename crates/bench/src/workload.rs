@@ -20,7 +20,7 @@ impl Draws {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
-        let random = (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) * mean >> 32;
+        let random = ((self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) * mean) >> 32;
         (mean / 2 + random) as Span
     }
 }

@@ -20,7 +20,7 @@ struct Stack {
 }
 
 impl Stack {
-    fn to_front(&mut self, v: u32) {
+    fn move_to_front(&mut self, v: u32) {
         if self.head == Some(v) {
             return;
         }
@@ -106,7 +106,7 @@ impl Caches {
             let older = stack.older[u as usize];
             next = (older != NONE).then_some(older);
         }
-        stack.to_front(v.0);
+        stack.move_to_front(v.0);
         let left = if found { own.min(costs.cache_bytes.saturating_sub(on_top)) } else { 0 };
         let lines = (own.min(costs.cache_bytes) - left).div_ceil(costs.cache_line_bytes);
         self.misses[v.index()] += lines;

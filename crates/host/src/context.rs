@@ -10,15 +10,15 @@ use crate::{Costs, CpuMask, DomId, NEVER, PcpuId, Span, StateRow, Time, TimerId,
 pub enum RunState {
     /// Executing on a pCPU.
     Running = 0,
-    /// Ready, waiting for a pCPU.
-    Runnable = 1,
     /// Waiting for an event.
-    Blocked = 2,
+    Blocked = 1,
     /// Paused.
-    Offline = 3,
+    Offline = 2,
+    /// Ready, waiting for a pCPU.
+    Runnable = 3,
 }
 
-/// Time spent in each runstate, ns. The four sum to the time since the vCPU was created.
+/// Time spent in each runstate, ns. The four sum to the time since the host started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RunTimes {
     /// Executing.
@@ -51,7 +51,6 @@ pub(crate) struct Vcpu {
     pub interrupted: bool,
     /// Did its present wait begin with a wake-up?
     pub woken: bool,
-    /// Is a wake-up held back because it is paused?
     pub state: RunState,
     pub home: PcpuId,
     pub dom: DomId,
@@ -61,8 +60,11 @@ pub(crate) struct Vcpu {
     pub state_since: Time,
     /// Last switch in or out.
     pub switched_at: Time,
-    pub times: [Span; 4],
+    /// Time in each runstate but runnable, which is the rest.
+    pub times: [Span; 3],
 }
+
+const _: () = assert!(size_of::<Vcpu>() == 64, "a vCPU fills one cache line");
 
 #[derive(Clone, Debug)]
 pub(crate) struct Pcpu {
@@ -347,9 +349,11 @@ impl Context {
     pub fn run_times(&self, v: VcpuId) -> RunTimes {
         let vcpu = &self.vcpus[v.index()];
         let mut times = vcpu.times;
-        times[vcpu.state as usize] += self.now - vcpu.state_since;
-        let [running_ns, runnable_ns, blocked_ns, offline_ns] = times;
-        RunTimes { running_ns, runnable_ns, blocked_ns, offline_ns }
+        if let Some(time) = times.get_mut(vcpu.state as usize) {
+            *time += self.now - vcpu.state_since;
+        }
+        let [running_ns, blocked_ns, offline_ns] = times;
+        RunTimes { running_ns, runnable_ns: self.now - running_ns - blocked_ns - offline_ns, blocked_ns, offline_ns }
     }
 
     /// How the time of `p` was spent up to now, ns: running vCPUs, idle, overhead. The three sum to the time elapsed.
@@ -416,7 +420,9 @@ impl Context {
         };
         if state != vcpu.state {
             vcpu.woken = state == RunState::Runnable && vcpu.state != RunState::Running;
-            vcpu.times[vcpu.state as usize] += now - vcpu.state_since;
+            if let Some(time) = vcpu.times.get_mut(vcpu.state as usize) {
+                *time += now - vcpu.state_since;
+            }
             vcpu.state = state;
             vcpu.state_since = now;
         }
@@ -441,10 +447,14 @@ impl Context {
     }
 
     /// The hypervisor works on `p` for `cost`: whoever runs there makes no progress meanwhile.
+    #[inline(always)]
     pub(crate) fn charge_overhead(&mut self, p: PcpuId, cost: Span) {
-        if cost == 0 {
-            return;
+        if cost != 0 {
+            self.delay(p, cost);
         }
+    }
+
+    fn delay(&mut self, p: PcpuId, cost: Span) {
         self.settle(p);
         let now = self.now;
         let pcpu = &mut self.pcpus[p.index()];

@@ -697,7 +697,7 @@ impl Vcpu {
             left: 0,
             state_since: 0,
             switched_at: 0,
-            times: [0; 4],
+            times: [0; 3],
         }
     }
 }
