@@ -5,6 +5,8 @@
 //! earliest slot with ties broken by its number *is* the contract's order (time, rank, id), whatever the order of
 //! insertion. Setting a slot replays one path to the root: no allocation, and no search.
 
+use std::hint::select_unpredictable;
+
 use crate::{NEVER, Time};
 
 /// The ranks of the host contract, in order; events of one rank are ordered by an id of their own.
@@ -24,18 +26,18 @@ pub enum Rank {
 
 const RANKS: [Rank; 5] = [Rank::Action, Rank::Timer, Rank::RunEnd, Rank::WakeUp, Rank::Source];
 
-/// A slot's key: its time in the upper bits, its number in the lower 32, so that one comparison orders both.
-type Key = u128;
-
-fn key(time: Time, slot: usize) -> Key {
-    ((time as u64 as u128) << 32) | slot as u128
+/// The earliest event below a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Winner {
+    time: u64,
+    slot: u64,
 }
 
 /// The event queue. Times must not be negative.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
-    /// `nodes[leaves + slot]` is the slot's own key, `nodes[i]` the lesser of its two children, `nodes[1]` the next event.
-    nodes: Vec<Key>,
+    /// `nodes[leaves + slot]` is the slot's own time, `nodes[i]` the earlier of its two children, `nodes[1]` the next event.
+    nodes: Vec<Winner>,
     leaves: usize,
     /// First slot of each rank, and past the end of the last.
     base: [usize; 6],
@@ -54,12 +56,12 @@ impl EventQueue {
             base[rank + 1] = base[rank] + room[rank];
         }
         let leaves = base[5].next_power_of_two();
-        let mut nodes: Vec<Key> = vec![0; 2 * leaves];
+        let mut nodes = vec![Winner { time: NEVER as u64, slot: 0 }; 2 * leaves];
         for slot in 0..leaves {
-            nodes[leaves + slot] = key(NEVER, slot);
+            nodes[leaves + slot].slot = slot as u64;
         }
         for i in (1..leaves).rev() {
-            nodes[i] = nodes[2 * i].min(nodes[2 * i + 1]);
+            nodes[i] = nodes[2 * i];
         }
         EventQueue { nodes, leaves, base }
     }
@@ -85,7 +87,7 @@ impl EventQueue {
     /// When this source's next event is due ([`NEVER`]: not at all).
     #[inline(always)]
     pub fn time_of(&self, rank: Rank, id: usize) -> Time {
-        (self.nodes[self.leaves + self.base[rank as usize] + id] >> 32) as Time
+        self.nodes[self.leaves + self.base[rank as usize] + id].time as Time
     }
 
     /// Sets the time of this source's next event.
@@ -95,15 +97,16 @@ impl EventQueue {
         let slot = self.base[rank as usize] + id;
         debug_assert!(slot < self.base[rank as usize + 1], "no room was made for this source");
         let mut node = self.leaves + slot;
-        let mut winner = key(time, slot);
+        let mut winner = Winner { time: time as u64, slot: slot as u64 };
         self.nodes[node] = winner;
+        // All the way up, without looking whether anything changes: a branch that is guessed wrong costs more.
         while node > 1 {
-            winner = winner.min(self.nodes[node ^ 1]);
+            let other = self.nodes[node ^ 1];
+            // Of equals the left one is first: it holds the lower slots.
+            let other_wins = other.time < winner.time + (node as u64 & 1);
+            winner.time = select_unpredictable(other_wins, other.time, winner.time);
+            winner.slot = select_unpredictable(other_wins, other.slot, winner.slot);
             node >>= 1;
-            // An unchanged winner leaves all above it unchanged too.
-            if self.nodes[node] == winner {
-                break;
-            }
             self.nodes[node] = winner;
         }
     }
@@ -111,9 +114,8 @@ impl EventQueue {
     /// The next event: its time, rank and id. Nothing due: time [`NEVER`].
     #[inline(always)]
     pub fn next(&self) -> (Time, Rank, usize) {
-        let winner = self.nodes[1];
-        let slot = (winner & u128::from(u32::MAX)) as usize;
-        let time = (winner >> 32) as Time;
+        let Winner { time, slot } = self.nodes[1];
+        let slot = slot as usize;
         let rank = if slot >= self.base[4] {
             Rank::Source
         } else if slot >= self.base[3] {
@@ -125,7 +127,7 @@ impl EventQueue {
         } else {
             Rank::Action
         };
-        (time, rank, slot - self.base[rank as usize])
+        (time as Time, rank, slot - self.base[rank as usize])
     }
 }
 
