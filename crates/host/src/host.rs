@@ -479,8 +479,27 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     fn finish_migration(&mut self, v: VcpuId) {
         let vcpu = &self.core.vcpus[v.index()];
         if vcpu.marks & mark::MIGRATING != 0 && !vcpu.current {
-            let to = self.policy.pick(&mut self.core, v);
+            let to = self.target_of(v);
             self.migrate(v, to);
+        }
+    }
+
+    /// Where a vCPU that is to migrate goes. Releases that pick before they hold the lock of the pCPU picked pick again
+    /// until two picks agree, or the last one is allowed.
+    fn target_of(&mut self, v: VcpuId) -> PcpuId {
+        if self.rules.affinity != AffinityRule::AlwaysPickFirst {
+            return self.policy.pick(&mut self.core, v);
+        }
+        let mut guess = self.core.home(v);
+        loop {
+            let picked = self.policy.pick(&mut self.core, v);
+            if self.policy.share_lock(guess, picked) {
+                return picked;
+            }
+            guess = picked;
+            if self.core.affinity(v).contains(guess) {
+                return guess;
+            }
         }
     }
 
@@ -537,13 +556,11 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     fn unpause_domain(&mut self, d: DomId) {
         let domain = &mut self.core.domains[d.index()];
-        if domain.pauses == 0 {
+        if self.rules.pause == PauseRule::Counted && domain.pauses != 1 {
+            domain.pauses = domain.pauses.saturating_sub(1);
             return;
         }
-        domain.pauses -= 1;
-        if domain.pauses > 0 {
-            return;
-        }
+        domain.pauses = 0;
         for v in self.core.vcpus_of(d) {
             self.core.set_marks(v, mark::DOMAIN_PAUSED, false);
         }
@@ -573,7 +590,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.core.mark_migrating(v);
         self.sleep_unless_runnable(v);
         if self.rules.affinity == AffinityRule::AlwaysPickFirst {
-            let to = self.policy.pick(&mut self.core, v);
+            let to = self.target_of(v);
             if !self.core.is_current(v) {
                 self.migrate(v, to);
             }

@@ -62,6 +62,11 @@ pub trait Scheduler {
     /// The pCPU a vCPU that is to migrate should go to.
     fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId;
 
+    /// Do two pCPUs share a scheduling lock? Only asked under [`AffinityRule::AlwaysPickFirst`].
+    fn share_lock(&self, p: PcpuId, q: PcpuId) -> bool {
+        p == q
+    }
+
     /// Moves a vCPU (not current anywhere) to the pCPU picked.
     fn migrate(&mut self, ctx: &mut Context, v: VcpuId, p: PcpuId) {
         ctx.set_home(v, p);

@@ -3,7 +3,9 @@
 //! A new policy is one new file that implements [`Scheduler`] and [`Registered`], and one line in [`registry!`] below.
 //! Parameter checks, help, schema and documentation follow from its [`ParamSpec`] tables.
 
+pub mod arinc653;
 pub mod credit;
+pub mod null;
 pub mod round_robin;
 
 mod list;
@@ -87,7 +89,9 @@ macro_rules! registry {
 }
 
 registry! {
+    arinc653::Arinc653,
     credit::Credit,
+    null::Null,
     round_robin::RoundRobin,
 }
 

@@ -1,0 +1,189 @@
+//! ARINC 653: a fixed cyclic timetable. In its slot a vCPU runs if it can; nobody else may use the time.
+
+use std::fmt;
+
+use vcpulab_host::{
+    AffinityRule, Context, Decision, HostRules, ParamKind, ParamSpec, ParamValue, Params, PcpuId, Placement, Rejected,
+    Scheduler, Scope, Span, Time, TimetableEntry, VcpuId,
+};
+
+use crate::{Generation, Policy, Registered};
+
+const ENTRIES_MAX: usize = 64;
+/// How long a pCPU idles at a time while there is no timetable.
+const FRAME_WITHOUT_TIMETABLE: Span = 10_000_000;
+/// `xen4.4.1` refuses entries for vCPUs from this number on.
+const VCPU_MAX_XEN_4_4: i64 = 8192;
+
+const PARAMS: &[ParamSpec] = &[
+    ParamSpec {
+        name: "major_frame_ns",
+        scope: Scope::Global,
+        unit: "ns",
+        kind: ParamKind::Int { min: 1, max: i64::MAX, also: &[] },
+        default: 0,
+        doc: "Length of the major frame; the entries' run times may not add up to more.",
+    },
+    ParamSpec {
+        name: "entries",
+        scope: Scope::Global,
+        unit: "",
+        kind: ParamKind::Timetable(ENTRIES_MAX),
+        default: 0,
+        doc: "The timetable: whose slot it is, and for how long, from the start of each major frame on.",
+    },
+];
+
+/// A slot of the timetable.
+#[derive(Clone, Debug)]
+struct Slot {
+    entry: TimetableEntry,
+    /// The vCPU it names, once that exists.
+    vcpu: Option<VcpuId>,
+}
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct Arinc653 {
+    xen44: bool,
+    slots: Vec<Slot>,
+    frame: Span,
+    next_frame: Time,
+    slot: usize,
+    next_switch: Time,
+    awake: Vec<bool>,
+}
+
+impl Registered for Arinc653 {
+    const POLICY: Policy = Policy {
+        name: "arinc653",
+        doc: "A fixed cyclic timetable for partitioned systems.",
+        generations: &[
+            Generation { name: "xen4.4.1", params: PARAMS, work_conserving: false },
+            Generation { name: "xen4.17", params: PARAMS, work_conserving: false },
+        ],
+    };
+
+    fn new(generation: usize, global: &Params, _pcpus: u32) -> Self {
+        let mut policy = Arinc653 {
+            xen44: generation == 0,
+            slots: Vec::new(),
+            frame: 0,
+            next_frame: 0,
+            slot: 0,
+            next_switch: 0,
+            awake: Vec::new(),
+        };
+        // A timetable that is not acceptable is none.
+        let _ = policy.install(global, 0);
+        policy
+    }
+}
+
+impl Arinc653 {
+    fn install(&mut self, params: &Params, now: Time) -> Result<(), Rejected> {
+        let (Some(frame), Some(ParamValue::Timetable(entries))) = (params.int("major_frame_ns"), params.get("entries"))
+        else {
+            return Err(Rejected);
+        };
+        let total = entries.iter().try_fold(0i64, |sum, entry| sum.checked_add(entry.runtime_ns));
+        let good = frame > 0
+            && (1..=ENTRIES_MAX).contains(&entries.len())
+            && entries.iter().all(|entry| entry.runtime_ns > 0)
+            && total.is_some_and(|total| total <= frame)
+            && !(self.xen44 && entries.iter().any(|entry| entry.vcpu >= VCPU_MAX_XEN_4_4));
+        if !good {
+            return Err(Rejected);
+        }
+        self.slots = entries.iter().map(|&entry| Slot { entry, vcpu: None }).collect();
+        self.frame = frame;
+        self.next_frame = now;
+        Ok(())
+    }
+
+    /// Lets the slots that name `v` know it.
+    fn resolve(&mut self, ctx: &Context, v: VcpuId) {
+        let name = ctx.name(v);
+        for slot in &mut self.slots {
+            if (slot.entry.domain, slot.entry.vcpu) == name {
+                slot.vcpu = Some(v);
+            }
+        }
+    }
+}
+
+impl Scheduler for Arinc653 {
+    fn rules(&self) -> HostRules {
+        if self.xen44 {
+            let (placement, affinity) = (Placement::LeastPopulated, AffinityRule::AlwaysPickFirst);
+            HostRules { placement, affinity, ..HostRules::XEN_4_17 }
+        } else {
+            HostRules::XEN_4_17
+        }
+    }
+
+    fn add_pcpu(&mut self, _ctx: &mut Context, _p: PcpuId) {}
+
+    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+        self.awake.resize(v.index() + 1, false);
+        self.resolve(ctx, v);
+    }
+
+    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+        self.awake[v.index()] = true;
+        ctx.flag(ctx.home(v));
+    }
+
+    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+        self.awake[v.index()] = false;
+        if ctx.is_current(v) {
+            ctx.flag(ctx.home(v));
+        }
+    }
+
+    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+        let now = ctx.now();
+        if self.slots.is_empty() {
+            self.next_frame = now + FRAME_WITHOUT_TIMETABLE;
+        } else if now >= self.next_frame {
+            self.slot = 0;
+            self.next_frame = now + self.frame;
+            self.next_switch = now + self.slots[0].entry.runtime_ns;
+        } else {
+            while now >= self.next_switch && self.slot < self.slots.len() {
+                self.slot += 1;
+                self.next_switch += self.slots.get(self.slot).map_or(0, |slot| slot.entry.runtime_ns);
+            }
+        }
+        if self.slot >= self.slots.len() {
+            self.next_switch = self.next_frame;
+        }
+        let next = self
+            .slots
+            .get(self.slot)
+            .and_then(|slot| slot.vcpu)
+            .filter(|&v| self.awake[v.index()] && ctx.runnable(v) && ctx.home(v) == p)
+            .unwrap_or(ctx.idle(p));
+        Decision { next, slice: self.next_switch - now }
+    }
+
+    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
+        ctx.home(v)
+    }
+
+    fn adjust_global(&mut self, ctx: &mut Context, params: &Params) -> Result<(), Rejected> {
+        self.install(params, ctx.now())?;
+        for v in ctx.guest_vcpus() {
+            self.resolve(ctx, v);
+        }
+        Ok(())
+    }
+
+    fn dump(&self, _ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+        for (i, Slot { entry, .. }) in self.slots.iter().enumerate() {
+            let mark = if i == self.slot { "*" } else { " " };
+            writeln!(out, "{mark} slot {i}: d{}v{} for {} ns", entry.domain, entry.vcpu, entry.runtime_ns)?;
+        }
+        writeln!(out, "next switch {}, next major frame {}", self.next_switch, self.next_frame)
+    }
+}

@@ -1,0 +1,140 @@
+//! Null: every vCPU has a pCPU of its own and runs there whenever it can; who finds none free waits without running.
+
+use std::fmt;
+
+use vcpulab_host::{Context, CpuMask, Decision, HostRules, Params, PcpuId, Scheduler, VcpuId};
+
+use crate::list::{Links, List};
+use crate::{Generation, Policy, Registered};
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct Null {
+    /// The vCPU each pCPU is assigned to.
+    assigned: Vec<Option<VcpuId>>,
+    free: CpuMask,
+    /// vCPUs without a pCPU, in order of arrival.
+    waiting: List,
+    links: Links,
+}
+
+impl Registered for Null {
+    const POLICY: Policy = Policy {
+        name: "null",
+        doc: "One vCPU for each pCPU and nothing to decide.",
+        generations: &[Generation { name: "xen4.17", params: &[], work_conserving: false }],
+    };
+
+    fn new(_generation: usize, _global: &Params, _pcpus: u32) -> Self {
+        Null { assigned: Vec::new(), free: CpuMask::EMPTY, waiting: List::default(), links: Links::default() }
+    }
+}
+
+impl Null {
+    fn assign(&mut self, ctx: &mut Context, v: VcpuId, p: PcpuId) {
+        self.assigned[p.index()] = Some(v);
+        self.free.remove(p);
+        ctx.set_home(v, p);
+    }
+
+    fn waits(&self, v: VcpuId) -> bool {
+        self.links.listed(v.0)
+    }
+
+    /// Takes the first that waits and may run on `p`.
+    fn take_waiting(&mut self, ctx: &Context, p: PcpuId) -> Option<VcpuId> {
+        let first = self.links.iter(&self.waiting).map(VcpuId).find(|&v| ctx.affinity(v).contains(p))?;
+        self.links.remove(&mut self.waiting, first.0);
+        Some(first)
+    }
+}
+
+impl Scheduler for Null {
+    fn rules(&self) -> HostRules {
+        HostRules::XEN_4_17
+    }
+
+    fn add_pcpu(&mut self, _ctx: &mut Context, p: PcpuId) {
+        self.assigned.push(None);
+        self.free.insert(p);
+    }
+
+    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+        self.links.grow(v.index() + 1);
+        let home = self.pick(ctx, v);
+        ctx.set_home(v, home);
+        if self.free.contains(home) {
+            self.assign(ctx, v, home);
+        } else {
+            self.links.push_back(&mut self.waiting, v.0);
+        }
+    }
+
+    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+        if !ctx.is_current(v) && !self.waits(v) {
+            ctx.flag(ctx.home(v));
+        }
+    }
+
+    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+        if ctx.is_current(v) {
+            ctx.flag(ctx.home(v));
+        }
+    }
+
+    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+        if self.assigned[p.index()].is_none()
+            && let Some(v) = self.take_waiting(ctx, p)
+        {
+            self.assign(ctx, v, p);
+        }
+        let next = self.assigned[p.index()].filter(|&v| ctx.runnable(v)).unwrap_or(ctx.idle(p));
+        Decision { next, slice: -1 }
+    }
+
+    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
+        let (home, affinity) = (ctx.home(v), ctx.affinity(v));
+        if affinity.contains(home) && self.assigned[home.index()].is_none_or(|u| u == v) {
+            return home;
+        }
+        affinity.and(&self.free).first().or(affinity.first()).unwrap_or(home)
+    }
+
+    fn migrate(&mut self, ctx: &mut Context, v: VcpuId, p: PcpuId) {
+        let home = ctx.home(v);
+        if p == home {
+            return;
+        }
+        if self.assigned[home.index()] == Some(v) {
+            self.assigned[home.index()] = None;
+            self.free.insert(home);
+            if let Some(next) = self.take_waiting(ctx, home) {
+                self.assign(ctx, next, home);
+                ctx.flag(home);
+            }
+        }
+        if self.assigned[p.index()].is_none() && ctx.affinity(v).contains(p) {
+            if self.waits(v) {
+                self.links.remove(&mut self.waiting, v.0);
+            }
+            self.assign(ctx, v, p);
+        } else if !self.waits(v) {
+            self.links.push_back(&mut self.waiting, v.0);
+        }
+        ctx.set_home(v, p);
+    }
+
+    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+        for (p, assigned) in self.assigned.iter().enumerate() {
+            match assigned.map(|v| ctx.name(v)) {
+                Some((domain, vcpu)) => writeln!(out, "pCPU {p}: d{domain}v{vcpu}")?,
+                None => writeln!(out, "pCPU {p}: free")?,
+            }
+        }
+        write!(out, "waiting:")?;
+        for (domain, vcpu) in self.links.iter(&self.waiting).map(|v| ctx.name(VcpuId(v))) {
+            write!(out, " d{domain}v{vcpu}")?;
+        }
+        writeln!(out)
+    }
+}
