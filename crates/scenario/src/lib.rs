@@ -1,1 +1,24 @@
-//! To be written.
+//! Scenario files.
+
+mod check;
+pub mod limits;
+mod lint;
+mod params;
+mod problem;
+mod profile;
+mod raw;
+mod read;
+mod scenario;
+mod schema;
+mod spec;
+#[cfg(test)]
+mod tests;
+mod units;
+mod write;
+
+pub use problem::{Problem, Problems};
+pub use profile::{CONSTANTS, ConstantDoc, Constants, Profile, Sourced, profiles};
+pub use scenario::{Scenario, starter};
+pub use schema::schema;
+pub use spec::*;
+pub use units::{Duration, Size};

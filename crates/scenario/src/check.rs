@@ -1,0 +1,567 @@
+//! From what a file says to a scenario that can run. Everything wrong is reported; nothing stops at the first.
+
+use std::ops::RangeInclusive;
+
+use vcpulab_host::{CpuMask, Params, Scope, Span};
+use vcpulab_sched::{Generation, Policy, policies};
+
+use crate::limits::*;
+use crate::params::Allowed;
+use crate::problem::{Place, Problem, Report, did_you_mean};
+use crate::profile::{CONSTANTS, Constants, Profile, profiles};
+use crate::raw::*;
+use crate::read::{At, Field, Number, OneOrMany, ReadTable};
+use crate::spec::*;
+use crate::units::{CpuList, Duration, Size};
+
+/// The domain that has number 0.
+const DOM0: &str = "dom0";
+
+/// Defaults of what a file may leave out.
+const DURATION_NS: Span = 10_000_000_000;
+const WARMUP_NS: Span = 1_000_000_000;
+const FILE_BYTES: i64 = 10_000;
+const CONNECTIONS: i64 = 64;
+const SERVER_CONNECTIONS: i64 = 256;
+
+pub(crate) struct Checker<'r, 't> {
+    pub report: &'r mut Report<'t>,
+}
+
+/// Checks everything. If anything is wrong the report says so, and what is returned is of no use.
+pub(crate) fn check(raw: &RawScenario, place: &Place, report: &mut Report<'_>) -> Spec {
+    let mut checker = Checker { report };
+    let run = raw.run.get().cloned().unwrap_or_default();
+    let raw_host = raw.host.get().cloned().unwrap_or_default();
+    let (host, scheduler_known) = checker.host(&raw_host);
+    let mut spec = Spec {
+        name: checker.name(&raw.name),
+        seed: checker.int(&raw.seed, 1, 0..=i64::MAX).unwrap_or(1) as u64,
+        duration_ns: checker.span(&run.duration, Some(DURATION_NS), 1..=SPAN_NS_MAX).unwrap_or(1),
+        warmup_ns: checker.span(&run.warmup, Some(WARMUP_NS), 0..=SPAN_NS_MAX).unwrap_or(0),
+        replications: checker.int(&run.replications, 1, 1..=REPLICATIONS_MAX.into()).unwrap_or(1) as u32,
+        host,
+        domains: Vec::new(),
+        clients: Vec::new(),
+        actions: Vec::new(),
+    };
+    let mut raw_domains: Vec<_> = raw.domain.get().into_iter().flat_map(|named| &named.0).collect();
+    if let Some(At { place, .. }) = &raw.domain.0 {
+        checker.count(raw_domains.len(), 1, DOMAINS_MAX, "domains", place);
+    }
+    // Dom0 comes first on every host.
+    raw_domains.sort_by_key(|(name, _)| name.value != DOM0);
+    checker.domains(&mut spec, &raw_domains, place);
+    if scheduler_known {
+        checker.all_params(&mut spec, &raw_host, &raw_domains);
+    } else {
+        checker.no_params(&raw_host, &raw_domains);
+    }
+    checker.clients(raw, &mut spec, place);
+    checker.actions(raw, &mut spec, scheduler_known, place);
+    crate::lint::lint(&spec, raw, &raw_domains, checker.report);
+    spec
+}
+
+/// Simple values. Each gives the default when nothing is given, and nothing when what is given is wrong.
+impl Checker<'_, '_> {
+    pub(crate) fn int(
+        &mut self,
+        field: &Field<i64>,
+        default: i64,
+        range: RangeInclusive<i64>,
+    ) -> Option<i64> {
+        let Some(At { value, place }) = &field.0 else { return Some(default) };
+        self.within(*value, &range, place, || format!("an integer from {} to {}", range.start(), range.end()))
+    }
+
+    /// Without a default, the reader has already reported that it is missing.
+    pub(crate) fn span(
+        &mut self,
+        field: &Field<Duration>,
+        default: Option<Span>,
+        range: RangeInclusive<Span>,
+    ) -> Option<Span> {
+        let Some(At { value, place }) = &field.0 else { return default };
+        let allowed =
+            || format!("a time span from {} to {}", Duration(*range.start()), Duration(*range.end()));
+        self.within(value.0, &range, place, allowed)
+    }
+
+    fn size(&mut self, field: &Field<Size>, default: i64, range: RangeInclusive<i64>) -> Option<i64> {
+        let Some(At { value, place }) = &field.0 else { return Some(default) };
+        let allowed = || format!("a size from {} to {}", Size(*range.start()), Size(*range.end()));
+        self.within(value.0, &range, place, allowed)
+    }
+
+    fn rate(&mut self, field: &Field<Number>) -> Option<f64> {
+        let At { value, place } = field.0.as_ref()?;
+        let least = 1.0 / (SPAN_NS_MAX / 1_000_000_000) as f64;
+        let allowed = || format!("a number above 0 (at least one a day) up to {RATE_PER_S_MAX} per second");
+        self.within(value.0, &(least..=RATE_PER_S_MAX), place, allowed)
+    }
+
+    fn within<T: PartialOrd>(
+        &mut self,
+        value: T,
+        range: &RangeInclusive<T>,
+        place: &Place,
+        allowed: impl FnOnce() -> String,
+    ) -> Option<T> {
+        if range.contains(&value) {
+            return Some(value);
+        }
+        self.report.error(place, Problem::not_allowed(allowed()));
+        None
+    }
+
+    fn count(&mut self, count: usize, least: usize, most: usize, what: &str, place: &Place) -> bool {
+        let fits = (least..=most).contains(&count);
+        if !fits {
+            let problem = Problem::not_allowed(format!("{least} to {most} {what}"));
+            self.report.error(place, problem.found(count));
+        }
+        fits
+    }
+
+    fn name(&mut self, field: &Field<String>) -> String {
+        let Some(At { value, place }) = &field.0 else { return "unnamed".into() };
+        if value.chars().count() > NAME_CHARS_MAX || value.chars().any(char::is_control) {
+            let allowed = format!("at most {NAME_CHARS_MAX} characters, none of them a control character");
+            self.report.error(place, Problem::not_allowed(allowed));
+        }
+        value.clone()
+    }
+
+    /// The name of a domain or client: it becomes part of paths, columns and legends.
+    fn identifier(&mut self, name: &At<String>) {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        if name.value.is_empty()
+            || name.value.chars().count() > NAME_CHARS_MAX
+            || !name.value.chars().all(plain)
+        {
+            let allowed = format!("1 to {NAME_CHARS_MAX} letters, digits, `_`, `-` and `.`");
+            self.report.error(&name.place, Problem::not_allowed(allowed));
+        }
+    }
+
+    /// One of these things, by its name.
+    fn choice<'a, T>(&mut self, field: &Field<String>, all: &'a [T], name: fn(&T) -> &str) -> Option<&'a T> {
+        let At { value, place } = field.0.as_ref()?;
+        let found = all.iter().find(|thing| name(thing) == value);
+        if found.is_none() {
+            let names: Vec<&str> = all.iter().map(name).collect();
+            let problem = Problem::not_allowed(format!("one of {}", names.join(", ")));
+            self.report.error(place, problem.maybe_hint(did_you_mean(value, names)));
+        }
+        found
+    }
+
+    /// A domain that is referred to, as an index.
+    pub(crate) fn domain(&mut self, field: &Field<String>, domains: &[DomainSpec]) -> Option<usize> {
+        let At { value, place } = field.0.as_ref()?;
+        let found = domains.iter().position(|domain| domain.name == *value);
+        if found.is_none() {
+            const SHOWN: usize = 10;
+            let mut names: Vec<&str> =
+                domains.iter().map(|domain| domain.name.as_str()).take(SHOWN).collect();
+            if domains.len() > SHOWN {
+                names.push("...");
+            }
+            let problem = Problem::says(format!("there is no domain `{value}`")).found(value);
+            let hint = did_you_mean(value, domains.iter().map(|domain| domain.name.as_str()))
+                .unwrap_or_else(|| format!("domains: {}", names.join(", ")));
+            self.report.error(place, problem.hint(hint));
+        }
+        found
+    }
+}
+
+/// The machine.
+impl Checker<'_, '_> {
+    /// The machine without the scheduler's parameters, and whether its scheduler is known.
+    fn host(&mut self, raw: &RawHost) -> (HostSpec, bool) {
+        let profile = match raw.profile.is_none() {
+            true => Some(&profiles()[0]),
+            false => self.choice(&raw.profile, profiles(), |profile| profile.name),
+        };
+        let profile = profile.unwrap_or(&profiles()[0]);
+        let pcpus =
+            self.int(&raw.pcpus, profile.pcpus.value, 1..=PCPUS_MAX.into()).unwrap_or(PCPUS_MAX.into());
+        let per_socket = self.int(&raw.pcpus_per_socket, pcpus, 1..=pcpus).unwrap_or(pcpus);
+        let policy = self.choice(&raw.scheduler, policies(), |policy| policy.name);
+        let some_policy = policy.unwrap_or(&policies()[0]);
+        let newest = some_policy.default_generation();
+        let generation = match (policy, raw.generation.is_none()) {
+            (Some(policy), false) => self.generation(&raw.generation, policy),
+            _ => Some(newest),
+        };
+        let host = HostSpec {
+            profile,
+            constants: self.constants(raw, profile),
+            pcpus: pcpus as u32,
+            pcpus_per_socket: per_socket as u32,
+            policy: some_policy,
+            generation: generation.unwrap_or(newest),
+            params: Params::new(),
+        };
+        (host, policy.is_some() && generation.is_some())
+    }
+
+    fn generation(&mut self, field: &Field<String>, policy: &'static Policy) -> Option<&'static Generation> {
+        let At { value, place } = field.0.as_ref()?;
+        let found = policy.generation(value);
+        if found.is_none() {
+            let names: Vec<&str> = policy.generations.iter().map(|generation| generation.name).collect();
+            let others: Vec<&str> =
+                policies().iter().filter(|p| p.generation(value).is_some()).map(|p| p.name).collect();
+            let hint = did_you_mean(value, names.iter().copied()).or_else(|| {
+                (!others.is_empty()).then(|| format!("`{value}` is a generation of: {}", others.join(", ")))
+            });
+            let problem = Problem::not_allowed(format!("one of {} for `{}`", names.join(", "), policy.name));
+            self.report.error(place, problem.maybe_hint(hint));
+        }
+        found
+    }
+
+    fn constants(&mut self, raw: &RawHost, profile: &Profile) -> Constants {
+        let mut constants = profile.constants();
+        for (name, At { value, place }) in raw.costs.get().into_iter().flat_map(|named| &named.0) {
+            match CONSTANTS.iter().find(|constant| constant.name == name.value) {
+                Some(constant) if (constant.min..=constant.max).contains(value) => {
+                    constants.set(constant.name, *value);
+                }
+                Some(constant) => {
+                    let allowed = format!("an integer from {} to {}", constant.min, constant.max);
+                    self.report.error(place, Problem::not_allowed(allowed));
+                }
+                None => {
+                    let names = || CONSTANTS.iter().map(|constant| constant.name);
+                    let hint = did_you_mean(&name.value, names())
+                        .unwrap_or_else(|| format!("known here: {}", names().collect::<Vec<_>>().join(", ")));
+                    self.report
+                        .error(&name.place, Problem::says("unknown constant").found(&name.value).hint(hint));
+                }
+            }
+        }
+        constants
+    }
+}
+
+pub(crate) type NamedDomain = (At<String>, At<RawDomain>);
+
+/// The domains.
+impl Checker<'_, '_> {
+    fn domains(&mut self, spec: &mut Spec, raw_domains: &[&NamedDomain], place: &Place) {
+        let mut vcpus = 0;
+        let has_dom0 = raw_domains.first().is_some_and(|(name, _)| name.value == DOM0);
+        for (index, (name, raw)) in raw_domains.iter().enumerate().take(DOMAINS_MAX) {
+            self.identifier(name);
+            let number = index as i64 + i64::from(!has_dom0);
+            let domain = self.domain_alone(name, &raw.value, number, &spec.host);
+            vcpus += domain.affinity.len();
+            if vcpus > VCPUS_MAX as usize {
+                let problem =
+                    Problem::not_allowed(format!("at most {VCPUS_MAX} vCPUs in all domains together"));
+                self.report.error(&place.member("domain"), problem.found(format!("{vcpus} or more vCPUs")));
+                break;
+            }
+            spec.domains.push(domain);
+        }
+        for (index, (_, raw)) in raw_domains.iter().enumerate().take(spec.domains.len()) {
+            spec.domains[index].nic = self.nic(&raw.value, index, &spec.domains);
+        }
+    }
+
+    /// A domain without what refers to other domains.
+    fn domain_alone(
+        &mut self,
+        name: &At<String>,
+        raw: &RawDomain,
+        number: i64,
+        host: &HostSpec,
+    ) -> DomainSpec {
+        let vcpus = self.int(&raw.vcpus, 1, 1..=DOMAIN_VCPUS_MAX.into());
+        let driver_domain = raw.driver_domain.get().copied().unwrap_or(false);
+        let usual = match driver_domain {
+            true => host.constants.driver_working_set_bytes,
+            false => host.constants.guest_working_set_bytes,
+        };
+        let none = Vec::new();
+        let raw_apps = raw.app.get().unwrap_or(&none);
+        if let Some(At { place, .. }) = &raw.app.0 {
+            self.count(raw_apps.len(), 0, APPS_MAX, "applications", place);
+        }
+        DomainSpec {
+            name: name.value.clone(),
+            number,
+            params: Params::new(),
+            affinity: self.affinity(&raw.affinity, vcpus.unwrap_or(1) as usize, vcpus.is_some(), host.pcpus),
+            driver_domain,
+            working_set_bytes: self.size(&raw.working_set, usual, 0..=1 << 40).unwrap_or(0) as u64,
+            nic: None,
+            apps: raw_apps.iter().take(APPS_MAX).filter_map(|app| self.app(app, raw, host)).collect(),
+        }
+    }
+
+    fn affinity(
+        &mut self,
+        field: &Field<OneOrMany<CpuList>>,
+        vcpus: usize,
+        vcpus_known: bool,
+        pcpus: u32,
+    ) -> Vec<Option<CpuMask>> {
+        match &field.0 {
+            None => vec![None; vcpus],
+            Some(At { value: OneOrMany::One(list), place }) => vec![self.cpus(list, place, pcpus); vcpus],
+            Some(At { value: OneOrMany::Many(lists), place }) => {
+                if lists.len() != vcpus && vcpus_known {
+                    let allowed = format!("one set for all vCPUs, or a list of {vcpus}, one for each");
+                    let found = format!("a list of {}", lists.len());
+                    self.report.error(place, Problem::not_allowed(allowed).found(found));
+                }
+                let mut masks: Vec<_> =
+                    lists.iter().map(|list| self.cpus(&list.value, &list.place, pcpus)).collect();
+                masks.resize(vcpus, None);
+                masks
+            }
+        }
+    }
+
+    /// What is left of a set on this host, `None` if that is everything.
+    fn cpus(&mut self, list: &CpuList, place: &Place, pcpus: u32) -> Option<CpuMask> {
+        let mask = list.on_host(pcpus);
+        let host_has = match pcpus {
+            1 => "the host has one pCPU, 0".to_owned(),
+            _ => format!("the host has pCPUs 0 to {}", pcpus - 1),
+        };
+        if mask.is_empty() {
+            let problem =
+                Problem::says(format!("found `{list}`, which leaves no pCPU to run on; {host_has}"));
+            self.report.error(place, problem.found(list));
+        } else if list.highest().is_some_and(|highest| highest >= pcpus) {
+            let problem = Problem::says(format!("`{list}` names pCPUs that are not there; {host_has}"));
+            self.report.warning(place, problem.found(list));
+        }
+        (mask != CpuMask::first_n(pcpus)).then_some(mask)
+    }
+
+    fn nic(&mut self, raw: &RawDomain, own: usize, domains: &[DomainSpec]) -> Option<usize> {
+        let nic = raw.nic.0.as_ref()?;
+        let field = &nic.value.driver_domain;
+        let driver = self.domain(field, domains)?;
+        let place = &field.0.as_ref()?.place;
+        let name = &domains[driver].name;
+        if driver == own {
+            let problem = Problem::says("a domain cannot be its own driver domain").found(name);
+            self.report.error(place, problem.hint("a driver domain owns the devices; leave `nic` out"));
+        } else if !domains[driver].driver_domain {
+            let problem = Problem::says(format!("domain `{name}` is not a driver domain")).found(name);
+            self.report.error(place, problem.hint(format!("set `driver_domain = true` in [domain.{name}]")));
+        }
+        Some(driver)
+    }
+}
+
+/// The applications.
+impl Checker<'_, '_> {
+    fn app(&mut self, app: &At<RawApp>, domain: &RawDomain, host: &HostSpec) -> Option<AppSpec> {
+        Some(match &app.value {
+            RawApp::Hog(raw) => AppSpec::Hog { instances: self.instances(&raw.instance)? },
+            RawApp::Periodic(raw) => {
+                let run_ns = self.span(&raw.run, None, 1..=SPAN_NS_MAX);
+                let period_ns = self.span(&raw.period, None, 1..=SPAN_NS_MAX);
+                AppSpec::Periodic {
+                    run_ns: run_ns?,
+                    period_ns: period_ns?,
+                    instances: self.instances(&raw.instance)?,
+                }
+            }
+            RawApp::Phases(raw) => AppSpec::Phases {
+                phases: self.phases(&raw.phase)?,
+                rounds: match self.int(&raw.r#loop, -1, -1..=u32::MAX.into())? {
+                    -1 => None,
+                    rounds => Some(rounds as u32),
+                },
+                instances: self.instances(&raw.instance)?,
+            },
+            RawApp::WebServer(raw) => {
+                if domain.nic.is_none() {
+                    let problem = Problem::says("a web server needs a network interface in its domain");
+                    self.report.error(&app.place, problem.hint("add `nic = { driver_domain = \"dom0\" }`"));
+                }
+                AppSpec::WebServer {
+                    request_ns: self.span(
+                        &raw.request_cpu,
+                        Some(host.constants.http_request_ns),
+                        0..=SPAN_NS_MAX,
+                    )?,
+                    connections_max: self.connections(&raw.connections_max, SERVER_CONNECTIONS)?,
+                }
+            }
+        })
+    }
+
+    fn instances(&mut self, field: &Field<i64>) -> Option<u32> {
+        self.int(field, 1, 1..=APPS_MAX as i64).map(|count| count as u32)
+    }
+
+    fn connections(&mut self, field: &Field<i64>, default: i64) -> Option<u32> {
+        self.int(field, default, 1..=CONNECTIONS_MAX.into()).map(|count| count as u32)
+    }
+
+    fn phases(&mut self, field: &Field<Vec<At<RawPhase>>>) -> Option<Vec<PhaseSpec>> {
+        let At { value: raw, place } = field.0.as_ref()?;
+        if !self.count(raw.len(), 1, PHASES_MAX, "phases", place) {
+            return None;
+        }
+        let phases: Vec<Option<PhaseSpec>> = raw.iter().map(|phase| self.phase(phase)).collect();
+        phases.into_iter().collect()
+    }
+
+    fn phase(&mut self, phase: &At<RawPhase>) -> Option<PhaseSpec> {
+        let rounds = self.int(&phase.value.r#loop, 1, 1..=u32::MAX.into());
+        let At { value: raw, place } = phase.value.event.0.as_ref()?;
+        if !self.count(raw.len(), 1, EVENTS_MAX, "events", place) {
+            return None;
+        }
+        let events: Vec<Option<EventSpec>> = raw.iter().map(|event| self.event(event)).collect();
+        Some(PhaseSpec { rounds: rounds? as u32, events: events.into_iter().collect::<Option<_>>()? })
+    }
+
+    fn event(&mut self, event: &At<RawEvent>) -> Option<EventSpec> {
+        let raw = &event.value;
+        let events = [
+            (&raw.run, EventSpec::Run as fn(Span) -> EventSpec),
+            (&raw.sleep, EventSpec::Sleep),
+            (&raw.timer, EventSpec::Timer),
+        ];
+        let mut given = events.iter().filter(|(field, _)| !field.is_none());
+        let (Some((field, make)), None) = (given.next(), given.next()) else {
+            let allowed = format!("exactly one of {}", RawEvent::FIELDS.join(", "));
+            self.report.error(&event.place, Problem::not_allowed(allowed));
+            return None;
+        };
+        self.span(field, None, 1..=SPAN_NS_MAX).map(make)
+    }
+}
+
+/// The scheduler's parameters.
+impl Checker<'_, '_> {
+    fn all_params(&mut self, spec: &mut Spec, raw_host: &RawHost, raw_domains: &[&NamedDomain]) {
+        let allowed = allowed(spec, Scope::Global, RawHost::FIELDS, None);
+        let global = self.params(&raw_host.params, &allowed);
+        let of_domain = |(index, (_, raw)): (usize, &&NamedDomain)| {
+            self.params(&raw.value.params, &allowed_for(spec, RawDomain::FIELDS, index))
+        };
+        let params: Vec<Params> =
+            raw_domains.iter().enumerate().take(spec.domains.len()).map(of_domain).collect();
+        spec.host.params = global;
+        for (domain, params) in spec.domains.iter_mut().zip(params) {
+            domain.params = params;
+        }
+    }
+}
+
+/// Of an unknown scheduler nothing can be said but what no scheduler has.
+impl Checker<'_, '_> {
+    fn no_params(&mut self, raw_host: &RawHost, raw_domains: &[&NamedDomain]) {
+        self.names_only(&raw_host.params, RawHost::FIELDS);
+        for (_, raw) in raw_domains {
+            self.names_only(&raw.value.params, RawDomain::FIELDS);
+        }
+    }
+}
+
+fn allowed<'s>(
+    spec: &'s Spec,
+    scope: Scope,
+    fields: &'static [&'static str],
+    vcpus: Option<usize>,
+) -> Allowed<'s> {
+    let HostSpec { policy, generation, .. } = spec.host;
+    Allowed { policy, generation, scope, fields, vcpus, domains: &spec.domains }
+}
+
+fn allowed_for<'s>(spec: &'s Spec, fields: &'static [&'static str], domain: usize) -> Allowed<'s> {
+    allowed(spec, Scope::Domain, fields, Some(spec.domains[domain].affinity.len()))
+}
+
+/// What surrounds the host, and what is done to it.
+impl Checker<'_, '_> {
+    fn clients(&mut self, raw: &RawScenario, spec: &mut Spec, place: &Place) {
+        let clients = raw.client.get().map_or(&[][..], |named| &named.0);
+        self.count(clients.len(), 0, CLIENTS_MAX, "clients", &place.member("client"));
+        for (name, At { value: RawClient::OpenHttp(raw), .. }) in clients.iter().take(CLIENTS_MAX) {
+            self.identifier(name);
+            let server = self.server(&raw.server, &spec.domains);
+            let rate_per_s = self.rate(&raw.rate);
+            let file_bytes = self.size(&raw.file_size, FILE_BYTES, 1..=FILE_SIZE_MAX as i64);
+            let connections_max = self.connections(&raw.connections_max, CONNECTIONS);
+            if let (Some(server), Some(rate_per_s), Some(file_bytes), Some(connections_max)) =
+                (server, rate_per_s, file_bytes, connections_max)
+            {
+                let file_bytes = file_bytes as u64;
+                let name = name.value.clone();
+                spec.clients.push(ClientSpec { name, server, rate_per_s, file_bytes, connections_max });
+            }
+        }
+    }
+
+    fn server(&mut self, field: &Field<String>, domains: &[DomainSpec]) -> Option<usize> {
+        let server = self.domain(field, domains)?;
+        let place = &field.0.as_ref()?.place;
+        let DomainSpec { name, apps, .. } = &domains[server];
+        let servers = apps.iter().filter(|app| matches!(app, AppSpec::WebServer { .. })).count();
+        if servers == 0 {
+            let problem = Problem::says(format!("no web server runs in domain `{name}`")).found(name);
+            let hint = format!("add [[domain.{name}.app]] with `kind = \"web-server\"`");
+            self.report.error(place, problem.hint(hint));
+        }
+        Some(server)
+    }
+
+    fn actions(&mut self, raw: &RawScenario, spec: &mut Spec, scheduler_known: bool, place: &Place) {
+        let actions = raw.action.get().map_or(&[][..], |actions| actions);
+        self.count(actions.len(), 0, ACTIONS_MAX, "actions", &place.member("action"));
+        for At { value: raw, .. } in actions.iter().take(ACTIONS_MAX) {
+            let (at, change) = match raw {
+                RawAction::Adjust(raw) => (&raw.at, self.adjust(raw, spec, scheduler_known)),
+                RawAction::AdjustGlobal(raw) => {
+                    let allowed = allowed(spec, Scope::Global, RawAdjustGlobal::FIELDS, None);
+                    let params = scheduler_known.then(|| self.params(&raw.params, &allowed));
+                    (&raw.at, params.map(Change::AdjustGlobal))
+                }
+                RawAction::Pause(raw) => {
+                    (&raw.at, self.domain(&raw.domain, &spec.domains).map(Change::Pause))
+                }
+                RawAction::Unpause(raw) => {
+                    (&raw.at, self.domain(&raw.domain, &spec.domains).map(Change::Unpause))
+                }
+                RawAction::Affinity(raw) => (&raw.at, self.new_affinity(raw, spec)),
+            };
+            let at = self.span(at, None, 0..=2 * SPAN_NS_MAX);
+            spec.actions.extend(at.zip(change).map(|(at, change)| ActionSpec { at, change }));
+        }
+    }
+
+    fn adjust(&mut self, raw: &RawAdjust, spec: &Spec, scheduler_known: bool) -> Option<Change> {
+        let domain = self.domain(&raw.domain, &spec.domains)?;
+        let allowed = allowed_for(spec, RawAdjust::FIELDS, domain);
+        scheduler_known.then(|| Change::Adjust(domain, self.params(&raw.params, &allowed)))
+    }
+
+    fn new_affinity(&mut self, raw: &RawAffinity, spec: &Spec) -> Option<Change> {
+        let mask = raw.affinity.0.as_ref().map(|At { value, place }| {
+            let all = CpuMask::first_n(spec.host.pcpus);
+            self.cpus(value, place, spec.host.pcpus).unwrap_or(all)
+        });
+        let domain = self.domain(&raw.domain, &spec.domains)?;
+        let last = spec.domains[domain].affinity.len() as i64 - 1;
+        let vcpu = match raw.vcpu.is_none() {
+            true => None,
+            false => Some(self.int(&raw.vcpu, 0, 0..=last)? as u32),
+        };
+        Some(Change::Affinity(domain, vcpu, mask?))
+    }
+}

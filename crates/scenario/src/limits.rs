@@ -1,0 +1,37 @@
+//! The limits of a scenario, stated once. Each is checked before anything is made whose size depends on the value.
+
+use vcpulab_host::Span;
+pub use vcpulab_host::mask::PCPUS_MAX;
+
+/// Longest scenario file, bytes.
+pub const FILE_BYTES_MAX: usize = 1 << 20;
+/// Problems reported for one file; what goes beyond is only counted.
+pub const PROBLEMS_MAX: usize = 100;
+/// Longest name of a scenario, domain or client, characters.
+pub const NAME_CHARS_MAX: usize = 64;
+/// Most domains.
+pub const DOMAINS_MAX: usize = 4096;
+/// Most vCPUs of one domain. (Xen's own limit for its largest guests has been 512 for years.)
+pub const DOMAIN_VCPUS_MAX: u32 = 512;
+/// Most vCPUs of all domains together.
+pub const VCPUS_MAX: u32 = 65_536;
+/// Most applications of one domain.
+pub const APPS_MAX: usize = 256;
+/// Most clients.
+pub const CLIENTS_MAX: usize = 256;
+/// Most timed actions.
+pub const ACTIONS_MAX: usize = 65_536;
+/// Most replications.
+pub const REPLICATIONS_MAX: u32 = 10_000;
+/// Longest time span anywhere in a scenario: one day, ns.
+pub const SPAN_NS_MAX: Span = 24 * 3600 * 1_000_000_000;
+/// Most connections that one client keeps open.
+pub const CONNECTIONS_MAX: u32 = 65_536;
+/// Highest rate of requests or periods, per second.
+pub const RATE_PER_S_MAX: f64 = 10_000_000.0;
+/// Largest file that is served, bytes.
+pub const FILE_SIZE_MAX: u64 = 1 << 30;
+/// Most phases of a script.
+pub const PHASES_MAX: usize = 1024;
+/// Most events of a phase.
+pub const EVENTS_MAX: usize = 1024;

@@ -1,0 +1,79 @@
+//! What is allowed in a scenario but probably not meant.
+
+use vcpulab_host::{ParamSpec, Scope};
+
+use crate::check::NamedDomain;
+use crate::problem::{Problem, Report};
+use crate::raw::{RawApp, RawScenario};
+use crate::read::At;
+use crate::spec::{AppSpec, DomainSpec, Spec};
+use crate::units::Duration;
+
+/// The parameter that is a domain's share of CPU time under contention, in every scheduler that has shares.
+const SHARE: &str = "weight";
+
+pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
+    // With errors some of it does not match the file; they come first anyway.
+    if report.has_errors() {
+        return;
+    }
+    for (domain, (name, raw)) in spec.domains.iter().zip(raw_domains) {
+        if domain.apps.is_empty() && !domain.driver_domain {
+            report.warning(&name.place, Problem::says("nothing runs in this domain: it blocks for ever"));
+        }
+        for (app, At { value, place }) in domain.apps.iter().zip(raw.value.app.get().into_iter().flatten()) {
+            doubtful_app(app, value, place, report);
+        }
+    }
+    unserved(spec, raw_domains, report);
+    inverted_shares(spec, raw_domains, report);
+    let end = spec.warmup_ns + spec.duration_ns;
+    for (action, At { place, .. }) in spec.actions.iter().zip(raw.action.get().into_iter().flatten()) {
+        if action.at >= end {
+            let message = format!("never happens: the run ends at {}", Duration(end));
+            report.warning(place, Problem::says(message));
+        }
+    }
+}
+
+fn doubtful_app(app: &AppSpec, raw: &RawApp, place: &crate::problem::Place, report: &mut Report<'_>) {
+    match (app, raw) {
+        (AppSpec::Periodic { run_ns, period_ns, .. }, RawApp::Periodic(_)) if run_ns > period_ns => {
+            let message = format!(
+                "needs {} of CPU time in every {}: it can never keep up",
+                Duration(*run_ns),
+                Duration(*period_ns)
+            );
+            report.warning(place, Problem::says(message));
+        }
+        _ => {}
+    }
+}
+
+fn unserved(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
+    for (index, (domain, (name, _))) in spec.domains.iter().zip(raw_domains).enumerate() {
+        let serves = domain.apps.iter().any(|app| matches!(app, AppSpec::WebServer { .. }));
+        if serves && !spec.clients.iter().any(|client| client.server == index) {
+            report.warning(&name.place, Problem::says("no client asks this web server for anything"));
+        }
+    }
+}
+
+/// A driver domain with a smaller share than its guests delays all their I/O.
+fn inverted_shares(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
+    let is_share = |param: &&ParamSpec| param.scope == Scope::Domain && param.name == SHARE;
+    let Some(share) = spec.host.generation.params.iter().find(is_share) else { return };
+    let share_of = |domain: &DomainSpec| domain.params.int(share.name).unwrap_or(share.default);
+    for (domain, (name, _)) in spec.domains.iter().zip(raw_domains) {
+        let Some(driver) = domain.nic.map(|driver| &spec.domains[driver]) else { continue };
+        let (own, drivers) = (share_of(domain), share_of(driver));
+        if own > drivers {
+            let message = format!(
+                "{SHARE} {own} is above {drivers}, that of its driver domain `{}`: under load its own I/O waits",
+                driver.name
+            );
+            let hint = format!("give `{}` at least the {SHARE} of the domains it serves", driver.name);
+            report.warning(&name.place, Problem::says(message).hint(hint));
+        }
+    }
+}

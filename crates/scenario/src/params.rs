@@ -1,0 +1,164 @@
+//! Scheduler parameters in a scenario: checked against the registry's tables, which also say whose a strange one is.
+
+use vcpulab_host::{ParamKind, ParamSpec, ParamValue, Params, Scope, TimetableEntry};
+use vcpulab_sched::{Generation, Policy, policies};
+
+use crate::check::Checker;
+use crate::limits::SPAN_NS_MAX;
+use crate::problem::{Problem, did_you_mean};
+use crate::read::{At, RawParam, RawParams, RawSlot};
+use crate::spec::DomainSpec;
+
+/// The unit of parameters that are a share of one pCPU: no more than all of a domain's vCPUs can be meant.
+const PERCENT_OF_PCPU: &str = "% of one pCPU";
+
+/// The parameters that may stand in one table, and what else may.
+pub(crate) struct Allowed<'a> {
+    pub policy: &'static Policy,
+    pub generation: &'static Generation,
+    pub scope: Scope,
+    /// The table's own fields, for suggestions.
+    pub fields: &'static [&'static str],
+    /// Number of vCPUs of the domain they are for.
+    pub vcpus: Option<usize>,
+    /// All domains, for timetables.
+    pub domains: &'a [DomainSpec],
+}
+
+impl Allowed<'_> {
+    fn specs(&self) -> impl Iterator<Item = &'static ParamSpec> + use<> {
+        let scope = self.scope;
+        self.generation.params.iter().filter(move |spec| spec.scope == scope)
+    }
+
+    /// Why there is no parameter of that name here.
+    fn stranger(&self, name: &str) -> Problem {
+        let Allowed { policy, generation, .. } = self;
+        let here: Vec<&str> = self.specs().map(|spec| spec.name).collect();
+        let has = match (self.scope, here.join(", ")) {
+            (Scope::Domain, list) if list.is_empty() => "takes no parameters for a domain".to_owned(),
+            (Scope::Global, list) if list.is_empty() => "takes no global parameters".to_owned(),
+            (_, list) => format!("takes here: {list}"),
+        };
+        let has = format!("`{}` ({}) {has}", policy.name, generation.name);
+        if generation.params.iter().any(|spec| spec.name == name) {
+            let (what, place) = match self.scope {
+                Scope::Domain => ("the whole scheduler", "[host] or an `adjust-global` action"),
+                Scope::Global => ("a domain", "[domain.NAME] or an `adjust` action"),
+            };
+            return Problem::says(format!("`{name}` is a parameter of {what}"))
+                .hint(format!("set it in {place}"));
+        }
+        let owners = policies().iter().flat_map(|policy| policy.generations.iter().map(move |g| (policy, g)));
+        let owners: Vec<_> = owners.filter(|(_, g)| g.params.iter().any(|spec| spec.name == name)).collect();
+        if owners.is_empty() {
+            let known = here.iter().chain(self.fields).copied();
+            let hint = did_you_mean(name, known).unwrap_or_else(|| match self.fields {
+                [] => has,
+                fields => format!("known here: {}; {has}", fields.join(", ")),
+            });
+            return Problem::says("unknown field").found(name).hint(hint);
+        }
+        let own: Vec<&str> =
+            owners.iter().filter(|(p, _)| p.name == policy.name).map(|(_, g)| g.name).collect();
+        if own.is_empty() {
+            let mut whose: Vec<String> = owners.iter().map(|(p, _)| format!("`{}`", p.name)).collect();
+            whose.dedup();
+            Problem::says(format!(
+                "`{name}` is a parameter of scheduler {}, not of `{}`",
+                whose.join(", "),
+                policy.name
+            ))
+        } else {
+            let message = format!(
+                "`{name}` is a parameter of `{}` in generation {}, not in {}",
+                policy.name,
+                own.join(", "),
+                generation.name
+            );
+            Problem::says(message)
+        }
+        .found(name)
+        .hint(has)
+    }
+}
+
+impl Checker<'_, '_> {
+    /// Without knowing the scheduler: is each of these a parameter of any?
+    pub(crate) fn names_only(&mut self, given: &RawParams, fields: &'static [&'static str]) {
+        let all = policies().iter().flat_map(|policy| policy.generations).flat_map(|g| g.params);
+        for (name, _) in &given.0 {
+            if !all.clone().any(|spec| spec.name == name.value) {
+                let known = fields.iter().copied().chain(all.clone().map(|spec| spec.name));
+                let hint = did_you_mean(&name.value, known);
+                let hint = hint.unwrap_or_else(|| format!("known here: {}", fields.join(", ")));
+                self.report.error(&name.place, Problem::says("unknown field").found(&name.value).hint(hint));
+            }
+        }
+    }
+
+    /// The scheduler's parameters given in one table.
+    pub(crate) fn params(&mut self, given: &RawParams, allowed: &Allowed<'_>) -> Params {
+        let mut params = Params::new();
+        for (name, raw) in &given.0 {
+            match allowed.specs().find(|spec| spec.name == name.value) {
+                Some(spec) => {
+                    if let Some(value) = self.param(raw, spec, allowed) {
+                        params.set(spec.name, value);
+                    }
+                }
+                None => self.report.error(&name.place, allowed.stranger(&name.value)),
+            }
+        }
+        params
+    }
+
+    fn param(&mut self, raw: &At<RawParam>, spec: &ParamSpec, allowed: &Allowed<'_>) -> Option<ParamValue> {
+        let mut hint = None;
+        let value = match (&raw.value, spec.kind) {
+            (RawParam::Int(value), ParamKind::Int { .. } | ParamKind::Flag) => Some(ParamValue::Int(*value)),
+            (RawParam::Flag(value), ParamKind::Flag) => Some(ParamValue::Int((*value).into())),
+            (RawParam::Word(word), ParamKind::Choice(words)) => {
+                hint = did_you_mean(word, words.iter().copied());
+                words.iter().position(|w| w == word).map(|index| ParamValue::Int(index as i64))
+            }
+            (RawParam::Timetable(slots), ParamKind::Timetable(most)) if (1..=most).contains(&slots.len()) => {
+                return self.timetable(slots, allowed.domains);
+            }
+            _ => None,
+        };
+        let Some(value) = value.filter(|value| spec.allows(value)) else {
+            let unit = if spec.unit.is_empty() { String::new() } else { format!(" ({})", spec.unit) };
+            let problem = Problem::not_allowed(spec.allowed() + &unit);
+            let problem = match raw.value {
+                RawParam::Timetable(_) => problem.found("a list"),
+                _ => problem,
+            };
+            self.report.error(&raw.place, problem.maybe_hint(hint));
+            return None;
+        };
+        if let (PERCENT_OF_PCPU, Some(vcpus), ParamValue::Int(percent)) = (spec.unit, allowed.vcpus, &value) {
+            let most = 100 * vcpus as i64;
+            if *percent > most {
+                let s = if vcpus == 1 { "" } else { "s" };
+                let problem = Problem::not_allowed(format!("at most {most} ({vcpus} vCPU{s} of 100 % each)"));
+                self.report.error(&raw.place, problem);
+                return None;
+            }
+        }
+        Some(value)
+    }
+
+    fn timetable(&mut self, slots: &[At<RawSlot>], domains: &[DomainSpec]) -> Option<ParamValue> {
+        let entry = |slot: &At<RawSlot>| {
+            let domain = self.domain(&slot.value.domain, domains)?;
+            let last = domains[domain].affinity.len() as i64 - 1;
+            let vcpu = self.int(&slot.value.vcpu, 0, 0..=last)?;
+            let runtime_ns = self.span(&slot.value.runtime, None, 1..=SPAN_NS_MAX)?;
+            Some(TimetableEntry { domain: domains[domain].number, vcpu, runtime_ns })
+        };
+        // Every slot is looked at before any is found missing.
+        let entries: Vec<Option<TimetableEntry>> = slots.iter().map(entry).collect();
+        entries.into_iter().collect::<Option<_>>().map(ParamValue::Timetable)
+    }
+}

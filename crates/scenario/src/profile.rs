@@ -1,0 +1,194 @@
+//! Hardware profiles: what everything costs on a machine, each constant with its source.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+
+/// What a constant is, whatever its value.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ConstantDoc {
+    /// Its name in a scenario's `host.costs`, with the unit at the end.
+    pub name: &'static str,
+    /// Least value.
+    pub min: i64,
+    /// Greatest value.
+    pub max: i64,
+    /// What it is.
+    pub doc: &'static str,
+}
+
+macro_rules! constants {
+    ($($(#[doc = $doc:literal])+ $name:ident: $min:literal..=$max:expr,)*) => {
+        /// The constants of a machine.
+        #[derive(Clone, PartialEq, Eq, Debug, Default)]
+        pub struct Constants {
+            $($(#[doc = $doc])+ pub $name: i64,)*
+        }
+
+        /// All constants, in order.
+        pub const CONSTANTS: &[ConstantDoc] = &[$(
+            ConstantDoc {
+                name: stringify!($name),
+                min: $min,
+                max: $max,
+                doc: concat!($($doc),+).trim_ascii(),
+            },
+        )*];
+
+        impl Constants {
+            /// The constant of that name.
+            pub fn get(&self, name: &str) -> Option<i64> {
+                match name {
+                    $(stringify!($name) => Some(self.$name),)*
+                    _ => None,
+                }
+            }
+
+            /// Sets the constant of that name, if there is one.
+            pub(crate) fn set(&mut self, name: &str, value: i64) {
+                match name {
+                    $(stringify!($name) => self.$name = value,)*
+                    _ => {}
+                }
+            }
+        }
+    };
+}
+
+/// Longest that one cost can be: a second, ns.
+const COST_NS_MAX: i64 = 1_000_000_000;
+
+constants! {
+    /// The hypervisor's time for one scheduling decision.
+    decision_ns: 0..=COST_NS_MAX,
+    /// The hypervisor's time for one context switch, with warm caches.
+    context_switch_ns: 0..=COST_NS_MAX,
+    /// The hypervisor's time for one physical interrupt.
+    interrupt_ns: 0..=COST_NS_MAX,
+    /// Size of the private cache of each pCPU; 0: caches cost nothing.
+    cache_bytes: 0..=1 << 40,
+    /// What one cache miss brings in.
+    cache_line_bytes: 1..=1 << 20,
+    /// Time of one cache miss, in picoseconds.
+    cache_miss_ps: 0..=COST_NS_MAX * 1000,
+    /// Working set of a guest's vCPU where the scenario gives none.
+    guest_working_set_bytes: 0..=1 << 40,
+    /// Working set of a driver domain's vCPU where the scenario gives none.
+    driver_working_set_bytes: 0..=1 << 40,
+    /// A driver domain's time to take one notification, whatever came with it.
+    driver_upcall_ns: 0..=COST_NS_MAX,
+    /// A driver domain's time for one packet from the network to a guest: NIC driver, bridge, back end.
+    driver_receive_ns: 0..=COST_NS_MAX,
+    /// A driver domain's time for one packet from a guest to the network.
+    driver_send_ns: 0..=COST_NS_MAX,
+    /// A guest's time to take one notification, whatever came with it.
+    guest_upcall_ns: 0..=COST_NS_MAX,
+    /// A guest's time for one packet received: front end and network stack.
+    guest_receive_ns: 0..=COST_NS_MAX,
+    /// A guest's time for one packet sent.
+    guest_send_ns: 0..=COST_NS_MAX,
+    /// CPU time of a web server for one request, without the network.
+    http_request_ns: 0..=COST_NS_MAX,
+    /// How far each cost inside the domains varies, evenly to both sides.
+    cost_spread_percent: 0..=100,
+    /// Packets that a ring between a driver domain and a guest holds in each direction.
+    ring_slots: 1..=65_536,
+    /// Line rate of the NIC.
+    nic_bits_per_s: 1_000..=10_000_000_000_000,
+    /// Least time between two interrupts of the NIC (interrupt coalescing).
+    nic_interrupt_gap_ns: 0..=COST_NS_MAX,
+    /// Time of a packet between the NIC and a client, one way, besides the line's own.
+    link_latency_ns: 0..=COST_NS_MAX,
+}
+
+/// A value of a machine, and where it is from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sourced {
+    /// The value.
+    pub value: i64,
+    /// A measurement, a data sheet, a fit (and on what), or an assumption.
+    pub source: String,
+}
+
+/// A machine.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// Its name in scenarios.
+    #[serde(skip_deserializing)]
+    pub name: &'static str,
+    /// What machine it is.
+    pub doc: String,
+    /// How many pCPUs it has.
+    pub pcpus: Sourced,
+    /// All constants by name.
+    pub constants: BTreeMap<String, Sourced>,
+}
+
+/// The profiles' data files, by name. The first is the default.
+const FILES: [(&str, &str); 3] = [
+    ("generic", include_str!("../profiles/generic.toml")),
+    ("lp200r", include_str!("../profiles/lp200r.toml")),
+    ("exact", include_str!("../profiles/exact.toml")),
+];
+
+static PROFILES: LazyLock<Vec<Profile>> = LazyLock::new(|| {
+    let read =
+        |(name, text)| Profile { name, ..toml::from_str(text).expect("profiles are tested to be complete") };
+    FILES.map(read).into()
+});
+
+/// All profiles; the first is the default.
+pub fn profiles() -> &'static [Profile] {
+    &PROFILES
+}
+
+impl Profile {
+    /// The profile of that name.
+    pub fn find(name: &str) -> Option<&'static Profile> {
+        profiles().iter().find(|profile| profile.name == name)
+    }
+
+    /// Its constants.
+    pub fn constants(&self) -> Constants {
+        let mut constants = Constants::default();
+        for (name, sourced) in &self.constants {
+            constants.set(name, sourced.value);
+        }
+        constants
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_profile_gives_every_constant_within_its_limits_with_a_source() {
+        for profile in profiles() {
+            let given: Vec<&str> = profile.constants.keys().map(String::as_str).collect();
+            let mut expected: Vec<&str> = CONSTANTS.iter().map(|constant| constant.name).collect();
+            expected.sort_unstable();
+            assert_eq!(given, expected, "constants of `{}`", profile.name);
+            for constant in CONSTANTS {
+                let Sourced { value, source } = &profile.constants[constant.name];
+                assert!((constant.min..=constant.max).contains(value), "{}.{}", profile.name, constant.name);
+                assert!(source.len() > 10, "{}.{} needs a source", profile.name, constant.name);
+            }
+        }
+    }
+
+    #[test]
+    fn in_exact_mode_nothing_costs_time() {
+        let exact = Profile::find("exact").unwrap();
+        for (name, sourced) in exact.constants.iter().filter(|(name, _)| is_cost(name)) {
+            assert_eq!(sourced.value, 0, "{name}");
+        }
+    }
+
+    fn is_cost(name: &str) -> bool {
+        ["_ns", "_ps"].iter().any(|unit| name.ends_with(unit))
+    }
+}

@@ -1,0 +1,262 @@
+//! What a scenario file says, field by field, before anything but the types is checked. The documentation comments
+//! here are the descriptions in the JSON schema and in the reference.
+
+use toml::de::DeTable;
+
+use crate::problem::Place;
+use crate::read::{
+    At, Field, Kinds, Named, Node, Number, OneOrMany, RawParams, Read, ReadTable, Reader, plain, record,
+    tagged,
+};
+use crate::units::{CpuList, Duration, Size};
+
+record! {
+    /// A host, the domains on it, what they run, and the clients around it.
+    struct RawScenario {
+        /// What this is, for people.
+        name: String,
+        /// Where all random numbers start. The same seed gives the same results, byte for byte.
+        seed: i64,
+        /// How long to run, and how often.
+        run: RawRun,
+        /// The machine and its CPU scheduler.
+        host: RawHost,
+        /// The domains (virtual machines) by name. `dom0` is domain number 0; the others are numbered from 1 in the
+        /// order of the file.
+        domain: Named<RawDomain>,
+        /// The clients outside the host, by name.
+        client: Named<RawClient>,
+        /// What the administrator does while the host runs.
+        action: Vec<At<RawAction>>,
+    }
+    required [host, domain]
+}
+
+record! {
+    /// How long to run, and how often.
+    struct RawRun {
+        /// Measured time, after the warm-up.
+        duration: Duration,
+        /// Time that runs first and is not measured.
+        warmup: Duration,
+        /// How many independent runs, each with its own random numbers.
+        replications: i64,
+    }
+}
+
+record! {
+    /// The machine and its CPU scheduler. The scheduler's global parameters stand here too.
+    struct RawHost {
+        /// The hardware profile: number of pCPUs and what everything costs. In `exact` nothing costs time.
+        profile: String,
+        /// How many pCPUs. Default: the profile's.
+        pcpus: i64,
+        /// How many of them share a socket. Default: all.
+        pcpus_per_socket: i64,
+        /// The CPU scheduler.
+        scheduler: String,
+        /// Which release's version of it. Default: the newest.
+        generation: String,
+        /// Constants of the hardware profile to replace.
+        costs: Named<i64>,
+    }
+    required [scheduler]
+    params params
+}
+
+record! {
+    /// A domain (virtual machine). The scheduler's parameters of a domain stand here too.
+    struct RawDomain {
+        /// How many vCPUs.
+        vcpus: i64,
+        /// The pCPUs it may run on (hard affinity): one set for all vCPUs, or a list with one for each.
+        affinity: OneOrMany<CpuList>,
+        /// Does it own the devices, and do their work for the other domains?
+        driver_domain: bool,
+        /// Memory that each vCPU touches whenever it runs: what has to come back into a cold cache. Default: the
+        /// profile's.
+        working_set: Size,
+        /// Its network interface.
+        nic: RawNic,
+        /// What it runs.
+        app: Vec<At<RawApp>>,
+    }
+    params params
+}
+
+record! {
+    /// A domain's network interface.
+    struct RawNic {
+        /// The domain whose back end carries its packets.
+        driver_domain: String,
+    }
+    required [driver_domain]
+}
+
+tagged! {
+    /// An application in a domain.
+    enum RawApp by "kind" {
+        /// Computes without end.
+        "hog" => Hog(RawHog),
+        /// Computes for some time in every period.
+        "periodic" => Periodic(RawPeriodic),
+        /// Follows a script, in rt-app's words.
+        "phases" => Phases(RawPhases),
+        /// Serves files of one size over HTTP.
+        "web-server" => WebServer(RawWebServer),
+    }
+}
+
+record! {
+    /// Computes without end.
+    struct RawHog {
+        /// How many of them.
+        instance: i64,
+    }
+}
+
+record! {
+    /// Computes for some time in every period.
+    struct RawPeriodic {
+        /// CPU time in each period.
+        run: Duration,
+        /// Length of a period.
+        period: Duration,
+        /// How many of them.
+        instance: i64,
+    }
+    required [run, period]
+}
+
+record! {
+    /// Follows a script, in rt-app's words: phases in order, each made of events in order.
+    struct RawPhases {
+        /// The phases.
+        phase: Vec<At<RawPhase>>,
+        /// How many times to go through all phases; -1: without end.
+        r#loop: i64,
+        /// How many of them.
+        instance: i64,
+    }
+    required [phase]
+}
+
+record! {
+    /// A phase of a script.
+    struct RawPhase {
+        /// How many times to go through its events.
+        r#loop: i64,
+        /// Its events.
+        event: Vec<At<RawEvent>>,
+    }
+    required [event]
+}
+
+record! {
+    /// One event of a phase: exactly one of these.
+    struct RawEvent {
+        /// Computes for so much CPU time.
+        run: Duration,
+        /// Sleeps for so long from now.
+        sleep: Duration,
+        /// Sleeps until so long after the last such time was over: keeps a period whatever the events in between take.
+        timer: Duration,
+    }
+}
+
+record! {
+    /// Serves files of one size over HTTP.
+    struct RawWebServer {
+        /// CPU time of the server itself for each request. Default: the profile's.
+        request_cpu: Duration,
+        /// Most requests in the server at once; further connections are refused.
+        connections_max: i64,
+    }
+}
+
+tagged! {
+    /// A client outside the host.
+    enum RawClient by "kind" {
+        /// Sends requests at a rate that does not depend on the answers (open loop).
+        "open-http" => OpenHttp(RawOpenHttp),
+    }
+}
+
+record! {
+    /// Sends requests at a rate that does not depend on the answers (open loop).
+    struct RawOpenHttp {
+        /// The domain with the web server.
+        server: String,
+        /// Requests per second.
+        rate: Number,
+        /// Size of the file asked for.
+        file_size: Size,
+        /// Most requests outstanding at once; what comes on top fails at the client.
+        connections_max: i64,
+    }
+    required [server, rate]
+}
+
+tagged! {
+    /// What an administrator does to the running host.
+    enum RawAction by "op" {
+        /// Changes parameters of a domain.
+        "adjust" => Adjust(RawAdjust),
+        /// Changes global parameters of the scheduler.
+        "adjust-global" => AdjustGlobal(RawAdjustGlobal),
+        /// Pauses a domain.
+        "pause" => Pause(RawPause),
+        /// Unpauses a domain.
+        "unpause" => Unpause(RawPause),
+        /// Changes the hard affinity of a domain's vCPUs.
+        "affinity" => Affinity(RawAffinity),
+    }
+}
+
+record! {
+    /// Changes parameters of a domain.
+    struct RawAdjust {
+        /// When: time since the host started, warm-up included.
+        at: Duration,
+        /// Which domain.
+        domain: String,
+    }
+    required [at, domain]
+    params params
+}
+
+record! {
+    /// Changes global parameters of the scheduler.
+    struct RawAdjustGlobal {
+        /// When: time since the host started, warm-up included.
+        at: Duration,
+    }
+    required [at]
+    params params
+}
+
+record! {
+    /// Pauses or unpauses a domain.
+    struct RawPause {
+        /// When: time since the host started, warm-up included.
+        at: Duration,
+        /// Which domain.
+        domain: String,
+    }
+    required [at, domain]
+}
+
+record! {
+    /// Changes the hard affinity of a domain's vCPUs.
+    struct RawAffinity {
+        /// When: time since the host started, warm-up included.
+        at: Duration,
+        /// Which domain.
+        domain: String,
+        /// Which of its vCPUs, from 0. Default: all.
+        vcpu: i64,
+        /// The pCPUs allowed from now on.
+        affinity: CpuList,
+    }
+    required [at, domain, affinity]
+}

@@ -1,0 +1,104 @@
+//! The JSON schema of scenario files, from the types that read them and the registry's parameter tables.
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+use vcpulab_host::{ParamKind, ParamSpec, Scope};
+use vcpulab_sched::policies;
+
+use crate::profile::{CONSTANTS, profiles};
+use crate::raw::RawScenario;
+use crate::read::RawSlot;
+
+/// The JSON schema (draft 2020-12) of scenario files.
+pub fn schema() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let slot = generator.subschema_for::<RawSlot>().to_value();
+    let mut schema = generator.into_root_schema_for::<RawScenario>().to_value();
+    schema["title"] = "vcpulab scenario".into();
+    let global = params(Scope::Global, &slot);
+    let domain = params(Scope::Domain, &slot);
+    let definitions = &mut schema["$defs"];
+    add(&mut definitions["RawHost"], &global);
+    add(&mut definitions["RawDomain"], &domain);
+    for action in definitions["RawAction"]["oneOf"].as_array_mut().into_iter().flatten() {
+        match action["properties"]["op"]["const"].as_str() {
+            Some("adjust") => add(action, &domain),
+            Some("adjust-global") => add(action, &global),
+            _ => {}
+        }
+    }
+    let host = &mut definitions["RawHost"]["properties"];
+    host["profile"]["enum"] = profiles().iter().map(|profile| profile.name).collect();
+    host["scheduler"]["enum"] = policies().iter().map(|policy| policy.name).collect();
+    let constant = |c: &crate::profile::ConstantDoc| {
+        (
+            c.name.to_owned(),
+            json!({ "description": c.doc, "type": "integer", "minimum": c.min, "maximum": c.max }),
+        )
+    };
+    host["costs"]["properties"] = Value::Object(CONSTANTS.iter().map(constant).collect());
+    host["costs"]["additionalProperties"] = false.into();
+    without_prefix(schema)
+}
+
+fn add(table: &mut Value, params: &Map<String, Value>) {
+    let properties = table["properties"].as_object_mut().expect("a table has properties");
+    for (name, schema) in params {
+        assert!(!properties.contains_key(name), "parameter `{name}` has the name of a field");
+        properties.insert(name.clone(), schema.clone());
+    }
+}
+
+/// The parameters of all schedulers, by name, each with whose it is and what it takes there.
+fn params(scope: Scope, slot: &Value) -> Map<String, Value> {
+    let mut all = Map::new();
+    for policy in policies() {
+        for generation in policy.generations {
+            for param in generation.params.iter().filter(|param| param.scope == scope) {
+                let text =
+                    format!("{}: {} {}; default {}.", policy.name, param.doc, param.allowed(), param.default);
+                let kind = kind(param, slot);
+                let known =
+                    all.entry(param.name).or_insert_with(|| json!({ "description": "", "anyOf": [] }));
+                let description = known["description"].as_str().unwrap_or_default();
+                if !description.contains(&text) {
+                    known["description"] = format!("{description}\n{text}").trim().into();
+                }
+                let kinds = known["anyOf"].as_array_mut().expect("it was made as a list");
+                if !kinds.contains(&kind) {
+                    kinds.push(kind);
+                }
+            }
+        }
+    }
+    all
+}
+
+fn kind(param: &ParamSpec, slot: &Value) -> Value {
+    match param.kind {
+        ParamKind::Int { min, max, also: [] } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        ParamKind::Int { min, max, also } => {
+            json!({ "type": "integer", "anyOf": [{ "minimum": min, "maximum": max }, { "enum": also }] })
+        }
+        ParamKind::Flag => json!({ "enum": [0, 1, false, true] }),
+        ParamKind::Choice(words) => json!({ "enum": words }),
+        ParamKind::Timetable(most) => {
+            json!({ "type": "array", "minItems": 1, "maxItems": most, "items": slot })
+        }
+    }
+}
+
+/// The types are called `RawHost` in the code and `Host` in the schema.
+fn without_prefix(schema: Value) -> Value {
+    match schema {
+        Value::Object(map) => {
+            let rename = |(name, value): (String, Value)| {
+                (name.strip_prefix("Raw").map_or(name.clone(), str::to_owned), without_prefix(value))
+            };
+            Value::Object(map.into_iter().map(rename).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(without_prefix).collect()),
+        Value::String(text) => Value::String(text.replace("#/$defs/Raw", "#/$defs/")),
+        other => other,
+    }
+}

@@ -1,0 +1,174 @@
+//! A checked scenario. Every value is within its limits and every reference leads somewhere.
+
+use vcpulab_host::{CpuMask, Params, Span, Time};
+use vcpulab_sched::{Generation, Policy};
+
+use crate::profile::{Constants, Profile};
+
+/// What a scenario says once it is checked, with the defaults filled in.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Spec {
+    /// What it is, for people.
+    pub name: String,
+    /// Where all random numbers start.
+    pub seed: u64,
+    /// Measured time, ns.
+    pub duration_ns: Span,
+    /// Time before that, ns.
+    pub warmup_ns: Span,
+    /// Number of independent runs.
+    pub replications: u32,
+    /// The machine.
+    pub host: HostSpec,
+    /// The domains in the order of their creation: Dom0 first, the others as in the file.
+    pub domains: Vec<DomainSpec>,
+    /// The clients outside, as in the file.
+    pub clients: Vec<ClientSpec>,
+    /// The administrator's actions, as in the file.
+    pub actions: Vec<ActionSpec>,
+}
+
+/// The machine and its scheduler.
+#[derive(Clone, Debug)]
+pub struct HostSpec {
+    /// The hardware profile.
+    pub profile: &'static Profile,
+    /// Its constants, with the scenario's own in place of some.
+    pub constants: Constants,
+    /// Number of pCPUs.
+    pub pcpus: u32,
+    /// pCPUs on one socket.
+    pub pcpus_per_socket: u32,
+    /// The scheduler.
+    pub policy: &'static Policy,
+    /// Its generation.
+    pub generation: &'static Generation,
+    /// Its global parameters, those given.
+    pub params: Params,
+}
+
+impl PartialEq for HostSpec {
+    fn eq(&self, other: &Self) -> bool {
+        // Profiles and policies are known by their names.
+        let key = |host: &Self| {
+            (host.profile.name, host.pcpus, host.pcpus_per_socket, host.policy.name, host.generation.name)
+        };
+        key(self) == key(other) && self.constants == other.constants && self.params == other.params
+    }
+}
+
+/// A domain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DomainSpec {
+    /// Its name.
+    pub name: String,
+    /// Its number: 0 for `dom0`.
+    pub number: i64,
+    /// The scheduler's parameters for it, those given.
+    pub params: Params,
+    /// Hard affinity for each vCPU; `None`: every pCPU. Its length is the number of vCPUs.
+    pub affinity: Vec<Option<CpuMask>>,
+    /// Does it own the devices?
+    pub driver_domain: bool,
+    /// Working set of each vCPU, bytes.
+    pub working_set_bytes: u64,
+    /// The driver domain of its network interface, as an index into the domains; `None`: it has no interface.
+    pub nic: Option<usize>,
+    /// What it runs.
+    pub apps: Vec<AppSpec>,
+}
+
+/// An application.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AppSpec {
+    /// Computes without end.
+    Hog {
+        /// How many of them.
+        instances: u32,
+    },
+    /// Computes for `run_ns` in every `period_ns`.
+    Periodic {
+        /// CPU time in each period, ns.
+        run_ns: Span,
+        /// Length of a period, ns.
+        period_ns: Span,
+        /// How many of them.
+        instances: u32,
+    },
+    /// Follows a script.
+    Phases {
+        /// Its phases.
+        phases: Vec<PhaseSpec>,
+        /// Times to go through them; `None`: without end.
+        rounds: Option<u32>,
+        /// How many of them.
+        instances: u32,
+    },
+    /// Serves files over HTTP.
+    WebServer {
+        /// CPU time for each request, ns.
+        request_ns: Span,
+        /// Most requests in the server at once.
+        connections_max: u32,
+    },
+}
+
+/// A phase of a script.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PhaseSpec {
+    /// Times to go through its events.
+    pub rounds: u32,
+    /// Its events.
+    pub events: Vec<EventSpec>,
+}
+
+/// An event of a phase, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventSpec {
+    /// Computes.
+    Run(Span),
+    /// Sleeps from now.
+    Sleep(Span),
+    /// Sleeps until so long after the last timer was due.
+    Timer(Span),
+}
+
+/// A client outside the host: an open loop of HTTP requests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientSpec {
+    /// Its name.
+    pub name: String,
+    /// The domain with the web server, as an index into the domains.
+    pub server: usize,
+    /// Requests per second.
+    pub rate_per_s: f64,
+    /// Size of the file asked for, bytes.
+    pub file_bytes: u64,
+    /// Most requests outstanding.
+    pub connections_max: u32,
+}
+
+/// One action of the administrator.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActionSpec {
+    /// When, ns since the host started.
+    pub at: Time,
+    /// What.
+    pub change: Change,
+}
+
+/// What an action changes. Domains are indices into the scenario's domains.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// A domain's parameters.
+    Adjust(usize, Params),
+    /// The scheduler's own parameters.
+    AdjustGlobal(Params),
+    /// A domain is paused.
+    Pause(usize),
+    /// A domain is unpaused.
+    Unpause(usize),
+    /// The hard affinity of one vCPU of a domain, or of all.
+    Affinity(usize, Option<u32>, CpuMask),
+}

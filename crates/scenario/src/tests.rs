@@ -1,0 +1,265 @@
+//! Tests of the whole way from text to scenario and back.
+
+use proptest::prelude::*;
+use vcpulab_host::Scope;
+use vcpulab_sched::policies;
+
+use crate::write::default_value;
+use crate::{Scenario, schema, starter};
+
+/// The smallest scenario, with something put in.
+fn with(host: &str, rest: &str) -> String {
+    format!(
+        "[host]\nprofile = \"exact\"\nscheduler = \"credit\"\n{host}\n[domain.a]\napp = [{{ kind = \"hog\" }}]\n{rest}\n"
+    )
+}
+
+fn problems(text: &str) -> String {
+    Scenario::parse(text, "f.toml").expect_err("something is wrong with it").to_string()
+}
+
+#[test]
+fn the_starter_is_right_and_has_no_doubts() {
+    let scenario = Scenario::parse(starter(), "starter.toml").unwrap_or_else(|problems| panic!("{problems}"));
+    assert!(scenario.warnings().is_empty(), "{:?}", scenario.warnings());
+    assert_eq!(scenario.domains.iter().map(|d| d.number).collect::<Vec<_>>(), [0, 1, 2]);
+}
+
+#[test]
+fn what_is_written_is_complete_and_reads_back() {
+    let scenario = Scenario::parse(starter(), "starter.toml").unwrap();
+    insta::assert_snapshot!(scenario.to_toml());
+    assert_eq!(Scenario::parse(&scenario.to_toml(), "again"), Ok(scenario));
+}
+
+/// Every file in `bad` has its problems beside it: the page of messages that users see.
+#[test]
+fn bad_files_are_explained() {
+    // The list of schedulers grows; what these files are about does not.
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter("one of [^\n]*round-robin[^\n]*", "one of [all schedulers]");
+    let _guard = settings.bind_to_scope();
+    insta::glob!("../bad", "*.toml", |path| {
+        let text = std::fs::read(path).unwrap();
+        let name = path.file_name().unwrap().to_string_lossy();
+        insta::assert_snapshot!(Scenario::parse_bytes(&text, &name).expect_err("it is bad").to_string());
+    });
+}
+
+#[test]
+fn doubtful_files_are_questioned() {
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/bad/doubtful/all.toml")).unwrap();
+    let scenario = Scenario::parse(&text, "all.toml").unwrap_or_else(|problems| panic!("{problems}"));
+    let warnings: Vec<String> = scenario.warnings().iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(warnings.join("\n"));
+}
+
+#[test]
+fn what_is_too_big_is_refused_without_making_it() {
+    let huge = "x".repeat(crate::limits::FILE_BYTES_MAX + 1);
+    assert!(problems(&huge).contains("allowed: at most 1048576"));
+    assert!(problems(&with("pcpus = 9000000000000000000", "")).contains("from 1 to 256"));
+    assert!(problems(&with("", "vcpus = 4000000000")).contains("from 1 to 512"));
+    let many: String = (0..200).map(|d| format!("[domain.b{d}]\nvcpus = 512\n")).collect();
+    assert!(problems(&with("", &many)).contains("at most 65536 vCPUs"));
+    assert!(problems(&"[".repeat(100_000)).contains("not valid TOML"));
+    assert!(problems(&format!("a = {}", "[".repeat(100_000))).contains("not valid TOML"));
+}
+
+#[test]
+fn dom0_comes_first_wherever_it_stands() {
+    let scenario =
+        Scenario::parse(&with("", "[domain.dom0]\ndriver_domain = true\n[domain.b]"), "f").unwrap();
+    let domains: Vec<(&str, i64)> = scenario.domains.iter().map(|d| (d.name.as_str(), d.number)).collect();
+    assert_eq!(domains, [("dom0", 0), ("a", 1), ("b", 2)]);
+    let without = Scenario::parse(&with("", "[domain.b]"), "f").unwrap();
+    assert_eq!(without.domains.iter().map(|d| d.number).collect::<Vec<_>>(), [1, 2]);
+}
+
+#[test]
+fn seed_and_replications_can_be_replaced_within_limits() {
+    let scenario = Scenario::parse(&with("", ""), "f").unwrap();
+    let other = scenario.with_run(Some(7), Some(3)).unwrap();
+    assert_eq!((other.seed, other.replications), (7, 3));
+    assert_ne!(scenario, other);
+    assert!(scenario.with_run(None, Some(0)).is_err());
+    assert!(scenario.with_run(Some(u64::MAX), None).is_err());
+}
+
+/// Each default of each generation of each scheduler may be given explicitly, and no parameter is called like a field.
+#[test]
+fn every_registered_parameter_is_accepted_with_its_default() {
+    for policy in policies() {
+        for generation in policy.generations {
+            let lines = |scope| {
+                let params = generation.params.iter().filter(move |p| p.scope == scope);
+                params
+                    .filter_map(|p| Some(format!("{} = {}\n", p.name, default_value(p)?)))
+                    .collect::<String>()
+            };
+            let text = format!(
+                "[host]\nscheduler = \"{}\"\ngeneration = \"{}\"\n{}\n[domain.a]\n{}",
+                policy.name,
+                generation.name,
+                lines(Scope::Global),
+                lines(Scope::Domain)
+            );
+            let scenario =
+                Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{text}\n{problems}"));
+            assert_eq!(Scenario::parse(&scenario.to_toml(), "again"), Ok(scenario));
+        }
+    }
+}
+
+#[test]
+fn the_schema_knows_every_parameter_and_constant() {
+    let text = schema().to_string();
+    for param in policies().iter().flat_map(|p| p.generations).flat_map(|g| g.params) {
+        assert!(text.contains(&format!("\"{}\":", param.name)), "{}", param.name);
+    }
+    assert!(!text.contains("Raw"), "names in the schema are those of the file");
+}
+
+/// Pieces that scenario files are made of, right and wrong ones.
+fn line() -> impl Strategy<Value = String> {
+    let key = prop::sample::select(vec![
+        "vcpus",
+        "weight",
+        "cap",
+        "affinity",
+        "nic",
+        "app",
+        "at",
+        "op",
+        "domain",
+        "pcpus",
+        "seed",
+        "name",
+        "rate",
+        "kind",
+        "scheduler",
+        "profile",
+        "duration",
+        "warmup",
+        "costs",
+        "driver_domain",
+        "wieght",
+        "phase",
+        "event",
+        "server",
+    ]);
+    let value = prop::sample::select(vec![
+        "1",
+        "-1",
+        "99999999999999999999",
+        "0x1F",
+        "1.5",
+        "nan",
+        "inf",
+        "true",
+        "\"10ms\"",
+        "\"all\"",
+        "\"0-3\"",
+        "\"a\"",
+        "[]",
+        "[\"0\", \"1\"]",
+        "{}",
+        "{ driver_domain = \"a\" }",
+        "[{ kind = \"hog\" }]",
+        "[{ run = \"1ms\" }]",
+        "\"credit\"",
+        "1979-05-27",
+        "\"web-server\"",
+        "[[[[1]]]]",
+        "\"adjust\"",
+    ]);
+    let section = prop::sample::select(vec![
+        "[host]",
+        "[run]",
+        "[domain.a]",
+        "[domain.dom0]",
+        "[[domain.a.app]]",
+        "[[domain.a.app.phase]]",
+        "[client.c]",
+        "[[action]]",
+        "[host.costs]",
+        "[domain]",
+        "[[domain]]",
+        "[domain.a.nic]",
+    ]);
+    prop_oneof![3 => (key, value).prop_map(|(key, value)| format!("{key} = {value}")), 1 => section.prop_map(str::to_owned)]
+}
+
+/// Scenarios that are right, from a few choices.
+fn right() -> impl Strategy<Value = String> {
+    let domain = (
+        1..5_u32,
+        prop::option::of(1..1000_u32),
+        prop::sample::select(vec!["all", "0", "0-1", "1,3"]),
+        0..4_u8,
+    );
+    let domains = prop::collection::vec(domain, 1..6);
+    let action = prop::collection::vec((0..5_u32, 0..4_u8), 0..4);
+    (any::<u32>(), 4..9_u32, domains, action, 1..100_000_u32).prop_map(|(seed, pcpus, domains, actions, rate)| {
+        let mut text = format!(
+            "name = \"a \\\"b\\\" é\"\nseed = {seed}\n[host]\nscheduler = \"credit\"\npcpus = {pcpus}\n\
+             [domain.dom0]\ndriver_domain = true\n"
+        );
+        let mut served = None;
+        for (index, (vcpus, weight, affinity, app)) in domains.iter().enumerate() {
+            text += &format!("[domain.\"d.{index}\"]\nvcpus = {vcpus}\naffinity = \"{affinity}\"\n");
+            text += &weight.map(|weight| format!("weight = {weight}\n")).unwrap_or_default();
+            text += "nic.driver_domain = \"dom0\"\n";
+            text += match app {
+                0 => "",
+                1 => "app = [{ kind = \"hog\" }, { kind = \"periodic\", run = \"1.5ms\", period = \"10ms\" }]\n",
+                2 => {
+                    "app = [{ kind = \"phases\", loop = 3, phase = [{ loop = 2, event = [{ run = \"1ms\" }, \
+                     { sleep = \"2ms\" }] }, { event = [{ timer = \"7us\" }] }] }]\n"
+                }
+                _ => {
+                    served = Some(index);
+                    "app = [{ kind = \"web-server\" }]\n"
+                }
+            };
+        }
+        if let Some(index) = served {
+            text += &format!("[client.c]\nkind = \"open-http\"\nserver = \"d.{index}\"\nrate = {}\n", f64::from(rate) / 7.0);
+        }
+        for (at, op) in actions {
+            text += &format!("[[action]]\nat = \"{at}.5s\"\n");
+            text += match op {
+                0 => "op = \"adjust\"\ndomain = \"d.0\"\nweight = 5\n",
+                1 => "op = \"pause\"\ndomain = \"d.0\"\n",
+                2 => "op = \"adjust-global\"\n",
+                _ => "op = \"affinity\"\ndomain = \"d.0\"\nvcpu = 0\naffinity = \"1-2\"\n",
+            };
+        }
+        text
+    })
+}
+
+proptest! {
+    #[test]
+    fn right_scenarios_read_back_after_being_written(text in right()) {
+        let scenario = Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{text}\n{problems}"));
+        let written = scenario.to_toml();
+        let again = Scenario::parse(&written, "again").unwrap_or_else(|problems| panic!("{written}\n{problems}"));
+        prop_assert_eq!(&again, &scenario);
+        prop_assert_eq!(again.to_toml(), written);
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = Scenario::parse_bytes(&bytes, "f").map_err(|problems| problems.to_string());
+    }
+
+    #[test]
+    fn any_heap_of_lines_is_read_or_refused(lines in prop::collection::vec(line(), 0..30)) {
+        match Scenario::parse(&lines.join("\n"), "f") {
+            Ok(scenario) => prop_assert_eq!(Scenario::parse(&scenario.to_toml(), "again"), Ok(scenario)),
+            Err(problems) => prop_assert!(!problems.to_string().is_empty()),
+        }
+    }
+}

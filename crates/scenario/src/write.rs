@@ -1,0 +1,244 @@
+//! A checked scenario as a file again.
+
+use std::fmt::Write as _;
+
+use toml::{Table, Value};
+use vcpulab_host::{ParamKind, ParamSpec, ParamValue, Params, Scope};
+
+use crate::problem::join;
+use crate::profile::CONSTANTS;
+use crate::raw::*;
+use crate::read::{At, Field, Named, Number, OneOrMany, RawParam, RawParams, RawSlot};
+use crate::spec::*;
+use crate::units::{CpuList, Duration, Size};
+
+pub(crate) fn to_toml(spec: &Spec) -> String {
+    let table = Table::try_from(raw(spec)).expect("a scenario is made of what TOML has");
+    let mut text = String::new();
+    write_table(&mut text, "", &table, spec);
+    text
+}
+
+/// Values first, then the tables inside. Parameters left out follow as comments.
+fn write_table(text: &mut String, path: &str, table: &Table, spec: &Spec) {
+    let (tables, values): (Vec<_>, Vec<_>) = table.iter().partition(|(_, value)| is_section(value));
+    for (name, value) in values {
+        writeln!(text, "{} = {value}", join("", name)).expect("a string takes all text");
+    }
+    for (param, default) in left_out(path, spec) {
+        writeln!(text, "# {} = {default}", param.name).expect("a string takes all text");
+    }
+    for (name, value) in tables {
+        let path = join(path, name);
+        let mut section = |header: String, table: &Table| {
+            // A table with nothing but tables in it needs no header of its own.
+            if table.is_empty() || !table.values().all(is_section) || !left_out(&path, spec).is_empty() {
+                writeln!(text, "\n{header}").expect("a string takes all text");
+            }
+            write_table(text, &path, table, spec);
+        };
+        match value {
+            Value::Table(table) => section(format!("[{path}]"), table),
+            Value::Array(items) => {
+                items
+                    .iter()
+                    .filter_map(Value::as_table)
+                    .for_each(|table| section(format!("[[{path}]]"), table));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Does it get a section of its own? Lists of tables with one value each (events) are short enough to stand inline.
+fn is_section(value: &Value) -> bool {
+    match value {
+        Value::Table(_) => true,
+        Value::Array(items) => items.iter().any(|item| {
+            item.as_table().is_some_and(|table| table.len() != 1 || table.values().any(is_section))
+        }),
+        _ => false,
+    }
+}
+
+/// The scheduler's parameters that could stand in this section but were not given, with their defaults.
+fn left_out(path: &str, spec: &Spec) -> Vec<(&'static ParamSpec, String)> {
+    let (scope, given) = match path {
+        "host" => (Scope::Global, &spec.host.params),
+        _ => match spec.domains.iter().find(|domain| join("domain", &domain.name) == path) {
+            Some(domain) => (Scope::Domain, &domain.params),
+            None => return Vec::new(),
+        },
+    };
+    let params = spec.host.generation.params.iter();
+    params
+        .filter(|param| param.scope == scope && given.get(param.name).is_none())
+        .map(|param| match default_value(param) {
+            Some(value) => (param, format!("{value} (default)")),
+            None => (param, "... (not given)".to_owned()),
+        })
+        .collect()
+}
+
+/// A parameter's default as it would stand in a file; `None` if there is no such value.
+pub(crate) fn default_value(param: &ParamSpec) -> Option<String> {
+    if !param.allows(&ParamValue::Int(param.default)) {
+        return None;
+    }
+    Some(match param.kind {
+        ParamKind::Choice(words) => format!("{:?}", words[param.default as usize]),
+        _ => param.default.to_string(),
+    })
+}
+
+fn raw(spec: &Spec) -> RawScenario {
+    let domains = spec.domains.iter().map(|domain| named(&domain.name, raw_domain(domain, spec))).collect();
+    let clients: Vec<_> =
+        spec.clients.iter().map(|client| named(&client.name, raw_client(client, spec))).collect();
+    let actions: Vec<_> = spec.actions.iter().map(|action| raw_action(action, spec).into()).collect();
+    RawScenario {
+        name: spec.name.clone().into(),
+        seed: (spec.seed as i64).into(),
+        run: RawRun {
+            duration: Duration(spec.duration_ns).into(),
+            warmup: Duration(spec.warmup_ns).into(),
+            replications: i64::from(spec.replications).into(),
+        }
+        .into(),
+        host: raw_host(spec).into(),
+        domain: Named(domains).into(),
+        client: if clients.is_empty() { Field::default() } else { Named(clients).into() },
+        action: if actions.is_empty() { Field::default() } else { actions.into() },
+    }
+}
+
+fn named<T>(name: &str, value: T) -> (At<String>, At<T>) {
+    (name.to_owned().into(), value.into())
+}
+
+fn raw_host(spec: &Spec) -> RawHost {
+    let host = &spec.host;
+    let constant =
+        |name: &str| named(name, host.constants.get(name).expect("it is in the list of constants"));
+    RawHost {
+        profile: host.profile.name.to_owned().into(),
+        pcpus: i64::from(host.pcpus).into(),
+        pcpus_per_socket: i64::from(host.pcpus_per_socket).into(),
+        scheduler: host.policy.name.to_owned().into(),
+        generation: host.generation.name.to_owned().into(),
+        costs: Named(CONSTANTS.iter().map(|doc| constant(doc.name)).collect()).into(),
+        params: raw_params(&host.params, spec),
+    }
+}
+
+fn raw_params(params: &Params, spec: &Spec) -> RawParams {
+    let raw = |(name, value): (&str, &ParamValue)| {
+        let kind =
+            spec.host.generation.params.iter().find(|param| param.name == name).map(|param| param.kind);
+        let value = match (value, kind) {
+            (ParamValue::Int(index), Some(ParamKind::Choice(words))) => {
+                RawParam::Word(words[*index as usize].to_owned())
+            }
+            (ParamValue::Int(value), _) => RawParam::Int(*value),
+            (ParamValue::Timetable(slots), _) => {
+                let slot = |slot: &vcpulab_host::TimetableEntry| RawSlot {
+                    domain: domain_numbered(slot.domain, spec).to_owned().into(),
+                    vcpu: slot.vcpu.into(),
+                    runtime: Duration(slot.runtime_ns).into(),
+                };
+                RawParam::Timetable(slots.iter().map(|entry| slot(entry).into()).collect())
+            }
+        };
+        named(name, value)
+    };
+    RawParams(params.iter().map(raw).collect())
+}
+
+fn domain_numbered(number: i64, spec: &Spec) -> &str {
+    let domain = spec.domains.iter().find(|domain| domain.number == number);
+    &domain.expect("a timetable names domains that are there").name
+}
+
+fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
+    let list = |mask: &Option<_>| match mask {
+        Some(mask) => CpuList::from(mask),
+        None => CpuList::parse("all").expect("`all` is a set of pCPUs"),
+    };
+    let first = &domain.affinity[0];
+    let affinity = match domain.affinity.iter().all(|mask| mask == first) {
+        true => OneOrMany::One(list(first)),
+        false => OneOrMany::Many(domain.affinity.iter().map(|mask| list(mask).into()).collect()),
+    };
+    let apps: Vec<At<RawApp>> = domain.apps.iter().map(|app| raw_app(app).into()).collect();
+    let nic = domain.nic.map(|driver| RawNic { driver_domain: spec.domains[driver].name.clone().into() });
+    RawDomain {
+        vcpus: (domain.affinity.len() as i64).into(),
+        affinity: affinity.into(),
+        driver_domain: domain.driver_domain.into(),
+        working_set: Size(domain.working_set_bytes as i64).into(),
+        nic: nic.map_or_else(Field::default, Field::from),
+        app: if apps.is_empty() { Field::default() } else { apps.into() },
+        params: raw_params(&domain.params, spec),
+    }
+}
+
+fn raw_app(app: &AppSpec) -> RawApp {
+    let count = |count: u32| Field::from(i64::from(count));
+    match app {
+        AppSpec::Hog { instances } => RawApp::Hog(RawHog { instance: count(*instances) }),
+        AppSpec::Periodic { run_ns, period_ns, instances } => RawApp::Periodic(RawPeriodic {
+            run: Duration(*run_ns).into(),
+            period: Duration(*period_ns).into(),
+            instance: count(*instances),
+        }),
+        AppSpec::Phases { phases, rounds, instances } => RawApp::Phases(RawPhases {
+            phase: phases.iter().map(|phase| raw_phase(phase).into()).collect::<Vec<_>>().into(),
+            r#loop: rounds.map_or(-1, i64::from).into(),
+            instance: count(*instances),
+        }),
+        AppSpec::WebServer { request_ns, connections_max } => RawApp::WebServer(RawWebServer {
+            request_cpu: Duration(*request_ns).into(),
+            connections_max: count(*connections_max),
+        }),
+    }
+}
+
+fn raw_phase(phase: &PhaseSpec) -> RawPhase {
+    let event = |event: &EventSpec| match *event {
+        EventSpec::Run(span) => RawEvent { run: Duration(span).into(), ..RawEvent::default() },
+        EventSpec::Sleep(span) => RawEvent { sleep: Duration(span).into(), ..RawEvent::default() },
+        EventSpec::Timer(span) => RawEvent { timer: Duration(span).into(), ..RawEvent::default() },
+    };
+    let events = phase.events.iter().map(|e| event(e).into()).collect::<Vec<_>>();
+    RawPhase { r#loop: i64::from(phase.rounds).into(), event: events.into() }
+}
+
+fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
+    RawClient::OpenHttp(RawOpenHttp {
+        server: spec.domains[client.server].name.clone().into(),
+        rate: Number(client.rate_per_s).into(),
+        file_size: Size(client.file_bytes as i64).into(),
+        connections_max: i64::from(client.connections_max).into(),
+    })
+}
+
+fn raw_action(action: &ActionSpec, spec: &Spec) -> RawAction {
+    let at = || Field::from(Duration(action.at));
+    let domain = |index: &usize| Field::from(spec.domains[*index].name.clone());
+    match &action.change {
+        Change::Adjust(index, params) => {
+            RawAction::Adjust(RawAdjust { at: at(), domain: domain(index), params: raw_params(params, spec) })
+        }
+        Change::AdjustGlobal(params) => {
+            RawAction::AdjustGlobal(RawAdjustGlobal { at: at(), params: raw_params(params, spec) })
+        }
+        Change::Pause(index) => RawAction::Pause(RawPause { at: at(), domain: domain(index) }),
+        Change::Unpause(index) => RawAction::Unpause(RawPause { at: at(), domain: domain(index) }),
+        Change::Affinity(index, vcpu, mask) => RawAction::Affinity(RawAffinity {
+            at: at(),
+            domain: domain(index),
+            vcpu: vcpu.map_or_else(Field::default, |vcpu| i64::from(vcpu).into()),
+            affinity: CpuList::from(mask).into(),
+        }),
+    }
+}
