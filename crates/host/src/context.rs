@@ -338,6 +338,13 @@ impl Context {
         }
     }
 
+    /// Reports a value of a pCPU.
+    pub fn report_pcpu(&mut self, p: PcpuId, key: &'static str, value: i64) {
+        if self.wants_state {
+            self.state_rows.push(StateRow { time: self.now, domain: -1, vcpu: i64::from(p.0), key, value });
+        }
+    }
+
     // ---- what observers read ----
 
     /// What `v` is doing.

@@ -4,9 +4,11 @@
 //! Parameter checks, help, schema and documentation follow from its [`ParamSpec`] tables.
 
 pub mod arinc653;
+pub mod bvt;
 pub mod credit;
 pub mod null;
 pub mod round_robin;
+pub mod rtds;
 
 mod list;
 
@@ -90,9 +92,11 @@ macro_rules! registry {
 
 registry! {
     arinc653::Arinc653,
+    bvt::Bvt,
     credit::Credit,
     null::Null,
     round_robin::RoundRobin,
+    rtds::Rtds,
 }
 
 /// The policy of that name.

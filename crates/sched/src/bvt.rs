@@ -1,0 +1,388 @@
+//! BVT, borrowed virtual time: the vCPU whose weighted virtual time is furthest behind runs; a latency-sensitive
+//! domain may warp, that is, be dispatched as if it were further behind. (Duda and Cheriton, SOSP 1999.)
+//! Generations `xen2.0` and `xen3.0`.
+//!
+//! Virtual times are unsigned 32-bit numbers that wrap, as in the hypervisor.
+
+use std::fmt;
+
+use vcpulab_host::{
+    AffinityRule, Context, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId,
+    Placement, Rejected, Scheduler, Scope, Span, Time, TimerId, VcpuId,
+};
+
+use crate::list::{Links, List};
+use crate::{Generation, Policy, Registered};
+
+const MS: Span = 1_000_000;
+/// Minimum charging unit, ns: time run is charged in whole ones, rounded up.
+const MCU: u32 = 100_000;
+const NEVER_RUNS: u32 = u32::MAX;
+/// When the scheduler's virtual time gets here, all virtual times of the pCPU are set back.
+const WRAP_FROM: u32 = 0xF000_0000;
+const WRAP_BY: u32 = 0xE000_0000;
+
+const CTX_ALLOW: ParamSpec = ParamSpec {
+    name: "ctx_allow",
+    scope: Scope::Global,
+    unit: "ns",
+    kind: ParamKind::Int { min: 0, max: i32::MAX as i64, also: &[] },
+    default: 5_000_000,
+    doc: "Context switch allowance: how long the running vCPU may get ahead of another with an equal claim.",
+};
+const MCU_ADV: ParamSpec = ParamSpec {
+    name: "mcu_adv",
+    scope: Scope::Domain,
+    unit: "virtual time per 100 us",
+    kind: ParamKind::Int { min: 1, max: u32::MAX as i64, also: &[] },
+    default: 10,
+    doc: "How fast virtual time advances while the domain runs: the inverse of its weight.",
+};
+const WARPBACK: ParamSpec = ParamSpec {
+    name: "warpback",
+    scope: Scope::Domain,
+    unit: "",
+    kind: ParamKind::Flag,
+    default: 0,
+    doc: "1: the domain warps.",
+};
+const WARPVALUE: ParamSpec = ParamSpec {
+    name: "warpvalue",
+    scope: Scope::Domain,
+    unit: "virtual time",
+    kind: ParamKind::Int { min: i32::MIN as i64, max: i32::MAX as i64, also: &[] },
+    default: 0,
+    doc: "How much virtual time the domain borrows while it warps.",
+};
+const WARPL: ParamSpec = ParamSpec {
+    name: "warpl",
+    scope: Scope::Domain,
+    unit: "ms",
+    kind: ParamKind::Int { min: 0, max: i32::MAX as i64, also: &[] },
+    default: 2000,
+    doc: "Longest time that the domain may stay warped; 0: no limit.",
+};
+const WARPU: ParamSpec = ParamSpec {
+    name: "warpu",
+    scope: Scope::Domain,
+    unit: "ms",
+    kind: ParamKind::Int { min: 0, max: i32::MAX as i64, also: &[] },
+    default: 1000,
+    doc: "Shortest time that the domain must stay unwarped after that.",
+};
+const PARAMS: &[ParamSpec] = &[CTX_ALLOW, MCU_ADV, WARPBACK, WARPVALUE, WARPL, WARPU];
+
+#[derive(Clone, Debug, Default)]
+struct Vcpu {
+    /// Actual virtual time.
+    avt: u32,
+    /// Effective virtual time: actual less what is borrowed.
+    evt: u32,
+    /// What the time run is counted from.
+    since: Time,
+    /// Has it been put on another pCPU since it last woke?
+    moved: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Domain {
+    mcu_adv: u32,
+    warpback: bool,
+    /// The value last given, which an adjust that leaves it out repeats.
+    warpback_given: bool,
+    warpvalue: i32,
+    warpl: Span,
+    warpu: Span,
+    warped: bool,
+    warp_timer: TimerId,
+    unwarp_timer: TimerId,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Pcpu {
+    /// The runnable vCPUs, the running one and the idle one included.
+    queue: List,
+    svt: u32,
+}
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct Bvt {
+    xen2: bool,
+    ctx_allow: i32,
+    pcpus: Vec<Pcpu>,
+    vcpus: Vec<Vcpu>,
+    domains: Vec<Domain>,
+    queued: Links,
+}
+
+impl Registered for Bvt {
+    const POLICY: Policy = Policy {
+        name: "bvt",
+        doc: "Weighted fair shares by virtual time, with warping for latency-sensitive domains.",
+        generations: &[
+            Generation { name: "xen2.0", params: PARAMS, work_conserving: false },
+            Generation { name: "xen3.0", params: PARAMS, work_conserving: false },
+        ],
+    };
+
+    fn new(generation: usize, global: &Params, _pcpus: u32) -> Self {
+        Bvt {
+            xen2: generation == 0,
+            ctx_allow: global.int(CTX_ALLOW.name).unwrap_or(CTX_ALLOW.default) as i32,
+            pcpus: Vec::new(),
+            vcpus: Vec::new(),
+            domains: Vec::new(),
+            queued: Links::default(),
+        }
+    }
+}
+
+impl Bvt {
+    /// Actual virtual time of `v` once the time it has run is charged.
+    fn charged(&self, ctx: &Context, v: VcpuId) -> u32 {
+        let vcpu = &self.vcpus[v.index()];
+        let ran = (ctx.now() - vcpu.since) as u32;
+        let units = ran.wrapping_add(MCU - 1) / MCU;
+        vcpu.avt.wrapping_add(units.wrapping_mul(self.domains[ctx.dom(v).index()].mcu_adv))
+    }
+
+    fn effective(&self, ctx: &Context, v: VcpuId, avt: u32) -> u32 {
+        let domain = &self.domains[ctx.dom(v).index()];
+        if domain.warped { avt.wrapping_sub(domain.warpvalue as u32) } else { avt }
+    }
+
+    fn report(&self, ctx: &mut Context, v: VcpuId) {
+        if !ctx.is_idle(v) {
+            let vcpu = &self.vcpus[v.index()];
+            ctx.report(v, "avt", i64::from(vcpu.avt));
+            ctx.report(v, "evt", i64::from(vcpu.evt));
+        }
+    }
+
+    /// Sets virtual times of the pCPU back before they wrap.
+    fn set_back(&mut self, ctx: &Context, p: PcpuId) {
+        self.pcpus[p.index()].svt -= WRAP_BY;
+        for v in ctx.guest_vcpus().filter(|&v| ctx.home(v) == p) {
+            let vcpu = &mut self.vcpus[v.index()];
+            vcpu.avt = vcpu.avt.wrapping_sub(WRAP_BY);
+            vcpu.evt = vcpu.evt.wrapping_sub(WRAP_BY);
+        }
+    }
+
+    fn flag_domain(&self, ctx: &mut Context, d: DomId) {
+        if let Some(v) = ctx.vcpus_of(d).next() {
+            ctx.flag(ctx.home(v));
+        }
+    }
+}
+
+impl Scheduler for Bvt {
+    fn rules(&self) -> HostRules {
+        HostRules {
+            flags_at_start: self.xen2,
+            placement: Placement::RoundRobin,
+            adjust_pauses: !self.xen2,
+            pause: PauseRule::Marked,
+            affinity: if self.xen2 { AffinityRule::Ignored } else { AffinityRule::Directly },
+        }
+    }
+
+    fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
+        let idle = ctx.idle(p);
+        self.vcpus.push(Vcpu { avt: NEVER_RUNS, evt: NEVER_RUNS, ..Vcpu::default() });
+        self.queued.grow(idle.index() + 1);
+        let mut pcpu = Pcpu::default();
+        self.queued.push_back(&mut pcpu.queue, idle.0);
+        self.pcpus.push(pcpu);
+    }
+
+    fn add_domain(&mut self, ctx: &mut Context, d: DomId) {
+        self.domains.push(Domain {
+            mcu_adv: MCU_ADV.default as u32,
+            warpback: false,
+            warpback_given: false,
+            warpvalue: 0,
+            warpl: WARPL.default * MS,
+            warpu: WARPU.default * MS,
+            warped: false,
+            warp_timer: ctx.new_timer(PcpuId(0), 2 * d.0),
+            unwarp_timer: ctx.new_timer(PcpuId(0), 2 * d.0 + 1),
+        });
+    }
+
+    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+        let svt = self.pcpus[ctx.home(v).index()].svt;
+        self.vcpus.push(Vcpu { avt: svt, evt: svt, ..Vcpu::default() });
+        self.queued.grow(v.index() + 1);
+    }
+
+    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+        if self.queued.listed(v.0) {
+            return;
+        }
+        let p = ctx.home(v);
+        let pcpu = &mut self.pcpus[p.index()];
+        self.queued.push_front(&mut pcpu.queue, v.0);
+        let vcpu = &mut self.vcpus[v.index()];
+        if vcpu.avt < pcpu.svt || vcpu.moved {
+            vcpu.avt = pcpu.svt;
+            vcpu.moved = false;
+        }
+        let evt = self.effective(ctx, v, self.vcpus[v.index()].avt);
+        self.vcpus[v.index()].evt = evt;
+        let current = ctx.current(p);
+        if ctx.is_idle(current) {
+            return ctx.flag(p);
+        }
+        let running = self.effective(ctx, current, self.charged(ctx, current));
+        if evt <= running {
+            return ctx.flag(p);
+        }
+        let mcu_adv = self.domains[ctx.dom(current).index()].mcu_adv;
+        let ahead = i64::from(evt.wrapping_sub(running) / mcu_adv);
+        let until = self.vcpus[current.index()].since + ahead + i64::from(self.ctx_allow);
+        let slice = ctx.slice_timer(p);
+        if ctx.timer_expiry(slice) > until {
+            ctx.set_timer(slice, until);
+        }
+    }
+
+    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+        let p = ctx.home(v);
+        if ctx.is_current(v) {
+            ctx.flag(p);
+        } else if self.queued.listed(v.0) {
+            self.queued.remove(&mut self.pcpus[p.index()].queue, v.0);
+        }
+    }
+
+    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+        let now = ctx.now();
+        let (current, idle) = (ctx.current(p), ctx.idle(p));
+        if current != idle {
+            let avt = self.charged(ctx, current);
+            let evt = self.effective(ctx, current, avt);
+            let vcpu = &mut self.vcpus[current.index()];
+            (vcpu.avt, vcpu.evt) = (avt, evt);
+            let domain = &self.domains[ctx.dom(current).index()];
+            if domain.warpback && domain.warpl > 0 {
+                ctx.stop_timer(domain.warp_timer);
+            }
+            let queue = &mut self.pcpus[p.index()].queue;
+            self.queued.remove(queue, current.0);
+            if ctx.runnable(current) {
+                self.queued.push_back(queue, current.0);
+            }
+        }
+        let (mut next, mut next_evt) = (idle, NEVER_RUNS);
+        let (mut second, mut second_evt) = (None, NEVER_RUNS);
+        let mut least_avt = NEVER_RUNS;
+        for u in self.queued.iter(&self.pcpus[p.index()].queue) {
+            let vcpu = &self.vcpus[u as usize];
+            if vcpu.evt < next_evt {
+                (second, second_evt) = (Some(next), next_evt);
+                (next, next_evt) = (VcpuId(u), vcpu.evt);
+            } else if second_evt == NEVER_RUNS || vcpu.evt < second_evt {
+                (second, second_evt) = (Some(VcpuId(u)), vcpu.evt);
+            }
+            least_avt = least_avt.min(vcpu.avt);
+        }
+        if next != idle {
+            let domain = &self.domains[ctx.dom(next).index()];
+            if domain.warped && domain.warpl > 0 {
+                ctx.set_timer(domain.warp_timer, now + domain.warpl);
+            }
+        }
+        if least_avt != NEVER_RUNS {
+            self.pcpus[p.index()].svt = least_avt;
+        }
+        if self.pcpus[p.index()].svt >= WRAP_FROM {
+            self.set_back(ctx, p);
+        }
+        let allow = self.ctx_allow as u32;
+        let slice = if next == idle {
+            allow
+        } else if second.is_none_or(|second| second == idle) {
+            allow.wrapping_mul(10)
+        } else {
+            let mcu_adv = self.domains[ctx.dom(next).index()].mcu_adv;
+            let (next, second) = (&self.vcpus[next.index()], &self.vcpus[second.unwrap_or(idle).index()]);
+            (second.evt.wrapping_sub(next.evt) / mcu_adv).wrapping_add(allow)
+        };
+        if self.xen2 || next != current {
+            self.vcpus[next.index()].since = now;
+        }
+        self.report(ctx, current);
+        if next != current {
+            self.report(ctx, next);
+        }
+        ctx.report_pcpu(p, "svt", i64::from(self.pcpus[p.index()].svt));
+        Decision { next, slice: Span::from(slice as i32) }
+    }
+
+    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
+        ctx.home(v)
+    }
+
+    fn affinity(&mut self, _ctx: &mut Context, v: VcpuId, _mask: &CpuMask) {
+        self.vcpus[v.index()].moved = true;
+    }
+
+    fn timer(&mut self, ctx: &mut Context, token: u32) {
+        let d = DomId(token / 2);
+        let domain = &mut self.domains[d.index()];
+        if token.is_multiple_of(2) {
+            domain.warped = false;
+            let at_once = domain.warpu == 0;
+            if at_once {
+                domain.warpback = false;
+            }
+            ctx.set_timer(domain.unwarp_timer, ctx.now() + domain.warpu);
+            if at_once {
+                self.flag_domain(ctx, d);
+            }
+        } else if domain.warpback {
+            domain.warped = true;
+            self.flag_domain(ctx, d);
+        }
+    }
+
+    fn adjust(&mut self, ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
+        let domain = &mut self.domains[d.index()];
+        let mcu_adv = params.int(MCU_ADV.name).map_or(domain.mcu_adv, |adv| adv as u32);
+        let warpback = params.int(WARPBACK.name).map_or(domain.warpback_given, |flag| flag != 0);
+        let warpvalue = params.int(WARPVALUE.name).map_or(domain.warpvalue, |value| value as i32);
+        let warpl = params.int(WARPL.name).map_or(domain.warpl, |ms| ms.saturating_mul(MS));
+        let warpu = params.int(WARPU.name).map_or(domain.warpu, |ms| ms.saturating_mul(MS));
+        if mcu_adv == 0 || warpl < 0 || warpu < 0 {
+            return Err(Rejected);
+        }
+        (domain.mcu_adv, domain.warpvalue, domain.warpl, domain.warpu) = (mcu_adv, warpvalue, warpl, warpu);
+        (domain.warpback, domain.warpback_given, domain.warped) = (warpback, warpback, warpback);
+        ctx.stop_timer(domain.unwarp_timer);
+        if !warpback {
+            ctx.stop_timer(domain.warp_timer);
+        }
+        Ok(())
+    }
+
+    fn adjust_global(&mut self, _ctx: &mut Context, params: &Params) -> Result<(), Rejected> {
+        if let Some(allow) = params.int(CTX_ALLOW.name) {
+            self.ctx_allow = allow as i32;
+        }
+        Ok(())
+    }
+
+    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+        for (p, pcpu) in self.pcpus.iter().enumerate() {
+            write!(out, "pCPU {p}: svt {}; queue:", pcpu.svt)?;
+            for u in self.queued.iter(&pcpu.queue) {
+                let ((domain, number), vcpu) = (ctx.name(VcpuId(u)), &self.vcpus[u as usize]);
+                write!(out, " d{domain}v{number}(avt {} evt {})", vcpu.avt, vcpu.evt)?;
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,411 @@
+//! RTDS: every vCPU is a deferrable server with a budget in each period; global preemptive earliest deadline first.
+
+use std::fmt;
+
+use vcpulab_host::{
+    Context, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, Rejected, Scheduler, Scope,
+    Span, Time, TimerId, VcpuId,
+};
+
+use crate::list::{Links, List};
+use crate::{Generation, Policy, Registered};
+
+const US: Span = 1_000;
+/// Least period and budget.
+const LEAST: Span = 10 * US;
+
+const PERIOD: ParamSpec = ParamSpec {
+    name: "period_us",
+    scope: Scope::Domain,
+    unit: "us",
+    kind: ParamKind::Int { min: 10, max: 1_000_000_000, also: &[] },
+    default: 10_000,
+    doc: "How often each vCPU's budget is refilled; also its relative deadline.",
+};
+const BUDGET: ParamSpec = ParamSpec {
+    name: "budget_us",
+    scope: Scope::Domain,
+    unit: "us",
+    kind: ParamKind::Int { min: 10, max: 1_000_000_000, also: &[] },
+    default: 4_000,
+    doc: "CPU time for each vCPU in each period; not more than the period.",
+};
+const EXTRATIME: ParamSpec = ParamSpec {
+    name: "extratime",
+    scope: Scope::Domain,
+    unit: "",
+    kind: ParamKind::Flag,
+    default: 1,
+    doc: "1: a vCPU that has used its budget goes on in the time that nobody with budget wants.",
+};
+
+#[derive(Clone, Debug)]
+struct Vcpu {
+    period: Span,
+    budget: Span,
+    remaining: Span,
+    charged_at: Time,
+    deadline: Time,
+    level: u32,
+    extratime: bool,
+    on_cpu: bool,
+    delayed_add: bool,
+    depleted: bool,
+    /// Is the queue that it waits on the depleted one?
+    without_budget: bool,
+}
+
+impl Vcpu {
+    fn beats(&self, other: &Vcpu) -> bool {
+        (self.level, self.deadline) < (other.level, other.deadline)
+    }
+}
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct Rtds {
+    /// By vCPU; the idle ones' entries are never read.
+    vcpus: Vec<Vcpu>,
+    run_queue: List,
+    depleted_queue: List,
+    refill_queue: List,
+    /// Links of the run queue and the depleted queue, and of the refill queue.
+    waiting: Links,
+    refilling: Links,
+    tickled: CpuMask,
+    refill_timer: Option<TimerId>,
+}
+
+impl Registered for Rtds {
+    const POLICY: Policy = Policy {
+        name: "rtds",
+        doc: "Real-time: a budget in each period by global earliest deadline first.",
+        generations: &[Generation {
+            name: "xen4.17",
+            params: &[PERIOD, BUDGET, EXTRATIME],
+            work_conserving: false,
+        }],
+    };
+
+    fn new(_generation: usize, _global: &Params, _pcpus: u32) -> Self {
+        Rtds {
+            vcpus: Vec::new(),
+            run_queue: List::default(),
+            depleted_queue: List::default(),
+            refill_queue: List::default(),
+            waiting: Links::default(),
+            refilling: Links::default(),
+            tickled: CpuMask::EMPTY,
+            refill_timer: None,
+        }
+    }
+}
+
+impl Rtds {
+    fn refresh(&mut self, ctx: &mut Context, v: VcpuId) {
+        let now = ctx.now();
+        let vcpu = &mut self.vcpus[v.index()];
+        let periods = (now - vcpu.deadline) / vcpu.period + 1;
+        vcpu.deadline += periods * vcpu.period;
+        vcpu.charged_at = now;
+        vcpu.remaining = vcpu.budget;
+        vcpu.level = 0;
+        let (deadline, remaining) = (vcpu.deadline, vcpu.remaining);
+        ctx.report(v, "deadline", deadline);
+        ctx.report(v, "budget", remaining);
+    }
+
+    /// The first of a queue that `v` beats.
+    fn first_beaten(&self, links: &Links, queue: &List, v: VcpuId) -> Option<u32> {
+        links.iter(queue).find(|&u| self.vcpus[v.index()].beats(&self.vcpus[u as usize]))
+    }
+
+    // ---- refill queue ----
+
+    fn set_refill_timer(&mut self, ctx: &mut Context) {
+        let Some(timer) = self.refill_timer else { return };
+        match self.refill_queue.first() {
+            Some(first) => ctx.set_timer(timer, self.vcpus[first as usize].deadline),
+            None => ctx.stop_timer(timer),
+        }
+    }
+
+    /// Insertion by order, without touching the timer.
+    fn await_refill(&mut self, v: VcpuId) {
+        let before = self.first_beaten(&self.refilling, &self.refill_queue, v);
+        self.refilling.insert_before(&mut self.refill_queue, v.0, before);
+    }
+
+    fn refill_insert(&mut self, ctx: &mut Context, v: VcpuId) {
+        self.await_refill(v);
+        if self.refill_queue.first() == Some(v.0) {
+            self.set_refill_timer(ctx);
+        }
+    }
+
+    fn refill_remove(&mut self, ctx: &mut Context, v: VcpuId) {
+        if !self.refilling.listed(v.0) {
+            return;
+        }
+        let was_first = self.refill_queue.first() == Some(v.0);
+        self.refilling.remove(&mut self.refill_queue, v.0);
+        if was_first {
+            self.set_refill_timer(ctx);
+        }
+    }
+
+    fn refill_reinsert(&mut self, ctx: &mut Context, v: VcpuId) {
+        let was_first = self.refill_queue.first() == Some(v.0);
+        self.refilling.remove(&mut self.refill_queue, v.0);
+        self.await_refill(v);
+        if was_first || self.refill_queue.first() == Some(v.0) {
+            self.set_refill_timer(ctx);
+        }
+    }
+
+    // ---- run queue ----
+
+    fn enqueue(&mut self, v: VcpuId) {
+        let vcpu = &mut self.vcpus[v.index()];
+        vcpu.without_budget = vcpu.remaining <= 0 && !vcpu.extratime;
+        if vcpu.without_budget {
+            self.waiting.push_front(&mut self.depleted_queue, v.0);
+        } else {
+            let before = self.first_beaten(&self.waiting, &self.run_queue, v);
+            self.waiting.insert_before(&mut self.run_queue, v.0, before);
+        }
+    }
+
+    fn dequeue(&mut self, v: VcpuId) {
+        let without_budget = self.vcpus[v.index()].without_budget;
+        let queue = if without_budget { &mut self.depleted_queue } else { &mut self.run_queue };
+        self.waiting.remove(queue, v.0);
+    }
+
+    /// Charges `v` for the time since it was last charged.
+    fn charge(&mut self, ctx: &Context, v: VcpuId) {
+        if ctx.is_idle(v) {
+            return;
+        }
+        let vcpu = &mut self.vcpus[v.index()];
+        vcpu.remaining -= ctx.now() - vcpu.charged_at;
+        vcpu.charged_at = ctx.now();
+        if vcpu.remaining > 0 {
+            return;
+        }
+        if vcpu.extratime {
+            vcpu.level += 1;
+            vcpu.remaining = vcpu.budget;
+        } else {
+            vcpu.remaining = 0;
+            vcpu.depleted = true;
+        }
+    }
+
+    /// Asks an idle pCPU, or the one that runs the least urgent vCPU, to decide because `v` waits.
+    fn tickle(&mut self, ctx: &mut Context, v: VcpuId) {
+        let mut suitable = ctx.affinity(v).and(ctx.pcpus()).without(&self.tickled);
+        let home = ctx.home(v);
+        let mut visited = if suitable.contains(home) { Some(home) } else { suitable.next_after(home) };
+        let mut worst: Option<VcpuId> = None;
+        while let Some(p) = visited {
+            suitable.remove(p);
+            let current = ctx.current(p);
+            if ctx.is_idle(current) {
+                return self.take(ctx, p);
+            }
+            if worst.is_none_or(|worst| self.vcpus[worst.index()].beats(&self.vcpus[current.index()])) {
+                worst = Some(current);
+            }
+            visited = suitable.next_after(p);
+        }
+        if let Some(worst) = worst
+            && self.vcpus[v.index()].beats(&self.vcpus[worst.index()])
+        {
+            self.take(ctx, ctx.home(worst));
+        }
+    }
+
+    fn take(&mut self, ctx: &mut Context, p: PcpuId) {
+        self.tickled.insert(p);
+        ctx.flag(p);
+    }
+}
+
+impl Scheduler for Rtds {
+    fn rules(&self) -> HostRules {
+        HostRules::XEN_4_17
+    }
+
+    fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
+        self.refill_timer.get_or_insert_with(|| ctx.new_timer(p, 0));
+    }
+
+    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+        let new = Vcpu {
+            period: PERIOD.default * US,
+            budget: BUDGET.default * US,
+            remaining: 0,
+            charged_at: 0,
+            deadline: 0,
+            level: 0,
+            extratime: true,
+            on_cpu: false,
+            delayed_add: false,
+            depleted: false,
+            without_budget: false,
+        };
+        self.vcpus.resize(v.index() + 1, new);
+        self.waiting.grow(v.index() + 1);
+        self.refilling.grow(v.index() + 1);
+        let home = self.pick(ctx, v);
+        ctx.set_home(v, home);
+        self.refresh(ctx, v);
+    }
+
+    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+        if ctx.is_current(v) || self.waiting.listed(v.0) {
+            return;
+        }
+        let missed = ctx.now() >= self.vcpus[v.index()].deadline;
+        if missed {
+            self.refresh(ctx, v);
+        }
+        if self.vcpus[v.index()].on_cpu {
+            self.vcpus[v.index()].delayed_add = true;
+            if missed {
+                self.refill_reinsert(ctx, v);
+            }
+            return;
+        }
+        self.refill_insert(ctx, v);
+        self.enqueue(v);
+        self.tickle(ctx, v);
+    }
+
+    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+        if ctx.is_current(v) {
+            ctx.flag(ctx.home(v));
+        } else if self.waiting.listed(v.0) {
+            self.dequeue(v);
+            self.refill_remove(ctx, v);
+        } else {
+            self.vcpus[v.index()].delayed_add = false;
+        }
+    }
+
+    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+        self.tickled.remove(p);
+        let (current, idle) = (ctx.current(p), ctx.idle(p));
+        self.charge(ctx, current);
+        let first = self.waiting.iter(&self.run_queue).map(VcpuId).find(|&v| ctx.affinity(v).contains(p));
+        let mut next = first.unwrap_or(idle);
+        if next != idle && !ctx.runnable(next) {
+            self.dequeue(next);
+            self.refill_remove(ctx, next);
+            next = idle;
+        }
+        if current != idle && ctx.runnable(current) {
+            let vcpu = &self.vcpus[current.index()];
+            if vcpu.remaining > 0 && (next == idle || vcpu.beats(&self.vcpus[next.index()])) {
+                next = current;
+            } else {
+                self.vcpus[current.index()].delayed_add = true;
+            }
+        }
+        if next == idle {
+            return Decision { next, slice: -1 };
+        }
+        if next != current {
+            self.dequeue(next);
+            self.vcpus[next.index()].on_cpu = true;
+        }
+        ctx.set_home(next, p);
+        let vcpu = &mut self.vcpus[next.index()];
+        vcpu.charged_at = ctx.now();
+        Decision { next, slice: vcpu.remaining }
+    }
+
+    fn context_saved(&mut self, ctx: &mut Context, v: VcpuId) {
+        if ctx.is_idle(v) {
+            return;
+        }
+        let vcpu = &mut self.vcpus[v.index()];
+        vcpu.on_cpu = false;
+        if std::mem::take(&mut vcpu.delayed_add) && ctx.runnable(v) {
+            self.enqueue(v);
+            self.tickle(ctx, v);
+        } else {
+            self.refill_remove(ctx, v);
+        }
+    }
+
+    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
+        let (home, affinity) = (ctx.home(v), ctx.affinity(v));
+        if affinity.contains(home) { home } else { affinity.next_after(home).unwrap_or(home) }
+    }
+
+    /// The refill timer: new budgets for all whose period is over.
+    fn timer(&mut self, ctx: &mut Context, _token: u32) {
+        let mut refilled = List::default();
+        while let Some(u) = self.refill_queue.first()
+            && self.vcpus[u as usize].deadline <= ctx.now()
+        {
+            self.refilling.remove(&mut self.refill_queue, u);
+            self.refresh(ctx, VcpuId(u));
+            self.refilling.push_front(&mut refilled, u);
+            if self.waiting.listed(u) {
+                self.dequeue(VcpuId(u));
+                self.enqueue(VcpuId(u));
+            }
+        }
+        while let Some(u) = refilled.first() {
+            self.refilling.remove(&mut refilled, u);
+            let v = VcpuId(u);
+            match self.run_queue.first().filter(|_| ctx.is_current(v)) {
+                Some(first) if self.vcpus[first as usize].beats(&self.vcpus[v.index()]) => {
+                    self.tickle(ctx, VcpuId(first));
+                }
+                Some(_) => {}
+                None => {
+                    if std::mem::take(&mut self.vcpus[v.index()].depleted) && self.waiting.listed(u) {
+                        self.tickle(ctx, v);
+                    }
+                }
+            }
+            self.await_refill(v);
+        }
+        if self.refill_queue.first().is_some() {
+            self.set_refill_timer(ctx);
+        }
+    }
+
+    fn adjust(&mut self, ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
+        let mut result = Ok(());
+        for v in ctx.vcpus_of(d) {
+            let vcpu = &mut self.vcpus[v.index()];
+            let period = params.int(PERIOD.name).map_or(vcpu.period, |us| us.saturating_mul(US));
+            let budget = params.int(BUDGET.name).map_or(vcpu.budget, |us| us.saturating_mul(US));
+            if period < LEAST || budget < LEAST || budget > period {
+                result = Err(Rejected);
+                continue;
+            }
+            vcpu.period = period;
+            vcpu.budget = budget;
+            vcpu.extratime = params.int(EXTRATIME.name).map_or(vcpu.extratime, |flag| flag != 0);
+        }
+        result
+    }
+
+    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+        for (name, queue) in [("run queue", &self.run_queue), ("depleted", &self.depleted_queue)] {
+            write!(out, "{name}:")?;
+            for u in self.waiting.iter(queue) {
+                let ((domain, number), vcpu) = (ctx.name(VcpuId(u)), &self.vcpus[u as usize]);
+                write!(out, " d{domain}v{number}(deadline {} level {} left {})", vcpu.deadline, vcpu.level, vcpu.remaining)?;
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+}
