@@ -4,11 +4,13 @@
 //! Parameter checks, help, schema and documentation follow from its [`ParamSpec`] tables.
 
 pub mod arinc653;
+pub mod atropos;
 pub mod bvt;
 pub mod credit;
 pub mod null;
 pub mod round_robin;
 pub mod rtds;
+pub mod sedf;
 
 mod list;
 
@@ -92,11 +94,13 @@ macro_rules! registry {
 
 registry! {
     arinc653::Arinc653,
+    atropos::Atropos,
     bvt::Bvt,
     credit::Credit,
     null::Null,
     round_robin::RoundRobin,
     rtds::Rtds,
+    sedf::Sedf,
 }
 
 /// The policy of that name.

@@ -1,0 +1,309 @@
+//! Atropos: a slice of CPU time in every period by earliest deadline first, a latency hint for wake-ups after a long
+//! block, and slack for those who take it. Generations `xen2.0`, in which guarantees fade away because the port lost
+//! three steps, and `xen2.0-intended`, which has them.
+
+use std::fmt;
+
+use vcpulab_host::{
+    AffinityRule, Context, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId, Placement,
+    Rejected, Scheduler, Scope, Span, Time, VcpuId,
+};
+
+use crate::list::{Links, List};
+use crate::{Generation, Policy, Registered};
+
+const MS: Span = 1_000_000;
+/// Quantum of slack, and the shortest slice there is.
+const QUANTUM: Span = 5 * MS;
+
+const fn span(name: &'static str, default: Span, doc: &'static str) -> ParamSpec {
+    let kind = ParamKind::Int { min: 1, max: i64::MAX, also: &[] };
+    ParamSpec { name, scope: Scope::Domain, unit: "ns", kind, default, doc }
+}
+
+const PERIOD: ParamSpec = span("nat_period", 10_000 * MS, "Natural period: how often the slice is due.");
+const SLICE: ParamSpec = span("nat_slice", 10 * MS, "Natural slice: CPU time in each period; not more than the period.");
+const LATENCY: ParamSpec = span("latency", 10_000 * MS, "How soon to run after a long block; not more than the period.");
+const XTRATIME: ParamSpec = ParamSpec {
+    name: "xtratime",
+    scope: Scope::Domain,
+    unit: "",
+    kind: ParamKind::Flag,
+    default: 1,
+    doc: "1: takes part in the slack.",
+};
+const PARAMS: &[ParamSpec] = &[PERIOD, SLICE, LATENCY, XTRATIME];
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Class {
+    Run = 0,
+    Unblocked = 16,
+    Wait = 32,
+    Blocked = 48,
+}
+
+#[derive(Clone, Debug)]
+struct Vcpu {
+    nat_period: Span,
+    nat_slice: Span,
+    latency: Span,
+    xtratime: bool,
+    period: Span,
+    slice: Span,
+    remain: Span,
+    deadline: Time,
+    class: Class,
+    since: Time,
+    /// Is the queue it is on the wait queue?
+    on_wait: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Pcpu {
+    /// By deadline; the idle vCPU is always last. Running vCPUs stay on their queue.
+    run: List,
+    wait: List,
+}
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct Atropos {
+    intended: bool,
+    pcpus: Vec<Pcpu>,
+    vcpus: Vec<Vcpu>,
+    queued: Links,
+    /// Whose turn in the slack comes next: one counter, shared by all pCPUs.
+    slack_turn: usize,
+}
+
+impl Registered for Atropos {
+    const POLICY: Policy = Policy {
+        name: "atropos",
+        doc: "Soft real-time: a slice in every period, latency hints, and slack.",
+        generations: &[
+            Generation { name: "xen2.0", params: PARAMS, work_conserving: false },
+            Generation { name: "xen2.0-intended", params: PARAMS, work_conserving: false },
+        ],
+    };
+
+    fn new(generation: usize, _global: &Params, _pcpus: u32) -> Self {
+        let links = Links::default();
+        Atropos { intended: generation == 1, pcpus: Vec::new(), vcpus: Vec::new(), queued: links, slack_turn: 0 }
+    }
+}
+
+impl Atropos {
+    fn enqueue(&mut self, ctx: &Context, v: VcpuId) {
+        if !ctx.runnable(v) {
+            return;
+        }
+        let deadline = self.vcpus[v.index()].deadline;
+        let on_wait = matches!(self.vcpus[v.index()].class, Class::Wait | Class::Unblocked);
+        let pcpu = &mut self.pcpus[ctx.home(v).index()];
+        let queue = if on_wait { &mut pcpu.wait } else { &mut pcpu.run };
+        let later = |&u: &u32| ctx.is_idle(VcpuId(u)) || self.vcpus[u as usize].deadline > deadline;
+        let before = self.queued.iter(queue).find(later);
+        self.queued.insert_before(queue, v.0, before);
+        self.vcpus[v.index()].on_wait = on_wait;
+    }
+
+    fn dequeue(&mut self, ctx: &Context, v: VcpuId) {
+        if self.queued.listed(v.0) {
+            let pcpu = &mut self.pcpus[ctx.home(v).index()];
+            let queue = if self.vcpus[v.index()].on_wait { &mut pcpu.wait } else { &mut pcpu.run };
+            self.queued.remove(queue, v.0);
+        }
+    }
+
+    fn charge(&mut self, ctx: &Context, v: VcpuId) {
+        let runnable = ctx.runnable(v);
+        let vcpu = &mut self.vcpus[v.index()];
+        let guaranteed = !self.intended || vcpu.class == Class::Run;
+        if runnable && guaranteed || vcpu.class == Class::Unblocked {
+            vcpu.remain -= ctx.now() - vcpu.since;
+            if vcpu.remain <= 0 {
+                vcpu.class = Class::Wait;
+            }
+        }
+    }
+
+    /// A new period begins for the head of the wait queue.
+    fn renew(&mut self, v: VcpuId) {
+        let vcpu = &mut self.vcpus[v.index()];
+        if vcpu.period != vcpu.nat_period {
+            vcpu.slice *= 2;
+            vcpu.period *= 2;
+            if vcpu.period > vcpu.nat_period {
+                (vcpu.period, vcpu.slice) = (vcpu.nat_period, vcpu.nat_slice);
+            }
+        }
+        vcpu.remain = if vcpu.remain > 0 { vcpu.slice } else { vcpu.remain + vcpu.slice };
+        vcpu.deadline += vcpu.period;
+        if vcpu.remain <= 0 {
+            vcpu.class = Class::Wait;
+        } else if self.intended {
+            vcpu.class = Class::Run;
+        }
+    }
+
+    /// Who gets the time that nobody is guaranteed on `p`, and how long.
+    fn choose_slack(&mut self, p: PcpuId) -> Option<(VcpuId, Span)> {
+        let wait = &self.pcpus[p.index()].wait;
+        let unblocked = |&u: &u32| self.vcpus[u as usize].class == Class::Unblocked;
+        if let Some(u) = self.queued.iter(wait).find(unblocked) {
+            return Some((VcpuId(u), self.vcpus[u as usize].remain));
+        }
+        if self.slack_turn >= self.queued.iter(wait).count() {
+            self.slack_turn = 0;
+        }
+        let willing = |&(_, u): &(usize, u32)| self.vcpus[u as usize].xtratime;
+        let (turn, u) = self.queued.iter(wait).enumerate().skip(self.slack_turn).find(willing)?;
+        self.slack_turn = turn + 1;
+        Some((VcpuId(u), QUANTUM))
+    }
+
+    fn report(&self, ctx: &mut Context, v: VcpuId) {
+        if !ctx.is_idle(v) {
+            let vcpu = &self.vcpus[v.index()];
+            ctx.report(v, "deadline", vcpu.deadline);
+            ctx.report(v, "remain", vcpu.remain);
+            ctx.report(v, "slice", vcpu.slice);
+            ctx.report(v, "period", vcpu.period);
+            ctx.report(v, "state", vcpu.class as i64);
+        }
+    }
+}
+
+impl Vcpu {
+    fn new() -> Self {
+        Vcpu {
+            nat_period: PERIOD.default,
+            nat_slice: SLICE.default,
+            latency: LATENCY.default,
+            xtratime: true,
+            period: PERIOD.default,
+            slice: SLICE.default,
+            remain: 0,
+            deadline: 0,
+            class: Class::Run,
+            since: 0,
+            on_wait: false,
+        }
+    }
+}
+
+impl Scheduler for Atropos {
+    fn rules(&self) -> HostRules {
+        HostRules {
+            flags_at_start: true,
+            placement: Placement::RoundRobin,
+            adjust_pauses: false,
+            pause: PauseRule::Marked,
+            affinity: AffinityRule::Ignored,
+        }
+    }
+
+    fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
+        let idle = ctx.idle(p);
+        self.vcpus.push(Vcpu::new());
+        self.queued.grow(idle.index() + 1);
+        let mut pcpu = Pcpu::default();
+        self.queued.push_back(&mut pcpu.run, idle.0);
+        self.pcpus.push(pcpu);
+    }
+
+    fn insert(&mut self, _ctx: &mut Context, v: VcpuId) {
+        self.vcpus.push(Vcpu::new());
+        self.queued.grow(v.index() + 1);
+    }
+
+    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+        self.dequeue(ctx, v);
+        let now = ctx.now();
+        let vcpu = &mut self.vcpus[v.index()];
+        if vcpu.deadline < now {
+            vcpu.deadline = now + vcpu.latency;
+            vcpu.slice = vcpu.nat_slice / (vcpu.nat_period / vcpu.latency);
+            vcpu.period = vcpu.latency;
+            vcpu.remain = vcpu.slice;
+            if self.intended {
+                vcpu.class = Class::Run;
+            }
+        } else {
+            vcpu.class = if vcpu.remain > 0 { Class::Unblocked } else { Class::Wait };
+        }
+        self.enqueue(ctx, v);
+    }
+
+    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+        self.vcpus[v.index()].class = Class::Blocked;
+        self.dequeue(ctx, v);
+    }
+
+    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+        let now = ctx.now();
+        let (current, idle) = (ctx.current(p), ctx.idle(p));
+        if current != idle {
+            self.dequeue(ctx, current);
+            self.charge(ctx, current);
+            self.enqueue(ctx, current);
+        }
+        while let Some(head) = self.pcpus[p.index()].wait.first()
+            && self.vcpus[head as usize].deadline <= now
+        {
+            self.dequeue(ctx, VcpuId(head));
+            self.renew(VcpuId(head));
+            self.enqueue(ctx, VcpuId(head));
+        }
+        let mut next = VcpuId(self.pcpus[p.index()].run.first().expect("the idle vCPU is always there"));
+        let mut until = now + self.vcpus[next.index()].remain;
+        if let Some(waiting) = self.pcpus[p.index()].wait.first() {
+            if next == idle
+                && let Some((v, span)) = self.choose_slack(p)
+            {
+                (next, until) = (v, now + span);
+            }
+            until = until.min(self.vcpus[waiting as usize].deadline);
+        }
+        self.vcpus[next.index()].since = now;
+        if next != current {
+            self.report(ctx, current);
+            self.report(ctx, next);
+        }
+        Decision { next, slice: (until - now).max(QUANTUM) }
+    }
+
+    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
+        ctx.home(v)
+    }
+
+    fn adjust(&mut self, ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
+        for v in ctx.vcpus_of(d) {
+            let vcpu = &mut self.vcpus[v.index()];
+            let period = params.int(PERIOD.name).unwrap_or(vcpu.nat_period);
+            let slice = params.int(SLICE.name).unwrap_or(vcpu.nat_slice);
+            let latency = params.int(LATENCY.name).unwrap_or(vcpu.latency);
+            if latency > period || latency == 0 || slice > period {
+                return Err(Rejected);
+            }
+            (vcpu.nat_period, vcpu.nat_slice, vcpu.latency) = (period, slice, latency);
+            vcpu.xtratime = params.int(XTRATIME.name).map_or(vcpu.xtratime, |flag| flag != 0);
+        }
+        Ok(())
+    }
+
+    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+        for (p, pcpu) in self.pcpus.iter().enumerate() {
+            for (name, queue) in [("run", &pcpu.run), ("wait", &pcpu.wait)] {
+                write!(out, "pCPU {p}: {name}:")?;
+                for u in self.queued.iter(queue) {
+                    let ((domain, number), vcpu) = (ctx.name(VcpuId(u)), &self.vcpus[u as usize]);
+                    let Vcpu { deadline, remain, class, .. } = vcpu;
+                    write!(out, " d{domain}v{number}({class:?} deadline {deadline} remain {remain})")?;
+                }
+                writeln!(out)?;
+            }
+        }
+        Ok(())
+    }
+}
