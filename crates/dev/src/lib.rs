@@ -1,1 +1,77 @@
-//! To be written.
+//! Everything in the repository that is generated from the code: the schema of scenario files and the reference pages.
+//!
+//! `cargo run -p vcpulab-dev -- generate` writes them; `-- check` says which are stale.
+
+mod results;
+mod scenario;
+mod schedulers;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A generated file: its path from the root of the repository, and its text.
+pub struct Generated {
+    /// Where it belongs.
+    pub path: &'static str,
+    /// What belongs there.
+    pub text: String,
+}
+
+/// All generated files.
+pub fn generated() -> Vec<Generated> {
+    let schema = serde_json::to_string_pretty(&vcpulab_scenario::schema()).expect("a schema is plain data");
+    vec![
+        Generated { path: "schema/scenario.schema.json", text: schema + "\n" },
+        Generated { path: "docs/reference/scenario.md", text: scenario::page() },
+        Generated { path: "docs/reference/schedulers.md", text: schedulers::page() },
+        Generated { path: "docs/reference/results.md", text: results::page() },
+    ]
+}
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Writes all files that are not up to date, and gives their paths.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn generate(root: &Path) -> io::Result<Vec<&'static str>> {
+    let mut written = Vec::new();
+    for Generated { path, text } in generated().into_iter().filter(|file| is_stale(root, file)) {
+        let target = root.join(path);
+        std::fs::create_dir_all(target.parent().expect("a file is in a folder"))?;
+        std::fs::write(target, text)?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+/// The files that are not up to date.
+pub fn stale(root: &Path) -> Vec<&'static str> {
+    generated().into_iter().filter(|file| is_stale(root, file)).map(|file| file.path).collect()
+}
+
+fn is_stale(root: &Path, file: &Generated) -> bool {
+    std::fs::read_to_string(root.join(file.path)).ok().as_deref() != Some(file.text.as_str())
+}
+
+/// A Markdown table.
+fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let line =
+        |cells: [String; N]| format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
+    let rule = format!("|{}\n", "---|".repeat(N));
+    let rows: String = rows.into_iter().map(line).collect();
+    line(header.map(str::to_owned)) + &rule + &rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn committed_files_are_up_to_date() {
+        assert_eq!(stale(&root()), [""; 0], "run `cargo run -p vcpulab-dev -- generate`");
+    }
+}

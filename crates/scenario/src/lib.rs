@@ -1,6 +1,7 @@
 //! Scenario files.
 
 mod check;
+mod describe;
 pub mod limits;
 mod lint;
 mod params;
@@ -16,6 +17,7 @@ mod tests;
 mod units;
 mod write;
 
+pub use describe::{profiles_json, schedulers_json};
 pub use problem::{Problem, Problems};
 pub use profile::{CONSTANTS, ConstantDoc, Constants, Profile, Sourced, profiles};
 pub use scenario::{Scenario, starter};

@@ -3,6 +3,9 @@
 
 use toml::de::DeTable;
 
+use crate::limits::{
+    APPS_MAX, CONNECTIONS_MAX, DOMAIN_VCPUS_MAX, PCPUS_MAX, RATE_PER_S_MAX, REPLICATIONS_MAX,
+};
 use crate::problem::Place;
 use crate::read::{
     At, Field, Kinds, Named, Node, Number, OneOrMany, RawParams, Read, ReadTable, Reader, plain, record,
@@ -16,6 +19,7 @@ record! {
         /// What this is, for people.
         name: String,
         /// Where all random numbers start. The same seed gives the same results, byte for byte.
+        #[schemars(range(min = 0))]
         seed: i64,
         /// How long to run, and how often.
         run: RawRun,
@@ -40,6 +44,7 @@ record! {
         /// Time that runs first and is not measured.
         warmup: Duration,
         /// How many independent runs, each with its own random numbers.
+        #[schemars(range(min = 1, max = REPLICATIONS_MAX))]
         replications: i64,
     }
 }
@@ -50,8 +55,10 @@ record! {
         /// The hardware profile: number of pCPUs and what everything costs. In `exact` nothing costs time.
         profile: String,
         /// How many pCPUs. Default: the profile's.
+        #[schemars(range(min = 1, max = PCPUS_MAX))]
         pcpus: i64,
         /// How many of them share a socket. Default: all.
+        #[schemars(range(min = 1, max = PCPUS_MAX))]
         pcpus_per_socket: i64,
         /// The CPU scheduler.
         scheduler: String,
@@ -68,6 +75,7 @@ record! {
     /// A domain (virtual machine). The scheduler's parameters of a domain stand here too.
     struct RawDomain {
         /// How many vCPUs.
+        #[schemars(range(min = 1, max = DOMAIN_VCPUS_MAX))]
         vcpus: i64,
         /// The pCPUs it may run on (hard affinity): one set for all vCPUs, or a list with one for each.
         affinity: OneOrMany<CpuList>,
@@ -111,6 +119,7 @@ record! {
     /// Computes without end.
     struct RawHog {
         /// How many of them.
+        #[schemars(range(min = 1, max = APPS_MAX))]
         instance: i64,
     }
 }
@@ -123,6 +132,7 @@ record! {
         /// Length of a period.
         period: Duration,
         /// How many of them.
+        #[schemars(range(min = 1, max = APPS_MAX))]
         instance: i64,
     }
     required [run, period]
@@ -136,6 +146,7 @@ record! {
         /// How many times to go through all phases; -1: without end.
         r#loop: i64,
         /// How many of them.
+        #[schemars(range(min = 1, max = APPS_MAX))]
         instance: i64,
     }
     required [phase]
@@ -170,6 +181,7 @@ record! {
         /// CPU time of the server itself for each request. Default: the profile's.
         request_cpu: Duration,
         /// Most requests in the server at once; further connections are refused.
+        #[schemars(range(min = 1, max = CONNECTIONS_MAX))]
         connections_max: i64,
     }
 }
@@ -188,10 +200,12 @@ record! {
         /// The domain with the web server.
         server: String,
         /// Requests per second.
+        #[schemars(range(min = 0, max = RATE_PER_S_MAX))]
         rate: Number,
         /// Size of the file asked for.
         file_size: Size,
         /// Most requests outstanding at once; what comes on top fails at the client.
+        #[schemars(range(min = 1, max = CONNECTIONS_MAX))]
         connections_max: i64,
     }
     required [server, rate]
@@ -254,6 +268,7 @@ record! {
         /// Which domain.
         domain: String,
         /// Which of its vCPUs, from 0. Default: all.
+        #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
         vcpu: i64,
         /// The pCPUs allowed from now on.
         affinity: CpuList,

@@ -268,6 +268,7 @@ impl<T: Read> Read for Vec<At<T>> {
 /// One value, or a list of them.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(inline)]
 pub(crate) enum OneOrMany<T> {
     One(T),
     Many(Vec<At<T>>),
@@ -495,7 +496,7 @@ macro_rules! tagged {
 pub(crate) use {record, tagged};
 
 record! {
-    /// One slot of an ARINC 653 timetable.
+    /// One slot of a scheduler's timetable.
     struct RawSlot {
         /// The domain that runs.
         domain: String,

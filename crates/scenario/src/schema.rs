@@ -8,6 +8,7 @@ use vcpulab_sched::policies;
 use crate::profile::{CONSTANTS, profiles};
 use crate::raw::RawScenario;
 use crate::read::RawSlot;
+use crate::write::default_value;
 
 /// The JSON schema (draft 2020-12) of scenario files.
 pub fn schema() -> Value {
@@ -38,7 +39,7 @@ pub fn schema() -> Value {
     };
     host["costs"]["properties"] = Value::Object(CONSTANTS.iter().map(constant).collect());
     host["costs"]["additionalProperties"] = false.into();
-    without_prefix(schema)
+    tidied(schema)
 }
 
 fn add(table: &mut Value, params: &Map<String, Value>) {
@@ -55,14 +56,16 @@ fn params(scope: Scope, slot: &Value) -> Map<String, Value> {
     for policy in policies() {
         for generation in policy.generations {
             for param in generation.params.iter().filter(|param| param.scope == scope) {
-                let text =
-                    format!("{}: {} {}; default {}.", policy.name, param.doc, param.allowed(), param.default);
+                let default =
+                    default_value(param).map_or("no default".into(), |value| format!("default {value}"));
+                let text = format!("{}: {} Allowed: {}; {default}.", policy.name, param.doc, param.allowed());
                 let kind = kind(param, slot);
-                let known =
-                    all.entry(param.name).or_insert_with(|| json!({ "description": "", "anyOf": [] }));
+                let known = all.entry(param.name).or_insert_with(
+                    || json!({ "description": "", "x-scheduler-parameter": true, "anyOf": [] }),
+                );
                 let description = known["description"].as_str().unwrap_or_default();
                 if !description.contains(&text) {
-                    known["description"] = format!("{description}\n{text}").trim().into();
+                    known["description"] = format!("{description} {text}").trim().into();
                 }
                 let kinds = known["anyOf"].as_array_mut().expect("it was made as a list");
                 if !kinds.contains(&kind) {
@@ -88,16 +91,22 @@ fn kind(param: &ParamSpec, slot: &Value) -> Value {
     }
 }
 
-/// The types are called `RawHost` in the code and `Host` in the schema.
-fn without_prefix(schema: Value) -> Value {
+/// As people read it: the type `RawHost` is called `Host`, descriptions have no line breaks of the source code, and how
+/// wide an integer is in Rust does not matter.
+fn tidied(schema: Value) -> Value {
     match schema {
         Value::Object(map) => {
-            let rename = |(name, value): (String, Value)| {
-                (name.strip_prefix("Raw").map_or(name.clone(), str::to_owned), without_prefix(value))
+            let tidy = |(name, value): (String, Value)| {
+                let value = match (name.as_str(), value) {
+                    ("description", Value::String(text)) => text.replace('\n', " ").into(),
+                    (_, value) => tidied(value),
+                };
+                (name.strip_prefix("Raw").map_or(name.clone(), str::to_owned), value)
             };
-            Value::Object(map.into_iter().map(rename).collect())
+            let relevant = |(name, value): &(String, Value)| name != "format" || value != "int64";
+            Value::Object(map.into_iter().filter(relevant).map(tidy).collect())
         }
-        Value::Array(items) => Value::Array(items.into_iter().map(without_prefix).collect()),
+        Value::Array(items) => Value::Array(items.into_iter().map(tidied).collect()),
         Value::String(text) => Value::String(text.replace("#/$defs/Raw", "#/$defs/")),
         other => other,
     }

@@ -200,13 +200,18 @@ macro_rules! written_as_text {
 }
 
 written_as_text! {
-    Duration: json_schema!({ "type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? *(ns|us|ms|s|min)$" });
-    Size: json_schema!({ "anyOf": [
+    Duration: json_schema!({
+        "type": "string",
+        "format": "time-span",
+        "pattern": r"^[0-9]+(\.[0-9]+)? *(ns|us|ms|s|min)$",
+    });
+    Size: json_schema!({ "format": "size", "anyOf": [
         { "type": "integer", "minimum": 0 },
         { "type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? *([kKMG]B|[KMG]iB|B)$" },
     ] });
     CpuList: json_schema!({
         "type": "string",
+        "format": "pcpu-set",
         "pattern": r"^ *\^?(all|[0-9]+(-[0-9]+)?) *(, *\^?(all|[0-9]+(-[0-9]+)?) *)*$",
         "description": format!("pCPUs are numbered from 0; a host has at most {PCPUS_MAX}"),
     });

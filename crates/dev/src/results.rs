@@ -1,0 +1,28 @@
+//! The page on result tables, from the types of their rows.
+
+use std::fmt::Write as _;
+
+use vcpulab_measure::{AppRow, DomainRow, PcpuRow, TraceRow, VcpuRow};
+
+use crate::table;
+
+pub fn page() -> String {
+    let mut page = String::from(
+        "# Results\n\n\
+         Generated from the row types. Every run leaves these tables, one row for each replication and thing. Times are \
+         simulated; what is measured begins after the warm-up.\n",
+    );
+    let tables = [
+        (DomainRow::TABLE, DomainRow::DOC, DomainRow::COLUMNS),
+        (VcpuRow::TABLE, VcpuRow::DOC, VcpuRow::COLUMNS),
+        (PcpuRow::TABLE, PcpuRow::DOC, PcpuRow::COLUMNS),
+        (AppRow::TABLE, AppRow::DOC, AppRow::COLUMNS),
+        (TraceRow::TABLE, TraceRow::DOC, TraceRow::COLUMNS),
+    ];
+    for (name, doc, columns) in tables {
+        write!(page, "\n## `{name}`\n\n{}\n\n", doc.trim()).expect("a string takes all text");
+        let rows = columns.iter().map(|(column, doc)| [format!("`{column}`"), doc.trim().to_owned()]);
+        page += &table(["column", "what it is"], rows);
+    }
+    page
+}

@@ -1,0 +1,66 @@
+//! The page on schedulers and their parameters, from the registry.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use vcpulab_scenario::schedulers_json;
+
+use crate::table;
+
+pub fn page() -> String {
+    let mut page = String::from(
+        "# Schedulers\n\n\
+         Generated from the registry. Global parameters stand in `[host]` of a scenario, those of a domain in \
+         `[domain.NAME]`; timed actions change both (`adjust-global`, `adjust`). `vcpulab schedulers` prints the same.\n",
+    );
+    for policy in list(&schedulers_json()) {
+        write!(page, "\n## `{}`\n\n{}\n", text(policy, "name"), text(policy, "doc"))
+            .expect("a string takes all text");
+        let generations = list(&policy["generations"]);
+        for (index, generation) in generations.iter().enumerate() {
+            let newest = if index + 1 == generations.len() { " (the default)" } else { "" };
+            let conserving = match generation["work_conserving"].as_bool() {
+                Some(true) => "Work-conserving.",
+                _ => "Not work-conserving: a pCPU may idle while a vCPU waits.",
+            };
+            write!(
+                page,
+                "\n### `{}` {}{newest}\n\n{conserving}\n",
+                text(policy, "name"),
+                text(generation, "name")
+            )
+            .expect("a string takes all text");
+            let params = list(&generation["params"]);
+            if params.is_empty() {
+                page += "It has no parameters.\n";
+                continue;
+            }
+            page += "\n";
+            page += &table(
+                ["parameter", "of", "allowed", "unit", "default", "what it does"],
+                params.iter().map(|param| {
+                    [
+                        format!("`{}`", text(param, "name")),
+                        match text(param, "scope") {
+                            "global" => "the scheduler".into(),
+                            scope => format!("each {scope}"),
+                        },
+                        text(param, "allowed").to_owned(),
+                        text(param, "unit").to_owned(),
+                        param["default"].as_str().unwrap_or("none").to_owned(),
+                        text(param, "doc").to_owned(),
+                    ]
+                }),
+            );
+        }
+    }
+    page
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
+}
