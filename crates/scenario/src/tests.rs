@@ -25,6 +25,17 @@ fn the_starter_is_right_and_has_no_doubts() {
     assert_eq!(scenario.domains.iter().map(|d| d.number).collect::<Vec<_>>(), [0, 1, 2]);
 }
 
+/// The examples that the documentation uses.
+#[test]
+fn examples_are_right_and_have_no_doubts() {
+    insta::glob!("../../../scenarios", "*.toml", |path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        let scenario = Scenario::parse(&text, &path.to_string_lossy()).unwrap_or_else(|problems| panic!("{problems}"));
+        assert!(scenario.warnings().is_empty(), "{:?}", scenario.warnings());
+        assert_eq!(Scenario::parse(&scenario.to_toml(), "again"), Ok(scenario));
+    });
+}
+
 #[test]
 fn what_is_written_is_complete_and_reads_back() {
     let scenario = Scenario::parse(starter(), "starter.toml").unwrap();
