@@ -407,11 +407,18 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         if next != from {
             self.check_choice(p, next)?;
             self.switch(p, from, next);
-        } else if !self.core.runnable(next) {
+        } else if !self.may_run(next) {
             return Err(self.broken(format!("pCPU {} was given {}, which is not runnable", p.0, self.name(next))));
         }
         self.observer.decided(&self.core, p);
         Ok(())
+    }
+
+    /// Is `v` runnable? A decision may mark the very vCPU it chooses for migration (load balancing does): it runs, and
+    /// moves when it stops.
+    #[inline]
+    fn may_run(&self, v: VcpuId) -> bool {
+        self.core.vcpus[v.index()].marks & !mark::MIGRATING == 0
     }
 
     #[inline]
@@ -419,7 +426,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let core = &self.core;
         let fits = v.index() < core.vcpus.len()
             && (v == core.idle(p)
-                || !core.is_idle(v) && core.runnable(v) && core.home(v) == p && !core.is_current(v));
+                || !core.is_idle(v) && self.may_run(v) && core.home(v) == p && !core.is_current(v));
         if fits {
             return Ok(());
         }

@@ -7,6 +7,7 @@ pub mod arinc653;
 pub mod atropos;
 pub mod bvt;
 pub mod credit;
+pub mod credit2;
 pub mod null;
 pub mod round_robin;
 pub mod rtds;
@@ -97,6 +98,7 @@ registry! {
     atropos::Atropos,
     bvt::Bvt,
     credit::Credit,
+    credit2::Credit2,
     null::Null,
     round_robin::RoundRobin,
     rtds::Rtds,
