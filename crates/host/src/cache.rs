@@ -128,7 +128,8 @@ mod tests {
         caches
     }
 
-    const COSTS: Costs = Costs { cache_bytes: 1000, cache_line_bytes: 10, cache_miss_ps: 5000, ..Costs::ZERO };
+    const COSTS: Costs =
+        Costs { cache_bytes: 1000, cache_line_bytes: 10, cache_miss_ps: 5000, ..Costs::ZERO };
 
     #[test]
     fn sets_that_fit_together_do_not_disturb_each_other() {

@@ -360,7 +360,12 @@ impl Context {
             *time += self.now - vcpu.state_since;
         }
         let [running_ns, blocked_ns, offline_ns] = times;
-        RunTimes { running_ns, runnable_ns: self.now - running_ns - blocked_ns - offline_ns, blocked_ns, offline_ns }
+        RunTimes {
+            running_ns,
+            runnable_ns: self.now - running_ns - blocked_ns - offline_ns,
+            blocked_ns,
+            offline_ns,
+        }
     }
 
     /// How the time of `p` was spent up to now, ns: running vCPUs, idle, overhead. The three sum to the time elapsed.

@@ -7,8 +7,8 @@ use crate::context::{Context, Domain, Pcpu, RunState, TimerOwner, Vcpu, mark};
 use crate::queue::{EventQueue, Rank};
 use crate::scheduler::{AffinityRule, PauseRule, Placement};
 use crate::{
-    Costs, CpuMask, Decision, DomId, HostRules, NEVER, Observer, Op, PCPUS_MAX, Params, PcpuId, Scheduler, Span, Switch,
-    Time, VcpuId, World, WorldContext,
+    Costs, CpuMask, Decision, DomId, HostRules, NEVER, Observer, Op, PCPUS_MAX, Params, PcpuId, Scheduler,
+    Span, Switch, Time, VcpuId, World, WorldContext,
 };
 
 /// One vCPU to be created.
@@ -408,7 +408,11 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             self.check_choice(p, next)?;
             self.switch(p, from, next);
         } else if !self.may_run(next) {
-            return Err(self.broken(format!("pCPU {} was given {}, which is not runnable", p.0, self.name(next))));
+            return Err(self.broken(format!(
+                "pCPU {} was given {}, which is not runnable",
+                p.0,
+                self.name(next)
+            )));
         }
         self.observer.decided(&self.core, p);
         Ok(())
@@ -668,7 +672,11 @@ impl Context {
             costs: config.costs,
             caches: Default::default(),
             all: CpuMask::first_n(config.pcpus),
-            pcpus_per_socket: if config.pcpus_per_socket == 0 { config.pcpus } else { config.pcpus_per_socket },
+            pcpus_per_socket: if config.pcpus_per_socket == 0 {
+                config.pcpus
+            } else {
+                config.pcpus_per_socket
+            },
             events: 0,
             decisions: 0,
         };

@@ -52,10 +52,14 @@ impl ParamSpec {
     /// Is this value allowed?
     pub fn allows(&self, value: &ParamValue) -> bool {
         match (self.kind, value) {
-            (ParamKind::Int { min, max, also }, ParamValue::Int(v)) => (min..=max).contains(v) || also.contains(v),
+            (ParamKind::Int { min, max, also }, ParamValue::Int(v)) => {
+                (min..=max).contains(v) || also.contains(v)
+            }
             (ParamKind::Flag, ParamValue::Int(v)) => (0..=1).contains(v),
             (ParamKind::Choice(words), ParamValue::Int(v)) => (0..words.len() as i64).contains(v),
-            (ParamKind::Timetable(most), ParamValue::Timetable(entries)) => (1..=most).contains(&entries.len()),
+            (ParamKind::Timetable(most), ParamValue::Timetable(entries)) => {
+                (1..=most).contains(&entries.len())
+            }
             _ => false,
         }
     }

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Context, Decision, HostRules, ParamKind, ParamSpec, ParamValue, Params, PcpuId, Placement, Rejected,
-    Scheduler, Scope, Span, Time, TimetableEntry, VcpuId,
+    AffinityRule, Context, Decision, HostRules, ParamKind, ParamSpec, ParamValue, Params, PcpuId, Placement,
+    Rejected, Scheduler, Scope, Span, Time, TimetableEntry, VcpuId,
 };
 
 use crate::{Generation, Policy, Registered};
@@ -59,8 +59,8 @@ impl Registered for Arinc653 {
         name: "arinc653",
         doc: "A fixed cyclic timetable for partitioned systems.",
         generations: &[
-            Generation { name: "xen4.4.1", params: PARAMS, work_conserving: false },
-            Generation { name: "xen4.17", params: PARAMS, work_conserving: false },
+            Generation { name: "xen4.4.1", params: PARAMS, work_conserving: false, hard_affinity: false },
+            Generation { name: "xen4.17", params: PARAMS, work_conserving: false, hard_affinity: false },
         ],
     };
 
@@ -82,7 +82,8 @@ impl Registered for Arinc653 {
 
 impl Arinc653 {
     fn install(&mut self, params: &Params, now: Time) -> Result<(), Rejected> {
-        let (Some(frame), Some(ParamValue::Timetable(entries))) = (params.int("major_frame_ns"), params.get("entries"))
+        let (Some(frame), Some(ParamValue::Timetable(entries))) =
+            (params.int("major_frame_ns"), params.get("entries"))
         else {
             return Err(Rejected);
         };

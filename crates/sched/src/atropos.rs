@@ -5,8 +5,8 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Context, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId, Placement,
-    Rejected, Scheduler, Scope, Span, Time, VcpuId,
+    AffinityRule, Context, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId,
+    Placement, Rejected, Scheduler, Scope, Span, Time, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -22,8 +22,10 @@ const fn span(name: &'static str, default: Span, doc: &'static str) -> ParamSpec
 }
 
 const PERIOD: ParamSpec = span("nat_period", 10_000 * MS, "Natural period: how often the slice is due.");
-const SLICE: ParamSpec = span("nat_slice", 10 * MS, "Natural slice: CPU time in each period; not more than the period.");
-const LATENCY: ParamSpec = span("latency", 10_000 * MS, "How soon to run after a long block; not more than the period.");
+const SLICE: ParamSpec =
+    span("nat_slice", 10 * MS, "Natural slice: CPU time in each period; not more than the period.");
+const LATENCY: ParamSpec =
+    span("latency", 10_000 * MS, "How soon to run after a long block; not more than the period.");
 const XTRATIME: ParamSpec = ParamSpec {
     name: "xtratime",
     scope: Scope::Domain,
@@ -81,14 +83,25 @@ impl Registered for Atropos {
         name: "atropos",
         doc: "Soft real-time: a slice in every period, latency hints, and slack.",
         generations: &[
-            Generation { name: "xen2.0", params: PARAMS, work_conserving: false },
-            Generation { name: "xen2.0-intended", params: PARAMS, work_conserving: false },
+            Generation { name: "xen2.0", params: PARAMS, work_conserving: false, hard_affinity: true },
+            Generation {
+                name: "xen2.0-intended",
+                params: PARAMS,
+                work_conserving: false,
+                hard_affinity: true,
+            },
         ],
     };
 
     fn new(generation: usize, _global: &Params, _pcpus: u32) -> Self {
         let links = Links::default();
-        Atropos { intended: generation == 1, pcpus: Vec::new(), vcpus: Vec::new(), queued: links, slack_turn: 0 }
+        Atropos {
+            intended: generation == 1,
+            pcpus: Vec::new(),
+            vcpus: Vec::new(),
+            queued: links,
+            slack_turn: 0,
+        }
     }
 }
 

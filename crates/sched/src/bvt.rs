@@ -7,8 +7,8 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Context, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId,
-    Placement, Rejected, Scheduler, Scope, Span, Time, TimerId, VcpuId,
+    AffinityRule, Context, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule,
+    PcpuId, Placement, Rejected, Scheduler, Scope, Span, Time, TimerId, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -121,8 +121,8 @@ impl Registered for Bvt {
         name: "bvt",
         doc: "Weighted fair shares by virtual time, with warping for latency-sensitive domains.",
         generations: &[
-            Generation { name: "xen2.0", params: PARAMS, work_conserving: false },
-            Generation { name: "xen3.0", params: PARAMS, work_conserving: false },
+            Generation { name: "xen2.0", params: PARAMS, work_conserving: false, hard_affinity: true },
+            Generation { name: "xen3.0", params: PARAMS, work_conserving: false, hard_affinity: true },
         ],
     };
 

@@ -7,8 +7,8 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Context, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, Placement,
-    Rejected, Scheduler, Scope, Span, Time, TimerId, VcpuId,
+    AffinityRule, Context, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId,
+    Placement, Rejected, Scheduler, Scope, Span, Time, TimerId, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -77,7 +77,7 @@ const MIGRATION_DELAY: ParamSpec = ParamSpec {
 };
 
 const fn generation(name: &'static str, params: &'static [ParamSpec]) -> Generation {
-    Generation { name, params, work_conserving: true }
+    Generation { name, params, work_conserving: true, hard_affinity: true }
 }
 
 #[derive(Clone, Debug)]
@@ -498,7 +498,15 @@ impl Credit {
     }
 
     /// Gives `v` its share of the period; returns what counts towards the balance.
-    fn credit_vcpu(&mut self, ctx: &mut Context, d: DomId, v: VcpuId, share: i32, cap: u32, cap_each: u32) -> i32 {
+    fn credit_vcpu(
+        &mut self,
+        ctx: &mut Context,
+        d: DomId,
+        v: VcpuId,
+        share: i32,
+        cap: u32,
+        cap_each: u32,
+    ) -> i32 {
         let bound = self.period_credit as i32;
         let release = self.release;
         let vcpu = &mut self.vcpus[v.index()];
@@ -507,7 +515,8 @@ impl Credit {
         if credit < 0 {
             vcpu.priority = if release == Xen303 && cap != 0 { PARKED } else { OVER };
             let credit = credit.max(-bound);
-            if release != Xen303 && cap != 0 && i64::from(vcpu.credit) < -i64::from(cap_each) && !vcpu.parked {
+            if release != Xen303 && cap != 0 && i64::from(vcpu.credit) < -i64::from(cap_each) && !vcpu.parked
+            {
                 vcpu.parked = true;
                 vcpu.credit = credit;
                 ctx.pause_vcpu(v);

@@ -7,8 +7,8 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Context, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, Placement,
-    Rejected, Scheduler, Scope, Span, Time, TimerId, VcpuId,
+    AffinityRule, Context, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId,
+    Placement, Rejected, Scheduler, Scope, Span, Time, TimerId, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -54,7 +54,13 @@ const CAP: ParamSpec = ParamSpec {
     doc: "Most CPU time the domain gets even if more is free; 0: no limit. At most 100 for each vCPU.",
 };
 
-const fn global(name: &'static str, unit: &'static str, kind: ParamKind, default: i64, doc: &'static str) -> ParamSpec {
+const fn global(
+    name: &'static str,
+    unit: &'static str,
+    kind: ParamKind,
+    default: i64,
+    doc: &'static str,
+) -> ParamSpec {
     ParamSpec { name, scope: Scope::Global, unit, kind, default, doc }
 }
 
@@ -75,8 +81,11 @@ const MIGRATE_RESIST: ParamSpec = global(
 const fn window_shift(default: i64, least: i64, doc: &'static str) -> ParamSpec {
     global("load_window_shift", "", ParamKind::Int { min: least, max: 40, also: &[] }, default, doc)
 }
-const WINDOW_441: ParamSpec =
-    window_shift(18, 4, "Logarithm of the load window in units of 1024 ns, and of the scale of load averages.");
+const WINDOW_441: ParamSpec = window_shift(
+    18,
+    4,
+    "Logarithm of the load window in units of 1024 ns, and of the scale of load averages.",
+);
 const WINDOW_417: ParamSpec = window_shift(30, 11, "Logarithm of the load window in ns.");
 const PRECISION: ParamSpec = global(
     "load_precision_shift",
@@ -218,6 +227,7 @@ impl Registered for Credit2 {
                 name: "xen4.4.1",
                 params: &[WEIGHT, MIGRATE_RESIST, WINDOW_441, UNDER, OVER, SOCKET],
                 work_conserving: false,
+                hard_affinity: false,
             },
             Generation {
                 name: "xen4.17",
@@ -236,6 +246,7 @@ impl Registered for Credit2 {
                     SOCKET,
                 ],
                 work_conserving: false,
+                hard_affinity: true,
             },
         ],
     };
@@ -332,7 +343,12 @@ impl Credit2 {
         let max = if new > runqueue.max_weight {
             new
         } else if old == runqueue.max_weight {
-            self.assigned.iter(&runqueue.assigned).map(|u| self.vcpus[u as usize].weight).max().unwrap_or(1).max(1)
+            self.assigned
+                .iter(&runqueue.assigned)
+                .map(|u| self.vcpus[u as usize].weight)
+                .max()
+                .unwrap_or(1)
+                .max(1)
         } else {
             return;
         };
@@ -461,7 +477,8 @@ impl Credit2 {
         if !idle.is_empty() {
             return if idle.contains(home) { Some(home) } else { idle.next_after(home) };
         }
-        let mut busy = runqueue.members.without(&runqueue.idle).without(&runqueue.tickled).and(ctx.affinity(v));
+        let mut busy =
+            runqueue.members.without(&runqueue.idle).without(&runqueue.tickled).and(ctx.affinity(v));
         if busy.contains(home) {
             if self.score(ctx, home, v) > 0 {
                 return Some(home);
@@ -686,7 +703,8 @@ impl Credit2 {
         // The release looks at whichever run queue its loop saw last, not at the partner.
         let last = self.runqueues.len() - 1;
         let load = self.runqueues[own].balance.max(self.runqueues[last].balance);
-        let full = i64::from(self.runqueues[own].members.len().max(self.runqueues[last].members.len())) << self.scale;
+        let full = i64::from(self.runqueues[own].members.len().max(self.runqueues[last].members.len()))
+            << self.scale;
         let below = if self.release == Xen441 { (load as u64) < full as u64 } else { load < full };
         let exponent = if below { self.balance_under } else { self.balance_over };
         if difference < 1 << (i64::from(self.scale) + exponent) {
@@ -844,7 +862,8 @@ impl Scheduler for Credit2 {
             _ => runqueue.socket == socket,
         };
         let open = |&(_, runqueue): &(usize, &RunQueue)| matches(runqueue) && runqueue.members.len() < limit;
-        let fewest = self.runqueues.iter().enumerate().filter(open).min_by_key(|(_, runqueue)| runqueue.members.len());
+        let fewest =
+            self.runqueues.iter().enumerate().filter(open).min_by_key(|(_, runqueue)| runqueue.members.len());
         let r = fewest.map_or(self.runqueues.len(), |(r, _)| r);
         if r == self.runqueues.len() {
             self.runqueues.push(RunQueue {
@@ -1075,10 +1094,14 @@ impl Scheduler for Credit2 {
         for (r, runqueue) in self.runqueues.iter().enumerate() {
             let members: Vec<u32> = runqueue.members.iter().map(|p| p.0).collect();
             let RunQueue { load, balance, max_weight, .. } = runqueue;
-            writeln!(out, "run queue {r}: pCPUs {members:?}, load {load}, balance load {balance}, max weight {max_weight}")?;
-            for (name, links, list) in
-                [("waiting", &self.waiting, &runqueue.waiting), ("assigned", &self.assigned, &runqueue.assigned)]
-            {
+            writeln!(
+                out,
+                "run queue {r}: pCPUs {members:?}, load {load}, balance load {balance}, max weight {max_weight}"
+            )?;
+            for (name, links, list) in [
+                ("waiting", &self.waiting, &runqueue.waiting),
+                ("assigned", &self.assigned, &runqueue.assigned),
+            ] {
                 write!(out, "  {name}:")?;
                 for u in links.iter(list) {
                     let ((domain, number), vcpu) = (ctx.name(VcpuId(u)), &self.vcpus[u as usize]);

@@ -37,6 +37,8 @@ pub struct Generation {
     pub params: &'static [ParamSpec],
     /// Does it never leave a pCPU idle while a vCPU that may run there waits (uncapped, and one decision later)?
     pub work_conserving: bool,
+    /// Does it honour hard affinity? (Some releases do not look at it.)
+    pub hard_affinity: bool,
 }
 
 impl Policy {

@@ -22,7 +22,12 @@ impl Registered for Null {
     const POLICY: Policy = Policy {
         name: "null",
         doc: "One vCPU for each pCPU and nothing to decide.",
-        generations: &[Generation { name: "xen4.17", params: &[], work_conserving: false }],
+        generations: &[Generation {
+            name: "xen4.17",
+            params: &[],
+            work_conserving: false,
+            hard_affinity: true,
+        }],
     };
 
     fn new(_generation: usize, _global: &Params, _pcpus: u32) -> Self {

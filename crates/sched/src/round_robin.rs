@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use vcpulab_host::{
-    Context, CpuMask, Decision, HostRules, ParamKind, ParamSpec, Params, PcpuId, Rejected, Scheduler, Scope, Span,
-    VcpuId,
+    Context, CpuMask, Decision, HostRules, ParamKind, ParamSpec, Params, PcpuId, Rejected, Scheduler, Scope,
+    Span, VcpuId,
 };
 
 use crate::{Generation, Policy, Registered};
@@ -35,6 +35,7 @@ impl Registered for RoundRobin {
                 doc: "The longest that a vCPU runs before the next one has its turn.",
             }],
             work_conserving: true,
+            hard_affinity: true,
         }],
     };
 
@@ -97,7 +98,11 @@ impl Scheduler for RoundRobin {
 
     fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
         let (home, affinity) = (ctx.home(v), ctx.affinity(v));
-        if affinity.contains(home) { home } else { affinity.next_after(home).expect("affinity is never empty") }
+        if affinity.contains(home) {
+            home
+        } else {
+            affinity.next_after(home).expect("affinity is never empty")
+        }
     }
 
     fn adjust_global(&mut self, _ctx: &mut Context, params: &Params) -> Result<(), Rejected> {

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use vcpulab_host::{
-    Context, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, Rejected, Scheduler, Scope,
-    Span, Time, TimerId, VcpuId,
+    Context, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, Rejected, Scheduler,
+    Scope, Span, Time, TimerId, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -84,6 +84,7 @@ impl Registered for Rtds {
             name: "xen4.17",
             params: &[PERIOD, BUDGET, EXTRATIME],
             work_conserving: false,
+            hard_affinity: true,
         }],
     };
 
@@ -402,7 +403,11 @@ impl Scheduler for Rtds {
             write!(out, "{name}:")?;
             for u in self.waiting.iter(queue) {
                 let ((domain, number), vcpu) = (ctx.name(VcpuId(u)), &self.vcpus[u as usize]);
-                write!(out, " d{domain}v{number}(deadline {} level {} left {})", vcpu.deadline, vcpu.level, vcpu.remaining)?;
+                write!(
+                    out,
+                    " d{domain}v{number}(deadline {} level {} left {})",
+                    vcpu.deadline, vcpu.level, vcpu.remaining
+                )?;
             }
             writeln!(out)?;
         }

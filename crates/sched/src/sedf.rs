@@ -5,8 +5,8 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Context, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId, Placement,
-    Rejected, Scheduler, Scope, Span, Time, VcpuId,
+    AffinityRule, Context, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId,
+    Placement, Rejected, Scheduler, Scope, Span, Time, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -45,7 +45,12 @@ const PARAMS: &[ParamSpec] = &[
         ParamKind::Int { min: SLICE_MIN as i64, max: PERIOD_MAX as i64, also: &[0] },
         "Guaranteed CPU time of each vCPU in each period; not more than the period.",
     ),
-    param("latency", "ns", ParamKind::Int { min: 0, max: i64::MAX, also: &[] }, "Latency hint; it has no effect."),
+    param(
+        "latency",
+        "ns",
+        ParamKind::Int { min: 0, max: i64::MAX, also: &[] },
+        "Latency hint; it has no effect.",
+    ),
     ParamSpec {
         name: "extratime",
         scope: Scope::Domain,
@@ -129,14 +134,19 @@ pub struct Sedf {
 }
 
 const fn generation(name: &'static str) -> Generation {
-    Generation { name, params: PARAMS, work_conserving: false }
+    Generation { name, params: PARAMS, work_conserving: false, hard_affinity: true }
 }
 
 impl Registered for Sedf {
     const POLICY: Policy = Policy {
         name: "sedf",
         doc: "Guaranteed slices in periods by earliest deadline first, and extra time by weight.",
-        generations: &[generation("xen3.0.2"), generation("xen3.0.3"), generation("xen3.3.0"), generation("xen4.4.1")],
+        generations: &[
+            generation("xen3.0.2"),
+            generation("xen3.0.3"),
+            generation("xen3.3.0"),
+            generation("xen4.4.1"),
+        ],
     };
 
     fn new(generation: usize, _global: &Params, _pcpus: u32) -> Self {
