@@ -52,6 +52,7 @@ pub(crate) fn check(raw: &RawScenario, place: &Place, report: &mut Report<'_>) -
     // Dom0 comes first on every host.
     raw_domains.sort_by_key(|(name, _)| name.value != DOM0);
     checker.domains(&mut spec, &raw_domains, place);
+    checker.rows(&spec, &run, place);
     if scheduler_known {
         checker.all_params(&mut spec, &raw_host, &raw_domains);
     } else {
@@ -122,6 +123,17 @@ impl Checker<'_, '_> {
             self.report.error(place, problem.found(count));
         }
         fits
+    }
+
+    /// Results must fit into memory.
+    fn rows(&mut self, spec: &Spec, run: &RawRun, place: &Place) {
+        let vcpus: usize = spec.domains.iter().map(|domain| domain.affinity.len()).sum();
+        let most = ROWS_MAX / vcpus.max(1);
+        if spec.replications as usize > most {
+            let place = run.replications.0.as_ref().map_or(place, |at| &at.place);
+            let allowed = format!("at most {most} with {vcpus} vCPUs ({ROWS_MAX} rows of results)");
+            self.report.error(place, Problem::not_allowed(allowed));
+        }
     }
 
     fn name(&mut self, field: &Field<String>) -> String {

@@ -1,16 +1,12 @@
 //! What is allowed in a scenario but probably not meant.
 
-use vcpulab_host::{ParamSpec, Scope};
-
 use crate::check::NamedDomain;
+use crate::entitlement::{SHARE, share, weight};
 use crate::problem::{Problem, Report};
 use crate::raw::{RawApp, RawScenario};
 use crate::read::At;
-use crate::spec::{AppSpec, DomainSpec, Spec};
+use crate::spec::{AppSpec, Spec};
 use crate::units::Duration;
-
-/// The parameter that is a domain's share of CPU time under contention, in every scheduler that has shares.
-const SHARE: &str = "weight";
 
 pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
     // With errors some of it does not match the file; they come first anyway.
@@ -61,12 +57,10 @@ fn unserved(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Report<'_>) 
 
 /// A driver domain with a smaller share than its guests delays all their I/O.
 fn inverted_shares(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
-    let is_share = |param: &&ParamSpec| param.scope == Scope::Domain && param.name == SHARE;
-    let Some(share) = spec.host.generation.params.iter().find(is_share) else { return };
-    let share_of = |domain: &DomainSpec| domain.params.int(share.name).unwrap_or(share.default);
+    let Some(share) = share(spec) else { return };
     for (domain, (name, _)) in spec.domains.iter().zip(raw_domains) {
         let Some(driver) = domain.nic.map(|driver| &spec.domains[driver]) else { continue };
-        let (own, drivers) = (share_of(domain), share_of(driver));
+        let (own, drivers) = (weight(domain, share), weight(driver, share));
         if own > drivers {
             let message = format!(
                 "{SHARE} {own} is above {drivers}, that of its driver domain `{}`: under load its own I/O waits",

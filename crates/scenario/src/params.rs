@@ -10,7 +10,7 @@ use crate::read::{At, RawParam, RawParams, RawSlot};
 use crate::spec::DomainSpec;
 
 /// The unit of parameters that are a share of one pCPU: no more than all of a domain's vCPUs can be meant.
-const PERCENT_OF_PCPU: &str = "% of one pCPU";
+pub(crate) const PERCENT_OF_PCPU: &str = "% of one pCPU";
 
 /// The parameters that may stand in one table, and what else may.
 pub(crate) struct Allowed<'a> {
@@ -64,8 +64,9 @@ impl Allowed<'_> {
         if own.is_empty() {
             let mut whose: Vec<String> = owners.iter().map(|(p, _)| format!("`{}`", p.name)).collect();
             whose.dedup();
+            let s = if whose.len() == 1 { "" } else { "s" };
             Problem::says(format!(
-                "`{name}` is a parameter of scheduler {}, not of `{}`",
+                "`{name}` is a parameter of scheduler{s} {}, not of `{}`",
                 whose.join(", "),
                 policy.name
             ))

@@ -1,0 +1,86 @@
+//! From a checked scenario to what the engine takes.
+
+use vcpulab_host::{
+    Action, Costs, CpuMask, DomId, DomainConfig, HostConfig, TimedAction, VcpuConfig, VcpuId,
+};
+
+use crate::profile::Constants;
+use crate::spec::{Change, DomainSpec, Spec};
+
+/// The host of a scenario. The same for all its replications: they differ in what surrounds it.
+pub fn host_config(spec: &Spec) -> HostConfig {
+    HostConfig {
+        pcpus: spec.host.pcpus,
+        pcpus_per_socket: spec.host.pcpus_per_socket,
+        costs: costs(&spec.host.constants),
+        domains: spec.domains.iter().map(domain).collect(),
+        actions: spec.actions.iter().flat_map(|action| actions(spec, action.at, &action.change)).collect(),
+    }
+}
+
+fn costs(constants: &Constants) -> Costs {
+    Costs {
+        decision_ns: constants.decision_ns,
+        context_switch_ns: constants.context_switch_ns,
+        interrupt_ns: constants.interrupt_ns,
+        cache_bytes: constants.cache_bytes as u64,
+        cache_line_bytes: constants.cache_line_bytes as u64,
+        cache_miss_ps: constants.cache_miss_ps,
+    }
+}
+
+fn domain(domain: &DomainSpec) -> DomainConfig {
+    let vcpu = |affinity: &Option<CpuMask>| VcpuConfig { start: Some(0), affinity: *affinity };
+    DomainConfig {
+        number: domain.number,
+        params: domain.params.clone(),
+        vcpus: domain.affinity.iter().map(vcpu).collect(),
+    }
+}
+
+/// An action of the scenario as actions of the host: a change of affinity is one for each vCPU.
+fn actions(spec: &Spec, at: i64, change: &Change) -> Vec<TimedAction> {
+    let id = |index: usize| DomId(index as u32);
+    let actions = match change {
+        Change::Adjust(domain, params) => vec![Action::Adjust(id(*domain), params.clone())],
+        Change::AdjustGlobal(params) => vec![Action::AdjustGlobal(params.clone())],
+        Change::Pause(domain) => vec![Action::Pause(id(*domain))],
+        Change::Unpause(domain) => vec![Action::Unpause(id(*domain))],
+        Change::Affinity(domain, vcpu, mask) => {
+            let all = 0..spec.domains[*domain].affinity.len() as u32;
+            let chosen = vcpu.map_or(all, |vcpu| vcpu..vcpu + 1);
+            chosen.map(|vcpu| Action::Affinity(vcpu_id(spec, *domain, vcpu), *mask)).collect()
+        }
+    };
+    actions.into_iter().map(|action| TimedAction { at, action }).collect()
+}
+
+/// The vCPU of that number in a domain. The idle vCPUs come first, then the domains' in order of creation.
+pub fn vcpu_id(spec: &Spec, domain: usize, vcpu: u32) -> VcpuId {
+    let before: usize = spec.domains[..domain].iter().map(|domain| domain.affinity.len()).sum();
+    VcpuId(spec.host.pcpus + before as u32 + vcpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scenario;
+    use vcpulab_host::PcpuId;
+
+    #[test]
+    fn actions_name_the_hosts_own_numbers() {
+        let text = "[host]\nscheduler = \"credit\"\npcpus = 4\nprofile = \"exact\"\n[domain.a]\nvcpus = 2\n[domain.b]\nvcpus = 2\n\
+             [[action]]\nat = \"1s\"\nop = \"affinity\"\ndomain = \"b\"\naffinity = \"1\"\n\
+             [[action]]\nat = \"2s\"\nop = \"affinity\"\ndomain = \"b\"\nvcpu = 1\naffinity = \"all\"\n";
+        let config = host_config(&Scenario::parse(text, "f").unwrap());
+        let expected = [
+            (1, VcpuId(6), CpuMask::only(PcpuId(1))),
+            (1, VcpuId(7), CpuMask::only(PcpuId(1))),
+            (2, VcpuId(7), CpuMask::first_n(4)),
+        ];
+        let expected = expected
+            .map(|(s, v, mask)| TimedAction { at: s * 1_000_000_000, action: Action::Affinity(v, mask) });
+        assert_eq!(config.actions, expected);
+        assert_eq!(config.costs, Costs::ZERO);
+    }
+}

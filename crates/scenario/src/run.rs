@@ -1,0 +1,326 @@
+//! Runs a scenario: its replications in parallel, their results in order.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use vcpulab_host::{Broken, Host, HostConfig, Scheduler, Time, World};
+use vcpulab_measure::{
+    AppRow, DomainRow, Measured, Meter, PcpuRow, TRACE_ROWS_MAX, TraceRow, VcpuRow, collect,
+};
+use vcpulab_sched::Runner;
+
+use crate::assemble::host_config;
+use crate::entitlement::entitlements;
+use crate::spec::Spec;
+
+/// A replication is run in this many steps; between two of them it can be cancelled.
+const STEPS: u64 = 100;
+
+/// How to run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunOptions {
+    /// Threads; 0: one for each processor. It never changes the results.
+    pub jobs: usize,
+    /// Keep every scheduling decision?
+    pub trace: bool,
+}
+
+/// The result tables of a run, each ordered by replication.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Results {
+    /// One row for each domain.
+    pub domains: Vec<DomainRow>,
+    /// One row for each vCPU.
+    pub vcpus: Vec<VcpuRow>,
+    /// One row for each pCPU.
+    pub pcpus: Vec<PcpuRow>,
+    /// One row for each application.
+    pub apps: Vec<AppRow>,
+    /// One row for each decision, if they were to be kept.
+    pub trace: Vec<TraceRow>,
+    /// Decisions for which the trace had no room.
+    pub untraced: u64,
+    /// Actions whose values the scheduler refused.
+    pub rejected_actions: u64,
+}
+
+/// Why a run gave no results.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// The scheduler or the world broke the rules of the host.
+    #[error("replication {replication}: {broken}")]
+    Broken {
+        /// Which replication, from 0.
+        replication: u32,
+        /// What happened.
+        broken: Broken,
+    },
+    /// Whoever watched the progress asked to stop.
+    #[error("cancelled")]
+    Cancelled,
+    /// The threads could not be started.
+    #[error("cannot start the threads: {0}")]
+    Threads(String),
+}
+
+/// What surrounds the host of a scenario, as far as a run is concerned.
+pub trait Machine: World {
+    /// Measuring begins: forget what was counted.
+    fn reset(&mut self, now: Time);
+
+    /// What the applications achieved since then.
+    fn apps(&self, now: Time) -> Vec<AppRow>;
+
+    /// XenMon's I/O count of a domain since then.
+    fn io_count(&self, domain: usize) -> u64;
+}
+
+/// Runs all replications, each on a machine that `machine` makes for it from its number and its own seed. `progress` is
+/// told the fraction done, never less than before; if it answers `false` the run stops.
+///
+/// # Errors
+/// See [`RunError`]. When several replications fail, the error is that of the first.
+pub(crate) fn run_on<M: Machine>(
+    spec: &Spec,
+    options: &RunOptions,
+    machine: impl Fn(u32, u64) -> M + Sync,
+    progress: &(dyn Fn(f64) -> bool + Sync),
+) -> Result<Results, RunError> {
+    let config = host_config(spec);
+    let progress = Progress {
+        report: progress,
+        done: Mutex::new(0),
+        all: u64::from(spec.replications) * STEPS,
+        stop: AtomicBool::new(false),
+    };
+    let one = |replication: u32| {
+        let machine = machine(replication, replication_seed(spec.seed, replication));
+        let one = Replication {
+            spec,
+            config: &config,
+            replication,
+            trace: options.trace,
+            machine,
+            progress: &progress,
+        };
+        let host = &spec.host;
+        vcpulab_sched::with(host.policy.name, host.generation.name, &host.params, host.pcpus, one)
+            .expect("a checked scenario names a registered scheduler")
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(options.jobs).build();
+    let pool = pool.map_err(|error| RunError::Threads(error.to_string()))?;
+    let outcomes: Vec<Result<Results, RunError>> =
+        pool.install(|| (0..spec.replications).into_par_iter().map(one).collect());
+    if progress.stop.load(Ordering::Relaxed) {
+        return Err(RunError::Cancelled);
+    }
+    let mut all = Results::default();
+    for outcome in outcomes {
+        all.append(outcome?);
+    }
+    Ok(all)
+}
+
+impl Results {
+    fn append(&mut self, mut next: Results) {
+        self.domains.append(&mut next.domains);
+        self.vcpus.append(&mut next.vcpus);
+        self.pcpus.append(&mut next.pcpus);
+        self.apps.append(&mut next.apps);
+        self.trace.append(&mut next.trace);
+        self.untraced += next.untraced;
+        self.rejected_actions += next.rejected_actions;
+    }
+}
+
+/// One replication, waiting for its scheduler.
+struct Replication<'a, M> {
+    spec: &'a Spec,
+    config: &'a HostConfig,
+    replication: u32,
+    trace: bool,
+    machine: M,
+    progress: &'a Progress<'a>,
+}
+
+impl<M: Machine> Runner for Replication<'_, M> {
+    type Out = Result<Results, RunError>;
+
+    fn run<S: Scheduler>(self, scheduler: S) -> Self::Out {
+        let Replication { spec, config, replication, trace, machine, progress } = self;
+        let broken = |broken| RunError::Broken { replication, broken };
+        let mut host = Host::new(config, scheduler, machine, Meter::new(trace)).map_err(broken)?;
+        let (context, meter) = host.observe();
+        meter.reset(context);
+        let end = spec.warmup_ns + spec.duration_ns;
+        for step in 0..=STEPS {
+            let until = (i128::from(end) * i128::from(step) / i128::from(STEPS)) as Time;
+            if (host.now()..until).contains(&spec.warmup_ns) {
+                host.run_until(spec.warmup_ns).map_err(broken)?;
+                host.world_mut().reset(spec.warmup_ns);
+                let (context, meter) = host.observe();
+                meter.reset(context);
+            }
+            host.run_until(until).map_err(broken)?;
+            if step > 0 && !progress.step() {
+                return Err(RunError::Cancelled);
+            }
+        }
+        let names: Vec<String> = spec.domains.iter().map(|domain| domain.name.clone()).collect();
+        let Measured { mut domains, vcpus, pcpus, mut trace } =
+            collect(replication, &names, host.context(), host.observer());
+        for (index, (row, entitlement)) in domains.iter_mut().zip(entitlements(spec)).enumerate() {
+            row.io_count = host.world().io_count(index);
+            row.entitlement = entitlement;
+        }
+        // All replications together keep what one may keep.
+        let share = TRACE_ROWS_MAX / spec.replications as usize;
+        let beyond = trace.len().saturating_sub(share) as u64;
+        trace.truncate(share);
+        trace.shrink_to_fit();
+        Ok(Results {
+            domains,
+            vcpus,
+            pcpus,
+            apps: host.world().apps(end),
+            trace,
+            untraced: host.observer().untraced() + beyond,
+            rejected_actions: host.observer().rejected_actions(),
+        })
+    }
+}
+
+/// How far all replications together are.
+struct Progress<'a> {
+    report: &'a (dyn Fn(f64) -> bool + Sync),
+    done: Mutex<u64>,
+    all: u64,
+    stop: AtomicBool,
+}
+
+impl Progress<'_> {
+    /// One step more is done. Go on?
+    fn step(&self) -> bool {
+        // Reported under the lock, so that reports never go backwards.
+        let mut done = self.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        *done += 1;
+        if !self.stop.load(Ordering::Relaxed) && !(self.report)(*done as f64 / self.all as f64) {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        !self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// The seed of one replication: SplitMix64's output at that position of the scenario's stream (Steele, Lea and Flood,
+/// "Fast splittable pseudorandom number generators", 2014).
+fn replication_seed(seed: u64, replication: u32) -> u64 {
+    let z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(u64::from(replication) + 1));
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assemble::vcpu_id;
+    use crate::{Scenario, limits};
+    use vcpulab_host::program::{Program, Programs, Step};
+    use vcpulab_host::{Op, Span, VcpuId, WorldContext};
+
+    /// Every vCPU computes for a while that depends on the replication's seed, then sleeps for 1 ms.
+    struct Bursts {
+        programs: Programs,
+        reset_at: Time,
+    }
+
+    impl Bursts {
+        fn new(spec: &Spec, seed: u64) -> Self {
+            let mut programs = Programs::default();
+            for (index, domain) in spec.domains.iter().enumerate() {
+                for vcpu in 0..domain.affinity.len() as u32 {
+                    let run = 1_000_000 + (seed % 1000) as i64;
+                    let steps = vec![Step::Run(run), Step::Block(1_000_000)];
+                    programs.set(vcpu_id(spec, index, vcpu), Program { steps, repeat: true });
+                }
+            }
+            Bursts { programs, reset_at: -1 }
+        }
+    }
+
+    impl World for Bursts {
+        fn next_op(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, left: Span) -> Op {
+            self.programs.next_op(ctx, v, left)
+        }
+    }
+
+    impl Machine for Bursts {
+        fn reset(&mut self, now: Time) {
+            self.reset_at = now;
+        }
+
+        fn apps(&self, _now: Time) -> Vec<AppRow> {
+            assert_eq!(self.reset_at, 30_000_000, "the warm-up of the scenario");
+            Vec::new()
+        }
+
+        fn io_count(&self, domain: usize) -> u64 {
+            domain as u64
+        }
+    }
+
+    fn scenario() -> Scenario {
+        let text = "[run]\nduration = \"100ms\"\nwarmup = \"30ms\"\nreplications = 5\n[host]\nscheduler = \"credit\"\n\
+             profile = \"exact\"\npcpus = 2\n[domain.a]\nvcpus = 3\nweight = 512\n[domain.b]\nvcpus = 2\n";
+        Scenario::parse(text, "f").unwrap()
+    }
+
+    fn run_with(
+        jobs: usize,
+        trace: bool,
+        progress: &(dyn Fn(f64) -> bool + Sync),
+    ) -> Result<Results, RunError> {
+        let scenario = scenario();
+        run_on(&scenario, &RunOptions { jobs, trace }, |_, seed| Bursts::new(&scenario, seed), progress)
+    }
+
+    #[test]
+    fn the_number_of_threads_never_changes_the_results() {
+        let one = run_with(1, true, &|_| true).unwrap();
+        assert_eq!(one, run_with(4, true, &|_| true).unwrap());
+        assert_eq!(
+            one.domains.iter().map(|row| row.replication).collect::<Vec<_>>(),
+            [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+        );
+        let gotten: Vec<i64> = one.domains.iter().map(|row| row.running_ns).collect();
+        assert_ne!(gotten[0], gotten[2], "each replication has its own random numbers");
+        assert!(one.trace.iter().all(|row| row.time_ns >= 30_000_000));
+        assert!(one.trace.len() <= TRACE_ROWS_MAX);
+        assert_eq!(one.domains[1].io_count, 1);
+        assert_eq!(one.domains[0].entitlement, Some(4.0 / 3.0));
+    }
+
+    #[test]
+    fn progress_rises_to_one_and_can_stop_the_run() {
+        let seen = Mutex::new(vec![0.0]);
+        run_with(2, false, &|fraction| {
+            seen.lock().unwrap().push(fraction);
+            true
+        })
+        .unwrap();
+        let seen = seen.into_inner().unwrap();
+        assert!(seen.is_sorted() && *seen.last().unwrap() == 1.0, "{seen:?}");
+        assert_eq!(run_with(2, false, &|fraction| fraction < 0.3), Err(RunError::Cancelled));
+    }
+
+    #[test]
+    fn seeds_of_replications_differ() {
+        let mut seeds: Vec<u64> = (0..limits::REPLICATIONS_MAX).map(|r| replication_seed(1, r)).collect();
+        seeds.sort_unstable();
+        seeds.dedup();
+        assert_eq!(seeds.len(), limits::REPLICATIONS_MAX as usize);
+        // The first output of SplitMix64 with seed 0, as published with the generator.
+        assert_eq!(replication_seed(0, 0), 0xE220_A839_7B1D_CDAF);
+    }
+}
