@@ -174,16 +174,15 @@ impl Checker<'_, '_> {
         let At { value, place } = field.0.as_ref()?;
         let found = domains.iter().position(|domain| domain.name == *value);
         if found.is_none() {
-            const SHOWN: usize = 10;
-            let mut names: Vec<&str> =
-                domains.iter().map(|domain| domain.name.as_str()).take(SHOWN).collect();
-            if domains.len() > SHOWN {
-                names.push("...");
-            }
-            let problem = Problem::says(format!("there is no domain `{value}`")).found(value);
-            let hint = did_you_mean(value, domains.iter().map(|domain| domain.name.as_str()))
-                .unwrap_or_else(|| format!("domains: {}", names.join(", ")));
-            self.report.error(place, problem.hint(hint));
+            self.report.error_with(place, || {
+                let names = || domains.iter().map(|domain| domain.name.as_str());
+                let hint = did_you_mean(value, names()).unwrap_or_else(|| {
+                    const SHOWN: usize = 10;
+                    let more = if domains.len() > SHOWN { ", ..." } else { "" };
+                    format!("domains: {}{more}", names().take(SHOWN).collect::<Vec<_>>().join(", "))
+                });
+                Problem::says(format!("there is no domain `{value}`")).found(value).hint(hint)
+            });
         }
         found
     }

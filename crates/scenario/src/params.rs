@@ -90,10 +90,12 @@ impl Checker<'_, '_> {
         let all = policies().iter().flat_map(|policy| policy.generations).flat_map(|g| g.params);
         for (name, _) in &given.0 {
             if !all.clone().any(|spec| spec.name == name.value) {
-                let known = fields.iter().copied().chain(all.clone().map(|spec| spec.name));
-                let hint = did_you_mean(&name.value, known);
-                let hint = hint.unwrap_or_else(|| format!("known here: {}", fields.join(", ")));
-                self.report.error(&name.place, Problem::says("unknown field").found(&name.value).hint(hint));
+                self.report.error_with(&name.place, || {
+                    let known = fields.iter().copied().chain(all.clone().map(|spec| spec.name));
+                    let hint = did_you_mean(&name.value, known);
+                    let hint = hint.unwrap_or_else(|| format!("known here: {}", fields.join(", ")));
+                    Problem::says("unknown field").found(&name.value).hint(hint)
+                });
             }
         }
     }
@@ -108,7 +110,7 @@ impl Checker<'_, '_> {
                         params.set(spec.name, value);
                     }
                 }
-                None => self.report.error(&name.place, allowed.stranger(&name.value)),
+                None => self.report.error_with(&name.place, || allowed.stranger(&name.value)),
             }
         }
         params

@@ -154,6 +154,15 @@ impl<'t> Report<'t> {
         }
     }
 
+    /// As [`error`](Report::error), for a problem that takes work to describe: a flood of them costs nothing.
+    pub fn error_with(&mut self, place: &Place, problem: impl FnOnce() -> Problem) {
+        if self.errors.len() == PROBLEMS_MAX {
+            self.errors_left_out += 1;
+        } else {
+            self.error(place, problem());
+        }
+    }
+
     /// This is allowed, but probably not meant.
     pub fn warning(&mut self, place: &Place, problem: Problem) {
         if self.warnings.len() < PROBLEMS_MAX {

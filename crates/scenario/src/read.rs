@@ -139,14 +139,16 @@ impl<'t> Reader<'t> {
     pub fn unknown(&mut self, key: &Spanned<DeString<'_>>, fields: &[&'static str], kinds: Option<&Kinds>) {
         let name: &str = key.get_ref();
         let place = Place { span: Some(key.span()), field: join(&self.path, name) };
-        let other = kinds.and_then(|kinds| {
-            let (kind, _) = kinds.fields.iter().find(|(_, fields)| fields.contains(&name))?;
-            Some(format!("`{name}` belongs to {} `{kind}`", kinds.tag))
+        self.report.error_with(&place, || {
+            let other = kinds.and_then(|kinds| {
+                let (kind, _) = kinds.fields.iter().find(|(_, fields)| fields.contains(&name))?;
+                Some(format!("`{name}` belongs to {} `{kind}`", kinds.tag))
+            });
+            let all = kinds.map(|kinds| kinds.tag).into_iter().chain(fields.iter().copied());
+            let hint = other.or_else(|| did_you_mean(name, all.clone()));
+            let hint = hint.unwrap_or_else(|| format!("known here: {}", all.collect::<Vec<_>>().join(", ")));
+            Problem::says("unknown field").found(name).hint(hint)
         });
-        let all = kinds.map(|kinds| kinds.tag).into_iter().chain(fields.iter().copied());
-        let hint = other.or_else(|| did_you_mean(name, all.clone()));
-        let hint = hint.unwrap_or_else(|| format!("known here: {}", all.collect::<Vec<_>>().join(", ")));
-        self.report.error(&place, Problem::says("unknown field").found(name).hint(hint));
     }
 
     /// Reads the field `tag` of a table, which must be one of these words.
@@ -159,9 +161,11 @@ impl<'t> Reader<'t> {
         if kinds.fields.iter().any(|(word, _)| *word == kind.value) {
             return Some(kind);
         }
-        let words = || kinds.fields.iter().map(|(word, _)| *word);
-        let problem = Problem::not_allowed(format!("one of {}", words().collect::<Vec<_>>().join(", ")));
-        self.report.error(&kind.place, problem.maybe_hint(did_you_mean(&kind.value, words())));
+        self.report.error_with(&kind.place, || {
+            let words: Vec<&str> = kinds.fields.iter().map(|(word, _)| *word).collect();
+            let problem = Problem::not_allowed(format!("one of {}", words.join(", ")));
+            problem.maybe_hint(did_you_mean(&kind.value, words))
+        });
         None
     }
 }

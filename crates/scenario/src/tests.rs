@@ -80,6 +80,28 @@ fn what_is_too_big_is_refused_without_making_it() {
     assert!(problems(&format!("a = {}", "[".repeat(100_000))).contains("not valid TOML"));
 }
 
+/// As many of everything as fits into a file, all of it wrong: the answer still comes at once.
+#[test]
+fn a_file_full_of_mistakes_is_answered_quickly() {
+    let fill = |head: &str, piece: &dyn Fn(usize) -> String| {
+        let mut text = head.to_owned();
+        for index in 0.. {
+            let piece = piece(index);
+            if text.len() + piece.len() > crate::limits::FILE_BYTES_MAX {
+                break;
+            }
+            text += &piece;
+        }
+        assert!(problems(&text).contains("more problems are not shown"), "{head}");
+    };
+    fill("", &|index| format!("a{index}=1\n"));
+    fill("[host]\nscheduler = \"credit\"\n", &|index| format!("a{index}=1\n"));
+    fill("= 1\n", &|_| "=\n".to_owned());
+    fill("", &|index| format!("[domain.d{index}]\nnic.driver_domain=\"x\"\n"));
+    let domains: String = (0..4096).map(|d| format!("[domain.domain-number-{d}]\n")).collect();
+    fill(&with("", &domains), &|_| "[[action]]\nop=\"pause\"\ndomain=\"domain-number-x\"\n".to_owned());
+}
+
 #[test]
 fn dom0_comes_first_wherever_it_stands() {
     let scenario =

@@ -65,7 +65,7 @@ fn is_section(value: &Value) -> bool {
 fn left_out(path: &str, spec: &Spec) -> Vec<(&'static ParamSpec, String)> {
     let (scope, given) = match path {
         "host" => (Scope::Global, &spec.host.params),
-        _ => match spec.domains.iter().find(|domain| join("domain", &domain.name) == path) {
+        _ => match path.strip_prefix("domain.").and_then(|key| domain_of(key, spec)) {
             Some(domain) => (Scope::Domain, &domain.params),
             None => return Vec::new(),
         },
@@ -78,6 +78,13 @@ fn left_out(path: &str, spec: &Spec) -> Vec<(&'static ParamSpec, String)> {
             None => (param, "... (not given)".to_owned()),
         })
         .collect()
+}
+
+/// The domain that a key stands for, if it is no more than its name (in quotes, if there are dots in it).
+fn domain_of<'s>(key: &str, spec: &'s Spec) -> Option<&'s DomainSpec> {
+    let quoted = key.strip_prefix('"').and_then(|key| key.strip_suffix('"'));
+    let name = quoted.or(Some(key).filter(|key| !key.contains('.')))?;
+    spec.domains.iter().find(|domain| domain.name == name)
 }
 
 /// A parameter's default as it would stand in a file; `None` if there is no such value.
