@@ -1,1 +1,13 @@
-//! To be written.
+//! Conformance: does a policy here decide as the release it is named after did?
+//!
+//! A *vector* is a scripted host (`NAME.json`), the decisions recorded on it (`NAME.trace.csv.gz`) and, where the
+//! scheduler's specification lists state to compare, that state (`NAME.state.csv.gz`). [`vector`] reads the first,
+//! [`recording`] the others, [`replay`] runs the host and compares row by row, [`report`] does so for folders.
+
+pub mod recording;
+pub mod replay;
+pub mod report;
+pub mod vector;
+
+pub use report::{Report, run_paths};
+pub use vector::{Vector, VectorError, read_vector};

@@ -81,6 +81,7 @@ pub struct Host<S, W, O> {
     next_action: usize,
     started: bool,
     events_at_instant: u32,
+    events_max: u64,
 }
 
 impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
@@ -103,6 +104,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             next_action: 0,
             started: false,
             events_at_instant: 0,
+            events_max: u64::MAX,
         };
         for p in (0..config.pcpus).map(PcpuId) {
             host.policy.add_pcpu(&mut host.core, p);
@@ -146,6 +148,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
                 self.core.now = time;
             }
             self.core.events += 1;
+            if self.core.events > self.events_max {
+                return Err(self.broken(format!("more than {} events: stopped at this limit", self.events_max)));
+            }
             match rank {
                 Rank::Action => self.act()?,
                 Rank::Timer => self.timer_due(id),
@@ -160,6 +165,11 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             self.events_at_instant = 0;
         }
         Ok(())
+    }
+
+    /// Stops the run with an error after this many events.
+    pub fn limit_events(&mut self, most: u64) {
+        self.events_max = most;
     }
 
     /// The time the host stands at, ns.

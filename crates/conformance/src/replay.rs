@@ -1,0 +1,212 @@
+//! Runs a vector's host under the policy it names and compares every decision and every value of state.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde::Serialize;
+use vcpulab_host::program::Programs;
+use vcpulab_host::{Context, Host, Observer, Scheduler, StateRow, Switch, Time, VcpuId};
+use vcpulab_sched::Runner;
+
+use crate::recording::{Decision, State};
+use crate::vector::Vector;
+
+/// A vector that takes more events than this is stopped.
+pub const EVENTS_MAX: u64 = 100_000_000;
+
+/// How many decisions before the diverging one a report shows.
+const BEFORE: usize = 10;
+
+/// Where replay and recording part. What does not apply is left out.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Divergence {
+    /// In one sentence: which kind of row differs, or how the run broke.
+    pub what: String,
+    /// When, ns.
+    pub time_ns: Option<Time>,
+    /// Where.
+    pub pcpu: Option<i64>,
+    /// The row recorded (absent: no more rows).
+    pub expected: Option<String>,
+    /// The row that came (absent: no more rows).
+    pub got: Option<String>,
+    /// The scheduler's state just before that instant.
+    pub state: Vec<String>,
+    /// The decisions before it, which agree.
+    pub before: Vec<String>,
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Decision { time_ns, pcpu, from_domain, from_vcpu, to_domain, to_vcpu } = self;
+        write!(f, "{time_ns} ns pCPU {pcpu}: d{from_domain}v{from_vcpu} -> d{to_domain}v{to_vcpu}")
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let State { time_ns, domain, vcpu, key, value } = self;
+        write!(f, "{time_ns} ns d{domain}v{vcpu}: {key} = {value}")
+    }
+}
+
+/// Compares rows as they come.
+struct Compare<'a> {
+    trace: &'a [Decision],
+    state: Option<&'a [State]>,
+    decisions: usize,
+    states: usize,
+    /// The first decision that differs, and the first value of state.
+    decision: Option<Decision>,
+    value: Option<State>,
+}
+
+impl Observer for Compare<'_> {
+    const WANTS_STATE: bool = true;
+
+    fn switched(&mut self, host: &Context, switch: Switch) {
+        if self.decision.is_some() {
+            return;
+        }
+        let ((from_domain, from_vcpu), (to_domain, to_vcpu)) = (host.name(switch.from), host.name(switch.to));
+        let pcpu = i64::from(switch.pcpu.0);
+        let got = Decision { time_ns: switch.time, pcpu, from_domain, from_vcpu, to_domain, to_vcpu };
+        if self.trace.get(self.decisions) == Some(&got) {
+            self.decisions += 1;
+        } else {
+            self.decision = Some(got);
+        }
+    }
+
+    fn state(&mut self, row: StateRow) {
+        let Some(expected) = self.state.filter(|_| self.value.is_none()) else { return };
+        if expected.get(self.states).is_some_and(|expected| expected.equals(&row)) {
+            self.states += 1;
+        } else {
+            self.value = Some(State::from(&row));
+        }
+    }
+}
+
+/// Runs the vector, and compares it with what was recorded; `None`: all agrees.
+pub fn replay(vector: &Vector, trace: &[Decision], state: Option<&[State]>) -> Option<Divergence> {
+    let run = || {
+        let run = Run { vector, trace, state };
+        vcpulab_sched::with(&vector.scheduler, &vector.generation, &vector.global, vector.config.pcpus, run)
+    };
+    let what = match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Some(divergence)) => return divergence,
+        Ok(None) => "the policy is not implemented".to_owned(),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            format!("the policy panicked: {}", text.unwrap_or_default())
+        }
+    };
+    Some(Divergence { what, ..Divergence::default() })
+}
+
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    vector: &'a Vector,
+    trace: &'a [Decision],
+    state: Option<&'a [State]>,
+}
+
+impl Runner for Run<'_> {
+    type Out = Option<Divergence>;
+
+    fn run<S: Scheduler>(self, scheduler: S) -> Option<Divergence> {
+        let Run { vector, trace, state } = self;
+        let config = &vector.config;
+        let mut programs = Programs::default();
+        for (i, program) in vector.programs.iter().enumerate() {
+            programs.set(VcpuId(config.pcpus + i as u32), program.clone());
+        }
+        let compare = Compare { trace, state, decisions: 0, states: 0, decision: None, value: None };
+        let mut host = match Host::new(config, scheduler, programs, compare) {
+            Ok(host) => host,
+            Err(broken) => return Some(Divergence { what: broken.to_string(), ..Divergence::default() }),
+        };
+        host.limit_events(EVENTS_MAX);
+        let broken = host.run_until(vector.duration).err();
+        let seen = host.observer();
+        if let Some(broken) = broken.filter(|_| seen.decision.is_none() && seen.value.is_none()) {
+            let before = recent(trace, seen.decisions);
+            return Some(Divergence { what: broken.to_string(), time_ns: Some(broken.time), before, ..Divergence::default() });
+        }
+        let mut divergence = seen.divergence()?;
+        if let Some(time) = divergence.time_ns {
+            let again = StateBefore { vector, time };
+            let (name, generation) = (&vector.scheduler, &vector.generation);
+            divergence.state = vcpulab_sched::with(name, generation, &vector.global, config.pcpus, again)?;
+        }
+        Some(divergence)
+    }
+}
+
+fn recent(trace: &[Decision], decisions: usize) -> Vec<String> {
+    trace[decisions.saturating_sub(BEFORE)..decisions].iter().map(Decision::to_string).collect()
+}
+
+impl Compare<'_> {
+    /// Whichever differs first, in time; a decision before state of the same instant.
+    fn divergence(&self) -> Option<Divergence> {
+        let expected = self.trace.get(self.decisions);
+        let decision = (expected.is_some() || self.decision.is_some()).then(|| {
+            let times = [expected.map(|row| row.time_ns), self.decision.map(|row| row.time_ns)];
+            Divergence {
+                what: "a decision differs".into(),
+                time_ns: times.into_iter().flatten().min(),
+                pcpu: self.decision.as_ref().or(expected).map(|row| row.pcpu),
+                expected: expected.map(Decision::to_string),
+                got: self.decision.as_ref().map(Decision::to_string),
+                before: recent(self.trace, self.decisions),
+                state: Vec::new(),
+            }
+        });
+        let expected = self.state.and_then(|state| state.get(self.states));
+        let value = (expected.is_some() || self.value.is_some()).then(|| {
+            let times = [expected.map(|row| row.time_ns), self.value.as_ref().map(|row| row.time_ns)];
+            let time_ns = times.into_iter().flatten().min();
+            let decisions = self.trace.partition_point(|row| Some(row.time_ns) <= time_ns).min(self.decisions);
+            Divergence {
+                what: "a value of the scheduler's state differs".into(),
+                time_ns,
+                pcpu: None,
+                expected: expected.map(State::to_string),
+                got: self.value.as_ref().map(State::to_string),
+                before: recent(self.trace, decisions),
+                state: Vec::new(),
+            }
+        });
+        match (decision, value) {
+            (Some(decision), Some(value)) if value.time_ns < decision.time_ns => Some(value),
+            (Some(decision), _) => Some(decision),
+            (None, value) => value,
+        }
+    }
+}
+
+/// Runs the vector once more up to an instant, and dumps the scheduler's state.
+struct StateBefore<'a> {
+    vector: &'a Vector,
+    time: Time,
+}
+
+impl Runner for StateBefore<'_> {
+    type Out = Vec<String>;
+
+    fn run<S: Scheduler>(self, scheduler: S) -> Vec<String> {
+        let mut programs = Programs::default();
+        for (i, program) in self.vector.programs.iter().enumerate() {
+            programs.set(VcpuId(self.vector.config.pcpus + i as u32), program.clone());
+        }
+        let Ok(mut host) = Host::new(&self.vector.config, scheduler, programs, ()) else { return Vec::new() };
+        // It got this far before, so it does again.
+        let _ = host.run_until(self.time);
+        let mut text = String::new();
+        let _ = host.policy().dump(host.context(), &mut text);
+        text.lines().map(str::to_owned).collect()
+    }
+}

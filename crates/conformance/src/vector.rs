@@ -1,0 +1,365 @@
+//! Reads the host file of a vector. Whatever its bytes, the answer is a valid [`Vector`] or a clear [`VectorError`].
+
+use serde::Deserialize;
+use serde_json::Value;
+use vcpulab_host::program::{Program, Step};
+use vcpulab_host::{
+    Action, CpuMask, DomId, DomainConfig, HostConfig, PCPUS_MAX, ParamKind, ParamSpec, ParamValue, Params, PcpuId,
+    Scope, Span, Time, TimedAction, TimetableEntry, VcpuConfig, VcpuId,
+};
+
+/// Largest host file, bytes.
+pub const FILE_MAX: usize = 16 << 20;
+/// Most vCPUs of a host.
+pub const VCPUS_MAX: usize = 65_536;
+/// Most operations in one program.
+pub const STEPS_MAX: usize = 100_000;
+/// Most actions.
+pub const ACTIONS_MAX: usize = 100_000;
+/// Longest run, ns (an hour).
+pub const DURATION_MAX: Time = 3_600_000_000_000;
+
+/// Why a vector cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct VectorError {
+    /// Where in the file, as a path such as `domains[0].vcpus[1].program`.
+    pub field: String,
+    /// What is wrong, the value found and what is allowed.
+    pub message: String,
+}
+
+fn error<T>(field: impl Into<String>, message: impl Into<String>) -> Result<T, VectorError> {
+    Err(VectorError { field: field.into(), message: message.into() })
+}
+
+/// A scripted host, ready to run.
+#[derive(Clone, Debug)]
+pub struct Vector {
+    /// Its name.
+    pub name: String,
+    /// The policy.
+    pub scheduler: String,
+    /// The policy's generation.
+    pub generation: String,
+    /// Why it cannot be run here: this policy or generation is not implemented.
+    pub skipped: Option<String>,
+    /// The policy's global parameters.
+    pub global: Params,
+    /// The host, in exact mode.
+    pub config: HostConfig,
+    /// The programs of the vCPUs, in order of creation.
+    pub programs: Vec<Program>,
+    /// End of the run, ns.
+    pub duration: Time,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawVector {
+    #[serde(default)]
+    name: String,
+    scheduler: String,
+    generation: String,
+    #[serde(default)]
+    params: RawParams,
+    pcpus: u32,
+    duration_ns: i64,
+    #[serde(default)]
+    domains: Vec<RawDomain>,
+    #[serde(default)]
+    actions: Vec<RawAction>,
+    /// Free text.
+    #[serde(default, rename = "comment")]
+    _comment: Option<Value>,
+}
+
+type RawParams = serde_json::Map<String, Value>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawDomain {
+    id: i64,
+    #[serde(default)]
+    params: RawParams,
+    #[serde(default)]
+    vcpus: Vec<RawVcpu>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawVcpu {
+    #[serde(default)]
+    start_ns: i64,
+    #[serde(default)]
+    affinity: Option<Vec<u32>>,
+    program: Vec<Vec<Value>>,
+    #[serde(default)]
+    repeat: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawAction {
+    at_ns: i64,
+    op: String,
+    #[serde(default)]
+    domain: Option<i64>,
+    #[serde(default)]
+    vcpu: Option<u32>,
+    #[serde(default)]
+    affinity: Option<Vec<u32>>,
+    #[serde(default)]
+    params: RawParams,
+}
+
+/// Reads a host file.
+///
+/// # Errors
+/// [`VectorError`] names the field, the value found and what is allowed.
+pub fn read_vector(bytes: &[u8]) -> Result<Vector, VectorError> {
+    if bytes.len() > FILE_MAX {
+        return error("file", format!("is {} bytes long; at most {FILE_MAX} are allowed", bytes.len()));
+    }
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let raw: RawVector = serde_path_to_error::deserialize(&mut json).map_err(|failure| {
+        let field = failure.path().to_string();
+        VectorError { field, message: failure.into_inner().to_string() }
+    })?;
+    json.end().map_err(|failure| VectorError { field: "file".into(), message: failure.to_string() })?;
+    raw.check()
+}
+
+impl RawVector {
+    fn check(self) -> Result<Vector, VectorError> {
+        in_range("pcpus", i64::from(self.pcpus), 1, i64::from(PCPUS_MAX))?;
+        in_range("duration_ns", self.duration_ns, 0, DURATION_MAX)?;
+        at_most("actions", self.actions.len(), ACTIONS_MAX)?;
+        at_most("vCPUs", self.domains.iter().map(|d| d.vcpus.len()).sum(), VCPUS_MAX)?;
+        at_most("domains", self.domains.len(), VCPUS_MAX)?;
+        let generation = vcpulab_sched::find(&self.scheduler).and_then(|p| p.generation(&self.generation));
+        let Some(generation) = generation else {
+            let skipped = format!("{} {} is not implemented", self.scheduler, self.generation);
+            return Ok(self.skip(skipped));
+        };
+        let global = params("params", &self.params, generation.params, Scope::Global)?;
+        let mut programs = Vec::new();
+        let mut domains = Vec::new();
+        let mut first_vcpus = Vec::new();
+        for (i, domain) in self.domains.iter().enumerate() {
+            let at = format!("domains[{i}]");
+            if self.domains[..i].iter().any(|other| other.id == domain.id) {
+                return error(format!("{at}.id"), format!("found `{}`, which another domain has", domain.id));
+            }
+            in_range(&format!("{at}.id"), domain.id, 1, i64::from(i32::MAX))?;
+            first_vcpus.push(self.pcpus + programs.len() as u32);
+            let mut vcpus = Vec::new();
+            for (j, vcpu) in domain.vcpus.iter().enumerate() {
+                let at = format!("{at}.vcpus[{j}]");
+                programs.push(program(&format!("{at}.program"), vcpu)?);
+                in_range(&format!("{at}.start_ns"), vcpu.start_ns, 0, i64::MAX)?;
+                let affinity = vcpu.affinity.as_ref().map(|list| mask(&format!("{at}.affinity"), list));
+                let affinity = affinity.transpose()?;
+                let on_host = affinity.map(|mask| mask.and(&CpuMask::first_n(self.pcpus)));
+                if on_host.is_some_and(|mask| mask.is_empty()) {
+                    return error(format!("{at}.affinity"), "contains no pCPU of the host");
+                }
+                vcpus.push(VcpuConfig { start: Some(vcpu.start_ns), affinity });
+            }
+            let params = params(&format!("{at}.params"), &domain.params, generation.params, Scope::Domain)?;
+            domains.push(DomainConfig { number: domain.id, params, vcpus });
+        }
+        let mut actions = Vec::new();
+        for (i, action) in self.actions.iter().enumerate() {
+            let at = format!("actions[{i}]");
+            in_range(&format!("{at}.at_ns"), action.at_ns, 0, i64::MAX)?;
+            let found = self.domains.iter().position(|d| Some(d.id) == action.domain);
+            let domain = || match found {
+                Some(i) => Ok(DomId(i as u32)),
+                None => error(format!("{at}.domain"), format!("found `{:?}`; no domain has this id", action.domain)),
+            };
+            let kind = match action.op.as_str() {
+                "adjust" => Action::Adjust(
+                    domain()?,
+                    params(&format!("{at}.params"), &action.params, generation.params, Scope::Domain)?,
+                ),
+                "adjust_global" => {
+                    let global = params(&format!("{at}.params"), &action.params, generation.params, Scope::Global)?;
+                    Action::AdjustGlobal(global)
+                }
+                "pause" => Action::Pause(domain()?),
+                "unpause" => Action::Unpause(domain()?),
+                "affinity" => {
+                    let d = domain()?;
+                    let count = self.domains[d.index()].vcpus.len() as u32;
+                    let Some(vcpu) = action.vcpu.filter(|&vcpu| vcpu < count) else {
+                        let found = format!("found `{:?}`; the domain has {count} vCPUs", action.vcpu);
+                        return error(format!("{at}.vcpu"), found);
+                    };
+                    let list = action.affinity.as_deref().unwrap_or_default();
+                    Action::Affinity(VcpuId(first_vcpus[d.index()] + vcpu), mask(&format!("{at}.affinity"), list)?)
+                }
+                other => {
+                    let allowed = "adjust, adjust_global, pause, unpause, affinity";
+                    return error(format!("{at}.op"), format!("found `{other}`; allowed: {allowed}"));
+                }
+            };
+            actions.push(TimedAction { at: action.at_ns, action: kind });
+        }
+        let config = HostConfig { pcpus: self.pcpus, domains, actions, ..HostConfig::default() };
+        Ok(Vector {
+            name: self.name,
+            scheduler: self.scheduler,
+            generation: self.generation,
+            skipped: None,
+            global,
+            config,
+            programs,
+            duration: self.duration_ns,
+        })
+    }
+
+    fn skip(self, skipped: String) -> Vector {
+        Vector {
+            name: self.name,
+            scheduler: self.scheduler,
+            generation: self.generation,
+            skipped: Some(skipped),
+            global: Params::new(),
+            config: HostConfig::default(),
+            programs: Vec::new(),
+            duration: self.duration_ns,
+        }
+    }
+}
+
+fn in_range(field: &str, found: i64, least: i64, most: i64) -> Result<(), VectorError> {
+    if (least..=most).contains(&found) {
+        return Ok(());
+    }
+    error(field, format!("found `{found}`; allowed: {least} to {most}"))
+}
+
+fn at_most(field: &str, found: usize, most: usize) -> Result<(), VectorError> {
+    if found <= most { Ok(()) } else { error(field, format!("there are {found}; at most {most} are allowed")) }
+}
+
+fn mask(field: &str, list: &[u32]) -> Result<CpuMask, VectorError> {
+    let mut mask = CpuMask::EMPTY;
+    for &p in list {
+        in_range(field, i64::from(p), 0, i64::from(PCPUS_MAX) - 1)?;
+        mask.insert(PcpuId(p));
+    }
+    Ok(mask)
+}
+
+fn program(field: &str, vcpu: &RawVcpu) -> Result<Program, VectorError> {
+    at_most(field, vcpu.program.len(), STEPS_MAX)?;
+    let step = |(i, op): (usize, &Vec<Value>)| {
+        let span = || -> Result<Span, VectorError> {
+            match op.get(1).and_then(Value::as_i64) {
+                Some(ns) if ns >= 0 && op.len() == 2 => Ok(ns),
+                _ => error(format!("{field}[{i}]"), "needs a time in ns, an integer that is not negative"),
+            }
+        };
+        match op.first().and_then(Value::as_str) {
+            Some("run") => Ok(Step::Run(span()?)),
+            Some("block") => Ok(Step::Block(span()?)),
+            Some("hog") if op.len() == 1 => Ok(Step::Hog),
+            Some("yield") if op.len() == 1 => Ok(Step::Yield),
+            _ => error(format!("{field}[{i}]"), r#"allowed: ["run", ns], ["block", ns], ["yield"], ["hog"]"#),
+        }
+    };
+    let steps = vcpu.program.iter().enumerate().map(step).collect::<Result<_, _>>()?;
+    Ok(Program { steps, repeat: vcpu.repeat })
+}
+
+/// Reads parameters. Values out of range are let through: vectors test that the scheduler refuses them itself.
+fn params(field: &str, raw: &RawParams, specs: &[ParamSpec], scope: Scope) -> Result<Params, VectorError> {
+    let mut params = Params::new();
+    for (name, value) in raw {
+        let Some(spec) = specs.iter().find(|spec| spec.name == name && spec.scope == scope) else {
+            let known: Vec<&str> = specs.iter().filter(|spec| spec.scope == scope).map(|spec| spec.name).collect();
+            return error(format!("{field}.{name}"), format!("unknown parameter; allowed: {}", known.join(", ")));
+        };
+        let read = match (spec.kind, value) {
+            (ParamKind::Choice(words), Value::String(word)) => {
+                words.iter().position(|w| w == word).map(|i| ParamValue::Int(i as i64))
+            }
+            (ParamKind::Timetable(_), Value::Array(entries)) => timetable(entries).map(ParamValue::Timetable),
+            (ParamKind::Int { .. } | ParamKind::Flag, value) => {
+                value.as_i64().or(value.as_bool().map(i64::from)).map(ParamValue::Int)
+            }
+            _ => None,
+        };
+        match read {
+            Some(read) => params.set(name, read),
+            None => return error(format!("{field}.{name}"), format!("found `{value}`; allowed: {}", spec.allowed())),
+        }
+    }
+    Ok(params)
+}
+
+fn timetable(entries: &[Value]) -> Option<Vec<TimetableEntry>> {
+    let number = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_i64);
+    let read = |entry: &Value| {
+        let (domain, vcpu) = (number(entry, "domain")?, number(entry, "vcpu")?);
+        Some(TimetableEntry { domain, vcpu, runtime_ns: number(entry, "runtime_ns")? })
+    };
+    entries.iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const GOOD: &str = r#"{"name": "n", "scheduler": "credit", "generation": "xen4.17", "pcpus": 2, "duration_ns": 1000,
+        "domains": [{"id": 1, "params": {"weight": 256}, "vcpus": [{"start_ns": 0, "affinity": [0],
+        "program": [["run", 3], ["block", 7]], "repeat": true}]}],
+        "actions": [{"at_ns": 5, "op": "adjust", "domain": 1, "params": {"weight": 512}}]}"#;
+
+    fn problem(from: &str, to: &str) -> String {
+        assert!(GOOD.contains(from));
+        read_vector(GOOD.replacen(from, to, 1).as_bytes()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn reads_a_good_one() {
+        let vector = read_vector(GOOD.as_bytes()).unwrap();
+        assert_eq!(vector.config.pcpus, 2);
+        assert_eq!(vector.programs[0].steps, [Step::Run(3), Step::Block(7)]);
+        assert_eq!(vector.config.actions.len(), 1);
+    }
+
+    #[test]
+    fn names_what_is_wrong_and_what_is_allowed() {
+        assert_eq!(problem("\"pcpus\": 2", "\"pcpus\": 0"), "pcpus: found `0`; allowed: 1 to 256");
+        assert_eq!(problem("\"affinity\": [0]", "\"affinity\": [2]"), "domains[0].vcpus[0].affinity: contains no pCPU of the host");
+        assert!(problem("{\"weight\": 256}", "{\"wieght\": 1}").starts_with("domains[0].params.wieght: unknown parameter; allowed: weight, cap"));
+        assert!(problem("[\"run\", 3]", "[\"run\", -3]").starts_with("domains[0].vcpus[0].program[0]: needs a time"));
+        assert!(problem("\"start_ns\"", "\"strat_ns\"").contains("strat_ns"));
+        assert!(problem("\"op\": \"adjust\"", "\"op\": \"stop\"").contains("found `stop`; allowed: adjust, "));
+        assert!(problem("\"domain\": 1", "\"domain\": 9").contains("no domain has this id"));
+    }
+
+    #[test]
+    fn an_unknown_policy_is_skipped_and_says_so() {
+        let vector = read_vector(GOOD.replace("credit", "credit9").as_bytes()).unwrap();
+        assert_eq!(vector.skipped.unwrap(), "credit9 xen4.17 is not implemented");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read_vector(&bytes);
+        }
+
+        #[test]
+        fn any_change_to_a_good_one_gives_an_answer(at in 0..GOOD.len(), byte in any::<u8>()) {
+            let mut bytes = GOOD.as_bytes().to_vec();
+            bytes[at] = byte;
+            let _ = read_vector(&bytes);
+        }
+    }
+}
