@@ -1,4 +1,30 @@
-//! Scenario files.
+//! Scenario files: what stands on a host, what it runs, and how it is measured.
+//!
+//! A scenario is a TOML file. It goes through four stations, each in a module of its own:
+//!
+//! 1. `raw` says which fields there are. From that one declaration (`read::record!`) follow the reader, which keeps every
+//!    field's position and reports every unknown, missing and mistyped one, the writer, and the JSON [`schema`].
+//! 2. `check` makes a [`Spec`] of it, in which every value is within its [`limits`] and every reference leads somewhere.
+//!    It collects all [`Problems`]; what is allowed but doubtful becomes a warning (`lint`). Scheduler parameters are
+//!    checked against the registry's tables alone; no scheduler is named here.
+//! 3. `assemble` turns the [`Spec`] and its hardware [`Profile`] into a host's configuration.
+//! 4. `run` runs the replications in parallel and puts their results in order.
+//!
+//! ```
+//! use vcpulab_scenario::Scenario;
+//!
+//! let text = "
+//!     [host]
+//!     scheduler = 'credit'
+//!     [domain.web]
+//!     weight = 70000
+//! ";
+//! let problems = Scenario::parse(text, "web.toml").unwrap_err();
+//! assert_eq!(
+//!     problems.to_string(),
+//!     "web.toml:5:14: domain.web.weight: found `70000`; allowed: 0 or an integer from 1 to 65535"
+//! );
+//! ```
 
 mod assemble;
 mod check;
@@ -25,7 +51,7 @@ pub use describe::{profiles_json, schedulers_json};
 pub use entitlement::entitlements;
 pub use problem::{Problem, Problems};
 pub use profile::{CONSTANTS, ConstantDoc, Constants, Profile, Sourced, profiles};
-pub use run::{Machine, Results, RunError, RunOptions};
+pub use run::{Machine, Results, RunError, RunOptions, run_on};
 pub use scenario::{Scenario, starter};
 pub use schema::schema;
 pub use spec::*;

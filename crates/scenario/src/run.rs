@@ -81,7 +81,7 @@ pub trait Machine: World {
 ///
 /// # Errors
 /// See [`RunError`]. When several replications fail, the error is that of the first.
-pub(crate) fn run_on<M: Machine>(
+pub fn run_on<M: Machine>(
     spec: &Spec,
     options: &RunOptions,
     machine: impl Fn(u32, u64) -> M + Sync,
