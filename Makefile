@@ -1,0 +1,61 @@
+# Everything starts here: each target works as the first command ever typed, given Rust and Python 3.11+.
+
+PYTHON ?= python3
+BIN := .venv/bin
+FUZZ_SECONDS ?= 60
+
+.PHONY: build demo test bench lint fmt docs fuzz lock
+
+## The command line, at .venv/bin/vcpulab
+build: .venv/installed
+	$(BIN)/maturin develop --release --quiet
+
+.venv/installed: requirements.lock
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "vcpulab needs Python 3.11 or newer")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	touch $@
+
+## The web-server experiment of Cherkasova, Gupta and Vahdat 2007, with a report
+demo: build
+	$(BIN)/vcpulab demo --out out/demo
+
+## All tests: the crates, the Python front, and whether generated files are up to date
+test: build
+	cargo test --workspace --locked --quiet
+	$(BIN)/python -m pytest --quiet
+	$(BIN)/python docs/generate.py --check
+
+## How fast the engine is on this machine
+bench: build
+	cargo bench --workspace --locked
+	$(BIN)/vcpulab bench
+
+lint: build
+	cargo fmt --check
+	cargo clippy --workspace --all-targets --locked -- --deny warnings
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest vcpulab._engine --mypy-config-file pyproject.toml
+
+fmt: .venv/installed
+	cargo fmt
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+## Reference pages and the schema, from the program itself
+docs: build
+	$(BIN)/python docs/generate.py
+	cargo doc --workspace --no-deps --locked
+
+## Every fuzz target for a minute (needs a nightly toolchain and cargo-fuzz)
+fuzz:
+	for target in $$(cargo +nightly fuzz list); do \
+	  cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+	done
+
+## Pins every Python package, with hashes (needs uv)
+lock:
+	uv pip compile pyproject.toml --all-extras --group tools --universal --python-version 3.11 --generate-hashes \
+	  --custom-compile-command "make lock" --quiet --output-file requirements.lock
