@@ -528,6 +528,9 @@ impl Checker<'_, '_> {
             let problem = Problem::says(format!("no web server runs in domain `{name}`")).found(name);
             let hint = format!("add [[domain.{name}.app]] with `kind = \"web-server\"`");
             self.report.error(place, problem.hint(hint));
+        } else if servers > 1 {
+            let problem = Problem::says(format!("domain `{name}` runs {servers} web servers; it must be one"));
+            self.report.error(place, problem.found(name));
         }
         Some(server)
     }
