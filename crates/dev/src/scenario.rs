@@ -142,6 +142,7 @@ fn limits_table() -> String {
         ("vCPUs of a domain", limits::DOMAIN_VCPUS_MAX.to_string()),
         ("vCPUs of all domains", limits::VCPUS_MAX.to_string()),
         ("applications of a domain", limits::APPS_MAX.to_string()),
+        ("applications of all domains, with instances", limits::TASKS_MAX.to_string()),
         ("phases of a script", limits::PHASES_MAX.to_string()),
         ("events of a phase", limits::EVENTS_MAX.to_string()),
         ("clients", limits::CLIENTS_MAX.to_string()),

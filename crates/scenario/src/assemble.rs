@@ -1,11 +1,12 @@
 //! From a checked scenario to what the engine takes.
 
+use vcpulab_guest::{AppConfig, Phase, PhaseEvent};
 use vcpulab_host::{
     Action, Costs, CpuMask, DomId, DomainConfig, HostConfig, TimedAction, VcpuConfig, VcpuId,
 };
 
 use crate::profile::Constants;
-use crate::spec::{Change, DomainSpec, Spec};
+use crate::spec::{AppSpec, Change, DomainSpec, EventSpec, PhaseSpec, Spec};
 
 /// The host of a scenario. The same for all its replications: they differ in what surrounds it.
 pub fn host_config(spec: &Spec) -> HostConfig {
@@ -36,6 +37,38 @@ fn domain(domain: &DomainSpec) -> DomainConfig {
         params: domain.params.clone(),
         vcpus: domain.affinity.iter().map(vcpu).collect(),
     }
+}
+
+/// What a domain runs, each instance an application of its own.
+pub fn apps(domain: &DomainSpec, constants: &Constants) -> Vec<AppConfig> {
+    let app = |app: &AppSpec| {
+        let (config, instances) = match app {
+            AppSpec::Hog { instances } => (AppConfig::Hog, *instances),
+            AppSpec::Periodic { run_ns, period_ns, instances } => {
+                (AppConfig::Periodic { run_ns: *run_ns, period_ns: *period_ns }, *instances)
+            }
+            AppSpec::Phases { phases, rounds, instances } => (
+                AppConfig::Phases { phases: phases.iter().map(phase).collect(), rounds: *rounds },
+                *instances,
+            ),
+            AppSpec::WebServer { request_ns, connections_max } => {
+                let spread_percent = constants.cost_spread_percent;
+                let (request_ns, connections_max) = (*request_ns, *connections_max);
+                (AppConfig::WebServer { request_ns, spread_percent, connections_max }, 1)
+            }
+        };
+        std::iter::repeat_n(config, instances as usize)
+    };
+    domain.apps.iter().flat_map(app).collect()
+}
+
+fn phase(phase: &PhaseSpec) -> Phase {
+    let event = |event: &EventSpec| match *event {
+        EventSpec::Run(span) => PhaseEvent::Run(span),
+        EventSpec::Sleep(span) => PhaseEvent::Sleep(span),
+        EventSpec::Timer(span) => PhaseEvent::Timer(span),
+    };
+    Phase { rounds: phase.rounds, events: phase.events.iter().map(event).collect() }
 }
 
 /// An action of the scenario as actions of the host: a change of affinity is one for each vCPU.

@@ -53,6 +53,13 @@ pub(crate) fn check(raw: &RawScenario, place: &Place, report: &mut Report<'_>) -
     raw_domains.sort_by_key(|(name, _)| name.value != DOM0);
     checker.domains(&mut spec, &raw_domains, place);
     checker.rows(&spec, &run, place);
+    checker.count(
+        tasks(&spec),
+        0,
+        TASKS_MAX,
+        "applications in all domains together",
+        &place.member("domain"),
+    );
     if scheduler_known {
         checker.all_params(&mut spec, &raw_host, &raw_domains);
     } else {
@@ -62,6 +69,16 @@ pub(crate) fn check(raw: &RawScenario, place: &Place, report: &mut Report<'_>) -
     checker.actions(raw, &mut spec, scheduler_known, place);
     crate::lint::lint(&spec, raw, &raw_domains, checker.report);
     spec
+}
+
+fn tasks(spec: &Spec) -> usize {
+    let instances = |app: &AppSpec| match app {
+        AppSpec::Hog { instances }
+        | AppSpec::Periodic { instances, .. }
+        | AppSpec::Phases { instances, .. } => *instances as usize,
+        AppSpec::WebServer { .. } => 1,
+    };
+    spec.domains.iter().flat_map(|domain| &domain.apps).map(instances).sum()
 }
 
 /// Simple values. Each gives the default when nothing is given, and nothing when what is given is wrong.
@@ -529,7 +546,8 @@ impl Checker<'_, '_> {
             let hint = format!("add [[domain.{name}.app]] with `kind = \"web-server\"`");
             self.report.error(place, problem.hint(hint));
         } else if servers > 1 {
-            let problem = Problem::says(format!("domain `{name}` runs {servers} web servers; it must be one"));
+            let problem =
+                Problem::says(format!("domain `{name}` runs {servers} web servers; it must be one"));
             self.report.error(place, problem.found(name));
         }
         Some(server)

@@ -46,7 +46,7 @@ mod tests;
 mod units;
 mod write;
 
-pub use assemble::{host_config, vcpu_id};
+pub use assemble::{apps, host_config, vcpu_id};
 pub use describe::{profiles_json, schedulers_json};
 pub use entitlement::entitlements;
 pub use problem::{Problem, Problems};

@@ -17,6 +17,8 @@ pub const DOMAIN_VCPUS_MAX: u32 = 512;
 pub const VCPUS_MAX: u32 = 65_536;
 /// Most applications of one domain.
 pub const APPS_MAX: usize = 256;
+/// Most applications of all domains together, each instance counted.
+pub const TASKS_MAX: usize = 16_384;
 /// Most clients.
 pub const CLIENTS_MAX: usize = 256;
 /// Most timed actions.

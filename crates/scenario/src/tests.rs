@@ -76,6 +76,11 @@ fn what_is_too_big_is_refused_without_making_it() {
     assert!(problems(&with("", "vcpus = 4000000000")).contains("from 1 to 512"));
     let many: String = (0..200).map(|d| format!("[domain.b{d}]\nvcpus = 512\n")).collect();
     assert!(problems(&with("", &many)).contains("at most 65536 vCPUs"));
+    let busy: String =
+        (0..100).map(|d| format!("[domain.c{d}]\napp = [{{ kind = \"hog\", instance = 256 }}]\n")).collect();
+    assert!(problems(&with("", &busy)).contains("found 25601; allowed: 0 to 16384 applications"));
+    let long = "[run]\nreplications = 10000\n[domain.d]\nvcpus = 512\n";
+    assert!(problems(&with("", long)).contains("at most 7797 with 513 vCPUs"));
     assert!(problems(&"[".repeat(100_000)).contains("not valid TOML"));
     assert!(problems(&format!("a = {}", "[".repeat(100_000))).contains("not valid TOML"));
 }
