@@ -121,7 +121,10 @@ fn read_rows<T>(
                 return Err(format!("line 1: found `{text:.80}`, which is not the header"));
             }
         } else {
-            rows.push(parse(text).ok_or_else(|| format!("line {number}: found `{text:.80}`, which is not a row"))?);
+            rows.push(
+                parse(text)
+                    .ok_or_else(|| format!("line {number}: found `{text:.80}`, which is not a row"))?,
+            );
         }
     }
     if size >= UNCOMPRESSED_MAX {

@@ -133,7 +133,12 @@ impl Runner for Run<'_> {
         let seen = host.observer();
         if let Some(broken) = broken.filter(|_| seen.decision.is_none() && seen.value.is_none()) {
             let before = recent(trace, seen.decisions);
-            return Some(Divergence { what: broken.to_string(), time_ns: Some(broken.time), before, ..Divergence::default() });
+            return Some(Divergence {
+                what: broken.to_string(),
+                time_ns: Some(broken.time),
+                before,
+                ..Divergence::default()
+            });
         }
         let mut divergence = seen.divergence()?;
         if let Some(time) = divergence.time_ns {
@@ -169,7 +174,8 @@ impl Compare<'_> {
         let value = (expected.is_some() || self.value.is_some()).then(|| {
             let times = [expected.map(|row| row.time_ns), self.value.as_ref().map(|row| row.time_ns)];
             let time_ns = times.into_iter().flatten().min();
-            let decisions = self.trace.partition_point(|row| Some(row.time_ns) <= time_ns).min(self.decisions);
+            let decisions =
+                self.trace.partition_point(|row| Some(row.time_ns) <= time_ns).min(self.decisions);
             Divergence {
                 what: "a value of the scheduler's state differs".into(),
                 time_ns,

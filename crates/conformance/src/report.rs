@@ -92,7 +92,10 @@ pub fn run_paths(paths: &[PathBuf], jobs: usize) -> Result<Report, Vec<Unreadabl
         let before = files.len();
         find(path, 0, &mut files).map_err(|failure| vec![failure])?;
         if files.len() == before {
-            return Err(vec![Unreadable { path: path.clone(), message: "there is no vector (`*.json`) here".into() }]);
+            return Err(vec![Unreadable {
+                path: path.clone(),
+                message: "there is no vector (`*.json`) here".into(),
+            }]);
         }
     }
     files.sort();
@@ -216,7 +219,9 @@ impl fmt::Display for Divergence {
             write!(f, "\n    expected  {}", self.expected.clone().unwrap_or_else(none))?;
             write!(f, "\n    got       {}", self.got.clone().unwrap_or_else(none))?;
         }
-        for (title, lines) in [("scheduler before that instant", &self.state), ("decisions before", &self.before)] {
+        for (title, lines) in
+            [("scheduler before that instant", &self.state), ("decisions before", &self.before)]
+        {
             if !lines.is_empty() {
                 write!(f, "\n    {title}")?;
             }

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use vcpulab_host::program::{Program, Step};
 use vcpulab_host::{
-    Action, CpuMask, DomId, DomainConfig, HostConfig, PCPUS_MAX, ParamKind, ParamSpec, ParamValue, Params, PcpuId,
-    Scope, Span, Time, TimedAction, TimetableEntry, VcpuConfig, VcpuId,
+    Action, CpuMask, DomId, DomainConfig, HostConfig, PCPUS_MAX, ParamKind, ParamSpec, ParamValue, Params,
+    PcpuId, Scope, Span, Time, TimedAction, TimetableEntry, VcpuConfig, VcpuId,
 };
 
 /// Largest host file, bytes.
@@ -176,7 +176,10 @@ impl RawVector {
             let found = self.domains.iter().position(|d| Some(d.id) == action.domain);
             let domain = || match found {
                 Some(i) => Ok(DomId(i as u32)),
-                None => error(format!("{at}.domain"), format!("found `{:?}`; no domain has this id", action.domain)),
+                None => error(
+                    format!("{at}.domain"),
+                    format!("found `{:?}`; no domain has this id", action.domain),
+                ),
             };
             let kind = match action.op.as_str() {
                 "adjust" => Action::Adjust(
@@ -184,7 +187,8 @@ impl RawVector {
                     params(&format!("{at}.params"), &action.params, generation.params, Scope::Domain)?,
                 ),
                 "adjust_global" => {
-                    let global = params(&format!("{at}.params"), &action.params, generation.params, Scope::Global)?;
+                    let global =
+                        params(&format!("{at}.params"), &action.params, generation.params, Scope::Global)?;
                     Action::AdjustGlobal(global)
                 }
                 "pause" => Action::Pause(domain()?),
@@ -197,7 +201,10 @@ impl RawVector {
                         return error(format!("{at}.vcpu"), found);
                     };
                     let list = action.affinity.as_deref().unwrap_or_default();
-                    Action::Affinity(VcpuId(first_vcpus[d.index()] + vcpu), mask(&format!("{at}.affinity"), list)?)
+                    Action::Affinity(
+                        VcpuId(first_vcpus[d.index()] + vcpu),
+                        mask(&format!("{at}.affinity"), list)?,
+                    )
                 }
                 other => {
                     let allowed = "adjust, adjust_global, pause, unpause, affinity";
@@ -241,7 +248,11 @@ fn in_range(field: &str, found: i64, least: i64, most: i64) -> Result<(), Vector
 }
 
 fn at_most(field: &str, found: usize, most: usize) -> Result<(), VectorError> {
-    if found <= most { Ok(()) } else { error(field, format!("there are {found}; at most {most} are allowed")) }
+    if found <= most {
+        Ok(())
+    } else {
+        error(field, format!("there are {found}; at most {most} are allowed"))
+    }
 }
 
 fn mask(field: &str, list: &[u32]) -> Result<CpuMask, VectorError> {
@@ -279,8 +290,12 @@ fn params(field: &str, raw: &RawParams, specs: &[ParamSpec], scope: Scope) -> Re
     let mut params = Params::new();
     for (name, value) in raw {
         let Some(spec) = specs.iter().find(|spec| spec.name == name && spec.scope == scope) else {
-            let known: Vec<&str> = specs.iter().filter(|spec| spec.scope == scope).map(|spec| spec.name).collect();
-            return error(format!("{field}.{name}"), format!("unknown parameter; allowed: {}", known.join(", ")));
+            let known: Vec<&str> =
+                specs.iter().filter(|spec| spec.scope == scope).map(|spec| spec.name).collect();
+            return error(
+                format!("{field}.{name}"),
+                format!("unknown parameter; allowed: {}", known.join(", ")),
+            );
         };
         let read = match (spec.kind, value) {
             (ParamKind::Choice(words), Value::String(word)) => {
@@ -294,7 +309,12 @@ fn params(field: &str, raw: &RawParams, specs: &[ParamSpec], scope: Scope) -> Re
         };
         match read {
             Some(read) => params.set(name, read),
-            None => return error(format!("{field}.{name}"), format!("found `{value}`; allowed: {}", spec.allowed())),
+            None => {
+                return error(
+                    format!("{field}.{name}"),
+                    format!("found `{value}`; allowed: {}", spec.allowed()),
+                );
+            }
         }
     }
     Ok(params)
@@ -335,11 +355,22 @@ mod tests {
     #[test]
     fn names_what_is_wrong_and_what_is_allowed() {
         assert_eq!(problem("\"pcpus\": 2", "\"pcpus\": 0"), "pcpus: found `0`; allowed: 1 to 256");
-        assert_eq!(problem("\"affinity\": [0]", "\"affinity\": [2]"), "domains[0].vcpus[0].affinity: contains no pCPU of the host");
-        assert!(problem("{\"weight\": 256}", "{\"wieght\": 1}").starts_with("domains[0].params.wieght: unknown parameter; allowed: weight, cap"));
-        assert!(problem("[\"run\", 3]", "[\"run\", -3]").starts_with("domains[0].vcpus[0].program[0]: needs a time"));
+        assert_eq!(
+            problem("\"affinity\": [0]", "\"affinity\": [2]"),
+            "domains[0].vcpus[0].affinity: contains no pCPU of the host"
+        );
+        assert!(
+            problem("{\"weight\": 256}", "{\"wieght\": 1}")
+                .starts_with("domains[0].params.wieght: unknown parameter; allowed: weight, cap")
+        );
+        assert!(
+            problem("[\"run\", 3]", "[\"run\", -3]")
+                .starts_with("domains[0].vcpus[0].program[0]: needs a time")
+        );
         assert!(problem("\"start_ns\"", "\"strat_ns\"").contains("strat_ns"));
-        assert!(problem("\"op\": \"adjust\"", "\"op\": \"stop\"").contains("found `stop`; allowed: adjust, "));
+        assert!(
+            problem("\"op\": \"adjust\"", "\"op\": \"stop\"").contains("found `stop`; allowed: adjust, ")
+        );
         assert!(problem("\"domain\": 1", "\"domain\": 9").contains("no domain has this id"));
     }
 

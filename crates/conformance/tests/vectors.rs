@@ -27,7 +27,8 @@ fn every_bundled_vector_agrees() {
 #[test]
 fn the_number_of_jobs_changes_nothing() {
     let folder = bundled().join("credit-xen4.17");
-    let json = |jobs| serde_json::to_string(&run_paths(std::slice::from_ref(&folder), jobs).unwrap()).unwrap();
+    let json =
+        |jobs| serde_json::to_string(&run_paths(std::slice::from_ref(&folder), jobs).unwrap()).unwrap();
     assert_eq!(json(1), json(3));
 }
 

@@ -127,7 +127,11 @@ impl App {
         match &mut self.behaviour {
             Behaviour::Hog { .. } => Demand::Compute(HOG_CHUNK),
             Behaviour::Periodic { run, release, .. } => {
-                if *release > now { Demand::Sleep(*release) } else { Demand::Compute(*run) }
+                if *release > now {
+                    Demand::Sleep(*release)
+                } else {
+                    Demand::Compute(*run)
+                }
             }
             Behaviour::Phases { phases, rounds, at, timer } => {
                 for _ in 0..IDLE_EVENTS_MAX {

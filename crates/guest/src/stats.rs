@@ -19,7 +19,8 @@ pub struct AppStats {
 
 impl Default for AppStats {
     fn default() -> Self {
-        let mut responses = Histogram::new_with_bounds(1, 1_000_000_000, DIGITS).expect("the bounds are valid");
+        let mut responses =
+            Histogram::new_with_bounds(1, 1_000_000_000, DIGITS).expect("the bounds are valid");
         responses.auto(true);
         AppStats { completed: 0, failed: 0, responses }
     }

@@ -149,7 +149,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             }
             self.core.events += 1;
             if self.core.events > self.events_max {
-                return Err(self.broken(format!("more than {} events: stopped at this limit", self.events_max)));
+                return Err(
+                    self.broken(format!("more than {} events: stopped at this limit", self.events_max))
+                );
             }
             match rank {
                 Rank::Action => self.act()?,

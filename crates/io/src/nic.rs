@@ -1,0 +1,131 @@
+//! A network card: a queue for what arrives, a line out, and interrupts that it holds back to limit their rate.
+
+use std::collections::VecDeque;
+
+use vcpulab_host::{NEVER, Time};
+
+use crate::config::NicConfig;
+use crate::connection::Packet;
+use crate::wire::Wire;
+
+/// Largest packet on the line, bytes (Ethernet without its check sequence).
+const FRAME_MAX: u32 = 1514;
+
+/// A network card and its line.
+#[derive(Clone, Debug)]
+pub struct Nic {
+    config: NicConfig,
+    /// From the clients.
+    pub inbound: Wire,
+    /// To the clients.
+    pub outbound: Wire,
+    received: VecDeque<Packet>,
+    last_interrupt: Time,
+    interrupt_at: Time,
+    /// Packets that found the queue full.
+    pub dropped: u64,
+}
+
+impl Nic {
+    /// An idle card.
+    pub fn new(config: NicConfig) -> Self {
+        Nic {
+            config,
+            inbound: Wire::new(config.bits_per_s, config.latency_ns),
+            outbound: Wire::new(config.bits_per_s, config.latency_ns),
+            received: VecDeque::with_capacity(config.ring_slots),
+            last_interrupt: -config.interrupt_gap_ns,
+            interrupt_at: NEVER,
+            dropped: 0,
+        }
+    }
+
+    /// Takes a packet in from the line; gives it back if the queue is full.
+    pub fn receive(&mut self, now: Time, packet: Packet) -> Result<(), Packet> {
+        if self.received.len() == self.config.ring_slots {
+            self.dropped += 1;
+            return Err(packet);
+        }
+        self.received.push_back(packet);
+        self.want_interrupt(now);
+        Ok(())
+    }
+
+    /// Hands the driver the oldest packet received.
+    pub fn take_received(&mut self) -> Option<Packet> {
+        self.received.pop_front()
+    }
+
+    /// How many packets the driver has not taken yet.
+    pub fn waiting(&self) -> usize {
+        self.received.len()
+    }
+
+    /// Is there room for another packet to send?
+    pub fn can_send(&self, now: Time) -> bool {
+        let slots = self.config.ring_slots as i64;
+        self.outbound.backlog(now) < slots.saturating_mul(self.outbound.occupies(FRAME_MAX).max(1))
+    }
+
+    /// Sends a packet. Once it has left, that is worth an interrupt too.
+    pub fn send(&mut self, now: Time, packet: Packet) {
+        let left = self.outbound.send(now, packet);
+        self.want_interrupt(left);
+    }
+
+    fn want_interrupt(&mut self, from: Time) {
+        let allowed = from.max(self.last_interrupt + self.config.interrupt_gap_ns);
+        self.interrupt_at = self.interrupt_at.min(allowed);
+    }
+
+    /// When it interrupts next (`NEVER`: it has nothing to tell).
+    pub fn next_interrupt(&self) -> Time {
+        self.interrupt_at
+    }
+
+    /// It interrupts now.
+    pub fn interrupted(&mut self, now: Time) {
+        self.last_interrupt = now;
+        self.interrupt_at = NEVER;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::Kind;
+
+    const CONFIG: NicConfig =
+        NicConfig { bits_per_s: 1_000_000_000, interrupt_gap_ns: 250_000, latency_ns: 30_000, ring_slots: 2 };
+    const PACKET: Packet = Packet { connection: 0, kind: Kind::Syn, bytes: 66 };
+
+    #[test]
+    fn interrupts_keep_their_distance() {
+        let mut nic = Nic::new(CONFIG);
+        nic.receive(10, PACKET).unwrap();
+        assert_eq!(nic.next_interrupt(), 10, "the first comes at once");
+        nic.interrupted(10);
+        assert_eq!(nic.next_interrupt(), NEVER);
+        nic.send(20, PACKET);
+        assert_eq!(nic.next_interrupt(), 250_010, "the next one waits");
+    }
+
+    #[test]
+    fn a_full_queue_gives_packets_back() {
+        let mut nic = Nic::new(CONFIG);
+        let taken = [nic.receive(0, PACKET), nic.receive(0, PACKET), nic.receive(0, PACKET)];
+        assert_eq!(taken, [Ok(()), Ok(()), Err(PACKET)]);
+        assert_eq!((nic.waiting(), nic.dropped), (2, 1));
+    }
+
+    #[test]
+    fn a_line_with_a_long_backlog_takes_no_more() {
+        let mut nic = Nic::new(CONFIG);
+        let frame = Packet { bytes: FRAME_MAX, ..PACKET };
+        nic.send(0, frame);
+        assert!(nic.can_send(0));
+        nic.send(0, frame);
+        assert!(!nic.can_send(0));
+        assert!(nic.can_send(20_000));
+    }
+}

@@ -1,0 +1,75 @@
+//! One direction of a line: packets go over it one after another at its rate, and arrive a latency later.
+
+use std::collections::VecDeque;
+
+use vcpulab_host::{NEVER, Span, Time};
+
+use crate::connection::Packet;
+
+/// A line in one direction.
+#[derive(Clone, Debug)]
+pub struct Wire {
+    bits_per_s: i64,
+    latency: Span,
+    /// When the line is free again.
+    free_at: Time,
+    /// What is under way, in order of arrival.
+    under_way: VecDeque<(Time, Packet)>,
+}
+
+impl Wire {
+    /// A free line.
+    pub fn new(bits_per_s: i64, latency: Span) -> Self {
+        Wire { bits_per_s, latency, free_at: 0, under_way: VecDeque::with_capacity(1024) }
+    }
+
+    /// How long a packet of this size occupies the line, ns.
+    pub fn occupies(&self, bytes: u32) -> Span {
+        i64::from(bytes) * 8 * 1_000_000_000 / self.bits_per_s
+    }
+
+    /// Sends a packet now; returns when it has left.
+    pub fn send(&mut self, now: Time, packet: Packet) -> Time {
+        self.free_at = self.free_at.max(now) + self.occupies(packet.bytes);
+        self.under_way.push_back((self.free_at + self.latency, packet));
+        self.free_at
+    }
+
+    /// How long a packet handed over now would wait for the line, ns.
+    pub fn backlog(&self, now: Time) -> Span {
+        (self.free_at - now).max(0)
+    }
+
+    /// When the next packet arrives (`NEVER`: none is under way).
+    pub fn next_arrival(&self) -> Time {
+        self.under_way.front().map_or(NEVER, |&(time, _)| time)
+    }
+
+    /// Takes a packet that has arrived.
+    pub fn take_arrived(&mut self, now: Time) -> Option<Packet> {
+        if self.next_arrival() > now {
+            return None;
+        }
+        self.under_way.pop_front().map(|(_, packet)| packet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::Kind;
+
+    #[test]
+    fn packets_queue_for_the_line_and_arrive_a_latency_later() {
+        let mut wire = Wire::new(1_000_000_000, 50_000);
+        let packet = |connection| Packet { connection, kind: Kind::Syn, bytes: 1000 };
+        assert_eq!(wire.send(0, packet(1)), 8_000);
+        assert_eq!(wire.send(0, packet(2)), 16_000);
+        assert_eq!(wire.backlog(4_000), 12_000);
+        assert_eq!(wire.next_arrival(), 58_000);
+        assert_eq!(wire.take_arrived(57_999), None);
+        assert_eq!(wire.take_arrived(66_000).map(|packet| packet.connection), Some(1));
+        assert_eq!(wire.take_arrived(66_000).map(|packet| packet.connection), Some(2));
+        assert_eq!(wire.next_arrival(), NEVER);
+    }
+}

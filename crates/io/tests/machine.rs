@@ -1,0 +1,228 @@
+//! The I/O path as a whole: nothing is lost or made up, and what the mechanism promises comes out of it.
+
+use proptest::prelude::*;
+use vcpulab_guest::AppConfig;
+use vcpulab_host::{
+    Costs, CpuMask, DomainConfig, Host, HostConfig, Params, PcpuId, Scheduler, Span, Time, VcpuConfig, VcpuId,
+};
+use vcpulab_io::{ClientConfig, DriverCosts, GuestConfig, Machine, MachineConfig, NetworkCosts, NicConfig};
+use vcpulab_sched::Runner;
+
+const SECOND: Time = 1_000_000_000;
+
+/// A driver domain and a web server, each with a vCPU of its own.
+#[derive(Clone, Debug)]
+struct Case {
+    pcpus: u32,
+    policy: (&'static str, &'static str),
+    seed: u64,
+    rate_per_s: f64,
+    file_bytes: u64,
+    connections_max: u32,
+    server_connections: u32,
+    ring_slots: usize,
+    interrupt_gap_ns: Span,
+    driver_ns: Span,
+    guest_ns: Span,
+    request_ns: Span,
+    switch_ns: Span,
+    hog_beside: bool,
+}
+
+const CASE: Case = Case {
+    pcpus: 2,
+    policy: ("credit", "xen4.17"),
+    seed: 1,
+    rate_per_s: 500.0,
+    file_bytes: 10_000,
+    connections_max: 64,
+    server_connections: 64,
+    ring_slots: 256,
+    interrupt_gap_ns: 0,
+    driver_ns: 10_000,
+    guest_ns: 10_000,
+    request_ns: 100_000,
+    switch_ns: 0,
+    hog_beside: false,
+};
+
+#[derive(Clone, Debug, PartialEq)]
+struct Outcome {
+    completed: u64,
+    failed: u64,
+    median_ns: u64,
+    open: usize,
+    lost: u64,
+    io: [u64; 2],
+    executions: u64,
+}
+
+impl Case {
+    fn machine(&self) -> Machine {
+        let guest = |index: u32, apps, nic, driver| GuestConfig {
+            first_vcpu: VcpuId(self.pcpus + index),
+            vcpus: 1,
+            working_set_bytes: 0,
+            apps,
+            nic,
+            network: NetworkCosts {
+                upcall_ns: self.guest_ns,
+                receive_ns: self.guest_ns,
+                send_ns: self.guest_ns,
+            },
+            driver,
+        };
+        let ns = self.driver_ns;
+        let driver = DriverCosts { upcall_ns: ns, receive_ns: ns, send_ns: ns };
+        let connections_max = self.server_connections;
+        let server =
+            AppConfig::WebServer { request_ns: self.request_ns, spread_percent: 10, connections_max };
+        let apps = if self.hog_beside { vec![AppConfig::Hog, server] } else { vec![server] };
+        Machine::new(&MachineConfig {
+            seed: self.seed,
+            guests: vec![guest(0, vec![], None, Some(driver)), guest(1, apps, Some(0), None)],
+            nic: NicConfig {
+                bits_per_s: 1_000_000_000,
+                interrupt_gap_ns: self.interrupt_gap_ns,
+                latency_ns: 20_000,
+                ring_slots: self.ring_slots,
+            },
+            spread_percent: 10,
+            clients: vec![ClientConfig {
+                server: 1,
+                rate_per_s: self.rate_per_s,
+                file_bytes: self.file_bytes,
+                connections_max: self.connections_max,
+            }],
+        })
+    }
+
+    fn run(&self) -> Outcome {
+        let (name, generation) = self.policy;
+        vcpulab_sched::with(name, generation, &Params::new(), self.pcpus, self).unwrap()
+    }
+}
+
+impl Runner for &Case {
+    type Out = Outcome;
+
+    fn run<S: Scheduler>(self, scheduler: S) -> Outcome {
+        let domain = |number: i64| DomainConfig {
+            number,
+            params: Params::new(),
+            vcpus: vec![VcpuConfig {
+                start: Some(0),
+                affinity: Some(CpuMask::only(PcpuId(number as u32 % self.pcpus))),
+            }],
+        };
+        let costs = Costs { context_switch_ns: self.switch_ns, ..Costs::ZERO };
+        let config = HostConfig {
+            pcpus: self.pcpus,
+            costs,
+            domains: vec![domain(0), domain(1)],
+            ..HostConfig::default()
+        };
+        let meter = vcpulab_measure::Meter::new(false);
+        let mut host = Host::new(&config, scheduler, self.machine(), meter).unwrap();
+        let (context, meter) = host.observe();
+        meter.reset(context);
+        host.run_until(SECOND).unwrap();
+        let machine = host.world();
+        let results = machine.results();
+        let client = results.iter().find(|result| result.client).unwrap();
+        Outcome {
+            completed: client.stats.completed,
+            failed: client.stats.failed,
+            median_ns: client.stats.responses.value_at_quantile(0.5),
+            open: machine.open_connections(),
+            lost: machine.lost_packets(),
+            io: [machine.io_count(0), machine.io_count(1)],
+            executions: host.observer().counts(VcpuId(self.pcpus)).executions,
+        }
+    }
+}
+
+#[test]
+fn a_host_that_is_not_busy_answers_every_request() {
+    let outcome = CASE.run();
+    assert!((430..570).contains(&outcome.completed), "{outcome:?}");
+    assert_eq!((outcome.failed, outcome.lost), (0, 0));
+    // SYN, ACK, GET, 3 acknowledgements, FIN; SYN-ACK, 7 segments, last ACK.
+    let packets = outcome.io[1] as f64 / outcome.completed as f64;
+    assert!((15.8..16.2).contains(&packets), "{packets} packets for each request");
+    assert!(
+        outcome.io[0].abs_diff(2 * outcome.io[1]) < 200,
+        "each packet has two sides in the driver domain"
+    );
+}
+
+#[test]
+fn the_response_time_of_an_idle_host_is_the_sum_of_its_parts() {
+    let outcome = Case { rate_per_s: 5.0, ..CASE }.run();
+    // Three round trips of 40 us and the line, some 13 packets one after another at 10 us in each domain and the
+    // request at 100 us: about half a millisecond.
+    assert!((350_000..700_000).contains(&outcome.median_ns), "{outcome:?}");
+}
+
+#[test]
+fn a_limit_on_connections_turns_requests_away() {
+    let client = Case { rate_per_s: 20_000.0, connections_max: 8, ..CASE }.run();
+    assert!(client.failed > 5_000 && client.open <= 16, "{client:?}");
+    let server = Case { rate_per_s: 20_000.0, server_connections: 4, ..CASE }.run();
+    assert!(server.failed > 1_000 && server.completed > 500, "{server:?}");
+}
+
+#[test]
+fn a_driver_domain_that_waits_takes_more_at_a_time() {
+    let busy = Case {
+        pcpus: 1,
+        rate_per_s: 3_000.0,
+        driver_ns: 20_000,
+        guest_ns: 20_000,
+        request_ns: 450_000,
+        ..CASE
+    };
+    let turns = Case { policy: ("round-robin", "v1"), ..busy.clone() }.run();
+    let at_once = Case { policy: ("bvt", "xen3.0"), ..busy }.run();
+    let batch = |outcome: &Outcome| outcome.io[0] / outcome.executions;
+    assert!(batch(&turns) > 5 * batch(&at_once), "{turns:?} {at_once:?}");
+}
+
+#[test]
+fn switches_that_cost_time_cost_throughput() {
+    let cheap =
+        Case { pcpus: 1, rate_per_s: 5_000.0, request_ns: 450_000, policy: ("bvt", "xen3.0"), ..CASE };
+    let dear = Case { switch_ns: 30_000, ..cheap.clone() };
+    let (cheap, dear) = (cheap.run(), dear.run());
+    assert!(dear.completed * 10 < cheap.completed * 9, "{cheap:?} {dear:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Whatever the sizes, requests end or are under way, nothing hangs, and a second run is the same.
+    #[test]
+    fn requests_end_or_are_under_way(
+        seed in 0..1000u64,
+        pcpus in 1..3u32,
+        rate in 10..4000u32,
+        file_bytes in 0..100_000u64,
+        connections_max in 1..200u32,
+        ring_slots in 1..64usize,
+        gap in 0..300_000i64,
+        costs in 0..30_000i64,
+        hog_beside in any::<bool>(),
+    ) {
+        let case = Case {
+            seed, pcpus, rate_per_s: f64::from(rate), file_bytes, connections_max, ring_slots,
+            interrupt_gap_ns: gap, driver_ns: costs, guest_ns: costs / 2, hog_beside, ..CASE
+        };
+        let outcome = case.run();
+        prop_assert_eq!(&outcome, &case.run());
+        prop_assert!(outcome.open <= 2 * connections_max as usize + 64);
+        // Without losses, which cost a fifth of a second each, and with time enough, some must be through.
+        if outcome.lost == 0 && rate > 100 && file_bytes < 20_000 {
+            prop_assert!(outcome.completed > 0, "{:?}", outcome);
+        }
+    }
+}
