@@ -43,7 +43,8 @@ pub fn host<S: Scheduler>(size: Size, scheduler: S) -> Host<S, RunAndBlock, Mete
         ..HostConfig::default()
     };
     let world = RunAndBlock::new(size.pcpus, size.vcpus);
-    let mut host = Host::new(&config, scheduler, world, Meter::new(false)).expect("the policy keeps the rules");
+    let mut host =
+        Host::new(&config, scheduler, world, Meter::new(false)).expect("the policy keeps the rules");
     let (context, meter) = host.observe();
     meter.reset(context);
     host
@@ -107,8 +108,9 @@ pub fn run(seconds: f64) -> Figures {
         for policy in vcpulab_sched::policies() {
             for generation in policy.generations {
                 let timed = Timed { size, wall };
-                let rate = vcpulab_sched::with(policy.name, generation.name, &Params::new(), size.pcpus, timed)
-                    .expect("a listed policy is registered");
+                let rate =
+                    vcpulab_sched::with(policy.name, generation.name, &Params::new(), size.pcpus, timed)
+                        .expect("a listed policy is registered");
                 let key = format!("{name}_{}_{}", policy.name, generation.name);
                 figures.insert(format!("decisions_per_s_{key}"), rate.decisions_per_s);
                 figures.insert(format!("events_per_s_{key}"), rate.events_per_s);

@@ -68,7 +68,14 @@ fn vcpu_row(replication: u32, domain: &str, host: &Context, meter: &Meter, v: Vc
     }
 }
 
-fn domain_row(replication: u32, name: &str, host: &Context, meter: &Meter, d: DomId, vcpus: &[VcpuRow]) -> DomainRow {
+fn domain_row(
+    replication: u32,
+    name: &str,
+    host: &Context,
+    meter: &Meter,
+    d: DomId,
+    vcpus: &[VcpuRow],
+) -> DomainRow {
     let idle = host.pcpu_count() as usize;
     let own: Vec<&VcpuRow> = host.vcpus_of(d).map(|v| &vcpus[v.index() - idle]).collect();
     let time = |of: fn(&VcpuRow) -> i64| own.iter().map(|row| of(row)).sum::<i64>();

@@ -71,7 +71,8 @@ impl Meter {
         self.switches.resize(host.pcpu_count() as usize, 0);
         self.waits.iter_mut().for_each(Histogram::reset);
         self.waits.resize_with(host.domain_count(), || {
-            let mut waits = Histogram::new_with_bounds(1, 1_000_000_000, WAIT_DIGITS).expect("the bounds are valid");
+            let mut waits =
+                Histogram::new_with_bounds(1, 1_000_000_000, WAIT_DIGITS).expect("the bounds are valid");
             waits.auto(true);
             waits
         });
@@ -189,8 +190,8 @@ mod tests {
 
     #[test]
     fn measures_from_the_reset_on_and_every_time_adds_up() {
-        let measured =
-            vcpulab_sched::with("round-robin", "v1", &Params::new(), 1, Measure).expect("round-robin is registered");
+        let measured = vcpulab_sched::with("round-robin", "v1", &Params::new(), 1, Measure)
+            .expect("round-robin is registered");
         for row in &measured.domains {
             assert_eq!(row.elapsed_ns, 500_000_000);
             let sum = row.running_ns + row.runnable_ns + row.blocked_ns + row.offline_ns;
@@ -204,7 +205,9 @@ mod tests {
         assert_eq!(pcpu.switches, ran, "the pCPU never idles, so every switch brings a vCPU in");
         assert!(measured.trace.iter().all(|row| row.time_ns >= 500_000_000 && row.replication == 7));
         let sleeper = &measured.domains[1];
-        assert!(sleeper.wait_max_ns >= sleeper.wait_p99_ns.min(sleeper.wait_max_ns) && sleeper.wait_p50_ns > 0);
+        assert!(
+            sleeper.wait_max_ns >= sleeper.wait_p99_ns.min(sleeper.wait_max_ns) && sleeper.wait_p50_ns > 0
+        );
         assert_eq!(crate::DomainRow::batch(&measured.domains).num_rows(), 2);
     }
 }
