@@ -4,9 +4,10 @@ use vcpulab_guest::{AppConfig, Phase, PhaseEvent};
 use vcpulab_host::{
     Action, Costs, CpuMask, DomId, DomainConfig, HostConfig, TimedAction, VcpuConfig, VcpuId,
 };
+use vcpulab_io::{ClientConfig, DriverCosts, GuestConfig, MachineConfig, NetworkCosts, NicConfig};
 
 use crate::profile::Constants;
-use crate::spec::{AppSpec, Change, DomainSpec, EventSpec, PhaseSpec, Spec};
+use crate::spec::{AppSpec, Change, ClientSpec, DomainSpec, EventSpec, PhaseSpec, Spec};
 
 /// The host of a scenario. The same for all its replications: they differ in what surrounds it.
 pub fn host_config(spec: &Spec) -> HostConfig {
@@ -69,6 +70,60 @@ fn phase(phase: &PhaseSpec) -> Phase {
         EventSpec::Timer(span) => PhaseEvent::Timer(span),
     };
     Phase { rounds: phase.rounds, events: phase.events.iter().map(event).collect() }
+}
+
+/// What each of them is called in a scenario, in the same order.
+pub fn app_kinds(domain: &DomainSpec) -> Vec<&'static str> {
+    let kind = |app: &AppSpec| {
+        let (kind, instances) = match app {
+            AppSpec::Hog { instances } => ("hog", *instances),
+            AppSpec::Periodic { instances, .. } => ("periodic", *instances),
+            AppSpec::Phases { instances, .. } => ("phases", *instances),
+            AppSpec::WebServer { .. } => ("web-server", 1),
+        };
+        std::iter::repeat_n(kind, instances as usize)
+    };
+    domain.apps.iter().flat_map(kind).collect()
+}
+
+/// What surrounds the host in one replication.
+pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
+    let constants = &spec.host.constants;
+    let guest = |(index, domain): (usize, &DomainSpec)| GuestConfig {
+        first_vcpu: vcpu_id(spec, index, 0),
+        vcpus: domain.affinity.len() as u32,
+        working_set_bytes: domain.working_set_bytes,
+        apps: apps(domain, constants),
+        nic: domain.nic,
+        network: NetworkCosts {
+            upcall_ns: constants.guest_upcall_ns,
+            receive_ns: constants.guest_receive_ns,
+            send_ns: constants.guest_send_ns,
+        },
+        driver: domain.driver_domain.then_some(DriverCosts {
+            upcall_ns: constants.driver_upcall_ns,
+            receive_ns: constants.driver_receive_ns,
+            send_ns: constants.driver_send_ns,
+        }),
+    };
+    let client = |client: &ClientSpec| ClientConfig {
+        server: client.server,
+        rate_per_s: client.rate_per_s,
+        file_bytes: client.file_bytes,
+        connections_max: client.connections_max,
+    };
+    MachineConfig {
+        seed,
+        guests: spec.domains.iter().enumerate().map(guest).collect(),
+        nic: NicConfig {
+            bits_per_s: constants.nic_bits_per_s,
+            interrupt_gap_ns: constants.nic_interrupt_gap_ns,
+            latency_ns: constants.link_latency_ns,
+            ring_slots: constants.ring_slots as usize,
+        },
+        spread_percent: constants.cost_spread_percent,
+        clients: spec.clients.iter().map(client).collect(),
+    }
 }
 
 /// An action of the scenario as actions of the host: a change of affinity is one for each vCPU.

@@ -7,8 +7,8 @@
 //! 2. `check` makes a [`Spec`] of it, in which every value is within its [`limits`] and every reference leads somewhere.
 //!    It collects all [`Problems`]; what is allowed but doubtful becomes a warning (`lint`). Scheduler parameters are
 //!    checked against the registry's tables alone; no scheduler is named here.
-//! 3. `assemble` turns the [`Spec`] and its hardware [`Profile`] into a host's configuration.
-//! 4. `run` runs the replications in parallel and puts their results in order.
+//! 3. `assemble` turns the [`Spec`] and its hardware [`Profile`] into the configurations of a host and of what surrounds it.
+//! 4. `[`run`](run()) runs the replications in parallel and puts their results in order.
 //!
 //! ```
 //! use vcpulab_scenario::Scenario;
@@ -46,12 +46,12 @@ mod tests;
 mod units;
 mod write;
 
-pub use assemble::{apps, host_config, vcpu_id};
+pub use assemble::{host_config, machine_config};
 pub use describe::{profiles_json, schedulers_json};
 pub use entitlement::entitlements;
 pub use problem::{Problem, Problems};
 pub use profile::{CONSTANTS, ConstantDoc, Constants, Profile, Sourced, profiles};
-pub use run::{Machine, Results, RunError, RunOptions, run_on};
+pub use run::{Results, RunError, RunOptions, run};
 pub use scenario::{Scenario, starter};
 pub use schema::schema;
 pub use spec::*;

@@ -4,14 +4,16 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use vcpulab_host::{Broken, Host, HostConfig, Scheduler, Time, World};
+use vcpulab_host::{Broken, Host, HostConfig, Scheduler, Time};
+use vcpulab_io::{AppResult, Machine};
 use vcpulab_measure::{
     AppRow, DomainRow, Measured, Meter, PcpuRow, TRACE_ROWS_MAX, TraceRow, VcpuRow, collect,
 };
 use vcpulab_sched::Runner;
 
-use crate::assemble::host_config;
+use crate::assemble::{app_kinds, host_config, machine_config};
 use crate::entitlement::entitlements;
+use crate::scenario::Scenario;
 use crate::spec::Spec;
 
 /// A replication is run in this many steps; between two of them it can be cancelled.
@@ -64,29 +66,17 @@ pub enum RunError {
     Threads(String),
 }
 
-/// What surrounds the host of a scenario, as far as a run is concerned.
-pub trait Machine: World {
-    /// Measuring begins: forget what was counted.
-    fn reset(&mut self, now: Time);
-
-    /// What the applications achieved since then.
-    fn apps(&self, now: Time) -> Vec<AppRow>;
-
-    /// XenMon's I/O count of a domain since then.
-    fn io_count(&self, domain: usize) -> u64;
-}
-
-/// Runs all replications, each on a machine that `machine` makes for it from its number and its own seed. `progress` is
-/// told the fraction done, never less than before; if it answers `false` the run stops.
+/// Runs all replications of a scenario. `progress` is told the fraction done, never less than before; if it answers
+/// `false` the run stops.
 ///
 /// # Errors
 /// See [`RunError`]. When several replications fail, the error is that of the first.
-pub fn run_on<M: Machine>(
-    spec: &Spec,
+pub fn run(
+    scenario: &Scenario,
     options: &RunOptions,
-    machine: impl Fn(u32, u64) -> M + Sync,
     progress: &(dyn Fn(f64) -> bool + Sync),
 ) -> Result<Results, RunError> {
+    let spec: &Spec = scenario;
     let config = host_config(spec);
     let progress = Progress {
         report: progress,
@@ -95,15 +85,8 @@ pub fn run_on<M: Machine>(
         stop: AtomicBool::new(false),
     };
     let one = |replication: u32| {
-        let machine = machine(replication, replication_seed(spec.seed, replication));
-        let one = Replication {
-            spec,
-            config: &config,
-            replication,
-            trace: options.trace,
-            machine,
-            progress: &progress,
-        };
+        let one =
+            Replication { spec, config: &config, replication, trace: options.trace, progress: &progress };
         let host = &spec.host;
         vcpulab_sched::with(host.policy.name, host.generation.name, &host.params, host.pcpus, one)
             .expect("a checked scenario names a registered scheduler")
@@ -135,20 +118,20 @@ impl Results {
 }
 
 /// One replication, waiting for its scheduler.
-struct Replication<'a, M> {
+struct Replication<'a> {
     spec: &'a Spec,
     config: &'a HostConfig,
     replication: u32,
     trace: bool,
-    machine: M,
     progress: &'a Progress<'a>,
 }
 
-impl<M: Machine> Runner for Replication<'_, M> {
+impl Runner for Replication<'_> {
     type Out = Result<Results, RunError>;
 
     fn run<S: Scheduler>(self, scheduler: S) -> Self::Out {
-        let Replication { spec, config, replication, trace, machine, progress } = self;
+        let Replication { spec, config, replication, trace, progress } = self;
+        let machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, replication)));
         let broken = |broken| RunError::Broken { replication, broken };
         let mut host = Host::new(config, scheduler, machine, Meter::new(trace)).map_err(broken)?;
         let (context, meter) = host.observe();
@@ -158,7 +141,7 @@ impl<M: Machine> Runner for Replication<'_, M> {
             let until = (i128::from(end) * i128::from(step) / i128::from(STEPS)) as Time;
             if (host.now()..until).contains(&spec.warmup_ns) {
                 host.run_until(spec.warmup_ns).map_err(broken)?;
-                host.world_mut().reset(spec.warmup_ns);
+                host.world_mut().reset_statistics();
                 let (context, meter) = host.observe();
                 meter.reset(context);
             }
@@ -183,12 +166,37 @@ impl<M: Machine> Runner for Replication<'_, M> {
             domains,
             vcpus,
             pcpus,
-            apps: host.world().apps(end),
+            apps: app_rows(spec, replication, host.world()),
             trace,
             untraced: host.observer().untraced() + beyond,
             rejected_actions: host.observer().rejected_actions(),
         })
     }
+}
+
+/// What applications and clients achieved while it was measured.
+fn app_rows(spec: &Spec, replication: u32, machine: &Machine) -> Vec<AppRow> {
+    let kinds: Vec<Vec<&str>> = spec.domains.iter().map(app_kinds).collect();
+    let row = |result: AppResult<'_>| {
+        let stats = result.stats;
+        let responses = Some(&stats.responses).filter(|responses| !responses.is_empty());
+        let quantile = |quantile| responses.map(|responses| responses.value_at_quantile(quantile));
+        AppRow {
+            replication,
+            domain: spec.domains[result.guest].name.clone(),
+            app: result.app as u32,
+            kind: if result.client { "open-http" } else { kinds[result.guest][result.app] }.to_owned(),
+            completed: stats.completed,
+            failed: stats.failed,
+            throughput_per_s: stats.completed as f64 * 1e9 / spec.duration_ns as f64,
+            response_p50_ns: quantile(0.50),
+            response_p95_ns: quantile(0.95),
+            response_p99_ns: quantile(0.99),
+            response_max_ns: responses.map(|responses| responses.max()),
+            response_mean_ns: responses.map(|responses| responses.mean()),
+        }
+    };
+    machine.results().into_iter().map(row).collect()
 }
 
 /// How far all replications together are.
@@ -224,55 +232,12 @@ fn replication_seed(seed: u64, replication: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assemble::vcpu_id;
-    use crate::{Scenario, limits};
-    use vcpulab_host::program::{Program, Programs, Step};
-    use vcpulab_host::{Op, Span, VcpuId, WorldContext};
-
-    /// Every vCPU computes for a while that depends on the replication's seed, then sleeps for 1 ms.
-    struct Bursts {
-        programs: Programs,
-        reset_at: Time,
-    }
-
-    impl Bursts {
-        fn new(spec: &Spec, seed: u64) -> Self {
-            let mut programs = Programs::default();
-            for (index, domain) in spec.domains.iter().enumerate() {
-                for vcpu in 0..domain.affinity.len() as u32 {
-                    let run = 1_000_000 + (seed % 1000) as i64;
-                    let steps = vec![Step::Run(run), Step::Block(1_000_000)];
-                    programs.set(vcpu_id(spec, index, vcpu), Program { steps, repeat: true });
-                }
-            }
-            Bursts { programs, reset_at: -1 }
-        }
-    }
-
-    impl World for Bursts {
-        fn next_op(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, left: Span) -> Op {
-            self.programs.next_op(ctx, v, left)
-        }
-    }
-
-    impl Machine for Bursts {
-        fn reset(&mut self, now: Time) {
-            self.reset_at = now;
-        }
-
-        fn apps(&self, _now: Time) -> Vec<AppRow> {
-            assert_eq!(self.reset_at, 30_000_000, "the warm-up of the scenario");
-            Vec::new()
-        }
-
-        fn io_count(&self, domain: usize) -> u64 {
-            domain as u64
-        }
-    }
+    use crate::limits;
 
     fn scenario() -> Scenario {
         let text = "[run]\nduration = \"100ms\"\nwarmup = \"30ms\"\nreplications = 5\n[host]\nscheduler = \"credit\"\n\
-             profile = \"exact\"\npcpus = 2\n[domain.a]\nvcpus = 3\nweight = 512\n[domain.b]\nvcpus = 2\n";
+             profile = \"generic\"\npcpus = 2\n[domain.a]\nvcpus = 3\nweight = 512\napp = [{ kind = \"hog\", instance = 3 }]\n\
+             [domain.b]\nvcpus = 2\napp = [{ kind = \"periodic\", run = \"1ms\", period = \"3ms\", instance = 2 }]\n";
         Scenario::parse(text, "f").unwrap()
     }
 
@@ -281,24 +246,56 @@ mod tests {
         trace: bool,
         progress: &(dyn Fn(f64) -> bool + Sync),
     ) -> Result<Results, RunError> {
-        let scenario = scenario();
-        run_on(&scenario, &RunOptions { jobs, trace }, |_, seed| Bursts::new(&scenario, seed), progress)
+        run(&scenario(), &RunOptions { jobs, trace }, progress)
     }
 
     #[test]
     fn the_number_of_threads_never_changes_the_results() {
         let one = run_with(1, true, &|_| true).unwrap();
         assert_eq!(one, run_with(4, true, &|_| true).unwrap());
-        assert_eq!(
-            one.domains.iter().map(|row| row.replication).collect::<Vec<_>>(),
-            [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
-        );
-        let gotten: Vec<i64> = one.domains.iter().map(|row| row.running_ns).collect();
-        assert_ne!(gotten[0], gotten[2], "each replication has its own random numbers");
-        assert!(one.trace.iter().all(|row| row.time_ns >= 30_000_000));
-        assert!(one.trace.len() <= TRACE_ROWS_MAX);
-        assert_eq!(one.domains[1].io_count, 1);
+        let order: Vec<u32> = one.domains.iter().map(|row| row.replication).collect();
+        assert_eq!(order, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
+        assert_ne!(one.domains[0].running_ns, one.domains[2].running_ns, "each has its own random numbers");
         assert_eq!(one.domains[0].entitlement, Some(4.0 / 3.0));
+        assert!(!one.trace.is_empty() && one.trace.iter().all(|row| row.time_ns >= 30_000_000));
+    }
+
+    #[test]
+    fn what_is_measured_begins_after_the_warm_up() {
+        let results = run_with(1, false, &|_| true).unwrap();
+        assert!(results.trace.is_empty());
+        for row in &results.domains {
+            assert_eq!(row.elapsed_ns, 100_000_000);
+            let sum = row.running_ns + row.runnable_ns + row.blocked_ns + row.offline_ns;
+            assert_eq!(sum, row.elapsed_ns * i64::from(row.vcpus));
+        }
+        let kinds: Vec<&str> = results.apps.iter().take(5).map(|row| row.kind.as_str()).collect();
+        assert_eq!(kinds, ["hog", "hog", "hog", "periodic", "periodic"]);
+        for row in results.apps.iter().filter(|row| row.kind == "periodic") {
+            assert!(
+                (1..=36).contains(&row.completed),
+                "at most one job every 3 ms for 100 ms: {}",
+                row.completed
+            );
+            assert!(row.response_p50_ns.is_some());
+        }
+    }
+
+    #[test]
+    fn a_web_server_serves_what_it_is_asked_for() {
+        for profile in ["exact", "generic", "lp200r"] {
+            let text = format!(
+                "[run]\nduration = \"1s\"\n[host]\nscheduler = \"credit\"\nprofile = \"{profile}\"\npcpus = 1\n\
+                 [domain.dom0]\ndriver_domain = true\n\
+                 [domain.web]\nnic.driver_domain = \"dom0\"\napp = [{{ kind = \"web-server\" }}]\n\
+                 [client.c]\nkind = \"open-http\"\nserver = \"web\"\nrate = 200\n"
+            );
+            let scenario = Scenario::parse(&text, "f").unwrap();
+            let results = run(&scenario, &RunOptions::default(), &|_| true).unwrap();
+            let client = results.apps.iter().find(|row| row.kind == "open-http").unwrap();
+            assert!((150..=250).contains(&client.completed), "{profile}: {client:?}");
+            assert!(results.domains.iter().all(|row| row.io_count > 0), "{profile}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use vcpulab_host::Scope;
 use vcpulab_sched::policies;
 
 use crate::write::default_value;
-use crate::{Scenario, schema, starter};
+use crate::{RunOptions, Scenario, run, schema, starter};
 
 /// The smallest scenario, with something put in.
 fn with(host: &str, rest: &str) -> String {
@@ -153,6 +153,24 @@ fn every_registered_parameter_is_accepted_with_its_default() {
 }
 
 #[test]
+fn every_generation_of_every_scheduler_runs() {
+    for policy in policies() {
+        for generation in policy.generations {
+            let text = format!(
+                "run = {{ duration = \"50ms\", warmup = \"10ms\" }}\n[host]\nscheduler = \"{}\"\ngeneration = \"{}\"\npcpus = 2\n\
+                 [domain.a]\napp = [{{ kind = \"hog\" }}]\n[domain.b]\napp = [{{ kind = \"periodic\", run = \"1ms\", period = \"5ms\" }}]\n",
+                policy.name, generation.name
+            );
+            let scenario = Scenario::parse(&text, "f").unwrap();
+            let results = run(&scenario, &RunOptions::default(), &|_| true);
+            let results =
+                results.unwrap_or_else(|error| panic!("{} {}: {error}", policy.name, generation.name));
+            assert_eq!(results.domains.len(), 2);
+        }
+    }
+}
+
+#[test]
 fn the_schema_knows_every_parameter_and_constant() {
     let text = schema().to_string();
     for param in policies().iter().flat_map(|p| p.generations).flat_map(|g| g.params) {
@@ -243,7 +261,7 @@ fn right() -> impl Strategy<Value = String> {
     let action = prop::collection::vec((0..5_u32, 0..4_u8), 0..4);
     (any::<u32>(), 4..9_u32, domains, action, 1..100_000_u32).prop_map(|(seed, pcpus, domains, actions, rate)| {
         let mut text = format!(
-            "name = \"a \\\"b\\\" é\"\nseed = {seed}\n[host]\nscheduler = \"credit\"\npcpus = {pcpus}\n\
+            "name = \"a \\\"b\\\" é\"\nseed = {seed}\nrun = {{ duration = \"20ms\", warmup = \"5ms\" }}\n[host]\nscheduler = \"credit\"\npcpus = {pcpus}\n\
              [domain.dom0]\ndriver_domain = true\n"
         );
         let mut served = None;
@@ -288,6 +306,17 @@ proptest! {
         let again = Scenario::parse(&written, "again").unwrap_or_else(|problems| panic!("{written}\n{problems}"));
         prop_assert_eq!(&again, &scenario);
         prop_assert_eq!(again.to_toml(), written);
+    }
+
+    #[test]
+    fn right_scenarios_run(text in right()) {
+        let scenario = Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{text}\n{problems}"));
+        let results = run(&scenario, &RunOptions { jobs: 1, trace: true }, &|_| true);
+        let results = results.unwrap_or_else(|error| panic!("{text}\n{error}"));
+        prop_assert_eq!(results.domains.len(), scenario.domains.len());
+        for pcpu in &results.pcpus {
+            prop_assert_eq!(pcpu.run_ns + pcpu.idle_ns + pcpu.overhead_ns, scenario.duration_ns);
+        }
     }
 
     #[test]
