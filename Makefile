@@ -52,7 +52,9 @@ docs: build
 ## Every fuzz target for a minute (needs a nightly toolchain and cargo-fuzz)
 fuzz:
 	for target in $$(cargo +nightly fuzz list); do \
-	  cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
+	  mkdir -p fuzz/corpus/$$target; \
+	  cargo +nightly fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+	    -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=1024 || exit 1; \
 	done
 
 ## Pins every Python package, with hashes (needs uv)

@@ -1,1 +1,85 @@
-//! To be written.
+//! The Python module `vcpulab._engine`: binds the crates, adds nothing. `python/vcpulab/_engine.pyi` documents it.
+
+mod error;
+mod results;
+mod scenario;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _engine {
+    #[pymodule_export]
+    use super::error::{EngineError, ScenarioError};
+    #[pymodule_export]
+    use super::results::{Results, Table, run};
+    #[pymodule_export]
+    use super::scenario::Scenario;
+    #[pymodule_export]
+    use super::{bench, build_info, conformance, profiles, schedulers, schema, starter};
+}
+
+/// Every scheduler with its generations and parameters, as JSON.
+#[pyfunction]
+fn schedulers() -> String {
+    pretty(&vcpulab_scenario::schedulers_json())
+}
+
+/// The JSON schema of scenario files.
+#[pyfunction]
+fn schema() -> String {
+    pretty(&vcpulab_scenario::schema())
+}
+
+/// Every hardware profile with its constants and their sources, as JSON.
+#[pyfunction]
+fn profiles() -> String {
+    pretty(&vcpulab_scenario::profiles_json())
+}
+
+/// A commented scenario to start from.
+#[pyfunction]
+fn starter() -> &'static str {
+    vcpulab_scenario::starter()
+}
+
+/// Replays the vectors at or below these paths; the report as JSON.
+#[pyfunction]
+#[pyo3(signature = (paths, jobs = 0))]
+fn conformance(py: Python<'_>, paths: Vec<PathBuf>, jobs: usize) -> PyResult<String> {
+    match watch::watched(py, None, move |_| vcpulab_conformance::run_paths(&paths, jobs))? {
+        Ok(report) => Ok(pretty(&report)),
+        Err(unreadable) => {
+            let lines: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
+            Err(PyValueError::new_err(lines.join("\n")))
+        }
+    }
+}
+
+/// Measures the engine, about `seconds` for each figure; JSON, name to figure.
+#[pyfunction]
+#[pyo3(signature = (seconds = 1.0))]
+fn bench(py: Python<'_>, seconds: f64) -> PyResult<String> {
+    let figures = watch::watched(py, None, move |_| vcpulab_bench::run(seconds))?;
+    Ok(pretty(&figures))
+}
+
+/// What was built: version, profile, architecture, system.
+#[pyfunction]
+fn build_info() -> BTreeMap<&'static str, &'static str> {
+    [
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("profile", if cfg!(debug_assertions) { "debug" } else { "release" }),
+        ("architecture", std::env::consts::ARCH),
+        ("system", std::env::consts::OS),
+    ]
+    .into()
+}
+
+fn pretty(value: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("what is listed can be written as JSON")
+}

@@ -1,0 +1,42 @@
+//! Engine errors as Python exceptions.
+
+use pyo3::create_exception;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use vcpulab_scenario::{Problem, Problems};
+
+create_exception!(vcpulab._engine, ScenarioError, PyValueError, "A scenario that cannot run.");
+create_exception!(vcpulab._engine, EngineError, PyRuntimeError, "A run that failed.");
+
+/// The exception that lists these problems in `problems`.
+pub fn scenario_error(py: Python<'_>, problems: &Problems) -> PyErr {
+    let error = ScenarioError::new_err(problems.to_string());
+    let attach = || {
+        let dicts = problems.iter().map(|problem| as_dict(py, problem)).collect::<PyResult<Vec<_>>>()?;
+        error.value(py).setattr("problems", dicts)
+    };
+    match attach() {
+        Ok(()) => error,
+        Err(failed) => failed,
+    }
+}
+
+/// The exception for work that failed.
+pub fn engine_error(error: impl std::fmt::Display) -> PyErr {
+    EngineError::new_err(error.to_string())
+}
+
+/// A problem as Python has it.
+pub fn as_dict<'py>(py: Python<'py>, problem: &Problem) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("file", &problem.file)?;
+    dict.set_item("line", problem.line)?;
+    dict.set_item("column", problem.column)?;
+    dict.set_item("field", &problem.field)?;
+    dict.set_item("found", &problem.found)?;
+    dict.set_item("allowed", &problem.allowed)?;
+    dict.set_item("hint", &problem.hint)?;
+    dict.set_item("message", &problem.message)?;
+    Ok(dict)
+}

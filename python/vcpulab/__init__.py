@@ -1,0 +1,37 @@
+"""A laboratory for hypervisor CPU scheduling.
+
+A *scenario* says what the host, its scheduler, the domains, their applications and the clients are; `run` runs it.
+
+Examples:
+    >>> import vcpulab
+    >>> scenario = vcpulab.Scenario.starter().change({"run.duration": "100ms", "run.replications": 3})
+    >>> run = vcpulab.run(scenario)
+    >>> run.df_domains().get_column("domain").unique(maintain_order=True).to_list()
+    ['dom0', 'web', 'batch']
+"""
+
+from vcpulab._engine import EngineError, ScenarioError
+from vcpulab._extras import MissingExtraError
+from vcpulab.figures import Interval
+from vcpulab.info import build_info, profiles, schedulers, schema
+from vcpulab.problems import Problem
+from vcpulab.runs import Run, run
+from vcpulab.scenario import Scenario
+
+__version__ = build_info()["version"]
+
+__all__ = [
+    "EngineError",
+    "Interval",
+    "MissingExtraError",
+    "Problem",
+    "Run",
+    "Scenario",
+    "ScenarioError",
+    "__version__",
+    "build_info",
+    "profiles",
+    "run",
+    "schedulers",
+    "schema",
+]

@@ -1,0 +1,325 @@
+"""The command line. Data goes to stdout, everything else to stderr.
+
+Exit status: 0 done, 1 the work failed, 2 the input or the usage is wrong, 130 interrupted.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, CycloptsError, Parameter
+from rich.console import Console
+
+from vcpulab import _engine, store, vectors, views
+from vcpulab._extras import MissingExtraError
+from vcpulab.info import profiles as all_profiles
+from vcpulab.info import schedulers as all_schedulers
+from vcpulab.problems import Problem
+from vcpulab.runs import Run
+from vcpulab.runs import run as run_scenario
+from vcpulab.scenario import Scenario
+
+DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+
+
+class UsageError(Exception):
+    """What was asked for cannot be done as it was asked."""
+
+
+def _help(*examples: str) -> str:
+    return "Examples:\n\n" + "\n".join(f"    $ {example}" for example in examples)
+
+
+app = App(
+    name="vcpulab",
+    help="A laboratory for hypervisor CPU scheduling.",
+    help_epilogue=_help("vcpulab init web.toml", "vcpulab run web.toml"),
+    help_format="plaintext",
+    version=_engine.build_info()["version"],
+    suppress_keyboard_interrupt=False,
+)
+
+Jobs = Annotated[int, Parameter(name=["--jobs", "-j"])]
+Format = Literal["table", "json"]
+
+
+@app.command(
+    help_epilogue=_help(
+        "vcpulab run web.toml",
+        "vcpulab run web.toml --replications 3 --format csv",
+        "vcpulab run web.toml --out out/web",
+    )
+)
+def run(
+    file: Path,
+    /,
+    *,
+    format: Literal["table", "json", "csv"] = "table",  # noqa: A002 - the option's name
+    out: Path | None = None,
+    seed: int | None = None,
+    replications: int | None = None,
+    jobs: Jobs = 0,
+    trace: bool | None = None,
+) -> None:
+    """Run a scenario; print every figure as mean ± 95 % confidence interval over its replications.
+
+    Args:
+        file: Scenario file.
+        format: How to print.
+        out: Also write the scenario as run, all tables and the trace to this directory; replaces a run that is there.
+        seed: Instead of the scenario's.
+        replications: Instead of the scenario's.
+        jobs: Replications at a time; 0: one for each processor. It never changes the results.
+        trace: Keep every scheduling decision; by default with --out only.
+    """
+    scenario = _load(file)
+    if seed is not None or replications is not None:
+        with _blaming_options():
+            scenario = scenario.with_run(seed=seed, replications=replications)
+    if out is not None:
+        store.check_free(out)
+    traced = out is not None if trace is None else trace
+    with views.progress(f"running {scenario.name}") as progress:
+        result = run_scenario(scenario, jobs=_at_least_zero("--jobs", jobs), trace=traced, progress=progress)
+    for warning in result.warnings:
+        views.warn(warning)
+    if out is not None:
+        result.save(out)
+    _print_run(result, format)
+    if out is not None:
+        views.say(f"written to {out}")
+
+
+def _print_run(result: Run, form: str) -> None:
+    if form == "json":
+        print(json.dumps(store.describe(result), indent=2))
+    elif form == "csv":
+        print(result.summary().write_csv(), end="")
+    else:
+        views.show_run(result)
+
+
+@app.command(help_epilogue=_help("vcpulab check web.toml"))
+def check(file: Annotated[tuple[Path, ...], Parameter(negative=())], /) -> int:
+    """Say everything that is wrong with scenario files.
+
+    Args:
+        file: Scenario files.
+    """
+    status = DONE
+    for path in file:
+        try:
+            _load(path)
+        except (UsageError, _engine.ScenarioError) as error:
+            views.say(str(error))
+            status = WRONG
+        else:
+            print(f"{path}: ok")
+    return status
+
+
+@app.command(help_epilogue=_help("vcpulab init web.toml"))
+def init(path: Path = Path("scenario.toml"), /, *, force: Annotated[bool, Parameter(negative=())] = False) -> None:
+    """Write a commented scenario to start from.
+
+    Args:
+        path: Where to.
+        force: Replace what is there.
+    """
+    try:
+        with path.open("w" if force else "x") as file:
+            file.write(_engine.starter())
+    except FileExistsError:
+        raise UsageError(f"{path}: exists already\n  hint: --force replaces it") from None
+    except OSError as error:
+        raise UsageError(f"{path}: {_reason(error)}") from None
+    views.say(f"written to {path}\n  hint: vcpulab run {path}")
+
+
+@app.command(help_epilogue=_help("vcpulab schema"))
+def schema() -> None:
+    """Print the JSON schema of scenario files."""
+    print(_engine.schema())
+
+
+@app.command(help_epilogue=_help("vcpulab schedulers", "vcpulab schedulers --format json"))
+def schedulers(*, format: Format = "table") -> None:  # noqa: A002
+    """List the schedulers, their generations and parameters.
+
+    Args:
+        format: How to print.
+    """
+    if format == "json":
+        print(_engine.schedulers())
+    else:
+        views.show_schedulers(all_schedulers())
+
+
+@app.command(help_epilogue=_help("vcpulab profiles"))
+def profiles(*, format: Format = "table") -> None:  # noqa: A002
+    """List the hardware profiles: what everything costs, and where that is known from.
+
+    Args:
+        format: How to print.
+    """
+    if format == "json":
+        print(_engine.profiles())
+    else:
+        views.show_profiles(all_profiles())
+
+
+@app.command(help_epilogue=_help("vcpulab conformance", "vcpulab conformance my-vectors --format json"))
+def conformance(
+    path: Annotated[tuple[Path, ...], Parameter(negative=())] = (),
+    /,
+    *,
+    format: Format = "table",  # noqa: A002
+    jobs: Jobs = 0,
+) -> int:
+    """Replay recorded decisions of real hypervisor schedulers; succeed only if every decision agrees.
+
+    Args:
+        path: Vectors, folders of them, or trees of folders; the bundled ones if left out.
+        format: How to print.
+        jobs: Vectors at a time; 0: one for each processor.
+    """
+    paths = [str(one) for one in path] or [str(vectors.bundled())]
+    try:
+        report = _engine.conformance(paths, _at_least_zero("--jobs", jobs))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    parsed = json.loads(report)
+    if format == "json":
+        print(report)
+    else:
+        views.show_conformance(parsed)
+    return FAILED if parsed["failed"] else DONE
+
+
+@app.command(help_epilogue=_help("vcpulab bench --seconds 0.01"))
+def bench(*, format: Format = "table", seconds: float = 0.5, out: Path | None = None) -> None:  # noqa: A002
+    """Measure the engine on this machine, beside a bare event-queue loop.
+
+    Args:
+        format: How to print.
+        seconds: Time for each figure.
+        out: Also write the figures (JSON) to this file.
+    """
+    if not 0 < seconds <= 60:
+        raise UsageError(f"--seconds: found `{seconds}`; allowed: more than 0, at most 60")
+    report = _engine.bench(seconds)
+    if out is not None:
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(report + "\n")
+        except OSError as error:
+            raise UsageError(f"{out}: {_reason(error)}") from None
+    if format == "json":
+        print(report)
+    else:
+        views.show_bench(json.loads(report))
+
+
+@app.command(help_epilogue=_help("vcpulab demo --out out/demo"))
+def demo(*, out: Path = Path("out/demo"), jobs: Jobs = 0) -> None:
+    """Repeat the web-server experiment of Cherkasova, Gupta and Vahdat 2007 and compare.
+
+    Args:
+        out: Directory for report.html.
+        jobs: Replications at a time; 0: one for each processor.
+    """
+    from vcpulab import demo as experiment
+
+    path = experiment.run(out, jobs=_at_least_zero("--jobs", jobs))
+    print(f"report: {path}")
+
+
+def _load(path: Path) -> Scenario:
+    try:
+        scenario = Scenario.load(path)
+    except OSError as error:
+        raise UsageError(f"{path}: {_reason(error)}") from None
+    for warning in scenario.warnings:
+        views.warn(_line(warning))
+    return scenario
+
+
+def _line(problem: Problem) -> str:
+    place = problem["file"]
+    if problem["line"] is not None:
+        place += f":{problem['line']}:{problem['column']}"
+    if problem["field"] is not None:
+        place += f": {problem['field']}"
+    hint = f"\n  hint: {problem['hint']}" if problem["hint"] else ""
+    return f"{place}: {problem['message']}{hint}"
+
+
+@contextmanager
+def _blaming_options() -> Iterator[None]:
+    """What is wrong now comes from an option, not from a file."""
+    try:
+        yield
+    except _engine.ScenarioError as error:
+        lines = (f"--{str(p['field']).removeprefix('run.')}: {p['message']}" for p in error.problems)
+        raise UsageError("\n".join(lines)) from None
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _at_least_zero(option: str, value: int) -> int:
+    if not 0 <= value <= 1024:
+        raise UsageError(f"{option}: found `{value}`; allowed: an integer from 0 to 1024")
+    return value
+
+
+def _reason(error: OSError) -> str:
+    text = error.strerror or str(error)
+    return text[:1].lower() + text[1:]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command line and returns its exit status."""
+    try:
+        return _call(arguments)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; keep Python from complaining when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except KeyboardInterrupt:
+        views.say("interrupted")
+        return INTERRUPTED
+
+
+def _call(arguments: Sequence[str] | None) -> int:
+    try:
+        status = app(
+            arguments,
+            console=Console(highlight=False),
+            exit_on_error=False,
+            print_error=False,
+            result_action="return_value",
+        )
+        sys.stdout.flush()
+    except CycloptsError as error:
+        views.error(f"{error}\n  hint: vcpulab --help")
+        return WRONG
+    except _engine.ScenarioError as error:
+        views.say(str(error))
+        return WRONG
+    except (UsageError, FileExistsError) as error:
+        views.error(str(error))
+        return WRONG
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        views.error(f"{name}{_reason(error)}")
+        return FAILED
+    except (_engine.EngineError, MissingExtraError, MemoryError) as error:
+        views.error(str(error) or "out of memory")
+        return FAILED
+    return status if isinstance(status, int) else DONE

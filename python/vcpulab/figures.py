@@ -1,0 +1,159 @@
+"""The figures read off a run: what each is, in which unit, and its mean with a confidence interval.
+
+Every figure is first taken for each replication by itself; replications are independent, so the interval of the mean
+over them is Student's: mean ± t(0.975, n-1) s/√n (Student 1908, "The probable error of a mean").
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import polars as pl
+
+CONFIDENCE = 0.95
+
+
+class Interval(NamedTuple):
+    """A mean over replications and half the width of its confidence interval."""
+
+    mean: float
+    half_width: float | None
+    """`None`: one value alone has no interval."""
+    n: int
+    """Number of replications it was taken from."""
+
+    @classmethod
+    def of(cls, values: Iterable[float | None]) -> "Interval | None":
+        """The mean of these values with its 95 % confidence interval; missing values do not count.
+
+        Returns:
+            `None` if there is no value at all.
+
+        Examples:
+            >>> Interval.of([10.0, 12.0, 14.0])
+            Interval(mean=12.0, half_width=4.96..., n=3)
+        """
+        present = [value for value in values if value is not None]
+        n = len(present)
+        if n == 0:
+            return None
+        mean = math.fsum(present) / n
+        if n == 1:
+            return cls(mean, None, 1)
+        deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in present) / (n - 1))
+        return cls(mean, _t_quantile(n - 1) * deviation / math.sqrt(n), n)
+
+    def __str__(self) -> str:
+        if self.half_width is None:
+            return number(self.mean)
+        return f"{number(self.mean, self.half_width)} ± {number(self.half_width, self.half_width)}"
+
+
+def _t_quantile(degrees: int) -> float:
+    # Only this corner of scipy: the whole of scipy.stats takes half a second to import.
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, 0.5 + CONFIDENCE / 2))
+
+
+def number(value: float, precision: float | None = None) -> str:
+    """The value with three significant digits, or, given its precision, two digits of that.
+
+    Examples:
+        >>> number(1234.5678), number(0.0123456), number(98.7654, 0.12)
+        ('1235', '0.0123', '98.77')
+    """
+    scale = abs(precision if precision else value)
+    if scale == 0:
+        return f"{value:.0f}" if value == int(value) else f"{value:.3g}"
+    digits = (1 if precision else 2) - math.floor(math.log10(scale))
+    return f"{value:.{max(0, min(digits, 6))}f}"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Something read off one row of a table."""
+
+    name: str
+    unit: str
+    meaning: str
+    value: pl.Expr
+
+
+def _share(column: str) -> pl.Expr:
+    return 100 * pl.col(column) / pl.col("elapsed_ns")
+
+
+def _rate(column: str) -> pl.Expr:
+    return 1e9 * pl.col(column) / pl.col("elapsed_ns")
+
+
+def _per(column: str, base: pl.Expr) -> pl.Expr:
+    return pl.when(base != 0).then(pl.col(column) / base)
+
+
+DOMAIN_FIGURES = (
+    Figure("gotten", "% of a pCPU", "time running (XenMon: gotten)", _share("running_ns")),
+    Figure("blocked", "% of elapsed", "time blocked, over all its vCPUs", _share("blocked_ns")),
+    Figure("waited", "% of elapsed", "time runnable but waiting, over all its vCPUs", _share("runnable_ns")),
+    Figure(
+        "of_entitlement",
+        "%",
+        "CPU time gotten, of that entitled to when every domain wants all it can get",
+        _per("running_ns", pl.col("entitlement") * pl.col("elapsed_ns")) * 100,
+    ),
+    Figure("executions", "1/s", "times a vCPU of it was switched in", _rate("executions")),
+    Figure("io_per_execution", "count", "I/O count of one execution", _per("io_count", pl.col("executions"))),
+    Figure("context_switches", "1/s", "times a vCPU of it was switched out", _rate("context_switches")),
+    Figure("migrations", "1/s", "times a vCPU of it changed its pCPU", _rate("migrations")),
+    Figure("wait_p50", "µs", "wait for a pCPU at one execution, median", pl.col("wait_p50_ns") / 1e3),
+    Figure("wait_p99", "µs", "the same, 99th percentile", pl.col("wait_p99_ns") / 1e3),
+)
+
+APP_FIGURES = (
+    Figure("throughput", "1/s", "units of work completed", pl.col("throughput_per_s")),
+    Figure("failed", "count", "units of work refused, dropped or late", pl.col("failed").cast(pl.Float64)),
+    Figure("response_p50", "ms", "response time, median", pl.col("response_p50_ns") / 1e6),
+    Figure("response_p95", "ms", "response time, 95th percentile", pl.col("response_p95_ns") / 1e6),
+    Figure("response_p99", "ms", "response time, 99th percentile", pl.col("response_p99_ns") / 1e6),
+)
+
+PCPU_FIGURES = (
+    Figure("run", "% of elapsed", "time in which vCPUs made progress", _share("run_ns")),
+    Figure("idle", "% of elapsed", "time idle", _share("idle_ns")),
+    Figure("overhead", "% of elapsed", "decisions, switches, interrupts, cold caches", _share("overhead_ns")),
+    Figure("decisions", "1/s", "decisions taken", _rate("decisions")),
+    Figure("switches", "1/s", "decisions that changed what it runs", _rate("switches")),
+)
+
+_APP = pl.format("{} {} {}", "domain", "app", "kind")
+_TABLES = (
+    ("domain", "domains", pl.col("domain"), DOMAIN_FIGURES),
+    ("app", "apps", _APP, APP_FIGURES),
+    ("pcpu", "pcpus", pl.col("pcpu").cast(pl.String), PCPU_FIGURES),
+)
+
+_SUMMARY_SCHEMA = pl.Schema(
+    {
+        "of": pl.String,
+        "name": pl.String,
+        "figure": pl.String,
+        "unit": pl.String,
+        "mean": pl.Float64,
+        "half_width": pl.Float64,
+        "n": pl.UInt32,
+    }
+)
+
+
+def summarise(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
+    """Every figure of every thing over the replications; columns as in `Run.summary`."""
+    rows = []
+    for of, table, name, figures in _TABLES:
+        values = tables[table].select(name.alias("name"), *(f.value.alias(f.name) for f in figures))
+        for (thing,), replications in values.group_by(["name"], maintain_order=True):
+            for figure in figures:
+                interval = Interval.of(replications.get_column(figure.name)) or (None, None, 0)
+                rows.append((of, thing, figure.name, figure.unit, *interval))
+    return pl.DataFrame(rows, _SUMMARY_SCHEMA, orient="row")

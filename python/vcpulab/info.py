@@ -1,0 +1,49 @@
+"""What this installation knows: schedulers, hardware profiles, the format of scenario files."""
+
+import json
+from typing import Any
+
+from vcpulab import _engine
+
+
+def build_info() -> dict[str, str]:
+    """What was built: version, profile, architecture, system.
+
+    Examples:
+        >>> sorted(build_info())
+        ['architecture', 'profile', 'system', 'version']
+    """
+    return _engine.build_info()
+
+
+def schedulers() -> list[dict[str, Any]]:
+    """Every scheduler: name, doc and generations, each with its parameters (name, scope, unit, allowed, default, doc).
+
+    Examples:
+        >>> "credit" in [scheduler["name"] for scheduler in schedulers()]
+        True
+    """
+    listed: list[dict[str, Any]] = json.loads(_engine.schedulers())
+    return listed
+
+
+def profiles() -> list[dict[str, Any]]:
+    """Every hardware profile: name, doc, and constants, each with its value and where that comes from.
+
+    Examples:
+        >>> "exact" in [profile["name"] for profile in profiles()]
+        True
+    """
+    listed: list[dict[str, Any]] = json.loads(_engine.profiles())
+    return listed
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of scenario files.
+
+    Examples:
+        >>> schema()["title"]
+        'vcpulab scenario'
+    """
+    document: dict[str, Any] = json.loads(_engine.schema())
+    return document

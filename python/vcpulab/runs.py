@@ -1,0 +1,276 @@
+"""Running a scenario, and what it leaves behind."""
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Self
+
+import polars as pl
+
+from vcpulab import _engine
+from vcpulab.figures import Interval, summarise
+from vcpulab.scenario import Scenario
+
+if TYPE_CHECKING:
+    import altair as alt
+
+TABLES = ("domains", "vcpus", "pcpus", "apps", "trace")
+
+
+def run(
+    scenario: Scenario,
+    *,
+    jobs: int = 0,
+    trace: bool = False,
+    progress: Callable[[float], bool] | None = None,
+) -> "Run":
+    """Runs every replication of a scenario. The same scenario gives the same results, whatever `jobs` is.
+
+    Args:
+        scenario: what to run.
+        jobs: how many replications at a time; 0: as many as there are processors.
+        trace: keep every decision that changed what a pCPU runs (the first four million of each replication).
+        progress: called now and then with the fraction done; returning `False` cancels.
+
+    Raises:
+        EngineError: the run failed.
+        KeyboardInterrupt: it was cancelled.
+
+    Examples:
+        >>> scenario = Scenario.starter().change({"run.duration": "50ms", "run.replications": 2})
+        >>> run(scenario).df_pcpus().height
+        2
+    """
+    results = _engine.run(scenario._engine, jobs=jobs, trace=trace, progress=progress)
+    tables = {name: pl.DataFrame(getattr(results, name)()) for name in TABLES}
+    warnings = []
+    if results.untraced:
+        warnings.append(f"the trace had no room for {results.untraced} decisions; it ends early")
+    if results.rejected_actions:
+        warnings.append(f"the scheduler refused the values of {results.rejected_actions} actions")
+    return Run(scenario, tables, traced=trace, warnings=warnings)
+
+
+class Run:
+    """The results of a scenario: one row for each replication and thing. Times are in ns of simulated time.
+
+    Examples:
+        >>> import vcpulab
+        >>> scenario = vcpulab.Scenario.starter().change({"run.duration": "50ms", "run.replications": 3})
+        >>> run = vcpulab.run(scenario)
+        >>> run.interval("domain", "web", "gotten").n
+        3
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        tables: dict[str, pl.DataFrame],
+        *,
+        traced: bool,
+        warnings: Sequence[str] = (),
+    ) -> None:
+        self.scenario = scenario
+        """What was run."""
+        self.traced = traced
+        """Was the trace kept?"""
+        self._tables = tables
+        self._warnings = warnings
+        self._summary: pl.DataFrame | None = None
+
+    def df_domains(self) -> pl.DataFrame:
+        """What each domain got.
+
+        Columns:
+            replication: from 0.
+            domain: the domain's name.
+            number: the domain's number (0: Dom0).
+            vcpus: how many vCPUs it has.
+            elapsed_ns: time measured; the four runstates sum to it times the number of vCPUs.
+            running_ns: time its vCPUs were running (XenMon: gotten).
+            runnable_ns: time its vCPUs were runnable but waited for a pCPU (XenMon: waited; steal; CPU ready).
+            blocked_ns: time its vCPUs were blocked.
+            offline_ns: time its vCPUs were paused.
+            executions: times a vCPU of it was switched in.
+            wakeups: times a vCPU of it became runnable after a block.
+            context_switches: times a vCPU of it was switched out.
+            preemptions: times a vCPU of it was switched out although it could have gone on.
+            migrations: times a vCPU of it was assigned to another pCPU.
+            io_count: packets and requests it moved, once for each side of a ring (XenMon's I/O count).
+            entitlement: pCPUs it is entitled to when everybody wants all they can get; null where the scheduler has
+                no such notion.
+            wait_p50_ns: median wait for a pCPU, one wait for each execution.
+            wait_p95_ns: 95th percentile of the wait.
+            wait_p99_ns: 99th percentile of the wait.
+            wait_max_ns: longest wait.
+            cache_misses: cache lines brought in again because others had run in between.
+        """
+        return self._tables["domains"]
+
+    def df_vcpus(self) -> pl.DataFrame:
+        """What each vCPU got.
+
+        Columns:
+            replication: from 0.
+            domain: the domain's name.
+            number: the domain's number (0: Dom0).
+            vcpu: the vCPU's number in its domain.
+            elapsed_ns: time measured; the four runstates sum to it.
+            running_ns: time running.
+            runnable_ns: time runnable but waiting for a pCPU (steal, CPU ready).
+            blocked_ns: time blocked.
+            offline_ns: time paused.
+            executions: times it was switched in.
+            wakeups: times it became runnable after a block.
+            context_switches: times it was switched out.
+            preemptions: times it was switched out although it could have gone on.
+            migrations: times it was assigned to another pCPU.
+            wait_max_ns: longest wait for a pCPU.
+            cache_misses: cache lines brought in again because others had run in between.
+        """
+        return self._tables["vcpus"]
+
+    def df_pcpus(self) -> pl.DataFrame:
+        """How each pCPU spent its time.
+
+        Columns:
+            replication: from 0.
+            pcpu: the pCPU's number.
+            elapsed_ns: time measured; run, idle and overhead sum to it.
+            run_ns: time in which vCPUs made progress.
+            idle_ns: time idle.
+            overhead_ns: time taken by decisions, context switches, interrupts and cold caches.
+            decisions: decisions taken.
+            switches: decisions that changed what it runs.
+        """
+        return self._tables["pcpus"]
+
+    def df_apps(self) -> pl.DataFrame:
+        """What each application and client achieved.
+
+        Columns:
+            replication: from 0.
+            domain: the domain's name.
+            app: the application's position in its domain, from 0.
+            kind: what it is, in the scenario's words.
+            completed: units of work completed: requests, jobs, loops; for a CPU hog the milliseconds of CPU time.
+            failed: units of work refused, dropped or late past their deadline.
+            throughput_per_s: units of work completed per second.
+            response_p50_ns: median response time; null where there is none.
+            response_p95_ns: 95th percentile of the response time.
+            response_p99_ns: 99th percentile of the response time.
+            response_max_ns: longest response time.
+            response_mean_ns: mean response time.
+        """
+        return self._tables["apps"]
+
+    def df_trace(self) -> pl.DataFrame:
+        """Every decision that changed what a pCPU runs, after warm-up; no rows unless the run was traced.
+
+        Columns:
+            replication: from 0.
+            time_ns: when, since the host started.
+            pcpu: where.
+            from_domain: number of the domain that ran until now (-1: idle).
+            from_vcpu: its vCPU (for idle: the pCPU's number).
+            to_domain: number of the domain that runs from now on (-1: idle).
+            to_vcpu: its vCPU (for idle: the pCPU's number).
+            waited_ns: how long the incoming vCPU had waited for a pCPU.
+        """
+        return self._tables["trace"]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What came out differently than asked for."""
+        return list(self._warnings)
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """All result tables by name: domains, vcpus, pcpus, apps, trace."""
+        return dict(self._tables)
+
+    def summary(self) -> pl.DataFrame:
+        """Every figure as mean ± half the width of its 95 % confidence interval over the replications.
+
+        Columns:
+            of: what the figure is of: `domain`, `app` or `pcpu`.
+            name: which one: the domain; domain, position and kind of the application; the pCPU's number.
+            figure: which figure.
+            unit: its unit.
+            mean: its mean over the replications; null where it was never defined.
+            half_width: half the width of the interval; null with fewer than two replications.
+            n: number of replications in which it was defined.
+        """
+        if self._summary is None:
+            self._summary = summarise(self._tables)
+        return self._summary
+
+    def interval(self, of: str, name: str, figure: str) -> Interval | None:
+        """One figure of the summary; `None` where it was never defined.
+
+        Raises:
+            KeyError: there is no such figure.
+        """
+        rows = self.summary().filter(of=of, name=name, figure=figure)
+        if rows.is_empty():
+            raise KeyError(f"no figure `{figure}` of {of} `{name}`")
+        row = rows.row(0, named=True)
+        return None if row["mean"] is None else Interval(row["mean"], row["half_width"], row["n"])
+
+    def plot_domains(self) -> "alt.TopLevelMixin":
+        """CPU time by domain. Needs the extra `report`."""
+        from vcpulab import plots
+
+        return plots.domains({self.scenario.name: self})
+
+    def plot_apps(self) -> "alt.TopLevelMixin":
+        """Throughput by application. Needs the extra `report`."""
+        from vcpulab import plots
+
+        return plots.apps({self.scenario.name: self})
+
+    def plot_trace(
+        self, *, replication: int = 0, start_ms: float | None = None, window_ms: float = 200
+    ) -> "alt.TopLevelMixin":
+        """Who ran when: zoom with the wheel, move by dragging. Needs the extra `report` and a traced run.
+
+        Args:
+            replication: which one.
+            start_ms: start of the window, since the host started; `None`: the end of the warm-up.
+            window_ms: length of the window.
+
+        Raises:
+            ValueError: the run was not traced.
+        """
+        from vcpulab import plots
+
+        return plots.timeline(self, replication=replication, start_ms=start_ms, window_ms=window_ms)
+
+    def save(self, directory: str | PathLike[str]) -> None:
+        """Writes the scenario as run and all tables (Parquet) to a directory, all or nothing.
+
+        Raises:
+            FileExistsError: there is something else of that name.
+            OSError: it cannot be written.
+        """
+        from vcpulab import store
+
+        store.save(self, directory)
+
+    @classmethod
+    def load(cls, directory: str | PathLike[str]) -> Self:
+        """Reads what `save` wrote.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        from vcpulab import store
+
+        scenario, tables, traced = store.load(directory)
+        return cls(scenario, tables, traced=traced)
+
+    def __repr__(self) -> str:
+        return f"<Run of {self.scenario!r}>"
+
+    def _repr_html_(self) -> str:
+        from vcpulab.report import summary_tables
+
+        return summary_tables(self)

@@ -1,0 +1,183 @@
+"""What the terminal shows. Colours only repeat what the words say; `NO_COLOR` turns them off."""
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import PurePath
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from vcpulab.figures import number
+from vcpulab.report import summary_grid
+from vcpulab.runs import Run
+
+# Wide enough for every table where there is no terminal that says how wide it is.
+_PIPE_COLUMNS = 240
+
+
+def _stdout() -> Console:
+    width = None if sys.stdout.isatty() else _PIPE_COLUMNS
+    return Console(highlight=False, width=width, soft_wrap=False)
+
+
+def _stderr() -> Console:
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def say(message: str) -> None:
+    """Tells something on stderr."""
+    _stderr().print(Text(message))
+
+
+def warn(message: str) -> None:
+    """Tells on stderr what may not be meant."""
+    _stderr().print(Text.assemble(("warning: ", "bold yellow"), message))
+
+
+def error(message: str) -> None:
+    """Tells on stderr what is wrong."""
+    _stderr().print(Text.assemble(("error: ", "bold red"), message))
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[float], bool]]:
+    """A progress bar on stderr, if that is a terminal; takes the fraction done."""
+    console = _stderr()
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=1.0)
+
+        def advance(fraction: float) -> bool:
+            bar.update(task, completed=fraction)
+            return True
+
+        yield advance
+
+
+def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1) -> None:
+    """A table; the first columns hold text, the others numbers."""
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for index, heading in enumerate(headings):
+        is_text = index < text_columns
+        table.add_column(Text(heading), justify="left" if is_text else "right", vertical="bottom", no_wrap=not is_text)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    _stdout().print(table)
+
+
+def show_run(run: Run) -> None:
+    """Every figure of a run."""
+    scenario = run.scenario
+    host = scenario.to_dict()["host"]
+    pcpus, replications = _count(host["pcpus"], "pCPU"), _count(scenario.replications, "replication")
+    print(f"{scenario.name}: {host['scheduler']} {host['generation']}, {pcpus}, profile {host['profile']}")
+    print(
+        f"{scenario.duration_ns / 1e9:g} s after {scenario.warmup_ns / 1e9:g} s of warm-up, "
+        f"{replications}, seed {scenario.seed}; mean ± 95 % confidence interval\n"
+    )
+    for title, headings, rows in summary_grid(run.summary()):
+        if rows:
+            print_table(title, [_two_lines(heading) for heading in headings], rows)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def _two_lines(heading: str) -> str:
+    """The unit under the name."""
+    return heading.replace(", ", "\n", 1)
+
+
+def show_schedulers(schedulers: Sequence[Mapping[str, Any]]) -> None:
+    """Each scheduler, and the parameters that its generations share or not."""
+    for scheduler in schedulers:
+        generations = [generation["name"] for generation in scheduler["generations"]]
+        print(f"{scheduler['name']}: {scheduler['doc']}")
+        print(f"  generations: {', '.join(generations)} (default: {generations[-1]})\n")
+        params: dict[tuple[str, ...], list[str]] = {}
+        for generation in scheduler["generations"]:
+            for param in generation["params"]:
+                default = "not given" if param["default"] is None else str(param["default"])
+                row = (param["name"], param["scope"], param["doc"], param["unit"], param["allowed"], default)
+                params.setdefault(tuple(map(str, row)), []).append(generation["name"])
+        rows = [[*row, "all" if len(names) == len(generations) else ", ".join(names)] for row, names in params.items()]
+        headings = ["parameter", "for", "what", "unit", "allowed", "default", "generations"]
+        if rows:
+            print_table("", headings, sorted(rows, key=lambda row: (row[1] != "global", row[0])), len(headings))
+
+
+def show_profiles(profiles: Sequence[Mapping[str, Any]]) -> None:
+    """Each profile with its constants."""
+    for profile in profiles:
+        print(f"{profile['name']}: {profile['doc']}\n")
+        for constant in [{"name": "pcpus", "doc": "Number of pCPUs.", **profile["pcpus"]}, *profile["constants"]]:
+            print(f"  {constant['name']} = {constant['value']}")
+            print(f"      {constant['doc']}")
+            print(f"      source: {constant['source']}")
+        print()
+
+
+def show_conformance(report: Mapping[str, Any]) -> None:
+    """Counts by folder, what disagrees and where first, what was skipped and why; the last line sums up."""
+    rows = [
+        [PurePath(folder["folder"]).name, *(str(folder[key]) for key in ("passed", "failed", "skipped"))]
+        for folder in report["folders"]
+    ]
+    print_table("", ["folder", "passed", "failed", "skipped"], rows)
+    for folder in report["folders"]:
+        reasons: dict[str, int] = {}
+        for vector in folder["vectors"]:
+            if vector["outcome"] == "failed":
+                _show_divergence(f"{folder['folder']}/{vector['name']}", vector)
+            elif vector["outcome"] == "skipped":
+                reasons[vector["reason"]] = reasons.get(vector["reason"], 0) + 1
+        for reason, count in reasons.items():
+            print(f"{folder['folder']}: {count} skipped: {reason}")
+    print(f"{report['passed']} passed, {report['failed']} failed, {report['skipped']} skipped")
+
+
+def _show_divergence(name: str, divergence: Mapping[str, Any]) -> None:
+    print(f"{name}: {divergence['what']}")
+    if divergence["expected"] or divergence["got"]:
+        print(f"  expected  {divergence['expected'] or 'no more rows'}")
+        print(f"  got       {divergence['got'] or 'no more rows'}")
+    for title, lines in (
+        ("scheduler just before", divergence["state"]),
+        ("decisions before", divergence["before"]),
+    ):
+        if lines:
+            print(f"  {title}:")
+        for line in lines:
+            print(f"    {line}")
+    print()
+
+
+_DECISIONS = re.compile(r"decisions_per_s_(?P<size>\d+x\d+)_(?P<policy>.+)")
+
+
+def show_bench(figures: Mapping[str, float]) -> None:
+    """Decisions and events per second of each policy, beside the bare loop."""
+    rows, others = [], []
+    for name, value in figures.items():
+        match = _DECISIONS.fullmatch(name)
+        if match is None:
+            if not name.startswith("events_per_s_"):
+                others.append([name, number(value)])
+            continue
+        size, policy = match["size"], match["policy"]
+        events, floor = (
+            figures.get(f"events_per_s_{size}_{policy}"),
+            figures.get(f"floor_events_per_s_{size}"),
+        )
+        share = "" if not events or not floor else f"{100 * events / floor:.0f} %"
+        rows.append([size, policy, f"{value / 1e6:.1f}", f"{(events or 0) / 1e6:.1f}", share])
+    headings = ["pCPUs x vCPUs", "policy", "million\ndecisions/s", "million\nevents/s", "of the\nbare loop"]
+    print_table("", headings, rows, 2)
+    print_table("", ["figure", "value"], others)

@@ -1,0 +1,49 @@
+"""Fixtures that several tests share."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import vcpulab
+from support import TWO_HOGS, Vcpulab, run_vcpulab
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Vcpulab:
+    """The command line, in an empty directory with `hogs.toml`."""
+    (tmp_path / "hogs.toml").write_text(TWO_HOGS)
+
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return run_vcpulab(arguments, tmp_path, **environment)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def hogs() -> vcpulab.Run:
+    """Two domains that compute without end, one with three times the weight of the other, traced."""
+    return vcpulab.run(vcpulab.Scenario.from_toml(TWO_HOGS), trace=True)
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory in which `vcpulab demo` was run; its output is in `stdout`."""
+    directory = tmp_path_factory.mktemp("demo")
+    result = run_vcpulab(["demo", "--out", "out/demo"], directory)
+    assert result.returncode == 0, result.stderr
+    (directory / "stdout").write_text(result.stdout)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def browser() -> str:
+    """A browser that can be run without a screen."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if (found := shutil.which(name)) is not None:
+            return found
+    if "VCPULAB_REQUIRE_BROWSER" in os.environ:
+        pytest.fail("no Chromium or Chrome found")
+    pytest.skip("no Chromium or Chrome found: the report cannot be opened")

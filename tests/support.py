@@ -1,0 +1,42 @@
+"""What several tests use."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+VCPULAB = Path(sys.executable).with_name("vcpulab")
+
+Vcpulab = Callable[..., "subprocess.CompletedProcess[str]"]
+
+TWO_HOGS = """\
+name = "two hogs"
+[run]
+duration = "300ms"
+warmup = "30ms"
+replications = 3
+[host]
+profile = "exact"
+scheduler = "credit"
+pcpus = 1
+[domain.a]
+app = [{ kind = "hog" }]
+[domain.b]
+weight = 768
+app = [{ kind = "hog" }]
+"""
+
+
+def run_vcpulab(arguments: Sequence[str], cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command line as a user does."""
+    return subprocess.run(
+        [VCPULAB, *arguments],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )

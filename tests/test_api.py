@@ -1,0 +1,139 @@
+"""The Python interface."""
+
+import re
+import threading
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import vcpulab
+from support import TWO_HOGS
+from vcpulab import Run, Scenario, ScenarioError
+from vcpulab.runs import TABLES
+
+
+@pytest.mark.parametrize("table", [*(f"df_{table}" for table in TABLES), "summary"])
+def test_documented_columns_are_the_columns(hogs: Run, table: str) -> None:
+    method = getattr(hogs, table)
+    listed = method.__doc__.split("Columns:\n")[1]
+    documented = re.findall(r"^ {12}(\w+): ", listed, re.MULTILINE)
+    assert documented == method().columns
+
+
+def test_what_is_loaded_and_what_is_built_are_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "hogs.toml"
+    path.write_text(TWO_HOGS)
+    loaded = Scenario.load(path)
+    assert loaded == Scenario.from_toml(TWO_HOGS)
+    assert loaded == Scenario.from_dict(loaded.to_dict())
+    assert loaded == Scenario.from_toml(loaded.to_toml())
+
+
+def test_a_change_makes_another_scenario() -> None:
+    scenario = Scenario.from_toml(TWO_HOGS)
+    changed = scenario.change({"domain.a.weight": 512, "domain.a.app.0.kind": "hog", 'domain."b".weight': None})
+    assert changed.to_dict()["domain"]["a"]["weight"] == 512
+    assert "weight" not in changed.to_dict()["domain"]["b"]
+    assert scenario == Scenario.from_toml(TWO_HOGS)
+    assert changed != scenario
+
+
+def test_a_changed_scenario_is_checked() -> None:
+    with pytest.raises(ScenarioError) as raised:
+        Scenario.from_toml(TWO_HOGS).change({"domain.a.weight": -1, "host.pcpus": 0})
+    problems = {problem["field"]: problem for problem in raised.value.problems}
+    assert problems.keys() == {"domain.a.weight", "host.pcpus"}
+    assert problems["domain.a.weight"]["found"] == "-1"
+
+
+@pytest.mark.parametrize("path", ["", "domain.a.app.7.kind", "domain.a.app.x.kind", "name.first", "domain.a.cap"])
+def test_a_change_that_leads_nowhere_is_told(path: str) -> None:
+    with pytest.raises(KeyError):
+        Scenario.from_toml(TWO_HOGS).change({path: None})
+
+
+@pytest.mark.parametrize("numbers", [{"seed": -1}, {"seed": 1 << 80}, {"replications": 0}, {"replications": 1 << 40}])
+def test_a_run_of_no_sense_is_refused(numbers: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="allowed"):
+        Scenario.starter().with_run(**numbers)
+
+
+def test_jobs_never_change_the_results() -> None:
+    scenario = Scenario.starter().change({"run.duration": "200ms"})
+    one, many = (vcpulab.run(scenario, jobs=jobs, trace=True).tables() for jobs in (1, 4))
+    for name, table in one.items():
+        assert table.equals(many[name]), name
+
+
+def test_the_seed_changes_the_results() -> None:
+    scenario = Scenario.starter().change({"run.duration": "200ms"})
+    other = scenario.with_run(seed=scenario.seed + 1)
+    assert not vcpulab.run(scenario).df_apps().equals(vcpulab.run(other).df_apps())
+
+
+def test_other_threads_run_meanwhile() -> None:
+    ticks, stop = 0, threading.Event()
+
+    def tick() -> None:
+        nonlocal ticks
+        while not stop.wait(0.001):
+            ticks += 1
+
+    long = Scenario.from_toml(TWO_HOGS).change({"run.duration": "300s"})
+    thread = threading.Thread(target=tick)
+    thread.start()
+    start = time.monotonic()
+    vcpulab.run(long)
+    elapsed, counted = time.monotonic() - start, ticks
+    stop.set()
+    thread.join()
+    assert counted > 100 * elapsed
+
+
+def test_progress_grows_to_one_and_can_cancel() -> None:
+    seen: list[float] = []
+
+    def watch(fraction: float) -> bool:
+        seen.append(fraction)
+        return True
+
+    vcpulab.run(Scenario.from_toml(TWO_HOGS), progress=watch)
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
+    long = Scenario.from_toml(TWO_HOGS).change({"run.duration": "1200min"})
+    with pytest.raises(KeyboardInterrupt):
+        vcpulab.run(long, progress=lambda _: False)
+    with pytest.raises(ZeroDivisionError):
+        vcpulab.run(long, progress=lambda _: bool(1 / 0))
+
+
+def test_a_saved_run_is_the_same_when_loaded(hogs: Run, tmp_path: Path) -> None:
+    hogs.save(tmp_path / "run")
+    loaded = Run.load(tmp_path / "run")
+    assert loaded.scenario == hogs.scenario
+    assert loaded.traced
+    for name, table in hogs.tables().items():
+        assert table.equals(loaded.tables()[name]), name
+    with pytest.raises(FileNotFoundError):
+        Run.load(tmp_path)
+
+
+def test_a_run_that_cannot_be_written_leaves_what_was_there(hogs: Run, tmp_path: Path) -> None:
+    hogs.save(tmp_path / "run")
+    before = (tmp_path / "run" / "result.json").read_bytes()
+    broken = Run(hogs.scenario, hogs.tables() | {"trace": pl.DataFrame({"x": [object()]})}, traced=True)
+    with pytest.raises(Exception, match=r"(?i)object"):
+        broken.save(tmp_path / "run")
+    assert (tmp_path / "run" / "result.json").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_other_frame_libraries_read_the_tables() -> None:
+    from vcpulab import _engine
+
+    results = _engine.run(_engine.Scenario.parse(TWO_HOGS))
+    table = results.domains()
+    assert hasattr(table, "__arrow_c_stream__")
+    assert pl.DataFrame(table).equals(pl.DataFrame(table)), "it can be read more than once"
