@@ -1,13 +1,63 @@
 //! The applications: each is a task that says, one step at a time, what it wants to do next.
 //!
-//! Phase scripts use the words of rt-app: `run` is work and `runtime` is time; `sleep` counts from now, `timer` from when
+//! Phase scripts use the words of rt-app: `run` computes, `sleep` sleeps from now, `timer` sleeps until so long after
 //! the last timer was due, whatever the events in between took.
 
 use std::collections::VecDeque;
 
 use vcpulab_host::{Span, Time};
 
-use crate::{AppConfig, AppStats, Phase, PhaseEvent, Random};
+use crate::{AppStats, Random};
+
+/// An application as configured.
+#[derive(Clone, PartialEq, Debug)]
+pub enum AppConfig {
+    /// Computes without end.
+    Hog,
+    /// Computes for `run_ns` in every `period_ns`.
+    Periodic {
+        /// CPU time of each job, ns.
+        run_ns: Span,
+        /// Time between releases of jobs, ns; also their deadline.
+        period_ns: Span,
+    },
+    /// Follows a script.
+    Phases {
+        /// Its phases, in order.
+        phases: Vec<Phase>,
+        /// Times to go through them; `None`: without end.
+        rounds: Option<u32>,
+    },
+    /// Serves requests that come over the network.
+    WebServer {
+        /// CPU time for each request, ns, without the network's.
+        request_ns: Span,
+        /// How far it varies, percent to both sides.
+        spread_percent: i64,
+        /// Most requests in the server at once; more are refused.
+        connections_max: u32,
+    },
+}
+
+/// A phase of a script.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Phase {
+    /// Times to go through its events.
+    pub rounds: u32,
+    /// Its events, in order.
+    pub events: Vec<PhaseEvent>,
+}
+
+/// An event of a phase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PhaseEvent {
+    /// Computes for this long, ns.
+    Run(Span),
+    /// Sleeps for this long from now, ns.
+    Sleep(Span),
+    /// Sleeps until this long after the last timer was due, ns.
+    Timer(Span),
+}
 
 /// What a task wants to do next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,11 +70,8 @@ pub enum Demand {
     Wait,
 }
 
-/// How long a hog computes at a time, ns; also what it counts in.
-const HOG_UNIT: Span = 1_000_000;
-
-/// How often a `runtime` event looks at the clock, ns. (rt-app works 32 us between two looks.)
-const RUNTIME_STEP: Span = 32_000;
+/// How long a hog computes at a time: long, so that it costs few events.
+const HOG_CHUNK: Span = 1_000_000_000;
 
 /// A script that goes round without computing or sleeping would never end: after this many events it must.
 const IDLE_EVENTS_MAX: u32 = 10_000;
@@ -42,8 +89,8 @@ pub struct App {
 enum Behaviour {
     Hog { computed: Span },
     Periodic { run: Span, period: Span, release: Time },
-    Phases { phases: Vec<Phase>, rounds: Option<u32>, at: Position, timer: Time, busy_until: Time },
-    WebServer { request: Span, spread: i64, requests: VecDeque<(u32, Time)> },
+    Phases { phases: Vec<Phase>, rounds: Option<u32>, at: Position, timer: Time },
+    WebServer { request: Span, spread: i64, requests: VecDeque<u32> },
 }
 
 /// Where a script stands: phase, its round, event.
@@ -65,25 +112,20 @@ impl App {
                 Behaviour::Periodic { run, period, release }
             }
             AppConfig::Phases { ref phases, rounds } => {
-                let phases = phases.clone();
-                Behaviour::Phases { phases, rounds, at: Position::default(), timer: 0, busy_until: 0 }
+                Behaviour::Phases { phases: phases.clone(), rounds, at: Position::default(), timer: 0 }
             }
             AppConfig::WebServer { request_ns: request, spread_percent: spread, connections_max } => {
                 let requests = VecDeque::with_capacity(connections_max as usize);
                 Behaviour::WebServer { request, spread, requests }
             }
         };
-        let stats = match config {
-            AppConfig::Periodic { .. } | AppConfig::WebServer { .. } => AppStats::with_responses(),
-            AppConfig::Hog | AppConfig::Phases { .. } => AppStats::default(),
-        };
-        App { behaviour, stats, random }
+        App { behaviour, stats: AppStats::default(), random }
     }
 
     /// What it wants to do next; it has done all it wanted before.
     pub fn next(&mut self, now: Time) -> Demand {
         match &mut self.behaviour {
-            Behaviour::Hog { .. } => Demand::Compute(HOG_UNIT),
+            Behaviour::Hog { .. } => Demand::Compute(HOG_CHUNK),
             Behaviour::Periodic { run, release, .. } => {
                 if *release > now {
                     Demand::Sleep(*release)
@@ -91,10 +133,7 @@ impl App {
                     Demand::Compute(*run)
                 }
             }
-            Behaviour::Phases { phases, rounds, at, timer, busy_until } => {
-                if *busy_until > now {
-                    return Demand::Compute((*busy_until - now).min(RUNTIME_STEP));
-                }
+            Behaviour::Phases { phases, rounds, at, timer } => {
                 for _ in 0..IDLE_EVENTS_MAX {
                     if at.phase == phases.len() {
                         self.stats.completed += 1;
@@ -107,10 +146,6 @@ impl App {
                     let Some(event) = at.take(phases) else { continue };
                     match event {
                         PhaseEvent::Run(span) if span > 0 => return Demand::Compute(span),
-                        PhaseEvent::Runtime(span) if span > 0 => {
-                            *busy_until = now + span;
-                            return Demand::Compute(span.min(RUNTIME_STEP));
-                        }
                         PhaseEvent::Sleep(span) if span > 0 => return Demand::Sleep(now + span),
                         PhaseEvent::Timer(span) => {
                             *timer += span;
@@ -120,7 +155,7 @@ impl App {
                             // Late: the period starts anew, as rt-app's does.
                             *timer = now;
                         }
-                        PhaseEvent::Run(_) | PhaseEvent::Runtime(_) | PhaseEvent::Sleep(_) => {}
+                        PhaseEvent::Run(_) | PhaseEvent::Sleep(_) => {}
                     }
                 }
                 Demand::Wait
@@ -137,16 +172,17 @@ impl App {
     /// It has computed for this long.
     pub fn computed(&mut self, span: Span) {
         if let Behaviour::Hog { computed } = &mut self.behaviour {
+            // Counted in ms, so that it is a count like the others'.
             *computed += span;
-            self.stats.completed += (*computed / HOG_UNIT) as u64;
-            *computed %= HOG_UNIT;
+            self.stats.completed += (*computed / 1_000_000) as u64;
+            *computed %= 1_000_000;
         }
     }
 
     /// A request has come.
-    pub fn request(&mut self, connection: u32, now: Time) {
+    pub fn request(&mut self, connection: u32) {
         if let Behaviour::WebServer { requests, .. } = &mut self.behaviour {
-            requests.push_back((connection, now));
+            requests.push_back(connection);
         }
     }
 
@@ -159,11 +195,7 @@ impl App {
                 *release += *period;
                 None
             }
-            Behaviour::WebServer { requests, .. } => {
-                let (connection, since) = requests.pop_front()?;
-                self.stats.complete(now - since);
-                Some(connection)
-            }
+            Behaviour::WebServer { requests, .. } => requests.pop_front(),
             Behaviour::Hog { .. } | Behaviour::Phases { .. } => None,
         }
     }
@@ -205,7 +237,7 @@ mod tests {
         app.finished(first + 25);
         assert_eq!(app.next(first + 25), Demand::Compute(3), "the next job is overdue already");
         assert_eq!((app.stats.completed, app.stats.failed), (2, 1));
-        assert_eq!(app.stats.responses.unwrap().max(), 15);
+        assert_eq!(app.stats.responses.max(), 15);
     }
 
     #[test]
@@ -238,24 +270,10 @@ mod tests {
     fn a_server_serves_in_order_of_arrival() {
         let mut app = app(AppConfig::WebServer { request_ns: 50, spread_percent: 0, connections_max: 8 });
         assert_eq!(app.next(0), Demand::Wait);
-        app.request(4, 0);
-        app.request(2, 0);
+        app.request(4);
+        app.request(2);
         assert_eq!((app.next(0), app.finished(50)), (Demand::Compute(50), Some(4)));
         assert_eq!((app.next(50), app.finished(100)), (Demand::Compute(50), Some(2)));
         assert_eq!(app.next(100), Demand::Wait);
-        assert_eq!((app.stats.completed, app.stats.responses.unwrap().max()), (2, 100));
-    }
-
-    #[test]
-    fn runtime_ends_by_the_clock_and_run_by_the_work_done() {
-        use PhaseEvent::{Run, Runtime};
-        let phases = vec![Phase { rounds: 1, events: vec![Runtime(80_000), Run(80_000)] }];
-        let mut app = app(AppConfig::Phases { phases, rounds: Some(1) });
-        assert_eq!(app.next(0), Demand::Compute(32_000));
-        // It was kept from computing for 40 us meanwhile.
-        assert_eq!(app.next(72_000), Demand::Compute(8_000));
-        assert_eq!(app.next(80_000), Demand::Compute(80_000));
-        assert_eq!(app.next(500_000), Demand::Wait);
-        assert_eq!(app.stats.completed, 1);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use vcpulab_host::{NEVER, Span, Time};
 
 use crate::app::{App, Demand};
-use crate::{AppStats, GuestConfig, Random};
+use crate::{AppConfig, Random};
 
 /// Time slice of a task while others wait for the same vCPU, ns. (The order of magnitude of what general-purpose
 /// kernels give.)
@@ -33,13 +33,11 @@ struct Task {
     waits: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Vcpu {
     /// Tasks that can go on, first the one that does.
     ready: VecDeque<usize>,
     sleepers: Vec<usize>,
-    /// When the first sleeper wakes (`NEVER`: nobody sleeps).
-    next_wake: Time,
 }
 
 /// The kernel of one domain.
@@ -50,45 +48,35 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The kernel of the domain in that place. Each of its applications draws from a stream of its own.
-    pub fn new(config: &GuestConfig, seed: u64, domain: u64) -> Self {
-        let count = config.vcpus as usize;
-        let tasks = config.apps.iter().enumerate().map(|(i, app)| Task {
-            app: App::new(app, Random::new(seed, domain, 1 + i as u64)),
-            vcpu: i % count,
-            left: 0,
-            slice: TIME_SLICE,
-            wakes_at: NEVER,
-            waits: false,
-        });
-        let tasks: Vec<Task> = tasks.collect();
-        let vcpus = (0..count).map(|vcpu| {
-            let ready: VecDeque<usize> = (vcpu..tasks.len()).step_by(count).collect();
-            Vcpu { sleepers: Vec::with_capacity(ready.len()), ready, next_wake: NEVER }
-        });
-        Kernel { vcpus: vcpus.collect(), tasks }
+    /// A kernel with `vcpus` vCPUs. Task i runs on vCPU i modulo their number, and draws from its own stream.
+    pub fn new(vcpus: usize, apps: &[AppConfig], seed: u64, domain: u64) -> Self {
+        let mut kernel = Kernel { tasks: Vec::new(), vcpus: vec![Vcpu::default(); vcpus] };
+        for (i, config) in apps.iter().enumerate() {
+            let app = App::new(config, Random::new(seed, domain, 1 + i as u64));
+            let vcpu = i % vcpus;
+            kernel.tasks.push(Task { app, vcpu, left: 0, slice: TIME_SLICE, wakes_at: NEVER, waits: false });
+            kernel.vcpus[vcpu].ready.push_back(i);
+        }
+        for vcpu in &mut kernel.vcpus {
+            vcpu.ready.reserve(apps.len());
+            vcpu.sleepers.reserve(apps.len());
+        }
+        kernel
     }
 
-    /// What each application achieved, in the order configured.
-    pub fn stats(&self) -> impl Iterator<Item = &AppStats> {
-        self.tasks.iter().map(|task| &task.app.stats)
+    /// The applications, in the order configured.
+    pub fn apps(&self) -> impl Iterator<Item = &App> {
+        self.tasks.iter().map(|task| &task.app)
     }
 
-    /// What the application in that place achieved, to count or to reset.
-    pub fn stats_mut(&mut self, app: usize) -> &mut AppStats {
-        &mut self.tasks[app].app.stats
-    }
-
-    /// How many applications `vcpu` runs.
-    pub fn tasks_of(&self, vcpu: usize) -> usize {
-        self.tasks.iter().filter(|task| task.vcpu == vcpu).count()
+    /// The same, to change them.
+    pub fn apps_mut(&mut self) -> impl Iterator<Item = &mut App> {
+        self.tasks.iter_mut().map(|task| &mut task.app)
     }
 
     /// How long `vcpu` should compute next for its tasks, ns; `None`: they all sleep or wait.
     pub fn next(&mut self, vcpu: usize, now: Time) -> Option<Span> {
-        if self.vcpus[vcpu].next_wake <= now {
-            self.wake_sleepers(vcpu, now);
-        }
+        self.wake_sleepers(vcpu, now);
         while let Some(&i) = self.vcpus[vcpu].ready.front() {
             let task = &mut self.tasks[i];
             if task.left == 0 {
@@ -96,10 +84,8 @@ impl Kernel {
                     Demand::Compute(span) => task.left = span,
                     Demand::Sleep(until) => {
                         task.wakes_at = until;
-                        let vcpu = &mut self.vcpus[vcpu];
-                        vcpu.ready.pop_front();
-                        vcpu.sleepers.push(i);
-                        vcpu.next_wake = vcpu.next_wake.min(until);
+                        self.vcpus[vcpu].ready.pop_front();
+                        self.vcpus[vcpu].sleepers.push(i);
                         continue;
                     }
                     Demand::Wait => {
@@ -134,9 +120,9 @@ impl Kernel {
     }
 
     /// Gives a request to the application in that place. Which vCPU has to look at it now, if its task was waiting.
-    pub fn request(&mut self, app: usize, connection: u32, now: Time) -> Option<usize> {
+    pub fn request(&mut self, app: usize, connection: u32) -> Option<usize> {
         let task = &mut self.tasks[app];
-        task.app.request(connection, now);
+        task.app.request(connection);
         if !std::mem::take(&mut task.waits) {
             return None;
         }
@@ -147,13 +133,12 @@ impl Kernel {
 
     /// When the next sleeper of `vcpu` is to be woken (`NEVER`: nobody sleeps).
     pub fn next_timer(&self, vcpu: usize) -> Time {
-        self.vcpus[vcpu].next_wake
+        self.vcpus[vcpu].sleepers.iter().map(|&i| self.tasks[i].wakes_at).min().unwrap_or(NEVER)
     }
 
     /// Those whose sleep is over go first, as interactive tasks do.
     fn wake_sleepers(&mut self, vcpu: usize, now: Time) {
-        let Vcpu { ready, sleepers, next_wake } = &mut self.vcpus[vcpu];
-        *next_wake = NEVER;
+        let Vcpu { ready, sleepers } = &mut self.vcpus[vcpu];
         let mut i = 0;
         while i < sleepers.len() {
             let task = &mut self.tasks[sleepers[i]];
@@ -162,7 +147,6 @@ impl Kernel {
                 task.slice = TIME_SLICE;
                 ready.push_front(sleepers.remove(i));
             } else {
-                *next_wake = task.wakes_at.min(*next_wake);
                 i += 1;
             }
         }
@@ -172,45 +156,40 @@ impl Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AppConfig, Phase, PhaseEvent};
-
-    fn kernel(vcpus: u32, apps: Vec<AppConfig>) -> Kernel {
-        Kernel::new(&GuestConfig { vcpus, working_set_bytes: 0, apps }, 1, 0)
-    }
+    use crate::{Phase, PhaseEvent};
 
     #[test]
     fn tasks_share_a_vcpu_in_slices() {
-        let mut kernel = kernel(1, vec![AppConfig::Hog, AppConfig::Hog]);
-        let mut after_ms = Vec::new();
-        for _ in 0..100 {
+        let mut kernel = Kernel::new(1, &[AppConfig::Hog, AppConfig::Hog], 1, 0);
+        for _ in 0..10 {
             let span = kernel.next(0, 0).unwrap();
+            assert_eq!(span, TIME_SLICE);
             kernel.computed(0, 0, span);
-            after_ms.push(kernel.stats().next().unwrap().completed);
         }
-        assert_eq!((after_ms[9], after_ms[19], after_ms[29], after_ms[99]), (10, 10, 20, 50));
-        assert_eq!(kernel.stats().last().unwrap().completed, 50);
+        let computed: Vec<u64> = kernel.apps().map(|app| app.stats.completed).collect();
+        assert_eq!(computed, [50, 50], "ms each");
     }
 
     #[test]
     fn a_sleeper_that_wakes_goes_before_a_hog() {
         let phases = vec![Phase { rounds: 1, events: vec![PhaseEvent::Sleep(30), PhaseEvent::Run(5)] }];
         let script = AppConfig::Phases { phases, rounds: None };
-        let mut kernel = kernel(1, vec![script, AppConfig::Hog]);
-        assert_eq!(kernel.next(0, 0), Some(1_000_000), "only the hog can go on");
+        let mut kernel = Kernel::new(1, &[script, AppConfig::Hog], 1, 0);
+        assert_eq!(kernel.next(0, 0), Some(1_000_000_000), "only the hog can go on");
         assert_eq!(kernel.next_timer(0), 30);
         kernel.computed(0, 30, 30);
         assert_eq!(kernel.next(0, 30), Some(5));
         kernel.computed(0, 35, 5);
-        assert_eq!(kernel.next(0, 35), Some(1_000_000 - 30));
+        assert_eq!(kernel.next(0, 35), Some(1_000_000_000 - 30));
     }
 
     #[test]
     fn tasks_spread_over_the_vcpus_and_requests_find_their_server() {
         let server = AppConfig::WebServer { request_ns: 9, spread_percent: 0, connections_max: 4 };
-        let mut kernel = kernel(2, vec![AppConfig::Hog, server]);
+        let mut kernel = Kernel::new(2, &[AppConfig::Hog, server], 1, 0);
         assert_eq!(kernel.next(1, 0), None);
-        assert_eq!(kernel.request(1, 77, 0), Some(1));
-        assert_eq!(kernel.request(1, 78, 0), None, "it is awake already");
+        assert_eq!(kernel.request(1, 77), Some(1));
+        assert_eq!(kernel.request(1, 78), None, "it is awake already");
         assert_eq!(kernel.next(1, 0), Some(9));
         assert_eq!(kernel.computed(1, 4, 4), Outcome::Nothing);
         assert_eq!(kernel.next(1, 4), Some(5));

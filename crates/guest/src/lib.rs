@@ -8,12 +8,11 @@
 //! A guest knows nothing of schedulers, nor of what other domains do.
 
 pub mod app;
-pub mod config;
 pub mod kernel;
 pub mod random;
 pub mod stats;
 
-pub use config::{AppConfig, GuestConfig, Phase, PhaseEvent};
+pub use app::{AppConfig, Phase, PhaseEvent};
 pub use kernel::Kernel;
 pub use random::Random;
 pub use stats::AppStats;
