@@ -20,11 +20,11 @@ impl Runner for Bench<'_> {
         let mut host = host(self.size, scheduler);
         let mut end = 200_000_000;
         host.run_until(end).expect("the policy keeps the rules");
-        let before = host.context().work_done().1;
+        let before = host.context().work_done().schedule_calls;
         host.run_until(2 * end).expect("the policy keeps the rules");
-        let per_chunk = (host.context().work_done().1 - before) / 20;
+        let per_chunk = (host.context().work_done().schedule_calls - before) / 20;
         end *= 2;
-        let mut group = self.criterion.benchmark_group("decisions");
+        let mut group = self.criterion.benchmark_group("schedule calls");
         group.throughput(Throughput::Elements(per_chunk));
         group.bench_function(self.name, |b| {
             b.iter(|| {

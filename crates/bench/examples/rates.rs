@@ -4,6 +4,6 @@
 
 fn main() {
     for (name, value) in vcpulab_bench::run(0.5) {
-        println!("{name:48} {:8.2} M", value / 1e6);
+        println!("{name:56} {value:16.2}");
     }
 }

@@ -1,58 +1,66 @@
 //! The floor: a bare round-robin loop over the event queue, with nothing around it. What a host could be at best.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
 
 use vcpulab_host::queue::{EventQueue, Rank};
 use vcpulab_host::{NEVER, Time};
 
 use crate::Size;
-use crate::workload::Draws;
+use crate::workload::{Draws, RUN_MEAN_NS, block_mean_ns};
 
-const RUN_MEAN_NS: u64 = 2_000_000;
+const EVENTS_AT_A_TIME: u64 = 10_000;
 
-/// Events per wall-clock second of the bare loop: vCPUs wake up, wait in one queue, run about 2 ms, block.
-pub fn events_per_s(size: Size, wall: Duration) -> f64 {
-    let (pcpus, vcpus) = (size.pcpus as usize, size.vcpus as usize);
-    let block_mean = RUN_MEAN_NS * (u64::from(size.vcpus) / u64::from(size.pcpus) - 1);
-    let mut draws: Vec<Draws> = (0..vcpus as u64).map(Draws::new).collect();
-    let mut queue = EventQueue::default();
-    queue.make_room(Rank::RunEnd, pcpus);
-    queue.make_room(Rank::WakeUp, vcpus);
-    for v in 0..vcpus {
-        queue.set(Rank::WakeUp, v, v as Time);
+/// vCPUs wake up, wait in one queue, run about 2 ms, block.
+pub struct Floor {
+    queue: EventQueue,
+    draws: Vec<Draws>,
+    running: Vec<Option<usize>>,
+    waiting: VecDeque<usize>,
+    idle: Vec<usize>,
+    block_mean_ns: u64,
+}
+
+impl Floor {
+    /// With all vCPUs about to wake.
+    pub fn new(size: Size) -> Self {
+        let (pcpus, vcpus) = (size.pcpus as usize, size.vcpus as usize);
+        let mut queue = EventQueue::default();
+        queue.make_room(Rank::RunEnd, pcpus);
+        queue.make_room(Rank::WakeUp, vcpus);
+        for v in 0..vcpus {
+            queue.set(Rank::WakeUp, v, v as Time);
+        }
+        Floor {
+            queue,
+            draws: (0..vcpus as u64).map(Draws::new).collect(),
+            running: vec![None; pcpus],
+            waiting: VecDeque::with_capacity(vcpus),
+            idle: (0..pcpus).collect(),
+            block_mean_ns: block_mean_ns(size.pcpus, size.vcpus),
+        }
     }
-    let mut running: Vec<Option<usize>> = vec![None; pcpus];
-    let mut waiting: VecDeque<usize> = VecDeque::with_capacity(vcpus);
-    let mut idle: Vec<usize> = (0..pcpus).collect();
-    let (mut events, mut checksum) = (0u64, 0i64);
-    let start = Instant::now();
-    loop {
-        for _ in 0..10_000 {
-            let (now, rank, id) = queue.next();
-            events += 1;
+
+    /// Handles some events; returns how many.
+    pub fn advance(&mut self) -> u64 {
+        for _ in 0..EVENTS_AT_A_TIME {
+            let (now, rank, id) = self.queue.next();
             if rank == Rank::WakeUp {
-                queue.set(Rank::WakeUp, id, NEVER);
-                waiting.push_back(id);
+                self.queue.set(Rank::WakeUp, id, NEVER);
+                self.waiting.push_back(id);
             } else {
-                if let Some(v) = running[id].take() {
-                    queue.set(Rank::WakeUp, v, now + draws[v].around(block_mean));
+                if let Some(v) = self.running[id].take() {
+                    self.queue.set(Rank::WakeUp, v, now + self.draws[v].around(self.block_mean_ns));
                 }
-                queue.set(Rank::RunEnd, id, NEVER);
-                idle.push(id);
+                self.queue.set(Rank::RunEnd, id, NEVER);
+                self.idle.push(id);
             }
-            while let (Some(&p), Some(&v)) = (idle.last(), waiting.front()) {
-                idle.pop();
-                waiting.pop_front();
-                running[p] = Some(v);
-                queue.set(Rank::RunEnd, p, now + draws[v].around(RUN_MEAN_NS));
+            while let (Some(&p), Some(&v)) = (self.idle.last(), self.waiting.front()) {
+                self.idle.pop();
+                self.waiting.pop_front();
+                self.running[p] = Some(v);
+                self.queue.set(Rank::RunEnd, p, now + self.draws[v].around(RUN_MEAN_NS));
             }
-            checksum ^= now;
         }
-        let elapsed = start.elapsed();
-        if elapsed >= wall {
-            std::hint::black_box(checksum);
-            return events as f64 / elapsed.as_secs_f64();
-        }
+        EVENTS_AT_A_TIME
     }
 }

@@ -2,7 +2,13 @@
 
 use vcpulab_host::{Op, Span, VcpuId, World, WorldContext};
 
-const RUN_MEAN_NS: u64 = 2_000_000;
+/// How long a vCPU runs at a time, on average, ns.
+pub const RUN_MEAN_NS: u64 = 2_000_000;
+
+/// How long it blocks, on average, so that all pCPUs are just wanted all the time, ns.
+pub fn block_mean_ns(pcpus: u32, vcpus: u32) -> u64 {
+    RUN_MEAN_NS * (u64::from(vcpus) / u64::from(pcpus) - 1)
+}
 
 /// A small generator of its own (xorshift64*): the draws should cost next to nothing.
 #[derive(Clone, Debug)]
@@ -37,11 +43,10 @@ impl RunAndBlock {
     /// For a host of `pcpus` and `vcpus`: blocks last as long as it takes for all pCPUs to be wanted all the time.
     pub fn new(pcpus: u32, vcpus: u32) -> Self {
         let all = (pcpus + vcpus) as usize;
-        let others = u64::from(vcpus) / u64::from(pcpus) - 1;
         RunAndBlock {
             draws: (0..all as u64).map(Draws::new).collect(),
             blocks_next: vec![false; all],
-            block_mean_ns: RUN_MEAN_NS * others,
+            block_mean_ns: block_mean_ns(pcpus, vcpus),
         }
     }
 }

@@ -120,8 +120,20 @@ pub struct Context {
     pub(crate) caches: Caches,
     pub(crate) all: CpuMask,
     pub(crate) pcpus_per_socket: u32,
-    pub(crate) events: u64,
-    pub(crate) decisions: u64,
+    pub(crate) sources: usize,
+    pub(crate) work: Work,
+}
+
+/// How much work has been done on a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Work {
+    /// Events taken from the queue.
+    pub events: u64,
+    /// Those among them in which a vCPU only went on with its next `Run`. The others are timers, wake-ups, actions,
+    /// sources, and operations that ended in a block or a yield: what a scheduler has to do with.
+    pub continuations: u64,
+    /// Calls of the policy's schedule hook.
+    pub schedule_calls: u64,
 }
 
 impl Context {
@@ -380,9 +392,9 @@ impl Context {
         self.pcpus[p.index()].decisions
     }
 
-    /// Events handled so far, and decisions taken so far.
-    pub fn work_done(&self) -> (u64, u64) {
-        (self.events, self.decisions)
+    /// How much work has been done so far.
+    pub fn work_done(&self) -> Work {
+        self.work
     }
 
     /// The caches of the host.
@@ -442,6 +454,19 @@ impl Context {
 
     pub(crate) fn make_sources(&mut self, count: usize) {
         self.queue.make_room(Rank::Source, count);
+        self.sources = self.sources.max(count);
+    }
+
+    /// The slot of a vCPU's wake-up: idle vCPUs have none.
+    #[inline(always)]
+    pub(crate) fn wake_slot(&self, v: VcpuId) -> usize {
+        v.index() - self.pcpus.len()
+    }
+
+    /// Everything exists: the event queue need not grow any more (and can, if it must).
+    pub(crate) fn fit_queue(&mut self) {
+        let (pcpus, vcpus) = (self.pcpus.len(), self.vcpus.len());
+        self.queue.fit([1, self.timers.len(), pcpus, vcpus - pcpus, self.sources]);
     }
 
     #[inline(always)]

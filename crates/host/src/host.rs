@@ -129,6 +129,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         if !self.started {
             self.started = true;
             self.world.start(&mut WorldContext { core: &mut self.core });
+            self.core.fit_queue();
             self.deliver_kicks(None);
             self.finish_event()?;
         }
@@ -147,8 +148,8 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
                 self.events_at_instant = 0;
                 self.core.now = time;
             }
-            self.core.events += 1;
-            if self.core.events > self.events_max {
+            self.core.work.events += 1;
+            if self.core.work.events > self.events_max {
                 return Err(
                     self.broken(format!("more than {} events: stopped at this limit", self.events_max))
                 );
@@ -157,7 +158,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
                 Rank::Action => self.act()?,
                 Rank::Timer => self.timer_due(id),
                 Rank::RunEnd => self.operation_used_up(PcpuId(id as u32)),
-                Rank::WakeUp => self.wake_up_due(VcpuId(id as u32)),
+                Rank::WakeUp => self.wake_up_due(id),
                 Rank::Source => self.source_due(id),
             }
             self.finish_event()?;
@@ -250,7 +251,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.core.vcpus.push(Vcpu::new(d, home, mark::BLOCKED));
         self.core.affinity.push(affinity.unwrap_or(self.core.all));
         self.core.domains[d.index()].vcpus += 1;
-        self.core.queue.make_room(Rank::WakeUp, self.core.vcpus.len());
+        self.core.queue.make_room(Rank::WakeUp, self.core.wake_slot(v) + 1);
         self.policy.insert(&mut self.core, v);
         if self.core.home(v).0 >= count {
             return Err(self.broken(format!("the policy placed a vCPU on pCPU {}", self.core.home(v).0)));
@@ -259,7 +260,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             self.set_affinity(v, mask)?;
         }
         if let Some(start) = config.start {
-            self.core.queue.set(Rank::WakeUp, v.index(), start);
+            self.core.queue.set(Rank::WakeUp, self.core.wake_slot(v), start);
         }
         Ok(())
     }
@@ -307,6 +308,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let op = self.world.next_op(&mut WorldContext { core: &mut self.core }, v, left);
         match op {
             Op::Run(span) => {
+                self.core.work.continuations += 1;
                 self.core.vcpus[v.index()].left = span;
                 self.core.set_run_end(p);
             }
@@ -314,8 +316,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             Op::Block(wake) => {
                 self.core.set_marks(v, mark::BLOCKED, true);
                 let wake = wake.unwrap_or(NEVER).max(self.core.now);
-                if wake != self.core.queue.time_of(Rank::WakeUp, v.index()) {
-                    self.core.queue.set(Rank::WakeUp, v.index(), wake);
+                let slot = self.core.wake_slot(v);
+                if wake != self.core.queue.time_of(Rank::WakeUp, slot) {
+                    self.core.queue.set(Rank::WakeUp, slot, wake);
                 }
                 self.core.flag(p);
             }
@@ -327,8 +330,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.deliver_kicks(Some(v));
     }
 
-    fn wake_up_due(&mut self, v: VcpuId) {
-        self.core.queue.set(Rank::WakeUp, v.index(), NEVER);
+    fn wake_up_due(&mut self, slot: usize) {
+        self.core.queue.set(Rank::WakeUp, slot, NEVER);
+        let v = VcpuId((self.core.pcpus.len() + slot) as u32);
         self.core.executing = self.core.home(v);
         self.unblock(v, None);
     }
@@ -409,7 +413,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     #[inline]
     fn decide(&mut self, p: PcpuId) -> Result<(), Broken> {
         self.core.executing = p;
-        self.core.decisions += 1;
+        self.core.work.schedule_calls += 1;
         self.core.pcpus[p.index()].decisions += 1;
         self.core.charge_overhead(p, self.core.costs.decision_ns);
         let Decision { next, slice } = self.policy.schedule(&mut self.core, p);
@@ -689,8 +693,8 @@ impl Context {
             } else {
                 config.pcpus_per_socket
             },
-            events: 0,
-            decisions: 0,
+            sources: 0,
+            work: Default::default(),
         };
         for p in (0..config.pcpus).map(PcpuId) {
             let mut idle = Vcpu::new(DomId(u32::MAX), p, 0);
@@ -702,7 +706,6 @@ impl Context {
             core.caches.add_pcpu();
         }
         core.queue.make_room(Rank::RunEnd, count);
-        core.queue.make_room(Rank::WakeUp, count);
         core
     }
 

@@ -29,7 +29,7 @@ pub mod scheduler;
 pub mod world;
 
 pub use action::{Action, TimedAction};
-pub use context::{Context, RunState, RunTimes};
+pub use context::{Context, RunState, RunTimes, Work};
 pub use costs::Costs;
 pub use host::{Broken, DomainConfig, Host, HostConfig, VcpuConfig};
 pub use ids::{DomId, NEVER, PcpuId, Span, Time, TimerId, VcpuId};

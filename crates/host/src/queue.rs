@@ -84,6 +84,17 @@ impl EventQueue {
         *self = grown;
     }
 
+    /// Gives up the room to spare, so that the tree is no deeper than it must be. Call it when nothing is added any more.
+    pub fn fit(&mut self, counts: [usize; 5]) {
+        let mut fitted = Self::with_room(counts);
+        for (r, count) in RANKS.into_iter().zip(counts) {
+            for id in 0..count {
+                fitted.set(r, id, self.time_of(r, id));
+            }
+        }
+        *self = fitted;
+    }
+
     /// When this source's next event is due ([`NEVER`]: not at all).
     #[inline(always)]
     pub fn time_of(&self, rank: Rank, id: usize) -> Time {
@@ -157,14 +168,21 @@ mod tests {
         fn agrees_with_a_sorted_list(steps in prop::collection::vec((0usize..5, 0usize..40, 0i64..50), 1..300)) {
             let mut queue = EventQueue::default();
             let mut model = std::collections::BTreeMap::new();
+            let (mut counts, mut left) = ([1, 0, 0, 0, 0], steps.len());
             for (rank, id, time) in steps {
+                left -= 1;
                 let id = if rank == 0 { 0 } else { id };
                 queue.make_room(RANKS[rank], id + 1);
+                counts[rank] = counts[rank].max(id + 1);
                 queue.set(RANKS[rank], id, time);
                 model.insert((rank, id), time);
                 let least = model.iter().map(|(&(r, i), &t)| (t, r, i)).min().unwrap();
                 let (t, r, i) = queue.next();
                 prop_assert_eq!((t, r as usize, i), least);
+                if left % 7 == 0 {
+                    queue.fit(counts);
+                    prop_assert_eq!(queue.next(), (t, r, i));
+                }
             }
         }
     }
