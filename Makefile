@@ -24,7 +24,6 @@ demo: build
 test: build
 	cargo test --workspace --locked --quiet
 	$(BIN)/python -m pytest --quiet
-	$(BIN)/python docs/generate.py --check
 
 ## How fast the engine is on this machine
 bench: build
@@ -46,16 +45,16 @@ fmt: .venv/installed
 
 ## Reference pages and the schema, from the program itself
 docs: build
+	cargo run --quiet --locked --package vcpulab-dev -- generate
 	$(BIN)/python docs/generate.py
 	cargo doc --workspace --no-deps --locked
 
 ## Every fuzz target for a minute (needs a nightly toolchain and cargo-fuzz)
 fuzz:
-	for target in $$(cargo +nightly fuzz list); do \
-	  mkdir -p fuzz/corpus/$$target; \
-	  cargo +nightly fuzz run $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
-	    -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=1024 || exit 1; \
-	done
+	mkdir -p fuzz/corpus/scenario fuzz/corpus/vector
+	cargo +nightly fuzz run scenario fuzz/corpus/scenario fuzz/seeds/scenario crates/scenario/bad scenarios \
+	  -- -max_total_time=$(FUZZ_SECONDS) -dict=fuzz/scenario.dict
+	cargo +nightly fuzz run vector fuzz/corpus/vector fuzz/seeds/vector -- -max_total_time=$(FUZZ_SECONDS)
 
 ## Pins every Python package, with hashes (needs uv)
 lock:

@@ -94,8 +94,9 @@ def test_report_can_be_heard(demo: Path) -> None:
 def test_browser_draws_every_chart(demo: Path, browser: str) -> None:
     page = opened(browser, page_of(demo))
     assert page.count('data-drawn=""') == page.count("<figure ") == 5
-    assert page.count("<svg ") == 5
-    assert "could not be drawn" not in page
+    drawn = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    assert drawn.count("<svg ") == 5
+    assert "could not be drawn" not in drawn
 
 
 def test_timeline_zooms(demo: Path, browser: str) -> None:

@@ -5,6 +5,22 @@ from typing import final
 
 from vcpulab.problems import Problem
 
+__all__ = [
+    "EngineError",
+    "Results",
+    "Scenario",
+    "ScenarioError",
+    "Table",
+    "bench",
+    "build_info",
+    "conformance",
+    "profiles",
+    "run",
+    "schedulers",
+    "schema",
+    "starter",
+]
+
 class ScenarioError(ValueError):
     """A scenario that cannot run; its text says everything that is wrong."""
 

@@ -38,7 +38,8 @@ class Interval(NamedTuple):
         n = len(present)
         if n == 0:
             return None
-        mean = math.fsum(present) / n
+        # From the first value on, so that equal values have no width at all.
+        mean = present[0] + math.fsum(value - present[0] for value in present) / n
         if n == 1:
             return cls(mean, None, 1)
         deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in present) / (n - 1))
@@ -47,7 +48,10 @@ class Interval(NamedTuple):
     def __str__(self) -> str:
         if self.half_width is None:
             return number(self.mean)
-        return f"{number(self.mean, self.half_width)} ± {number(self.half_width, self.half_width)}"
+        if self.half_width == 0:
+            return f"{number(self.mean)} ± 0"
+        decimals = min(_decimals(self.half_width, 2), _decimals(self.mean, 5))
+        return f"{self.mean:.{decimals}f} ± {self.half_width:.{decimals}f}"
 
 
 def _t_quantile(degrees: int) -> float:
@@ -57,18 +61,21 @@ def _t_quantile(degrees: int) -> float:
     return float(stdtrit(degrees, 0.5 + CONFIDENCE / 2))
 
 
-def number(value: float, precision: float | None = None) -> str:
-    """The value with three significant digits, or, given its precision, two digits of that.
+def number(value: float) -> str:
+    """The value with three significant digits.
 
     Examples:
-        >>> number(1234.5678), number(0.0123456), number(98.7654, 0.12)
-        ('1235', '0.0123', '98.77')
+        >>> number(1234.5678), number(0.0123456), number(0.0)
+        ('1235', '0.0123', '0')
     """
-    scale = abs(precision if precision else value)
-    if scale == 0:
-        return f"{value:.0f}" if value == int(value) else f"{value:.3g}"
-    digits = (1 if precision else 2) - math.floor(math.log10(scale))
-    return f"{value:.{max(0, min(digits, 6))}f}"
+    return f"{value:.{_decimals(value, 3)}f}" if value else "0"
+
+
+def _decimals(value: float, digits: int) -> int:
+    """Decimals that show so many significant digits of the value, at most 6."""
+    if value == 0:
+        return 6
+    return max(0, min(6, digits - 1 - math.floor(math.log10(abs(value)))))
 
 
 @dataclass(frozen=True)

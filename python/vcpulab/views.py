@@ -159,25 +159,19 @@ def _show_divergence(name: str, divergence: Mapping[str, Any]) -> None:
     print()
 
 
-_DECISIONS = re.compile(r"decisions_per_s_(?P<size>\d+x\d+)_(?P<policy>.+)")
+_DECISIONS = re.compile(r"decisions_per_s_(?P<key>(?P<size>\d+x\d+)(_(?P<policy>.+))?)")
+_OF_A_POLICY = ("decisions_per_s_", "events_per_s_", "schedule_calls_per_s_")
 
 
 def show_bench(figures: Mapping[str, float]) -> None:
-    """Decisions and events per second of each policy, beside the bare loop."""
-    rows, others = [], []
-    for name, value in figures.items():
-        match = _DECISIONS.fullmatch(name)
-        if match is None:
-            if not name.startswith("events_per_s_"):
-                others.append([name, number(value)])
-            continue
-        size, policy = match["size"], match["policy"]
-        events, floor = (
-            figures.get(f"events_per_s_{size}_{policy}"),
-            figures.get(f"floor_events_per_s_{size}"),
-        )
-        share = "" if not events or not floor else f"{100 * events / floor:.0f} %"
-        rows.append([size, policy, f"{value / 1e6:.1f}", f"{(events or 0) / 1e6:.1f}", share])
-    headings = ["pCPUs x vCPUs", "policy", "million\ndecisions/s", "million\nevents/s", "of the\nbare loop"]
-    print_table("", headings, rows, 2)
+    """Decisions and events per second of each policy, beside the bare loop; then the other figures."""
+    rows = []
+    for match in filter(None, map(_DECISIONS.fullmatch, figures)):
+        rates = [figures[f"{figure}{match['key']}"] / 1e6 for figure in _OF_A_POLICY]
+        share = 100 * figures[f"events_per_s_{match['key']}_of_floor"]
+        policy = match["policy"] or "credit, newest generation"
+        rows.append([match["size"], policy, *(f"{rate:.1f}" for rate in rates), f"{share:.0f} %"])
+    headings = ["pCPUs x vCPUs", "policy", "decisions", "events", "schedule calls", "events,\nof the bare loop"]
+    print_table("Million per second", headings, rows, 2)
+    others = [[name, number(value)] for name, value in figures.items() if not name.startswith(_OF_A_POLICY)]
     print_table("", ["figure", "value"], others)
