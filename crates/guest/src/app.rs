@@ -70,8 +70,8 @@ pub enum Demand {
     Wait,
 }
 
-/// How long a hog computes at a time: long, so that it costs few events.
-const HOG_CHUNK: Span = 1_000_000_000;
+/// How long a hog computes at a time: long, so that it costs few events, but its count must not lag far behind.
+const HOG_CHUNK: Span = 10_000_000;
 
 /// A script that goes round without computing or sleeping would never end: after this many events it must.
 const IDLE_EVENTS_MAX: u32 = 10_000;
@@ -115,7 +115,8 @@ impl App {
                 Behaviour::Phases { phases: phases.clone(), rounds, at: Position::default(), timer: 0 }
             }
             AppConfig::WebServer { request_ns: request, spread_percent: spread, connections_max } => {
-                let requests = VecDeque::with_capacity(connections_max as usize);
+                // A limit that is never reached must not cost memory.
+                let requests = VecDeque::with_capacity(connections_max.min(1024) as usize);
                 Behaviour::WebServer { request, spread, requests }
             }
         };
@@ -195,7 +196,10 @@ impl App {
                 *release += *period;
                 None
             }
-            Behaviour::WebServer { requests, .. } => requests.pop_front(),
+            Behaviour::WebServer { requests, .. } => {
+                self.stats.completed += 1;
+                requests.pop_front()
+            }
             Behaviour::Hog { .. } | Behaviour::Phases { .. } => None,
         }
     }
@@ -237,7 +241,7 @@ mod tests {
         app.finished(first + 25);
         assert_eq!(app.next(first + 25), Demand::Compute(3), "the next job is overdue already");
         assert_eq!((app.stats.completed, app.stats.failed), (2, 1));
-        assert_eq!(app.stats.responses.max(), 15);
+        assert_eq!(app.stats.responses().unwrap().max(), 15);
     }
 
     #[test]

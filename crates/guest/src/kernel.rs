@@ -175,12 +175,12 @@ mod tests {
         let phases = vec![Phase { rounds: 1, events: vec![PhaseEvent::Sleep(30), PhaseEvent::Run(5)] }];
         let script = AppConfig::Phases { phases, rounds: None };
         let mut kernel = Kernel::new(1, &[script, AppConfig::Hog], 1, 0);
-        assert_eq!(kernel.next(0, 0), Some(1_000_000_000), "only the hog can go on");
+        assert_eq!(kernel.next(0, 0), Some(10_000_000), "only the hog can go on");
         assert_eq!(kernel.next_timer(0), 30);
         kernel.computed(0, 30, 30);
         assert_eq!(kernel.next(0, 30), Some(5));
         kernel.computed(0, 35, 5);
-        assert_eq!(kernel.next(0, 35), Some(1_000_000_000 - 30));
+        assert_eq!(kernel.next(0, 35), Some(10_000_000 - 30));
     }
 
     #[test]

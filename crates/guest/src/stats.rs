@@ -7,36 +7,39 @@ use vcpulab_host::Span;
 const DIGITS: u8 = 3;
 
 /// Counts and response times since the last reset.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct AppStats {
     /// Units of work completed.
     pub completed: u64,
     /// Units of work refused, lost or late.
     pub failed: u64,
-    /// Response times, ns. Empty where an application has none.
-    pub responses: Histogram<u64>,
-}
-
-impl Default for AppStats {
-    fn default() -> Self {
-        let mut responses =
-            Histogram::new_with_bounds(1, 1_000_000_000, DIGITS).expect("the bounds are valid");
-        responses.auto(true);
-        AppStats { completed: 0, failed: 0, responses }
-    }
+    /// Response times, ns. Made when there is a first one: most applications have none.
+    responses: Option<Box<Histogram<u64>>>,
 }
 
 impl AppStats {
     /// One more unit of work is complete, `response` ns after it was asked for.
     pub fn complete(&mut self, response: Span) {
         self.completed += 1;
-        self.responses.saturating_record(response.max(1) as u64);
+        let responses = self.responses.get_or_insert_with(|| {
+            let mut new = Histogram::new_with_bounds(1, 1_000_000_000, DIGITS).expect("the bounds are valid");
+            new.auto(true);
+            Box::new(new)
+        });
+        responses.saturating_record(response.max(1) as u64);
+    }
+
+    /// The response times, ns; `None`: there are none.
+    pub fn responses(&self) -> Option<&Histogram<u64>> {
+        self.responses.as_deref().filter(|responses| !responses.is_empty())
     }
 
     /// Forgets everything.
     pub fn reset(&mut self) {
         self.completed = 0;
         self.failed = 0;
-        self.responses.reset();
+        if let Some(responses) = &mut self.responses {
+            responses.reset();
+        }
     }
 }

@@ -74,7 +74,7 @@ impl Runner for Run {
         format!(
             "{:6.0} req/s  p50 {:5.1} ms  dom0 {:4.1} %  web {:4.1} %  idle {:4.1} %  {:6.0} executions/s  {:5.1} I/O each",
             client.completed as f64 / 10.0,
-            client.responses.value_at_quantile(0.5) as f64 / 1e6,
+            client.responses().map_or(0, |times| times.value_at_quantile(0.5)) as f64 / 1e6,
             percent(dom0.running_ns),
             percent(web.running_ns),
             percent(pcpu.idle_ns),

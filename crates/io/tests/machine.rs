@@ -133,7 +133,7 @@ impl Runner for &Case {
         Outcome {
             completed: client.stats.completed,
             failed: client.stats.failed,
-            median_ns: client.stats.responses.value_at_quantile(0.5),
+            median_ns: client.stats.responses().map_or(0, |times| times.value_at_quantile(0.5)),
             open: machine.open_connections(),
             lost: machine.lost_packets(),
             io: [machine.io_count(0), machine.io_count(1)],

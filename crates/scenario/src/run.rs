@@ -179,7 +179,7 @@ fn app_rows(spec: &Spec, replication: u32, machine: &Machine) -> Vec<AppRow> {
     let kinds: Vec<Vec<&str>> = spec.domains.iter().map(app_kinds).collect();
     let row = |result: AppResult<'_>| {
         let stats = result.stats;
-        let responses = Some(&stats.responses).filter(|responses| !responses.is_empty());
+        let responses = stats.responses();
         let quantile = |quantile| responses.map(|responses| responses.value_at_quantile(quantile));
         AppRow {
             replication,
