@@ -31,6 +31,14 @@ def test_what_is_loaded_and_what_is_built_are_the_same(tmp_path: Path) -> None:
     assert loaded == Scenario.from_toml(loaded.to_toml())
 
 
+def test_every_file_that_the_engine_reads_can_be_loaded_and_changed(tmp_path: Path) -> None:
+    path = tmp_path / "new.toml"
+    newer = TWO_HOGS.replace('app = [{ kind = "hog" }]', 'app = [{\n  kind = "hog",\n}]')
+    path.write_text("\ufeff" + newer)
+    changed = Scenario.load(path).change({"domain.b.weight": 512})
+    assert list(changed.to_dict()["domain"]) == ["a", "b"]
+
+
 def test_a_change_makes_another_scenario() -> None:
     scenario = Scenario.from_toml(TWO_HOGS)
     changed = scenario.change({"domain.a.weight": 512, "domain.a.app.0.kind": "hog", 'domain."b".weight': None})

@@ -136,6 +136,23 @@ def test_charts_are_complete(hogs: vcpulab.Run) -> None:
     assert "<table>" in hogs._repr_html_()
 
 
+def test_a_timeline_ends_where_a_browser_would_choke() -> None:
+    busy = vcpulab.Scenario.from_dict(
+        {
+            "run": {"duration": "200ms", "warmup": "0s"},
+            "host": {"profile": "exact", "pcpus": 64, "scheduler": "credit"},
+            "domain": {
+                "d": {"vcpus": 64, "app": [{"kind": "periodic", "run": "50us", "period": "100us", "instance": 64}]}
+            },
+        }
+    )
+    spec = vcpulab.run(busy, trace=True).plot_trace().to_dict()
+    (values,) = spec["datasets"].values()
+    assert 5_000 < len(values) <= 20_000 + 64
+    start, end = spec["encoding"]["x"]["scale"]["domain"]
+    assert 0 == start < end < 200
+
+
 def test_a_timeline_needs_a_trace(hogs: vcpulab.Run) -> None:
     untraced = vcpulab.run(hogs.scenario)
     with pytest.raises(ValueError, match="trace=True"):

@@ -19,6 +19,7 @@ __all__ = [
     "schedulers",
     "schema",
     "starter",
+    "tables",
 ]
 
 class ScenarioError(ValueError):
@@ -92,6 +93,13 @@ def schema() -> str:
 
 def starter() -> str:
     """A commented scenario to start from (TOML)."""
+
+def tables(text: str) -> str:
+    """The tables of a TOML document, in their order, as JSON.
+
+    Raises:
+        ValueError: it is not valid TOML.
+    """
 
 def profiles() -> str:
     """Every hardware profile with its constants and their sources, as JSON."""

@@ -313,7 +313,7 @@ def _call(arguments: Sequence[str] | None) -> int:
     except _engine.ScenarioError as error:
         views.say(str(error))
         return WRONG
-    except (UsageError, FileExistsError) as error:
+    except UsageError as error:
         views.error(str(error))
         return WRONG
     except BrokenPipeError:
@@ -321,7 +321,7 @@ def _call(arguments: Sequence[str] | None) -> int:
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
         views.error(f"{name}{_reason(error)}")
-        return FAILED
+        return WRONG if isinstance(error, FileExistsError) else FAILED
     except (_engine.EngineError, MissingExtraError, MemoryError) as error:
         views.error(str(error) or "out of memory")
         return FAILED

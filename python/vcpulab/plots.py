@@ -21,7 +21,7 @@ _COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#
 _PUBLISHED_COLOUR = "#888888"
 _INK = "currentColor"
 _BAR_PX = 20
-_TIMELINE_SLICES_MAX = 50_000
+_TIMELINE_SLICES_MAX = 20_000
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def bars(data: Sequence[Bar], axis: str, title: str) -> "alt.TopLevelMixin":
     )
     measured = _in_order(frame.filter(~pl.col("published"))["label"])
     groups, labels = _in_order(frame["group"]), _in_order(frame["label"])
-    base = alt.Chart(frame).encode(
+    base = alt.Chart(_data(frame)).encode(
         y=alt.Y("group:N", title=None, sort=groups, axis=alt.Axis(labelLimit=200, ticks=False)),
         yOffset=alt.YOffset("label:N", sort=labels),
     )
@@ -127,7 +127,10 @@ def timeline(
     start_ns = run.scenario.warmup_ns if start_ms is None else round(start_ms * 1e6)
     end_ns = min(start_ns + round(window_ms * 1e6), run.scenario.warmup_ns + run.scenario.duration_ns)
     shown = slices(run, replication, start_ns, end_ns).filter(pl.col("domain") >= 0)
-    shown = shown.head(_TIMELINE_SLICES_MAX)
+    if shown.height > _TIMELINE_SLICES_MAX:
+        # A browser would choke on more: the window ends where they are used up.
+        end_ns = shown["start_ns"].sort()[_TIMELINE_SLICES_MAX]
+        shown = slices(run, replication, start_ns, end_ns).filter(pl.col("domain") >= 0)
     names = run.df_domains().select(pl.col("number").alias("domain"), pl.col("domain").alias("name")).unique()
     frame = (
         shown.join(names, on="domain", how="left")
@@ -145,7 +148,7 @@ def timeline(
     domains = _in_order(run.df_domains()["domain"])
     window = f"{start_ns / 1e6:g} to {end_ns / 1e6:g} ms"
     chart = (
-        alt.Chart(frame)
+        alt.Chart(_data(frame))
         .mark_bar(clip=True, minBandSize=1)
         .encode(
             x=alt.X(
@@ -199,6 +202,11 @@ def slices(run: "Run", replication: int, start_ns: int, end_ns: int) -> pl.DataF
         .filter(pl.col("start_ns") < pl.col("end_ns"))
         .select("pcpu", "domain", "vcpu", "start_ns", "end_ns", "waited_ns")
     )
+
+
+def _data(frame: pl.DataFrame) -> "alt.InlineData":
+    # In the chart itself: Altair refuses frames of more than 5000 rows.
+    return alt.InlineData(values=frame.to_dicts())
 
 
 def _in_order(names: pl.Series) -> list[Any]:

@@ -235,7 +235,7 @@ class Run:
         Args:
             replication: which one.
             start_ms: start of the window, since the host started; `None`: the end of the warm-up.
-            window_ms: length of the window.
+            window_ms: length of the window; it ends earlier where there is more in it than a browser can draw.
 
         Raises:
             ValueError: the run was not traced.

@@ -1,8 +1,7 @@
 """Scenarios: loaded from files, built in code, changed field by field; always checked by the engine."""
 
-import copy
+import json
 import re
-import tomllib
 from collections.abc import Mapping
 from os import PathLike, fspath
 from pathlib import Path
@@ -35,9 +34,9 @@ class Scenario:
         <Scenario "two hogs": 1 s, seed 1, 1 replication>
     """
 
-    def __init__(self, engine: _engine.Scenario, document: Mapping[str, Any]) -> None:
+    def __init__(self, engine: _engine.Scenario, text: str) -> None:
         self._engine = engine
-        self._document = document
+        self._text = text
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -50,7 +49,7 @@ class Scenario:
         with Path(path).open("rb") as file:
             data = file.read(_READ_BYTES_MAX)
         engine = _engine.Scenario.parse_bytes(data, fspath(path))
-        return cls(engine, tomllib.loads(data.decode()))
+        return cls(engine, data.decode())
 
     @classmethod
     def from_toml(cls, text: str, file: str = "<string>") -> Self:
@@ -65,7 +64,7 @@ class Scenario:
             ...
             vcpulab._engine.ScenarioError: <string>:1:1: ...
         """
-        return cls(_engine.Scenario.parse(text, file), tomllib.loads(text))
+        return cls(_engine.Scenario.parse(text, file), text)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -74,7 +73,6 @@ class Scenario:
         Raises:
             ScenarioError: everything that is wrong with it.
         """
-        # A copy: later changes to the caller's tables are not changes to the scenario.
         return cls.from_toml(tomli_w.dumps(document), "<scenario>")
 
     @classmethod
@@ -103,7 +101,7 @@ class Scenario:
             >>> heavier.to_dict()["domain"]["web"]["weight"], heavier.seed
             (512, 7)
         """
-        document = copy.deepcopy(dict(self._document))
+        document = _tables(self._text)
         for path, value in changes.items():
             _set(document, path, value)
         return self.from_dict(document)
@@ -119,10 +117,11 @@ class Scenario:
             2
         """
         try:
-            engine = self._engine.with_run(seed=seed, replications=replications)
+            self._engine.with_run(seed=seed, replications=replications)
         except OverflowError:
             raise ValueError("seed, replications: allowed: integers from 0 that fit in 63 bits") from None
-        return type(self)(engine, tomllib.loads(engine.to_toml()))
+        asked = {"seed": seed, "run.replications": replications}
+        return self.change({field: value for field, value in asked.items() if value is not None})
 
     def to_toml(self) -> str:
         """As a scenario file, complete: with every default spelled out."""
@@ -130,7 +129,7 @@ class Scenario:
 
     def to_dict(self) -> dict[str, Any]:
         """As tables, complete: with every default spelled out."""
-        return tomllib.loads(self.to_toml())
+        return _tables(self.to_toml())
 
     @property
     def name(self) -> str:
@@ -171,6 +170,12 @@ class Scenario:
         s = "" if self.replications == 1 else "s"
         seconds = self.duration_ns / 1e9
         return f'<Scenario "{self.name}": {seconds:g} s, seed {self.seed}, {self.replications} replication{s}>'
+
+
+def _tables(text: str) -> dict[str, Any]:
+    # By the engine's own reader: Python's knows an older TOML.
+    document: dict[str, Any] = json.loads(_engine.tables(text))
+    return document
 
 
 def _set(document: dict[str, Any], path: str, value: object) -> None:

@@ -20,7 +20,7 @@ mod _engine {
     #[pymodule_export]
     use super::scenario::Scenario;
     #[pymodule_export]
-    use super::{bench, build_info, conformance, profiles, schedulers, schema, starter};
+    use super::{bench, build_info, conformance, profiles, schedulers, schema, starter, tables};
 }
 
 /// Every scheduler with its generations and parameters, as JSON.
@@ -45,6 +45,14 @@ fn profiles() -> String {
 #[pyfunction]
 fn starter() -> &'static str {
     vcpulab_scenario::starter()
+}
+
+/// The tables of a TOML document, in their order, as JSON.
+#[pyfunction]
+fn tables(text: &str) -> PyResult<String> {
+    let document: serde_json::Value =
+        toml::from_str(text).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(document.to_string())
 }
 
 /// Replays the vectors at or below these paths; the report as JSON.
