@@ -20,14 +20,14 @@ build: .venv/installed
 demo: build
 	$(BIN)/vcpulab demo --out out/demo
 
-## All tests: the crates, the Python front, and whether generated files are up to date
+## All tests: the crates, the Python front (which tests the binding), and whether generated files are up to date
 test: build
-	cargo test --workspace --locked --quiet
+	cargo test --workspace --exclude vcpulab-python --locked --quiet
 	$(BIN)/python -m pytest --quiet
 
 ## How fast the engine is on this machine
 bench: build
-	cargo bench --workspace --locked
+	cargo bench --package vcpulab-bench --locked
 	$(BIN)/vcpulab bench
 
 lint: build
