@@ -246,7 +246,7 @@ impl Credit {
 
     /// Puts `v` behind the last of its equals, as far as the queue is in order: before the first of lower priority.
     #[inline]
-    fn enqueue(&mut self, p: PcpuId, v: VcpuId) {
+    pub(crate) fn enqueue(&mut self, p: PcpuId, v: VcpuId) {
         let priority = self.vcpus[v.index()].priority;
         let mut lower = self.pcpus[p.index()].queue.first();
         while let Some(u) = lower
@@ -264,7 +264,7 @@ impl Credit {
     }
 
     #[inline]
-    fn dequeue(&mut self, p: PcpuId, v: VcpuId) {
+    pub(crate) fn dequeue(&mut self, p: PcpuId, v: VcpuId) {
         self.queued.remove(&mut self.pcpus[p.index()].queue, v.0);
     }
 
@@ -372,7 +372,7 @@ impl Credit {
     }
 
     /// Looks for a vCPU of higher priority than `than` that waits elsewhere and may run on `p`; takes it off its queue.
-    fn steal(&mut self, ctx: &mut Context, p: PcpuId, than: i8) -> Option<VcpuId> {
+    pub(crate) fn steal(&mut self, ctx: &mut Context, p: PcpuId, than: i8) -> Option<VcpuId> {
         let mut peers = if self.release == Xen303 { *ctx.pcpus() } else { ctx.pcpus().without(&self.idlers) };
         peers.remove(p);
         let mut after = match self.release {
@@ -409,6 +409,55 @@ impl Credit {
     fn cache_hot(&self, ctx: &Context, v: VcpuId) -> bool {
         let ran = if self.release == Xen417 { self.vcpus[v.index()].last_sched } else { ctx.switched_at(v) };
         self.migration_delay != 0 && ctx.now() - ran < self.migration_delay
+    }
+
+    // ---- decision ----
+
+    /// Charges the outgoing vCPU (4.x); the decision, if the rate limit keeps it.
+    #[inline]
+    pub(crate) fn charge_or_keep(&mut self, ctx: &Context, current: VcpuId) -> Option<Decision> {
+        if self.release < Xen441 || ctx.is_idle(current) {
+            return None;
+        }
+        let now = ctx.now();
+        self.burn(current, now);
+        let vcpu = &mut self.vcpus[current.index()];
+        vcpu.last_sched = now;
+        let ran = now - ctx.switched_at(current);
+        let yields = self.release == Xen417 && vcpu.yielding;
+        if ctx.runnable(current) && ran < self.ratelimit && !yields {
+            let rest = if self.release == Xen441 { self.ratelimit } else { self.ratelimit - ran };
+            // Less than 100 ns is 100 ns run: the release mistakes the unit of its least slice of 100 µs.
+            let slice = if self.release == Xen417 && ran < 100 { 100 } else { rest };
+            return Some(Decision { next: current, slice });
+        }
+        vcpu.start -= now;
+        None
+    }
+
+    /// `next`, which is on no queue any more, is what `p` runs.
+    #[inline]
+    pub(crate) fn dispatch(&mut self, ctx: &mut Context, p: PcpuId, next: VcpuId) -> Decision {
+        let (now, current, idle) = (ctx.now(), ctx.current(p), ctx.idle(p));
+        let measured = self.release >= Xen441;
+        if next == idle {
+            self.idlers.insert(p);
+        } else {
+            self.idlers.remove(p);
+            if measured {
+                self.vcpus[next.index()].start += now;
+            }
+        }
+        if self.release == Xen417 && (current == idle) != (next == idle) {
+            let tick = self.pcpus[p.index()].tick;
+            if next == idle {
+                ctx.stop_timer(tick);
+            } else {
+                ctx.set_timer(tick, now + self.tick - now % self.tick);
+            }
+        }
+        let slice = if measured && next == idle { -1 } else { self.tslice };
+        Decision { next, slice }
     }
 
     // ---- tick and accounting ----
@@ -646,26 +695,11 @@ impl Scheduler for Credit {
 
     #[inline]
     fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
-        let now = ctx.now();
         let current = ctx.current(p);
-        let idle = ctx.idle(p);
-        let measured = self.release >= Xen441;
-        let runnable = ctx.runnable(current);
-        if measured && current != idle {
-            self.burn(current, now);
-            let vcpu = &mut self.vcpus[current.index()];
-            vcpu.last_sched = now;
-            let ran = now - ctx.switched_at(current);
-            let kept = runnable && ran < self.ratelimit && !(self.release == Xen417 && vcpu.yielding);
-            if kept {
-                let rest = if self.release == Xen441 { self.ratelimit } else { self.ratelimit - ran };
-                // Less than 100 ns is 100 ns run: the release mistakes the unit of its least slice of 100 µs.
-                let slice = if self.release == Xen417 && ran < 100 { 100 } else { rest };
-                return Decision { next: current, slice };
-            }
-            vcpu.start -= now;
+        if let Some(kept) = self.charge_or_keep(ctx, current) {
+            return kept;
         }
-        if runnable {
+        if ctx.runnable(current) {
             self.enqueue(p, current);
         }
         self.vcpus[current.index()].yielding = false;
@@ -676,24 +710,7 @@ impl Scheduler for Credit {
             self.dequeue(p, head);
             head
         });
-        if next == idle {
-            self.idlers.insert(p);
-        } else {
-            self.idlers.remove(p);
-            if measured {
-                self.vcpus[next.index()].start += now;
-            }
-        }
-        if self.release == Xen417 && (current == idle) != (next == idle) {
-            let tick = self.pcpus[p.index()].tick;
-            if next == idle {
-                ctx.stop_timer(tick);
-            } else {
-                ctx.set_timer(tick, now + self.tick - now % self.tick);
-            }
-        }
-        let slice = if measured && next == idle { -1 } else { self.tslice };
-        Decision { next, slice }
+        self.dispatch(ctx, p, next)
     }
 
     /// For creation and migration: in `xen4.17` the vCPU is not boosted when it wakes next.
