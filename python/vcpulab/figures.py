@@ -105,9 +105,15 @@ DOMAIN_FIGURES = (
     Figure("blocked", "% of elapsed", "time blocked, over all its vCPUs", _share("blocked_ns")),
     Figure("waited", "% of elapsed", "time runnable but waiting, over all its vCPUs", _share("runnable_ns")),
     Figure(
+        "entitlement",
+        "% of a pCPU",
+        "CPU time it is entitled to when every domain wants all it can get",
+        100 * pl.col("entitlement"),
+    ),
+    Figure(
         "of_entitlement",
         "%",
-        "CPU time gotten, of that entitled to when every domain wants all it can get",
+        "CPU time gotten, of its entitlement",
         _per("running_ns", pl.col("entitlement") * pl.col("elapsed_ns")) * 100,
     ),
     Figure("executions", "1/s", "times a vCPU of it was switched in", _rate("executions")),

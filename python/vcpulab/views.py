@@ -61,14 +61,37 @@ def progress(what: str) -> Iterator[Callable[[float], bool]]:
 
 
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1) -> None:
-    """A table; the first columns hold text, the others numbers."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    for index, heading in enumerate(headings):
-        is_text = index < text_columns
-        table.add_column(Text(heading), justify="left" if is_text else "right", vertical="bottom", no_wrap=not is_text)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    _stdout().print(table)
+    """A table; the first columns hold text, which may wrap, the others numbers, which go on below if there are many."""
+    console = _stdout()
+    for numbers in _fitting(headings, rows, text_columns, console.width):
+        table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+        for index in range(text_columns):
+            table.add_column(Text(headings[index]), vertical="bottom")
+        for index in numbers:
+            table.add_column(Text(headings[index]), justify="right", vertical="bottom", no_wrap=True)
+        for row in rows:
+            table.add_row(*(Text(row[index]) for index in [*range(text_columns), *numbers]))
+        console.print(table)
+        title = ""
+
+
+def _fitting(headings: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int, width: int) -> list[list[int]]:
+    """The columns of numbers, cut into tables that are no wider than that."""
+    gap = 2
+    widths = [
+        gap + max(len(line) for cell in column for line in cell.split("\n"))
+        for column in zip(headings, *rows, strict=True)
+    ]
+    room = width - sum(widths[:text_columns])
+    parts: list[list[int]] = [[]]
+    left = room
+    for index in range(text_columns, len(headings)):
+        if parts[-1] and widths[index] > left:
+            parts.append([])
+            left = room
+        parts[-1].append(index)
+        left -= widths[index]
+    return parts
 
 
 def show_run(run: Run) -> None:
