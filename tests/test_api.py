@@ -7,10 +7,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import vcpulab
 from support import TWO_HOGS
-from vcpulab import Run, Scenario, ScenarioError
+from vcpulab import Problem, Run, Scenario, ScenarioError, _engine
 from vcpulab.runs import TABLES
 
 
@@ -54,6 +56,27 @@ def test_a_changed_scenario_is_checked() -> None:
     problems = {problem["field"]: problem for problem in raised.value.problems}
     assert problems.keys() == {"domain.a.weight", "host.pcpus"}
     assert problems["domain.a.weight"]["found"] == "-1"
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_are_a_scenario_or_told_why_not(data: bytes) -> None:
+    with pytest.raises(ScenarioError) as raised:
+        _engine.Scenario.parse_bytes(data)
+    assert raised.value.problems
+
+
+@given(st.integers(0, len(TWO_HOGS)), st.integers(0, 40), st.text(max_size=20))
+def test_any_text_is_a_scenario_or_told_why_not(start: int, cut: int, new: str) -> None:
+    text = TWO_HOGS[:start] + new + TWO_HOGS[start + cut :]
+    problems: list[Problem] = []
+    try:
+        scenario = Scenario.from_toml(text)
+    except ScenarioError as error:
+        problems = error.problems
+        assert problems, "an error says what is wrong"
+    else:
+        assert Scenario.from_toml(scenario.to_toml()) == scenario
+    assert all(problem["message"] for problem in problems)
 
 
 @pytest.mark.parametrize("path", ["", "domain.a.app.7.kind", "domain.a.app.x.kind", "name.first", "domain.a.cap"])
@@ -139,8 +162,6 @@ def test_a_run_that_cannot_be_written_leaves_what_was_there(hogs: Run, tmp_path:
 
 
 def test_other_frame_libraries_read_the_tables() -> None:
-    from vcpulab import _engine
-
     results = _engine.run(_engine.Scenario.parse(TWO_HOGS))
     table = results.domains()
     assert hasattr(table, "__arrow_c_stream__")

@@ -174,7 +174,7 @@ def profiles(*, format: Format = "table") -> None:  # noqa: A002
 
 @app.command(help_epilogue=_help("vcpulab conformance", "vcpulab conformance my-vectors --format json"))
 def conformance(
-    path: Annotated[tuple[Path, ...], Parameter(negative=())] = (),
+    path: Annotated[tuple[Path, ...], Parameter(negative=(), show_default=False)] = (),
     /,
     *,
     format: Format = "table",  # noqa: A002
