@@ -119,21 +119,25 @@ def _two_lines(heading: str) -> str:
 
 
 def show_schedulers(schedulers: Sequence[Mapping[str, Any]]) -> None:
-    """Each scheduler, and the parameters that its generations share or not."""
+    """Each scheduler with its parameters, and in which generations it has them if not in all."""
     for scheduler in schedulers:
         generations = [generation["name"] for generation in scheduler["generations"]]
         print(f"{scheduler['name']}: {scheduler['doc']}")
-        print(f"  generations: {', '.join(generations)} (default: {generations[-1]})\n")
-        params: dict[tuple[str, ...], list[str]] = {}
+        print(f"  generations: {', '.join(generations)} (default: {generations[-1]})")
+        owners: dict[str, list[str]] = {}
         for generation in scheduler["generations"]:
-            for param in generation["params"]:
-                default = "not given" if param["default"] is None else str(param["default"])
-                row = (param["name"], param["scope"], param["doc"], param["unit"], param["allowed"], default)
-                params.setdefault(tuple(map(str, row)), []).append(generation["name"])
-        rows = [[*row, "all" if len(names) == len(generations) else ", ".join(names)] for row, names in params.items()]
-        headings = ["parameter", "for", "what", "unit", "allowed", "default", "generations"]
-        if rows:
-            print_table("", headings, sorted(rows, key=lambda row: (row[1] != "global", row[0])), len(headings))
+            for param in sorted(generation["params"], key=lambda param: param["scope"] != "global"):
+                owners.setdefault(_param(param), []).append(generation["name"])
+        for text, names in owners.items():
+            print(text + ("" if names == generations else f"\n      only: {', '.join(names)}"))
+        print()
+
+
+def _param(param: Mapping[str, Any]) -> str:
+    default = "no default" if param["default"] is None else f"default {param['default']}"
+    unit = f" {param['unit']}" if param["unit"] else ""
+    scope = "per domain" if param["scope"] == "domain" else param["scope"]
+    return f"  {param['name']}: {scope}, {default}{unit}; allowed: {param['allowed']}\n      {param['doc']}"
 
 
 def show_profiles(profiles: Sequence[Mapping[str, Any]]) -> None:
