@@ -17,10 +17,10 @@ use crate::{Generation, Policy, Registered};
 const MS: Span = 1_000_000;
 const US: Span = 1_000;
 
-const BOOST: i8 = 0;
-const UNDER: i8 = -1;
-const OVER: i8 = -2;
-const IDLE: i8 = -64;
+pub(crate) const BOOST: i8 = 0;
+pub(crate) const UNDER: i8 = -1;
+pub(crate) const OVER: i8 = -2;
+pub(crate) const IDLE: i8 = -64;
 /// Below idle: a capped vCPU in debt in `xen3.0.3`. (Later generations park by pausing.)
 const PARKED: i8 = -65;
 
@@ -35,7 +35,7 @@ use Release::{Xen303, Xen330, Xen417, Xen441};
 
 const RELEASES: [Release; 4] = [Xen303, Xen330, Xen441, Xen417];
 
-const WEIGHT: ParamSpec = ParamSpec {
+pub(crate) const WEIGHT: ParamSpec = ParamSpec {
     name: "weight",
     scope: Scope::Domain,
     unit: "",
@@ -43,7 +43,7 @@ const WEIGHT: ParamSpec = ParamSpec {
     default: 256,
     doc: "Share of CPU time under contention, relative to the other domains' (0 in an adjust: leave as it is).",
 };
-const CAP: ParamSpec = ParamSpec {
+pub(crate) const CAP: ParamSpec = ParamSpec {
     name: "cap",
     scope: Scope::Domain,
     unit: "% of one pCPU",
@@ -51,7 +51,7 @@ const CAP: ParamSpec = ParamSpec {
     default: 0,
     doc: "Most CPU time the domain gets even if more is free; 0: no limit (65535 in an adjust: leave as it is).",
 };
-const TSLICE: ParamSpec = ParamSpec {
+pub(crate) const TSLICE: ParamSpec = ParamSpec {
     name: "tslice_ms",
     scope: Scope::Global,
     unit: "ms",
@@ -59,7 +59,7 @@ const TSLICE: ParamSpec = ParamSpec {
     default: 30,
     doc: "Timeslice; also the accounting period.",
 };
-const RATELIMIT: ParamSpec = ParamSpec {
+pub(crate) const RATELIMIT: ParamSpec = ParamSpec {
     name: "ratelimit_us",
     scope: Scope::Global,
     unit: "us",
@@ -67,7 +67,7 @@ const RATELIMIT: ParamSpec = ParamSpec {
     default: 1000,
     doc: "Least time that a vCPU runs before another one preempts it; 0: none. Not longer than the timeslice.",
 };
-const MIGRATION_DELAY: ParamSpec = ParamSpec {
+pub(crate) const MIGRATION_DELAY: ParamSpec = ParamSpec {
     name: "migration_delay_us",
     scope: Scope::Global,
     unit: "us",
@@ -145,7 +145,11 @@ pub struct Credit {
     active_domain_list: List,
 }
 
-const ACCOUNTING: u32 = u32::MAX;
+/// The accounting timer's token; ticks have their pCPU's number.
+pub(crate) const ACCOUNTING: u32 = u32::MAX;
+
+/// The generation that Enhanced builds on, as an index.
+pub(crate) const XEN_4_4_1: usize = 2;
 
 impl Registered for Credit {
     const POLICY: Policy = Policy {
@@ -409,6 +413,34 @@ impl Credit {
     fn cache_hot(&self, ctx: &Context, v: VcpuId) -> bool {
         let ran = if self.release == Xen417 { self.vcpus[v.index()].last_sched } else { ctx.switched_at(v) };
         self.migration_delay != 0 && ctx.now() - ran < self.migration_delay
+    }
+
+    // ---- what a policy built on this one needs ----
+
+    pub(crate) fn credit(&self, v: VcpuId) -> i32 {
+        self.vcpus[v.index()].credit
+    }
+
+    pub(crate) fn priority(&self, v: VcpuId) -> i8 {
+        self.vcpus[v.index()].priority
+    }
+
+    /// Who waits on `p`, from the head of its queue; not the idle vCPU.
+    pub(crate) fn waiting(&self, p: PcpuId) -> impl Iterator<Item = VcpuId> + '_ {
+        let waiting = self.queued.iter(&self.pcpus[p.index()].queue).map(VcpuId);
+        waiting.filter(|v| self.vcpus[v.index()].priority != IDLE)
+    }
+
+    pub(crate) fn enqueue_first(&mut self, p: PcpuId, v: VcpuId) {
+        self.queued.push_front(&mut self.pcpus[p.index()].queue, v.0);
+    }
+
+    pub(crate) fn enqueue_last(&mut self, p: PcpuId, v: VcpuId) {
+        self.queued.push_back(&mut self.pcpus[p.index()].queue, v.0);
+    }
+
+    pub(crate) fn forget_yield(&mut self, v: VcpuId) {
+        self.vcpus[v.index()].yielding = false;
     }
 
     // ---- decision ----
@@ -702,7 +734,7 @@ impl Scheduler for Credit {
         if ctx.runnable(current) {
             self.enqueue(p, current);
         }
-        self.vcpus[current.index()].yielding = false;
+        self.forget_yield(current);
         let head = VcpuId(self.pcpus[p.index()].queue.first().expect("the idle vCPU is always there"));
         let head_priority = self.vcpus[head.index()].priority;
         let stolen = if head_priority > OVER { None } else { self.steal(ctx, p, head_priority) };

@@ -8,6 +8,7 @@ pub mod atropos;
 pub mod bvt;
 pub mod credit;
 pub mod credit2;
+pub mod enhanced;
 pub mod null;
 pub mod round_robin;
 pub mod rtds;
@@ -101,6 +102,7 @@ registry! {
     bvt::Bvt,
     credit::Credit,
     credit2::Credit2,
+    enhanced::Enhanced,
     null::Null,
     round_robin::RoundRobin,
     rtds::Rtds,

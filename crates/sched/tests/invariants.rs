@@ -19,6 +19,8 @@ struct Case {
     /// By vCPU, the idle ones not counted.
     programs: Vec<Program>,
     end: Time,
+    /// Which of its own choices the policy makes.
+    choice: u64,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -67,9 +69,9 @@ fn case(allow: Allow) -> impl Strategy<Value = Case> {
         .prop_flat_map(move |pcpus| {
             let domains = prop::collection::vec(domain(pcpus), 1..5);
             let actions = prop::collection::vec((0..END, 0..4u8, 0..64usize, mask(pcpus)), 0..8);
-            (Just(pcpus), domains, actions, 0..3000i64)
+            (Just(pcpus), domains, actions, 0..3000i64, any::<u64>())
         })
-        .prop_map(move |(pcpus, domains, actions, cost)| {
+        .prop_map(move |(pcpus, domains, actions, cost, choice)| {
             let programs: Vec<Program> =
                 domains.iter().flatten().map(|(program, ..)| program.clone()).collect();
             let action = |(at, kind, which, mask): (Time, u8, usize, CpuMask)| {
@@ -99,7 +101,7 @@ fn case(allow: Allow) -> impl Strategy<Value = Case> {
             };
             let config =
                 HostConfig { pcpus, pcpus_per_socket: 0, costs, domains: configs.collect(), actions };
-            Case { config, programs, end: END }
+            Case { config, programs, end: END, choice }
         })
 }
 
@@ -170,7 +172,7 @@ impl Runner for Check<'_> {
     type Out = Vec<u8>;
 
     fn run<S: Scheduler>(self, scheduler: S) -> Vec<u8> {
-        let Case { config, programs, end } = self.case;
+        let Case { config, programs, end, .. } = self.case;
         let mut scripts = Programs::default();
         for (i, program) in programs.iter().enumerate() {
             scripts.set(VcpuId(config.pcpus + i as u32), program.clone());
@@ -252,10 +254,22 @@ fn on_every_policy(mut check: impl FnMut(&'static str, &'static Generation)) {
     }
 }
 
+/// The policy's own choices, made by the digits of `choice`.
+fn global_choices(generation: &Generation, mut choice: u64) -> Params {
+    let mut params = Params::new();
+    for spec in generation.params.iter().filter(|spec| spec.scope == Scope::Global) {
+        if let ParamKind::Choice(words) = spec.kind {
+            params.set(spec.name, ((choice % words.len() as u64) as i64).into());
+            choice /= words.len() as u64;
+        }
+    }
+    params
+}
+
 fn run(policy: &str, generation: &Generation, case: &Case, work_conserving: bool) -> Vec<u8> {
     let check = Check { case, work_conserving, affinity: generation.hard_affinity };
-    vcpulab_sched::with(policy, generation.name, &Params::new(), case.config.pcpus, check)
-        .expect("it is registered")
+    let global = global_choices(generation, case.choice);
+    vcpulab_sched::with(policy, generation.name, &global, case.config.pcpus, check).expect("it is registered")
 }
 
 proptest! {
