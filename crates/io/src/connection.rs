@@ -14,6 +14,8 @@ const HEADER_BYTES: u32 = 66;
 const GET_BYTES: u32 = 300;
 /// Segments that may be under way before the first acknowledgement (RFC 3390, for 1460-byte segments: three or four).
 const INITIAL_WINDOW: u32 = 4;
+/// Most segments under way: a receive window of 64 KB, the most without window scaling (RFC 9293).
+const WINDOW_MAX: u32 = 44;
 /// Segments acknowledged together (RFC 1122, delayed acknowledgements).
 const SEGMENTS_PER_ACK: u32 = 2;
 
@@ -110,10 +112,10 @@ impl Connection {
         Some(Packet { connection, kind: Kind::Data, bytes: HEADER_BYTES + left.min(SEGMENT_BYTES) as u32 })
     }
 
-    /// The server hears of two more segments received; the window grows by one (slow start).
+    /// The server hears of two more segments received; the window grows by one (slow start), up to the client's limit.
     pub fn acknowledge(&mut self) {
         self.acknowledged += SEGMENTS_PER_ACK;
-        self.window += 1;
+        self.window = (self.window + 1).min(WINDOW_MAX);
     }
 
     /// The client receives a segment; what it answers, if anything. `Fin`: the file is complete.

@@ -1,9 +1,7 @@
 //! Everything around the vCPUs of a host, put together: guest kernels, front and back ends, NICs, clients.
 //!
-//! What a vCPU does next is, in this order: as driver domain, everything that is pending for the NIC and the guests'
-//! rings, in rounds, and an event to each guest at the end of a round; as guest, the event, packets received, packets
-//! to send; then tasks. With nothing left it blocks. So a driver domain that is given the pCPU late finds more to do at
-//! once: batching is not a parameter here.
+//! What a vCPU does next is, in this order: the back ends, if it is a driver domain's; the network of its own domain;
+//! tasks. With nothing left it blocks.
 
 use std::collections::VecDeque;
 
@@ -12,13 +10,11 @@ use vcpulab_guest::{AppConfig, AppStats, Kernel, Random};
 use vcpulab_host::{NEVER, Op, Span, Time, VcpuId, World, WorldContext};
 
 use crate::client::Client;
-use crate::config::{DriverCosts, GuestConfig, MachineConfig, NetworkCosts};
+use crate::config::MachineConfig;
 use crate::connection::{Connection, Connections, Kind, Packet};
-use crate::nic::Nic;
-
-/// Packets of one direction that a driver domain takes in one round, before it looks at the other direction (the usual
-/// budget of a network driver's polling loop).
-const ROUND: usize = 64;
+use crate::driver::{Driver, DriverWork};
+use crate::interface::{Interface, InterfaceCounts, InterfaceWork};
+use crate::nic::{Nic, NicCounts};
 
 /// How long a sender waits before it sends a lost packet again, ns (the least retransmission time-out of common TCPs).
 const RETRANSMIT_AFTER: Span = 200_000_000;
@@ -30,61 +26,21 @@ const ARRIVALS: u64 = 1 << 32;
 /// A piece of work that a vCPU is at.
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    /// A driver domain takes notifications, receives a packet for a guest, sends one for a guest.
-    DriverUpcall,
-    DriverReceive(Packet),
-    DriverSend(Packet),
-    /// A guest takes an event, receives a packet, sends one.
-    Upcall,
-    Receive(Packet),
-    Send(Packet),
+    Driver(DriverWork),
+    Interface(InterfaceWork),
     /// Its tasks compute for this long.
     Compute(Span),
 }
 
-/// The back ends of a driver domain.
-#[derive(Clone, Debug)]
-struct Driver {
-    costs: DriverCosts,
-    nic: Nic,
-    /// Is it at work, or has it been told that there is some?
-    awake: bool,
-    /// Has it been told something that it has not taken yet?
-    notified: bool,
-    /// What is left of the round in each direction.
-    receives: usize,
-    sends: usize,
-    /// Guests behind it, and whose ring is looked at next.
-    guests: Vec<usize>,
-    turn: usize,
-}
-
-/// The network interface of a guest: what is in its rings, and whether an event is pending.
-#[derive(Clone, Debug)]
-struct Interface {
-    driver: usize,
-    slots: usize,
-    /// Packets that wait for room in the ring.
-    to_send: VecDeque<Packet>,
-    transmit_ring: VecDeque<Packet>,
-    receive_ring: VecDeque<Packet>,
-    /// An event has been sent that the guest has not taken yet.
-    event_pending: bool,
-    /// An event is due at the end of the driver's round.
-    event_due: bool,
-}
-
-/// A domain.
+/// A domain. Its network interface, back ends and server are positions in the machine's lists.
 #[derive(Clone, Debug)]
 struct Guest {
     first_vcpu: VcpuId,
     kernel: Kernel,
-    network: NetworkCosts,
-    interface: Option<Interface>,
-    driver: Option<Driver>,
+    interface: Option<usize>,
+    driver: Option<usize>,
     server: Option<Server>,
     random: Random,
-    io_count: u64,
 }
 
 /// The web server among a domain's applications.
@@ -93,6 +49,19 @@ struct Server {
     app: usize,
     connections: u32,
     connections_max: u32,
+}
+
+/// A vCPU: whose it is, what it is at, and its guest timer.
+#[derive(Clone, Debug)]
+struct Vcpu {
+    guest: usize,
+    /// Its number in the domain.
+    number: usize,
+    working_set_bytes: u64,
+    at_work: Option<Work>,
+    /// The source of its timer, if its tasks may need one, and what that is set to.
+    timer_source: Option<usize>,
+    timer: Time,
 }
 
 /// What an application achieved since the last reset.
@@ -112,20 +81,20 @@ pub struct AppResult<'a> {
 #[derive(Clone, Debug)]
 pub struct Machine {
     guests: Vec<Guest>,
+    drivers: Vec<Driver>,
+    interfaces: Vec<Interface>,
     clients: Vec<Client>,
     connections: Connections,
     /// Lost packets from clients, and when they are sent again.
     lost: VecDeque<(Time, Packet)>,
-    /// Which domain and which of its vCPUs a vCPU is.
-    owners: Vec<(usize, usize)>,
-    working_sets: Vec<u64>,
-    at_work: Vec<Option<Work>>,
-    /// What each vCPU's guest timer is set to.
-    timers: Vec<Time>,
+    /// By number; those before the first guest's are idle.
+    vcpus: Vec<Option<Vcpu>>,
+    sources: Vec<Source>,
     spread_percent: i64,
 }
 
-/// What a source of events is.
+/// What a source of events is, by position. A driver's three stand first, then one for each client, then the rest.
+#[derive(Clone, Copy, Debug)]
 enum Source {
     Interrupt(usize),
     Inbound(usize),
@@ -135,44 +104,94 @@ enum Source {
     Timer(VcpuId),
 }
 
+const DRIVER_SOURCES: usize = 3;
+
 impl Machine {
     /// A machine at time 0.
     pub fn new(config: &MachineConfig) -> Self {
-        let count = config.guests.iter().map(|guest| guest.first_vcpu.index() + guest.vcpus as usize).max();
-        let count = count.unwrap_or(0);
         let mut machine = Machine {
             guests: Vec::new(),
+            drivers: Vec::new(),
+            interfaces: Vec::new(),
             clients: Vec::new(),
             connections: Connections::default(),
             lost: VecDeque::new(),
-            owners: vec![(usize::MAX, 0); count],
-            working_sets: vec![0; count],
-            at_work: vec![None; count],
-            timers: vec![NEVER; count],
+            vcpus: Vec::new(),
+            sources: Vec::new(),
             spread_percent: config.spread_percent,
         };
-        for (index, guest) in config.guests.iter().enumerate() {
-            for vcpu in 0..guest.vcpus as usize {
-                let v = guest.first_vcpu.index() + vcpu;
-                machine.owners[v] = (index, vcpu);
-                machine.working_sets[v] = guest.working_set_bytes;
-            }
-            machine.guests.push(Guest::new(config, index, guest));
-        }
+        machine.add_drivers(config);
         for (index, client) in config.clients.iter().enumerate() {
             let random = Random::new(config.seed, index as u64, ARRIVALS);
             machine.clients.push(Client::new(client.clone(), random));
+            machine.sources.push(Source::Request(index));
+        }
+        machine.sources.push(Source::Lost);
+        for index in 0..config.guests.len() {
+            machine.add_guest(config, index);
         }
         machine
     }
 
+    fn add_drivers(&mut self, config: &MachineConfig) {
+        for guest in &config.guests {
+            let Some(costs) = guest.driver else { continue };
+            let index = self.drivers.len();
+            self.drivers.push(Driver::new(Nic::new(config.nic), guest.first_vcpu, costs));
+            self.sources.extend([Source::Interrupt(index), Source::Inbound(index), Source::Outbound(index)]);
+        }
+    }
+
+    fn add_guest(&mut self, config: &MachineConfig, index: usize) {
+        let guest = &config.guests[index];
+        let position = |of: usize| config.guests[..of].iter().filter(|guest| guest.driver.is_some()).count();
+        let interface = guest.nic.map(|driver| {
+            assert!(config.guests[driver].driver.is_some(), "an interface leads to a driver domain");
+            let slots = config.nic.ring_slots;
+            self.interfaces.push(Interface::new(position(driver), guest.first_vcpu, guest.network, slots));
+            self.interfaces.len() - 1
+        });
+        let server = guest.apps.iter().enumerate().find_map(|(app, config)| match *config {
+            AppConfig::WebServer { connections_max, .. } => {
+                Some(Server { app, connections: 0, connections_max })
+            }
+            _ => None,
+        });
+        for number in 0..guest.vcpus as usize {
+            let v = guest.first_vcpu.index() + number;
+            self.vcpus.resize(self.vcpus.len().max(v + 1), None);
+            // Task i runs on vCPU i modulo their number: those beyond have none.
+            let timer_source = (number < guest.apps.len()).then_some(self.sources.len());
+            if timer_source.is_some() {
+                self.sources.push(Source::Timer(VcpuId(v as u32)));
+            }
+            self.vcpus[v] = Some(Vcpu {
+                guest: index,
+                number,
+                working_set_bytes: guest.working_set_bytes,
+                at_work: None,
+                timer_source,
+                timer: NEVER,
+            });
+        }
+        self.guests.push(Guest {
+            first_vcpu: guest.first_vcpu,
+            kernel: Kernel::new(guest.vcpus as usize, &guest.apps, config.seed, index as u64),
+            interface,
+            driver: guest.driver.map(|_| position(index)),
+            server,
+            random: Random::new(config.seed, index as u64, COSTS),
+        });
+    }
+
+    // ---- results ----
+
     /// Forgets what was counted so far.
     pub fn reset_statistics(&mut self) {
-        for guest in &mut self.guests {
-            guest.kernel.apps_mut().for_each(|app| app.stats.reset());
-            guest.io_count = 0;
-        }
+        self.guests.iter_mut().flat_map(|guest| guest.kernel.apps_mut()).for_each(|app| app.stats.reset());
         self.clients.iter_mut().for_each(|client| client.stats.reset());
+        self.interfaces.iter_mut().for_each(|interface| interface.counts = InterfaceCounts::default());
+        self.drivers.iter_mut().for_each(|driver| driver.nic.counts = NicCounts::default());
     }
 
     /// What applications and clients achieved, by domain.
@@ -193,12 +212,26 @@ impl Machine {
 
     /// XenMon's I/O count of a domain: packets through its ring; twice for a driver domain, which handles both sides.
     pub fn io_count(&self, guest: usize) -> u64 {
-        self.guests[guest].io_count
+        let through_ring = self.interface_counts(guest).map_or(0, |counts| counts.received + counts.sent);
+        let through_nic = self.nic_counts(guest).map_or(0, |counts| counts.received + counts.sent);
+        through_ring + 2 * through_nic
     }
 
-    /// Packets that found a NIC's queue or a guest's ring full, and were sent again later.
+    /// What crossed a guest's network interface, if it has one.
+    pub fn interface_counts(&self, guest: usize) -> Option<InterfaceCounts> {
+        self.guests[guest].interface.map(|interface| self.interfaces[interface].counts)
+    }
+
+    /// What crossed a driver domain's NIC, if it is one.
+    pub fn nic_counts(&self, guest: usize) -> Option<NicCounts> {
+        self.guests[guest].driver.map(|driver| self.drivers[driver].nic.counts)
+    }
+
+    /// Packets that found a NIC's queue or a guest's ring full; they are sent again later.
     pub fn lost_packets(&self) -> u64 {
-        self.guests.iter().flat_map(|guest| &guest.driver).map(|driver| driver.nic.dropped).sum()
+        let at_nics: u64 = self.drivers.iter().map(|driver| driver.nic.counts.dropped).sum();
+        let at_rings: u64 = self.interfaces.iter().map(|interface| interface.counts.dropped).sum();
+        at_nics + at_rings
     }
 
     /// Connections that are not over.
@@ -208,52 +241,29 @@ impl Machine {
 
     // ---- sources ----
 
-    fn sources(&self) -> usize {
-        3 * self.guests.len() + self.clients.len() + 1 + self.owners.len()
-    }
-
-    fn number(&self, source: &Source) -> usize {
-        let (guests, clients) = (3 * self.guests.len(), self.clients.len());
-        match *source {
-            Source::Interrupt(driver) => 3 * driver,
-            Source::Inbound(driver) => 3 * driver + 1,
-            Source::Outbound(driver) => 3 * driver + 2,
-            Source::Request(client) => guests + client,
-            Source::Lost => guests + clients,
-            Source::Timer(v) => guests + clients + 1 + v.index(),
-        }
-    }
-
-    fn source(&self, number: usize) -> Source {
-        let (guests, clients) = (3 * self.guests.len(), self.clients.len());
-        match number {
-            n if n < guests => match n % 3 {
-                0 => Source::Interrupt(n / 3),
-                1 => Source::Inbound(n / 3),
-                _ => Source::Outbound(n / 3),
-            },
-            n if n < guests + clients => Source::Request(n - guests),
-            n if n == guests + clients => Source::Lost,
-            n => VcpuId((n - guests - clients - 1) as u32).into(),
-        }
-    }
-
     fn set(&self, ctx: &mut WorldContext<'_>, source: Source, time: Time) {
-        ctx.set_source(self.number(&source), time);
-    }
-
-    fn driver(&mut self, guest: usize) -> &mut Driver {
-        self.guests[guest].driver.as_mut().expect("interfaces lead to driver domains")
+        let clients = DRIVER_SOURCES * self.drivers.len();
+        let number = match source {
+            Source::Interrupt(driver) => DRIVER_SOURCES * driver,
+            Source::Inbound(driver) => DRIVER_SOURCES * driver + 1,
+            Source::Outbound(driver) => DRIVER_SOURCES * driver + 2,
+            Source::Request(client) => clients + client,
+            Source::Lost => clients + self.clients.len(),
+            Source::Timer(v) => match self.vcpus[v.index()].as_ref().and_then(|vcpu| vcpu.timer_source) {
+                Some(number) => number,
+                None => return,
+            },
+        };
+        ctx.set_source(number, time);
     }
 
     // ---- outside ----
 
     fn send_inbound(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
         let server = self.connections.get(packet.connection).server;
-        let Some(driver) = self.guests[server].interface.as_ref().map(|interface| interface.driver) else {
-            return;
-        };
-        let wire = &mut self.driver(driver).nic.inbound;
+        let Some(interface) = self.guests[server].interface else { return };
+        let driver = self.interfaces[interface].driver;
+        let wire = &mut self.drivers[driver].nic.inbound;
         wire.send(ctx.now(), packet);
         let arrival = wire.next_arrival();
         self.set(ctx, Source::Inbound(driver), arrival);
@@ -304,127 +314,26 @@ impl Machine {
     fn lose(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
         self.connections.lose(packet.connection);
         self.lost.push_back((ctx.now() + RETRANSMIT_AFTER, packet));
-        let next = self.lost.front().map_or(NEVER, |&(time, _)| time);
-        self.set(ctx, Source::Lost, next);
+        self.set_lost(ctx);
     }
 
-    // ---- driver domains ----
-
-    /// The NIC has something to tell its driver domain.
-    fn interrupt(&mut self, ctx: &mut WorldContext<'_>, driver: usize) {
-        let v = self.guests[driver].first_vcpu;
-        ctx.interrupt(ctx.host().home(v));
-        let now = ctx.now();
-        self.driver(driver).nic.interrupted(now);
-        self.notify_driver(ctx, driver);
+    fn set_lost(&self, ctx: &mut WorldContext<'_>) {
+        self.set(ctx, Source::Lost, self.lost.front().map_or(NEVER, |&(time, _)| time));
     }
 
-    fn notify_driver(&mut self, ctx: &mut WorldContext<'_>, driver: usize) {
-        let v = self.guests[driver].first_vcpu;
-        let driver = self.driver(driver);
-        driver.notified = true;
-        if !driver.awake {
-            driver.awake = true;
-            ctx.kick(v);
-        }
-    }
-
-    fn set_interrupt(&mut self, ctx: &mut WorldContext<'_>, driver: usize) {
-        let time = self.driver(driver).nic.next_interrupt();
-        self.set(ctx, Source::Interrupt(driver), time);
-    }
-
-    /// What a driver domain does next, and what it costs; `None`: there is nothing.
-    fn driver_work(&mut self, ctx: &mut WorldContext<'_>, index: usize) -> Option<(Work, Span)> {
-        loop {
-            let now = ctx.now();
-            let driver = self.guests[index].driver.as_mut()?;
-            let costs = driver.costs;
-            if std::mem::take(&mut driver.notified) {
-                return Some((Work::DriverUpcall, costs.upcall_ns));
-            }
-            if driver.receives > 0
-                && let Some(packet) = driver.nic.take_received()
-            {
-                driver.receives -= 1;
-                return Some((Work::DriverReceive(packet), costs.receive_ns));
-            }
-            if driver.sends > 0 && driver.nic.can_send(now) {
-                driver.sends -= 1;
-                if let Some(packet) = self.take_transmit(index) {
-                    return Some((Work::DriverSend(packet), costs.send_ns));
-                }
-            }
-            // The round is over: the guests hear of it, and another one begins if there is more.
-            self.send_events(ctx, index);
-            let more = self.anything_to_transmit(index);
-            let driver = self.guests[index].driver.as_mut()?;
-            let waiting = driver.nic.waiting();
-            if waiting == 0 && !(more && driver.nic.can_send(now)) {
-                driver.awake = false;
-                return None;
-            }
-            (driver.receives, driver.sends) = (waiting.min(ROUND), ROUND);
-        }
-    }
-
-    /// The next packet from the guests' rings, each guest in turn.
-    fn take_transmit(&mut self, index: usize) -> Option<Packet> {
-        let count = self.driver(index).guests.len();
-        for _ in 0..count {
-            let driver = self.driver(index);
-            let guest = driver.guests[driver.turn];
-            driver.turn = (driver.turn + 1) % count;
-            let Some(interface) = &mut self.guests[guest].interface else { continue };
-            if let Some(packet) = interface.transmit_ring.pop_front() {
-                // A guest that waits for room is told at the end of the round.
-                interface.event_due |= !interface.to_send.is_empty();
-                return Some(packet);
+    fn send_lost_again(&mut self, ctx: &mut WorldContext<'_>) {
+        while let Some(&(time, packet)) = self.lost.front()
+            && time <= ctx.now()
+        {
+            self.lost.pop_front();
+            if self.connections.send_again(packet.connection) {
+                self.send_inbound(ctx, packet);
             }
         }
-        None
+        self.set_lost(ctx);
     }
 
-    fn anything_to_transmit(&mut self, index: usize) -> bool {
-        let Some(driver) = &self.guests[index].driver else { return false };
-        let ring =
-            |&guest: &usize| self.guests[guest].interface.as_ref().map(|interface| &interface.transmit_ring);
-        driver.guests.iter().filter_map(ring).any(|ring| !ring.is_empty())
-    }
-
-    /// Sends the events that are due over the event channels.
-    fn send_events(&mut self, ctx: &mut WorldContext<'_>, index: usize) {
-        for i in 0..self.driver(index).guests.len() {
-            let guest = self.driver(index).guests[i];
-            let v = self.guests[guest].first_vcpu;
-            let Some(interface) = &mut self.guests[guest].interface else { continue };
-            if std::mem::take(&mut interface.event_due) && !interface.event_pending {
-                interface.event_pending = true;
-                ctx.kick(v);
-            }
-        }
-    }
-
-    // ---- guests ----
-
-    /// What a guest's network stack does next on one of its vCPUs. Receiving is bound to the first one.
-    fn network_work(&mut self, index: usize, vcpu: usize) -> Option<(Work, Span)> {
-        let guest = &mut self.guests[index];
-        let (interface, costs) = (guest.interface.as_mut()?, guest.network);
-        if vcpu == 0 {
-            if std::mem::take(&mut interface.event_pending) {
-                return Some((Work::Upcall, costs.upcall_ns));
-            }
-            if let Some(packet) = interface.receive_ring.pop_front() {
-                return Some((Work::Receive(packet), costs.receive_ns));
-            }
-        }
-        if interface.transmit_ring.len() == interface.slots {
-            return None;
-        }
-        let packet = interface.to_send.pop_front()?;
-        Some((Work::Send(packet), costs.send_ns))
-    }
+    // ---- inside ----
 
     fn server_receives(&mut self, ctx: &mut WorldContext<'_>, index: usize, packet: Packet) {
         let number = packet.connection;
@@ -433,8 +342,12 @@ impl Machine {
         match packet.kind {
             Kind::Syn => {
                 let accepted = server.connections < server.connections_max;
-                server.connections += u32::from(accepted);
                 let kind = if accepted { Kind::SynAck } else { Kind::Refused };
+                if accepted {
+                    server.connections += 1;
+                } else if let Some(app) = guest.kernel.apps_mut().nth(server.app) {
+                    app.stats.failed += 1;
+                }
                 self.queue_to_send(index, Connection::packet(number, kind));
             }
             Kind::Get => {
@@ -466,152 +379,120 @@ impl Machine {
     }
 
     fn queue_to_send(&mut self, index: usize, packet: Packet) {
-        if let Some(interface) = &mut self.guests[index].interface {
-            interface.to_send.push_back(packet);
+        if let Some(interface) = self.guests[index].interface {
+            self.interfaces[interface].queue_to_send(packet);
         }
     }
 
     // ---- work ----
 
+    /// What of a driver's or the network's work a vCPU does next, and what that costs.
+    fn kernel_work(
+        &mut self,
+        ctx: &mut WorldContext<'_>,
+        index: usize,
+        number: usize,
+    ) -> Option<(Work, Span)> {
+        let Guest { driver, interface, .. } = self.guests[index];
+        if number == 0
+            && let Some(driver) = driver
+            && let Some((work, cost)) = self.drivers[driver].next(ctx, &mut self.interfaces)
+        {
+            return Some((Work::Driver(work), cost));
+        }
+        let (work, cost) = self.interfaces[interface?].next(number == 0)?;
+        Some((Work::Interface(work), cost))
+    }
+
     /// A piece of work is done: what follows from it.
-    fn finish(&mut self, ctx: &mut WorldContext<'_>, index: usize, vcpu: usize, work: Work) {
+    fn finish(&mut self, ctx: &mut WorldContext<'_>, index: usize, number: usize, work: Work) {
+        let Guest { driver, interface, .. } = self.guests[index];
+        match (work, driver, interface) {
+            (Work::Driver(work), Some(driver), _) => self.finish_driver(ctx, driver, work),
+            (Work::Interface(work), _, Some(interface)) => self.finish_interface(ctx, index, interface, work),
+            (Work::Compute(span), ..) => self.computed(ctx, index, number, span),
+            (Work::Driver(_) | Work::Interface(_), ..) => {
+                unreachable!("work of what the domain does not have")
+            }
+        }
+    }
+
+    fn finish_driver(&mut self, ctx: &mut WorldContext<'_>, index: usize, work: DriverWork) {
+        let driver = &mut self.drivers[index];
         match work {
-            Work::DriverUpcall => {
-                let driver = self.driver(index);
-                (driver.receives, driver.sends) = (driver.nic.waiting().min(ROUND), ROUND);
-            }
-            Work::DriverReceive(packet) => self.hand_to_guest(ctx, index, packet),
-            Work::DriverSend(packet) => {
-                self.guests[index].io_count += 2;
-                let now = ctx.now();
-                let nic = &mut self.driver(index).nic;
-                nic.send(now, packet);
-                let arrival = nic.outbound.next_arrival();
-                self.set(ctx, Source::Outbound(index), arrival);
-                self.set_interrupt(ctx, index);
-            }
-            Work::Upcall => {}
-            Work::Receive(packet) => {
-                self.guests[index].io_count += 1;
-                self.server_receives(ctx, index, packet);
-            }
-            Work::Send(packet) => {
-                let guest = &mut self.guests[index];
-                guest.io_count += 1;
-                if let Some(interface) = &mut guest.interface {
-                    interface.transmit_ring.push_back(packet);
-                    let driver = interface.driver;
-                    if !self.driver(driver).awake {
-                        self.notify_driver(ctx, driver);
-                    }
+            DriverWork::Upcall => {}
+            DriverWork::Receive(packet) => {
+                let server = self.connections.get(packet.connection).server;
+                let Some(interface) = self.guests[server].interface else { return };
+                if let Err(packet) = driver.hand_over(&mut self.interfaces, interface, packet) {
+                    self.lose(ctx, packet);
                 }
             }
-            Work::Compute(span) => self.computed(ctx, index, vcpu, span),
+            DriverWork::Send(packet) => {
+                driver.nic.send(ctx.now(), packet);
+                let (arrival, interrupt) = (driver.nic.outbound.next_arrival(), driver.nic.next_interrupt());
+                self.set(ctx, Source::Outbound(index), arrival);
+                self.set(ctx, Source::Interrupt(index), interrupt);
+            }
         }
     }
 
-    fn computed(&mut self, ctx: &WorldContext<'_>, index: usize, vcpu: usize, span: Span) {
-        if let Outcome::Served(number) = self.guests[index].kernel.computed(vcpu, ctx.now(), span) {
-            self.send_segments(index, number);
+    fn finish_interface(
+        &mut self,
+        ctx: &mut WorldContext<'_>,
+        guest: usize,
+        index: usize,
+        work: InterfaceWork,
+    ) {
+        match work {
+            InterfaceWork::Upcall => {}
+            InterfaceWork::Receive(packet) => self.server_receives(ctx, guest, packet),
+            InterfaceWork::Send(packet) => {
+                let interface = &mut self.interfaces[index];
+                let first = interface.put(packet);
+                self.drivers[interface.driver].ring_filled(ctx, index, first);
+            }
         }
     }
 
-    fn hand_to_guest(&mut self, ctx: &mut WorldContext<'_>, index: usize, packet: Packet) {
-        self.guests[index].io_count += 2;
-        let server = self.connections.get(packet.connection).server;
-        let Some(interface) = &mut self.guests[server].interface else { return };
-        if interface.receive_ring.len() < interface.slots {
-            interface.receive_ring.push_back(packet);
-            interface.event_due = true;
-        } else {
-            self.driver(index).nic.dropped += 1;
-            self.lose(ctx, packet);
+    fn computed(&mut self, ctx: &WorldContext<'_>, index: usize, number: usize, span: Span) {
+        if let Outcome::Served(connection) = self.guests[index].kernel.computed(number, ctx.now(), span) {
+            self.send_segments(index, connection);
         }
     }
 
-    /// Gives `v` its next piece of work.
-    fn choose(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId) -> Op {
-        let (index, vcpu) = self.owners[v.index()];
-        loop {
-            let driver_work = if vcpu == 0 { self.driver_work(ctx, index) } else { None };
-            let Some((work, cost)) = driver_work.or_else(|| self.network_work(index, vcpu)) else { break };
+    /// Gives a vCPU its next piece of work.
+    fn choose(&mut self, ctx: &mut WorldContext<'_>, vcpu: &mut Vcpu) -> Op {
+        let (index, number) = (vcpu.guest, vcpu.number);
+        while let Some((work, cost)) = self.kernel_work(ctx, index, number) {
             let cost = self.guests[index].random.spread(cost, self.spread_percent);
             if cost > 0 {
-                self.at_work[v.index()] = Some(work);
+                vcpu.at_work = Some(work);
                 return Op::Run(cost);
             }
-            self.finish(ctx, index, vcpu, work);
+            self.finish(ctx, index, number, work);
         }
         let kernel = &mut self.guests[index].kernel;
-        let span = kernel.next(vcpu, ctx.now());
-        let timer = kernel.next_timer(vcpu);
-        if timer != self.timers[v.index()] {
-            self.timers[v.index()] = timer;
-            self.set(ctx, Source::Timer(v), timer);
+        let span = kernel.next(number, ctx.now());
+        let timer = kernel.next_timer(number);
+        if let Some(source) = vcpu.timer_source
+            && timer != vcpu.timer
+        {
+            vcpu.timer = timer;
+            ctx.set_source(source, timer);
         }
-        match span {
-            Some(span) => {
-                self.at_work[v.index()] = Some(Work::Compute(span));
-                Op::Run(span)
-            }
-            None => Op::Block(None),
-        }
-    }
-}
-
-impl From<VcpuId> for Source {
-    fn from(v: VcpuId) -> Self {
-        Source::Timer(v)
-    }
-}
-
-impl Guest {
-    fn new(config: &MachineConfig, index: usize, guest: &GuestConfig) -> Self {
-        let slots = config.nic.ring_slots;
-        let interface = guest.nic.map(|driver| Interface {
-            driver,
-            slots,
-            to_send: VecDeque::with_capacity(1024),
-            transmit_ring: VecDeque::with_capacity(slots),
-            receive_ring: VecDeque::with_capacity(slots),
-            event_pending: false,
-            event_due: false,
-        });
-        let behind = |&(_, other): &(usize, &GuestConfig)| other.nic == Some(index);
-        let driver = guest.driver.map(|costs| Driver {
-            costs,
-            nic: Nic::new(config.nic),
-            awake: false,
-            notified: false,
-            receives: 0,
-            sends: 0,
-            guests: config.guests.iter().enumerate().filter(behind).map(|(i, _)| i).collect(),
-            turn: 0,
-        });
-        let server = guest.apps.iter().enumerate().find_map(|(app, config)| match *config {
-            AppConfig::WebServer { connections_max, .. } => {
-                Some(Server { app, connections: 0, connections_max })
-            }
-            _ => None,
-        });
-        Guest {
-            first_vcpu: guest.first_vcpu,
-            kernel: Kernel::new(guest.vcpus as usize, &guest.apps, config.seed, index as u64),
-            network: guest.network,
-            interface,
-            driver,
-            server,
-            random: Random::new(config.seed, index as u64, COSTS),
-            io_count: 0,
-        }
+        vcpu.at_work = span.map(Work::Compute);
+        span.map_or(Op::Block(None), Op::Run)
     }
 }
 
 impl World for Machine {
     fn start(&mut self, ctx: &mut WorldContext<'_>) {
-        ctx.make_sources(self.sources());
-        for (v, &bytes) in self.working_sets.iter().enumerate() {
-            ctx.set_working_set(VcpuId(v as u32), bytes);
+        ctx.make_sources(self.sources.len());
+        for (v, vcpu) in self.vcpus.iter().enumerate() {
+            if let Some(vcpu) = vcpu {
+                ctx.set_working_set(VcpuId(v as u32), vcpu.working_set_bytes);
+            }
         }
         for client in 0..self.clients.len() {
             self.set(ctx, Source::Request(client), self.clients[client].next_request());
@@ -619,56 +500,61 @@ impl World for Machine {
     }
 
     fn next_op(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, left: Span) -> Op {
-        let Some(&(index, vcpu)) = self.owners.get(v.index()) else { return Op::Block(None) };
-        match self.at_work[v.index()].take() {
-            Some(Work::Compute(span)) => self.computed(ctx, index, vcpu, span - left),
+        let Some(mut vcpu) = self.vcpus.get_mut(v.index()).and_then(Option::take) else {
+            return Op::Block(None);
+        };
+        let op = match vcpu.at_work.take() {
             // Nothing interrupts work of the kernel: it goes on.
-            work @ Some(_) if left > 0 => {
-                self.at_work[v.index()] = work;
-                return Op::Run(left);
+            Some(work @ (Work::Driver(_) | Work::Interface(_))) if left > 0 => {
+                vcpu.at_work = Some(work);
+                Op::Run(left)
             }
-            Some(work) => self.finish(ctx, index, vcpu, work),
-            None => {}
-        }
-        self.choose(ctx, v)
+            work => {
+                match work {
+                    Some(Work::Compute(span)) => self.computed(ctx, vcpu.guest, vcpu.number, span - left),
+                    Some(work) => self.finish(ctx, vcpu.guest, vcpu.number, work),
+                    None => {}
+                }
+                self.choose(ctx, &mut vcpu)
+            }
+        };
+        self.vcpus[v.index()] = Some(vcpu);
+        op
     }
 
     fn fire(&mut self, ctx: &mut WorldContext<'_>, source: usize) {
         let now = ctx.now();
-        match self.source(source) {
-            Source::Interrupt(driver) => self.interrupt(ctx, driver),
-            Source::Inbound(driver) => {
-                while let Some(packet) = self.driver(driver).nic.inbound.take_arrived(now) {
-                    if let Err(packet) = self.driver(driver).nic.receive(now, packet) {
+        match self.sources[source] {
+            Source::Interrupt(index) => {
+                let driver = &mut self.drivers[index];
+                driver.interrupt(ctx);
+                let next = driver.nic.next_interrupt();
+                self.set(ctx, Source::Interrupt(index), next);
+            }
+            Source::Inbound(index) => {
+                while let Some(packet) = self.drivers[index].nic.inbound.take_arrived(now) {
+                    if let Err(packet) = self.drivers[index].nic.receive(now, packet) {
                         self.lose(ctx, packet);
                     }
                 }
-                let next = self.driver(driver).nic.inbound.next_arrival();
-                self.set(ctx, Source::Inbound(driver), next);
-                self.set_interrupt(ctx, driver);
+                let nic = &self.drivers[index].nic;
+                let (arrival, interrupt) = (nic.inbound.next_arrival(), nic.next_interrupt());
+                self.set(ctx, Source::Inbound(index), arrival);
+                self.set(ctx, Source::Interrupt(index), interrupt);
             }
-            Source::Outbound(driver) => {
-                while let Some(packet) = self.driver(driver).nic.outbound.take_arrived(now) {
+            Source::Outbound(index) => {
+                while let Some(packet) = self.drivers[index].nic.outbound.take_arrived(now) {
                     self.client_receives(ctx, packet);
                 }
-                let next = self.driver(driver).nic.outbound.next_arrival();
-                self.set(ctx, Source::Outbound(driver), next);
+                let next = self.drivers[index].nic.outbound.next_arrival();
+                self.set(ctx, Source::Outbound(index), next);
             }
             Source::Request(client) => self.begin_request(ctx, client),
-            Source::Lost => {
-                while let Some(&(time, packet)) = self.lost.front()
-                    && time <= now
-                {
-                    self.lost.pop_front();
-                    if self.connections.send_again(packet.connection) {
-                        self.send_inbound(ctx, packet);
-                    }
-                }
-                let next = self.lost.front().map_or(NEVER, |&(time, _)| time);
-                self.set(ctx, Source::Lost, next);
-            }
+            Source::Lost => self.send_lost_again(ctx),
             Source::Timer(v) => {
-                self.timers[v.index()] = NEVER;
+                if let Some(vcpu) = &mut self.vcpus[v.index()] {
+                    vcpu.timer = NEVER;
+                }
                 ctx.kick(v);
             }
         }

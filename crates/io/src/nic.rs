@@ -11,6 +11,19 @@ use crate::wire::Wire;
 /// Largest packet on the line, bytes (Ethernet without its check sequence).
 const FRAME_MAX: u32 = 1514;
 
+/// What crossed a NIC since the last reset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NicCounts {
+    /// Interrupts raised.
+    pub interrupts: u64,
+    /// Packets that the driver took.
+    pub received: u64,
+    /// Packets put on the line.
+    pub sent: u64,
+    /// Packets from the line that found the queue full and were lost.
+    pub dropped: u64,
+}
+
 /// A network card and its line.
 #[derive(Clone, Debug)]
 pub struct Nic {
@@ -22,8 +35,8 @@ pub struct Nic {
     received: VecDeque<Packet>,
     last_interrupt: Time,
     interrupt_at: Time,
-    /// Packets that found the queue full.
-    pub dropped: u64,
+    /// What crossed it.
+    pub counts: NicCounts,
 }
 
 impl Nic {
@@ -36,14 +49,14 @@ impl Nic {
             received: VecDeque::with_capacity(config.ring_slots),
             last_interrupt: -config.interrupt_gap_ns,
             interrupt_at: NEVER,
-            dropped: 0,
+            counts: NicCounts::default(),
         }
     }
 
     /// Takes a packet in from the line; gives it back if the queue is full.
     pub fn receive(&mut self, now: Time, packet: Packet) -> Result<(), Packet> {
         if self.received.len() == self.config.ring_slots {
-            self.dropped += 1;
+            self.counts.dropped += 1;
             return Err(packet);
         }
         self.received.push_back(packet);
@@ -53,7 +66,9 @@ impl Nic {
 
     /// Hands the driver the oldest packet received.
     pub fn take_received(&mut self) -> Option<Packet> {
-        self.received.pop_front()
+        let packet = self.received.pop_front()?;
+        self.counts.received += 1;
+        Some(packet)
     }
 
     /// How many packets the driver has not taken yet.
@@ -69,6 +84,7 @@ impl Nic {
 
     /// Sends a packet. Once it has left, that is worth an interrupt too.
     pub fn send(&mut self, now: Time, packet: Packet) {
+        self.counts.sent += 1;
         let left = self.outbound.send(now, packet);
         self.want_interrupt(left);
     }
@@ -83,10 +99,15 @@ impl Nic {
         self.interrupt_at
     }
 
-    /// It interrupts now.
+    /// It interrupts now. What has not left yet is worth another interrupt later.
     pub fn interrupted(&mut self, now: Time) {
+        self.counts.interrupts += 1;
         self.last_interrupt = now;
         self.interrupt_at = NEVER;
+        let backlog = self.outbound.backlog(now);
+        if backlog > 0 {
+            self.want_interrupt(now + backlog);
+        }
     }
 }
 
@@ -111,11 +132,21 @@ mod tests {
     }
 
     #[test]
+    fn packets_still_on_the_line_at_an_interrupt_are_worth_another() {
+        let mut nic = Nic::new(NicConfig { bits_per_s: 1_000_000, ..CONFIG });
+        nic.send(0, PACKET);
+        nic.send(0, Packet { bytes: FRAME_MAX, ..PACKET });
+        let first = nic.next_interrupt();
+        nic.interrupted(first);
+        assert_eq!((first, nic.next_interrupt()), (528_000, 528_000 + 12_112_000));
+    }
+
+    #[test]
     fn a_full_queue_gives_packets_back() {
         let mut nic = Nic::new(CONFIG);
         let taken = [nic.receive(0, PACKET), nic.receive(0, PACKET), nic.receive(0, PACKET)];
         assert_eq!(taken, [Ok(()), Ok(()), Err(PACKET)]);
-        assert_eq!((nic.waiting(), nic.dropped), (2, 1));
+        assert_eq!((nic.waiting(), nic.counts.dropped), (2, 1));
     }
 
     #[test]

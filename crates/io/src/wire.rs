@@ -23,9 +23,9 @@ impl Wire {
         Wire { bits_per_s, latency, free_at: 0, under_way: VecDeque::with_capacity(1024) }
     }
 
-    /// How long a packet of this size occupies the line, ns.
+    /// How long a packet of this size occupies the line, ns; at least 1, so that time goes on however fast it is.
     pub fn occupies(&self, bytes: u32) -> Span {
-        i64::from(bytes) * 8 * 1_000_000_000 / self.bits_per_s
+        (i64::from(bytes) * 8 * 1_000_000_000 / self.bits_per_s).max(1)
     }
 
     /// Sends a packet now; returns when it has left.

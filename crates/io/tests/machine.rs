@@ -5,12 +5,15 @@ use vcpulab_guest::AppConfig;
 use vcpulab_host::{
     Costs, CpuMask, DomainConfig, Host, HostConfig, Params, PcpuId, Scheduler, Span, Time, VcpuConfig, VcpuId,
 };
-use vcpulab_io::{ClientConfig, DriverCosts, GuestConfig, Machine, MachineConfig, NetworkCosts, NicConfig};
+use vcpulab_io::{
+    ClientConfig, DriverCosts, GuestConfig, InterfaceCounts, Machine, MachineConfig, NetworkCosts, NicConfig,
+    NicCounts,
+};
 use vcpulab_sched::Runner;
 
 const SECOND: Time = 1_000_000_000;
 
-/// A driver domain and a web server, each with a vCPU of its own.
+/// A driver domain and web servers, each with a vCPU of its own and a client.
 #[derive(Clone, Debug)]
 struct Case {
     pcpus: u32,
@@ -21,6 +24,8 @@ struct Case {
     connections_max: u32,
     server_connections: u32,
     ring_slots: usize,
+    bits_per_s: i64,
+    servers: u32,
     interrupt_gap_ns: Span,
     driver_ns: Span,
     guest_ns: Span,
@@ -38,6 +43,8 @@ const CASE: Case = Case {
     connections_max: 64,
     server_connections: 64,
     ring_slots: 256,
+    bits_per_s: 1_000_000_000,
+    servers: 1,
     interrupt_gap_ns: 0,
     driver_ns: 10_000,
     guest_ns: 10_000,
@@ -49,11 +56,15 @@ const CASE: Case = Case {
 #[derive(Clone, Debug, PartialEq)]
 struct Outcome {
     completed: u64,
+    /// Of the client that completed least.
+    least: u64,
     failed: u64,
     median_ns: u64,
     open: usize,
     lost: u64,
     io: [u64; 2],
+    ring: InterfaceCounts,
+    nic: NicCounts,
     executions: u64,
 }
 
@@ -80,20 +91,24 @@ impl Case {
         let apps = if self.hog_beside { vec![AppConfig::Hog, server] } else { vec![server] };
         Machine::new(&MachineConfig {
             seed: self.seed,
-            guests: vec![guest(0, vec![], None, Some(driver)), guest(1, apps, Some(0), None)],
+            guests: std::iter::once(guest(0, vec![], None, Some(driver)))
+                .chain((1..=self.servers).map(|index| guest(index, apps.clone(), Some(0), None)))
+                .collect(),
             nic: NicConfig {
-                bits_per_s: 1_000_000_000,
+                bits_per_s: self.bits_per_s,
                 interrupt_gap_ns: self.interrupt_gap_ns,
                 latency_ns: 20_000,
                 ring_slots: self.ring_slots,
             },
             spread_percent: 10,
-            clients: vec![ClientConfig {
-                server: 1,
-                rate_per_s: self.rate_per_s,
-                file_bytes: self.file_bytes,
-                connections_max: self.connections_max,
-            }],
+            clients: (1..=self.servers as usize)
+                .map(|server| ClientConfig {
+                    server,
+                    rate_per_s: self.rate_per_s,
+                    file_bytes: self.file_bytes,
+                    connections_max: self.connections_max,
+                })
+                .collect(),
         })
     }
 
@@ -119,7 +134,7 @@ impl Runner for &Case {
         let config = HostConfig {
             pcpus: self.pcpus,
             costs,
-            domains: vec![domain(0), domain(1)],
+            domains: (0..=i64::from(self.servers)).map(domain).collect(),
             ..HostConfig::default()
         };
         let meter = vcpulab_measure::Meter::new(false);
@@ -129,14 +144,18 @@ impl Runner for &Case {
         host.run_until(SECOND).unwrap();
         let machine = host.world();
         let results = machine.results();
-        let client = results.iter().find(|result| result.client).unwrap();
+        let clients: Vec<_> = results.iter().filter(|result| result.client).collect();
+        let client = clients[0];
         Outcome {
-            completed: client.stats.completed,
-            failed: client.stats.failed,
+            completed: clients.iter().map(|client| client.stats.completed).sum(),
+            least: clients.iter().map(|client| client.stats.completed).min().unwrap(),
+            failed: clients.iter().map(|client| client.stats.failed).sum(),
             median_ns: client.stats.responses().map_or(0, |times| times.value_at_quantile(0.5)),
             open: machine.open_connections(),
             lost: machine.lost_packets(),
             io: [machine.io_count(0), machine.io_count(1)],
+            ring: machine.interface_counts(1).unwrap(),
+            nic: machine.nic_counts(0).unwrap(),
             executions: host.observer().counts(VcpuId(self.pcpus)).executions,
         }
     }
@@ -189,6 +208,33 @@ fn a_driver_domain_that_waits_takes_more_at_a_time() {
 }
 
 #[test]
+fn a_slow_line_delays_but_never_stalls() {
+    // A segment takes 6 ms on this line, so that the driver always finds it full: seven of them, one after another.
+    let slow = Case { bits_per_s: 2_000_000, rate_per_s: 100.0, ring_slots: 1, ..CASE };
+    let alone = Case { connections_max: 1, rate_per_s: 10.0, ..slow.clone() }.run();
+    assert!((40_000_000..60_000_000).contains(&alone.median_ns), "{alone:?}");
+    for seed in 0..4 {
+        // 2 Mbit/s are 250 kB/s: 10 kB with their headers come through 23 times a second at best.
+        let crowded = Case { seed, connections_max: 3, ..slow.clone() }.run();
+        assert!((20..25).contains(&crowded.completed), "{crowded:?}");
+    }
+}
+
+#[test]
+fn interrupts_are_no_closer_than_allowed() {
+    let often = Case { rate_per_s: 2_000.0, ..CASE }.run();
+    let rarely = Case { rate_per_s: 2_000.0, interrupt_gap_ns: 250_000, ..CASE }.run();
+    assert!(often.nic.interrupts > 8_000, "{often:?}");
+    assert!((2_000..=4_001).contains(&rarely.nic.interrupts), "{rarely:?}");
+}
+
+#[test]
+fn guests_behind_one_driver_domain_are_served_alike() {
+    let outcome = Case { pcpus: 4, servers: 3, rate_per_s: 5_000.0, ..CASE }.run();
+    assert!(outcome.least * 4 > outcome.completed, "{outcome:?}");
+}
+
+#[test]
 fn switches_that_cost_time_cost_throughput() {
     let cheap =
         Case { pcpus: 1, rate_per_s: 5_000.0, request_ns: 450_000, policy: ("bvt", "xen3.0"), ..CASE };
@@ -220,6 +266,12 @@ proptest! {
         let outcome = case.run();
         prop_assert_eq!(&outcome, &case.run());
         prop_assert!(outcome.open <= 2 * connections_max as usize + 64);
+        // Every packet that entered a ring has left it, is in it, or is being worked on.
+        let (nic, ring, slots) = (outcome.nic, outcome.ring, ring_slots as u64);
+        prop_assert!(nic.received - ring.page_exchanges - ring.dropped <= 1, "{:?}", outcome);
+        prop_assert!(ring.page_exchanges - ring.received <= slots, "{:?}", outcome);
+        prop_assert!(ring.sent - nic.sent <= slots + 1, "{:?}", outcome);
+        prop_assert_eq!(outcome.lost, nic.dropped + ring.dropped);
         // Without losses, which cost a fifth of a second each, and with time enough, some must be through.
         if outcome.lost == 0 && rate > 100 && file_bytes < 20_000 {
             prop_assert!(outcome.completed > 0, "{:?}", outcome);

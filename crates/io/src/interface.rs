@@ -1,0 +1,196 @@
+//! A guest's network interface: its half of a split driver, and the ring between the two halves.
+
+use std::collections::VecDeque;
+
+use vcpulab_host::{Span, VcpuId, WorldContext};
+
+use crate::config::NetworkCosts;
+use crate::connection::Packet;
+
+/// What a guest's network stack is at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum InterfaceWork {
+    /// It takes an event.
+    Upcall,
+    /// It receives a packet.
+    Receive(Packet),
+    /// It sends one.
+    Send(Packet),
+}
+
+/// What crossed an interface since the last reset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct InterfaceCounts {
+    /// Packets that the guest took from the ring.
+    pub received: u64,
+    /// Packets that the guest put into the ring.
+    pub sent: u64,
+    /// Pages that changed owner: one for each packet handed to the guest.
+    pub page_exchanges: u64,
+    /// Events sent to the guest.
+    pub events: u64,
+    /// Packets for the guest that found the ring full and were lost.
+    pub dropped: u64,
+}
+
+/// A network interface.
+#[derive(Clone, Debug)]
+pub(crate) struct Interface {
+    /// Position of its driver domain among the drivers.
+    pub driver: usize,
+    pub counts: InterfaceCounts,
+    /// Where events go.
+    vcpu: VcpuId,
+    costs: NetworkCosts,
+    slots: usize,
+    /// Packets that wait for room in the ring.
+    to_send: VecDeque<Packet>,
+    /// Slots taken for packets that vCPUs are just sending.
+    sending: usize,
+    transmit_ring: VecDeque<Packet>,
+    receive_ring: VecDeque<Packet>,
+    /// An event has been sent that the guest has not taken yet.
+    event_pending: bool,
+    /// An event is due at the end of the driver's round.
+    event_due: bool,
+}
+
+impl Interface {
+    /// An idle interface with so many slots in each direction.
+    pub fn new(driver: usize, vcpu: VcpuId, costs: NetworkCosts, slots: usize) -> Self {
+        Interface {
+            driver,
+            counts: InterfaceCounts::default(),
+            vcpu,
+            costs,
+            slots,
+            to_send: VecDeque::with_capacity(slots),
+            sending: 0,
+            transmit_ring: VecDeque::with_capacity(slots),
+            receive_ring: VecDeque::with_capacity(slots),
+            event_pending: false,
+            event_due: false,
+        }
+    }
+
+    // ---- the guest's side ----
+
+    /// What the guest's network does next, and what it costs. Only the first vCPU receives; all send.
+    pub fn next(&mut self, first_vcpu: bool) -> Option<(InterfaceWork, Span)> {
+        if first_vcpu {
+            if std::mem::take(&mut self.event_pending) {
+                return Some((InterfaceWork::Upcall, self.costs.upcall_ns));
+            }
+            if let Some(packet) = self.receive_ring.pop_front() {
+                self.counts.received += 1;
+                return Some((InterfaceWork::Receive(packet), self.costs.receive_ns));
+            }
+        }
+        if self.transmit_ring.len() + self.sending == self.slots {
+            return None;
+        }
+        let packet = self.to_send.pop_front()?;
+        self.sending += 1;
+        Some((InterfaceWork::Send(packet), self.costs.send_ns))
+    }
+
+    /// Something is to be sent, as soon as a vCPU of the guest comes to it.
+    pub fn queue_to_send(&mut self, packet: Packet) {
+        self.to_send.push_back(packet);
+    }
+
+    /// The guest has made a packet ready: it goes into the ring. True: the ring was empty.
+    pub fn put(&mut self, packet: Packet) -> bool {
+        self.sending -= 1;
+        self.counts.sent += 1;
+        self.transmit_ring.push_back(packet);
+        self.transmit_ring.len() == 1
+    }
+
+    // ---- the driver domain's side ----
+
+    /// Takes a packet from the ring. True: an event falls due with it, because the guest waits for the room.
+    pub fn take(&mut self) -> Option<(Packet, bool)> {
+        let packet = self.transmit_ring.pop_front()?;
+        let tell = !self.to_send.is_empty() && self.event_falls_due();
+        Some((packet, tell))
+    }
+
+    /// Is there something in the ring for the driver domain?
+    pub fn has_packets(&self) -> bool {
+        !self.transmit_ring.is_empty()
+    }
+
+    /// Hands the guest a packet. True: an event falls due with it. Gives the packet back if the ring is full.
+    pub fn hand_over(&mut self, packet: Packet) -> Result<bool, Packet> {
+        if self.receive_ring.len() == self.slots {
+            self.counts.dropped += 1;
+            return Err(packet);
+        }
+        self.receive_ring.push_back(packet);
+        self.counts.page_exchanges += 1;
+        Ok(self.event_falls_due())
+    }
+
+    fn event_falls_due(&mut self) -> bool {
+        !std::mem::replace(&mut self.event_due, true)
+    }
+
+    /// Sends the event that is due, unless one is on its way already.
+    pub fn send_event(&mut self, ctx: &mut WorldContext<'_>) {
+        self.event_due = false;
+        if !std::mem::replace(&mut self.event_pending, true) {
+            self.counts.events += 1;
+            ctx.kick(self.vcpu);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::{Connection, Kind};
+
+    fn interface(slots: usize) -> Interface {
+        let mut interface = Interface::new(0, VcpuId(1), NetworkCosts::default(), slots);
+        for connection in 0..4 {
+            interface.queue_to_send(Connection::packet(connection, Kind::SynAck));
+        }
+        interface
+    }
+
+    fn send(interface: &mut Interface) -> Option<bool> {
+        match interface.next(true) {
+            Some((InterfaceWork::Send(packet), _)) => Some(interface.put(packet)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_full_ring_keeps_packets_back_until_one_is_taken() {
+        let mut interface = interface(2);
+        let sent = [send(&mut interface), send(&mut interface), send(&mut interface)];
+        assert_eq!(sent, [Some(true), Some(false), None]);
+        let (first, tell) = interface.take().unwrap();
+        assert!(first.connection == 0 && tell, "the guest waits for room");
+        assert_eq!(send(&mut interface), Some(false));
+        let (_, tell) = interface.take().unwrap();
+        assert!(!tell, "an event is due already");
+    }
+
+    #[test]
+    fn vcpus_that_send_at_once_do_not_overfill_the_ring() {
+        let mut interface = interface(1);
+        assert!(interface.next(true).is_some());
+        assert!(interface.next(false).is_none(), "the only slot is spoken for");
+    }
+
+    #[test]
+    fn what_finds_no_room_comes_back() {
+        let mut interface = interface(1);
+        let packet = Connection::packet(7, Kind::Syn);
+        assert_eq!(interface.hand_over(packet), Ok(true));
+        assert_eq!(interface.hand_over(packet), Err(packet));
+        assert_eq!((interface.counts.page_exchanges, interface.counts.dropped), (1, 1));
+    }
+}
