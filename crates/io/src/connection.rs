@@ -172,14 +172,16 @@ impl Connections {
         self.get(number).lost += 1;
     }
 
-    /// It is time to send that packet again: is it still wanted?
-    pub fn send_again(&mut self, number: u32) -> bool {
-        let connection = self.get(number);
+    /// It is time to send that packet again: is it still wanted? Once the file is complete only the last packet is;
+    /// another one would follow it, and could reach whatever connection has the number then.
+    pub fn send_again(&mut self, packet: Packet) -> bool {
+        let connection = self.get(packet.connection);
         connection.lost -= 1;
+        let complete = connection.received == connection.segments;
         if connection.closed && connection.lost == 0 {
-            self.free.push(number);
+            self.free.push(packet.connection);
         }
-        !self.get(number).closed
+        !complete || packet.kind == Kind::Fin
     }
 
     /// How many are open.

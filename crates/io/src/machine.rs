@@ -326,7 +326,7 @@ impl Machine {
             && time <= ctx.now()
         {
             self.lost.pop_front();
-            if self.connections.send_again(packet.connection) {
+            if self.connections.send_again(packet) {
                 self.send_inbound(ctx, packet);
             }
         }

@@ -243,6 +243,26 @@ fn switches_that_cost_time_cost_throughput() {
     assert!(dear.completed * 10 < cheap.completed * 9, "{cheap:?} {dear:?}");
 }
 
+/// An acknowledgement that was lost, and sent again after the last packet of its connection, once reached the next
+/// connection with the same number.
+#[test]
+fn a_lost_acknowledgement_never_reaches_the_next_connection() {
+    let case = Case {
+        pcpus: 1,
+        seed: 949,
+        rate_per_s: 552.0,
+        file_bytes: 72_140,
+        connections_max: 144,
+        ring_slots: 46,
+        interrupt_gap_ns: 70_219,
+        driver_ns: 25_077,
+        guest_ns: 12_538,
+        hog_beside: true,
+        ..CASE
+    };
+    assert!(case.run().lost > 0, "the case is about losses");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
