@@ -1,6 +1,6 @@
 //! The applications: each is a task that says, one step at a time, what it wants to do next.
 //!
-//! Phase scripts use the words of rt-app: `run` computes, `sleep` sleeps from now, `timer` sleeps until so long after
+//! Phase scripts use the words of rt-app: `run` is work and `runtime` is time; `sleep` counts from now, `timer` from when
 //! the last timer was due, whatever the events in between took.
 
 use std::collections::VecDeque;
@@ -51,8 +51,10 @@ pub struct Phase {
 /// An event of a phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PhaseEvent {
-    /// Computes for this long, ns.
+    /// Computes: so much CPU time, ns, however long that takes.
     Run(Span),
+    /// Computes until so much time has passed, ns, however much CPU time it gets meanwhile.
+    Runtime(Span),
     /// Sleeps for this long from now, ns.
     Sleep(Span),
     /// Sleeps until this long after the last timer was due, ns.
@@ -73,6 +75,9 @@ pub enum Demand {
 /// How long a hog computes at a time: long, so that it costs few events, but its count must not lag far behind.
 const HOG_CHUNK: Span = 10_000_000;
 
+/// How often a `runtime` event looks at the clock, ns of CPU time. (rt-app's own busy loop works 32 us between two looks.)
+const RUNTIME_STEP: Span = 32_000;
+
 /// A script that goes round without computing or sleeping would never end: after this many events it must.
 const IDLE_EVENTS_MAX: u32 = 10_000;
 
@@ -89,8 +94,8 @@ pub struct App {
 enum Behaviour {
     Hog { computed: Span },
     Periodic { run: Span, period: Span, release: Time },
-    Phases { phases: Vec<Phase>, rounds: Option<u32>, at: Position, timer: Time },
-    WebServer { request: Span, spread: i64, requests: VecDeque<u32> },
+    Phases { phases: Vec<Phase>, rounds: Option<u32>, at: Position, timer: Time, busy_until: Time },
+    WebServer { request: Span, spread: i64, requests: VecDeque<(u32, Time)> },
 }
 
 /// Where a script stands: phase, its round, event.
@@ -112,7 +117,8 @@ impl App {
                 Behaviour::Periodic { run, period, release }
             }
             AppConfig::Phases { ref phases, rounds } => {
-                Behaviour::Phases { phases: phases.clone(), rounds, at: Position::default(), timer: 0 }
+                let phases = phases.clone();
+                Behaviour::Phases { phases, rounds, at: Position::default(), timer: 0, busy_until: 0 }
             }
             AppConfig::WebServer { request_ns: request, spread_percent: spread, connections_max } => {
                 // A limit that is never reached must not cost memory.
@@ -134,7 +140,10 @@ impl App {
                     Demand::Compute(*run)
                 }
             }
-            Behaviour::Phases { phases, rounds, at, timer } => {
+            Behaviour::Phases { phases, rounds, at, timer, busy_until } => {
+                if *busy_until > now {
+                    return Demand::Compute((*busy_until - now).min(RUNTIME_STEP));
+                }
                 for _ in 0..IDLE_EVENTS_MAX {
                     if at.phase == phases.len() {
                         self.stats.completed += 1;
@@ -147,6 +156,10 @@ impl App {
                     let Some(event) = at.take(phases) else { continue };
                     match event {
                         PhaseEvent::Run(span) if span > 0 => return Demand::Compute(span),
+                        PhaseEvent::Runtime(span) if span > 0 => {
+                            *busy_until = now + span;
+                            return Demand::Compute(span.min(RUNTIME_STEP));
+                        }
                         PhaseEvent::Sleep(span) if span > 0 => return Demand::Sleep(now + span),
                         PhaseEvent::Timer(span) => {
                             *timer += span;
@@ -156,7 +169,7 @@ impl App {
                             // Late: the period starts anew, as rt-app's does.
                             *timer = now;
                         }
-                        PhaseEvent::Run(_) | PhaseEvent::Sleep(_) => {}
+                        PhaseEvent::Run(_) | PhaseEvent::Runtime(_) | PhaseEvent::Sleep(_) => {}
                     }
                 }
                 Demand::Wait
@@ -181,9 +194,9 @@ impl App {
     }
 
     /// A request has come.
-    pub fn request(&mut self, connection: u32) {
+    pub fn request(&mut self, connection: u32, now: Time) {
         if let Behaviour::WebServer { requests, .. } = &mut self.behaviour {
-            requests.push_back(connection);
+            requests.push_back((connection, now));
         }
     }
 
@@ -197,8 +210,9 @@ impl App {
                 None
             }
             Behaviour::WebServer { requests, .. } => {
-                self.stats.completed += 1;
-                requests.pop_front()
+                let (connection, since) = requests.pop_front()?;
+                self.stats.complete(now - since);
+                Some(connection)
             }
             Behaviour::Hog { .. } | Behaviour::Phases { .. } => None,
         }
@@ -274,10 +288,24 @@ mod tests {
     fn a_server_serves_in_order_of_arrival() {
         let mut app = app(AppConfig::WebServer { request_ns: 50, spread_percent: 0, connections_max: 8 });
         assert_eq!(app.next(0), Demand::Wait);
-        app.request(4);
-        app.request(2);
+        app.request(4, 0);
+        app.request(2, 0);
         assert_eq!((app.next(0), app.finished(50)), (Demand::Compute(50), Some(4)));
         assert_eq!((app.next(50), app.finished(100)), (Demand::Compute(50), Some(2)));
         assert_eq!(app.next(100), Demand::Wait);
+        assert_eq!((app.stats.completed, app.stats.responses().unwrap().max()), (2, 100));
+    }
+
+    #[test]
+    fn runtime_ends_by_the_clock_and_run_by_the_work_done() {
+        use PhaseEvent::{Run, Runtime};
+        let phases = vec![Phase { rounds: 1, events: vec![Runtime(80_000), Run(80_000)] }];
+        let mut app = app(AppConfig::Phases { phases, rounds: Some(1) });
+        assert_eq!(app.next(0), Demand::Compute(32_000));
+        // It was kept from computing for 40 us meanwhile.
+        assert_eq!(app.next(72_000), Demand::Compute(8_000));
+        assert_eq!(app.next(80_000), Demand::Compute(80_000));
+        assert_eq!(app.next(500_000), Demand::Wait);
+        assert_eq!(app.stats.completed, 1);
     }
 }

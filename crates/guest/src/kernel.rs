@@ -33,11 +33,13 @@ struct Task {
     waits: bool,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Vcpu {
     /// Tasks that can go on, first the one that does.
     ready: VecDeque<usize>,
     sleepers: Vec<usize>,
+    /// When the first of them wakes (`NEVER`: nobody sleeps).
+    next_wake: Time,
 }
 
 /// The kernel of one domain.
@@ -50,7 +52,8 @@ pub struct Kernel {
 impl Kernel {
     /// A kernel with `vcpus` vCPUs. Task i runs on vCPU i modulo their number, and draws from its own stream.
     pub fn new(vcpus: usize, apps: &[AppConfig], seed: u64, domain: u64) -> Self {
-        let mut kernel = Kernel { tasks: Vec::new(), vcpus: vec![Vcpu::default(); vcpus] };
+        let idle = Vcpu { ready: VecDeque::new(), sleepers: Vec::new(), next_wake: NEVER };
+        let mut kernel = Kernel { tasks: Vec::new(), vcpus: vec![idle; vcpus] };
         for (i, config) in apps.iter().enumerate() {
             let app = App::new(config, Random::new(seed, domain, 1 + i as u64));
             let vcpu = i % vcpus;
@@ -76,7 +79,9 @@ impl Kernel {
 
     /// How long `vcpu` should compute next for its tasks, ns; `None`: they all sleep or wait.
     pub fn next(&mut self, vcpu: usize, now: Time) -> Option<Span> {
-        self.wake_sleepers(vcpu, now);
+        if self.vcpus[vcpu].next_wake <= now {
+            self.wake_sleepers(vcpu, now);
+        }
         while let Some(&i) = self.vcpus[vcpu].ready.front() {
             let task = &mut self.tasks[i];
             if task.left == 0 {
@@ -84,8 +89,10 @@ impl Kernel {
                     Demand::Compute(span) => task.left = span,
                     Demand::Sleep(until) => {
                         task.wakes_at = until;
-                        self.vcpus[vcpu].ready.pop_front();
-                        self.vcpus[vcpu].sleepers.push(i);
+                        let vcpu = &mut self.vcpus[vcpu];
+                        vcpu.ready.pop_front();
+                        vcpu.sleepers.push(i);
+                        vcpu.next_wake = vcpu.next_wake.min(until);
                         continue;
                     }
                     Demand::Wait => {
@@ -120,9 +127,9 @@ impl Kernel {
     }
 
     /// Gives a request to the application in that place. Which vCPU has to look at it now, if its task was waiting.
-    pub fn request(&mut self, app: usize, connection: u32) -> Option<usize> {
+    pub fn request(&mut self, app: usize, connection: u32, now: Time) -> Option<usize> {
         let task = &mut self.tasks[app];
-        task.app.request(connection);
+        task.app.request(connection, now);
         if !std::mem::take(&mut task.waits) {
             return None;
         }
@@ -133,12 +140,13 @@ impl Kernel {
 
     /// When the next sleeper of `vcpu` is to be woken (`NEVER`: nobody sleeps).
     pub fn next_timer(&self, vcpu: usize) -> Time {
-        self.vcpus[vcpu].sleepers.iter().map(|&i| self.tasks[i].wakes_at).min().unwrap_or(NEVER)
+        self.vcpus[vcpu].next_wake
     }
 
     /// Those whose sleep is over go first, as interactive tasks do.
     fn wake_sleepers(&mut self, vcpu: usize, now: Time) {
-        let Vcpu { ready, sleepers } = &mut self.vcpus[vcpu];
+        let Vcpu { ready, sleepers, next_wake } = &mut self.vcpus[vcpu];
+        *next_wake = NEVER;
         let mut i = 0;
         while i < sleepers.len() {
             let task = &mut self.tasks[sleepers[i]];
@@ -147,6 +155,7 @@ impl Kernel {
                 task.slice = TIME_SLICE;
                 ready.push_front(sleepers.remove(i));
             } else {
+                *next_wake = task.wakes_at.min(*next_wake);
                 i += 1;
             }
         }
@@ -184,12 +193,29 @@ mod tests {
     }
 
     #[test]
+    fn every_sleeper_wakes_in_its_turn() {
+        let sleep = |span| AppConfig::Phases {
+            phases: vec![Phase { rounds: 1, events: vec![PhaseEvent::Sleep(span), PhaseEvent::Run(1)] }],
+            rounds: Some(1),
+        };
+        let mut kernel = Kernel::new(1, &[sleep(30), sleep(10), sleep(20)], 1, 0);
+        assert_eq!(kernel.next(0, 0), None);
+        for now in [10, 20, 30] {
+            assert_eq!((kernel.next_timer(0), kernel.next(0, now - 1)), (now, None));
+            assert_eq!(kernel.next(0, now), Some(1));
+            kernel.computed(0, now, 1);
+            assert_eq!(kernel.next(0, now), None);
+        }
+        assert_eq!(kernel.next_timer(0), NEVER);
+    }
+
+    #[test]
     fn tasks_spread_over_the_vcpus_and_requests_find_their_server() {
         let server = AppConfig::WebServer { request_ns: 9, spread_percent: 0, connections_max: 4 };
         let mut kernel = Kernel::new(2, &[AppConfig::Hog, server], 1, 0);
         assert_eq!(kernel.next(1, 0), None);
-        assert_eq!(kernel.request(1, 77), Some(1));
-        assert_eq!(kernel.request(1, 78), None, "it is awake already");
+        assert_eq!(kernel.request(1, 77, 0), Some(1));
+        assert_eq!(kernel.request(1, 78, 0), None, "it is awake already");
         assert_eq!(kernel.next(1, 0), Some(9));
         assert_eq!(kernel.computed(1, 4, 4), Outcome::Nothing);
         assert_eq!(kernel.next(1, 4), Some(5));

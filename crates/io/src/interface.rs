@@ -58,16 +58,18 @@ pub(crate) struct Interface {
 impl Interface {
     /// An idle interface with so many slots in each direction.
     pub fn new(driver: usize, vcpu: VcpuId, costs: NetworkCosts, slots: usize) -> Self {
+        // Slots that are never filled must not cost memory.
+        let capacity = slots.min(256);
         Interface {
             driver,
             counts: InterfaceCounts::default(),
             vcpu,
             costs,
             slots,
-            to_send: VecDeque::with_capacity(slots),
+            to_send: VecDeque::with_capacity(capacity),
             sending: 0,
-            transmit_ring: VecDeque::with_capacity(slots),
-            receive_ring: VecDeque::with_capacity(slots),
+            transmit_ring: VecDeque::with_capacity(capacity),
+            receive_ring: VecDeque::with_capacity(capacity),
             event_pending: false,
             event_due: false,
         }

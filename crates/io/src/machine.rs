@@ -351,7 +351,7 @@ impl Machine {
                 self.queue_to_send(index, Connection::packet(number, kind));
             }
             Kind::Get => {
-                let woken = guest.kernel.request(server.app, number);
+                let woken = guest.kernel.request(server.app, number, ctx.now());
                 let first = guest.first_vcpu.0;
                 if let Some(vcpu) = woken.filter(|&vcpu| vcpu != 0) {
                     ctx.kick(VcpuId(first + vcpu as u32));

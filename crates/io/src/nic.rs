@@ -46,7 +46,7 @@ impl Nic {
             config,
             inbound: Wire::new(config.bits_per_s, config.latency_ns),
             outbound: Wire::new(config.bits_per_s, config.latency_ns),
-            received: VecDeque::with_capacity(config.ring_slots),
+            received: VecDeque::with_capacity(config.ring_slots.min(256)),
             last_interrupt: -config.interrupt_gap_ns,
             interrupt_at: NEVER,
             counts: NicCounts::default(),

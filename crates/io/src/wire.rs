@@ -20,7 +20,7 @@ pub struct Wire {
 impl Wire {
     /// A free line.
     pub fn new(bits_per_s: i64, latency: Span) -> Self {
-        Wire { bits_per_s, latency, free_at: 0, under_way: VecDeque::with_capacity(1024) }
+        Wire { bits_per_s, latency, free_at: 0, under_way: VecDeque::with_capacity(256) }
     }
 
     /// How long a packet of this size occupies the line, ns; at least 1, so that time goes on however fast it is.
