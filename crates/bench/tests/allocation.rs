@@ -21,7 +21,8 @@ fn the_steady_state_allocates_nothing() {
     for policy in vcpulab_sched::policies() {
         for generation in policy.generations {
             let count =
-                vcpulab_sched::with(policy.name, generation.name, &Params::new(), 4, CountAllocations).unwrap();
+                vcpulab_sched::with(policy.name, generation.name, &Params::new(), 4, CountAllocations)
+                    .unwrap();
             assert_eq!(count, 0, "{} {}", policy.name, generation.name);
         }
     }
