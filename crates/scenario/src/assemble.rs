@@ -66,6 +66,7 @@ pub fn apps(domain: &DomainSpec, constants: &Constants) -> Vec<AppConfig> {
 fn phase(phase: &PhaseSpec) -> Phase {
     let event = |event: &EventSpec| match *event {
         EventSpec::Run(span) => PhaseEvent::Run(span),
+        EventSpec::Runtime(span) => PhaseEvent::Runtime(span),
         EventSpec::Sleep(span) => PhaseEvent::Sleep(span),
         EventSpec::Timer(span) => PhaseEvent::Timer(span),
     };

@@ -461,6 +461,7 @@ impl Checker<'_, '_> {
         let raw = &event.value;
         let events = [
             (&raw.run, EventSpec::Run as fn(Span) -> EventSpec),
+            (&raw.runtime, EventSpec::Runtime),
             (&raw.sleep, EventSpec::Sleep),
             (&raw.timer, EventSpec::Timer),
         ];

@@ -166,8 +166,10 @@ record! {
 record! {
     /// One event of a phase: exactly one of these.
     struct RawEvent {
-        /// Computes for so much CPU time.
+        /// Computes for so much CPU time, however long that takes.
         run: Duration,
+        /// Computes until so much time has passed, however much CPU time it gets meanwhile.
+        runtime: Duration,
         /// Sleeps for so long from now.
         sleep: Duration,
         /// Sleeps until so long after the last such time was over: keeps a period whatever the events in between take.

@@ -128,6 +128,8 @@ pub struct PhaseSpec {
 pub enum EventSpec {
     /// Computes.
     Run(Span),
+    /// Computes until so much time has passed.
+    Runtime(Span),
     /// Sleeps from now.
     Sleep(Span),
     /// Sleeps until so long after the last timer was due.

@@ -274,7 +274,7 @@ fn right() -> impl Strategy<Value = String> {
                 1 => "app = [{ kind = \"hog\" }, { kind = \"periodic\", run = \"1.5ms\", period = \"10ms\" }]\n",
                 2 => {
                     "app = [{ kind = \"phases\", loop = 3, phase = [{ loop = 2, event = [{ run = \"1ms\" }, \
-                     { sleep = \"2ms\" }] }, { event = [{ timer = \"7us\" }] }] }]\n"
+                     { runtime = \"3ms\" }, { sleep = \"2ms\" }] }, { event = [{ timer = \"7us\" }] }] }]\n"
                 }
                 _ => {
                     served = Some(index);

@@ -213,6 +213,7 @@ fn raw_app(app: &AppSpec) -> RawApp {
 fn raw_phase(phase: &PhaseSpec) -> RawPhase {
     let event = |event: &EventSpec| match *event {
         EventSpec::Run(span) => RawEvent { run: Duration(span).into(), ..RawEvent::default() },
+        EventSpec::Runtime(span) => RawEvent { runtime: Duration(span).into(), ..RawEvent::default() },
         EventSpec::Sleep(span) => RawEvent { sleep: Duration(span).into(), ..RawEvent::default() },
         EventSpec::Timer(span) => RawEvent { timer: Duration(span).into(), ..RawEvent::default() },
     };
