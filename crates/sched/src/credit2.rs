@@ -848,7 +848,7 @@ impl Scheduler for Credit2 {
         let idle = self.new_vcpu(ctx, 1);
         self.vcpus.push(Vcpu { credit: idle_credit, ..idle });
         self.grow(ctx.idle(p));
-        let socket = if self.cpus_per_socket == 0 { ctx.socket(p) } else { p.0 / self.cpus_per_socket };
+        let socket = p.0.checked_div(self.cpus_per_socket).unwrap_or_else(|| ctx.socket(p));
         let limit = match self.release {
             Xen441 => u32::MAX,
             Xen417 => {
