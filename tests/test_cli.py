@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from support import TWO_HOGS, VCPULAB, Vcpulab
+from support import ROOT, TWO_HOGS, VCPULAB, Vcpulab
 from vcpulab import vectors
 from vcpulab.cli import app
 
@@ -228,7 +228,9 @@ def test_bench_measures_each_policy_beside_the_bare_loop(command: Vcpulab, tmp_p
 
 
 def test_interrupting_ends_soon_and_cleanly(tmp_path: Path) -> None:
-    (tmp_path / "long.toml").write_text(TWO_HOGS.replace("300ms", "1200min"))
+    starter = (ROOT / "crates" / "scenario" / "src" / "starter.toml").read_text()
+    assert 'duration = "10s"' in starter
+    (tmp_path / "long.toml").write_text(starter.replace('duration = "10s"', 'duration = "1200min"'))
     process = subprocess.Popen([VCPULAB, "run", "long.toml"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     time.sleep(2)
     assert process.poll() is None
