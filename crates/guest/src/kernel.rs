@@ -58,7 +58,10 @@ impl Kernel {
             let app = App::new(config, Random::new(seed, domain, 1 + i as u64));
             let vcpu = i % vcpus;
             kernel.tasks.push(Task { app, vcpu, left: 0, slice: TIME_SLICE, wakes_at: NEVER, waits: false });
-            kernel.vcpus[vcpu].ready.push_back(i);
+            // One whose time is yet to come must not be kept from its sleep by those before it.
+            if kernel.ask(i, 0) {
+                kernel.vcpus[vcpu].ready.push_back(i);
+            }
         }
         for vcpu in &mut kernel.vcpus {
             vcpu.ready.reserve(apps.len());
@@ -83,29 +86,34 @@ impl Kernel {
             self.wake_sleepers(vcpu, now);
         }
         while let Some(&i) = self.vcpus[vcpu].ready.front() {
-            let task = &mut self.tasks[i];
-            if task.left == 0 {
-                match task.app.next(now) {
-                    Demand::Compute(span) => task.left = span,
-                    Demand::Sleep(until) => {
-                        task.wakes_at = until;
-                        let vcpu = &mut self.vcpus[vcpu];
-                        vcpu.ready.pop_front();
-                        vcpu.sleepers.push(i);
-                        vcpu.next_wake = vcpu.next_wake.min(until);
-                        continue;
-                    }
-                    Demand::Wait => {
-                        task.waits = true;
-                        self.vcpus[vcpu].ready.pop_front();
-                        continue;
-                    }
-                }
+            if self.tasks[i].left == 0 && !self.ask(i, now) {
+                self.vcpus[vcpu].ready.pop_front();
+                continue;
             }
+            let task = &self.tasks[i];
             let shared = self.vcpus[vcpu].ready.len() > 1;
             return Some(if shared { task.left.min(task.slice) } else { task.left });
         }
         None
+    }
+
+    /// Asks a task what it wants next. Can it go on?
+    fn ask(&mut self, task: usize, now: Time) -> bool {
+        let Task { app, vcpu, left, wakes_at, waits, .. } = &mut self.tasks[task];
+        match app.next(now) {
+            Demand::Compute(span) => {
+                *left = span;
+                return true;
+            }
+            Demand::Sleep(until) => {
+                *wakes_at = until;
+                let vcpu = &mut self.vcpus[*vcpu];
+                vcpu.sleepers.push(task);
+                vcpu.next_wake = vcpu.next_wake.min(until);
+            }
+            Demand::Wait => *waits = true,
+        }
+        false
     }
 
     /// `vcpu` has computed for this long of what [`next`](Kernel::next) said.
@@ -119,9 +127,17 @@ impl Kernel {
             0 => task.app.finished(now).map_or(Outcome::Nothing, Outcome::Served),
             _ => Outcome::Nothing,
         };
-        if task.slice <= 0 {
+        let slice_over = task.slice <= 0;
+        if slice_over {
             task.slice = TIME_SLICE;
-            self.vcpus[vcpu].ready.rotate_left(1);
+        }
+        // A sleep begins now, even if others are next.
+        let goes_on = task.left > 0 || self.ask(i, now);
+        let ready = &mut self.vcpus[vcpu].ready;
+        if !goes_on {
+            ready.pop_front();
+        } else if slice_over {
+            ready.rotate_left(1);
         }
         outcome
     }
@@ -190,6 +206,16 @@ mod tests {
         assert_eq!(kernel.next(0, 30), Some(5));
         kernel.computed(0, 35, 5);
         assert_eq!(kernel.next(0, 35), Some(10_000_000 - 30));
+    }
+
+    #[test]
+    fn a_sleep_begins_when_the_work_is_done_though_the_slice_is_over_too() {
+        let events = vec![PhaseEvent::Run(TIME_SLICE), PhaseEvent::Sleep(30)];
+        let script = AppConfig::Phases { phases: vec![Phase { rounds: 1, events }], rounds: None };
+        let mut kernel = Kernel::new(1, &[script, AppConfig::Hog], 1, 0);
+        assert_eq!(kernel.next(0, 0), Some(TIME_SLICE));
+        kernel.computed(0, TIME_SLICE, TIME_SLICE);
+        assert_eq!(kernel.next_timer(0), TIME_SLICE + 30);
     }
 
     #[test]
