@@ -79,7 +79,7 @@ impl Runner for Run {
             percent(web.running_ns),
             percent(pcpu.idle_ns),
             dom0.executions as f64 / 10.0,
-            host.world().io_count(0) as f64 / dom0.executions as f64,
+            host.world().io_count(0) as f64 / dom0.executions.max(1) as f64,
         )
     }
 }

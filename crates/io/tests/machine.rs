@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use vcpulab_guest::AppConfig;
 use vcpulab_host::{
-    Costs, CpuMask, DomainConfig, Host, HostConfig, Params, PcpuId, Scheduler, Span, Time, VcpuConfig, VcpuId,
+    Action, Costs, CpuMask, DomId, DomainConfig, Host, HostConfig, Params, PcpuId, Scheduler, Span, Time,
+    TimedAction, VcpuConfig, VcpuId,
 };
 use vcpulab_io::{
     ClientConfig, DriverCosts, GuestConfig, InterfaceCounts, Machine, MachineConfig, NetworkCosts, NicConfig,
@@ -32,6 +33,8 @@ struct Case {
     request_ns: Span,
     switch_ns: Span,
     hog_beside: bool,
+    /// The driver domain is paused for the middle half of the second.
+    paused: bool,
 }
 
 const CASE: Case = Case {
@@ -51,6 +54,7 @@ const CASE: Case = Case {
     request_ns: 100_000,
     switch_ns: 0,
     hog_beside: false,
+    paused: false,
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -130,11 +134,16 @@ impl Runner for &Case {
                 affinity: Some(CpuMask::only(PcpuId(number as u32 % self.pcpus))),
             }],
         };
+        let pause = [
+            TimedAction { at: SECOND / 4, action: Action::Pause(DomId(0)) },
+            TimedAction { at: 3 * SECOND / 4, action: Action::Unpause(DomId(0)) },
+        ];
         let costs = Costs { context_switch_ns: self.switch_ns, ..Costs::ZERO };
         let config = HostConfig {
             pcpus: self.pcpus,
             costs,
             domains: (0..=i64::from(self.servers)).map(domain).collect(),
+            actions: if self.paused { pause.to_vec() } else { vec![] },
             ..HostConfig::default()
         };
         let meter = vcpulab_measure::Meter::new(false);
@@ -232,6 +241,14 @@ fn interrupts_are_no_closer_than_allowed() {
 fn guests_behind_one_driver_domain_are_served_alike() {
     let outcome = Case { pcpus: 4, servers: 3, rate_per_s: 5_000.0, ..CASE }.run();
     assert!(outcome.least * 4 > outcome.completed, "{outcome:?}");
+}
+
+#[test]
+fn a_driver_domain_that_was_paused_takes_up_where_it_stopped() {
+    let outcome = Case { paused: true, ..CASE }.run();
+    // 64 connections wait meanwhile, and the requests beyond them fail at the client.
+    assert!((250..400).contains(&outcome.completed), "{outcome:?}");
+    assert!((100..250).contains(&outcome.failed) && outcome.lost == 0, "{outcome:?}");
 }
 
 #[test]
