@@ -299,6 +299,11 @@ impl Context {
         self.queue.time_of(Rank::Timer, timer.index())
     }
 
+    /// How many timers there are, the slice timers included.
+    pub fn timer_count(&self) -> usize {
+        self.timers.len()
+    }
+
     /// The slice timer of `p`, which the host sets at each decision. Only for policies that must see or move it.
     pub fn slice_timer(&self, p: PcpuId) -> TimerId {
         self.pcpus[p.index()].slice_timer

@@ -51,13 +51,19 @@ pub struct HostConfig {
 pub struct Broken {
     /// When.
     pub time: Time,
+    /// The policy's hook in which it happened, if it was in one.
+    pub hook: Option<&'static str>,
     /// What happened.
     pub what: String,
 }
 
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at {} ns: {}", self.time, self.what)
+        write!(f, "at {} ns", self.time)?;
+        if let Some(hook) = self.hook {
+            write!(f, ", in `{hook}`")?;
+        }
+        write!(f, ": {}", self.what)
     }
 }
 
@@ -116,6 +122,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         if host.rules.flags_at_start {
             host.core.flags = host.core.all;
         }
+        host.check_policy()?;
         host.core.migrations.clear();
         host.set_next_action();
         Ok(host)
@@ -141,7 +148,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             if time == self.core.now {
                 self.events_at_instant += 1;
                 if self.events_at_instant > EVENTS_PER_INSTANT_MAX {
-                    return Err(self.broken("time stands still: events at one instant do not end".into()));
+                    return Err(self.standstill(rank, id));
                 }
             } else {
                 debug_assert!(time > self.core.now, "an event in the past");
@@ -254,7 +261,8 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.core.queue.make_room(Rank::WakeUp, self.core.wake_slot(v) + 1);
         self.policy.insert(&mut self.core, v);
         if self.core.home(v).0 >= count {
-            return Err(self.broken(format!("the policy placed a vCPU on pCPU {}", self.core.home(v).0)));
+            let what = format!("{} was placed on pCPU {}", self.name(v), self.core.home(v).0);
+            return Err(self.broken_in("insert", what));
         }
         if let (Placement::LeastPopulated, Some(mask)) = (self.rules.placement, given) {
             self.set_affinity(v, mask)?;
@@ -379,6 +387,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     #[inline]
     fn finish_event(&mut self) -> Result<(), Broken> {
         self.serve_flags()?;
+        self.check_policy()?;
         if !self.core.migrations.is_empty() {
             for i in 0..self.core.migrations.len() {
                 let (v, from, to) = self.core.migrations[i];
@@ -403,7 +412,8 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             self.decide(p)?;
             served += 1;
             if served > DECISIONS_PER_EVENT_MAX {
-                return Err(self.broken("decisions keep asking for decisions at one instant".into()));
+                let what = "decisions keep asking for decisions at one instant";
+                return Err(self.broken_in("schedule", what.into()));
             }
         }
         Ok(())
@@ -424,11 +434,8 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             self.check_choice(p, next)?;
             self.switch(p, from, next);
         } else if !self.may_run(next) {
-            return Err(self.broken(format!(
-                "pCPU {} was given {}, which is not runnable",
-                p.0,
-                self.name(next)
-            )));
+            let what = format!("pCPU {} was given {}, which is not runnable", p.0, self.name(next));
+            return Err(self.broken_in("schedule", what));
         }
         self.observer.decided(&self.core, p);
         Ok(())
@@ -458,7 +465,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             Some(_) => "already runs",
         };
         let name = if v.index() < core.vcpus.len() { self.name(v) } else { format!("vCPU number {}", v.0) };
-        Err(self.broken(format!("pCPU {} was given {name}, which {why}", p.0)))
+        Err(self.broken_in("schedule", format!("pCPU {} was given {name}, which {why}", p.0)))
     }
 
     #[inline]
@@ -659,7 +666,33 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     }
 
     fn broken(&self, what: String) -> Broken {
-        Broken { time: self.core.now, what }
+        Broken { time: self.core.now, hook: None, what }
+    }
+
+    fn broken_in(&self, hook: &'static str, what: String) -> Broken {
+        Broken { hook: Some(hook), ..self.broken(what) }
+    }
+
+    /// Time stands still, and this is one of the events that keep it.
+    fn standstill(&self, rank: Rank, id: usize) -> Broken {
+        let what = "time stands still: events at one instant do not end";
+        match (rank, self.core.timers.get(id)) {
+            (Rank::Timer, Some(TimerOwner::Slice(p))) => {
+                let what = format!("time stands still: pCPU {} is given slices of 0 ns without end", p.0);
+                self.broken_in("schedule", what)
+            }
+            (Rank::Timer, Some(TimerOwner::Policy { .. })) => self.broken_in("timer", what.into()),
+            _ => self.broken(what.into()),
+        }
+    }
+
+    /// Asks the policy whether it failed.
+    #[inline(always)]
+    fn check_policy(&self) -> Result<(), Broken> {
+        match self.policy.failure() {
+            None => Ok(()),
+            Some((hook, what)) => Err(self.broken_in(hook, what)),
+        }
     }
 
     fn name(&self, v: VcpuId) -> String {

@@ -101,6 +101,13 @@ pub trait Scheduler {
     fn dump(&self, _ctx: &Context, _out: &mut dyn fmt::Write) -> fmt::Result {
         Ok(())
     }
+
+    /// The hook in which this policy failed, and how, if it cannot go on. The host asks after each event, and ends the
+    /// run. For policies that call code of others; a failed one leaves pCPUs idle until it is asked.
+    #[inline(always)]
+    fn failure(&self) -> Option<(&'static str, String)> {
+        None
+    }
 }
 
 /// How a generation of a policy is embedded in its host: everything in which the releases' hosts differ.
