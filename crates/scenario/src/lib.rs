@@ -51,7 +51,7 @@ pub use describe::{profiles_json, schedulers_json};
 pub use entitlement::entitlements;
 pub use problem::{Problem, Problems};
 pub use profile::{CONSTANTS, ConstantDoc, Constants, Profile, Sourced, profiles};
-pub use run::{Results, RunError, RunOptions, run};
+pub use run::{Results, RunError, RunOptions, run, run_under};
 pub use scenario::{Scenario, starter};
 pub use schema::schema;
 pub use spec::*;

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use vcpulab_host::{Broken, Host, HostConfig, Scheduler, Time};
+use vcpulab_host::{Broken, Host, HostConfig, Params, Scheduler, Time};
 use vcpulab_io::{AppResult, Machine};
 use vcpulab_measure::{
     AppRow, DomainRow, Measured, Meter, PcpuRow, TRACE_ROWS_MAX, TraceRow, VcpuRow, collect,
@@ -78,15 +78,16 @@ pub fn run(
 ) -> Result<Results, RunError> {
     let spec: &Spec = scenario;
     let config = host_config(spec);
-    let progress = Progress {
-        report: progress,
-        done: Mutex::new(0),
-        all: u64::from(spec.replications) * STEPS,
-        stop: AtomicBool::new(false),
-    };
+    let progress = Progress::new(spec, progress);
     let one = |replication: u32| {
-        let one =
-            Replication { spec, config: &config, replication, trace: options.trace, progress: &progress };
+        let one = Replication {
+            spec,
+            config: &config,
+            replication,
+            trace: options.trace,
+            entitlements: entitlements(spec),
+            progress: &progress,
+        };
         let host = &spec.host;
         vcpulab_sched::with(host.policy.name, host.generation.name, &host.params, host.pcpus, one)
             .expect("a checked scenario names a registered scheduler")
@@ -95,14 +96,49 @@ pub fn run(
     let pool = pool.map_err(|error| RunError::Threads(error.to_string()))?;
     let outcomes: Vec<Result<Results, RunError>> =
         pool.install(|| (0..spec.replications).into_par_iter().map(one).collect());
-    if progress.stop.load(Ordering::Relaxed) {
-        return Err(RunError::Cancelled);
+    progress.conclude(outcomes)
+}
+
+/// Runs all replications of a scenario, one after the other in this thread, under a scheduler of the caller's instead
+/// of the one that the scenario names. `make` makes it anew for each replication, from those of the scenario's global
+/// parameters that are given and a seed of its own. Domains are given the parameters of the scheduler in the scenario,
+/// by the adjust hook. Entitlements are unknown.
+///
+/// ```
+/// use vcpulab_scenario::{Scenario, run_under};
+/// use vcpulab_sched::{Registered, round_robin::RoundRobin};
+///
+/// let text = "host.scheduler = 'credit'\ndomain.a.app = [{ kind = 'hog' }]\nrun.duration = '1s'";
+/// let scenario = Scenario::parse(text, "one.toml").unwrap();
+/// let make = |params: &_, _seed| RoundRobin::new(0, params, scenario.host.pcpus);
+/// let results = run_under(&scenario, false, &|_| true, make).unwrap();
+/// assert_eq!(results.domains[0].entitlement, None);
+/// ```
+///
+/// # Errors
+/// See [`RunError`]; the first replication that fails ends the run.
+pub fn run_under<S: Scheduler>(
+    scenario: &Scenario,
+    trace: bool,
+    progress: &(dyn Fn(f64) -> bool + Sync),
+    mut make: impl FnMut(&Params, u64) -> S,
+) -> Result<Results, RunError> {
+    let spec: &Spec = scenario;
+    let config = host_config(spec);
+    let progress = Progress::new(spec, progress);
+    let mut outcomes = Vec::new();
+    for replication in 0..spec.replications {
+        let entitlements = vec![None; spec.domains.len()];
+        let one =
+            Replication { spec, config: &config, replication, trace, entitlements, progress: &progress };
+        // A stream of its own, so that what a policy draws changes nothing of what surrounds the host.
+        let seed = replication_seed(!replication_seed(spec.seed, replication), 0);
+        outcomes.push(one.run(make(&spec.host.params, seed)));
+        if outcomes.last().is_some_and(Result::is_err) {
+            break;
+        }
     }
-    let mut all = Results::default();
-    for outcome in outcomes {
-        all.append(outcome?);
-    }
-    Ok(all)
+    progress.conclude(outcomes)
 }
 
 impl Results {
@@ -123,6 +159,8 @@ struct Replication<'a> {
     config: &'a HostConfig,
     replication: u32,
     trace: bool,
+    /// By domain.
+    entitlements: Vec<Option<f64>>,
     progress: &'a Progress<'a>,
 }
 
@@ -130,7 +168,7 @@ impl Runner for Replication<'_> {
     type Out = Result<Results, RunError>;
 
     fn run<S: Scheduler>(self, scheduler: S) -> Self::Out {
-        let Replication { spec, config, replication, trace, progress } = self;
+        let Replication { spec, config, replication, trace, entitlements, progress } = self;
         let machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, replication)));
         let broken = |broken| RunError::Broken { replication, broken };
         let mut host = Host::new(config, scheduler, machine, Meter::new(trace)).map_err(broken)?;
@@ -153,7 +191,7 @@ impl Runner for Replication<'_> {
         let names: Vec<String> = spec.domains.iter().map(|domain| domain.name.clone()).collect();
         let Measured { mut domains, vcpus, pcpus, mut trace } =
             collect(replication, &names, host.context(), host.observer());
-        for (index, (row, entitlement)) in domains.iter_mut().zip(entitlements(spec)).enumerate() {
+        for (index, (row, entitlement)) in domains.iter_mut().zip(entitlements).enumerate() {
             row.io_count = host.world().io_count(index);
             row.entitlement = entitlement;
         }
@@ -207,7 +245,28 @@ struct Progress<'a> {
     stop: AtomicBool,
 }
 
-impl Progress<'_> {
+impl<'a> Progress<'a> {
+    fn new(spec: &Spec, report: &'a (dyn Fn(f64) -> bool + Sync)) -> Self {
+        Progress {
+            report,
+            done: Mutex::new(0),
+            all: u64::from(spec.replications) * STEPS,
+            stop: AtomicBool::new(false),
+        }
+    }
+
+    /// The results of all replications, unless one failed or they were cancelled.
+    fn conclude(self, outcomes: Vec<Result<Results, RunError>>) -> Result<Results, RunError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(RunError::Cancelled);
+        }
+        let mut all = Results::default();
+        for outcome in outcomes {
+            all.append(outcome?);
+        }
+        Ok(all)
+    }
+
     /// One step more is done. Go on?
     fn step(&self) -> bool {
         // Reported under the lock, so that reports never go backwards.
