@@ -14,6 +14,7 @@ from vcpulab._engine import EngineError, ScenarioError
 from vcpulab._extras import MissingExtraError
 from vcpulab.figures import Interval
 from vcpulab.info import build_info, profiles, schedulers, schema
+from vcpulab.policy import Context, Policy, Rejected
 from vcpulab.problems import Problem
 from vcpulab.runs import Run, run
 from vcpulab.scenario import Scenario
@@ -21,10 +22,13 @@ from vcpulab.scenario import Scenario
 __version__ = build_info()["version"]
 
 __all__ = [
+    "Context",
     "EngineError",
     "Interval",
     "MissingExtraError",
+    "Policy",
     "Problem",
+    "Rejected",
     "Run",
     "Scenario",
     "ScenarioError",

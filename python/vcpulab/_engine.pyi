@@ -6,7 +6,9 @@ from typing import final
 from vcpulab.problems import Problem
 
 __all__ = [
+    "Context",
     "EngineError",
+    "Rejected",
     "Results",
     "Scenario",
     "ScenarioError",
@@ -16,6 +18,7 @@ __all__ = [
     "conformance",
     "profiles",
     "run",
+    "run_policy",
     "schedulers",
     "schema",
     "starter",
@@ -29,6 +32,73 @@ class ScenarioError(ValueError):
 
 class EngineError(RuntimeError):
     """A run that failed."""
+
+class Rejected(Exception):  # noqa: N818 - a refusal is no error of the policy
+    """Raised by a policy's hook that refuses the values it is given."""
+
+@final
+class Context:
+    """The host as a policy sees it: what it tells, and what may be asked for. There during a hook only.
+
+    pCPUs, vCPUs, domains and timers are integers, numbered from 0; the idle vCPU of pCPU p has number p, those of
+    domains follow. A number of nothing raises `IndexError`, a request that cannot be met `ValueError`.
+    """
+
+    @property
+    def now(self) -> int:
+        """The time, ns since the host started."""
+    @property
+    def pcpus(self) -> tuple[int, ...]:
+        """The pCPUs of this scheduler, ascending."""
+    @property
+    def guest_vcpus(self) -> tuple[int, ...]:
+        """All vCPUs but the idle ones, in order of creation."""
+    @property
+    def executing(self) -> int:
+        """The pCPU on which the code at hand executes."""
+
+    def socket(self, p: int) -> int:
+        """The socket a pCPU is on."""
+    def current(self, p: int) -> int:
+        """The vCPU that a pCPU executes; during a decision still the outgoing one."""
+    def idle(self, p: int) -> int:
+        """The idle vCPU of a pCPU."""
+    def is_idle(self, v: int) -> bool:
+        """Is it an idle vCPU?"""
+    def is_current(self, v: int) -> bool:
+        """Does it run on its home now?"""
+    def home(self, v: int) -> int:
+        """The pCPU that a vCPU is assigned to: where it runs, ran last, or has been placed."""
+    def runnable(self, v: int) -> bool:
+        """Is it neither blocked, paused nor migrating?"""
+    def affinity(self, v: int) -> tuple[int, ...]:
+        """The pCPUs it may run on, ascending."""
+    def dom(self, v: int) -> int:
+        """Its domain; idle vCPUs have none."""
+    def vcpus_of(self, d: int) -> tuple[int, ...]:
+        """The vCPUs of a domain, in order."""
+    def domain_number(self, d: int) -> int:
+        """A domain's number as an administrator sees it (0: Dom0)."""
+    def name(self, v: int) -> tuple[int, int]:
+        """Domain number and vCPU number in the domain; (-1, p) for the idle vCPU of pCPU p."""
+    def switched_at(self, v: int) -> int:
+        """When it was last switched in or out (0: never), ns."""
+    def running_ns(self, v: int) -> int:
+        """How long it has run so far, ns."""
+    def flag(self, p: int) -> None:
+        """Asks a pCPU to decide, once the event at hand has been handled."""
+    def set_home(self, v: int, p: int) -> None:
+        """Assigns a vCPU, not running, to a pCPU."""
+    def mark_migrating(self, v: int) -> None:
+        """Marks a running vCPU: once it has stopped, the host asks where it should go, and moves it."""
+    def new_timer(self, p: int, token: int = 0) -> int:
+        """Makes a timer, stopped; when due, the hook `timer` gets the token."""
+    def set_timer(self, timer: int, at: int) -> None:
+        """Sets or moves a timer, ns since the host started; a time already past counts as now."""
+    def stop_timer(self, timer: int) -> None:
+        """Stops a timer."""
+    def timer_expiry(self, timer: int) -> int | None:
+        """When a timer is due, ns since the host started; `None`: stopped."""
 
 @final
 class Scenario:
@@ -84,6 +154,15 @@ def run(
     progress: Callable[[float], bool] | None = None,
 ) -> Results:
     """Runs every replication, `jobs` at a time (0: as many as there are processors)."""
+
+def run_policy(
+    scenario: Scenario,
+    policy: Callable[[dict[str, int], int], object],
+    *,
+    trace: bool = False,
+    progress: Callable[[float], bool] | None = None,
+) -> Results:
+    """Runs every replication under a policy written in Python, one after the other in this thread."""
 
 def schedulers() -> str:
     """Every scheduler with its generations and parameters, as JSON."""

@@ -18,6 +18,8 @@ from vcpulab import _engine, store, vectors, views
 from vcpulab._extras import MissingExtraError
 from vcpulab.info import profiles as all_profiles
 from vcpulab.info import schedulers as all_schedulers
+from vcpulab.policy import PolicyError
+from vcpulab.policy import load as load_policy
 from vcpulab.problems import Problem
 from vcpulab.runs import Run
 from vcpulab.runs import run as run_scenario
@@ -52,6 +54,7 @@ Format = Literal["table", "json"]
         "vcpulab run web.toml",
         "vcpulab run web.toml --replications 3 --format csv",
         "vcpulab run web.toml --out out/web",
+        "vcpulab run web.toml --policy lottery.py:Lottery",
     )
 )
 def run(
@@ -64,6 +67,7 @@ def run(
     replications: int | None = None,
     jobs: Jobs = 0,
     trace: bool | None = None,
+    policy: str | None = None,
 ) -> None:
     """Run a scenario; print every figure as mean ± 95 % confidence interval over its replications.
 
@@ -75,6 +79,7 @@ def run(
         replications: Instead of the scenario's.
         jobs: Replications at a time; 0: one for each processor. It never changes the results.
         trace: Keep every scheduling decision; by default with --out only.
+        policy: A scheduler in Python instead of the scenario's: FILE.py:CLASS, or one that an installed package offers.
     """
     scenario = _load(file)
     if seed is not None or replications is not None:
@@ -82,9 +87,12 @@ def run(
             scenario = scenario.with_run(seed=seed, replications=replications)
     if out is not None:
         store.check_free(out)
+    own = None if policy is None else load_policy(policy)
     traced = out is not None if trace is None else trace
     with views.progress(f"running {scenario.name}") as progress:
-        result = run_scenario(scenario, jobs=_at_least_zero("--jobs", jobs), trace=traced, progress=progress)
+        result = run_scenario(
+            scenario, jobs=_at_least_zero("--jobs", jobs), trace=traced, progress=progress, policy=own
+        )
     for warning in result.warnings:
         views.warn(warning)
     if out is not None:
@@ -313,7 +321,7 @@ def _call(arguments: Sequence[str] | None) -> int:
     except _engine.ScenarioError as error:
         views.say(str(error))
         return WRONG
-    except UsageError as error:
+    except (UsageError, PolicyError) as error:
         views.error(str(error))
         return WRONG
     except BrokenPipeError:

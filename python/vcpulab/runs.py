@@ -8,6 +8,7 @@ import polars as pl
 
 from vcpulab import _engine
 from vcpulab.figures import Interval, summarise
+from vcpulab.policy import MakePolicy
 from vcpulab.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def run(
     jobs: int = 0,
     trace: bool = False,
     progress: Callable[[float], bool] | None = None,
+    policy: MakePolicy | None = None,
 ) -> "Run":
     """Runs every replication of a scenario. The same scenario gives the same results, whatever `jobs` is.
 
@@ -30,9 +32,11 @@ def run(
         jobs: how many replications at a time; 0: as many as there are processors.
         trace: keep every decision that changed what a pCPU runs (the first four million of each replication).
         progress: called now and then with the fraction done; returning `False` cancels.
+        policy: a scheduler of yours (a subclass of `vcpulab.Policy`) instead of the scenario's, made anew for each
+            replication. Replications then run one after the other in this thread, and entitlements are unknown.
 
     Raises:
-        EngineError: the run failed.
+        EngineError: the run failed; what a policy raised is its cause.
         KeyboardInterrupt: it was cancelled.
 
     Examples:
@@ -40,14 +44,18 @@ def run(
         >>> run(scenario).df_pcpus().height
         2
     """
-    results = _engine.run(scenario._engine, jobs=jobs, trace=trace, progress=progress)
+    if policy is None:
+        results = _engine.run(scenario._engine, jobs=jobs, trace=trace, progress=progress)
+    else:
+        results = _engine.run_policy(scenario._engine, policy, trace=trace, progress=progress)
     tables = {name: pl.DataFrame(getattr(results, name)()) for name in TABLES}
     warnings = []
     if results.untraced:
         warnings.append(f"the trace had no room for {results.untraced} decisions; it ends early")
     if results.rejected_actions:
         warnings.append(f"the scheduler refused the values of {results.rejected_actions} actions")
-    return Run(scenario, tables, traced=trace, warnings=warnings)
+    name = None if policy is None else getattr(policy, "__qualname__", repr(policy))
+    return Run(scenario, tables, traced=trace, warnings=warnings, policy=name)
 
 
 class Run:
@@ -68,11 +76,14 @@ class Run:
         *,
         traced: bool,
         warnings: Sequence[str] = (),
+        policy: str | None = None,
     ) -> None:
         self.scenario = scenario
         """What was run."""
         self.traced = traced
         """Was the trace kept?"""
+        self.policy = policy
+        """The policy that ran instead of the scenario's scheduler, if one did."""
         self._tables = tables
         self._warnings = warnings
         self._summary: pl.DataFrame | None = None
@@ -264,8 +275,8 @@ class Run:
         """
         from vcpulab import store
 
-        scenario, tables, traced = store.load(directory)
-        return cls(scenario, tables, traced=traced)
+        scenario, tables, traced, policy = store.load(directory)
+        return cls(scenario, tables, traced=traced, policy=policy)
 
     def __repr__(self) -> str:
         return f"<Run of {self.scenario!r}>"

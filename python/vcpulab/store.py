@@ -50,14 +50,16 @@ def save(run: "Run", directory: str | PathLike[str]) -> None:
         new.rename(path)
 
 
-def load(directory: str | PathLike[str]) -> tuple[Scenario, dict[str, pl.DataFrame], bool]:
-    """The scenario, the tables, and whether there is a trace."""
+def load(directory: str | PathLike[str]) -> tuple[Scenario, dict[str, pl.DataFrame], bool, str | None]:
+    """The scenario, the tables, whether there is a trace, and the policy that replaced the scenario's scheduler."""
     path = Path(directory)
     mark = _mark(path)
     if mark is None:
         raise FileNotFoundError(f"`{path}` does not hold a run")
     tables = {table.stem: pl.read_parquet(table) for table in sorted(path.glob("*.parquet"))}
-    return Scenario.load(path / "scenario.toml"), tables, bool(mark["traced"])
+    policy = mark.get("policy")
+    scenario = Scenario.load(path / "scenario.toml")
+    return scenario, tables, bool(mark["traced"]), None if policy is None else str(policy)
 
 
 def describe(run: "Run") -> dict[str, object]:
@@ -71,6 +73,7 @@ def describe(run: "Run") -> dict[str, object]:
         "duration_ns": run.scenario.duration_ns,
         "warmup_ns": run.scenario.warmup_ns,
         "traced": run.traced,
+        "policy": run.policy,
         "figures": run.summary().to_dicts(),
     }
 

@@ -99,7 +99,8 @@ def show_run(run: Run) -> None:
     scenario = run.scenario
     host = scenario.to_dict()["host"]
     pcpus, replications = _count(host["pcpus"], "pCPU"), _count(scenario.replications, "replication")
-    print(f"{scenario.name}: {host['scheduler']} {host['generation']}, {pcpus}, profile {host['profile']}")
+    scheduler = f"{host['scheduler']} {host['generation']}" if run.policy is None else f"policy {run.policy}"
+    print(f"{scenario.name}: {scheduler}, {pcpus}, profile {host['profile']}")
     print(
         f"{scenario.duration_ns / 1e9:g} s after {scenario.warmup_ns / 1e9:g} s of warm-up, "
         f"{replications}, seed {scenario.seed}; mean ± 95 % confidence interval\n"

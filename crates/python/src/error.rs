@@ -1,12 +1,18 @@
 //! Engine errors as Python exceptions.
 
 use pyo3::create_exception;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use vcpulab_scenario::{Problem, Problems};
 
 create_exception!(vcpulab._engine, ScenarioError, PyValueError, "A scenario that cannot run.");
+create_exception!(
+    vcpulab._engine,
+    Rejected,
+    PyException,
+    "Raised by a policy's hook that refuses its values."
+);
 create_exception!(vcpulab._engine, EngineError, PyRuntimeError, "A run that failed.");
 
 /// The exception that lists these problems in `problems`.

@@ -1,6 +1,8 @@
 //! The Python module `vcpulab._engine`: binds the crates, adds nothing. `python/vcpulab/_engine.pyi` documents it.
 
+mod context;
 mod error;
+mod policy;
 mod results;
 mod scenario;
 mod watch;
@@ -14,9 +16,11 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _engine {
     #[pymodule_export]
-    use super::error::{EngineError, ScenarioError};
+    use super::context::Context;
     #[pymodule_export]
-    use super::results::{Results, Table, run};
+    use super::error::{EngineError, Rejected, ScenarioError};
+    #[pymodule_export]
+    use super::results::{Results, Table, run, run_policy};
     #[pymodule_export]
     use super::scenario::Scenario;
     #[pymodule_export]

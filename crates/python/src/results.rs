@@ -1,15 +1,21 @@
 //! Running a scenario from Python, and its result tables there.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+use vcpulab_host::Params;
 use vcpulab_measure::{AppRow, DomainRow, PcpuRow, TraceRow, VcpuRow};
-use vcpulab_scenario::{RunError, RunOptions};
+use vcpulab_scenario::{RunError, RunOptions, run_under};
 
+use crate::context::Context;
 use crate::error::engine_error;
+use crate::policy::{PyPolicy, Raised, lock};
 use crate::scenario::Scenario;
-use crate::watch::watched;
+use crate::watch::{ask, panicked, watched};
 
 /// Runs every replication of a scenario.
 #[pyfunction]
@@ -23,19 +29,49 @@ pub fn run(
 ) -> PyResult<Results> {
     let scenario = scenario.checked.clone();
     let work = watched(py, progress, move |watch| {
-        let results =
-            vcpulab_scenario::run(&scenario, &RunOptions { jobs, trace }, &|done| watch.advance(done))?;
-        Ok::<_, RunError>(Results {
-            domains: DomainRow::batch(&results.domains),
-            vcpus: VcpuRow::batch(&results.vcpus),
-            pcpus: PcpuRow::batch(&results.pcpus),
-            apps: AppRow::batch(&results.apps),
-            trace: TraceRow::batch(&results.trace),
-            untraced: results.untraced,
-            rejected_actions: results.rejected_actions,
-        })
+        let options = RunOptions { jobs, trace };
+        let results = vcpulab_scenario::run(&scenario, &options, &|done| watch.advance(done));
+        results.map(Results::from)
     });
     work?.map_err(engine_error)
+}
+
+/// Runs every replication of a scenario under a policy written in Python, one after the other in this very thread: its
+/// hooks hold the interpreter lock, and whatever ends Python code (Ctrl-C, say) ends the run.
+#[pyfunction]
+#[pyo3(signature = (scenario, policy, *, trace = false, progress = None))]
+pub fn run_policy(
+    py: Python<'_>,
+    scenario: &Scenario,
+    policy: &Bound<'_, PyAny>,
+    trace: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Results> {
+    let raised = Raised::default();
+    let context = Bound::new(py, Context)?;
+    let progress = progress.map(|progress| progress.clone().unbind());
+    let advance = |fraction: f64| {
+        Python::attach(|py| {
+            let asked = ask(py, progress.as_ref().map(|progress| progress.bind(py)), fraction);
+            asked.map_err(|stop| *lock(&raised) = Some(stop)).is_ok()
+        })
+    };
+    let work = catch_unwind(AssertUnwindSafe(|| {
+        let make = |params: &Params, seed| PyPolicy::new(policy, &context, &raised, params, seed);
+        run_under(&scenario.checked, trace, &advance, make)
+    }));
+    let results = work.map_err(|panic| panicked(&*panic))?;
+    results.map(Results::from).map_err(|failed| match lock(&raised).take() {
+        Some(raised)
+            if matches!(failed, RunError::Broken { .. }) && raised.is_instance_of::<PyException>(py) =>
+        {
+            let error = engine_error(failed);
+            error.set_cause(py, Some(raised));
+            error
+        }
+        Some(raised) => raised,
+        None => engine_error(failed),
+    })
 }
 
 /// What a run leaves behind.
@@ -52,6 +88,20 @@ pub struct Results {
     /// Actions whose values the scheduler refused.
     #[pyo3(get)]
     rejected_actions: u64,
+}
+
+impl From<vcpulab_scenario::Results> for Results {
+    fn from(results: vcpulab_scenario::Results) -> Self {
+        Results {
+            domains: DomainRow::batch(&results.domains),
+            vcpus: VcpuRow::batch(&results.vcpus),
+            pcpus: PcpuRow::batch(&results.pcpus),
+            apps: AppRow::batch(&results.apps),
+            trace: TraceRow::batch(&results.trace),
+            untraced: results.untraced,
+            rejected_actions: results.rejected_actions,
+        }
+    }
 }
 
 #[pymethods]

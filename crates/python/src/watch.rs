@@ -62,13 +62,13 @@ pub fn watched<T: Send + 'static>(
             return Err(stop);
         }
     }
-    let result = py.detach(|| worker.join()).map_err(|panic| engine_error(panic_message(&*panic)))?;
+    let result = py.detach(|| worker.join()).map_err(|panic| panicked(&*panic))?;
     ask(py, progress, 1.0)?;
     Ok(result)
 }
 
 /// Fails if Python wants the work to end.
-fn ask(py: Python<'_>, progress: Option<&Bound<'_, PyAny>>, fraction: f64) -> PyResult<()> {
+pub fn ask(py: Python<'_>, progress: Option<&Bound<'_, PyAny>>, fraction: f64) -> PyResult<()> {
     py.check_signals()?;
     match progress {
         Some(progress) if !progress.call1((fraction,))?.extract::<bool>()? => {
@@ -76,6 +76,11 @@ fn ask(py: Python<'_>, progress: Option<&Bound<'_, PyAny>>, fraction: f64) -> Py
         }
         _ => Ok(()),
     }
+}
+
+/// What a panic in the engine is to Python: an error like others.
+pub fn panicked(panic: &(dyn Any + Send)) -> PyErr {
+    engine_error(panic_message(panic))
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {

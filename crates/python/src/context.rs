@@ -1,0 +1,219 @@
+//! The host as a policy written in Python sees it: `vcpulab_host::Context`, with plain integers for ids.
+//!
+//! A hook borrows the host's context for as long as it lasts, so the Python object holds none of it: it reaches for what
+//! is lent at the moment, and finds nothing outside a hook. Every id is checked.
+
+use environmental::environmental;
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use vcpulab_host::{Context as Host, CpuMask, DomId, NEVER, PcpuId, Span, Time, TimerId, VcpuId};
+
+environmental!(lent: Host);
+
+/// More timers than this are made by mistake.
+const TIMERS_MAX: usize = 1_000_000;
+
+/// Lends the host's context to whatever `hook` calls.
+pub fn lend<R>(host: &mut Host, hook: impl FnOnce() -> R) -> R {
+    lent::using(host, hook)
+}
+
+fn with<R>(ask: impl FnOnce(&mut Host) -> PyResult<R>) -> PyResult<R> {
+    lent::with(ask).unwrap_or_else(|| Err(PyRuntimeError::new_err("a context is there during a hook only")))
+}
+
+/// What the host tells a policy, and what the policy may ask for.
+#[pyclass(frozen, module = "vcpulab._engine")]
+pub struct Context;
+
+#[pymethods]
+impl Context {
+    #[getter]
+    fn now(&self) -> PyResult<Time> {
+        with(|host| Ok(host.now()))
+    }
+
+    #[getter]
+    fn pcpus<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let mask = with(|host| Ok(*host.pcpus()))?;
+        as_tuple(py, &mask)
+    }
+
+    #[getter]
+    fn guest_vcpus<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let vcpus: Vec<u32> = with(|host| Ok(host.guest_vcpus().map(|v| v.0).collect()))?;
+        PyTuple::new(py, vcpus)
+    }
+
+    #[getter]
+    fn executing(&self) -> PyResult<u32> {
+        with(|host| Ok(host.executing().0))
+    }
+
+    fn socket(&self, p: u32) -> PyResult<u32> {
+        with(|host| Ok(host.socket(pcpu(host, p)?)))
+    }
+
+    fn current(&self, p: u32) -> PyResult<u32> {
+        with(|host| Ok(host.current(pcpu(host, p)?).0))
+    }
+
+    fn idle(&self, p: u32) -> PyResult<u32> {
+        with(|host| Ok(host.idle(pcpu(host, p)?).0))
+    }
+
+    fn is_idle(&self, v: u32) -> PyResult<bool> {
+        with(|host| Ok(host.is_idle(vcpu(host, v)?)))
+    }
+
+    fn is_current(&self, v: u32) -> PyResult<bool> {
+        with(|host| Ok(host.is_current(vcpu(host, v)?)))
+    }
+
+    fn home(&self, v: u32) -> PyResult<u32> {
+        with(|host| Ok(host.home(vcpu(host, v)?).0))
+    }
+
+    fn runnable(&self, v: u32) -> PyResult<bool> {
+        with(|host| Ok(host.runnable(vcpu(host, v)?)))
+    }
+
+    fn affinity<'py>(&self, py: Python<'py>, v: u32) -> PyResult<Bound<'py, PyTuple>> {
+        let mask = with(|host| Ok(*host.affinity(vcpu(host, v)?)))?;
+        as_tuple(py, &mask)
+    }
+
+    fn dom(&self, v: u32) -> PyResult<u32> {
+        with(|host| Ok(host.dom(guest(host, v)?).0))
+    }
+
+    fn vcpus_of<'py>(&self, py: Python<'py>, d: u32) -> PyResult<Bound<'py, PyTuple>> {
+        let vcpus: Vec<u32> = with(|host| Ok(host.vcpus_of(domain(host, d)?).map(|v| v.0).collect()))?;
+        PyTuple::new(py, vcpus)
+    }
+
+    fn domain_number(&self, d: u32) -> PyResult<i64> {
+        with(|host| Ok(host.domain_number(domain(host, d)?)))
+    }
+
+    fn name(&self, v: u32) -> PyResult<(i64, i64)> {
+        with(|host| Ok(host.name(vcpu(host, v)?)))
+    }
+
+    fn switched_at(&self, v: u32) -> PyResult<Time> {
+        with(|host| Ok(host.switched_at(vcpu(host, v)?)))
+    }
+
+    fn running_ns(&self, v: u32) -> PyResult<Span> {
+        with(|host| Ok(host.run_times(vcpu(host, v)?).running_ns))
+    }
+
+    fn flag(&self, p: u32) -> PyResult<()> {
+        with(|host| {
+            let p = pcpu(host, p)?;
+            host.flag(p);
+            Ok(())
+        })
+    }
+
+    fn set_home(&self, v: u32, p: u32) -> PyResult<()> {
+        with(|host| {
+            let (v, p) = (guest(host, v)?, pcpu(host, p)?);
+            if host.is_current(v) && host.home(v) != p {
+                let (name, home) = (name(host, v), host.home(v).0);
+                return Err(PyValueError::new_err(format!("{name} runs on pCPU {home}: it cannot move now")));
+            }
+            host.set_home(v, p);
+            Ok(())
+        })
+    }
+
+    fn mark_migrating(&self, v: u32) -> PyResult<()> {
+        with(|host| {
+            let v = guest(host, v)?;
+            host.mark_migrating(v);
+            Ok(())
+        })
+    }
+
+    #[pyo3(signature = (p, token = 0))]
+    fn new_timer(&self, p: u32, token: u32) -> PyResult<u32> {
+        with(|host| {
+            let p = pcpu(host, p)?;
+            if host.timer_count() >= TIMERS_MAX {
+                return Err(PyValueError::new_err(format!(
+                    "more than {TIMERS_MAX} timers; set one anew instead"
+                )));
+            }
+            Ok(host.new_timer(p, token).0)
+        })
+    }
+
+    fn set_timer(&self, timer: u32, at: Time) -> PyResult<()> {
+        with(|host| {
+            let timer = known_timer(host, timer)?;
+            host.set_timer(timer, at);
+            Ok(())
+        })
+    }
+
+    fn stop_timer(&self, timer: u32) -> PyResult<()> {
+        with(|host| {
+            let timer = known_timer(host, timer)?;
+            host.stop_timer(timer);
+            Ok(())
+        })
+    }
+
+    fn timer_expiry(&self, timer: u32) -> PyResult<Option<Time>> {
+        with(|host| Ok(Some(host.timer_expiry(known_timer(host, timer)?)).filter(|&at| at != NEVER)))
+    }
+}
+
+/// The pCPU of that number.
+pub fn pcpu(host: &Host, p: u32) -> PyResult<PcpuId> {
+    known(p, host.pcpu_count() as usize, "pCPU").map(PcpuId)
+}
+
+fn vcpu(host: &Host, v: u32) -> PyResult<VcpuId> {
+    known(v, host.vcpu_count(), "vCPU").map(VcpuId)
+}
+
+/// Of a domain, not an idle one.
+fn guest(host: &Host, v: u32) -> PyResult<VcpuId> {
+    let v = vcpu(host, v)?;
+    if host.is_idle(v) {
+        return Err(PyValueError::new_err(format!(
+            "vCPU {} is the idle one of pCPU {}: it is no domain's",
+            v.0, v.0
+        )));
+    }
+    Ok(v)
+}
+
+fn domain(host: &Host, d: u32) -> PyResult<DomId> {
+    known(d, host.domain_count(), "domain").map(DomId)
+}
+
+fn known_timer(host: &Host, timer: u32) -> PyResult<TimerId> {
+    known(timer, host.timer_count(), "timer").map(TimerId)
+}
+
+fn known(id: u32, count: usize, what: &str) -> PyResult<u32> {
+    if (id as usize) < count {
+        return Ok(id);
+    }
+    Err(PyIndexError::new_err(format!("there is no {what} {id}; the host has {count}, numbered from 0")))
+}
+
+/// A vCPU, for people.
+pub fn name(host: &Host, v: VcpuId) -> String {
+    let (domain, vcpu) = host.name(v);
+    format!("vCPU {vcpu} of domain {domain}")
+}
+
+/// The pCPUs of a set, ascending.
+pub fn as_tuple<'py>(py: Python<'py>, mask: &CpuMask) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, mask.iter().map(|p| p.0).collect::<Vec<u32>>())
+}

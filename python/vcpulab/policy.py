@@ -1,0 +1,170 @@
+"""Your own scheduler: the hooks of a policy, and finding one by name.
+
+The hooks are those of the engine's own schedulers (`crates/host/src/scheduler.rs`), under the same names. pCPUs, vCPUs,
+domains and timers are integers, numbered from 0 over the whole host; times are ns of simulated time.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Protocol
+
+from vcpulab._engine import Context, Rejected
+
+__all__ = ["Context", "MakePolicy", "Params", "Policy", "PolicyError", "Rejected", "load"]
+
+ENTRY_POINTS = "vcpulab.policies"
+"""The entry point group in which installed packages offer policies."""
+
+Params = Mapping[str, int]
+"""Scheduler parameters by name: those given, as the scenario's scheduler declares them."""
+
+
+class Policy(ABC):
+    """A CPU scheduler. One object serves one host for one replication.
+
+    A policy never switches vCPUs itself: it flags a pCPU (`ctx.flag`), and the host calls `schedule` there once the
+    event at hand has been handled. `ctx` is there during a hook only. Whatever a policy draws must come from `seed`:
+    then the same scenario gives the same results.
+
+    Args:
+        params: those of the scenario's global parameters that are given.
+        seed: of this replication; no other random numbers depend on it.
+    """
+
+    def __init__(self, params: Params, seed: int) -> None:
+        """Prepares nothing."""
+
+    @abstractmethod
+    def insert(self, ctx: Context, v: int) -> None:
+        """A vCPU was created, blocked; choose its home (`ctx.set_home`)."""
+
+    @abstractmethod
+    def wake(self, ctx: Context, v: int) -> None:
+        """The vCPU is runnable now; it may be current still, where no decision was taken since it blocked."""
+
+    @abstractmethod
+    def sleep(self, ctx: Context, v: int) -> None:
+        """The vCPU is not runnable any more, for another reason than blocking by itself."""
+
+    @abstractmethod
+    def schedule(self, ctx: Context, p: int) -> tuple[int, int]:
+        """What runs next on a pCPU?
+
+        Returns:
+            A vCPU that is runnable and at home here, or the pCPU's idle vCPU; and its slice in ns (negative: no limit).
+        """
+
+    @abstractmethod
+    def pick(self, ctx: Context, v: int) -> int:
+        """The pCPU that a vCPU which has to migrate should go to."""
+
+    def add_pcpu(self, ctx: Context, p: int) -> None:
+        """A pCPU comes up, before any domain exists. Its timers are created here."""
+
+    def add_domain(self, ctx: Context, d: int) -> None:
+        """A domain was created; its vCPUs follow."""
+
+    def remove(self, ctx: Context, v: int) -> None:
+        """The vCPU leaves this scheduler. It is not current anywhere."""
+
+    def yielded(self, ctx: Context, v: int) -> None:
+        """The running vCPU yields. Its pCPU is flagged in any case."""
+
+    def context_saved(self, ctx: Context, v: int) -> None:
+        """The outgoing vCPU, which may be an idle one, runs nowhere now."""
+
+    def migrate(self, ctx: Context, v: int, p: int) -> None:
+        """Moves a vCPU, not current anywhere, to the pCPU picked."""
+        ctx.set_home(v, p)
+
+    def timer(self, ctx: Context, token: int) -> None:
+        """A timer made with `ctx.new_timer(p, token)` is due; it is stopped now."""
+
+    def affinity(self, ctx: Context, v: int, pcpus: tuple[int, ...]) -> None:
+        """The pCPUs that a vCPU may run on are about to become these."""
+
+    def adjust(self, ctx: Context, d: int, params: Params) -> None:
+        """Changes a domain's parameters: those that the scenario gives it, or an action later.
+
+        Raises:
+            Rejected: the values are refused, and nothing changed.
+        """
+        raise Rejected
+
+    def adjust_global(self, ctx: Context, params: Params) -> None:
+        """Changes the scheduler's own parameters.
+
+        Raises:
+            Rejected: the values are refused, and nothing changed.
+        """
+        raise Rejected
+
+    def dump(self, ctx: Context) -> str:
+        """The present state for people to read."""
+        return ""
+
+
+class PolicyError(Exception):
+    """There is no such policy."""
+
+
+class MakePolicy(Protocol):
+    """A policy class, or whatever else makes a policy: called once for each replication."""
+
+    def __call__(self, params: Params, seed: int, /) -> Policy:
+        """Makes the policy of one replication."""
+
+
+def load(reference: str) -> type[Policy]:
+    """Finds a policy: `file.py:Class`, or the name under which an installed package offers one.
+
+    Raises:
+        PolicyError: there is none.
+    """
+    path, colon, name = reference.rpartition(":")
+    found = _from_file(Path(path), name) if colon else _installed(reference)
+    if not (isinstance(found, type) and issubclass(found, Policy)):
+        raise PolicyError(f"`{reference}` is not a subclass of `vcpulab.Policy`")
+    if missing := sorted(found.__abstractmethods__):
+        raise PolicyError(f"`{reference}` has no `{'`, `'.join(missing)}`")
+    return found
+
+
+def _from_file(path: Path, name: str) -> object:
+    module = ModuleType(path.stem)
+    module.__file__ = str(path)
+    try:
+        exec(compile(path.read_bytes(), path, "exec"), module.__dict__)
+    except OSError as error:
+        raise PolicyError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    except Exception as error:
+        raise PolicyError(f"{path}: {_where(error, path)}{type(error).__name__}: {error}") from error
+    if not hasattr(module, name):
+        raise PolicyError(f"{path}: there is no `{name}`")
+    return getattr(module, name)
+
+
+def _where(error: Exception, path: Path) -> str:
+    line = None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return "" if line is None else f"line {line}: "
+
+
+def _installed(name: str) -> object:
+    offered = entry_points(group=ENTRY_POINTS)
+    if name not in offered.names:
+        names = ", ".join(f"`{one}`" for one in sorted(offered.names)) or "none"
+        raise PolicyError(
+            f"no installed package offers a policy `{name}`; offered: {names}\n  hint: for one in a file: FILE.py:CLASS"
+        )
+    try:
+        return offered[name].load()
+    except Exception as error:
+        raise PolicyError(f"policy `{name}`: {type(error).__name__}: {error}") from error
