@@ -1,0 +1,127 @@
+//! Lottery scheduling (Waldspurger and Weihl, 1994): a decision draws a ticket, and the domain that holds it runs.
+
+use vcpulab_host::{Context, Decision, DomId, HostRules, Params, PcpuId, Rejected, Scheduler, Span, VcpuId};
+
+const SLICE_NS: Span = 10_000_000;
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct Lottery {
+    random: SplitMix64,
+    /// Of each domain.
+    tickets: Vec<u64>,
+    /// Runnable vCPUs that do not run, longest wait first.
+    waiting: Vec<VcpuId>,
+}
+
+impl Lottery {
+    /// The same seed draws the same tickets.
+    pub fn new(seed: u64) -> Self {
+        Lottery { random: SplitMix64(seed), tickets: Vec::new(), waiting: Vec::new() }
+    }
+
+    fn wait(&mut self, ctx: &mut Context, v: VcpuId) {
+        self.waiting.push(v);
+        let allowed = *ctx.affinity(v);
+        for p in allowed.iter() {
+            if ctx.is_idle(ctx.current(p)) {
+                ctx.flag(p);
+            }
+        }
+    }
+}
+
+impl Scheduler for Lottery {
+    fn rules(&self) -> HostRules {
+        HostRules::XEN_4_17
+    }
+
+    fn add_pcpu(&mut self, _ctx: &mut Context, _p: PcpuId) {}
+
+    fn add_domain(&mut self, _ctx: &mut Context, _d: DomId) {
+        self.tickets.push(256);
+    }
+
+    fn adjust(&mut self, _ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
+        match params.int("weight") {
+            Some(weight) if weight < 0 => return Err(Rejected),
+            Some(0) | None => {}
+            Some(weight) => self.tickets[d.index()] = weight as u64,
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+        let home = self.pick(ctx, v);
+        ctx.set_home(v, home);
+    }
+
+    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
+        let (home, allowed) = (ctx.home(v), ctx.affinity(v));
+        if allowed.contains(home) { home } else { allowed.first().expect("affinity is never empty") }
+    }
+
+    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+        if !ctx.is_current(v) && !self.waiting.contains(&v) {
+            self.wait(ctx, v);
+        }
+    }
+
+    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+        if ctx.is_current(v) {
+            ctx.flag(ctx.home(v));
+        } else {
+            self.waiting.retain(|&waiting| waiting != v);
+        }
+    }
+
+    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+        let current = ctx.current(p);
+        if !ctx.is_idle(current) && ctx.runnable(current) {
+            self.wait(ctx, current);
+        }
+        // Of each domain, the vCPU that has waited longest for this pCPU.
+        let mut first: Vec<VcpuId> = Vec::new();
+        for &v in self.waiting.iter().filter(|&&v| ctx.affinity(v).contains(p)) {
+            if !first.iter().any(|&other| ctx.dom(other) == ctx.dom(v)) {
+                first.push(v);
+            }
+        }
+        let tickets = |v: VcpuId| self.tickets[ctx.dom(v).index()];
+        let all: u64 = first.iter().map(|&v| tickets(v)).sum();
+        if all == 0 {
+            return Decision { next: ctx.idle(p), slice: -1 };
+        }
+        let mut ticket = self.random.below(all);
+        let mut holders = first.into_iter();
+        let winner = loop {
+            let v = holders.next().expect("every ticket is somebody's");
+            match ticket.checked_sub(tickets(v)) {
+                Some(left) => ticket = left,
+                None => break v,
+            }
+        };
+        self.waiting.retain(|&waiting| waiting != winner);
+        ctx.set_home(winner, p);
+        Decision { next: winner, slice: SLICE_NS }
+    }
+}
+
+/// Random numbers (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014). A policy has its own
+/// generator, so that a seed and a scenario say all that happens.
+#[derive(Clone, Debug)]
+struct SplitMix64(u64);
+
+impl SplitMix64 {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// An integer from 0 to `below` − 1.
+    fn below(&mut self, below: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(below)) >> 64) as u64
+    }
+}
