@@ -28,10 +28,13 @@ class Lottery(Policy):
 
     def wake(self, ctx, v):
         if not ctx.is_current(v) and v not in self.waiting:
-            self.waiting.append(v)
-            for p in ctx.affinity(v):
-                if ctx.is_idle(ctx.current(p)):
-                    ctx.flag(p)
+            self.wait(ctx, v)
+
+    def wait(self, ctx, v):
+        self.waiting.append(v)
+        for p in ctx.affinity(v):
+            if ctx.is_idle(ctx.current(p)):
+                ctx.flag(p)
 
     def sleep(self, ctx, v):
         if ctx.is_current(v):
@@ -42,7 +45,7 @@ class Lottery(Policy):
     def schedule(self, ctx, p):
         current = ctx.current(p)
         if not ctx.is_idle(current) and ctx.runnable(current):
-            self.waiting.append(current)
+            self.wait(ctx, current)
         first = {}  # of each domain, the vCPU that has waited longest for this pCPU
         for v in self.waiting:
             if p in ctx.affinity(v):
