@@ -68,7 +68,7 @@ fn busy_host(seed: u64) -> Host<Lottery, Programs, ()> {
     let pinned = CpuMask::only(PcpuId(2));
     let naps: &[Step] = &[Step::Run(1_700_000), Step::Block(2_300_000)];
     let bursts: &[Step] = &[Step::Run(40_000_000), Step::Block(200_000_000)];
-    let polite: &[Step] = &[Step::Run(400_000), Step::Yield, Step::Run(900_000), Step::Block(100_000)];
+    let polite: &[Step] = &[Step::Run(400_000), Step::Yield, Step::Run(900_000), Step::Block(3_000_000)];
     host(
         3,
         seed,
