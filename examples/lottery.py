@@ -19,13 +19,6 @@ class Lottery(Policy):
     def adjust(self, ctx, d, params):
         self.tickets[d] = params.get("weight") or self.tickets[d]
 
-    def insert(self, ctx, v):
-        ctx.set_home(v, self.pick(ctx, v))
-
-    def pick(self, ctx, v):
-        allowed = ctx.affinity(v)
-        return ctx.home(v) if ctx.home(v) in allowed else allowed[0]
-
     def wake(self, ctx, v):
         if not ctx.is_current(v) and v not in self.waiting:
             self.wait(ctx, v)

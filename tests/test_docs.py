@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,8 +23,14 @@ def blocks(page: Path) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_work(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In order: shell commands (their output has every line shown), Python, and files, named in their first line."""
+    """In order: shell commands (their output has every line shown), Python, and files, named in their first line.
+
+    The examples are there, under the names that the guides give them.
+    """
     monkeypatch.chdir(tmp_path)
+    for example in (ROOT / "examples").glob("*.py"):
+        shutil.copy(example, tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PATH", f"{VCPULAB.parent}{os.pathsep}{os.environ['PATH']}")
     names: dict[str, object] = {}
     for kind, text in blocks(page):

@@ -73,9 +73,6 @@ class RoundRobin(Policy):
     def add_pcpu(self, ctx: Context, p: int) -> None:
         self.idlers.add(p)
 
-    def insert(self, ctx: Context, v: int) -> None:
-        ctx.set_home(v, self.pick(ctx, v))
-
     def wake(self, ctx: Context, v: int) -> None:
         if ctx.is_current(v):
             return
@@ -103,10 +100,6 @@ class RoundRobin(Policy):
                 return v, self.slice
         self.idlers.add(p)
         return ctx.idle(p), -1
-
-    def pick(self, ctx: Context, v: int) -> int:
-        home, allowed = ctx.home(v), ctx.affinity(v)
-        return home if home in allowed else min((p for p in allowed if p > home), default=allowed[0])
 
 
 def test_round_robin_decides_as_the_engines_own() -> None:
@@ -426,7 +419,7 @@ def test_the_command_line_runs_a_policy_from_a_file(command: Vcpulab) -> None:
         ("nowhere.py:Lottery", "nowhere.py: no such file"),
         ("own.py:Missing", "own.py: there is no `Missing`"),
         ("own.py:number", "`own.py:number` is not a subclass of `vcpulab.Policy`"),
-        ("own.py:Half", "`own.py:Half` has no `insert`, `pick`, `schedule`, `sleep`"),
+        ("own.py:Half", "`own.py:Half` has no `schedule`, `sleep`"),
         ("broken.py:Any", "broken.py: line 2: ZeroDivisionError: division by zero"),
         ("wrong.py:Any", "wrong.py: SyntaxError: "),
         ("lotery", "no installed package offers a policy `lotery`; offered: "),

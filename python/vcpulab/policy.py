@@ -38,10 +38,6 @@ class Policy(ABC):
         """Prepares nothing."""
 
     @abstractmethod
-    def insert(self, ctx: Context, v: int) -> None:
-        """A vCPU was created, blocked; choose its home (`ctx.set_home`)."""
-
-    @abstractmethod
     def wake(self, ctx: Context, v: int) -> None:
         """The vCPU is runnable now; it may be current still, where no decision was taken since it blocked."""
 
@@ -57,15 +53,15 @@ class Policy(ABC):
             A vCPU that is runnable and at home here, or the pCPU's idle vCPU; and its slice in ns (negative: no limit).
         """
 
-    @abstractmethod
-    def pick(self, ctx: Context, v: int) -> int:
-        """The pCPU that a vCPU which has to migrate should go to."""
-
     def add_pcpu(self, ctx: Context, p: int) -> None:
         """A pCPU comes up, before any domain exists. Its timers are created here."""
 
     def add_domain(self, ctx: Context, d: int) -> None:
         """A domain was created; its vCPUs follow."""
+
+    def insert(self, ctx: Context, v: int) -> None:
+        """A vCPU was created, blocked; its home is chosen here (`ctx.set_home`), by default what `pick` says."""
+        ctx.set_home(v, self.pick(ctx, v))
 
     def remove(self, ctx: Context, v: int) -> None:
         """The vCPU leaves this scheduler. It is not current anywhere."""
@@ -75,6 +71,11 @@ class Policy(ABC):
 
     def context_saved(self, ctx: Context, v: int) -> None:
         """The outgoing vCPU, which may be an idle one, runs nowhere now."""
+
+    def pick(self, ctx: Context, v: int) -> int:
+        """The pCPU that a vCPU should go to: by default its home, if it may run there, or the next one allowed."""
+        home, allowed = ctx.home(v), ctx.affinity(v)
+        return home if home in allowed else min((p for p in allowed if p > home), default=allowed[0])
 
     def migrate(self, ctx: Context, v: int, p: int) -> None:
         """Moves a vCPU, not current anywhere, to the pCPU picked."""
