@@ -1,0 +1,120 @@
+//! A policy that breaks the rules of the host ends the run: with the rule, the time and the hook.
+
+use vcpulab_host::program::{Program, Programs, Step};
+use vcpulab_host::{
+    Broken, Context, Decision, DomainConfig, Host, HostConfig, HostRules, PcpuId, Scheduler, VcpuConfig,
+    VcpuId,
+};
+
+/// Two pCPUs (idle vCPUs 0 and 1), one domain: vCPU 2 wakes at 5 ns and computes without end, vCPU 3 never wakes.
+struct Wrong {
+    decide: fn(&mut Context, PcpuId) -> Decision,
+    failed: bool,
+}
+
+impl Scheduler for Wrong {
+    fn rules(&self) -> HostRules {
+        HostRules::XEN_4_17
+    }
+
+    fn add_pcpu(&mut self, _ctx: &mut Context, _p: PcpuId) {}
+
+    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+        ctx.set_home(v, PcpuId(0));
+    }
+
+    fn wake(&mut self, ctx: &mut Context, _v: VcpuId) {
+        ctx.flag(PcpuId(0));
+        ctx.flag(PcpuId(1));
+    }
+
+    fn sleep(&mut self, _ctx: &mut Context, _v: VcpuId) {}
+
+    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+        let decision = (self.decide)(ctx, p);
+        self.failed = decision.next == FAIL.next;
+        if self.failed { Decision { next: ctx.idle(p), slice: -1 } } else { decision }
+    }
+
+    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
+        ctx.home(v)
+    }
+
+    fn failure(&self) -> Option<(&'static str, String)> {
+        self.failed.then(|| ("schedule", "it says so itself".into()))
+    }
+}
+
+/// What stands for a failure of the policy's own.
+const FAIL: Decision = Decision { next: VcpuId(u32::MAX), slice: 0 };
+
+fn run(decide: fn(&mut Context, PcpuId) -> Decision) -> Result<(), Broken> {
+    let vcpus = vec![VcpuConfig { start: Some(5), affinity: None }, VcpuConfig::default()];
+    let config = HostConfig {
+        pcpus: 2,
+        domains: vec![DomainConfig { number: 7, vcpus, ..DomainConfig::default() }],
+        ..HostConfig::default()
+    };
+    let mut world = Programs::default();
+    world.set(VcpuId(2), Program { steps: vec![Step::Hog], repeat: true });
+    let mut host = Host::new(&config, Wrong { decide, failed: false }, world, ()).unwrap();
+    host.run_until(100)
+}
+
+#[test]
+fn a_rule_that_is_broken_is_named_with_time_and_hook() {
+    type Decide = fn(&mut Context, PcpuId) -> Decision;
+    let cases: [(Decide, &str); 9] = [
+        (
+            |_, _| Decision { next: VcpuId(3), slice: 9 },
+            "pCPU 0 was given vCPU 1 of domain 7, which is not runnable",
+        ),
+        (
+            |_, p| Decision { next: VcpuId(2 * p.0), slice: 9 },
+            "pCPU 1 was given vCPU 0 of domain 7, which is assigned to another pCPU",
+        ),
+        (
+            |ctx, p| {
+                ctx.set_home(VcpuId(2), p);
+                Decision { next: VcpuId(2), slice: 9 }
+            },
+            "pCPU 1 was given vCPU 0 of domain 7, which already runs",
+        ),
+        (
+            |_, p| Decision { next: VcpuId(1 - p.0), slice: 9 },
+            "pCPU 0 was given vCPU 1 of domain -1, which is the idle vCPU of another pCPU",
+        ),
+        (
+            |_, _| Decision { next: VcpuId(4), slice: 9 },
+            "pCPU 0 was given vCPU number 4, which does not exist",
+        ),
+        (
+            |ctx, p| Decision { next: ctx.idle(p), slice: 0 },
+            "time stands still: pCPU 0 is given slices of 0 ns without end",
+        ),
+        (
+            |ctx, p| {
+                ctx.flag(p);
+                Decision { next: ctx.idle(p), slice: 9 }
+            },
+            "decisions keep asking for decisions at one instant",
+        ),
+        (|_, _| FAIL, "it says so itself"),
+        (
+            |ctx, p| if p.0 == 1 { FAIL } else { Decision { next: ctx.idle(p), slice: 9 } },
+            "it says so itself",
+        ),
+    ];
+    for (decide, what) in cases {
+        let broken = run(decide).unwrap_err();
+        assert_eq!(broken, Broken { time: 5, hook: Some("schedule"), what: what.into() });
+        assert_eq!(broken.to_string(), format!("at 5 ns, in `schedule`: {what}"));
+    }
+}
+
+#[test]
+fn a_policy_that_keeps_the_rules_is_left_alone() {
+    let decide: fn(&mut Context, PcpuId) -> Decision =
+        |ctx, p| Decision { next: if p.0 == 0 { VcpuId(2) } else { ctx.idle(p) }, slice: 9 };
+    assert_eq!(run(decide), Ok(()));
+}
