@@ -33,6 +33,9 @@ bench: build
 lint: build
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- --deny warnings
+	cargo fmt --manifest-path examples/lottery-rust/Cargo.toml --check
+	cargo clippy --manifest-path examples/lottery-rust/Cargo.toml --target-dir target/examples --all-targets --locked -- \
+	  --deny warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

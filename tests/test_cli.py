@@ -159,6 +159,7 @@ def test_version(command: Vcpulab) -> None:
 def test_examples_in_the_help_work(command: Vcpulab, tmp_path: Path, demo: Path, name: str) -> None:
     assert command("init", "web.toml").returncode == 0
     shutil.copytree(next(vectors.bundled().glob("null-*")), tmp_path / "my-vectors")
+    shutil.copy(ROOT / "examples" / "lottery.py", tmp_path)
     epilogue = str(app[name].help_epilogue)
     examples = [line.strip().removeprefix("$ ") for line in epilogue.splitlines() if line.strip().startswith("$ ")]
     assert examples

@@ -54,7 +54,7 @@ def run(
         warnings.append(f"the trace had no room for {results.untraced} decisions; it ends early")
     if results.rejected_actions:
         warnings.append(f"the scheduler refused the values of {results.rejected_actions} actions")
-    name = None if policy is None else getattr(policy, "__qualname__", repr(policy))
+    name = None if policy is None else getattr(policy, "__qualname__", type(policy).__qualname__)
     return Run(scenario, tables, traced=trace, warnings=warnings, policy=name)
 
 
