@@ -77,6 +77,9 @@ class RoundRobin(Policy):
         if ctx.is_current(v):
             return
         self.queue.append(v)
+        self.tell_an_idler(ctx, v)
+
+    def tell_an_idler(self, ctx: Context, v: int) -> None:
         if idlers := self.idlers & set(ctx.affinity(v)):
             p = min(idlers)
             self.idlers.remove(p)
@@ -97,6 +100,8 @@ class RoundRobin(Policy):
                 self.queue.remove(v)
                 self.idlers.discard(p)
                 ctx.set_home(v, p)
+                if v != current and self.queue and self.queue[-1] == current:
+                    self.tell_an_idler(ctx, current)
                 return v, self.slice
         self.idlers.add(p)
         return ctx.idle(p), -1

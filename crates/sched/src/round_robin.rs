@@ -45,6 +45,16 @@ impl Registered for RoundRobin {
     }
 }
 
+impl RoundRobin {
+    /// `v` has begun to wait: is there a pCPU that idles and may run it?
+    fn tell_an_idler(&mut self, ctx: &mut Context, v: VcpuId) {
+        if let Some(p) = self.idlers.and(ctx.affinity(v)).first() {
+            self.idlers.remove(p);
+            ctx.flag(p);
+        }
+    }
+}
+
 impl Scheduler for RoundRobin {
     fn rules(&self) -> HostRules {
         HostRules::XEN_4_17
@@ -66,10 +76,7 @@ impl Scheduler for RoundRobin {
             return;
         }
         self.queue.push_back(v);
-        if let Some(p) = self.idlers.and(ctx.affinity(v)).first() {
-            self.idlers.remove(p);
-            ctx.flag(p);
-        }
+        self.tell_an_idler(ctx, v);
     }
 
     fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
@@ -93,6 +100,9 @@ impl Scheduler for RoundRobin {
         self.idlers.remove(p);
         let next = self.queue.remove(position).expect("the position was just found");
         ctx.set_home(next, p);
+        if next != current && self.queue.back() == Some(&current) {
+            self.tell_an_idler(ctx, current);
+        }
         Decision { next, slice: self.slice }
     }
 

@@ -295,6 +295,22 @@ proptest! {
     }
 }
 
+/// A vCPU whose slice is over has to go on elsewhere if another one can run nowhere but here.
+#[test]
+fn round_robin_makes_room_for_a_pinned_vcpu() {
+    let hog = Program { steps: vec![Step::Hog], repeat: false };
+    let vcpu = |affinity| VcpuConfig { start: Some(0), affinity };
+    let vcpus = vec![vcpu(None), vcpu(Some(CpuMask::only(PcpuId(0))))];
+    let domains = vec![DomainConfig { number: 1, params: Params::new(), vcpus }];
+    let config = HostConfig { pcpus: 2, domains, ..HostConfig::default() };
+    // From the end of the first slice on: until then the free one runs where the pinned one waits.
+    let case = Case { config, programs: vec![hog.clone(), hog], end: END, choice: 0 };
+    let (policy, generation) =
+        ("round-robin", &policies().iter().find(|p| p.name == "round-robin").unwrap().generations[0]);
+    let trace = run(policy, generation, &case, true);
+    assert_eq!(trace.len(), 3 * 11, "three switches: the free one starts, makes room, and goes on elsewhere");
+}
+
 /// Runs hogs under given domain parameters and returns what each domain got in each window, ns.
 struct Shares<'a> {
     params: &'a [Params],
