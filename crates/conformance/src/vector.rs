@@ -167,7 +167,7 @@ impl RawVector {
                 vcpus.push(VcpuConfig { start: Some(vcpu.start_ns), affinity });
             }
             let params = params(&format!("{at}.params"), &domain.params, generation.params, Scope::Domain)?;
-            domains.push(DomainConfig { number: domain.id, params, vcpus });
+            domains.push(DomainConfig { number: domain.id, params, vcpus, pool: 0 });
         }
         let mut actions = Vec::new();
         for (i, action) in self.actions.iter().enumerate() {
@@ -189,7 +189,7 @@ impl RawVector {
                 "adjust_global" => {
                     let global =
                         params(&format!("{at}.params"), &action.params, generation.params, Scope::Global)?;
-                    Action::AdjustGlobal(global)
+                    Action::AdjustGlobal(0, global)
                 }
                 "pause" => Action::Pause(domain()?),
                 "unpause" => Action::Unpause(domain()?),

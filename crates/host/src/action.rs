@@ -7,14 +7,16 @@ use crate::{CpuMask, DomId, Params, Time, VcpuId};
 pub enum Action {
     /// Change a domain's scheduling parameters.
     Adjust(DomId, Params),
-    /// Change the scheduler's own parameters.
-    AdjustGlobal(Params),
+    /// Change the own parameters of a CPU pool's scheduler.
+    AdjustGlobal(usize, Params),
     /// Pause a domain.
     Pause(DomId),
     /// Unpause a domain.
     Unpause(DomId),
     /// Change a vCPU's hard affinity.
     Affinity(VcpuId, CpuMask),
+    /// Move a domain to another CPU pool. There it has the scheduler's default parameters, and every pCPU is allowed.
+    MovePool(DomId, usize),
 }
 
 /// An action and when it is due. Actions due at one instant are carried out in the order of the list.

@@ -85,7 +85,14 @@ pub(crate) struct Pcpu {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TimerOwner {
     Slice(PcpuId),
-    Policy { token: u32, pcpu: PcpuId },
+    Policy { token: u32, pcpu: PcpuId, pool: u32 },
+}
+
+/// What a policy asked for that cannot be, kept until the hook it is in has returned.
+#[derive(Clone, Debug)]
+pub(crate) struct Violation {
+    pub hook: Option<&'static str>,
+    pub what: String,
 }
 
 #[derive(Clone, Debug)]
@@ -95,6 +102,8 @@ pub(crate) struct Domain {
     pub first_vcpu: u32,
     pub vcpus: u32,
     pub pauses: u32,
+    /// The CPU pool it is in.
+    pub pool: u32,
 }
 
 /// The host as a scheduler sees it. See the [module](self).
@@ -107,6 +116,7 @@ pub struct Context {
     pub(crate) affinity: Vec<CpuMask>,
     pub(crate) domains: Vec<Domain>,
     pub(crate) timers: Vec<TimerOwner>,
+    pub(crate) spare_timers: Vec<TimerId>,
     /// Pending reschedule requests.
     pub(crate) flags: CpuMask,
     /// The pCPU whose code executes.
@@ -118,7 +128,12 @@ pub struct Context {
     pub(crate) migrations: Vec<(VcpuId, PcpuId, PcpuId)>,
     pub(crate) costs: Costs,
     pub(crate) caches: Caches,
-    pub(crate) all: CpuMask,
+    /// The pCPUs of each CPU pool.
+    pub(crate) pools: Vec<CpuMask>,
+    pub(crate) pool_of_pcpu: Vec<u32>,
+    /// The pool whose policy is at work.
+    pub(crate) pool: u32,
+    pub(crate) violation: Option<Box<Violation>>,
     pub(crate) pcpus_per_socket: u32,
     pub(crate) sources: usize,
     pub(crate) work: Work,
@@ -145,16 +160,31 @@ impl Context {
         self.now
     }
 
-    /// How many pCPUs the host has.
+    /// How many pCPUs the whole host has: tables kept per pCPU have at most this size.
     #[inline(always)]
     pub fn pcpu_count(&self) -> u32 {
         self.pcpus.len() as u32
     }
 
-    /// The pCPUs of this scheduler.
+    /// The pCPUs of this scheduler: those of its CPU pool.
     #[inline(always)]
     pub fn pcpus(&self) -> &CpuMask {
-        &self.all
+        &self.pools[self.pool as usize]
+    }
+
+    /// The first of them.
+    pub fn first_pcpu(&self) -> PcpuId {
+        self.pcpus().first().expect("a pool has a pCPU")
+    }
+
+    /// The CPU pool a domain is in, as an index into [`HostConfig::pools`](crate::HostConfig::pools).
+    pub fn pool_of(&self, d: DomId) -> usize {
+        self.domains[d.index()].pool as usize
+    }
+
+    /// The CPU pool a pCPU is in.
+    pub fn pool_of_pcpu(&self, p: PcpuId) -> usize {
+        self.pool_of_pcpu[p.index()] as usize
     }
 
     /// The socket a pCPU is on.
@@ -198,7 +228,7 @@ impl Context {
         self.vcpus[v.index()].marks == 0
     }
 
-    /// The pCPUs `v` may run on (hard affinity).
+    /// The pCPUs `v` may run on (hard affinity), all in its domain's CPU pool.
     #[inline(always)]
     pub fn affinity(&self, v: VcpuId) -> &CpuMask {
         &self.affinity[v.index()]
@@ -227,9 +257,14 @@ impl Context {
         self.domains.len()
     }
 
-    /// All vCPUs but the idle ones, in order of creation.
+    /// All vCPUs of the host but the idle ones, in order of creation.
     pub fn guest_vcpus(&self) -> impl Iterator<Item = VcpuId> + use<> {
         (self.pcpus.len() as u32..self.vcpus.len() as u32).map(VcpuId)
+    }
+
+    /// Those of this scheduler: of the domains in its CPU pool.
+    pub fn pool_vcpus(&self) -> impl Iterator<Item = VcpuId> + '_ {
+        self.guest_vcpus().filter(|&v| self.pool_of(self.dom(v)) == self.pool as usize)
     }
 
     /// The domain's number as an administrator sees it (−1 for idle vCPUs: see [`Context::name`]).
@@ -253,7 +288,7 @@ impl Context {
     }
 
     /// The pCPU on which the code at hand executes: a timer's own; the running vCPU's; the home of a vCPU that wakes;
-    /// pCPU 0 for an action.
+    /// the first pCPU of the pool for an action, and for code that executes in another CPU pool.
     #[inline(always)]
     pub fn executing(&self) -> PcpuId {
         self.executing
@@ -264,22 +299,58 @@ impl Context {
     /// Asks `p` to decide, once the event at hand has been handled. Asking twice changes nothing.
     #[inline(always)]
     pub fn flag(&mut self, p: PcpuId) {
-        self.flags.insert(p);
+        if p.index() < self.pcpus.len() {
+            self.flags.insert(p);
+        } else {
+            self.violate(format!("pCPU {} was asked to decide; it does not exist", p.0));
+        }
     }
 
-    /// Assigns `v` to `p`.
+    /// Assigns `v` to `p`, a pCPU of its domain's CPU pool (anything else ends the run).
     #[inline(always)]
     pub fn set_home(&mut self, v: VcpuId, p: PcpuId) {
-        let from = std::mem::replace(&mut self.vcpus[v.index()].home, p);
-        if from != p {
-            self.migrations.push((v, from, p));
+        if self.vcpus[v.index()].home != p {
+            self.move_home(v, p);
         }
+    }
+
+    fn move_home(&mut self, v: VcpuId, p: PcpuId) {
+        let pool = self.domains[self.dom(v).index()].pool;
+        let why = match self.pool_of_pcpu.get(p.index()) {
+            Some(&of_pcpu) if of_pcpu == pool => {
+                let from = std::mem::replace(&mut self.vcpus[v.index()].home, p);
+                return self.migrations.push((v, from, p));
+            }
+            Some(_) => "which is in another CPU pool",
+            None => "which does not exist",
+        };
+        let (domain, number) = self.name(v);
+        self.violate(format!("vCPU {number} of domain {domain} was assigned to pCPU {}, {why}", p.0));
+    }
+
+    /// Keeps what the policy did wrong first.
+    #[cold]
+    pub(crate) fn violate(&mut self, what: String) {
+        self.violation.get_or_insert_with(|| Box::new(Violation { hook: None, what }));
     }
 
     /// Creates a timer, stopped. When it is due the host calls [`Scheduler::timer`](crate::Scheduler::timer) with `token`,
     /// executing on `p`.
     pub fn new_timer(&mut self, p: PcpuId, token: u32) -> TimerId {
-        self.add_timer(TimerOwner::Policy { token, pcpu: p })
+        let owner = TimerOwner::Policy { token, pcpu: p, pool: self.pool };
+        match self.spare_timers.pop() {
+            Some(timer) => {
+                self.timers[timer.index()] = owner;
+                timer
+            }
+            None => self.add_timer(owner),
+        }
+    }
+
+    /// Gives a timer back, stopped. It must not be used again.
+    pub fn drop_timer(&mut self, timer: TimerId) {
+        self.stop_timer(timer);
+        self.spare_timers.push(timer);
     }
 
     /// Sets a timer; a set one moves. A time already past counts as now.
@@ -455,6 +526,12 @@ impl Context {
             vcpu.state = state;
             vcpu.state_since = now;
         }
+    }
+
+    /// The vCPUs in the same CPU pool as `v`, itself included.
+    pub(crate) fn peers(&self, v: VcpuId) -> impl Iterator<Item = VcpuId> + '_ {
+        let pool = self.pool_of(self.dom(v));
+        self.guest_vcpus().filter(move |&u| self.pool_of(self.dom(u)) == pool)
     }
 
     pub(crate) fn make_sources(&mut self, count: usize) {

@@ -25,6 +25,8 @@ pub struct VcpuConfig {
 pub struct DomainConfig {
     /// Its number as an administrator sees it.
     pub number: i64,
+    /// The CPU pool it is created in.
+    pub pool: usize,
     /// The scheduler parameters it is given, applied by one adjust once its vCPUs exist.
     pub params: Params,
     /// Its vCPUs.
@@ -38,6 +40,9 @@ pub struct HostConfig {
     pub pcpus: u32,
     /// How many of them share a socket (0: one socket holds all).
     pub pcpus_per_socket: u32,
+    /// The pCPUs of each CPU pool: disjoint, none empty, all pCPUs together. Empty: one pool has them all. Each needs a
+    /// scheduler of its own, see [`Pools`](crate::Pools).
+    pub pools: Vec<CpuMask>,
     /// What the hypervisor's own work costs ([`Costs::ZERO`]: exact mode).
     pub costs: Costs,
     /// The domains, in order of creation.
@@ -82,7 +87,8 @@ pub struct Host<S, W, O> {
     policy: S,
     world: W,
     observer: O,
-    rules: HostRules,
+    /// By CPU pool.
+    rules: Vec<HostRules>,
     actions: Vec<TimedAction>,
     next_action: usize,
     started: bool,
@@ -94,10 +100,13 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Brings a host up at time 0: pCPUs, then domains with their vCPUs, all blocked.
     ///
     /// # Errors
-    /// [`Broken`] if the policy places a vCPU on a pCPU that does not exist.
+    /// [`Broken`] if the policy breaks the rules.
+    ///
+    /// # Panics
+    /// If the number of pCPUs is out of range, or pools and schedulers do not match.
     pub fn new(config: &HostConfig, policy: S, world: W, observer: O) -> Result<Self, Broken> {
         assert!(config.pcpus >= 1 && config.pcpus <= PCPUS_MAX, "a host has 1 to {} pCPUs", PCPUS_MAX);
-        let rules = policy.rules();
+        let rules = policy.pool_rules();
         let mut actions = config.actions.clone();
         actions.sort_by_key(|a| a.at);
         let mut host = Host {
@@ -112,15 +121,19 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             events_at_instant: 0,
             events_max: u64::MAX,
         };
+        assert_eq!(host.rules.len(), host.core.pools.len(), "each CPU pool has a scheduler");
         for p in (0..config.pcpus).map(PcpuId) {
             host.policy.add_pcpu(&mut host.core, p);
+            host.blame("add_pcpu");
             host.core.pcpus[p.index()].slice_timer = host.core.add_timer(TimerOwner::Slice(p));
         }
         for domain in &config.domains {
             host.create_domain(domain)?;
         }
-        if host.rules.flags_at_start {
-            host.core.flags = host.core.all;
+        for pool in 0..host.rules.len() {
+            if host.rules[pool].flags_at_start {
+                host.core.flags = host.core.flags.or(&host.core.pools[pool]);
+            }
         }
         host.check_policy()?;
         host.core.migrations.clear();
@@ -227,10 +240,20 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     fn create_domain(&mut self, config: &DomainConfig) -> Result<(), Broken> {
         let d = DomId(self.core.domains.len() as u32);
         let first_vcpu = self.core.vcpus.len() as u32;
-        self.core.domains.push(Domain { number: config.number, first_vcpu, vcpus: 0, pauses: 0 });
+        let pool = config.pool as u32;
+        self.core.domains.push(Domain { number: config.number, first_vcpu, vcpus: 0, pauses: 0, pool });
         self.policy.add_domain(&mut self.core, d);
+        self.blame("add_domain");
         for vcpu in &config.vcpus {
-            self.create_vcpu(d, vcpu)?;
+            let v = VcpuId(self.core.vcpus.len() as u32);
+            self.core.vcpus.push(Vcpu::new(d, PcpuId(0), mark::BLOCKED));
+            self.core.affinity.push(CpuMask::EMPTY);
+            self.core.domains[d.index()].vcpus += 1;
+            self.core.queue.make_room(Rank::WakeUp, self.core.wake_slot(v) + 1);
+            self.insert(v, vcpu.affinity)?;
+            if let Some(start) = vcpu.start {
+                self.core.queue.set(Rank::WakeUp, self.core.wake_slot(v), start);
+            }
         }
         if !config.params.is_empty() {
             self.adjust(d, &config.params)?;
@@ -238,54 +261,53 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         Ok(())
     }
 
-    fn create_vcpu(&mut self, d: DomId, config: &VcpuConfig) -> Result<(), Broken> {
-        let v = VcpuId(self.core.vcpus.len() as u32);
-        let given = config.affinity.map(|mask| mask.and(&self.core.all)).filter(|mask| !mask.is_empty());
+    /// Gives a vCPU to the scheduler of its domain's pool.
+    fn insert(&mut self, v: VcpuId, affinity: Option<CpuMask>) -> Result<(), Broken> {
+        let d = self.core.dom(v);
+        let pcpus = self.core.pools[self.core.pool_of(d)];
+        let given = affinity.map(|mask| mask.and(&pcpus)).filter(|mask| !mask.is_empty());
+        let first_of_pool = pcpus.first().expect("a pool has a pCPU");
         let first = v.0 == self.core.domains[d.index()].first_vcpu;
-        let count = self.core.pcpus.len() as u32;
-        let beside_previous = |core: &Context| PcpuId((core.vcpus[v.index() - 1].home.0 + 1) % count);
-        let (affinity, home) = match self.rules.placement {
-            Placement::Policy if first => (given, PcpuId(0)),
-            Placement::Policy => (given, beside_previous(&self.core)),
-            Placement::LeastPopulated if first => (None, self.least_populated()),
-            Placement::LeastPopulated => (None, beside_previous(&self.core)),
+        let beside_previous = || {
+            let previous = self.core.vcpus[v.index() - 1].home;
+            pcpus.next_after(previous).unwrap_or(first_of_pool)
+        };
+        let (affinity, home) = match self.rules[self.core.pool_of(d)].placement {
+            Placement::Policy if first => (given, first_of_pool),
+            Placement::Policy => (given, beside_previous()),
+            Placement::LeastPopulated if first => (None, self.least_populated(v)),
+            Placement::LeastPopulated => (None, beside_previous()),
             Placement::RoundRobin => {
-                let allowed = given.unwrap_or(self.core.all);
-                let k = (v.0 - count) as usize % allowed.len() as usize;
+                let allowed = given.unwrap_or(pcpus);
+                let before = self.core.peers(v).filter(|u| u.0 < v.0).count();
+                let k = before % allowed.len() as usize;
                 (given, allowed.iter().nth(k).expect("a mask has as many members as it says"))
             }
         };
-        self.core.vcpus.push(Vcpu::new(d, home, mark::BLOCKED));
-        self.core.affinity.push(affinity.unwrap_or(self.core.all));
-        self.core.domains[d.index()].vcpus += 1;
-        self.core.queue.make_room(Rank::WakeUp, self.core.wake_slot(v) + 1);
+        self.core.vcpus[v.index()].home = home;
+        self.core.affinity[v.index()] = affinity.unwrap_or(pcpus);
         self.policy.insert(&mut self.core, v);
-        if self.core.home(v).0 >= count {
-            let what = format!("{} was placed on pCPU {}", self.name(v), self.core.home(v).0);
-            return Err(self.broken_in("insert", what));
-        }
-        if let (Placement::LeastPopulated, Some(mask)) = (self.rules.placement, given) {
+        self.blame("insert");
+        if let (Placement::LeastPopulated, Some(mask)) = (self.rules[self.core.pool_of(d)].placement, given) {
             self.set_affinity(v, mask)?;
-        }
-        if let Some(start) = config.start {
-            self.core.queue.set(Rank::WakeUp, self.core.wake_slot(v), start);
         }
         Ok(())
     }
 
-    /// The pCPU with the fewest vCPUs assigned; of equals the last, but pCPU 0 loses every tie.
-    fn least_populated(&self) -> PcpuId {
+    /// The pCPU with the fewest vCPUs assigned; of equals the last, but the first of all loses every tie.
+    fn least_populated(&self, v: VcpuId) -> PcpuId {
         let mut counts = vec![0u32; self.core.pcpus.len()];
-        for v in self.core.guest_vcpus() {
-            counts[self.core.home(v).index()] += 1;
+        for u in self.core.peers(v).filter(|&u| u != v) {
+            counts[self.core.home(u).index()] += 1;
         }
-        let mut least = 0;
-        for p in 1..counts.len() {
-            if counts[p] <= counts[least] {
+        let pcpus = self.core.pools[self.core.pool_of(self.core.dom(v))];
+        let mut least = pcpus.first().expect("a pool has a pCPU");
+        for p in pcpus.iter().skip(1) {
+            if counts[p.index()] <= counts[least.index()] {
                 least = p;
             }
         }
-        PcpuId(least as u32)
+        least
     }
 
     // ---- events ----
@@ -297,9 +319,11 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
                 self.core.executing = p;
                 self.core.flag(p);
             }
-            TimerOwner::Policy { token, pcpu } => {
+            TimerOwner::Policy { token, pcpu, pool } => {
                 self.core.executing = pcpu;
+                self.core.pool = pool;
                 self.policy.timer(&mut self.core, token);
+                self.blame("timer");
             }
         }
     }
@@ -332,6 +356,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             }
             Op::Yield => {
                 self.policy.yielded(&mut self.core, v);
+                self.blame("yielded");
                 self.core.flag(p);
             }
         }
@@ -427,6 +452,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.core.pcpus[p.index()].decisions += 1;
         self.core.charge_overhead(p, self.core.costs.decision_ns);
         let Decision { next, slice } = self.policy.schedule(&mut self.core, p);
+        self.blame("schedule");
         let expiry = if slice < 0 { NEVER } else { self.core.now.saturating_add(slice) };
         self.core.queue.set(Rank::Timer, self.core.pcpus[p.index()].slice_timer.index(), expiry);
         let from = self.core.current(p);
@@ -460,6 +486,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let why = match core.vcpus.get(v.index()) {
             None => "does not exist",
             Some(_) if core.is_idle(v) => "is the idle vCPU of another pCPU",
+            Some(vcpu) if self.core.pool_of(vcpu.dom) != self.core.pool_of_pcpu(p) => "is in another CPU pool",
             Some(vcpu) if vcpu.marks != 0 => "is not runnable",
             Some(vcpu) if vcpu.home != p => "is assigned to another pCPU",
             Some(_) => "already runs",
@@ -491,6 +518,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         core.set_run_end(p);
         self.observer.switched(&self.core, Switch { time: now, pcpu: p, from, to, waited_ns, woken });
         self.policy.context_saved(&mut self.core, from);
+        self.blame("context_saved");
         self.finish_migration(from);
     }
 
@@ -499,12 +527,14 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     fn wake_if_runnable(&mut self, v: VcpuId) {
         if self.core.runnable(v) {
             self.policy.wake(&mut self.core, v);
+            self.blame("wake");
         }
     }
 
     fn sleep_unless_runnable(&mut self, v: VcpuId) {
         if !self.core.runnable(v) {
             self.policy.sleep(&mut self.core, v);
+            self.blame("sleep");
         }
     }
 
@@ -521,12 +551,12 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// Where a vCPU that is to migrate goes. Releases that pick before they hold the lock of the pCPU picked pick again
     /// until two picks agree, or the last one is allowed.
     fn target_of(&mut self, v: VcpuId) -> PcpuId {
-        if self.rules.affinity != AffinityRule::AlwaysPickFirst {
-            return self.policy.pick(&mut self.core, v);
+        if self.rules_for(v).affinity != AffinityRule::AlwaysPickFirst {
+            return self.pick(v);
         }
         let mut guess = self.core.home(v);
         loop {
-            let picked = self.policy.pick(&mut self.core, v);
+            let picked = self.pick(v);
             if self.policy.share_lock(guess, picked) {
                 return picked;
             }
@@ -537,9 +567,23 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         }
     }
 
+    /// The pCPU the policy picks; home if it picks one that `v` cannot be on (which ends the run).
+    fn pick(&mut self, v: VcpuId) -> PcpuId {
+        let picked = self.policy.pick(&mut self.core, v);
+        let pool = self.core.pool_of(self.core.dom(v));
+        let fits = self.core.pool_of_pcpu.get(picked.index()).is_some_and(|&of| of as usize == pool);
+        if !fits {
+            let what = format!("pCPU {} was picked for {}, which it cannot be on", picked.0, self.name(v));
+            self.core.violate(what);
+        }
+        self.blame("pick");
+        if fits { picked } else { self.core.home(v) }
+    }
+
     fn migrate(&mut self, v: VcpuId, to: PcpuId) {
         self.core.set_marks(v, mark::MIGRATING, false);
         self.policy.migrate(&mut self.core, v, to);
+        self.blame("migrate");
         self.wake_if_runnable(v);
     }
 
@@ -560,13 +604,15 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     }
 
     fn adjust(&mut self, d: DomId, params: &Params) -> Result<bool, Broken> {
-        if self.rules.adjust_pauses {
+        let pauses = self.rules[self.core.pool_of(d)].adjust_pauses;
+        if pauses {
             for v in self.core.vcpus_of(d) {
                 self.pause_and_wait(v)?;
             }
         }
         let accepted = self.policy.adjust(&mut self.core, d, params).is_ok();
-        if self.rules.adjust_pauses {
+        self.blame("adjust");
+        if pauses {
             for v in self.core.vcpus_of(d) {
                 self.unpause(v);
             }
@@ -574,9 +620,45 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         Ok(accepted)
     }
 
+    /// Moves a domain to another pool: its vCPUs leave one scheduler, all of them, and join the other, paused meanwhile.
+    fn move_domain(&mut self, d: DomId, pool: usize) -> Result<bool, Broken> {
+        if self.core.pool_of(d) == pool {
+            return Ok(true);
+        }
+        for v in self.core.vcpus_of(d) {
+            self.core.pause_vcpu(v);
+            self.sleep_unless_runnable(v);
+            if self.core.is_current(v) {
+                let home = self.core.home(v);
+                self.core.flag(home);
+                self.serve_flags()?;
+            }
+        }
+        for v in self.core.vcpus_of(d) {
+            self.policy.remove(&mut self.core, v);
+            self.blame("remove");
+        }
+        self.policy.remove_domain(&mut self.core, d);
+        self.blame("remove_domain");
+        self.core.domains[d.index()].pool = pool as u32;
+        self.policy.add_domain(&mut self.core, d);
+        self.blame("add_domain");
+        for v in self.core.vcpus_of(d) {
+            let from = self.core.home(v);
+            self.insert(v, None)?;
+            self.core.migrations.retain(|&(moved, ..)| moved != v);
+            self.core.migrations.push((v, from, self.core.home(v)));
+        }
+        for v in self.core.vcpus_of(d) {
+            self.unpause(v);
+        }
+        Ok(true)
+    }
+
     fn pause_domain(&mut self, d: DomId) {
+        let rules = self.rules[self.core.pool_of(d)];
         let domain = &mut self.core.domains[d.index()];
-        domain.pauses = match self.rules.pause {
+        domain.pauses = match rules.pause {
             PauseRule::Counted => domain.pauses + 1,
             PauseRule::Marked => 1,
         };
@@ -589,8 +671,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     }
 
     fn unpause_domain(&mut self, d: DomId) {
+        let rules = self.rules[self.core.pool_of(d)];
         let domain = &mut self.core.domains[d.index()];
-        if self.rules.pause == PauseRule::Counted && domain.pauses != 1 {
+        if rules.pause == PauseRule::Counted && domain.pauses != 1 {
             domain.pauses = domain.pauses.saturating_sub(1);
             return;
         }
@@ -604,26 +687,29 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     }
 
     fn set_affinity(&mut self, v: VcpuId, mask: CpuMask) -> Result<bool, Broken> {
-        let mask = mask.and(&self.core.all);
-        if mask.is_empty() || self.rules.affinity == AffinityRule::Ignored {
+        let mask = mask.and(&self.core.pools[self.core.pool_of(self.core.dom(v))]);
+        let rule = self.rules_for(v).affinity;
+        if mask.is_empty() || rule == AffinityRule::Ignored {
             return Ok(false);
         }
-        if self.rules.affinity == AffinityRule::Directly {
+        if rule == AffinityRule::Directly {
             self.pause_and_wait(v)?;
             self.core.affinity[v.index()] = mask;
             self.core.set_home(v, mask.first().expect("the mask is not empty"));
             self.policy.affinity(&mut self.core, v, &mask);
+            self.blame("affinity");
             self.unpause(v);
             return Ok(true);
         }
         self.policy.affinity(&mut self.core, v, &mask);
+        self.blame("affinity");
         self.core.affinity[v.index()] = mask;
-        if self.rules.affinity == AffinityRule::IfExcluded && mask.contains(self.core.home(v)) {
+        if rule == AffinityRule::IfExcluded && mask.contains(self.core.home(v)) {
             return Ok(true);
         }
         self.core.mark_migrating(v);
         self.sleep_unless_runnable(v);
-        if self.rules.affinity == AffinityRule::AlwaysPickFirst {
+        if rule == AffinityRule::AlwaysPickFirst {
             let to = self.target_of(v);
             if !self.core.is_current(v) {
                 self.migrate(v, to);
@@ -648,9 +734,13 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.core.executing = PcpuId(0);
         let (domain, accepted) = match action {
             Action::Adjust(d, params) => (Some(d), self.adjust(d, &params)?),
-            Action::AdjustGlobal(params) => {
-                (None, self.policy.adjust_global(&mut self.core, &params).is_ok())
+            Action::AdjustGlobal(pool, params) => {
+                self.core.pool = pool as u32;
+                let accepted = self.policy.adjust_global(&mut self.core, &params).is_ok();
+                self.blame("adjust_global");
+                (None, accepted)
             }
+            Action::MovePool(d, pool) => (Some(d), self.move_domain(d, pool)?),
             Action::Pause(d) => {
                 self.pause_domain(d);
                 (Some(d), true)
@@ -686,9 +776,24 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         }
     }
 
-    /// Asks the policy whether it failed.
+    fn rules_for(&self, v: VcpuId) -> HostRules {
+        self.rules[self.core.pool_of(self.core.dom(v))]
+    }
+
+    /// If the hook that has just returned did what cannot be, it is that hook's fault.
+    #[inline(always)]
+    fn blame(&mut self, hook: &'static str) {
+        if let Some(violation) = &mut self.core.violation {
+            violation.hook.get_or_insert(hook);
+        }
+    }
+
+    /// Asks the policy whether it failed, or did what cannot be.
     #[inline(always)]
     fn check_policy(&self) -> Result<(), Broken> {
+        if let Some(violation) = &self.core.violation {
+            return Err(Broken { hook: violation.hook, ..self.broken(violation.what.clone()) });
+        }
         match self.policy.failure() {
             None => Ok(()),
             Some((hook, what)) => Err(self.broken_in(hook, what)),
@@ -704,6 +809,10 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 impl Context {
     fn new(config: &HostConfig, wants_state: bool) -> Self {
         let count = config.pcpus as usize;
+        let all = CpuMask::first_n(config.pcpus);
+        let pools = if config.pools.is_empty() { vec![all] } else { config.pools.clone() };
+        let pool = |p: PcpuId| pools.iter().position(|pcpus| pcpus.contains(p));
+        let pool_of_pcpu = all.iter().map(|p| pool(p).expect("each pCPU is in a pool") as u32).collect();
         let mut core = Context {
             now: 0,
             queue: EventQueue::default(),
@@ -712,6 +821,7 @@ impl Context {
             affinity: Vec::with_capacity(count),
             domains: Vec::new(),
             timers: Vec::new(),
+            spare_timers: Vec::new(),
             flags: CpuMask::EMPTY,
             executing: PcpuId(0),
             kicks: Vec::with_capacity(64),
@@ -720,7 +830,10 @@ impl Context {
             migrations: Vec::with_capacity(64),
             costs: config.costs,
             caches: Default::default(),
-            all: CpuMask::first_n(config.pcpus),
+            pools,
+            pool_of_pcpu,
+            pool: 0,
+            violation: None,
             pcpus_per_socket: if config.pcpus_per_socket == 0 {
                 config.pcpus
             } else {

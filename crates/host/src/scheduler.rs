@@ -1,7 +1,8 @@
 //! The seam of the project: what a CPU scheduler is to the host.
 //!
 //! The hooks are those of the hypervisor's own scheduler interface, under its own names. A policy keeps its private
-//! data per pCPU, domain and vCPU in tables indexed by their ids (all are dense), and talks to the host only through
+//! data per pCPU, domain and vCPU in tables indexed by their ids (dense over the host; a scheduler of a CPU pool sees only
+//! those of its pool), and talks to the host only through
 //! [`Context`]: it sets and stops timers, asks pCPUs to reschedule, and reads time, topology, affinity and vCPU state.
 //! It never calls the decision itself: it flags a pCPU, and the host calls [`Scheduler::schedule`] there once the
 //! event at hand has been handled.
@@ -30,19 +31,28 @@ pub trait Scheduler {
     /// How this generation of the policy is embedded in its host.
     fn rules(&self) -> HostRules;
 
+    /// The same for the scheduler of each CPU pool. (Only [`Pools`](crate::Pools) has more than one.)
+    fn pool_rules(&self) -> Vec<HostRules> {
+        vec![self.rules()]
+    }
+
     /// A pCPU comes up, in ascending order, before any domain exists. Timers for it are created here; its slice
     /// timer follows. Its idle vCPU is current.
     fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId);
 
-    /// A domain was created; its vCPUs follow.
+    /// A domain was created, or came from another pool; its vCPUs follow.
     fn add_domain(&mut self, _ctx: &mut Context, _d: DomId) {}
 
     /// A vCPU was created, blocked. Under [`Placement::Policy`] its affinity is in force, its home is provisional, and
     /// this is where the policy chooses the final one; under the others its home is set.
     fn insert(&mut self, ctx: &mut Context, v: VcpuId);
 
-    /// The vCPU leaves this scheduler (its domain was destroyed or moves to another pool). It is not current anywhere.
+    /// The vCPU leaves this scheduler (its domain moves to another pool). It is paused, and its sleep hook was called. What
+    /// the policy did to it by [`Context::pause_vcpu`] must be undone here.
     fn remove(&mut self, _ctx: &mut Context, _v: VcpuId) {}
+
+    /// The domain leaves this scheduler; its vCPUs have done so.
+    fn remove_domain(&mut self, _ctx: &mut Context, _d: DomId) {}
 
     /// The vCPU, which was not runnable, is runnable now. (Also called, in places, for one that never stopped.)
     fn wake(&mut self, ctx: &mut Context, v: VcpuId);

@@ -54,7 +54,7 @@ impl Runner for Run {
             cache_miss_ps: 100_000,
         };
         let domain = |number| DomainConfig {
-            number,
+            number, pool: 0,
             params: Params::new(),
             vcpus: vec![VcpuConfig { start: Some(0), affinity: None }],
         };

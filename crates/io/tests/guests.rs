@@ -21,7 +21,7 @@ impl Runner for Domains {
 
     fn run<S: Scheduler>(self, scheduler: S) -> Vec<AppStats> {
         let domain = |number| DomainConfig {
-            number,
+            number, pool: 0,
             params: Params::new(),
             vcpus: vec![VcpuConfig { start: Some(0), affinity: None }],
         };

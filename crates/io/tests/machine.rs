@@ -127,7 +127,7 @@ impl Runner for &Case {
 
     fn run<S: Scheduler>(self, scheduler: S) -> Outcome {
         let domain = |number: i64| DomainConfig {
-            number,
+            number, pool: 0,
             params: Params::new(),
             vcpus: vec![VcpuConfig {
                 start: Some(0),

@@ -171,7 +171,7 @@ mod tests {
             let sleeper = vec![Step::Run(1_000_000), Step::Block(9_000_000)];
             programs.set(VcpuId(3), Program { steps: sleeper, repeat: true });
             let domain = |number, vcpus| DomainConfig {
-                number,
+                number, pool: 0,
                 params: Params::new(),
                 vcpus: vec![VcpuConfig { start: Some(0), affinity: None }; vcpus],
             };

@@ -42,7 +42,7 @@ impl Context {
 
     #[getter]
     fn guest_vcpus<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let vcpus: Vec<u32> = with(|host| Ok(host.guest_vcpus().map(|v| v.0).collect()))?;
+        let vcpus: Vec<u32> = with(|host| Ok(host.pool_vcpus().map(|v| v.0).collect()))?;
         PyTuple::new(py, vcpus)
     }
 

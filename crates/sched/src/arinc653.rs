@@ -7,6 +7,7 @@ use vcpulab_host::{
     Rejected, Scheduler, Scope, Span, Time, TimetableEntry, VcpuId,
 };
 
+use crate::table::put;
 use crate::{Generation, Policy, Registered};
 
 const ENTRIES_MAX: usize = 64;
@@ -126,8 +127,14 @@ impl Scheduler for Arinc653 {
     fn add_pcpu(&mut self, _ctx: &mut Context, _p: PcpuId) {}
 
     fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
-        self.awake.resize(v.index() + 1, false);
+        put(&mut self.awake, v.index(), false);
         self.resolve(ctx, v);
+    }
+
+    fn remove(&mut self, _ctx: &mut Context, v: VcpuId) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.vcpu == Some(v)) {
+            slot.vcpu = None;
+        }
     }
 
     fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
@@ -174,7 +181,7 @@ impl Scheduler for Arinc653 {
 
     fn adjust_global(&mut self, ctx: &mut Context, params: &Params) -> Result<(), Rejected> {
         self.install(params, ctx.now())?;
-        for v in ctx.guest_vcpus() {
+        for v in ctx.pool_vcpus() {
             self.resolve(ctx, v);
         }
         Ok(())

@@ -10,6 +10,7 @@ use vcpulab_host::{
 };
 
 use crate::list::{Links, List};
+use crate::table::put;
 use crate::{Generation, Policy, Registered};
 
 const MS: Span = 1_000_000;
@@ -218,15 +219,15 @@ impl Scheduler for Atropos {
 
     fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
         let idle = ctx.idle(p);
-        self.vcpus.push(Vcpu::new());
+        put(&mut self.vcpus, idle.index(), Vcpu::new());
         self.queued.grow(idle.index() + 1);
         let mut pcpu = Pcpu::default();
         self.queued.push_back(&mut pcpu.run, idle.0);
-        self.pcpus.push(pcpu);
+        put(&mut self.pcpus, p.index(), pcpu);
     }
 
     fn insert(&mut self, _ctx: &mut Context, v: VcpuId) {
-        self.vcpus.push(Vcpu::new());
+        put(&mut self.vcpus, v.index(), Vcpu::new());
         self.queued.grow(v.index() + 1);
     }
 
@@ -306,7 +307,7 @@ impl Scheduler for Atropos {
     }
 
     fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
-        for (p, pcpu) in self.pcpus.iter().enumerate() {
+        for (p, pcpu) in ctx.pcpus().iter().map(|p| (p.0, &self.pcpus[p.index()])) {
             for (name, queue) in [("run", &pcpu.run), ("wait", &pcpu.wait)] {
                 write!(out, "pCPU {p}: {name}:")?;
                 for u in self.queued.iter(queue) {

@@ -12,6 +12,7 @@ use vcpulab_host::{
 };
 
 use crate::list::{Links, List};
+use crate::table::put;
 use crate::{Generation, Policy, Registered};
 
 const MS: Span = 1_000_000;
@@ -163,7 +164,7 @@ impl Bvt {
     /// Sets virtual times of the pCPU back before they wrap.
     fn set_back(&mut self, ctx: &Context, p: PcpuId) {
         self.pcpus[p.index()].svt -= WRAP_BY;
-        for v in ctx.guest_vcpus().filter(|&v| ctx.home(v) == p) {
+        for v in ctx.pool_vcpus().filter(|&v| ctx.home(v) == p) {
             let vcpu = &mut self.vcpus[v.index()];
             vcpu.avt = vcpu.avt.wrapping_sub(WRAP_BY);
             vcpu.evt = vcpu.evt.wrapping_sub(WRAP_BY);
@@ -190,15 +191,16 @@ impl Scheduler for Bvt {
 
     fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
         let idle = ctx.idle(p);
-        self.vcpus.push(Vcpu { avt: NEVER_RUNS, evt: NEVER_RUNS, ..Vcpu::default() });
+        put(&mut self.vcpus, idle.index(), Vcpu { avt: NEVER_RUNS, evt: NEVER_RUNS, ..Vcpu::default() });
         self.queued.grow(idle.index() + 1);
         let mut pcpu = Pcpu::default();
         self.queued.push_back(&mut pcpu.queue, idle.0);
-        self.pcpus.push(pcpu);
+        put(&mut self.pcpus, p.index(), pcpu);
     }
 
     fn add_domain(&mut self, ctx: &mut Context, d: DomId) {
-        self.domains.push(Domain {
+        let p = ctx.first_pcpu();
+        let domain = Domain {
             mcu_adv: MCU_ADV.default as u32,
             warpback: false,
             warpback_given: false,
@@ -206,15 +208,21 @@ impl Scheduler for Bvt {
             warpl: WARPL.default * MS,
             warpu: WARPU.default * MS,
             warped: false,
-            warp_timer: ctx.new_timer(PcpuId(0), 2 * d.0),
-            unwarp_timer: ctx.new_timer(PcpuId(0), 2 * d.0 + 1),
-        });
+            warp_timer: ctx.new_timer(p, 2 * d.0),
+            unwarp_timer: ctx.new_timer(p, 2 * d.0 + 1),
+        };
+        put(&mut self.domains, d.index(), domain);
     }
 
     fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
         let svt = self.pcpus[ctx.home(v).index()].svt;
-        self.vcpus.push(Vcpu { avt: svt, evt: svt, ..Vcpu::default() });
+        put(&mut self.vcpus, v.index(), Vcpu { avt: svt, evt: svt, ..Vcpu::default() });
         self.queued.grow(v.index() + 1);
+    }
+
+    fn remove_domain(&mut self, ctx: &mut Context, d: DomId) {
+        ctx.drop_timer(self.domains[d.index()].warp_timer);
+        ctx.drop_timer(self.domains[d.index()].unwarp_timer);
     }
 
     fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
@@ -375,7 +383,7 @@ impl Scheduler for Bvt {
     }
 
     fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
-        for (p, pcpu) in self.pcpus.iter().enumerate() {
+        for (p, pcpu) in ctx.pcpus().iter().map(|p| (p.0, &self.pcpus[p.index()])) {
             write!(out, "pCPU {p}: svt {}; queue:", pcpu.svt)?;
             for u in self.queued.iter(&pcpu.queue) {
                 let ((domain, number), vcpu) = (ctx.name(VcpuId(u)), &self.vcpus[u as usize]);

@@ -12,6 +12,7 @@ use vcpulab_host::{
 };
 
 use crate::list::{Links, List};
+use crate::table::put;
 use crate::{Generation, Policy, Registered};
 
 const MS: Span = 1_000_000;
@@ -381,7 +382,7 @@ impl Credit {
         peers.remove(p);
         let mut after = match self.release {
             Xen303 | Xen330 => p,
-            Xen441 => PcpuId(ctx.pcpu_count() - 1),
+            Xen441 => last(ctx.pcpus()),
             Xen417 => self.balance_bias,
         };
         while let Some(peer) = peers.next_after(after) {
@@ -514,7 +515,7 @@ impl Credit {
                 ctx.flag(p);
             }
         }
-        if self.release <= Xen330 && p.0 == 0 && self.pcpus[0].ticks.is_multiple_of(3) {
+        if self.release <= Xen330 && p == ctx.first_pcpu() && self.pcpus[p.index()].ticks.is_multiple_of(3) {
             self.account(ctx);
         }
         self.sort(p);
@@ -630,14 +631,16 @@ impl Credit {
         if !ctx.wants_state() {
             return;
         }
-        for v in ctx.guest_vcpus() {
-            let vcpu = &self.vcpus[v.index()];
-            if vcpu.active {
-                ctx.report(v, "credit", i64::from(vcpu.credit));
-                ctx.report(v, "priority", i64::from(vcpu.priority));
-            }
+        for (index, vcpu) in self.vcpus.iter().enumerate().filter(|(_, vcpu)| vcpu.active) {
+            let v = VcpuId(index as u32);
+            ctx.report(v, "credit", i64::from(vcpu.credit));
+            ctx.report(v, "priority", i64::from(vcpu.priority));
         }
     }
+}
+
+fn last(pcpus: &CpuMask) -> PcpuId {
+    pcpus.iter().last().expect("a pool has a pCPU")
 }
 
 /// a / b rounded up, unless the sum wraps.
@@ -670,18 +673,21 @@ impl Scheduler for Credit {
         ctx.set_timer(tick, self.tick);
         // The first release runs its tick handler at bring-up, which only counts.
         let ticks = u32::from(self.release == Xen303);
-        self.pcpus.push(Pcpu { queue: List::default(), tick, ticks, epoch: 0, last_tickle: PcpuId(0) });
+        let pcpu = Pcpu { queue: List::default(), tick, ticks, epoch: 0, last_tickle: ctx.first_pcpu() };
+        put(&mut self.pcpus, p.index(), pcpu);
+        self.balance_bias = ctx.first_pcpu();
         self.idlers.insert(p);
         self.new_vcpu(ctx.idle(p), IDLE);
     }
 
     fn add_domain(&mut self, _ctx: &mut Context, d: DomId) {
-        self.domains.push(Domain {
+        let domain = Domain {
             weight: WEIGHT.default as u32,
             cap: CAP.default as u32,
             active: List::default(),
             active_count: 0,
-        });
+        };
+        put(&mut self.domains, d.index(), domain);
         self.active_domains.grow(d.index() + 1);
     }
 
@@ -694,6 +700,15 @@ impl Scheduler for Credit {
                 ctx.set_home(v, home);
             }
             Xen330 | Xen441 => {}
+        }
+    }
+
+    fn remove(&mut self, ctx: &mut Context, v: VcpuId) {
+        if self.vcpus[v.index()].active {
+            self.deactivate(ctx.dom(v), v);
+        }
+        if self.vcpus[v.index()].parked {
+            ctx.unpause_vcpu(v);
         }
     }
 
@@ -804,7 +819,7 @@ impl Scheduler for Credit {
         self.migration_delay = delay.saturating_mul(US);
         self.set_timeslice(tslice * MS);
         if self.release == Xen417 {
-            self.total_credit = self.period_credit.wrapping_mul(ctx.pcpu_count());
+            self.total_credit = self.period_credit.wrapping_mul(ctx.pcpus().len());
         }
         Ok(())
     }
@@ -823,9 +838,9 @@ impl Scheduler for Credit {
             let active = if vcpu.active { "" } else { " inactive" };
             write!(out, " d{domain}v{number}({priority} {}{active})", vcpu.credit)
         };
-        for (p, pcpu) in self.pcpus.iter().enumerate() {
-            write!(out, "pCPU {p}: runs")?;
-            show(out, ctx.current(PcpuId(p as u32)))?;
+        for (p, pcpu) in ctx.pcpus().iter().map(|p| (p, &self.pcpus[p.index()])) {
+            write!(out, "pCPU {}: runs", p.0)?;
+            show(out, ctx.current(p))?;
             write!(out, "; waiting:")?;
             for u in self.queued.iter(&pcpu.queue) {
                 show(out, VcpuId(u))?;
@@ -838,8 +853,7 @@ impl Scheduler for Credit {
 
 impl Credit {
     fn new_vcpu(&mut self, v: VcpuId, priority: i8) {
-        debug_assert_eq!(self.vcpus.len(), v.index());
-        self.vcpus.push(Vcpu {
+        let vcpu = Vcpu {
             start: 0,
             last_sched: 0,
             credit: 0,
@@ -849,7 +863,8 @@ impl Credit {
             parked: false,
             yielding: false,
             migrated: false,
-        });
+        };
+        put(&mut self.vcpus, v.index(), vcpu);
         self.queued.grow(v.index() + 1);
         self.active.grow(v.index() + 1);
     }

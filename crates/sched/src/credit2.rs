@@ -12,6 +12,7 @@ use vcpulab_host::{
 };
 
 use crate::list::{Links, List};
+use crate::table::put;
 use crate::{Generation, Policy, Registered};
 
 const MS: Span = 1_000_000;
@@ -846,14 +847,14 @@ impl Scheduler for Credit2 {
     fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
         let idle_credit = if self.release == Xen441 { -(1 << 30) } else { CREDIT_MIN - 1 };
         let idle = self.new_vcpu(ctx, 1);
-        self.vcpus.push(Vcpu { credit: idle_credit, ..idle });
+        put(&mut self.vcpus, ctx.idle(p).index(), Vcpu { credit: idle_credit, ..idle });
         self.grow(ctx.idle(p));
         let socket = p.0.checked_div(self.cpus_per_socket).unwrap_or_else(|| ctx.socket(p));
         let limit = match self.release {
             Xen441 => u32::MAX,
             Xen417 => {
-                let queues = (ctx.pcpu_count() - 1) / self.runqueue_max + 1;
-                ctx.pcpu_count() / queues
+                let pcpus = ctx.pcpus().len();
+                pcpus / ((pcpus - 1) / self.runqueue_max + 1)
             }
         };
         let matches = |runqueue: &RunQueue| match ARRANGEMENTS[self.arrangement as usize] {
@@ -882,31 +883,46 @@ impl Scheduler for Credit2 {
         }
         self.runqueues[r].members.insert(p);
         self.runqueues[r].idle.insert(p);
-        self.runqueue_of.push(r);
+        put(&mut self.runqueue_of, p.index(), r);
     }
 
     fn add_domain(&mut self, ctx: &mut Context, d: DomId) {
-        self.domains.push(Domain {
+        let domain = Domain {
             weight: WEIGHT.default as i32,
             cap: 0,
             pool: 0,
             total: 0,
             next_refill: 0,
-            refill: (self.release == Xen417).then(|| ctx.new_timer(PcpuId(0), d.0)),
+            refill: (self.release == Xen417).then(|| ctx.new_timer(ctx.first_pcpu(), d.0)),
             parked: List::default(),
-        });
+        };
+        put(&mut self.domains, d.index(), domain);
     }
 
     fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
         let mut vcpu = self.new_vcpu(ctx, self.domains[ctx.dom(v).index()].weight);
         vcpu.pinned = ctx.affinity(v).len() == 1;
-        self.vcpus.push(vcpu);
+        put(&mut self.vcpus, v.index(), vcpu);
         self.grow(v);
         if self.release == Xen417 {
             let home = self.pick(ctx, v);
             ctx.set_home(v, home);
         }
         self.assign(v, self.runqueue_of[ctx.home(v).index()]);
+    }
+
+    fn remove(&mut self, ctx: &mut Context, v: VcpuId) {
+        if self.parked.listed(v.0) {
+            self.parked.remove(&mut self.domains[ctx.dom(v).index()].parked, v.0);
+            ctx.unpause_vcpu(v);
+        }
+        self.unassign(v);
+    }
+
+    fn remove_domain(&mut self, ctx: &mut Context, d: DomId) {
+        if let Some(refill) = self.domains[d.index()].refill.take() {
+            ctx.drop_timer(refill);
+        }
     }
 
     fn wake(&mut self, ctx: &mut Context, v: VcpuId) {

@@ -11,6 +11,7 @@ use vcpulab_host::{
 };
 
 use crate::credit::{self, ACCOUNTING, BOOST, Credit, IDLE, OVER, UNDER, XEN_4_4_1};
+use crate::table::put;
 use crate::{Generation, Policy, Registered};
 
 const fn option(name: &'static str, words: &'static [&'static str], doc: &'static str) -> ParamSpec {
@@ -268,7 +269,7 @@ impl Scheduler for Enhanced {
     }
 
     fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
-        self.bars.push(0);
+        put(&mut self.bars, p.index(), 0);
         self.credit.add_pcpu(ctx, p);
     }
 
@@ -277,8 +278,12 @@ impl Scheduler for Enhanced {
     }
 
     fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
-        self.sent_at.resize(v.index() + 1, -1);
+        put(&mut self.sent_at, v.index(), -1);
         self.credit.insert(ctx, v);
+    }
+
+    fn remove(&mut self, ctx: &mut Context, v: VcpuId) {
+        self.credit.remove(ctx, v);
     }
 
     fn wake(&mut self, ctx: &mut Context, v: VcpuId) {

@@ -15,6 +15,7 @@ pub mod rtds;
 pub mod sedf;
 
 mod list;
+mod table;
 
 use vcpulab_host::{ParamSpec, Params, Scheduler};
 
@@ -70,7 +71,20 @@ pub trait Runner {
     type Out;
 
     /// Called with the scheduler made.
-    fn run<S: Scheduler>(self, scheduler: S) -> Self::Out;
+    fn run<S: Scheduler + 'static>(self, scheduler: S) -> Self::Out;
+}
+
+/// The policy of that name and generation where its type does not matter, such as in a CPU pool. As [`with`].
+pub fn boxed(name: &str, generation: &str, global: &Params, pcpus: u32) -> Option<Box<dyn Scheduler>> {
+    struct Boxed;
+    impl Runner for Boxed {
+        type Out = Box<dyn Scheduler>;
+
+        fn run<S: Scheduler + 'static>(self, scheduler: S) -> Self::Out {
+            Box::new(scheduler)
+        }
+    }
+    with(name, generation, global, pcpus, Boxed)
 }
 
 macro_rules! registry {

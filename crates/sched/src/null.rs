@@ -5,6 +5,7 @@ use std::fmt;
 use vcpulab_host::{Context, CpuMask, Decision, HostRules, Params, PcpuId, Scheduler, VcpuId};
 
 use crate::list::{Links, List};
+use crate::table::put;
 use crate::{Generation, Policy, Registered};
 
 /// The policy.
@@ -42,6 +43,19 @@ impl Null {
         ctx.set_home(v, p);
     }
 
+    /// Takes its pCPU from `v`, if it has one, for the first that waits for it.
+    fn release(&mut self, ctx: &mut Context, v: VcpuId) {
+        let home = ctx.home(v);
+        if self.assigned[home.index()] == Some(v) {
+            self.assigned[home.index()] = None;
+            self.free.insert(home);
+            if let Some(next) = self.take_waiting(ctx, home) {
+                self.assign(ctx, next, home);
+                ctx.flag(home);
+            }
+        }
+    }
+
     fn waits(&self, v: VcpuId) -> bool {
         self.links.listed(v.0)
     }
@@ -60,7 +74,7 @@ impl Scheduler for Null {
     }
 
     fn add_pcpu(&mut self, _ctx: &mut Context, p: PcpuId) {
-        self.assigned.push(None);
+        put(&mut self.assigned, p.index(), None);
         self.free.insert(p);
     }
 
@@ -72,6 +86,14 @@ impl Scheduler for Null {
             self.assign(ctx, v, home);
         } else {
             self.links.push_back(&mut self.waiting, v.0);
+        }
+    }
+
+    fn remove(&mut self, ctx: &mut Context, v: VcpuId) {
+        if self.waits(v) {
+            self.links.remove(&mut self.waiting, v.0);
+        } else {
+            self.release(ctx, v);
         }
     }
 
@@ -106,18 +128,10 @@ impl Scheduler for Null {
     }
 
     fn migrate(&mut self, ctx: &mut Context, v: VcpuId, p: PcpuId) {
-        let home = ctx.home(v);
-        if p == home {
+        if p == ctx.home(v) {
             return;
         }
-        if self.assigned[home.index()] == Some(v) {
-            self.assigned[home.index()] = None;
-            self.free.insert(home);
-            if let Some(next) = self.take_waiting(ctx, home) {
-                self.assign(ctx, next, home);
-                ctx.flag(home);
-            }
-        }
+        self.release(ctx, v);
         if self.assigned[p.index()].is_none() && ctx.affinity(v).contains(p) {
             if self.waits(v) {
                 self.links.remove(&mut self.waiting, v.0);
@@ -130,10 +144,10 @@ impl Scheduler for Null {
     }
 
     fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
-        for (p, assigned) in self.assigned.iter().enumerate() {
-            match assigned.map(|v| ctx.name(v)) {
-                Some((domain, vcpu)) => writeln!(out, "pCPU {p}: d{domain}v{vcpu}")?,
-                None => writeln!(out, "pCPU {p}: free")?,
+        for p in ctx.pcpus().iter() {
+            match self.assigned[p.index()].map(|v| ctx.name(v)) {
+                Some((domain, vcpu)) => writeln!(out, "pCPU {}: d{domain}v{vcpu}", p.0)?,
+                None => writeln!(out, "pCPU {}: free", p.0)?,
             }
         }
         write!(out, "waiting:")?;

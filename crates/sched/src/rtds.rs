@@ -8,6 +8,7 @@ use vcpulab_host::{
 };
 
 use crate::list::{Links, List};
+use crate::table::put;
 use crate::{Generation, Policy, Registered};
 
 const US: Span = 1_000;
@@ -256,7 +257,7 @@ impl Scheduler for Rtds {
             depleted: false,
             without_budget: false,
         };
-        self.vcpus.resize(v.index() + 1, new);
+        put(&mut self.vcpus, v.index(), new);
         self.waiting.grow(v.index() + 1);
         self.refilling.grow(v.index() + 1);
         let home = self.pick(ctx, v);

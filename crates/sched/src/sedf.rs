@@ -10,6 +10,7 @@ use vcpulab_host::{
 };
 
 use crate::list::{Links, List};
+use crate::table::put;
 use crate::{Generation, Policy, Registered};
 
 const MS: Span = 1_000_000;
@@ -354,7 +355,7 @@ impl Sedf {
     /// Turns weights into reservations again, for all vCPUs of each pCPU together.
     fn recompute_weights(&mut self, ctx: &Context) {
         for p in ctx.pcpus().iter() {
-            let here = || ctx.guest_vcpus().filter(|&v| ctx.home(v) == p && v.index() < self.vcpus.len());
+            let here = || ctx.pool_vcpus().filter(|&v| ctx.home(v) == p && v.index() < self.vcpus.len());
             let (mut weights, mut reserved) = (0i64, 0i64);
             for vcpu in here().map(|v| &self.vcpus[v.index()]) {
                 if vcpu.weight != 0 {
@@ -389,7 +390,7 @@ impl Scheduler for Sedf {
     }
 
     fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
-        self.pcpus.push(Pcpu::default());
+        put(&mut self.pcpus, p.index(), Pcpu::default());
         self.add_vcpu(ctx.idle(p), false, 0);
     }
 
@@ -552,7 +553,7 @@ impl Scheduler for Sedf {
     }
 
     fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
-        for (p, pcpu) in self.pcpus.iter().enumerate() {
+        for (p, pcpu) in ctx.pcpus().iter().map(|p| (p.0, &self.pcpus[p.index()])) {
             let queues = [
                 ("run", &pcpu.run, &self.queued),
                 ("wait", &pcpu.wait, &self.queued),
@@ -574,7 +575,7 @@ impl Scheduler for Sedf {
 
 impl Sedf {
     fn add_vcpu(&mut self, v: VcpuId, guest: bool, extraweight: i16) {
-        self.vcpus.push(Vcpu {
+        let vcpu = Vcpu {
             period: WEIGHT_PERIOD,
             slice: 0,
             period_orig: WEIGHT_PERIOD,
@@ -592,7 +593,8 @@ impl Sedf {
             wants_penalty: false,
             extra: None,
             on_wait: false,
-        });
+        };
+        put(&mut self.vcpus, v.index(), vcpu);
         self.queued.grow(v.index() + 1);
         self.extra.iter_mut().for_each(|links| links.grow(v.index() + 1));
     }

@@ -1,26 +1,26 @@
-//! What holds for every policy, on random hosts: the same suite runs on all that are registered.
+//! Random hosts, and what must always hold on one.
 
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
     Action, Context, Costs, CpuMask, DomId, DomainConfig, Host, HostConfig, Observer, Op, ParamKind, Params,
-    PcpuId, RunState, Scheduler, Scope, Span, Switch, Time, TimedAction, VcpuConfig, VcpuId, World,
+    PcpuId, Pools, RunState, Scheduler, Scope, Span, Switch, Time, TimedAction, VcpuConfig, VcpuId, World,
     WorldContext,
 };
-use vcpulab_sched::{Generation, Runner, policies};
+use vcpulab_sched::{Generation, boxed, policies};
 
-const MS: Span = 1_000_000;
-const END: Time = 700 * MS;
+pub const MS: Span = 1_000_000;
+pub const END: Time = 700 * MS;
 
 /// A random host, but for the policy.
 #[derive(Clone, Debug)]
-struct Case {
-    config: HostConfig,
+pub struct Case {
+    pub config: HostConfig,
     /// By vCPU, the idle ones not counted.
-    programs: Vec<Program>,
-    end: Time,
-    /// Which of its own choices the policy makes.
-    choice: u64,
+    pub programs: Vec<Program>,
+    pub end: Time,
+    /// Which of its own choices the policy makes, and which policy the other pools have.
+    pub choice: u64,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -53,27 +53,36 @@ fn mask(pcpus: u32) -> impl Strategy<Value = CpuMask> {
 
 /// Which disturbances a case may hold.
 #[derive(Clone, Copy)]
-struct Allow {
-    affinity: bool,
-    actions: bool,
-    costs: bool,
+pub struct Allow {
+    pub affinity: bool,
+    pub actions: bool,
+    pub costs: bool,
+    pub pools: bool,
 }
 
-fn case(allow: Allow) -> impl Strategy<Value = Case> {
+pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
     let domain = move |pcpus: u32| {
         let affinity =
             if allow.affinity { prop::option::of(mask(pcpus)).boxed() } else { Just(None).boxed() };
         prop::collection::vec((program(), 0..50 * MS, affinity), 1..4)
     };
-    (1..5u32)
+    (1 + u32::from(allow.pools)..5)
         .prop_flat_map(move |pcpus| {
             let domains = prop::collection::vec(domain(pcpus), 1..5);
-            let actions = prop::collection::vec((0..END, 0..4u8, 0..64usize, mask(pcpus)), 0..8);
+            let actions = prop::collection::vec((0..END, 0..5u8, 0..64usize, mask(pcpus)), 0..8);
             (Just(pcpus), domains, actions, 0..3000i64, any::<u64>())
         })
         .prop_map(move |(pcpus, domains, actions, cost, choice)| {
             let programs: Vec<Program> =
                 domains.iter().flatten().map(|(program, ..)| program.clone()).collect();
+            // The pCPUs from the split on are a second pool.
+            let split = 1 + choice as u32 % pcpus.max(2).wrapping_sub(1);
+            let pools = if allow.pools {
+                vec![CpuMask::first_n(split), CpuMask::first_n(pcpus).without(&CpuMask::first_n(split))]
+            } else {
+                Vec::new()
+            };
+            let pool_of = |which: usize| if allow.pools { (choice >> (which % 64)) as usize % 2 } else { 0 };
             let action = |(at, kind, which, mask): (Time, u8, usize, CpuMask)| {
                 let domain = DomId((which % domains.len()) as u32);
                 let vcpu = VcpuId(pcpus + (which % programs.len()) as u32);
@@ -81,6 +90,7 @@ fn case(allow: Allow) -> impl Strategy<Value = Case> {
                     0 => Action::Adjust(domain, Params::new()),
                     1 => Action::Pause(domain),
                     2 => Action::Unpause(domain),
+                    3 if allow.pools => Action::MovePool(domain, which % 2),
                     _ => Action::Affinity(vcpu, mask),
                 };
                 TimedAction { at, action }
@@ -88,6 +98,7 @@ fn case(allow: Allow) -> impl Strategy<Value = Case> {
             let actions = if allow.actions { actions.into_iter().map(action).collect() } else { Vec::new() };
             let configs = domains.iter().enumerate().map(|(i, vcpus)| DomainConfig {
                 number: i as i64 + 1,
+                pool: pool_of(i),
                 params: Params::new(),
                 vcpus: vcpus
                     .iter()
@@ -99,8 +110,8 @@ fn case(allow: Allow) -> impl Strategy<Value = Case> {
             } else {
                 Costs::ZERO
             };
-            let config =
-                HostConfig { pcpus, pcpus_per_socket: 0, costs, domains: configs.collect(), actions };
+            let domains = configs.collect();
+            let config = HostConfig { pcpus, pcpus_per_socket: 0, pools, costs, domains, actions };
             Case { config, programs, end: END, choice }
         })
 }
@@ -168,9 +179,7 @@ struct Check<'a> {
     affinity: bool,
 }
 
-impl Runner for Check<'_> {
-    type Out = Vec<u8>;
-
+impl Check<'_> {
     fn run<S: Scheduler>(self, scheduler: S) -> Vec<u8> {
         let Case { config, programs, end, .. } = self.case;
         let mut scripts = Programs::default();
@@ -248,7 +257,7 @@ fn check_work_conserved(host: &Context) {
     }
 }
 
-fn on_every_policy(mut check: impl FnMut(&'static str, &'static Generation)) {
+pub fn on_every_policy(mut check: impl FnMut(&'static str, &'static Generation)) {
     for policy in policies() {
         policy.generations.iter().for_each(|generation| check(policy.name, generation));
     }
@@ -266,139 +275,18 @@ fn global_choices(generation: &Generation, mut choice: u64) -> Params {
     params
 }
 
-fn run(policy: &str, generation: &Generation, case: &Case, work_conserving: bool) -> Vec<u8> {
-    let check = Check { case, work_conserving, affinity: generation.hard_affinity };
+pub fn run(policy: &str, generation: &Generation, case: &Case, work_conserving: bool) -> Vec<u8> {
     let global = global_choices(generation, case.choice);
-    vcpulab_sched::with(policy, generation.name, &global, case.config.pcpus, check).expect("it is registered")
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
-
-    /// Time is conserved, nobody runs twice, no wake-up is lost, and a second run gives the same bytes.
-    #[test]
-    fn time_is_conserved_and_runs_repeat(case in case(Allow { affinity: true, actions: true, costs: true })) {
-        on_every_policy(|policy, generation| {
-            let trace = run(policy, generation, &case, false);
-            assert_eq!(trace, run(policy, generation, &case, false), "{policy} {}: same bytes", generation.name);
-        });
+    let pools = &case.config.pools;
+    let count = |pool: usize| pools.get(pool).map_or(case.config.pcpus, CpuMask::len);
+    let scheduler = boxed(policy, generation.name, &global, count(0)).expect("it is registered");
+    let mut affinity = generation.hard_affinity;
+    let mut schedulers = vec![scheduler];
+    for pool in 1..pools.len() {
+        let other = &policies()[(case.choice >> 32) as usize % policies().len()];
+        let newest = other.default_generation();
+        affinity &= newest.hard_affinity;
+        schedulers.push(boxed(other.name, newest.name, &Params::new(), count(pool)).expect("it is registered"));
     }
-
-    /// Uncapped and unpinned, no pCPU idles while a vCPU waits.
-    #[test]
-    fn work_is_conserved(case in case(Allow { affinity: false, actions: false, costs: false })) {
-        on_every_policy(|policy, generation| {
-            if generation.work_conserving {
-                run(policy, generation, &case, true);
-            }
-        });
-    }
-}
-
-/// A vCPU whose slice is over has to go on elsewhere if another one can run nowhere but here.
-#[test]
-fn round_robin_makes_room_for_a_pinned_vcpu() {
-    let hog = Program { steps: vec![Step::Hog], repeat: false };
-    let vcpu = |affinity| VcpuConfig { start: Some(0), affinity };
-    let vcpus = vec![vcpu(None), vcpu(Some(CpuMask::only(PcpuId(0))))];
-    let domains = vec![DomainConfig { number: 1, params: Params::new(), vcpus }];
-    let config = HostConfig { pcpus: 2, domains, ..HostConfig::default() };
-    // From the end of the first slice on: until then the free one runs where the pinned one waits.
-    let case = Case { config, programs: vec![hog.clone(), hog], end: END, choice: 0 };
-    let (policy, generation) =
-        ("round-robin", &policies().iter().find(|p| p.name == "round-robin").unwrap().generations[0]);
-    let trace = run(policy, generation, &case, true);
-    assert_eq!(trace.len(), 3 * 11, "three switches: the free one starts, makes room, and goes on elsewhere");
-}
-
-/// Runs hogs under given domain parameters and returns what each domain got in each window, ns.
-struct Shares<'a> {
-    params: &'a [Params],
-    pcpus: u32,
-    vcpus_each: usize,
-    window: Span,
-    windows: usize,
-}
-
-impl Runner for Shares<'_> {
-    type Out = Vec<Vec<Span>>;
-
-    fn run<S: Scheduler>(self, scheduler: S) -> Self::Out {
-        let mut programs = Programs::default();
-        let count = self.params.len() * self.vcpus_each;
-        for i in 0..count {
-            programs.set(VcpuId(self.pcpus + i as u32), Program { steps: vec![Step::Hog], repeat: false });
-        }
-        let domains = self.params.iter().enumerate().map(|(i, params)| DomainConfig {
-            number: i as i64 + 1,
-            params: params.clone(),
-            vcpus: vec![VcpuConfig { start: Some(0), affinity: None }; self.vcpus_each],
-        });
-        let config = HostConfig { pcpus: self.pcpus, domains: domains.collect(), ..HostConfig::default() };
-        let mut host = Host::new(&config, scheduler, programs, ()).unwrap();
-        let gotten = |host: &Context| -> Vec<Span> {
-            let of = |d| host.vcpus_of(DomId(d)).map(|v| host.run_times(v).running_ns).sum();
-            (0..host.domain_count() as u32).map(of).collect()
-        };
-        let mut before = vec![0; self.params.len()];
-        (1..=self.windows as i64)
-            .map(|k| {
-                host.run_until(k * self.window).unwrap();
-                let now = gotten(host.context());
-                let got = now.iter().zip(&before).map(|(now, before)| now - before).collect();
-                before = now;
-                got
-            })
-            .collect()
-    }
-}
-
-fn has(generation: &Generation, name: &str) -> bool {
-    generation.params.iter().any(|spec| spec.scope == Scope::Domain && spec.name == name)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(25))]
-
-    /// A domain never gets more than its cap in any window of a second, but for what it had saved and what runs on
-    /// until the accounting notices (one period of credits saved and one overrun for each vCPU), and for rounding up to
-    /// whole credits, of 1 ms at most, in each of the 34 periods of 30 ms that the second touches.
-    #[test]
-    fn caps_hold(caps in prop::collection::vec(5..95i64, 1..4), pcpus in 1..3u32, vcpus_each in 1..3usize) {
-        on_every_policy(|policy, generation| {
-            let Some(spec) = generation.params.iter().find(|spec| spec.name == "cap") else { return };
-            assert!(matches!(spec.kind, ParamKind::Int { .. }) && spec.scope == Scope::Domain);
-            let params: Vec<Params> = caps.iter().map(|&cap| Params::new().with("cap", cap)).collect();
-            let shares = Shares { params: &params, pcpus, vcpus_each, window: 1000 * MS, windows: 5 };
-            let windows = vcpulab_sched::with(policy, generation.name, &Params::new(), pcpus, shares).unwrap();
-            for got in windows {
-                for (&cap, got) in caps.iter().zip(got) {
-                    let most = cap * 10 * MS + vcpus_each as i64 * (2 * 30 + 34) * MS;
-                    assert!(got <= most, "{policy} {}: cap {cap} % got {got} ns in a second", generation.name);
-                }
-            }
-        });
-    }
-
-    /// Hogs on one pCPU share it by weight, within a twentieth of it over twenty seconds. Not where a release samples
-    /// who runs at each tick instead of measuring time: there more weight can even mean less time.
-    #[test]
-    fn weights_divide_a_pcpu(weights in prop::collection::vec(64..1024i64, 2..4)) {
-        on_every_policy(|policy, generation| {
-            // SEDF's weight is of another kind: its reservations by weight leave a fixed part of each pCPU free.
-            let samples = policy == "credit" && generation.name.starts_with("xen3");
-            if samples || policy == "sedf" || !has(generation, "weight") {
-                return;
-            }
-            let params: Vec<Params> = weights.iter().map(|&weight| Params::new().with("weight", weight)).collect();
-            let shares = Shares { params: &params, pcpus: 1, vcpus_each: 1, window: 20_000 * MS, windows: 2 };
-            let windows = vcpulab_sched::with(policy, generation.name, &Params::new(), 1, shares).unwrap();
-            let (all, weight_sum) = (windows[1].iter().sum::<i64>() as f64, weights.iter().sum::<i64>() as f64);
-            for (&weight, &got) in weights.iter().zip(&windows[1]) {
-                let (share, fair) = (got as f64 / all, weight as f64 / weight_sum);
-                let fits = (share - fair).abs() < 0.05;
-                assert!(fits, "{policy} {}: {weights:?}: {share:.3} for {fair:.3}", generation.name);
-            }
-        });
-    }
+    Check { case, work_conserving, affinity }.run(Pools::new(schedulers))
 }

@@ -1,0 +1,6 @@
+//! Properties of the policies, checked on hosts of all kinds.
+
+mod hosts;
+mod invariants;
+mod pools;
+mod promises;
