@@ -95,6 +95,7 @@ class Run:
             replication: from 0.
             domain: the domain's name.
             number: the domain's number (0: Dom0).
+            pool: the CPU pool it is in at the end.
             vcpus: how many vCPUs it has.
             elapsed_ns: time measured; the four runstates sum to it times the number of vCPUs.
             running_ns: time its vCPUs were running (XenMon: gotten).
@@ -146,6 +147,7 @@ class Run:
         Columns:
             replication: from 0.
             pcpu: the pCPU's number.
+            pool: the CPU pool it is in.
             elapsed_ns: time measured; run, idle and overhead sum to it.
             run_ns: time in which vCPUs made progress.
             idle_ns: time idle.

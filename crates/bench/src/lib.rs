@@ -36,7 +36,8 @@ pub const SIZES: [Size; 2] =
 /// A host with that many vCPUs, all started at 0, in exact mode and with statistics.
 pub fn host<S: Scheduler>(size: Size, scheduler: S) -> Host<S, RunAndBlock, Meter> {
     let domain = |number| DomainConfig {
-        number, pool: 0,
+        number,
+        pool: 0,
         params: Params::new(),
         vcpus: vec![VcpuConfig { start: Some(0), affinity: None }; size.vcpus_each as usize],
     };

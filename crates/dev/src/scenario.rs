@@ -8,9 +8,10 @@ use vcpulab_scenario::{CONSTANTS, limits, profiles, schema, starter};
 use crate::table;
 
 /// The tables of a scenario in the order of the page: title, and name of the definition.
-const SECTIONS: [(&str, &str); 10] = [
+const SECTIONS: [(&str, &str); 11] = [
     ("`[run]`", "Run"),
     ("`[host]`", "Host"),
+    ("`[pool.NAME]`", "Pool"),
     ("`[domain.NAME]`", "Domain"),
     ("`[domain.NAME.nic]`", "Nic"),
     ("`[[domain.NAME.app]]`", "App"),

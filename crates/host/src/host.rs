@@ -486,7 +486,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let why = match core.vcpus.get(v.index()) {
             None => "does not exist",
             Some(_) if core.is_idle(v) => "is the idle vCPU of another pCPU",
-            Some(vcpu) if self.core.pool_of(vcpu.dom) != self.core.pool_of_pcpu(p) => "is in another CPU pool",
+            Some(vcpu) if self.core.pool_of(vcpu.dom) != self.core.pool_of_pcpu(p) => {
+                "is in another CPU pool"
+            }
             Some(vcpu) if vcpu.marks != 0 => "is not runnable",
             Some(vcpu) if vcpu.home != p => "is assigned to another pCPU",
             Some(_) => "already runs",

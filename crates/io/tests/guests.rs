@@ -21,7 +21,8 @@ impl Runner for Domains {
 
     fn run<S: Scheduler>(self, scheduler: S) -> Vec<AppStats> {
         let domain = |number| DomainConfig {
-            number, pool: 0,
+            number,
+            pool: 0,
             params: Params::new(),
             vcpus: vec![VcpuConfig { start: Some(0), affinity: None }],
         };

@@ -127,7 +127,8 @@ impl Runner for &Case {
 
     fn run<S: Scheduler>(self, scheduler: S) -> Outcome {
         let domain = |number: i64| DomainConfig {
-            number, pool: 0,
+            number,
+            pool: 0,
             params: Params::new(),
             vcpus: vec![VcpuConfig {
                 start: Some(0),

@@ -18,16 +18,26 @@ pub struct Measured {
     pub trace: Vec<TraceRow>,
 }
 
-/// Reads what happened from the meter's last reset up to now. `names` holds the domains' names in order of creation.
-pub fn collect(replication: u32, names: &[String], host: &Context, meter: &Meter) -> Measured {
+/// What things are called.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// The domains, in order of creation.
+    pub domains: Vec<String>,
+    /// The CPU pools.
+    pub pools: Vec<String>,
+}
+
+/// Reads what happened from the meter's last reset up to now.
+pub fn collect(replication: u32, names: &Names, host: &Context, meter: &Meter) -> Measured {
     let vcpus: Vec<VcpuRow> = host
         .guest_vcpus()
-        .map(|v| vcpu_row(replication, &names[host.dom(v).index()], host, meter, v))
+        .map(|v| vcpu_row(replication, &names.domains[host.dom(v).index()], host, meter, v))
         .collect();
     let domains = (0..host.domain_count() as u32)
-        .map(|d| domain_row(replication, &names[d as usize], host, meter, DomId(d), &vcpus))
+        .map(|d| domain_row(replication, names, host, meter, DomId(d), &vcpus))
         .collect();
-    let pcpus = (0..host.pcpu_count()).map(|p| pcpu_row(replication, host, meter, PcpuId(p))).collect();
+    let pcpus = (0..host.pcpu_count()).map(|p| pcpu_row(replication, names, host, meter, PcpuId(p)));
+    let pcpus = pcpus.collect();
     let trace = meter.trace.iter().flatten().map(|switch| {
         let (from_domain, from_vcpu) = host.name(switch.from);
         let (to_domain, to_vcpu) = host.name(switch.to);
@@ -70,7 +80,7 @@ fn vcpu_row(replication: u32, domain: &str, host: &Context, meter: &Meter, v: Vc
 
 fn domain_row(
     replication: u32,
-    name: &str,
+    names: &Names,
     host: &Context,
     meter: &Meter,
     d: DomId,
@@ -83,8 +93,9 @@ fn domain_row(
     let waits = &meter.waits[d.index()];
     DomainRow {
         replication,
-        domain: name.to_owned(),
+        domain: names.domains[d.index()].clone(),
         number: host.domain_number(d),
+        pool: names.pools[host.pool_of(d)].clone(),
         vcpus: own.len() as u32,
         elapsed_ns: host.now() - meter.baseline.time,
         running_ns: time(|row| row.running_ns),
@@ -106,12 +117,13 @@ fn domain_row(
     }
 }
 
-fn pcpu_row(replication: u32, host: &Context, meter: &Meter, p: PcpuId) -> PcpuRow {
+fn pcpu_row(replication: u32, names: &Names, host: &Context, meter: &Meter, p: PcpuId) -> PcpuRow {
     let (run, idle, overhead) = host.pcpu_times(p);
     let (run_before, idle_before, overhead_before, decisions_before) = meter.baseline.pcpus[p.index()];
     PcpuRow {
         replication,
         pcpu: p.0,
+        pool: names.pools[host.pool_of_pcpu(p)].clone(),
         elapsed_ns: host.now() - meter.baseline.time,
         run_ns: run - run_before,
         idle_ns: idle - idle_before,

@@ -9,6 +9,6 @@ pub mod columns;
 pub mod meter;
 pub mod tables;
 
-pub use collect::{Measured, collect};
+pub use collect::{Measured, Names, collect};
 pub use meter::{Meter, TRACE_ROWS_MAX};
 pub use tables::{AppRow, DomainRow, PcpuRow, TraceRow, VcpuRow};

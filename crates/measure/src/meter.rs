@@ -153,7 +153,7 @@ impl Observer for Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::collect;
+    use crate::collect::{Names, collect};
     use vcpulab_host::program::{Program, Programs, Step};
     use vcpulab_host::{DomainConfig, Host, HostConfig, Params, Scheduler, VcpuConfig};
     use vcpulab_sched::Runner;
@@ -171,7 +171,8 @@ mod tests {
             let sleeper = vec![Step::Run(1_000_000), Step::Block(9_000_000)];
             programs.set(VcpuId(3), Program { steps: sleeper, repeat: true });
             let domain = |number, vcpus| DomainConfig {
-                number, pool: 0,
+                number,
+                pool: 0,
                 params: Params::new(),
                 vcpus: vec![VcpuConfig { start: Some(0), affinity: None }; vcpus],
             };
@@ -184,7 +185,9 @@ mod tests {
             let (context, meter) = host.observe();
             meter.reset(context);
             host.run_until(1_000_000_000).unwrap();
-            collect(7, &["hogs".into(), "sleeper".into()], host.context(), host.observer())
+            let domains = vec!["hogs".into(), "sleeper".into()];
+            let names = Names { domains, pools: vec!["Pool-0".into()] };
+            collect(7, &names, host.context(), host.observer())
         }
     }
 

@@ -11,6 +11,8 @@ columns! {
         pub domain: String,
         /// The domain's number (0: Dom0).
         pub number: i64,
+        /// The CPU pool it is in at the end.
+        pub pool: String,
         /// How many vCPUs it has.
         pub vcpus: u32,
         /// Time measured, ns; the four runstates sum to it times the number of vCPUs.
@@ -95,6 +97,8 @@ columns! {
         pub replication: u32,
         /// The pCPU's number.
         pub pcpu: u32,
+        /// The CPU pool it is in.
+        pub pool: String,
         /// Time measured, ns; run, idle and overhead sum to it.
         pub elapsed_ns: i64,
         /// Time in which vCPUs made progress, ns.

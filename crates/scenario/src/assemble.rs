@@ -14,6 +14,7 @@ pub fn host_config(spec: &Spec) -> HostConfig {
     HostConfig {
         pcpus: spec.host.pcpus,
         pcpus_per_socket: spec.host.pcpus_per_socket,
+        pools: spec.pools.iter().map(|pool| pool.pcpus).collect(),
         costs: costs(&spec.host.constants),
         domains: spec.domains.iter().map(domain).collect(),
         actions: spec.actions.iter().flat_map(|action| actions(spec, action.at, &action.change)).collect(),
@@ -35,6 +36,7 @@ fn domain(domain: &DomainSpec) -> DomainConfig {
     let vcpu = |affinity: &Option<CpuMask>| VcpuConfig { start: Some(0), affinity: *affinity };
     DomainConfig {
         number: domain.number,
+        pool: domain.pool,
         params: domain.params.clone(),
         vcpus: domain.affinity.iter().map(vcpu).collect(),
     }
@@ -132,7 +134,8 @@ fn actions(spec: &Spec, at: i64, change: &Change) -> Vec<TimedAction> {
     let id = |index: usize| DomId(index as u32);
     let actions = match change {
         Change::Adjust(domain, params) => vec![Action::Adjust(id(*domain), params.clone())],
-        Change::AdjustGlobal(params) => vec![Action::AdjustGlobal(params.clone())],
+        Change::AdjustGlobal(pool, params) => vec![Action::AdjustGlobal(*pool, params.clone())],
+        Change::MovePool(domain, pool) => vec![Action::MovePool(id(*domain), *pool)],
         Change::Pause(domain) => vec![Action::Pause(id(*domain))],
         Change::Unpause(domain) => vec![Action::Unpause(id(*domain))],
         Change::Affinity(domain, vcpu, mask) => {

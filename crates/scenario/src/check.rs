@@ -17,6 +17,9 @@ use crate::units::{CpuList, Duration, Size};
 /// The domain that has number 0.
 const DOM0: &str = "dom0";
 
+/// The pool that every host has.
+const POOL_0: &str = "Pool-0";
+
 /// Defaults of what a file may leave out.
 const DURATION_NS: Span = 10_000_000_000;
 const WARMUP_NS: Span = 1_000_000_000;
@@ -33,7 +36,8 @@ pub(crate) fn check(raw: &RawScenario, place: &Place, report: &mut Report<'_>) -
     let mut checker = Checker { report };
     let run = raw.run.get().cloned().unwrap_or_default();
     let raw_host = raw.host.get().cloned().unwrap_or_default();
-    let (host, scheduler_known) = checker.host(&raw_host);
+    let host = checker.host(&raw_host);
+    let (pools, schedulers_known) = checker.pools(raw, &raw_host, &host, place);
     let mut spec = Spec {
         name: checker.name(&raw.name),
         seed: checker.int(&raw.seed, 1, 0..=i64::MAX).unwrap_or(1) as u64,
@@ -41,6 +45,7 @@ pub(crate) fn check(raw: &RawScenario, place: &Place, report: &mut Report<'_>) -
         warmup_ns: checker.span(&run.warmup, Some(WARMUP_NS), 0..=SPAN_NS_MAX).unwrap_or(0),
         replications: checker.int(&run.replications, 1, 1..=REPLICATIONS_MAX.into()).unwrap_or(1) as u32,
         host,
+        pools,
         domains: Vec::new(),
         clients: Vec::new(),
         actions: Vec::new(),
@@ -60,13 +65,13 @@ pub(crate) fn check(raw: &RawScenario, place: &Place, report: &mut Report<'_>) -
         "applications in all domains together",
         &place.member("domain"),
     );
-    if scheduler_known {
-        checker.all_params(&mut spec, &raw_host, &raw_domains);
+    if schedulers_known {
+        checker.all_params(&mut spec, raw, &raw_host, &raw_domains);
     } else {
-        checker.no_params(&raw_host, &raw_domains);
+        checker.no_params(raw, &raw_host, &raw_domains);
     }
     checker.clients(raw, &mut spec, place);
-    checker.actions(raw, &mut spec, scheduler_known, place);
+    checker.actions(raw, &mut spec, schedulers_known, place);
     crate::lint::lint(&spec, raw, &raw_domains, checker.report);
     spec
 }
@@ -186,6 +191,12 @@ impl Checker<'_, '_> {
         found
     }
 
+    /// A CPU pool that is referred to, as an index.
+    fn pool_named(&mut self, field: &Field<String>, pools: &[PoolSpec]) -> Option<usize> {
+        self.choice(field, pools, |pool| &pool.name)
+            .and_then(|found| pools.iter().position(|pool| pool.name == found.name))
+    }
+
     /// A domain that is referred to, as an index.
     pub(crate) fn domain(&mut self, field: &Field<String>, domains: &[DomainSpec]) -> Option<usize> {
         let At { value, place } = field.0.as_ref()?;
@@ -207,8 +218,7 @@ impl Checker<'_, '_> {
 
 /// The machine.
 impl Checker<'_, '_> {
-    /// The machine without the scheduler's parameters, and whether its scheduler is known.
-    fn host(&mut self, raw: &RawHost) -> (HostSpec, bool) {
+    fn host(&mut self, raw: &RawHost) -> HostSpec {
         let profile = match raw.profile.is_none() {
             true => Some(&profiles()[0]),
             false => self.choice(&raw.profile, profiles(), |profile| profile.name),
@@ -217,23 +227,82 @@ impl Checker<'_, '_> {
         let pcpus =
             self.int(&raw.pcpus, profile.pcpus.value, 1..=PCPUS_MAX.into()).unwrap_or(PCPUS_MAX.into());
         let per_socket = self.int(&raw.pcpus_per_socket, pcpus, 1..=pcpus).unwrap_or(pcpus);
-        let policy = self.choice(&raw.scheduler, policies(), |policy| policy.name);
-        let some_policy = policy.unwrap_or(&policies()[0]);
-        let newest = some_policy.default_generation();
-        let generation = match (policy, raw.generation.is_none()) {
-            (Some(policy), false) => self.generation(&raw.generation, policy),
-            _ => Some(newest),
-        };
-        let host = HostSpec {
+        HostSpec {
             profile,
             constants: self.constants(raw, profile),
             pcpus: pcpus as u32,
             pcpus_per_socket: per_socket as u32,
-            policy: some_policy,
-            generation: generation.unwrap_or(newest),
-            params: Params::new(),
+        }
+    }
+
+    /// The pools without their schedulers' parameters, and whether all schedulers are known.
+    fn pools(
+        &mut self,
+        raw: &RawScenario,
+        raw_host: &RawHost,
+        host: &HostSpec,
+        place: &Place,
+    ) -> (Vec<PoolSpec>, bool) {
+        let raw_pools = raw_pools(raw);
+        self.count(
+            raw_pools.len(),
+            0,
+            host.pcpus as usize - 1,
+            "pools besides Pool-0",
+            &place.member("pool"),
+        );
+        let (mut first, mut known) =
+            self.pool(POOL_0, CpuMask::first_n(host.pcpus), &raw_host.scheduler, &raw_host.generation);
+        let mut others: Vec<PoolSpec> = Vec::new();
+        for (name, At { value: raw, .. }) in raw_pools.iter().take(host.pcpus as usize) {
+            self.identifier(name);
+            if name.value == POOL_0 {
+                let hint = "its scheduler stands in [host], and it has all pCPUs that no other pool has";
+                self.report.error(&name.place, Problem::says("`Pool-0` is there already").hint(hint));
+            }
+            let mask = self.pool_pcpus(&raw.pcpus, host.pcpus, &others);
+            let (pool, its_known) = self.pool(&name.value, mask, &raw.scheduler, &raw.generation);
+            first.pcpus = first.pcpus.without(&mask);
+            others.push(pool);
+            known &= its_known;
+        }
+        if first.pcpus.is_empty() {
+            let problem = Problem::says("no pCPU is left for `Pool-0`, which every host has");
+            self.report.error(&place.member("pool"), problem.found("all pCPUs in other pools"));
+        }
+        others.insert(0, first);
+        (others, known)
+    }
+
+    fn pool(
+        &mut self,
+        name: &str,
+        pcpus: CpuMask,
+        scheduler: &Field<String>,
+        generation: &Field<String>,
+    ) -> (PoolSpec, bool) {
+        let policy = self.choice(scheduler, policies(), |policy| policy.name);
+        let some_policy = policy.unwrap_or(&policies()[0]);
+        let newest = some_policy.default_generation();
+        let found = match (policy, generation.is_none()) {
+            (Some(policy), false) => self.generation(generation, policy),
+            _ => Some(newest),
         };
-        (host, policy.is_some() && generation.is_some())
+        let known = policy.is_some() && found.is_some();
+        let (policy, generation) = (some_policy, found.unwrap_or(newest));
+        (PoolSpec { name: name.to_owned(), pcpus, policy, generation, params: Params::new() }, known)
+    }
+
+    fn pool_pcpus(&mut self, field: &Field<CpuList>, pcpus: u32, others: &[PoolSpec]) -> CpuMask {
+        let Some(At { value, place }) = &field.0 else { return CpuMask::EMPTY };
+        let all = CpuMask::first_n(pcpus);
+        let mask = self.cpus(value, place, pcpus, &all, POOL_0).unwrap_or(all);
+        if let Some(other) = others.iter().find(|other| !other.pcpus.and(&mask).is_empty()) {
+            let shared = CpuList::from(&other.pcpus.and(&mask));
+            let problem = Problem::says(format!("pCPU {shared} is in pool `{}` already", other.name));
+            self.report.error(place, problem.found(value));
+        }
+        mask
     }
 
     fn generation(&mut self, field: &Field<String>, policy: &'static Policy) -> Option<&'static Generation> {
@@ -276,6 +345,10 @@ impl Checker<'_, '_> {
     }
 }
 
+fn raw_pools(raw: &RawScenario) -> &[(At<String>, At<RawPool>)] {
+    raw.pool.get().map_or(&[][..], |named| &named.0)
+}
+
 pub(crate) type NamedDomain = (At<String>, At<RawDomain>);
 
 /// The domains.
@@ -286,7 +359,7 @@ impl Checker<'_, '_> {
         for (index, (name, raw)) in raw_domains.iter().enumerate().take(DOMAINS_MAX) {
             self.identifier(name);
             let number = index as i64 + i64::from(!has_dom0);
-            let domain = self.domain_alone(name, &raw.value, number, &spec.host);
+            let domain = self.domain_alone(name, &raw.value, number, spec);
             vcpus += domain.affinity.len();
             if vcpus > VCPUS_MAX as usize {
                 let problem =
@@ -302,13 +375,12 @@ impl Checker<'_, '_> {
     }
 
     /// A domain without what refers to other domains.
-    fn domain_alone(
-        &mut self,
-        name: &At<String>,
-        raw: &RawDomain,
-        number: i64,
-        host: &HostSpec,
-    ) -> DomainSpec {
+    fn domain_alone(&mut self, name: &At<String>, raw: &RawDomain, number: i64, spec: &Spec) -> DomainSpec {
+        let host = &spec.host;
+        let pool = match raw.pool.is_none() {
+            true => 0,
+            false => self.pool_named(&raw.pool, &spec.pools).unwrap_or(0),
+        };
         let vcpus = self.int(&raw.vcpus, 1, 1..=DOMAIN_VCPUS_MAX.into());
         let driver_domain = raw.driver_domain.get().copied().unwrap_or(false);
         let usual = match driver_domain {
@@ -324,7 +396,8 @@ impl Checker<'_, '_> {
             name: name.value.clone(),
             number,
             params: Params::new(),
-            affinity: self.affinity(&raw.affinity, vcpus.unwrap_or(1) as usize, vcpus.is_some(), host.pcpus),
+            pool,
+            affinity: self.affinity(&raw.affinity, vcpus.unwrap_or(1) as usize, vcpus.is_some(), spec, pool),
             driver_domain,
             working_set_bytes: self.size(&raw.working_set, usual, 0..=1 << 40).unwrap_or(0) as u64,
             nic: None,
@@ -337,29 +410,40 @@ impl Checker<'_, '_> {
         field: &Field<OneOrMany<CpuList>>,
         vcpus: usize,
         vcpus_known: bool,
-        pcpus: u32,
+        spec: &Spec,
+        pool: usize,
     ) -> Vec<Option<CpuMask>> {
+        let pool = &spec.pools[pool];
+        let mut cpus =
+            |list: &CpuList, place: &Place| self.cpus(list, place, spec.host.pcpus, &pool.pcpus, &pool.name);
         match &field.0 {
             None => vec![None; vcpus],
-            Some(At { value: OneOrMany::One(list), place }) => vec![self.cpus(list, place, pcpus); vcpus],
+            Some(At { value: OneOrMany::One(list), place }) => vec![cpus(list, place); vcpus],
             Some(At { value: OneOrMany::Many(lists), place }) => {
+                let mut masks: Vec<_> = lists.iter().map(|list| cpus(&list.value, &list.place)).collect();
+                masks.resize(vcpus, None);
                 if lists.len() != vcpus && vcpus_known {
                     let allowed = format!("one set for all vCPUs, or a list of {vcpus}, one for each");
                     let found = format!("a list of {}", lists.len());
                     self.report.error(place, Problem::not_allowed(allowed).found(found));
                 }
-                let mut masks: Vec<_> =
-                    lists.iter().map(|list| self.cpus(&list.value, &list.place, pcpus)).collect();
-                masks.resize(vcpus, None);
                 masks
             }
         }
     }
 
-    /// What is left of a set on this host, `None` if that is everything.
-    fn cpus(&mut self, list: &CpuList, place: &Place, pcpus: u32) -> Option<CpuMask> {
-        let mask = list.on_host(pcpus);
+    /// What is left of a set in this pool, `None` if that is everything.
+    fn cpus(
+        &mut self,
+        list: &CpuList,
+        place: &Place,
+        pcpus: u32,
+        pool: &CpuMask,
+        pool_name: &str,
+    ) -> Option<CpuMask> {
+        let mask = list.on_host(pcpus).and(pool);
         let host_has = match pcpus {
+            _ if pool.len() < pcpus => format!("pool `{pool_name}` has pCPUs {}", CpuList::from(pool)),
             1 => "the host has one pCPU, 0".to_owned(),
             _ => format!("the host has pCPUs 0 to {}", pcpus - 1),
         };
@@ -371,7 +455,7 @@ impl Checker<'_, '_> {
             let problem = Problem::says(format!("`{list}` names pCPUs that are not there; {host_has}"));
             self.report.warning(place, problem.found(list));
         }
-        (mask != CpuMask::first_n(pcpus)).then_some(mask)
+        (mask != *pool).then_some(mask)
     }
 
     fn nic(&mut self, raw: &RawDomain, own: usize, domains: &[DomainSpec]) -> Option<usize> {
@@ -477,15 +561,28 @@ impl Checker<'_, '_> {
 
 /// The scheduler's parameters.
 impl Checker<'_, '_> {
-    fn all_params(&mut self, spec: &mut Spec, raw_host: &RawHost, raw_domains: &[&NamedDomain]) {
-        let allowed = allowed(spec, Scope::Global, RawHost::FIELDS, None);
-        let global = self.params(&raw_host.params, &allowed);
+    fn all_params(
+        &mut self,
+        spec: &mut Spec,
+        raw: &RawScenario,
+        raw_host: &RawHost,
+        raw_domains: &[&NamedDomain],
+    ) {
+        let others = raw_pools(raw).iter().map(|(_, raw)| (&raw.value.params, RawPool::FIELDS));
+        let all = std::iter::once((&raw_host.params, RawHost::FIELDS)).chain(others);
+        let global = |(index, (params, fields))| {
+            self.params(params, &allowed(spec, index, Scope::Global, fields, None))
+        };
+        let global: Vec<Params> = all.enumerate().take(spec.pools.len()).map(global).collect();
         let of_domain = |(index, (_, raw)): (usize, &&NamedDomain)| {
-            self.params(&raw.value.params, &allowed_for(spec, RawDomain::FIELDS, index))
+            let pool = spec.domains[index].pool;
+            self.params(&raw.value.params, &allowed_for(spec, RawDomain::FIELDS, index, pool))
         };
         let params: Vec<Params> =
             raw_domains.iter().enumerate().take(spec.domains.len()).map(of_domain).collect();
-        spec.host.params = global;
+        for (pool, params) in spec.pools.iter_mut().zip(global) {
+            pool.params = params;
+        }
         for (domain, params) in spec.domains.iter_mut().zip(params) {
             domain.params = params;
         }
@@ -494,8 +591,11 @@ impl Checker<'_, '_> {
 
 /// Of an unknown scheduler nothing can be said but what no scheduler has.
 impl Checker<'_, '_> {
-    fn no_params(&mut self, raw_host: &RawHost, raw_domains: &[&NamedDomain]) {
+    fn no_params(&mut self, raw: &RawScenario, raw_host: &RawHost, raw_domains: &[&NamedDomain]) {
         self.names_only(&raw_host.params, RawHost::FIELDS);
+        for (_, raw) in raw_pools(raw) {
+            self.names_only(&raw.value.params, RawPool::FIELDS);
+        }
         for (_, raw) in raw_domains {
             self.names_only(&raw.value.params, RawDomain::FIELDS);
         }
@@ -504,16 +604,21 @@ impl Checker<'_, '_> {
 
 fn allowed<'s>(
     spec: &'s Spec,
+    pool: usize,
     scope: Scope,
     fields: &'static [&'static str],
     vcpus: Option<usize>,
 ) -> Allowed<'s> {
-    let HostSpec { policy, generation, .. } = spec.host;
-    Allowed { policy, generation, scope, fields, vcpus, domains: &spec.domains }
+    Allowed { pool: &spec.pools[pool], scope, fields, vcpus, domains: &spec.domains }
 }
 
-fn allowed_for<'s>(spec: &'s Spec, fields: &'static [&'static str], domain: usize) -> Allowed<'s> {
-    allowed(spec, Scope::Domain, fields, Some(spec.domains[domain].affinity.len()))
+fn allowed_for<'s>(
+    spec: &'s Spec,
+    fields: &'static [&'static str],
+    domain: usize,
+    pool: usize,
+) -> Allowed<'s> {
+    allowed(spec, pool, Scope::Domain, fields, Some(spec.domains[domain].affinity.len()))
 }
 
 /// What surrounds the host, and what is done to it.
@@ -554,42 +659,58 @@ impl Checker<'_, '_> {
         Some(server)
     }
 
-    fn actions(&mut self, raw: &RawScenario, spec: &mut Spec, scheduler_known: bool, place: &Place) {
+    /// Looked at in the order of time: what is allowed depends on the pools that domains have moved to.
+    fn actions(&mut self, raw: &RawScenario, spec: &mut Spec, schedulers_known: bool, place: &Place) {
         let actions = raw.action.get().map_or(&[][..], |actions| actions);
         self.count(actions.len(), 0, ACTIONS_MAX, "actions", &place.member("action"));
-        for At { value: raw, .. } in actions.iter().take(ACTIONS_MAX) {
-            let (at, change) = match raw {
-                RawAction::Adjust(raw) => (&raw.at, self.adjust(raw, spec, scheduler_known)),
-                RawAction::AdjustGlobal(raw) => {
-                    let allowed = allowed(spec, Scope::Global, RawAdjustGlobal::FIELDS, None);
-                    let params = scheduler_known.then(|| self.params(&raw.params, &allowed));
-                    (&raw.at, params.map(Change::AdjustGlobal))
-                }
-                RawAction::Pause(raw) => {
-                    (&raw.at, self.domain(&raw.domain, &spec.domains).map(Change::Pause))
-                }
-                RawAction::Unpause(raw) => {
-                    (&raw.at, self.domain(&raw.domain, &spec.domains).map(Change::Unpause))
-                }
-                RawAction::Affinity(raw) => (&raw.at, self.new_affinity(raw, spec)),
-            };
-            let at = self.span(at, None, 0..=2 * SPAN_NS_MAX);
-            spec.actions.extend(at.zip(change).map(|(at, change)| ActionSpec { at, change }));
+        let when = |action: &At<RawAction>| self.span(action.value.at(), None, 0..=2 * SPAN_NS_MAX);
+        let times: Vec<Option<Span>> = actions.iter().take(ACTIONS_MAX).map(when).collect();
+        let mut order: Vec<usize> = (0..times.len()).collect();
+        order.sort_by_key(|&index| times[index]);
+        let mut pools: Vec<usize> = spec.domains.iter().map(|domain| domain.pool).collect();
+        let mut checked: Vec<Option<ActionSpec>> = vec![None; times.len()];
+        for index in order {
+            let change = self.change(&actions[index].value, spec, schedulers_known, &pools);
+            if let Some(Change::MovePool(domain, pool)) = change {
+                pools[domain] = pool;
+            }
+            checked[index] = times[index].zip(change).map(|(at, change)| ActionSpec { at, change });
+        }
+        spec.actions = checked.into_iter().flatten().collect();
+    }
+
+    fn change(&mut self, raw: &RawAction, spec: &Spec, known: bool, pools: &[usize]) -> Option<Change> {
+        match raw {
+            RawAction::Adjust(raw) => {
+                let domain = self.domain(&raw.domain, &spec.domains)?;
+                let allowed = allowed_for(spec, RawAdjust::FIELDS, domain, pools[domain]);
+                known.then(|| Change::Adjust(domain, self.params(&raw.params, &allowed)))
+            }
+            RawAction::AdjustGlobal(raw) => {
+                let pool = match raw.pool.is_none() {
+                    true => 0,
+                    false => self.pool_named(&raw.pool, &spec.pools)?,
+                };
+                let allowed = allowed(spec, pool, Scope::Global, RawAdjustGlobal::FIELDS, None);
+                known.then(|| Change::AdjustGlobal(pool, self.params(&raw.params, &allowed)))
+            }
+            RawAction::Pause(raw) => self.domain(&raw.domain, &spec.domains).map(Change::Pause),
+            RawAction::Unpause(raw) => self.domain(&raw.domain, &spec.domains).map(Change::Unpause),
+            RawAction::Affinity(raw) => self.new_affinity(raw, spec, pools),
+            RawAction::MovePool(raw) => {
+                let domain = self.domain(&raw.domain, &spec.domains);
+                let pool = self.pool_named(&raw.pool, &spec.pools);
+                Some(Change::MovePool(domain?, pool?))
+            }
         }
     }
 
-    fn adjust(&mut self, raw: &RawAdjust, spec: &Spec, scheduler_known: bool) -> Option<Change> {
+    fn new_affinity(&mut self, raw: &RawAffinity, spec: &Spec, pools: &[usize]) -> Option<Change> {
         let domain = self.domain(&raw.domain, &spec.domains)?;
-        let allowed = allowed_for(spec, RawAdjust::FIELDS, domain);
-        scheduler_known.then(|| Change::Adjust(domain, self.params(&raw.params, &allowed)))
-    }
-
-    fn new_affinity(&mut self, raw: &RawAffinity, spec: &Spec) -> Option<Change> {
+        let pool = &spec.pools[pools[domain]];
         let mask = raw.affinity.0.as_ref().map(|At { value, place }| {
-            let all = CpuMask::first_n(spec.host.pcpus);
-            self.cpus(value, place, spec.host.pcpus).unwrap_or(all)
+            self.cpus(value, place, spec.host.pcpus, &pool.pcpus, &pool.name).unwrap_or(pool.pcpus)
         });
-        let domain = self.domain(&raw.domain, &spec.domains)?;
         let last = spec.domains[domain].affinity.len() as i64 - 1;
         let vcpu = match raw.vcpu.is_none() {
             true => None,

@@ -3,14 +3,14 @@
 use vcpulab_host::{ParamSpec, Scope};
 
 use crate::params::PERCENT_OF_PCPU;
-use crate::spec::{Change, DomainSpec, Spec};
+use crate::spec::{Change, DomainSpec, PoolSpec, Spec};
 
 /// The parameter that is a domain's share of CPU time under contention, in every scheduler that has shares.
 pub(crate) const SHARE: &str = "weight";
 
-/// The scheduler's parameter for shares, if it has one.
-pub(crate) fn share(spec: &Spec) -> Option<&'static ParamSpec> {
-    spec.host.generation.params.iter().find(|param| param.scope == Scope::Domain && param.name == SHARE)
+/// A scheduler's parameter for shares, if it has one.
+pub(crate) fn share(pool: &PoolSpec) -> Option<&'static ParamSpec> {
+    pool.generation.params.iter().find(|param| param.scope == Scope::Domain && param.name == SHARE)
 }
 
 /// A domain's weight.
@@ -20,24 +20,29 @@ pub(crate) fn weight(domain: &DomainSpec, share: &ParamSpec) -> i64 {
 
 /// CPU time each domain is entitled to when all want all they can get, in pCPUs: shares by weight, none above what a
 /// domain's vCPUs or its cap allow, and what those leave shared by weight again (weighted max-min fairness). `None` where the
-/// weights do not decide: a scheduler without weights, pinned vCPUs, or parameters that change during the run.
+/// weights do not decide: a scheduler without weights, pinned vCPUs, or parameters and pools that change during the run.
 pub fn entitlements(spec: &Spec) -> Vec<Option<f64>> {
-    let unknown = vec![None; spec.domains.len()];
-    let Some(share) = share(spec) else { return unknown };
-    let pinned = spec.domains.iter().any(|domain| domain.affinity.iter().any(Option::is_some));
-    let constant = spec.actions.iter().all(|action| matches!(action.change, Change::AdjustGlobal(_)));
-    if pinned || !constant {
-        return unknown;
+    let mut all = vec![None; spec.domains.len()];
+    if !spec.actions.iter().all(|action| matches!(action.change, Change::AdjustGlobal(..))) {
+        return all;
     }
-    let weights: Vec<f64> = spec.domains.iter().map(|domain| weight(domain, share) as f64).collect();
-    let limits: Vec<f64> = spec.domains.iter().map(|domain| limit(domain, spec)).collect();
-    fair_shares(f64::from(spec.host.pcpus), &weights, &limits).into_iter().map(Some).collect()
+    for (index, pool) in spec.pools.iter().enumerate() {
+        let here: Vec<usize> = (0..spec.domains.len()).filter(|&d| spec.domains[d].pool == index).collect();
+        let pinned = here.iter().any(|&d| spec.domains[d].affinity.iter().any(Option::is_some));
+        let Some(share) = share(pool).filter(|_| !pinned) else { continue };
+        let weights: Vec<f64> = here.iter().map(|&d| weight(&spec.domains[d], share) as f64).collect();
+        let limits: Vec<f64> = here.iter().map(|&d| limit(&spec.domains[d], pool)).collect();
+        for (d, share) in here.into_iter().zip(fair_shares(f64::from(pool.pcpus.len()), &weights, &limits)) {
+            all[d] = Some(share);
+        }
+    }
+    all
 }
 
 /// Most a domain can get, in pCPUs.
-fn limit(domain: &DomainSpec, spec: &Spec) -> f64 {
+fn limit(domain: &DomainSpec, pool: &PoolSpec) -> f64 {
     let is_cap = |param: &&ParamSpec| param.scope == Scope::Domain && param.unit == PERCENT_OF_PCPU;
-    let caps = spec.host.generation.params.iter().filter(is_cap);
+    let caps = pool.generation.params.iter().filter(is_cap);
     let caps =
         caps.map(|param| domain.params.int(param.name).unwrap_or(param.default)).filter(|cap| *cap > 0);
     caps.map(|cap| cap as f64 / 100.0).fold(domain.affinity.len() as f64, f64::min)
@@ -84,6 +89,13 @@ mod tests {
         // One vCPU uses no more than one pCPU; a cap holds too; the others share the rest.
         let three = "[domain.a]\nweight = 60000\n[domain.b]\nvcpus = 4\ncap = 50\n[domain.c]\nvcpus = 4";
         assert_eq!(of("pcpus = 4", three), [Some(1.0), Some(0.5), Some(2.5)]);
+    }
+
+    #[test]
+    fn each_pool_is_shared_by_the_domains_in_it() {
+        let pool = "pcpus = 3\n[pool.rest]\npcpus = \"1-2\"\nscheduler = \"credit2\"";
+        let domains = "[domain.a]\n[domain.b]\nweight = 768\n[domain.c]\npool = \"rest\"\nvcpus = 2";
+        assert_eq!(of(pool, domains), [Some(0.25), Some(0.75), Some(2.0)]);
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! What is allowed in a scenario but probably not meant.
 
+use vcpulab_sched::policies;
+
 use crate::check::NamedDomain;
 use crate::entitlement::{SHARE, share, weight};
 use crate::problem::{Problem, Report};
 use crate::raw::{RawApp, RawScenario};
 use crate::read::At;
-use crate::spec::{AppSpec, Spec};
+use crate::spec::{ActionSpec, AppSpec, Change, PoolSpec, Spec};
 use crate::units::Duration;
 
 pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
@@ -21,6 +23,7 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
             doubtful_app(app, value, place, report);
         }
     }
+    pools(spec, raw, report);
     unserved(spec, raw_domains, report);
     inverted_shares(spec, raw_domains, report);
     let end = spec.warmup_ns + spec.duration_ns;
@@ -28,6 +31,27 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
         if action.at >= end {
             let message = format!("never happens: the run ends at {}", Duration(end));
             report.warning(place, Problem::says(message));
+        }
+    }
+}
+
+fn pools(spec: &Spec, raw: &RawScenario, report: &mut Report<'_>) {
+    let releases = |pool: &PoolSpec| {
+        let shipped = policies().iter().flat_map(|policy| policy.generations);
+        shipped.filter(|generation| generation.name == pool.generation.name).count() > 1
+    };
+    for (index, (name, _)) in raw.pool.get().into_iter().flat_map(|named| &named.0).enumerate() {
+        let (pool, first) = (&spec.pools[index + 1], &spec.pools[0]);
+        let moves = |action: &ActionSpec| matches!(action.change, Change::MovePool(_, to) if to == index + 1);
+        if !spec.domains.iter().any(|d| d.pool == index + 1) && !spec.actions.iter().any(moves) {
+            report.warning(&name.place, Problem::says("no domain is ever in this pool: its pCPUs idle"));
+        }
+        if releases(pool) && releases(first) && pool.generation.name != first.generation.name {
+            let message = format!(
+                "its scheduler is that of {}, the host's is that of {}: no one release has both",
+                pool.generation.name, first.generation.name
+            );
+            report.warning(&name.place, Problem::says(message));
         }
     }
 }
@@ -57,9 +81,11 @@ fn unserved(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Report<'_>) 
 
 /// A driver domain with a smaller share than its guests delays all their I/O.
 fn inverted_shares(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
-    let Some(share) = share(spec) else { return };
     for (domain, (name, _)) in spec.domains.iter().zip(raw_domains) {
         let Some(driver) = domain.nic.map(|driver| &spec.domains[driver]) else { continue };
+        let Some(share) = share(&spec.pools[domain.pool]).filter(|_| domain.pool == driver.pool) else {
+            continue;
+        };
         let (own, drivers) = (weight(domain, share), weight(driver, share));
         if own > drivers {
             let message = format!(

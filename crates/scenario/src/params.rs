@@ -1,21 +1,20 @@
 //! Scheduler parameters in a scenario: checked against the registry's tables, which also say whose a strange one is.
 
 use vcpulab_host::{ParamKind, ParamSpec, ParamValue, Params, Scope, TimetableEntry};
-use vcpulab_sched::{Generation, Policy, policies};
+use vcpulab_sched::policies;
 
 use crate::check::Checker;
 use crate::limits::SPAN_NS_MAX;
 use crate::problem::{Problem, did_you_mean};
 use crate::read::{At, RawParam, RawParams, RawSlot};
-use crate::spec::DomainSpec;
+use crate::spec::{DomainSpec, PoolSpec};
 
 /// The unit of parameters that are a share of one pCPU: no more than all of a domain's vCPUs can be meant.
 pub(crate) const PERCENT_OF_PCPU: &str = "% of one pCPU";
 
 /// The parameters that may stand in one table, and what else may.
 pub(crate) struct Allowed<'a> {
-    pub policy: &'static Policy,
-    pub generation: &'static Generation,
+    pub pool: &'a PoolSpec,
     pub scope: Scope,
     /// The table's own fields, for suggestions.
     pub fields: &'static [&'static str],
@@ -28,12 +27,12 @@ pub(crate) struct Allowed<'a> {
 impl Allowed<'_> {
     fn specs(&self) -> impl Iterator<Item = &'static ParamSpec> + use<> {
         let scope = self.scope;
-        self.generation.params.iter().filter(move |spec| spec.scope == scope)
+        self.pool.generation.params.iter().filter(move |spec| spec.scope == scope)
     }
 
     /// Why there is no parameter of that name here.
     fn stranger(&self, name: &str) -> Problem {
-        let Allowed { policy, generation, .. } = self;
+        let PoolSpec { policy, generation, .. } = self.pool;
         let here: Vec<&str> = self.specs().map(|spec| spec.name).collect();
         let has = match (self.scope, here.join(", ")) {
             (Scope::Domain, list) if list.is_empty() => "takes no parameters for a domain".to_owned(),

@@ -25,6 +25,8 @@ record! {
         run: RawRun,
         /// The machine and its CPU scheduler.
         host: RawHost,
+        /// CPU pools besides `Pool-0`, by name. All other pCPUs are in `Pool-0`, whose scheduler is the host's.
+        pool: Named<RawPool>,
         /// The domains (virtual machines) by name. `dom0` is domain number 0; the others are numbered from 1 in the
         /// order of the file.
         domain: Named<RawDomain>,
@@ -72,11 +74,27 @@ record! {
 }
 
 record! {
+    /// A CPU pool: pCPUs with a scheduler of their own. The scheduler's global parameters stand here too.
+    struct RawPool {
+        /// Its pCPUs, which no other pool has.
+        pcpus: CpuList,
+        /// Its CPU scheduler.
+        scheduler: String,
+        /// Which release's version of it. Default: the newest.
+        generation: String,
+    }
+    required [pcpus, scheduler]
+    params params
+}
+
+record! {
     /// A domain (virtual machine). The scheduler's parameters of a domain stand here too.
     struct RawDomain {
         /// How many vCPUs.
         #[schemars(range(min = 1, max = DOMAIN_VCPUS_MAX))]
         vcpus: i64,
+        /// The CPU pool it is created in. Default: `Pool-0`.
+        pool: String,
         /// The pCPUs it may run on (hard affinity): one set for all vCPUs, or a list with one for each.
         affinity: OneOrMany<CpuList>,
         /// Does it own the devices, and do their work for the other domains?
@@ -226,6 +244,21 @@ tagged! {
         "unpause" => Unpause(RawPause),
         /// Changes the hard affinity of a domain's vCPUs.
         "affinity" => Affinity(RawAffinity),
+        /// Moves a domain to another CPU pool: it has default parameters and no affinity there.
+        "move-pool" => MovePool(RawMovePool),
+    }
+}
+
+impl RawAction {
+    /// When it is due.
+    pub(crate) fn at(&self) -> &Field<Duration> {
+        match self {
+            RawAction::Adjust(raw) => &raw.at,
+            RawAction::AdjustGlobal(raw) => &raw.at,
+            RawAction::Pause(raw) | RawAction::Unpause(raw) => &raw.at,
+            RawAction::Affinity(raw) => &raw.at,
+            RawAction::MovePool(raw) => &raw.at,
+        }
     }
 }
 
@@ -246,6 +279,8 @@ record! {
     struct RawAdjustGlobal {
         /// When: time since the host started, warm-up included.
         at: Duration,
+        /// Of which CPU pool. Default: `Pool-0`.
+        pool: String,
     }
     required [at]
     params params
@@ -276,4 +311,17 @@ record! {
         affinity: CpuList,
     }
     required [at, domain, affinity]
+}
+
+record! {
+    /// Moves a domain to another CPU pool.
+    struct RawMovePool {
+        /// When: time since the host started, warm-up included.
+        at: Duration,
+        /// Which domain.
+        domain: String,
+        /// Where to.
+        pool: String,
+    }
+    required [at, domain, pool]
 }

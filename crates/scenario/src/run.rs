@@ -4,17 +4,17 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use vcpulab_host::{Broken, Host, HostConfig, Params, Scheduler, Time};
+use vcpulab_host::{Broken, Host, HostConfig, Params, Pools, Scheduler, Time};
 use vcpulab_io::{AppResult, Machine};
 use vcpulab_measure::{
-    AppRow, DomainRow, Measured, Meter, PcpuRow, TRACE_ROWS_MAX, TraceRow, VcpuRow, collect,
+    AppRow, DomainRow, Measured, Meter, Names, PcpuRow, TRACE_ROWS_MAX, TraceRow, VcpuRow, collect,
 };
 use vcpulab_sched::Runner;
 
 use crate::assemble::{app_kinds, host_config, machine_config};
 use crate::entitlement::entitlements;
 use crate::scenario::Scenario;
-use crate::spec::Spec;
+use crate::spec::{PoolSpec, Spec};
 
 /// A replication is run in this many steps; between two of them it can be cancelled.
 const STEPS: u64 = 100;
@@ -88,9 +88,13 @@ pub fn run(
             entitlements: entitlements(spec),
             progress: &progress,
         };
-        let host = &spec.host;
-        vcpulab_sched::with(host.policy.name, host.generation.name, &host.params, host.pcpus, one)
-            .expect("a checked scenario names a registered scheduler")
+        match &spec.pools[..] {
+            [PoolSpec { policy, generation, params, pcpus, .. }] => {
+                vcpulab_sched::with(policy.name, generation.name, params, pcpus.len(), one)
+                    .expect("a checked scenario names a registered scheduler")
+            }
+            pools => one.under(Pools::new(pools.iter().map(scheduler_of).collect())),
+        }
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.jobs).build();
     let pool = pool.map_err(|error| RunError::Threads(error.to_string()))?;
@@ -99,8 +103,14 @@ pub fn run(
     progress.conclude(outcomes)
 }
 
+/// The scheduler of a pool where others are beside it.
+fn scheduler_of<'s>(pool: &PoolSpec) -> Box<dyn Scheduler + 's> {
+    vcpulab_sched::boxed(pool.policy.name, pool.generation.name, &pool.params, pool.pcpus.len())
+        .expect("a checked scenario names registered schedulers")
+}
+
 /// Runs all replications of a scenario, one after the other in this thread, under a scheduler of the caller's instead
-/// of the one that the scenario names. `make` makes it anew for each replication, from those of the scenario's global
+/// of the one that the scenario names (in other CPU pools the scenario's own stay). `make` makes it anew for each replication, from those of the scenario's global
 /// parameters that are given and a seed of its own. Domains are given the parameters of the scheduler in the scenario,
 /// by the adjust hook. Entitlements are unknown.
 ///
@@ -133,7 +143,14 @@ pub fn run_under<S: Scheduler>(
             Replication { spec, config: &config, replication, trace, entitlements, progress: &progress };
         // A stream of its own, so that what a policy draws changes nothing of what surrounds the host.
         let seed = replication_seed(!replication_seed(spec.seed, replication), 0);
-        outcomes.push(one.run(make(&spec.host.params, seed)));
+        let scheduler = make(&spec.pools[0].params, seed);
+        outcomes.push(match &spec.pools[1..] {
+            [] => one.under(scheduler),
+            others => {
+                let first: Box<dyn Scheduler> = Box::new(scheduler);
+                one.under(Pools::new(std::iter::once(first).chain(others.iter().map(scheduler_of)).collect()))
+            }
+        });
         if outcomes.last().is_some_and(Result::is_err) {
             break;
         }
@@ -167,7 +184,13 @@ struct Replication<'a> {
 impl Runner for Replication<'_> {
     type Out = Result<Results, RunError>;
 
-    fn run<S: Scheduler>(self, scheduler: S) -> Self::Out {
+    fn run<S: Scheduler + 'static>(self, scheduler: S) -> Self::Out {
+        self.under(scheduler)
+    }
+}
+
+impl Replication<'_> {
+    fn under<S: Scheduler>(self, scheduler: S) -> Result<Results, RunError> {
         let Replication { spec, config, replication, trace, entitlements, progress } = self;
         let machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, replication)));
         let broken = |broken| RunError::Broken { replication, broken };
@@ -188,7 +211,10 @@ impl Runner for Replication<'_> {
                 return Err(RunError::Cancelled);
             }
         }
-        let names: Vec<String> = spec.domains.iter().map(|domain| domain.name.clone()).collect();
+        let names = Names {
+            domains: spec.domains.iter().map(|domain| domain.name.clone()).collect(),
+            pools: spec.pools.iter().map(|pool| pool.name.clone()).collect(),
+        };
         let Measured { mut domains, vcpus, pcpus, mut trace } =
             collect(replication, &names, host.context(), host.observer());
         for (index, (row, entitlement)) in domains.iter_mut().zip(entitlements).enumerate() {

@@ -20,6 +20,7 @@ pub fn schema() -> Value {
     let domain = params(Scope::Domain, &slot);
     let definitions = &mut schema["$defs"];
     add(&mut definitions["RawHost"], &global);
+    add(&mut definitions["RawPool"], &global);
     add(&mut definitions["RawDomain"], &domain);
     for action in definitions["RawAction"]["oneOf"].as_array_mut().into_iter().flatten() {
         match action["properties"]["op"]["const"].as_str() {
@@ -28,9 +29,11 @@ pub fn schema() -> Value {
             _ => {}
         }
     }
+    let schedulers: Value = policies().iter().map(|policy| policy.name).collect();
+    definitions["RawPool"]["properties"]["scheduler"]["enum"] = schedulers.clone();
     let host = &mut definitions["RawHost"]["properties"];
     host["profile"]["enum"] = profiles().iter().map(|profile| profile.name).collect();
-    host["scheduler"]["enum"] = policies().iter().map(|policy| policy.name).collect();
+    host["scheduler"]["enum"] = schedulers;
     let constant = |c: &crate::profile::ConstantDoc| {
         (
             c.name.to_owned(),

@@ -21,6 +21,8 @@ pub struct Spec {
     pub replications: u32,
     /// The machine.
     pub host: HostSpec,
+    /// Its CPU pools; the first is `Pool-0`.
+    pub pools: Vec<PoolSpec>,
     /// The domains in the order of their creation: Dom0 first, the others as in the file.
     pub domains: Vec<DomainSpec>,
     /// The clients outside, as in the file.
@@ -29,7 +31,28 @@ pub struct Spec {
     pub actions: Vec<ActionSpec>,
 }
 
-/// The machine and its scheduler.
+impl Spec {
+    /// For each action, the pool that its domain is in when it comes (the one it is about, if it is about a scheduler).
+    pub fn action_pools(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.actions.len()).collect();
+        order.sort_by_key(|&i| self.actions[i].at);
+        let mut pools: Vec<usize> = self.domains.iter().map(|domain| domain.pool).collect();
+        let mut found = vec![0; self.actions.len()];
+        for i in order {
+            found[i] = match self.actions[i].change {
+                Change::AdjustGlobal(pool, _) => pool,
+                Change::Adjust(domain, _)
+                | Change::Pause(domain)
+                | Change::Unpause(domain)
+                | Change::Affinity(domain, ..) => pools[domain],
+                Change::MovePool(domain, pool) => std::mem::replace(&mut pools[domain], pool),
+            };
+        }
+        found
+    }
+}
+
+/// The machine.
 #[derive(Clone, Debug)]
 pub struct HostSpec {
     /// The hardware profile.
@@ -40,6 +63,23 @@ pub struct HostSpec {
     pub pcpus: u32,
     /// pCPUs on one socket.
     pub pcpus_per_socket: u32,
+}
+
+impl PartialEq for HostSpec {
+    fn eq(&self, other: &Self) -> bool {
+        // A profile is known by its name.
+        let key = |host: &Self| (host.profile.name, host.pcpus, host.pcpus_per_socket);
+        key(self) == key(other) && self.constants == other.constants
+    }
+}
+
+/// A CPU pool and its scheduler.
+#[derive(Clone, Debug)]
+pub struct PoolSpec {
+    /// Its name.
+    pub name: String,
+    /// Its pCPUs.
+    pub pcpus: CpuMask,
     /// The scheduler.
     pub policy: &'static Policy,
     /// Its generation.
@@ -48,13 +88,11 @@ pub struct HostSpec {
     pub params: Params,
 }
 
-impl PartialEq for HostSpec {
+impl PartialEq for PoolSpec {
     fn eq(&self, other: &Self) -> bool {
-        // Profiles and policies are known by their names.
-        let key = |host: &Self| {
-            (host.profile.name, host.pcpus, host.pcpus_per_socket, host.policy.name, host.generation.name)
-        };
-        key(self) == key(other) && self.constants == other.constants && self.params == other.params
+        // Policies are known by their names.
+        let key = |pool: &Self| (pool.pcpus, pool.policy.name, pool.generation.name);
+        self.name == other.name && key(self) == key(other) && self.params == other.params
     }
 }
 
@@ -67,7 +105,9 @@ pub struct DomainSpec {
     pub number: i64,
     /// The scheduler's parameters for it, those given.
     pub params: Params,
-    /// Hard affinity for each vCPU; `None`: every pCPU. Its length is the number of vCPUs.
+    /// The CPU pool it is created in, as an index into the pools.
+    pub pool: usize,
+    /// Hard affinity for each vCPU; `None`: every pCPU of its pool. Its length is the number of vCPUs.
     pub affinity: Vec<Option<CpuMask>>,
     /// Does it own the devices?
     pub driver_domain: bool,
@@ -165,12 +205,14 @@ pub struct ActionSpec {
 pub enum Change {
     /// A domain's parameters.
     Adjust(usize, Params),
-    /// The scheduler's own parameters.
-    AdjustGlobal(Params),
+    /// The own parameters of a pool's scheduler.
+    AdjustGlobal(usize, Params),
     /// A domain is paused.
     Pause(usize),
     /// A domain is unpaused.
     Unpause(usize),
     /// The hard affinity of one vCPU of a domain, or of all.
     Affinity(usize, Option<u32>, CpuMask),
+    /// A domain moves to another pool.
+    MovePool(usize, usize),
 }

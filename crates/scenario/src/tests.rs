@@ -68,6 +68,40 @@ fn doubtful_files_are_questioned() {
     insta::assert_snapshot!(warnings.join("\n"));
 }
 
+/// What a domain may be given depends on the pool that it is in by then.
+#[test]
+fn parameters_are_those_of_the_pool_at_that_time() {
+    let pool = "pcpus = 2\n[pool.rt]\npcpus = \"1\"\nscheduler = \"rtds\"";
+    let action = |at: u32, what: &str| format!("[[action]]\nat = \"{at}s\"\ndomain = \"a\"\n{what}\n");
+    let (budget, weight) = (action(3, "op = \"adjust\"\nbudget_us = 2000"), action(1, "op = \"adjust\"\nweight = 9"));
+    let moved = action(2, "op = \"move-pool\"\npool = \"rt\"");
+    let right = with(pool, &format!("{budget}{moved}{weight}"));
+    let scenario = Scenario::parse(&right, "f").unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(Scenario::parse(&scenario.to_toml(), "again"), Ok(scenario));
+    let wrong = problems(&with(pool, &format!("{budget}{weight}")));
+    assert!(wrong.contains("`budget_us` is a parameter of scheduler `rtds`, not of `credit`"), "{wrong}");
+}
+
+/// Each pool has its own scheduler: a weight decides in one, a budget in the other.
+#[test]
+fn pools_run_side_by_side() {
+    let text = "run = { duration = \"1s\", warmup = \"0s\" }\n\
+        [host]\nprofile = \"exact\"\npcpus = 2\nscheduler = \"credit2\"\n\
+        [pool.rt]\npcpus = \"1\"\nscheduler = \"rtds\"\n\
+        [domain.a]\nweight = 512\napp = [{ kind = \"hog\" }]\n[domain.b]\napp = [{ kind = \"hog\" }]\n\
+        [domain.c]\npool = \"rt\"\nextratime = 0\napp = [{ kind = \"hog\" }]\n";
+    let scenario = Scenario::parse(text, "f").unwrap_or_else(|problems| panic!("{problems}"));
+    let results = run(&scenario, &RunOptions::default(), &|_| true).unwrap();
+    let share = |name: &str| {
+        let row = results.domains.iter().find(|row| row.domain == name).unwrap();
+        (row.pool.clone(), (row.running_ns as f64 / 1e7).round())
+    };
+    assert_eq!(share("a"), ("Pool-0".into(), 67.0));
+    assert_eq!(share("b"), ("Pool-0".into(), 33.0));
+    assert_eq!(share("c"), ("rt".into(), 40.0), "RTDS's default is 4 ms in each 10 ms");
+    assert_eq!(results.pcpus.iter().map(|row| row.pool.as_str()).collect::<Vec<_>>(), ["Pool-0", "rt"]);
+}
+
 #[test]
 fn what_is_too_big_is_refused_without_making_it() {
     let huge = "x".repeat(crate::limits::FILE_BYTES_MAX + 1);
@@ -206,6 +240,7 @@ fn line() -> impl Strategy<Value = String> {
         "phase",
         "event",
         "server",
+        "pool",
     ]);
     let value = prop::sample::select(vec![
         "1",
@@ -231,6 +266,8 @@ fn line() -> impl Strategy<Value = String> {
         "\"web-server\"",
         "[[[[1]]]]",
         "\"adjust\"",
+        "\"move-pool\"",
+        "\"p\"",
     ]);
     let section = prop::sample::select(vec![
         "[host]",
@@ -245,6 +282,7 @@ fn line() -> impl Strategy<Value = String> {
         "[domain]",
         "[[domain]]",
         "[domain.a.nic]",
+        "[pool.p]",
     ]);
     prop_oneof![3 => (key, value).prop_map(|(key, value)| format!("{key} = {value}")), 1 => section.prop_map(str::to_owned)]
 }
@@ -258,17 +296,18 @@ fn right() -> impl Strategy<Value = String> {
         0..4_u8,
     );
     let domains = prop::collection::vec(domain, 1..6);
-    let action = prop::collection::vec((0..5_u32, 0..4_u8), 0..4);
+    let action = prop::collection::vec((0..5_u32, 0..5_u8), 0..4);
     (any::<u32>(), 4..9_u32, domains, action, 1..100_000_u32).prop_map(|(seed, pcpus, domains, actions, rate)| {
         let mut text = format!(
             "name = \"a \\\"b\\\" é\"\nseed = {seed}\nrun = {{ duration = \"20ms\", warmup = \"5ms\" }}\n[host]\nscheduler = \"credit\"\npcpus = {pcpus}\n\
-             [domain.dom0]\ndriver_domain = true\n"
+             [pool.\"p.1\"]\npcpus = \"3\"\nscheduler = \"credit2\"\nratelimit_us = 500\n[domain.dom0]\ndriver_domain = true\n"
         );
         let mut served = None;
         for (index, (vcpus, weight, affinity, app)) in domains.iter().enumerate() {
             text += &format!("[domain.\"d.{index}\"]\nvcpus = {vcpus}\naffinity = \"{affinity}\"\n");
             text += &weight.map(|weight| format!("weight = {weight}\n")).unwrap_or_default();
             text += "nic.driver_domain = \"dom0\"\n";
+            text += if affinity.contains('3') { "pool = \"p.1\"\n" } else { "" };
             text += match app {
                 0 => "",
                 1 => "app = [{ kind = \"hog\" }, { kind = \"periodic\", run = \"1.5ms\", period = \"10ms\" }]\n",
@@ -290,8 +329,9 @@ fn right() -> impl Strategy<Value = String> {
             text += match op {
                 0 => "op = \"adjust\"\ndomain = \"d.0\"\nweight = 5\n",
                 1 => "op = \"pause\"\ndomain = \"d.0\"\n",
-                2 => "op = \"adjust-global\"\n",
-                _ => "op = \"affinity\"\ndomain = \"d.0\"\nvcpu = 0\naffinity = \"1-2\"\n",
+                2 => "op = \"adjust-global\"\npool = \"p.1\"\nratelimit_us = 100\n",
+                3 => "op = \"move-pool\"\ndomain = \"d.0\"\npool = \"p.1\"\n",
+                _ => "op = \"affinity\"\ndomain = \"d.0\"\nvcpu = 0\naffinity = \"1-3\"\n",
             };
         }
         text

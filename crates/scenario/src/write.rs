@@ -63,14 +63,17 @@ fn is_section(value: &Value) -> bool {
 
 /// The scheduler's parameters that could stand in this section but were not given, with their defaults.
 fn left_out(path: &str, spec: &Spec) -> Vec<(&'static ParamSpec, String)> {
-    let (scope, given) = match path {
-        "host" => (Scope::Global, &spec.host.params),
-        _ => match path.strip_prefix("domain.").and_then(|key| domain_of(key, spec)) {
-            Some(domain) => (Scope::Domain, &domain.params),
-            None => return Vec::new(),
-        },
+    let pool = |key| spec.pools.iter().find(|pool| name_of(key) == Some(&pool.name));
+    let domain = |key| spec.domains.iter().find(|domain| name_of(key) == Some(&domain.name));
+    let (scope, pool, given) = match path.split_once('.') {
+        None if path == "host" => (Scope::Global, &spec.pools[0], &spec.pools[0].params),
+        Some(("pool", key)) if let Some(pool) = pool(key) => (Scope::Global, pool, &pool.params),
+        Some(("domain", key)) if let Some(domain) = domain(key) => {
+            (Scope::Domain, &spec.pools[domain.pool], &domain.params)
+        }
+        _ => return Vec::new(),
     };
-    let params = spec.host.generation.params.iter();
+    let params = pool.generation.params.iter();
     params
         .filter(|param| param.scope == scope && given.get(param.name).is_none())
         .map(|param| match default_value(param) {
@@ -80,11 +83,10 @@ fn left_out(path: &str, spec: &Spec) -> Vec<(&'static ParamSpec, String)> {
         .collect()
 }
 
-/// The domain that a key stands for, if it is no more than its name (in quotes, if there are dots in it).
-fn domain_of<'s>(key: &str, spec: &'s Spec) -> Option<&'s DomainSpec> {
+/// The name that a key stands for, if it is no more than a name (in quotes, if there are dots in it).
+fn name_of(key: &str) -> Option<&str> {
     let quoted = key.strip_prefix('"').and_then(|key| key.strip_suffix('"'));
-    let name = quoted.or(Some(key).filter(|key| !key.contains('.')))?;
-    spec.domains.iter().find(|domain| domain.name == name)
+    quoted.or(Some(key).filter(|key| !key.contains('.')))
 }
 
 /// A parameter's default as it would stand in a file; `None` if there is no such value.
@@ -102,7 +104,10 @@ fn raw(spec: &Spec) -> RawScenario {
     let domains = spec.domains.iter().map(|domain| named(&domain.name, raw_domain(domain, spec))).collect();
     let clients: Vec<_> =
         spec.clients.iter().map(|client| named(&client.name, raw_client(client, spec))).collect();
-    let actions: Vec<_> = spec.actions.iter().map(|action| raw_action(action, spec).into()).collect();
+    let pools: Vec<_> =
+        spec.pools.iter().skip(1).map(|pool| named(&pool.name, raw_pool(pool, spec))).collect();
+    let actions = spec.actions.iter().zip(spec.action_pools());
+    let actions: Vec<_> = actions.map(|(action, pool)| raw_action(action, pool, spec).into()).collect();
     RawScenario {
         name: spec.name.clone().into(),
         seed: (spec.seed as i64).into(),
@@ -113,6 +118,7 @@ fn raw(spec: &Spec) -> RawScenario {
         }
         .into(),
         host: raw_host(spec).into(),
+        pool: if pools.is_empty() { Field::default() } else { Named(pools).into() },
         domain: Named(domains).into(),
         client: if clients.is_empty() { Field::default() } else { Named(clients).into() },
         action: if actions.is_empty() { Field::default() } else { actions.into() },
@@ -124,24 +130,32 @@ fn named<T>(name: &str, value: T) -> (At<String>, At<T>) {
 }
 
 fn raw_host(spec: &Spec) -> RawHost {
-    let host = &spec.host;
+    let (host, pool) = (&spec.host, &spec.pools[0]);
     let constant =
         |name: &str| named(name, host.constants.get(name).expect("it is in the list of constants"));
     RawHost {
         profile: host.profile.name.to_owned().into(),
         pcpus: i64::from(host.pcpus).into(),
         pcpus_per_socket: i64::from(host.pcpus_per_socket).into(),
-        scheduler: host.policy.name.to_owned().into(),
-        generation: host.generation.name.to_owned().into(),
+        scheduler: pool.policy.name.to_owned().into(),
+        generation: pool.generation.name.to_owned().into(),
         costs: Named(CONSTANTS.iter().map(|doc| constant(doc.name)).collect()).into(),
-        params: raw_params(&host.params, spec),
+        params: raw_params(&pool.params, pool, spec),
     }
 }
 
-fn raw_params(params: &Params, spec: &Spec) -> RawParams {
+fn raw_pool(pool: &PoolSpec, spec: &Spec) -> RawPool {
+    RawPool {
+        pcpus: CpuList::from(&pool.pcpus).into(),
+        scheduler: pool.policy.name.to_owned().into(),
+        generation: pool.generation.name.to_owned().into(),
+        params: raw_params(&pool.params, pool, spec),
+    }
+}
+
+fn raw_params(params: &Params, pool: &PoolSpec, spec: &Spec) -> RawParams {
     let raw = |(name, value): (&str, &ParamValue)| {
-        let kind =
-            spec.host.generation.params.iter().find(|param| param.name == name).map(|param| param.kind);
+        let kind = pool.generation.params.iter().find(|param| param.name == name).map(|param| param.kind);
         let value = match (value, kind) {
             (ParamValue::Int(index), Some(ParamKind::Choice(words))) => {
                 RawParam::Word(words[*index as usize].to_owned())
@@ -180,13 +194,19 @@ fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
     let nic = domain.nic.map(|driver| RawNic { driver_domain: spec.domains[driver].name.clone().into() });
     RawDomain {
         vcpus: (domain.affinity.len() as i64).into(),
+        pool: pool_name(domain.pool, spec),
         affinity: affinity.into(),
         driver_domain: domain.driver_domain.into(),
         working_set: Size(domain.working_set_bytes as i64).into(),
         nic: nic.map_or_else(Field::default, Field::from),
         app: if apps.is_empty() { Field::default() } else { apps.into() },
-        params: raw_params(&domain.params, spec),
+        params: raw_params(&domain.params, &spec.pools[domain.pool], spec),
     }
+}
+
+/// Not said where it is the host's own.
+fn pool_name(pool: usize, spec: &Spec) -> Field<String> {
+    if pool == 0 { Field::default() } else { spec.pools[pool].name.clone().into() }
 }
 
 fn raw_app(app: &AppSpec) -> RawApp {
@@ -230,16 +250,20 @@ fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
     })
 }
 
-fn raw_action(action: &ActionSpec, spec: &Spec) -> RawAction {
+/// `pool` is the one that its domain is in then.
+fn raw_action(action: &ActionSpec, pool: usize, spec: &Spec) -> RawAction {
     let at = || Field::from(Duration(action.at));
     let domain = |index: &usize| Field::from(spec.domains[*index].name.clone());
     match &action.change {
         Change::Adjust(index, params) => {
-            RawAction::Adjust(RawAdjust { at: at(), domain: domain(index), params: raw_params(params, spec) })
+            let params = raw_params(params, &spec.pools[pool], spec);
+            RawAction::Adjust(RawAdjust { at: at(), domain: domain(index), params })
         }
-        Change::AdjustGlobal(params) => {
-            RawAction::AdjustGlobal(RawAdjustGlobal { at: at(), params: raw_params(params, spec) })
-        }
+        Change::AdjustGlobal(pool, params) => RawAction::AdjustGlobal(RawAdjustGlobal {
+            at: at(),
+            pool: pool_name(*pool, spec),
+            params: raw_params(params, &spec.pools[*pool], spec),
+        }),
         Change::Pause(index) => RawAction::Pause(RawPause { at: at(), domain: domain(index) }),
         Change::Unpause(index) => RawAction::Unpause(RawPause { at: at(), domain: domain(index) }),
         Change::Affinity(index, vcpu, mask) => RawAction::Affinity(RawAffinity {
@@ -247,6 +271,11 @@ fn raw_action(action: &ActionSpec, spec: &Spec) -> RawAction {
             domain: domain(index),
             vcpu: vcpu.map_or_else(Field::default, |vcpu| i64::from(vcpu).into()),
             affinity: CpuList::from(mask).into(),
+        }),
+        Change::MovePool(index, pool) => RawAction::MovePool(RawMovePool {
+            at: at(),
+            domain: domain(index),
+            pool: spec.pools[*pool].name.clone().into(),
         }),
     }
 }

@@ -286,7 +286,8 @@ pub fn run(policy: &str, generation: &Generation, case: &Case, work_conserving: 
         let other = &policies()[(case.choice >> 32) as usize % policies().len()];
         let newest = other.default_generation();
         affinity &= newest.hard_affinity;
-        schedulers.push(boxed(other.name, newest.name, &Params::new(), count(pool)).expect("it is registered"));
+        schedulers
+            .push(boxed(other.name, newest.name, &Params::new(), count(pool)).expect("it is registered"));
     }
     Check { case, work_conserving, affinity }.run(Pools::new(schedulers))
 }

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Context, CpuMask, DomId, DomainConfig, Host, HostConfig, ParamKind, Params, PcpuId, Scheduler, Scope, Span,
-    VcpuConfig, VcpuId,
+    Context, CpuMask, DomId, DomainConfig, Host, HostConfig, ParamKind, Params, PcpuId, Scheduler, Scope,
+    Span, VcpuConfig, VcpuId,
 };
 use vcpulab_sched::{Generation, Runner, policies};
 
@@ -70,7 +70,8 @@ impl Runner for Shares<'_> {
             programs.set(VcpuId(self.pcpus + i as u32), Program { steps: vec![Step::Hog], repeat: false });
         }
         let domains = self.params.iter().enumerate().map(|(i, params)| DomainConfig {
-            number: i as i64 + 1, pool: 0,
+            number: i as i64 + 1,
+            pool: 0,
             params: params.clone(),
             vcpus: vec![VcpuConfig { start: Some(0), affinity: None }; self.vcpus_each],
         });

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Action, Context, CpuMask, DomId, DomainConfig, Host, HostConfig, Observer, Params, PcpuId, Pools, Switch, Time,
-    TimedAction, VcpuConfig, VcpuId,
+    Action, Context, CpuMask, DomId, DomainConfig, Host, HostConfig, Observer, Params, PcpuId, Pools, Switch,
+    Time, TimedAction, VcpuConfig, VcpuId,
 };
 use vcpulab_sched::{boxed, policies};
 
@@ -52,12 +52,15 @@ fn together(left: &Case, right: &Case) -> Case {
     let pcpus = left.config.pcpus + right.config.pcpus;
     let own = CpuMask::first_n(left.config.pcpus);
     let shift = |mask: CpuMask| mask.iter().map(|p| PcpuId(p.0 + left.config.pcpus)).collect::<CpuMask>();
-    let mut config = HostConfig { pcpus, pools: vec![own, CpuMask::first_n(pcpus).without(&own)], ..left.config.clone() };
+    let mut config =
+        HostConfig { pcpus, pools: vec![own, CpuMask::first_n(pcpus).without(&own)], ..left.config.clone() };
     let (domains, vcpus) = (left.config.domains.len() as u32, left.programs.len() as u32);
     let moved = |action: &Action, right: bool| {
         let d = |d: DomId| DomId(d.0 + if right { domains } else { 0 });
         // vCPUs are numbered after the idle ones, of which there are more now.
-        let v = |v: VcpuId| VcpuId(if right { v.0 + left.config.pcpus + vcpus } else { v.0 + right_pcpus(pcpus, left) });
+        let v = |v: VcpuId| {
+            VcpuId(if right { v.0 + left.config.pcpus + vcpus } else { v.0 + right_pcpus(pcpus, left) })
+        };
         match action.clone() {
             Action::Adjust(domain, params) => Action::Adjust(d(domain), params),
             Action::AdjustGlobal(_, params) => Action::AdjustGlobal(usize::from(right), params),
@@ -104,7 +107,10 @@ impl Observer for Decisions {
             return;
         }
         let first_pcpu = (0..).map(PcpuId).find(|&p| host.pool_of_pcpu(p) == pool).unwrap();
-        let first_domain = (0..).map(DomId).find(|&d| d.0 as usize >= host.domain_count() || host.pool_of(d) == pool).unwrap();
+        let first_domain = (0..)
+            .map(DomId)
+            .find(|&d| d.0 as usize >= host.domain_count() || host.pool_of(d) == pool)
+            .unwrap();
         let to = (!host.is_idle(switch.to)).then(|| {
             let d = host.dom(switch.to);
             (d.0 - first_domain.0, host.name(switch.to).1 as u32)
@@ -161,6 +167,11 @@ fn a_domain_that_moves_is_free_of_its_old_pool() {
         assert!(!capped || gotten[0] < 100 * MS, "{policy}: capped at first");
         assert_eq!(gotten[1] - gotten[0], 1000 * MS, "{policy} {}: alone there", generation.name);
         let timetable = policy == "arinc653";
-        assert_eq!(gotten[2] > gotten[1] + 300 * MS, !timetable, "{policy} {}: welcome back", generation.name);
+        assert_eq!(
+            gotten[2] > gotten[1] + 300 * MS,
+            !timetable,
+            "{policy} {}: welcome back",
+            generation.name
+        );
     });
 }

@@ -41,7 +41,8 @@ impl Runner for Hogs<'_> {
         let domains = self.params.iter().enumerate().map(|(i, params)| {
             programs.set(VcpuId(1 + i as u32), Program { steps: vec![Step::Hog], repeat: false });
             DomainConfig {
-                number: 1 + i as i64, pool: 0,
+                number: 1 + i as i64,
+                pool: 0,
                 params: params.clone(),
                 vcpus: vec![VcpuConfig { start: Some(0), affinity: None }],
             }
