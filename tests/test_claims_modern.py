@@ -115,6 +115,13 @@ def test_credit2_short_waits() -> None:
         assert max(longest_wait_ms(measured, domain) for domain in "abcde") == approx(longest, rel=0.01)
 
 
+def test_credit2_affinity_by_generation() -> None:
+    pinned = {f"domain.{domain}.affinity": "0" for domain in "abcde"}
+    for generation, idle in (("xen4.4.1", 0), ("xen4.17", 100)):
+        measured = run("credit2-short-waits", pinned | under("credit2", generation))
+        assert of_pcpus(measured, "idle") == approx([0, idle], abs=0.05)
+
+
 def test_credit2_charged() -> None:
     assert gotten(run("credit2-charged"), "thief", "honest") == approx((50, 50), abs=0.1)
     assert gotten(run("credit2-charged", under("credit")), "thief", "honest") == approx((90, 10), abs=0.1)
