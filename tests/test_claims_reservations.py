@@ -1,0 +1,265 @@
+"""What the pages in docs/schedulers say of BVT, Atropos, SEDF, ARINC 653 and RTDS, figures included."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from claims import figure, longest_wait_ms, run
+
+HOGS = ("a", "b", "c")
+
+
+def exactly(value: float) -> Any:
+    """What is free of rounding but for the end of the measurement."""
+    return pytest.approx(value, abs=0.06)
+
+
+def about(value: float) -> Any:
+    return pytest.approx(value, rel=0.02)
+
+
+def gotten(claim: str, changes: dict[str, Any] | None = None) -> dict[str, float]:
+    """What each domain of a claim's scenario gets, in % of a pCPU."""
+    result = run(claim, changes)
+    return {name: figure(result, name, "gotten") for name in result.df_domains().get_column("domain")}
+
+
+# BVT
+
+
+def test_bvt_shares_are_inverse_to_mcu_adv() -> None:
+    assert gotten("bvt-shares") == {"gold": exactly(57.1), "silver": exactly(28.6), "bronze": exactly(14.3)}
+
+
+def test_bvt_runs_at_once_who_uses_less_than_its_share() -> None:
+    for generation in ("xen2.0", "xen3.0"):
+        result = run("bvt-waking", {"host.generation": generation})
+        assert longest_wait_ms(result, "player") == 0
+    sedf = run("bvt-waking", {"host.scheduler": "sedf"})
+    assert figure(sedf, "player 0 periodic", "response_p50", "app") == about(5.3)
+
+
+def test_bvt_warp_shortens_bursts_and_costs_the_others_nothing() -> None:
+    warped, plain = run("bvt-warp"), run("bvt-warp", {"action": []})
+    assert figure(warped, "burst 0 periodic", "response_p99", "app") == about(20)
+    assert figure(plain, "burst 0 periodic", "response_p50", "app") == about(65)
+    for hog in HOGS:
+        assert figure(warped, hog, "gotten") == exactly(26.67)
+        assert figure(plain, hog, "gotten") == exactly(26.67)
+    xen3 = run("bvt-warp", {"host.generation": "xen3.0"})
+    assert figure(xen3, "burst 0 periodic", "response_p50", "app") == about(50)
+
+
+def test_bvt_warp_gives_a_hog_no_more() -> None:
+    assert gotten("bvt-warp", {"domain.burst.app.0": {"kind": "hog"}})["burst"] == exactly(25)
+
+
+def test_bvt_warp_limit_starts_anew_at_each_decision() -> None:
+    longer, shorter = run("bvt-warp-limit"), run("bvt-warp-limit", {"action.0.warpl": 4})
+    assert figure(longer, "burst 0 periodic", "response_p99", "app") == about(20)
+    assert figure(shorter, "burst 0 periodic", "response_p50", "app") == about(65)
+
+
+def test_bvt_charges_a_large_share_too_much_in_xen3() -> None:
+    assert gotten("bvt-overcharged") == {"gold": exactly(70.1), "silver": exactly(29.9)}
+    assert gotten("bvt-overcharged", {"host.generation": "xen2.0"}) == {"gold": exactly(80), "silver": exactly(20)}
+
+
+def test_bvt_never_runs_who_warps_from_the_start() -> None:
+    for generation in ("xen2.0", "xen3.0"):
+        assert gotten("bvt-warp-at-start", {"host.generation": generation}) == {"burst": 0, "a": 100}
+    assert gotten("bvt-warp-at-start", {"domain.burst.warpback": 0})["burst"] == exactly(50)
+
+
+def test_bvt_balances_nothing() -> None:
+    result = run("bvt-no-balancing")
+    assert gotten("bvt-no-balancing") == {"a": exactly(50), "quiet": exactly(1), "b": exactly(50)}
+    assert figure(result, "1", "idle", "pcpu") == exactly(99)
+    credit = gotten("bvt-no-balancing", {"host.scheduler": "credit"})
+    assert credit["a"] + credit["b"] == exactly(199)
+
+
+def test_bvt_small_allowance_costs_switches() -> None:
+    small, large = run("bvt-small-allowance"), run("bvt-small-allowance", {"host.ctx_allow": 50_000_000})
+    assert figure(small, "web 1 open-http", "throughput", "app") == about(454)
+    assert figure(large, "web 1 open-http", "throughput", "app") == about(843)
+    assert figure(small, "0", "overhead", "pcpu") == about(43.9)
+    assert figure(large, "0", "overhead", "pcpu") == about(6.5)
+
+
+# Atropos
+
+
+def test_atropos_reservation_is_floor_and_ceiling() -> None:
+    alone: dict[str, Any] = {f"domain.{hog}.app": [] for hog in HOGS}
+    assert gotten("atropos-guarantee")["media"] == gotten("atropos-guarantee", alone)["media"] == 75
+
+
+def test_atropos_latency_hint_brings_a_sleeper_forward() -> None:
+    short, long = run("atropos-latency-hint"), run("atropos-latency-hint", {"domain.sleeper.latency": 1_000_000_000})
+    assert longest_wait_ms(short, "sleeper") == about(19.9)
+    assert longest_wait_ms(long, "sleeper") == about(84.8)
+    for other in "abcd":
+        assert figure(short, other, "gotten") == figure(long, other, "gotten") == exactly(20)
+
+
+def test_atropos_wakes_wait_for_the_timer_on_an_idle_pcpu() -> None:
+    result = run("atropos-idle-wake")
+    assert longest_wait_ms(result, "player") == about(4.79)
+    assert figure(result, "player", "wait_p50") == about(3260)
+    assert longest_wait_ms(run("atropos-idle-wake", {"host.scheduler": "credit"}), "player") == 0
+
+
+def test_atropos_hands_small_slices_out_in_lumps() -> None:
+    result = run("atropos-lumps")
+    assert figure(result, "small", "gotten") == exactly(10)
+    assert longest_wait_ms(result, "small") == about(45)
+    assert figure(result, "small", "executions") == about(20)
+
+
+def test_atropos_xen2_guarantees_nothing() -> None:
+    assert gotten("atropos-lost-guarantee") == {"media": 0, "a": 100}
+    assert gotten("atropos-lost-guarantee", {"domain.media.xtratime": 1})["media"] == exactly(50)
+    assert gotten("atropos-lost-guarantee", {"host.generation": "xen2.0-intended"})["media"] == 75
+
+
+def test_atropos_slack_is_uneven() -> None:
+    assert gotten("atropos-uneven-slack") == {"a": exactly(16.7), "b": exactly(16.7), "c": exactly(66.6)}
+
+
+# SEDF
+
+
+def test_sedf_keeps_a_reservation_in_every_second() -> None:
+    credit: dict[str, Any] = {"host.scheduler": "credit", "domain.gold.cap": 10}
+    credit |= dict.fromkeys(f"domain.gold.{param}" for param in ("period", "slice", "extratime"))
+    under_credit = set()
+    for second in range(1, 11):
+        window = {"run.warmup": f"{second}s"}
+        assert gotten("sedf-reservation", window)["gold"] == 10
+        under_credit.add(gotten("sedf-reservation", window | credit)["gold"])
+    assert under_credit == {9, 12}
+
+
+def test_sedf_fills_a_pcpu_with_reservations() -> None:
+    result = run("sedf-full-pcpu")
+    assert figure(result, "fast", "gotten") == pytest.approx(40, abs=1e-9)
+    assert figure(result, "slow", "gotten") == pytest.approx(60, abs=1e-9)
+
+
+def test_sedf_takes_the_slice_from_who_blocks() -> None:
+    assert gotten("sedf-short-block")["io"] == exactly(5)
+    extra = {"domain.io.extratime": 1}
+    assert gotten("sedf-short-block", extra)["io"] == exactly(41)
+    assert gotten("sedf-short-block", extra | {"host.generation": "xen3.0.2"})["io"] == exactly(50)
+
+
+def test_sedf_balances_nothing() -> None:
+    result = run("sedf-no-balancing")
+    assert figure(result, "a", "gotten") == exactly(80)
+    assert figure(result, "b", "gotten") == exactly(20)
+    assert figure(result, "1", "idle", "pcpu") == exactly(99)
+
+
+def test_sedf_reservation_with_extra_time_takes_nearly_all() -> None:
+    assert gotten("sedf-greedy-extra") == {"gold": exactly(96.5), "a": exactly(1.7), "b": exactly(1.7)}
+
+
+def test_sedf_overbooked_is_paid_by_the_shorter_period() -> None:
+    assert gotten("sedf-overbooked") == {"fast": exactly(40), "slow": exactly(60)}
+
+
+def test_sedf_long_period_means_long_waits() -> None:
+    long = run("sedf-long-period")
+    short = run("sedf-long-period", {"domain.web.period": 10_000_000, "domain.web.slice": 3_000_000})
+    assert figure(long, "web 0 periodic", "response_p50", "app") == about(412)
+    assert figure(short, "web 0 periodic", "response_p50", "app") == about(6.14)
+    assert figure(long, "web", "gotten") == pytest.approx(figure(short, "web", "gotten"), abs=0.6)
+
+
+def test_sedf_what_is_left_out_beside_a_period_is_zero() -> None:
+    assert gotten("sedf-omitted-extratime") == {"alone": 25}
+    assert gotten("sedf-omitted-extratime", {"domain.alone.extratime": 1}) == {"alone": 100}
+
+
+# ARINC 653
+
+
+def test_arinc653_partitions_do_not_feel_each_other() -> None:
+    quiet = {"domain.cabin.app.0": {"kind": "periodic", "run": "1ms", "period": "100ms"}}
+    tables = [run("arinc653-isolation", changes).tables() for changes in (None, quiet)]
+    for table in ("domains", "vcpus", "apps"):
+        beside_hog, beside_quiet = (found[table].filter(pl.col("domain") == "flight") for found in tables)
+        assert beside_hog.height == 1
+        assert beside_hog.equals(beside_quiet), table
+    assert figure(run("arinc653-isolation", quiet), "cabin", "gotten") == exactly(1)
+
+
+def test_arinc653_slots_come_like_clockwork() -> None:
+    starts = run("arinc653-clockwork", trace=True).df_trace().filter(pl.col("to_domain") == 1).get_column("time_ns")
+    assert starts.len() == 500
+    assert starts.diff().drop_nulls().unique().to_list() == [20_000_000]
+
+
+def test_arinc653_leaves_slots_idle() -> None:
+    result = run("arinc653-idle-slots")
+    assert figure(result, "cabin", "gotten") == exactly(50)
+    assert figure(result, "0", "idle", "pcpu") == exactly(49.9)
+    credit = {"host.scheduler": "credit", "host.major_frame_ns": None, "host.entries": None}
+    assert gotten("arinc653-idle-slots", credit)["cabin"] == exactly(99.9)
+
+
+def test_arinc653_wakes_wait_for_their_slot() -> None:
+    result = run("arinc653-waking")
+    assert longest_wait_ms(result, "flight") == about(15)
+    assert figure(result, "flight 0 periodic", "response_p50", "app") == about(6.76)
+    assert figure(result, "0", "idle", "pcpu") == exactly(97)
+
+
+def test_arinc653_two_pcpus_do_the_work_of_one() -> None:
+    for generation in ("xen4.4.1", "xen4.17"):
+        assert gotten("arinc653-one-pcpu", {"host.generation": generation}) == {"flight": 50, "cabin": 50}
+
+
+# RTDS
+
+
+def test_rtds_short_period_shortens_waits() -> None:
+    assert longest_wait_ms(run("rtds-deadline"), "player") == 0
+    default = run("rtds-deadline", {"domain.player.period_us": 10_000, "domain.player.budget_us": 2_000})
+    assert longest_wait_ms(default, "player") == about(5.9)
+    assert figure(default, "player", "wait_p50") == about(3000)
+
+
+def test_rtds_serves_a_reservation_on_any_pcpu() -> None:
+    result = run("rtds-any-pcpu")
+    assert figure(result, "a", "gotten") == figure(result, "b", "gotten") == exactly(80)
+
+
+def test_rtds_keeps_reservations_that_fit_and_no_others() -> None:
+    one = {"domain.batch.vcpus": 1, "domain.batch.app.0.instance": 1}
+    assert gotten("rtds-overbooked", one)["gold"] == exactly(40)
+    assert gotten("rtds-overbooked")["gold"] == exactly(20)
+
+
+def test_rtds_does_not_meet_all_that_fits_in_sum() -> None:
+    result = run("rtds-three-on-two")
+    assert [figure(result, name, "gotten") for name in "abc"] == [exactly(60), exactly(60), exactly(50)]
+    assert sum(figure(result, pcpu, "idle", "pcpu") for pcpu in "01") == exactly(30)
+
+
+def test_rtds_short_periods_cost_switches() -> None:
+    assert figure(run("rtds-short-period"), "0", "overhead", "pcpu") == about(3.6)
+    long = {f"domain.{name}.period_us": 10_000 for name in "ab"} | {f"domain.{name}.budget_us": 5_000 for name in "ab"}
+    assert figure(run("rtds-short-period", long), "0", "overhead", "pcpu") == about(0.036)
+
+
+def test_rtds_without_extratime_stretches_bursts() -> None:
+    assert figure(run("rtds-bursts"), "web 0 periodic", "response_p50", "app") == about(19)
+    extra = run("rtds-bursts", {"domain.web.extratime": 1})
+    assert figure(extra, "web 0 periodic", "response_p50", "app") == about(10)
+
+
+def test_rtds_extra_time_is_not_in_proportion() -> None:
+    assert gotten("rtds-uneven-extra") == {"gold": exactly(60), "silver": exactly(40)}
