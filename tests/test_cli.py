@@ -19,7 +19,7 @@ from support import ROOT, TWO_HOGS, VCPULAB, Vcpulab
 from vcpulab import vectors
 from vcpulab.cli import app
 
-COMMANDS = ["run", "check", "init", "schema", "schedulers", "profiles", "conformance", "bench", "demo"]
+COMMANDS = ["run", "check", "commands", "init", "schema", "schedulers", "profiles", "conformance", "bench", "demo"]
 
 
 def test_run_prints_every_kind_of_figure(command: Vcpulab) -> None:
@@ -144,6 +144,12 @@ def test_listings_are_complete(command: Vcpulab) -> None:
             assert generation["name"] in table
             for param in generation["params"]:
                 assert param["name"] in table
+    only = command("schedulers", "rtds").stdout
+    assert "budget_us" in only
+    assert "credit" not in only
+    unknown = command("schedulers", "rdts")
+    assert unknown.returncode == 2
+    assert "one of arinc653, atropos, bvt" in unknown.stderr
     profiles = command("profiles").stdout
     for profile in json.loads(command("profiles", "--format", "json").stdout):
         for constant in profile["constants"]:

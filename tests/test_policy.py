@@ -7,6 +7,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any, ClassVar
 
+import polars as pl
 import pytest
 
 import vcpulab
@@ -119,7 +120,7 @@ def test_round_robin_decides_as_the_engines_own() -> None:
 
 
 def shares(run: Run) -> dict[str, float]:
-    rows = run.df_domains().group_by("domain").mean()
+    rows = run.df_domains().group_by("domain").agg(pl.col("running_ns", "elapsed_ns").mean())
     return dict(zip(rows["domain"], rows["running_ns"] / rows["elapsed_ns"], strict=True))
 
 

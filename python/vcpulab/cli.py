@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,6 +17,7 @@ from rich.console import Console
 
 from vcpulab import _engine, store, vectors, views
 from vcpulab._extras import MissingExtraError
+from vcpulab.commands import commands as commands_for
 from vcpulab.info import profiles as all_profiles
 from vcpulab.info import schedulers as all_schedulers
 from vcpulab.policy import PolicyError
@@ -154,17 +156,39 @@ def schema() -> None:
     print(_engine.schema())
 
 
-@app.command(help_epilogue=_help("vcpulab schedulers", "vcpulab schedulers --format json"))
-def schedulers(*, format: Format = "table") -> None:  # noqa: A002
+@app.command(help_epilogue=_help("vcpulab commands web.toml", "vcpulab commands web.toml --format json"))
+def commands(file: Path, /, *, format: Format = "table") -> None:  # noqa: A002
+    """Print what to type on a real host to set up a scenario: boot options, commands, and what cannot be set.
+
+    Args:
+        file: Scenario file.
+        format: How to print: as a shell script, or each step with its kind and time.
+    """
+    steps = commands_for(_load(file))
+    if format == "json":
+        print(json.dumps([asdict(step) for step in steps], indent=2))
+    else:
+        views.show_commands(steps)
+
+
+@app.command(help_epilogue=_help("vcpulab schedulers", "vcpulab schedulers rtds", "vcpulab schedulers --format json"))
+def schedulers(name: str | None = None, /, *, format: Format = "table") -> None:  # noqa: A002
     """List the schedulers, their generations and parameters.
 
     Args:
+        name: Only this one.
         format: How to print.
     """
+    listed = all_schedulers()
+    names = [scheduler["name"] for scheduler in listed]
+    if name is not None:
+        if name not in names:
+            raise UsageError(f"found `{name}`; allowed: one of {', '.join(names)}")
+        listed = [scheduler for scheduler in listed if scheduler["name"] == name]
     if format == "json":
-        print(_engine.schedulers())
+        print(json.dumps(listed, indent=2))
     else:
-        views.show_schedulers(all_schedulers())
+        views.show_schedulers(listed)
 
 
 @app.command(help_epilogue=_help("vcpulab profiles"))

@@ -2,8 +2,9 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import PurePath
 from typing import Any
 
@@ -13,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from vcpulab.commands import Step
 from vcpulab.figures import number
 from vcpulab.report import summary_grid
 from vcpulab.runs import Run
@@ -97,10 +99,15 @@ def _fitting(headings: Sequence[str], rows: Sequence[Sequence[str]], text_column
 def show_run(run: Run) -> None:
     """Every figure of a run."""
     scenario = run.scenario
-    host = scenario.to_dict()["host"]
+    document = scenario.to_dict()
+    host = document["host"]
     pcpus, replications = _count(host["pcpus"], "pCPU"), _count(scenario.replications, "replication")
     scheduler = f"{host['scheduler']} {host['generation']}" if run.policy is None else f"policy {run.policy}"
-    print(f"{scenario.name}: {scheduler}, {pcpus}, profile {host['profile']}")
+    pools = "".join(
+        f", {pool['scheduler']} {pool['generation']} in {name} ({pool['pcpus']})"
+        for name, pool in document.get("pool", {}).items()
+    )
+    print(f"{scenario.name}: {scheduler}{pools}, {pcpus}, profile {host['profile']}")
     print(
         f"{scenario.duration_ns / 1e9:g} s after {scenario.warmup_ns / 1e9:g} s of warm-up, "
         f"{replications}, seed {scenario.seed}; mean ± 95 % confidence interval\n"
@@ -139,6 +146,21 @@ def _param(param: Mapping[str, Any]) -> str:
     unit = f" {param['unit']}" if param["unit"] else ""
     scope = "per domain" if param["scope"] == "domain" else param["scope"]
     return f"  {param['name']}: {scope}, {default}{unit}; allowed: {param['allowed']}\n      {param['doc']}"
+
+
+_HEADINGS = {
+    "boot": "# options of the hypervisor's command line; they take a restart",
+    "run": "# commands in Dom0",
+    "cannot": "# cannot be set on a real host",
+}
+
+
+def show_commands(steps: Iterable[Step]) -> None:
+    """As a shell script: whatever is no command is a comment."""
+    for (at, how), group in groupby(steps, key=lambda step: (step.at, step.how)):
+        print(_HEADINGS[how] if at is None else f"{_HEADINGS[how]}, {at} after the start")
+        for step in group:
+            print(step.text if how == "run" else f"#   {step.text}")
 
 
 def show_profiles(profiles: Sequence[Mapping[str, Any]]) -> None:

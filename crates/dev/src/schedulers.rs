@@ -11,7 +11,8 @@ pub fn page() -> String {
     let mut page = String::from(
         "# Schedulers\n\n\
          Generated from the registry. Global parameters stand in `[host]` of a scenario, those of a domain in \
-         `[domain.NAME]`; timed actions change both (`adjust-global`, `adjust`). `vcpulab schedulers` prints the same.\n",
+         `[domain.NAME]`; timed actions change both (`adjust-global`, `adjust`). The last column says how the parameter is set on a real host; `vcpulab commands` \
+         writes the commands for a scenario. `vcpulab schedulers` prints the rest of this.\n",
     );
     for policy in list(&schedulers_json()) {
         write!(page, "\n## `{}`\n\n{}\n", text(policy, "name"), text(policy, "doc"))
@@ -37,7 +38,7 @@ pub fn page() -> String {
             }
             page += "\n";
             page += &table(
-                ["parameter", "of", "allowed", "unit", "default", "what it does"],
+                ["parameter", "of", "allowed", "unit", "default", "what it does", "set by"],
                 params.iter().map(|param| {
                     [
                         format!("`{}`", text(param, "name")),
@@ -49,12 +50,25 @@ pub fn page() -> String {
                         text(param, "unit").to_owned(),
                         param["default"].as_str().unwrap_or("none").to_owned(),
                         text(param, "doc").to_owned(),
+                        set_by(param, &generation["toolstack"]),
                     ]
                 }),
             );
         }
     }
     page
+}
+
+/// How it is set on a real host.
+fn set_by(param: &Value, toolstack: &Value) -> String {
+    let how = &toolstack["set"][text(param, "name")];
+    let command = format!("{} {}", text(toolstack, "tool"), text(toolstack, text(param, "scope")));
+    match how["by"].as_str() {
+        Some("option") => format!("`{command} {}`", text(how, "name")),
+        Some("place") => format!("`{command} ...`"),
+        Some("boot") => format!("boot option `{}=`", text(how, "name")),
+        _ => "nothing".into(),
+    }
 }
 
 fn list(value: &Value) -> &[Value] {

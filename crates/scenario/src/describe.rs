@@ -1,14 +1,15 @@
 //! The registry and the profiles as data, for front ends and documentation.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use vcpulab_host::{ParamSpec, Scope};
-use vcpulab_sched::{Generation, policies};
+use vcpulab_sched::{Generation, Set, Toolstack, policies};
 
 use crate::profile::{CONSTANTS, Profile, profiles};
 use crate::write::default_value;
 
-/// All schedulers: `[{name, doc, generations: [{name, work_conserving, params: [{name, scope, unit, allowed, default,
-/// doc}]}]}]`. A default is as it would stand in a scenario; null if leaving the parameter out is not the same as any value.
+/// All schedulers: `[{name, doc, generations: [{name, work_conserving, toolstack: {tool, sched, domain, global, set},
+/// params: [{name, scope, unit, allowed, default, doc}]}]}]`. `set` says by parameter how it is given on a real host: as an
+/// `option` (in so many of our units), by its `place`, or at `boot`. A default is as it would stand in a scenario; null if leaving the parameter out is not the same as any value.
 pub fn schedulers_json() -> Value {
     let param = |param: &ParamSpec| {
         json!({
@@ -20,10 +21,26 @@ pub fn schedulers_json() -> Value {
             "doc": param.doc,
         })
     };
+    let set = |(name, set): &(&'static str, Set)| {
+        let how = match *set {
+            Set::Option(flag) => json!({ "by": "option", "name": flag, "unit": 1 }),
+            Set::OptionPer(flag, unit) => json!({ "by": "option", "name": flag, "unit": unit }),
+            Set::Always(flag) => json!({ "by": "option", "name": flag, "unit": 1, "always": true }),
+            Set::Place => json!({ "by": "place", "always": true }),
+            Set::Boot(option) => json!({ "by": "boot", "name": option }),
+        };
+        ((*name).to_owned(), how)
+    };
+    let toolstack = |toolstack: &Toolstack| {
+        let Toolstack { tool, sched, domain, global, .. } = toolstack;
+        let set: Map<String, Value> = toolstack.set.iter().map(set).collect();
+        json!({ "tool": tool, "sched": sched, "domain": domain, "global": global, "set": set })
+    };
     let generation = |generation: &Generation| {
         json!({
             "name": generation.name,
             "work_conserving": generation.work_conserving,
+            "toolstack": toolstack(&generation.toolstack),
             "params": generation.params.iter().map(param).collect::<Vec<_>>(),
         })
     };

@@ -73,7 +73,8 @@ fn doubtful_files_are_questioned() {
 fn parameters_are_those_of_the_pool_at_that_time() {
     let pool = "pcpus = 2\n[pool.rt]\npcpus = \"1\"\nscheduler = \"rtds\"";
     let action = |at: u32, what: &str| format!("[[action]]\nat = \"{at}s\"\ndomain = \"a\"\n{what}\n");
-    let (budget, weight) = (action(3, "op = \"adjust\"\nbudget_us = 2000"), action(1, "op = \"adjust\"\nweight = 9"));
+    let (budget, weight) =
+        (action(3, "op = \"adjust\"\nbudget_us = 2000"), action(1, "op = \"adjust\"\nweight = 9"));
     let moved = action(2, "op = \"move-pool\"\npool = \"rt\"");
     let right = with(pool, &format!("{budget}{moved}{weight}"));
     let scenario = Scenario::parse(&right, "f").unwrap_or_else(|problems| panic!("{problems}"));

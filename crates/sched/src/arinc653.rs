@@ -8,7 +8,7 @@ use vcpulab_host::{
 };
 
 use crate::table::put;
-use crate::{Generation, Policy, Registered};
+use crate::{Generation, Policy, Registered, Toolstack};
 
 const ENTRIES_MAX: usize = 64;
 /// How long a pCPU idles at a time while there is no timetable.
@@ -16,6 +16,8 @@ const FRAME_WITHOUT_TIMETABLE: Span = 10_000_000;
 /// `xen4.4.1` refuses entries for vCPUs from this number on.
 const VCPU_MAX_XEN_4_4: i64 = 8192;
 
+/// Timetables are loaded by a program of one's own, through the toolstack's library (xc_sched_arinc653_schedule_set).
+const XL: Toolstack = Toolstack { tool: "xl", sched: "arinc653", domain: "", global: "", set: &[] };
 const PARAMS: &[ParamSpec] = &[
     ParamSpec {
         name: "major_frame_ns",
@@ -60,8 +62,20 @@ impl Registered for Arinc653 {
         name: "arinc653",
         doc: "A fixed cyclic timetable for partitioned systems.",
         generations: &[
-            Generation { name: "xen4.4.1", params: PARAMS, work_conserving: false, hard_affinity: false },
-            Generation { name: "xen4.17", params: PARAMS, work_conserving: false, hard_affinity: false },
+            Generation {
+                name: "xen4.4.1",
+                params: PARAMS,
+                work_conserving: false,
+                hard_affinity: false,
+                toolstack: XL,
+            },
+            Generation {
+                name: "xen4.17",
+                params: PARAMS,
+                work_conserving: false,
+                hard_affinity: false,
+                toolstack: XL,
+            },
         ],
     };
 

@@ -11,7 +11,7 @@ use vcpulab_host::{
 
 use crate::list::{Links, List};
 use crate::table::put;
-use crate::{Generation, Policy, Registered};
+use crate::{Generation, Policy, Registered, Set, Toolstack};
 
 const MS: Span = 1_000_000;
 /// Quantum of slack, and the shortest slice there is.
@@ -34,6 +34,18 @@ const XTRATIME: ParamSpec = ParamSpec {
     kind: ParamKind::Flag,
     default: 1,
     doc: "1: takes part in the slack.",
+};
+const XM: Toolstack = Toolstack {
+    tool: "xm",
+    sched: "atropos",
+    domain: "atropos DOM",
+    global: "",
+    set: &[
+        ("nat_period", Set::Place),
+        ("nat_slice", Set::Place),
+        ("latency", Set::Place),
+        ("xtratime", Set::Place),
+    ],
 };
 const PARAMS: &[ParamSpec] = &[PERIOD, SLICE, LATENCY, XTRATIME];
 
@@ -84,12 +96,19 @@ impl Registered for Atropos {
         name: "atropos",
         doc: "Soft real-time: a slice in every period, latency hints, and slack.",
         generations: &[
-            Generation { name: "xen2.0", params: PARAMS, work_conserving: false, hard_affinity: true },
+            Generation {
+                name: "xen2.0",
+                params: PARAMS,
+                work_conserving: false,
+                hard_affinity: true,
+                toolstack: XM,
+            },
             Generation {
                 name: "xen2.0-intended",
                 params: PARAMS,
                 work_conserving: false,
                 hard_affinity: true,
+                toolstack: Toolstack::NONE,
             },
         ],
     };

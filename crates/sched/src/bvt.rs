@@ -13,7 +13,7 @@ use vcpulab_host::{
 
 use crate::list::{Links, List};
 use crate::table::put;
-use crate::{Generation, Policy, Registered};
+use crate::{Generation, Policy, Registered, Set, Toolstack};
 
 const MS: Span = 1_000_000;
 /// Minimum charging unit, ns: time run is charged in whole ones, rounded up.
@@ -71,6 +71,17 @@ const WARPU: ParamSpec = ParamSpec {
     default: 1000,
     doc: "Shortest time that the domain must stay unwarped after that.",
 };
+const fn xm(domain: &'static str, global: &'static str) -> Toolstack {
+    let set = &[
+        (CTX_ALLOW.name, Set::Place),
+        (MCU_ADV.name, Set::Place),
+        (WARPBACK.name, Set::Place),
+        (WARPVALUE.name, Set::Place),
+        (WARPL.name, Set::Place),
+        (WARPU.name, Set::Place),
+    ];
+    Toolstack { tool: "xm", sched: "bvt", domain, global, set }
+}
 const PARAMS: &[ParamSpec] = &[CTX_ALLOW, MCU_ADV, WARPBACK, WARPVALUE, WARPL, WARPU];
 
 #[derive(Clone, Debug, Default)]
@@ -122,8 +133,20 @@ impl Registered for Bvt {
         name: "bvt",
         doc: "Weighted fair shares by virtual time, with warping for latency-sensitive domains.",
         generations: &[
-            Generation { name: "xen2.0", params: PARAMS, work_conserving: false, hard_affinity: true },
-            Generation { name: "xen3.0", params: PARAMS, work_conserving: false, hard_affinity: true },
+            Generation {
+                name: "xen2.0",
+                params: PARAMS,
+                work_conserving: false,
+                hard_affinity: true,
+                toolstack: xm("bvt DOM", "bvt_ctxallow"),
+            },
+            Generation {
+                name: "xen3.0",
+                params: PARAMS,
+                work_conserving: false,
+                hard_affinity: true,
+                toolstack: xm("sched-bvt DOM", "sched-bvt-ctxallow"),
+            },
         ],
     };
 

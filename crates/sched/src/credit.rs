@@ -13,7 +13,7 @@ use vcpulab_host::{
 
 use crate::list::{Links, List};
 use crate::table::put;
-use crate::{Generation, Policy, Registered};
+use crate::{Generation, Policy, Registered, Set, Toolstack};
 
 const MS: Span = 1_000_000;
 const US: Span = 1_000;
@@ -77,9 +77,39 @@ pub(crate) const MIGRATION_DELAY: ParamSpec = ParamSpec {
     doc: "How long after it ran a vCPU is taken to be cache-hot, and not stolen.",
 };
 
-const fn generation(name: &'static str, params: &'static [ParamSpec]) -> Generation {
-    Generation { name, params, work_conserving: true, hard_affinity: true }
+const fn generation(name: &'static str, params: &'static [ParamSpec], toolstack: Toolstack) -> Generation {
+    Generation { name, params, work_conserving: true, hard_affinity: true, toolstack }
 }
+
+const XM: Toolstack = Toolstack {
+    tool: "xm",
+    sched: "credit",
+    domain: "sched-credit -d DOM",
+    global: "",
+    set: &[(WEIGHT.name, Set::Option("-w")), (CAP.name, Set::Option("-c"))],
+};
+const XL_4_4: Toolstack = Toolstack {
+    tool: "xl",
+    global: "sched-credit -s",
+    set: &[
+        (WEIGHT.name, Set::Option("-w")),
+        (CAP.name, Set::Option("-c")),
+        (TSLICE.name, Set::Option("-t")),
+        (RATELIMIT.name, Set::Option("-r")),
+        (MIGRATION_DELAY.name, Set::Boot("vcpu_migration_delay")),
+    ],
+    ..XM
+};
+const XL_4_17: Toolstack = Toolstack {
+    set: &[
+        (WEIGHT.name, Set::Option("-w")),
+        (CAP.name, Set::Option("-c")),
+        (TSLICE.name, Set::Option("-t")),
+        (RATELIMIT.name, Set::Option("-r")),
+        (MIGRATION_DELAY.name, Set::Option("-m")),
+    ],
+    ..XL_4_4
+};
 
 #[derive(Clone, Debug)]
 struct Vcpu {
@@ -157,10 +187,10 @@ impl Registered for Credit {
         name: "credit",
         doc: "Proportional shares by weight, caps, boost on waking, global load balancing.",
         generations: &[
-            generation("xen3.0.3", &[WEIGHT, CAP]),
-            generation("xen3.3.0", &[WEIGHT, CAP]),
-            generation("xen4.4.1", &[WEIGHT, CAP, TSLICE, RATELIMIT, MIGRATION_DELAY]),
-            generation("xen4.17", &[WEIGHT, CAP, TSLICE, RATELIMIT, MIGRATION_DELAY]),
+            generation("xen3.0.3", &[WEIGHT, CAP], XM),
+            generation("xen3.3.0", &[WEIGHT, CAP], XM),
+            generation("xen4.4.1", &[WEIGHT, CAP, TSLICE, RATELIMIT, MIGRATION_DELAY], XL_4_4),
+            generation("xen4.17", &[WEIGHT, CAP, TSLICE, RATELIMIT, MIGRATION_DELAY], XL_4_17),
         ],
     };
 

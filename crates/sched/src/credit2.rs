@@ -13,7 +13,7 @@ use vcpulab_host::{
 
 use crate::list::{Links, List};
 use crate::table::put;
-use crate::{Generation, Policy, Registered};
+use crate::{Generation, Policy, Registered, Set, Toolstack};
 
 const MS: Span = 1_000_000;
 const US: Span = 1_000;
@@ -37,6 +37,37 @@ enum Release {
     Xen417,
 }
 use Release::{Xen417, Xen441};
+
+const XL_4_4: Toolstack = Toolstack {
+    tool: "xl",
+    sched: "credit2",
+    domain: "sched-credit2 -d DOM",
+    global: "",
+    set: &[
+        (WEIGHT.name, Set::Option("-w")),
+        (MIGRATE_RESIST.name, Set::Boot("sched_credit2_migrate_resist")),
+        (WINDOW_441.name, Set::Boot("credit2_load_window_shift")),
+        (UNDER.name, Set::Boot("credit2_balance_under")),
+        (OVER.name, Set::Boot("credit2_balance_over")),
+    ],
+};
+const XL_4_17: Toolstack = Toolstack {
+    global: "sched-credit2 -s",
+    set: &[
+        (WEIGHT.name, Set::Option("-w")),
+        (CAP.name, Set::Option("-c")),
+        (RATELIMIT.name, Set::Option("-r")),
+        (MIGRATE_RESIST.name, Set::Boot("sched_credit2_migrate_resist")),
+        (WINDOW_417.name, Set::Boot("credit2_load_window_shift")),
+        (PRECISION.name, Set::Boot("credit2_load_precision_shift")),
+        (UNDER.name, Set::Boot("credit2_balance_under")),
+        (OVER.name, Set::Boot("credit2_balance_over")),
+        (CAP_PERIOD.name, Set::Boot("credit2_cap_period_ms")),
+        (RUNQUEUE.name, Set::Boot("credit2_runqueue")),
+        (RUNQUEUE_MAX.name, Set::Boot("sched_credit2_max_cpus_runqueue")),
+    ],
+    ..XL_4_4
+};
 
 const WEIGHT: ParamSpec = ParamSpec {
     name: "weight",
@@ -229,6 +260,7 @@ impl Registered for Credit2 {
                 params: &[WEIGHT, MIGRATE_RESIST, WINDOW_441, UNDER, OVER, SOCKET],
                 work_conserving: false,
                 hard_affinity: false,
+                toolstack: XL_4_4,
             },
             Generation {
                 name: "xen4.17",
@@ -248,6 +280,7 @@ impl Registered for Credit2 {
                 ],
                 work_conserving: false,
                 hard_affinity: true,
+                toolstack: XL_4_17,
             },
         ],
     };

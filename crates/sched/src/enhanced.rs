@@ -12,7 +12,7 @@ use vcpulab_host::{
 
 use crate::credit::{self, ACCOUNTING, BOOST, Credit, IDLE, OVER, UNDER, XEN_4_4_1};
 use crate::table::put;
-use crate::{Generation, Policy, Registered};
+use crate::{Generation, Policy, Registered, Toolstack};
 
 const fn option(name: &'static str, words: &'static [&'static str], doc: &'static str) -> ParamSpec {
     ParamSpec { name, scope: Scope::Global, unit: "", kind: ParamKind::Choice(words), default: 0, doc }
@@ -119,6 +119,7 @@ impl Registered for Enhanced {
             params: &PARAMS,
             work_conserving: true,
             hard_affinity: true,
+            toolstack: Toolstack::NONE,
         }],
     };
 

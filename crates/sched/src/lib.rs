@@ -13,10 +13,12 @@ pub mod null;
 pub mod round_robin;
 pub mod rtds;
 pub mod sedf;
+pub mod toolstack;
 
 mod list;
 mod table;
 
+pub use toolstack::{Set, Toolstack};
 use vcpulab_host::{ParamSpec, Params, Scheduler};
 
 /// One policy.
@@ -41,6 +43,8 @@ pub struct Generation {
     pub work_conserving: bool,
     /// Does it honour hard affinity? (Some releases do not look at it.)
     pub hard_affinity: bool,
+    /// How a real host is told.
+    pub toolstack: Toolstack,
 }
 
 impl Policy {

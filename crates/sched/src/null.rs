@@ -6,7 +6,7 @@ use vcpulab_host::{Context, CpuMask, Decision, HostRules, Params, PcpuId, Schedu
 
 use crate::list::{Links, List};
 use crate::table::put;
-use crate::{Generation, Policy, Registered};
+use crate::{Generation, Policy, Registered, Toolstack};
 
 /// The policy.
 #[derive(Clone, Debug)]
@@ -28,6 +28,7 @@ impl Registered for Null {
             params: &[],
             work_conserving: false,
             hard_affinity: true,
+            toolstack: Toolstack { tool: "xl", sched: "null", domain: "", global: "", set: &[] },
         }],
     };
 

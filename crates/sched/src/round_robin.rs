@@ -8,7 +8,7 @@ use vcpulab_host::{
     Span, VcpuId,
 };
 
-use crate::{Generation, Policy, Registered};
+use crate::{Generation, Policy, Registered, Toolstack};
 
 /// The policy.
 #[derive(Clone, Debug)]
@@ -36,6 +36,7 @@ impl Registered for RoundRobin {
             }],
             work_conserving: true,
             hard_affinity: true,
+            toolstack: Toolstack::NONE,
         }],
     };
 

@@ -9,12 +9,23 @@ use vcpulab_host::{
 
 use crate::list::{Links, List};
 use crate::table::put;
-use crate::{Generation, Policy, Registered};
+use crate::{Generation, Policy, Registered, Set, Toolstack};
 
 const US: Span = 1_000;
 /// Least period and budget.
 const LEAST: Span = 10 * US;
 
+const XL: Toolstack = Toolstack {
+    tool: "xl",
+    sched: "rtds",
+    domain: "sched-rtds -d DOM -v all",
+    global: "",
+    set: &[
+        (PERIOD.name, Set::Always("-p")),
+        (BUDGET.name, Set::Always("-b")),
+        (EXTRATIME.name, Set::Always("-e")),
+    ],
+};
 const PERIOD: ParamSpec = ParamSpec {
     name: "period_us",
     scope: Scope::Domain,
@@ -84,6 +95,7 @@ impl Registered for Rtds {
         generations: &[Generation {
             name: "xen4.17",
             params: &[PERIOD, BUDGET, EXTRATIME],
+            toolstack: XL,
             work_conserving: false,
             hard_affinity: true,
         }],

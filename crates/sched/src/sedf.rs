@@ -11,7 +11,7 @@ use vcpulab_host::{
 
 use crate::list::{Links, List};
 use crate::table::put;
-use crate::{Generation, Policy, Registered};
+use crate::{Generation, Policy, Registered, Set, Toolstack};
 
 const MS: Span = 1_000_000;
 const EXTRA_QUANTUM: Span = 500_000;
@@ -134,8 +134,22 @@ pub struct Sedf {
     extra: [Links; 2],
 }
 
-const fn generation(name: &'static str) -> Generation {
-    Generation { name, params: PARAMS, work_conserving: false, hard_affinity: true }
+const XM: Toolstack = Toolstack {
+    tool: "xm",
+    sched: "sedf",
+    domain: "sched-sedf DOM",
+    global: "",
+    set: &[
+        ("period", Set::OptionPer("-p", MS)),
+        ("slice", Set::OptionPer("-s", MS)),
+        ("extratime", Set::Option("-e")),
+        ("weight", Set::Option("-w")),
+    ],
+};
+const XL: Toolstack = Toolstack { tool: "xl", domain: "sched-sedf -d DOM", ..XM };
+
+const fn generation(name: &'static str, toolstack: Toolstack) -> Generation {
+    Generation { name, params: PARAMS, work_conserving: false, hard_affinity: true, toolstack }
 }
 
 impl Registered for Sedf {
@@ -143,10 +157,10 @@ impl Registered for Sedf {
         name: "sedf",
         doc: "Guaranteed slices in periods by earliest deadline first, and extra time by weight.",
         generations: &[
-            generation("xen3.0.2"),
-            generation("xen3.0.3"),
-            generation("xen3.3.0"),
-            generation("xen4.4.1"),
+            generation("xen3.0.2", XM),
+            generation("xen3.0.3", XM),
+            generation("xen3.3.0", XM),
+            generation("xen4.4.1", XL),
         ],
     };
 

@@ -55,18 +55,18 @@ fn together(left: &Case, right: &Case) -> Case {
     let mut config =
         HostConfig { pcpus, pools: vec![own, CpuMask::first_n(pcpus).without(&own)], ..left.config.clone() };
     let (domains, vcpus) = (left.config.domains.len() as u32, left.programs.len() as u32);
-    let moved = |action: &Action, right: bool| {
-        let d = |d: DomId| DomId(d.0 + if right { domains } else { 0 });
+    let moved = |action: &Action, second: bool| {
+        let d = |d: DomId| DomId(d.0 + if second { domains } else { 0 });
         // vCPUs are numbered after the idle ones, of which there are more now.
-        let v = |v: VcpuId| {
-            VcpuId(if right { v.0 + left.config.pcpus + vcpus } else { v.0 + right_pcpus(pcpus, left) })
-        };
+        let v = |v: VcpuId| VcpuId(v.0 + if second { left.config.pcpus + vcpus } else { right.config.pcpus });
         match action.clone() {
             Action::Adjust(domain, params) => Action::Adjust(d(domain), params),
-            Action::AdjustGlobal(_, params) => Action::AdjustGlobal(usize::from(right), params),
+            Action::AdjustGlobal(_, params) => Action::AdjustGlobal(usize::from(second), params),
             Action::Pause(domain) => Action::Pause(d(domain)),
             Action::Unpause(domain) => Action::Unpause(d(domain)),
-            Action::Affinity(vcpu, mask) => Action::Affinity(v(vcpu), if right { shift(mask) } else { mask }),
+            Action::Affinity(vcpu, mask) => {
+                Action::Affinity(v(vcpu), if second { shift(mask) } else { mask })
+            }
             Action::MovePool(domain, pool) => Action::MovePool(d(domain), pool),
         }
     };
@@ -90,14 +90,13 @@ fn together(left: &Case, right: &Case) -> Case {
     Case { config, programs, end: left.end, choice: 0 }
 }
 
-fn right_pcpus(all: u32, left: &Case) -> u32 {
-    all - left.config.pcpus
-}
+/// Time, pCPU, and domain and vCPU (or idle), counted from the pool's first.
+type Seen = (Time, u32, Option<(u32, u32)>);
 
-/// What happened in one pool, or on the whole host: time, pCPU and vCPU counted from the pool's first.
+/// What happened in one pool, or on the whole host.
 struct Decisions {
     pool: Option<usize>,
-    seen: Vec<(Time, u32, Option<(u32, u32)>)>,
+    seen: Vec<Seen>,
 }
 
 impl Observer for Decisions {
@@ -124,7 +123,7 @@ fn decisions(
     case: &Case,
     pool: Option<usize>,
     schedulers: &[(&str, &str)],
-) -> Vec<(Time, u32, Option<(u32, u32)>)> {
+) -> Vec<Seen> {
     let mut programs = Programs::default();
     for (i, program) in case.programs.iter().enumerate() {
         programs.set(VcpuId(config.pcpus + i as u32), program.clone());

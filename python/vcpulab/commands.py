@@ -1,0 +1,214 @@
+"""What an administrator types to set up on a real host what a scenario says.
+
+The registry knows by which command each parameter of each generation is set (`Toolstack` in `crates/sched`); here those
+are put together for a whole scenario, with CPU pools, pinning and timed actions.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from vcpulab.info import schedulers
+from vcpulab.scenario import Scenario
+
+POOL_0 = "Pool-0"
+
+# The tool whose releases know CPU pools.
+_HAS_POOLS = "xl"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to type, or one that cannot be typed."""
+
+    how: Literal["boot", "run", "cannot"]
+    """`boot`: an option of the hypervisor's command line, which takes a restart; `run`: a command for Dom0; `cannot`:
+    there is no way on a real host."""
+    text: str
+    """The option, the command, or the reason."""
+    at: str | None = None
+    """When: as in the scenario's action; `None`: before everything else."""
+
+
+def commands(scenario: Scenario) -> list[Step]:
+    """The steps that set up a scenario's pCPUs, pools, schedulers, parameters, pinning and actions on a real host.
+
+    Examples:
+        >>> web = Scenario.starter().change({"host.scheduler": "credit2", "domain.web.weight": 512})
+        >>> for step in commands(web):
+        ...     print(step.how, step.text)
+        boot sched=credit2 maxcpus=1
+        run xl sched-credit2 -d Domain-0 -w 512
+        run xl sched-credit2 -d web -w 512
+        run xl sched-credit2 -d batch -w 128
+    """
+    document = scenario.to_dict()
+    host = document["host"]
+    pools = {POOL_0: _Pool(POOL_0, host)} | {name: _Pool(name, pool) for name, pool in document.get("pool", {}).items()}
+    steps = list(_boot(host, pools))
+    for name, pool in pools.items():
+        if name != POOL_0:
+            steps += pool.create(pools[POOL_0])
+    for pool in pools.values():
+        steps += pool.set_global(pool.table)
+    homes = {}
+    for name, domain in document["domain"].items():
+        homes[name] = domain.get("pool", POOL_0)
+        pool = pools[homes[name]]
+        if pool.name != POOL_0:
+            steps.append(pool.run("cpupool-migrate", _domain(name), pool.name))
+        steps += pool.set_domain(name, domain)
+        steps += pool.pin(name, domain["vcpus"], domain.get("affinity", "all"))
+    for action in sorted(document.get("action", []), key=_nanoseconds):
+        steps += (Step(step.how, step.text, action["at"]) for step in _act(action, pools, homes))
+    return steps
+
+
+class _Pool:
+    """A CPU pool and the tools of its scheduler's release."""
+
+    def __init__(self, name: str, table: Mapping[str, Any]) -> None:
+        self.name = name
+        self.table = table
+        self.scheduler = f"{table['scheduler']} ({table['generation']})"
+        listed = next(one for one in schedulers() if one["name"] == table["scheduler"])
+        generation = next(one for one in listed["generations"] if one["name"] == table["generation"])
+        self.tools: Mapping[str, Any] = generation["toolstack"]
+        self.params: list[Mapping[str, Any]] = generation["params"]
+
+    def run(self, *words: str) -> Step:
+        return Step("run", shlex.join((self.tools["tool"], *words)))
+
+    def create(self, first: "_Pool") -> Iterator[Step]:
+        if self.tools["tool"] != _HAS_POOLS:
+            yield Step("cannot", f"pool {self.name}: {self.scheduler} has no CPU pools, or is in no hypervisor")
+            return
+        pcpus = _members(self.table["pcpus"])
+        for pcpu in pcpus:
+            yield first.run("cpupool-cpu-remove", POOL_0, str(pcpu))
+        listed = ", ".join(f'"{pcpu}"' for pcpu in pcpus)
+        settings = (f'name="{self.name}"', f'sched="{self.tools["sched"]}"', f"cpus=[{listed}]")
+        yield self.run("cpupool-create", *settings)
+
+    def set_global(self, table: Mapping[str, Any]) -> Iterator[Step]:
+        pool = ["-p", self.name] if self.name != POOL_0 else []
+        yield from self._set(table, "global", [*self.tools["global"].split(), *pool], f"{self.scheduler}")
+
+    def set_domain(self, name: str, table: Mapping[str, Any]) -> Iterator[Step]:
+        words = [_domain(name) if word == "DOM" else word for word in self.tools["domain"].split()]
+        yield from self._set(table, "domain", words, f"domain {name}")
+
+    def _set(self, table: Mapping[str, Any], scope: str, words: list[str], whose: str) -> Iterator[Step]:
+        """One command for all parameters of a table that there is a command for; for the others, why not."""
+        ways = self.tools["set"]
+        params = [param for param in self.params if param["scope"] == scope]
+        given = [param["name"] for param in params if param["name"] in table]
+        options: list[str] = []
+        for param in params:
+            name, way = param["name"], ways.get(param["name"])
+            if way is None or way["by"] == "boot":
+                if name in given and (way is None or self.name != POOL_0):
+                    yield Step("cannot", f"{whose}: {self._why_not(name, way)}")
+            elif name in given or (way.get("always") and given):
+                value, unit = int(table.get(name, param["default"])), way.get("unit", 1)
+                if value % unit:
+                    coarse = f"{self.tools['tool']} takes whole multiples of {unit} {param['unit']}"
+                    yield Step("cannot", f"{whose}: {name} = {value}: {coarse}")
+                    continue
+                options += [way["name"]] if way["by"] == "option" else []
+                options.append(str(value // unit))
+        if options:
+            yield self.run(*words, *options)
+
+    def _why_not(self, name: str, way: Mapping[str, Any] | None) -> str:
+        if way is None:
+            return f"nothing sets {name} of {self.scheduler} on a real host"
+        return f"{name} cannot be set for one pool: the boot option {way['name']} holds for the whole host"
+
+    def boot_options(self) -> Iterator[str]:
+        for param in self.params:
+            way = self.tools["set"].get(param["name"])
+            if way and way["by"] == "boot" and param["name"] in self.table:
+                yield f"{way['name']}={self.table[param['name']]}"
+
+    def pin(self, name: str, vcpus: int, affinity: str | list[str]) -> Iterator[Step]:
+        if isinstance(affinity, str):
+            if affinity != "all":
+                yield self.pin_to(name, "all", affinity)
+            return
+        for vcpu, pcpus in zip(range(vcpus), affinity, strict=True):
+            if pcpus != "all":
+                yield self.pin_to(name, str(vcpu), pcpus)
+
+    def pin_to(self, name: str, vcpu: str, pcpus: str) -> Step:
+        if not self.tools["tool"]:
+            return Step("cannot", f"domain {name}: {self.scheduler} is in no hypervisor")
+        if self.table["generation"] == "xen2.0":
+            members = _members(pcpus)
+            if len(members) > 1 or vcpu not in ("all", "0"):
+                return Step("cannot", f"domain {name}: xm pincpu of {self.table['generation']} pins to one pCPU")
+            return self.run("pincpu", _domain(name), str(members[0]))
+        return self.run("vcpu-pin", _domain(name), vcpu, pcpus)
+
+
+def _boot(host: Mapping[str, Any], pools: Mapping[str, _Pool]) -> Iterator[Step]:
+    first = pools[POOL_0]
+    if not first.tools["sched"]:
+        yield Step("cannot", f"no hypervisor has {first.scheduler}")
+        return
+    options = [f"sched={first.tools['sched']}", f"maxcpus={host['pcpus']}", *first.boot_options()]
+    yield Step("boot", " ".join(options))
+
+
+def _act(
+    action: Mapping[str, Any],
+    pools: Mapping[str, _Pool],
+    homes: dict[str, str],
+) -> Iterator[Step]:
+    op = action["op"]
+    if op == "adjust-global":
+        pool = pools[action.get("pool", POOL_0)]
+        at_boot = [name for name, way in pool.tools["set"].items() if way["by"] == "boot" and name in action]
+        for name in at_boot:
+            yield Step("cannot", f"{pool.scheduler}: {name} cannot be changed while the host runs")
+        yield from pool.set_global({name: value for name, value in action.items() if name not in at_boot})
+        return
+    name = action["domain"]
+    pool = pools[homes[name]]
+    if op == "adjust":
+        yield from pool.set_domain(name, action)
+    elif op == "affinity":
+        vcpu = action.get("vcpu")
+        yield pool.pin_to(name, "all" if vcpu is None else str(vcpu), action["affinity"])
+    elif op == "move-pool":
+        homes[name] = action["pool"]
+        yield pool.run("cpupool-migrate", _domain(name), action["pool"])
+    elif pool.tools["tool"]:
+        yield pool.run(op, _domain(name))
+    else:
+        yield Step("cannot", f"domain {name}: {pool.scheduler} is in no hypervisor")
+
+
+def _domain(name: str) -> str:
+    """Dom0 as the tools call it."""
+    return "Domain-0" if name == "dom0" else name
+
+
+def _members(pcpus: str) -> list[int]:
+    members: list[int] = []
+    for part in pcpus.split(","):
+        first, _, last = part.partition("-")
+        members += range(int(first), int(last or first) + 1)
+    return members
+
+
+_SPAN = re.compile(r"(?P<number>[0-9.]+)(?P<unit>[a-z]+)")
+_UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
+
+
+def _nanoseconds(action: Mapping[str, Any]) -> float:
+    match = _SPAN.fullmatch(action["at"])
+    assert match, "a complete scenario has its times in one form"
+    return float(match["number"]) * _UNITS_NS[match["unit"]]
