@@ -5,6 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+import vcpulab
 from claims import figure, longest_wait_ms, run
 
 HOGS = ("a", "b", "c")
@@ -263,3 +264,14 @@ def test_rtds_without_extratime_stretches_bursts() -> None:
 
 def test_rtds_extra_time_is_not_in_proportion() -> None:
     assert gotten("rtds-uneven-extra") == {"gold": exactly(60), "silver": exactly(40)}
+
+
+# 15 ms in 20 ms are reserved; what is left goes half to each, but in xen3.0.2 nearly all to the reservation.
+@pytest.mark.parametrize(
+    ("generation", "share"), [("xen3.0.2", 99.7), ("xen3.0.3", 87.5), ("xen3.3.0", 87.5), ("xen4.4.1", 50)]
+)
+def test_sedf_reserves_for_domain_0_in_the_early_releases(generation: str, share: float) -> None:
+    text = f'[run]\nduration = "2s"\n[host]\nprofile = "exact"\nscheduler = "sedf"\ngeneration = "{generation}"\n'
+    hogs = '[domain.dom0]\napp = [{ kind = "hog" }]\n[domain.a]\napp = [{ kind = "hog" }]\n'
+    result = vcpulab.run(vcpulab.Scenario.from_toml(text + hogs))
+    assert figure(result, "dom0", "gotten") == pytest.approx(share, abs=0.5)

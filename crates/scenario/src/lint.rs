@@ -19,6 +19,13 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
         if domain.apps.is_empty() && !domain.driver_domain {
             report.warning(&name.place, Problem::says("nothing runs in this domain: it blocks for ever"));
         }
+        let PoolSpec { policy, generation, .. } = &spec.pools[domain.pool];
+        if let (Some(At { place, .. }), false) = (&raw.value.affinity.0, generation.hard_affinity)
+            && domain.affinity.iter().any(Option::is_some)
+        {
+            let message = format!("`{}` of {} does not look at hard affinity", policy.name, generation.name);
+            report.warning(place, Problem::says(message));
+        }
         for (app, At { value, place }) in domain.apps.iter().zip(raw.value.app.get().into_iter().flatten()) {
             doubtful_app(app, value, place, report);
         }

@@ -26,6 +26,10 @@ const SLICE_MIN: u64 = 5_000;
 const QUANTUM_COST: i64 = 131_072;
 const RESERVATION_COST: i64 = 1024;
 
+/// What the 3.x releases reserve for domain 0. (Specification, section 1.)
+const DOM0_PERIOD: Span = 20 * MS;
+const DOM0_SLICE: Span = 15 * MS;
+
 const PENALTY: usize = 0;
 const UTILISATION: usize = 1;
 
@@ -58,7 +62,7 @@ const PARAMS: &[ParamSpec] = &[
         unit: "",
         kind: ParamKind::Flag,
         default: 1,
-        doc: "1: takes part in extra time.",
+        doc: "1: takes part in extra time. Left out beside other parameters of SEDF it counts as 0.",
     },
     param(
         "weight",
@@ -411,6 +415,11 @@ impl Scheduler for Sedf {
     fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
         let dom0 = ctx.domain_number(ctx.dom(v)) == 0;
         self.add_vcpu(v, true, if self.release == Xen302 && dom0 { 0 } else { 1 });
+        if dom0 && self.release < Xen441 {
+            let vcpu = &mut self.vcpus[v.index()];
+            (vcpu.period, vcpu.period_orig) = (DOM0_PERIOD, DOM0_PERIOD);
+            (vcpu.slice, vcpu.slice_orig) = (DOM0_SLICE, DOM0_SLICE);
+        }
     }
 
     fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
