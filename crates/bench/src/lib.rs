@@ -30,8 +30,11 @@ pub struct Size {
 }
 
 /// The sizes measured.
-pub const SIZES: [Size; 2] =
-    [Size { pcpus: 4, vcpus: 16, vcpus_each: 1 }, Size { pcpus: 64, vcpus: 4096, vcpus_each: 1 }];
+pub const SIZES: [Size; 3] = [
+    Size { pcpus: 4, vcpus: 16, vcpus_each: 1 },
+    Size { pcpus: 8, vcpus: 256, vcpus_each: 1 },
+    Size { pcpus: 64, vcpus: 4096, vcpus_each: 1 },
+];
 
 /// A host with that many vCPUs, all started at 0, in exact mode and with statistics.
 pub fn host<S: Scheduler>(size: Size, scheduler: S) -> Host<S, RunAndBlock, Meter> {
