@@ -37,6 +37,9 @@ pub(crate) mod mark {
     pub const MIGRATING: u8 = 2;
     pub const PAUSED: u8 = 4;
     pub const DOMAIN_PAUSED: u8 = 8;
+    /// Paused by its policy.
+    pub const PARKED: u8 = 16;
+    pub const OFFLINE: u8 = PAUSED | DOMAIN_PAUSED | PARKED;
 }
 
 /// A vCPU's state in the host: one cache line.
@@ -296,13 +299,15 @@ impl Context {
 
     // ---- what a scheduler asks for ----
 
-    /// Asks `p` to decide, once the event at hand has been handled. Asking twice changes nothing.
+    /// Asks `p`, a pCPU of this scheduler, to decide once the event at hand has been handled (any other ends the run).
+    /// Asking twice changes nothing.
     #[inline(always)]
     pub fn flag(&mut self, p: PcpuId) {
-        if p.index() < self.pcpus.len() {
+        if self.pool_of_pcpu.get(p.index()) == Some(&self.pool) {
             self.flags.insert(p);
         } else {
-            self.violate(format!("pCPU {} was asked to decide; it does not exist", p.0));
+            let why = self.stranger(p);
+            self.violate(format!("a decision was asked of pCPU {}, {why}", p.0));
         }
     }
 
@@ -316,16 +321,19 @@ impl Context {
 
     fn move_home(&mut self, v: VcpuId, p: PcpuId) {
         let pool = self.domains[self.dom(v).index()].pool;
-        let why = match self.pool_of_pcpu.get(p.index()) {
-            Some(&of_pcpu) if of_pcpu == pool => {
-                let from = std::mem::replace(&mut self.vcpus[v.index()].home, p);
-                return self.migrations.push((v, from, p));
-            }
-            Some(_) => "which is in another CPU pool",
-            None => "which does not exist",
-        };
-        let (domain, number) = self.name(v);
-        self.violate(format!("vCPU {number} of domain {domain} was assigned to pCPU {}, {why}", p.0));
+        if self.pool_of_pcpu.get(p.index()) == Some(&pool) {
+            let from = std::mem::replace(&mut self.vcpus[v.index()].home, p);
+            self.migrations.push((v, from, p));
+        } else {
+            let ((domain, number), why) = (self.name(v), self.stranger(p));
+            self.violate(format!("vCPU {number} of domain {domain} was assigned to pCPU {}, {why}", p.0));
+        }
+    }
+
+    /// Why a pCPU is not the policy's.
+    #[cold]
+    fn stranger(&self, p: PcpuId) -> &'static str {
+        if p.index() < self.pcpus.len() { "which is in another CPU pool" } else { "which does not exist" }
     }
 
     /// Keeps what the policy did wrong first.
@@ -375,27 +383,31 @@ impl Context {
         self.timers.len()
     }
 
+    /// Did this scheduler make that timer?
+    pub fn is_own_timer(&self, timer: TimerId) -> bool {
+        matches!(self.timers[timer.index()], TimerOwner::Policy { pool, .. } if pool == self.pool)
+    }
+
     /// The slice timer of `p`, which the host sets at each decision. Only for policies that must see or move it.
     pub fn slice_timer(&self, p: PcpuId) -> TimerId {
         self.pcpus[p.index()].slice_timer
     }
 
-    /// Pauses `v` itself (parking). The policy calls its own sleep hook if `v` is no longer runnable.
-    pub fn pause_vcpu(&mut self, v: VcpuId) {
-        self.vcpus[v.index()].pauses += 1;
-        self.set_marks(v, mark::PAUSED, true);
+    /// Parks `v`: it is not runnable until it is unparked, whatever else happens. No hook is called: a policy that parks
+    /// the running vCPU flags its pCPU. Parking twice changes nothing.
+    pub fn park(&mut self, v: VcpuId) {
+        self.set_marks(v, mark::PARKED, true);
     }
 
-    /// Takes back one pause of `v` itself; true when none is left, and the policy wakes it if it is runnable.
-    pub fn unpause_vcpu(&mut self, v: VcpuId) -> bool {
-        let vcpu = &mut self.vcpus[v.index()];
-        assert!(vcpu.pauses > 0, "an unpause without a pause");
-        vcpu.pauses -= 1;
-        let last = vcpu.pauses == 0;
-        if last {
-            self.set_marks(v, mark::PAUSED, false);
-        }
-        last
+    /// Ends the parking of `v`, if it is parked. No hook is called: if `v` is runnable now, the policy puts it where it
+    /// puts those who wake.
+    pub fn unpark(&mut self, v: VcpuId) {
+        self.set_marks(v, mark::PARKED, false);
+    }
+
+    /// Is `v` parked?
+    pub fn is_parked(&self, v: VcpuId) -> bool {
+        self.vcpus[v.index()].marks & mark::PARKED != 0
     }
 
     /// Marks `v` for migration: it is not runnable until the host has moved it, which it does once `v` is not running.
@@ -485,6 +497,23 @@ impl Context {
 
     // ---- for the host itself ----
 
+    pub(crate) fn pause_vcpu(&mut self, v: VcpuId) {
+        self.vcpus[v.index()].pauses += 1;
+        self.set_marks(v, mark::PAUSED, true);
+    }
+
+    /// Takes back one pause; true when none is left.
+    pub(crate) fn unpause_vcpu(&mut self, v: VcpuId) -> bool {
+        let vcpu = &mut self.vcpus[v.index()];
+        assert!(vcpu.pauses > 0, "an unpause without a pause");
+        vcpu.pauses -= 1;
+        let last = vcpu.pauses == 0;
+        if last {
+            self.set_marks(v, mark::PAUSED, false);
+        }
+        last
+    }
+
     pub(crate) fn add_timer(&mut self, owner: TimerOwner) -> TimerId {
         let id = TimerId(self.timers.len() as u32);
         self.timers.push(owner);
@@ -511,7 +540,7 @@ impl Context {
         let vcpu = &mut self.vcpus[v.index()];
         let state = if vcpu.current {
             RunState::Running
-        } else if vcpu.marks & (mark::PAUSED | mark::DOMAIN_PAUSED) != 0 {
+        } else if vcpu.marks & mark::OFFLINE != 0 {
             RunState::Offline
         } else if vcpu.marks & mark::BLOCKED != 0 {
             RunState::Blocked

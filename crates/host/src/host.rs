@@ -317,7 +317,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         match self.core.timers[id] {
             TimerOwner::Slice(p) => {
                 self.core.executing = p;
-                self.core.flag(p);
+                self.core.flags.insert(p);
             }
             TimerOwner::Policy { token, pcpu, pool } => {
                 self.core.executing = pcpu;
@@ -352,12 +352,12 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
                 if wake != self.core.queue.time_of(Rank::WakeUp, slot) {
                     self.core.queue.set(Rank::WakeUp, slot, wake);
                 }
-                self.core.flag(p);
+                self.core.flags.insert(p);
             }
             Op::Yield => {
                 self.policy.yielded(&mut self.core, v);
                 self.blame("yielded");
-                self.core.flag(p);
+                self.core.flags.insert(p);
             }
         }
         self.deliver_kicks(Some(v));
@@ -632,7 +632,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             self.sleep_unless_runnable(v);
             if self.core.is_current(v) {
                 let home = self.core.home(v);
-                self.core.flag(home);
+                self.core.flags.insert(home);
                 self.serve_flags()?;
             }
         }

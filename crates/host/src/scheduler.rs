@@ -47,8 +47,8 @@ pub trait Scheduler {
     /// this is where the policy chooses the final one; under the others its home is set.
     fn insert(&mut self, ctx: &mut Context, v: VcpuId);
 
-    /// The vCPU leaves this scheduler (its domain moves to another pool). It is paused, and its sleep hook was called. What
-    /// the policy did to it by [`Context::pause_vcpu`] must be undone here.
+    /// The vCPU leaves this scheduler (its domain moves to another pool). It is paused, and its sleep hook was called. If
+    /// the policy parked it ([`Context::park`]), it unparks it here.
     fn remove(&mut self, _ctx: &mut Context, _v: VcpuId) {}
 
     /// The domain leaves this scheduler; its vCPUs have done so.

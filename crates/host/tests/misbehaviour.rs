@@ -2,8 +2,8 @@
 
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Broken, Context, Decision, DomainConfig, Host, HostConfig, HostRules, PcpuId, Scheduler, VcpuConfig,
-    VcpuId,
+    Action, Broken, Context, CpuMask, Decision, DomainConfig, Host, HostConfig, HostRules, PcpuId, Pools,
+    Scheduler, TimedAction, VcpuConfig, VcpuId,
 };
 
 /// Two pCPUs (idle vCPUs 0 and 1), one domain: vCPU 2 wakes at 5 ns and computes without end, vCPU 3 never wakes.
@@ -117,4 +117,112 @@ fn a_policy_that_keeps_the_rules_is_left_alone() {
     let decide: fn(&mut Context, PcpuId) -> Decision =
         |ctx, p| Decision { next: if p.0 == 0 { VcpuId(2) } else { ctx.idle(p) }, slice: 9 };
     assert_eq!(run(decide), Ok(()));
+}
+
+/// What a hook reaches for that is not the policy's own.
+#[derive(Clone, Copy)]
+enum Reach {
+    Nothing,
+    Flag(PcpuId),
+    Home(PcpuId),
+    Pick(PcpuId),
+    Choose(VcpuId),
+}
+
+impl Scheduler for Reach {
+    fn rules(&self) -> HostRules {
+        HostRules::XEN_4_17
+    }
+
+    fn add_pcpu(&mut self, _ctx: &mut Context, _p: PcpuId) {}
+
+    fn insert(&mut self, _ctx: &mut Context, _v: VcpuId) {}
+
+    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+        match *self {
+            Reach::Flag(p) => ctx.flag(p),
+            Reach::Home(p) => ctx.set_home(v, p),
+            _ => ctx.flag(ctx.home(v)),
+        }
+    }
+
+    fn sleep(&mut self, _ctx: &mut Context, _v: VcpuId) {}
+
+    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+        let next = if let Reach::Choose(v) = *self { v } else { ctx.idle(p) };
+        Decision { next, slice: 9 }
+    }
+
+    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
+        if let Reach::Pick(p) = *self { p } else { ctx.home(v) }
+    }
+}
+
+/// Two CPU pools of one pCPU each, and in each a domain of one vCPU: vCPU 2 in the first, vCPU 3 in the second. Both wake
+/// at 5 ns, and the affinity of vCPU 2 is set at 7 ns.
+fn reach(first: Reach, second: Reach) -> Result<(), Broken> {
+    let of = |p| [PcpuId(p)].into_iter().collect::<CpuMask>();
+    let domain = |pool| DomainConfig {
+        number: 7 + pool as i64,
+        pool,
+        vcpus: vec![VcpuConfig { start: Some(5), affinity: None }],
+        ..DomainConfig::default()
+    };
+    let config = HostConfig {
+        pcpus: 2,
+        pools: vec![of(0), of(1)],
+        domains: vec![domain(0), domain(1)],
+        actions: vec![TimedAction { at: 7, action: Action::Affinity(VcpuId(2), of(0)) }],
+        ..HostConfig::default()
+    };
+    let pools = Pools::new(vec![Box::new(first), Box::new(second)]);
+    Host::new(&config, pools, Programs::default(), ()).unwrap().run_until(100)
+}
+
+#[test]
+fn what_is_outside_its_host_or_its_pool_is_not_the_policys() {
+    let cases = [
+        (Reach::Flag(PcpuId(1)), 5, "wake", "a decision was asked of pCPU 1, which is in another CPU pool"),
+        (Reach::Flag(PcpuId(2)), 5, "wake", "a decision was asked of pCPU 2, which does not exist"),
+        (
+            Reach::Home(PcpuId(1)),
+            5,
+            "wake",
+            "vCPU 0 of domain 7 was assigned to pCPU 1, which is in another CPU pool",
+        ),
+        (
+            Reach::Home(PcpuId(999)),
+            5,
+            "wake",
+            "vCPU 0 of domain 7 was assigned to pCPU 999, which does not exist",
+        ),
+        (
+            Reach::Pick(PcpuId(1)),
+            7,
+            "pick",
+            "pCPU 1 was picked for vCPU 0 of domain 7, which it cannot be on",
+        ),
+        (
+            Reach::Pick(PcpuId(u32::MAX)),
+            7,
+            "pick",
+            "pCPU 4294967295 was picked for vCPU 0 of domain 7, which it cannot be on",
+        ),
+        (
+            Reach::Choose(VcpuId(3)),
+            5,
+            "schedule",
+            "pCPU 0 was given vCPU 0 of domain 8, which is in another CPU pool",
+        ),
+    ];
+    for (first, time, hook, what) in cases {
+        let broken = reach(first, Reach::Nothing).unwrap_err();
+        assert_eq!(broken, Broken { time, hook: Some(hook), what: what.into() });
+    }
+    // The second pool reaches for what is the first one's.
+    for second in [Reach::Flag(PcpuId(0)), Reach::Home(PcpuId(0)), Reach::Choose(VcpuId(2))] {
+        let broken = reach(Reach::Nothing, second).unwrap_err();
+        assert!(broken.what.ends_with("which is in another CPU pool"), "{broken}");
+    }
+    assert_eq!(reach(Reach::Nothing, Reach::Nothing), Ok(()));
 }

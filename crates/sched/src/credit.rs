@@ -631,7 +631,7 @@ impl Credit {
             {
                 vcpu.parked = true;
                 vcpu.credit = credit;
-                ctx.pause_vcpu(v);
+                ctx.park(v);
                 self.sleep(ctx, v);
             } else {
                 vcpu.credit = credit;
@@ -642,7 +642,8 @@ impl Credit {
         if vcpu.parked {
             // Who is still called parked when it wakes is not boosted.
             vcpu.parked = release != Xen441;
-            if ctx.unpause_vcpu(v) && ctx.runnable(v) {
+            ctx.unpark(v);
+            if ctx.runnable(v) {
                 self.wake(ctx, v);
             }
             self.vcpus[v.index()].parked = false;
@@ -738,7 +739,7 @@ impl Scheduler for Credit {
             self.deactivate(ctx.dom(v), v);
         }
         if self.vcpus[v.index()].parked {
-            ctx.unpause_vcpu(v);
+            ctx.unpark(v);
         }
     }
 

@@ -587,7 +587,7 @@ impl Credit2 {
             return true;
         }
         self.vcpus[v.index()].budget = Some(0);
-        ctx.pause_vcpu(v);
+        ctx.park(v);
         if self.waits(v) {
             self.dequeue(v);
             self.update_load(ctx, v, -1);
@@ -600,7 +600,7 @@ impl Credit2 {
         while let Some(u) = list.first() {
             self.parked.remove(&mut list, u);
             let v = VcpuId(u);
-            ctx.unpause_vcpu(v);
+            ctx.unpark(v);
             if self.vcpus[v.index()].on_cpu {
                 self.vcpus[v.index()].delayed_add = true;
             } else if ctx.runnable(v) {
@@ -947,7 +947,7 @@ impl Scheduler for Credit2 {
     fn remove(&mut self, ctx: &mut Context, v: VcpuId) {
         if self.parked.listed(v.0) {
             self.parked.remove(&mut self.domains[ctx.dom(v).index()].parked, v.0);
-            ctx.unpause_vcpu(v);
+            ctx.unpark(v);
         }
         self.unassign(v);
     }
