@@ -239,6 +239,21 @@ class PicksNowhere(RoundRobin):
         pass
 
 
+class FlagsElsewhere(RoundRobin):
+    said = "IndexError: there is no pCPU 2; the host has 2, numbered from 0"
+
+    def wake(self, ctx: Context, v: int) -> None:
+        ctx.flag(2)
+
+
+class Parked(RoundRobin):
+    said = "pCPU 0 was given vCPU 0 of domain 1, which is not runnable"
+
+    def schedule(self, ctx: Context, p: int) -> tuple[int, int]:
+        ctx.park(2)
+        return 2, 1000
+
+
 class TimerForEver(RoundRobin):
     said = "time stands still: events at one instant do not end"
 
@@ -277,6 +292,8 @@ FAULTS: list[tuple[type[RoundRobin], str, int]] = [
     (Raises, "wake", 0),
     (ForgetsAnAnswer, "schedule", 0),
     (PicksNowhere, "pick", 2_000_000),
+    (FlagsElsewhere, "wake", 0),
+    (Parked, "schedule", 0),
     (TimerForEver, "timer", 5),
     (FlagsForEver, "schedule", 0),
     (NeverMade, "__init__", 0),
@@ -302,6 +319,127 @@ def test_a_policy_that_misbehaves_ends_the_run(policy: type[RoundRobin], hook: s
     line = Path(__file__).read_text().split("# here")[0].count("\n") + 1
     said = policy.said.replace("FILE:LINE", f"{__file__}:{line}")
     assert said in message, message
+
+
+class FlagsTheNeighbour(RoundRobin):
+    said = "ValueError: pCPU 1 is in another CPU pool"
+
+    def wake(self, ctx: Context, v: int) -> None:
+        ctx.flag(1)
+
+
+class GoesToTheNeighbour(RoundRobin):
+    said = "ValueError: pCPU 1 is in another CPU pool"
+
+    def wake(self, ctx: Context, v: int) -> None:
+        ctx.set_home(v, 1)
+
+
+class PicksTheNeighbour(RoundRobin):
+    said = "pCPU 1 was picked for vCPU 0 of domain 1, which it cannot be on"
+
+    def insert(self, ctx: Context, v: int) -> None:
+        pass
+
+    def pick(self, ctx: Context, v: int) -> int:
+        return 1
+
+
+class ParksTheNeighbour(RoundRobin):
+    said = "ValueError: vCPU 0 of domain 2 is in another CPU pool"
+
+    def wake(self, ctx: Context, v: int) -> None:
+        ctx.park(3)
+
+
+class RunsTheNeighbour(RoundRobin):
+    said = "ValueError: pCPU 0 was given vCPU 0 of domain 2, whose affinity excludes it"
+
+    def schedule(self, ctx: Context, p: int) -> tuple[int, int]:
+        return 3, 1000
+
+
+class SetsTheNeighboursTimer(RoundRobin):
+    said = "ValueError: timer 0 is not one that this policy made"
+
+    def wake(self, ctx: Context, v: int) -> None:
+        ctx.set_timer(0, 5)
+
+
+POOLS = """\
+run = { duration = "10ms", warmup = "0s" }
+host = { profile = "exact", scheduler = "round-robin", pcpus = 2 }
+pool.other = { scheduler = "credit", pcpus = "1" }
+domain.a.app = [{ kind = "hog" }]
+domain.b = { pool = "other", app = [{ kind = "hog" }] }
+action = [
+  { at = "1ms", op = "affinity", domain = "a", vcpu = 0, affinity = "0" },
+  { at = "5ms", op = "move-pool", domain = "a", pool = "other" },
+]
+"""
+
+TRESPASSES: list[tuple[type[RoundRobin], str, int]] = [
+    (FlagsTheNeighbour, "wake", 0),
+    (GoesToTheNeighbour, "wake", 0),
+    (PicksTheNeighbour, "pick", 1_000_000),
+    (ParksTheNeighbour, "wake", 0),
+    (RunsTheNeighbour, "schedule", 0),
+    (SetsTheNeighboursTimer, "wake", 0),
+]
+
+
+@pytest.mark.parametrize(("policy", "hook", "at"), TRESPASSES, ids=lambda value: getattr(value, "__name__", None))
+def test_a_policy_that_reaches_into_another_cpu_pool_ends_the_run(policy: type[RoundRobin], hook: str, at: int) -> None:
+    with pytest.raises(EngineError) as raised:
+        vcpulab.run(Scenario.from_toml(POOLS), policy=policy)
+    message = str(raised.value)
+    assert message.startswith(f"replication 0: at {at} ns, in `{hook}`: {policy.said}"), message
+
+
+def test_a_domain_leaves_for_another_cpu_pool() -> None:
+    left: list[tuple[str, int, int]] = []
+
+    class Leaves(RoundRobin):
+        def remove(self, ctx: Context, v: int) -> None:
+            left.append(("vCPU", v, ctx.is_current(v)))
+
+        def remove_domain(self, ctx: Context, d: int) -> None:
+            left.append(("domain", d, ctx.domain_number(d)))
+
+    run = vcpulab.run(Scenario.from_toml(POOLS), policy=Leaves)
+    assert left == [("vCPU", 2, False), ("domain", 0, 1)]
+    rows = {row["domain"]: row for row in run.df_domains().iter_rows(named=True)}
+    assert rows["a"]["running_ns"] >= 5_000_000
+    assert rows["a"]["running_ns"] + rows["b"]["running_ns"] == 15_000_000
+
+
+class Capped(RoundRobin):
+    """Every vCPU may run for half of each 2 ms."""
+
+    def add_pcpu(self, ctx: Context, p: int) -> None:
+        super().add_pcpu(ctx, p)
+        if p == 0:
+            self.clock = ctx.new_timer(p)
+            ctx.set_timer(self.clock, 1_000_000)
+        self.parked = False
+
+    def timer(self, ctx: Context, token: int) -> None:
+        self.parked = not self.parked
+        for v in ctx.guest_vcpus:
+            (ctx.park if self.parked else ctx.unpark)(v)
+            assert ctx.is_parked(v) == self.parked
+            if self.parked:
+                self.sleep(ctx, v)
+            elif ctx.runnable(v):
+                self.wake(ctx, v)
+        ctx.set_timer(self.clock, ctx.now + 1_000_000)
+
+
+def test_who_is_parked_does_not_run() -> None:
+    run = vcpulab.run(Scenario.from_toml(SMALL), policy=Capped)
+    rows = run.df_domains()
+    assert rows["offline_ns"].to_list() == [5_000_000] * 3
+    assert rows["running_ns"].max() == 5_000_000
 
 
 def test_what_was_raised_is_the_cause() -> None:
@@ -444,9 +582,9 @@ def test_a_policy_that_is_not_there(command: Vcpulab, tmp_path: Path, policy: st
 
 
 def test_a_policy_that_fails_is_told_without_a_traceback(command: Vcpulab, tmp_path: Path) -> None:
-    text = (ROOT / "examples" / "lottery.py").read_text().replace("self.waiting.append(v)", "self.wating.append(v)")
+    text = (ROOT / "examples" / "lottery.py").read_text().replace("ctx.affinity(v):", "ctx.afinity(v):", 1)
     (tmp_path / "slip.py").write_text(text)
-    line = text.split("self.wating.append")[0].count("\n") + 1
+    line = text.split("ctx.afinity")[0].count("\n") + 1
     result = command("run", "hogs.toml", "--policy", "slip.py:Lottery")
     assert result.returncode == 1
     assert result.stderr.startswith("error: replication 0: at 0 ns, in `wake`: AttributeError: ")

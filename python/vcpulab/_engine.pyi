@@ -41,7 +41,8 @@ class Context:
     """The host as a policy sees it: what it tells, and what may be asked for. There during a hook only.
 
     pCPUs, vCPUs, domains and timers are integers, numbered from 0; the idle vCPU of pCPU p has number p, those of
-    domains follow. A number of nothing raises `IndexError`, a request that cannot be met `ValueError`.
+    domains follow. A number of nothing raises `IndexError`; a request that cannot be met, or for what is in another CPU
+    pool, `ValueError`.
     """
 
     @property
@@ -52,7 +53,7 @@ class Context:
         """The pCPUs of this scheduler, ascending."""
     @property
     def guest_vcpus(self) -> tuple[int, ...]:
-        """All vCPUs but the idle ones, in order of creation."""
+        """The vCPUs of the domains in this scheduler's CPU pool, in order of creation."""
     @property
     def executing(self) -> int:
         """The pCPU on which the code at hand executes."""
@@ -70,7 +71,7 @@ class Context:
     def home(self, v: int) -> int:
         """The pCPU that a vCPU is assigned to: where it runs, ran last, or has been placed."""
     def runnable(self, v: int) -> bool:
-        """Is it neither blocked, paused nor migrating?"""
+        """Is it neither blocked, paused, parked nor migrating?"""
     def affinity(self, v: int) -> tuple[int, ...]:
         """The pCPUs it may run on, ascending."""
     def dom(self, v: int) -> int:
@@ -86,11 +87,23 @@ class Context:
     def running_ns(self, v: int) -> int:
         """How long it has run so far, ns."""
     def flag(self, p: int) -> None:
-        """Asks a pCPU to decide, once the event at hand has been handled."""
+        """Asks a pCPU of this scheduler to decide, once the event at hand has been handled."""
     def set_home(self, v: int, p: int) -> None:
-        """Assigns a vCPU, not running, to a pCPU."""
+        """Assigns a vCPU, not running, to a pCPU of this scheduler."""
     def mark_migrating(self, v: int) -> None:
         """Marks a running vCPU: once it has stopped, the host asks where it should go, and moves it."""
+    def park(self, v: int) -> None:
+        """Makes a vCPU not runnable until it is unparked, as a cap does. Parking twice changes nothing.
+
+        No hook is called: a policy that parks the running vCPU flags its pCPU.
+        """
+    def unpark(self, v: int) -> None:
+        """Ends the parking of a vCPU, if it is parked.
+
+        No hook is called: if the vCPU is runnable now, the policy treats it as one that wakes.
+        """
+    def is_parked(self, v: int) -> bool:
+        """Has the policy parked it?"""
     def new_timer(self, p: int, token: int = 0) -> int:
         """Makes a timer, stopped; when due, the hook `timer` gets the token."""
     def set_timer(self, timer: int, at: int) -> None:

@@ -57,14 +57,17 @@ class Policy(ABC):
         """A pCPU comes up, before any domain exists. Its timers are created here."""
 
     def add_domain(self, ctx: Context, d: int) -> None:
-        """A domain was created; its vCPUs follow."""
+        """A domain was created, or came from another CPU pool; its vCPUs follow."""
 
     def insert(self, ctx: Context, v: int) -> None:
         """A vCPU was created, blocked; its home is chosen here (`ctx.set_home`), by default what `pick` says."""
         ctx.set_home(v, self.pick(ctx, v))
 
     def remove(self, ctx: Context, v: int) -> None:
-        """The vCPU leaves this scheduler. It is not current anywhere."""
+        """The vCPU leaves this scheduler, not current anywhere. If the policy parked it, it unparks it here."""
+
+    def remove_domain(self, ctx: Context, d: int) -> None:
+        """The domain leaves this scheduler for another CPU pool; its vCPUs have done so."""
 
     def yielded(self, ctx: Context, v: int) -> None:
         """The running vCPU yields. Its pCPU is flagged in any case."""

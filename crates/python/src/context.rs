@@ -111,7 +111,7 @@ impl Context {
 
     fn flag(&self, p: u32) -> PyResult<()> {
         with(|host| {
-            let p = pcpu(host, p)?;
+            let p = own_pcpu(host, p)?;
             host.flag(p);
             Ok(())
         })
@@ -119,7 +119,7 @@ impl Context {
 
     fn set_home(&self, v: u32, p: u32) -> PyResult<()> {
         with(|host| {
-            let (v, p) = (guest(host, v)?, pcpu(host, p)?);
+            let (v, p) = (own_vcpu(host, v)?, own_pcpu(host, p)?);
             if host.is_current(v) && host.home(v) != p {
                 let (name, home) = (name(host, v), host.home(v).0);
                 return Err(PyValueError::new_err(format!("{name} runs on pCPU {home}: it cannot move now")));
@@ -131,16 +131,36 @@ impl Context {
 
     fn mark_migrating(&self, v: u32) -> PyResult<()> {
         with(|host| {
-            let v = guest(host, v)?;
+            let v = own_vcpu(host, v)?;
             host.mark_migrating(v);
             Ok(())
         })
     }
 
+    fn park(&self, v: u32) -> PyResult<()> {
+        with(|host| {
+            let v = own_vcpu(host, v)?;
+            host.park(v);
+            Ok(())
+        })
+    }
+
+    fn unpark(&self, v: u32) -> PyResult<()> {
+        with(|host| {
+            let v = own_vcpu(host, v)?;
+            host.unpark(v);
+            Ok(())
+        })
+    }
+
+    fn is_parked(&self, v: u32) -> PyResult<bool> {
+        with(|host| Ok(host.is_parked(vcpu(host, v)?)))
+    }
+
     #[pyo3(signature = (p, token = 0))]
     fn new_timer(&self, p: u32, token: u32) -> PyResult<u32> {
         with(|host| {
-            let p = pcpu(host, p)?;
+            let p = own_pcpu(host, p)?;
             if host.timer_count() >= TIMERS_MAX {
                 return Err(PyValueError::new_err(format!(
                     "more than {TIMERS_MAX} timers; set one anew instead"
@@ -152,7 +172,7 @@ impl Context {
 
     fn set_timer(&self, timer: u32, at: Time) -> PyResult<()> {
         with(|host| {
-            let timer = known_timer(host, timer)?;
+            let timer = own_timer(host, timer)?;
             host.set_timer(timer, at);
             Ok(())
         })
@@ -160,20 +180,29 @@ impl Context {
 
     fn stop_timer(&self, timer: u32) -> PyResult<()> {
         with(|host| {
-            let timer = known_timer(host, timer)?;
+            let timer = own_timer(host, timer)?;
             host.stop_timer(timer);
             Ok(())
         })
     }
 
     fn timer_expiry(&self, timer: u32) -> PyResult<Option<Time>> {
-        with(|host| Ok(Some(host.timer_expiry(known_timer(host, timer)?)).filter(|&at| at != NEVER)))
+        with(|host| Ok(Some(host.timer_expiry(own_timer(host, timer)?)).filter(|&at| at != NEVER)))
     }
 }
 
 /// The pCPU of that number.
 pub fn pcpu(host: &Host, p: u32) -> PyResult<PcpuId> {
     known(p, host.pcpu_count() as usize, "pCPU").map(PcpuId)
+}
+
+/// In the policy's own CPU pool.
+fn own_pcpu(host: &Host, p: u32) -> PyResult<PcpuId> {
+    let p = pcpu(host, p)?;
+    if host.pcpus().contains(p) {
+        return Ok(p);
+    }
+    Err(PyValueError::new_err(format!("pCPU {} is in another CPU pool", p.0)))
 }
 
 fn vcpu(host: &Host, v: u32) -> PyResult<VcpuId> {
@@ -192,12 +221,26 @@ fn guest(host: &Host, v: u32) -> PyResult<VcpuId> {
     Ok(v)
 }
 
+/// Of a domain in the policy's own CPU pool.
+fn own_vcpu(host: &Host, v: u32) -> PyResult<VcpuId> {
+    let v = guest(host, v)?;
+    if host.pool_of(host.dom(v)) == host.pool_of_pcpu(host.first_pcpu()) {
+        return Ok(v);
+    }
+    Err(PyValueError::new_err(format!("{} is in another CPU pool", name(host, v))))
+}
+
 fn domain(host: &Host, d: u32) -> PyResult<DomId> {
     known(d, host.domain_count(), "domain").map(DomId)
 }
 
-fn known_timer(host: &Host, timer: u32) -> PyResult<TimerId> {
-    known(timer, host.timer_count(), "timer").map(TimerId)
+/// Made by the policy, not by the host or in another CPU pool.
+fn own_timer(host: &Host, timer: u32) -> PyResult<TimerId> {
+    let timer = known(timer, host.timer_count(), "timer").map(TimerId)?;
+    if host.is_own_timer(timer) {
+        return Ok(timer);
+    }
+    Err(PyValueError::new_err(format!("timer {} is not one that this policy made", timer.0)))
 }
 
 fn known(id: u32, count: usize, what: &str) -> PyResult<u32> {

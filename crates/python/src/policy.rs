@@ -138,6 +138,10 @@ impl Scheduler for PyPolicy<'_> {
         self.tell(ctx, "remove", (self.context.clone(), v.0));
     }
 
+    fn remove_domain(&mut self, ctx: &mut Context, d: DomId) {
+        self.tell(ctx, "remove_domain", (self.context.clone(), d.0));
+    }
+
     fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
         self.tell(ctx, "wake", (self.context.clone(), v.0));
     }
