@@ -4,14 +4,11 @@ import random
 
 from vcpulab import Policy
 
-SLICE_NS = 10_000_000
-
 
 class Lottery(Policy):
     def __init__(self, params, seed):
         self.random = random.Random(seed)
         self.tickets = {}  # of each domain
-        self.waiting = []  # runnable vCPUs that do not run, longest wait first
 
     def add_domain(self, ctx, d):
         self.tickets[d] = 256
@@ -20,11 +17,6 @@ class Lottery(Policy):
         self.tickets[d] = params.get("weight") or self.tickets[d]
 
     def wake(self, ctx, v):
-        if not ctx.is_current(v) and v not in self.waiting:
-            self.wait(ctx, v)
-
-    def wait(self, ctx, v):
-        self.waiting.append(v)
         for p in ctx.affinity(v):
             if ctx.is_idle(ctx.current(p)):
                 ctx.flag(p)
@@ -32,21 +24,17 @@ class Lottery(Policy):
     def sleep(self, ctx, v):
         if ctx.is_current(v):
             ctx.flag(ctx.home(v))
-        elif v in self.waiting:
-            self.waiting.remove(v)
 
     def schedule(self, ctx, p):
         current = ctx.current(p)
-        if not ctx.is_idle(current) and ctx.runnable(current):
-            self.wait(ctx, current)
-        first = {}  # of each domain, the vCPU that has waited longest for this pCPU
-        for v in self.waiting:
-            if p in ctx.affinity(v):
+        first = {}  # of each domain, the vCPU that has run least
+        for v in sorted(filter(ctx.runnable, ctx.guest_vcpus), key=ctx.running_ns):
+            if p in ctx.affinity(v) and (v == current or not ctx.is_current(v)):
                 first.setdefault(ctx.dom(v), v)
         if not first:
             return ctx.idle(p), -1
-        (drawn,) = self.random.sample(list(first), 1, counts=[self.tickets[d] for d in first])
-        winner = first[drawn]
-        self.waiting.remove(winner)
+        (winner,) = self.random.sample(list(first.values()), 1, counts=[self.tickets[d] for d in first])
+        if winner != current and ctx.runnable(current) and not ctx.is_idle(current):
+            self.wake(ctx, current)
         ctx.set_home(winner, p)
-        return winner, SLICE_NS
+        return winner, 10_000_000

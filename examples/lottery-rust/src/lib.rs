@@ -10,24 +10,12 @@ pub struct Lottery {
     random: SplitMix64,
     /// Of each domain.
     tickets: Vec<u64>,
-    /// Runnable vCPUs that do not run, longest wait first.
-    waiting: Vec<VcpuId>,
 }
 
 impl Lottery {
     /// The same seed draws the same tickets.
     pub fn new(seed: u64) -> Self {
-        Lottery { random: SplitMix64(seed), tickets: Vec::new(), waiting: Vec::new() }
-    }
-
-    fn wait(&mut self, ctx: &mut Context, v: VcpuId) {
-        self.waiting.push(v);
-        let allowed = *ctx.affinity(v);
-        for p in allowed.iter() {
-            if ctx.is_idle(ctx.current(p)) {
-                ctx.flag(p);
-            }
-        }
+        Lottery { random: SplitMix64(seed), tickets: Vec::new() }
     }
 }
 
@@ -38,8 +26,9 @@ impl Scheduler for Lottery {
 
     fn add_pcpu(&mut self, _ctx: &mut Context, _p: PcpuId) {}
 
-    fn add_domain(&mut self, _ctx: &mut Context, _d: DomId) {
-        self.tickets.push(256);
+    fn add_domain(&mut self, ctx: &mut Context, d: DomId) {
+        self.tickets.resize(ctx.domain_count(), 256);
+        self.tickets[d.index()] = 256;
     }
 
     fn adjust(&mut self, _ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
@@ -62,28 +51,29 @@ impl Scheduler for Lottery {
     }
 
     fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
-        if !ctx.is_current(v) && !self.waiting.contains(&v) {
-            self.wait(ctx, v);
+        let allowed = *ctx.affinity(v);
+        for p in allowed.iter() {
+            if ctx.is_idle(ctx.current(p)) {
+                ctx.flag(p);
+            }
         }
     }
 
     fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
         if ctx.is_current(v) {
             ctx.flag(ctx.home(v));
-        } else {
-            self.waiting.retain(|&waiting| waiting != v);
         }
     }
 
     fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
         let current = ctx.current(p);
-        if !ctx.is_idle(current) && ctx.runnable(current) {
-            self.wait(ctx, current);
-        }
-        // Of each domain, the vCPU that has waited longest for this pCPU.
+        let mut ready: Vec<VcpuId> = ctx.pool_vcpus().filter(|&v| ctx.runnable(v)).collect();
+        ready.sort_by_key(|&v| ctx.run_times(v).running_ns);
+        // Of each domain, the vCPU that has run least.
         let mut first: Vec<VcpuId> = Vec::new();
-        for &v in self.waiting.iter().filter(|&&v| ctx.affinity(v).contains(p)) {
-            if !first.iter().any(|&other| ctx.dom(other) == ctx.dom(v)) {
+        for v in ready {
+            let may_run_here = ctx.affinity(v).contains(p) && (v == current || !ctx.is_current(v));
+            if may_run_here && !first.iter().any(|&other| ctx.dom(other) == ctx.dom(v)) {
                 first.push(v);
             }
         }
@@ -101,7 +91,9 @@ impl Scheduler for Lottery {
                 None => break v,
             }
         };
-        self.waiting.retain(|&waiting| waiting != winner);
+        if winner != current && ctx.runnable(current) && !ctx.is_idle(current) {
+            self.wake(ctx, current);
+        }
         ctx.set_home(winner, p);
         Decision { next: winner, slice: SLICE_NS }
     }

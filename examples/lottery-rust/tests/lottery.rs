@@ -19,7 +19,8 @@ fn host(pcpus: u32, seed: u64, domains: &[(i64, &[Vcpu<'_>])]) -> Host<Lottery, 
     for (tickets, vcpus) in domains {
         let vcpu = |(_, pcpus): &Vcpu<'_>| VcpuConfig { start: Some(0), affinity: Some(*pcpus) };
         config.domains.push(DomainConfig {
-            number: config.domains.len() as i64 + 1, pool: 0,
+            number: config.domains.len() as i64 + 1,
+            pool: 0,
             params: Params::new().with("weight", *tickets),
             vcpus: vcpus.iter().map(vcpu).collect(),
         });
