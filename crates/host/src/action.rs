@@ -17,6 +17,22 @@ pub enum Action {
     Affinity(VcpuId, CpuMask),
     /// Move a domain to another CPU pool. There it has the scheduler's default parameters, and every pCPU is allowed.
     MovePool(DomId, usize),
+    /// Create a domain that is not there. One whose first action of the life cycle this is does not exist before.
+    Create(DomId),
+    /// Destroy a domain, at once.
+    Destroy(DomId),
+    /// Ask a domain to shut down, which it does at once.
+    Shutdown(DomId),
+    /// Ask a domain to shut down, and create it anew.
+    Reboot(DomId),
+    /// Take a domain off the host, its state kept.
+    Save(DomId),
+    /// Put a saved domain on the host again, where it stood.
+    Restore(DomId),
+    /// Put a vCPU on line again.
+    Plug(VcpuId),
+    /// Take a vCPU off line. The first one of a domain stays.
+    Unplug(VcpuId),
 }
 
 /// An action and when it is due. Actions due at one instant are carried out in the order of the list.

@@ -2,6 +2,7 @@
 //! few things a policy may ask for. Everything else about the host is private to this crate.
 
 use crate::cache::Caches;
+use crate::life::Life;
 use crate::queue::{EventQueue, Rank};
 use crate::{Costs, CpuMask, DomId, NEVER, PcpuId, Span, StateRow, Time, TimerId, VcpuId};
 
@@ -12,7 +13,7 @@ pub enum RunState {
     Running = 0,
     /// Waiting for an event.
     Blocked = 1,
-    /// Paused.
+    /// Paused, unplugged, or not there at all: its domain is not created yet, gone, or saved.
     Offline = 2,
     /// Ready, waiting for a pCPU.
     Runnable = 3,
@@ -27,7 +28,7 @@ pub struct RunTimes {
     pub runnable_ns: Span,
     /// Waiting for an event.
     pub blocked_ns: Span,
-    /// Paused.
+    /// Paused, unplugged or not there.
     pub offline_ns: Span,
 }
 
@@ -39,7 +40,11 @@ pub(crate) mod mark {
     pub const DOMAIN_PAUSED: u8 = 8;
     /// Paused by its policy.
     pub const PARKED: u8 = 16;
-    pub const OFFLINE: u8 = PAUSED | DOMAIN_PAUSED | PARKED;
+    /// Unplugged.
+    pub const UNPLUGGED: u8 = 32;
+    /// Its domain is not there: no scheduler has it.
+    pub const ABSENT: u8 = 64;
+    pub const OFFLINE: u8 = PAUSED | DOMAIN_PAUSED | PARKED | UNPLUGGED | ABSENT;
 }
 
 /// A vCPU's state in the host: one cache line.
@@ -107,6 +112,9 @@ pub(crate) struct Domain {
     pub pauses: u32,
     /// The CPU pool it is in.
     pub pool: u32,
+    pub life: Life,
+    /// Its id in its present life.
+    pub id: i64,
 }
 
 /// The host as a scheduler sees it. See the [module](self).
@@ -118,6 +126,10 @@ pub struct Context {
     pub(crate) vcpus: Vec<Vcpu>,
     pub(crate) affinity: Vec<CpuMask>,
     pub(crate) domains: Vec<Domain>,
+    /// The id that the next domain is given.
+    pub(crate) next_id: i64,
+    /// Running time of each vCPU when its domain's present life began, ns.
+    pub(crate) lived_ns: Vec<Span>,
     pub(crate) timers: Vec<TimerOwner>,
     pub(crate) spare_timers: Vec<TimerId>,
     /// Pending reschedule requests.
@@ -265,9 +277,14 @@ impl Context {
         (self.pcpus.len() as u32..self.vcpus.len() as u32).map(VcpuId)
     }
 
-    /// Those of this scheduler: of the domains in its CPU pool.
+    /// Those of this scheduler: of the domains in its CPU pool that are there.
     pub fn pool_vcpus(&self) -> impl Iterator<Item = VcpuId> + '_ {
-        self.guest_vcpus().filter(|&v| self.pool_of(self.dom(v)) == self.pool as usize)
+        self.present_vcpus().filter(|&v| self.pool_of(self.dom(v)) == self.pool as usize)
+    }
+
+    /// Those whose domains are there.
+    fn present_vcpus(&self) -> impl Iterator<Item = VcpuId> + '_ {
+        self.guest_vcpus().filter(|&v| self.vcpus[v.index()].marks & mark::ABSENT == 0)
     }
 
     /// The domain's number as an administrator sees it (−1 for idle vCPUs: see [`Context::name`]).
@@ -560,7 +577,7 @@ impl Context {
     /// The vCPUs in the same CPU pool as `v`, itself included.
     pub(crate) fn peers(&self, v: VcpuId) -> impl Iterator<Item = VcpuId> + '_ {
         let pool = self.pool_of(self.dom(v));
-        self.guest_vcpus().filter(move |&u| self.pool_of(self.dom(u)) == pool)
+        self.present_vcpus().filter(move |&u| self.pool_of(self.dom(u)) == pool)
     }
 
     pub(crate) fn make_sources(&mut self, count: usize) {

@@ -1,9 +1,12 @@
 //! The engine: takes events in order, lets the policy decide, and carries its decisions out.
 
+mod life;
+
 use std::fmt;
 
 use crate::action::{Action, TimedAction};
 use crate::context::{Context, Domain, Pcpu, RunState, TimerOwner, Vcpu, mark};
+use crate::life::Life;
 use crate::queue::{EventQueue, Rank};
 use crate::scheduler::{AffinityRule, PauseRule, Placement};
 use crate::{
@@ -14,7 +17,7 @@ use crate::{
 /// One vCPU to be created.
 #[derive(Clone, Debug, Default)]
 pub struct VcpuConfig {
-    /// Its first wake-up, ns (`None`: only a virtual interrupt wakes it).
+    /// Its first wake-up, ns after its domain boots (`None`: only a virtual interrupt wakes it).
     pub start: Option<Time>,
     /// Its hard affinity (`None`: every pCPU).
     pub affinity: Option<CpuMask>,
@@ -45,7 +48,7 @@ pub struct HostConfig {
     pub pools: Vec<CpuMask>,
     /// What the hypervisor's own work costs ([`Costs::ZERO`]: exact mode).
     pub costs: Costs,
-    /// The domains, in order of creation.
+    /// The domains, in order of creation, those included that are created later.
     pub domains: Vec<DomainConfig>,
     /// What the toolstack does later.
     pub actions: Vec<TimedAction>,
@@ -89,6 +92,8 @@ pub struct Host<S, W, O> {
     observer: O,
     /// By CPU pool.
     rules: Vec<HostRules>,
+    /// As they are created.
+    domains: Vec<DomainConfig>,
     actions: Vec<TimedAction>,
     next_action: usize,
     started: bool,
@@ -115,6 +120,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             world,
             observer,
             rules,
+            domains: config.domains.clone(),
             actions,
             next_action: 0,
             started: false,
@@ -127,8 +133,12 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             host.blame("add_pcpu");
             host.core.pcpus[p.index()].slice_timer = host.core.add_timer(TimerOwner::Slice(p));
         }
-        for domain in &config.domains {
-            host.create_domain(domain)?;
+        let later = life::created_later(&host.actions, host.domains.len());
+        for (d, later) in (0..).map(DomId).zip(later) {
+            host.add_domain(d);
+            if !later {
+                host.boot(d)?;
+            }
         }
         for pool in 0..host.rules.len() {
             if host.rules[pool].flags_at_start {
@@ -237,28 +247,19 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     // ---- bringing up ----
 
-    fn create_domain(&mut self, config: &DomainConfig) -> Result<(), Broken> {
-        let d = DomId(self.core.domains.len() as u32);
-        let first_vcpu = self.core.vcpus.len() as u32;
-        let pool = config.pool as u32;
-        self.core.domains.push(Domain { number: config.number, first_vcpu, vcpus: 0, pauses: 0, pool });
-        self.policy.add_domain(&mut self.core, d);
-        self.blame("add_domain");
-        for vcpu in &config.vcpus {
-            let v = VcpuId(self.core.vcpus.len() as u32);
-            self.core.vcpus.push(Vcpu::new(d, PcpuId(0), mark::BLOCKED));
-            self.core.affinity.push(CpuMask::EMPTY);
-            self.core.domains[d.index()].vcpus += 1;
-            self.core.queue.make_room(Rank::WakeUp, self.core.wake_slot(v) + 1);
-            self.insert(v, vcpu.affinity)?;
-            if let Some(start) = vcpu.start {
-                self.core.queue.set(Rank::WakeUp, self.core.wake_slot(v), start);
-            }
+    /// Makes room for a domain and its vCPUs, which are not there yet.
+    fn add_domain(&mut self, d: DomId) {
+        let DomainConfig { number, pool, ref vcpus, .. } = self.domains[d.index()];
+        let (core, count) = (&mut self.core, vcpus.len() as u32);
+        let first_vcpu = core.vcpus.len() as u32;
+        let (pool, life) = (pool as u32, Life::Gone);
+        core.domains.push(Domain { number, first_vcpu, vcpus: count, pauses: 0, pool, life, id: number });
+        for v in core.vcpus_of(d) {
+            core.vcpus.push(Vcpu::new(d, PcpuId(0), mark::ABSENT));
+            core.affinity.push(CpuMask::EMPTY);
+            core.lived_ns.push(0);
+            core.queue.make_room(Rank::WakeUp, core.wake_slot(v) + 1);
         }
-        if !config.params.is_empty() {
-            self.adjust(d, &config.params)?;
-        }
-        Ok(())
     }
 
     /// Gives a vCPU to the scheduler of its domain's pool.
@@ -624,9 +625,26 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     /// Moves a domain to another pool: its vCPUs leave one scheduler, all of them, and join the other, paused meanwhile.
     fn move_domain(&mut self, d: DomId, pool: usize) -> Result<bool, Broken> {
+        if !self.core.is_there(d) {
+            return Ok(false);
+        }
         if self.core.pool_of(d) == pool {
             return Ok(true);
         }
+        self.leave(d)?;
+        self.core.domains[d.index()].pool = pool as u32;
+        let homes: Vec<PcpuId> = self.core.vcpus_of(d).map(|v| self.core.home(v)).collect();
+        self.join(d, |_| None)?;
+        for (v, from) in self.core.vcpus_of(d).zip(homes) {
+            self.core.migrations.retain(|&(moved, ..)| moved != v);
+            self.core.migrations.push((v, from, self.core.home(v)));
+        }
+        self.release(d);
+        Ok(true)
+    }
+
+    /// A domain's vCPUs leave their scheduler, all of them, and then it does.
+    fn leave(&mut self, d: DomId) -> Result<(), Broken> {
         for v in self.core.vcpus_of(d) {
             self.core.pause_vcpu(v);
             self.sleep_unless_runnable(v);
@@ -642,22 +660,35 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         }
         self.policy.remove_domain(&mut self.core, d);
         self.blame("remove_domain");
-        self.core.domains[d.index()].pool = pool as u32;
+        for v in self.core.vcpus_of(d) {
+            self.core.set_marks(v, mark::ABSENT, true);
+            self.core.unpause_vcpu(v);
+        }
+        Ok(())
+    }
+
+    /// A domain joins the scheduler of its pool, and then all its vCPUs do, which stay paused until [`Self::release`].
+    fn join(&mut self, d: DomId, affinity: impl Fn(usize) -> Option<CpuMask>) -> Result<(), Broken> {
         self.policy.add_domain(&mut self.core, d);
         self.blame("add_domain");
-        for v in self.core.vcpus_of(d) {
-            let from = self.core.home(v);
-            self.insert(v, None)?;
-            self.core.migrations.retain(|&(moved, ..)| moved != v);
-            self.core.migrations.push((v, from, self.core.home(v)));
+        for (number, v) in self.core.vcpus_of(d).enumerate() {
+            self.core.pause_vcpu(v);
+            self.core.set_marks(v, mark::ABSENT, false);
+            self.insert(v, affinity(number))?;
         }
+        Ok(())
+    }
+
+    fn release(&mut self, d: DomId) {
         for v in self.core.vcpus_of(d) {
             self.unpause(v);
         }
-        Ok(true)
     }
 
-    fn pause_domain(&mut self, d: DomId) {
+    fn pause_domain(&mut self, d: DomId) -> bool {
+        if !self.core.is_there(d) {
+            return false;
+        }
         let rules = self.rules[self.core.pool_of(d)];
         let domain = &mut self.core.domains[d.index()];
         domain.pauses = match rules.pause {
@@ -670,14 +701,18 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         for v in self.core.vcpus_of(d) {
             self.sleep_unless_runnable(v);
         }
+        true
     }
 
-    fn unpause_domain(&mut self, d: DomId) {
+    fn unpause_domain(&mut self, d: DomId) -> bool {
+        if !self.core.is_there(d) {
+            return false;
+        }
         let rules = self.rules[self.core.pool_of(d)];
         let domain = &mut self.core.domains[d.index()];
         if rules.pause == PauseRule::Counted && domain.pauses != 1 {
             domain.pauses = domain.pauses.saturating_sub(1);
-            return;
+            return true;
         }
         domain.pauses = 0;
         for v in self.core.vcpus_of(d) {
@@ -686,6 +721,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         for v in self.core.vcpus_of(d) {
             self.wake_if_runnable(v);
         }
+        true
     }
 
     fn set_affinity(&mut self, v: VcpuId, mask: CpuMask) -> Result<bool, Broken> {
@@ -735,23 +771,28 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.set_next_action();
         self.core.executing = PcpuId(0);
         let (domain, accepted) = match action {
-            Action::Adjust(d, params) => (Some(d), self.adjust(d, &params)?),
             Action::AdjustGlobal(pool, params) => {
                 self.core.pool = pool as u32;
                 let accepted = self.policy.adjust_global(&mut self.core, &params).is_ok();
                 self.blame("adjust_global");
                 (None, accepted)
             }
+            Action::Adjust(d, params) => (Some(d), self.core.is_there(d) && self.adjust(d, &params)?),
             Action::MovePool(d, pool) => (Some(d), self.move_domain(d, pool)?),
-            Action::Pause(d) => {
-                self.pause_domain(d);
-                (Some(d), true)
+            Action::Pause(d) => (Some(d), self.pause_domain(d)),
+            Action::Unpause(d) => (Some(d), self.unpause_domain(d)),
+            Action::Affinity(v, mask) => {
+                let d = self.core.dom(v);
+                (Some(d), self.core.is_there(d) && self.set_affinity(v, mask)?)
             }
-            Action::Unpause(d) => {
-                self.unpause_domain(d);
-                (Some(d), true)
-            }
-            Action::Affinity(v, mask) => (Some(self.core.dom(v)), self.set_affinity(v, mask)?),
+            Action::Create(d) => (Some(d), self.create(d)?),
+            Action::Destroy(d) => (Some(d), self.destroy(d)?),
+            Action::Shutdown(d) => (Some(d), self.core.listens(d) && self.destroy(d)?),
+            Action::Reboot(d) => (Some(d), self.core.listens(d) && self.destroy(d)? && self.create(d)?),
+            Action::Save(d) => (Some(d), self.save(d)?),
+            Action::Restore(d) => (Some(d), self.restore(d)?),
+            Action::Plug(v) => (Some(self.core.dom(v)), self.plug(v)),
+            Action::Unplug(v) => (Some(self.core.dom(v)), self.unplug(v)),
         };
         self.observer.acted(&self.core, domain, accepted);
         Ok(())
@@ -822,6 +863,8 @@ impl Context {
             vcpus: Vec::with_capacity(count),
             affinity: Vec::with_capacity(count),
             domains: Vec::new(),
+            next_id: 1,
+            lived_ns: vec![0; count],
             timers: Vec::new(),
             spare_timers: Vec::new(),
             flags: CpuMask::EMPTY,
@@ -886,7 +929,7 @@ impl Vcpu {
             current: false,
             interrupted: false,
             woken: false,
-            state: if marks & mark::BLOCKED != 0 { RunState::Blocked } else { RunState::Runnable },
+            state: if marks & mark::OFFLINE != 0 { RunState::Offline } else { RunState::Runnable },
             home,
             dom,
             left: 0,

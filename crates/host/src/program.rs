@@ -1,6 +1,6 @@
 //! Scripted vCPUs: the programs of the host contract, and the simplest [`World`].
 
-use crate::{Op, Span, Time, VcpuId, World, WorldContext};
+use crate::{LifeEvent, Op, Span, Time, VcpuId, World, WorldContext};
 
 /// One operation of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,6 +48,17 @@ impl Programs {
 }
 
 impl World for Programs {
+    /// A domain that boots begins all its programs anew. What an unplugged vCPU was at goes on when it is plugged in.
+    fn life(&mut self, ctx: &mut WorldContext<'_>, event: LifeEvent) {
+        if let LifeEvent::Booted(d) = event {
+            for v in ctx.vcpus_of(d) {
+                if let Some(running) = self.by_vcpu.get_mut(v.index()) {
+                    running.next = 0;
+                }
+            }
+        }
+    }
+
     #[inline]
     fn next_op(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, left: Span) -> Op {
         debug_assert_eq!(left, 0, "nothing interrupts a scripted vCPU");

@@ -40,15 +40,15 @@ pub trait Scheduler {
     /// timer follows. Its idle vCPU is current.
     fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId);
 
-    /// A domain was created, or came from another pool; its vCPUs follow.
+    /// A domain was created or restored, or came from another pool; its vCPUs follow.
     fn add_domain(&mut self, _ctx: &mut Context, _d: DomId) {}
 
-    /// A vCPU was created, blocked. Under [`Placement::Policy`] its affinity is in force, its home is provisional, and
+    /// A vCPU was created, not runnable. Under [`Placement::Policy`] its affinity is in force, its home is provisional, and
     /// this is where the policy chooses the final one; under the others its home is set.
     fn insert(&mut self, ctx: &mut Context, v: VcpuId);
 
-    /// The vCPU leaves this scheduler (its domain moves to another pool). It is paused, and its sleep hook was called. If
-    /// the policy parked it ([`Context::park`]), it unparks it here.
+    /// The vCPU leaves this scheduler (its domain moves to another pool, or off the host). It is paused, and its sleep hook
+    /// was called. If the policy parked it ([`Context::park`]), it unparks it here.
     fn remove(&mut self, _ctx: &mut Context, _v: VcpuId) {}
 
     /// The domain leaves this scheduler; its vCPUs have done so.
@@ -88,7 +88,7 @@ pub trait Scheduler {
     /// The vCPU's hard affinity is about to become `mask` (called before it is stored).
     fn affinity(&mut self, _ctx: &mut Context, _v: VcpuId, _mask: &CpuMask) {}
 
-    /// Changes a domain's parameters; what `params` leaves out is the policy's to interpret.
+    /// Changes the parameters of a domain that is there; what `params` leaves out is the policy's to interpret.
     ///
     /// # Errors
     /// [`Rejected`] when this generation refuses the values.

@@ -1,7 +1,7 @@
 //! What the vCPUs execute and what surrounds the host, behind one trait.
 
 use crate::context::Context;
-use crate::{DomId, PcpuId, Span, Time, VcpuId};
+use crate::{DomId, LifeEvent, PcpuId, Span, Time, VcpuId};
 
 /// What a vCPU does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +35,9 @@ pub trait World {
 
     /// Called once, before the first event.
     fn start(&mut self, _ctx: &mut WorldContext<'_>) {}
+
+    /// The toolstack has changed the life of a domain or vCPU. (Domains that exist at time 0 have no event for that.)
+    fn life(&mut self, _ctx: &mut WorldContext<'_>, _event: LifeEvent) {}
 }
 
 /// What a [`World`] may ask of the host.
