@@ -176,9 +176,10 @@ fn what_is_saved_goes_on_where_it_stood() {
     let mut asleep = host(&[(V[2], &steps)], &[(5, Action::Save(D1)), (11, Action::Restore(D1))]);
     assert_eq!(times(&mut asleep, 11, V[2]), [4, 0, 1, 6]);
     assert_eq!(times(&mut asleep, 13, V[2]), [6, 0, 1, 6]);
-    // Not due yet when it is restored.
-    let mut early = host(&[(V[2], &steps)], &[(4, Action::Save(D1)), (5, Action::Restore(D1))]);
-    assert_eq!(times(&mut early, 7, V[2]), [5, 0, 1, 1]);
+    // Due at 8 ms, which is after it is restored.
+    let steps = [Step::Run(4 * MS), Step::Block(4 * MS)];
+    let mut early = host(&[(V[2], &steps)], &[(5, Action::Save(D1)), (6, Action::Restore(D1))]);
+    assert_eq!(times(&mut early, 9, V[2]), [5, 0, 3, 1]);
 }
 
 #[test]
@@ -202,7 +203,7 @@ fn an_unplugged_vcpu_stops_and_its_wake_up_is_kept() {
 
 #[test]
 fn what_cannot_be_done_changes_nothing_and_is_said() {
-    let there = [Action::Create(D0), Action::Restore(D0), Action::Plug(V[1]), Action::Unplug(V[0])];
+    let there = [Action::Restore(D0), Action::Create(D0), Action::Plug(V[1]), Action::Unplug(V[0])];
     let paused = [Action::Save(D0), Action::Shutdown(D0), Action::Reboot(D0), Action::Unplug(V[1])];
     let gone = [
         Action::Destroy(D1),

@@ -68,6 +68,14 @@ fn together(left: &Case, right: &Case) -> Case {
                 Action::Affinity(v(vcpu), if second { shift(mask) } else { mask })
             }
             Action::MovePool(domain, pool) => Action::MovePool(d(domain), pool),
+            Action::Create(domain) => Action::Create(d(domain)),
+            Action::Destroy(domain) => Action::Destroy(d(domain)),
+            Action::Shutdown(domain) => Action::Shutdown(d(domain)),
+            Action::Reboot(domain) => Action::Reboot(d(domain)),
+            Action::Save(domain) => Action::Save(d(domain)),
+            Action::Restore(domain) => Action::Restore(d(domain)),
+            Action::Plug(vcpu) => Action::Plug(v(vcpu)),
+            Action::Unplug(vcpu) => Action::Unplug(v(vcpu)),
         }
     };
     for action in &mut config.actions {
