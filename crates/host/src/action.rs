@@ -17,7 +17,7 @@ pub enum Action {
     Affinity(VcpuId, CpuMask),
     /// Move a domain to another CPU pool. There it has the scheduler's default parameters, and every pCPU is allowed.
     MovePool(DomId, usize),
-    /// Create a domain that is not there. One whose first action of the life cycle this is does not exist before.
+    /// Create a domain that is neither there nor saved. One whose first action of the life cycle this is does not exist before.
     Create(DomId),
     /// Destroy a domain, at once.
     Destroy(DomId),

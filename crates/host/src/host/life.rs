@@ -68,8 +68,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.deliver_kicks(None);
     }
 
+    /// Not while its saved state waits to be restored.
     pub(super) fn create(&mut self, d: DomId) -> Result<bool, Broken> {
-        if self.core.is_there(d) {
+        if self.core.domains[d.index()].life != Life::Gone {
             return Ok(false);
         }
         let accepted = self.boot(d)?;
