@@ -96,6 +96,7 @@ fn domain_row(
         domain: names.domains[d.index()].clone(),
         number: host.domain_number(d),
         pool: names.pools[host.pool_of(d)].clone(),
+        state: host.domain_state(d).map(|state| state.to_string()),
         vcpus: own.len() as u32,
         elapsed_ns: host.now() - meter.baseline.time,
         running_ns: time(|row| row.running_ns),

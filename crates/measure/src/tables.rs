@@ -11,8 +11,11 @@ columns! {
         pub domain: String,
         /// The domain's number (0: Dom0).
         pub number: i64,
-        /// The CPU pool it is in at the end.
+        /// The CPU pool it is in at the end, or was in last.
         pub pool: String,
+        /// What it does at the end, in the letters of `xl list`: `r` running, `b` blocked, `p` paused, none of them: it
+        /// waits for a pCPU; null: it is not on the host.
+        pub state: Option<String>,
         /// How many vCPUs it has.
         pub vcpus: u32,
         /// Time measured, ns; the four runstates sum to it times the number of vCPUs.
@@ -23,7 +26,7 @@ columns! {
         pub runnable_ns: i64,
         /// Time its vCPUs were blocked, ns: XenMon's *blocked*.
         pub blocked_ns: i64,
-        /// Time its vCPUs were paused, ns.
+        /// Time its vCPUs were paused, unplugged or not on the host, ns.
         pub offline_ns: i64,
         /// Times a vCPU of it was switched in: XenMon's executions.
         pub executions: u64,
@@ -71,7 +74,7 @@ columns! {
         pub runnable_ns: i64,
         /// Time blocked, ns.
         pub blocked_ns: i64,
-        /// Time paused, ns.
+        /// Time paused, unplugged or not on the host, ns.
         pub offline_ns: i64,
         /// Times it was switched in.
         pub executions: u64,

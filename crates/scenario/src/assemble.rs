@@ -7,7 +7,7 @@ use vcpulab_host::{
 use vcpulab_io::{ClientConfig, DriverCosts, GuestConfig, MachineConfig, NetworkCosts, NicConfig};
 
 use crate::profile::Constants;
-use crate::spec::{AppSpec, Change, ClientSpec, DomainSpec, EventSpec, PhaseSpec, Spec};
+use crate::spec::{AppSpec, Change, ClientSpec, DomainSpec, EventSpec, LifeChange, PhaseSpec, Spec};
 
 /// The host of a scenario. The same for all its replications: they differ in what surrounds it.
 pub fn host_config(spec: &Spec) -> HostConfig {
@@ -17,7 +17,9 @@ pub fn host_config(spec: &Spec) -> HostConfig {
         pools: spec.pools.iter().map(|pool| pool.pcpus).collect(),
         costs: costs(&spec.host.constants),
         domains: spec.domains.iter().map(domain).collect(),
-        actions: spec.actions.iter().flat_map(|action| actions(spec, action.at, &action.change)).collect(),
+        actions: starts(spec)
+            .chain(spec.actions.iter().flat_map(|action| actions(spec, action.at, &action.change)))
+            .collect(),
     }
 }
 
@@ -129,6 +131,15 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
     }
 }
 
+/// Domains that are not there from the beginning are created by an action.
+fn starts(spec: &Spec) -> impl Iterator<Item = TimedAction> {
+    let later = spec.domains.iter().enumerate().filter(|(_, domain)| domain.start_ns > 0);
+    later.map(|(index, domain)| TimedAction {
+        at: domain.start_ns,
+        action: Action::Create(DomId(index as u32)),
+    })
+}
+
 /// An action of the scenario as actions of the host: a change of affinity is one for each vCPU.
 fn actions(spec: &Spec, at: i64, change: &Change) -> Vec<TimedAction> {
     let id = |index: usize| DomId(index as u32);
@@ -138,6 +149,21 @@ fn actions(spec: &Spec, at: i64, change: &Change) -> Vec<TimedAction> {
         Change::MovePool(domain, pool) => vec![Action::MovePool(id(*domain), *pool)],
         Change::Pause(domain) => vec![Action::Pause(id(*domain))],
         Change::Unpause(domain) => vec![Action::Unpause(id(*domain))],
+        Change::Life(domain, change) => {
+            let action = match change {
+                LifeChange::Create => Action::Create,
+                LifeChange::Shutdown => Action::Shutdown,
+                LifeChange::Reboot => Action::Reboot,
+                LifeChange::Destroy => Action::Destroy,
+                LifeChange::Save => Action::Save,
+                LifeChange::Restore => Action::Restore,
+            };
+            vec![action(id(*domain))]
+        }
+        Change::Plug(domain, vcpu, on) => {
+            let action = if *on { Action::Plug } else { Action::Unplug };
+            vec![action(vcpu_id(spec, *domain, *vcpu))]
+        }
         Change::Affinity(domain, vcpu, mask) => {
             let all = 0..spec.domains[*domain].affinity.len() as u32;
             let chosen = vcpu.map_or(all, |vcpu| vcpu..vcpu + 1);

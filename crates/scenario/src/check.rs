@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use vcpulab_host::{CpuMask, Params, Scope, Span};
 use vcpulab_sched::{Generation, Policy, policies};
 
+use crate::life::Lives;
 use crate::limits::*;
 use crate::params::Allowed;
 use crate::problem::{Place, Problem, Report, did_you_mean};
@@ -71,7 +72,7 @@ pub(crate) fn check(raw: &RawScenario, place: &Place, report: &mut Report<'_>) -
         checker.no_params(raw, &raw_host, &raw_domains);
     }
     checker.clients(raw, &mut spec, place);
-    checker.actions(raw, &mut spec, schedulers_known, place);
+    checker.actions(raw, &mut spec, &raw_domains, schedulers_known, place);
     crate::lint::lint(&spec, raw, &raw_domains, checker.report);
     spec
 }
@@ -397,6 +398,7 @@ impl Checker<'_, '_> {
             number,
             params: Params::new(),
             pool,
+            start_ns: self.span(&raw.start, Some(0), 0..=2 * SPAN_NS_MAX).unwrap_or(0),
             affinity: self.affinity(&raw.affinity, vcpus.unwrap_or(1) as usize, vcpus.is_some(), spec, pool),
             driver_domain,
             working_set_bytes: self.size(&raw.working_set, usual, 0..=1 << 40).unwrap_or(0) as u64,
@@ -659,8 +661,15 @@ impl Checker<'_, '_> {
         Some(server)
     }
 
-    /// Looked at in the order of time: what is allowed depends on the pools that domains have moved to.
-    fn actions(&mut self, raw: &RawScenario, spec: &mut Spec, schedulers_known: bool, place: &Place) {
+    /// Looked at in the order of time: what is allowed depends on the pools that domains have moved to, and on who is there.
+    fn actions(
+        &mut self,
+        raw: &RawScenario,
+        spec: &mut Spec,
+        raw_domains: &[&NamedDomain],
+        schedulers_known: bool,
+        place: &Place,
+    ) {
         let actions = raw.action.get().map_or(&[][..], |actions| actions);
         self.count(actions.len(), 0, ACTIONS_MAX, "actions", &place.member("action"));
         let when = |action: &At<RawAction>| self.span(action.value.at(), None, 0..=2 * SPAN_NS_MAX);
@@ -669,13 +678,19 @@ impl Checker<'_, '_> {
         order.sort_by_key(|&index| times[index]);
         let mut pools: Vec<usize> = spec.domains.iter().map(|domain| domain.pool).collect();
         let mut checked: Vec<Option<ActionSpec>> = vec![None; times.len()];
+        let mut lives = Lives::new(&spec.domains, raw_domains);
         for index in order {
-            let change = self.change(&actions[index].value, spec, schedulers_known, &pools);
-            if let Some(Change::MovePool(domain, pool)) = change {
+            let At { value, place } = &actions[index];
+            let change = self.change(value, spec, schedulers_known, &pools);
+            checked[index] = times[index].zip(change).map(|(at, change)| ActionSpec { at, change });
+            let Some(action) = &checked[index] else { continue };
+            lives.begin_until(action.at, self.report);
+            lives.act(action, place, self.report);
+            if let Some((domain, pool)) = action.change.moves(&spec.domains) {
                 pools[domain] = pool;
             }
-            checked[index] = times[index].zip(change).map(|(at, change)| ActionSpec { at, change });
         }
+        lives.begin_until(Span::MAX, self.report);
         spec.actions = checked.into_iter().flatten().collect();
     }
 
@@ -702,7 +717,34 @@ impl Checker<'_, '_> {
                 let pool = self.pool_named(&raw.pool, &spec.pools);
                 Some(Change::MovePool(domain?, pool?))
             }
+            RawAction::Create(raw) => self.life(raw, spec, LifeChange::Create),
+            RawAction::Shutdown(raw) => self.life(raw, spec, LifeChange::Shutdown),
+            RawAction::Reboot(raw) => self.life(raw, spec, LifeChange::Reboot),
+            RawAction::Destroy(raw) => self.life(raw, spec, LifeChange::Destroy),
+            RawAction::Save(raw) => self.life(raw, spec, LifeChange::Save),
+            RawAction::Restore(raw) => self.life(raw, spec, LifeChange::Restore),
+            RawAction::Plug(raw) => self.plug(raw, spec, true),
+            RawAction::Unplug(raw) => self.plug(raw, spec, false),
         }
+    }
+
+    fn life(&mut self, raw: &RawLife, spec: &Spec, change: LifeChange) -> Option<Change> {
+        self.domain(&raw.domain, &spec.domains).map(|domain| Change::Life(domain, change))
+    }
+
+    fn plug(&mut self, raw: &RawPlug, spec: &Spec, on: bool) -> Option<Change> {
+        let domain = self.domain(&raw.domain, &spec.domains)?;
+        let DomainSpec { name, affinity, .. } = &spec.domains[domain];
+        let At { value, place } = raw.vcpu.0.as_ref()?;
+        if affinity.len() == 1 {
+            let problem = Problem::says(format!("domain `{name}` has one vCPU, which is always on line"));
+            self.report.error(place, problem.found(value));
+            return None;
+        }
+        let vcpu = self.within(*value, &(1..=affinity.len() as i64 - 1), place, || {
+            format!("an integer from 1 to {} (vCPU 0 is always on line)", affinity.len() - 1)
+        })?;
+        Some(Change::Plug(domain, vcpu as u32, on))
     }
 
     fn new_affinity(&mut self, raw: &RawAffinity, spec: &Spec, pools: &[usize]) -> Option<Change> {

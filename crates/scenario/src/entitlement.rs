@@ -3,7 +3,7 @@
 use vcpulab_host::{ParamSpec, Scope};
 
 use crate::params::PERCENT_OF_PCPU;
-use crate::spec::{Change, DomainSpec, PoolSpec, Spec};
+use crate::spec::{ActionSpec, Change, DomainSpec, PoolSpec, Spec};
 
 /// The parameter that is a domain's share of CPU time under contention, in every scheduler that has shares.
 pub(crate) const SHARE: &str = "weight";
@@ -20,10 +20,11 @@ pub(crate) fn weight(domain: &DomainSpec, share: &ParamSpec) -> i64 {
 
 /// CPU time each domain is entitled to when all want all they can get, in pCPUs: shares by weight, none above what a
 /// domain's vCPUs or its cap allow, and what those leave shared by weight again (weighted max-min fairness). `None` where the
-/// weights do not decide: a scheduler without weights, pinned vCPUs, or parameters and pools that change during the run.
+/// weights do not decide: a scheduler without weights, pinned vCPUs, or domains, parameters and pools that change during the run.
 pub fn entitlements(spec: &Spec) -> Vec<Option<f64>> {
     let mut all = vec![None; spec.domains.len()];
-    if !spec.actions.iter().all(|action| matches!(action.change, Change::AdjustGlobal(..))) {
+    let changing = |action: &ActionSpec| !matches!(action.change, Change::AdjustGlobal(..));
+    if spec.actions.iter().any(changing) || spec.domains.iter().any(|domain| domain.start_ns > 0) {
         return all;
     }
     for (index, pool) in spec.pools.iter().enumerate() {

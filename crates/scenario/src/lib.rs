@@ -30,6 +30,7 @@ mod assemble;
 mod check;
 mod describe;
 mod entitlement;
+mod life;
 pub mod limits;
 mod lint;
 mod params;

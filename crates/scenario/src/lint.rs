@@ -34,6 +34,12 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
     unserved(spec, raw_domains, report);
     inverted_shares(spec, raw_domains, report);
     let end = spec.warmup_ns + spec.duration_ns;
+    for (domain, (_, raw)) in spec.domains.iter().zip(raw_domains) {
+        if let (true, Some(At { place, .. })) = (domain.start_ns >= end, &raw.value.start.0) {
+            let message = format!("it is never there: the run ends at {}", Duration(end));
+            report.warning(place, Problem::says(message));
+        }
+    }
     for (action, At { place, .. }) in spec.actions.iter().zip(raw.action.get().into_iter().flatten()) {
         if action.at >= end {
             let message = format!("never happens: the run ends at {}", Duration(end));

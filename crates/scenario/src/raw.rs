@@ -95,6 +95,8 @@ record! {
         vcpus: i64,
         /// The CPU pool it is created in. Default: `Pool-0`.
         pool: String,
+        /// When it is created: time since the host started, warm-up included. Default: it is there from the beginning.
+        start: Duration,
         /// The pCPUs it may run on (hard affinity): one set for all vCPUs, or a list with one for each.
         affinity: OneOrMany<CpuList>,
         /// Does it own the devices, and do their work for the other domains?
@@ -246,6 +248,24 @@ tagged! {
         "affinity" => Affinity(RawAffinity),
         /// Moves a domain to another CPU pool: it has default parameters and no affinity there.
         "move-pool" => MovePool(RawMovePool),
+        /// Creates a domain that was shut down or destroyed, as it stands in the file. (One that is created later for the
+        /// first time has a `start`.)
+        "create" => Create(RawLife),
+        /// Has a domain shut down, which its guest does at once.
+        "shutdown" => Shutdown(RawLife),
+        /// Has a domain shut down, and creates it anew, as it stands in the file.
+        "reboot" => Reboot(RawLife),
+        /// Destroys a domain, at once and without asking its guest.
+        "destroy" => Destroy(RawLife),
+        /// Takes a domain off the host, its state kept.
+        "save" => Save(RawLife),
+        /// Puts a saved domain on the host again, with the pool, parameters and affinity that stand in the file; its guest
+        /// goes on where it stood.
+        "restore" => Restore(RawLife),
+        /// Puts a vCPU on line again.
+        "plug" => Plug(RawPlug),
+        /// Takes a vCPU off line: its guest does without it.
+        "unplug" => Unplug(RawPlug),
     }
 }
 
@@ -258,6 +278,13 @@ impl RawAction {
             RawAction::Pause(raw) | RawAction::Unpause(raw) => &raw.at,
             RawAction::Affinity(raw) => &raw.at,
             RawAction::MovePool(raw) => &raw.at,
+            RawAction::Create(raw)
+            | RawAction::Shutdown(raw)
+            | RawAction::Reboot(raw)
+            | RawAction::Destroy(raw)
+            | RawAction::Save(raw)
+            | RawAction::Restore(raw) => &raw.at,
+            RawAction::Plug(raw) | RawAction::Unplug(raw) => &raw.at,
         }
     }
 }
@@ -324,4 +351,29 @@ record! {
         pool: String,
     }
     required [at, domain, pool]
+}
+
+record! {
+    /// Begins, ends or interrupts a domain's life.
+    struct RawLife {
+        /// When: time since the host started, warm-up included.
+        at: Duration,
+        /// Which domain.
+        domain: String,
+    }
+    required [at, domain]
+}
+
+record! {
+    /// Takes a vCPU off line or puts it on line again.
+    struct RawPlug {
+        /// When: time since the host started, warm-up included.
+        at: Duration,
+        /// Which domain.
+        domain: String,
+        /// Which of its vCPUs. The first one, 0, is always on line.
+        #[schemars(range(min = 1, max = DOMAIN_VCPUS_MAX - 1))]
+        vcpu: i64,
+    }
+    required [at, domain, vcpu]
 }

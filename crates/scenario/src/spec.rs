@@ -45,8 +45,13 @@ impl Spec {
                 | Change::Pause(domain)
                 | Change::Unpause(domain)
                 | Change::Affinity(domain, ..) => pools[domain],
-                Change::MovePool(domain, pool) => std::mem::replace(&mut pools[domain], pool),
+                Change::MovePool(domain, _) | Change::Life(domain, _) | Change::Plug(domain, ..) => {
+                    pools[domain]
+                }
             };
+            if let Some((domain, pool)) = self.actions[i].change.moves(&self.domains) {
+                pools[domain] = pool;
+            }
         }
         found
     }
@@ -107,6 +112,8 @@ pub struct DomainSpec {
     pub params: Params,
     /// The CPU pool it is created in, as an index into the pools.
     pub pool: usize,
+    /// When it is created, ns since the host started.
+    pub start_ns: Time,
     /// Hard affinity for each vCPU; `None`: every pCPU of its pool. Its length is the number of vCPUs.
     pub affinity: Vec<Option<CpuMask>>,
     /// Does it own the devices?
@@ -215,4 +222,38 @@ pub enum Change {
     Affinity(usize, Option<u32>, CpuMask),
     /// A domain moves to another pool.
     MovePool(usize, usize),
+    /// The life of a domain.
+    Life(usize, LifeChange),
+    /// A vCPU of a domain is put on line (`true`) or taken off it.
+    Plug(usize, u32, bool),
+}
+
+impl Change {
+    /// The domain that is in another pool afterwards (it may be the one it was in), and that pool.
+    pub(crate) fn moves(&self, domains: &[DomainSpec]) -> Option<(usize, usize)> {
+        match *self {
+            Change::MovePool(domain, pool) => Some((domain, pool)),
+            Change::Life(domain, LifeChange::Create | LifeChange::Reboot | LifeChange::Restore) => {
+                Some((domain, domains[domain].pool))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What can happen to the life of a domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LifeChange {
+    /// It is created, after it has been shut down or destroyed.
+    Create,
+    /// It shuts down.
+    Shutdown,
+    /// It shuts down, and is created anew.
+    Reboot,
+    /// It is destroyed.
+    Destroy,
+    /// It leaves the host, its state kept.
+    Save,
+    /// It comes back.
+    Restore,
 }

@@ -5,7 +5,7 @@ use vcpulab_host::Scope;
 use vcpulab_sched::policies;
 
 use crate::write::default_value;
-use crate::{RunOptions, Scenario, run, schema, starter};
+use crate::{RunOptions, Scenario, entitlements, run, schema, starter};
 
 /// The smallest scenario, with something put in.
 fn with(host: &str, rest: &str) -> String {
@@ -101,6 +101,29 @@ fn pools_run_side_by_side() {
     assert_eq!(share("b"), ("Pool-0".into(), 33.0));
     assert_eq!(share("c"), ("rt".into(), 40.0), "RTDS's default is 4 ms in each 10 ms");
     assert_eq!(results.pcpus.iter().map(|row| row.pool.as_str()).collect::<Vec<_>>(), ["Pool-0", "rt"]);
+}
+
+/// On two pCPUs, with two hogs of weight 256 (of which one is off line for a second), one of 512 that is saved for three
+/// seconds and paused for the last, and one of 256 that is there from 2 s to 10 s and again from 11 s on.
+#[test]
+fn domains_come_and_go() {
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/life-cycle.toml"));
+    let scenario = Scenario::parse(&text.unwrap(), "f").unwrap_or_else(|problems| panic!("{problems}"));
+    assert!(entitlements(&scenario).iter().all(Option::is_none), "who is there changes");
+    let results = run(&scenario, &RunOptions::default(), &|_| true).unwrap();
+    assert_eq!(results.rejected_actions, 0);
+    let offline: Vec<i64> = results.vcpus.iter().map(|row| row.offline_ns / 1_000_000).collect();
+    assert_eq!(offline, [0, 1_000, 3_000 + 1_000, 2_000 + 1_000]);
+    for row in &results.vcpus {
+        let sum = row.running_ns + row.runnable_ns + row.blocked_ns + row.offline_ns;
+        assert_eq!(sum, 12_000_000_000, "{} {}", row.domain, row.vcpu);
+    }
+    let states: Vec<Option<&str>> = results.domains.iter().map(|row| row.state.as_deref()).collect();
+    assert_eq!(states, [Some("r-----"), Some("--p---"), Some("------")], "one runs, one is paused, one waits");
+    // Nobody blocks, and there are always two vCPUs or more.
+    let running: i64 = results.vcpus.iter().map(|row| row.running_ns).sum();
+    assert_eq!(running, 2 * 12_000_000_000);
 }
 
 #[test]

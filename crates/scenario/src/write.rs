@@ -195,6 +195,7 @@ fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
     RawDomain {
         vcpus: (domain.affinity.len() as i64).into(),
         pool: pool_name(domain.pool, spec),
+        start: if domain.start_ns == 0 { Field::default() } else { Duration(domain.start_ns).into() },
         affinity: affinity.into(),
         driver_domain: domain.driver_domain.into(),
         working_set: Size(domain.working_set_bytes as i64).into(),
@@ -277,5 +278,20 @@ fn raw_action(action: &ActionSpec, pool: usize, spec: &Spec) -> RawAction {
             domain: domain(index),
             pool: spec.pools[*pool].name.clone().into(),
         }),
+        Change::Life(index, change) => {
+            let raw = match change {
+                LifeChange::Create => RawAction::Create,
+                LifeChange::Shutdown => RawAction::Shutdown,
+                LifeChange::Reboot => RawAction::Reboot,
+                LifeChange::Destroy => RawAction::Destroy,
+                LifeChange::Save => RawAction::Save,
+                LifeChange::Restore => RawAction::Restore,
+            };
+            raw(RawLife { at: at(), domain: domain(index) })
+        }
+        Change::Plug(index, vcpu, on) => {
+            let raw = if *on { RawAction::Plug } else { RawAction::Unplug };
+            raw(RawPlug { at: at(), domain: domain(index), vcpu: i64::from(*vcpu).into() })
+        }
     }
 }
