@@ -83,6 +83,31 @@ def test_actions_come_in_order_and_follow_the_domain() -> None:
     assert [step.text.split()[1] for step in later] == ["pause", "cpupool-migrate", "sched-rtds"]
 
 
+def test_the_life_of_domains() -> None:
+    steps = commands(Scenario.load(ROOT / "scenarios" / "life-cycle.toml"))
+    assert [step.text for step in steps if step.at is None] == [
+        "sched=credit2 maxcpus=2",
+        "xl sched-credit2 -d batch -w 512",
+    ]
+    assert [(step.at, step.text) for step in steps if step.at is not None] == [
+        ("2s", "xl create late.cfg"),
+        ("4s", "xl save batch batch.save"),
+        ("5s", "xl vcpu-set steady 1"),
+        ("6s", "xl vcpu-set steady 2"),
+        ("7s", "xl restore batch.save"),
+        ("7s", "xl sched-credit2 -d batch -w 512"),
+        ("8s", "xl reboot late"),
+        ("10s", "xl shutdown late"),
+        ("11s", "xl create late.cfg"),
+        ("11s", "xl pause batch"),
+    ]
+    unplug = '[[action]]\nat = "1s"\nop = "unplug"\ndomain = "web"\nvcpu = 1\n'
+    (inside,) = texts(typed('scheduler = "credit"', "vcpus = 3", unplug), "cannot")
+    assert inside.endswith("in the guest: echo 0 > /sys/devices/system/cpu/cpu1/online")
+    nowhere = typed('scheduler = "round-robin"', 'start = "2s"')
+    assert texts(nowhere, "cannot")[-1] == "domain web: round-robin (v1) is in no hypervisor"
+
+
 def test_the_output_is_a_script(command: Vcpulab) -> None:
     file = str(ROOT / "scenarios" / "pools.toml")
     lines = command("commands", file).stdout.splitlines()

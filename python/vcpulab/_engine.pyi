@@ -16,6 +16,7 @@ __all__ = [
     "bench",
     "build_info",
     "conformance",
+    "listing",
     "profiles",
     "run",
     "run_policy",
@@ -201,6 +202,14 @@ def conformance(paths: list[str], jobs: int = 0) -> str:
 
     Raises:
         ValueError: every file that cannot be read.
+    """
+
+def listing(scenario: Scenario, at: str | None = None) -> str:
+    """Who is on the host at a time of the first replication (`None`: at its end), as JSON.
+
+    Raises:
+        ValueError: there is no such time in the run.
+        EngineError: the run failed.
     """
 
 def bench(seconds: float = 1.0) -> str:

@@ -171,6 +171,40 @@ def commands(file: Path, /, *, format: Format = "table") -> None:  # noqa: A002
         views.show_commands(steps)
 
 
+@app.command(
+    name="list",
+    help_epilogue=_help("vcpulab list web.toml", "vcpulab list web.toml --at 5s", "vcpulab list web.toml --vcpus"),
+)
+def list_domains(
+    file: Path,
+    /,
+    *,
+    at: str | None = None,
+    vcpus: Annotated[bool, Parameter(negative=())] = False,
+    format: Format = "table",  # noqa: A002
+) -> None:
+    """Run a scenario up to a time, and print who is on the host then, as `xl list` would.
+
+    Args:
+        file: Scenario file.
+        at: When: time since the host started, warm-up included, just before what happens at that time; the end if left out.
+        vcpus: Every vCPU, as `xl vcpu-list` would.
+        format: How to print.
+    """
+    try:
+        report = _engine.listing(_load(file)._engine, at)
+    except ValueError as error:
+        if isinstance(error, _engine.ScenarioError):
+            raise
+        raise UsageError(f"--at: found `{at}`; {error}") from None
+    if format == "json":
+        print(report)
+    elif vcpus:
+        views.show_vcpu_list(json.loads(report))
+    else:
+        views.show_list(json.loads(report))
+
+
 @app.command(help_epilogue=_help("vcpulab schedulers", "vcpulab schedulers rtds", "vcpulab schedulers --format json"))
 def schedulers(name: str | None = None, /, *, format: Format = "table") -> None:  # noqa: A002
     """List the schedulers, their generations and parameters.

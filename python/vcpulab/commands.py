@@ -15,6 +15,8 @@ from vcpulab.scenario import Scenario
 
 POOL_0 = "Pool-0"
 
+_LIFE = ("create", "shutdown", "reboot", "destroy", "save", "restore")
+
 # The tool whose releases know CPU pools.
 _HAS_POOLS = "xl"
 
@@ -53,16 +55,15 @@ def commands(scenario: Scenario) -> list[Step]:
             steps += pool.create(pools[POOL_0])
     for pool in pools.values():
         steps += pool.set_global(pool.table)
-    homes = {}
-    for name, domain in document["domain"].items():
-        homes[name] = domain.get("pool", POOL_0)
-        pool = pools[homes[name]]
-        if pool.name != POOL_0:
-            steps.append(pool.run("cpupool-migrate", _domain(name), pool.name))
-        steps += pool.set_domain(name, domain)
-        steps += pool.pin(name, domain["vcpus"], domain.get("affinity", "all"))
-    for action in sorted(document.get("action", []), key=_nanoseconds):
-        steps += (Step(step.how, step.text, action["at"]) for step in _act(action, pools, homes))
+    domains = {name: _Domain(name, table, pools) for name, table in document["domain"].items()}
+    later = []
+    for name, domain in domains.items():
+        if "start" in domain.table:
+            later.append({"op": "create", "at": domain.table["start"], "domain": name})
+        else:
+            steps += domain.set_up()
+    for action in sorted([*later, *document.get("action", [])], key=_nanoseconds):
+        steps += (Step(step.how, step.text, action["at"]) for step in _act(action, pools, domains))
     return steps
 
 
@@ -153,6 +154,42 @@ class _Pool:
         return self.run("vcpu-pin", _domain(name), vcpu, pcpus)
 
 
+class _Domain:
+    """A domain: what the file says, the pool that it is in, and which of its vCPUs are on line."""
+
+    def __init__(self, name: str, table: Mapping[str, Any], pools: Mapping[str, _Pool]) -> None:
+        self.name = name
+        self.table = table
+        self.home = self.pool = pools[table.get("pool", POOL_0)]
+        self.online = set(range(table["vcpus"]))
+
+    def set_up(self) -> Iterator[Step]:
+        """What a domain needs that has come to the host: it is in `Pool-0`, and has defaults."""
+        self.pool = self.home
+        if self.pool.name != POOL_0:
+            yield self.pool.run("cpupool-migrate", _domain(self.name), self.pool.name)
+        yield from self.pool.set_domain(self.name, self.table)
+        yield from self.pool.pin(self.name, self.table["vcpus"], self.table.get("affinity", "all"))
+
+    def live(self, op: str) -> Iterator[Step]:
+        """Its life goes on in this way."""
+        files = {"create": (f"{self.name}.cfg",), "save": (self.name, f"{self.name}.save"), "restore": (f"{self.name}.save",)}
+        yield self.pool.run(op, *files.get(op, (_domain(self.name),)))
+        if op in ("create", "reboot"):
+            self.online = set(range(self.table["vcpus"]))
+        if op in ("create", "reboot", "restore"):
+            yield from self.set_up()
+
+    def plug(self, vcpu: int, *, on: bool) -> Step:
+        self.online ^= {vcpu}
+        if self.pool.table["generation"] == "xen2.0":
+            return Step("cannot", f"domain {self.name}: xm of xen2.0 plugs no vCPUs")
+        if self.online == set(range(len(self.online))):
+            return self.pool.run("vcpu-set", _domain(self.name), str(len(self.online)))
+        inside = f"in the guest: echo {int(on)} > /sys/devices/system/cpu/cpu{vcpu}/online"
+        return Step("cannot", f"domain {self.name}: {self.pool.tools['tool']} vcpu-set takes the last ones off line; {inside}")
+
+
 def _boot(host: Mapping[str, Any], pools: Mapping[str, _Pool]) -> Iterator[Step]:
     first = pools[POOL_0]
     if not first.tools["sched"]:
@@ -165,7 +202,7 @@ def _boot(host: Mapping[str, Any], pools: Mapping[str, _Pool]) -> Iterator[Step]
 def _act(
     action: Mapping[str, Any],
     pools: Mapping[str, _Pool],
-    homes: dict[str, str],
+    domains: Mapping[str, _Domain],
 ) -> Iterator[Step]:
     op = action["op"]
     if op == "adjust-global":
@@ -176,19 +213,24 @@ def _act(
         yield from pool.set_global({name: value for name, value in action.items() if name not in at_boot})
         return
     name = action["domain"]
-    pool = pools[homes[name]]
+    domain = domains[name]
+    pool = domain.pool
     if op == "adjust":
         yield from pool.set_domain(name, action)
     elif op == "affinity":
         vcpu = action.get("vcpu")
         yield pool.pin_to(name, "all" if vcpu is None else str(vcpu), action["affinity"])
     elif op == "move-pool":
-        homes[name] = action["pool"]
+        domain.pool = pools[action["pool"]]
         yield pool.run("cpupool-migrate", _domain(name), action["pool"])
-    elif pool.tools["tool"]:
-        yield pool.run(op, _domain(name))
-    else:
+    elif not pool.tools["tool"]:
         yield Step("cannot", f"domain {name}: {pool.scheduler} is in no hypervisor")
+    elif op in ("plug", "unplug"):
+        yield domain.plug(action["vcpu"], on=op == "plug")
+    elif op in _LIFE:
+        yield from domain.live(op)
+    else:
+        yield pool.run(op, _domain(name))
 
 
 def _domain(name: str) -> str:

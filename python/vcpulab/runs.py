@@ -95,13 +95,14 @@ class Run:
             replication: from 0.
             domain: the domain's name.
             number: the domain's number (0: Dom0).
-            pool: the CPU pool it is in at the end.
+            pool: the CPU pool it is in at the end, or was in last.
+            state: what it does at the end, in the letters of `xl list`; null: it is not on the host.
             vcpus: how many vCPUs it has.
             elapsed_ns: time measured; the four runstates sum to it times the number of vCPUs.
             running_ns: time its vCPUs were running (XenMon: gotten).
             runnable_ns: time its vCPUs were runnable but waited for a pCPU (XenMon: waited; steal; CPU ready).
             blocked_ns: time its vCPUs were blocked.
-            offline_ns: time its vCPUs were paused.
+            offline_ns: time its vCPUs were paused, unplugged or not on the host.
             executions: times a vCPU of it was switched in.
             wakeups: times a vCPU of it became runnable after a block.
             context_switches: times a vCPU of it was switched out.

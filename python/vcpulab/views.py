@@ -163,6 +163,25 @@ def show_commands(steps: Iterable[Step]) -> None:
             print(step.text if how == "run" else f"#   {step.text}")
 
 
+def show_list(listing: Mapping[str, Any]) -> None:
+    """As `xl list` prints it, but for the memory."""
+    print(f"{'Name':<40}{'ID':>5}{'VCPUs':>6}\tState\tTime(s)")
+    for domain in listing["domains"]:
+        online = sum(vcpu["pcpu"] is not None for vcpu in domain["vcpus"])
+        seconds = domain["time_ns"] / 1e9
+        print(f"{domain['name']:<40}{domain['id']:>5}{online:>6}\t{domain['state']}\t{seconds:>7.1f}")
+
+
+def show_vcpu_list(listing: Mapping[str, Any]) -> None:
+    """As `xl vcpu-list` prints it. Here everything is one's soft affinity."""
+    print(f"{'Name':<32}{'ID':>6}{'VCPU':>6}{'CPU':>6}{'State':>8}{'Time(s)':>10} Affinity (Hard / Soft)")
+    for domain in listing["domains"]:
+        for vcpu in domain["vcpus"]:
+            pcpu = "-" if vcpu["pcpu"] is None else vcpu["pcpu"]
+            where = f"{domain['name']:<32}{domain['id']:>6}{vcpu['vcpu']:>6}{pcpu:>6}"
+            print(f"{where}{vcpu['state']:>8}{vcpu['time_ns'] / 1e9:>10.1f} {vcpu['affinity']} / all")
+
+
 def show_profiles(profiles: Sequence[Mapping[str, Any]]) -> None:
     """Each profile with its constants."""
     for profile in profiles:

@@ -24,7 +24,7 @@ mod _engine {
     #[pymodule_export]
     use super::scenario::Scenario;
     #[pymodule_export]
-    use super::{bench, build_info, conformance, profiles, schedulers, schema, starter, tables};
+    use super::{bench, build_info, conformance, listing, profiles, schedulers, schema, starter, tables};
 }
 
 /// Every scheduler with its generations and parameters, as JSON.
@@ -70,6 +70,26 @@ fn conformance(py: Python<'_>, paths: Vec<PathBuf>, jobs: usize) -> PyResult<Str
             Err(PyValueError::new_err(lines.join("\n")))
         }
     }
+}
+
+/// Who is on the host at a time of the scenario's first replication (at its end if left out), as JSON.
+#[pyfunction]
+#[pyo3(signature = (scenario, at = None))]
+fn listing(py: Python<'_>, scenario: &scenario::Scenario, at: Option<&str>) -> PyResult<String> {
+    let scenario = scenario.checked.clone();
+    let end = scenario.warmup_ns + scenario.duration_ns;
+    let at = match at.map(|text| vcpulab_scenario::Duration::parse(text).map(|at| at.0)) {
+        None => end,
+        Some(Some(at)) if (0..=end).contains(&at) => at,
+        Some(_) => {
+            let end = vcpulab_scenario::Duration(end);
+            return Err(PyValueError::new_err(format!("allowed: a time span from 0s to {end}")));
+        }
+    };
+    let work = watch::watched(py, None, move |watch| {
+        vcpulab_scenario::listing_json(&scenario, at, &|done| watch.advance(done))
+    });
+    Ok(pretty(&work?.map_err(error::engine_error)?))
 }
 
 /// Measures the engine, about `seconds` for each figure; JSON, name to figure.

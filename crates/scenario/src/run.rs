@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 use crate::spec::{PoolSpec, Spec};
 
 /// A replication is run in this many steps; between two of them it can be cancelled.
-const STEPS: u64 = 100;
+pub(crate) const STEPS: u64 = 100;
 
 /// How to run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,19 +88,24 @@ pub fn run(
             entitlements: entitlements(spec),
             progress: &progress,
         };
-        match &spec.pools[..] {
-            [PoolSpec { policy, generation, params, pcpus, .. }] => {
-                vcpulab_sched::with(policy.name, generation.name, params, pcpus.len(), one)
-                    .expect("a checked scenario names a registered scheduler")
-            }
-            pools => one.under(Pools::new(pools.iter().map(scheduler_of).collect())),
-        }
+        under_its_own(spec, one)
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.jobs).build();
     let pool = pool.map_err(|error| RunError::Threads(error.to_string()))?;
     let outcomes: Vec<Result<Results, RunError>> =
         pool.install(|| (0..spec.replications).into_par_iter().map(one).collect());
     progress.conclude(outcomes)
+}
+
+/// Under the scheduler that the scenario names, or those of its pools.
+pub(crate) fn under_its_own<R: Runner>(spec: &Spec, runner: R) -> R::Out {
+    match &spec.pools[..] {
+        [PoolSpec { policy, generation, params, pcpus, .. }] => {
+            vcpulab_sched::with(policy.name, generation.name, params, pcpus.len(), runner)
+                .expect("a checked scenario names a registered scheduler")
+        }
+        pools => runner.run(Pools::new(pools.iter().map(scheduler_of).collect())),
+    }
 }
 
 /// The scheduler of a pool where others are beside it.
@@ -307,7 +312,7 @@ impl<'a> Progress<'a> {
 
 /// The seed of one replication: SplitMix64's output at that position of the scenario's stream (Steele, Lea and Flood,
 /// "Fast splittable pseudorandom number generators", 2014).
-fn replication_seed(seed: u64, replication: u32) -> u64 {
+pub(crate) fn replication_seed(seed: u64, replication: u32) -> u64 {
     let z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(u64::from(replication) + 1));
     let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

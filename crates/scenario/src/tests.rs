@@ -120,7 +120,11 @@ fn domains_come_and_go() {
         assert_eq!(sum, 12_000_000_000, "{} {}", row.domain, row.vcpu);
     }
     let states: Vec<Option<&str>> = results.domains.iter().map(|row| row.state.as_deref()).collect();
-    assert_eq!(states, [Some("r-----"), Some("--p---"), Some("------")], "one runs, one is paused, one waits");
+    assert_eq!(
+        states,
+        [Some("r-----"), Some("--p---"), Some("------")],
+        "one runs, one is paused, one waits"
+    );
     // Nobody blocks, and there are always two vCPUs or more.
     let running: i64 = results.vcpus.iter().map(|row| row.running_ns).sum();
     assert_eq!(running, 2 * 12_000_000_000);
