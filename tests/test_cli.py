@@ -19,7 +19,19 @@ from support import ROOT, TWO_HOGS, VCPULAB, Vcpulab
 from vcpulab import vectors
 from vcpulab.cli import app
 
-COMMANDS = ["run", "check", "commands", "list", "init", "schema", "schedulers", "profiles", "conformance", "bench", "demo"]
+COMMANDS = [
+    "run",
+    "check",
+    "commands",
+    "list",
+    "init",
+    "schema",
+    "schedulers",
+    "profiles",
+    "conformance",
+    "bench",
+    "demo",
+]
 
 
 def test_run_prints_every_kind_of_figure(command: Vcpulab) -> None:

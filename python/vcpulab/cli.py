@@ -187,7 +187,8 @@ def list_domains(
 
     Args:
         file: Scenario file.
-        at: When: time since the host started, warm-up included, just before what happens at that time; the end if left out.
+        at: When: time since the host started, warm-up included, just before what happens at that very time. The end
+            if left out.
         vcpus: Every vCPU, as `xl vcpu-list` would.
         format: How to print.
     """

@@ -173,7 +173,11 @@ class _Domain:
 
     def live(self, op: str) -> Iterator[Step]:
         """Its life goes on in this way."""
-        files = {"create": (f"{self.name}.cfg",), "save": (self.name, f"{self.name}.save"), "restore": (f"{self.name}.save",)}
+        files = {
+            "create": (f"{self.name}.cfg",),
+            "save": (self.name, f"{self.name}.save"),
+            "restore": (f"{self.name}.save",),
+        }
         yield self.pool.run(op, *files.get(op, (_domain(self.name),)))
         if op in ("create", "reboot"):
             self.online = set(range(self.table["vcpus"]))
@@ -187,7 +191,9 @@ class _Domain:
         if self.online == set(range(len(self.online))):
             return self.pool.run("vcpu-set", _domain(self.name), str(len(self.online)))
         inside = f"in the guest: echo {int(on)} > /sys/devices/system/cpu/cpu{vcpu}/online"
-        return Step("cannot", f"domain {self.name}: {self.pool.tools['tool']} vcpu-set takes the last ones off line; {inside}")
+        return Step(
+            "cannot", f"domain {self.name}: {self.pool.tools['tool']} vcpu-set takes the last ones off line; {inside}"
+        )
 
 
 def _boot(host: Mapping[str, Any], pools: Mapping[str, _Pool]) -> Iterator[Step]:
