@@ -28,7 +28,8 @@ def schedulers() -> list[dict[str, Any]]:
 
 
 def profiles() -> list[dict[str, Any]]:
-    """Every hardware profile: name, doc, and constants, each with its value and where that comes from.
+    """Every hardware profile: name, doc, and constants, each with its value, how that is known (`kind`: measured, derived
+    or assumed) and where from.
 
     Examples:
         >>> "exact" in [profile["name"] for profile in profiles()]

@@ -99,9 +99,12 @@ impl Measured {
         self.figure("cache_line_bytes", vec![caches.line_bytes as i64], said);
         let steps = chase::walk(caches.last_level_bytes());
         let hit = chase::within(&steps, 0, caches.l2_bytes / 2);
-        let l3 = chase::within(&steps, 2 * caches.l2_bytes, caches.l3_bytes / 2);
         let memory = chase::within(&steps, 2 * caches.last_level_bytes(), usize::MAX);
-        let misses = [("l2_miss_ps", l3, "the L3 cache"), ("l3_miss_ps", memory, "memory")];
+        let next = match caches.l3_bytes {
+            0 => ("l2_miss_ps", memory, "memory"),
+            l3 => ("l2_miss_ps", chase::within(&steps, 2 * caches.l2_bytes, l3 / 2), "the L3 cache"),
+        };
+        let misses = [next, ("l3_miss_ps", memory, "memory")];
         for (name, slow, place) in misses {
             match (hit, slow) {
                 (Some(hit), Some(slow)) => {
