@@ -102,7 +102,7 @@ impl Measured {
         let memory = chase::within(&steps, 2 * caches.last_level_bytes(), usize::MAX);
         let next = match caches.l3_bytes {
             0 => ("l2_miss_ps", memory, "memory"),
-            l3 => ("l2_miss_ps", chase::within(&steps, 2 * caches.l2_bytes, l3 / 2), "the L3 cache"),
+            l3 => ("l2_miss_ps", chase::within(&steps, 2 * caches.l2_bytes, l3 / 4), "the L3 cache"),
         };
         let misses = [next, ("l3_miss_ps", memory, "memory")];
         for (name, slow, place) in misses {
