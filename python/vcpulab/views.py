@@ -174,7 +174,9 @@ def show_profile(profile: Mapping[str, Any]) -> None:
 
 def show_measured(figures: Mapping[str, Mapping[str, Any]]) -> None:
     """What was measured for a hardware profile, with its spread."""
-    rows = [[name, *(str(figure[key]) for key in ("value", "low", "high", "samples"))] for name, figure in figures.items()]
+    rows = [
+        [name, *(str(figure[key]) for key in ("value", "low", "high", "samples"))] for name, figure in figures.items()
+    ]
     print_table("", ["constant", "median", "lower quartile", "upper quartile", "samples"], rows)
 
 
