@@ -1,9 +1,11 @@
 """The command line, as a user runs it: what it prints, where, and its exit status."""
 
 import csv
+import functools
 import gzip
 import io
 import json
+import operator
 import os
 import shlex
 import shutil
@@ -19,19 +21,8 @@ from support import ROOT, TWO_HOGS, VCPULAB, Vcpulab
 from vcpulab import vectors
 from vcpulab.cli import app
 
-COMMANDS = [
-    "run",
-    "check",
-    "commands",
-    "list",
-    "init",
-    "schema",
-    "schedulers",
-    "profiles",
-    "conformance",
-    "bench",
-    "demo",
-]
+COMMANDS = ["run", "check", "commands", "list", "init", "schema", "schedulers", "conformance", "bench", "demo"]
+COMMANDS += ["profile", "profile list", "profile show", "profile measure"]
 
 
 def test_run_prints_every_kind_of_figure(command: Vcpulab) -> None:
@@ -162,10 +153,12 @@ def test_listings_are_complete(command: Vcpulab) -> None:
     unknown = command("schedulers", "rdts")
     assert unknown.returncode == 2
     assert "one of arinc653, atropos, bvt" in unknown.stderr
-    profiles = command("profiles").stdout
-    for profile in json.loads(command("profiles", "--format", "json").stdout):
+    profiles = command("profile", "list").stdout
+    for profile in json.loads(command("profile", "list", "--format", "json").stdout):
+        assert profile["name"] in profiles
+        shown = command("profile", "show", profile["name"]).stdout
         for constant in profile["constants"]:
-            assert constant["source"] in profiles
+            assert f"{constant['kind']}: {constant['source']}" in shown
     assert json.loads(command("schema").stdout)["title"] == "vcpulab scenario"
 
 
@@ -178,10 +171,11 @@ def test_examples_in_the_help_work(command: Vcpulab, tmp_path: Path, demo: Path,
     assert command("init", "web.toml").returncode == 0
     shutil.copytree(next(vectors.bundled().glob("null-*")), tmp_path / "my-vectors")
     shutil.copy(ROOT / "examples" / "lottery.py", tmp_path)
-    epilogue = str(app[name].help_epilogue)
+    described = functools.reduce(operator.getitem, name.split(), app)
+    epilogue = str(described.help_epilogue)
     examples = [line.strip().removeprefix("$ ") for line in epilogue.splitlines() if line.strip().startswith("$ ")]
     assert examples
-    shown = command(name, "--help").stdout
+    shown = command(*name.split(), "--help").stdout
     for example in examples:
         assert example in shown
         arguments = shlex.split(example)[1:]

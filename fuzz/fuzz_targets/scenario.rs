@@ -5,7 +5,7 @@ use libfuzzer_sys::fuzz_target;
 use vcpulab_scenario::Scenario;
 
 fuzz_target!(|bytes: &[u8]| {
-    match Scenario::parse_bytes(bytes, "fuzz.toml") {
+    match Scenario::parse_bytes(bytes, "fuzz.toml", None) {
         Ok(scenario) => {
             let written = scenario.to_toml();
             let again = Scenario::parse(&written, "again.toml");

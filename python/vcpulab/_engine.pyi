@@ -1,6 +1,7 @@
 """The engine. Times are integer nanoseconds of simulated time unless a name says otherwise."""
 
 from collections.abc import Callable
+from os import PathLike
 from typing import final
 
 from vcpulab.problems import Problem
@@ -17,7 +18,10 @@ __all__ = [
     "build_info",
     "conformance",
     "listing",
+    "measure",
+    "parse_profile",
     "profiles",
+    "read_profile",
     "run",
     "run_policy",
     "schedulers",
@@ -119,9 +123,9 @@ class Scenario:
     """A checked scenario; immutable."""
 
     @staticmethod
-    def parse(text: str, file: str = "<string>") -> Scenario: ...
+    def parse(text: str, file: str = "<string>", folder: str | PathLike[str] = ...) -> Scenario: ...
     @staticmethod
-    def parse_bytes(data: bytes, file: str = "<string>") -> Scenario: ...
+    def parse_bytes(data: bytes, file: str = "<string>", folder: str | PathLike[str] = ...) -> Scenario: ...
     def with_run(self, *, seed: int | None = None, replications: int | None = None) -> Scenario: ...
     def to_toml(self) -> str: ...
     @property
@@ -196,6 +200,23 @@ def tables(text: str) -> str:
 
 def profiles() -> str:
     """Every hardware profile with its constants and their sources, as JSON."""
+
+def parse_profile(text: str, file: str = "<string>") -> str:
+    """A hardware profile as JSON.
+
+    Raises:
+        ScenarioError: everything that is wrong with it.
+    """
+
+def read_profile(path: str | PathLike[str]) -> str:
+    """A hardware profile in a file of its own, as JSON.
+
+    Raises:
+        ScenarioError: it cannot be read, or everything that is wrong with it.
+    """
+
+def measure() -> str:
+    """What this machine lets us measure of a hardware profile, in a few seconds, as JSON."""
 
 def conformance(paths: list[str], jobs: int = 0) -> str:
     """Replays vectors, `jobs` at a time (0: as many as there are processors); the report as JSON.

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
@@ -226,17 +226,78 @@ def schedulers(name: str | None = None, /, *, format: Format = "table") -> None:
         views.show_schedulers(listed)
 
 
-@app.command(help_epilogue=_help("vcpulab profiles"))
-def profiles(*, format: Format = "table") -> None:  # noqa: A002
-    """List the hardware profiles: what everything costs, and where that is known from.
+profile = App(
+    name="profile",
+    help="Hardware profiles: what everything costs on a machine, and where that is known from.",
+    help_epilogue=_help("vcpulab profile list", "vcpulab profile show generic"),
+)
+app.command(profile)
+
+
+@profile.command(name="list", help_epilogue=_help("vcpulab profile list"))
+def list_profiles(*, format: Format = "table") -> None:  # noqa: A002
+    """List the built-in profiles.
 
     Args:
-        format: How to print.
+        format: How to print; as JSON with all constants.
     """
     if format == "json":
         print(_engine.profiles())
     else:
-        views.show_profiles(all_profiles())
+        views.print_table("", ["profile", "machine"], [[p["name"], p["doc"]] for p in all_profiles()], text_columns=2)
+
+
+@profile.command(name="show", help_epilogue=_help("vcpulab profile show lp200r"))
+def show_profile(name: str, /, *, format: Format = "table") -> None:  # noqa: A002
+    """Show every constant of a profile: value, how it is known, and where from.
+
+    Args:
+        name: A built-in profile, or a file (*.toml).
+        format: How to print.
+    """
+    found = _profile(name)
+    if format == "json":
+        print(json.dumps(found, indent=2))
+    else:
+        views.show_profile(found)
+
+
+@profile.command(name="measure", help_epilogue=_help("vcpulab profile measure --out this-machine.toml"))
+def measure_profile(
+    *, base: str = "generic", out: Path | None = None, force: Annotated[bool, Parameter(negative=())] = False
+) -> None:
+    """Measure this machine's context switches and caches, and make a profile of them.
+
+    Args:
+        base: The profile to take all else from: a built-in one, or a file (*.toml).
+        out: Write the profile to this file instead of printing it.
+        force: Replace what is there.
+    """
+    from vcpulab.measured import measure
+
+    if out is not None and out.exists() and not force:
+        raise UsageError(f"{out}: exists already\n  hint: --force replaces it")
+    measured = measure(_profile(base))
+    for constant, reason in measured.missing.items():
+        views.warn(f"{constant}: not measured: {reason}")
+    if out is None:
+        print(measured.text, end="")
+        return
+    try:
+        out.write_text(measured.text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{out}: {_reason(error)}") from None
+    views.show_measured(measured.figures)
+    views.say(f'written to {out}\n  hint: profile = "{out.name}" in the [host] of a scenario beside it')
+
+
+def _profile(name: str) -> dict[str, Any]:
+    listed = all_profiles()
+    found = next((built_in for built_in in listed if built_in["name"] == name), None)
+    if found is None and not name.endswith(".toml"):
+        names = ", ".join(built_in["name"] for built_in in listed)
+        raise UsageError(f"found `{name}`; allowed: one of {names}, or a file (`*.toml`)")
+    return found or json.loads(_engine.read_profile(name))
 
 
 @app.command(help_epilogue=_help("vcpulab conformance", "vcpulab conformance my-vectors --format json"))

@@ -28,7 +28,9 @@ def schedulers() -> list[dict[str, Any]]:
 
 
 def profiles() -> list[dict[str, Any]]:
-    """Every hardware profile: name, doc, and constants, each with its value and where that comes from.
+    """Every hardware profile: name, doc, and constants.
+
+    Each constant has its value, how it is known (`kind`: measured, derived or assumed), and the source.
 
     Examples:
         >>> "exact" in [profile["name"] for profile in profiles()]

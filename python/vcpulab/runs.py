@@ -115,7 +115,9 @@ class Run:
             wait_p95_ns: 95th percentile of the wait.
             wait_p99_ns: 99th percentile of the wait.
             wait_max_ns: longest wait.
-            cache_misses: cache lines brought in again because others had run in between.
+            l2_misses: lines brought into an L2 cache again because others had run in between.
+            l3_misses: those of them that came from memory; without an L3 cache all of them.
+            refill_ns: time that took, overhead of the pCPUs.
         """
         return self._tables["domains"]
 
@@ -138,7 +140,9 @@ class Run:
             preemptions: times it was switched out although it could have gone on.
             migrations: times it was assigned to another pCPU.
             wait_max_ns: longest wait for a pCPU.
-            cache_misses: cache lines brought in again because others had run in between.
+            l2_misses: lines brought into an L2 cache again because others had run in between.
+            l3_misses: those of them that came from memory; without an L3 cache all of them.
+            refill_ns: time that took, overhead of the pCPUs.
         """
         return self._tables["vcpus"]
 

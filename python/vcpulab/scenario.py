@@ -34,9 +34,10 @@ class Scenario:
         <Scenario "two hogs": 1 s, seed 1, 1 replication>
     """
 
-    def __init__(self, engine: _engine.Scenario, text: str) -> None:
+    def __init__(self, engine: _engine.Scenario, text: str, folder: Path | None = None) -> None:
         self._engine = engine
         self._text = text
+        self._folder = folder or Path()
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -48,12 +49,12 @@ class Scenario:
         """
         with Path(path).open("rb") as file:
             data = file.read(_READ_BYTES_MAX)
-        engine = _engine.Scenario.parse_bytes(data, fspath(path))
-        return cls(engine, data.decode())
+        folder = Path(path).parent
+        return cls(_engine.Scenario.parse_bytes(data, fspath(path), folder), data.decode(), folder)
 
     @classmethod
-    def from_toml(cls, text: str, file: str = "<string>") -> Self:
-        """Reads a scenario; `file` is its name in messages.
+    def from_toml(cls, text: str, file: str = "<string>", *, folder: Path | None = None) -> Self:
+        """Reads a scenario; `file` is its name in messages, and files that it names are looked for in `folder`.
 
         Raises:
             ScenarioError: everything that is wrong with it.
@@ -64,7 +65,7 @@ class Scenario:
             ...
             vcpulab._engine.ScenarioError: <string>:1:1: ...
         """
-        return cls(_engine.Scenario.parse(text, file), text)
+        return cls(_engine.Scenario.parse(text, file, folder or Path()), text, folder)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -104,7 +105,7 @@ class Scenario:
         document = _tables(self._text)
         for path, value in changes.items():
             _set(document, path, value)
-        return self.from_dict(document)
+        return self.from_toml(tomli_w.dumps(document), "<scenario>", folder=self._folder)
 
     def with_run(self, *, seed: int | None = None, replications: int | None = None) -> Self:
         """The same scenario with another seed or number of replications.

@@ -182,15 +182,21 @@ def show_vcpu_list(listing: Mapping[str, Any]) -> None:
             print(f"{where}{vcpu['state']:>8}{vcpu['time_ns'] / 1e9:>10.1f} {vcpu['affinity']} / all")
 
 
-def show_profiles(profiles: Sequence[Mapping[str, Any]]) -> None:
-    """Each profile with its constants."""
-    for profile in profiles:
-        print(f"{profile['name']}: {profile['doc']}\n")
-        for constant in [{"name": "pcpus", "doc": "Number of pCPUs.", **profile["pcpus"]}, *profile["constants"]]:
-            print(f"  {constant['name']} = {constant['value']}")
-            print(f"      {constant['doc']}")
-            print(f"      source: {constant['source']}")
-        print()
+def show_profile(profile: Mapping[str, Any]) -> None:
+    """A hardware profile with its constants."""
+    print(f"{profile['name']}: {profile['doc']}\n")
+    for constant in [{"name": "pcpus", "doc": "Number of pCPUs.", **profile["pcpus"]}, *profile["constants"]]:
+        print(f"  {constant['name']} = {constant['value']}")
+        print(f"      {constant['doc']}")
+        print(f"      {constant['kind']}: {constant['source']}")
+
+
+def show_measured(figures: Mapping[str, Mapping[str, Any]]) -> None:
+    """What was measured for a hardware profile, with its spread."""
+    rows = [
+        [name, *(str(figure[key]) for key in ("value", "low", "high", "samples"))] for name, figure in figures.items()
+    ]
+    print_table("", ["constant", "median", "lower quartile", "upper quartile", "samples"], rows)
 
 
 def show_conformance(report: Mapping[str, Any]) -> None:

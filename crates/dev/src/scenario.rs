@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
-use vcpulab_scenario::{CONSTANTS, limits, profiles, schema, starter};
+use vcpulab_scenario::{CONSTANTS, Sourced, limits, profiles, schema, starter};
 
 use crate::table;
 
@@ -124,13 +124,15 @@ fn constants() -> String {
             .map(|c| [format!("`{}`", c.name), format!("{} to {}", c.min, c.max), c.doc.to_owned()]),
     );
     for profile in profiles() {
-        let pcpus = ["(pCPUs)".to_owned(), profile.pcpus.value.to_string(), profile.pcpus.source.clone()];
-        let rows = CONSTANTS.iter().map(|constant| {
-            let sourced = &profile.constants[constant.name];
-            [format!("`{}`", constant.name), sourced.value.to_string(), sourced.source.clone()]
-        });
+        let row = |name: String, Sourced { value, kind, source }: &Sourced| {
+            [name, value.to_string(), kind.word().to_owned(), source.clone()]
+        };
+        let rows = CONSTANTS
+            .iter()
+            .map(|constant| row(format!("`{}`", constant.name), &profile.constants[constant.name]));
+        let pcpus = row("(pCPUs)".to_owned(), &profile.pcpus);
         write!(text, "\n### `{}`\n\n{}\n\n", profile.name, profile.doc).expect("a string takes all text");
-        text += &table(["constant", "value", "source"], std::iter::once(pcpus).chain(rows));
+        text += &table(["constant", "value", "known", "source"], std::iter::once(pcpus).chain(rows));
     }
     text
 }

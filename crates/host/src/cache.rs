@@ -1,159 +1,421 @@
-//! Cold caches: what a vCPU finds left of its working set when it comes back to a pCPU.
+//! Cold caches: what a vCPU finds left of its memory when it comes back to a pCPU, at two levels.
 //!
-//! Each pCPU has a private cache of fixed size under least-recently-used replacement, and each vCPU a working set that
-//! it touches whenever it runs. What the *other* vCPUs that ran here since have touched lies on top of it in the LRU
-//! stack; what then no longer fits is gone and must be brought in again, at so much per line. So two vCPUs whose
-//! working sets fit together do not disturb each other, and two that do not fit pay at every switch.
+//! What occupies cache is a *set*: a kernel with the program text that its domain's vCPUs share, or the data of one task.
+//! Each pCPU has a private cache (L2); a group of pCPUs shares a larger one (L3). When a vCPU is switched in, what
+//! is missing of its sets is brought in again, and every byte that comes in replaces a byte of *others*, whichever it
+//! hits (random replacement, or hashed placement). So n bytes brought in over o bytes of others leave each of them a fraction
+//! (o − n) / o. Eviction is gradual: with plain LRU a round of vCPUs whose sets exceed the cache a little would find
+//! nothing at all, each time.
+//!
+//! A cache keeps that fraction, multiplied up since the host started, as its *survival*; a set keeps what was resident
+//! when it was last used, and the survival at that moment. What is still there is the one times the quotient of the
+//! survivals: a switch costs the same work however many others ran in between.
+//!
+//! An L3 includes the L2s below it: what it has lost they have lost. What L2 has no room for passes through L3 whenever its
+//! vCPU runs.
+//!
+//! Only what *others* took is charged here. What a program misses by itself while it runs, because its sets are larger
+//! than a cache, is part of its own CPU time.
 
-use crate::{PcpuId, Span, VcpuId};
+use crate::{Costs, PcpuId, Span, VcpuId};
 
-const NONE: u32 = u32::MAX;
+/// Something that occupies cache, numbered in order of creation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SetId(pub(crate) u32);
 
-/// One pCPU's LRU stack of vCPUs, most recent first, as a linked list over vCPU numbers.
-#[derive(Clone, Debug, Default)]
-struct Stack {
-    head: Option<u32>,
-    /// Next less recent vCPU, and next more recent one, by vCPU number ([`NONE`]: no such vCPU).
-    older: Vec<u32>,
-    newer: Vec<u32>,
-    known: Vec<bool>,
+/// How many sets a vCPU can use at a time.
+pub const SETS_MAX: usize = 4;
+
+/// A list of sets without repetition.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sets {
+    ids: [u32; SETS_MAX],
+    len: usize,
 }
 
-impl Stack {
-    fn move_to_front(&mut self, v: u32) {
-        if self.head == Some(v) {
-            return;
-        }
-        let i = v as usize;
-        if self.known[i] {
-            let (older, newer) = (self.older[i], self.newer[i]);
-            if newer != NONE {
-                self.older[newer as usize] = older;
-            }
-            if older != NONE {
-                self.newer[older as usize] = newer;
+impl Sets {
+    fn of(given: &[SetId]) -> Self {
+        let mut sets = Sets::default();
+        for set in given {
+            if !sets.ids().contains(&set.0) {
+                assert!(sets.len < SETS_MAX, "a vCPU uses at most {SETS_MAX} sets at a time");
+                sets.ids[sets.len] = set.0;
+                sets.len += 1;
             }
         }
-        self.known[i] = true;
-        self.newer[i] = NONE;
-        self.older[i] = self.head.unwrap_or(NONE);
-        if let Some(head) = self.head {
-            self.newer[head as usize] = v;
-        }
-        self.head = Some(v);
+        sets
+    }
+
+    fn ids(&self) -> &[u32] {
+        &self.ids[..self.len]
     }
 }
 
-/// The private caches of all pCPUs.
-#[derive(Clone, Debug, Default)]
-pub struct Caches {
-    stacks: Vec<Stack>,
-    working_set_bytes: Vec<u64>,
-    /// Misses by vCPU since the host started, lines.
-    misses: Vec<u64>,
+/// A fraction above 0 that only shrinks: `mantissa` · 2^−(31 + `exponent`), with the mantissa's highest bit set.
+/// Rounded down, by less than one part in 2^31 at each step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Survival {
+    mantissa: u32,
+    exponent: u64,
 }
 
-/// What coming back to a pCPU costs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Refill {
-    /// Lines brought in again.
-    pub lines: u64,
-    /// Time that takes, ns.
-    pub time_ns: Span,
+impl Survival {
+    const ALL: Survival = Survival { mantissa: 1 << 31, exponent: 0 };
+
+    /// `left` of `all` survived another time.
+    fn shrink(&mut self, left: u64, all: u64) {
+        if left == 0 {
+            // So small that of whatever was there not a byte is left.
+            *self = Survival { exponent: self.exponent + 64, ..Survival::ALL };
+        } else if left < all {
+            // Twice as precise as it is kept: the quotient may have any number of leading zeros.
+            let product = (u128::from(self.mantissa) << 64) / u128::from(all) * u128::from(left);
+            let shift = product.leading_zeros();
+            self.mantissa = ((product << shift) >> 96) as u32;
+            self.exponent += u64::from(shift) - 32;
+        }
+    }
+
+    /// What is left of `bytes` that were there at `then`.
+    fn of(self, bytes: u64, then: Survival) -> u64 {
+        if self == then {
+            return bytes;
+        }
+        match self.exponent - then.exponent {
+            shift @ 0..64 => {
+                let scaled = u128::from(bytes) * u128::from(self.mantissa) / u128::from(then.mantissa);
+                (scaled >> shift) as u64
+            }
+            _ => 0,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Resident {
+    bytes: u64,
+    then: Survival,
+}
+
+/// One cache.
+#[derive(Clone, Debug)]
+struct Cache {
+    /// All bytes in use, at most the capacity.
+    used: u64,
+    survival: Survival,
+    /// By set; those beyond its length were never here.
+    residents: Vec<Resident>,
+}
+
+impl Cache {
+    fn new() -> Self {
+        Cache { used: 0, survival: Survival::ALL, residents: Vec::new() }
+    }
+
+    fn resident(&self, set: u32) -> u64 {
+        self.residents.get(set as usize).map_or(0, |there| self.survival.of(there.bytes, there.then))
+    }
+
+    /// No more than this of a set is here any longer.
+    fn limit(&mut self, set: u32, bytes: u64) {
+        let resident = self.resident(set);
+        if resident > bytes {
+            self.used -= resident - bytes;
+            self.residents[set as usize] = Resident { bytes, then: self.survival };
+        }
+    }
+
+    /// Makes `amounts` of these sets resident, together at most `capacity`; answers how much that brings in.
+    fn hold(&mut self, capacity: u64, sets: &[u32], amounts: &[u64; SETS_MAX]) -> u64 {
+        let (mut brought, mut before, mut after) = (0, 0, 0);
+        for (&set, &amount) in sets.iter().zip(amounts) {
+            let resident = self.resident(set);
+            brought += amount.saturating_sub(resident);
+            before += resident;
+            after += amount;
+        }
+        debug_assert!(before <= self.used && after <= capacity && self.used <= capacity);
+        let others = self.used - before;
+        let left = others.min(capacity - after);
+        self.survival.shrink(left, others);
+        self.used = after + left;
+        for (&set, &bytes) in sets.iter().zip(amounts) {
+            let index = set as usize;
+            if self.residents.len() <= index {
+                self.residents.resize(index + 1, Resident { bytes: 0, then: Survival::ALL });
+            }
+            self.residents[index] = Resident { bytes, then: self.survival };
+        }
+        brought
+    }
+}
+
+/// What a vCPU's sets have cost so far because others had run in between.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CacheCounts {
+    /// Lines brought into an L2 again.
+    pub l2_misses: u64,
+    /// Lines brought in again from memory (without an L3, all of the L2's).
+    pub l3_misses: u64,
+    /// Time that took, ns, without what was cut short by a switch.
+    pub refill_ns: Span,
+}
+
+/// All caches of a host.
+#[derive(Clone, Debug, Default)]
+pub struct Caches {
+    l2: Vec<Cache>,
+    l3: Vec<Cache>,
+    /// By pCPU.
+    l3_of: Vec<usize>,
+    /// Size of each set, bytes.
+    sizes: Vec<u64>,
+    /// By vCPU, as far as there are any.
+    sets: Vec<Sets>,
+    counts: Vec<CacheCounts>,
 }
 
 impl Caches {
-    pub(crate) fn add_pcpu(&mut self) {
-        self.stacks.push(Stack::default());
+    /// The caches of a host. Of the pCPUs of a socket, `per_l3` share an L3 (0: all of them).
+    pub(crate) fn new(pcpus: u32, per_socket: u32, per_l3: u32) -> Self {
+        let per_l3 = if per_l3 == 0 { per_socket } else { per_l3.min(per_socket) };
+        let l3_of = |p: u32| p / per_socket * per_socket.div_ceil(per_l3) + p % per_socket / per_l3;
+        let l3_of: Vec<usize> = (0..pcpus).map(|p| l3_of(p) as usize).collect();
+        let l3s = l3_of.last().map_or(0, |last| last + 1);
+        let caches = |count| vec![Cache::new(); count];
+        Caches { l2: caches(pcpus as usize), l3: caches(l3s), l3_of, ..Caches::default() }
     }
 
-    pub(crate) fn set_working_set(&mut self, v: VcpuId, bytes: u64) {
-        let size = v.index() + 1;
-        if self.working_set_bytes.len() < size {
-            self.working_set_bytes.resize(size, 0);
-            self.misses.resize(size, 0);
-            for stack in &mut self.stacks {
-                stack.older.resize(size, NONE);
-                stack.newer.resize(size, NONE);
-                stack.known.resize(size, false);
-            }
+    pub(crate) fn make_set(&mut self, bytes: u64) -> SetId {
+        self.sizes.push(bytes);
+        SetId(self.sizes.len() as u32 - 1)
+    }
+
+    pub(crate) fn resize_set(&mut self, set: SetId, bytes: u64) {
+        self.sizes[set.0 as usize] = bytes;
+    }
+
+    pub(crate) fn use_sets(&mut self, v: VcpuId, sets: &[SetId]) {
+        if self.sets.len() <= v.index() {
+            self.sets.resize(v.index() + 1, Sets::default());
+            self.counts.resize(v.index() + 1, CacheCounts::default());
         }
-        self.working_set_bytes[v.index()] = bytes;
+        self.sets[v.index()] = Sets::of(sets);
     }
 
-    /// Lines missed by `v` so far.
-    pub fn misses(&self, v: VcpuId) -> u64 {
-        self.misses.get(v.index()).copied().unwrap_or(0)
+    /// What `v` has cost so far.
+    pub fn counts(&self, v: VcpuId) -> CacheCounts {
+        self.counts.get(v.index()).copied().unwrap_or_default()
     }
 
-    /// `v` starts to run on `p`: what must it bring in again?
-    pub(crate) fn switch_in(&mut self, costs: &crate::Costs, p: PcpuId, v: VcpuId) -> Refill {
-        let none = Refill { lines: 0, time_ns: 0 };
-        let Some(&own) = self.working_set_bytes.get(v.index()) else { return none };
-        let stack = &mut self.stacks[p.index()];
-        let mut on_top = 0;
-        let mut found = false;
-        let mut next = stack.head;
-        while let Some(u) = next {
-            if u == v.0 {
-                found = true;
-                break;
-            }
-            on_top += self.working_set_bytes[u as usize];
-            if on_top >= costs.cache_bytes {
-                break;
-            }
-            let older = stack.older[u as usize];
-            next = (older != NONE).then_some(older);
+    /// `v`, which runs on `p`, uses its sets: how long does it take to bring in what is missing?
+    pub(crate) fn touch(&mut self, costs: &Costs, p: PcpuId, v: VcpuId) -> Span {
+        let Some(sets) = self.sets.get(v.index()).filter(|sets| sets.len > 0) else { return 0 };
+        let (sets, l2) = (sets.ids(), &mut self.l2[p.index()]);
+        let mut sizes = [0; SETS_MAX];
+        for (size, &set) in sizes.iter_mut().zip(sets) {
+            *size = self.sizes[set as usize];
         }
-        stack.move_to_front(v.0);
-        let left = if found { own.min(costs.cache_bytes.saturating_sub(on_top)) } else { 0 };
-        let lines = (own.min(costs.cache_bytes) - left).div_ceil(costs.cache_line_bytes);
-        self.misses[v.index()] += lines;
-        Refill { lines, time_ns: lines as i64 * costs.cache_miss_ps / 1000 }
+        let from_memory = (costs.l3_bytes > 0).then(|| {
+            let l3 = &mut self.l3[self.l3_of[p.index()]];
+            for &set in sets {
+                l2.limit(set, l3.resident(set));
+            }
+            l3.hold(costs.l3_bytes, sets, &shares(&sizes, costs.l3_bytes))
+        });
+        let refilled = l2.hold(costs.l2_bytes, sets, &shares(&sizes, costs.l2_bytes));
+        let from_memory = from_memory.unwrap_or(refilled);
+        let lines = |bytes: u64| (bytes + costs.cache_line_bytes / 2) / costs.cache_line_bytes;
+        let (l2_misses, l3_misses) = (lines(refilled), lines(from_memory));
+        // A line that L2 has no room for is missed there in any case; if L3 has lost it too, it takes that much longer.
+        let longer_ps = (costs.l3_miss_ps - costs.l2_miss_ps).max(0);
+        let time_ns = (l2_misses as i64 * costs.l2_miss_ps + l3_misses as i64 * longer_ps) / 1000;
+        let counts = &mut self.counts[v.index()];
+        counts.l2_misses += l2_misses;
+        counts.l3_misses += l3_misses;
+        counts.refill_ns += time_ns;
+        time_ns
     }
+
+    /// `v` was switched out when this much of its refill was still to come.
+    pub(crate) fn cut_short(&mut self, v: VcpuId, rest: Span) {
+        if let Some(counts) = self.counts.get_mut(v.index()) {
+            counts.refill_ns -= rest;
+        }
+    }
+}
+
+/// What of sets of these sizes a cache holds while they are used: all, or each in proportion.
+fn shares(sizes: &[u64; SETS_MAX], capacity: u64) -> [u64; SETS_MAX] {
+    let total: u64 = sizes.iter().sum();
+    if total <= capacity {
+        return *sizes;
+    }
+    sizes.map(|bytes| (u128::from(bytes) * u128::from(capacity) / u128::from(total)) as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Costs;
+    use proptest::prelude::*;
 
+    const COSTS: Costs = Costs {
+        l2_bytes: 1000,
+        l3_bytes: 4000,
+        cache_line_bytes: 10,
+        l2_miss_ps: 5000,
+        l3_miss_ps: 20_000,
+        ..Costs::ZERO
+    };
+    const NO_L3: Costs = Costs { l3_bytes: 0, ..COSTS };
+
+    /// Caches of two sockets of two pCPUs, and one vCPU for each set.
     fn caches(sets: &[u64]) -> Caches {
-        let mut caches = Caches::default();
-        caches.add_pcpu();
+        let mut caches = Caches::new(4, 2, 0);
         for (v, &bytes) in sets.iter().enumerate() {
-            caches.set_working_set(VcpuId(v as u32), bytes);
+            let set = caches.make_set(bytes);
+            caches.use_sets(VcpuId(v as u32), &[set]);
         }
         caches
     }
 
-    const COSTS: Costs =
-        Costs { cache_bytes: 1000, cache_line_bytes: 10, cache_miss_ps: 5000, ..Costs::ZERO };
+    /// The L2 and L3 misses of each of these (pCPU, vCPU) in turn.
+    fn misses<const N: usize>(caches: &mut Caches, costs: &Costs, turns: [(u32, u32); N]) -> [(u64, u64); N] {
+        turns.map(|(p, v)| {
+            let before = caches.counts(VcpuId(v));
+            caches.touch(costs, PcpuId(p), VcpuId(v));
+            let after = caches.counts(VcpuId(v));
+            (after.l2_misses - before.l2_misses, after.l3_misses - before.l3_misses)
+        })
+    }
 
     #[test]
     fn sets_that_fit_together_do_not_disturb_each_other() {
-        let mut caches = caches(&[400, 500]);
-        let lines: Vec<u64> =
-            [0, 1, 0, 1, 0].map(|v| caches.switch_in(&COSTS, PcpuId(0), VcpuId(v)).lines).to_vec();
-        assert_eq!(lines, [40, 50, 0, 0, 0], "only the first touch misses");
+        let mut caches = caches(&[400, 600]);
+        let turns = [0, 1, 0, 1, 0].map(|v| (0, v));
+        let only_first = [(40, 40), (60, 60), (0, 0), (0, 0), (0, 0)];
+        assert_eq!(misses(&mut caches, &COSTS, turns), only_first);
     }
 
     #[test]
-    fn sets_that_do_not_fit_pay_for_the_overlap_at_every_switch() {
+    fn two_that_do_not_fit_pay_for_the_overlap_and_l3_still_has_it() {
         let mut caches = caches(&[600, 700]);
-        let refills = [0, 1, 0, 1].map(|v| caches.switch_in(&COSTS, PcpuId(0), VcpuId(v)));
-        assert_eq!(refills.map(|r| r.lines), [60, 70, 30, 30]);
-        assert_eq!(refills[2].time_ns, 150);
-        assert_eq!(caches.misses(VcpuId(0)), 90);
+        assert_eq!(
+            misses(&mut caches, &COSTS, [0, 1, 0, 1].map(|v| (0, v))),
+            [(60, 60), (70, 70), (30, 0), (30, 0)]
+        );
+        assert_eq!(caches.counts(VcpuId(0)).refill_ns, 60 * 20 + 30 * 5);
     }
 
     #[test]
-    fn a_vcpu_that_ran_twice_in_between_counts_once() {
-        let mut caches = caches(&[400, 300, 300]);
-        for v in [0, 1, 2, 1, 2, 1] {
-            caches.switch_in(&COSTS, PcpuId(0), VcpuId(v));
+    fn without_an_l3_every_miss_goes_to_memory() {
+        let mut caches = caches(&[600, 700]);
+        let turns = [0, 1, 0].map(|v| (0, v));
+        assert_eq!(misses(&mut caches, &NO_L3, turns), [(60, 60), (70, 70), (30, 30)]);
+        assert_eq!(caches.counts(VcpuId(0)).refill_ns, 90 * 20);
+    }
+
+    #[test]
+    fn on_another_pcpu_of_the_socket_the_l2_is_cold_and_the_l3_warm_on_another_socket_both_are_cold() {
+        let mut caches = caches(&[500]);
+        let turns = [(0, 0), (1, 0), (0, 0), (2, 0)];
+        assert_eq!(misses(&mut caches, &COSTS, turns), [(50, 50), (50, 0), (0, 0), (50, 50)]);
+    }
+
+    #[test]
+    fn an_l3_may_be_shared_by_fewer_pcpus_than_a_socket_has() {
+        let l3_of = |pcpus, per_socket, per_l3| Caches::new(pcpus, per_socket, per_l3).l3_of;
+        assert_eq!(l3_of(4, 4, 0), [0, 0, 0, 0]);
+        assert_eq!(l3_of(4, 4, 2), [0, 0, 1, 1]);
+        assert_eq!(l3_of(6, 3, 2), [0, 0, 1, 2, 2, 3]);
+        assert_eq!(l3_of(4, 2, 8), [0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn a_round_that_exceeds_the_cache_a_little_keeps_some_of_each() {
+        // Five sets of a quarter each. When one comes back, the four others have each brought in 1 − x of theirs, and
+        // x, what is left of it, satisfies x = (0.75 / (1 − 0.25 x))^4: 0.60. (LRU would have kept nothing.)
+        let mut caches = caches(&[250; 5]);
+        for turn in 0..100 {
+            caches.touch(&NO_L3, PcpuId(0), VcpuId(turn % 5));
         }
-        assert_eq!(caches.switch_in(&COSTS, PcpuId(0), VcpuId(0)).lines, 0);
+        let [(missed, _)] = misses(&mut caches, &NO_L3, [(0, 0)]);
+        assert!((9..=11).contains(&missed), "{missed} of 25 lines");
+    }
+
+    #[test]
+    fn a_set_larger_than_the_caches_costs_nothing_when_nobody_ran_in_between() {
+        let mut caches = caches(&[3000, 9000]);
+        assert_eq!(misses(&mut caches, &COSTS, [(0, 0), (0, 0)]), [(100, 300), (0, 0)]);
+        assert_eq!(misses(&mut caches, &COSTS, [(1, 1), (1, 1)]), [(100, 400), (0, 0)]);
+        assert_eq!(misses(&mut caches, &COSTS, [(0, 0)]), [(100, 300)], "the other one has emptied L3");
+        let once = 100 * 20 + 200 * 15;
+        assert_eq!(caches.counts(VcpuId(0)).refill_ns, 2 * once, "an L3 miss adds to an L2 miss of its own");
+    }
+
+    #[test]
+    fn a_shared_set_is_warm_for_the_other_vcpu_and_only_what_is_added_is_brought_in() {
+        let mut caches = Caches::new(1, 1, 0);
+        let [kernel, mine, yours] = [300, 100, 200].map(|bytes| caches.make_set(bytes));
+        caches.use_sets(VcpuId(0), &[kernel, mine, kernel]);
+        caches.use_sets(VcpuId(1), &[kernel]);
+        assert_eq!(misses(&mut caches, &COSTS, [(0, 0), (0, 1)]), [(40, 40), (0, 0)]);
+        caches.use_sets(VcpuId(1), &[kernel, yours]);
+        assert_eq!(misses(&mut caches, &COSTS, [(0, 1)]), [(20, 20)]);
+        caches.resize_set(mine, 150);
+        assert_eq!(misses(&mut caches, &COSTS, [(0, 0)]), [(5, 5)]);
+    }
+
+    #[test]
+    fn what_a_switch_cuts_short_is_not_counted() {
+        let mut caches = caches(&[500]);
+        let time = caches.touch(&COSTS, PcpuId(0), VcpuId(0));
+        caches.cut_short(VcpuId(0), time / 4);
+        assert_eq!(caches.counts(VcpuId(0)).refill_ns, time - time / 4);
+    }
+
+    proptest! {
+        #[test]
+        fn survival_is_within_a_part_in_a_million_of_its_float(
+            steps in proptest::collection::vec((1..1_u64 << 40, 0.0..1.0_f64), 1..200),
+            bytes in 0..1_u64 << 40,
+        ) {
+            let mut survival = Survival::ALL;
+            let mut float = 1.0;
+            for (all, fraction) in steps {
+                let left = ((all as f64 * fraction) as u64).max(1);
+                survival.shrink(left, all);
+                float *= left as f64 / all as f64;
+                let (exact, kept) = (bytes as f64 * float, survival.of(bytes, Survival::ALL) as f64);
+                prop_assert!(kept <= exact * (1.0 + 1e-9) && kept + 1.0 >= exact * (1.0 - 1e-6), "{kept} {exact}");
+            }
+        }
+
+        #[test]
+        fn what_is_resident_never_exceeds_the_capacity_nor_its_set(
+            sizes in proptest::collection::vec(0..3000_u64, 8),
+            turns in proptest::collection::vec((0..4_u32, 0..8_usize, 1..=4_usize), 1..300),
+        ) {
+            let mut caches = Caches::new(4, 2, 0);
+            let sets: Vec<SetId> = sizes.iter().map(|&bytes| caches.make_set(bytes)).collect();
+            for (p, first, count) in turns {
+                let used: Vec<SetId> = (first..first + count).map(|set| sets[set % 8]).collect();
+                let v = VcpuId(first as u32);
+                caches.use_sets(v, &used);
+                let before: Vec<u64> = (0..8).map(|set| caches.l2[p as usize].resident(set)).collect();
+                prop_assert!(caches.touch(&COSTS, PcpuId(p), v) >= 0);
+                let counts = caches.counts(v);
+                caches.touch(&COSTS, PcpuId(p), v);
+                prop_assert_eq!(caches.counts(v), counts, "nobody ran in between");
+                for (cache, capacity) in caches.l2.iter().map(|l2| (l2, 1000)).chain(caches.l3.iter().map(|l3| (l3, 4000))) {
+                    let resident: Vec<u64> = (0..8).map(|set| cache.resident(set)).collect();
+                    prop_assert!(resident.iter().sum::<u64>() <= cache.used && cache.used <= capacity);
+                    prop_assert!(resident.iter().zip(&sizes).all(|(there, size)| there <= size));
+                }
+                for set in (0..8).filter(|&set| !used.contains(&SetId(set))) {
+                    prop_assert!(caches.l2[p as usize].resident(set) <= before[set as usize], "others only lose");
+                }
+            }
+        }
     }
 }

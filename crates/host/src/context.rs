@@ -4,7 +4,7 @@
 use crate::cache::Caches;
 use crate::life::Life;
 use crate::queue::{EventQueue, Rank};
-use crate::{Costs, CpuMask, DomId, NEVER, PcpuId, Span, StateRow, Time, TimerId, VcpuId};
+use crate::{Costs, CpuMask, DomId, NEVER, PcpuId, SetId, Span, StateRow, Time, TimerId, VcpuId};
 
 /// What a vCPU is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -607,8 +607,19 @@ impl Context {
         self.kicks.push(v);
     }
 
-    pub(crate) fn set_working_set(&mut self, v: VcpuId, bytes: u64) {
-        self.caches.set_working_set(v, bytes);
+    /// `v` uses these sets from now on; if it runs, it brings in at once what is missing of them.
+    pub(crate) fn use_sets(&mut self, v: VcpuId, sets: &[SetId]) {
+        self.caches.use_sets(v, sets);
+        if self.costs.l2_bytes > 0 && self.is_current(v) {
+            let p = self.home(v);
+            let refill = self.caches.touch(&self.costs, p, v);
+            if refill != 0 {
+                self.settle(p);
+                let pcpu = &mut self.pcpus[p.index()];
+                pcpu.ready_at = pcpu.ready_at.max(self.now) + refill;
+                self.set_run_end(p);
+            }
+        }
     }
 
     /// The hypervisor works on `p` for `cost`: whoever runs there makes no progress meanwhile.

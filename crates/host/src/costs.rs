@@ -13,11 +13,17 @@ pub struct Costs {
     /// One physical interrupt taken by the hypervisor.
     pub interrupt_ns: Span,
     /// Size of each pCPU's private cache, bytes (0: no cache model).
-    pub cache_bytes: u64,
+    pub l2_bytes: u64,
+    /// Size of each shared cache, bytes: at least that of a private one (0: there is none).
+    pub l3_bytes: u64,
+    /// How many pCPUs of a socket share one (0: all).
+    pub l3_pcpus: u32,
     /// Bytes brought in by one miss.
     pub cache_line_bytes: u64,
-    /// Time for one miss, picoseconds (a miss costs a few tens of ns; fractions add up over thousands of lines).
-    pub cache_miss_ps: i64,
+    /// Time for a line that comes from L3, picoseconds (a miss costs a few tens of ns; fractions add up over thousands of lines).
+    pub l2_miss_ps: i64,
+    /// Time for a line that comes from memory, picoseconds.
+    pub l3_miss_ps: i64,
 }
 
 impl Costs {
@@ -26,8 +32,11 @@ impl Costs {
         decision_ns: 0,
         context_switch_ns: 0,
         interrupt_ns: 0,
-        cache_bytes: 0,
+        l2_bytes: 0,
+        l3_bytes: 0,
+        l3_pcpus: 0,
         cache_line_bytes: 64,
-        cache_miss_ps: 0,
+        l2_miss_ps: 0,
+        l3_miss_ps: 0,
     };
 }

@@ -5,6 +5,7 @@ mod life;
 use std::fmt;
 
 use crate::action::{Action, TimedAction};
+use crate::cache::Caches;
 use crate::context::{Context, Domain, Pcpu, RunState, TimerOwner, Vcpu, mark};
 use crate::life::Life;
 use crate::queue::{EventQueue, Rank};
@@ -517,7 +518,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         };
         core.enter_state(to);
         core.pcpus[p.index()].current = to;
-        core.charge_switch(p, to);
+        core.charge_switch(p, from, to);
         core.set_run_end(p);
         self.observer.switched(&self.core, Switch { time: now, pcpu: p, from, to, waited_ns, woken });
         self.policy.context_saved(&mut self.core, from);
@@ -856,6 +857,7 @@ impl Context {
         let pools = if config.pools.is_empty() { vec![all] } else { config.pools.clone() };
         let pool = |p: PcpuId| pools.iter().position(|pcpus| pcpus.contains(p));
         let pool_of_pcpu = all.iter().map(|p| pool(p).expect("each pCPU is in a pool") as u32).collect();
+        let per_socket = if config.pcpus_per_socket == 0 { config.pcpus } else { config.pcpus_per_socket };
         let mut core = Context {
             now: 0,
             queue: EventQueue::default(),
@@ -874,16 +876,12 @@ impl Context {
             wants_state,
             migrations: Vec::with_capacity(64),
             costs: config.costs,
-            caches: Default::default(),
+            caches: Caches::new(config.pcpus, per_socket, config.costs.l3_pcpus),
             pools,
             pool_of_pcpu,
             pool: 0,
             violation: None,
-            pcpus_per_socket: if config.pcpus_per_socket == 0 {
-                config.pcpus
-            } else {
-                config.pcpus_per_socket
-            },
+            pcpus_per_socket: per_socket,
             sources: 0,
             work: Default::default(),
         };
@@ -894,27 +892,27 @@ impl Context {
             core.vcpus.push(idle);
             core.affinity.push(CpuMask::only(p));
             core.pcpus.push(Pcpu::new(VcpuId(p.0)));
-            core.caches.add_pcpu();
         }
         core.queue.make_room(Rank::RunEnd, count);
         core
     }
 
-    /// Charges `p` for switching to `to`: the switch itself, then what its cold cache must bring in again.
+    /// Charges `p` for switching to `to`: the switch itself, then what its cold caches must bring in again.
     #[inline]
-    fn charge_switch(&mut self, p: PcpuId, to: VcpuId) {
+    fn charge_switch(&mut self, p: PcpuId, from: VcpuId, to: VcpuId) {
         let costs = self.costs;
-        if costs.context_switch_ns == 0 && costs.cache_bytes == 0 {
+        if costs.context_switch_ns == 0 && costs.l2_bytes == 0 {
             return;
         }
-        let now = self.now;
         // What the outgoing vCPU had yet to bring in is no longer wanted; the hypervisor's own work still is.
-        let start: Time = self.pcpus[p.index()].hypervisor_until.max(now) + costs.context_switch_ns;
-        let refill: Span = if costs.cache_bytes > 0 && !self.is_idle(to) {
-            self.caches.switch_in(&costs, p, to).time_ns
-        } else {
-            0
-        };
+        let pcpu = &self.pcpus[p.index()];
+        let busy_until: Time = pcpu.hypervisor_until.max(self.now);
+        let rest: Span = pcpu.ready_at - busy_until;
+        if rest > 0 {
+            self.caches.cut_short(from, rest);
+        }
+        let start = busy_until + costs.context_switch_ns;
+        let refill = if costs.l2_bytes > 0 { self.caches.touch(&costs, p, to) } else { 0 };
         let pcpu = &mut self.pcpus[p.index()];
         pcpu.hypervisor_until = start;
         pcpu.ready_at = start + refill;

@@ -31,6 +31,7 @@ pub mod scheduler;
 pub mod world;
 
 pub use action::{Action, TimedAction};
+pub use cache::{CacheCounts, SetId};
 pub use context::{Context, RunState, RunTimes, Work};
 pub use costs::Costs;
 pub use host::{Broken, DomainConfig, Host, HostConfig, VcpuConfig};

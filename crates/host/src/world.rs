@@ -1,7 +1,7 @@
 //! What the vCPUs execute and what surrounds the host, behind one trait.
 
 use crate::context::Context;
-use crate::{DomId, LifeEvent, PcpuId, Span, Time, VcpuId};
+use crate::{DomId, LifeEvent, PcpuId, SetId, Span, Time, VcpuId};
 
 /// What a vCPU does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,9 +80,27 @@ impl WorldContext<'_> {
         self.core.charge_overhead(p, self.core.costs().interrupt_ns);
     }
 
-    /// Sets the working set that `v` touches whenever it runs, bytes (for the cache model).
+    /// Makes a set, something that occupies this many bytes of cache. One [`cache`](crate::cache) model for all: a set may be
+    /// used by several vCPUs.
+    pub fn make_set(&mut self, bytes: u64) -> SetId {
+        self.core.caches.make_set(bytes)
+    }
+
+    /// Changes the size of a set: felt when it is used next.
+    pub fn resize_set(&mut self, set: SetId, bytes: u64) {
+        self.core.caches.resize_set(set, bytes);
+    }
+
+    /// `v` uses these sets from now on, at most [`SETS_MAX`](crate::cache::SETS_MAX): whenever it is switched in, what is
+    /// missing of them is brought in again, and at once if it runs now.
+    pub fn use_sets(&mut self, v: VcpuId, sets: &[SetId]) {
+        self.core.use_sets(v, sets);
+    }
+
+    /// Gives `v` one set of its own and no other. Call it in [`World::start`].
     pub fn set_working_set(&mut self, v: VcpuId, bytes: u64) {
-        self.core.set_working_set(v, bytes);
+        let set = self.make_set(bytes);
+        self.use_sets(v, &[set]);
     }
 
     /// The vCPUs of a domain, in order.

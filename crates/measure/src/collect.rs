@@ -57,6 +57,7 @@ pub fn collect(replication: u32, names: &Names, host: &Context, meter: &Meter) -
 
 fn vcpu_row(replication: u32, domain: &str, host: &Context, meter: &Meter, v: VcpuId) -> VcpuRow {
     let (now, before, counts) = (host.run_times(v), meter.baseline.vcpus[v.index()], meter.counts(v));
+    let (caches, caches_before) = (host.caches().counts(v), meter.baseline.caches[v.index()]);
     let (number, vcpu) = host.name(v);
     VcpuRow {
         replication,
@@ -74,7 +75,10 @@ fn vcpu_row(replication: u32, domain: &str, host: &Context, meter: &Meter, v: Vc
         preemptions: counts.preemptions,
         migrations: counts.migrations,
         wait_max_ns: counts.wait_max_ns as u64,
-        cache_misses: host.caches().misses(v) - meter.baseline.misses[v.index()],
+        l2_misses: caches.l2_misses - caches_before.l2_misses,
+        l3_misses: caches.l3_misses - caches_before.l3_misses,
+        // Of a refill under way when measuring began, the rest may have been cut short.
+        refill_ns: (caches.refill_ns - caches_before.refill_ns).max(0),
     }
 }
 
@@ -114,7 +118,9 @@ fn domain_row(
         wait_p95_ns: waits.value_at_quantile(0.95),
         wait_p99_ns: waits.value_at_quantile(0.99),
         wait_max_ns: own.iter().map(|row| row.wait_max_ns).max().unwrap_or(0),
-        cache_misses: count(|row| row.cache_misses),
+        l2_misses: count(|row| row.l2_misses),
+        l3_misses: count(|row| row.l3_misses),
+        refill_ns: time(|row| row.refill_ns),
     }
 }
 

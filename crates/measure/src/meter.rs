@@ -1,7 +1,7 @@
 //! Counters, wait histograms and the trace of one run.
 
 use hdrhistogram::Histogram;
-use vcpulab_host::{Context, Observer, PcpuId, RunTimes, Span, Switch, Time, VcpuId};
+use vcpulab_host::{CacheCounts, Context, Observer, PcpuId, RunTimes, Span, Switch, Time, VcpuId};
 
 /// A trace keeps at most this many decisions of one run (128 MB); the rest is counted, not kept.
 pub const TRACE_ROWS_MAX: usize = 4_000_000;
@@ -32,7 +32,7 @@ pub struct VcpuCounts {
 pub(crate) struct Baseline {
     pub time: Time,
     pub vcpus: Vec<RunTimes>,
-    pub misses: Vec<u64>,
+    pub caches: Vec<CacheCounts>,
     pub pcpus: Vec<(Span, Span, Span, u64)>,
 }
 
@@ -79,7 +79,7 @@ impl Meter {
         self.baseline = Baseline {
             time: host.now(),
             vcpus: (0..host.vcpu_count()).map(|v| host.run_times(VcpuId(v as u32))).collect(),
-            misses: (0..host.vcpu_count()).map(|v| host.caches().misses(VcpuId(v as u32))).collect(),
+            caches: (0..host.vcpu_count()).map(|v| host.caches().counts(VcpuId(v as u32))).collect(),
             pcpus: (0..host.pcpu_count())
                 .map(|p| {
                     let (run, idle, overhead) = host.pcpu_times(PcpuId(p));

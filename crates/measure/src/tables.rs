@@ -50,8 +50,12 @@ columns! {
         pub wait_p99_ns: u64,
         /// Longest wait, ns.
         pub wait_max_ns: u64,
-        /// Cache lines brought in again because others had run in between.
-        pub cache_misses: u64,
+        /// Lines brought into an L2 cache again because others had run in between.
+        pub l2_misses: u64,
+        /// Lines brought in again from memory because others had run in between; without an L3 cache all of the L2's.
+        pub l3_misses: u64,
+        /// Time that took, ns: overhead of the pCPUs.
+        pub refill_ns: i64,
     }
 }
 
@@ -88,8 +92,12 @@ columns! {
         pub migrations: u64,
         /// Longest wait for a pCPU, ns.
         pub wait_max_ns: u64,
-        /// Cache lines brought in again because others had run in between.
-        pub cache_misses: u64,
+        /// Lines brought into an L2 cache again because others had run in between.
+        pub l2_misses: u64,
+        /// Lines brought in again from memory because others had run in between; without an L3 cache all of the L2's.
+        pub l3_misses: u64,
+        /// Time that took, ns: overhead of the pCPUs.
+        pub refill_ns: i64,
     }
 }
 

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use vcpulab_scenario::{Problems, Profile};
 
 #[pymodule]
 mod _engine {
@@ -24,7 +25,10 @@ mod _engine {
     #[pymodule_export]
     use super::scenario::Scenario;
     #[pymodule_export]
-    use super::{bench, build_info, conformance, listing, profiles, schedulers, schema, starter, tables};
+    use super::{
+        bench, build_info, conformance, listing, measure, parse_profile, profiles, read_profile, schedulers, schema,
+        starter, tables,
+    };
 }
 
 /// Every scheduler with its generations and parameters, as JSON.
@@ -43,6 +47,30 @@ fn schema() -> String {
 #[pyfunction]
 fn profiles() -> String {
     pretty(&vcpulab_scenario::profiles_json())
+}
+
+/// A hardware profile, checked; `file` is its name in messages. As JSON.
+#[pyfunction]
+#[pyo3(signature = (text, file = "<string>"))]
+fn parse_profile(py: Python<'_>, text: &str, file: &str) -> PyResult<String> {
+    profile(py, vcpulab_scenario::Profile::parse(text, file))
+}
+
+/// A hardware profile in a file of its own, checked. As JSON.
+#[pyfunction]
+fn read_profile(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    profile(py, vcpulab_scenario::Profile::read(&path))
+}
+
+fn profile(py: Python<'_>, read: Result<Profile, Problems>) -> PyResult<String> {
+    let read = read.map_err(|problems| error::scenario_error(py, &problems))?;
+    Ok(pretty(&vcpulab_scenario::profile_json(&read)))
+}
+
+/// Measures what this machine lets us measure of a hardware profile; JSON.
+#[pyfunction]
+fn measure(py: Python<'_>) -> String {
+    pretty(&py.detach(vcpulab_probe::measure))
 }
 
 /// A commented scenario to start from.

@@ -1,5 +1,7 @@
 //! A checked scenario in Python.
 
+use std::path::PathBuf;
+
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -13,18 +15,18 @@ pub struct Scenario {
 
 #[pymethods]
 impl Scenario {
-    /// Reads and checks a scenario; `file` is its name in messages.
+    /// Reads and checks a scenario; `file` is its name in messages, and `folder` has the files that it names.
     #[staticmethod]
-    #[pyo3(signature = (text, file = "<string>"))]
-    fn parse(py: Python<'_>, text: &str, file: &str) -> PyResult<Self> {
-        Self::checked(py, py.detach(|| vcpulab_scenario::Scenario::parse(text, file)))
+    #[pyo3(signature = (text, file = "<string>", folder = PathBuf::new()))]
+    fn parse(py: Python<'_>, text: &str, file: &str, folder: PathBuf) -> PyResult<Self> {
+        Self::checked(py, py.detach(|| vcpulab_scenario::Scenario::parse_in(text, file, Some(&folder))))
     }
 
     /// As `parse`, for bytes that may not even be text.
     #[staticmethod]
-    #[pyo3(signature = (data, file = "<string>"))]
-    fn parse_bytes(py: Python<'_>, data: &[u8], file: &str) -> PyResult<Self> {
-        Self::checked(py, py.detach(|| vcpulab_scenario::Scenario::parse_bytes(data, file)))
+    #[pyo3(signature = (data, file = "<string>", folder = PathBuf::new()))]
+    fn parse_bytes(py: Python<'_>, data: &[u8], file: &str, folder: PathBuf) -> PyResult<Self> {
+        Self::checked(py, py.detach(|| vcpulab_scenario::Scenario::parse_bytes(data, file, Some(&folder))))
     }
 
     /// With another seed or number of replications.

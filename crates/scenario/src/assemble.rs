@@ -28,9 +28,12 @@ fn costs(constants: &Constants) -> Costs {
         decision_ns: constants.decision_ns,
         context_switch_ns: constants.context_switch_ns,
         interrupt_ns: constants.interrupt_ns,
-        cache_bytes: constants.cache_bytes as u64,
+        l2_bytes: constants.l2_bytes as u64,
+        l3_bytes: constants.l3_bytes as u64,
+        l3_pcpus: constants.l3_pcpus as u32,
         cache_line_bytes: constants.cache_line_bytes as u64,
-        cache_miss_ps: constants.cache_miss_ps,
+        l2_miss_ps: constants.l2_miss_ps,
+        l3_miss_ps: constants.l3_miss_ps,
     }
 }
 

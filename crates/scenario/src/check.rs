@@ -1,6 +1,7 @@
 //! From what a file says to a scenario that can run. Everything wrong is reported; nothing stops at the first.
 
 use std::ops::RangeInclusive;
+use std::path::Path;
 
 use vcpulab_host::{CpuMask, Params, Scope, Span};
 use vcpulab_sched::{Generation, Policy, policies};
@@ -9,7 +10,8 @@ use crate::life::Lives;
 use crate::limits::*;
 use crate::params::Allowed;
 use crate::problem::{Place, Problem, Report, did_you_mean};
-use crate::profile::{CONSTANTS, Constants, Profile, profiles};
+use crate::profile::{CONSTANTS, CUSTOM, Constants, Profile, profiles};
+use crate::profile_file::{caches_fit, unknown_constant};
 use crate::raw::*;
 use crate::read::{At, Field, Number, OneOrMany, ReadTable};
 use crate::spec::*;
@@ -30,11 +32,18 @@ const SERVER_CONNECTIONS: i64 = 256;
 
 pub(crate) struct Checker<'r, 't> {
     pub report: &'r mut Report<'t>,
+    /// Where the files are that the scenario names; `None`: it may name none.
+    folder: Option<&'r Path>,
 }
 
 /// Checks everything. If anything is wrong the report says so, and what is returned is of no use.
-pub(crate) fn check(raw: &RawScenario, place: &Place, report: &mut Report<'_>) -> Spec {
-    let mut checker = Checker { report };
+pub(crate) fn check(
+    raw: &RawScenario,
+    place: &Place,
+    folder: Option<&Path>,
+    report: &mut Report<'_>,
+) -> Spec {
+    let mut checker = Checker { report, folder };
     let run = raw.run.get().cloned().unwrap_or_default();
     let raw_host = raw.host.get().cloned().unwrap_or_default();
     let host = checker.host(&raw_host);
@@ -220,16 +229,14 @@ impl Checker<'_, '_> {
 /// The machine.
 impl Checker<'_, '_> {
     fn host(&mut self, raw: &RawHost) -> HostSpec {
-        let profile = match raw.profile.is_none() {
-            true => Some(&profiles()[0]),
-            false => self.choice(&raw.profile, profiles(), |profile| profile.name),
-        };
-        let profile = profile.unwrap_or(&profiles()[0]);
+        let own = self.profile_file(&raw.profile);
+        let profile = own.as_ref().unwrap_or_else(|| self.built_in(raw).unwrap_or(&profiles()[0]));
+        let custom = own.is_some() || raw.profile.get().is_some_and(|name| name == CUSTOM);
         let pcpus =
             self.int(&raw.pcpus, profile.pcpus.value, 1..=PCPUS_MAX.into()).unwrap_or(PCPUS_MAX.into());
         let per_socket = self.int(&raw.pcpus_per_socket, pcpus, 1..=pcpus).unwrap_or(pcpus);
         HostSpec {
-            profile,
+            profile: if custom { CUSTOM } else { &profile.name }.to_owned(),
             constants: self.constants(raw, profile),
             pcpus: pcpus as u32,
             pcpus_per_socket: per_socket as u32,
@@ -323,7 +330,7 @@ impl Checker<'_, '_> {
     }
 
     fn constants(&mut self, raw: &RawHost, profile: &Profile) -> Constants {
-        let mut constants = profile.constants();
+        let mut constants = profile.values();
         for (name, At { value, place }) in raw.costs.get().into_iter().flat_map(|named| &named.0) {
             match CONSTANTS.iter().find(|constant| constant.name == name.value) {
                 Some(constant) if (constant.min..=constant.max).contains(value) => {
@@ -333,17 +340,66 @@ impl Checker<'_, '_> {
                     let allowed = format!("an integer from {} to {}", constant.min, constant.max);
                     self.report.error(place, Problem::not_allowed(allowed));
                 }
-                None => {
-                    let names = || CONSTANTS.iter().map(|constant| constant.name);
-                    let hint = did_you_mean(&name.value, names())
-                        .unwrap_or_else(|| format!("known here: {}", names().collect::<Vec<_>>().join(", ")));
-                    self.report
-                        .error(&name.place, Problem::says("unknown constant").found(&name.value).hint(hint));
-                }
+                None => unknown_constant(name, self.report),
             }
+        }
+        if let Some(At { place, .. }) = &raw.costs.0 {
+            caches_fit(&constants, place, self.report);
         }
         constants
     }
+
+    /// A profile in a file of its own.
+    fn profile_file(&mut self, field: &Field<String>) -> Option<Profile> {
+        let At { value, place } = field.0.as_ref().filter(|at| is_file(&at.value))?;
+        let Some(folder) = self.folder else {
+            let problem = Problem::says("a profile file can be named by a scenario file only");
+            self.report.error(place, problem.found(value));
+            return None;
+        };
+        match Profile::read(&folder.join(value)) {
+            Ok(profile) => Some(profile),
+            Err(problems) => {
+                self.report.errors_of_file(place, problems);
+                None
+            }
+        }
+    }
+
+    /// The built-in profile that is named, if any.
+    fn built_in(&mut self, raw: &RawHost) -> Option<&'static Profile> {
+        let at = raw.profile.0.as_ref()?;
+        if at.value == CUSTOM {
+            self.all_given(raw, &at.place);
+            return None;
+        }
+        let found = Profile::find(&at.value);
+        if found.is_none() && !is_file(&at.value) {
+            let names = || profiles().iter().map(|profile| profile.name.as_str()).chain([CUSTOM]);
+            let all = names().collect::<Vec<_>>().join(", ");
+            let problem = Problem::not_allowed(format!("one of {all}, or a file (`*.toml`)"));
+            self.report.error(&at.place, problem.maybe_hint(did_you_mean(&at.value, names())));
+        }
+        found
+    }
+
+    /// Without a profile nothing has a default.
+    fn all_given(&mut self, raw: &RawHost, place: &Place) {
+        let given = raw.costs.get().into_iter().flat_map(|named| &named.0);
+        let given: Vec<&str> = given.map(|(name, _)| name.value.as_str()).collect();
+        let missing = CONSTANTS.iter().filter(|constant| !given.contains(&constant.name));
+        let missing = missing.map(|constant| format!("host.costs.{}", constant.name));
+        let pcpus = raw.pcpus.is_none().then(|| "host.pcpus".to_owned());
+        for field in pcpus.into_iter().chain(missing) {
+            let problem = Problem::says(format!("required with the profile `{CUSTOM}`, but not given"));
+            self.report.error(&Place { span: place.span.clone(), field }, problem);
+        }
+    }
+}
+
+/// Does a profile's name mean a file?
+fn is_file(name: &str) -> bool {
+    name.ends_with(".toml")
 }
 
 fn raw_pools(raw: &RawScenario) -> &[(At<String>, At<RawPool>)] {

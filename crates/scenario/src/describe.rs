@@ -54,26 +54,30 @@ pub fn schedulers_json() -> Value {
     policies.collect()
 }
 
-/// All hardware profiles: `[{name, doc, pcpus: {value, source}, constants: [{name, doc, min, max, value, source}]}]`.
+/// All hardware profiles: `[{name, doc, pcpus: {value, kind, source}, constants: [{name, doc, min, max, value, kind,
+/// source}]}]`.
 pub fn profiles_json() -> Value {
-    let profile = |profile: &Profile| {
-        let constants = CONSTANTS.iter().map(|constant| {
-            let sourced = &profile.constants[constant.name];
-            json!({
-                "name": constant.name,
-                "doc": constant.doc,
-                "min": constant.min,
-                "max": constant.max,
-                "value": sourced.value,
-                "source": sourced.source,
-            })
-        });
+    profiles().iter().map(profile_json).collect()
+}
+
+/// One of them, or one from a file.
+pub fn profile_json(profile: &Profile) -> Value {
+    let constants = CONSTANTS.iter().map(|constant| {
+        let sourced = &profile.constants[constant.name];
         json!({
-            "name": profile.name,
-            "doc": profile.doc,
-            "pcpus": profile.pcpus,
-            "constants": constants.collect::<Vec<_>>(),
+            "name": constant.name,
+            "doc": constant.doc,
+            "min": constant.min,
+            "max": constant.max,
+            "value": sourced.value,
+            "kind": sourced.kind,
+            "source": sourced.source,
         })
-    };
-    profiles().iter().map(profile).collect()
+    });
+    json!({
+        "name": profile.name,
+        "doc": profile.doc,
+        "pcpus": profile.pcpus,
+        "constants": constants.collect::<Vec<_>>(),
+    })
 }

@@ -163,6 +163,12 @@ impl<'t> Report<'t> {
         }
     }
 
+    /// These are wrong with a file that is named at this place.
+    pub fn errors_of_file(&mut self, place: &Place, problems: Problems) {
+        let offset = place.span.as_ref().map_or(usize::MAX, |span| span.start);
+        self.errors.extend(problems.into_iter().map(|problem| (offset, problem)));
+    }
+
     /// This is allowed, but probably not meant.
     pub fn warning(&mut self, place: &Place, problem: Problem) {
         if self.warnings.len() < PROBLEMS_MAX {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+
+use crate::limits::PCPUS_MAX;
 
 /// What a constant is, whatever its value.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -67,11 +69,17 @@ constants! {
     /// The hypervisor's time for one physical interrupt.
     interrupt_ns: 0..=COST_NS_MAX,
     /// Size of the private cache of each pCPU; 0: caches cost nothing.
-    cache_bytes: 0..=1 << 40,
+    l2_bytes: 0..=1 << 40,
+    /// Size of each cache that several pCPUs share, at least `l2_bytes`; 0: there is none.
+    l3_bytes: 0..=1 << 40,
+    /// How many pCPUs of a socket share one; 0: all.
+    l3_pcpus: 0..=PCPUS_MAX as i64,
     /// What one cache miss brings in.
     cache_line_bytes: 1..=1 << 20,
-    /// Time of one cache miss, in picoseconds.
-    cache_miss_ps: 0..=COST_NS_MAX * 1000,
+    /// How much longer than a hit a miss in the private cache takes that the shared one has, in picoseconds.
+    l2_miss_ps: 0..=COST_NS_MAX * 1000,
+    /// How much longer than a hit a miss takes that goes to memory, at least `l2_miss_ps`, in picoseconds.
+    l3_miss_ps: 0..=COST_NS_MAX * 1000,
     /// Working set of a guest's vCPU where the scenario gives none.
     guest_working_set_bytes: 0..=1 << 40,
     /// Working set of a driver domain's vCPU where the scenario gives none.
@@ -102,23 +110,48 @@ constants! {
     link_latency_ns: 0..=COST_NS_MAX,
 }
 
+/// How a value is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SourceKind {
+    /// Somebody measured it on such a machine, or its maker states it.
+    Measured,
+    /// It follows from published values.
+    Derived,
+    /// It is plausible, no more.
+    Assumed,
+}
+
+impl SourceKind {
+    /// Each with its word.
+    pub const ALL: [(&str, SourceKind); 3] = [
+        ("measured", SourceKind::Measured),
+        ("derived", SourceKind::Derived),
+        ("assumed", SourceKind::Assumed),
+    ];
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        Self::ALL[self as usize].0
+    }
+}
+
 /// A value of a machine, and where it is from.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Sourced {
     /// The value.
     pub value: i64,
-    /// A measurement, a data sheet, a fit (and on what), or an assumption.
+    /// How it is known.
+    pub kind: SourceKind,
+    /// The measurement, the data sheet, what it was derived from and how, or the reason for the assumption.
     pub source: String,
 }
 
 /// A machine.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Profile {
-    /// Its name in scenarios.
-    #[serde(skip_deserializing)]
-    pub name: &'static str,
+    /// Its name in scenarios; a profile in a file of its own has the file's name.
+    pub name: String,
     /// What machine it is.
     pub doc: String,
     /// How many pCPUs it has.
@@ -128,17 +161,23 @@ pub struct Profile {
 }
 
 /// The profiles' data files, by name. The first is the default.
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 7] = [
     ("generic", include_str!("../profiles/generic.toml")),
+    ("epyc-9355p", include_str!("../profiles/epyc-9355p.toml")),
     ("lp200r", include_str!("../profiles/lp200r.toml")),
+    ("dl360", include_str!("../profiles/dl360.toml")),
+    ("q9550", include_str!("../profiles/q9550.toml")),
+    ("i3-370m", include_str!("../profiles/i3-370m.toml")),
     ("exact", include_str!("../profiles/exact.toml")),
 ];
 
 static PROFILES: LazyLock<Vec<Profile>> = LazyLock::new(|| {
-    let read =
-        |(name, text)| Profile { name, ..toml::from_str(text).expect("profiles are tested to be complete") };
+    let read = |(name, text)| Profile::parse(text, name).unwrap_or_else(|problems| panic!("{problems}"));
     FILES.map(read).into()
 });
+
+/// In place of a profile's name: the scenario gives all constants itself.
+pub(crate) const CUSTOM: &str = "custom";
 
 /// All profiles; the first is the default.
 pub fn profiles() -> &'static [Profile] {
@@ -151,8 +190,8 @@ impl Profile {
         profiles().iter().find(|profile| profile.name == name)
     }
 
-    /// Its constants.
-    pub fn constants(&self) -> Constants {
+    /// Its constants by value.
+    pub fn values(&self) -> Constants {
         let mut constants = Constants::default();
         for (name, sourced) in &self.constants {
             constants.set(name, sourced.value);
@@ -166,18 +205,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_profile_gives_every_constant_within_its_limits_with_a_source() {
+    fn every_profile_is_right_and_says_of_every_constant_how_it_is_known() {
         for profile in profiles() {
-            let given: Vec<&str> = profile.constants.keys().map(String::as_str).collect();
-            let mut expected: Vec<&str> = CONSTANTS.iter().map(|constant| constant.name).collect();
-            expected.sort_unstable();
-            assert_eq!(given, expected, "constants of `{}`", profile.name);
-            for constant in CONSTANTS {
-                let Sourced { value, source } = &profile.constants[constant.name];
-                assert!((constant.min..=constant.max).contains(value), "{}.{}", profile.name, constant.name);
-                assert!(source.len() > 10, "{}.{} needs a source", profile.name, constant.name);
+            for (name, Sourced { kind, source, .. }) in &profile.constants {
+                assert!(source.len() > 10, "{}.{name} needs a source", profile.name);
+                let assumed = source.starts_with("assumption");
+                assert_eq!(assumed, *kind == SourceKind::Assumed, "{}.{name}: {source}", profile.name);
             }
         }
+        assert!(SourceKind::ALL.iter().all(|(word, kind)| kind.word() == *word));
     }
 
     #[test]

@@ -54,7 +54,8 @@ record! {
 record! {
     /// The machine and its CPU scheduler. The scheduler's global parameters stand here too.
     struct RawHost {
-        /// The hardware profile: number of pCPUs and what everything costs. In `exact` nothing costs time.
+        /// The hardware profile: number of pCPUs and what everything costs. In `exact` nothing costs time. A built-in
+        /// one by its name, or a file (its path from the folder of the scenario); `custom`: all constants stand here.
         profile: String,
         /// How many pCPUs. Default: the profile's.
         #[schemars(range(min = 1, max = PCPUS_MAX))]

@@ -8,7 +8,9 @@ use serde::{Serialize, Serializer};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use crate::problem::{Place, Problem, Report, did_you_mean, join};
+use crate::limits::FILE_BYTES_MAX;
+use crate::problem::{Place, Problem, Problems, Report, did_you_mean, join};
+use crate::scenario::whole_file;
 use crate::units::{CpuList, Duration, Size};
 
 /// A value and where it stands.
@@ -73,6 +75,27 @@ pub(crate) trait ReadTable: Sized {
 pub(crate) struct Kinds {
     pub tag: &'static str,
     pub fields: &'static [(&'static str, &'static [&'static str])],
+}
+
+/// A TOML document, and a reader for what is in it.
+///
+/// # Errors
+/// It is too long, or no TOML: what the rest of such a file means is anyone's guess, so nothing more is said about it.
+pub(crate) fn document<'t>(text: &'t str, file: &'t str) -> Result<(Node<'t>, Reader<'t>), Problems> {
+    if text.len() > FILE_BYTES_MAX {
+        let message = format!("the file has {} bytes; allowed: at most {FILE_BYTES_MAX}", text.len());
+        return Err(whole_file(file, message));
+    }
+    let mut report = Report::new(file, text);
+    let (document, syntax_errors) = DeTable::parse_recoverable(text);
+    if !syntax_errors.is_empty() {
+        for error in syntax_errors {
+            let place = Place { span: error.span(), field: String::new() };
+            report.error(&place, Problem::says(format!("not valid TOML: {}", error.message())));
+        }
+        return Err(report.finish().expect_err("there are syntax errors"));
+    }
+    Ok((Spanned::new(0..0, DeValue::Table(document.into_inner())), Reader::new(report)))
 }
 
 impl<'t> Reader<'t> {

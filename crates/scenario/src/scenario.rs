@@ -1,14 +1,13 @@
 //! A scenario as the rest of the project knows it.
 
 use std::ops::Deref;
-
-use toml::de::{DeTable, DeValue};
+use std::path::Path;
 
 use crate::check::check;
-use crate::limits::{FILE_BYTES_MAX, REPLICATIONS_MAX};
-use crate::problem::{Place, Problem, Problems, Report};
+use crate::limits::REPLICATIONS_MAX;
+use crate::problem::{Place, Problem, Problems};
 use crate::raw::RawScenario;
-use crate::read::{Read, Reader};
+use crate::read::{Read, document};
 use crate::spec::Spec;
 
 /// A checked scenario: one that can run. What it says is read through [`Spec`].
@@ -39,41 +38,28 @@ impl Scenario {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn parse(text: &str, file: &str) -> Result<Scenario, Problems> {
-        if text.len() > FILE_BYTES_MAX {
-            let message = format!("the file has {} bytes; allowed: at most {FILE_BYTES_MAX}", text.len());
-            return Err(whole_file(file, message));
-        }
-        let mut report = Report::new(file, text);
-        let (document, syntax_errors) = DeTable::parse_recoverable(text);
-        if !syntax_errors.is_empty() {
-            // What the rest of such a file means is anyone's guess: nothing more is said about it.
-            for error in syntax_errors {
-                let place = Place { span: error.span(), field: String::new() };
-                report.error(&place, Problem::says(format!("not valid TOML: {}", error.message())));
-            }
-            return Err(report.finish().expect_err("there are syntax errors"));
-        }
+        Scenario::parse_in(text, file, None)
+    }
+
+    /// As [`parse`](Scenario::parse), for a scenario that may name files in `folder`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it and with these files.
+    pub fn parse_in(text: &str, file: &str, folder: Option<&Path>) -> Result<Scenario, Problems> {
+        let (node, mut reader) = document(text, file)?;
         let place = Place { span: Some(0..0), field: String::new() };
-        let mut reader = Reader::new(report);
-        let node = toml::Spanned::new(0..0, DeValue::Table(document.into_inner()));
         let raw = RawScenario::read(&node, &mut reader).unwrap_or_default();
-        let spec = check(&raw, &place, &mut reader.report);
+        let spec = check(&raw, &place, folder, &mut reader.report);
         let warnings = reader.report.finish()?;
         Ok(Scenario { spec, warnings })
     }
 
-    /// As [`parse`](Scenario::parse), for bytes that may not even be text.
+    /// As [`parse_in`](Scenario::parse_in), for bytes that may not even be text.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
-    pub fn parse_bytes(bytes: &[u8], file: &str) -> Result<Scenario, Problems> {
-        match std::str::from_utf8(bytes) {
-            Ok(text) => Scenario::parse(text, file),
-            Err(error) => {
-                let message = format!("not a text file: byte {} is not valid UTF-8", error.valid_up_to());
-                Err(whole_file(file, message))
-            }
-        }
+    /// Everything that is wrong with it and with these files.
+    pub fn parse_bytes(bytes: &[u8], file: &str, folder: Option<&Path>) -> Result<Scenario, Problems> {
+        Scenario::parse_in(text_of(bytes, file)?, file, folder)
     }
 
     /// What is allowed in it but probably not meant.
@@ -106,7 +92,14 @@ impl Scenario {
     }
 }
 
-fn whole_file(file: &str, message: String) -> Problems {
+/// The text that these bytes of a file are.
+pub(crate) fn text_of<'b>(bytes: &'b [u8], file: &str) -> Result<&'b str, Problems> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        whole_file(file, format!("not a text file: byte {} is not valid UTF-8", error.valid_up_to()))
+    })
+}
+
+pub(crate) fn whole_file(file: &str, message: String) -> Problems {
     Problem { file: file.into(), ..Problem::says(message) }.into()
 }
 

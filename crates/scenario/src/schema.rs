@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use vcpulab_host::{ParamKind, ParamSpec, Scope};
 use vcpulab_sched::policies;
 
-use crate::profile::{CONSTANTS, profiles};
+use crate::profile::{CONSTANTS, CUSTOM, profiles};
 use crate::raw::RawScenario;
 use crate::read::RawSlot;
 use crate::write::default_value;
@@ -32,7 +32,8 @@ pub fn schema() -> Value {
     let schedulers: Value = policies().iter().map(|policy| policy.name).collect();
     definitions["RawPool"]["properties"]["scheduler"]["enum"] = schedulers.clone();
     let host = &mut definitions["RawHost"]["properties"];
-    host["profile"]["enum"] = profiles().iter().map(|profile| profile.name).collect();
+    let names: Vec<&str> = profiles().iter().map(|profile| profile.name.as_str()).chain([CUSTOM]).collect();
+    host["profile"]["anyOf"] = json!([{ "enum": names }, { "type": "string", "pattern": "\\.toml$" }]);
     host["scheduler"]["enum"] = schedulers;
     let constant = |c: &crate::profile::ConstantDoc| {
         (

@@ -3,7 +3,7 @@
 use vcpulab_host::{CpuMask, Params, Span, Time};
 use vcpulab_sched::{Generation, Policy};
 
-use crate::profile::{Constants, Profile};
+use crate::profile::Constants;
 
 /// What a scenario says once it is checked, with the defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,24 +58,16 @@ impl Spec {
 }
 
 /// The machine.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostSpec {
-    /// The hardware profile.
-    pub profile: &'static Profile,
+    /// The built-in hardware profile; `custom`: none of them.
+    pub profile: String,
     /// Its constants, with the scenario's own in place of some.
     pub constants: Constants,
     /// Number of pCPUs.
     pub pcpus: u32,
     /// pCPUs on one socket.
     pub pcpus_per_socket: u32,
-}
-
-impl PartialEq for HostSpec {
-    fn eq(&self, other: &Self) -> bool {
-        // A profile is known by its name.
-        let key = |host: &Self| (host.profile.name, host.pcpus, host.pcpus_per_socket);
-        key(self) == key(other) && self.constants == other.constants
-    }
 }
 
 /// A CPU pool and its scheduler.

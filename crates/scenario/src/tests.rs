@@ -55,7 +55,9 @@ fn bad_files_are_explained() {
     insta::glob!("../bad", "*.toml", |path| {
         let text = std::fs::read(path).unwrap();
         let name = path.file_name().unwrap().to_string_lossy();
-        insta::assert_snapshot!(Scenario::parse_bytes(&text, &name).expect_err("it is bad").to_string());
+        insta::assert_snapshot!(
+            Scenario::parse_bytes(&text, &name, None).expect_err("it is bad").to_string()
+        );
     });
 }
 
@@ -389,7 +391,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let _ = Scenario::parse_bytes(&bytes, "f").map_err(|problems| problems.to_string());
+        let _ = Scenario::parse_bytes(&bytes, "f", None).map_err(|problems| problems.to_string());
     }
 
     #[test]

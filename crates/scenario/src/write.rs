@@ -134,7 +134,7 @@ fn raw_host(spec: &Spec) -> RawHost {
     let constant =
         |name: &str| named(name, host.constants.get(name).expect("it is in the list of constants"));
     RawHost {
-        profile: host.profile.name.to_owned().into(),
+        profile: host.profile.clone().into(),
         pcpus: i64::from(host.pcpus).into(),
         pcpus_per_socket: i64::from(host.pcpus_per_socket).into(),
         scheduler: pool.policy.name.to_owned().into(),

@@ -1,0 +1,98 @@
+//! What the system says about the machine.
+
+use std::fs;
+use std::path::Path;
+
+/// The caches that one CPU uses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Topology {
+    pub l2_bytes: usize,
+    /// 0: there is none.
+    pub l3_bytes: usize,
+    /// How many CPUs share the L3; 0: there is none.
+    pub l3_cpus: usize,
+    pub line_bytes: usize,
+}
+
+impl Topology {
+    /// Those of this CPU (Linux); `None` if it is not said.
+    pub fn of(cpu: usize) -> Option<Topology> {
+        Topology::read(Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}/cache")))
+    }
+
+    /// From the folders `index0`, `index1`, ..., one for each cache.
+    fn read(folder: &Path) -> Option<Topology> {
+        let mut found = Topology::default();
+        for index in 0..8 {
+            let of = |name: &str| {
+                let text = fs::read_to_string(folder.join(format!("index{index}")).join(name)).ok()?;
+                Some(text.trim().to_owned())
+            };
+            let Some(level) = of("level") else { break };
+            let bytes = of("size")?.strip_suffix('K')?.parse::<usize>().ok()? << 10;
+            if level == "2" {
+                found.l2_bytes = bytes;
+                found.line_bytes = of("coherency_line_size")?.parse().ok()?;
+            } else if level == "3" {
+                found.l3_bytes = bytes;
+                found.l3_cpus = cpus(&of("shared_cpu_list")?)?;
+            }
+        }
+        (found.l2_bytes > 0).then_some(found)
+    }
+
+    pub fn last_level_bytes(&self) -> usize {
+        self.l2_bytes.max(self.l3_bytes)
+    }
+}
+
+/// How many CPUs are in a list such as `0-3,8`.
+fn cpus(list: &str) -> Option<usize> {
+    let count = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        (last + 1).checked_sub(first)
+    };
+    list.split(',').map(count).sum()
+}
+
+/// What the processor calls itself.
+pub(crate) fn machine() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    model.map_or_else(
+        || format!("a processor of kind {}", std::env::consts::ARCH),
+        |(_, name)| name.to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caches_are_read_as_the_system_lists_them() {
+        let folder = std::env::temp_dir().join(format!("vcpulab-probe-{}", std::process::id()));
+        let caches = [("1", "48K", "0"), ("1", "32K", "0"), ("2", "1024K", "0"), ("3", "32768K", "0-3,8")];
+        for (index, (level, size, cpus)) in caches.into_iter().enumerate() {
+            let cache = folder.join(format!("index{index}"));
+            fs::create_dir_all(&cache).unwrap();
+            for (name, text) in
+                [("level", level), ("size", size), ("shared_cpu_list", cpus), ("coherency_line_size", "64")]
+            {
+                fs::write(cache.join(name), format!("{text}\n")).unwrap();
+            }
+        }
+        let read = Topology::read(&folder);
+        fs::remove_dir_all(&folder).unwrap();
+        let expected = Topology { l2_bytes: 1 << 20, l3_bytes: 32 << 20, l3_cpus: 5, line_bytes: 64 };
+        assert_eq!(read, Some(expected));
+        assert_eq!(Topology::read(&folder), None);
+    }
+
+    #[test]
+    fn lists_of_cpus() {
+        assert_eq!(["0", "0-3", "0-1,4,6-7"].map(cpus), [Some(1), Some(4), Some(5)]);
+        assert_eq!(["", "x", "3-1"].map(cpus), [None, None, None]);
+    }
+}

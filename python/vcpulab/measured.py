@@ -1,0 +1,70 @@
+"""A hardware profile of the machine at hand: measured where it can be, for the rest as in another profile."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from vcpulab import _engine
+
+PCPUS_MAX = 256
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came out."""
+
+    text: str
+    """The profile, as a file."""
+    figures: Mapping[str, Mapping[str, Any]]
+    """By constant: `value`, the quartiles `low` and `high`, `samples`, `how`."""
+    missing: Mapping[str, str]
+    """By constant: why it could not be measured."""
+
+
+def measure(base: Mapping[str, Any]) -> Measured:
+    """Measures this machine, in a few seconds.
+
+    Args:
+        base: the profile, as `vcpulab.profiles` lists them, from which all is taken that is not measured.
+
+    Raises:
+        ScenarioError: what was measured does not fit together; measure again.
+    """
+    found = json.loads(_engine.measure())
+    figures, missing, machine = found["figures"], found["missing"], found["machine"]
+    day = datetime.now(UTC).date().isoformat()
+    doc = f"{machine}, measured on {day}; what could not be measured is as in profile `{base['name']}`."
+    lines = [f"doc = {_string(doc)}"]
+    pcpus = min(os.cpu_count() or 1, PCPUS_MAX)
+    lines += [_constant("pcpus", pcpus, "measured", "as the system says"), "", "[constants]"]
+    for constant in base["constants"]:
+        name = constant["name"]
+        figure = figures.get(name)
+        if figure is not None:
+            lines.append(_constant(name, figure["value"], "measured", _source(figure, machine, day)))
+        else:
+            reason = f"; not measured: {missing[name]}" if name in missing else ""
+            source = f"assumption: as in profile `{base['name']}` ({constant['source']}){reason}"
+            lines.append(_constant(name, constant["value"], "assumed", source))
+    text = "\n".join(lines) + "\n"
+    _engine.parse_profile(text, "<measured>")
+    return Measured(text, figures, missing)
+
+
+def _source(figure: Mapping[str, Any], machine: str, day: str) -> str:
+    source = f"{machine}, {day}: {figure['how']}"
+    if figure["samples"] == 1:
+        return source
+    return f"{source}; median of {figure['samples']}, quartiles {figure['low']} and {figure['high']}"
+
+
+def _constant(name: str, value: int, kind: str, source: str) -> str:
+    return f"{name} = {{ value = {value}, kind = {_string(kind)}, source = {_string(source)} }}"
+
+
+def _string(text: str) -> str:
+    # A string of JSON is one of TOML, but for a character that neither writes out.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,82 @@
+"""Hardware profiles in files: measured, used, and refused when something is wrong with them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import vcpulab
+from support import Vcpulab
+
+SCENARIO = """[run]
+duration = "100ms"
+warmup = "0s"
+[host]
+profile = "machine.toml"
+scheduler = "credit"
+[domain.a]
+app = [{ kind = "hog" }]
+"""
+
+
+def profile_text(name: str = "dl360") -> str:
+    profile = next(profile for profile in vcpulab.profiles() if profile["name"] == name)
+    lines = [f"doc = {json.dumps(profile['doc'])}"]
+    for constant in [{"name": "pcpus", **profile["pcpus"]}, {}, *profile["constants"]]:
+        fields = (f"{key} = {json.dumps(constant[key])}" for key in ("value", "kind", "source") if constant)
+        lines.append(f"{constant['name']} = {{ {', '.join(fields)} }}" if constant else "[constants]")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture(name="folder")
+def scenario_beside_its_profile(tmp_path: Path) -> Path:
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "machine.toml").write_text(profile_text())
+    (folder / "scenario.toml").write_text(SCENARIO)
+    return folder
+
+
+def test_a_profile_file_is_looked_for_beside_the_scenario(folder: Path) -> None:
+    scenario = vcpulab.Scenario.load(folder / "scenario.toml")
+    assert scenario.to_dict()["host"]["costs"]["l3_bytes"] == 2 << 20
+    assert scenario.change({"seed": 5}).to_dict()["host"]["pcpus"] == 4
+
+
+def test_a_saved_run_needs_no_profile_file(folder: Path, command: Vcpulab) -> None:
+    first = command("run", str(folder / "scenario.toml"), "--out", "out", "--format", "json")
+    assert first.returncode == 0, first.stderr
+    (folder / "machine.toml").unlink()
+    again = command("run", "out/scenario.toml", "--format", "json")
+    assert json.loads(again.stdout)["figures"] == json.loads(first.stdout)["figures"]
+
+
+def test_what_is_wrong_with_a_profile_file_is_said_with_its_place(folder: Path, command: Vcpulab) -> None:
+    text = profile_text().replace("l2_bytes = { value = 524288", "l2_bytes = { value = -1", 1)
+    (folder / "machine.toml").write_text(text)
+    result = command("check", str(folder / "scenario.toml"))
+    assert result.returncode == 2
+    assert "machine.toml:7:22: constants.l2_bytes.value: found `-1`" in result.stderr
+    (folder / "machine.toml").unlink()
+    missing = command("profile", "show", str(folder / "machine.toml"))
+    assert missing.returncode == 2
+    assert "machine.toml: cannot be read" in missing.stderr
+
+
+def test_a_measured_profile_can_be_used_and_says_what_was_measured(folder: Path, command: Vcpulab) -> None:
+    path = folder / "machine.toml"
+    assert command("profile", "measure", "--out", str(path)).returncode == 2, "it exists already"
+    result = command("profile", "measure", "--base", "lp200r", "--out", str(path), "--force")
+    assert result.returncode == 0, result.stderr
+    assert command("run", str(folder / "scenario.toml")).returncode == 0
+    shown = json.loads(command("profile", "show", str(path), "--format", "json").stdout)
+    for constant in shown["constants"]:
+        copied = constant["source"].startswith("assumption: as in profile `lp200r`")
+        assert constant["kind"] == ("assumed" if copied else "measured"), constant["name"]
+        assert copied or constant["name"] in result.stdout
+
+
+def test_no_such_profile(command: Vcpulab) -> None:
+    result = command("profile", "show", "lp200")
+    assert result.returncode == 2
+    assert "found `lp200`; allowed: one of generic" in result.stderr
