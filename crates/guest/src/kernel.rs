@@ -339,7 +339,7 @@ impl Kernel {
     }
 
     /// The stream of a task is open.
-    pub fn set_stream(&mut self, task: usize, stream: u32) {
+    pub fn set_stream(&mut self, task: usize, stream: u64) {
         self.tasks[task].stream = Some(stream);
     }
 

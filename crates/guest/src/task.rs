@@ -16,7 +16,7 @@ const IDLE_STEPS_MAX: u32 = 10_000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
     /// The connection that it came over.
-    pub connection: u32,
+    pub connection: u64,
     /// Its class.
     pub class: u32,
     /// How many bytes it asks for.
@@ -29,15 +29,15 @@ pub struct Request {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Io {
     /// Answer the request of this connection.
-    Reply { connection: u32, bytes: u32 },
+    Reply { connection: u64, bytes: u32 },
     /// Ask a service, and go on with the answer.
     Call(Call),
     /// Open a stream, and go on when it is open.
     Connect(Peer),
     /// Hand over bytes for the stream.
-    Send { stream: u32, bytes: u32 },
+    Send { stream: u64, bytes: u32 },
     /// Take bytes from the stream, once they are there.
-    Receive { stream: u32, bytes: u32 },
+    Receive { stream: u64, bytes: u32 },
     /// Access the disk.
     Disk(DiskAccess),
     /// Go on when all that was written is on the disk.
@@ -81,7 +81,7 @@ pub(crate) struct Task {
     /// Does it burn its time until a lock is free?
     pub spins: bool,
     /// Its stream, if it has one.
-    pub stream: Option<u32>,
+    pub stream: Option<u64>,
     request: Option<Request>,
     position: usize,
     counters: Box<[u32]>,

@@ -77,6 +77,11 @@ impl WorldContext<'_> {
         self.core.charge_overhead(p, self.core.costs().interrupt_ns);
     }
 
+    /// Charges work of the hypervisor to a pCPU, ns.
+    pub fn charge(&mut self, p: PcpuId, cost: Span) {
+        self.core.charge_overhead(p, cost);
+    }
+
     /// Sets the working set that `v` touches whenever it runs, bytes (for the cache model).
     pub fn set_working_set(&mut self, v: VcpuId, bytes: u64) {
         self.core.set_working_set(v, bytes);

@@ -26,12 +26,15 @@
 //! );
 //! ```
 
+mod apps;
 mod assemble;
 mod check;
+mod clients;
 mod describe;
 mod entitlement;
 pub mod limits;
 mod lint;
+mod network;
 mod params;
 mod problem;
 mod profile;
