@@ -1,18 +1,21 @@
 //! What runs inside a domain.
 //!
-//! [`kernel`] is a small guest kernel: each vCPU has a queue of tasks that share it in time slices, and sleepers that a
-//! timer wakes. [`app`] holds the applications, each a task that computes, sleeps or serves requests. Network packets
-//! and interrupts are not its business: they belong to the I/O path (crate `vcpulab-io`), which asks the kernel for
-//! task work when it has nothing more urgent to do.
+//! [`script`] holds the words that every application is made of; [`kernel`] is a small guest kernel: each vCPU has queues
+//! of tasks that share it in time slices, and sleepers that a timer wakes; services hand requests to tasks. What a
+//! task asks of the network or a disk is not its business: that belongs to the I/O path (crate `vcpulab-io`), which asks
+//! the kernel for task work when it has nothing more urgent to do. [`apps`] has the applications by name.
 //!
 //! A guest knows nothing of schedulers, nor of what other domains do.
 
-pub mod app;
+pub mod apps;
 pub mod kernel;
 pub mod random;
+pub mod script;
 pub mod stats;
+mod task;
 
-pub use app::{AppConfig, Phase, PhaseEvent};
-pub use kernel::Kernel;
+pub use kernel::{Kernel, KernelConfig, Next};
 pub use random::Random;
+pub use script::{AppConfig, Script, ServiceConfig, Step, Unit};
 pub use stats::AppStats;
+pub use task::{Io, Request};

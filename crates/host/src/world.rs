@@ -80,6 +80,11 @@ impl WorldContext<'_> {
         self.core.charge_overhead(p, self.core.costs().interrupt_ns);
     }
 
+    /// Charges work of the hypervisor to a pCPU, ns.
+    pub fn charge(&mut self, p: PcpuId, cost: Span) {
+        self.core.charge_overhead(p, cost);
+    }
+
     /// Makes a set, something that occupies this many bytes of cache. One [`cache`](crate::cache) model for all: a set may be
     /// used by several vCPUs.
     pub fn make_set(&mut self, bytes: u64) -> SetId {

@@ -1,63 +1,214 @@
-//! A client outside the host: begins requests at a rate that does not depend on the answers.
+//! A client outside the host: when it asks, and what it sees of the answers.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use vcpulab_guest::{AppStats, Random};
-use vcpulab_host::{NEVER, Time};
+use vcpulab_host::{NEVER, Span, Time};
 
-use crate::config::ClientConfig;
+use crate::config::{Ask, ClientConfig, Load};
 
-/// An open loop with a limit on connections.
+/// A client and its users. In an open loop there is one user, who never waits for an answer.
 #[derive(Clone, Debug)]
 pub struct Client {
     /// As configured.
     pub config: ClientConfig,
-    /// What it has seen: requests answered, and those refused or beyond its limit.
+    /// What it has seen: requests answered, and those refused, given up or beyond its limit.
     pub stats: AppStats,
     outstanding: u32,
-    next_request: Time,
+    /// When each user acts next.
+    due: BinaryHeap<Reverse<(Time, u32)>>,
+    /// How often the request at hand of each user has been tried already.
+    tries: Vec<u32>,
+    weight: u64,
     random: Random,
 }
 
+/// What to do about a request that failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Failed {
+    /// Try again.
+    Retry,
+    /// Leave it.
+    GiveUp,
+}
+
 impl Client {
-    /// A client whose first request comes after a random gap.
-    pub fn new(config: ClientConfig, random: Random) -> Self {
-        let mut client =
-            Client { config, stats: AppStats::default(), outstanding: 0, next_request: 0, random };
-        client.schedule(0);
-        client
-    }
-
-    fn schedule(&mut self, now: Time) {
-        let silent = self.config.rate_per_s <= 0.0;
-        self.next_request =
-            if silent { NEVER } else { now.saturating_add(self.random.exponential(self.config.rate_per_s)) };
-    }
-
-    /// When it begins its next request.
-    pub fn next_request(&self) -> Time {
-        self.next_request
-    }
-
-    /// That time has come: does it begin one, or is it at its limit?
-    pub fn begin(&mut self, now: Time) -> bool {
-        self.schedule(now);
-        let free = self.outstanding < self.config.connections_max;
-        if free {
-            self.outstanding += 1;
-        } else {
-            self.stats.failed += 1;
+    /// A client at time 0.
+    pub fn new(config: ClientConfig, mut random: Random) -> Self {
+        let users = match config.load {
+            Load::Open { .. } => 1,
+            Load::Closed { users, .. } => users,
+            Load::Stream { streams, .. } => streams,
+        };
+        let mut due = BinaryHeap::with_capacity(users as usize + 1);
+        for user in 0..users {
+            let begins = match config.load {
+                Load::Open { .. } => gap(&config.load, &mut random),
+                Load::Closed { ramp_up_ns, think_ns, .. } => {
+                    let ramp = ramp_up_ns as i128 * i128::from(user) / i128::from(users.max(1));
+                    // Users that begin at once are not in step all the same.
+                    ramp as Time + random.below(think_ns.max(1_000_000) as u64) as Time
+                }
+                Load::Stream { .. } => random.below(1_000_000) as Time,
+            };
+            due.push(Reverse((begins, user)));
         }
-        free
+        let tries = match config.load {
+            Load::Open { .. } => Vec::new(),
+            _ => vec![0; users as usize],
+        };
+        let weight = config.mix.iter().map(|ask| u64::from(ask.weight)).sum();
+        Client { config, stats: AppStats::default(), outstanding: 0, due, tries, weight, random }
     }
 
-    /// A request begun at `started` is answered.
-    pub fn answered(&mut self, started: Time, now: Time) {
+    /// When somebody acts next.
+    pub fn next_event(&self) -> Time {
+        self.due.peek().map_or(NEVER, |&Reverse((time, _))| time)
+    }
+
+    /// Who acts now, if that time has come.
+    pub fn take_due(&mut self, now: Time) -> Option<u32> {
+        let &Reverse((time, user)) = self.due.peek()?;
+        if time > now {
+            return None;
+        }
+        self.due.pop();
+        if let Load::Open { .. } = self.config.load {
+            let next = now.saturating_add(gap(&self.config.load, &mut self.random));
+            self.due.push(Reverse((next, user)));
+        }
+        Some(user)
+    }
+
+    /// A user acts again at that time.
+    pub fn set_due(&mut self, user: u32, at: Time) {
+        self.due.push(Reverse((at, user)));
+    }
+
+    /// What a user asks for, unless the client is at its limit; `again`: the last one is only tried again.
+    pub fn ask(&mut self, again: bool) -> Option<Ask> {
+        if again {
+            return Some(self.draw());
+        }
+        if self.outstanding >= self.config.connections_max {
+            self.stats.failed += 1;
+            return None;
+        }
+        self.outstanding += 1;
+        Some(self.draw())
+    }
+
+    /// What to ask for.
+    fn draw(&mut self) -> Ask {
+        let mix = &self.config.mix;
+        if mix.len() == 1 {
+            return mix[0];
+        }
+        let mut left = self.random.below(self.weight.max(1));
+        let drawn = mix.iter().find(|ask| {
+            let weight = u64::from(ask.weight);
+            let found = left < weight;
+            left = left.saturating_sub(weight);
+            found
+        });
+        *drawn.unwrap_or(&mix[0])
+    }
+
+    /// A request of a user is answered, so long after it was begun. When does the user ask again?
+    pub fn answered(&mut self, user: u32, response: Span, now: Time) {
         self.outstanding -= 1;
-        self.stats.complete(now - started);
+        self.stats.complete(response);
+        self.next_turn(user, now);
     }
 
-    /// A request is refused.
-    pub fn refused(&mut self) {
+    /// A request of a user was refused, or not answered in time.
+    pub fn failed(&mut self, user: u32, now: Time) -> Failed {
+        if let Some(tries) = self.tries.get_mut(user as usize)
+            && *tries < self.config.retries
+        {
+            *tries += 1;
+            return Failed::Retry;
+        }
         self.outstanding -= 1;
         self.stats.failed += 1;
+        self.next_turn(user, now);
+        Failed::GiveUp
+    }
+
+    fn next_turn(&mut self, user: u32, now: Time) {
+        if let Load::Closed { think_ns, .. } = self.config.load {
+            self.tries[user as usize] = 0;
+            let think = match think_ns {
+                0 => 0,
+                mean => self.random.exponential(1e9 / mean as f64),
+            };
+            self.set_due(user, now.saturating_add(think));
+        }
+    }
+}
+
+fn gap(load: &Load, random: &mut Random) -> Span {
+    match *load {
+        Load::Open { rate_per_s, .. } if rate_per_s <= 0.0 => NEVER,
+        Load::Open { rate_per_s, regular: true } => (1e9 / rate_per_s) as Span,
+        Load::Open { rate_per_s, .. } => random.exponential(rate_per_s),
+        Load::Closed { .. } | Load::Stream { .. } => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(load: Load, mix: Vec<Ask>) -> Client {
+        let config = ClientConfig {
+            service: 0,
+            load,
+            mix,
+            connections_max: 3,
+            keep_alive: false,
+            timeout_ns: None,
+            retries: 1,
+        };
+        Client::new(config, Random::new(1, 0, 0))
+    }
+
+    fn ask(class: u32, weight: u32) -> Ask {
+        Ask { class, request_bytes: 300, reply_bytes: 1000, weight }
+    }
+
+    #[test]
+    fn an_open_loop_goes_on_whatever_the_answers_up_to_its_limit() {
+        let mut client = client(Load::Open { rate_per_s: 1000.0, regular: true }, vec![ask(0, 1)]);
+        for i in 1..=5 {
+            assert_eq!(client.next_event(), i * 1_000_000);
+            assert_eq!(client.take_due(i * 1_000_000), Some(0));
+            assert_eq!(client.ask(false).is_some(), i <= 3);
+        }
+        assert_eq!(client.stats.failed, 2);
+    }
+
+    #[test]
+    fn users_of_a_closed_loop_wait_for_their_answers_and_try_again_once() {
+        let load = Load::Closed { users: 2, think_ns: 0, ramp_up_ns: 10_000_000 };
+        let mut client = client(load, vec![ask(0, 1)]);
+        let first = client.next_event();
+        assert_eq!(client.take_due(first), Some(0));
+        assert!(client.ask(false).is_some());
+        let second = client.next_event();
+        assert!(second >= 5_000_000, "the ramp-up");
+        assert_eq!(client.take_due(second), Some(1));
+        assert_eq!(client.next_event(), NEVER, "both wait");
+        assert_eq!(client.failed(0, 7), Failed::Retry);
+        assert_eq!(client.failed(0, 8), Failed::GiveUp);
+        assert_eq!((client.next_event(), client.stats.failed), (8, 1));
+    }
+
+    #[test]
+    fn what_is_asked_for_follows_the_weights() {
+        let mut client = client(Load::Closed { users: 1, think_ns: 0, ramp_up_ns: 0 }, vec![ask(0, 1), ask(1, 3)]);
+        let drawn = (0..10_000).filter(|_| client.draw().class == 1).count();
+        assert!((7300..7700).contains(&drawn), "{drawn}");
     }
 }

@@ -1,17 +1,17 @@
-//! The back ends of a driver domain: between its NIC and the rings of the guests behind it.
+//! The back ends of a driver domain: between its cards and the rings of the guests behind it. Each of its vCPUs has the cards
+//! and interfaces whose interrupts and events it takes.
 //!
-//! Once it runs it takes everything that is there, in rounds: first from the NIC, then from the rings, each guest in
+//! Once it runs it takes everything that is there, in rounds: first from the cards, then from the rings, each guest in
 //! turn; guests hear of it at the end of a round. With nothing left it sleeps. So a driver domain that is given the
 //! pCPU late finds more to do at once: batching is not a parameter here.
 
 use std::collections::VecDeque;
 
-use vcpulab_host::{Span, VcpuId, WorldContext};
+use vcpulab_host::{VcpuId, WorldContext};
 
-use crate::config::DriverCosts;
-use crate::connection::Packet;
 use crate::interface::Interface;
 use crate::nic::Nic;
+use crate::tcp::Packet;
 
 /// Packets of one direction that a driver domain takes in one round, before it looks at the other direction (the usual
 /// budget of a network driver's polling loop).
@@ -22,19 +22,19 @@ const ROUND: usize = 64;
 pub(crate) enum DriverWork {
     /// It takes the notifications that are pending.
     Upcall,
-    /// It receives a packet for a guest.
-    Receive(Packet),
-    /// It sends one for a guest.
-    Send(Packet),
+    /// It takes a packet from that card.
+    Receive(usize, Packet),
+    /// It takes one from that interface's ring.
+    Send(usize, Packet),
 }
 
-/// The back ends of a driver domain.
+/// The back ends on one vCPU of a driver domain.
 #[derive(Clone, Debug)]
-pub(crate) struct Driver {
-    pub nic: Nic,
+pub(crate) struct Backend {
     /// Where interrupts and events go.
     pub vcpu: VcpuId,
-    costs: DriverCosts,
+    /// The cards whose interrupts it takes.
+    pub nics: Vec<usize>,
     /// Is it at work, or has it been told that there is some?
     awake: bool,
     /// Has it been told something that it has not taken yet?
@@ -48,26 +48,25 @@ pub(crate) struct Driver {
     to_tell: Vec<usize>,
 }
 
-impl Driver {
+impl Backend {
     /// Back ends with nothing to do.
-    pub fn new(nic: Nic, vcpu: VcpuId, costs: DriverCosts) -> Self {
-        Driver {
-            nic,
+    pub fn new(vcpu: VcpuId, interfaces: usize) -> Self {
+        Backend {
             vcpu,
-            costs,
+            nics: Vec::new(),
             awake: false,
             notified: false,
             receives: 0,
             sends: 0,
-            senders: VecDeque::new(),
-            to_tell: Vec::new(),
+            senders: VecDeque::with_capacity(interfaces),
+            to_tell: Vec::with_capacity(interfaces),
         }
     }
 
-    /// The NIC has something to tell.
-    pub fn interrupt(&mut self, ctx: &mut WorldContext<'_>) {
+    /// A card has something to tell.
+    pub fn interrupt(&mut self, ctx: &mut WorldContext<'_>, nic: &mut Nic) {
         ctx.interrupt(ctx.host().home(self.vcpu));
-        self.nic.interrupted(ctx.now());
+        nic.interrupted(ctx.now());
         self.notify(ctx);
     }
 
@@ -89,69 +88,82 @@ impl Driver {
         }
     }
 
-    /// What it does next, and what that costs; `None`: there is nothing.
+    /// What it does next; `None`: there is nothing.
     pub fn next(
         &mut self,
         ctx: &mut WorldContext<'_>,
+        nics: &mut [Nic],
         interfaces: &mut [Interface],
-    ) -> Option<(DriverWork, Span)> {
+    ) -> Option<DriverWork> {
         loop {
             if std::mem::take(&mut self.notified) {
-                self.begin_round();
-                return Some((DriverWork::Upcall, self.costs.upcall_ns));
+                self.begin_round(nics);
+                return Some(DriverWork::Upcall);
             }
             if self.receives > 0
-                && let Some(packet) = self.nic.take_received()
+                && let Some((nic, packet)) =
+                    self.nics.iter().find_map(|&nic| nics[nic].take_received().map(|packet| (nic, packet)))
             {
                 self.receives -= 1;
-                return Some((DriverWork::Receive(packet), self.costs.receive_ns));
+                return Some(DriverWork::Receive(nic, packet));
             }
-            let can_send = self.nic.can_send(ctx.now());
-            if self.sends > 0
-                && can_send
-                && let Some(packet) = self.take(interfaces)
-            {
-                self.sends -= 1;
-                return Some((DriverWork::Send(packet), self.costs.send_ns));
+            let mut blocked = self.senders.is_empty();
+            if self.sends > 0 && !blocked {
+                match self.take(ctx, nics, interfaces) {
+                    Some((interface, packet)) => {
+                        self.sends -= 1;
+                        return Some(DriverWork::Send(interface, packet));
+                    }
+                    None => blocked = true,
+                }
             }
             for interface in self.to_tell.drain(..) {
                 interfaces[interface].send_event(ctx);
             }
-            if self.nic.waiting() == 0 && (self.senders.is_empty() || !can_send) {
+            if self.waiting(nics) == 0 && blocked {
                 self.awake = false;
                 return None;
             }
-            self.begin_round();
+            self.begin_round(nics);
         }
     }
 
-    fn begin_round(&mut self) {
-        (self.receives, self.sends) = (self.nic.waiting().min(ROUND), ROUND);
+    fn waiting(&self, nics: &[Nic]) -> usize {
+        self.nics.iter().map(|&nic| nics[nic].waiting()).sum()
     }
 
-    /// The next packet from the rings.
-    fn take(&mut self, interfaces: &mut [Interface]) -> Option<Packet> {
-        let sender = self.senders.pop_front()?;
-        let (packet, tell) = interfaces[sender].take()?;
-        if tell {
-            self.to_tell.push(sender);
-        }
-        if interfaces[sender].has_packets() {
-            self.senders.push_back(sender);
-        }
-        Some(packet)
+    fn begin_round(&mut self, nics: &[Nic]) {
+        (self.receives, self.sends) = (self.waiting(nics).min(ROUND), ROUND);
     }
 
-    /// A packet received goes into the ring of that interface. Gives it back if there is no room.
-    pub fn hand_over(
+    /// The next packet from the rings whose card has room for it.
+    fn take(
         &mut self,
+        ctx: &WorldContext<'_>,
+        nics: &[Nic],
         interfaces: &mut [Interface],
-        interface: usize,
-        packet: Packet,
-    ) -> Result<(), Packet> {
-        if interfaces[interface].hand_over(packet)? {
-            self.to_tell.push(interface);
+    ) -> Option<(usize, Packet)> {
+        for _ in 0..self.senders.len() {
+            let sender = self.senders.pop_front()?;
+            let interface = &mut interfaces[sender];
+            if !nics[interface.nic].can_send(ctx.now()) {
+                self.senders.push_back(sender);
+                continue;
+            }
+            let Some((packet, tell)) = interface.take() else { continue };
+            if tell {
+                self.to_tell.push(sender);
+            }
+            if interface.has_packets() {
+                self.senders.push_back(sender);
+            }
+            return Some((sender, packet));
         }
-        Ok(())
+        None
+    }
+
+    /// The guest behind that interface is to be told at the end of the round.
+    pub fn tell(&mut self, interface: usize) {
+        self.to_tell.push(interface);
     }
 }

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use vcpulab_host::{Span, VcpuId, WorldContext};
 
-use crate::config::NetworkCosts;
-use crate::connection::Packet;
+use crate::config::{InterfaceConfig, Link};
+use crate::tcp::Packet;
 
 /// What a guest's network stack is at.
 #[derive(Clone, Copy, Debug)]
@@ -36,12 +36,17 @@ pub struct InterfaceCounts {
 /// A network interface.
 #[derive(Clone, Debug)]
 pub(crate) struct Interface {
-    /// Position of its driver domain among the drivers.
-    pub driver: usize,
+    /// What carries its packets, and the card that they leave by.
+    pub link: Link,
+    pub nic: usize,
+    pub segments_max: u32,
+    pub emulation_ns: Span,
     pub counts: InterfaceCounts,
-    /// Where events go.
-    vcpu: VcpuId,
-    costs: NetworkCosts,
+    /// Where events go, and which of the guest's vCPUs that is.
+    pub vcpu: VcpuId,
+    pub vcpu_number: usize,
+    /// Which vCPU of the driver domain worked at its rings last.
+    pub touched_by: Option<VcpuId>,
     slots: usize,
     /// Packets that wait for room in the ring.
     to_send: VecDeque<Packet>,
@@ -56,16 +61,20 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
-    /// An idle interface with so many slots in each direction.
-    pub fn new(driver: usize, vcpu: VcpuId, costs: NetworkCosts, slots: usize) -> Self {
+    /// An idle interface of a guest whose first vCPU this is.
+    pub fn new(config: &InterfaceConfig, first_vcpu: VcpuId) -> Self {
         // Slots that are never filled must not cost memory.
-        let capacity = slots.min(256);
+        let capacity = config.ring_slots.min(256);
         Interface {
-            driver,
+            link: config.link,
+            nic: config.nic,
+            segments_max: config.segments_max,
+            emulation_ns: config.emulation_ns,
             counts: InterfaceCounts::default(),
-            vcpu,
-            costs,
-            slots,
+            vcpu: VcpuId(first_vcpu.0 + config.vcpu),
+            vcpu_number: config.vcpu as usize,
+            touched_by: None,
+            slots: config.ring_slots,
             to_send: VecDeque::with_capacity(capacity),
             sending: 0,
             transmit_ring: VecDeque::with_capacity(capacity),
@@ -77,23 +86,43 @@ impl Interface {
 
     // ---- the guest's side ----
 
-    /// What the guest's network does next, and what it costs. Only the first vCPU receives; all send.
-    pub fn next(&mut self, first_vcpu: bool) -> Option<(InterfaceWork, Span)> {
-        if first_vcpu {
+    /// What the guest's network does next on that vCPU. One vCPU receives; all send, if the card takes anything.
+    pub fn next(&mut self, vcpu_number: usize, card_takes: bool) -> Option<InterfaceWork> {
+        if vcpu_number == self.vcpu_number {
             if std::mem::take(&mut self.event_pending) {
-                return Some((InterfaceWork::Upcall, self.costs.upcall_ns));
+                return Some(InterfaceWork::Upcall);
             }
             if let Some(packet) = self.receive_ring.pop_front() {
                 self.counts.received += 1;
-                return Some((InterfaceWork::Receive(packet), self.costs.receive_ns));
+                return Some(InterfaceWork::Receive(packet));
             }
         }
-        if self.transmit_ring.len() + self.sending == self.slots {
+        if !card_takes || self.transmit_ring.len() + self.sending == self.slots {
             return None;
         }
         let packet = self.to_send.pop_front()?;
         self.sending += 1;
-        Some((InterfaceWork::Send(packet), self.costs.send_ns))
+        Some(InterfaceWork::Send(packet))
+    }
+
+    /// Does anything wait to be sent?
+    pub fn wants_to_send(&self) -> bool {
+        !self.to_send.is_empty()
+    }
+
+    /// All that was under way is lost: its domain begins anew.
+    pub fn clear(&mut self) {
+        self.to_send.clear();
+        self.sending = 0;
+        self.transmit_ring.clear();
+        self.receive_ring.clear();
+        (self.event_pending, self.event_due) = (false, false);
+    }
+
+    /// A packet that was made ready has left past the ring.
+    pub fn sent_directly(&mut self) {
+        self.sending = self.sending.saturating_sub(1);
+        self.counts.sent += 1;
     }
 
     /// Something is to be sent, as soon as a vCPU of the guest comes to it.
@@ -103,8 +132,7 @@ impl Interface {
 
     /// The guest has made a packet ready: it goes into the ring. True: the ring was empty.
     pub fn put(&mut self, packet: Packet) -> bool {
-        self.sending -= 1;
-        self.counts.sent += 1;
+        self.sent_directly();
         self.transmit_ring.push_back(packet);
         self.transmit_ring.len() == 1
     }

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use vcpulab_host::{NEVER, Time};
+use vcpulab_host::{NEVER, Time, VcpuId};
 
 use crate::config::NicConfig;
-use crate::connection::Packet;
+use crate::tcp::Packet;
 use crate::wire::Wire;
 
 /// Largest packet on the line, bytes (Ethernet without its check sequence).
@@ -27,12 +27,15 @@ pub struct NicCounts {
 /// A network card and its line.
 #[derive(Clone, Debug)]
 pub struct Nic {
-    config: NicConfig,
+    /// As configured.
+    pub config: NicConfig,
     /// From the clients.
     pub inbound: Wire,
     /// To the clients.
     pub outbound: Wire,
     received: VecDeque<Packet>,
+    /// Which vCPU of the driver domain worked at it last.
+    pub touched_by: Option<VcpuId>,
     last_interrupt: Time,
     interrupt_at: Time,
     /// What crossed it.
@@ -47,6 +50,7 @@ impl Nic {
             inbound: Wire::new(config.bits_per_s, config.latency_ns),
             outbound: Wire::new(config.bits_per_s, config.latency_ns),
             received: VecDeque::with_capacity(config.ring_slots.min(256)),
+            touched_by: None,
             last_interrupt: -config.interrupt_gap_ns,
             interrupt_at: NEVER,
             counts: NicCounts::default(),
@@ -114,11 +118,20 @@ impl Nic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::Kind;
+    use crate::config::Owner;
+    use crate::tcp::{Kind, Side};
 
     const CONFIG: NicConfig =
-        NicConfig { bits_per_s: 1_000_000_000, interrupt_gap_ns: 250_000, latency_ns: 30_000, ring_slots: 2 };
-    const PACKET: Packet = Packet { connection: 0, kind: Kind::Syn, bytes: 66 };
+        NicConfig { owner: Owner::Guest { guest: 0, vcpu: 0 }, bits_per_s: 1_000_000_000, interrupt_gap_ns: 250_000, latency_ns: 30_000, ring_slots: 2 };
+    const PACKET: Packet = Packet {
+        connection: 0,
+        to: Side::Called,
+        kind: Kind::Syn,
+        segments: 1,
+        bytes: 0,
+        acknowledges: 0,
+        space: 0,
+    };
 
     #[test]
     fn interrupts_keep_their_distance() {
@@ -135,7 +148,7 @@ mod tests {
     fn packets_still_on_the_line_at_an_interrupt_are_worth_another() {
         let mut nic = Nic::new(NicConfig { bits_per_s: 1_000_000, ..CONFIG });
         nic.send(0, PACKET);
-        nic.send(0, Packet { bytes: FRAME_MAX, ..PACKET });
+        nic.send(0, Packet { bytes: FRAME_MAX - 66, ..PACKET });
         let first = nic.next_interrupt();
         nic.interrupted(first);
         assert_eq!((first, nic.next_interrupt()), (528_000, 528_000 + 12_112_000));
@@ -152,7 +165,7 @@ mod tests {
     #[test]
     fn a_line_with_a_long_backlog_takes_no_more() {
         let mut nic = Nic::new(CONFIG);
-        let frame = Packet { bytes: FRAME_MAX, ..PACKET };
+        let frame = Packet { bytes: FRAME_MAX - 66, ..PACKET };
         nic.send(0, frame);
         assert!(nic.can_send(0));
         nic.send(0, frame);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use vcpulab_host::{NEVER, Span, Time};
 
-use crate::connection::Packet;
+use crate::tcp::Packet;
 
 /// A line in one direction.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl Wire {
 
     /// Sends a packet now; returns when it has left.
     pub fn send(&mut self, now: Time, packet: Packet) -> Time {
-        self.free_at = self.free_at.max(now) + self.occupies(packet.bytes);
+        self.free_at = self.free_at.max(now) + self.occupies(packet.line_bytes());
         self.under_way.push_back((self.free_at + self.latency, packet));
         self.free_at
     }
@@ -57,12 +57,20 @@ impl Wire {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::Kind;
+    use crate::tcp::{Kind, Side};
 
     #[test]
     fn packets_queue_for_the_line_and_arrive_a_latency_later() {
         let mut wire = Wire::new(1_000_000_000, 50_000);
-        let packet = |connection| Packet { connection, kind: Kind::Syn, bytes: 1000 };
+        let packet = |connection| Packet {
+            connection,
+            to: Side::Called,
+            kind: Kind::Syn,
+            segments: 1,
+            bytes: 934,
+            acknowledges: 0,
+            space: 0,
+        };
         assert_eq!(wire.send(0, packet(1)), 8_000);
         assert_eq!(wire.send(0, packet(2)), 16_000);
         assert_eq!(wire.backlog(4_000), 12_000);

@@ -1,13 +1,13 @@
 //! From a checked scenario to what the engine takes.
 
-use vcpulab_guest::{AppConfig, Phase, PhaseEvent};
+use vcpulab_guest::KernelConfig;
 use vcpulab_host::{
     Action, Costs, CpuMask, DomId, DomainConfig, HostConfig, TimedAction, VcpuConfig, VcpuId,
 };
-use vcpulab_io::{ClientConfig, DriverCosts, GuestConfig, MachineConfig, NetworkCosts, NicConfig};
+use vcpulab_io::{GuestConfig, MachineConfig};
 
-use crate::profile::Constants;
-use crate::spec::{AppSpec, Change, ClientSpec, DomainSpec, EventSpec, LifeChange, PhaseSpec, Spec};
+use crate::spec::{AppSpec, Change, DomainSpec, Drivers, LifeChange, Spec};
+use crate::{apps, clients, network};
 
 /// The host of a scenario. The same for all its replications: they differ in what surrounds it.
 pub fn host_config(spec: &Spec) -> HostConfig {
@@ -15,7 +15,7 @@ pub fn host_config(spec: &Spec) -> HostConfig {
         pcpus: spec.host.pcpus,
         pcpus_per_socket: spec.host.pcpus_per_socket,
         pools: spec.pools.iter().map(|pool| pool.pcpus).collect(),
-        costs: costs(&spec.host.constants),
+        costs: costs(spec),
         domains: spec.domains.iter().map(domain).collect(),
         actions: starts(spec)
             .chain(spec.actions.iter().flat_map(|action| actions(spec, action.at, &action.change)))
@@ -23,11 +23,14 @@ pub fn host_config(spec: &Spec) -> HostConfig {
     }
 }
 
-fn costs(constants: &Constants) -> Costs {
+/// On bare metal there is no hypervisor whose work would cost anything.
+fn costs(spec: &Spec) -> Costs {
+    let constants = &spec.host.constants;
+    let hypervisor = |cost| if spec.host.drivers == Drivers::BareMetal { 0 } else { cost };
     Costs {
-        decision_ns: constants.decision_ns,
-        context_switch_ns: constants.context_switch_ns,
-        interrupt_ns: constants.interrupt_ns,
+        decision_ns: hypervisor(constants.decision_ns),
+        context_switch_ns: hypervisor(constants.context_switch_ns),
+        interrupt_ns: hypervisor(constants.interrupt_ns),
         l2_bytes: constants.l2_bytes as u64,
         l3_bytes: constants.l3_bytes as u64,
         l3_pcpus: constants.l3_pcpus as u32,
@@ -47,90 +50,62 @@ fn domain(domain: &DomainSpec) -> DomainConfig {
     }
 }
 
-/// What a domain runs, each instance an application of its own.
-pub fn apps(domain: &DomainSpec, constants: &Constants) -> Vec<AppConfig> {
-    let app = |app: &AppSpec| {
-        let (config, instances) = match app {
-            AppSpec::Hog { instances } => (AppConfig::Hog, *instances),
-            AppSpec::Periodic { run_ns, period_ns, instances } => {
-                (AppConfig::Periodic { run_ns: *run_ns, period_ns: *period_ns }, *instances)
-            }
-            AppSpec::Phases { phases, rounds, instances } => (
-                AppConfig::Phases { phases: phases.iter().map(phase).collect(), rounds: *rounds },
-                *instances,
-            ),
-            AppSpec::WebServer { request_ns, connections_max } => {
-                let spread_percent = constants.cost_spread_percent;
-                let (request_ns, connections_max) = (*request_ns, *connections_max);
-                (AppConfig::WebServer { request_ns, spread_percent, connections_max }, 1)
-            }
-        };
-        std::iter::repeat_n(config, instances as usize)
-    };
-    domain.apps.iter().flat_map(app).collect()
-}
-
-fn phase(phase: &PhaseSpec) -> Phase {
-    let event = |event: &EventSpec| match *event {
-        EventSpec::Run(span) => PhaseEvent::Run(span),
-        EventSpec::Runtime(span) => PhaseEvent::Runtime(span),
-        EventSpec::Sleep(span) => PhaseEvent::Sleep(span),
-        EventSpec::Timer(span) => PhaseEvent::Timer(span),
-    };
-    Phase { rounds: phase.rounds, events: phase.events.iter().map(event).collect() }
-}
-
-/// What each of them is called in a scenario, in the same order.
+/// What each application of a domain is called in a scenario, in the order in which the engine counts them.
 pub fn app_kinds(domain: &DomainSpec) -> Vec<&'static str> {
-    let kind = |app: &AppSpec| {
-        let (kind, instances) = match app {
-            AppSpec::Hog { instances } => ("hog", *instances),
-            AppSpec::Periodic { instances, .. } => ("periodic", *instances),
-            AppSpec::Phases { instances, .. } => ("phases", *instances),
-            AppSpec::WebServer { .. } => ("web-server", 1),
-        };
-        std::iter::repeat_n(kind, instances as usize)
+    let kinds = domain.apps.iter().map(|app| std::iter::repeat_n(app.kind(), app.instances() as usize));
+    kinds.flatten().collect()
+}
+
+/// The services of a scenario, by number: each a domain and the position of the application there.
+fn services(spec: &Spec) -> Vec<(usize, usize)> {
+    let of = |(index, domain): (usize, &DomainSpec)| {
+        let serving = domain.apps.iter().enumerate().filter(|(_, app)| app.serves());
+        serving.map(move |(position, _)| (index, position)).collect::<Vec<_>>()
     };
-    domain.apps.iter().flat_map(kind).collect()
+    spec.domains.iter().enumerate().flat_map(of).collect()
+}
+
+/// Where an application stands among a domain's as the engine counts them: each instance is one of its own.
+fn engine_position(domain: &DomainSpec, position: usize) -> usize {
+    domain.apps[..position].iter().map(|app| app.instances() as usize).sum()
 }
 
 /// What surrounds the host in one replication.
 pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
-    let constants = &spec.host.constants;
-    let guest = |(index, domain): (usize, &DomainSpec)| GuestConfig {
-        first_vcpu: vcpu_id(spec, index, 0),
-        vcpus: domain.affinity.len() as u32,
-        working_set_bytes: domain.working_set_bytes,
-        apps: apps(domain, constants),
-        nic: domain.nic,
-        network: NetworkCosts {
-            upcall_ns: constants.guest_upcall_ns,
-            receive_ns: constants.guest_receive_ns,
-            send_ns: constants.guest_send_ns,
-        },
-        driver: domain.driver_domain.then_some(DriverCosts {
-            upcall_ns: constants.driver_upcall_ns,
-            receive_ns: constants.driver_receive_ns,
-            send_ns: constants.driver_send_ns,
-        }),
+    let (constants, drivers) = (&spec.host.constants, spec.host.drivers);
+    let services = services(spec);
+    let number = |service: (usize, usize)| {
+        services.iter().position(|&known| known == service).expect("a checked scenario refers to services")
     };
-    let client = |client: &ClientSpec| ClientConfig {
-        server: client.server,
-        rate_per_s: client.rate_per_s,
-        file_bytes: client.file_bytes,
-        connections_max: client.connections_max,
+    let app = |app: &AppSpec| {
+        let config = apps::config(app, &|value| number(apps::service_of(value)) as i64, constants);
+        std::iter::repeat_n(config, app.instances() as usize)
+    };
+    let guest = |(index, domain): (usize, &DomainSpec)| {
+        let owns = spec.cards.iter().any(|card| card.owner == Some(index));
+        GuestConfig {
+            first_vcpu: vcpu_id(spec, index, 0),
+            kernel: KernelConfig {
+                vcpus: domain.affinity.len(),
+                apps: domain.apps.iter().flat_map(app).collect(),
+                spins: true,
+            },
+            working_set_bytes: domain.working_set_bytes,
+            interface: network::interface(index, spec),
+            network: network::network_costs(domain, drivers, constants),
+            driver: (owns || domain.driver_domain).then(|| network::driver_costs(drivers, constants)),
+        }
     };
     MachineConfig {
         seed,
         guests: spec.domains.iter().enumerate().map(guest).collect(),
-        nic: NicConfig {
-            bits_per_s: constants.nic_bits_per_s,
-            interrupt_gap_ns: constants.nic_interrupt_gap_ns,
-            latency_ns: constants.link_latency_ns,
-            ring_slots: constants.ring_slots as usize,
-        },
+        nics: network::cards(spec),
+        services: services
+            .iter()
+            .map(|&(domain, position)| (domain, engine_position(&spec.domains[domain], position)))
+            .collect(),
         spread_percent: constants.cost_spread_percent,
-        clients: spec.clients.iter().map(client).collect(),
+        clients: spec.clients.iter().map(|client| clients::config(client, number(client.service), spec)).collect(),
     }
 }
 

@@ -26,9 +26,6 @@ const POOL_0: &str = "Pool-0";
 /// Defaults of what a file may leave out.
 const DURATION_NS: Span = 10_000_000_000;
 const WARMUP_NS: Span = 1_000_000_000;
-const FILE_BYTES: i64 = 10_000;
-const CONNECTIONS: i64 = 64;
-const SERVER_CONNECTIONS: i64 = 256;
 
 pub(crate) struct Checker<'r, 't> {
     pub report: &'r mut Report<'t>,
@@ -55,6 +52,7 @@ pub(crate) fn check(
         warmup_ns: checker.span(&run.warmup, Some(WARMUP_NS), 0..=SPAN_NS_MAX).unwrap_or(0),
         replications: checker.int(&run.replications, 1, 1..=REPLICATIONS_MAX.into()).unwrap_or(1) as u32,
         host,
+        cards: Vec::new(),
         pools,
         domains: Vec::new(),
         clients: Vec::new(),
@@ -67,12 +65,14 @@ pub(crate) fn check(
     // Dom0 comes first on every host.
     raw_domains.sort_by_key(|(name, _)| name.value != DOM0);
     checker.domains(&mut spec, &raw_domains, place);
+    checker.network(&mut spec, raw, &raw_domains, place);
+    checker.all_apps(&mut spec, &raw_domains);
     checker.rows(&spec, &run, place);
     checker.count(
-        tasks(&spec),
+        Checker::tasks(&spec),
         0,
         TASKS_MAX,
-        "applications in all domains together",
+        "tasks in all domains together",
         &place.member("domain"),
     );
     if schedulers_known {
@@ -84,16 +84,6 @@ pub(crate) fn check(
     checker.actions(raw, &mut spec, &raw_domains, schedulers_known, place);
     crate::lint::lint(&spec, raw, &raw_domains, checker.report);
     spec
-}
-
-fn tasks(spec: &Spec) -> usize {
-    let instances = |app: &AppSpec| match app {
-        AppSpec::Hog { instances }
-        | AppSpec::Periodic { instances, .. }
-        | AppSpec::Phases { instances, .. } => *instances as usize,
-        AppSpec::WebServer { .. } => 1,
-    };
-    spec.domains.iter().flat_map(|domain| &domain.apps).map(instances).sum()
 }
 
 /// Simple values. Each gives the default when nothing is given, and nothing when what is given is wrong.
@@ -121,13 +111,13 @@ impl Checker<'_, '_> {
         self.within(value.0, &range, place, allowed)
     }
 
-    fn size(&mut self, field: &Field<Size>, default: i64, range: RangeInclusive<i64>) -> Option<i64> {
+    pub(crate) fn size(&mut self, field: &Field<Size>, default: i64, range: RangeInclusive<i64>) -> Option<i64> {
         let Some(At { value, place }) = &field.0 else { return Some(default) };
         let allowed = || format!("a size from {} to {}", Size(*range.start()), Size(*range.end()));
         self.within(value.0, &range, place, allowed)
     }
 
-    fn rate(&mut self, field: &Field<Number>) -> Option<f64> {
+    pub(crate) fn rate(&mut self, field: &Field<Number>) -> Option<f64> {
         let At { value, place } = field.0.as_ref()?;
         let least = 1.0 / (SPAN_NS_MAX / 1_000_000_000) as f64;
         let allowed = || format!("a number above 0 (at least one a day) up to {RATE_PER_S_MAX} per second");
@@ -148,7 +138,7 @@ impl Checker<'_, '_> {
         None
     }
 
-    fn count(&mut self, count: usize, least: usize, most: usize, what: &str, place: &Place) -> bool {
+    pub(crate) fn count(&mut self, count: usize, least: usize, most: usize, what: &str, place: &Place) -> bool {
         let fits = (least..=most).contains(&count);
         if !fits {
             let problem = Problem::not_allowed(format!("{least} to {most} {what}"));
@@ -178,7 +168,7 @@ impl Checker<'_, '_> {
     }
 
     /// The name of a domain or client: it becomes part of paths, columns and legends.
-    fn identifier(&mut self, name: &At<String>) {
+    pub(crate) fn identifier(&mut self, name: &At<String>) {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
         if name.value.is_empty()
             || name.value.chars().count() > NAME_CHARS_MAX
@@ -190,7 +180,7 @@ impl Checker<'_, '_> {
     }
 
     /// One of these things, by its name.
-    fn choice<'a, T>(&mut self, field: &Field<String>, all: &'a [T], name: fn(&T) -> &str) -> Option<&'a T> {
+    pub(crate) fn choice<'a, T>(&mut self, field: &Field<String>, all: &'a [T], name: fn(&T) -> &str) -> Option<&'a T> {
         let At { value, place } = field.0.as_ref()?;
         let found = all.iter().find(|thing| name(thing) == value);
         if found.is_none() {
@@ -240,6 +230,7 @@ impl Checker<'_, '_> {
             constants: self.constants(raw, profile),
             pcpus: pcpus as u32,
             pcpus_per_socket: per_socket as u32,
+            drivers: self.drivers(raw),
         }
     }
 
@@ -426,9 +417,6 @@ impl Checker<'_, '_> {
             }
             spec.domains.push(domain);
         }
-        for (index, (_, raw)) in raw_domains.iter().enumerate().take(spec.domains.len()) {
-            spec.domains[index].nic = self.nic(&raw.value, index, &spec.domains);
-        }
     }
 
     /// A domain without what refers to other domains.
@@ -444,11 +432,6 @@ impl Checker<'_, '_> {
             true => host.constants.driver_working_set_bytes,
             false => host.constants.guest_working_set_bytes,
         };
-        let none = Vec::new();
-        let raw_apps = raw.app.get().unwrap_or(&none);
-        if let Some(At { place, .. }) = &raw.app.0 {
-            self.count(raw_apps.len(), 0, APPS_MAX, "applications", place);
-        }
         DomainSpec {
             name: name.value.clone(),
             number,
@@ -459,7 +442,7 @@ impl Checker<'_, '_> {
             driver_domain,
             working_set_bytes: self.size(&raw.working_set, usual, 0..=1 << 40).unwrap_or(0) as u64,
             nic: None,
-            apps: raw_apps.iter().take(APPS_MAX).filter_map(|app| self.app(app, raw, host)).collect(),
+            apps: Vec::new(),
         }
     }
 
@@ -514,106 +497,6 @@ impl Checker<'_, '_> {
             self.report.warning(place, problem.found(list));
         }
         (mask != *pool).then_some(mask)
-    }
-
-    fn nic(&mut self, raw: &RawDomain, own: usize, domains: &[DomainSpec]) -> Option<usize> {
-        let nic = raw.nic.0.as_ref()?;
-        let field = &nic.value.driver_domain;
-        let driver = self.domain(field, domains)?;
-        let place = &field.0.as_ref()?.place;
-        let name = &domains[driver].name;
-        if driver == own {
-            let problem = Problem::says("a domain cannot be its own driver domain").found(name);
-            self.report.error(place, problem.hint("a driver domain owns the devices; leave `nic` out"));
-        } else if !domains[driver].driver_domain {
-            let problem = Problem::says(format!("domain `{name}` is not a driver domain")).found(name);
-            self.report.error(place, problem.hint(format!("set `driver_domain = true` in [domain.{name}]")));
-        }
-        Some(driver)
-    }
-}
-
-/// The applications.
-impl Checker<'_, '_> {
-    fn app(&mut self, app: &At<RawApp>, domain: &RawDomain, host: &HostSpec) -> Option<AppSpec> {
-        Some(match &app.value {
-            RawApp::Hog(raw) => AppSpec::Hog { instances: self.instances(&raw.instance)? },
-            RawApp::Periodic(raw) => {
-                let run_ns = self.span(&raw.run, None, 1..=SPAN_NS_MAX);
-                let period_ns = self.span(&raw.period, None, 1..=SPAN_NS_MAX);
-                AppSpec::Periodic {
-                    run_ns: run_ns?,
-                    period_ns: period_ns?,
-                    instances: self.instances(&raw.instance)?,
-                }
-            }
-            RawApp::Phases(raw) => AppSpec::Phases {
-                phases: self.phases(&raw.phase)?,
-                rounds: match self.int(&raw.r#loop, -1, -1..=u32::MAX.into())? {
-                    -1 => None,
-                    rounds => Some(rounds as u32),
-                },
-                instances: self.instances(&raw.instance)?,
-            },
-            RawApp::WebServer(raw) => {
-                if domain.nic.is_none() {
-                    let problem = Problem::says("a web server needs a network interface in its domain");
-                    self.report.error(&app.place, problem.hint("add `nic = { driver_domain = \"dom0\" }`"));
-                }
-                AppSpec::WebServer {
-                    request_ns: self.span(
-                        &raw.request_cpu,
-                        Some(host.constants.http_request_ns),
-                        0..=SPAN_NS_MAX,
-                    )?,
-                    connections_max: self.connections(&raw.connections_max, SERVER_CONNECTIONS)?,
-                }
-            }
-        })
-    }
-
-    fn instances(&mut self, field: &Field<i64>) -> Option<u32> {
-        self.int(field, 1, 1..=APPS_MAX as i64).map(|count| count as u32)
-    }
-
-    fn connections(&mut self, field: &Field<i64>, default: i64) -> Option<u32> {
-        self.int(field, default, 1..=CONNECTIONS_MAX.into()).map(|count| count as u32)
-    }
-
-    fn phases(&mut self, field: &Field<Vec<At<RawPhase>>>) -> Option<Vec<PhaseSpec>> {
-        let At { value: raw, place } = field.0.as_ref()?;
-        if !self.count(raw.len(), 1, PHASES_MAX, "phases", place) {
-            return None;
-        }
-        let phases: Vec<Option<PhaseSpec>> = raw.iter().map(|phase| self.phase(phase)).collect();
-        phases.into_iter().collect()
-    }
-
-    fn phase(&mut self, phase: &At<RawPhase>) -> Option<PhaseSpec> {
-        let rounds = self.int(&phase.value.r#loop, 1, 1..=u32::MAX.into());
-        let At { value: raw, place } = phase.value.event.0.as_ref()?;
-        if !self.count(raw.len(), 1, EVENTS_MAX, "events", place) {
-            return None;
-        }
-        let events: Vec<Option<EventSpec>> = raw.iter().map(|event| self.event(event)).collect();
-        Some(PhaseSpec { rounds: rounds? as u32, events: events.into_iter().collect::<Option<_>>()? })
-    }
-
-    fn event(&mut self, event: &At<RawEvent>) -> Option<EventSpec> {
-        let raw = &event.value;
-        let events = [
-            (&raw.run, EventSpec::Run as fn(Span) -> EventSpec),
-            (&raw.runtime, EventSpec::Runtime),
-            (&raw.sleep, EventSpec::Sleep),
-            (&raw.timer, EventSpec::Timer),
-        ];
-        let mut given = events.iter().filter(|(field, _)| !field.is_none());
-        let (Some((field, make)), None) = (given.next(), given.next()) else {
-            let allowed = format!("exactly one of {}", RawEvent::FIELDS.join(", "));
-            self.report.error(&event.place, Problem::not_allowed(allowed));
-            return None;
-        };
-        self.span(field, None, 1..=SPAN_NS_MAX).map(make)
     }
 }
 
@@ -681,42 +564,6 @@ fn allowed_for<'s>(
 
 /// What surrounds the host, and what is done to it.
 impl Checker<'_, '_> {
-    fn clients(&mut self, raw: &RawScenario, spec: &mut Spec, place: &Place) {
-        let clients = raw.client.get().map_or(&[][..], |named| &named.0);
-        self.count(clients.len(), 0, CLIENTS_MAX, "clients", &place.member("client"));
-        for (name, At { value: RawClient::OpenHttp(raw), .. }) in clients.iter().take(CLIENTS_MAX) {
-            self.identifier(name);
-            let server = self.server(&raw.server, &spec.domains);
-            let rate_per_s = self.rate(&raw.rate);
-            let file_bytes = self.size(&raw.file_size, FILE_BYTES, 1..=FILE_SIZE_MAX as i64);
-            let connections_max = self.connections(&raw.connections_max, CONNECTIONS);
-            if let (Some(server), Some(rate_per_s), Some(file_bytes), Some(connections_max)) =
-                (server, rate_per_s, file_bytes, connections_max)
-            {
-                let file_bytes = file_bytes as u64;
-                let name = name.value.clone();
-                spec.clients.push(ClientSpec { name, server, rate_per_s, file_bytes, connections_max });
-            }
-        }
-    }
-
-    fn server(&mut self, field: &Field<String>, domains: &[DomainSpec]) -> Option<usize> {
-        let server = self.domain(field, domains)?;
-        let place = &field.0.as_ref()?.place;
-        let DomainSpec { name, apps, .. } = &domains[server];
-        let servers = apps.iter().filter(|app| matches!(app, AppSpec::WebServer { .. })).count();
-        if servers == 0 {
-            let problem = Problem::says(format!("no web server runs in domain `{name}`")).found(name);
-            let hint = format!("add [[domain.{name}.app]] with `kind = \"web-server\"`");
-            self.report.error(place, problem.hint(hint));
-        } else if servers > 1 {
-            let problem =
-                Problem::says(format!("domain `{name}` runs {servers} web servers; it must be one"));
-            self.report.error(place, problem.found(name));
-        }
-        Some(server)
-    }
-
     /// Looked at in the order of time: what is allowed depends on the pools that domains have moved to, and on who is there.
     fn actions(
         &mut self,

@@ -26,14 +26,17 @@
 //! );
 //! ```
 
+mod apps;
 mod assemble;
 mod check;
+mod clients;
 mod describe;
 mod entitlement;
 mod life;
 pub mod limits;
 mod lint;
 mod listing;
+mod network;
 mod params;
 mod problem;
 mod profile;

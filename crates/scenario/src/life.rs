@@ -205,7 +205,7 @@ impl<'s> Lives<'s> {
 
     /// Does a domain that is there need this one for its devices?
     fn needed(&self, d: usize, at: Time) -> Option<Problem> {
-        let of = |other: usize| self.lives[other].state == State::There && self.domains[other].nic == Some(d);
+        let of = |other: usize| self.lives[other].state == State::There && self.domains[other].driver() == Some(d);
         let other = &self.domains[(0..self.domains.len()).find(|&other| of(other))?].name;
         let (name, at) = (&self.domains[d].name, Duration(at));
         let problem = Problem::says(format!(
@@ -216,7 +216,7 @@ impl<'s> Lives<'s> {
 
     /// Is the domain that this one needs for its devices missing?
     fn unserved(&self, d: usize, at: Time) -> Option<Problem> {
-        let driver = self.domains[d].nic.filter(|&driver| self.lives[driver].state != State::There)?;
+        let driver = self.domains[d].driver().filter(|&driver| self.lives[driver].state != State::There)?;
         let (name, driver, at) = (&self.domains[d].name, &self.domains[driver].name, Duration(at));
         Some(Problem::says(format!("domain `{driver}`, the driver domain of `{name}`, is not there at {at}")))
     }

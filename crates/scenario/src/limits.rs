@@ -17,7 +17,7 @@ pub const DOMAIN_VCPUS_MAX: u32 = 512;
 pub const VCPUS_MAX: u32 = 65_536;
 /// Most applications of one domain.
 pub const APPS_MAX: usize = 256;
-/// Most applications of all domains together, each instance counted.
+/// Most tasks of all applications together.
 pub const TASKS_MAX: usize = 16_384;
 /// Most clients.
 pub const CLIENTS_MAX: usize = 256;
@@ -39,3 +39,7 @@ pub const FILE_SIZE_MAX: u64 = 1 << 30;
 pub const PHASES_MAX: usize = 1024;
 /// Most events of a phase.
 pub const EVENTS_MAX: usize = 1024;
+/// Most kinds of requests that one client mixes.
+pub const MIX_MAX: usize = 256;
+/// Most network cards.
+pub const CARDS_MAX: usize = 64;

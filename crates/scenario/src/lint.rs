@@ -2,10 +2,11 @@
 
 use vcpulab_sched::policies;
 
+use crate::apps;
 use crate::check::NamedDomain;
 use crate::entitlement::{SHARE, share, weight};
 use crate::problem::{Problem, Report};
-use crate::raw::{RawApp, RawScenario};
+use crate::raw::RawScenario;
 use crate::read::At;
 use crate::spec::{ActionSpec, AppSpec, Change, PoolSpec, Spec};
 use crate::units::Duration;
@@ -26,8 +27,8 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
             let message = format!("`{}` of {} does not look at hard affinity", policy.name, generation.name);
             report.warning(place, Problem::says(message));
         }
-        for (app, At { value, place }) in domain.apps.iter().zip(raw.value.app.get().into_iter().flatten()) {
-            doubtful_app(app, value, place, report);
+        for (app, At { place, .. }) in domain.apps.iter().zip(raw.value.app.get().into_iter().flatten()) {
+            doubtful_app(app, place, report);
         }
     }
     pools(spec, raw, report);
@@ -69,25 +70,28 @@ fn pools(spec: &Spec, raw: &RawScenario, report: &mut Report<'_>) {
     }
 }
 
-fn doubtful_app(app: &AppSpec, raw: &RawApp, place: &crate::problem::Place, report: &mut Report<'_>) {
-    match (app, raw) {
-        (AppSpec::Periodic { run_ns, period_ns, .. }, RawApp::Periodic(_)) if run_ns > period_ns => {
-            let message = format!(
-                "needs {} of CPU time in every {}: it can never keep up",
-                Duration(*run_ns),
-                Duration(*period_ns)
-            );
-            report.warning(place, Problem::says(message));
-        }
-        _ => {}
+fn doubtful_app(app: &AppSpec, place: &crate::problem::Place, report: &mut Report<'_>) {
+    if let (Some(run), Some(period)) = (app.get("run"), app.get("period"))
+        && run > period
+    {
+        let message =
+            format!("needs {} of CPU time in every {}: it can never keep up", Duration(run), Duration(period));
+        report.warning(place, Problem::says(message));
     }
 }
 
 fn unserved(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
+    let asked = |service: (usize, usize)| {
+        let by_app = |app: &AppSpec| apps::asks(app).any(|asked| asked == service);
+        spec.clients.iter().any(|client| client.service == service)
+            || spec.domains.iter().flat_map(|domain| &domain.apps).any(by_app)
+    };
     for (index, (domain, (name, _))) in spec.domains.iter().zip(raw_domains).enumerate() {
-        let serves = domain.apps.iter().any(|app| matches!(app, AppSpec::WebServer { .. }));
-        if serves && !spec.clients.iter().any(|client| client.server == index) {
-            report.warning(&name.place, Problem::says("no client asks this web server for anything"));
+        for (position, app) in domain.apps.iter().enumerate() {
+            if app.serves() && !asked((index, position)) {
+                let message = format!("nobody asks its `{}` for anything", app.kind());
+                report.warning(&name.place, Problem::says(message));
+            }
         }
     }
 }
@@ -95,7 +99,7 @@ fn unserved(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Report<'_>) 
 /// A driver domain with a smaller share than its guests delays all their I/O.
 fn inverted_shares(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
     for (domain, (name, _)) in spec.domains.iter().zip(raw_domains) {
-        let Some(driver) = domain.nic.map(|driver| &spec.domains[driver]) else { continue };
+        let Some(driver) = domain.driver().map(|driver| &spec.domains[driver]) else { continue };
         let Some(share) = share(&spec.pools[domain.pool]).filter(|_| domain.pool == driver.pool) else {
             continue;
         };

@@ -47,6 +47,11 @@ macro_rules! constants {
                 }
             }
 
+            /// So many cycles, ns.
+            pub fn cycles_ns(&self, cycles: i64) -> i64 {
+                (i128::from(cycles) * 1000 / i128::from(self.cpu_mhz.max(1))) as i64
+            }
+
             /// Sets the constant of that name, if there is one.
             pub(crate) fn set(&mut self, name: &str, value: i64) {
                 match name {
@@ -62,6 +67,8 @@ macro_rules! constants {
 const COST_NS_MAX: i64 = 1_000_000_000;
 
 constants! {
+    /// Clock rate, which CPU times given in cycles are computed with.
+    cpu_mhz: 1..=100_000,
     /// The hypervisor's time for one scheduling decision.
     decision_ns: 0..=COST_NS_MAX,
     /// The hypervisor's time for one context switch, with warm caches.
@@ -86,16 +93,36 @@ constants! {
     driver_working_set_bytes: 0..=1 << 40,
     /// A driver domain's time to take one notification, whatever came with it.
     driver_upcall_ns: 0..=COST_NS_MAX,
-    /// A driver domain's time for one packet from the network to a guest: NIC driver, bridge, back end.
-    driver_receive_ns: 0..=COST_NS_MAX,
-    /// A driver domain's time for one packet from a guest to the network.
-    driver_send_ns: 0..=COST_NS_MAX,
+    /// The NIC driver's time for one packet received.
+    nic_receive_ns: 0..=COST_NS_MAX,
+    /// The NIC driver's time for one packet sent.
+    nic_send_ns: 0..=COST_NS_MAX,
+    /// An operating system's time to take one interrupt of the NIC on bare metal, whatever came with it.
+    native_interrupt_ns: 0..=COST_NS_MAX,
+    /// A driver domain's time to find where one packet goes.
+    bridge_ns: 0..=COST_NS_MAX,
+    /// A back end's time for one packet to a guest, without the exchange of its page.
+    backend_receive_ns: 0..=COST_NS_MAX,
+    /// A back end's time for one packet from a guest, without the grant of its page.
+    backend_send_ns: 0..=COST_NS_MAX,
+    /// The hypervisor's time to exchange a page, or to copy a packet, between two domains.
+    page_exchange_ns: 0..=COST_NS_MAX,
+    /// The hypervisor's time to map a granted page and to unmap it.
+    grant_ns: 0..=COST_NS_MAX,
+    /// Time until a vCPU of a driver domain has what another one worked at last: the state of a card or a ring.
+    bounce_ns: 0..=COST_NS_MAX,
     /// A guest's time to take one notification, whatever came with it.
     guest_upcall_ns: 0..=COST_NS_MAX,
-    /// A guest's time for one packet received: front end and network stack.
-    guest_receive_ns: 0..=COST_NS_MAX,
-    /// A guest's time for one packet sent.
-    guest_send_ns: 0..=COST_NS_MAX,
+    /// A front end's time for one packet received.
+    frontend_receive_ns: 0..=COST_NS_MAX,
+    /// A front end's time for one packet sent.
+    frontend_send_ns: 0..=COST_NS_MAX,
+    /// A network stack's time for one packet received.
+    stack_receive_ns: 0..=COST_NS_MAX,
+    /// A network stack's time for one packet sent.
+    stack_send_ns: 0..=COST_NS_MAX,
+    /// A network stack's time for each byte received or sent, in picoseconds: copies, and checksums that no card computes.
+    network_byte_ps: 0..=COST_NS_MAX,
     /// CPU time of a web server for one request, without the network.
     http_request_ns: 0..=COST_NS_MAX,
     /// How far each cost inside the domains varies, evenly to both sides.

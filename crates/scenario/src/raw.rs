@@ -25,6 +25,8 @@ record! {
         run: RawRun,
         /// The machine and its CPU scheduler.
         host: RawHost,
+        /// Network cards, by name. Where none is given, each driver domain (or the hypervisor, or the machine) has one.
+        nic: Named<RawCard>,
         /// CPU pools besides `Pool-0`, by name. All other pCPUs are in `Pool-0`, whose scheduler is the host's.
         pool: Named<RawPool>,
         /// The domains (virtual machines) by name. `dom0` is domain number 0; the others are numbered from 1 in the
@@ -67,6 +69,11 @@ record! {
         scheduler: String,
         /// Which release's version of it. Default: the newest.
         generation: String,
+        /// Where the drivers of the devices are: in driver domains, or in the hypervisor.
+        #[schemars(extend("enum" = ["driver-domain", "hypervisor"]))]
+        drivers: String,
+        /// No hypervisor: the one domain is the machine's operating system, which has all pCPUs and devices.
+        bare_metal: bool,
         /// Constants of the hardware profile to replace.
         costs: Named<i64>,
     }
@@ -116,61 +123,47 @@ record! {
 record! {
     /// A domain's network interface.
     struct RawNic {
-        /// The domain whose back end carries its packets.
+        /// The domain whose back end carries its packets. Required, unless the drivers are elsewhere.
         driver_domain: String,
-    }
-    required [driver_domain]
-}
-
-tagged! {
-    /// An application in a domain.
-    enum RawApp by "kind" {
-        /// Computes without end.
-        "hog" => Hog(RawHog),
-        /// Computes for some time in every period.
-        "periodic" => Periodic(RawPeriodic),
-        /// Follows a script, in rt-app's words.
-        "phases" => Phases(RawPhases),
-        /// Serves files of one size over HTTP.
-        "web-server" => WebServer(RawWebServer),
+        /// The card that they leave by. Default: the driver domain's first.
+        card: String,
+        /// Which vCPU of the domain takes its events.
+        #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
+        vcpu: i64,
+        /// Which vCPU of the driver domain takes its events.
+        #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
+        driver_vcpu: i64,
+        /// TCP segmentation offload: does the domain hand over packets of up to 64 KB for the card to cut?
+        tso: bool,
     }
 }
 
 record! {
-    /// Computes without end.
-    struct RawHog {
+    /// A network card.
+    struct RawCard {
+        /// The driver domain that owns it. Required, unless the drivers are elsewhere.
+        driver_domain: String,
+        /// Which of its vCPUs takes the interrupts.
+        #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
+        vcpu: i64,
+    }
+}
+
+record! {
+    /// An application in a domain. The parameters of its kind stand here too.
+    struct RawApp {
+        /// Which kind of application.
+        kind: String,
         /// How many of them.
         #[schemars(range(min = 1, max = APPS_MAX))]
         instance: i64,
-    }
-}
-
-record! {
-    /// Computes for some time in every period.
-    struct RawPeriodic {
-        /// CPU time in each period.
-        run: Duration,
-        /// Length of a period.
-        period: Duration,
-        /// How many of them.
-        #[schemars(range(min = 1, max = APPS_MAX))]
-        instance: i64,
-    }
-    required [run, period]
-}
-
-record! {
-    /// Follows a script, in rt-app's words: phases in order, each made of events in order.
-    struct RawPhases {
-        /// The phases.
+        /// The phases of a script.
         phase: Vec<At<RawPhase>>,
         /// How many times to go through all phases; -1: without end.
         r#loop: i64,
-        /// How many of them.
-        #[schemars(range(min = 1, max = APPS_MAX))]
-        instance: i64,
     }
-    required [phase]
+    required [kind]
+    params params
 }
 
 record! {
@@ -198,40 +191,101 @@ record! {
     }
 }
 
-record! {
-    /// Serves files of one size over HTTP.
-    struct RawWebServer {
-        /// CPU time of the server itself for each request. Default: the profile's.
-        request_cpu: Duration,
-        /// Most requests in the server at once; further connections are refused.
-        #[schemars(range(min = 1, max = CONNECTIONS_MAX))]
-        connections_max: i64,
-    }
-}
-
 tagged! {
     /// A client outside the host.
     enum RawClient by "kind" {
-        /// Sends requests at a rate that does not depend on the answers (open loop).
-        "open-http" => OpenHttp(RawOpenHttp),
+        /// Sends requests at a rate that does not depend on the answers.
+        "open-loop" => OpenLoop(RawOpenLoop),
+        /// So many users; each asks, waits for the answer, thinks, and asks again.
+        "closed-loop" => ClosedLoop(RawClosedLoop),
+        /// Sends streams of packets.
+        "stream" => Stream(RawStream),
     }
 }
 
 record! {
-    /// Sends requests at a rate that does not depend on the answers (open loop).
-    struct RawOpenHttp {
-        /// The domain with the web server.
+    /// Sends requests at a rate that does not depend on the answers.
+    struct RawOpenLoop {
+        /// The domain with the service.
         server: String,
+        /// Which application there, by its kind. Needed only where it runs several services.
+        app: String,
         /// Requests per second.
         #[schemars(range(min = 0, max = RATE_PER_S_MAX))]
         rate: Number,
-        /// Size of the file asked for.
+        /// At regular intervals? Otherwise at random (a Poisson process).
+        regular: bool,
+        /// Size of the answer asked for. Default: that of the service's first class of requests.
         file_size: Size,
+        /// What to ask for, instead of requests of the first class with answers of one size.
+        mix: Vec<At<RawAsk>>,
         /// Most requests outstanding at once; what comes on top fails at the client.
         #[schemars(range(min = 1, max = CONNECTIONS_MAX))]
         connections_max: i64,
+        /// After how long without an answer a request has failed. Default: never.
+        timeout: Duration,
     }
     required [server, rate]
+}
+
+record! {
+    /// So many users; each asks, waits for the answer, thinks, and asks again.
+    struct RawClosedLoop {
+        /// The domain with the service.
+        server: String,
+        /// Which application there, by its kind. Needed only where it runs several services.
+        app: String,
+        /// How many users.
+        #[schemars(range(min = 1, max = CONNECTIONS_MAX))]
+        users: i64,
+        /// Mean time that a user thinks, exponentially distributed. Default: none.
+        think: Duration,
+        /// Time within which the users begin, one after the other.
+        ramp_up: Duration,
+        /// Size of the answer asked for. Default: that of the service's first class of requests.
+        file_size: Size,
+        /// What to ask for, instead of requests of the first class with answers of one size.
+        mix: Vec<At<RawAsk>>,
+        /// Does a user keep its connection from one request to the next? Default: yes.
+        keep_alive: bool,
+        /// After how long without an answer a request has failed. Default: never.
+        timeout: Duration,
+        /// How often a request that failed is tried again at once, before the user goes on.
+        #[schemars(range(min = 0, max = 1000))]
+        retries: i64,
+    }
+    required [server, users]
+}
+
+record! {
+    /// Sends streams of packets.
+    struct RawStream {
+        /// The domain with the receiver.
+        server: String,
+        /// Which application there, by its kind. Needed only where it runs several services.
+        app: String,
+        /// How many streams.
+        #[schemars(range(min = 1, max = CONNECTIONS_MAX))]
+        streams: i64,
+        /// Data in each packet. What is beyond a segment goes in several.
+        packet: Size,
+        /// Least time from one packet of a stream to the next. Default: none, as fast as the network takes them.
+        gap: Duration,
+    }
+    required [server]
+}
+
+record! {
+    /// One kind of requests that a client sends.
+    struct RawAsk {
+        /// Class of the requests. Default: the service's first.
+        class: String,
+        /// Size of the answer. Default: the class's.
+        file_size: Size,
+        /// How often, in proportion to the others.
+        #[schemars(range(min = 1, max = 1_000_000))]
+        weight: i64,
+    }
 }
 
 tagged! {

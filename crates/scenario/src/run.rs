@@ -254,7 +254,11 @@ fn app_rows(spec: &Spec, replication: u32, machine: &Machine) -> Vec<AppRow> {
             replication,
             domain: spec.domains[result.guest].name.clone(),
             app: result.app as u32,
-            kind: if result.client { "open-http" } else { kinds[result.guest][result.app] }.to_owned(),
+            kind: match result.client {
+                Some(client) => crate::clients::kind(&spec.clients[client]),
+                None => kinds[result.guest][result.app],
+            }
+            .to_owned(),
             completed: stats.completed,
             failed: stats.failed,
             throughput_per_s: stats.completed as f64 * 1e9 / spec.duration_ns as f64,
@@ -378,11 +382,11 @@ mod tests {
                 "[run]\nduration = \"1s\"\n[host]\nscheduler = \"credit\"\nprofile = \"{profile}\"\npcpus = 1\n\
                  [domain.dom0]\ndriver_domain = true\n\
                  [domain.web]\nnic.driver_domain = \"dom0\"\napp = [{{ kind = \"web-server\" }}]\n\
-                 [client.c]\nkind = \"open-http\"\nserver = \"web\"\nrate = 200\n"
+                 [client.c]\nkind = \"open-loop\"\nserver = \"web\"\nrate = 200\n"
             );
             let scenario = Scenario::parse(&text, "f").unwrap();
             let results = run(&scenario, &RunOptions::default(), &|_| true).unwrap();
-            let client = results.apps.iter().find(|row| row.kind == "open-http").unwrap();
+            let client = results.apps.iter().find(|row| row.kind == "open-loop").unwrap();
             assert!((150..=250).contains(&client.completed), "{profile}: {client:?}");
             assert!(results.domains.iter().all(|row| row.io_count > 0), "{profile}");
         }

@@ -1,5 +1,6 @@
 //! A checked scenario. Every value is within its limits and every reference leads somewhere.
 
+use vcpulab_guest::apps::AppKind;
 use vcpulab_host::{CpuMask, Params, Span, Time};
 use vcpulab_sched::{Generation, Policy};
 
@@ -21,6 +22,8 @@ pub struct Spec {
     pub replications: u32,
     /// The machine.
     pub host: HostSpec,
+    /// Its network cards.
+    pub cards: Vec<CardSpec>,
     /// Its CPU pools; the first is `Pool-0`.
     pub pools: Vec<PoolSpec>,
     /// The domains in the order of their creation: Dom0 first, the others as in the file.
@@ -68,6 +71,45 @@ pub struct HostSpec {
     pub pcpus: u32,
     /// pCPUs on one socket.
     pub pcpus_per_socket: u32,
+    /// Where the drivers of the devices are.
+    pub drivers: Drivers,
+}
+
+/// Where the drivers of the devices are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drivers {
+    /// In driver domains.
+    Domains,
+    /// In the hypervisor.
+    Hypervisor,
+    /// There is no hypervisor: the one domain has them.
+    BareMetal,
+}
+
+/// A network card.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CardSpec {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// The domain that owns it, as an index into the domains; `None`: the hypervisor.
+    pub owner: Option<usize>,
+    /// Which of the owner's vCPUs takes the interrupts.
+    pub vcpu: u32,
+}
+
+/// A domain's network interface.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NicSpec {
+    /// The driver domain that carries its packets, as an index into the domains; `None`: the hypervisor, or itself.
+    pub driver: Option<usize>,
+    /// The card that they leave by, as an index into the cards.
+    pub card: usize,
+    /// Which vCPU of the domain takes its events.
+    pub vcpu: u32,
+    /// Which vCPU of the driver domain takes its events.
+    pub driver_vcpu: u32,
+    /// TCP segmentation offload.
+    pub tso: bool,
 }
 
 /// A CPU pool and its scheduler.
@@ -112,30 +154,32 @@ pub struct DomainSpec {
     pub driver_domain: bool,
     /// Working set of each vCPU, bytes.
     pub working_set_bytes: u64,
-    /// The driver domain of its network interface, as an index into the domains; `None`: it has no interface.
-    pub nic: Option<usize>,
+    /// Its network interface.
+    pub nic: Option<NicSpec>,
     /// What it runs.
     pub apps: Vec<AppSpec>,
 }
 
+impl DomainSpec {
+    /// The driver domain behind its network interface, as an index into the domains.
+    pub fn driver(&self) -> Option<usize> {
+        self.nic.as_ref().and_then(|nic| nic.driver)
+    }
+}
+
 /// An application.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum AppSpec {
-    /// Computes without end.
-    Hog {
+    /// One of the kinds.
+    Kind {
+        /// Which.
+        kind: &'static AppKind,
+        /// The values of its parameters, in order. A service is meant as [`crate::apps`] says.
+        values: Vec<i64>,
         /// How many of them.
         instances: u32,
     },
-    /// Computes for `run_ns` in every `period_ns`.
-    Periodic {
-        /// CPU time in each period, ns.
-        run_ns: Span,
-        /// Length of a period, ns.
-        period_ns: Span,
-        /// How many of them.
-        instances: u32,
-    },
-    /// Follows a script.
+    /// A script that stands in the scenario.
     Phases {
         /// Its phases.
         phases: Vec<PhaseSpec>,
@@ -144,13 +188,22 @@ pub enum AppSpec {
         /// How many of them.
         instances: u32,
     },
-    /// Serves files over HTTP.
-    WebServer {
-        /// CPU time for each request, ns.
-        request_ns: Span,
-        /// Most requests in the server at once.
-        connections_max: u32,
-    },
+}
+
+impl PartialEq for AppSpec {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                AppSpec::Phases { phases, rounds, instances },
+                AppSpec::Phases { phases: p, rounds: r, instances: i },
+            ) => (phases, rounds, instances) == (p, r, i),
+            (AppSpec::Kind { kind, values, instances }, AppSpec::Kind { kind: k, values: v, instances: i }) => {
+                // Kinds are known by their names.
+                (kind.name, values, instances) == (k.name, v, i)
+            }
+            _ => false,
+        }
+    }
 }
 
 /// A phase of a script.
@@ -175,19 +228,47 @@ pub enum EventSpec {
     Timer(Span),
 }
 
-/// A client outside the host: an open loop of HTTP requests.
+/// A client outside the host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientSpec {
     /// Its name.
     pub name: String,
-    /// The domain with the web server, as an index into the domains.
-    pub server: usize,
-    /// Requests per second.
-    pub rate_per_s: f64,
-    /// Size of the file asked for, bytes.
-    pub file_bytes: u64,
+    /// The service that it asks: a domain, as an index into the domains, and an application there.
+    pub service: (usize, usize),
+    /// When it asks.
+    pub load: LoadSpec,
+    /// What it asks for.
+    pub mix: Vec<AskSpec>,
     /// Most requests outstanding.
     pub connections_max: u32,
+    /// Does a user keep its connection from one request to the next?
+    pub keep_alive: bool,
+    /// After how long without an answer a request has failed, ns.
+    pub timeout_ns: Option<Span>,
+    /// How often it is tried again then.
+    pub retries: u32,
+}
+
+/// When a client asks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LoadSpec {
+    /// At a rate, per second, at random or regularly.
+    Open { rate_per_s: f64, regular: bool },
+    /// So many users, who think for this long on average, ns, and begin within the ramp-up, ns.
+    Closed { users: u32, think_ns: Span, ramp_up_ns: Span },
+    /// So many streams of packets of this size, each at least so long after the one before, ns.
+    Stream { streams: u32, packet_bytes: u32, gap_ns: Span },
+}
+
+/// One kind of requests that a client sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AskSpec {
+    /// Its class, by number.
+    pub class: u32,
+    /// Size of the answer, bytes.
+    pub reply_bytes: u32,
+    /// How often, in proportion.
+    pub weight: u32,
 }
 
 /// One action of the administrator.

@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 use toml::{Table, Value};
 use vcpulab_host::{ParamKind, ParamSpec, ParamValue, Params, Scope};
 
+use crate::apps::raw_app;
+use crate::clients::raw_client;
+use crate::network::{raw_cards, raw_drivers, raw_nic};
 use crate::problem::join;
 use crate::profile::CONSTANTS;
 use crate::raw::*;
@@ -118,6 +121,7 @@ fn raw(spec: &Spec) -> RawScenario {
         }
         .into(),
         host: raw_host(spec).into(),
+        nic: raw_cards(spec),
         pool: if pools.is_empty() { Field::default() } else { Named(pools).into() },
         domain: Named(domains).into(),
         client: if clients.is_empty() { Field::default() } else { Named(clients).into() },
@@ -133,7 +137,10 @@ fn raw_host(spec: &Spec) -> RawHost {
     let (host, pool) = (&spec.host, &spec.pools[0]);
     let constant =
         |name: &str| named(name, host.constants.get(name).expect("it is in the list of constants"));
+    let (drivers, bare_metal) = raw_drivers(host.drivers);
     RawHost {
+        drivers,
+        bare_metal,
         profile: host.profile.clone().into(),
         pcpus: i64::from(host.pcpus).into(),
         pcpus_per_socket: i64::from(host.pcpus_per_socket).into(),
@@ -190,8 +197,8 @@ fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
         true => OneOrMany::One(list(first)),
         false => OneOrMany::Many(domain.affinity.iter().map(|mask| list(mask).into()).collect()),
     };
-    let apps: Vec<At<RawApp>> = domain.apps.iter().map(|app| raw_app(app).into()).collect();
-    let nic = domain.nic.map(|driver| RawNic { driver_domain: spec.domains[driver].name.clone().into() });
+    let apps: Vec<At<RawApp>> = domain.apps.iter().map(|app| raw_app(app, spec).into()).collect();
+    let nic = domain.nic.as_ref().map(|nic| raw_nic(nic, spec));
     RawDomain {
         vcpus: (domain.affinity.len() as i64).into(),
         pool: pool_name(domain.pool, spec),
@@ -208,47 +215,6 @@ fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
 /// Not said where it is the host's own.
 fn pool_name(pool: usize, spec: &Spec) -> Field<String> {
     if pool == 0 { Field::default() } else { spec.pools[pool].name.clone().into() }
-}
-
-fn raw_app(app: &AppSpec) -> RawApp {
-    let count = |count: u32| Field::from(i64::from(count));
-    match app {
-        AppSpec::Hog { instances } => RawApp::Hog(RawHog { instance: count(*instances) }),
-        AppSpec::Periodic { run_ns, period_ns, instances } => RawApp::Periodic(RawPeriodic {
-            run: Duration(*run_ns).into(),
-            period: Duration(*period_ns).into(),
-            instance: count(*instances),
-        }),
-        AppSpec::Phases { phases, rounds, instances } => RawApp::Phases(RawPhases {
-            phase: phases.iter().map(|phase| raw_phase(phase).into()).collect::<Vec<_>>().into(),
-            r#loop: rounds.map_or(-1, i64::from).into(),
-            instance: count(*instances),
-        }),
-        AppSpec::WebServer { request_ns, connections_max } => RawApp::WebServer(RawWebServer {
-            request_cpu: Duration(*request_ns).into(),
-            connections_max: count(*connections_max),
-        }),
-    }
-}
-
-fn raw_phase(phase: &PhaseSpec) -> RawPhase {
-    let event = |event: &EventSpec| match *event {
-        EventSpec::Run(span) => RawEvent { run: Duration(span).into(), ..RawEvent::default() },
-        EventSpec::Runtime(span) => RawEvent { runtime: Duration(span).into(), ..RawEvent::default() },
-        EventSpec::Sleep(span) => RawEvent { sleep: Duration(span).into(), ..RawEvent::default() },
-        EventSpec::Timer(span) => RawEvent { timer: Duration(span).into(), ..RawEvent::default() },
-    };
-    let events = phase.events.iter().map(|e| event(e).into()).collect::<Vec<_>>();
-    RawPhase { r#loop: i64::from(phase.rounds).into(), event: events.into() }
-}
-
-fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
-    RawClient::OpenHttp(RawOpenHttp {
-        server: spec.domains[client.server].name.clone().into(),
-        rate: Number(client.rate_per_s).into(),
-        file_size: Size(client.file_bytes as i64).into(),
-        connections_max: i64::from(client.connections_max).into(),
-    })
 }
 
 /// `pool` is the one that its domain is in then.

@@ -1,0 +1,30 @@
+//! A periodic job with a deadline.
+
+use super::{AppKind, AppParam, Default, ParamKind, SPAN_MAX, compute};
+use crate::script::{AppConfig, Script, Step};
+
+pub const KIND: AppKind = AppKind {
+    name: "periodic",
+    doc: "Computes for some time in every period. Its units are jobs; one that is not complete by the end of its period is late.",
+    params: &[
+        AppParam {
+            name: "run",
+            doc: "CPU time in each period.",
+            kind: ParamKind::Duration { min: 1, max: SPAN_MAX },
+            default: Default::Required,
+            source: "",
+        },
+        AppParam {
+            name: "period",
+            doc: "Length of a period.",
+            kind: ParamKind::Duration { min: 1, max: SPAN_MAX },
+            default: Default::Required,
+            source: "",
+        },
+    ],
+    classes: &[],
+    build: |args| {
+        let (run, period) = (args.get("run"), args.get("period"));
+        AppConfig::new(Script::new(vec![Step::Release(period), compute(run), Step::Deadline(period)]))
+    },
+};

@@ -1,0 +1,60 @@
+//! A static web server.
+
+use super::{AppKind, AppParam, Default, ParamKind, RequestClass, SPAN_MAX};
+use crate::script::{AppConfig, Script, ServiceConfig, Step};
+
+pub const KIND: AppKind = AppKind {
+    name: "web-server",
+    doc: "Serves files over HTTP, out of memory. Its units are requests.",
+    params: &[
+        AppParam {
+            name: "request_cpu",
+            doc: "CPU time of the server itself for each request.",
+            kind: ParamKind::Duration { min: 0, max: SPAN_MAX },
+            default: Default::Profile("http_request_ns"),
+            source: "the hardware profile's constant",
+        },
+        AppParam {
+            name: "workers",
+            doc: "How many requests it works at at once.",
+            kind: ParamKind::Count { min: 1, max: 4096 },
+            default: Default::Value(1),
+            source: "one: an event loop; requests on one vCPU gain nothing from more",
+        },
+        AppParam {
+            name: "connections_max",
+            doc: "Most connections that it has at once.",
+            kind: ParamKind::Count { min: 1, max: 1_000_000 },
+            default: Default::Value(256),
+            source: "Apache 2.0: MaxClients of the prefork module is 256 unless set",
+        },
+        AppParam {
+            name: "backlog",
+            doc: "Further connections that wait until one of those ends; what comes on top is refused.",
+            kind: ParamKind::Count { min: 0, max: 1_000_000 },
+            default: Default::Value(0),
+            source: "none: with as many connections as clients hold, a backlog never fills",
+        },
+    ],
+    classes: &[RequestClass {
+        name: "get",
+        request_bytes: 300,
+        reply_bytes: 10_000,
+        source: "a GET with its usual header lines; a page of 10 KB",
+    }],
+    build: |args| {
+        let request = Step::Compute { ns: args.get("request_cpu"), per_byte_ps: 0 };
+        let script = Script {
+            spread_percent: args.spread_percent,
+            ..Script::new(vec![Step::Await, request, Step::Reply(None), Step::Done])
+        };
+        AppConfig {
+            tasks: args.get_u32("workers"),
+            service: Some(ServiceConfig {
+                connections_max: args.get_u32("connections_max"),
+                backlog: args.get_u32("backlog"),
+            }),
+            ..AppConfig::new(script)
+        }
+    },
+};

@@ -1,0 +1,164 @@
+//! What tasks do, as scripts of steps: every application, whatever it is called, is made of these words.
+//!
+//! Those of rt-app keep their meaning: a `Compute` is work and a `Runtime` is time; `Sleep` counts from now, `Timer` from
+//! when the last timer was due, whatever the steps in between took.
+
+use vcpulab_host::Span;
+
+/// One step of a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Computes for so much CPU time, ns, and so much more for each byte that the request at hand asks for, ps.
+    Compute { ns: Span, per_byte_ps: i64 },
+    /// Computes until so much time has passed, ns, however much CPU time it gets meanwhile.
+    Runtime(Span),
+    /// Sleeps for this long from now, ns.
+    Sleep(Span),
+    /// Sleeps until this long after the last timer was due, ns.
+    Timer(Span),
+    /// Sleeps for a random time, exponentially distributed with this mean, ns.
+    Think(Span),
+    /// Waits for the next release of a job with this period, ns; the first one is at a random time.
+    Release(Span),
+    /// Takes a lock of its domain; while another task has it, it spins or sleeps, as the domain's locks do.
+    Lock(u32),
+    /// Gives it back.
+    Unlock(u32),
+    /// Waits for a request to the service that the task belongs to, and goes on at the steps for its class.
+    Await,
+    /// Answers the request: with so many bytes, or with what it asks for.
+    Reply(Option<u32>),
+    /// Asks a service, and waits for the answer.
+    Call(Call),
+    /// Opens a stream to a peer, unless it has one.
+    Connect(Peer),
+    /// Hands over bytes for its stream, and waits only while too many are under way.
+    Send(u32),
+    /// Waits until so many bytes have come on its stream, and takes them.
+    Receive(u32),
+    /// Reads from or writes to its domain's disk.
+    Disk(DiskAccess),
+    /// Waits until all it wrote is on the disk.
+    Sync,
+    /// A unit of work is complete. Its response time counts from the request, the release or the last unit.
+    Done,
+    /// The same, but it is late if it took longer than this, ns.
+    Deadline(Span),
+    /// Goes on with the next step with this probability, in millionths; otherwise skips so many steps.
+    Chance { ppm: u32, skip: u32 },
+    /// Goes back to a step until this one has been reached so many times; `counter` is its own among the script's.
+    Repeat { from: u32, times: u32, counter: u32 },
+    /// Begins again at the first step.
+    Restart,
+    /// Ends for good.
+    Stop,
+}
+
+/// A request to a service.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Call {
+    /// Which service, by its number in the machine.
+    pub service: u32,
+    /// Which class of requests.
+    pub class: u32,
+    /// Size of the request, bytes.
+    pub request: u32,
+    /// Size of the answer, bytes.
+    pub reply: u32,
+    /// Over a connection of its own, opened and closed for it? Otherwise over one that is kept.
+    pub connects: bool,
+}
+
+/// Where a stream leads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Peer {
+    /// A machine outside that takes everything.
+    Outside,
+    /// A service, by its number in the machine.
+    Service(u32),
+}
+
+/// An access to a disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DiskAccess {
+    /// How much, bytes.
+    pub bytes: u32,
+    /// Written or read?
+    pub write: bool,
+    /// At a random place within the file, or where the last access ended?
+    pub random: bool,
+    /// Past the page cache: each access waits for the disk.
+    pub direct: bool,
+    /// Size of the file, bytes: sequential accesses begin again at its end.
+    pub file_bytes: u64,
+}
+
+/// What counts as a unit of work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Unit {
+    /// What the script says is done.
+    #[default]
+    Done,
+    /// A millisecond of CPU time.
+    CpuMillisecond,
+}
+
+/// What each task of an application does.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Script {
+    /// Its steps. After the last it begins again.
+    pub steps: Vec<Step>,
+    /// Where the steps for each class of requests begin.
+    pub classes: Vec<u32>,
+    /// How many counters its repetitions use.
+    pub counters: u32,
+    /// How far each computation varies, percent to both sides.
+    pub spread_percent: i64,
+    /// What counts.
+    pub unit: Unit,
+}
+
+impl Script {
+    /// A script that repeats these steps.
+    pub fn new(steps: Vec<Step>) -> Self {
+        Script { steps, ..Script::default() }
+    }
+
+    /// Repeats the steps from `from` on until they have been gone through so many times.
+    pub fn repeat(&mut self, from: usize, times: u32) {
+        let counter = self.counters;
+        self.counters += 1;
+        self.steps.push(Step::Repeat { from: from as u32, times, counter });
+    }
+}
+
+/// A service: what takes requests over the network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ServiceConfig {
+    /// Most connections that are served at once.
+    pub connections_max: u32,
+    /// Most connections beyond that which wait until one of those ends; what comes on top is refused.
+    pub backlog: u32,
+}
+
+/// An application as configured.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AppConfig {
+    /// How many tasks do the same.
+    pub tasks: u32,
+    /// What each does.
+    pub script: Script,
+    /// The service that its tasks answer for, if any.
+    pub service: Option<ServiceConfig>,
+    /// Memory that all its tasks touch together whenever one of them runs (its program), bytes.
+    pub shared_bytes: u64,
+    /// Memory that each task touches for itself whenever it runs, bytes.
+    pub private_bytes: u64,
+}
+
+impl AppConfig {
+    /// One task, without a service or memory worth mentioning.
+    pub fn new(script: Script) -> Self {
+        AppConfig { tasks: 1, script, service: None, shared_bytes: 0, private_bytes: 0 }
+    }
+}

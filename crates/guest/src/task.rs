@@ -1,0 +1,247 @@
+//! A task: where its script stands, and what it wants next.
+
+use vcpulab_host::{NEVER, Span, Time};
+
+use crate::Random;
+use crate::kernel::TIME_SLICE;
+use crate::script::{Call, DiskAccess, Peer, Script, Step};
+
+/// How often a `Runtime` step looks at the clock, ns of CPU time. (rt-app's own busy loop works 32 us between two looks.)
+const RUNTIME_STEP: Span = 32_000;
+
+/// A script that goes round without computing or waiting would never end: after this many steps it must.
+const IDLE_STEPS_MAX: u32 = 10_000;
+
+/// A request to a service.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// The connection that it came over.
+    pub connection: u64,
+    /// Its class.
+    pub class: u32,
+    /// How many bytes it asks for.
+    pub asks: u32,
+    /// When it came.
+    pub since: Time,
+}
+
+/// What a task asks of what surrounds the guest kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Io {
+    /// Answer the request of this connection.
+    Reply { connection: u64, bytes: u32 },
+    /// Ask a service, and go on with the answer.
+    Call(Call),
+    /// Open a stream, and go on when it is open.
+    Connect(Peer),
+    /// Hand over bytes for the stream.
+    Send { stream: u64, bytes: u32 },
+    /// Take bytes from the stream, once they are there.
+    Receive { stream: u64, bytes: u32 },
+    /// Access the disk.
+    Disk(DiskAccess),
+    /// Go on when all that was written is on the disk.
+    Sync,
+}
+
+/// What a task wants next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Demand {
+    /// To compute for this long, ns (more than 0).
+    Compute(Span),
+    /// To sleep until then.
+    Sleep(Time),
+    /// To wait for a request.
+    Await,
+    /// A lock.
+    Lock(u32),
+    /// To give a lock back.
+    Unlock(u32),
+    /// Something from outside.
+    Io(Io),
+    /// A unit of work is complete; its response time, and whether it was late.
+    Done(Span, bool),
+    /// Nothing any more.
+    Stop,
+}
+
+/// A running task.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    pub app: usize,
+    pub vcpu: usize,
+    /// What is left of what it computes.
+    pub left: Span,
+    /// What is left of its time slice.
+    pub slice: Span,
+    /// When its sleep is over (`NEVER`: it does not sleep).
+    pub wakes_at: Time,
+    /// Does it wait for something other than time?
+    pub waits: bool,
+    /// Does it burn its time until a lock is free?
+    pub spins: bool,
+    /// Its stream, if it has one.
+    pub stream: Option<u64>,
+    request: Option<Request>,
+    position: usize,
+    counters: Box<[u32]>,
+    timer: Time,
+    busy_until: Time,
+    release: Option<Time>,
+    began: Time,
+    random: Random,
+}
+
+impl Task {
+    pub fn new(app: usize, vcpu: usize, script: &Script, now: Time, random: Random) -> Self {
+        Task {
+            app,
+            vcpu,
+            left: 0,
+            slice: TIME_SLICE,
+            wakes_at: NEVER,
+            waits: false,
+            spins: false,
+            stream: None,
+            request: None,
+            position: 0,
+            counters: vec![0; script.counters as usize].into(),
+            timer: now,
+            busy_until: now,
+            release: None,
+            began: now,
+            random,
+        }
+    }
+
+    /// Is its next step one that waits for a time?
+    pub fn is_timed(&self, script: &Script) -> bool {
+        let timed = |step: &Step| {
+            matches!(step, Step::Sleep(_) | Step::Timer(_) | Step::Think(_) | Step::Release(_))
+        };
+        script.steps.get(self.position).is_some_and(timed)
+    }
+
+    /// What it wants next; it has all that it wanted before.
+    pub fn advance(&mut self, script: &Script, now: Time) -> Demand {
+        if self.busy_until > now {
+            return Demand::Compute((self.busy_until - now).min(RUNTIME_STEP));
+        }
+        for _ in 0..IDLE_STEPS_MAX {
+            let Some(&step) = script.steps.get(self.position) else {
+                if script.steps.is_empty() {
+                    return Demand::Stop;
+                }
+                self.position = 0;
+                continue;
+            };
+            self.position += 1;
+            match step {
+                Step::Compute { ns, per_byte_ps } => {
+                    let asks = self.request.map_or(0, |request| i64::from(request.asks));
+                    let span = self.random.spread(ns + asks * per_byte_ps / 1000, script.spread_percent);
+                    if span > 0 {
+                        return Demand::Compute(span);
+                    }
+                }
+                Step::Runtime(span) if span > 0 => {
+                    self.busy_until = now + span;
+                    return Demand::Compute(span.min(RUNTIME_STEP));
+                }
+                Step::Sleep(span) if span > 0 => return Demand::Sleep(now.saturating_add(span)),
+                Step::Runtime(_) | Step::Sleep(_) => {}
+                Step::Timer(span) => {
+                    self.timer += span;
+                    if self.timer > now {
+                        return Demand::Sleep(self.timer);
+                    }
+                    // Late: the period starts anew, as rt-app's does.
+                    self.timer = now;
+                }
+                Step::Think(mean) => {
+                    let span = self.random.exponential(1e9 / mean.max(1) as f64);
+                    self.began = now.saturating_add(span);
+                    if span > 0 {
+                        return Demand::Sleep(self.began);
+                    }
+                }
+                Step::Release(period) => {
+                    // Releases of different tasks and replications are not in step.
+                    let release = match self.release {
+                        Some(last) => last.saturating_add(period),
+                        None => now + self.random.below(period as u64) as Time,
+                    };
+                    self.release = Some(release);
+                    self.began = release;
+                    if release > now {
+                        return Demand::Sleep(release);
+                    }
+                }
+                Step::Lock(lock) => return Demand::Lock(lock),
+                Step::Unlock(lock) => return Demand::Unlock(lock),
+                Step::Await => return Demand::Await,
+                Step::Reply(bytes) => {
+                    if let Some(Request { connection, asks, .. }) = self.request {
+                        return Demand::Io(Io::Reply { connection, bytes: bytes.unwrap_or(asks) });
+                    }
+                }
+                Step::Call(call) => return Demand::Io(Io::Call(call)),
+                Step::Connect(peer) => {
+                    if self.stream.is_none() {
+                        return Demand::Io(Io::Connect(peer));
+                    }
+                }
+                Step::Send(bytes) => {
+                    if let Some(stream) = self.stream {
+                        return Demand::Io(Io::Send { stream, bytes });
+                    }
+                }
+                Step::Receive(bytes) => {
+                    if let Some(stream) = self.stream {
+                        return Demand::Io(Io::Receive { stream, bytes });
+                    }
+                }
+                Step::Disk(access) => return Demand::Io(Io::Disk(access)),
+                Step::Sync => return Demand::Io(Io::Sync),
+                Step::Done => return self.done(now, Span::MAX),
+                Step::Deadline(deadline) => return self.done(now, deadline),
+                Step::Chance { ppm, skip } => {
+                    if self.random.below(1_000_000) >= u64::from(ppm) {
+                        self.position += skip as usize;
+                    }
+                }
+                Step::Repeat { from, times, counter } => {
+                    let count = &mut self.counters[counter as usize];
+                    *count += 1;
+                    if *count < times {
+                        self.position = from as usize;
+                    } else {
+                        *count = 0;
+                    }
+                }
+                Step::Restart => self.position = 0,
+                Step::Stop => {
+                    self.position -= 1;
+                    return Demand::Stop;
+                }
+            }
+        }
+        Demand::Stop
+    }
+
+    fn done(&mut self, now: Time, deadline: Span) -> Demand {
+        let response = now - self.began;
+        self.began = now;
+        Demand::Done(response, response > deadline)
+    }
+
+    /// It takes a request.
+    pub fn take(&mut self, request: Request, script: &Script) {
+        self.request = Some(request);
+        self.stream = Some(request.connection);
+        self.began = request.since;
+        if let Some(&position) = script.classes.get(request.class as usize) {
+            self.position = position as usize;
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Network cards and interfaces in a scenario: whose they are, and what carries the packets.
+
+use vcpulab_io::{DriverCosts, InterfaceConfig, Link, NetworkCosts, NicConfig, Owner};
+
+use crate::check::{Checker, NamedDomain};
+use crate::limits::CARDS_MAX;
+use crate::problem::{Place, Problem};
+use crate::profile::Constants;
+use crate::raw::{RawCard, RawHost, RawNic, RawScenario};
+use crate::read::{At, Field, Named};
+use crate::spec::{CardSpec, DomainSpec, Drivers, NicSpec, Spec};
+
+/// Where the drivers can be.
+const DRIVERS: [(&str, Drivers); 2] = [("driver-domain", Drivers::Domains), ("hypervisor", Drivers::Hypervisor)];
+
+/// Segments in a packet of 64 KB, the largest that IP has.
+const TSO_SEGMENTS: u32 = 44;
+
+impl Checker<'_, '_> {
+    pub(crate) fn drivers(&mut self, raw: &RawHost) -> Drivers {
+        let drivers = self.choice(&raw.drivers, &DRIVERS, |(name, _)| name).map(|(_, drivers)| *drivers);
+        match (raw.bare_metal.get(), &raw.drivers.0) {
+            (Some(true), Some(At { place, .. })) => {
+                self.report.error(place, Problem::says("on bare metal there is neither"));
+                Drivers::BareMetal
+            }
+            (Some(true), None) => Drivers::BareMetal,
+            _ => drivers.unwrap_or(Drivers::Domains),
+        }
+    }
+
+    /// The cards, and the domains' interfaces to them.
+    pub(crate) fn network(&mut self, spec: &mut Spec, raw: &RawScenario, raw_domains: &[&NamedDomain], place: &Place) {
+        if spec.host.drivers == Drivers::BareMetal {
+            self.bare_metal(spec, raw, place);
+        }
+        let given = raw.nic.get().map_or(&[][..], |named| &named.0);
+        self.count(given.len(), 0, CARDS_MAX, "network cards", &place.member("nic"));
+        for (name, At { value, place }) in given.iter().take(CARDS_MAX) {
+            self.identifier(name);
+            let card = self.card(&name.value, value, place, spec);
+            spec.cards.extend(card);
+        }
+        if given.is_empty() {
+            let card = |owner| CardSpec { name: None, owner, vcpu: 0 };
+            spec.cards = match spec.host.drivers {
+                Drivers::Domains => {
+                    let drivers = spec.domains.iter().enumerate().filter(|(_, domain)| domain.driver_domain);
+                    drivers.map(|(index, _)| card(Some(index))).collect()
+                }
+                Drivers::Hypervisor => vec![card(None)],
+                Drivers::BareMetal => vec![card(Some(0))],
+            };
+        }
+        for (index, (_, raw)) in raw_domains.iter().enumerate().take(spec.domains.len()) {
+            if let Some(At { value, place }) = &raw.value.nic.0 {
+                let nic = self.interface(value, place, index, spec);
+                spec.domains[index].nic = nic;
+            }
+        }
+    }
+
+    fn bare_metal(&mut self, spec: &Spec, raw: &RawScenario, place: &Place) {
+        let one = spec.domains.len() == 1 && spec.domains[0].affinity.len() == spec.host.pcpus as usize;
+        if !one {
+            let pcpus = spec.host.pcpus;
+            let problem = Problem::says(format!("on bare metal there is one domain, with a vCPU for each of the {pcpus} pCPUs"));
+            self.report.error(&place.member("domain"), problem);
+        }
+        let scheduler = raw.host.get().and_then(|host| host.scheduler.0.as_ref());
+        if let Some(At { place, .. }) = scheduler
+            && spec.pools[0].policy.name != "null"
+        {
+            let problem = Problem::says("on bare metal nothing schedules vCPUs; their tasks share them in time slices");
+            self.report.error(place, problem.hint("say `scheduler = \"null\"`, which leaves each where it is"));
+        }
+    }
+
+    /// The driver domain that a field names, as far as the drivers are in domains.
+    fn driver(&mut self, field: &Field<String>, place: &Place, spec: &Spec) -> Option<usize> {
+        if spec.host.drivers != Drivers::Domains {
+            if let Some(At { place, .. }) = &field.0 {
+                self.report.error(place, Problem::says("the drivers are not in a domain here"));
+            }
+            return None;
+        }
+        if field.is_none() {
+            self.report.error(&place.member("driver_domain"), Problem::says("required, but not given"));
+        }
+        let driver = self.domain(field, &spec.domains)?;
+        let At { place, .. } = field.0.as_ref()?;
+        let DomainSpec { name, driver_domain, .. } = &spec.domains[driver];
+        if !driver_domain {
+            let problem = Problem::says(format!("domain `{name}` is not a driver domain")).found(name);
+            self.report.error(place, problem.hint(format!("set `driver_domain = true` in [domain.{name}]")));
+        }
+        Some(driver)
+    }
+
+    fn card(&mut self, name: &str, raw: &RawCard, place: &Place, spec: &Spec) -> Option<CardSpec> {
+        let owner = match spec.host.drivers {
+            Drivers::Domains => Some(self.driver(&raw.driver_domain, place, spec)?),
+            Drivers::Hypervisor => self.driver(&raw.driver_domain, place, spec),
+            Drivers::BareMetal => self.driver(&raw.driver_domain, place, spec).or(Some(0)),
+        };
+        let vcpus = owner.and_then(|owner| spec.domains.get(owner)).map_or(1, |domain| domain.affinity.len());
+        let vcpu = self.int(&raw.vcpu, 0, 0..=vcpus as i64 - 1)?;
+        Some(CardSpec { name: Some(name.to_owned()), owner, vcpu: vcpu as u32 })
+    }
+
+    fn interface(&mut self, raw: &RawNic, place: &Place, own: usize, spec: &Spec) -> Option<NicSpec> {
+        let driver = self.driver(&raw.driver_domain, place, spec);
+        if driver == Some(own) {
+            let problem = Problem::says("a domain cannot be its own driver domain").found(&spec.domains[own].name);
+            let place = raw.driver_domain.0.as_ref().map_or(place, |at| &at.place);
+            self.report.error(place, problem.hint("a driver domain owns the devices; leave `nic` out"));
+            return None;
+        }
+        if spec.host.drivers == Drivers::Domains {
+            driver?;
+        }
+        let card = match &raw.card.0 {
+            Some(At { value, place }) => {
+                let named = |card: &CardSpec| card.name.as_ref() == Some(value);
+                let found = spec.cards.iter().position(named);
+                if found.is_none() {
+                    let names: Vec<&str> = spec.cards.iter().filter_map(|card| card.name.as_deref()).collect();
+                    let problem = Problem::says(format!("there is no network card `{value}`")).found(value);
+                    self.report.error(place, problem.hint(format!("cards: {}", names.join(", "))));
+                }
+                found?
+            }
+            None => spec.cards.iter().position(|card| driver.is_none() || card.owner == driver)?,
+        };
+        let vcpus = |domain: usize| spec.domains[domain].affinity.len() as i64;
+        let vcpu = self.int(&raw.vcpu, 0, 0..=vcpus(own) - 1)?;
+        let driver_vcpu = self.int(&raw.driver_vcpu, 0, 0..=driver.map_or(1, vcpus) - 1)?;
+        Some(NicSpec {
+            driver,
+            card,
+            vcpu: vcpu as u32,
+            driver_vcpu: driver_vcpu as u32,
+            tso: raw.tso.get().copied().unwrap_or(false),
+        })
+    }
+}
+
+// ---- writing ----
+
+pub(crate) fn raw_cards(spec: &Spec) -> Field<Named<RawCard>> {
+    let raw = |card: &CardSpec| {
+        let owner = card.owner.filter(|_| spec.host.drivers == Drivers::Domains);
+        let raw = RawCard {
+            driver_domain: owner.map_or_else(Field::default, |owner| spec.domains[owner].name.clone().into()),
+            vcpu: i64::from(card.vcpu).into(),
+        };
+        Some((card.name.clone()?.into(), raw.into()))
+    };
+    let cards: Vec<_> = spec.cards.iter().filter_map(raw).collect();
+    if cards.is_empty() { Field::default() } else { Named(cards).into() }
+}
+
+pub(crate) fn raw_nic(nic: &NicSpec, spec: &Spec) -> RawNic {
+    let name = |index: usize| Field::from(spec.domains[index].name.clone());
+    RawNic {
+        driver_domain: nic.driver.map_or_else(Field::default, name),
+        card: spec.cards[nic.card].name.clone().map_or_else(Field::default, Field::from),
+        vcpu: i64::from(nic.vcpu).into(),
+        driver_vcpu: i64::from(nic.driver_vcpu).into(),
+        tso: nic.tso.into(),
+    }
+}
+
+pub(crate) fn raw_drivers(drivers: Drivers) -> (Field<String>, Field<bool>) {
+    let word = DRIVERS.iter().find(|(_, known)| *known == drivers).map(|(word, _)| (*word).to_owned());
+    match word {
+        Some(word) => (word.into(), false.into()),
+        None => (Field::default(), true.into()),
+    }
+}
+
+// ---- running ----
+
+pub(crate) fn cards(spec: &Spec) -> Vec<NicConfig> {
+    let constants = &spec.host.constants;
+    let config = |card: &CardSpec| NicConfig {
+        owner: match card.owner {
+            Some(guest) => Owner::Guest { guest, vcpu: card.vcpu },
+            None => Owner::Hypervisor {
+                receive_ns: constants.nic_receive_ns + constants.bridge_ns + constants.page_exchange_ns,
+            },
+        },
+        bits_per_s: constants.nic_bits_per_s,
+        interrupt_gap_ns: constants.nic_interrupt_gap_ns,
+        latency_ns: constants.link_latency_ns,
+        ring_slots: constants.ring_slots as usize,
+    };
+    spec.cards.iter().map(config).collect()
+}
+
+/// A domain's interface. One that owns a card has one to that, if it has no other.
+pub(crate) fn interface(index: usize, spec: &Spec) -> Option<InterfaceConfig> {
+    let ring_slots = spec.host.constants.ring_slots as usize;
+    let config = |nic: &NicSpec, link| InterfaceConfig {
+        link,
+        nic: nic.card,
+        vcpu: nic.vcpu,
+        ring_slots,
+        segments_max: if nic.tso { TSO_SEGMENTS } else { 1 },
+        emulation_ns: 0,
+    };
+    let own = spec.cards.iter().position(|card| card.owner == Some(index));
+    match (&spec.domains[index].nic, own) {
+        (Some(nic), _) if nic.driver.is_some() => {
+            Some(config(nic, Link::Driver { guest: nic.driver?, vcpu: nic.driver_vcpu }))
+        }
+        (Some(nic), Some(_)) => Some(config(nic, Link::Owner)),
+        (Some(nic), None) => Some(config(nic, Link::Hypervisor)),
+        (None, Some(card)) => {
+            let nic = NicSpec { driver: None, card, vcpu: spec.cards[card].vcpu, driver_vcpu: 0, tso: false };
+            Some(config(&nic, Link::Owner))
+        }
+        (None, None) => None,
+    }
+}
+
+/// What the network costs inside a domain.
+pub(crate) fn network_costs(domain: &DomainSpec, drivers: Drivers, constants: &Constants) -> NetworkCosts {
+    let owns = drivers == Drivers::BareMetal || (domain.driver_domain && domain.nic.is_none());
+    // The hypervisor's own driver is called for each packet sent.
+    let sends = if drivers == Drivers::Hypervisor { constants.nic_send_ns + constants.grant_ns } else { 0 };
+    let front = if owns { (0, 0) } else { (constants.frontend_receive_ns, constants.frontend_send_ns + sends) };
+    NetworkCosts {
+        upcall_ns: constants.guest_upcall_ns,
+        receive_ns: constants.stack_receive_ns + front.0,
+        send_ns: constants.stack_send_ns + front.1,
+        byte_ps: constants.network_byte_ps,
+        loopback_ns: constants.stack_receive_ns + constants.stack_send_ns,
+    }
+}
+
+/// What the back ends cost in a domain that owns cards.
+pub(crate) fn driver_costs(drivers: Drivers, constants: &Constants) -> DriverCosts {
+    let bare = drivers == Drivers::BareMetal;
+    DriverCosts {
+        upcall_ns: if bare { constants.native_interrupt_ns } else { constants.driver_upcall_ns },
+        nic_receive_ns: constants.nic_receive_ns,
+        nic_send_ns: constants.nic_send_ns,
+        bridge_ns: constants.bridge_ns,
+        backend_receive_ns: constants.backend_receive_ns + constants.page_exchange_ns,
+        backend_send_ns: constants.backend_send_ns + constants.grant_ns,
+        bounce_ns: constants.bounce_ns,
+    }
+}
