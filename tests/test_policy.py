@@ -40,7 +40,7 @@ app = [{ kind = "periodic", run = "1ms", period = "4ms", instance = 4 }]
 nic.driver_domain = "dom0"
 app = [{ kind = "web-server" }]
 [client.c]
-kind = "open-http"
+kind = "open-loop"
 server = "web"
 rate = 300
 [[action]]

@@ -16,7 +16,7 @@ from vcpulab.scenario import Scenario
 STUDY = "cherkasova2007"
 TITLE = "Web server under three schedulers"
 SCHEDULERS = (("credit", "xen3.0.3"), ("credit", "xen4.17"), ("round-robin", "v1"))
-CLIENT = "dom1 1 open-http"
+CLIENT = "dom1 1 open-loop"
 
 
 class Metric(NamedTuple):

@@ -8,9 +8,10 @@ use vcpulab_scenario::{CONSTANTS, Sourced, limits, profiles, schema, starter};
 use crate::table;
 
 /// The tables of a scenario in the order of the page: title, and name of the definition.
-const SECTIONS: [(&str, &str); 11] = [
+const SECTIONS: [(&str, &str); 13] = [
     ("`[run]`", "Run"),
     ("`[host]`", "Host"),
+    ("`[nic.NAME]`", "Card"),
     ("`[pool.NAME]`", "Pool"),
     ("`[domain.NAME]`", "Domain"),
     ("`[domain.NAME.nic]`", "Nic"),
@@ -18,6 +19,7 @@ const SECTIONS: [(&str, &str); 11] = [
     ("`[[domain.NAME.app.phase]]`", "Phase"),
     ("`event` of a phase", "Event"),
     ("`[client.NAME]`", "Client"),
+    ("One of a client's `mix`", "Ask"),
     ("`[[action]]`", "Action"),
     ("A slot of a timetable", "Slot"),
 ];

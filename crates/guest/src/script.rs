@@ -7,6 +7,7 @@ use vcpulab_host::Span;
 
 /// One step of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each variant says what its fields are")]
 pub enum Step {
     /// Computes for so much CPU time, ns, and so much more for each byte that the request at hand asks for, ps.
     Compute { ns: Span, per_byte_ps: i64 },

@@ -27,6 +27,7 @@ pub struct Request {
 
 /// What a task asks of what surrounds the guest kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each variant says what its fields are")]
 pub enum Io {
     /// Answer the request of this connection.
     Reply { connection: u64, bytes: u32 },

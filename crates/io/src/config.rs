@@ -56,6 +56,7 @@ pub struct InterfaceConfig {
 
 /// What carries a domain's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each variant says what its fields are")]
 pub enum Link {
     /// A driver domain: which guest, and which of its vCPUs takes this interface's events.
     Driver { guest: usize, vcpu: u32 },
@@ -101,6 +102,7 @@ pub struct DriverCosts {
 
 /// Who owns a network card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each variant says what its fields are")]
 pub enum Owner {
     /// A domain, and which of its vCPUs takes the card's interrupts.
     Guest { guest: usize, vcpu: u32 },
@@ -144,6 +146,7 @@ pub struct ClientConfig {
 
 /// When a client asks.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "each variant says what its fields are")]
 pub enum Load {
     /// At a rate that does not depend on the answers: so many per second, at random (a Poisson process) or regularly.
     Open { rate_per_s: f64, regular: bool },

@@ -155,6 +155,7 @@ pub struct Arrival {
 
 /// Whose an end of a connection is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each variant says what its fields are")]
 pub enum Party {
     /// A user of a client outside.
     Client { client: usize, user: u32 },

@@ -179,13 +179,19 @@ impl Checker<'_, '_> {
             ParamKind::Percent => (0..=100).contains(value),
             ParamKind::Choice(_) | ParamKind::Flag | ParamKind::Service(_) => true,
         };
+        let readable = value.is_some();
         let value = value.filter(fits);
         if value.is_none() {
+            let allowed = match param.kind {
+                ParamKind::Duration { .. } if !readable => Duration::ALLOWED.to_owned(),
+                ParamKind::Size { .. } if !readable => Size::ALLOWED.to_owned(),
+                _ => allowed(param),
+            };
             let hint = match (&given.value, param.kind) {
                 (RawParam::Word(word), ParamKind::Choice(words)) => did_you_mean(word, words.iter().copied()),
                 _ => None,
             };
-            self.report.error(&given.place, Problem::not_allowed(allowed(param)).maybe_hint(hint));
+            self.report.error(&given.place, Problem::not_allowed(allowed).maybe_hint(hint));
         }
         value
     }

@@ -6,7 +6,7 @@ use vcpulab_io::{Ask, ClientConfig, Load};
 
 use crate::apps::classes;
 use crate::check::Checker;
-use crate::limits::{CLIENTS_MAX, CONNECTIONS_MAX, FILE_SIZE_MAX, MIX_MAX, RATE_PER_S_MAX, SPAN_NS_MAX};
+use crate::limits::{CLIENTS_MAX, CONNECTIONS_MAX, FILE_SIZE_MAX, MIX_MAX, SPAN_NS_MAX};
 use crate::problem::{Place, Problem, did_you_mean};
 use crate::raw::{RawAsk, RawClient, RawClosedLoop, RawOpenLoop, RawScenario, RawStream};
 use crate::read::{At, Field, Number};
@@ -123,9 +123,10 @@ impl Checker<'_, '_> {
             _ => {
                 let count = services.len();
                 let problem = Problem::says(format!("domain `{name}` runs {count} services; it must be one"));
-                let kinds: Vec<&str> = services.iter().map(|&position| apps[position].kind()).collect();
-                let hint = format!("say which with `app`: {}", kinds.join(", "));
-                self.report.error(place, problem.found(name).hint(hint));
+                let mut kinds: Vec<&str> = services.iter().map(|&position| apps[position].kind()).collect();
+                kinds.dedup();
+                let hint = (kinds.len() > 1).then(|| format!("say which with `app`: {}", kinds.join(", ")));
+                self.report.error(place, problem.found(name).maybe_hint(hint));
             }
         }
         if nic.is_none() && !driver_domain && !services.is_empty() {

@@ -1,13 +1,17 @@
 //! The JSON schema of scenario files, from the types that read them and the registry's parameter tables.
 
 use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema as _, SchemaGenerator};
 use serde_json::{Map, Value, json};
+use vcpulab_guest::apps::{AppParam, Default as AppDefault, KINDS, ParamKind as AppParamKind};
 use vcpulab_host::{ParamKind, ParamSpec, Scope};
 use vcpulab_sched::policies;
 
+use crate::apps::PHASES;
 use crate::profile::{CONSTANTS, CUSTOM, profiles};
 use crate::raw::RawScenario;
 use crate::read::RawSlot;
+use crate::units::{Duration, Size};
 use crate::write::default_value;
 
 /// The JSON schema (draft 2020-12) of scenario files.
@@ -29,6 +33,7 @@ pub fn schema() -> Value {
             _ => {}
         }
     }
+    applications(&mut definitions["RawApp"]);
     let schedulers: Value = policies().iter().map(|policy| policy.name).collect();
     definitions["RawPool"]["properties"]["scheduler"]["enum"] = schedulers.clone();
     let host = &mut definitions["RawHost"]["properties"];
@@ -44,6 +49,63 @@ pub fn schema() -> Value {
     host["costs"]["properties"] = Value::Object(CONSTANTS.iter().map(constant).collect());
     host["costs"]["additionalProperties"] = false.into();
     tidied(schema)
+}
+
+/// Which fields an application has depends on its kind.
+fn applications(table: &mut Value) {
+    let all = table["properties"].take();
+    let one = |name: &str, doc: &str, fields: &[&str], required: &[&str], params: &[AppParam]| {
+        let mut properties = Map::new();
+        properties.insert("kind".into(), json!({ "type": "string", "const": name }));
+        for &field in fields {
+            properties.insert(field.into(), all[field].clone());
+        }
+        for param in params {
+            properties.insert(param.name.into(), app_param(param));
+        }
+        let needed = params.iter().filter(|param| param.default == AppDefault::Required).map(|param| param.name);
+        let required: Vec<&str> = ["kind"].into_iter().chain(required.iter().copied()).chain(needed).collect();
+        json!({ "type": "object", "additionalProperties": false, "properties": properties, "description": doc,
+            "required": required })
+    };
+    let mut kinds: Vec<Value> = KINDS
+        .iter()
+        .map(|kind| {
+            let fields: &[&str] = if kind.classes.is_empty() { &["instance"] } else { &[] };
+            one(kind.name, kind.doc, fields, &[], kind.params)
+        })
+        .collect();
+    let doc = "Follows a script, in rt-app's words: phases in order, each made of events in order.";
+    kinds.push(one(PHASES, doc, &["phase", "loop", "instance"], &["phase"], &[]));
+    *table = json!({ "oneOf": kinds, "description": table["description"] });
+}
+
+fn app_param(param: &AppParam) -> Value {
+    let mut schema = match param.kind {
+        AppParamKind::Duration { .. } => Duration::json_schema(&mut SchemaGenerator::default()).to_value(),
+        AppParamKind::Size { .. } => Size::json_schema(&mut SchemaGenerator::default()).to_value(),
+        AppParamKind::Count { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        AppParamKind::Percent => json!({ "type": "integer", "minimum": 0, "maximum": 100 }),
+        AppParamKind::Choice(words) => json!({ "enum": words }),
+        AppParamKind::Flag => json!({ "type": "boolean" }),
+        AppParamKind::Service(_) => json!({ "type": "string" }),
+    };
+    let default = match (param.default, param.kind) {
+        (AppDefault::Required | AppDefault::Absent, _) => String::new(),
+        (AppDefault::Value(value), AppParamKind::Duration { .. }) => format!(" Default: {}.", Duration(value)),
+        (AppDefault::Value(value), AppParamKind::Size { .. }) => format!(" Default: {}.", Size(value)),
+        (AppDefault::Value(value), AppParamKind::Choice(words)) => format!(" Default: {}.", words[value as usize]),
+        (AppDefault::Value(value), AppParamKind::Flag) => format!(" Default: {}.", value != 0),
+        (AppDefault::Value(value), _) => format!(" Default: {value}."),
+        (AppDefault::Kilocycles(cycles), _) => format!(" Default: {cycles} thousand cycles."),
+        (AppDefault::Profile(name), _) => format!(" Default: the profile's `{name}`."),
+    };
+    let of = match param.kind {
+        AppParamKind::Service(kinds) => format!(" A domain that runs one {}.", kinds.join(" or ")),
+        _ => String::new(),
+    };
+    schema["description"] = format!("{}{of}{default}", param.doc).into();
+    schema
 }
 
 fn add(table: &mut Value, params: &Map<String, Value>) {

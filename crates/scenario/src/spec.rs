@@ -251,6 +251,7 @@ pub struct ClientSpec {
 
 /// When a client asks.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "each variant says what its fields are")]
 pub enum LoadSpec {
     /// At a rate, per second, at random or regularly.
     Open { rate_per_s: f64, regular: bool },

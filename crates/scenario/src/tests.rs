@@ -142,7 +142,7 @@ fn what_is_too_big_is_refused_without_making_it() {
     assert!(problems(&with("", &many)).contains("at most 65536 vCPUs"));
     let busy: String =
         (0..100).map(|d| format!("[domain.c{d}]\napp = [{{ kind = \"hog\", instance = 256 }}]\n")).collect();
-    assert!(problems(&with("", &busy)).contains("found 25601; allowed: 0 to 16384 applications"));
+    assert!(problems(&with("", &busy)).contains("found 25601; allowed: 0 to 16384 tasks"));
     let long = "[run]\nreplications = 10000\n[domain.d]\nvcpus = 512\n";
     assert!(problems(&with("", long)).contains("at most 7797 with 513 vCPUs"));
     assert!(problems(&"[".repeat(100_000)).contains("not valid TOML"));
@@ -352,7 +352,7 @@ fn right() -> impl Strategy<Value = String> {
             };
         }
         if let Some(index) = served {
-            text += &format!("[client.c]\nkind = \"open-http\"\nserver = \"d.{index}\"\nrate = {}\n", f64::from(rate) / 7.0);
+            text += &format!("[client.c]\nkind = \"open-loop\"\nserver = \"d.{index}\"\nrate = {}\n", f64::from(rate) / 7.0);
         }
         for (at, op) in actions {
             text += &format!("[[action]]\nat = \"{at}.5s\"\n");

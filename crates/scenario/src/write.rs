@@ -11,7 +11,7 @@ use crate::network::{raw_cards, raw_drivers, raw_nic};
 use crate::problem::join;
 use crate::profile::CONSTANTS;
 use crate::raw::*;
-use crate::read::{At, Field, Named, Number, OneOrMany, RawParam, RawParams, RawSlot};
+use crate::read::{At, Field, Named, OneOrMany, RawParam, RawParams, RawSlot};
 use crate::spec::*;
 use crate::units::{CpuList, Duration, Size};
 

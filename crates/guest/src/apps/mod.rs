@@ -57,6 +57,7 @@ pub struct AppParam {
 
 /// What values a parameter can have. All come to integers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each variant says what its fields are")]
 pub enum ParamKind {
     /// A time span, ns.
     Duration { min: Span, max: Span },
