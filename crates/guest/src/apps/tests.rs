@@ -63,6 +63,7 @@ const IOS_MAX: u32 = 5000;
 fn run(app: AppConfig, turns: u32, spins: bool) -> (Kernel, i64) {
     let (tasks, classes) = (app.tasks, app.script.classes.len().max(1) as u32);
     let serves = app.service.is_some();
+    let stops = app.script.steps.contains(&Step::Stop);
     let config = KernelConfig { vcpus: 2, apps: vec![app], spins };
     let mut kernel = Kernel::new(&config, 0, 1, 0);
     let (mut now, mut requests, mut in_no_time) = (0i64, 0, 0);
@@ -97,6 +98,7 @@ fn run(app: AppConfig, turns: u32, spins: bool) -> (Kernel, i64) {
         if span == i64::MAX || timer == vcpulab_host::NEVER && busy == [false; 2] {
             assert!(busy == [false; 2], "all wait for a lock that nobody gives back");
             if !serves {
+                assert!(stops, "all wait for something that never comes");
                 break;
             }
             in_no_time += 1;
