@@ -69,7 +69,8 @@ fn default(param: &AppParam) -> String {
     match param.default {
         Default::Required => "**required**".into(),
         Default::Value(number) => value(param.kind, number),
-        Default::Kilocycles(number) => format!("{number} 000 cycles"),
+        Default::Kilocycles(number) if number % 1000 == 0 => format!("{} million cycles", number / 1000),
+        Default::Kilocycles(number) => format!("{number} thousand cycles"),
         Default::Profile(constant) => format!("`{constant}` of the machine"),
         Default::Absent => "none".into(),
     }
