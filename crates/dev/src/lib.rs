@@ -2,6 +2,7 @@
 //!
 //! `cargo run -p vcpulab-dev -- generate` writes them; `-- check` says which are stale.
 
+mod applications;
 mod results;
 mod scenario;
 mod schedulers;
@@ -23,6 +24,7 @@ pub fn generated() -> Vec<Generated> {
     vec![
         Generated { path: "schema/scenario.schema.json", text: schema + "\n" },
         Generated { path: "docs/reference/scenario.md", text: scenario::page() },
+        Generated { path: "docs/reference/applications.md", text: applications::page() },
         Generated { path: "docs/reference/schedulers.md", text: schedulers::page() },
         Generated { path: "docs/reference/results.md", text: results::page() },
     ]

@@ -1,16 +1,59 @@
 //! The applications by name: what each is, its parameters, and the script that it comes to. A new one is one file here
 //! and one line in [`KINDS`].
 
+mod active_directory;
+mod cpu_stress;
+mod dd;
+mod exchange;
+mod file_access;
 mod hog;
+mod iozone;
+mod iperf;
+mod kernel_build;
+mod moss;
+mod mssql;
+mod mysql;
+mod netperf;
+mod nfs;
+mod oltp;
 mod periodic;
+mod php_web;
+pub mod specweb99;
+mod spin;
+mod stream;
+mod tcp_receiver;
+mod tcp_sender;
+#[cfg(test)]
+mod tests;
 mod web_server;
 
 use vcpulab_host::Span;
 
-use crate::script::{AppConfig, Step};
+use crate::script::{AppConfig, Call, DiskAccess, Script, ServiceConfig, Step};
 
 /// All kinds, in the order of the documentation.
-pub const KINDS: &[&AppKind] = &[&hog::KIND, &periodic::KIND, &web_server::KIND];
+pub const KINDS: &[&AppKind] = &[
+    &hog::KIND,
+    &cpu_stress::KIND,
+    &periodic::KIND,
+    &spin::KIND,
+    &kernel_build::KIND,
+    &tcp_sender::KIND,
+    &tcp_receiver::KIND,
+    &iperf::KIND,
+    &netperf::KIND,
+    &dd::KIND,
+    &iozone::KIND,
+    &oltp::KIND,
+    &web_server::KIND,
+    &php_web::KIND,
+    &mysql::KIND,
+    &nfs::KIND,
+    &active_directory::KIND,
+    &exchange::KIND,
+    &moss::KIND,
+    &mssql::KIND,
+];
 
 /// A kind of application.
 #[derive(Debug)]
@@ -36,7 +79,9 @@ pub struct RequestClass {
     pub request_bytes: u32,
     /// Size of an answer, bytes, unless the client asks for another.
     pub reply_bytes: u32,
-    /// Where these sizes are from.
+    /// How often clients ask for it, in relation to the other classes, unless they are told otherwise.
+    pub weight: u32,
+    /// Where these figures are from.
     pub source: &'static str,
 }
 
@@ -125,81 +170,130 @@ pub fn find(name: &str) -> Option<&'static AppKind> {
     KINDS.iter().copied().find(|kind| kind.name == name)
 }
 
+// ---- what several applications say about their parameters ----
+
+impl AppParam {
+    /// A CPU time that scales with the machine's clock.
+    const fn cpu(name: &'static str, doc: &'static str, kilocycles: i64, source: &'static str) -> Self {
+        let kind = ParamKind::Duration { min: 0, max: SPAN_MAX };
+        AppParam { name, doc, kind, default: Default::Kilocycles(kilocycles), source }
+    }
+
+    /// A size from `min` on, bytes.
+    const fn size(
+        name: &'static str,
+        doc: &'static str,
+        min: i64,
+        default: i64,
+        source: &'static str,
+    ) -> Self {
+        let kind = ParamKind::Size { min, max: if min > 0 { SIZE_MAX } else { MEMORY_MAX } };
+        AppParam { name, doc, kind, default: Default::Value(default), source }
+    }
+
+    /// A number of things from `min` to `max`.
+    const fn count(
+        name: &'static str,
+        doc: &'static str,
+        (min, max): (i64, i64),
+        default: i64,
+        source: &'static str,
+    ) -> Self {
+        AppParam { name, doc, kind: ParamKind::Count { min, max }, default: Default::Value(default), source }
+    }
+
+    /// A share, percent.
+    const fn percent(name: &'static str, doc: &'static str, default: i64, source: &'static str) -> Self {
+        AppParam { name, doc, kind: ParamKind::Percent, default: Default::Value(default), source }
+    }
+}
+
+/// CPU time that grows with the bytes copied. Bounded so that no product with a size overflows.
+const KILOBYTE_CPU: AppParam = AppParam {
+    name: "kilobyte_cpu",
+    doc: "CPU time for each KiB that it copies between itself and the kernel.",
+    kind: ParamKind::Duration { min: 0, max: 1_000_000 },
+    default: Default::Kilocycles(1),
+    source: "assumption: one copy at a byte a cycle, as where the data come from memory",
+};
+
+/// CPU time of so many bytes, ns, at so much for each KiB.
+const fn copying(kilobyte_ns: Span, bytes: i64) -> Span {
+    kilobyte_ns * bytes / 1024
+}
+
+// ---- what several applications do ----
+
 /// A step that computes for so long, ns.
 const fn compute(ns: Span) -> Step {
     Step::Compute { ns, per_byte_ps: 0 }
 }
 
+/// The same, but some time at least: a script that goes round in no time would never let anything else happen.
+const fn work(ns: Span) -> Step {
+    work_and_copy(ns, 0)
+}
+
+/// A step that computes for so long, ns, and copies what the request asks for at so much for each KiB.
+const fn work_and_copy(ns: Span, kilobyte_ns: Span) -> Step {
+    Step::Compute { ns: if ns > 0 { ns } else { 1 }, per_byte_ps: kilobyte_ns * 1000 / 1024 }
+}
+
+/// These steps, in so many of a million cases.
+fn perhaps(ppm: i64, steps: &[Step]) -> Vec<Step> {
+    if ppm <= 0 {
+        return Vec::new();
+    }
+    let chance = Step::Chance { ppm: ppm.min(1_000_000) as u32, skip: steps.len() as u32 };
+    [&[chance], steps].concat()
+}
+
+/// The cases out of a million in which a cache that hits in so many percent does not.
+const fn misses(hit_percent: i64) -> i64 {
+    (100 - hit_percent) * 10_000
+}
+
+/// An access to a disk to start from: a sequential read through the page cache.
+const READ: DiskAccess = DiskAccess { bytes: 0, write: false, random: false, direct: false, file_bytes: 0 };
+
+/// A read of so many bytes at a random place in a file of that size.
+fn random_read(bytes: u32, file_bytes: i64) -> Step {
+    let file_bytes = (file_bytes as u64).max(bytes.into());
+    Step::Disk(DiskAccess { bytes, random: true, file_bytes, ..READ })
+}
+
+/// A script whose computations vary as the scenario says.
+fn script(args: &Args<'_>, steps: Vec<Step>) -> Script {
+    Script { spread_percent: args.spread_percent, ..Script::new(steps) }
+}
+
+/// The application that answers requests: by class, what it does before it answers.
+fn service(args: &Args<'_>, workers: u32, config: ServiceConfig, classes: &[Vec<Step>]) -> AppConfig {
+    let mut script = script(args, vec![Step::Await]);
+    for steps in classes {
+        script.classes.push(script.steps.len() as u32);
+        script.steps.extend(steps);
+        script.steps.extend([Step::Reply(None), Step::Done, Step::Restart]);
+    }
+    AppConfig { tasks: workers, service: Some(config), ..AppConfig::new(script) }
+}
+
+/// A request of that class to a service of that kind, over a connection that is kept.
+///
+/// # Panics
+/// If the kind has no such class.
+fn request(kind: &AppKind, class: &str, service: i64) -> Call {
+    let position = kind.classes.iter().position(|known| known.name == class);
+    let position = position.expect("an application asks for classes that there are only");
+    let RequestClass { request_bytes: request, reply_bytes: reply, .. } = kind.classes[position];
+    Call { service: service as u32, class: position as u32, request, reply, connects: false }
+}
+
 /// Longest time span that a parameter may be, ns: a day.
 const SPAN_MAX: Span = 86_400_000_000_000;
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Largest piece of data that a parameter may ask to move at once, bytes.
+const SIZE_MAX: i64 = 1 << 30;
 
-    /// Values at which every application must do something.
-    fn defaults(kind: &AppKind) -> Vec<i64> {
-        let value = |param: &AppParam| match param.default {
-            Default::Value(value) => value,
-            Default::Kilocycles(kilocycles) => kilocycles,
-            Default::Profile(_) => 1000,
-            Default::Absent => -1,
-            Default::Required => match param.kind {
-                ParamKind::Duration { min, .. } => min.max(1000),
-                ParamKind::Size { min, .. } | ParamKind::Count { min, .. } => min.max(1),
-                _ => 0,
-            },
-        };
-        kind.params.iter().map(value).collect()
-    }
-
-    #[test]
-    fn names_are_unique_and_every_default_is_allowed_and_has_a_source() {
-        for (index, kind) in KINDS.iter().enumerate() {
-            assert!(KINDS[..index].iter().all(|other| other.name != kind.name), "{}", kind.name);
-            assert!(kind.doc.len() > 10, "{}", kind.name);
-            for param in kind.params {
-                let what = format!("{}.{}", kind.name, param.name);
-                assert!(param.source.len() > 5 || param.default == Default::Required, "{what}: no source");
-                if let Default::Value(value) = param.default {
-                    let fits = match param.kind {
-                        ParamKind::Duration { min, max }
-                        | ParamKind::Size { min, max }
-                        | ParamKind::Count { min, max } => (min..=max).contains(&value),
-                        ParamKind::Percent => (0..=100).contains(&value),
-                        ParamKind::Choice(words) => (0..words.len() as i64).contains(&value),
-                        ParamKind::Flag => (0..=1).contains(&value),
-                        ParamKind::Service(_) => false,
-                    };
-                    assert!(fits, "{what}: its default is not allowed");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn every_script_stays_within_itself_and_answers_all_its_classes() {
-        for kind in KINDS {
-            let app = (kind.build)(&Args { kind, values: &defaults(kind), spread_percent: 0 });
-            let script = &app.script;
-            assert!(!script.steps.is_empty() && app.tasks > 0, "{}", kind.name);
-            assert_eq!(app.service.is_some(), !kind.classes.is_empty(), "{}", kind.name);
-            if kind.classes.len() > 1 {
-                assert_eq!(script.classes.len(), kind.classes.len(), "{}", kind.name);
-            }
-            for (at, step) in script.steps.iter().enumerate() {
-                match *step {
-                    Step::Repeat { from, counter, .. } => {
-                        assert!((from as usize) < at && counter < script.counters, "{}", kind.name);
-                    }
-                    Step::Chance { ppm, skip } => {
-                        let inside = at + skip as usize + 1 <= script.steps.len();
-                        assert!(ppm <= 1_000_000 && inside, "{}", kind.name);
-                    }
-                    _ => {}
-                }
-            }
-            assert!(script.classes.iter().all(|&at| (at as usize) < script.steps.len()), "{}", kind.name);
-        }
-    }
-}
+/// Largest file or memory, bytes.
+const MEMORY_MAX: i64 = 1 << 44;

@@ -1,7 +1,9 @@
 //! A static web server.
 
-use super::{AppKind, AppParam, Default, ParamKind, RequestClass, SPAN_MAX};
-use crate::script::{AppConfig, Script, ServiceConfig, Step};
+use super::{
+    AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind, RequestClass, SPAN_MAX, service, work_and_copy,
+};
+use crate::script::ServiceConfig;
 
 pub const KIND: AppKind = AppKind {
     name: "web-server",
@@ -14,6 +16,7 @@ pub const KIND: AppKind = AppKind {
             default: Default::Profile("http_request_ns"),
             source: "the hardware profile's constant",
         },
+        KILOBYTE_CPU,
         AppParam {
             name: "workers",
             doc: "How many requests it works at at once.",
@@ -40,21 +43,15 @@ pub const KIND: AppKind = AppKind {
         name: "get",
         request_bytes: 300,
         reply_bytes: 10_000,
+        weight: 1,
         source: "a GET with its usual header lines; a page of 10 KB",
     }],
     build: |args| {
-        let request = Step::Compute { ns: args.get("request_cpu"), per_byte_ps: 0 };
-        let script = Script {
-            spread_percent: args.spread_percent,
-            ..Script::new(vec![Step::Await, request, Step::Reply(None), Step::Done])
+        let request = work_and_copy(args.get("request_cpu"), args.get("kilobyte_cpu"));
+        let config = ServiceConfig {
+            connections_max: args.get_u32("connections_max"),
+            backlog: args.get_u32("backlog"),
         };
-        AppConfig {
-            tasks: args.get_u32("workers"),
-            service: Some(ServiceConfig {
-                connections_max: args.get_u32("connections_max"),
-                backlog: args.get_u32("backlog"),
-            }),
-            ..AppConfig::new(script)
-        }
+        service(args, args.get_u32("workers"), config, &[vec![request]])
     },
 };

@@ -1,0 +1,97 @@
+//! The page on applications and their parameters, from the registry.
+
+use std::fmt::Write as _;
+
+use vcpulab_guest::apps::{AppParam, Default, KINDS, ParamKind};
+
+use crate::table;
+
+pub fn page() -> String {
+    let mut page = String::from(
+        "# Applications\n\n\
+         Generated from the registry. An application stands in `[[domain.NAME.app]]` of a scenario with its `kind` and \
+         parameters. A default in cycles is a CPU time that scales with the machine's clock. What each application does, \
+         step by step, is in [its page](../applications/README.md).\n",
+    );
+    for kind in KINDS {
+        write!(page, "\n## `{}`\n\n{}\n\n", kind.name, kind.doc).expect("a string takes all text");
+        if kind.params.is_empty() {
+            page += "It has no parameters.\n";
+        } else {
+            page += &table(
+                ["parameter", "what it is", "allowed", "default", "where the default is from"],
+                kind.params.iter().map(|param| {
+                    let AppParam { name, doc, .. } = param;
+                    [
+                        format!("`{name}`"),
+                        (*doc).into(),
+                        allowed(param.kind),
+                        default(param),
+                        param.source.into(),
+                    ]
+                }),
+            );
+        }
+        if kind.classes.is_empty() {
+            continue;
+        }
+        page += "\nIt answers requests:\n\n";
+        page += &table(
+            ["class", "request, bytes", "answer, bytes", "weight", "where these are from"],
+            kind.classes.iter().map(|class| {
+                let [request, reply, weight] =
+                    [class.request_bytes, class.reply_bytes, class.weight].map(|number| number.to_string());
+                [format!("`{}`", class.name), request, reply, weight, class.source.into()]
+            }),
+        );
+    }
+    page
+}
+
+fn allowed(kind: ParamKind) -> String {
+    let quoted = |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+    match kind {
+        ParamKind::Duration { .. } | ParamKind::Size { .. } | ParamKind::Percent => {
+            let (min, max) = match kind {
+                ParamKind::Duration { min, max } | ParamKind::Size { min, max } => (min, max),
+                _ => (0, 100),
+            };
+            format!("{} to {}", value(kind, min), value(kind, max))
+        }
+        ParamKind::Count { min, max } => format!("{min} to {max}"),
+        ParamKind::Choice(words) => quoted(words),
+        ParamKind::Flag => "`true`, `false`".into(),
+        ParamKind::Service(kinds) => format!("a domain with {}", quoted(kinds)),
+    }
+}
+
+fn default(param: &AppParam) -> String {
+    match param.default {
+        Default::Required => "**required**".into(),
+        Default::Value(number) => value(param.kind, number),
+        Default::Kilocycles(number) if number % 1000 == 0 => format!("{} million cycles", number / 1000),
+        Default::Kilocycles(number) => format!("{number} thousand cycles"),
+        Default::Profile(constant) => format!("`{constant}` of the machine"),
+        Default::Absent => "none".into(),
+    }
+}
+
+/// A value with its unit, the largest in which it is a whole number.
+fn value(kind: ParamKind, number: i64) -> String {
+    let whole = |units: &[(i64, &str)]| {
+        let unit = units.iter().find(|(unit, _)| number != 0 && number % unit == 0);
+        unit.map_or_else(|| number.to_string(), |(unit, name)| format!("{} {name}", number / unit))
+    };
+    match kind {
+        ParamKind::Duration { .. } => {
+            whole(&[(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us"), (1, "ns")])
+        }
+        ParamKind::Size { .. } => {
+            whole(&[(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")])
+        }
+        ParamKind::Percent => format!("{number} %"),
+        ParamKind::Choice(words) => format!("`{}`", words[number as usize]),
+        ParamKind::Flag => format!("`{}`", number == 1),
+        ParamKind::Count { .. } | ParamKind::Service(_) => number.to_string(),
+    }
+}

@@ -1,0 +1,43 @@
+//! Copying blocks.
+
+use super::file_access::{CALL_CPU, RUNS, direct, pieces};
+use super::{AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind, READ};
+use crate::script::DiskAccess;
+
+pub const KIND: AppKind = AppKind {
+    name: "dd",
+    doc: "Reads or writes the blocks of a file one after the other. Its units are blocks.",
+    params: &[
+        AppParam {
+            name: "operation",
+            doc: "Does it read or write the file?",
+            kind: ParamKind::Choice(&["read", "write"]),
+            default: Default::Value(0),
+            source: "Cherkasova, Gupta and Vahdat 2007, section 5: a read",
+        },
+        AppParam::size(
+            "block_size",
+            "Size of a block.",
+            1,
+            1024,
+            "Cherkasova, Gupta and Vahdat 2007, section 5: 1 KB",
+        ),
+        AppParam::count(
+            "count",
+            "How many blocks the file has.",
+            (1, 1 << 24),
+            1000,
+            "Cherkasova, Gupta and Vahdat 2007, section 5: 1000 blocks",
+        ),
+        direct(0, "dd: through the page cache unless told otherwise"),
+        RUNS,
+        CALL_CPU,
+        KILOBYTE_CPU,
+    ],
+    classes: &[],
+    build: |args| {
+        let access =
+            DiskAccess { bytes: args.get_u32("block_size"), write: args.get("operation") == 1, ..READ };
+        pieces(args, access, args.get("count"))
+    },
+};

@@ -1,0 +1,36 @@
+//! A bulk stream in either direction.
+
+use super::stream::{CALL_CPU, STREAM, STREAMS, TO, receiver, sender};
+use super::{AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind};
+
+const SEND: i64 = 0;
+
+pub const KIND: AppKind = AppKind {
+    name: "iperf",
+    doc: "Sends or receives as much as it can over TCP. Its units are buffers.",
+    params: &[
+        AppParam {
+            name: "direction",
+            doc: "Does it send, or does it receive what others send to it?",
+            kind: ParamKind::Choice(&["send", "receive"]),
+            default: Default::Value(SEND),
+            source: "iperf: the client sends",
+        },
+        TO,
+        AppParam::size(
+            "buffer_size",
+            "How much it hands over or takes at a time.",
+            1,
+            8192,
+            "iperf 2 up to 2.0.4: 8 KB; 2.0.5 raised it to 128 KB",
+        ),
+        CALL_CPU,
+        KILOBYTE_CPU,
+        STREAMS,
+    ],
+    classes: &[STREAM],
+    build: |args| {
+        let (bytes, ns) = (args.get("buffer_size"), args.get("call_cpu"));
+        if args.get("direction") == SEND { sender(args, bytes, ns) } else { receiver(args, bytes, ns) }
+    },
+};

@@ -1,0 +1,111 @@
+//! A web application in PHP, with a database and perhaps a file server.
+
+use super::{
+    AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind, READ, RequestClass, misses, mysql, nfs, perhaps,
+    request, service, work, work_and_copy,
+};
+use crate::script::{AppConfig, Call, DiskAccess, ServiceConfig, Step};
+
+/// What a session file takes of a disk, and where it goes, bytes: a block among those of some thousands of sessions.
+const SESSION: DiskAccess = DiskAccess { bytes: 4096, write: true, file_bytes: 64 << 20, ..READ };
+
+/// A script of the site, and all of them, bytes.
+const SCRIPT: DiskAccess = DiskAccess { bytes: 4096, random: true, file_bytes: 1 << 20, ..READ };
+
+/// What the second query brings, bytes: a row with about 1 KB of page text (Devine 2010, section 2.1), and its headers.
+const CONTENT_REPLY: u32 = 1300;
+
+/// The computation of a page falls in as many parts: before the scripts, before each query, and before the answer.
+const PARTS: i64 = 4;
+
+/// Assumption: of Apache's and PHP's programs and of a worker's heap what a request touches, bytes.
+const PROGRAM_MEMORY: u64 = 1 << 20;
+const WORKER_MEMORY: u64 = 512 << 10;
+
+pub const KIND: AppKind = AppKind {
+    name: "php-web",
+    doc: "A web application: worker processes that read scripts, ask a database twice and answer with a page. Its units are pages.",
+    params: &[
+        AppParam {
+            name: "database",
+            doc: "The database that it asks.",
+            kind: ParamKind::Service(&["mysql"]),
+            default: Default::Required,
+            source: "",
+        },
+        AppParam {
+            name: "files",
+            doc: "The file server that its scripts are on; none: they are on its own disk.",
+            kind: ParamKind::Service(&["nfs"]),
+            default: Default::Absent,
+            source: "most sites keep their scripts on their own disk",
+        },
+        AppParam::count(
+            "workers",
+            "Worker processes: each has one connection for as long as it lasts.",
+            (1, 4096),
+            150,
+            "Apache 2.2 of Debian and Ubuntu: MaxClients is 150 for prefork",
+        ),
+        AppParam::count(
+            "backlog",
+            "Further connections that wait for a worker; what comes on top is refused.",
+            (0, 1_000_000),
+            511,
+            "Apache manual: ListenBacklog is 511",
+        ),
+        AppParam::cpu(
+            "page_cpu",
+            "CPU time of a page, without the network's own work.",
+            8000,
+            "assumption: compiling and running a few hundred lines anew for each page takes some milliseconds at 2 to 3 GHz",
+        ),
+        AppParam::count(
+            "scripts",
+            "How many files make up the page.",
+            (0, 64),
+            4,
+            "Devine 2010, section 2.1: the page, its configuration, header and footer",
+        ),
+        AppParam::percent(
+            "cached",
+            "Share of scripts that its page cache has; the file server is still asked whether they changed.",
+            100,
+            "nfs(5), close-to-open consistency: each open asks for the attributes; the data of an unchanged file stay",
+        ),
+        KILOBYTE_CPU,
+    ],
+    classes: &[RequestClass {
+        name: "page",
+        request_bytes: 250,
+        reply_bytes: 5017,
+        weight: 1,
+        source: "a GET with its usual header lines; Devine 2010, section 2.1: 5017 B",
+    }],
+    build: |args| {
+        let part = work(args.get("page_cpu") / PARTS);
+        let rare = misses(args.get("cached"));
+        let open = match args.get("files") {
+            files @ 0.. => {
+                let ask = |class| Step::Call(request(&nfs::KIND, class, files));
+                [vec![ask("getattr")], perhaps(rare, &[ask("read")])].concat()
+            }
+            _ => perhaps(rare, &[Step::Disk(SCRIPT)]),
+        };
+        let login = Call { connects: true, ..request(&mysql::KIND, "query", args.get("database")) };
+        let content = Call { reply: CONTENT_REPLY, ..login };
+        let last = work_and_copy(args.get("page_cpu") / PARTS, args.get("kilobyte_cpu"));
+        let steps = [
+            vec![part, Step::Disk(SESSION)],
+            open.repeat(args.get("scripts") as usize),
+            vec![part, Step::Call(login), part, Step::Call(content), last],
+        ];
+        let workers = args.get_u32("workers");
+        let config = ServiceConfig { connections_max: workers, backlog: args.get_u32("backlog") };
+        AppConfig {
+            shared_bytes: PROGRAM_MEMORY,
+            private_bytes: WORKER_MEMORY,
+            ..service(args, workers, config, &[steps.concat()])
+        }
+    },
+};

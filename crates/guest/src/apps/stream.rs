@@ -1,0 +1,62 @@
+//! What programs that move bytes over a connection have in common.
+
+use super::{AppParam, Args, Default, ParamKind, RequestClass, copying, script, work};
+use crate::script::{AppConfig, Peer, ServiceConfig, Step};
+
+pub const TO: AppParam = AppParam {
+    name: "to",
+    doc: "The service that it sends to; none: a machine outside that takes everything.",
+    kind: ParamKind::Service(&["tcp-receiver", "iperf"]),
+    default: Default::Absent,
+    source: "the studies send to client machines",
+};
+
+pub const STREAMS: AppParam = AppParam::count(
+    "streams",
+    "How many connections, with a task for each.",
+    (1, 4096),
+    1,
+    "one connection is the usual test",
+);
+
+pub const CALL_CPU: AppParam = AppParam::cpu(
+    "call_cpu",
+    "CPU time of the system call for each piece, without the network's own work.",
+    2,
+    "assumption: entry, socket layer and exit take some two thousand cycles",
+);
+
+/// Whoever connects goes on sending: the connection is the request, and there is no answer.
+pub const STREAM: RequestClass = RequestClass {
+    name: "stream",
+    request_bytes: 0,
+    reply_bytes: 0,
+    weight: 1,
+    source: "a stream has neither requests nor answers",
+};
+
+/// Sends pieces of so many bytes, after so much CPU time and what copying takes.
+pub fn sender(args: &Args<'_>, bytes: i64, ns: i64) -> AppConfig {
+    let peer = match args.get("to") {
+        number @ 0.. => Peer::Service(number as u32),
+        _ => Peer::Outside,
+    };
+    let piece = [Step::Connect(peer), work(ns + copy(args, bytes)), Step::Send(bytes as u32), Step::Done];
+    AppConfig { tasks: args.get_u32("streams"), ..AppConfig::new(script(args, piece.into())) }
+}
+
+/// Takes pieces of so many bytes, each with so much CPU time and what copying takes.
+pub fn receiver(args: &Args<'_>, bytes: i64, ns: i64) -> AppConfig {
+    let piece = [Step::Receive(bytes as u32), work(ns + copy(args, bytes)), Step::Done];
+    let mut script = script(args, [&[Step::Await], &piece[..]].concat());
+    script.classes.push(1);
+    // The connection lasts.
+    script.repeat(1, u32::MAX);
+    let streams = args.get_u32("streams");
+    let service = Some(ServiceConfig { connections_max: streams, backlog: 0 });
+    AppConfig { tasks: streams, service, ..AppConfig::new(script) }
+}
+
+fn copy(args: &Args<'_>, bytes: i64) -> i64 {
+    copying(args.get("kilobyte_cpu"), bytes)
+}

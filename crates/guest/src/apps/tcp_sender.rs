@@ -1,0 +1,28 @@
+//! The sender of a pair that moves packets of one size.
+
+use super::stream::{CALL_CPU, STREAMS, TO, sender};
+use super::{AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind, SPAN_MAX};
+
+pub const PACKET_SIZE: AppParam = AppParam::size(
+    "packet_size",
+    "Payload of each packet.",
+    1,
+    1448,
+    "Benevenuto 2006, section 5.2.2: 500, 1000 and 1448 B, the most that a frame holds",
+);
+
+pub const DELAY: AppParam = AppParam {
+    name: "delay",
+    doc: "CPU time of an empty loop after each packet, which sets the rate.",
+    kind: ParamKind::Duration { min: 0, max: SPAN_MAX },
+    default: Default::Value(0),
+    source: "none: as fast as it can",
+};
+
+pub const KIND: AppKind = AppKind {
+    name: "tcp-sender",
+    doc: "Sends packets of one size over TCP, slowed by an empty loop. Its units are packets.",
+    params: &[TO, PACKET_SIZE, DELAY, CALL_CPU, KILOBYTE_CPU, STREAMS],
+    classes: &[],
+    build: |args| sender(args, args.get("packet_size"), args.get("call_cpu") + args.get("delay")),
+};
