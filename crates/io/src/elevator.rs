@@ -143,8 +143,12 @@ impl Elevator {
 mod tests {
     use super::*;
 
-    const CONFIG: ElevatorConfig =
-        ElevatorConfig { read_expires_ns: 1000, write_expires_ns: 5000, merged_bytes_max: 30, ..ElevatorConfig::LINUX };
+    const CONFIG: ElevatorConfig = ElevatorConfig {
+        read_expires_ns: 1000,
+        write_expires_ns: 5000,
+        merged_bytes_max: 30,
+        ..ElevatorConfig::LINUX
+    };
 
     fn elevator(batch: u32) -> Elevator {
         Elevator::new(ElevatorConfig { batch, ..CONFIG }, 8)
