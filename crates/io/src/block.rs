@@ -354,13 +354,6 @@ impl Block {
         }
     }
 
-    /// There may be room for those who wait to write.
-    fn let_writers_go_on(&mut self) {
-        for _ in 0..self.writers.len() {
-            self.writers.pop_front().into_iter().for_each(|task| self.go_on(task));
-        }
-    }
-
     fn read_ahead(&mut self, file: usize, wanted: Stretch) {
         let purpose = Purpose::ReadAhead(file);
         match self.runs.back_mut() {
@@ -381,15 +374,14 @@ impl Block {
     }
 
     fn end_syncs(&mut self) {
-        let Some(&(first, _)) = self.syncs.front() else { return };
+        if self.syncs.is_empty() {
+            return;
+        }
         let oldest = |slot: &Slot| match slot.purpose {
             Purpose::WriteBack(from) => Some(from),
             _ => None,
         };
         let written = self.slots.iter().filter_map(oldest).min().unwrap_or(self.write_back.taken());
-        if first > written {
-            return;
-        }
         while let Some(&(wanted, task)) = self.syncs.front()
             && wanted <= written
         {
@@ -502,7 +494,6 @@ impl Block {
         if access.write {
             self.cache.add(file, bytes);
             self.write_back.add(now, file, self.cache.stretch(file).bytes, copied);
-            self.let_writers_go_on();
         }
         self.go_on(task);
     }
@@ -525,7 +516,9 @@ impl Block {
             Purpose::WriteBack(_) => {
                 self.write_back.written(stretch.bytes);
                 self.end_syncs();
-                self.let_writers_go_on();
+                for _ in 0..self.writers.len() {
+                    self.writers.pop_front().into_iter().for_each(|task| self.go_on(task));
+                }
             }
             Purpose::Nobody => {}
         }

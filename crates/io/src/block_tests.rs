@@ -311,8 +311,9 @@ fn cached_writes_go_on_until_too_much_is_dirty_and_sync_waits_for_the_disk() {
     );
     assert_eq!(memory, 10 * (1 << 20) / 4, "copying is all it costs");
     bench.task(0, [Step::Sync]);
-    assert!(bench.run() - memory > 10 * (1 << 20) * 1000 / 80 && bench.done(0) == 11);
-    assert_eq!(bench.disk.counts.written_bytes, 10 << 20);
+    let end = bench.run();
+    assert_eq!(bench.guests[0].tasks[1].done, [end], "nothing is left to happen");
+    assert!(end - memory > 10 * (1 << 20) * 1000 / 80 && bench.disk.counts.written_bytes == 10 << 20);
 
     let mut bench = Bench::new(SPINDLE, &[SPLIT]);
     bench.task(0, vec![cached(MB); 400]);
@@ -352,6 +353,60 @@ fn reads_do_not_keep_writes_in_memory_for_ever() {
     bench.run();
     let tasks = &bench.guests[0].tasks;
     assert!(tasks[8].done[1] < tasks[0].done[299] / 2, "{} of {}", tasks[8].done[1], tasks[0].done[299]);
+}
+
+#[test]
+fn who_waits_for_room_gets_it_even_if_the_background_would_not_begin() {
+    let cache = CacheConfig { dirty_background_bytes: 1 << 30, dirty_max_bytes: 1 << 20, ..CACHE };
+    let mut bench = Bench::new(SPINDLE, &[BlockConfig { cache, ..SPLIT }]);
+    (0..2).for_each(|_| {
+        bench.task(0, vec![Step::Access(DiskAccess { write: true, ..access(MB, 1 << 30) }); 5])
+    });
+    bench.run();
+    assert_eq!(bench.done(0), 10);
+}
+
+#[test]
+fn a_copy_that_a_boot_cut_short_is_not_taken_for_another() {
+    let mut block = Block::new(SPLIT, 0, VcpuId(0), Random::new(1, 0, 1));
+    block.access(0, 0, DiskAccess { write: true, ..access(KB, 1 << 20) });
+    let (copy, _) = block.next_work(0, true, true).unwrap();
+    block.reboot();
+    block.access(0, 0, DiskAccess { direct: true, ..access(KB, 1 << 20) });
+    assert_eq!((copy, block.finish(1, copy)), (BlockWork::Copy(0), None));
+    let (request, _) = block.next_work(1, true, true).unwrap();
+    assert_eq!(block.finish(1, request), Some(Submitted::Ring { first: true }));
+    assert_eq!(block.next_work(1, true, true), None, "nothing but the one direct access");
+}
+
+#[test]
+fn back_ends_leave_in_the_ring_what_the_disk_has_no_room_for() {
+    let mut disk = Disk::new(DiskConfig { queue_depth: 1, ..SPINDLE }, 1, Random::new(1, 0, 0));
+    let mut blocks = [Block::new(SPLIT, 0, VcpuId(0), Random::new(1, 0, 1))];
+    let mut back = BlockBack::new(BACK_COSTS);
+    blocks[0].access(0, 0, DiskAccess { direct: true, ..access(MB, 1 << 20) });
+    while let Some((work, _)) = blocks[0].next_work(0, true, false) {
+        if let Some(Submitted::Ring { first }) = blocks[0].finish(0, work) {
+            back.ring_filled(0, first);
+        }
+    }
+    back.begin_round();
+    let (work, cost) = back.next_work(&mut blocks, &mut disk).unwrap();
+    assert_eq!(cost, 10_000 + 11 * 1_000, "eleven pages");
+    back.finish(0, work, &mut blocks, &mut disk);
+    assert_eq!((back.next_work(&mut blocks, &mut disk), back.has_work(&disk)), (None, false));
+    disk.complete(disk.next_completion());
+    assert!(back.has_work(&disk));
+}
+
+#[test]
+fn more_completions_than_a_round_takes_all_arrive() {
+    let mut bench = Bench::new(SPINDLE, &[BlockConfig { slots: 100, costs: BlockCosts::default(), ..SPLIT }]);
+    bench.back = BlockBack::new(BlockBackCosts::default());
+    // The tasks' files lie side by side: all but the first request merge.
+    (0..100).for_each(|_| bench.task(0, direct(1, 4 * KB, false, false)));
+    bench.run();
+    assert_eq!((bench.done(0), bench.disk.counts.interrupts), (100, 2));
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
