@@ -392,16 +392,16 @@ impl Block {
 
     // ---- the guest's CPU ----
 
-    /// What the block layer does next, and what that costs. Of a front end only the first vCPU takes responses; all make
-    /// requests. `disk_has_room` is asked only of a disk without a ring between.
+    /// What the block layer does next, and what that costs. Of a front end only the vCPU that takes its events takes
+    /// responses; all make requests. `disk_has_room` is asked only of a disk without a ring between.
     pub fn next_work(
         &mut self,
         now: Time,
-        first_vcpu: bool,
+        takes_events: bool,
         disk_has_room: bool,
     ) -> Option<(BlockWork, Span)> {
         let costs = self.config.costs;
-        if first_vcpu || !self.config.split {
+        if takes_events || !self.config.split {
             if std::mem::take(&mut self.event_pending) {
                 return Some((BlockWork::Upcall, costs.upcall_ns));
             }
