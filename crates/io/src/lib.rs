@@ -10,14 +10,22 @@
 //! Not modelled: errors on the line, packets that arrive out of order, time-outs that grow, congestion control beyond slow
 //! start and halving, the clients' processing time.
 
+pub mod block;
+#[cfg(test)]
+mod block_tests;
+pub mod blockback;
 pub mod client;
 pub mod config;
+pub mod disk;
 mod driver;
+pub mod elevator;
 mod interface;
 pub mod machine;
 pub mod nic;
+pub mod page_cache;
 pub mod tcp;
 pub mod wire;
+mod write_back;
 
 pub use config::{
     Ask, ClientConfig, DriverCosts, GuestConfig, InterfaceConfig, Link, Load, MachineConfig, NetworkCosts,
