@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use vcpulab_host::{Span, VcpuId, WorldContext};
+use vcpulab_host::{IoKind, IoStep, Span, VcpuId, WakeCause, WorldContext};
 
 use crate::config::DriverCosts;
 use crate::connection::Packet;
@@ -68,13 +68,15 @@ impl Driver {
     pub fn interrupt(&mut self, ctx: &mut WorldContext<'_>) {
         ctx.interrupt(ctx.host().home(self.vcpu));
         self.nic.interrupted(ctx.now());
-        self.notify(ctx);
+        let domain = ctx.host().dom(self.vcpu);
+        ctx.step(IoStep { kind: IoKind::Interrupt, domain, id: 0, value: 0 });
+        self.notify(ctx, WakeCause::Interrupt);
     }
 
-    fn notify(&mut self, ctx: &mut WorldContext<'_>) {
+    fn notify(&mut self, ctx: &mut WorldContext<'_>, cause: WakeCause) {
         self.notified = true;
         if !std::mem::replace(&mut self.awake, true) {
-            ctx.kick(self.vcpu);
+            ctx.kick(self.vcpu, cause);
         }
     }
 
@@ -85,7 +87,7 @@ impl Driver {
             self.senders.push_back(interface);
         }
         if !self.awake {
-            self.notify(ctx);
+            self.notify(ctx, WakeCause::Event);
         }
     }
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use vcpulab_guest::kernel::Outcome;
 use vcpulab_guest::{AppConfig, AppStats, Kernel, Random};
-use vcpulab_host::{NEVER, Op, Span, Time, VcpuId, World, WorldContext};
+use vcpulab_host::{NEVER, Op, Span, Time, VcpuId, WakeCause, World, WorldContext};
 
 use crate::client::Client;
 use crate::config::MachineConfig;
@@ -354,7 +354,7 @@ impl Machine {
                 let woken = guest.kernel.request(server.app, number, ctx.now());
                 let first = guest.first_vcpu.0;
                 if let Some(vcpu) = woken.filter(|&vcpu| vcpu != 0) {
-                    ctx.kick(VcpuId(first + vcpu as u32));
+                    ctx.kick(VcpuId(first + vcpu as u32), WakeCause::Event);
                 }
             }
             Kind::DataAck => {
@@ -555,7 +555,7 @@ impl World for Machine {
                 if let Some(vcpu) = &mut self.vcpus[v.index()] {
                     vcpu.timer = NEVER;
                 }
-                ctx.kick(v);
+                ctx.kick(v, WakeCause::Timer);
             }
         }
     }

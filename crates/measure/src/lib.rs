@@ -8,7 +8,10 @@ pub mod collect;
 pub mod columns;
 pub mod meter;
 pub mod tables;
+pub mod waits;
+pub mod wakeups;
 
 pub use collect::{Measured, Names, collect};
 pub use meter::{Meter, TRACE_ROWS_MAX};
-pub use tables::{AppRow, DomainRow, PcpuRow, TraceRow, VcpuRow};
+pub use tables::{AppRow, DomainRow, PcpuRow, TraceRow, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow};
+pub use waits::NotAttributed;

@@ -115,6 +115,66 @@ columns! {
 }
 
 columns! {
+    /// Who made whom wait: the time that vCPUs of a domain were runnable, by what had the pCPUs they could have run on.
+    pub struct WaitRow in "waits" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// The domain that waited.
+        pub domain: String,
+        /// What it waited for: a domain whose vCPU made progress meanwhile; `idle`: nobody, the pCPU idled; `hypervisor`: its own work and cold caches.
+        pub by: String,
+        /// Is `by` a domain?
+        pub by_domain: bool,
+        /// Time waited, ns; over all rows of a domain it sums to its time runnable. Rows of 0 are left out.
+        pub wait_ns: i64,
+    }
+}
+
+columns! {
+    /// How long the vCPUs of each domain waited for a pCPU after waking up, by why they woke.
+    pub struct WakeUpRow in "wakeups" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// The domain's name.
+        pub domain: String,
+        /// Why: `start`, `timer`, `interrupt`, `event` (from outside the domains, or on a host with more than 64), `event from NAME`, `unpause`.
+        pub cause: String,
+        /// Wake-ups that led to an execution.
+        pub count: u64,
+        /// Mean time from the wake-up until it was switched in, ns.
+        pub mean_ns: f64,
+        /// Median, ns.
+        pub p50_ns: u64,
+        /// 90th percentile, ns.
+        pub p90_ns: u64,
+        /// 95th percentile, ns.
+        pub p95_ns: u64,
+        /// 99th percentile, ns.
+        pub p99_ns: u64,
+        /// Longest, ns.
+        pub max_ns: u64,
+    }
+}
+
+columns! {
+    /// The same as histograms: how many of those waits were how long, in steps of a quarter of an octave.
+    pub struct WakeUpBucketRow in "wakeup_buckets" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// The domain's name.
+        pub domain: String,
+        /// Why, as in `wakeups`.
+        pub cause: String,
+        /// Waits from this long, ns.
+        pub from_ns: u64,
+        /// Waits shorter than this, ns.
+        pub below_ns: u64,
+        /// How many.
+        pub count: u64,
+    }
+}
+
+columns! {
     /// What each application and client achieved in each replication.
     pub struct AppRow in "apps" {
         /// Replication, from 0.
