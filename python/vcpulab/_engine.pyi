@@ -1,6 +1,7 @@
 """The engine. Times are integer nanoseconds of simulated time unless a name says otherwise."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from os import PathLike
 from typing import final
 
 from vcpulab.problems import Problem
@@ -16,6 +17,7 @@ __all__ = [
     "bench",
     "build_info",
     "conformance",
+    "export_perfetto",
     "profiles",
     "run",
     "run_policy",
@@ -152,11 +154,17 @@ class Results:
     @property
     def rejected_actions(self) -> int:
         """Actions whose values the scheduler refused."""
+    @property
+    def not_attributed(self) -> str | None:
+        """Why `waits` is empty, if it was not measured."""
 
     def domains(self) -> Table: ...
     def vcpus(self) -> Table: ...
     def pcpus(self) -> Table: ...
     def apps(self) -> Table: ...
+    def waits(self) -> Table: ...
+    def wakeups(self) -> Table: ...
+    def wakeup_buckets(self) -> Table: ...
     def trace(self) -> Table: ...
 
 def run(
@@ -164,6 +172,7 @@ def run(
     *,
     jobs: int = 0,
     trace: bool = False,
+    events: str | PathLike[str] | None = None,
     progress: Callable[[float], bool] | None = None,
 ) -> Results:
     """Runs every replication, `jobs` at a time (0: as many as there are processors)."""
@@ -173,9 +182,13 @@ def run_policy(
     policy: Callable[[dict[str, int], int], object],
     *,
     trace: bool = False,
+    events: str | PathLike[str] | None = None,
     progress: Callable[[float], bool] | None = None,
 ) -> Results:
     """Runs every replication under a policy written in Python, one after the other in this thread."""
+
+def export_perfetto(events: str | PathLike[str], names: Mapping[int, str], out: str | PathLike[str]) -> None:
+    """Writes the recorded events of one replication as a Perfetto trace; `names` are the domains' by their numbers."""
 
 def schedulers() -> str:
     """Every scheduler with its generations and parameters, as JSON."""

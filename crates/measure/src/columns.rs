@@ -26,7 +26,7 @@ macro_rules! cells {
 }
 cells!(
     bool => BooleanArray, u32 => UInt32Array, u64 => UInt64Array, i64 => Int64Array, f64 => Float64Array,
-    String => StringArray,
+    String => StringArray, &'static str => StringArray,
 );
 
 /// Declares a row type; each field is a column of the same name, its documentation that of the column.

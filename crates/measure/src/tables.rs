@@ -225,3 +225,29 @@ columns! {
         pub waited_ns: i64,
     }
 }
+
+columns! {
+    /// Everything that happened, in order of time, as `--trace` writes it: one file for each replication. What a kind of event does not have is null.
+    pub struct EventRow in "events" {
+        /// When, ns since the host started.
+        pub time_ns: i64,
+        /// What: `decision`, `switch`, `runstate`, `wake`, `migration`, `timer` (the scheduler's), `io`, `state` (the scheduler's), `end`.
+        pub kind: &'static str,
+        /// Where; for a migration, to where.
+        pub pcpu: Option<u32>,
+        /// Whose: the domain's number (−1: idle). For a switch, the domain that runs from now on.
+        pub domain: Option<i64>,
+        /// Its vCPU (for idle: the pCPU's number).
+        pub vcpu: Option<i64>,
+        /// The domain that woke it; for a switch, the one that ran until now.
+        pub by_domain: Option<i64>,
+        /// Its vCPU.
+        pub by_vcpu: Option<i64>,
+        /// The runstate, the cause of the wake-up, the step of I/O, or the key of the scheduler's state.
+        pub what: Option<&'static str>,
+        /// For a switch, how long the incoming vCPU had waited, ns; the pCPU a migration comes from; the timer's token; the value of the state; what a step of I/O counts.
+        pub value: Option<i64>,
+        /// Which packet, request or event a step of I/O is about.
+        pub id: Option<u64>,
+    }
+}
