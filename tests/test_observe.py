@@ -33,7 +33,11 @@ def running(run: vcpulab.Run, replication: int) -> dict[str, int]:
 def test_waits_sum_to_the_time_runnable(web: tuple[vcpulab.Run, Path]) -> None:
     run, _ = web
     waits = run.df_waits().group_by("replication", "domain").agg(pl.col("wait_ns").sum())
-    both = run.df_domains().join(waits, on=["replication", "domain"], how="left").with_columns(pl.col("wait_ns").fill_null(0))
+    both = (
+        run.df_domains()
+        .join(waits, on=["replication", "domain"], how="left")
+        .with_columns(pl.col("wait_ns").fill_null(0))
+    )
     assert both["wait_ns"].to_list() == both["runnable_ns"].to_list()
 
 
@@ -195,9 +199,7 @@ def test_names_of_other_tools(command: Vcpulab, hogs: vcpulab.Run) -> None:
     assert "cpu.ready.summation" in result.stdout
     assert "%RDY" in result.stdout
     one = hogs.df_domains().filter(domain="a", replication=0)
-    ready = {
-        tool: {c.name: one.select(c.value).item() for c in counters} for tool, counters in names.COUNTERS.items()
-    }
+    ready = {tool: {c.name: one.select(c.value).item() for c in counters} for tool, counters in names.COUNTERS.items()}
     row = one.row(0, named=True)
     share = row["runnable_ns"] / row["elapsed_ns"]
     assert ready["esx"]["cpu.ready.summation"] == pytest.approx(20_000 * share)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from vcpulab._extras import require
 from vcpulab import figures
+from vcpulab._extras import require
 from vcpulab.figures import Interval
 
 if TYPE_CHECKING:

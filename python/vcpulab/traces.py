@@ -111,7 +111,7 @@ class Trace:
         Raises:
             ValueError: there is no such replication.
         """
-        return pl.read_ipc(self._file(replication), memory_map=False)
+        return pl.read_ipc(self._file(replication))
 
     def export_perfetto(self, out: str | PathLike[str], replication: int = 0) -> None:
         """Writes a replication as a trace that https://ui.perfetto.dev opens.
@@ -183,7 +183,7 @@ def _events_of(run: "Run", replication: int) -> pl.DataFrame:
             events(slices, "start_ns", "switch", None),
             events(ran, "end_ns", "runstate", "off"),
             events(ran, "start_ns", "runstate", "running"),
-            events(slices.head(1).with_columns(pl.lit(end).alias("end_ns")), "end_ns", "end", None),
+            events(slices.head(1).with_columns(pl.lit(end, pl.Int64).alias("end_ns")), "end_ns", "end", None),
         ]
     ).sort("time_ns", maintain_order=True)
 

@@ -160,7 +160,11 @@ def _show_wakeups(run: Run) -> None:
     frame = wakeups(run.tables())
     if frame.is_empty():
         return
-    headings = ["domain", "woken by", *(name.replace("_us", ", µs").replace("per_s", "1/s") for name in frame.columns[2:])]
+    headings = [
+        "domain",
+        "woken by",
+        *(name.replace("_us", ", µs").replace("per_s", "1/s") for name in frame.columns[2:]),
+    ]
     rows = [[domain, cause, *map(number, values)] for domain, cause, *values in frame.iter_rows()]
     print_table("Wait for a pCPU after waking up", [_two_lines(heading) for heading in headings], rows, 2)
 

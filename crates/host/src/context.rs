@@ -3,9 +3,7 @@
 
 use crate::cache::Caches;
 use crate::queue::{EventQueue, Rank};
-use crate::{
-    Costs, CpuMask, DomId, IoStep, NEVER, PcpuId, Span, StateRow, Time, TimerId, VcpuId, WakeCause,
-};
+use crate::{Costs, CpuMask, DomId, IoStep, NEVER, PcpuId, Span, StateRow, Time, TimerId, VcpuId, WakeCause};
 
 /// What a vCPU is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -16,5 +16,7 @@ pub mod wakeups;
 pub use collect::{Measured, Names, collect};
 pub use meter::{Meter, TRACE_ROWS_MAX};
 pub use record::{Measuring, Recorder, Traced};
-pub use tables::{AppRow, DomainRow, EventRow, PcpuRow, TraceRow, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow};
+pub use tables::{
+    AppRow, DomainRow, EventRow, PcpuRow, TraceRow, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow,
+};
 pub use waits::NotAttributed;

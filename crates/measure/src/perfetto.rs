@@ -308,7 +308,9 @@ impl<'a, W: Write> Writer<'a, W> {
 
     /// Closes whatever is open.
     fn end(&mut self, time: i64) -> std::io::Result<()> {
-        for vcpu in self.vcpus.iter().filter(|(_, shown)| shown.state.is_some()).map(|(&v, _)| v).collect::<Vec<_>>() {
+        for vcpu in
+            self.vcpus.iter().filter(|(_, shown)| shown.state.is_some()).map(|(&v, _)| v).collect::<Vec<_>>()
+        {
             let track = self.vcpu(vcpu)?;
             self.put(time, track, SLICE_END, None, |_| ())?;
         }
@@ -386,8 +388,7 @@ impl<'a, W: Write> Writer<'a, W> {
             sequence_flags: Some(NEEDS_STATE),
             ..TracePacket::default()
         };
-        let mut event =
-            TrackEvent { kind: Some(kind), track_uuid: Some(track), ..TrackEvent::default() };
+        let mut event = TrackEvent { kind: Some(kind), track_uuid: Some(track), ..TrackEvent::default() };
         if let Some(name) = name {
             event.name_iid = Some(match self.interned.get(name) {
                 Some(&iid) => iid,

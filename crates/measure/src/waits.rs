@@ -45,7 +45,9 @@ impl fmt::Display for NotAttributed {
                 f,
                 "vCPUs are bound to more than {CLASSES_MAX} different sets of pCPUs; waits are attributed up to that many"
             ),
-            NotAttributed::Long => write!(f, "so many vCPUs for so long: their waits are more than can be counted"),
+            NotAttributed::Long => {
+                write!(f, "so many vCPUs for so long: their waits are more than can be counted")
+            }
             NotAttributed::Rows => write!(f, "with so many replications the table `waits` would be too long"),
         }
     }

@@ -8,8 +8,8 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use vcpulab_host::{Broken, Host, HostConfig, Params, Pools, Scheduler, Time};
 use vcpulab_io::{AppResult, Machine};
 use vcpulab_measure::{
-    AppRow, DomainRow, Measured, Measuring, Meter, Names, NotAttributed, PcpuRow, Recorder, TRACE_ROWS_MAX, TraceRow, Traced,
-    VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow, collect,
+    AppRow, DomainRow, Measured, Measuring, Meter, Names, NotAttributed, PcpuRow, Recorder, TRACE_ROWS_MAX,
+    TraceRow, Traced, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow, collect,
 };
 use vcpulab_sched::Runner;
 
@@ -177,7 +177,9 @@ pub fn run_under<S: Scheduler>(
             [] => one.under(scheduler),
             others => {
                 let first: Box<dyn Scheduler> = Box::new(scheduler);
-                one.under_pools(Pools::new(std::iter::once(first).chain(others.iter().map(scheduler_of)).collect()))
+                one.under_pools(Pools::new(
+                    std::iter::once(first).chain(others.iter().map(scheduler_of)).collect(),
+                ))
             }
         });
         if outcomes.last().is_some_and(Result::is_err) {

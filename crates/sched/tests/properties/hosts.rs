@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
     Action, Context, Costs, CpuMask, DomId, DomainConfig, Host, HostConfig, Observer, Op, ParamKind, Params,
-    PcpuId, Pools, RunState, Scheduler, Scope, Span, Switch, Time, TimedAction, VcpuConfig, VcpuId, WakeCause,
-    World, WorldContext,
+    PcpuId, Pools, RunState, Scheduler, Scope, Span, Switch, Time, TimedAction, VcpuConfig, VcpuId,
+    WakeCause, World, WorldContext,
 };
 use vcpulab_sched::{Generation, boxed, policies};
 
