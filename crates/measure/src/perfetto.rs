@@ -11,7 +11,7 @@ use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, RecordBatch, StringArray};
 use arrow_ipc::reader::FileReader;
 use prost::Message;
 
@@ -142,17 +142,22 @@ struct Event<'a> {
 
 struct Columns<'a> {
     time_ns: &'a arrow_array::Int64Array,
-    kind: &'a arrow_array::StringArray,
+    kind: StringArray,
     pcpu: &'a arrow_array::UInt32Array,
     numbers: [&'a arrow_array::Int64Array; 5],
-    what: &'a arrow_array::StringArray,
+    what: StringArray,
     id: &'a arrow_array::UInt64Array,
 }
 
 impl<'a> Columns<'a> {
     fn of(batch: &'a RecordBatch) -> Option<Self> {
         let numbers = |name: &str| batch.column_by_name(name)?.as_primitive_opt::<Int64Type>();
-        let text = |name: &str| batch.column_by_name(name)?.as_string_opt::<i32>();
+        // Texts of other writers have wider offsets.
+        let text = |name: &str| {
+            let column = batch.column_by_name(name)?;
+            let wide = || column.as_string_opt::<i64>().map(|wide| wide.iter().collect());
+            column.as_string_opt::<i32>().cloned().or_else(wide)
+        };
         Some(Columns {
             time_ns: numbers("time_ns")?,
             kind: text("kind")?,
@@ -169,7 +174,7 @@ impl<'a> Columns<'a> {
         })
     }
 
-    fn at(&self, i: usize) -> Event<'a> {
+    fn at(&self, i: usize) -> Event<'_> {
         let [domain, vcpu, by_domain, by_vcpu, value] =
             self.numbers.map(|column| column.is_valid(i).then(|| column.value(i)));
         let thing = |domain: Option<i64>, vcpu: Option<i64>| Some((domain?, vcpu.unwrap_or(-1)));
