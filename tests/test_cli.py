@@ -20,6 +20,7 @@ import pytest
 from support import ROOT, TWO_HOGS, VCPULAB, Vcpulab
 from vcpulab import vectors
 from vcpulab.cli import app
+from vcpulab.runs import TABLES
 
 COMMANDS = ["run", "check", "commands", "list", "init", "schema", "schedulers", "conformance", "bench", "demo"]
 COMMANDS += ["profile", "profile list", "profile show", "profile measure"]
@@ -52,7 +53,7 @@ def test_run_writes_a_directory_that_says_how_to_repeat_it(command: Vcpulab, tmp
     first = command("run", "hogs.toml", "--format", "json", "--out", "out/a")
     assert first.returncode == 0, first.stderr
     names = {path.name for path in (tmp_path / "out" / "a").iterdir()}
-    tables = {f"{table}.parquet" for table in ("domains", "vcpus", "pcpus", "apps", "trace")}
+    tables = {f"{table}.parquet" for table in TABLES}
     assert names == {"scenario.toml", "result.json"} | tables
     assert pl.read_parquet(tmp_path / "out/a/trace.parquet").height > 0
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a"], "nothing else is left behind"

@@ -18,6 +18,7 @@ from vcpulab.policy import Context, Policy, Rejected
 from vcpulab.problems import Problem
 from vcpulab.runs import Run, run
 from vcpulab.scenario import Scenario
+from vcpulab.traces import Trace
 
 __version__ = build_info()["version"]
 
@@ -32,6 +33,7 @@ __all__ = [
     "Run",
     "Scenario",
     "ScenarioError",
+    "Trace",
     "__version__",
     "build_info",
     "profiles",

@@ -1,6 +1,6 @@
 """The engine. Times are integer nanoseconds of simulated time unless a name says otherwise."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import final
 
@@ -17,6 +17,7 @@ __all__ = [
     "bench",
     "build_info",
     "conformance",
+    "export_perfetto",
     "listing",
     "measure",
     "parse_profile",
@@ -157,11 +158,17 @@ class Results:
     @property
     def rejected_actions(self) -> int:
         """Actions whose values the scheduler refused."""
+    @property
+    def not_attributed(self) -> str | None:
+        """Why `waits` is empty, if it was not measured."""
 
     def domains(self) -> Table: ...
     def vcpus(self) -> Table: ...
     def pcpus(self) -> Table: ...
     def apps(self) -> Table: ...
+    def waits(self) -> Table: ...
+    def wakeups(self) -> Table: ...
+    def wakeup_buckets(self) -> Table: ...
     def trace(self) -> Table: ...
 
 def run(
@@ -169,6 +176,7 @@ def run(
     *,
     jobs: int = 0,
     trace: bool = False,
+    events: str | PathLike[str] | None = None,
     progress: Callable[[float], bool] | None = None,
 ) -> Results:
     """Runs every replication, `jobs` at a time (0: as many as there are processors)."""
@@ -178,9 +186,13 @@ def run_policy(
     policy: Callable[[dict[str, int], int], object],
     *,
     trace: bool = False,
+    events: str | PathLike[str] | None = None,
     progress: Callable[[float], bool] | None = None,
 ) -> Results:
     """Runs every replication under a policy written in Python, one after the other in this thread."""
+
+def export_perfetto(events: str | PathLike[str], names: Mapping[int, str], out: str | PathLike[str]) -> None:
+    """Writes the recorded events of one replication as a Perfetto trace; `names` are the domains' by their numbers."""
 
 def schedulers() -> str:
     """Every scheduler with its generations and parameters, as JSON."""

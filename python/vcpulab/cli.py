@@ -15,11 +15,12 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 
-from vcpulab import _engine, store, vectors, views
+from vcpulab import _engine, store, traces, vectors, views
 from vcpulab._extras import MissingExtraError
 from vcpulab.commands import commands as commands_for
 from vcpulab.info import profiles as all_profiles
 from vcpulab.info import schedulers as all_schedulers
+from vcpulab.names import Tool
 from vcpulab.policy import PolicyError
 from vcpulab.policy import load as load_policy
 from vcpulab.problems import Problem
@@ -57,6 +58,8 @@ Format = Literal["table", "json"]
         "vcpulab run web.toml --replications 3 --format csv",
         "vcpulab run web.toml --out out/web",
         "vcpulab run web.toml --policy lottery.py:Lottery",
+        "vcpulab run web.toml --names esx",
+        "vcpulab run web.toml --trace out/trace",
     )
 )
 def run(
@@ -68,8 +71,10 @@ def run(
     seed: int | None = None,
     replications: int | None = None,
     jobs: Jobs = 0,
-    trace: bool | None = None,
+    trace: Path | None = None,
     policy: str | None = None,
+    names: Tool | None = None,
+    waits: bool | None = None,
 ) -> None:
     """Run a scenario; print every figure as mean ± 95 % confidence interval over its replications.
 
@@ -80,8 +85,10 @@ def run(
         seed: Instead of the scenario's.
         replications: Instead of the scenario's.
         jobs: Replications at a time; 0: one for each processor. It never changes the results.
-        trace: Keep every scheduling decision; by default with --out only.
+        trace: Write everything that happens to this directory while it happens; replaces a trace that is there.
         policy: A scheduler in Python instead of the scenario's: FILE.py:CLASS, or one that an installed package offers.
+        names: Also show the counters of another tool, under its names and in its units.
+        waits: Show who made whom wait; by default for up to six domains.
     """
     scenario = _load(file)
     if seed is not None or replications is not None:
@@ -90,27 +97,32 @@ def run(
     if out is not None:
         store.check_free(out)
     own = None if policy is None else load_policy(policy)
-    traced = out is not None if trace is None else trace
     with views.progress(f"running {scenario.name}") as progress:
         result = run_scenario(
-            scenario, jobs=_at_least_zero("--jobs", jobs), trace=traced, progress=progress, policy=own
+            scenario,
+            jobs=_at_least_zero("--jobs", jobs),
+            trace=out is not None,
+            events=trace,
+            progress=progress,
+            policy=own,
         )
     for warning in result.warnings:
         views.warn(warning)
     if out is not None:
         result.save(out)
-    _print_run(result, format)
-    if out is not None:
-        views.say(f"written to {out}")
+    _print_run(result, format, names, waits)
+    for written in (out, trace):
+        if written is not None:
+            views.say(f"written to {written}")
 
 
-def _print_run(result: Run, form: str) -> None:
+def _print_run(result: Run, form: str, names: Tool | None, waits: bool | None) -> None:
     if form == "json":
         print(json.dumps(store.describe(result), indent=2))
     elif form == "csv":
         print(result.summary().write_csv(), end="")
     else:
-        views.show_run(result)
+        views.show_run(result, names, waits)
 
 
 @app.command(help_epilogue=_help("vcpulab check web.toml"))
@@ -148,6 +160,26 @@ def init(path: Path = Path("scenario.toml"), /, *, force: Annotated[bool, Parame
     except OSError as error:
         raise UsageError(f"{path}: {_reason(error)}") from None
     views.say(f"written to {path}\n  hint: vcpulab run {path}")
+
+
+export = App(name="export", help="Write what was recorded in the formats of other tools.", help_format="plaintext")
+app.command(export)
+
+
+@export.command(help_epilogue=_help("vcpulab export perfetto out/trace --out web.pftrace"))
+def perfetto(source: Path, /, *, out: Path, replication: int = 0) -> None:
+    """Write one replication as a trace that https://ui.perfetto.dev opens.
+
+    Args:
+        source: What `vcpulab run` wrote: a directory of --trace, or one of --out, which knows only who ran when.
+        out: File to write; replaced if it is there.
+        replication: Which one.
+    """
+    try:
+        traces.export_perfetto(source, out, replication)
+    except (FileNotFoundError, ValueError) as error:
+        raise UsageError(str(error)) from None
+    views.say(f"written to {out}\n  hint: open it in https://ui.perfetto.dev")
 
 
 @app.command(help_epilogue=_help("vcpulab schema"))

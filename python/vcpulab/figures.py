@@ -162,11 +162,56 @@ _SUMMARY_SCHEMA = pl.Schema(
 
 def summarise(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
     """Every figure of every thing over the replications; columns as in `Run.summary`."""
+    return pl.concat([summary_of(tables[table], of, name, figures) for of, table, name, figures in _TABLES])
+
+
+def summary_of(table: pl.DataFrame, of: str, name: pl.Expr, figures: Iterable[Figure]) -> pl.DataFrame:
+    """These figures of every thing in a table over the replications; columns as in `Run.summary`."""
+    figures = tuple(figures)
     rows = []
-    for of, table, name, figures in _TABLES:
-        values = tables[table].select(name.alias("name"), *(f.value.alias(f.name) for f in figures))
-        for (thing,), replications in values.group_by(["name"], maintain_order=True):
-            for figure in figures:
-                interval = Interval.of(replications.get_column(figure.name)) or (None, None, 0)
-                rows.append((of, thing, figure.name, figure.unit, *interval))
+    values = table.select(name.alias("name"), *(f.value.alias(f.name) for f in figures))
+    for (thing,), replications in values.group_by(["name"], maintain_order=True):
+        for figure in figures:
+            interval = Interval.of(replications.get_column(figure.name)) or (None, None, 0)
+            rows.append((of, thing, figure.name, figure.unit, *interval))
     return pl.DataFrame(rows, _SUMMARY_SCHEMA, orient="row")
+
+
+def waits(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
+    """Who made whom wait; columns as in `Run.waits`. What a domain never waited for in any replication is left out."""
+    domains = tables["domains"].select("replication", "domain", "elapsed_ns", "runnable_ns")
+    pairs = tables["waits"].select("domain", "by").unique(maintain_order=True)
+    # In a replication without the pair it waited 0.
+    each = (
+        domains.join(pairs, on="domain", maintain_order="left")
+        .join(tables["waits"], on=["replication", "domain", "by"], how="left")
+        .with_columns(pl.col("wait_ns").fill_null(0))
+    )
+    rows = []
+    for (domain, by), group in each.group_by(["domain", "by"], maintain_order=True):
+        interval = Interval.of(group.select(_share("wait_ns")).to_series())
+        of_wait = Interval.of(group.select(100 * _per("wait_ns", pl.col("runnable_ns"))).to_series())
+        if interval is not None:
+            rows.append((domain, by, interval.mean, of_wait and of_wait.mean, interval.half_width))
+    schema = {"domain": pl.String, "by": pl.String} | dict.fromkeys(("of_elapsed", "of_wait", "half_width"), pl.Float64)
+    return pl.DataFrame(rows, schema, orient="row")
+
+
+def wakeups(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
+    """Waits after wake-ups over all replications: domain, cause, count per second, mean and percentiles in µs.
+
+    Percentiles are means of those of the replications.
+    """
+    quantiles = ("mean", "p50", "p90", "p95", "p99")
+    elapsed = tables["domains"].select("replication", "domain", "elapsed_ns")
+    return (
+        tables["wakeups"]
+        .join(elapsed, on=["replication", "domain"], maintain_order="left")
+        .group_by("domain", "cause", maintain_order=True)
+        .agg(
+            (1e9 * pl.col("count").sum() / pl.col("elapsed_ns").sum()).alias("per_s"),
+            *((pl.col(f"{name}_ns").mean() / 1e3).alias(f"{name}_us") for name in quantiles),
+            (pl.col("max_ns").max() / 1e3).alias("max_us"),
+        )
+        .sort("domain", maintain_order=True)
+    )

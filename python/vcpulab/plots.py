@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from vcpulab import figures
 from vcpulab._extras import require
 from vcpulab.figures import Interval
 
@@ -109,6 +110,62 @@ def bars(data: Sequence[Bar], axis: str, title: str) -> "alt.TopLevelMixin":
     said = "; ".join(f"{bar.group}, {bar.label}: {bar.said}" for bar in data)
     chart = alt.layer(bar, whisker, text).properties(
         width="container", height=alt.Step(_BAR_PX), title=title, description=f"{title}, {axis}. {said}."
+    )
+    return _dressed(chart)
+
+
+def waits(run: "Run", title: str | None = None) -> "alt.TopLevelMixin":
+    """A map: who waited, for whom, how much."""
+    frame = run.waits().with_columns(pl.col("of_elapsed").round(3), pl.col("of_wait").round(1))
+    title = title or f"Who made whom wait: {run.scenario.name}"
+    domains = _in_order(run.df_domains()["domain"])
+    base = alt.Chart(_data(frame)).encode(
+        x=alt.X("by:N", title="waited for", sort=[*domains, "idle", "hypervisor"], axis=alt.Axis(labelAngle=0)),
+        y=alt.Y("domain:N", title="waited", sort=domains),
+        tooltip=["domain:N", "by:N", "of_elapsed:Q", "of_wait:Q"],
+    )
+    map_ = base.mark_rect().encode(
+        color=alt.Color("of_elapsed:Q", title="% of elapsed", scale=alt.Scale(scheme="blues", domainMin=0))
+    )
+    # In black on white: read on every blue, and on dark paper.
+    text = base.mark_text(color="black", stroke="white", strokeWidth=3, strokeOpacity=0.8).encode(text="of_elapsed:Q")
+    plain = base.mark_text(color="black").encode(text="of_elapsed:Q")
+    said = "; ".join(f"{domain} for {by}: {share} %" for domain, by, share, *_ in frame.iter_rows())
+    chart = alt.layer(map_, text, plain).properties(
+        width="container", height=alt.Step(32), title=title, description=f"{title}, % of elapsed. {said}."
+    )
+    return _dressed(chart)
+
+
+def wakeups(run: "Run", title: str | None = None) -> "alt.TopLevelMixin":
+    """Which share of the wake-ups waited at most how long, a line for each domain and cause."""
+    buckets = (
+        run.df_wakeup_buckets()
+        .group_by("domain", "cause", "below_ns")
+        .agg(pl.col("count").sum())
+        .sort("domain", "cause", "below_ns")
+        .with_columns((100 * pl.col("count").cum_sum() / pl.col("count").sum()).over("domain", "cause").alias("share"))
+    )
+    frame = buckets.select("domain", "cause", (pl.col("below_ns") / 1e3).alias("wait_us"), "share")
+    title = title or f"Wait after waking up: {run.scenario.name}"
+    domains = _in_order(run.df_domains()["domain"])
+    lines = figures.wakeups(run.tables())
+    said = "; ".join(
+        f"{row['domain']}, {row['cause']}: median {figures.number(row['p50_us'])} µs, "
+        f"99 % within {figures.number(row['p99_us'])} µs"
+        for row in lines.iter_rows(named=True)
+    )
+    chart = (
+        alt.Chart(_data(frame))
+        .mark_line(interpolate="step-before", point=True)
+        .encode(
+            x=alt.X("wait_us:Q", title="waited at most, µs", scale=alt.Scale(type="log")),
+            y=alt.Y("share:Q", title="wake-ups, %", scale=alt.Scale(domain=[0, 100])),
+            color=alt.Color("domain:N", sort=domains, scale=alt.Scale(domain=domains, range=_COLOURS)),
+            strokeDash=alt.StrokeDash("cause:N"),
+            tooltip=["domain:N", "cause:N", "wait_us:Q", "share:Q"],
+        )
+        .properties(width="container", height=240, title=title, description=f"{title}. {said}.")
     )
     return _dressed(chart)
 
@@ -220,6 +277,7 @@ def _dressed(chart: "alt.TopLevelMixin") -> "alt.TopLevelMixin":
         chart.configure(background="transparent", font="system-ui, sans-serif")
         .configure_axis(**ink, labelFontSize=12, titleFontSize=12, gridColor=_INK, gridOpacity=0.15)
         .configure_view(stroke=None)
+        .configure_legend(labelColor=_INK, titleColor=_INK)
         .configure_title(color=_INK, anchor="start", fontSize=14)
     )
     return dressed

@@ -16,7 +16,7 @@ import polars as pl
 
 from vcpulab import _engine
 from vcpulab._extras import require
-from vcpulab.figures import APP_FIGURES, DOMAIN_FIGURES, PCPU_FIGURES, Interval
+from vcpulab.figures import APP_FIGURES, DOMAIN_FIGURES, PCPU_FIGURES, Figure, Interval
 
 if TYPE_CHECKING:
     import altair as alt
@@ -52,8 +52,28 @@ def write(
     from vcpulab import plots
 
     charts = [plots.apps(runs, published), plots.domains(runs, published)]
-    body = first + section("Throughput and CPU time", map(figure, charts)) + timelines(runs) + details(runs)
+    body = first + section("Throughput and CPU time", map(figure, charts))
+    body += waits(runs) + timelines(runs) + details(runs)
     write_page(path, title, lead, body)
+
+
+def waits(runs: Mapping[str, "Run"]) -> str:
+    """Who made whom wait, and how long after waking up, for each run in which anybody did."""
+    from vcpulab import plots
+
+    charts = []
+    for label, run in runs.items():
+        if not run.df_waits().is_empty():
+            charts.append(plots.waits(run, label))
+        if not run.df_wakeups().is_empty():
+            charts.append(plots.wakeups(run, label))
+    if not charts:
+        return ""
+    hint = (
+        "<p>While a vCPU waits, the time is split evenly over the pCPUs it may run on and charged to whoever has them. "
+        "Below: which share of the wake-ups had a pCPU within how long, by why the vCPU woke.</p>"
+    )
+    return section("Who made whom wait", [hint, *map(figure, charts)])
 
 
 def timelines(runs: Mapping[str, "Run"]) -> str:
@@ -132,11 +152,16 @@ def summary_tables(run: "Run") -> str:
 def summary_grid(summary: pl.DataFrame) -> Iterable[tuple[str, list[str], list[list[str]]]]:
     """Caption, headings and rows for each kind of thing in a summary."""
     for of, caption, figures in _KINDS:
-        rows = []
-        for (name,), values in summary.filter(of=of).group_by(["name"], maintain_order=True):
-            cells = [
-                "–" if row["mean"] is None else str(Interval(row["mean"], row["half_width"], row["n"]))
-                for row in values.iter_rows(named=True)
-            ]
-            rows.append([str(name), *cells])
-        yield caption, [of, *(f"{figure.name.replace('_', ' ')}, {figure.unit}" for figure in figures)], rows
+        yield caption, *grid_of(summary, of, figures)
+
+
+def grid_of(summary: pl.DataFrame, of: str, figures: Sequence[Figure]) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows for one kind of thing."""
+    rows = []
+    for (name,), values in summary.filter(of=of).group_by(["name"], maintain_order=True):
+        cells = [
+            "–" if row["mean"] is None else str(Interval(row["mean"], row["half_width"], row["n"]))
+            for row in values.iter_rows(named=True)
+        ]
+        rows.append([str(name), *cells])
+    return [of, *(f"{figure.name.replace('_', ' ')}, {figure.unit}" for figure in figures)], rows

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Self
 
 import polars as pl
 
-from vcpulab import _engine
-from vcpulab.figures import Interval, summarise
+from vcpulab import _engine, traces
+from vcpulab.figures import Interval, summarise, waits
 from vcpulab.policy import MakePolicy
 from vcpulab.scenario import Scenario
 
 if TYPE_CHECKING:
     import altair as alt
 
-TABLES = ("domains", "vcpus", "pcpus", "apps", "trace")
+TABLES = ("domains", "vcpus", "pcpus", "apps", "waits", "wakeups", "wakeup_buckets", "trace")
 
 
 def run(
@@ -22,6 +22,7 @@ def run(
     *,
     jobs: int = 0,
     trace: bool = False,
+    events: str | PathLike[str] | None = None,
     progress: Callable[[float], bool] | None = None,
     policy: MakePolicy | None = None,
 ) -> "Run":
@@ -31,12 +32,15 @@ def run(
         scenario: what to run.
         jobs: how many replications at a time; 0: as many as there are processors.
         trace: keep every decision that changed what a pCPU runs (the first four million of each replication).
+        events: directory, new or empty, to which everything that happens is written while it happens; see
+            `vcpulab.Trace`.
         progress: called now and then with the fraction done; returning `False` cancels.
         policy: a scheduler of yours (a subclass of `vcpulab.Policy`) instead of the scenario's, made anew for each
             replication. Replications then run one after the other in this thread, and entitlements are unknown.
 
     Raises:
         EngineError: the run failed; what a policy raised is its cause.
+        FileExistsError: there is something else where the events should go.
         KeyboardInterrupt: it was cancelled.
 
     Examples:
@@ -44,10 +48,12 @@ def run(
         >>> run(scenario).df_pcpus().height
         2
     """
+    if events is not None:
+        traces.prepare(events)
     if policy is None:
-        results = _engine.run(scenario._engine, jobs=jobs, trace=trace, progress=progress)
+        results = _engine.run(scenario._engine, jobs=jobs, trace=trace, events=events, progress=progress)
     else:
-        results = _engine.run_policy(scenario._engine, policy, trace=trace, progress=progress)
+        results = _engine.run_policy(scenario._engine, policy, trace=trace, events=events, progress=progress)
     tables = {name: pl.DataFrame(getattr(results, name)()) for name in TABLES}
     warnings = []
     if results.untraced:
@@ -55,7 +61,10 @@ def run(
     if results.rejected_actions:
         warnings.append(f"the scheduler refused the values of {results.rejected_actions} actions")
     name = None if policy is None else getattr(policy, "__qualname__", type(policy).__qualname__)
-    return Run(scenario, tables, traced=trace, warnings=warnings, policy=name)
+    ran = Run(scenario, tables, traced=trace, warnings=warnings, policy=name, not_attributed=results.not_attributed)
+    if events is not None:
+        traces.complete(events, ran)
+    return ran
 
 
 class Run:
@@ -77,6 +86,7 @@ class Run:
         traced: bool,
         warnings: Sequence[str] = (),
         policy: str | None = None,
+        not_attributed: str | None = None,
     ) -> None:
         self.scenario = scenario
         """What was run."""
@@ -84,6 +94,8 @@ class Run:
         """Was the trace kept?"""
         self.policy = policy
         """The policy that ran instead of the scenario's scheduler, if one did."""
+        self.not_attributed = not_attributed
+        """Why it is not known who made whom wait, if so."""
         self._tables = tables
         self._warnings = warnings
         self._summary: pl.DataFrame | None = None
@@ -181,6 +193,48 @@ class Run:
         """
         return self._tables["apps"]
 
+    def df_waits(self) -> pl.DataFrame:
+        """Who made whom wait: time runnable, by what had the pCPUs that the waiting vCPU could have run on.
+
+        Columns:
+            replication: from 0.
+            domain: the domain that waited.
+            by: what it waited for: a domain; `idle`: the pCPU idled; `hypervisor`: its own work and cold caches.
+            by_domain: is `by` a domain?
+            wait_ns: time waited; over all rows of a domain it sums to its time runnable. Rows of 0 are left out.
+        """
+        return self._tables["waits"]
+
+    def df_wakeups(self) -> pl.DataFrame:
+        """How long vCPUs waited for a pCPU after waking up, by why they woke.
+
+        Columns:
+            replication: from 0.
+            domain: the domain's name.
+            cause: why: `start`, `timer`, `interrupt`, `event`, `event from NAME`, `unpause`.
+            count: wake-ups that led to an execution.
+            mean_ns: mean time from the wake-up until it was switched in.
+            p50_ns: median.
+            p90_ns: 90th percentile.
+            p95_ns: 95th percentile.
+            p99_ns: 99th percentile.
+            max_ns: longest.
+        """
+        return self._tables["wakeups"]
+
+    def df_wakeup_buckets(self) -> pl.DataFrame:
+        """The same as histograms, in steps of a quarter of an octave.
+
+        Columns:
+            replication: from 0.
+            domain: the domain's name.
+            cause: why, as in `df_wakeups`.
+            from_ns: waits from this long.
+            below_ns: waits shorter than this.
+            count: how many.
+        """
+        return self._tables["wakeup_buckets"]
+
     def df_trace(self) -> pl.DataFrame:
         """Every decision that changed what a pCPU runs, after warm-up; no rows unless the run was traced.
 
@@ -202,7 +256,7 @@ class Run:
         return list(self._warnings)
 
     def tables(self) -> dict[str, pl.DataFrame]:
-        """All result tables by name: domains, vcpus, pcpus, apps, trace."""
+        """All result tables by name: domains, vcpus, pcpus, apps, waits, wakeups, wakeup_buckets, trace."""
         return dict(self._tables)
 
     def summary(self) -> pl.DataFrame:
@@ -244,6 +298,30 @@ class Run:
         from vcpulab import plots
 
         return plots.apps({self.scenario.name: self})
+
+    def waits(self) -> pl.DataFrame:
+        """Who made whom wait, as means over the replications.
+
+        Columns:
+            domain: the domain that waited.
+            by: what it waited for, as in `df_waits`.
+            of_elapsed: time waited for it, % of the time measured, over all its vCPUs.
+            of_wait: the same, % of all its waits; null where it never waited.
+            half_width: half the width of the 95 % confidence interval of `of_elapsed`; null with one replication.
+        """
+        return waits(self._tables)
+
+    def plot_waits(self) -> "alt.TopLevelMixin":
+        """Who made whom wait, as a map. Needs the extra `report`."""
+        from vcpulab import plots
+
+        return plots.waits(self)
+
+    def plot_wakeups(self) -> "alt.TopLevelMixin":
+        """How long vCPUs waited after waking up, by domain and cause. Needs the extra `report`."""
+        from vcpulab import plots
+
+        return plots.wakeups(self)
 
     def plot_trace(
         self, *, replication: int = 0, start_ms: float | None = None, window_ms: float = 200

@@ -8,6 +8,7 @@ from itertools import groupby
 from pathlib import PurePath
 from typing import Any
 
+import polars as pl
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -15,8 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from vcpulab.commands import Step
-from vcpulab.figures import number
-from vcpulab.report import summary_grid
+from vcpulab.figures import Interval, number, summary_of, wakeups
+from vcpulab.names import COUNTERS, Tool
+from vcpulab.report import grid_of, summary_grid
 from vcpulab.runs import Run
 
 # Wide enough for every table where there is no terminal that says how wide it is.
@@ -96,8 +98,18 @@ def _fitting(headings: Sequence[str], rows: Sequence[Sequence[str]], text_column
     return parts
 
 
-def show_run(run: Run) -> None:
-    """Every figure of a run."""
+_WAITS_SHORT = 6
+"""Who made whom wait is shown unasked for up to so many domains."""
+
+
+def show_run(run: Run, names: Tool | None = None, waits: bool | None = None) -> None:
+    """Every figure of a run.
+
+    Args:
+        run: the run.
+        names: also in the counters of this tool.
+        waits: show who made whom wait? `None`: if it is short.
+    """
     scenario = run.scenario
     document = scenario.to_dict()
     host = document["host"]
@@ -115,6 +127,46 @@ def show_run(run: Run) -> None:
     for title, headings, rows in summary_grid(run.summary()):
         if rows:
             print_table(title, [_two_lines(heading) for heading in headings], rows)
+    if names is not None:
+        counters = COUNTERS[names]
+        headings, rows = grid_of(summary_of(run.df_domains(), "domain", pl.col("domain"), counters), "domain", counters)
+        print_table(f"Domains, in the counters of {names}", [_two_lines(heading) for heading in headings], rows)
+    if waits or (waits is None and run.df_domains()["domain"].n_unique() <= _WAITS_SHORT):
+        _show_waits(run)
+        _show_wakeups(run)
+
+
+def _show_waits(run: Run) -> None:
+    """A row for each domain that waited, a column for each thing it waited for."""
+    if run.not_attributed is not None:
+        say(f"who made whom wait is not known: {run.not_attributed}")
+        return
+    frame = run.waits()
+    if frame.is_empty():
+        return
+    order = [*run.df_domains()["domain"].unique(maintain_order=True), "idle", "hypervisor"]
+    by = [name for name in order if name in frame["by"]]
+    cells = {
+        (row["domain"], row["by"]): str(Interval(row["of_elapsed"], row["half_width"], run.scenario.replications))
+        for row in frame.iter_rows(named=True)
+    }
+    rows = [
+        [domain, *(cells.get((domain, other), "–") for other in by)] for domain in order if domain in frame["domain"]
+    ]
+    print_table("Who made whom wait: wait of the domain by what ran, % of elapsed", ["domain", *by], rows)
+
+
+def _show_wakeups(run: Run) -> None:
+    frame = wakeups(run.tables())
+    if frame.is_empty():
+        return
+    headings = [
+        "domain",
+        "woken by",
+        *(name.replace("_us", ", µs").replace("per_s", "1/s") for name in frame.columns[2:]),
+    ]
+    rows = [[domain, cause, *map(number, values)] for domain, cause, *values in frame.iter_rows()]
+    print_table("Wait for a pCPU after waking up", [_two_lines(heading) for heading in headings], rows, 2)
 
 
 def _count(number: int, thing: str) -> str:

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use vcpulab_measure::{AppRow, DomainRow, PcpuRow, TraceRow, VcpuRow};
+use vcpulab_measure::{
+    AppRow, DomainRow, EventRow, PcpuRow, TraceRow, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow,
+};
 
 use crate::table;
 
@@ -17,7 +19,11 @@ pub fn page() -> String {
         (VcpuRow::TABLE, VcpuRow::DOC, VcpuRow::COLUMNS),
         (PcpuRow::TABLE, PcpuRow::DOC, PcpuRow::COLUMNS),
         (AppRow::TABLE, AppRow::DOC, AppRow::COLUMNS),
+        (WaitRow::TABLE, WaitRow::DOC, WaitRow::COLUMNS),
+        (WakeUpRow::TABLE, WakeUpRow::DOC, WakeUpRow::COLUMNS),
+        (WakeUpBucketRow::TABLE, WakeUpBucketRow::DOC, WakeUpBucketRow::COLUMNS),
         (TraceRow::TABLE, TraceRow::DOC, TraceRow::COLUMNS),
+        (EventRow::TABLE, EventRow::DOC, EventRow::COLUMNS),
     ];
     for (name, doc, columns) in tables {
         write!(page, "\n## `{name}`\n\n{}\n\n", doc.trim()).expect("a string takes all text");

@@ -4,7 +4,9 @@
 use crate::cache::Caches;
 use crate::life::Life;
 use crate::queue::{EventQueue, Rank};
-use crate::{Costs, CpuMask, DomId, NEVER, PcpuId, SetId, Span, StateRow, Time, TimerId, VcpuId};
+use crate::{
+    Costs, CpuMask, DomId, IoStep, NEVER, PcpuId, SetId, Span, StateRow, Time, TimerId, VcpuId, WakeCause,
+};
 
 /// What a vCPU is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,8 +59,12 @@ pub(crate) struct Vcpu {
     pub current: bool,
     /// Was it interrupted, so that it wants to be asked for its next operation when it runs?
     pub interrupted: bool,
-    /// Did its present wait begin with a wake-up?
-    pub woken: bool,
+    /// Has it ever been woken?
+    pub started: bool,
+    /// Why its present block ended, or will end.
+    pub cause: WakeCause,
+    /// What its present wait began with, if with a wake-up.
+    pub woken: Option<WakeCause>,
     pub state: RunState,
     pub home: PcpuId,
     pub dom: DomId,
@@ -94,6 +100,14 @@ pub(crate) struct Pcpu {
 pub(crate) enum TimerOwner {
     Slice(PcpuId),
     Policy { token: u32, pcpu: PcpuId, pool: u32 },
+}
+
+/// What the observer wants to know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wants {
+    pub state: bool,
+    pub runstates: bool,
+    pub io: bool,
 }
 
 /// What a policy asked for that cannot be, kept until the hook it is in has returned.
@@ -137,9 +151,14 @@ pub struct Context {
     /// The pCPU whose code executes.
     pub(crate) executing: PcpuId,
     /// Virtual interrupts raised by the event at hand, delivered at its end.
-    pub(crate) kicks: Vec<VcpuId>,
+    pub(crate) kicks: Vec<(VcpuId, WakeCause)>,
+    /// pCPUs that devices interrupted in the event at hand.
+    pub(crate) interrupted: Vec<PcpuId>,
+    pub(crate) wants: Wants,
+    /// What the observer is to be told once the event at hand is over.
     pub(crate) state_rows: Vec<StateRow>,
-    pub(crate) wants_state: bool,
+    pub(crate) runstates: Vec<VcpuId>,
+    pub(crate) io_steps: Vec<IoStep>,
     pub(crate) migrations: Vec<(VcpuId, PcpuId, PcpuId)>,
     pub(crate) costs: Costs,
     pub(crate) caches: Caches,
@@ -435,13 +454,13 @@ impl Context {
 
     /// Does anybody want the values that [`Context::report`] reports?
     pub fn wants_state(&self) -> bool {
-        self.wants_state
+        self.wants.state
     }
 
     /// Reports a value that the specification lists for comparison.
     #[inline]
     pub fn report(&mut self, v: VcpuId, key: &'static str, value: i64) {
-        if self.wants_state {
+        if self.wants.state {
             let (domain, vcpu) = self.name(v);
             self.state_rows.push(StateRow { time: self.now, domain, vcpu, key, value });
         }
@@ -449,7 +468,7 @@ impl Context {
 
     /// Reports a value of a domain as a whole.
     pub fn report_domain(&mut self, d: DomId, key: &'static str, value: i64) {
-        if self.wants_state {
+        if self.wants.state {
             let domain = self.domain_number(d);
             self.state_rows.push(StateRow { time: self.now, domain, vcpu: -1, key, value });
         }
@@ -457,7 +476,7 @@ impl Context {
 
     /// Reports a value of a pCPU.
     pub fn report_pcpu(&mut self, p: PcpuId, key: &'static str, value: i64) {
-        if self.wants_state {
+        if self.wants.state {
             self.state_rows.push(StateRow { time: self.now, domain: -1, vcpu: i64::from(p.0), key, value });
         }
     }
@@ -490,6 +509,13 @@ impl Context {
         let mut pcpu = self.pcpus[p.index()].clone();
         pcpu.settle(self.now, self.is_idle(pcpu.current));
         (pcpu.run_ns, pcpu.idle_ns, pcpu.overhead_ns)
+    }
+
+    /// Up to when the hypervisor works on `p`, or brings in what is cold there: until then nobody makes progress (a time
+    /// already past: it does not).
+    #[inline(always)]
+    pub fn busy_until(&self, p: PcpuId) -> Time {
+        self.pcpus[p.index()].ready_at
     }
 
     /// Decisions taken so far by `p`.
@@ -565,12 +591,19 @@ impl Context {
             RunState::Runnable
         };
         if state != vcpu.state {
-            vcpu.woken = state == RunState::Runnable && vcpu.state != RunState::Running;
+            vcpu.woken = match (vcpu.state, state) {
+                (RunState::Blocked, RunState::Runnable) => Some(vcpu.cause),
+                (RunState::Offline, RunState::Runnable) => Some(WakeCause::Unpause),
+                _ => None,
+            };
             if let Some(time) = vcpu.times.get_mut(vcpu.state as usize) {
                 *time += now - vcpu.state_since;
             }
             vcpu.state = state;
             vcpu.state_since = now;
+            if self.wants.runstates && v.index() >= self.pcpus.len() {
+                self.runstates.push(v);
+            }
         }
     }
 
@@ -603,8 +636,8 @@ impl Context {
     }
 
     #[inline(always)]
-    pub(crate) fn kick(&mut self, v: VcpuId) {
-        self.kicks.push(v);
+    pub(crate) fn kick(&mut self, v: VcpuId, cause: WakeCause) {
+        self.kicks.push((v, cause));
     }
 
     /// `v` uses these sets from now on; if it runs, it brings in at once what is missing of them.

@@ -6,13 +6,13 @@ use std::fmt;
 
 use crate::action::{Action, TimedAction};
 use crate::cache::Caches;
-use crate::context::{Context, Domain, Pcpu, RunState, TimerOwner, Vcpu, mark};
+use crate::context::{Context, Domain, Pcpu, RunState, TimerOwner, Vcpu, Wants, mark};
 use crate::life::Life;
 use crate::queue::{EventQueue, Rank};
 use crate::scheduler::{AffinityRule, PauseRule, Placement};
 use crate::{
     Costs, CpuMask, Decision, DomId, HostRules, NEVER, Observer, Op, PCPUS_MAX, Params, PcpuId, Scheduler,
-    Span, Switch, Time, VcpuId, World, WorldContext,
+    Span, Switch, Time, VcpuId, WakeCause, World, WorldContext,
 };
 
 /// One vCPU to be created.
@@ -116,7 +116,10 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let mut actions = config.actions.clone();
         actions.sort_by_key(|a| a.at);
         let mut host = Host {
-            core: Context::new(config, O::WANTS_STATE),
+            core: Context::new(
+                config,
+                Wants { state: O::WANTS_STATE, runstates: O::WANTS_RUNSTATES, io: O::WANTS_IO },
+            ),
             policy,
             world,
             observer,
@@ -324,6 +327,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             TimerOwner::Policy { token, pcpu, pool } => {
                 self.core.executing = pcpu;
                 self.core.pool = pool;
+                self.observer.timer_due(&self.core, pcpu, token);
                 self.policy.timer(&mut self.core, token);
                 self.blame("timer");
             }
@@ -369,7 +373,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.core.queue.set(Rank::WakeUp, slot, NEVER);
         let v = VcpuId((self.core.pcpus.len() + slot) as u32);
         self.core.executing = self.core.home(v);
-        self.unblock(v, None);
+        self.unblock(v, WakeCause::Timer, None);
     }
 
     fn source_due(&mut self, id: usize) {
@@ -382,11 +386,11 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     #[inline]
     fn deliver_kicks(&mut self, by: Option<VcpuId>) {
         for i in 0..self.core.kicks.len() {
-            let v = self.core.kicks[i];
+            let (v, cause) = self.core.kicks[i];
             if by.is_none() {
                 self.core.executing = self.core.home(v);
             }
-            if !self.unblock(v, by) {
+            if !self.unblock(v, cause, by) {
                 self.core.vcpus[v.index()].interrupted = true;
                 if self.core.is_current(v) {
                     let p = self.core.home(v);
@@ -396,16 +400,24 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             }
         }
         self.core.kicks.clear();
+        for i in 0..self.core.interrupted.len() {
+            self.observer.busy(&self.core, self.core.interrupted[i]);
+        }
+        self.core.interrupted.clear();
     }
 
     /// Ends the block of `v`; false if it was not blocked.
     #[inline]
-    fn unblock(&mut self, v: VcpuId, by: Option<VcpuId>) -> bool {
-        if self.core.vcpus[v.index()].marks & mark::BLOCKED == 0 {
+    fn unblock(&mut self, v: VcpuId, cause: WakeCause, by: Option<VcpuId>) -> bool {
+        let vcpu = &mut self.core.vcpus[v.index()];
+        if vcpu.marks & mark::BLOCKED == 0 {
             return false;
         }
+        let first = !std::mem::replace(&mut vcpu.started, true);
+        let cause = if first && cause == WakeCause::Timer { WakeCause::Start } else { cause };
+        vcpu.cause = cause;
         self.core.set_marks(v, mark::BLOCKED, false);
-        self.observer.woke(&self.core, v, by);
+        self.observer.woke(&self.core, v, cause, by);
         self.wake_if_runnable(v);
         true
     }
@@ -426,6 +438,18 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             for row in self.core.state_rows.drain(..) {
                 self.observer.state(row);
             }
+        }
+        if O::WANTS_RUNSTATES {
+            for i in 0..self.core.runstates.len() {
+                self.observer.runstate_changed(&self.core, self.core.runstates[i]);
+            }
+            self.core.runstates.clear();
+        }
+        if O::WANTS_IO {
+            for i in 0..self.core.io_steps.len() {
+                self.observer.io_step(&self.core, self.core.io_steps[i]);
+            }
+            self.core.io_steps.clear();
         }
         Ok(())
     }
@@ -464,6 +488,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         } else if !self.may_run(next) {
             let what = format!("pCPU {} was given {}, which is not runnable", p.0, self.name(next));
             return Err(self.broken_in("schedule", what));
+        }
+        if self.core.pcpus[p.index()].ready_at > self.core.now {
+            self.observer.busy(&self.core, p);
         }
         self.observer.decided(&self.core, p);
         Ok(())
@@ -514,7 +541,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let (waited_ns, woken) = if incoming.state == RunState::Runnable && to.index() >= core.pcpus.len() {
             (now - incoming.state_since, incoming.woken)
         } else {
-            (0, false)
+            (0, None)
         };
         core.enter_state(to);
         core.pcpus[p.index()].current = to;
@@ -673,9 +700,13 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.policy.add_domain(&mut self.core, d);
         self.blame("add_domain");
         for (number, v) in self.core.vcpus_of(d).enumerate() {
+            let from = self.core.home(v);
             self.core.pause_vcpu(v);
             self.core.set_marks(v, mark::ABSENT, false);
             self.insert(v, affinity(number))?;
+            self.observer.affinity_changed(&self.core, v);
+            self.core.migrations.retain(|&(moved, ..)| moved != v);
+            self.core.migrations.push((v, from, self.core.home(v)));
         }
         Ok(())
     }
@@ -735,6 +766,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             self.pause_and_wait(v)?;
             self.core.affinity[v.index()] = mask;
             self.core.set_home(v, mask.first().expect("the mask is not empty"));
+            self.observer.affinity_changed(&self.core, v);
             self.policy.affinity(&mut self.core, v, &mask);
             self.blame("affinity");
             self.unpause(v);
@@ -743,6 +775,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.policy.affinity(&mut self.core, v, &mask);
         self.blame("affinity");
         self.core.affinity[v.index()] = mask;
+        self.observer.affinity_changed(&self.core, v);
         if rule == AffinityRule::IfExcluded && mask.contains(self.core.home(v)) {
             return Ok(true);
         }
@@ -851,7 +884,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 }
 
 impl Context {
-    fn new(config: &HostConfig, wants_state: bool) -> Self {
+    fn new(config: &HostConfig, wants: Wants) -> Self {
         let count = config.pcpus as usize;
         let all = CpuMask::first_n(config.pcpus);
         let pools = if config.pools.is_empty() { vec![all] } else { config.pools.clone() };
@@ -872,8 +905,11 @@ impl Context {
             flags: CpuMask::EMPTY,
             executing: PcpuId(0),
             kicks: Vec::with_capacity(64),
+            interrupted: Vec::new(),
+            wants,
             state_rows: Vec::new(),
-            wants_state,
+            runstates: Vec::with_capacity(if wants.runstates { 64 } else { 0 }),
+            io_steps: Vec::new(),
             migrations: Vec::with_capacity(64),
             costs: config.costs,
             caches: Caches::new(config.pcpus, per_socket, config.costs.l3_pcpus),
@@ -926,8 +962,14 @@ impl Vcpu {
             pauses: 0,
             current: false,
             interrupted: false,
-            woken: false,
-            state: if marks & mark::OFFLINE != 0 { RunState::Offline } else { RunState::Runnable },
+            started: false,
+            cause: WakeCause::Start,
+            woken: None,
+            state: match marks {
+                marks if marks & mark::OFFLINE != 0 => RunState::Offline,
+                marks if marks & mark::BLOCKED != 0 => RunState::Blocked,
+                _ => RunState::Runnable,
+            },
             home,
             dom,
             left: 0,

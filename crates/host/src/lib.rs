@@ -38,7 +38,7 @@ pub use host::{Broken, DomainConfig, Host, HostConfig, VcpuConfig};
 pub use ids::{DomId, NEVER, PcpuId, Span, Time, TimerId, VcpuId};
 pub use life::{DomainState, LifeEvent, VcpuState};
 pub use mask::{CpuMask, PCPUS_MAX};
-pub use observer::{Observer, StateRow, Switch};
+pub use observer::{IoKind, IoStep, Observer, StateRow, Switch, WakeCause};
 pub use params::{ParamKind, ParamSpec, ParamValue, Params, Scope, TimetableEntry};
 pub use pools::Pools;
 pub use scheduler::{AffinityRule, Decision, HostRules, PauseRule, Placement, Rejected, Scheduler};

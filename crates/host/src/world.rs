@@ -1,7 +1,7 @@
 //! What the vCPUs execute and what surrounds the host, behind one trait.
 
 use crate::context::Context;
-use crate::{DomId, LifeEvent, PcpuId, SetId, Span, Time, VcpuId};
+use crate::{DomId, IoStep, LifeEvent, PcpuId, SetId, Span, Time, VcpuId, WakeCause};
 
 /// What a vCPU does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,15 +69,25 @@ impl WorldContext<'_> {
     }
 
     /// Raises a virtual interrupt at `v`: a blocked vCPU is woken; a running one is asked for its next operation at
-    /// once; one that waits is asked when it runs again. A paused one is woken when it is unpaused.
+    /// once; one that waits is asked when it runs again. A paused one is woken when it is unpaused. The cause is only told to
+    /// observers.
     #[inline(always)]
-    pub fn kick(&mut self, v: VcpuId) {
-        self.core.kick(v);
+    pub fn kick(&mut self, v: VcpuId, cause: WakeCause) {
+        self.core.kick(v, cause);
+    }
+
+    /// Reports a step of I/O to whoever observes the run.
+    #[inline(always)]
+    pub fn step(&mut self, step: IoStep) {
+        if self.core.wants.io {
+            self.core.io_steps.push(step);
+        }
     }
 
     /// Charges a physical interrupt to a pCPU (`Costs::interrupt_ns`).
     pub fn interrupt(&mut self, p: PcpuId) {
         self.core.charge_overhead(p, self.core.costs().interrupt_ns);
+        self.core.interrupted.push(p);
     }
 
     /// Charges work of the hypervisor to a pCPU, ns.

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use vcpulab_host::{VcpuId, WorldContext};
+use vcpulab_host::{IoKind, IoStep, VcpuId, WakeCause, WorldContext};
 
 use crate::interface::Interface;
 use crate::nic::Nic;
@@ -67,13 +67,15 @@ impl Backend {
     pub fn interrupt(&mut self, ctx: &mut WorldContext<'_>, nic: &mut Nic) {
         ctx.interrupt(ctx.host().home(self.vcpu));
         nic.interrupted(ctx.now());
-        self.notify(ctx);
+        let domain = ctx.host().dom(self.vcpu);
+        ctx.step(IoStep { kind: IoKind::Interrupt, domain, id: 0, value: 0 });
+        self.notify(ctx, WakeCause::Interrupt);
     }
 
-    fn notify(&mut self, ctx: &mut WorldContext<'_>) {
+    fn notify(&mut self, ctx: &mut WorldContext<'_>, cause: WakeCause) {
         self.notified = true;
         if !std::mem::replace(&mut self.awake, true) {
-            ctx.kick(self.vcpu);
+            ctx.kick(self.vcpu, cause);
         }
     }
 
@@ -84,7 +86,7 @@ impl Backend {
             self.senders.push_back(interface);
         }
         if !self.awake {
-            self.notify(ctx);
+            self.notify(ctx, WakeCause::Event);
         }
     }
 

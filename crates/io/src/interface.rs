@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use vcpulab_host::{Span, VcpuId, WorldContext};
+use vcpulab_host::{IoKind, IoStep, Span, VcpuId, WakeCause, WorldContext};
 
 use crate::config::{InterfaceConfig, Link};
 use crate::tcp::Packet;
@@ -171,7 +171,10 @@ impl Interface {
         self.event_due = false;
         if !std::mem::replace(&mut self.event_pending, true) {
             self.counts.events += 1;
-            ctx.kick(self.vcpu);
+            let domain = ctx.host().dom(self.vcpu);
+            let (id, value) = (self.counts.events, self.receive_ring.len() as i64);
+            ctx.step(IoStep { kind: IoKind::EventSent, domain, id, value });
+            ctx.kick(self.vcpu, WakeCause::Event);
         }
     }
 }

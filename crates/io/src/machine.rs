@@ -10,7 +10,7 @@ mod routes;
 use std::collections::VecDeque;
 
 use vcpulab_guest::{AppStats, Kernel, Next, Random};
-use vcpulab_host::{NEVER, Op, Span, Time, VcpuId, World, WorldContext};
+use vcpulab_host::{NEVER, Op, Span, Time, VcpuId, WakeCause, World, WorldContext};
 
 use crate::client::Client;
 use crate::config::{DriverCosts, Link, Load, MachineConfig, NetworkCosts, Owner};
@@ -316,7 +316,9 @@ impl Machine {
         while let Some(number) = self.guests[guest].kernel.take_kick() {
             let v = VcpuId(self.guests[guest].first_vcpu.0 + number as u32);
             if self.executing != Some(v) {
-                ctx.kick(v);
+                // Nobody executes: a time has come.
+                let cause = if self.executing.is_some() { WakeCause::Event } else { WakeCause::Timer };
+                ctx.kick(v, cause);
             }
         }
     }
@@ -475,7 +477,7 @@ impl World for Machine {
                 if let Some(vcpu) = &mut self.vcpus[v.index()] {
                     vcpu.timer = NEVER;
                 }
-                ctx.kick(v);
+                ctx.kick(v, WakeCause::Timer);
             }
         }
     }

@@ -3,7 +3,8 @@
 use vcpulab_host::{Context, DomId, PcpuId, VcpuId};
 
 use crate::meter::Meter;
-use crate::tables::{DomainRow, PcpuRow, TraceRow, VcpuRow};
+use crate::tables::{DomainRow, PcpuRow, TraceRow, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow};
+use crate::waits::{Charged, NotAttributed};
 
 /// The rows of one replication that come from the host itself.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +15,14 @@ pub struct Measured {
     pub vcpus: Vec<VcpuRow>,
     /// One row for each pCPU.
     pub pcpus: Vec<PcpuRow>,
+    /// Who made whom wait.
+    pub waits: Vec<WaitRow>,
+    /// Why `waits` is empty, if it was not measured.
+    pub not_attributed: Option<NotAttributed>,
+    /// One row for each domain and cause of wake-ups.
+    pub wakeups: Vec<WakeUpRow>,
+    /// Their histograms.
+    pub wakeup_buckets: Vec<WakeUpBucketRow>,
     /// One row for each decision traced.
     pub trace: Vec<TraceRow>,
 }
@@ -52,7 +61,69 @@ pub fn collect(replication: u32, names: &Names, host: &Context, meter: &Meter) -
             waited_ns: switch.waited_ns,
         }
     });
-    Measured { domains, vcpus, pcpus, trace: trace.collect() }
+    let mut measured = Measured { domains, vcpus, pcpus, trace: trace.collect(), ..Measured::default() };
+    match wait_rows(replication, names, host, meter) {
+        Ok(waits) => measured.waits = waits,
+        Err(why) => measured.not_attributed = Some(why),
+    }
+    for d in (0..host.domain_count() as u32).map(DomId) {
+        add_wake_ups(&mut measured, replication, names, meter, d);
+    }
+    measured
+}
+
+fn wait_rows(
+    replication: u32,
+    names: &Names,
+    host: &Context,
+    meter: &Meter,
+) -> Result<Vec<WaitRow>, NotAttributed> {
+    let row = |(d, charged, wait_ns): (DomId, Charged, _)| WaitRow {
+        replication,
+        domain: names.domains[d.index()].clone(),
+        by: match charged {
+            Charged::Domain(by) => names.domains[by.index()].clone(),
+            Charged::Idle => "idle".to_owned(),
+            Charged::Hypervisor => "hypervisor".to_owned(),
+        },
+        by_domain: matches!(charged, Charged::Domain(_)),
+        wait_ns,
+    };
+    let rows = meter.attributed.read(host, host.now() - meter.baseline.time)?;
+    Ok(rows.into_iter().map(row).collect())
+}
+
+fn add_wake_ups(measured: &mut Measured, replication: u32, names: &Names, meter: &Meter, d: DomId) {
+    for (cause, by, waited) in meter.waits.wake_ups(d) {
+        let domain = &names.domains[d.index()];
+        let cause = match by {
+            Some(by) => format!("event from {}", names.domains[by.index()]),
+            None => cause.name().to_owned(),
+        };
+        let quantile = |quantile| waited.histogram.value_at_quantile(quantile);
+        let count = waited.histogram.len();
+        measured.wakeups.push(WakeUpRow {
+            replication,
+            domain: domain.clone(),
+            cause: cause.clone(),
+            count,
+            mean_ns: waited.sum_ns as f64 / count as f64,
+            p50_ns: quantile(0.50),
+            p90_ns: quantile(0.90),
+            p95_ns: quantile(0.95),
+            p99_ns: quantile(0.99),
+            max_ns: waited.max_ns as u64,
+        });
+        let buckets = waited.buckets().into_iter().map(|(from_ns, below_ns, count)| WakeUpBucketRow {
+            replication,
+            domain: domain.clone(),
+            cause: cause.clone(),
+            from_ns,
+            below_ns,
+            count,
+        });
+        measured.wakeup_buckets.extend(buckets);
+    }
 }
 
 fn vcpu_row(replication: u32, domain: &str, host: &Context, meter: &Meter, v: VcpuId) -> VcpuRow {
@@ -94,7 +165,7 @@ fn domain_row(
     let own: Vec<&VcpuRow> = host.vcpus_of(d).map(|v| &vcpus[v.index() - idle]).collect();
     let time = |of: fn(&VcpuRow) -> i64| own.iter().map(|row| of(row)).sum::<i64>();
     let count = |of: fn(&VcpuRow) -> u64| own.iter().map(|row| of(row)).sum::<u64>();
-    let waits = &meter.waits[d.index()];
+    let waits = meter.waits.all(d);
     DomainRow {
         replication,
         domain: names.domains[d.index()].clone(),

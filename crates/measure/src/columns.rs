@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, Int64Array, StringArray, UInt32Array, UInt64Array};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray, UInt32Array, UInt64Array};
 
 /// A type that a column can hold.
 pub trait Cell: Sized {
@@ -24,7 +24,10 @@ macro_rules! cells {
         }
     )*};
 }
-cells!(u32 => UInt32Array, u64 => UInt64Array, i64 => Int64Array, f64 => Float64Array, String => StringArray);
+cells!(
+    bool => BooleanArray, u32 => UInt32Array, u64 => UInt64Array, i64 => Int64Array, f64 => Float64Array,
+    String => StringArray, &'static str => StringArray,
+);
 
 /// Declares a row type; each field is a column of the same name, its documentation that of the column.
 macro_rules! columns {

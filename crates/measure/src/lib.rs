@@ -7,8 +7,16 @@
 pub mod collect;
 pub mod columns;
 pub mod meter;
+pub mod perfetto;
+pub mod record;
 pub mod tables;
+pub mod waits;
+pub mod wakeups;
 
 pub use collect::{Measured, Names, collect};
 pub use meter::{Meter, TRACE_ROWS_MAX};
-pub use tables::{AppRow, DomainRow, PcpuRow, TraceRow, VcpuRow};
+pub use record::{Measuring, Recorder, Traced};
+pub use tables::{
+    AppRow, DomainRow, EventRow, PcpuRow, TraceRow, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow,
+};
+pub use waits::NotAttributed;

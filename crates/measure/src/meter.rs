@@ -1,14 +1,12 @@
-//! Counters, wait histograms and the trace of one run.
+//! Counters, waits and the trace of one run.
 
-use hdrhistogram::Histogram;
-use vcpulab_host::{CacheCounts, Context, Observer, PcpuId, RunTimes, Span, Switch, Time, VcpuId};
+use vcpulab_host::{CacheCounts, Context, Observer, PcpuId, RunTimes, Span, Switch, Time, VcpuId, WakeCause};
+
+use crate::waits::Waits;
+use crate::wakeups::WaitsByOrigin;
 
 /// A trace keeps at most this many decisions of one run (128 MB); the rest is counted, not kept.
 pub const TRACE_ROWS_MAX: usize = 4_000_000;
-
-/// Waits are kept to two significant digits, from 1 ns up to 1000 s.
-const WAIT_DIGITS: u8 = 2;
-const WAIT_MAX_NS: u64 = 1_000_000_000_000;
 
 /// What is counted for each vCPU.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,8 +38,10 @@ pub(crate) struct Baseline {
 #[derive(Clone, Debug)]
 pub struct Meter {
     pub(crate) vcpus: Vec<VcpuCounts>,
-    /// Waits of each domain's vCPUs for a pCPU, ns, one for each execution.
-    pub(crate) waits: Vec<Histogram<u32>>,
+    /// Waits of each domain's vCPUs for a pCPU, one for each execution.
+    pub(crate) waits: WaitsByOrigin,
+    /// Who made whom wait.
+    pub(crate) attributed: Waits,
     pub(crate) switches: Vec<u64>,
     pub(crate) baseline: Baseline,
     pub(crate) trace: Option<Vec<Switch>>,
@@ -54,7 +54,8 @@ impl Meter {
     pub fn new(trace: bool) -> Self {
         Meter {
             vcpus: Vec::new(),
-            waits: Vec::new(),
+            waits: WaitsByOrigin::default(),
+            attributed: Waits::default(),
             switches: Vec::new(),
             baseline: Baseline::default(),
             trace: trace.then(Vec::new),
@@ -69,13 +70,8 @@ impl Meter {
         self.vcpus.resize(host.vcpu_count(), VcpuCounts::default());
         self.switches.clear();
         self.switches.resize(host.pcpu_count() as usize, 0);
-        self.waits.iter_mut().for_each(Histogram::reset);
-        self.waits.resize_with(host.domain_count(), || {
-            let mut waits =
-                Histogram::new_with_bounds(1, 1_000_000_000, WAIT_DIGITS).expect("the bounds are valid");
-            waits.auto(true);
-            waits
-        });
+        self.waits.reset(host);
+        self.attributed.reset(host);
         self.baseline = Baseline {
             time: host.now(),
             vcpus: (0..host.vcpu_count()).map(|v| host.run_times(VcpuId(v as u32))).collect(),
@@ -111,15 +107,17 @@ impl Meter {
 }
 
 impl Observer for Meter {
+    const WANTS_RUNSTATES: bool = true;
+
     #[inline]
     fn switched(&mut self, host: &Context, switch: Switch) {
         self.switches[switch.pcpu.index()] += 1;
+        self.attributed.occupied(host, switch.pcpu);
         if !host.is_idle(switch.to) {
             let vcpu = &mut self.vcpus[switch.to.index()];
             vcpu.executions += 1;
             vcpu.wait_max_ns = vcpu.wait_max_ns.max(switch.waited_ns);
-            let waited = (switch.waited_ns as u64).min(WAIT_MAX_NS);
-            self.waits[host.dom(switch.to).index()].saturating_record(waited);
+            self.waits.switched(host, &switch);
         }
         if !host.is_idle(switch.from) {
             let vcpu = &mut self.vcpus[switch.from.index()];
@@ -136,8 +134,23 @@ impl Observer for Meter {
     }
 
     #[inline]
-    fn woke(&mut self, _host: &Context, v: VcpuId, _by: Option<VcpuId>) {
+    fn woke(&mut self, host: &Context, v: VcpuId, _cause: WakeCause, by: Option<VcpuId>) {
         self.vcpus[v.index()].wakeups += 1;
+        self.waits.woke(host, v, by);
+    }
+
+    #[inline]
+    fn runstate_changed(&mut self, host: &Context, v: VcpuId) {
+        self.attributed.runstate_changed(host, v);
+    }
+
+    fn affinity_changed(&mut self, host: &Context, v: VcpuId) {
+        self.attributed.affinity_changed(host, v);
+    }
+
+    #[inline]
+    fn busy(&mut self, host: &Context, p: PcpuId) {
+        self.attributed.occupied(host, p);
     }
 
     #[inline]

@@ -126,6 +126,66 @@ columns! {
 }
 
 columns! {
+    /// Who made whom wait: the time that vCPUs of a domain were runnable, by what had the pCPUs they could have run on.
+    pub struct WaitRow in "waits" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// The domain that waited.
+        pub domain: String,
+        /// What it waited for: a domain whose vCPU made progress meanwhile; `idle`: nobody, the pCPU idled; `hypervisor`: its own work and cold caches.
+        pub by: String,
+        /// Is `by` a domain?
+        pub by_domain: bool,
+        /// Time waited, ns; over all rows of a domain it sums to its time runnable. Rows of 0 are left out.
+        pub wait_ns: i64,
+    }
+}
+
+columns! {
+    /// How long the vCPUs of each domain waited for a pCPU after waking up, by why they woke.
+    pub struct WakeUpRow in "wakeups" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// The domain's name.
+        pub domain: String,
+        /// Why: `start`, `timer`, `interrupt`, `event` (from outside the domains, or on a host with more than 64), `event from NAME`, `unpause`.
+        pub cause: String,
+        /// Wake-ups that led to an execution.
+        pub count: u64,
+        /// Mean time from the wake-up until it was switched in, ns.
+        pub mean_ns: f64,
+        /// Median, ns.
+        pub p50_ns: u64,
+        /// 90th percentile, ns.
+        pub p90_ns: u64,
+        /// 95th percentile, ns.
+        pub p95_ns: u64,
+        /// 99th percentile, ns.
+        pub p99_ns: u64,
+        /// Longest, ns.
+        pub max_ns: u64,
+    }
+}
+
+columns! {
+    /// The same as histograms: how many of those waits were how long, in steps of a quarter of an octave.
+    pub struct WakeUpBucketRow in "wakeup_buckets" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// The domain's name.
+        pub domain: String,
+        /// Why, as in `wakeups`.
+        pub cause: String,
+        /// Waits from this long, ns.
+        pub from_ns: u64,
+        /// Waits shorter than this, ns.
+        pub below_ns: u64,
+        /// How many.
+        pub count: u64,
+    }
+}
+
+columns! {
     /// What each application and client achieved in each replication.
     pub struct AppRow in "apps" {
         /// Replication, from 0.
@@ -174,5 +234,31 @@ columns! {
         pub to_vcpu: i64,
         /// How long the incoming vCPU had waited for a pCPU, ns.
         pub waited_ns: i64,
+    }
+}
+
+columns! {
+    /// Everything that happened, in order of time, as `--trace` writes it: one file for each replication. What a kind of event does not have is null.
+    pub struct EventRow in "events" {
+        /// When, ns since the host started.
+        pub time_ns: i64,
+        /// What: `decision`, `switch`, `runstate`, `wake`, `migration`, `timer` (the scheduler's), `io`, `state` (the scheduler's), `end`.
+        pub kind: &'static str,
+        /// Where; for a migration, to where.
+        pub pcpu: Option<u32>,
+        /// Whose: the domain's number (−1: idle). For a switch, the domain that runs from now on.
+        pub domain: Option<i64>,
+        /// Its vCPU (for idle: the pCPU's number).
+        pub vcpu: Option<i64>,
+        /// The domain that woke it; for a switch, the one that ran until now.
+        pub by_domain: Option<i64>,
+        /// Its vCPU.
+        pub by_vcpu: Option<i64>,
+        /// The runstate, the cause of the wake-up, the step of I/O, or the key of the scheduler's state.
+        pub what: Option<&'static str>,
+        /// For a switch, how long the incoming vCPU had waited, ns; the pCPU a migration comes from; the timer's token; the value of the state; what a step of I/O counts.
+        pub value: Option<i64>,
+        /// Which packet, request or event a step of I/O is about.
+        pub id: Option<u64>,
     }
 }

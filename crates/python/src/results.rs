@@ -1,6 +1,8 @@
 //! Running a scenario from Python, and its result tables there.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator};
@@ -8,7 +10,9 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use vcpulab_host::Params;
-use vcpulab_measure::{AppRow, DomainRow, PcpuRow, TraceRow, VcpuRow};
+use vcpulab_measure::{
+    AppRow, DomainRow, PcpuRow, TraceRow, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow, perfetto,
+};
 use vcpulab_scenario::{RunError, RunOptions, run_under};
 
 use crate::context::Context;
@@ -19,17 +23,18 @@ use crate::watch::{ask, panicked, watched};
 
 /// Runs every replication of a scenario.
 #[pyfunction]
-#[pyo3(signature = (scenario, *, jobs = 0, trace = false, progress = None))]
+#[pyo3(signature = (scenario, *, jobs = 0, trace = false, events = None, progress = None))]
 pub fn run(
     py: Python<'_>,
     scenario: &Scenario,
     jobs: usize,
     trace: bool,
+    events: Option<PathBuf>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Results> {
     let scenario = scenario.checked.clone();
     let work = watched(py, progress, move |watch| {
-        let options = RunOptions { jobs, trace };
+        let options = RunOptions { jobs, trace, events };
         let results = vcpulab_scenario::run(&scenario, &options, &|done| watch.advance(done));
         results.map(Results::from)
     });
@@ -39,14 +44,16 @@ pub fn run(
 /// Runs every replication of a scenario under a policy written in Python, one after the other in this very thread: its
 /// hooks hold the interpreter lock, and whatever ends Python code (Ctrl-C, say) ends the run.
 #[pyfunction]
-#[pyo3(signature = (scenario, policy, *, trace = false, progress = None))]
+#[pyo3(signature = (scenario, policy, *, trace = false, events = None, progress = None))]
 pub fn run_policy(
     py: Python<'_>,
     scenario: &Scenario,
     policy: &Bound<'_, PyAny>,
     trace: bool,
+    events: Option<PathBuf>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Results> {
+    let options = RunOptions { jobs: 1, trace, events };
     let raised = Raised::default();
     let context = Bound::new(py, Context)?;
     let progress = progress.map(|progress| progress.clone().unbind());
@@ -58,7 +65,7 @@ pub fn run_policy(
     };
     let work = catch_unwind(AssertUnwindSafe(|| {
         let make = |params: &Params, seed| PyPolicy::new(policy, &context, &raised, params, seed);
-        run_under(&scenario.checked, trace, &advance, make)
+        run_under(&scenario.checked, &options, &advance, make)
     }));
     let results = work.map_err(|panic| panicked(&*panic))?;
     results.map(Results::from).map_err(|failed| match lock(&raised).take() {
@@ -74,6 +81,17 @@ pub fn run_policy(
     })
 }
 
+/// Writes the recorded events of one replication as a Perfetto trace.
+#[pyfunction]
+pub fn export_perfetto(
+    py: Python<'_>,
+    events: PathBuf,
+    names: BTreeMap<i64, String>,
+    out: PathBuf,
+) -> PyResult<()> {
+    py.detach(|| perfetto::export(&events, &names, &out)).map_err(engine_error)
+}
+
 /// What a run leaves behind.
 #[pyclass(frozen, module = "vcpulab._engine")]
 pub struct Results {
@@ -81,6 +99,9 @@ pub struct Results {
     vcpus: RecordBatch,
     pcpus: RecordBatch,
     apps: RecordBatch,
+    waits: RecordBatch,
+    wakeups: RecordBatch,
+    wakeup_buckets: RecordBatch,
     trace: RecordBatch,
     /// Decisions for which the trace had no room.
     #[pyo3(get)]
@@ -88,6 +109,9 @@ pub struct Results {
     /// Actions whose values the scheduler refused.
     #[pyo3(get)]
     rejected_actions: u64,
+    /// Why `waits` is empty, if it was not measured.
+    #[pyo3(get)]
+    not_attributed: Option<String>,
 }
 
 impl From<vcpulab_scenario::Results> for Results {
@@ -97,9 +121,13 @@ impl From<vcpulab_scenario::Results> for Results {
             vcpus: VcpuRow::batch(&results.vcpus),
             pcpus: PcpuRow::batch(&results.pcpus),
             apps: AppRow::batch(&results.apps),
+            waits: WaitRow::batch(&results.waits),
+            wakeups: WakeUpRow::batch(&results.wakeups),
+            wakeup_buckets: WakeUpBucketRow::batch(&results.wakeup_buckets),
             trace: TraceRow::batch(&results.trace),
             untraced: results.untraced,
             rejected_actions: results.rejected_actions,
+            not_attributed: results.not_attributed,
         }
     }
 }
@@ -120,6 +148,18 @@ impl Results {
 
     fn apps(&self) -> Table {
         Table { batch: self.apps.clone() }
+    }
+
+    fn waits(&self) -> Table {
+        Table { batch: self.waits.clone() }
+    }
+
+    fn wakeups(&self) -> Table {
+        Table { batch: self.wakeups.clone() }
+    }
+
+    fn wakeup_buckets(&self) -> Table {
+        Table { batch: self.wakeup_buckets.clone() }
     }
 
     fn trace(&self) -> Table {

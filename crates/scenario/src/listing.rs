@@ -1,12 +1,11 @@
 //! Who is on the host at one time of a run: what the toolstack's lists show.
 
 use serde_json::{Value, json};
-use vcpulab_host::{Context, DomId, Host, Scheduler, Time, VcpuId};
+use vcpulab_host::{Context, DomId, Host, Time, VcpuId};
 use vcpulab_io::Machine;
-use vcpulab_sched::Runner;
 
 use crate::assemble::{host_config, machine_config};
-use crate::run::{RunError, STEPS, replication_seed, under_its_own};
+use crate::run::{RunError, STEPS, pools_of, replication_seed};
 use crate::scenario::Scenario;
 use crate::spec::Spec;
 use crate::units::CpuList;
@@ -23,33 +22,18 @@ pub fn listing_json(
     at: Time,
     progress: &dyn Fn(f64) -> bool,
 ) -> Result<Value, RunError> {
-    under_its_own(scenario, Listing { spec: scenario, at, progress })
-}
-
-/// A listing, waiting for its scheduler.
-struct Listing<'a> {
-    spec: &'a Spec,
-    at: Time,
-    progress: &'a dyn Fn(f64) -> bool,
-}
-
-impl Runner for Listing<'_> {
-    type Out = Result<Value, RunError>;
-
-    fn run<S: Scheduler + 'static>(self, scheduler: S) -> Self::Out {
-        let Listing { spec, at, progress } = self;
-        let machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, 0)));
-        let broken = |broken| RunError::Broken { replication: 0, broken };
-        let mut host = Host::new(&host_config(spec), scheduler, machine, ()).map_err(broken)?;
-        for step in 1..=STEPS {
-            let until = (i128::from(at) * i128::from(step) / i128::from(STEPS)) as Time;
-            host.run_until(until).map_err(broken)?;
-            if !progress(step as f64 / STEPS as f64) {
-                return Err(RunError::Cancelled);
-            }
+    let spec: &Spec = scenario;
+    let machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, 0)));
+    let broken = |broken| RunError::Broken { replication: 0, broken };
+    let mut host = Host::new(&host_config(spec), pools_of(spec), machine, ()).map_err(broken)?;
+    for step in 1..=STEPS {
+        let until = (i128::from(at) * i128::from(step) / i128::from(STEPS)) as Time;
+        host.run_until(until).map_err(broken)?;
+        if !progress(step as f64 / STEPS as f64) {
+            return Err(RunError::Cancelled);
         }
-        Ok(listed(spec, host.context()))
     }
+    Ok(listed(spec, host.context()))
 }
 
 fn listed(spec: &Spec, host: &Context) -> Value {

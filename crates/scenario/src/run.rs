@@ -1,5 +1,6 @@
 //! Runs a scenario: its replications in parallel, their results in order.
 
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,12 +8,14 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use vcpulab_host::{Broken, Host, HostConfig, Params, Pools, Scheduler, Time};
 use vcpulab_io::{AppResult, Machine};
 use vcpulab_measure::{
-    AppRow, DomainRow, Measured, Meter, Names, PcpuRow, TRACE_ROWS_MAX, TraceRow, VcpuRow, collect,
+    AppRow, DomainRow, Measured, Measuring, Meter, Names, NotAttributed, PcpuRow, Recorder, TRACE_ROWS_MAX,
+    TraceRow, Traced, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow, collect,
 };
 use vcpulab_sched::Runner;
 
 use crate::assemble::{app_kinds, host_config, machine_config};
 use crate::entitlement::entitlements;
+use crate::limits::ROWS_MAX;
 use crate::scenario::Scenario;
 use crate::spec::{PoolSpec, Spec};
 
@@ -20,12 +23,14 @@ use crate::spec::{PoolSpec, Spec};
 pub(crate) const STEPS: u64 = 100;
 
 /// How to run.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// Threads; 0: one for each processor. It never changes the results.
     pub jobs: usize,
     /// Keep every scheduling decision?
     pub trace: bool,
+    /// A directory that is there, to which each replication writes all its events while it runs: `events-0.arrow` and so on.
+    pub events: Option<PathBuf>,
 }
 
 /// The result tables of a run, each ordered by replication.
@@ -39,6 +44,14 @@ pub struct Results {
     pub pcpus: Vec<PcpuRow>,
     /// One row for each application.
     pub apps: Vec<AppRow>,
+    /// Who made whom wait.
+    pub waits: Vec<WaitRow>,
+    /// Why `waits` is empty, if it was not measured.
+    pub not_attributed: Option<String>,
+    /// One row for each domain and cause of wake-ups.
+    pub wakeups: Vec<WakeUpRow>,
+    /// Their histograms.
+    pub wakeup_buckets: Vec<WakeUpBucketRow>,
     /// One row for each decision, if they were to be kept.
     pub trace: Vec<TraceRow>,
     /// Decisions for which the trace had no room.
@@ -61,6 +74,14 @@ pub enum RunError {
     /// Whoever watched the progress asked to stop.
     #[error("cancelled")]
     Cancelled,
+    /// The events could not be written.
+    #[error("{}: {reason}", file.display())]
+    Events {
+        /// Where to.
+        file: PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// The threads could not be started.
     #[error("cannot start the threads: {0}")]
     Threads(String),
@@ -85,10 +106,17 @@ pub fn run(
             config: &config,
             replication,
             trace: options.trace,
+            events: options.events.as_deref(),
             entitlements: entitlements(spec),
             progress: &progress,
         };
-        under_its_own(spec, one)
+        match &spec.pools[..] {
+            [PoolSpec { policy, generation, params, pcpus, .. }] => {
+                vcpulab_sched::with(policy.name, generation.name, params, pcpus.len(), one)
+                    .expect("a checked scenario names a registered scheduler")
+            }
+            _ => one.under_pools(pools_of(spec)),
+        }
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.jobs).build();
     let pool = pool.map_err(|error| RunError::Threads(error.to_string()))?;
@@ -97,15 +125,9 @@ pub fn run(
     progress.conclude(outcomes)
 }
 
-/// Under the scheduler that the scenario names, or those of its pools.
-pub(crate) fn under_its_own<R: Runner>(spec: &Spec, runner: R) -> R::Out {
-    match &spec.pools[..] {
-        [PoolSpec { policy, generation, params, pcpus, .. }] => {
-            vcpulab_sched::with(policy.name, generation.name, params, pcpus.len(), runner)
-                .expect("a checked scenario names a registered scheduler")
-        }
-        pools => runner.run(Pools::new(pools.iter().map(scheduler_of).collect())),
-    }
+/// The schedulers of a scenario's pools, where speed does not matter.
+pub(crate) fn pools_of<'s>(spec: &Spec) -> Pools<'s> {
+    Pools::new(spec.pools.iter().map(scheduler_of).collect())
 }
 
 /// The scheduler of a pool where others are beside it.
@@ -116,17 +138,17 @@ fn scheduler_of<'s>(pool: &PoolSpec) -> Box<dyn Scheduler + 's> {
 
 /// Runs all replications of a scenario, one after the other in this thread, under a scheduler of the caller's instead
 /// of the one that the scenario names (in other CPU pools the scenario's own stay). `make` makes it anew for each replication, from those of the scenario's global
-/// parameters that are given and a seed of its own. Domains are given the parameters of the scheduler in the scenario,
+/// parameters that are given and a seed of its own. `options.jobs` is of no effect. Domains are given the parameters of the scheduler in the scenario,
 /// by the adjust hook. Entitlements are unknown.
 ///
 /// ```
-/// use vcpulab_scenario::{Scenario, run_under};
+/// use vcpulab_scenario::{RunOptions, Scenario, run_under};
 /// use vcpulab_sched::{Registered, round_robin::RoundRobin};
 ///
 /// let text = "host.scheduler = 'credit'\ndomain.a.app = [{ kind = 'hog' }]\nrun.duration = '1s'";
 /// let scenario = Scenario::parse(text, "one.toml").unwrap();
 /// let make = |params: &_, _seed| RoundRobin::new(0, params, scenario.host.pcpus);
-/// let results = run_under(&scenario, false, &|_| true, make).unwrap();
+/// let results = run_under(&scenario, &RunOptions::default(), &|_| true, make).unwrap();
 /// assert_eq!(results.domains[0].entitlement, None);
 /// ```
 ///
@@ -134,7 +156,7 @@ fn scheduler_of<'s>(pool: &PoolSpec) -> Box<dyn Scheduler + 's> {
 /// See [`RunError`]; the first replication that fails ends the run.
 pub fn run_under<S: Scheduler>(
     scenario: &Scenario,
-    trace: bool,
+    options: &RunOptions,
     progress: &(dyn Fn(f64) -> bool + Sync),
     mut make: impl FnMut(&Params, u64) -> S,
 ) -> Result<Results, RunError> {
@@ -144,8 +166,15 @@ pub fn run_under<S: Scheduler>(
     let mut outcomes = Vec::new();
     for replication in 0..spec.replications {
         let entitlements = vec![None; spec.domains.len()];
-        let one =
-            Replication { spec, config: &config, replication, trace, entitlements, progress: &progress };
+        let one = Replication {
+            spec,
+            config: &config,
+            replication,
+            trace: options.trace,
+            events: options.events.as_deref(),
+            entitlements,
+            progress: &progress,
+        };
         // A stream of its own, so that what a policy draws changes nothing of what surrounds the host.
         let seed = replication_seed(!replication_seed(spec.seed, replication), 0);
         let scheduler = make(&spec.pools[0].params, seed);
@@ -153,7 +182,9 @@ pub fn run_under<S: Scheduler>(
             [] => one.under(scheduler),
             others => {
                 let first: Box<dyn Scheduler> = Box::new(scheduler);
-                one.under(Pools::new(std::iter::once(first).chain(others.iter().map(scheduler_of)).collect()))
+                one.under_pools(Pools::new(
+                    std::iter::once(first).chain(others.iter().map(scheduler_of)).collect(),
+                ))
             }
         });
         if outcomes.last().is_some_and(Result::is_err) {
@@ -169,6 +200,10 @@ impl Results {
         self.vcpus.append(&mut next.vcpus);
         self.pcpus.append(&mut next.pcpus);
         self.apps.append(&mut next.apps);
+        self.waits.append(&mut next.waits);
+        self.wakeups.append(&mut next.wakeups);
+        self.wakeup_buckets.append(&mut next.wakeup_buckets);
+        self.not_attributed = self.not_attributed.take().or(next.not_attributed);
         self.trace.append(&mut next.trace);
         self.untraced += next.untraced;
         self.rejected_actions += next.rejected_actions;
@@ -181,6 +216,7 @@ struct Replication<'a> {
     config: &'a HostConfig,
     replication: u32,
     trace: bool,
+    events: Option<&'a Path>,
     /// By domain.
     entitlements: Vec<Option<f64>>,
     progress: &'a Progress<'a>,
@@ -196,20 +232,39 @@ impl Runner for Replication<'_> {
 
 impl Replication<'_> {
     fn under<S: Scheduler>(self, scheduler: S) -> Result<Results, RunError> {
-        let Replication { spec, config, replication, trace, entitlements, progress } = self;
+        if self.events.is_some() {
+            // Where everything is written down, one more indirection does not matter.
+            let scheduler: Box<dyn Scheduler> = Box::new(scheduler);
+            return self.under_pools(Pools::new(vec![scheduler]));
+        }
+        let meter = Meter::new(self.trace);
+        self.measured(scheduler, meter)
+    }
+
+    fn under_pools(self, pools: Pools<'_>) -> Result<Results, RunError> {
+        let meter = Meter::new(self.trace);
+        let Some(directory) = self.events else { return self.measured(pools, meter) };
+        let file = directory.join(format!("events-{}.arrow", self.replication));
+        let failed = |reason| RunError::Events { file: file.clone(), reason };
+        let recorder = Recorder::create(&file).map_err(failed)?;
+        self.measured(pools, Traced { meter, recorder })
+    }
+
+    fn measured<S: Scheduler, O: Measuring>(self, scheduler: S, observer: O) -> Result<Results, RunError> {
+        let Replication { spec, config, replication, events, entitlements, progress, .. } = self;
         let machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, replication)));
         let broken = |broken| RunError::Broken { replication, broken };
-        let mut host = Host::new(config, scheduler, machine, Meter::new(trace)).map_err(broken)?;
-        let (context, meter) = host.observe();
-        meter.reset(context);
+        let mut host = Host::new(config, scheduler, machine, observer).map_err(broken)?;
+        let (context, observer) = host.observe();
+        observer.reset(context);
         let end = spec.warmup_ns + spec.duration_ns;
         for step in 0..=STEPS {
             let until = (i128::from(end) * i128::from(step) / i128::from(STEPS)) as Time;
             if (host.now()..until).contains(&spec.warmup_ns) {
                 host.run_until(spec.warmup_ns).map_err(broken)?;
                 host.world_mut().reset_statistics();
-                let (context, meter) = host.observe();
-                meter.reset(context);
+                let (context, observer) = host.observe();
+                observer.begin(context);
             }
             host.run_until(until).map_err(broken)?;
             if step > 0 && !progress.step() {
@@ -220,8 +275,10 @@ impl Replication<'_> {
             domains: spec.domains.iter().map(|domain| domain.name.clone()).collect(),
             pools: spec.pools.iter().map(|pool| pool.name.clone()).collect(),
         };
-        let Measured { mut domains, vcpus, pcpus, mut trace } =
-            collect(replication, &names, host.context(), host.observer());
+        let meter = host.observer().meter();
+        let measured = collect(replication, &names, host.context(), meter);
+        let Measured { mut domains, vcpus, pcpus, mut waits, mut not_attributed, .. } = measured;
+        let Measured { wakeups, wakeup_buckets, mut trace, .. } = measured;
         for (index, (row, entitlement)) in domains.iter_mut().zip(entitlements).enumerate() {
             row.io_count = host.world().io_count(index);
             row.entitlement = entitlement;
@@ -231,15 +288,30 @@ impl Replication<'_> {
         let beyond = trace.len().saturating_sub(share) as u64;
         trace.truncate(share);
         trace.shrink_to_fit();
-        Ok(Results {
+        // All replications of a run have the same number of domains.
+        if waits.len() > ROWS_MAX / spec.replications as usize {
+            waits = Vec::new();
+            not_attributed = Some(NotAttributed::Rows);
+        }
+        let results = Results {
             domains,
             vcpus,
             pcpus,
             apps: app_rows(spec, replication, host.world()),
+            waits,
+            not_attributed: not_attributed.map(|why| why.to_string()),
+            wakeups,
+            wakeup_buckets,
             trace,
-            untraced: host.observer().untraced() + beyond,
-            rejected_actions: host.observer().rejected_actions(),
-        })
+            untraced: meter.untraced() + beyond,
+            rejected_actions: meter.rejected_actions(),
+        };
+        let (context, _, _, observer) = host.into_parts();
+        observer.finish(&context).map_err(|reason| RunError::Events {
+            file: events.unwrap_or(Path::new("")).to_owned(),
+            reason,
+        })?;
+        Ok(results)
     }
 }
 
@@ -340,7 +412,7 @@ mod tests {
         trace: bool,
         progress: &(dyn Fn(f64) -> bool + Sync),
     ) -> Result<Results, RunError> {
-        run(&scenario(), &RunOptions { jobs, trace }, progress)
+        run(&scenario(), &RunOptions { jobs, trace, events: None }, progress)
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Where packets go: from a guest through its driver domain to the line or to another guest, and back.
 
-use vcpulab_host::{NEVER, Span, WorldContext};
+use vcpulab_host::{NEVER, Span, WakeCause, WorldContext};
 
 use super::{Machine, Source};
 use crate::config::{Link, Owner};
@@ -201,7 +201,7 @@ impl Machine {
                 // A domain that owns the card sends again as soon as there is room.
                 let own = self.guests[guest].interface;
                 if own.is_some_and(|own| self.interfaces[own].wants_to_send()) {
-                    ctx.kick(self.backends[backend].vcpu);
+                    ctx.kick(self.backends[backend].vcpu, WakeCause::Interrupt);
                 }
             }
             Owner::Hypervisor { receive_ns } => self.hypervisor_receives(ctx, nic, receive_ns),
@@ -230,7 +230,7 @@ impl Machine {
         for index in 0..self.interfaces.len() {
             let interface = &self.interfaces[index];
             if interface.nic == nic && interface.wants_to_send() {
-                ctx.kick(interface.vcpu);
+                ctx.kick(interface.vcpu, WakeCause::Interrupt);
             }
         }
     }
@@ -276,7 +276,7 @@ impl Machine {
         if executing != Some(guest) {
             let first = self.guests[guest].first_vcpu;
             let vcpu = self.guests[guest].interface.map_or(first, |interface| self.interfaces[interface].vcpu);
-            ctx.kick(vcpu);
+            ctx.kick(vcpu, WakeCause::Timer);
         }
     }
 

@@ -5,7 +5,7 @@ use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
     Action, Context, Costs, CpuMask, DomId, DomainConfig, Host, HostConfig, LifeEvent, Observer, Op,
     ParamKind, Params, PcpuId, Pools, RunState, Scheduler, Scope, Span, Switch, Time, TimedAction,
-    VcpuConfig, VcpuId, World, WorldContext,
+    VcpuConfig, VcpuId, WakeCause, World, WorldContext,
 };
 use vcpulab_sched::{Generation, boxed, policies};
 
@@ -204,7 +204,7 @@ impl Observer for Watch {
         self.bytes.extend([switch.pcpu.0 as u8, switch.from.0 as u8, switch.to.0 as u8]);
     }
 
-    fn woke(&mut self, _host: &Context, _v: VcpuId, _by: Option<VcpuId>) {
+    fn woke(&mut self, _host: &Context, _v: VcpuId, _cause: WakeCause, _by: Option<VcpuId>) {
         self.woken += 1;
     }
 }

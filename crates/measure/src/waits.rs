@@ -1,0 +1,386 @@
+//! Who made whom wait.
+//!
+//! While a vCPU is runnable, the time that passes is split evenly over the pCPUs it may run on (its hard affinity, within its
+//! CPU pool), and each pCPU's part is charged to whatever has that pCPU: the domain whose vCPU makes progress there, nobody
+//! (it idles), or the hypervisor's own work and cold caches. So what a domain's vCPUs waited, over all that are charged
+//! with it, sums to the time they were runnable.
+//!
+//! vCPUs with the same pCPUs form a *class*. For each class, let w(A, t) be the time that vCPUs of domain A have waited up to t,
+//! summed over them; it is linear in t between two changes. A pCPU that B has from s to e charges B with w(A, e) − w(A, s) for
+//! each A: the charge of B is kept as a sum of such terms, added when B loses the pCPU, subtracted when it gets it. A vCPU
+//! that begins or ends to wait costs O(1), a pCPU that changes hands O(domains); nothing is allocated on the way.
+//! Charges count pCPU · ns; divided by the number of pCPUs at the very end they are ns again. What does not divide is
+//! handed out ns by ns to the largest remainders (Hamilton's method), of equal ones to the first: rows sum exactly.
+
+use std::fmt;
+
+use vcpulab_host::{Context, CpuMask, DomId, NEVER, PcpuId, RunState, Span, Time, VcpuId};
+
+/// Waits are attributed on hosts with at most this many domains: what they cost grows with it.
+pub const DOMAINS_MAX: usize = 64;
+
+/// And with at most this many different sets of pCPUs that vCPUs may run on.
+pub const CLASSES_MAX: usize = 64;
+
+/// Why waits are not attributed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotAttributed {
+    /// There are too many domains.
+    Domains(usize),
+    /// vCPUs may run on too many different sets of pCPUs.
+    Classes,
+    /// The run is so long, with so many vCPUs, that sums of pCPU · ns do not fit in 64 bits.
+    Long,
+    /// The table would have more rows than a result table may have.
+    Rows,
+}
+
+impl fmt::Display for NotAttributed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotAttributed::Domains(count) => {
+                write!(f, "the host has {count} domains; waits are attributed among at most {DOMAINS_MAX}")
+            }
+            NotAttributed::Classes => write!(
+                f,
+                "vCPUs are bound to more than {CLASSES_MAX} different sets of pCPUs; waits are attributed up to that many"
+            ),
+            NotAttributed::Long => {
+                write!(f, "so many vCPUs for so long: their waits are more than can be counted")
+            }
+            NotAttributed::Rows => write!(f, "with so many replications the table `waits` would be too long"),
+        }
+    }
+}
+
+/// What a domain's wait is charged to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Charged {
+    /// The domain that ran.
+    Domain(DomId),
+    /// Nobody: the pCPU idled.
+    Idle,
+    /// The hypervisor's own work, and cold caches.
+    Hypervisor,
+}
+
+/// vCPUs that may run on the same pCPUs.
+#[derive(Clone, Debug)]
+struct Class {
+    pcpus: CpuMask,
+    /// The domains of which vCPUs wait, as bits.
+    waiting: u64,
+    /// By domain: how many wait.
+    count: Vec<i64>,
+    /// By domain: w(A, t) = base + count · t.
+    base: Vec<Span>,
+    /// By occupant, then by domain: the charges, pCPU · ns. Sums wrap on the way; the end of each fits.
+    charges: Vec<Span>,
+}
+
+impl Class {
+    fn new(pcpus: CpuMask, domains: usize) -> Self {
+        Class {
+            pcpus,
+            waiting: 0,
+            count: vec![0; domains],
+            base: vec![0; domains],
+            charges: vec![0; (domains + 2) * domains],
+        }
+    }
+
+    #[inline]
+    fn begin(&mut self, domain: usize, now: Time) {
+        self.count[domain] += 1;
+        self.base[domain] = self.base[domain].wrapping_sub(now);
+        self.waiting |= 1 << domain;
+    }
+
+    #[inline]
+    fn end(&mut self, domain: usize, now: Time) {
+        self.count[domain] -= 1;
+        self.base[domain] = self.base[domain].wrapping_add(now);
+        if self.count[domain] == 0 {
+            self.waiting &= !(1 << domain);
+        }
+    }
+
+    /// w(A, at).
+    #[inline(always)]
+    fn waited(&self, domain: usize, at: Time) -> Span {
+        self.base[domain].wrapping_add(self.count[domain].wrapping_mul(at))
+    }
+
+    /// A pCPU changes hands: its charges up to now are the one's, from now on the other's.
+    #[inline]
+    fn hand_over(&mut self, from: usize, to: usize, at: Time) {
+        let domains = self.base.len();
+        let [from, to] = self
+            .charges
+            .get_disjoint_mut([from * domains..(from + 1) * domains, to * domains..(to + 1) * domains])
+            .expect("two occupants have charges apart");
+        for ((base, from), to) in self.base.iter().zip(from.iter_mut()).zip(to.iter_mut()) {
+            *from = from.wrapping_add(*base);
+            *to = to.wrapping_sub(*base);
+        }
+        let mut waiting = self.waiting;
+        while waiting != 0 {
+            let domain = waiting.trailing_zeros() as usize;
+            waiting &= waiting - 1;
+            let waited = self.count[domain].wrapping_mul(at);
+            from[domain] = from[domain].wrapping_add(waited);
+            to[domain] = to[domain].wrapping_sub(waited);
+        }
+    }
+}
+
+/// Who has a pCPU.
+#[derive(Clone, Debug)]
+struct Pcpu {
+    /// Whoever is charged now: a domain's index, or one of the two after the last.
+    occupant: u8,
+    /// Whose it is when the hypervisor has done its work.
+    owner: u8,
+    /// When that will be.
+    until: Time,
+    /// The classes whose vCPUs may run on it.
+    classes: Vec<u8>,
+}
+
+/// Attributes waits. See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub struct Waits {
+    domains: usize,
+    classes: Vec<Class>,
+    pcpus: Vec<Pcpu>,
+    /// pCPUs on which the hypervisor is at work, and when the first of them is done.
+    busy: Vec<PcpuId>,
+    next_free: Time,
+    /// By vCPU.
+    class_of: Vec<u8>,
+    waits: Vec<bool>,
+    /// Is it at work: reset at least once, and not off?
+    on: bool,
+    off: Option<NotAttributed>,
+}
+
+impl Waits {
+    /// Forgets all, and starts now.
+    pub fn reset(&mut self, host: &Context) {
+        let domains = host.domain_count();
+        let vcpus = host.vcpu_count();
+        *self = Waits { domains, next_free: NEVER, on: domains <= DOMAINS_MAX, ..Waits::default() };
+        if !self.on {
+            self.off = Some(NotAttributed::Domains(domains));
+            return;
+        }
+        let idle = domains as u8;
+        let pcpu = Pcpu { occupant: idle, owner: idle, until: 0, classes: Vec::new() };
+        self.pcpus = vec![pcpu; host.pcpu_count() as usize];
+        self.class_of = vec![0; vcpus];
+        self.waits = vec![false; vcpus];
+        for p in (0..host.pcpu_count()).map(PcpuId) {
+            self.occupied(host, p);
+        }
+        for v in host.guest_vcpus() {
+            self.affinity_changed(host, v);
+            self.runstate_changed(host, v);
+        }
+    }
+
+    /// Why nothing is attributed, if so.
+    pub fn off(&self) -> Option<NotAttributed> {
+        self.off
+    }
+
+    /// A vCPU may have begun or ended to wait.
+    #[inline]
+    pub fn runstate_changed(&mut self, host: &Context, v: VcpuId) {
+        if !self.on {
+            return;
+        }
+        let waits = host.runstate(v) == RunState::Runnable;
+        if waits != self.waits[v.index()] {
+            let now = host.now();
+            self.release(now);
+            self.waits[v.index()] = waits;
+            let class = &mut self.classes[usize::from(self.class_of[v.index()])];
+            let domain = host.dom(v).index();
+            if waits {
+                class.begin(domain, now);
+            } else {
+                class.end(domain, now);
+            }
+        }
+    }
+
+    /// A pCPU may have changed hands, or the hypervisor works there.
+    #[inline]
+    pub fn occupied(&mut self, host: &Context, p: PcpuId) {
+        if !self.on {
+            return;
+        }
+        let now = host.now();
+        self.release(now);
+        let (domains, current, until) = (self.domains as u8, host.current(p), host.busy_until(p));
+        let owner = if host.is_idle(current) { domains } else { host.dom(current).0 as u8 };
+        let hypervisor = domains + 1;
+        let pcpu = &mut self.pcpus[p.index()];
+        let was_busy = pcpu.occupant == hypervisor;
+        pcpu.owner = owner;
+        pcpu.until = until;
+        let is_busy = until > now;
+        if is_busy {
+            self.next_free = self.next_free.min(until);
+        }
+        if is_busy && !was_busy {
+            self.busy.push(p);
+        } else if was_busy && !is_busy {
+            // What it had yet to bring in is no longer wanted.
+            self.busy.retain(|&busy| busy != p);
+        }
+        self.hand_over(p, if is_busy { hypervisor } else { owner }, now);
+    }
+
+    /// A vCPU may now run on other pCPUs.
+    pub fn affinity_changed(&mut self, host: &Context, v: VcpuId) {
+        if !self.on {
+            return;
+        }
+        let pcpus = *host.affinity(v);
+        let class = match self.classes.iter().position(|class| class.pcpus == pcpus) {
+            Some(class) => class,
+            None if self.classes.len() == CLASSES_MAX => {
+                self.off = Some(NotAttributed::Classes);
+                self.on = false;
+                return;
+            }
+            None => {
+                let class = self.classes.len();
+                self.classes.push(Class::new(pcpus, self.domains));
+                for p in pcpus.iter() {
+                    self.pcpus[p.index()].classes.push(class as u8);
+                }
+                class
+            }
+        };
+        let before = std::mem::replace(&mut self.class_of[v.index()], class as u8);
+        if self.waits[v.index()] {
+            let (now, domain) = (host.now(), host.dom(v).index());
+            self.release(now);
+            self.classes[usize::from(before)].end(domain, now);
+            self.classes[class].begin(domain, now);
+        }
+    }
+
+    /// How long each domain waited for each other, from the reset up to now, ns. Domains stand in order of creation.
+    ///
+    /// # Errors
+    /// Why nothing was attributed.
+    pub fn read(&self, host: &Context, elapsed: Span) -> Result<Vec<(DomId, Charged, Span)>, NotAttributed> {
+        if let Some(off) = self.off {
+            return Err(off);
+        }
+        // No charge is larger than this; the sums must not have wrapped in the end.
+        let most = i128::from(elapsed) * self.waits.len() as i128 * self.pcpus.len() as i128;
+        if most > i128::from(Span::MAX) {
+            return Err(NotAttributed::Long);
+        }
+        let (mut settled, now) = (self.clone(), host.now());
+        settled.release(now);
+        for pcpu in &settled.pcpus {
+            for &class in &pcpu.classes {
+                let class = &mut settled.classes[usize::from(class)];
+                for domain in 0..self.domains {
+                    let waited = class.waited(domain, now);
+                    let charge = &mut class.charges[usize::from(pcpu.occupant) * self.domains + domain];
+                    *charge = charge.wrapping_add(waited);
+                }
+            }
+        }
+        let occupants = self.domains + 2;
+        let mut rows = Vec::new();
+        for domain in 0..self.domains {
+            let mut waits = vec![0; occupants];
+            for class in &settled.classes {
+                let charges: Vec<Span> =
+                    (0..occupants).map(|o| class.charges[o * self.domains + domain]).collect();
+                share_out(&charges, Span::from(class.pcpus.len()), &mut waits);
+            }
+            let charged = |occupant: usize| match occupant.checked_sub(self.domains) {
+                None => Charged::Domain(DomId(occupant as u32)),
+                Some(0) => Charged::Idle,
+                Some(_) => Charged::Hypervisor,
+            };
+            let waited = waits.into_iter().enumerate().filter(|&(_, ns)| ns != 0);
+            rows.extend(waited.map(|(occupant, ns)| (DomId(domain as u32), charged(occupant), ns)));
+        }
+        Ok(rows)
+    }
+
+    /// pCPUs on which the hypervisor has done its work are their owners' from then on.
+    #[inline]
+    fn release(&mut self, now: Time) {
+        if self.next_free <= now {
+            self.release_due(now);
+        }
+    }
+
+    fn release_due(&mut self, now: Time) {
+        self.next_free = NEVER;
+        let mut i = 0;
+        while let Some(&p) = self.busy.get(i) {
+            let Pcpu { owner, until, .. } = self.pcpus[p.index()];
+            if until <= now {
+                // No vCPU has begun or ended to wait since then: this is called before any does.
+                self.hand_over(p, owner, until);
+                self.busy.swap_remove(i);
+            } else {
+                self.next_free = self.next_free.min(until);
+                i += 1;
+            }
+        }
+    }
+
+    #[inline]
+    fn hand_over(&mut self, p: PcpuId, to: u8, at: Time) {
+        let pcpu = &mut self.pcpus[p.index()];
+        let from = std::mem::replace(&mut pcpu.occupant, to);
+        if from != to {
+            for &class in &pcpu.classes {
+                self.classes[usize::from(class)].hand_over(usize::from(from), usize::from(to), at);
+            }
+        }
+    }
+}
+
+/// Adds each charge divided by `parts`, rounded so that together they are the sum of the charges divided by it (which has no
+/// remainder): what is left over goes to the largest remainders, of equal ones to the first.
+fn share_out(charges: &[Span], parts: Span, waits: &mut [Span]) {
+    let mut left = 0;
+    for (wait, charge) in waits.iter_mut().zip(charges) {
+        *wait += charge / parts;
+        left += charge % parts;
+    }
+    let mut order: Vec<usize> = (0..charges.len()).collect();
+    order.sort_by_key(|&i| std::cmp::Reverse(charges[i] % parts));
+    for &i in &order[..(left / parts) as usize] {
+        waits[i] += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_lost_when_shared_out() {
+        let mut waits = vec![0; 4];
+        share_out(&[10, 11, 0, 9], 3, &mut waits);
+        assert_eq!(waits, [3, 4, 0, 3]);
+        // Equal remainders: the first comes first.
+        let mut waits = vec![0; 3];
+        share_out(&[4, 4, 4], 3, &mut waits);
+        assert_eq!(waits, [2, 1, 1]);
+    }
+}
