@@ -3,6 +3,10 @@
 use vcpulab_guest::KernelConfig;
 use vcpulab_host::{Span, VcpuId};
 
+use crate::block::BlockConfig;
+use crate::blockback::BlockBackCosts;
+use crate::disk::DiskConfig;
+
 /// Everything around the vCPUs of one host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineConfig {
@@ -12,6 +16,8 @@ pub struct MachineConfig {
     pub guests: Vec<GuestConfig>,
     /// The network cards.
     pub nics: Vec<NicConfig>,
+    /// The disks.
+    pub disks: Vec<DiskUnitConfig>,
     /// The services, by number: the guest and its application.
     pub services: Vec<(usize, usize)>,
     /// How far each cost in the domains varies, percent to both sides.
@@ -33,6 +39,8 @@ pub struct GuestConfig {
     pub interface: Option<InterfaceConfig>,
     /// What the network costs in it.
     pub network: NetworkCosts,
+    /// Its virtual disk, if it has one.
+    pub block: Option<VirtualDiskConfig>,
     /// What the back ends cost, if it is a driver domain (or owns its devices itself).
     pub driver: Option<DriverCosts>,
 }
@@ -52,6 +60,28 @@ pub struct InterfaceConfig {
     pub segments_max: u32,
     /// What an emulated card takes more for each packet, ns of CPU time in the domain that emulates it.
     pub emulation_ns: Span,
+}
+
+/// A domain's virtual disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VirtualDiskConfig {
+    /// Its block layer: through a ring, unless the domain owns the disk.
+    pub block: BlockConfig,
+    /// The disk that it is on.
+    pub disk: usize,
+    /// Which of the domain's vCPUs takes its events.
+    pub vcpu: u32,
+}
+
+/// A disk and its back ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskUnitConfig {
+    /// The disk.
+    pub disk: DiskConfig,
+    /// The guest whose back ends serve it, and which of its vCPUs takes its interrupts; `None`: the hypervisor.
+    pub owner: Option<(usize, u32)>,
+    /// What the back ends cost.
+    pub costs: BlockBackCosts,
 }
 
 /// What carries a domain's packets.

@@ -7,8 +7,11 @@
 
 use std::collections::VecDeque;
 
-use vcpulab_host::{IoKind, IoStep, VcpuId, WakeCause, WorldContext};
+use vcpulab_host::{IoKind, IoStep, Span, VcpuId, WakeCause, WorldContext};
 
+use crate::block::Block;
+use crate::blockback::{BlockBack, BlockBackWork};
+use crate::disk::Disk;
 use crate::interface::Interface;
 use crate::nic::Nic;
 use crate::tcp::Packet;
@@ -26,6 +29,25 @@ pub(crate) enum DriverWork {
     Receive(usize, Packet),
     /// It takes one from that interface's ring.
     Send(usize, Packet),
+    /// It serves the virtual disks on that disk.
+    Disk(usize, BlockBackWork, Span),
+}
+
+/// A disk and its back ends.
+#[derive(Clone, Debug)]
+pub(crate) struct DiskUnit {
+    pub disk: Disk,
+    pub back: BlockBack,
+    /// The guest that it belongs to, and which of its vCPUs takes its interrupts; `None`: the hypervisor.
+    pub owner: Option<(usize, u32)>,
+}
+
+/// The devices, and the front ends before them.
+pub(crate) struct Devices<'m> {
+    pub nics: &'m mut [Nic],
+    pub interfaces: &'m mut [Interface],
+    pub disks: &'m mut [DiskUnit],
+    pub blocks: &'m mut [Block],
 }
 
 /// The back ends on one vCPU of a driver domain.
@@ -35,6 +57,8 @@ pub(crate) struct Backend {
     pub vcpu: VcpuId,
     /// The cards whose interrupts it takes.
     pub nics: Vec<usize>,
+    /// The disks whose interrupts it takes.
+    pub disks: Vec<usize>,
     /// Is it at work, or has it been told that there is some?
     awake: bool,
     /// Has it been told something that it has not taken yet?
@@ -54,6 +78,7 @@ impl Backend {
         Backend {
             vcpu,
             nics: Vec::new(),
+            disks: Vec::new(),
             awake: false,
             notified: false,
             receives: 0,
@@ -65,8 +90,13 @@ impl Backend {
 
     /// A card has something to tell.
     pub fn interrupt(&mut self, ctx: &mut WorldContext<'_>, nic: &mut Nic) {
-        ctx.interrupt(ctx.host().home(self.vcpu));
         nic.interrupted(ctx.now());
+        self.interrupted(ctx);
+    }
+
+    /// A device whose interrupts it takes has interrupted.
+    pub fn interrupted(&mut self, ctx: &mut WorldContext<'_>) {
+        ctx.interrupt(ctx.host().home(self.vcpu));
         let domain = ctx.host().dom(self.vcpu);
         ctx.step(IoStep { kind: IoKind::Interrupt, domain, id: 0, value: 0 });
         self.notify(ctx, WakeCause::Interrupt);
@@ -85,23 +115,30 @@ impl Backend {
         if first {
             self.senders.push_back(interface);
         }
+        self.told(ctx);
+    }
+
+    /// A guest has put something into a ring. One that is at work anyway need not be told.
+    pub fn told(&mut self, ctx: &mut WorldContext<'_>) {
         if !self.awake {
             self.notify(ctx, WakeCause::Event);
         }
     }
 
     /// What it does next; `None`: there is nothing.
-    pub fn next(
-        &mut self,
-        ctx: &mut WorldContext<'_>,
-        nics: &mut [Nic],
-        interfaces: &mut [Interface],
-    ) -> Option<DriverWork> {
+    pub fn next(&mut self, ctx: &mut WorldContext<'_>, devices: &mut Devices<'_>) -> Option<DriverWork> {
         loop {
             if std::mem::take(&mut self.notified) {
-                self.begin_round(nics);
+                self.begin_round(devices);
                 return Some(DriverWork::Upcall);
             }
+            for &number in &self.disks {
+                let unit = &mut devices.disks[number];
+                if let Some((work, cost)) = unit.back.next_work(devices.blocks, &mut unit.disk) {
+                    return Some(DriverWork::Disk(number, work, cost));
+                }
+            }
+            let Devices { nics, interfaces, .. } = devices;
             if self.receives > 0
                 && let Some((nic, packet)) =
                     self.nics.iter().find_map(|&nic| nics[nic].take_received().map(|packet| (nic, packet)))
@@ -122,11 +159,22 @@ impl Backend {
             for interface in self.to_tell.drain(..) {
                 interfaces[interface].send_event(ctx);
             }
-            if self.waiting(nics) == 0 && blocked {
+            let mut disks_wait = false;
+            for &number in &self.disks {
+                let unit = &mut devices.disks[number];
+                while let Some(block) = unit.back.take_to_tell() {
+                    let block = &mut devices.blocks[block];
+                    if block.send_event() {
+                        ctx.kick(block.vcpu, WakeCause::Event);
+                    }
+                }
+                disks_wait |= unit.back.has_work(&unit.disk);
+            }
+            if self.waiting(devices.nics) == 0 && blocked && !disks_wait {
                 self.awake = false;
                 return None;
             }
-            self.begin_round(nics);
+            self.begin_round(devices);
         }
     }
 
@@ -134,8 +182,11 @@ impl Backend {
         self.nics.iter().map(|&nic| nics[nic].waiting()).sum()
     }
 
-    fn begin_round(&mut self, nics: &[Nic]) {
-        (self.receives, self.sends) = (self.waiting(nics).min(ROUND), ROUND);
+    fn begin_round(&mut self, devices: &mut Devices<'_>) {
+        (self.receives, self.sends) = (self.waiting(devices.nics).min(ROUND), ROUND);
+        for &number in &self.disks {
+            devices.disks[number].back.begin_round();
+        }
     }
 
     /// The next packet from the rings whose card has room for it.

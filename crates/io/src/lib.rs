@@ -28,8 +28,8 @@ pub mod wire;
 mod write_back;
 
 pub use config::{
-    Ask, ClientConfig, DriverCosts, GuestConfig, InterfaceConfig, Link, Load, MachineConfig, NetworkCosts,
-    NicConfig, Owner,
+    Ask, ClientConfig, DiskUnitConfig, DriverCosts, GuestConfig, InterfaceConfig, Link, Load, MachineConfig, NetworkCosts,
+    NicConfig, Owner, VirtualDiskConfig,
 };
 pub use interface::InterfaceCounts;
 pub use machine::{AppResult, Machine};

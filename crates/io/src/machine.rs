@@ -5,16 +5,21 @@
 
 mod calls;
 mod connections;
+mod disks;
+mod life;
 mod routes;
 
 use std::collections::VecDeque;
 
 use vcpulab_guest::{AppStats, Kernel, Next, Random};
-use vcpulab_host::{NEVER, Op, Span, Time, VcpuId, WakeCause, World, WorldContext};
+use vcpulab_host::{LifeEvent, NEVER, Op, Span, Time, VcpuId, WakeCause, World, WorldContext};
 
+use crate::block::{Block, BlockCounts, BlockWork};
+use crate::blockback::BlockBack;
 use crate::client::Client;
 use crate::config::{DriverCosts, Link, Load, MachineConfig, NetworkCosts, Owner};
-use crate::driver::{Backend, DriverWork};
+use crate::disk::{Disk, DiskCounts};
+use crate::driver::{Backend, Devices, DiskUnit, DriverWork};
 use crate::interface::{Interface, InterfaceCounts, InterfaceWork};
 use crate::nic::{Nic, NicCounts};
 use crate::tcp::{ConnectionId, Connections, Packet, Side};
@@ -22,12 +27,16 @@ use crate::tcp::{ConnectionId, Connections, Packet, Side};
 /// Purposes of random streams. Tasks count from 1.
 const COSTS: u64 = 0;
 const ARRIVALS: u64 = 1 << 32;
+const DISKS: u64 = 2 << 32;
+const FILES: u64 = 3 << 32;
 
 /// A piece of work that a vCPU is at.
 #[derive(Clone, Copy, Debug)]
 enum Work {
     Driver(DriverWork),
     Interface(InterfaceWork),
+    /// Its virtual disk.
+    Block(BlockWork),
     /// A packet from one task of the guest to another.
     Loopback(Packet),
     /// Its tasks compute, or spin, for this long.
@@ -40,6 +49,7 @@ struct Guest {
     first_vcpu: VcpuId,
     kernel: Kernel,
     interface: Option<usize>,
+    block: Option<usize>,
     /// Of its first vCPU, if it is a driver domain; those of the others follow.
     first_backend: Option<usize>,
     network: NetworkCosts,
@@ -83,6 +93,10 @@ pub struct Machine {
     backends: Vec<Backend>,
     interfaces: Vec<Interface>,
     nics: Vec<Nic>,
+    disks: Vec<DiskUnit>,
+    blocks: Vec<Block>,
+    /// By virtual disk.
+    disk_of: Vec<usize>,
     clients: Vec<Client>,
     /// By number: guest and application.
     services: Vec<(usize, usize)>,
@@ -100,6 +114,7 @@ pub struct Machine {
     vcpus: Vec<Option<Vcpu>>,
     sources: Vec<Source>,
     spread_percent: i64,
+    seed: u64,
     /// The vCPU whose work is being done.
     executing: Option<VcpuId>,
 }
@@ -115,6 +130,7 @@ enum Source {
     Lost,
     LostSoon,
     Ack,
+    Disk(usize),
     Timer(VcpuId),
 }
 
@@ -129,6 +145,9 @@ impl Machine {
             backends: Vec::new(),
             interfaces: Vec::new(),
             nics: config.nics.iter().map(|&nic| Nic::new(nic)).collect(),
+            disks: Vec::new(),
+            blocks: Vec::new(),
+            disk_of: Vec::new(),
             clients: Vec::new(),
             services: config.services.clone(),
             connections: Connections::default(),
@@ -141,6 +160,7 @@ impl Machine {
             vcpus: Vec::new(),
             sources: Vec::new(),
             spread_percent: config.spread_percent,
+            seed: config.seed,
             executing: None,
         };
         for nic in 0..config.nics.len() {
@@ -160,6 +180,7 @@ impl Machine {
             machine.sources.extend([Source::User(index), Source::Timeout(index)]);
         }
         machine.sources.extend([Source::Lost, Source::LostSoon, Source::Ack]);
+        machine.add_disks(config);
         for index in 0..config.guests.len() {
             machine.add_guest(config, index);
         }
@@ -167,11 +188,30 @@ impl Machine {
         machine
     }
 
+    fn add_disks(&mut self, config: &MachineConfig) {
+        // Each virtual disk has an area of its own on its disk.
+        let areas = config.guests.iter().filter(|guest| guest.block.is_some()).count() as u32;
+        for (number, unit) in config.disks.iter().enumerate() {
+            let random = Random::new(config.seed, number as u64, DISKS);
+            let disk = Disk::new(unit.disk, areas.max(1), random);
+            self.disks.push(DiskUnit { disk, back: BlockBack::new(unit.costs), owner: unit.owner });
+            self.sources.push(Source::Disk(number));
+        }
+    }
+
     fn add_guest(&mut self, config: &MachineConfig, index: usize) {
         let guest = &config.guests[index];
         let interface = guest.interface.as_ref().map(|interface| {
             self.interfaces.push(Interface::new(interface, guest.first_vcpu));
             self.interfaces.len() - 1
+        });
+        let block = guest.block.as_ref().map(|virtual_disk| {
+            let area = self.blocks.len();
+            let random = Random::new(config.seed, area as u64, FILES);
+            let vcpu = VcpuId(guest.first_vcpu.0 + virtual_disk.vcpu);
+            self.blocks.push(Block::new(virtual_disk.block, area as u32, vcpu, random));
+            self.disk_of.push(virtual_disk.disk);
+            area
         });
         let first_backend = guest.driver.map(|_| self.backends.len());
         for number in 0..guest.kernel.vcpus {
@@ -194,6 +234,7 @@ impl Machine {
             first_vcpu: guest.first_vcpu,
             kernel: Kernel::new(&guest.kernel, 0, config.seed, index as u64),
             interface,
+            block,
             first_backend,
             network: guest.network,
             driver: guest.driver.unwrap_or_default(),
@@ -208,6 +249,12 @@ impl Machine {
             if let Owner::Guest { guest, vcpu } = config.owner {
                 let backend = self.backend(guest, vcpu).expect("a card belongs to a driver domain");
                 self.backends[backend].nics.push(nic);
+            }
+        }
+        for (number, unit) in config.disks.iter().enumerate() {
+            if let Some((guest, vcpu)) = unit.owner {
+                let backend = self.backend(guest, vcpu).expect("a disk belongs to a driver domain");
+                self.backends[backend].disks.push(number);
             }
         }
         for interface in &self.interfaces {
@@ -229,6 +276,8 @@ impl Machine {
         self.clients.iter_mut().for_each(|client| client.stats.reset());
         self.interfaces.iter_mut().for_each(|interface| interface.counts = InterfaceCounts::default());
         self.nics.iter_mut().for_each(|nic| nic.counts = NicCounts::default());
+        self.disks.iter_mut().for_each(|unit| unit.disk.counts = DiskCounts::default());
+        self.blocks.iter_mut().for_each(|block| block.counts = BlockCounts::default());
     }
 
     /// What applications and clients achieved, by domain.
@@ -253,7 +302,13 @@ impl Machine {
     pub fn io_count(&self, guest: usize) -> u64 {
         let through_ring = self.interface_counts(guest).map_or(0, |counts| counts.received + counts.sent);
         let through_nics = self.nic_counts(guest);
-        through_ring + 2 * (through_nics.received + through_nics.sent)
+        let through_disk = self.block_counts(guest).map_or(0, |counts| counts.requests);
+        through_ring + through_disk + 2 * (through_nics.received + through_nics.sent)
+    }
+
+    /// What went through a guest's virtual disk, if it has one.
+    pub fn block_counts(&self, guest: usize) -> Option<BlockCounts> {
+        self.guests[guest].block.map(|block| self.blocks[block].counts)
     }
 
     /// What crossed a guest's network interface, if it has one.
@@ -303,6 +358,7 @@ impl Machine {
             Source::Lost => others,
             Source::LostSoon => others + 1,
             Source::Ack => others + 2,
+            Source::Disk(disk) => others + 3 + disk,
             Source::Timer(v) => match &self.vcpus[v.index()] {
                 Some(vcpu) => vcpu.timer_source,
                 None => return,
@@ -334,7 +390,15 @@ impl Machine {
     ) -> Option<(Work, Span)> {
         let guest = &mut self.guests[index];
         if let Some(first) = guest.first_backend
-            && let Some(work) = self.backends[first + number].next(ctx, &mut self.nics, &mut self.interfaces)
+            && let Some(work) = self.backends[first + number].next(
+                ctx,
+                &mut Devices {
+                    nics: &mut self.nics,
+                    interfaces: &mut self.interfaces,
+                    disks: &mut self.disks,
+                    blocks: &mut self.blocks,
+                },
+            )
         {
             let cost = self.driver_cost(index, first + number, &work);
             return Some((Work::Driver(work), cost));
@@ -358,6 +422,12 @@ impl Machine {
                 return Some((Work::Interface(work), cost));
             }
         }
+        if let Some(block) = self.guests[index].block
+            && let Some((work, cost)) = self.block_work(ctx, index, number, block)
+        {
+            return Some((Work::Block(work), cost));
+        }
+        let guest = &mut self.guests[index];
         let packet = guest.loopback.pop_front()?;
         let cost = guest.network.loopback_ns + i64::from(packet.bytes) * guest.network.byte_ps / 1000;
         Some((Work::Loopback(packet), cost))
@@ -368,6 +438,7 @@ impl Machine {
         match work {
             Work::Driver(work) => self.finish_driver(ctx, index, number, work),
             Work::Interface(work) => self.finish_interface(ctx, index, work),
+            Work::Block(work) => self.finish_block(ctx, index, work),
             Work::Loopback(packet) => self.arrive(ctx, packet),
             Work::Tasks(span) => self.guests[index].kernel.computed(number, span),
         }
@@ -396,7 +467,7 @@ impl Machine {
                 Next::Spin => Op::HOG,
                 Next::Idle => Op::Block(None),
             };
-            let timer = self.guests[index].kernel.next_timer(number);
+            let timer = self.guests[index].kernel.next_timer(number).min(self.disk_timer(index, number));
             if timer != vcpu.timer {
                 vcpu.timer = timer;
                 ctx.set_source(vcpu.timer_source, timer);
@@ -430,7 +501,7 @@ impl World for Machine {
         self.executing = Some(v);
         let op = match vcpu.at_work.take() {
             // Nothing interrupts work of the kernel: it goes on.
-            Some(work @ (Work::Driver(_) | Work::Interface(_) | Work::Loopback(_))) if left > 0 => {
+            Some(work @ (Work::Driver(_) | Work::Interface(_) | Work::Block(_) | Work::Loopback(_))) if left > 0 => {
                 vcpu.at_work = Some(work);
                 Op::Run(left)
             }
@@ -448,6 +519,10 @@ impl World for Machine {
         self.executing = None;
         self.vcpus[v.index()] = Some(vcpu);
         op
+    }
+
+    fn life(&mut self, ctx: &mut WorldContext<'_>, event: LifeEvent) {
+        self.lives(ctx, event);
     }
 
     fn fire(&mut self, ctx: &mut WorldContext<'_>, source: usize) {
@@ -473,6 +548,7 @@ impl World for Machine {
             Source::Timeout(client) => self.give_up(ctx, client),
             Source::Lost | Source::LostSoon => self.send_lost_again(ctx),
             Source::Ack => self.send_held_acks(ctx),
+            Source::Disk(disk) => self.disk_completes(ctx, disk),
             Source::Timer(v) => {
                 if let Some(vcpu) = &mut self.vcpus[v.index()] {
                     vcpu.timer = NEVER;

@@ -374,6 +374,16 @@ impl Connections {
         }
     }
 
+    /// Those that have an end in a guest.
+    pub fn of_guest(&self, guest: usize) -> Vec<ConnectionId> {
+        let with_ids = self.all.iter().enumerate();
+        let of = |(number, (uses, connection)): (usize, &(u32, Option<Connection>))| {
+            let inside = connection.as_ref()?.parties.iter().any(|party| party.guest() == Some(guest));
+            inside.then_some(u64::from(*uses) << 32 | number as u64)
+        };
+        with_ids.filter_map(of).collect()
+    }
+
     /// How many there are.
     pub fn open_count(&self) -> usize {
         self.all.len() - self.free.len()

@@ -90,6 +90,7 @@ impl Checker<'_, '_> {
             if raw_apps.len() == spec.domains[index].apps.len() {
                 for (position, app) in raw_apps.iter().enumerate() {
                     self.references(spec, index, position, app);
+                    self.disk_needed(spec, index, &spec.domains[index].apps[position], &app.place);
                 }
             }
         }

@@ -7,7 +7,7 @@ use vcpulab_host::{
 use vcpulab_io::{GuestConfig, MachineConfig};
 
 use crate::spec::{AppSpec, Change, DomainSpec, Drivers, LifeChange, Spec};
-use crate::{apps, clients, network};
+use crate::{apps, clients, disks, network};
 
 /// The host of a scenario. The same for all its replications: they differ in what surrounds it.
 pub fn host_config(spec: &Spec) -> HostConfig {
@@ -82,7 +82,8 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
         std::iter::repeat_n(config, app.instances() as usize)
     };
     let guest = |(index, domain): (usize, &DomainSpec)| {
-        let owns = spec.cards.iter().any(|card| card.owner == Some(index));
+        let mut devices = spec.cards.iter().chain(spec.disks.iter().map(|(device, _)| device));
+        let owns = devices.any(|device| device.owner == Some(index));
         GuestConfig {
             first_vcpu: vcpu_id(spec, index, 0),
             kernel: KernelConfig {
@@ -93,6 +94,7 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
             working_set_bytes: domain.working_set_bytes,
             interface: network::interface(index, spec),
             network: network::network_costs(domain, drivers, constants),
+            block: disks::virtual_disk(index, spec),
             driver: (owns || domain.driver_domain).then(|| network::driver_costs(drivers, constants)),
         }
     };
@@ -100,6 +102,7 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
         seed,
         guests: spec.domains.iter().enumerate().map(guest).collect(),
         nics: network::cards(spec),
+        disks: disks::disks(spec),
         services: services
             .iter()
             .map(|&(domain, position)| (domain, engine_position(&spec.domains[domain], position)))

@@ -53,6 +53,7 @@ pub(crate) fn check(
         replications: checker.int(&run.replications, 1, 1..=REPLICATIONS_MAX.into()).unwrap_or(1) as u32,
         host,
         cards: Vec::new(),
+        disks: Vec::new(),
         pools,
         domains: Vec::new(),
         clients: Vec::new(),
@@ -66,6 +67,7 @@ pub(crate) fn check(
     raw_domains.sort_by_key(|(name, _)| name.value != DOM0);
     checker.domains(&mut spec, &raw_domains, place);
     checker.network(&mut spec, raw, &raw_domains, place);
+    checker.disks(&mut spec, raw, &raw_domains, place);
     checker.all_apps(&mut spec, &raw_domains);
     checker.rows(&spec, &run, place);
     checker.count(
@@ -442,6 +444,10 @@ impl Checker<'_, '_> {
             driver_domain,
             working_set_bytes: self.size(&raw.working_set, usual, 0..=1 << 40).unwrap_or(0) as u64,
             nic: None,
+            disk: None,
+            page_cache_bytes: self
+                .size(&raw.page_cache, host.constants.page_cache_bytes, 0..=1 << 50)
+                .unwrap_or(0) as u64,
             apps: Vec::new(),
         }
     }

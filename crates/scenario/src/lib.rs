@@ -31,6 +31,7 @@ mod assemble;
 mod check;
 mod clients;
 mod describe;
+mod disks;
 mod entitlement;
 mod life;
 pub mod limits;

@@ -8,7 +8,7 @@ use crate::problem::{Place, Problem};
 use crate::profile::Constants;
 use crate::raw::{RawCard, RawHost, RawNic, RawScenario};
 use crate::read::{At, Field, Named};
-use crate::spec::{CardSpec, DomainSpec, Drivers, NicSpec, Spec};
+use crate::spec::{DeviceSpec, DomainSpec, Drivers, NicSpec, Spec};
 
 /// Where the drivers can be.
 const DRIVERS: [(&str, Drivers); 2] = [("driver-domain", Drivers::Domains), ("hypervisor", Drivers::Hypervisor)];
@@ -37,20 +37,11 @@ impl Checker<'_, '_> {
         let given = raw.nic.get().map_or(&[][..], |named| &named.0);
         self.count(given.len(), 0, CARDS_MAX, "network cards", &place.member("nic"));
         for (name, At { value, place }) in given.iter().take(CARDS_MAX) {
-            self.identifier(name);
-            let card = self.card(&name.value, value, place, spec);
+            let card = self.device(name, place, &value.driver_domain, &value.vcpu, spec);
             spec.cards.extend(card);
         }
         if given.is_empty() {
-            let card = |owner| CardSpec { name: None, owner, vcpu: 0 };
-            spec.cards = match spec.host.drivers {
-                Drivers::Domains => {
-                    let drivers = spec.domains.iter().enumerate().filter(|(_, domain)| domain.driver_domain);
-                    drivers.map(|(index, _)| card(Some(index))).collect()
-                }
-                Drivers::Hypervisor => vec![card(None)],
-                Drivers::BareMetal => vec![card(Some(0))],
-            };
+            spec.cards = Self::usual_devices(spec);
         }
         for (index, (_, raw)) in raw_domains.iter().enumerate().take(spec.domains.len()) {
             if let Some(At { value, place }) = &raw.value.nic.0 {
@@ -97,41 +88,88 @@ impl Checker<'_, '_> {
         Some(driver)
     }
 
-    fn card(&mut self, name: &str, raw: &RawCard, place: &Place, spec: &Spec) -> Option<CardSpec> {
+    /// A device: whose it is, and who takes its interrupts.
+    pub(crate) fn device(
+        &mut self,
+        name: &At<String>,
+        place: &Place,
+        driver_domain: &Field<String>,
+        vcpu: &Field<i64>,
+        spec: &Spec,
+    ) -> Option<DeviceSpec> {
+        self.identifier(name);
+        let driver = self.driver(driver_domain, place, spec);
         let owner = match spec.host.drivers {
-            Drivers::Domains => Some(self.driver(&raw.driver_domain, place, spec)?),
-            Drivers::Hypervisor => self.driver(&raw.driver_domain, place, spec),
-            Drivers::BareMetal => self.driver(&raw.driver_domain, place, spec).or(Some(0)),
+            Drivers::Domains => Some(driver?),
+            Drivers::Hypervisor => None,
+            Drivers::BareMetal => Some(0),
         };
         let vcpus = owner.and_then(|owner| spec.domains.get(owner)).map_or(1, |domain| domain.affinity.len());
-        let vcpu = self.int(&raw.vcpu, 0, 0..=vcpus as i64 - 1)?;
-        Some(CardSpec { name: Some(name.to_owned()), owner, vcpu: vcpu as u32 })
+        let vcpu = self.int(vcpu, 0, 0..=vcpus as i64 - 1)?;
+        Some(DeviceSpec { name: Some(name.value.clone()), owner, vcpu: vcpu as u32 })
+    }
+
+    /// The device that a front end leads to, of those of its driver domain: the one named, or the first.
+    pub(crate) fn device_of<'d>(
+        &mut self,
+        field: &Field<String>,
+        driver: Option<usize>,
+        what: &str,
+        devices: impl Iterator<Item = &'d DeviceSpec> + Clone,
+    ) -> Option<usize> {
+        let Some(At { value, place }) = &field.0 else {
+            return devices.clone().position(|device| driver.is_none() || device.owner == driver);
+        };
+        let found = devices.clone().position(|device| device.name.as_ref() == Some(value));
+        match found {
+            None => {
+                let names: Vec<&str> = devices.filter_map(|device| device.name.as_deref()).collect();
+                let problem = Problem::says(format!("there is no {what} `{value}`")).found(value);
+                self.report.error(place, problem.hint(format!("known here: {}", names.join(", "))));
+            }
+            Some(index) if driver.is_some() && devices.clone().nth(index).is_some_and(|d| d.owner != driver) => {
+                let problem = Problem::says(format!("the {what} belongs to another domain")).found(value);
+                self.report.error(place, problem);
+            }
+            Some(_) => {}
+        }
+        found
+    }
+
+    /// The driver domain of a front end in domain `own`; nothing if that is wrong.
+    pub(crate) fn front_driver(
+        &mut self,
+        field: &Field<String>,
+        place: &Place,
+        own: usize,
+        spec: &Spec,
+    ) -> Option<Option<usize>> {
+        let driver = self.driver(field, place, spec);
+        if driver == Some(own) {
+            let problem = Problem::says("a domain cannot be its own driver domain").found(&spec.domains[own].name);
+            let place = field.0.as_ref().map_or(place, |at| &at.place);
+            self.report.error(place, problem.hint("a driver domain owns the devices; leave this out"));
+            return None;
+        }
+        (spec.host.drivers != Drivers::Domains || driver.is_some()).then_some(driver)
+    }
+
+    /// The devices that are there where a scenario gives none: one for each that may have some.
+    pub(crate) fn usual_devices(spec: &Spec) -> Vec<DeviceSpec> {
+        let device = |owner| DeviceSpec { name: None, owner, vcpu: 0 };
+        match spec.host.drivers {
+            Drivers::Domains => {
+                let drivers = spec.domains.iter().enumerate().filter(|(_, domain)| domain.driver_domain);
+                drivers.map(|(index, _)| device(Some(index))).collect()
+            }
+            Drivers::Hypervisor => vec![device(None)],
+            Drivers::BareMetal => vec![device(Some(0))],
+        }
     }
 
     fn interface(&mut self, raw: &RawNic, place: &Place, own: usize, spec: &Spec) -> Option<NicSpec> {
-        let driver = self.driver(&raw.driver_domain, place, spec);
-        if driver == Some(own) {
-            let problem = Problem::says("a domain cannot be its own driver domain").found(&spec.domains[own].name);
-            let place = raw.driver_domain.0.as_ref().map_or(place, |at| &at.place);
-            self.report.error(place, problem.hint("a driver domain owns the devices; leave `nic` out"));
-            return None;
-        }
-        if spec.host.drivers == Drivers::Domains {
-            driver?;
-        }
-        let card = match &raw.card.0 {
-            Some(At { value, place }) => {
-                let named = |card: &CardSpec| card.name.as_ref() == Some(value);
-                let found = spec.cards.iter().position(named);
-                if found.is_none() {
-                    let names: Vec<&str> = spec.cards.iter().filter_map(|card| card.name.as_deref()).collect();
-                    let problem = Problem::says(format!("there is no network card `{value}`")).found(value);
-                    self.report.error(place, problem.hint(format!("cards: {}", names.join(", "))));
-                }
-                found?
-            }
-            None => spec.cards.iter().position(|card| driver.is_none() || card.owner == driver)?,
-        };
+        let driver = self.front_driver(&raw.driver_domain, place, own, spec)?;
+        let card = self.device_of(&raw.card, driver, "network card", spec.cards.iter())?;
         let vcpus = |domain: usize| spec.domains[domain].affinity.len() as i64;
         let vcpu = self.int(&raw.vcpu, 0, 0..=vcpus(own) - 1)?;
         let driver_vcpu = self.int(&raw.driver_vcpu, 0, 0..=driver.map_or(1, vcpus) - 1)?;
@@ -141,19 +179,22 @@ impl Checker<'_, '_> {
             vcpu: vcpu as u32,
             driver_vcpu: driver_vcpu as u32,
             tso: raw.tso.get().copied().unwrap_or(false),
+            emulated: raw.emulated.get().copied().unwrap_or(false),
         })
     }
 }
 
 // ---- writing ----
 
+/// The name of the domain that owns a device, where a file would say it.
+pub(crate) fn raw_owner(device: &DeviceSpec, spec: &Spec) -> Field<String> {
+    let owner = device.owner.filter(|_| spec.host.drivers == Drivers::Domains);
+    owner.map_or_else(Field::default, |owner| spec.domains[owner].name.clone().into())
+}
+
 pub(crate) fn raw_cards(spec: &Spec) -> Field<Named<RawCard>> {
-    let raw = |card: &CardSpec| {
-        let owner = card.owner.filter(|_| spec.host.drivers == Drivers::Domains);
-        let raw = RawCard {
-            driver_domain: owner.map_or_else(Field::default, |owner| spec.domains[owner].name.clone().into()),
-            vcpu: i64::from(card.vcpu).into(),
-        };
+    let raw = |card: &DeviceSpec| {
+        let raw = RawCard { driver_domain: raw_owner(card, spec), vcpu: i64::from(card.vcpu).into() };
         Some((card.name.clone()?.into(), raw.into()))
     };
     let cards: Vec<_> = spec.cards.iter().filter_map(raw).collect();
@@ -168,6 +209,7 @@ pub(crate) fn raw_nic(nic: &NicSpec, spec: &Spec) -> RawNic {
         vcpu: i64::from(nic.vcpu).into(),
         driver_vcpu: i64::from(nic.driver_vcpu).into(),
         tso: nic.tso.into(),
+        emulated: nic.emulated.into(),
     }
 }
 
@@ -183,7 +225,7 @@ pub(crate) fn raw_drivers(drivers: Drivers) -> (Field<String>, Field<bool>) {
 
 pub(crate) fn cards(spec: &Spec) -> Vec<NicConfig> {
     let constants = &spec.host.constants;
-    let config = |card: &CardSpec| NicConfig {
+    let config = |card: &DeviceSpec| NicConfig {
         owner: match card.owner {
             Some(guest) => Owner::Guest { guest, vcpu: card.vcpu },
             None => Owner::Hypervisor {
@@ -207,7 +249,7 @@ pub(crate) fn interface(index: usize, spec: &Spec) -> Option<InterfaceConfig> {
         vcpu: nic.vcpu,
         ring_slots,
         segments_max: if nic.tso { TSO_SEGMENTS } else { 1 },
-        emulation_ns: 0,
+        emulation_ns: if nic.emulated { spec.host.constants.emulation_ns } else { 0 },
     };
     let own = spec.cards.iter().position(|card| card.owner == Some(index));
     match (&spec.domains[index].nic, own) {
@@ -217,7 +259,7 @@ pub(crate) fn interface(index: usize, spec: &Spec) -> Option<InterfaceConfig> {
         (Some(nic), Some(_)) => Some(config(nic, Link::Owner)),
         (Some(nic), None) => Some(config(nic, Link::Hypervisor)),
         (None, Some(card)) => {
-            let nic = NicSpec { driver: None, card, vcpu: spec.cards[card].vcpu, driver_vcpu: 0, tso: false };
+            let nic = NicSpec { driver: None, card, vcpu: spec.cards[card].vcpu, driver_vcpu: 0, tso: false, emulated: false };
             Some(config(&nic, Link::Owner))
         }
         (None, None) => None,

@@ -123,6 +123,38 @@ constants! {
     stack_send_ns: 0..=COST_NS_MAX,
     /// A network stack's time for each byte received or sent, in picoseconds: copies, and checksums that no card computes.
     network_byte_ps: 0..=COST_NS_MAX,
+    /// CPU time to emulate a device for one packet or request of a guest without drivers of its own.
+    emulation_ns: 0..=COST_NS_MAX,
+    /// A guest's time for one request to its disk: block layer and front end, or driver.
+    block_request_ns: 0..=COST_NS_MAX,
+    /// A guest's time for one response of its disk.
+    block_response_ns: 0..=COST_NS_MAX,
+    /// A back end's time for one request of a guest to a disk, without the grants of its pages.
+    blockback_request_ns: 0..=COST_NS_MAX,
+    /// A back end's time for one response of a disk to a guest.
+    blockback_response_ns: 0..=COST_NS_MAX,
+    /// Time to copy one byte between an application and the page cache, in picoseconds.
+    copy_byte_ps: 0..=COST_NS_MAX,
+    /// Memory for pages of files in each domain, where the scenario gives none.
+    page_cache_bytes: 0..=1 << 50,
+    /// Size of a disk.
+    disk_capacity_bytes: 1_000_000..=1 << 50,
+    /// Requests that a disk and its queue hold at once.
+    disk_queue_depth: 1..=65_536,
+    /// Rate of a disk with turning platters while the head stays on its way.
+    disk_bytes_per_s: 1_000..=1 << 40,
+    /// Its seek to the next track.
+    disk_track_seek_ns: 0..=COST_NS_MAX,
+    /// Its mean seek between random places.
+    disk_average_seek_ns: 0..=COST_NS_MAX,
+    /// Turns of its platters.
+    disk_rotations_per_min: 1..=1_000_000,
+    /// Time of one request to flash memory besides the transfer.
+    ssd_latency_ns: 0..=COST_NS_MAX,
+    /// Rate of all its transfers together.
+    ssd_bytes_per_s: 1_000..=1 << 40,
+    /// Requests that it serves at once.
+    ssd_channels: 1..=65_536,
     /// CPU time of a web server for one request, without the network.
     http_request_ns: 0..=COST_NS_MAX,
     /// How far each cost inside the domains varies, evenly to both sides.

@@ -27,6 +27,8 @@ record! {
         host: RawHost,
         /// Network cards, by name. Where none is given, each driver domain (or the hypervisor, or the machine) has one.
         nic: Named<RawCard>,
+        /// Disks, by name. Where none is given, each driver domain (or the hypervisor, or the machine) has one.
+        disk: Named<RawDisk>,
         /// CPU pools besides `Pool-0`, by name. All other pCPUs are in `Pool-0`, whose scheduler is the host's.
         pool: Named<RawPool>,
         /// The domains (virtual machines) by name. `dom0` is domain number 0; the others are numbered from 1 in the
@@ -114,6 +116,10 @@ record! {
         working_set: Size,
         /// Its network interface.
         nic: RawNic,
+        /// Its virtual disk.
+        disk: RawVirtualDisk,
+        /// Memory for pages of files. Default: the profile's.
+        page_cache: Size,
         /// What it runs.
         app: Vec<At<RawApp>>,
     }
@@ -135,6 +141,9 @@ record! {
         driver_vcpu: i64,
         /// TCP segmentation offload: does the domain hand over packets of up to 64 KB for the card to cut?
         tso: bool,
+        /// An emulated card, as a guest without drivers of its own has it (HVM): the driver domain, which may be a stub domain,
+        /// emulates it.
+        emulated: bool,
     }
 }
 
@@ -146,6 +155,35 @@ record! {
         /// Which of its vCPUs takes the interrupts.
         #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
         vcpu: i64,
+    }
+}
+
+record! {
+    /// A disk.
+    struct RawDisk {
+        /// The driver domain that owns it. Required, unless the drivers are elsewhere.
+        driver_domain: String,
+        /// Which of its vCPUs takes the interrupts.
+        #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
+        vcpu: i64,
+        /// Turning platters, or flash memory. What each can do stands in the hardware profile.
+        #[schemars(extend("enum" = ["spindle", "ssd"]))]
+        kind: String,
+    }
+}
+
+record! {
+    /// A domain's virtual disk.
+    struct RawVirtualDisk {
+        /// The domain whose back end serves it. Required, unless the drivers are elsewhere.
+        driver_domain: String,
+        /// The disk that it is on. Default: the driver domain's first.
+        device: String,
+        /// Which vCPU of the domain takes its events.
+        #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
+        vcpu: i64,
+        /// An emulated disk, as a guest without drivers of its own has it (HVM): the driver domain emulates it.
+        emulated: bool,
     }
 }
 

@@ -23,7 +23,9 @@ pub struct Spec {
     /// The machine.
     pub host: HostSpec,
     /// Its network cards.
-    pub cards: Vec<CardSpec>,
+    pub cards: Vec<DeviceSpec>,
+    /// Its disks, each with how it works.
+    pub disks: Vec<(DeviceSpec, DiskSpec)>,
     /// Its CPU pools; the first is `Pool-0`.
     pub pools: Vec<PoolSpec>,
     /// The domains in the order of their creation: Dom0 first, the others as in the file.
@@ -86,9 +88,18 @@ pub enum Drivers {
     BareMetal,
 }
 
-/// A network card.
+/// How a disk works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskSpec {
+    /// Turning platters under a head.
+    Spindle,
+    /// Flash memory.
+    Flash,
+}
+
+/// A network card, or a disk.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CardSpec {
+pub struct DeviceSpec {
     /// Its name, if it has one.
     pub name: Option<String>,
     /// The domain that owns it, as an index into the domains; `None`: the hypervisor.
@@ -110,6 +121,19 @@ pub struct NicSpec {
     pub driver_vcpu: u32,
     /// TCP segmentation offload.
     pub tso: bool,
+    /// Does the driver domain emulate it?
+    pub emulated: bool,
+}
+
+/// A domain's virtual disk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VirtualDiskSpec {
+    /// The disk that it is on, as an index into the disks.
+    pub disk: usize,
+    /// Which vCPU of the domain takes its events.
+    pub vcpu: u32,
+    /// Does the driver domain emulate it?
+    pub emulated: bool,
 }
 
 /// A CPU pool and its scheduler.
@@ -156,6 +180,10 @@ pub struct DomainSpec {
     pub working_set_bytes: u64,
     /// Its network interface.
     pub nic: Option<NicSpec>,
+    /// Its virtual disk.
+    pub disk: Option<VirtualDiskSpec>,
+    /// Memory for pages of files, bytes.
+    pub page_cache_bytes: u64,
     /// What it runs.
     pub apps: Vec<AppSpec>,
 }

@@ -7,6 +7,7 @@ use vcpulab_host::{ParamKind, ParamSpec, ParamValue, Params, Scope};
 
 use crate::apps::raw_app;
 use crate::clients::raw_client;
+use crate::disks::{raw_disks, raw_virtual_disk};
 use crate::network::{raw_cards, raw_drivers, raw_nic};
 use crate::problem::join;
 use crate::profile::CONSTANTS;
@@ -122,6 +123,7 @@ fn raw(spec: &Spec) -> RawScenario {
         .into(),
         host: raw_host(spec).into(),
         nic: raw_cards(spec),
+        disk: raw_disks(spec),
         pool: if pools.is_empty() { Field::default() } else { Named(pools).into() },
         domain: Named(domains).into(),
         client: if clients.is_empty() { Field::default() } else { Named(clients).into() },
@@ -199,6 +201,7 @@ fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
     };
     let apps: Vec<At<RawApp>> = domain.apps.iter().map(|app| raw_app(app, spec).into()).collect();
     let nic = domain.nic.as_ref().map(|nic| raw_nic(nic, spec));
+    let disk = domain.disk.as_ref().map(|disk| raw_virtual_disk(disk, spec));
     RawDomain {
         vcpus: (domain.affinity.len() as i64).into(),
         pool: pool_name(domain.pool, spec),
@@ -207,6 +210,8 @@ fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
         driver_domain: domain.driver_domain.into(),
         working_set: Size(domain.working_set_bytes as i64).into(),
         nic: nic.map_or_else(Field::default, Field::from),
+        disk: disk.map_or_else(Field::default, Field::from),
+        page_cache: Size(domain.page_cache_bytes as i64).into(),
         app: if apps.is_empty() { Field::default() } else { apps.into() },
         params: raw_params(&domain.params, &spec.pools[domain.pool], spec),
     }

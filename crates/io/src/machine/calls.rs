@@ -16,8 +16,19 @@ impl Machine {
             Io::Connect(peer) => self.open_stream(ctx, guest, task, peer),
             Io::Send { stream, bytes } => self.send(ctx, guest, task, stream, bytes),
             Io::Receive { stream, bytes } => self.read(ctx, guest, task, stream, bytes),
-            Io::Disk(_) | Io::Sync => {}
+            Io::Disk(_) | Io::Sync => self.disk_access(ctx, guest, task, io),
         }
+    }
+
+    fn disk_access(&mut self, ctx: &mut WorldContext<'_>, guest: usize, task: usize, io: Io) {
+        let Some(block) = self.guests[guest].block else { return };
+        let kernel = &mut self.guests[guest].kernel;
+        kernel.wait(task);
+        match io {
+            Io::Disk(access) => self.blocks[block].access(task, kernel.app_of(task), access),
+            _ => self.blocks[block].sync(task),
+        }
+        self.resume_disk_tasks(ctx, guest);
     }
 
     fn ask_service(&mut self, ctx: &mut WorldContext<'_>, guest: usize, task: usize, call: Call) {

@@ -96,7 +96,7 @@ impl Machine {
     }
 
     /// A request did not come through.
-    fn failed(&mut self, ctx: &mut WorldContext<'_>, party: Party) {
+    pub(super) fn failed(&mut self, ctx: &mut WorldContext<'_>, party: Party) {
         match party {
             Party::Task { guest, task } => {
                 let kernel = &mut self.guests[guest].kernel;

@@ -60,6 +60,7 @@ impl Machine {
         let vcpu = self.backends[backend].vcpu;
         match work {
             DriverWork::Upcall => costs.upcall_ns,
+            DriverWork::Disk(_, _, cost) => *cost,
             DriverWork::Receive(nic, packet) => {
                 let moved = self.nics[*nic].touched_by.replace(vcpu).is_some_and(|last| last != vcpu);
                 let onward = match self.hop(guest, None, packet) {
@@ -100,6 +101,11 @@ impl Machine {
     ) {
         let (from, packet) = match work {
             DriverWork::Upcall => return,
+            DriverWork::Disk(number, work, _) => {
+                let unit = &mut self.disks[number];
+                unit.back.finish(ctx.now(), work, &mut self.blocks, &mut unit.disk);
+                return self.set_disk(ctx, number);
+            }
             DriverWork::Receive(_, packet) => (None, packet),
             DriverWork::Send(interface, packet) => (Some(interface), packet),
         };

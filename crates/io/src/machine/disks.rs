@@ -1,0 +1,106 @@
+//! Virtual disks: the guests' block layers, the back ends and the disks.
+
+use vcpulab_host::{NEVER, Span, Time, WakeCause, WorldContext};
+
+use super::{Machine, Source};
+use crate::block::{BlockWork, Submitted};
+
+impl Machine {
+    /// What a guest's block layer does next on that vCPU, and what that costs.
+    pub(super) fn block_work(
+        &mut self,
+        ctx: &WorldContext<'_>,
+        guest: usize,
+        number: usize,
+        block: usize,
+    ) -> Option<(BlockWork, Span)> {
+        let first = self.guests[guest].first_vcpu;
+        let block_layer = &mut self.blocks[block];
+        let takes_events = block_layer.vcpu.0 == first.0 + number as u32;
+        let room = self.disks[self.disk_of[block]].disk.can_submit();
+        block_layer.next_work(ctx.now(), takes_events, room)
+    }
+
+    pub(super) fn finish_block(&mut self, ctx: &mut WorldContext<'_>, guest: usize, work: BlockWork) {
+        let Some(block) = self.guests[guest].block else { return };
+        let disk = self.disk_of[block];
+        match self.blocks[block].finish(ctx.now(), work) {
+            None => {}
+            Some(Submitted::Disk(request)) => {
+                self.disks[disk].disk.submit(ctx.now(), request);
+                self.set_disk(ctx, disk);
+            }
+            Some(Submitted::Ring { first }) => match self.disks[disk].owner {
+                Some((owner, vcpu)) => {
+                    self.disks[disk].back.ring_filled(block, first);
+                    let backend = self.backend(owner, vcpu).expect("checked when the machine was made");
+                    self.backends[backend].told(ctx);
+                }
+                None => self.hypervisor_submits(ctx, disk, block),
+            },
+        }
+        self.resume_disk_tasks(ctx, guest);
+    }
+
+    /// The hypervisor's own driver takes what is in a ring, as far as the disk has room.
+    fn hypervisor_submits(&mut self, ctx: &mut WorldContext<'_>, disk: usize, block: usize) {
+        while self.disks[disk].disk.can_submit()
+            && let Some(request) = self.blocks[block].take_request()
+        {
+            self.disks[disk].disk.submit(ctx.now(), request);
+        }
+        self.set_disk(ctx, disk);
+    }
+
+    /// Tasks whose accesses are complete go on.
+    pub(super) fn resume_disk_tasks(&mut self, ctx: &mut WorldContext<'_>, guest: usize) {
+        let Some(block) = self.guests[guest].block else { return };
+        while let Some(task) = self.blocks[block].take_resumed() {
+            self.resume(ctx, guest, task);
+        }
+    }
+
+    pub(super) fn set_disk(&self, ctx: &mut WorldContext<'_>, disk: usize) {
+        self.set(ctx, Source::Disk(disk), self.disks[disk].disk.next_completion());
+    }
+
+    /// The time has come at which a disk completes something.
+    pub(super) fn disk_completes(&mut self, ctx: &mut WorldContext<'_>, disk: usize) {
+        if self.disks[disk].disk.complete(ctx.now()) {
+            match self.disks[disk].owner {
+                Some((owner, vcpu)) => {
+                    let backend = self.backend(owner, vcpu).expect("checked when the machine was made");
+                    self.backends[backend].interrupted(ctx);
+                }
+                None => self.hypervisor_completes(ctx, disk),
+            }
+        }
+        self.set_disk(ctx, disk);
+    }
+
+    fn hypervisor_completes(&mut self, ctx: &mut WorldContext<'_>, disk: usize) {
+        let mut first = true;
+        while let Some(request) = self.disks[disk].disk.take_completed() {
+            let block = &mut self.blocks[request.area as usize];
+            if std::mem::take(&mut first) {
+                ctx.interrupt(ctx.host().home(block.vcpu));
+            }
+            if block.respond(request.tag) && block.send_event() {
+                ctx.kick(block.vcpu, WakeCause::Interrupt);
+            }
+        }
+        for block in 0..self.blocks.len() {
+            if self.disk_of[block] == disk && self.blocks[block].has_requests() {
+                self.hypervisor_submits(ctx, disk, block);
+            }
+        }
+    }
+
+    /// When a vCPU is to look for what is to be written back (`NEVER`: nothing).
+    pub(super) fn disk_timer(&self, guest: usize, number: usize) -> Time {
+        match self.guests[guest].block.map(|block| &self.blocks[block]) {
+            Some(block) if block.vcpu.0 == self.guests[guest].first_vcpu.0 + number as u32 => block.next_expiry(),
+            _ => NEVER,
+        }
+    }
+}
