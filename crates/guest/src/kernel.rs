@@ -164,6 +164,11 @@ impl Kernel {
         (self.stats, self.spin_ns) = (stats, spin_ns);
     }
 
+    /// The applications, as configured.
+    pub fn apps(&self) -> &[AppConfig] {
+        &self.config.apps
+    }
+
     /// What each application achieved, in the order configured.
     pub fn stats(&self) -> &[AppStats] {
         &self.stats

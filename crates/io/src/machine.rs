@@ -12,7 +12,7 @@ mod routes;
 use std::collections::VecDeque;
 
 use vcpulab_guest::{AppStats, Kernel, Next, Random};
-use vcpulab_host::{LifeEvent, NEVER, Op, Span, Time, VcpuId, WakeCause, World, WorldContext};
+use vcpulab_host::{LifeEvent, NEVER, Op, SetId, Span, Time, VcpuId, WakeCause, World, WorldContext};
 
 use crate::block::{Block, BlockCounts, BlockWork};
 use crate::blockback::BlockBack;
@@ -58,6 +58,9 @@ struct Guest {
     /// Connections to services that are kept, by service, and not in use.
     kept: Vec<Vec<ConnectionId>>,
     random: Random,
+    /// What each application's tasks touch together, and each task for itself, if any of them has memory worth mentioning.
+    app_sets: Vec<SetId>,
+    task_sets: Vec<SetId>,
 }
 
 /// A vCPU: whose it is, what it is at, and its guest timer.
@@ -67,6 +70,10 @@ struct Vcpu {
     /// Its number in the domain.
     number: usize,
     working_set_bytes: u64,
+    /// What it touches whatever it runs.
+    own_set: Option<SetId>,
+    /// The task whose memory it touches.
+    task: Option<usize>,
     at_work: Option<Work>,
     /// The source of its timer, and what that is set to.
     timer_source: usize,
@@ -224,6 +231,8 @@ impl Machine {
                 guest: index,
                 number,
                 working_set_bytes: guest.working_set_bytes,
+                own_set: None,
+                task: None,
                 at_work: None,
                 timer_source: self.sources.len(),
                 timer: NEVER,
@@ -241,6 +250,8 @@ impl Machine {
             loopback: VecDeque::new(),
             kept: vec![Vec::new(); config.services.len()],
             random: Random::new(config.seed, index as u64, COSTS),
+            app_sets: Vec::new(),
+            task_sets: Vec::new(),
         });
     }
 
@@ -472,6 +483,7 @@ impl Machine {
                 vcpu.timer = timer;
                 ctx.set_source(vcpu.timer_source, timer);
             }
+            self.touch_task(ctx, vcpu);
             vcpu.at_work = match op {
                 Op::Run(span) => Some(Work::Tasks(span)),
                 Op::Block(_) | Op::Yield => None,
@@ -479,14 +491,40 @@ impl Machine {
             return op;
         }
     }
+
+    /// A vCPU touches the memory of the task that it is at.
+    fn touch_task(&self, ctx: &mut WorldContext<'_>, vcpu: &mut Vcpu) {
+        let guest = &self.guests[vcpu.guest];
+        if guest.task_sets.is_empty() {
+            return;
+        }
+        let task = guest.kernel.current(vcpu.number);
+        if let (Some(task), Some(own)) = (task, vcpu.own_set)
+            && vcpu.task != Some(task)
+        {
+            vcpu.task = Some(task);
+            let v = VcpuId(guest.first_vcpu.0 + vcpu.number as u32);
+            ctx.use_sets(v, &[own, guest.app_sets[guest.kernel.app_of(task)], guest.task_sets[task]]);
+        }
+    }
 }
 
 impl World for Machine {
     fn start(&mut self, ctx: &mut WorldContext<'_>) {
         ctx.make_sources(self.sources.len());
-        for (v, vcpu) in self.vcpus.iter().enumerate() {
+        for (v, vcpu) in self.vcpus.iter_mut().enumerate() {
             if let Some(vcpu) = vcpu {
-                ctx.set_working_set(VcpuId(v as u32), vcpu.working_set_bytes);
+                let own = ctx.make_set(vcpu.working_set_bytes);
+                vcpu.own_set = Some(own);
+                ctx.use_sets(VcpuId(v as u32), &[own]);
+            }
+        }
+        for guest in &mut self.guests {
+            let apps = guest.kernel.apps();
+            if apps.iter().any(|app| app.shared_bytes + app.private_bytes > 0) {
+                guest.app_sets = apps.iter().map(|app| ctx.make_set(app.shared_bytes)).collect();
+                let private = apps.iter().flat_map(|app| (0..app.tasks).map(|_| app.private_bytes));
+                guest.task_sets = private.map(|bytes| ctx.make_set(bytes)).collect();
             }
         }
         for client in 0..self.clients.len() {

@@ -1,8 +1,8 @@
 //! Guests without a network on a host: what their tasks get, and when.
 
-use vcpulab_guest::{AppConfig, AppStats, Phase, PhaseEvent};
+use vcpulab_guest::{AppConfig, AppStats, KernelConfig, Script, Step, Unit};
 use vcpulab_host::{Costs, DomainConfig, Host, HostConfig, Params, Scheduler, Time, VcpuConfig, VcpuId};
-use vcpulab_io::{GuestConfig, Machine, MachineConfig, NetworkCosts, NicConfig};
+use vcpulab_io::{GuestConfig, Machine, MachineConfig, NetworkCosts};
 use vcpulab_sched::Runner;
 
 const MS: Time = 1_000_000;
@@ -30,31 +30,49 @@ impl Runner for Domains {
         let config = HostConfig { pcpus: 1, costs: Costs::ZERO, domains, ..HostConfig::default() };
         let guest = |(index, apps): (usize, Vec<AppConfig>)| GuestConfig {
             first_vcpu: VcpuId(1 + index as u32),
-            vcpus: 1,
+            kernel: KernelConfig { vcpus: 1, apps, spins: true },
             working_set_bytes: 0,
-            apps,
-            nic: None,
+            interface: None,
             network: NetworkCosts::default(),
+            block: None,
             driver: None,
         };
-        let nic = NicConfig { bits_per_s: 1, interrupt_gap_ns: 0, latency_ns: 0, ring_slots: 1 };
         let guests = self.0.into_iter().enumerate().map(guest).collect();
-        let machine =
-            Machine::new(&MachineConfig { seed: 1, guests, nic, spread_percent: 0, clients: vec![] });
+        let machine = Machine::new(&MachineConfig {
+            seed: 1,
+            guests,
+            nics: vec![],
+            disks: vec![],
+            services: vec![],
+            spread_percent: 0,
+            clients: vec![],
+        });
         let mut host = Host::new(&config, scheduler, machine, ()).unwrap();
         host.run_until(1000 * MS).unwrap();
         host.world().results().into_iter().map(|result| result.stats.clone()).collect()
     }
 }
 
-fn script(events: &[PhaseEvent]) -> AppConfig {
-    AppConfig::Phases { phases: vec![Phase { rounds: 1, events: events.to_vec() }], rounds: None }
+fn script(steps: &[Step]) -> AppConfig {
+    AppConfig::new(Script::new([steps, &[Step::Done]].concat()))
+}
+
+fn run(ns: Time) -> Step {
+    Step::Compute { ns, per_byte_ps: 0 }
+}
+
+fn hog() -> AppConfig {
+    AppConfig::new(Script { unit: Unit::CpuMillisecond, ..Script::new(vec![run(10 * MS)]) })
+}
+
+fn periodic(run_ns: Time, period_ns: Time) -> AppConfig {
+    let steps = vec![Step::Release(period_ns), run(run_ns), Step::Deadline(period_ns)];
+    AppConfig::new(Script::new(steps))
 }
 
 #[test]
 fn a_timer_interrupts_the_hog_beside_a_periodic_task() {
-    let periodic = AppConfig::Periodic { run_ns: 2 * MS, period_ns: 10 * MS };
-    let stats = Domains(vec![vec![AppConfig::Hog, periodic]]).run();
+    let stats = Domains(vec![vec![hog(), periodic(2 * MS, 10 * MS)]]).run();
     let (hog, periodic) = (&stats[0], &stats[1]);
     assert!((99..=100).contains(&periodic.completed) && periodic.failed == 0, "{periodic:?}");
     let longest = periodic.responses().unwrap().max();
@@ -64,27 +82,26 @@ fn a_timer_interrupts_the_hog_beside_a_periodic_task() {
 
 #[test]
 fn a_task_that_shares_its_pcpu_misses_deadlines() {
-    let periodic = AppConfig::Periodic { run_ns: 8 * MS, period_ns: 10 * MS };
-    let stats = Domains(vec![vec![periodic], vec![AppConfig::Hog]]).run();
+    let stats = Domains(vec![vec![periodic(8 * MS, 10 * MS)], vec![hog()]]).run();
     assert!(stats[0].failed > 10, "{:?}", stats[0]);
 }
 
 #[test]
 fn runtime_passes_while_others_run_and_run_does_not() {
-    use PhaseEvent::{Run, Runtime, Sleep};
+    use Step::{Runtime, Sleep};
     // A pCPU shared with a hog is there half of the time.
     let beside_a_hog = |event| {
-        let stats = Domains(vec![vec![script(&[event, Sleep(MS)])], vec![AppConfig::Hog]]).run();
+        let stats = Domains(vec![vec![script(&[event, Sleep(MS)])], vec![hog()]]).run();
         stats[0].completed
     };
-    let (by_time, by_work) = (beside_a_hog(Runtime(99 * MS)), beside_a_hog(Run(99 * MS)));
+    let (by_time, by_work) = (beside_a_hog(Runtime(99 * MS)), beside_a_hog(run(99 * MS)));
     assert!((7..=10).contains(&by_time), "{by_time}");
     assert!((4..=6).contains(&by_work), "{by_work}");
 }
 
 #[test]
 fn a_task_that_waits_for_its_time_costs_nothing() {
-    let stats = Domains(vec![vec![script(&[PhaseEvent::Sleep(100 * MS)])], vec![AppConfig::Hog]]).run();
+    let stats = Domains(vec![vec![script(&[Step::Sleep(100 * MS)])], vec![hog()]]).run();
     assert_eq!(stats[0].completed, 9, "the tenth sleep is over at the very end");
     assert!(stats[1].completed >= 990, "{}", stats[1].completed);
 }
