@@ -182,19 +182,31 @@ impl Interface {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::{Connection, Kind};
+    use crate::tcp::{Kind, Side};
 
     fn interface(slots: usize) -> Interface {
-        let mut interface = Interface::new(0, VcpuId(1), NetworkCosts::default(), slots);
+        let config = InterfaceConfig {
+            link: Link::Driver { guest: 0, vcpu: 0 },
+            nic: 0,
+            vcpu: 0,
+            ring_slots: slots,
+            segments_max: 1,
+            emulation_ns: 0,
+        };
+        let mut interface = Interface::new(&config, VcpuId(1));
         for connection in 0..4 {
-            interface.queue_to_send(Connection::packet(connection, Kind::SynAck));
+            interface.queue_to_send(packet(connection, Kind::SynAck));
         }
         interface
     }
 
+    fn packet(connection: u64, kind: Kind) -> Packet {
+        Packet { connection, to: Side::Called, kind, segments: 1, bytes: 0, acknowledges: 0, space: 0 }
+    }
+
     fn send(interface: &mut Interface) -> Option<bool> {
-        match interface.next(true) {
-            Some((InterfaceWork::Send(packet), _)) => Some(interface.put(packet)),
+        match interface.next(0, true) {
+            Some(InterfaceWork::Send(packet)) => Some(interface.put(packet)),
             _ => None,
         }
     }
@@ -214,14 +226,14 @@ mod tests {
     #[test]
     fn vcpus_that_send_at_once_do_not_overfill_the_ring() {
         let mut interface = interface(1);
-        assert!(interface.next(true).is_some());
-        assert!(interface.next(false).is_none(), "the only slot is spoken for");
+        assert!(interface.next(0, true).is_some());
+        assert!(interface.next(1, true).is_none(), "the only slot is spoken for");
     }
 
     #[test]
     fn what_finds_no_room_comes_back() {
         let mut interface = interface(1);
-        let packet = Connection::packet(7, Kind::Syn);
+        let packet = packet(7, Kind::Syn);
         assert_eq!(interface.hand_over(packet), Ok(true));
         assert_eq!(interface.hand_over(packet), Err(packet));
         assert_eq!((interface.counts.page_exchanges, interface.counts.dropped), (1, 1));

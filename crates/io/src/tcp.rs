@@ -249,7 +249,7 @@ impl Connection {
         let end = &mut self.ends[from as usize];
         let whole = u64::from(end.segment) * u64::from(segments_max.max(1));
         let bytes = end.queued.min(whole) as u32;
-        let window = end.window.min(end.peer_space).max(end.segment);
+        let window = end.window.max(end.segment).min(end.peer_space);
         // Of what would not fit into the window, as many whole segments as do.
         let fits = (window.saturating_sub(end.under_way) / end.segment) * end.segment;
         let bytes = if end.under_way + bytes <= window { bytes } else { bytes.min(fits) };
