@@ -478,7 +478,8 @@ impl Machine {
                 Next::Spin => Op::HOG,
                 Next::Idle => Op::Block(None),
             };
-            let timer = self.guests[index].kernel.next_timer(number).min(self.disk_timer(index, number));
+            let disk_timer = self.disk_timer(ctx.now(), index, number);
+            let timer = self.guests[index].kernel.next_timer(number).min(disk_timer);
             if timer != vcpu.timer {
                 vcpu.timer = timer;
                 ctx.set_source(vcpu.timer_source, timer);

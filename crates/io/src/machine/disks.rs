@@ -2,8 +2,8 @@
 
 use vcpulab_host::{NEVER, Span, Time, WakeCause, WorldContext};
 
-use super::{Machine, Source};
-use crate::block::{BlockWork, Submitted};
+use super::{Guest, Machine, Source};
+use crate::block::{Block, BlockWork, Submitted};
 
 impl Machine {
     /// What a guest's block layer does next on that vCPU, and what that costs.
@@ -96,11 +96,11 @@ impl Machine {
         }
     }
 
-    /// When a vCPU is to look for what is to be written back (`NEVER`: nothing).
-    pub(super) fn disk_timer(&self, guest: usize, number: usize) -> Time {
-        match self.guests[guest].block.map(|block| &self.blocks[block]) {
-            Some(block) if block.vcpu.0 == self.guests[guest].first_vcpu.0 + number as u32 => block.next_expiry(),
-            _ => NEVER,
-        }
+    /// When a vCPU is to look for what is to be written back (`NEVER`: nothing). What is due already waits for room.
+    pub(super) fn disk_timer(&self, now: Time, guest: usize, number: usize) -> Time {
+        let Guest { block, first_vcpu, .. } = self.guests[guest];
+        let block = block.map(|block| &self.blocks[block]);
+        let own = block.filter(|block| block.vcpu.0 == first_vcpu.0 + number as u32);
+        own.map(Block::next_expiry).filter(|&expiry| expiry > now).unwrap_or(NEVER)
     }
 }
