@@ -166,7 +166,7 @@ impl Machine {
         let Some(connection) = self.connections.get(id) else { return };
         let mut arrival = connection.receive(side, packet);
         if connection.streams && Self::is_outside(party) {
-            connection.read(side, packet.bytes);
+            arrival.acknowledge |= connection.read(side, packet.bytes);
         }
         if arrival.complete {
             // What closes it acknowledges it too.
