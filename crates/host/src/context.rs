@@ -106,7 +106,8 @@ pub(crate) enum TimerOwner {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wants {
     pub state: bool,
-    pub runstates: bool,
+    /// By runstate, as bits: when it begins and ends.
+    pub runstates: u8,
     pub io: bool,
 }
 
@@ -599,9 +600,10 @@ impl Context {
             if let Some(time) = vcpu.times.get_mut(vcpu.state as usize) {
                 *time += now - vcpu.state_since;
             }
+            let changed = 1 << vcpu.state as u8 | 1 << state as u8;
             vcpu.state = state;
             vcpu.state_since = now;
-            if self.wants.runstates && v.index() >= self.pcpus.len() {
+            if self.wants.runstates & changed != 0 && v.index() >= self.pcpus.len() {
                 self.runstates.push(v);
             }
         }

@@ -115,11 +115,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let rules = policy.pool_rules();
         let mut actions = config.actions.clone();
         actions.sort_by_key(|a| a.at);
+        let runstates = observer.wanted_runstates().iter().fold(0, |bits, &state| bits | 1 << state as u8);
         let mut host = Host {
-            core: Context::new(
-                config,
-                Wants { state: O::WANTS_STATE, runstates: O::WANTS_RUNSTATES, io: O::WANTS_IO },
-            ),
+            core: Context::new(config, Wants { state: O::WANTS_STATE, runstates, io: O::WANTS_IO }),
             policy,
             world,
             observer,
@@ -439,7 +437,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
                 self.observer.state(row);
             }
         }
-        if O::WANTS_RUNSTATES {
+        if !self.core.runstates.is_empty() {
             for i in 0..self.core.runstates.len() {
                 self.observer.runstate_changed(&self.core, self.core.runstates[i]);
             }
@@ -908,7 +906,7 @@ impl Context {
             interrupted: Vec::new(),
             wants,
             state_rows: Vec::new(),
-            runstates: Vec::with_capacity(if wants.runstates { 64 } else { 0 }),
+            runstates: Vec::with_capacity(if wants.runstates != 0 { 64 } else { 0 }),
             io_steps: Vec::new(),
             migrations: Vec::with_capacity(64),
             costs: config.costs,

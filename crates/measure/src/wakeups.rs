@@ -16,6 +16,8 @@ pub enum Origin {
     Preemption,
     /// It woke. The domain is that of the vCPU which sent the event that woke it, if one did.
     WakeUp(WakeCause, Option<DomId>),
+    /// Origins are not told apart.
+    Any,
 }
 
 /// Waits with the same origin.
@@ -64,29 +66,35 @@ pub struct WaitsByOrigin {
     domains: Vec<Vec<(Origin, Waited)>>,
     /// By vCPU: the domain that sent the event which woke it last.
     wakers: Vec<Option<DomId>>,
-    /// Are events told apart by their senders?
+    /// Are origins told apart?
+    origins: bool,
+    /// And events by their senders?
     senders: bool,
 }
 
 impl WaitsByOrigin {
-    /// Forgets all.
-    pub fn reset(&mut self, host: &Context) {
+    /// Forgets all. From now on waits are told apart by their origins, or not.
+    pub fn reset(&mut self, host: &Context, origins: bool) {
         self.domains.clear();
         self.domains.resize(host.domain_count(), Vec::new());
         self.wakers.resize(host.vcpu_count(), None);
-        self.senders = host.domain_count() <= DOMAINS_MAX;
+        self.origins = origins;
+        self.senders = origins && host.domain_count() <= DOMAINS_MAX;
     }
 
     /// A vCPU was woken.
     #[inline]
     pub fn woke(&mut self, host: &Context, v: VcpuId, by: Option<VcpuId>) {
-        self.wakers[v.index()] = by.filter(|_| self.senders).map(|by| host.dom(by));
+        if self.senders {
+            self.wakers[v.index()] = by.map(|by| host.dom(by));
+        }
     }
 
     /// A wait is over.
     #[inline]
     pub fn switched(&mut self, host: &Context, switch: &Switch) {
         let origin = match switch.woken {
+            _ if !self.origins => Origin::Any,
             None => Origin::Preemption,
             Some(WakeCause::Event) => Origin::WakeUp(WakeCause::Event, self.wakers[switch.to.index()]),
             Some(cause) => Origin::WakeUp(cause, None),
@@ -119,7 +127,7 @@ impl WaitsByOrigin {
         let mut own: Vec<&(Origin, Waited)> = self.domains[d.index()].iter().collect();
         own.sort_by_key(|(origin, _)| *origin);
         let wake_up = |entry: &'a (Origin, Waited)| match entry.0 {
-            Origin::Preemption => None,
+            Origin::Preemption | Origin::Any => None,
             Origin::WakeUp(cause, by) => Some((cause, by, &entry.1)),
         };
         own.into_iter().filter_map(wake_up).collect()

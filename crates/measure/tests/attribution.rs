@@ -13,7 +13,7 @@ use vcpulab_host::{
     Context, CpuMask, Host, Observer, PcpuId, Pools, RunState, Span, Switch, Time, VcpuId, WakeCause,
 };
 use vcpulab_measure::waits::Waits;
-use vcpulab_measure::{Meter, Names, collect};
+use vcpulab_measure::{Keep, Meter, Names, collect};
 use vcpulab_sched::{boxed, policies};
 
 /// Divided by every number of pCPUs that there is on a random host.
@@ -58,7 +58,9 @@ impl Both {
 }
 
 impl Observer for Both {
-    const WANTS_RUNSTATES: bool = true;
+    fn wanted_runstates(&self) -> &[RunState] {
+        self.meter.wanted_runstates()
+    }
 
     fn switched(&mut self, host: &Context, switch: Switch) {
         self.look(host);
@@ -99,7 +101,7 @@ fn check(case: &Case, policy: usize) {
         boxed(policy.name, policy.default_generation().name, &Default::default(), pcpus).expect("registered")
     };
     let both = Both {
-        meter: Meter::new(false),
+        meter: Meter::new(Keep { trace: false, waits: true }),
         last: 0,
         waiting: Vec::new(),
         pcpus: Vec::new(),
