@@ -934,20 +934,19 @@ impl Context {
     /// Charges `p` for switching to `to`: the switch itself, then what its cold caches must bring in again.
     #[inline]
     fn charge_switch(&mut self, p: PcpuId, from: VcpuId, to: VcpuId) {
-        let costs = self.costs;
+        let Context { costs, caches, pcpus, .. } = self;
         if costs.context_switch_ns == 0 && costs.l2_bytes == 0 {
             return;
         }
         // What the outgoing vCPU had yet to bring in is no longer wanted; the hypervisor's own work still is.
-        let pcpu = &self.pcpus[p.index()];
+        let pcpu = &mut pcpus[p.index()];
         let busy_until: Time = pcpu.hypervisor_until.max(self.now);
         let rest: Span = pcpu.ready_at - busy_until;
         if rest > 0 {
-            self.caches.cut_short(from, rest);
+            caches.cut_short(from, rest);
         }
         let start = busy_until + costs.context_switch_ns;
-        let refill = if costs.l2_bytes > 0 { self.caches.touch(&costs, p, to) } else { 0 };
-        let pcpu = &mut self.pcpus[p.index()];
+        let refill = if costs.l2_bytes > 0 { caches.touch(costs, p, to) } else { 0 };
         pcpu.hypervisor_until = start;
         pcpu.ready_at = start + refill;
     }

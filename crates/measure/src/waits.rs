@@ -200,9 +200,12 @@ impl Waits {
     /// A vCPU may have begun or ended to wait.
     #[inline]
     pub fn runstate_changed(&mut self, host: &Context, v: VcpuId) {
-        if !self.on {
-            return;
+        if self.on {
+            self.wait_or_not(host, v);
         }
+    }
+
+    fn wait_or_not(&mut self, host: &Context, v: VcpuId) {
         let waits = host.runstate(v) == RunState::Runnable;
         if waits != self.waits[v.index()] {
             let now = host.now();
@@ -221,9 +224,12 @@ impl Waits {
     /// A pCPU may have changed hands, or the hypervisor works there.
     #[inline]
     pub fn occupied(&mut self, host: &Context, p: PcpuId) {
-        if !self.on {
-            return;
+        if self.on {
+            self.occupy(host, p);
         }
+    }
+
+    fn occupy(&mut self, host: &Context, p: PcpuId) {
         let now = host.now();
         self.release(now);
         let (domains, current, until) = (self.domains as u8, host.current(p), host.busy_until(p));
