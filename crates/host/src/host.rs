@@ -398,10 +398,12 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             }
         }
         self.core.kicks.clear();
-        for i in 0..self.core.interrupted.len() {
-            self.observer.busy(&self.core, self.core.interrupted[i]);
+        if !self.core.interrupted.is_empty() {
+            for i in 0..self.core.interrupted.len() {
+                self.observer.busy(&self.core, self.core.interrupted[i]);
+            }
+            self.core.interrupted.clear();
         }
-        self.core.interrupted.clear();
     }
 
     /// Ends the block of `v`; false if it was not blocked.
