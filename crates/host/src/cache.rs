@@ -84,7 +84,9 @@ impl Survival {
         match self.exponent - then.exponent {
             shift @ 0..64 => match u32::try_from(bytes) {
                 // As a rule, and it spares a long division.
-                Ok(bytes) => (u64::from(bytes) * u64::from(self.mantissa) / u64::from(then.mantissa)) >> shift,
+                Ok(bytes) => {
+                    (u64::from(bytes) * u64::from(self.mantissa) / u64::from(then.mantissa)) >> shift
+                }
                 Err(_) => {
                     let scaled = u128::from(bytes) * u128::from(self.mantissa) / u128::from(then.mantissa);
                     (scaled >> shift) as u64

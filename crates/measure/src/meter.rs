@@ -208,7 +208,9 @@ mod tests {
             };
             let config =
                 HostConfig { pcpus: 1, domains: vec![domain(1, 2), domain(2, 1)], ..HostConfig::default() };
-            let mut host = Host::new(&config, scheduler, programs, Meter::new(Keep { trace: true, waits: true })).unwrap();
+            let mut host =
+                Host::new(&config, scheduler, programs, Meter::new(Keep { trace: true, waits: true }))
+                    .unwrap();
             let (context, meter) = host.observe();
             meter.reset(context);
             host.run_until(500_000_000).unwrap();

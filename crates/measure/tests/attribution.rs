@@ -216,11 +216,7 @@ fn what_is_not_asked_is_not_attributed() {
 
 #[test]
 fn many_domains_are_said_to_be_too_many() {
-    let config = HostConfig {
-        pcpus: 1,
-        domains: vec![DomainConfig::default(); 65],
-        ..Default::default()
-    };
+    let config = HostConfig { pcpus: 1, domains: vec![DomainConfig::default(); 65], ..Default::default() };
     let scheduler = Pools::new(vec![boxed("round-robin", "v1", &Default::default(), 1).expect("registered")]);
     let host = Host::new(&config, scheduler, Programs::default(), ()).expect("nothing happens");
     let mut waits = Waits::default();

@@ -8,7 +8,8 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use vcpulab_host::{Broken, Host, HostConfig, Params, Pools, Scheduler, Time};
 use vcpulab_io::{AppResult, Machine};
 use vcpulab_measure::{
-    AppRow, DomainRow, Keep, Measured, Measuring, Meter, Names, NotAttributed, PcpuRow, Recorder, TRACE_ROWS_MAX, TraceRow, Traced, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow, collect,
+    AppRow, DomainRow, Keep, Measured, Measuring, Meter, Names, NotAttributed, PcpuRow, Recorder,
+    TRACE_ROWS_MAX, TraceRow, Traced, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow, collect,
 };
 use vcpulab_sched::Runner;
 
