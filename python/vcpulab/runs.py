@@ -54,9 +54,7 @@ def run(
     if events is not None:
         traces.prepare(events)
     if policy is None:
-        results = _engine.run(
-            scenario._engine, jobs=jobs, trace=trace, waits=waits, events=events, progress=progress
-        )
+        results = _engine.run(scenario._engine, jobs=jobs, trace=trace, waits=waits, events=events, progress=progress)
     else:
         results = _engine.run_policy(
             scenario._engine, policy, trace=trace, waits=waits, events=events, progress=progress
