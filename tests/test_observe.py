@@ -146,7 +146,7 @@ def test_perfetto_classes_read_what_was_counted(web: tuple[vcpulab.Run, Path], t
 
 
 def trace_processor() -> str:
-    """Perfetto's trace processor: the machine's own, or the one that its Python package downloads; skips if it cannot."""
+    """Perfetto's trace processor: the machine's, or the one that its Python package downloads; skips if it cannot."""
     from perfetto.prebuilts.manifests.trace_processor_shell import TRACE_PROCESSOR_SHELL_MANIFEST
     from perfetto.prebuilts.perfetto_prebuilts import get_perfetto_prebuilt
 
