@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -144,18 +145,31 @@ def test_perfetto_classes_read_what_was_counted(web: tuple[vcpulab.Run, Path], t
     assert {"vCPUs that wait", "credit"} <= counters
 
 
+def trace_processor() -> str:
+    """Perfetto's trace processor: the machine's, or the one that its Python package downloads; skips if it cannot."""
+    from perfetto.prebuilts.manifests.trace_processor_shell import TRACE_PROCESSOR_SHELL_MANIFEST
+    from perfetto.prebuilts.perfetto_prebuilts import get_perfetto_prebuilt
+
+    shell = shutil.which("trace_processor_shell")
+    if shell is not None:
+        return shell
+    try:
+        downloaded: str | None = get_perfetto_prebuilt(TRACE_PROCESSOR_SHELL_MANIFEST, soft_fail=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"the trace processor cannot be downloaded: {error}")
+    if downloaded is None:
+        pytest.skip("there is no trace processor for this platform")
+    return downloaded
+
+
 def test_perfetto_sql_agrees_with_the_tables(web: tuple[vcpulab.Run, Path], tmp_path: Path) -> None:
-    """By Perfetto's trace processor, which its Python package downloads; skipped where that cannot be."""
     from perfetto.trace_processor import TraceProcessor, TraceProcessorConfig
 
+    shell = trace_processor()
     run, directory = web
     out = tmp_path / "web.pftrace"
     traces.export_perfetto(directory, out)
-    shell = shutil.which("trace_processor_shell")
-    try:
-        processor = TraceProcessor(trace=str(out), config=TraceProcessorConfig(bin_path=shell))
-    except Exception as error:  # noqa: BLE001 - whatever keeps the download from working
-        pytest.skip(f"no trace processor: {error}")
+    processor = TraceProcessor(trace=str(out), config=TraceProcessorConfig(bin_path=shell))
     with processor:
         query = (
             "select track.name as name, sum(slice.dur) as ns from slice join track on slice.track_id = track.id "
@@ -166,6 +180,16 @@ def test_perfetto_sql_agrees_with_the_tables(web: tuple[vcpulab.Run, Path], tmp_
         }
         (row,) = processor.query("select count(*) as n from flow")
         assert row.n > 0
+
+
+def test_who_made_whom_wait_need_not_be_asked() -> None:
+    scenario = vcpulab.Scenario.starter().change({"run.duration": "50ms", "run.replications": 2})
+    asked, unasked = vcpulab.run(scenario), vcpulab.run(scenario, waits=False)
+    assert asked.not_attributed is None
+    assert unasked.not_attributed == "the run was not asked to attribute waits"
+    observed = {"waits", "wakeups", "wakeup_buckets"}
+    for name, table in unasked.tables().items():
+        assert table.is_empty() if name in observed else table.equals(asked.tables()[name]), name
 
 
 def test_a_saved_run_can_be_exported(hogs: vcpulab.Run, tmp_path: Path) -> None:

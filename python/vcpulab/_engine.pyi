@@ -176,6 +176,7 @@ def run(
     *,
     jobs: int = 0,
     trace: bool = False,
+    waits: bool = True,
     events: str | PathLike[str] | None = None,
     progress: Callable[[float], bool] | None = None,
 ) -> Results:
@@ -186,6 +187,7 @@ def run_policy(
     policy: Callable[[dict[str, int], int], object],
     *,
     trace: bool = False,
+    waits: bool = True,
     events: str | PathLike[str] | None = None,
     progress: Callable[[float], bool] | None = None,
 ) -> Results:

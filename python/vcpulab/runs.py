@@ -22,6 +22,7 @@ def run(
     *,
     jobs: int = 0,
     trace: bool = False,
+    waits: bool = True,
     events: str | PathLike[str] | None = None,
     progress: Callable[[float], bool] | None = None,
     policy: MakePolicy | None = None,
@@ -32,6 +33,8 @@ def run(
         scenario: what to run.
         jobs: how many replications at a time; 0: as many as there are processors.
         trace: keep every decision that changed what a pCPU runs (the first four million of each replication).
+        waits: ask who made whom wait, and how long vCPUs waited by what woke them; without, those tables are empty, and
+            runs a little quicker.
         events: directory, new or empty, to which everything that happens is written while it happens; see
             `vcpulab.Trace`.
         progress: called now and then with the fraction done; returning `False` cancels.
@@ -51,9 +54,11 @@ def run(
     if events is not None:
         traces.prepare(events)
     if policy is None:
-        results = _engine.run(scenario._engine, jobs=jobs, trace=trace, events=events, progress=progress)
+        results = _engine.run(scenario._engine, jobs=jobs, trace=trace, waits=waits, events=events, progress=progress)
     else:
-        results = _engine.run_policy(scenario._engine, policy, trace=trace, events=events, progress=progress)
+        results = _engine.run_policy(
+            scenario._engine, policy, trace=trace, waits=waits, events=events, progress=progress
+        )
     tables = {name: pl.DataFrame(getattr(results, name)()) for name in TABLES}
     warnings = []
     if results.untraced:

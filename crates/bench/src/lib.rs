@@ -1,7 +1,8 @@
 //! How fast the engine is.
 //!
 //! [`run`] measures every policy on the same [workload] beside a [bare event-queue loop](floor), in one process and one
-//! thread, so that the *ratio* means something on any machine. Statistics are on: the meter listens, as in a real run.
+//! thread, so that the *ratio* means something on any machine. Statistics are on: the meter listens, as in a real run, but does not ask
+//! who makes whom wait.
 
 #![allow(clippy::disallowed_types, reason = "a benchmark reads the wall clock")]
 
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use vcpulab_host::{DomainConfig, Host, HostConfig, Params, Scheduler, Time, VcpuConfig, Work};
-use vcpulab_measure::Meter;
+use vcpulab_measure::{Keep, Meter};
 use vcpulab_sched::Runner;
 
 pub mod floor;
@@ -50,8 +51,8 @@ pub fn host<S: Scheduler>(size: Size, scheduler: S) -> Host<S, RunAndBlock, Mete
         ..HostConfig::default()
     };
     let world = RunAndBlock::new(size.pcpus, size.vcpus);
-    let mut host =
-        Host::new(&config, scheduler, world, Meter::new(false)).expect("the policy keeps the rules");
+    let mut host = Host::new(&config, scheduler, world, Meter::new(Keep::default()))
+        .expect("the policy keeps the rules");
     let (context, meter) = host.observe();
     meter.reset(context);
     host

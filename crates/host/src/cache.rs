@@ -82,10 +82,16 @@ impl Survival {
             return bytes;
         }
         match self.exponent - then.exponent {
-            shift @ 0..64 => {
-                let scaled = u128::from(bytes) * u128::from(self.mantissa) / u128::from(then.mantissa);
-                (scaled >> shift) as u64
-            }
+            shift @ 0..64 => match u32::try_from(bytes) {
+                // As a rule, and it spares a long division.
+                Ok(bytes) => {
+                    (u64::from(bytes) * u64::from(self.mantissa) / u64::from(then.mantissa)) >> shift
+                }
+                Err(_) => {
+                    let scaled = u128::from(bytes) * u128::from(self.mantissa) / u128::from(then.mantissa);
+                    (scaled >> shift) as u64
+                }
+            },
             _ => 0,
         }
     }
@@ -116,8 +122,17 @@ impl Cache {
         self.residents.get(set as usize).map_or(0, |there| self.survival.of(there.bytes, there.then))
     }
 
+    /// Is so much of a set here, and has nothing been lost since it was used?
+    fn is_intact(&self, set: u32, bytes: u64) -> bool {
+        let there = self.residents.get(set as usize);
+        there.is_some_and(|there| there.bytes == bytes && there.then == self.survival)
+    }
+
     /// No more than this of a set is here any longer.
     fn limit(&mut self, set: u32, bytes: u64) {
+        if self.residents.get(set as usize).is_none_or(|there| there.bytes <= bytes) {
+            return;
+        }
         let resident = self.resident(set);
         if resident > bytes {
             self.used -= resident - bytes;
@@ -127,6 +142,9 @@ impl Cache {
 
     /// Makes `amounts` of these sets resident, together at most `capacity`; answers how much that brings in.
     fn hold(&mut self, capacity: u64, sets: &[u32], amounts: &[u64; SETS_MAX]) -> u64 {
+        if sets.iter().zip(amounts).all(|(&set, &amount)| self.is_intact(set, amount)) {
+            return 0;
+        }
         let (mut brought, mut before, mut after) = (0, 0, 0);
         for (&set, &amount) in sets.iter().zip(amounts) {
             let resident = self.resident(set);
@@ -225,6 +243,9 @@ impl Caches {
         });
         let refilled = l2.hold(costs.l2_bytes, sets, &shares(&sizes, costs.l2_bytes));
         let from_memory = from_memory.unwrap_or(refilled);
+        if refilled == 0 && from_memory == 0 {
+            return 0;
+        }
         let lines = |bytes: u64| (bytes + costs.cache_line_bytes / 2) / costs.cache_line_bytes;
         let (l2_misses, l3_misses) = (lines(refilled), lines(from_memory));
         // A line that L2 has no room for is missed there in any case; if L3 has lost it too, it takes that much longer.

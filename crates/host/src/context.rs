@@ -63,7 +63,7 @@ pub(crate) struct Vcpu {
     pub started: bool,
     /// Why its present block ended, or will end.
     pub cause: WakeCause,
-    /// What its present wait began with, if with a wake-up.
+    /// What its wait began with, if with a wake-up (of no meaning while it does not wait).
     pub woken: Option<WakeCause>,
     pub state: RunState,
     pub home: PcpuId,
@@ -106,7 +106,8 @@ pub(crate) enum TimerOwner {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wants {
     pub state: bool,
-    pub runstates: bool,
+    /// By runstate, as bits: when it begins and ends.
+    pub runstates: u8,
     pub io: bool,
 }
 
@@ -591,19 +592,28 @@ impl Context {
             RunState::Runnable
         };
         if state != vcpu.state {
-            vcpu.woken = match (vcpu.state, state) {
-                (RunState::Blocked, RunState::Runnable) => Some(vcpu.cause),
-                (RunState::Offline, RunState::Runnable) => Some(WakeCause::Unpause),
-                _ => None,
-            };
+            if state == RunState::Runnable {
+                vcpu.woken = match vcpu.state {
+                    RunState::Blocked => Some(vcpu.cause),
+                    RunState::Offline => Some(WakeCause::Unpause),
+                    _ => None,
+                };
+            }
             if let Some(time) = vcpu.times.get_mut(vcpu.state as usize) {
                 *time += now - vcpu.state_since;
             }
-            vcpu.state = state;
+            let before = std::mem::replace(&mut vcpu.state, state);
             vcpu.state_since = now;
-            if self.wants.runstates && v.index() >= self.pcpus.len() {
-                self.runstates.push(v);
+            if self.wants.runstates != 0 {
+                self.note_runstate(v, before, state);
             }
+        }
+    }
+
+    fn note_runstate(&mut self, v: VcpuId, before: RunState, after: RunState) {
+        let changed = 1 << before as u8 | 1 << after as u8;
+        if self.wants.runstates & changed != 0 && !self.is_idle(v) {
+            self.runstates.push(v);
         }
     }
 

@@ -115,11 +115,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let rules = policy.pool_rules();
         let mut actions = config.actions.clone();
         actions.sort_by_key(|a| a.at);
+        let runstates = observer.wanted_runstates().iter().fold(0, |bits, &state| bits | 1 << state as u8);
         let mut host = Host {
-            core: Context::new(
-                config,
-                Wants { state: O::WANTS_STATE, runstates: O::WANTS_RUNSTATES, io: O::WANTS_IO },
-            ),
+            core: Context::new(config, Wants { state: O::WANTS_STATE, runstates, io: O::WANTS_IO }),
             policy,
             world,
             observer,
@@ -400,10 +398,12 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             }
         }
         self.core.kicks.clear();
-        for i in 0..self.core.interrupted.len() {
-            self.observer.busy(&self.core, self.core.interrupted[i]);
+        if !self.core.interrupted.is_empty() {
+            for i in 0..self.core.interrupted.len() {
+                self.observer.busy(&self.core, self.core.interrupted[i]);
+            }
+            self.core.interrupted.clear();
         }
-        self.core.interrupted.clear();
     }
 
     /// Ends the block of `v`; false if it was not blocked.
@@ -439,7 +439,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
                 self.observer.state(row);
             }
         }
-        if O::WANTS_RUNSTATES {
+        if !self.core.runstates.is_empty() {
             for i in 0..self.core.runstates.len() {
                 self.observer.runstate_changed(&self.core, self.core.runstates[i]);
             }
@@ -908,7 +908,7 @@ impl Context {
             interrupted: Vec::new(),
             wants,
             state_rows: Vec::new(),
-            runstates: Vec::with_capacity(if wants.runstates { 64 } else { 0 }),
+            runstates: Vec::with_capacity(if wants.runstates != 0 { 64 } else { 0 }),
             io_steps: Vec::new(),
             migrations: Vec::with_capacity(64),
             costs: config.costs,
@@ -936,20 +936,19 @@ impl Context {
     /// Charges `p` for switching to `to`: the switch itself, then what its cold caches must bring in again.
     #[inline]
     fn charge_switch(&mut self, p: PcpuId, from: VcpuId, to: VcpuId) {
-        let costs = self.costs;
+        let Context { costs, caches, pcpus, .. } = self;
         if costs.context_switch_ns == 0 && costs.l2_bytes == 0 {
             return;
         }
         // What the outgoing vCPU had yet to bring in is no longer wanted; the hypervisor's own work still is.
-        let pcpu = &self.pcpus[p.index()];
+        let pcpu = &mut pcpus[p.index()];
         let busy_until: Time = pcpu.hypervisor_until.max(self.now);
         let rest: Span = pcpu.ready_at - busy_until;
         if rest > 0 {
-            self.caches.cut_short(from, rest);
+            caches.cut_short(from, rest);
         }
         let start = busy_until + costs.context_switch_ns;
-        let refill = if costs.l2_bytes > 0 { self.caches.touch(&costs, p, to) } else { 0 };
-        let pcpu = &mut self.pcpus[p.index()];
+        let refill = if costs.l2_bytes > 0 { caches.touch(costs, p, to) } else { 0 };
         pcpu.hypervisor_until = start;
         pcpu.ready_at = start + refill;
     }

@@ -1,6 +1,6 @@
 //! Who listens to a run: counters, traces, the conformance recorder.
 
-use crate::{Context, DomId, PcpuId, Span, Time, VcpuId};
+use crate::{Context, DomId, PcpuId, RunState, Span, Time, VcpuId};
 
 /// Why a vCPU could go on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -105,11 +105,13 @@ pub trait Observer {
     /// Does it want [`state`](Observer::state) rows? Read once, when the host is made.
     const WANTS_STATE: bool = false;
 
-    /// Does it want to know of [every runstate that changes](Observer::runstate_changed)? Read once, as above.
-    const WANTS_RUNSTATES: bool = false;
-
     /// Does it want [`io_step`](Observer::io_step)? Read once, as above.
     const WANTS_IO: bool = false;
+
+    /// The runstates of which it wants to know [when they begin and end](Observer::runstate_changed). Read once, as above.
+    fn wanted_runstates(&self) -> &[RunState] {
+        &[]
+    }
 
     /// A pCPU changed what it runs. Called after the change.
     fn switched(&mut self, _host: &Context, _switch: Switch) {}
@@ -121,8 +123,8 @@ pub trait Observer {
     /// if one did.
     fn woke(&mut self, _host: &Context, _vcpu: VcpuId, _cause: WakeCause, _by: Option<VcpuId>) {}
 
-    /// The event at hand has changed the runstate of `vcpu`; told once the event is over, perhaps more than once for one
-    /// vCPU. Never for idle vCPUs.
+    /// The event at hand has changed the runstate of `vcpu` from or to one that is [wanted](Observer::wanted_runstates);
+    /// told once the event is over, perhaps more than once for one vCPU. Never for idle vCPUs.
     fn runstate_changed(&mut self, _host: &Context, _vcpu: VcpuId) {}
 
     /// The pCPUs that `vcpu` may run on have changed.

@@ -14,7 +14,7 @@ pub mod waits;
 pub mod wakeups;
 
 pub use collect::{Measured, Names, collect};
-pub use meter::{Meter, TRACE_ROWS_MAX};
+pub use meter::{Keep, Meter, TRACE_ROWS_MAX};
 pub use record::{Measuring, Recorder, Traced};
 pub use tables::{
     AppRow, DomainRow, EventRow, PcpuRow, TraceRow, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow,

@@ -1,6 +1,8 @@
 //! Counters, waits and the trace of one run.
 
-use vcpulab_host::{CacheCounts, Context, Observer, PcpuId, RunTimes, Span, Switch, Time, VcpuId, WakeCause};
+use vcpulab_host::{
+    CacheCounts, Context, DomId, Observer, PcpuId, RunState, RunTimes, Span, Switch, Time, VcpuId, WakeCause,
+};
 
 use crate::waits::Waits;
 use crate::wakeups::WaitsByOrigin;
@@ -34,9 +36,19 @@ pub(crate) struct Baseline {
     pub pcpus: Vec<(Span, Span, Span, u64)>,
 }
 
+/// What a meter keeps besides its counters. It takes time, or memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Keep {
+    /// Every decision that changed what a pCPU runs.
+    pub trace: bool,
+    /// Who made whom wait, and how long vCPUs waited by what woke them.
+    pub waits: bool,
+}
+
 /// Listens to one run.
 #[derive(Clone, Debug)]
 pub struct Meter {
+    keep: Keep,
     pub(crate) vcpus: Vec<VcpuCounts>,
     /// Waits of each domain's vCPUs for a pCPU, one for each execution.
     pub(crate) waits: WaitsByOrigin,
@@ -50,15 +62,16 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A meter; with `trace` it keeps every decision from the next [`reset`](Meter::reset) on.
-    pub fn new(trace: bool) -> Self {
+    /// A meter that keeps all this from the next [`reset`](Meter::reset) on.
+    pub fn new(keep: Keep) -> Self {
         Meter {
+            keep,
             vcpus: Vec::new(),
             waits: WaitsByOrigin::default(),
             attributed: Waits::default(),
             switches: Vec::new(),
             baseline: Baseline::default(),
-            trace: trace.then(Vec::new),
+            trace: keep.trace.then(Vec::new),
             untraced: 0,
             rejected_actions: 0,
         }
@@ -70,8 +83,10 @@ impl Meter {
         self.vcpus.resize(host.vcpu_count(), VcpuCounts::default());
         self.switches.clear();
         self.switches.resize(host.pcpu_count() as usize, 0);
-        self.waits.reset(host);
-        self.attributed.reset(host);
+        self.waits.reset(host, self.keep.waits);
+        if self.keep.waits {
+            self.attributed.reset(host);
+        }
         self.baseline = Baseline {
             time: host.now(),
             vcpus: (0..host.vcpu_count()).map(|v| host.run_times(VcpuId(v as u32))).collect(),
@@ -107,7 +122,9 @@ impl Meter {
 }
 
 impl Observer for Meter {
-    const WANTS_RUNSTATES: bool = true;
+    fn wanted_runstates(&self) -> &[RunState] {
+        if self.keep.waits { &[RunState::Runnable] } else { &[] }
+    }
 
     #[inline]
     fn switched(&mut self, host: &Context, switch: Switch) {
@@ -158,7 +175,7 @@ impl Observer for Meter {
         self.vcpus[v.index()].migrations += 1;
     }
 
-    fn acted(&mut self, _host: &Context, _domain: Option<vcpulab_host::DomId>, accepted: bool) {
+    fn acted(&mut self, _host: &Context, _domain: Option<DomId>, accepted: bool) {
         self.rejected_actions += u64::from(!accepted);
     }
 }
@@ -191,7 +208,9 @@ mod tests {
             };
             let config =
                 HostConfig { pcpus: 1, domains: vec![domain(1, 2), domain(2, 1)], ..HostConfig::default() };
-            let mut host = Host::new(&config, scheduler, programs, Meter::new(true)).unwrap();
+            let mut host =
+                Host::new(&config, scheduler, programs, Meter::new(Keep { trace: true, waits: true }))
+                    .unwrap();
             let (context, meter) = host.observe();
             meter.reset(context);
             host.run_until(500_000_000).unwrap();

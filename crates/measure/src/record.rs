@@ -185,8 +185,11 @@ impl Measuring for Traced {
 
 impl Observer for Traced {
     const WANTS_STATE: bool = true;
-    const WANTS_RUNSTATES: bool = true;
     const WANTS_IO: bool = true;
+
+    fn wanted_runstates(&self) -> &[RunState] {
+        &[RunState::Running, RunState::Blocked, RunState::Offline, RunState::Runnable]
+    }
 
     fn switched(&mut self, host: &Context, switch: Switch) {
         self.meter.switched(host, switch);

@@ -25,6 +25,8 @@ pub const CLASSES_MAX: usize = 64;
 /// Why waits are not attributed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotAttributed {
+    /// Nobody asked for it.
+    NotAsked,
     /// There are too many domains.
     Domains(usize),
     /// vCPUs may run on too many different sets of pCPUs.
@@ -38,6 +40,7 @@ pub enum NotAttributed {
 impl fmt::Display for NotAttributed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            NotAttributed::NotAsked => write!(f, "the run was not asked to attribute waits"),
             NotAttributed::Domains(count) => {
                 write!(f, "the host has {count} domains; waits are attributed among at most {DOMAINS_MAX}")
             }
@@ -182,7 +185,8 @@ impl Waits {
         for p in (0..host.pcpu_count()).map(PcpuId) {
             self.occupied(host, p);
         }
-        for v in host.guest_vcpus() {
+        // The others have no pCPUs that they may run on yet; they are told when they come.
+        for v in host.guest_vcpus().filter(|&v| host.is_there(host.dom(v))) {
             self.affinity_changed(host, v);
             self.runstate_changed(host, v);
         }
@@ -196,9 +200,12 @@ impl Waits {
     /// A vCPU may have begun or ended to wait.
     #[inline]
     pub fn runstate_changed(&mut self, host: &Context, v: VcpuId) {
-        if !self.on {
-            return;
+        if self.on {
+            self.wait_or_not(host, v);
         }
+    }
+
+    fn wait_or_not(&mut self, host: &Context, v: VcpuId) {
         let waits = host.runstate(v) == RunState::Runnable;
         if waits != self.waits[v.index()] {
             let now = host.now();
@@ -217,9 +224,12 @@ impl Waits {
     /// A pCPU may have changed hands, or the hypervisor works there.
     #[inline]
     pub fn occupied(&mut self, host: &Context, p: PcpuId) {
-        if !self.on {
-            return;
+        if self.on {
+            self.occupy(host, p);
         }
+    }
+
+    fn occupy(&mut self, host: &Context, p: PcpuId) {
         let now = host.now();
         self.release(now);
         let (domains, current, until) = (self.domains as u8, host.current(p), host.busy_until(p));
@@ -278,8 +288,8 @@ impl Waits {
     /// # Errors
     /// Why nothing was attributed.
     pub fn read(&self, host: &Context, elapsed: Span) -> Result<Vec<(DomId, Charged, Span)>, NotAttributed> {
-        if let Some(off) = self.off {
-            return Err(off);
+        if !self.on {
+            return Err(self.off.unwrap_or(NotAttributed::NotAsked));
         }
         // No charge is larger than this; the sums must not have wrapped in the end.
         let most = i128::from(elapsed) * self.waits.len() as i128 * self.pcpus.len() as i128;

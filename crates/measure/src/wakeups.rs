@@ -9,15 +9,6 @@ use crate::waits::DOMAINS_MAX;
 const WAIT_DIGITS: u8 = 2;
 const WAIT_MAX_NS: u64 = 1_000_000_000_000;
 
-/// What a wait began with.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Origin {
-    /// The vCPU lost its pCPU although it could have gone on.
-    Preemption,
-    /// It woke. The domain is that of the vCPU which sent the event that woke it, if one did.
-    WakeUp(WakeCause, Option<DomId>),
-}
-
 /// Waits with the same origin.
 #[derive(Clone, Debug)]
 pub struct Waited {
@@ -57,71 +48,104 @@ fn empty() -> Histogram<u32> {
     waits
 }
 
+/// Origins without those that name a sender: preemption, and each cause of wake-ups.
+const PLAIN: usize = 1 + CAUSES.len();
+
+const CAUSES: [WakeCause; 5] =
+    [WakeCause::Start, WakeCause::Timer, WakeCause::Interrupt, WakeCause::Event, WakeCause::Unpause];
+
 /// The waits of every domain.
 #[derive(Clone, Debug, Default)]
 pub struct WaitsByOrigin {
-    /// By domain; made when first needed.
-    domains: Vec<Vec<(Origin, Waited)>>,
-    /// By vCPU: the domain that sent the event which woke it last.
-    wakers: Vec<Option<DomId>>,
-    /// Are events told apart by their senders?
-    senders: bool,
+    /// By domain and number of the origin: where in `waited` it is, plus 1 (0: nowhere yet).
+    places: Vec<u32>,
+    waited: Vec<Waited>,
+    /// How many origins are told apart: one, those without senders, or all.
+    origins: usize,
+    /// By vCPU, if senders are told apart: the number of the wake-up by an event from the domain that sent the last one.
+    wakers: Vec<u32>,
 }
 
 impl WaitsByOrigin {
-    /// Forgets all.
-    pub fn reset(&mut self, host: &Context) {
-        self.domains.clear();
-        self.domains.resize(host.domain_count(), Vec::new());
-        self.wakers.resize(host.vcpu_count(), None);
-        self.senders = host.domain_count() <= DOMAINS_MAX;
+    /// Forgets all. From now on waits are told apart by their origins, or not.
+    pub fn reset(&mut self, host: &Context, origins: bool) {
+        let (domains, senders) = (host.domain_count(), origins && host.domain_count() <= DOMAINS_MAX);
+        self.origins = match (origins, senders) {
+            (false, _) => 1,
+            (true, false) => PLAIN,
+            (true, true) => PLAIN + domains,
+        };
+        self.waited.clear();
+        self.places.clear();
+        self.places.resize(domains * self.origins, 0);
+        // Who was woken before may still wait.
+        self.wakers.resize(if senders { host.vcpu_count() } else { 0 }, number_of(WakeCause::Event) as u32);
     }
 
     /// A vCPU was woken.
     #[inline]
     pub fn woke(&mut self, host: &Context, v: VcpuId, by: Option<VcpuId>) {
-        self.wakers[v.index()] = by.filter(|_| self.senders).map(|by| host.dom(by));
+        if let Some(waker) = self.wakers.get_mut(v.index()) {
+            *waker = match by {
+                Some(by) => PLAIN as u32 + host.dom(by).0,
+                None => number_of(WakeCause::Event) as u32,
+            };
+        }
     }
 
     /// A wait is over.
     #[inline]
     pub fn switched(&mut self, host: &Context, switch: &Switch) {
         let origin = match switch.woken {
-            None => Origin::Preemption,
-            Some(WakeCause::Event) => Origin::WakeUp(WakeCause::Event, self.wakers[switch.to.index()]),
-            Some(cause) => Origin::WakeUp(cause, None),
+            _ if self.origins == 1 => 0,
+            None => 0,
+            Some(WakeCause::Event) if self.origins > PLAIN => self.wakers[switch.to.index()] as usize,
+            Some(cause) => number_of(cause),
         };
-        let own = &mut self.domains[host.dom(switch.to).index()];
-        let index = match own.iter().position(|(known, _)| *known == origin) {
-            Some(index) => index,
-            None => {
-                own.push((origin, Waited::none()));
-                own.len() - 1
-            }
-        };
-        let waited = &mut own[index].1;
+        let place = &mut self.places[host.dom(switch.to).index() * self.origins + origin];
+        if *place == 0 {
+            self.waited.push(Waited::none());
+            *place = self.waited.len() as u32;
+        }
+        let waited = &mut self.waited[*place as usize - 1];
         waited.histogram.saturating_record((switch.waited_ns as u64).min(WAIT_MAX_NS));
         waited.sum_ns += switch.waited_ns;
         waited.max_ns = waited.max_ns.max(switch.waited_ns);
     }
 
+    /// By the number of their origin.
+    fn of(&self, d: DomId) -> impl Iterator<Item = (usize, &Waited)> {
+        let places = &self.places[d.index() * self.origins..][..self.origins];
+        let met = places.iter().enumerate().filter(|&(_, &place)| place != 0);
+        met.map(|(origin, &place)| (origin, &self.waited[place as usize - 1]))
+    }
+
     /// All waits of a domain.
     pub fn all(&self, d: DomId) -> Histogram<u32> {
         let mut all = empty();
-        for (_, waited) in &self.domains[d.index()] {
+        for (_, waited) in self.of(d) {
             all.add(&waited.histogram).expect("a histogram that grows has room");
         }
         all
     }
 
-    /// Those that began with a wake-up, by cause.
-    pub fn wake_ups<'a>(&'a self, d: DomId) -> Vec<(WakeCause, Option<DomId>, &'a Waited)> {
-        let mut own: Vec<&(Origin, Waited)> = self.domains[d.index()].iter().collect();
-        own.sort_by_key(|(origin, _)| *origin);
-        let wake_up = |entry: &'a (Origin, Waited)| match entry.0 {
-            Origin::Preemption => None,
-            Origin::WakeUp(cause, by) => Some((cause, by, &entry.1)),
-        };
-        own.into_iter().filter_map(wake_up).collect()
+    /// Those that began with a wake-up, by cause and, if it was an event, by the domain of the vCPU that sent it, if one
+    /// did. None if origins are not told apart.
+    pub fn wake_ups(&self, d: DomId) -> Vec<(WakeCause, Option<DomId>, &Waited)> {
+        let mut wake_ups: Vec<_> = self
+            .of(d)
+            .filter(|&(origin, _)| origin > 0)
+            .map(|(origin, waited)| match origin.checked_sub(PLAIN) {
+                None => (CAUSES[origin - 1], None, waited),
+                Some(by) => (WakeCause::Event, Some(DomId(by as u32)), waited),
+            })
+            .collect();
+        wake_ups.sort_by_key(|&(cause, by, _)| (cause, by));
+        wake_ups
     }
+}
+
+/// The number of a wake-up; 0 is preemption.
+fn number_of(cause: WakeCause) -> usize {
+    1 + cause as usize
 }

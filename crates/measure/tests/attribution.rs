@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 
 use hosts::{Allow, Case, END, case};
 use proptest::prelude::*;
-use vcpulab_host::program::Programs;
+use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Context, CpuMask, Host, Observer, PcpuId, Pools, RunState, Span, Switch, Time, VcpuId, WakeCause,
+    Action, Context, CpuMask, DomId, DomainConfig, Host, HostConfig, Observer, PcpuId, Pools, RunState, Span,
+    Switch, Time, TimedAction, VcpuConfig, VcpuId, WakeCause,
 };
 use vcpulab_measure::waits::Waits;
-use vcpulab_measure::{Meter, Names, collect};
+use vcpulab_measure::{Keep, Meter, Names, collect};
 use vcpulab_sched::{boxed, policies};
 
 /// Divided by every number of pCPUs that there is on a random host.
@@ -58,7 +59,9 @@ impl Both {
 }
 
 impl Observer for Both {
-    const WANTS_RUNSTATES: bool = true;
+    fn wanted_runstates(&self) -> &[RunState] {
+        self.meter.wanted_runstates()
+    }
 
     fn switched(&mut self, host: &Context, switch: Switch) {
         self.look(host);
@@ -99,7 +102,7 @@ fn check(case: &Case, policy: usize) {
         boxed(policy.name, policy.default_generation().name, &Default::default(), pcpus).expect("registered")
     };
     let both = Both {
-        meter: Meter::new(false),
+        meter: Meter::new(Keep { trace: false, waits: true }),
         last: 0,
         waiting: Vec::new(),
         pcpus: Vec::new(),
@@ -162,13 +165,58 @@ proptest! {
     }
 }
 
+/// A domain that comes while measuring, goes, and comes back; another that changes its CPU pool and leaves from there.
+#[test]
+fn domains_that_come_and_go_wait_only_while_they_are_there() {
+    let [late, mover] = [DomId(1), DomId(2)];
+    let domain = |number: i64, affinity: [Option<u32>; 2]| DomainConfig {
+        number,
+        vcpus: affinity
+            .map(|p| VcpuConfig { start: Some(0), affinity: p.map(|p| CpuMask::only(PcpuId(p))) })
+            .to_vec(),
+        ..DomainConfig::default()
+    };
+    let action = |at, action| TimedAction { at: END / 100 * at, action };
+    let config = HostConfig {
+        pcpus: 4,
+        pools: vec![CpuMask::first_n(3), CpuMask::only(PcpuId(3))],
+        domains: vec![domain(1, [None; 2]), domain(2, [Some(1), None]), domain(3, [Some(0), Some(2)])],
+        actions: vec![
+            action(20, Action::Create(late)),
+            action(30, Action::Affinity(VcpuId(6), CpuMask::first_n(2))),
+            action(35, Action::Save(late)),
+            action(40, Action::MovePool(mover, 1)),
+            action(45, Action::Restore(late)),
+            action(50, Action::Reboot(late)),
+            action(60, Action::Destroy(mover)),
+            action(65, Action::Unplug(VcpuId(7))),
+            action(70, Action::Create(mover)),
+            action(75, Action::Plug(VcpuId(7))),
+            action(80, Action::Destroy(late)),
+        ],
+        ..HostConfig::default()
+    };
+    let programs = vec![Program { steps: vec![Step::Hog], repeat: false }; 6];
+    let case = Case { config, programs, end: END, choice: 0 };
+    (0..policies().len()).for_each(|policy| check(&case, policy));
+}
+
+#[test]
+fn what_is_not_asked_is_not_attributed() {
+    let mut meter = Meter::new(Keep::default());
+    assert!(meter.wanted_runstates().is_empty());
+    let config = HostConfig { pcpus: 1, ..Default::default() };
+    let scheduler = Pools::new(vec![boxed("round-robin", "v1", &Default::default(), 1).expect("registered")]);
+    let host = Host::new(&config, scheduler, Programs::default(), ()).expect("nothing happens");
+    meter.reset(host.context());
+    let names = Names { domains: Vec::new(), pools: vec![String::new()] };
+    let why = collect(0, &names, host.context(), &meter).not_attributed.expect("nobody asked").to_string();
+    assert_eq!(why, "the run was not asked to attribute waits");
+}
+
 #[test]
 fn many_domains_are_said_to_be_too_many() {
-    let config = vcpulab_host::HostConfig {
-        pcpus: 1,
-        domains: vec![vcpulab_host::DomainConfig::default(); 65],
-        ..Default::default()
-    };
+    let config = HostConfig { pcpus: 1, domains: vec![DomainConfig::default(); 65], ..Default::default() };
     let scheduler = Pools::new(vec![boxed("round-robin", "v1", &Default::default(), 1).expect("registered")]);
     let host = Host::new(&config, scheduler, Programs::default(), ()).expect("nothing happens");
     let mut waits = Waits::default();

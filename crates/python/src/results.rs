@@ -23,18 +23,19 @@ use crate::watch::{ask, panicked, watched};
 
 /// Runs every replication of a scenario.
 #[pyfunction]
-#[pyo3(signature = (scenario, *, jobs = 0, trace = false, events = None, progress = None))]
+#[pyo3(signature = (scenario, *, jobs = 0, trace = false, waits = true, events = None, progress = None))]
 pub fn run(
     py: Python<'_>,
     scenario: &Scenario,
     jobs: usize,
     trace: bool,
+    waits: bool,
     events: Option<PathBuf>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Results> {
     let scenario = scenario.checked.clone();
     let work = watched(py, progress, move |watch| {
-        let options = RunOptions { jobs, trace, events };
+        let options = RunOptions { jobs, trace, waits, events };
         let results = vcpulab_scenario::run(&scenario, &options, &|done| watch.advance(done));
         results.map(Results::from)
     });
@@ -44,16 +45,17 @@ pub fn run(
 /// Runs every replication of a scenario under a policy written in Python, one after the other in this very thread: its
 /// hooks hold the interpreter lock, and whatever ends Python code (Ctrl-C, say) ends the run.
 #[pyfunction]
-#[pyo3(signature = (scenario, policy, *, trace = false, events = None, progress = None))]
+#[pyo3(signature = (scenario, policy, *, trace = false, waits = true, events = None, progress = None))]
 pub fn run_policy(
     py: Python<'_>,
     scenario: &Scenario,
     policy: &Bound<'_, PyAny>,
     trace: bool,
+    waits: bool,
     events: Option<PathBuf>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Results> {
-    let options = RunOptions { jobs: 1, trace, events };
+    let options = RunOptions { jobs: 1, trace, waits, events };
     let raised = Raised::default();
     let context = Bound::new(py, Context)?;
     let progress = progress.map(|progress| progress.clone().unbind());

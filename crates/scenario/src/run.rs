@@ -8,8 +8,8 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use vcpulab_host::{Broken, Host, HostConfig, Params, Pools, Scheduler, Time};
 use vcpulab_io::{AppResult, Machine};
 use vcpulab_measure::{
-    AppRow, DomainRow, Measured, Measuring, Meter, Names, NotAttributed, PcpuRow, Recorder, TRACE_ROWS_MAX,
-    TraceRow, Traced, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow, collect,
+    AppRow, DomainRow, Keep, Measured, Measuring, Meter, Names, NotAttributed, PcpuRow, Recorder,
+    TRACE_ROWS_MAX, TraceRow, Traced, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow, collect,
 };
 use vcpulab_sched::Runner;
 
@@ -29,8 +29,16 @@ pub struct RunOptions {
     pub jobs: usize,
     /// Keep every scheduling decision?
     pub trace: bool,
+    /// Ask who made whom wait, and how long vCPUs waited by what woke them?
+    pub waits: bool,
     /// A directory that is there, to which each replication writes all its events while it runs: `events-0.arrow` and so on.
     pub events: Option<PathBuf>,
+}
+
+impl RunOptions {
+    fn keep(&self) -> Keep {
+        Keep { trace: self.trace, waits: self.waits }
+    }
 }
 
 /// The result tables of a run, each ordered by replication.
@@ -105,7 +113,7 @@ pub fn run(
             spec,
             config: &config,
             replication,
-            trace: options.trace,
+            keep: options.keep(),
             events: options.events.as_deref(),
             entitlements: entitlements(spec),
             progress: &progress,
@@ -170,7 +178,7 @@ pub fn run_under<S: Scheduler>(
             spec,
             config: &config,
             replication,
-            trace: options.trace,
+            keep: options.keep(),
             events: options.events.as_deref(),
             entitlements,
             progress: &progress,
@@ -215,7 +223,7 @@ struct Replication<'a> {
     spec: &'a Spec,
     config: &'a HostConfig,
     replication: u32,
-    trace: bool,
+    keep: Keep,
     events: Option<&'a Path>,
     /// By domain.
     entitlements: Vec<Option<f64>>,
@@ -237,12 +245,12 @@ impl Replication<'_> {
             let scheduler: Box<dyn Scheduler> = Box::new(scheduler);
             return self.under_pools(Pools::new(vec![scheduler]));
         }
-        let meter = Meter::new(self.trace);
+        let meter = Meter::new(self.keep);
         self.measured(scheduler, meter)
     }
 
     fn under_pools(self, pools: Pools<'_>) -> Result<Results, RunError> {
-        let meter = Meter::new(self.trace);
+        let meter = Meter::new(self.keep);
         let Some(directory) = self.events else { return self.measured(pools, meter) };
         let file = directory.join(format!("events-{}.arrow", self.replication));
         let failed = |reason| RunError::Events { file: file.clone(), reason };
@@ -412,7 +420,7 @@ mod tests {
         trace: bool,
         progress: &(dyn Fn(f64) -> bool + Sync),
     ) -> Result<Results, RunError> {
-        run(&scenario(), &RunOptions { jobs, trace, events: None }, progress)
+        run(&scenario(), &RunOptions { jobs, trace, ..RunOptions::default() }, progress)
     }
 
     #[test]

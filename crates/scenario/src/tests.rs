@@ -381,7 +381,7 @@ proptest! {
     #[test]
     fn right_scenarios_run(text in right()) {
         let scenario = Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{text}\n{problems}"));
-        let results = run(&scenario, &RunOptions { jobs: 1, trace: true, events: None }, &|_| true);
+        let results = run(&scenario, &RunOptions { jobs: 1, trace: true, ..RunOptions::default() }, &|_| true);
         let results = results.unwrap_or_else(|error| panic!("{text}\n{error}"));
         prop_assert_eq!(results.domains.len(), scenario.domains.len());
         for pcpu in &results.pcpus {
