@@ -164,6 +164,11 @@ impl Kernel {
         (self.stats, self.spin_ns) = (stats, spin_ns);
     }
 
+    /// How many vCPUs it has.
+    pub fn vcpus(&self) -> usize {
+        self.vcpus.len()
+    }
+
     /// The applications, as configured.
     pub fn apps(&self) -> &[AppConfig] {
         &self.config.apps

@@ -20,6 +20,8 @@ pub struct MachineConfig {
     pub disks: Vec<DiskUnitConfig>,
     /// The services, by number: the guest and its application.
     pub services: Vec<(usize, usize)>,
+    /// Does only one vCPU of a driver domain at a time handle packets? (So it was while back ends were tasklets.)
+    pub packets_in_turn: bool,
     /// How far each cost in the domains varies, percent to both sides.
     pub spread_percent: i64,
     /// The clients outside.

@@ -59,6 +59,8 @@ pub(crate) struct Backend {
     pub nics: Vec<usize>,
     /// The disks whose interrupts it takes.
     pub disks: Vec<usize>,
+    /// Do packets wait until another vCPU of the driver domain is done with one?
+    pub waits_for_turn: bool,
     /// Is it at work, or has it been told that there is some?
     awake: bool,
     /// Has it been told something that it has not taken yet?
@@ -79,6 +81,7 @@ impl Backend {
             vcpu,
             nics: Vec::new(),
             disks: Vec::new(),
+            waits_for_turn: false,
             awake: false,
             notified: false,
             receives: 0,
@@ -125,8 +128,13 @@ impl Backend {
         }
     }
 
-    /// What it does next; `None`: there is nothing.
-    pub fn next(&mut self, ctx: &mut WorldContext<'_>, devices: &mut Devices<'_>) -> Option<DriverWork> {
+    /// What it does next; `None`: there is nothing. `turn`: may it take packets, or is another vCPU at one?
+    pub fn next(
+        &mut self,
+        ctx: &mut WorldContext<'_>,
+        devices: &mut Devices<'_>,
+        turn: bool,
+    ) -> Option<DriverWork> {
         loop {
             if std::mem::take(&mut self.notified) {
                 self.begin_round(devices);
@@ -137,6 +145,10 @@ impl Backend {
                 if let Some((work, cost)) = unit.back.next_work(devices.blocks, &mut unit.disk) {
                     return Some(DriverWork::Disk(number, work, cost));
                 }
+            }
+            if !turn && (!self.senders.is_empty() || self.waiting(devices.nics) > 0) {
+                self.waits_for_turn = true;
+                return None;
             }
             let Devices { nics, interfaces, .. } = devices;
             if self.receives > 0

@@ -52,6 +52,8 @@ struct Guest {
     block: Option<usize>,
     /// Of its first vCPU, if it is a driver domain; those of the others follow.
     first_backend: Option<usize>,
+    /// Which of its vCPUs is at a packet of others, if they take turns.
+    turn: Option<usize>,
     network: NetworkCosts,
     driver: DriverCosts,
     loopback: VecDeque<Packet>,
@@ -120,6 +122,7 @@ pub struct Machine {
     /// By number; those before the first guest's are idle.
     vcpus: Vec<Option<Vcpu>>,
     sources: Vec<Source>,
+    packets_in_turn: bool,
     spread_percent: i64,
     seed: u64,
     /// The vCPU whose work is being done.
@@ -166,6 +169,7 @@ impl Machine {
             timeouts: Vec::new(),
             vcpus: Vec::new(),
             sources: Vec::new(),
+            packets_in_turn: config.packets_in_turn,
             spread_percent: config.spread_percent,
             seed: config.seed,
             executing: None,
@@ -245,6 +249,7 @@ impl Machine {
             interface,
             block,
             first_backend,
+            turn: None,
             network: guest.network,
             driver: guest.driver.unwrap_or_default(),
             loopback: VecDeque::new(),
@@ -399,21 +404,29 @@ impl Machine {
         index: usize,
         number: usize,
     ) -> Option<(Work, Span)> {
-        let guest = &mut self.guests[index];
-        if let Some(first) = guest.first_backend
-            && let Some(work) = self.backends[first + number].next(
-                ctx,
-                &mut Devices {
-                    nics: &mut self.nics,
-                    interfaces: &mut self.interfaces,
-                    disks: &mut self.disks,
-                    blocks: &mut self.blocks,
-                },
-            )
-        {
-            let cost = self.driver_cost(index, first + number, &work);
-            return Some((Work::Driver(work), cost));
+        if let Some(first) = self.guests[index].first_backend {
+            let turn = self.guests[index].turn;
+            let mut devices = Devices {
+                nics: &mut self.nics,
+                interfaces: &mut self.interfaces,
+                disks: &mut self.disks,
+                blocks: &mut self.blocks,
+            };
+            let may = turn.is_none_or(|turn| turn == number);
+            match self.backends[first + number].next(ctx, &mut devices, may) {
+                Some(work) => {
+                    if self.packets_in_turn && matches!(work, DriverWork::Receive(..) | DriverWork::Send(..)) {
+                        self.guests[index].turn = Some(number);
+                    }
+                    let cost = self.driver_cost(index, first + number, &work);
+                    return Some((Work::Driver(work), cost));
+                }
+                // It has nothing to take, though it is its turn.
+                None if turn == Some(number) => self.pass_turn(ctx, index, number),
+                None => {}
+            }
         }
+        let guest = &mut self.guests[index];
         if let Some(index) = guest.interface {
             let interface = &mut self.interfaces[index];
             let costs = guest.network;

@@ -132,6 +132,7 @@ impl Case {
             }],
             disks: vec![],
             services: (1..=self.servers as usize).map(|guest| (guest, server)).collect(),
+            packets_in_turn: false,
             spread_percent: 10,
             clients: (0..self.servers as usize).map(client).collect(),
         })

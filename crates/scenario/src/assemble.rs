@@ -107,6 +107,8 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
             .iter()
             .map(|&(domain, position)| (domain, engine_position(&spec.domains[domain], position)))
             .collect(),
+        // Network back ends were tasklets until well into the days of Xen 4.
+        packets_in_turn: ["xen2", "xen3"].iter().any(|old| spec.pools[0].generation.name.starts_with(old)),
         spread_percent: constants.cost_spread_percent,
         clients: spec.clients.iter().map(|client| clients::config(client, number(client.service), spec)).collect(),
     }

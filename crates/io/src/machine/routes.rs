@@ -110,6 +110,24 @@ impl Machine {
             DriverWork::Send(interface, packet) => (Some(interface), packet),
         };
         self.forward(ctx, guest, number, from, packet);
+        self.pass_turn(ctx, guest, number);
+    }
+
+    /// Another vCPU of a driver domain that waits for its turn has it now.
+    pub(super) fn pass_turn(&mut self, ctx: &mut WorldContext<'_>, guest: usize, number: usize) {
+        let Some(first) = self.guests[guest].first_backend else { return };
+        self.guests[guest].turn = None;
+        if !self.packets_in_turn {
+            return;
+        }
+        let vcpus = self.guests[guest].kernel.vcpus();
+        for next in (1..vcpus).map(|step| (number + step) % vcpus) {
+            let backend = &mut self.backends[first + next];
+            if std::mem::take(&mut backend.waits_for_turn) {
+                self.guests[guest].turn = Some(next);
+                return ctx.kick(backend.vcpu, WakeCause::Event);
+            }
+        }
     }
 
     /// A packet goes on from a guest.
