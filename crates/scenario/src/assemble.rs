@@ -35,8 +35,8 @@ fn costs(spec: &Spec) -> Costs {
         l3_bytes: constants.l3_bytes as u64,
         l3_pcpus: constants.l3_pcpus as u32,
         cache_line_bytes: constants.cache_line_bytes as u64,
-        l2_miss_ps: constants.l2_miss_ps,
-        l3_miss_ps: constants.l3_miss_ps,
+        l2_miss_ps: constants.l2_miss_ps / constants.misses_at_once,
+        l3_miss_ps: constants.l3_miss_ps / constants.misses_at_once,
     }
 }
 

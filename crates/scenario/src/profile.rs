@@ -87,6 +87,9 @@ constants! {
     l2_miss_ps: 0..=COST_NS_MAX * 1000,
     /// How much longer than a hit a miss takes that goes to memory, at least `l2_miss_ps`, in picoseconds.
     l3_miss_ps: 0..=COST_NS_MAX * 1000,
+    /// How many cache misses are under way at once while a working set comes back (prefetching, out-of-order execution): each
+    /// costs so much less time.
+    misses_at_once: 1..=64,
     /// Working set of a guest's vCPU where the scenario gives none.
     guest_working_set_bytes: 0..=1 << 40,
     /// Working set of a driver domain's vCPU where the scenario gives none.
