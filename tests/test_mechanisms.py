@@ -1,0 +1,123 @@
+"""What the host model does for physical reasons: the scenarios in scenarios/mechanisms, and the figures they must show."""
+
+from typing import Any
+
+import pytest
+
+import vcpulab
+from claims import figure
+from support import ROOT
+
+MECHANISMS = ROOT / "scenarios" / "mechanisms"
+FREE = {
+    f"host.costs.{constant}": 0
+    for constant in ("decision_ns", "context_switch_ns", "interrupt_ns", "l2_bytes", "l3_bytes")
+}
+
+
+def run(name: str, changes: dict[str, Any] | None = None) -> vcpulab.Run:
+    """Runs one of the scenarios, or a change of it."""
+    return vcpulab.run(vcpulab.Scenario.load(MECHANISMS / f"{name}.toml").change(changes or {}))
+
+
+def used(result: vcpulab.Run, domain: str) -> float:
+    """CPU time that a domain got, % of a pCPU."""
+    return figure(result, domain, "gotten")
+
+
+def test_a_small_allowance_makes_dom0_run_often_for_little_and_costs_throughput() -> None:
+    web = vcpulab.Scenario.load(ROOT / "scenarios" / "web-server.toml")
+
+    def bvt(allowance_ms: int, costs: dict[str, Any]) -> tuple[float, float, float]:
+        changes = {"run.duration": "5s", "run.replications": 1, "host.scheduler": "bvt", "host.generation": "xen3.0"}
+        result = vcpulab.run(web.change({**changes, "host.ctx_allow": allowance_ms * 1_000_000, **costs}))
+        throughput = figure(result, "web 1 open-loop", "throughput", "app")
+        return throughput, figure(result, "dom0", "executions"), figure(result, "dom0", "io_per_execution")
+
+    throughput, executions, io = zip(*(bvt(ms, {}) for ms in (50, 5, 1)), strict=True)
+    assert throughput[0] > 1.1 * throughput[1] > 1.5 * throughput[2]
+    assert 2 * executions[0] < executions[1] < executions[2] / 2
+    assert io[0] > 2 * io[1] > 4 * io[2]
+    free = [bvt(ms, FREE)[0] for ms in (50, 5, 1)]
+    assert free[0] < 1.12 * free[2], "without costs of switches and cold caches the fall vanishes"
+
+
+def test_cpu_time_of_the_driver_domain_goes_by_packets_that_of_the_guest_by_bytes_too() -> None:
+    # Dearer bytes show what they do beside the packets.
+    sizes = {size: run("driver-packets", {"client.sender.packet": size, "host.costs.network_byte_ps": 5000})
+             for size in ("500B", "1000B", "1448B")}
+    per_packet = {
+        domain: [
+            used(result, domain) / (packets.sum() / 1e6)
+            for result in sizes.values()
+            for packets in [result.df_domains().filter(domain=domain).get_column("io_count")]
+        ]
+        for domain in ("dom0", "guest")
+    }
+    small, _, large = per_packet["dom0"]
+    assert large == pytest.approx(small, rel=0.05)
+    small, middle, large = per_packet["guest"]
+    assert small < middle < large and large > 1.15 * small
+    by_packet = [used(result, "dom0") for result in sizes.values()]
+    per_byte = [cpu / size for cpu, size in zip(by_packet, (500, 1000, 1448), strict=True)]
+    assert per_byte[0] > 1.8 * per_byte[1] > 2 * per_byte[2]
+
+
+def test_receiving_costs_several_times_the_cpu_of_bare_metal() -> None:
+    xen, bare = run("driver-packets"), run("bare-metal-receiver")
+    assert figure(xen, "guest 1 stream", "throughput", "app") == figure(bare, "linux 1 stream", "throughput", "app")
+    assert used(xen, "dom0") + used(xen, "guest") > 2 * used(bare, "linux")
+
+
+def test_a_second_vcpu_and_split_interrupts_do_not_raise_one_cards_throughput() -> None:
+    default, split = run("smp-driver-domain"), run("smp-driver-domain", {"nic.eth0.vcpu": 1})
+    rates = [figure(result, "guest 0 tcp-sender", "throughput", "app") for result in (default, split)]
+    assert 0.8 * rates[0] < rates[1] < rates[0]
+    assert used(split, "dom0") > 1.03 * used(default, "dom0"), "it costs more"
+    busy = [[100 - figure(result, pcpu, "idle", "pcpu") for pcpu in "01"] for result in (default, split)]
+    assert busy[0][1] < 1 and min(busy[1]) > 20, "both are used only where the interrupts are split"
+
+
+def test_a_hog_in_dom0_hurts_a_disk_reader_far_more_under_sedf() -> None:
+    def loss(scheduler: str, generation: str) -> float:
+        of = {"host.scheduler": scheduler, "host.generation": generation}
+        beside = run("disk-beside-hog", of)
+        alone = run("disk-beside-hog", {**of, "domain.dom0.app": []})
+        rates = [figure(result, "guest 0 iozone", "throughput", "app") for result in (beside, alone)]
+        return 1 - rates[0] / rates[1]
+
+    # By default Dom0 has 15 ms reserved in each 20 ms there.
+    assert loss("sedf", "xen3.3.0") > 0.25
+    assert loss("credit", "xen4.4.1") < 0.05
+    assert loss("credit2", "xen4.4.1") < 0.05
+
+
+def test_arinc653_wastes_idle_windows_and_credit_does_not() -> None:
+    windows = {"host.major_frame_ns": None, "host.entries": None}
+    assert used(run("idle-windows"), "busy") == pytest.approx(50)
+    for scheduler in ("credit", "credit2"):
+        assert used(run("idle-windows", {"host.scheduler": scheduler, **windows}), "busy") > 99.5
+
+
+def test_kernel_builds_in_guests_slow_each_other_by_their_caches() -> None:
+    base = vcpulab.Scenario.load(MECHANISMS / "kernel-builds.toml").change({"run.duration": "30s"})
+    bare = vcpulab.Scenario.load(MECHANISMS / "kernel-build-bare-metal.toml").change({"run.duration": "30s"})
+
+    def files(scenario: vcpulab.Scenario) -> tuple[float, float]:
+        result = vcpulab.run(scenario)
+        misses = float(result.df_domains().get_column("l3_misses").sum())
+        return float(result.df_apps().get_column("completed").sum()) / 30, misses
+
+    def guests(count: int) -> tuple[float, float]:
+        domain = base.to_dict()["domain"]["a"]
+        extra = {f"domain.{name}": domain for name in "cde"[: count - 2]}
+        return files(base.change(extra))
+
+    two, five = guests(2), guests(5)
+    one_guest, bare_metal = files(base.change({"domain.a.app.0.jobs": 5, "domain.b": None})), files(bare)
+    assert two[0] > 1.05 * five[0] and five[1] > 1.1 * two[1], "the more guests, the colder"
+    assert one_guest[0] > 1.15 * five[0], "in one guest the builds share the kernel, the compiler and the page cache"
+    assert bare_metal[0] > one_guest[0], "and virtualisation costs something by itself"
+    warm = {f"host.costs.{level}_bytes": 0 for level in ("l2", "l3")}
+    cold_free = files(base.change(warm))
+    assert cold_free[0] > 1.1 * two[0], "without the caches the difference is gone"
