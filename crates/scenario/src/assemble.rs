@@ -89,7 +89,6 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
             kernel: KernelConfig {
                 vcpus: domain.affinity.len(),
                 apps: domain.apps.iter().flat_map(app).collect(),
-                spins: true,
             },
             working_set_bytes: domain.working_set_bytes,
             interface: network::interface(index, spec),
