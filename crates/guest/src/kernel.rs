@@ -197,7 +197,11 @@ impl Kernel {
                 let number = kernel.tasks.len();
                 let vcpu = number % config.vcpus;
                 let random = Random::new(seed, domain, 1 + number as u64);
-                kernel.tasks.push(Task::new(index, vcpu, &app.script, now, random));
+                kernel.tasks.push(Task::new(index, vcpu, &app.script, now + app.delay, random));
+                if app.delay > 0 {
+                    kernel.sleep(number, now + app.delay);
+                    continue;
+                }
                 // One whose time is yet to come must not be kept from its sleep by those before it.
                 if kernel.tasks[number].is_timed(&app.script) {
                     match kernel.tasks[number].advance(&app.script, now) {
@@ -563,7 +567,8 @@ mod tests {
             while let Some(vcpu) = kernel.take_kick() {
                 next[vcpu] = kernel.next(vcpu, now);
             }
-            let spans = next.iter().filter_map(|next| if let Next::Run(span) = next { Some(*span) } else { None });
+            let spans =
+                next.iter().filter_map(|next| if let Next::Run(span) = next { Some(*span) } else { None });
             let timers = (0..vcpus).map(|vcpu| kernel.next_timer(vcpu) - now);
             let span = spans.chain(timers).chain([until - now]).min().unwrap();
             now += span;
@@ -609,6 +614,16 @@ mod tests {
         kernel.computed(0, TIME_SLICE);
         assert_eq!(kernel.next(0, TIME_SLICE), Next::Run(TIME_SLICE), "now the hog");
         assert_eq!(kernel.next_timer(0), TIME_SLICE + 30);
+    }
+
+    #[test]
+    fn who_is_to_begin_later_sleeps_until_then() {
+        let late = AppConfig { delay: 70, ..app(vec![compute(5), Step::Timer(20), Step::Done]) };
+        let mut kernel = kernel(1, vec![late]);
+        assert_eq!((kernel.next(0, 0), kernel.next_timer(0)), (Next::Idle, 70));
+        run(&mut kernel, 1, 70, 1071);
+        let stats = &kernel.stats()[0];
+        assert_eq!((stats.completed, stats.responses().unwrap().max()), (50, 20));
     }
 
     #[test]
@@ -670,7 +685,11 @@ mod tests {
         let mut kernel = kernel(1, vec![holder, app(vec![Step::Sleep(5), compute(2), Step::Stop]), hog()]);
         assert_eq!(kernel.next(0, 0), Next::Run(3 * TIME_SLICE), "no slices, though the hog waits");
         kernel.computed(0, TIME_SLICE);
-        assert_eq!(kernel.next(0, TIME_SLICE), Next::Run(2 * TIME_SLICE), "nor does one go first that is woken");
+        assert_eq!(
+            kernel.next(0, TIME_SLICE),
+            Next::Run(2 * TIME_SLICE),
+            "nor does one go first that is woken"
+        );
         kernel.computed(0, 2 * TIME_SLICE);
         assert_eq!(kernel.next(0, 3 * TIME_SLICE), Next::Run(TIME_SLICE), "then it lets the hog go first");
         kernel.computed(0, TIME_SLICE);
@@ -707,7 +726,8 @@ mod tests {
     #[test]
     fn who_waits_at_a_point_goes_on_when_another_wakes_it() {
         let lock = Step::Lock(0);
-        let waits = [lock, Step::Wait { at: 1, unlocks: Some(0) }, lock, Step::Unlock(0), compute(5), Step::Done];
+        let waits =
+            [lock, Step::Wait { at: 1, unlocks: Some(0) }, lock, Step::Unlock(0), compute(5), Step::Done];
         for (all, woken) in [(false, 1), (true, 2)] {
             let wakes = [Step::Sleep(10), lock, Step::Wake { at: 1, all }, Step::Unlock(0), Step::Stop];
             let apps = [&waits[..], &waits, &wakes];

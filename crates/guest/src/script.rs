@@ -155,6 +155,8 @@ pub struct ServiceConfig {
 pub struct AppConfig {
     /// How many tasks do the same.
     pub tasks: u32,
+    /// How long after the kernel has booted they begin, ns.
+    pub delay: Span,
     /// What each does.
     pub script: Script,
     /// The service that its tasks answer for, if any.
@@ -174,6 +176,7 @@ impl AppConfig {
     pub fn new(script: Script) -> Self {
         AppConfig {
             tasks: 1,
+            delay: 0,
             script,
             service: None,
             shared_bytes: 0,

@@ -131,9 +131,8 @@ impl Task {
 
     /// Is its next step one that waits for a time?
     pub fn is_timed(&self, script: &Script) -> bool {
-        let timed = |step: &Step| {
-            matches!(step, Step::Sleep(_) | Step::Timer(_) | Step::Think(_) | Step::Release(_))
-        };
+        let timed =
+            |step: &Step| matches!(step, Step::Sleep(_) | Step::Timer(_) | Step::Think(_) | Step::Release(_));
         script.steps.get(self.position).is_some_and(timed)
     }
 

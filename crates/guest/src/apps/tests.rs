@@ -110,7 +110,8 @@ fn run(app: AppConfig, turns: u32) -> (Kernel, i64) {
             in_no_time += 1;
             assert!(in_no_time < IOS_MAX * tasks, "it answers in no time");
             let asks = [0, 1, 5017, u32::MAX][requests as usize % 4];
-            let request = Request { connection: u64::from(requests), class: requests % classes, asks, since: now };
+            let request =
+                Request { connection: u64::from(requests), class: requests % classes, asks, since: now };
             kernel.request(0, request);
             requests += 1;
             continue;
