@@ -76,7 +76,10 @@ def test_loops_instances_and_delays() -> None:
         "a": { "loop": 10, "run": 1 }, "never": { "loop": 0, "run": 1 }, "b": { "run": 2 } } } } }"""
     [app] = apps(text)
     assert (app["instance"], app["loop"], app["start_delay"]) == (3, 2, "1500us")
-    assert [(phase["loop"], phase["event"]) for phase in app["phase"]] == [(10, [{"run": "1us"}]), (1, [{"run": "2us"}])]
+    assert [(phase["loop"], phase["event"]) for phase in app["phase"]] == [
+        (10, [{"run": "1us"}]),
+        (1, [{"run": "2us"}]),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +113,7 @@ def test_the_domain_has_a_vcpu_for_every_cpu_that_is_named() -> None:
     ("text", "message"),
     [
         ("", "w:1:1: not JSON, even as rt-app takes it"),
-        ('{\n  /* so\n far */ "tasks": }', "w:3:19: not JSON"),
+        ('{\n  /* so\n far */ "tasks": }', "w:3:18: not JSON"),
         ('{"tasks": {"t": {"run": NaN}}}', "w: `NaN` is not JSON"),
         ("[1]", "w: found [1]; allowed: an object with `tasks`"),
         ("{}", "w: tasks: required, but not given"),
@@ -121,7 +124,10 @@ def test_the_domain_has_a_vcpu_for_every_cpu_that_is_named() -> None:
         ('{"tasks": {"t": {"run": true}}}', "w: tasks.t.run: found true"),
         ('{"tasks": {"t": {"run": 1, "timer": {"ref": "u"}}}}', "w: tasks.t.timer.period: found null"),
         ('{"tasks": {"t": {"wait": "q"}}}', 'w: tasks.t.wait: found "q"; allowed: an object'),
-        ('{"tasks": {"t": {"run": 1, "instance": 1000}}}', "w: tasks.t.instance: found 1000; allowed: an integer from 0"),
+        (
+            '{"tasks": {"t": {"run": 1, "instance": 1000}}}',
+            "w: tasks.t.instance: found 1000; allowed: an integer from 0",
+        ),
         ('{"tasks": {"t": {"run": ' + "9" * 5000 + "}}}", "w: "),
         ("[" * 100_000, "w: objects within objects"),
         ('{"tasks": {"t": {"phases": {"p": {"run": 1}}, "x": ' + "[" * 900 + "]" * 900 + "}}}", None),

@@ -1,8 +1,8 @@
 """rt-app's workload files: read, and made into scenarios.
 
-The grammar is that of rt-app's tutorial (github.com/scheduler-tools/rt-app, doc/tutorial.txt), comments, commas too many and
-keys that stand several times included: events are carried out in the order in which they stand. What a scenario cannot say is
-listed, each with its place in the file and what is done about it.
+The grammar is that of rt-app's tutorial (github.com/scheduler-tools/rt-app, doc/tutorial.txt), comments, commas too
+many and keys that stand several times included: events are carried out in the order in which they stand. What a
+scenario cannot say is listed, each with its place in the file and what is done about it.
 """
 
 import json
@@ -22,7 +22,20 @@ _VCPUS_MAX = 512
 _NAME_CHARS_MAX = 60
 
 # Events are known by how their keys begin (`run1` is a `run`): the longer words first.
-_EVENTS = ("runtime", "run", "sleep", "membind", "mem", "iorun", "lock", "unlock", "signal", "broad", "wait", "sync")
+_EVENTS: tuple[str, ...] = (
+    "runtime",
+    "run",
+    "sleep",
+    "membind",
+    "mem",
+    "iorun",
+    "lock",
+    "unlock",
+    "signal",
+    "broad",
+    "wait",
+    "sync",
+)
 _EVENTS += ("barrier", "timer", "resume", "suspend", "yield", "fork")
 
 # What tasks and phases may say besides, and what is done about it.
@@ -114,11 +127,12 @@ def read(text: str, file: str = "<string>", *, vcpus: int | None = None) -> Impo
         ScenarioError: what it says exceeds what a scenario may be.
 
     Examples:
-        >>> made = read('{"tasks": {"t": {"run": 10, "run": 20, "timer": {"ref": "unique", "period": 1000}, "mem": 4}}}')
+        >>> made = read('{"tasks": {"t": {"run": 10, "run": 20, "mem": 4, "sleep": 1000}}}')
         >>> print(made.notes[0])
         tasks.t.mem: 4: left out: memory is not written byte by byte
-        >>> [list(event) for event in Scenario.from_toml(made.text).to_dict()["domain"]["rt-app"]["app"][0]["phase"][0]["event"]]
-        [['run'], ['run'], ['timer']]
+        >>> [app] = Scenario.from_toml(made.text).to_dict()["domain"]["rt-app"]["app"]
+        >>> app["phase"][0]["event"]
+        [{'run': '10us'}, {'run': '20us'}, {'sleep': '1ms'}]
     """
     document = _parse(text, file)
     made = _Import(file).document(document, vcpus)
@@ -191,6 +205,8 @@ class _Import:
     """Which tasks use each timer that is not a task's own."""
 
     def note(self, path: str, what: Any, done: str) -> None:
+        # A comment ends with its line.
+        path = re.sub(r"[\x00-\x1f\x7f]", " ", path)
         self.notes.append(Note(path, what if isinstance(what, str) else _shown(what), done))
 
     # ---- what stands in the file, checked ----
@@ -223,6 +239,7 @@ class _Import:
         tasks = document.last("tasks")
         if tasks is None:
             raise RtAppError(f"{self.file}: tasks: required, but not given")
+        apps = [line for name, task in self.object(tasks, "tasks") for line in self.task(name, task)]
         duration = _DURATION_S
         for key, value in document:
             if key == "global":
@@ -231,7 +248,6 @@ class _Import:
                 self.note(key, "an object", "left out: locks are there where they are named")
             elif key != "tasks":
                 self.note(key, value, "not understood: left out")
-        apps = [line for name, task in self.object(tasks, "tasks") for line in self.task(name, task)]
         if not apps:
             raise RtAppError(f"{self.file}: tasks: none of them does anything that a scenario can say")
         for timer, users in self.timers.items():

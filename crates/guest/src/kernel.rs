@@ -430,7 +430,8 @@ impl Kernel {
     pub fn wait(&mut self, number: usize) {
         let task = &mut self.tasks[number];
         task.waits = true;
-        self.vcpus[task.vcpu].current = None;
+        let left = self.vcpus[task.vcpu].current.take();
+        debug_assert_eq!(left, Some(number), "who waits was at work");
     }
 
     /// What a task waited for has come.
