@@ -205,9 +205,9 @@ class _Import:
     """Which tasks use each timer that is not a task's own."""
 
     def note(self, path: str, what: Any, done: str) -> None:
+        texts = (path, what if isinstance(what, str) else _shown(what), done)
         # A comment ends with its line.
-        path = re.sub(r"[\x00-\x1f\x7f]", " ", path)
-        self.notes.append(Note(path, what if isinstance(what, str) else _shown(what), done))
+        self.notes.append(Note(*(re.sub(r"[\x00-\x1f\x7f]", " ", text) for text in texts)))
 
     # ---- what stands in the file, checked ----
 

@@ -514,10 +514,20 @@ impl Kernel {
 
     // ---- vCPUs that come and go ----
 
-    /// A vCPU is plugged or unplugged; its tasks go on elsewhere.
+    /// A vCPU is plugged, and the others give it of what waits there; or unplugged, and its tasks go on elsewhere.
     pub fn set_online(&mut self, vcpu: usize, online: bool) {
         self.vcpus[vcpu].online = online;
         if online {
+            while let Some(busiest) = (0..self.vcpus.len()).max_by_key(|&other| self.vcpus[other].load())
+                && self.vcpus[busiest].load() > self.vcpus[vcpu].load() + 1
+                && let Some(Reverse((.., number))) = self.vcpus[busiest].queue.pop()
+            {
+                let task = &mut self.tasks[number];
+                task.vcpu = vcpu;
+                task.had += self.vcpus[vcpu].had - self.vcpus[busiest].had;
+                self.vcpus[vcpu].wake(number, task);
+                self.kicks.push(vcpu);
+            }
             return;
         }
         let Some(other) = self.vcpus.iter().position(|vcpu| vcpu.online) else { return };
@@ -825,5 +835,16 @@ mod tests {
         kernel.set_online(1, false);
         assert_eq!((kernel.take_kick(), kernel.next(1, 0)), (Some(0), Next::Idle));
         assert_eq!(kernel.next(0, 0), Next::Run(TIME_SLICE));
+    }
+
+    #[test]
+    fn a_vcpu_that_is_plugged_again_takes_of_what_waits() {
+        let mut kernel = kernel(2, vec![hog(), hog()]);
+        kernel.set_online(1, false);
+        assert_eq!([0, 1].map(|vcpu| kernel.next(vcpu, 0)), [Next::Run(TIME_SLICE), Next::Idle]);
+        while kernel.take_kick().is_some() {}
+        kernel.set_online(1, true);
+        assert_eq!(kernel.take_kick(), Some(1));
+        assert_eq!([0, 1].map(|vcpu| kernel.next(vcpu, 0)), [Next::Run(TIME_SLICE); 2]);
     }
 }

@@ -58,7 +58,7 @@ impl AppSpec {
     }
 
     /// It as the engine takes it, as far as that depends on nothing else.
-    fn alone(&self) -> AppConfig {
+    pub(crate) fn alone(&self) -> AppConfig {
         match self {
             AppSpec::Kind { kind, values, .. } => (kind.build)(&Args { kind, values, spread_percent: 0 }),
             AppSpec::Phases { .. } => AppConfig::new(Script::default()),

@@ -312,7 +312,7 @@ mod tests {
     fn scenario(app: &str, client: &str) -> Result<Scenario, String> {
         let text = format!(
             "[host]\nprofile = \"generic\"\nscheduler = \"credit\"\n[domain.dom0]\ndriver_domain = true\n\
-             [domain.a]\nnic.driver_domain = \"dom0\"\napp = [{{ {app} }}]\n[client.c]\nkind = \"closed-loop\"\nserver = \"a\"\nusers = 1\n{client}\n"
+             [domain.a]\nnic.driver_domain = \"dom0\"\ndisk.driver_domain = \"dom0\"\napp = [{{ {app} }}]\n[client.c]\nkind = \"closed-loop\"\nserver = \"a\"\nusers = 1\n{client}\n"
         );
         Scenario::parse(&text, "f").map_err(|problems| problems.to_string())
     }
