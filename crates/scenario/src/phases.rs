@@ -65,8 +65,8 @@ impl Checker<'_, '_> {
             (&raw.signal, EventSpec::Signal),
             (&raw.barrier, EventSpec::Barrier),
         ];
-        let span = spans.iter().filter(|(field, _)| !field.is_none());
-        let name = names.iter().filter(|(field, _)| !field.is_none());
+        let mut span = spans.iter().filter(|(field, _)| !field.is_none());
+        let mut name = names.iter().filter(|(field, _)| !field.is_none());
         if span.clone().count() + name.clone().count() + usize::from(!raw.wait.is_none()) != 1 {
             let words: Vec<&str> =
                 RawEvent::FIELDS.iter().copied().filter(|field| *field != "mutex").collect();
@@ -80,10 +80,10 @@ impl Checker<'_, '_> {
             self.report.error(&event.place, problem.hint(hint));
             return None;
         }
-        if let Some((field, make)) = span.last() {
+        if let Some((field, make)) = span.next() {
             return self.span(field, None, 1..=SPAN_NS_MAX).map(make);
         }
-        if let Some((field, make)) = name.last() {
+        if let Some((field, make)) = name.next() {
             return self.meeting(field).map(make);
         }
         Some(EventSpec::Wait { at: self.meeting(&raw.wait)?, mutex: self.meeting(&raw.mutex)? })
