@@ -23,7 +23,7 @@ from vcpulab.cli import app
 from vcpulab.runs import TABLES
 
 COMMANDS = ["run", "check", "commands", "list", "init", "schema", "schedulers", "conformance", "bench", "demo"]
-COMMANDS += ["profile", "profile list", "profile show", "profile measure"]
+COMMANDS += ["import rt-app", "profile", "profile list", "profile show", "profile measure"]
 
 
 def test_run_prints_every_kind_of_figure(command: Vcpulab) -> None:
@@ -172,6 +172,7 @@ def test_examples_in_the_help_work(command: Vcpulab, tmp_path: Path, demo: Path,
     assert command("init", "web.toml").returncode == 0
     shutil.copytree(next(vectors.bundled().glob("null-*")), tmp_path / "my-vectors")
     shutil.copy(ROOT / "examples" / "lottery.py", tmp_path)
+    shutil.copy(ROOT / "examples" / "rt-app.json", tmp_path / "workload.json")
     described = functools.reduce(operator.getitem, name.split(), app)
     epilogue = str(described.help_epilogue)
     examples = [line.strip().removeprefix("$ ") for line in epilogue.splitlines() if line.strip().startswith("$ ")]

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 
-from vcpulab import _engine, store, traces, vectors, views
+from vcpulab import _engine, rtapp, store, traces, vectors, views
 from vcpulab._extras import MissingExtraError
 from vcpulab.commands import commands as commands_for
 from vcpulab.info import profiles as all_profiles
@@ -29,6 +29,7 @@ from vcpulab.runs import run as run_scenario
 from vcpulab.scenario import Scenario
 
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
+_WORKLOAD_BYTES_MAX = 1 << 20
 
 
 class UsageError(Exception):
@@ -180,6 +181,58 @@ def perfetto(source: Path, /, *, out: Path, replication: int = 0) -> None:
     except (FileNotFoundError, ValueError) as error:
         raise UsageError(str(error)) from None
     views.say(f"written to {out}\n  hint: open it in https://ui.perfetto.dev")
+
+
+import_ = App(name="import", help="Make scenarios of the files of other tools.", help_format="plaintext")
+app.command(import_)
+
+
+@import_.command(
+    name="rt-app", help_epilogue=_help("vcpulab import rt-app workload.json --out workload.toml --vcpus 2")
+)
+def import_rt_app(
+    file: Path,
+    /,
+    *,
+    out: Path | None = None,
+    vcpus: int | None = None,
+    force: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Make a scenario of a workload of rt-app's; say what of it a scenario cannot say.
+
+    Args:
+        file: The workload (*.json).
+        out: Write the scenario to this file instead of printing it.
+        vcpus: vCPUs of the domain; if left out, as many as the workload names CPUs, or one.
+        force: Replace what is there.
+    """
+    if vcpus is not None and not 1 <= vcpus <= 512:
+        raise UsageError(f"--vcpus: found `{vcpus}`; allowed: an integer from 1 to 512")
+    if out is not None and out.exists() and not force:
+        raise UsageError(f"{out}: exists already\n  hint: --force replaces it")
+    try:
+        with file.open("rb") as source:
+            data = source.read(_WORKLOAD_BYTES_MAX + 1)
+    except OSError as error:
+        raise UsageError(f"{file}: {_reason(error)}") from None
+    if len(data) > _WORKLOAD_BYTES_MAX:
+        raise UsageError(f"{file}: too long; allowed: at most {_WORKLOAD_BYTES_MAX} bytes")
+    try:
+        made = rtapp.read(data.decode(), str(file), vcpus=vcpus)
+    except UnicodeDecodeError:
+        raise UsageError(f"{file}: not text (UTF-8)") from None
+    except rtapp.RtAppError as error:
+        raise UsageError(str(error)) from None
+    for note in made.notes:
+        views.warn(str(note))
+    if out is None:
+        print(made.text, end="")
+        return
+    try:
+        out.write_text(made.text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{out}: {_reason(error)}") from None
+    views.say(f"written to {out}\n  hint: vcpulab run {out}")
 
 
 @app.command(help_epilogue=_help("vcpulab schema"))

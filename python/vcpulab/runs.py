@@ -190,6 +190,8 @@ class Run:
             completed: units of work completed: requests, jobs, loops; for a CPU hog the milliseconds of CPU time.
             failed: units of work refused, dropped or late past their deadline.
             throughput_per_s: units of work completed per second.
+            last_completed_ns: when the last unit was completed, since the host started; null if none was. For a program
+                that ends, the time at which it did.
             response_p50_ns: median response time; null where there is none.
             response_p95_ns: 95th percentile of the response time.
             response_p99_ns: 99th percentile of the response time.

@@ -1,5 +1,10 @@
-//! The guest kernel: tasks share the vCPUs of their domain in time slices; a timer wakes those that sleep; locks and
-//! services make them wait for one another.
+//! The guest kernel: tasks share the vCPUs of their domain in time slices; a timer wakes those that sleep; locks, points
+//! to wait at, and services make them wait for one another.
+//!
+//! Who had least of a vCPU goes first. So a task that waited for something goes before those that only compute, as long
+//! as it takes no more than its part. (What general-purpose kernels aim at with virtual run times; here all weigh alike.)
+//!
+//! Who holds a spin lock or spins for one is not preempted, as in any kernel (Linux: `preempt_disable`).
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -21,8 +26,6 @@ pub struct KernelConfig {
     pub vcpus: usize,
     /// Its applications.
     pub apps: Vec<AppConfig>,
-    /// Does a task that waits for a lock spin (as kernels do for short sections) or sleep?
-    pub spins: bool,
 }
 
 /// What a vCPU does next for its tasks.
@@ -38,43 +41,104 @@ pub enum Next {
     Idle,
 }
 
+/// Who goes before whom whatever they had so far: who holds a spin lock, then who spins for one, then the others.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Rank {
+    Holds,
+    Spins,
+    Other,
+}
+
+fn rank(task: &Task) -> Rank {
+    match task {
+        Task { spins: true, .. } => Rank::Spins,
+        Task { holds: 0, .. } => Rank::Other,
+        _ => Rank::Holds,
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Vcpu {
     online: bool,
-    /// Tasks that waited for something and can go on: they go first, in the order they came.
-    woken: VecDeque<usize>,
-    /// The others.
-    ready: VecDeque<usize>,
+    /// The task that it is at, what is left of its time slice, and since when it computes.
+    current: Option<usize>,
+    slice: Span,
+    began: Time,
+    /// The others that can go on: the first to go first, which is who had least, and of several the one that came first.
+    queue: BinaryHeap<Reverse<(Rank, Span, u64, usize)>>,
+    /// How many have come so far, and whether one has since the current one was compared with them.
+    came: u64,
+    new: bool,
+    /// What a task that always wanted to compute has had so far, ns.
+    had: Span,
     sleepers: BinaryHeap<Reverse<(Time, usize)>>,
 }
 
 impl Vcpu {
-    /// The task that it is at.
-    fn current(&self) -> Option<usize> {
-        self.woken.front().or(self.ready.front()).copied()
-    }
-
-    fn remove_current(&mut self) {
-        if self.woken.pop_front().is_none() {
-            self.ready.pop_front();
+    fn new(online: bool, now: Time, tasks: usize) -> Self {
+        Vcpu {
+            online,
+            current: None,
+            slice: TIME_SLICE,
+            began: now,
+            queue: BinaryHeap::with_capacity(tasks),
+            came: 0,
+            new: false,
+            had: 0,
+            sleepers: BinaryHeap::with_capacity(tasks),
         }
     }
 
-    /// The current task lets the others go first.
-    fn rotate(&mut self) {
-        if let Some(task) = self.woken.pop_front().or_else(|| self.ready.pop_front()) {
-            self.ready.push_back(task);
+    fn push(&mut self, number: usize, task: &Task) {
+        self.came += 1;
+        self.queue.push(Reverse((rank(task), task.had, self.came, number)));
+    }
+
+    /// A task that waited for something, or comes from another vCPU, can go on. Waiting earns it no more than a slice.
+    fn wake(&mut self, number: usize, task: &mut Task) {
+        task.had = task.had.max(self.had - TIME_SLICE);
+        self.push(number, task);
+        self.new = true;
+    }
+
+    /// The task that it is at; if it is at none, it takes the first one.
+    fn choose(&mut self) -> Option<usize> {
+        if self.current.is_none() {
+            let Reverse((rank, had, _, number)) = self.queue.pop()?;
+            if rank == Rank::Other {
+                self.had = self.had.max(had);
+            }
+            self.slice = TIME_SLICE;
+            self.current = Some(number);
+        }
+        self.current
+    }
+
+    /// Does its current task let others go first?
+    fn gives_way(&mut self, task: &Task) -> bool {
+        let new = std::mem::take(&mut self.new);
+        let Some(&Reverse((first, had, ..))) = self.queue.peek() else { return false };
+        let own = rank(task);
+        first < own || first == own && own == Rank::Other && (self.slice <= 0 || new && had < task.had)
+    }
+
+    /// One of the queue is of another rank now.
+    fn rank_again(&mut self, number: usize, task: &Task) {
+        let before = self.queue.len();
+        self.queue.retain(|Reverse((.., queued))| *queued != number);
+        if self.queue.len() < before {
+            self.push(number, task);
         }
     }
 
     fn load(&self) -> usize {
-        self.woken.len() + self.ready.len()
+        self.queue.len() + usize::from(self.current.is_some())
     }
 }
 
-/// A lock, given on in the order in which it was asked for (a ticket lock).
+/// Where tasks meet: a lock, given on in the order in which it was asked for (a ticket lock), or a point to wait at.
 #[derive(Clone, Debug, Default)]
-struct Lock {
+struct Meeting {
     held: bool,
     waiting: VecDeque<usize>,
 }
@@ -96,7 +160,8 @@ pub struct Kernel {
     computed: Vec<Span>,
     tasks: Vec<Task>,
     vcpus: Vec<Vcpu>,
-    locks: Vec<Lock>,
+    /// By whose they are: the domain's, then each application's own.
+    meetings: Vec<Vec<Meeting>>,
     /// By application.
     services: Vec<Option<Service>>,
     spin_ns: Span,
@@ -108,12 +173,6 @@ impl Kernel {
     /// A kernel that boots at `now`. Tasks are spread over the vCPUs in turn; each draws from a stream of its own.
     pub fn new(config: &KernelConfig, now: Time, seed: u64, domain: u64) -> Self {
         let tasks: usize = config.apps.iter().map(|app| app.tasks as usize).sum();
-        let vcpu = Vcpu {
-            online: true,
-            woken: VecDeque::with_capacity(tasks),
-            ready: VecDeque::with_capacity(tasks),
-            sleepers: BinaryHeap::with_capacity(tasks),
-        };
         let service = |app: &AppConfig| {
             app.service.map(|config| Service {
                 config,
@@ -126,8 +185,8 @@ impl Kernel {
             stats: vec![AppStats::default(); config.apps.len()],
             computed: vec![0; config.apps.len()],
             tasks: Vec::with_capacity(tasks),
-            vcpus: vec![vcpu; config.vcpus],
-            locks: Vec::new(),
+            vcpus: vec![Vcpu::new(true, now, tasks); config.vcpus],
+            meetings: vec![Vec::new(); config.apps.len() + 1],
             services: config.apps.iter().map(service).collect(),
             spin_ns: 0,
             kicks: Vec::with_capacity(tasks.max(config.vcpus)),
@@ -138,7 +197,11 @@ impl Kernel {
                 let number = kernel.tasks.len();
                 let vcpu = number % config.vcpus;
                 let random = Random::new(seed, domain, 1 + number as u64);
-                kernel.tasks.push(Task::new(index, vcpu, &app.script, now, random));
+                kernel.tasks.push(Task::new(index, vcpu, &app.script, now + app.delay, random));
+                if app.delay > 0 {
+                    kernel.sleep(number, now + app.delay);
+                    continue;
+                }
                 // One whose time is yet to come must not be kept from its sleep by those before it.
                 if kernel.tasks[number].is_timed(&app.script) {
                     match kernel.tasks[number].advance(&app.script, now) {
@@ -150,7 +213,7 @@ impl Kernel {
                         _ => {}
                     }
                 }
-                kernel.vcpus[vcpu].ready.push_back(number);
+                kernel.vcpus[vcpu].push(number, &kernel.tasks[number]);
             }
         }
         kernel
@@ -200,70 +263,65 @@ impl Kernel {
     /// What `vcpu` does next for its tasks.
     pub fn next(&mut self, vcpu: usize, now: Time) -> Next {
         self.wake_sleepers(vcpu, now);
-        while let Some(number) = self.vcpus[vcpu].current() {
+        while let Some(number) = self.vcpus[vcpu].choose() {
             let task = &mut self.tasks[number];
-            if task.spins {
-                return Next::Spin;
-            }
-            if task.left == 0 {
+            if task.left == 0 && !task.spins {
                 let script = &self.config.apps[task.app].script;
                 match task.advance(script, now) {
                     Demand::Compute(span) => task.left = span,
                     Demand::Io(io) => return Next::Io(number, io),
                     demand => {
-                        self.grant(vcpu, number, demand);
+                        self.grant(number, demand, now);
                         continue;
                     }
                 }
             }
-            let shared = self.vcpus[vcpu].load() > 1;
-            let task = &mut self.tasks[number];
-            if task.slice <= 0 {
-                task.slice = TIME_SLICE;
-                if shared {
-                    self.vcpus[vcpu].rotate();
-                    continue;
-                }
+            let vcpu = &mut self.vcpus[vcpu];
+            if vcpu.gives_way(task) {
+                vcpu.current = None;
+                vcpu.push(number, task);
+                continue;
             }
-            return Next::Run(if shared { task.left.min(task.slice) } else { task.left });
+            vcpu.began = now;
+            return match rank(task) {
+                Rank::Spins => Next::Spin,
+                Rank::Other if !vcpu.queue.is_empty() => Next::Run(task.left.min(vcpu.slice)),
+                Rank::Other | Rank::Holds => Next::Run(task.left),
+            };
         }
         Next::Idle
     }
 
     /// What the kernel itself can do for a task, the current one of `vcpu`.
-    fn grant(&mut self, vcpu: usize, number: usize, demand: Demand) {
+    fn grant(&mut self, number: usize, demand: Demand, now: Time) {
         let app = self.tasks[number].app;
         match demand {
             Demand::Sleep(until) => {
-                self.vcpus[vcpu].remove_current();
+                self.vcpus[self.tasks[number].vcpu].current = None;
                 self.sleep(number, until);
             }
-            Demand::Await => self.await_request(vcpu, number),
-            Demand::Lock(lock) => {
-                let lock = self.lock(lock);
-                if !std::mem::replace(&mut lock.held, true) {
-                    return;
-                }
-                lock.waiting.push_back(number);
-                if self.config.spins {
-                    self.tasks[number].spins = true;
-                } else {
-                    self.wait(number);
+            Demand::Await => self.await_request(number),
+            Demand::Lock(lock) => self.lock(number, lock),
+            Demand::Unlock(lock) => self.unlock(number, lock),
+            Demand::Wait(at, unlocks) => {
+                self.meeting(app, at).waiting.push_back(number);
+                self.wait(number);
+                if let Some(lock) = unlocks {
+                    self.unlock(number, lock);
                 }
             }
-            Demand::Unlock(lock) => {
-                let lock = self.lock(lock);
-                match lock.waiting.pop_front() {
-                    None => lock.held = false,
-                    Some(next) if self.tasks[next].spins => {
-                        self.tasks[next].spins = false;
-                        self.kicks.push(self.tasks[next].vcpu);
-                    }
-                    Some(next) => self.resume(next),
+            Demand::Wake(at, all) => self.wake(app, at, if all { usize::MAX } else { 1 }),
+            Demand::Barrier(at, tasks) => {
+                let waiting = &mut self.meeting(app, at).waiting;
+                if waiting.len() + 1 < tasks as usize {
+                    waiting.push_back(number);
+                    self.wait(number);
+                } else {
+                    self.wake(app, at, usize::MAX);
                 }
             }
             Demand::Done(response, late) => {
-                self.stats[app].complete(response);
+                self.stats[app].complete(response, now);
                 self.stats[app].failed += u64::from(late);
             }
             Demand::Stop => self.wait(number),
@@ -271,32 +329,78 @@ impl Kernel {
         }
     }
 
-    fn lock(&mut self, number: u32) -> &mut Lock {
-        let number = number as usize;
-        if self.locks.len() <= number {
-            self.locks.resize(number + 1, Lock::default());
+    /// The lock or point of that number that an application means.
+    fn meeting(&mut self, app: usize, number: u32) -> &mut Meeting {
+        let whose = if self.config.apps[app].meets_others { 0 } else { app + 1 };
+        let (meetings, number) = (&mut self.meetings[whose], number as usize);
+        if meetings.len() <= number {
+            meetings.resize(number + 1, Meeting::default());
         }
-        &mut self.locks[number]
+        &mut meetings[number]
     }
 
-    fn await_request(&mut self, vcpu: usize, number: usize) {
+    /// A task, the current one of its vCPU, wants a lock.
+    fn lock(&mut self, number: usize, lock: u32) {
+        let app = self.tasks[number].app;
+        let lock = self.meeting(app, lock);
+        let waits = std::mem::replace(&mut lock.held, true);
+        if waits {
+            lock.waiting.push_back(number);
+        }
+        if self.config.apps[app].spins {
+            let task = &mut self.tasks[number];
+            task.spins = waits;
+            task.holds += u32::from(!waits);
+        } else if waits {
+            self.wait(number);
+        }
+    }
+
+    fn unlock(&mut self, number: usize, lock: u32) {
+        let app = self.tasks[number].app;
+        let lock = self.meeting(app, lock);
+        let next = lock.waiting.pop_front();
+        lock.held = next.is_some();
+        let holds = &mut self.tasks[number].holds;
+        *holds = holds.saturating_sub(1);
+        let Some(next) = next else { return };
+        let task = &mut self.tasks[next];
+        if std::mem::take(&mut task.spins) {
+            task.holds += 1;
+            self.vcpus[task.vcpu].rank_again(next, task);
+            self.kicks.push(task.vcpu);
+        } else {
+            self.resume(next);
+        }
+    }
+
+    /// So many of those that wait at a point go on.
+    fn wake(&mut self, app: usize, at: u32, most: usize) {
+        let waiting = &mut self.meeting(app, at).waiting;
+        let woken: Vec<usize> = waiting.drain(..most.min(waiting.len())).collect();
+        for number in woken {
+            self.resume(number);
+        }
+    }
+
+    fn await_request(&mut self, number: usize) {
         let task = &mut self.tasks[number];
         let Some(service) = &mut self.services[task.app] else { return self.wait(number) };
         match service.requests.pop_front() {
             Some(request) => task.take(request, &self.config.apps[task.app].script),
             None => {
                 service.idle.push(number);
-                task.waits = true;
-                self.vcpus[vcpu].remove_current();
+                self.wait(number);
             }
         }
     }
 
     /// `vcpu` has computed, or spun, for this long.
     pub fn computed(&mut self, vcpu: usize, span: Span) {
-        let Some(number) = self.vcpus[vcpu].current() else { return };
-        let task = &mut self.tasks[number];
-        task.slice -= span;
+        let Vcpu { current: Some(number), slice, began, .. } = &mut self.vcpus[vcpu] else { return };
+        let task = &mut self.tasks[*number];
+        *slice -= span;
+        task.had += span;
         if task.left == 0 {
             self.spin_ns += span;
             return;
@@ -305,14 +409,14 @@ impl Kernel {
         if self.config.apps[task.app].script.unit == Unit::CpuMillisecond {
             let computed = &mut self.computed[task.app];
             *computed += span;
-            self.stats[task.app].completed += (*computed / 1_000_000) as u64;
+            self.stats[task.app].count((*computed / 1_000_000) as u64, *began + span);
             *computed %= 1_000_000;
         }
     }
 
     /// The task that `vcpu` is at.
     pub fn current(&self, vcpu: usize) -> Option<usize> {
-        self.vcpus[vcpu].current()
+        self.vcpus[vcpu].current
     }
 
     /// The application that a task belongs to.
@@ -326,7 +430,8 @@ impl Kernel {
     pub fn wait(&mut self, number: usize) {
         let task = &mut self.tasks[number];
         task.waits = true;
-        self.vcpus[task.vcpu].remove_current();
+        let left = self.vcpus[task.vcpu].current.take();
+        debug_assert_eq!(left, Some(number), "who waits was at work");
     }
 
     /// What a task waited for has come.
@@ -342,9 +447,9 @@ impl Kernel {
             false => self.vcpus.iter().position(free).unwrap_or(home),
         };
         let task = &mut self.tasks[number];
+        task.had += self.vcpus[vcpu].had - self.vcpus[home].had;
         task.vcpu = vcpu;
-        task.slice = TIME_SLICE;
-        self.vcpus[vcpu].woken.push_back(number);
+        self.vcpus[vcpu].wake(number, task);
         self.kicks.push(vcpu);
     }
 
@@ -359,9 +464,7 @@ impl Kernel {
     }
 
     fn sleep(&mut self, number: usize, until: Time) {
-        let task = &mut self.tasks[number];
-        task.wakes_at = until;
-        self.vcpus[task.vcpu].sleepers.push(Reverse((until, number)));
+        self.vcpus[self.tasks[number].vcpu].sleepers.push(Reverse((until, number)));
     }
 
     /// When the next sleeper of `vcpu` is to be woken (`NEVER`: nobody sleeps).
@@ -370,15 +473,12 @@ impl Kernel {
     }
 
     fn wake_sleepers(&mut self, vcpu: usize, now: Time) {
-        let Vcpu { woken, sleepers, .. } = &mut self.vcpus[vcpu];
-        while let Some(&Reverse((time, number))) = sleepers.peek()
+        let vcpu = &mut self.vcpus[vcpu];
+        while let Some(&Reverse((time, number))) = vcpu.sleepers.peek()
             && time <= now
         {
-            sleepers.pop();
-            let task = &mut self.tasks[number];
-            task.wakes_at = NEVER;
-            task.slice = TIME_SLICE;
-            woken.push_back(number);
+            vcpu.sleepers.pop();
+            vcpu.wake(number, &mut self.tasks[number]);
         }
     }
 
@@ -414,23 +514,36 @@ impl Kernel {
 
     // ---- vCPUs that come and go ----
 
-    /// A vCPU is plugged or unplugged; its tasks go on elsewhere.
+    /// A vCPU is plugged, and the others give it of what waits there; or unplugged, and its tasks go on elsewhere.
     pub fn set_online(&mut self, vcpu: usize, online: bool) {
         self.vcpus[vcpu].online = online;
         if online {
+            while let Some(busiest) = (0..self.vcpus.len()).max_by_key(|&other| self.vcpus[other].load())
+                && self.vcpus[busiest].load() > self.vcpus[vcpu].load() + 1
+                && let Some(Reverse((.., number))) = self.vcpus[busiest].queue.pop()
+            {
+                let task = &mut self.tasks[number];
+                task.vcpu = vcpu;
+                task.had += self.vcpus[vcpu].had - self.vcpus[busiest].had;
+                self.vcpus[vcpu].wake(number, task);
+                self.kicks.push(vcpu);
+            }
             return;
         }
         let Some(other) = self.vcpus.iter().position(|vcpu| vcpu.online) else { return };
-        let from = &mut self.vcpus[vcpu];
-        let (woken, ready) = (std::mem::take(&mut from.woken), std::mem::take(&mut from.ready));
-        let sleepers = std::mem::take(&mut from.sleepers);
+        let tasks = self.tasks.len();
+        let from = std::mem::replace(&mut self.vcpus[vcpu], Vcpu::new(false, 0, tasks));
+        let to = &mut self.vcpus[other];
         for task in self.tasks.iter_mut().filter(|task| task.vcpu == vcpu) {
             task.vcpu = other;
+            task.had += to.had - from.had;
         }
-        let to = &mut self.vcpus[other];
-        to.woken.extend(woken);
-        to.ready.extend(ready);
-        to.sleepers.extend(sleepers);
+        let mut queued = from.queue.into_sorted_vec();
+        queued.reverse();
+        for number in from.current.into_iter().chain(queued.into_iter().map(|Reverse((.., number))| number)) {
+            to.wake(number, &mut self.tasks[number]);
+        }
+        to.sleepers.extend(from.sleepers);
         self.kicks.push(other);
     }
 }
@@ -441,7 +554,7 @@ mod tests {
     use crate::script::{Script, Step};
 
     fn kernel(vcpus: usize, apps: Vec<AppConfig>) -> Kernel {
-        Kernel::new(&KernelConfig { vcpus, apps, spins: true }, 0, 1, 0)
+        Kernel::new(&KernelConfig { vcpus, apps }, 0, 1, 0)
     }
 
     fn compute(ns: Span) -> Step {
@@ -450,6 +563,32 @@ mod tests {
 
     fn app(steps: Vec<Step>) -> AppConfig {
         AppConfig::new(Script::new(steps))
+    }
+
+    /// So many tasks whose locks spin.
+    fn spinning(steps: Vec<Step>, tasks: u32) -> AppConfig {
+        AppConfig { tasks, spins: true, ..app(steps) }
+    }
+
+    /// Lets all vCPUs, with a pCPU each, go on until then.
+    fn run(kernel: &mut Kernel, vcpus: usize, from: Time, until: Time) {
+        let mut now = from;
+        while now < until {
+            let mut next: Vec<Next> = (0..vcpus).map(|vcpu| kernel.next(vcpu, now)).collect();
+            while let Some(vcpu) = kernel.take_kick() {
+                next[vcpu] = kernel.next(vcpu, now);
+            }
+            let spans =
+                next.iter().filter_map(|next| if let Next::Run(span) = next { Some(*span) } else { None });
+            let timers = (0..vcpus).map(|vcpu| kernel.next_timer(vcpu) - now);
+            let span = spans.chain(timers).chain([until - now]).min().unwrap();
+            now += span;
+            for (vcpu, next) in next.iter().enumerate() {
+                if matches!(next, Next::Run(_) | Next::Spin) {
+                    kernel.computed(vcpu, span);
+                }
+            }
+        }
     }
 
     fn hog() -> AppConfig {
@@ -486,6 +625,16 @@ mod tests {
         kernel.computed(0, TIME_SLICE);
         assert_eq!(kernel.next(0, TIME_SLICE), Next::Run(TIME_SLICE), "now the hog");
         assert_eq!(kernel.next_timer(0), TIME_SLICE + 30);
+    }
+
+    #[test]
+    fn who_is_to_begin_later_sleeps_until_then() {
+        let late = AppConfig { delay: 70, ..app(vec![compute(5), Step::Timer(20), Step::Done]) };
+        let mut kernel = kernel(1, vec![late]);
+        assert_eq!((kernel.next(0, 0), kernel.next_timer(0)), (Next::Idle, 70));
+        run(&mut kernel, 1, 70, 1071);
+        let stats = &kernel.stats()[0];
+        assert_eq!((stats.completed, stats.responses().unwrap().max()), (50, 20));
     }
 
     #[test]
@@ -529,7 +678,8 @@ mod tests {
 
     #[test]
     fn who_waits_for_a_lock_spins_until_its_holder_gives_it_back() {
-        let locked = || app(vec![Step::Lock(0), compute(10), Step::Unlock(0), Step::Stop]);
+        let locked = || spinning(vec![Step::Lock(0), compute(10), Step::Unlock(0), Step::Stop], 1);
+        let locked = || AppConfig { meets_others: true, ..locked() };
         let mut kernel = kernel(2, vec![locked(), locked()]);
         assert_eq!(kernel.next(0, 0), Next::Run(10));
         assert_eq!(kernel.next(1, 0), Next::Spin);
@@ -541,10 +691,123 @@ mod tests {
     }
 
     #[test]
+    fn who_holds_a_spin_lock_keeps_its_vcpu_until_it_gives_it_back() {
+        let holder = spinning(vec![Step::Lock(0), compute(3 * TIME_SLICE), Step::Unlock(0), compute(7)], 1);
+        let mut kernel = kernel(1, vec![holder, app(vec![Step::Sleep(5), compute(2), Step::Stop]), hog()]);
+        assert_eq!(kernel.next(0, 0), Next::Run(3 * TIME_SLICE), "no slices, though the hog waits");
+        kernel.computed(0, TIME_SLICE);
+        assert_eq!(
+            kernel.next(0, TIME_SLICE),
+            Next::Run(2 * TIME_SLICE),
+            "nor does one go first that is woken"
+        );
+        kernel.computed(0, 2 * TIME_SLICE);
+        assert_eq!(kernel.next(0, 3 * TIME_SLICE), Next::Run(TIME_SLICE), "then it lets the hog go first");
+        kernel.computed(0, TIME_SLICE);
+        assert_eq!(kernel.next(0, 4 * TIME_SLICE), Next::Run(2), "and the one that was woken");
+        kernel.computed(0, 2);
+        assert_eq!(kernel.next(0, 4 * TIME_SLICE + 2), Next::Run(TIME_SLICE), "and the hog, which had least");
+    }
+
+    #[test]
+    fn spinners_and_holders_that_share_vcpus_all_make_progress() {
+        // Five tasks on two vCPUs; every third section lasts longer than a slice; a holder may even sleep.
+        for hold in [0, TIME_SLICE / 3] {
+            let section = [Step::Lock(0), compute(2 * TIME_SLICE / 5), Step::Sleep(hold), Step::Lock(1)];
+            let rest = [compute(TIME_SLICE), Step::Unlock(1), Step::Unlock(0), Step::Done, compute(1000)];
+            let mut kernel = kernel(2, vec![spinning([&section[..], &rest].concat(), 5), hog()]);
+            run(&mut kernel, 2, 0, 1000 * TIME_SLICE);
+            // A round takes 1.4 slices, and what the holder sleeps; the lock is hardly ever free.
+            let rounds = 1000 * TIME_SLICE / (7 * TIME_SLICE / 5 + hold);
+            let done = kernel.stats()[0].completed as i64;
+            assert!((rounds * 9 / 10..=rounds).contains(&done), "{done} of {rounds} rounds");
+            assert!(kernel.spin_ns() > 0);
+        }
+    }
+
+    #[test]
+    fn applications_have_locks_of_their_own_unless_they_meet() {
+        let locked = |meets_others| AppConfig { meets_others, ..app(vec![Step::Lock(0), compute(10)]) };
+        let mut apart = kernel(2, vec![locked(false), locked(false)]);
+        assert_eq!([0, 1].map(|vcpu| apart.next(vcpu, 0)), [Next::Run(10); 2]);
+        let mut together = kernel(2, vec![locked(true), locked(true)]);
+        assert_eq!([0, 1].map(|vcpu| together.next(vcpu, 0)), [Next::Run(10), Next::Idle]);
+    }
+
+    #[test]
+    fn who_waits_at_a_point_goes_on_when_another_wakes_it() {
+        let lock = Step::Lock(0);
+        let waits =
+            [lock, Step::Wait { at: 1, unlocks: Some(0) }, lock, Step::Unlock(0), compute(5), Step::Done];
+        for (all, woken) in [(false, 1), (true, 2)] {
+            let wakes = [Step::Sleep(10), lock, Step::Wake { at: 1, all }, Step::Unlock(0), Step::Stop];
+            let apps = [&waits[..], &waits, &wakes];
+            let apps = apps.map(|steps| AppConfig { meets_others: true, ..app(steps.into()) });
+            let mut kernel = kernel(1, apps.into());
+            run(&mut kernel, 1, 0, 100);
+            let completed: Vec<u64> = kernel.stats().iter().map(|stats| stats.completed).collect();
+            assert_eq!(completed, [1, woken - 1, 0], "the first is woken first; then both wait again");
+        }
+    }
+
+    #[test]
+    fn at_a_barrier_the_last_one_lets_all_go_on() {
+        let steps = |ns| vec![compute(ns), Step::Barrier { at: 0, tasks: 3 }, Step::Done];
+        let apps = [10, 20, 70].map(|ns| AppConfig { meets_others: true, ..app(steps(ns)) });
+        let mut kernel = kernel(3, apps.into());
+        run(&mut kernel, 3, 0, 701);
+        let completed: Vec<u64> = kernel.stats().iter().map(|stats| stats.completed).collect();
+        assert_eq!(completed, [10; 3]);
+        assert_eq!(kernel.stats()[0].last_completed, Some(700));
+    }
+
+    #[test]
+    fn no_script_lets_time_stand_still() {
+        let point = |steps: &[Step]| AppConfig { meets_others: true, ..app(steps.into()) };
+        let there = Step::Wake { at: 0, all: true };
+        let here = Step::Wait { at: 0, unlocks: None };
+        let scripts: [&[Step]; 7] = [
+            &[Step::Done],
+            &[Step::Lock(0), Step::Unlock(0)],
+            &[Step::Runtime(0), Step::Sleep(0), Step::Timer(0), compute(0)],
+            &[Step::Release(0), Step::Deadline(0)],
+            &[Step::Barrier { at: 0, tasks: 1 }],
+            &[there, here],
+            &[Step::Restart],
+        ];
+        for steps in scripts {
+            for vcpus in [1, 2] {
+                let mut kernel = kernel(vcpus, vec![point(steps), point(steps)]);
+                run(&mut kernel, vcpus, 0, 5_000_000);
+            }
+        }
+    }
+
+    #[test]
+    fn who_sleeps_often_gets_no_more_than_its_part_but_that_at_once() {
+        // Ten workers would like the vCPU for themselves.
+        let worker = || app(vec![compute(1_000_000), Step::Sleep(5_000_000), Step::Done]);
+        let mut apps: Vec<AppConfig> = (0..10).map(|_| worker()).collect();
+        apps.push(hog());
+        let mut crowd = kernel(1, apps);
+        run(&mut crowd, 1, 0, 1100 * TIME_SLICE);
+        let completed: Vec<u64> = crowd.stats().iter().map(|stats| stats.completed).collect();
+        assert!((900..1300).contains(&completed[10]), "{completed:?}: the hog's eleventh");
+        assert!(completed[..10].iter().all(|done| (900..1100).contains(done)), "{completed:?}");
+
+        // One that asks for a tenth is never kept waiting by a hog.
+        let periodic = app(vec![Step::Release(10_000_000), compute(1_000_000), Step::Deadline(1_000_000)]);
+        let mut two = kernel(1, vec![periodic, hog()]);
+        run(&mut two, 1, 0, 1000 * TIME_SLICE);
+        let stats = &two.stats()[0];
+        assert!(stats.completed >= 998 && stats.failed == 0, "{stats:?}");
+    }
+
+    #[test]
     fn where_locks_sleep_others_go_on_meanwhile() {
         let locked = |ns| app(vec![Step::Lock(0), compute(ns), Step::Unlock(0), Step::Stop]);
-        let config = KernelConfig { vcpus: 1, apps: vec![locked(20_000_000), locked(5), hog()], spins: false };
-        let mut kernel = Kernel::new(&config, 0, 1, 0);
+        let [first, second] = [20_000_000, 5].map(|ns| AppConfig { meets_others: true, ..locked(ns) });
+        let mut kernel = kernel(1, vec![first, second, hog()]);
         assert_eq!(kernel.next(0, 0), Next::Run(TIME_SLICE));
         kernel.computed(0, TIME_SLICE);
         assert_eq!(kernel.next(0, TIME_SLICE), Next::Run(TIME_SLICE), "the hog");
@@ -572,5 +835,16 @@ mod tests {
         kernel.set_online(1, false);
         assert_eq!((kernel.take_kick(), kernel.next(1, 0)), (Some(0), Next::Idle));
         assert_eq!(kernel.next(0, 0), Next::Run(TIME_SLICE));
+    }
+
+    #[test]
+    fn a_vcpu_that_is_plugged_again_takes_of_what_waits() {
+        let mut kernel = kernel(2, vec![hog(), hog()]);
+        kernel.set_online(1, false);
+        assert_eq!([0, 1].map(|vcpu| kernel.next(vcpu, 0)), [Next::Run(TIME_SLICE), Next::Idle]);
+        while kernel.take_kick().is_some() {}
+        kernel.set_online(1, true);
+        assert_eq!(kernel.take_kick(), Some(1));
+        assert_eq!([0, 1].map(|vcpu| kernel.next(vcpu, 0)), [Next::Run(TIME_SLICE); 2]);
     }
 }

@@ -21,10 +21,17 @@ pub enum Step {
     Think(Span),
     /// Waits for the next release of a job with this period, ns; the first one is at a random time.
     Release(Span),
-    /// Takes a lock of its domain; while another task has it, it spins or sleeps, as the domain's locks do.
+    /// Takes a lock; while another task has it, it spins or sleeps, as its application's locks do.
     Lock(u32),
     /// Gives it back.
     Unlock(u32),
+    /// Waits until another task wakes those that wait at this point, and gives a lock back for it (to take it again is a
+    /// step of its own).
+    Wait { at: u32, unlocks: Option<u32> },
+    /// Wakes who waits at this point: all, or the first. If nobody does, nothing is remembered of it.
+    Wake { at: u32, all: bool },
+    /// Waits at this point until so many tasks have come there.
+    Barrier { at: u32, tasks: u32 },
     /// Waits for a request to the service that the task belongs to, and goes on at the steps for its class.
     Await,
     /// Answers the request: with so many bytes, or with what it asks for.
@@ -33,8 +40,9 @@ pub enum Step {
     Call(Call),
     /// Opens a stream to a peer, unless it has one.
     Connect(Peer),
-    /// Hands over bytes for its stream, and waits only while too many are under way.
-    Send(u32),
+    /// Hands over bytes for its stream, and waits only while too many are under way. Pushed, they travel as a packet of
+    /// their own (Nagle's algorithm is off); otherwise whole segments are filled.
+    Send { bytes: u32, push: bool },
     /// Waits until so many bytes have come on its stream, and takes them.
     Receive(u32),
     /// Reads from or writes to its domain's disk.
@@ -147,6 +155,8 @@ pub struct ServiceConfig {
 pub struct AppConfig {
     /// How many tasks do the same.
     pub tasks: u32,
+    /// How long after the kernel has booted they begin, ns.
+    pub delay: Span,
     /// What each does.
     pub script: Script,
     /// The service that its tasks answer for, if any.
@@ -155,11 +165,24 @@ pub struct AppConfig {
     pub shared_bytes: u64,
     /// Memory that each task touches for itself whenever it runs, bytes.
     pub private_bytes: u64,
+    /// Does a task that waits for a lock spin, as kernels do for short sections? Otherwise it sleeps.
+    pub spins: bool,
+    /// Are locks and points to wait at those of all applications in the domain that say so? Otherwise they are its own.
+    pub meets_others: bool,
 }
 
 impl AppConfig {
-    /// One task, without a service or memory worth mentioning.
+    /// One task, without a service or memory worth mentioning, whose locks are its own and let it sleep.
     pub fn new(script: Script) -> Self {
-        AppConfig { tasks: 1, script, service: None, shared_bytes: 0, private_bytes: 0 }
+        AppConfig {
+            tasks: 1,
+            delay: 0,
+            script,
+            service: None,
+            shared_bytes: 0,
+            private_bytes: 0,
+            spins: false,
+            meets_others: false,
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! What an application achieved.
 
 use hdrhistogram::Histogram;
-use vcpulab_host::Span;
+use vcpulab_host::{Span, Time};
 
 /// Response times are kept to three significant digits.
 const DIGITS: u8 = 3;
@@ -13,14 +13,24 @@ pub struct AppStats {
     pub completed: u64,
     /// Units of work refused, lost or late.
     pub failed: u64,
+    /// When the last unit was completed, if any was.
+    pub last_completed: Option<Time>,
     /// Response times, ns. Made when there is a first one: most applications have none.
     responses: Option<Box<Histogram<u64>>>,
 }
 
 impl AppStats {
+    /// So many more units of work are complete, by `now`.
+    pub fn count(&mut self, units: u64, now: Time) {
+        if units > 0 {
+            self.completed += units;
+            self.last_completed = Some(now);
+        }
+    }
+
     /// One more unit of work is complete, `response` ns after it was asked for.
-    pub fn complete(&mut self, response: Span) {
-        self.completed += 1;
+    pub fn complete(&mut self, response: Span, now: Time) {
+        self.count(1, now);
         let responses = self.responses.get_or_insert_with(|| {
             let mut new = Histogram::new_with_bounds(1, 1_000_000_000, DIGITS).expect("the bounds are valid");
             new.auto(true);
@@ -38,6 +48,7 @@ impl AppStats {
     pub fn reset(&mut self) {
         self.completed = 0;
         self.failed = 0;
+        self.last_completed = None;
         if let Some(responses) = &mut self.responses {
             responses.reset();
         }

@@ -1,16 +1,19 @@
 //! A task: where its script stands, and what it wants next.
 
-use vcpulab_host::{NEVER, Span, Time};
+use vcpulab_host::{Span, Time};
 
 use crate::Random;
-use crate::kernel::TIME_SLICE;
 use crate::script::{Call, DiskAccess, Peer, Script, Step};
 
 /// How often a `Runtime` step looks at the clock, ns of CPU time. (rt-app's own busy loop works 32 us between two looks.)
 const RUNTIME_STEP: Span = 32_000;
 
-/// A script that goes round without computing or waiting would never end: after this many steps it must.
-const IDLE_STEPS_MAX: u32 = 10_000;
+/// Steps that take no time cost some CPU time once so many have been taken at one instant: a script that goes round
+/// without computing or waiting would never let time pass.
+const FREE_STEPS_MAX: u32 = 10_000;
+
+/// What so many steps take then, ns: some ten for each, as for a system call that has nothing to do.
+const FREE_STEPS_NS: Span = 100_000;
 
 /// A request to a service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,7 +39,7 @@ pub enum Io {
     /// Open a stream, and go on when it is open.
     Connect(Peer),
     /// Hand over bytes for the stream.
-    Send { stream: u64, bytes: u32 },
+    Send { stream: u64, bytes: u32, push: bool },
     /// Take bytes from the stream, once they are there.
     Receive { stream: u64, bytes: u32 },
     /// Access the disk.
@@ -58,6 +61,12 @@ pub(crate) enum Demand {
     Lock(u32),
     /// To give a lock back.
     Unlock(u32),
+    /// To wait at a point, and to give a lock back for it.
+    Wait(u32, Option<u32>),
+    /// To wake who waits at a point: all, or the first.
+    Wake(u32, bool),
+    /// To wait at a point until so many tasks are there.
+    Barrier(u32, u32),
     /// Something from outside.
     Io(Io),
     /// A unit of work is complete; its response time, and whether it was late.
@@ -73,14 +82,14 @@ pub(crate) struct Task {
     pub vcpu: usize,
     /// What is left of what it computes.
     pub left: Span,
-    /// What is left of its time slice.
-    pub slice: Span,
-    /// When its sleep is over (`NEVER`: it does not sleep).
-    pub wakes_at: Time,
+    /// What it had of its vCPU, as compared with the other tasks there, ns.
+    pub had: Span,
     /// Does it wait for something other than time?
     pub waits: bool,
     /// Does it burn its time until a lock is free?
     pub spins: bool,
+    /// How many spin locks it holds.
+    pub holds: u32,
     /// Its stream, if it has one.
     pub stream: Option<u64>,
     request: Option<Request>,
@@ -91,6 +100,9 @@ pub(crate) struct Task {
     release: Option<Time>,
     began: Time,
     random: Random,
+    /// Steps taken at one instant, and which.
+    free_steps: u32,
+    stepped_at: Time,
 }
 
 impl Task {
@@ -99,10 +111,10 @@ impl Task {
             app,
             vcpu,
             left: 0,
-            slice: TIME_SLICE,
-            wakes_at: NEVER,
+            had: 0,
             waits: false,
             spins: false,
+            holds: 0,
             stream: None,
             request: None,
             position: 0,
@@ -112,14 +124,15 @@ impl Task {
             release: None,
             began: now,
             random,
+            free_steps: 0,
+            stepped_at: now,
         }
     }
 
     /// Is its next step one that waits for a time?
     pub fn is_timed(&self, script: &Script) -> bool {
-        let timed = |step: &Step| {
-            matches!(step, Step::Sleep(_) | Step::Timer(_) | Step::Think(_) | Step::Release(_))
-        };
+        let timed =
+            |step: &Step| matches!(step, Step::Sleep(_) | Step::Timer(_) | Step::Think(_) | Step::Release(_));
         script.steps.get(self.position).is_some_and(timed)
     }
 
@@ -128,7 +141,15 @@ impl Task {
         if self.busy_until > now {
             return Demand::Compute((self.busy_until - now).min(RUNTIME_STEP));
         }
-        for _ in 0..IDLE_STEPS_MAX {
+        if now > self.stepped_at {
+            (self.stepped_at, self.free_steps) = (now, 0);
+        }
+        loop {
+            self.free_steps += 1;
+            if self.free_steps > FREE_STEPS_MAX {
+                self.free_steps = 0;
+                return Demand::Compute(FREE_STEPS_NS);
+            }
             let Some(&step) = script.steps.get(self.position) else {
                 if script.steps.is_empty() {
                     return Demand::Stop;
@@ -170,7 +191,7 @@ impl Task {
                     // Releases of different tasks and replications are not in step.
                     let release = match self.release {
                         Some(last) => last.saturating_add(period),
-                        None => now + self.random.below(period as u64) as Time,
+                        None => now + self.random.below(period.max(1) as u64) as Time,
                     };
                     self.release = Some(release);
                     self.began = release;
@@ -180,6 +201,9 @@ impl Task {
                 }
                 Step::Lock(lock) => return Demand::Lock(lock),
                 Step::Unlock(lock) => return Demand::Unlock(lock),
+                Step::Wait { at, unlocks } => return Demand::Wait(at, unlocks),
+                Step::Wake { at, all } => return Demand::Wake(at, all),
+                Step::Barrier { at, tasks } => return Demand::Barrier(at, tasks),
                 Step::Await => return Demand::Await,
                 Step::Reply(bytes) => {
                     if let Some(Request { connection, asks, .. }) = self.request {
@@ -192,9 +216,9 @@ impl Task {
                         return Demand::Io(Io::Connect(peer));
                     }
                 }
-                Step::Send(bytes) => {
+                Step::Send { bytes, push } => {
                     if let Some(stream) = self.stream {
-                        return Demand::Io(Io::Send { stream, bytes });
+                        return Demand::Io(Io::Send { stream, bytes, push });
                     }
                 }
                 Step::Receive(bytes) => {
@@ -227,7 +251,6 @@ impl Task {
                 }
             }
         }
-        Demand::Stop
     }
 
     fn done(&mut self, now: Time, deadline: Span) -> Demand {

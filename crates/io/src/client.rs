@@ -118,7 +118,7 @@ impl Client {
     /// A request of a user is answered, so long after it was begun. When does the user ask again?
     pub fn answered(&mut self, user: u32, response: Span, now: Time) {
         self.outstanding -= 1;
-        self.stats.complete(response);
+        self.stats.complete(response, now);
         self.next_turn(user, now);
     }
 

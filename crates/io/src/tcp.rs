@@ -106,6 +106,8 @@ struct End {
     window: u32,
     peer_space: u32,
     segment: u32,
+    /// What does not fill a segment waits until all before it has been acknowledged (Nagle's algorithm, RFC 896).
+    fills: bool,
     // It receives:
     unacknowledged: u32,
     peer_segment: u32,
@@ -125,6 +127,7 @@ impl End {
             window: INITIAL_SEGMENTS * SEGMENT_BYTES,
             peer_space: WINDOW_MAX,
             segment: SEGMENT_BYTES,
+            fills: false,
             unacknowledged: 0,
             peer_segment: SEGMENT_ESTIMATE_MIN,
             unread: 0,
@@ -234,7 +237,14 @@ impl Connection {
     /// algorithm is off).
     pub fn hand_over(&mut self, from: Side, bytes: u32) {
         let end = &mut self.ends[from as usize];
-        end.segment = bytes.clamp(1, SEGMENT_BYTES);
+        (end.segment, end.fills) = (bytes.clamp(1, SEGMENT_BYTES), false);
+        end.queued += u64::from(bytes);
+    }
+
+    /// It hands over bytes of a stream, which fill whole segments however small the pieces are.
+    pub fn hand_over_stream(&mut self, from: Side, bytes: u32) {
+        let end = &mut self.ends[from as usize];
+        (end.segment, end.fills) = (SEGMENT_BYTES, true);
         end.queued += u64::from(bytes);
     }
 
@@ -253,6 +263,12 @@ impl Connection {
         // Of what would not fit into the window, as many whole segments as do.
         let fits = (window.saturating_sub(end.under_way) / end.segment) * end.segment;
         let bytes = if end.under_way + bytes <= window { bytes } else { bytes.min(fits) };
+        // Of what is not a whole number of segments the rest waits.
+        let bytes = if end.fills && (bytes >= end.segment || end.under_way > 0) {
+            bytes - bytes % end.segment
+        } else {
+            bytes
+        };
         if bytes == 0 {
             return None;
         }
@@ -468,6 +484,31 @@ mod tests {
         let ack = connection.packet(number, Side::Called, Kind::Ack);
         connection.acknowledged(Side::Caller, &ack);
         assert!(connection.next_data(number, Side::Caller, 1).is_some());
+    }
+
+    #[test]
+    fn small_pieces_of_a_stream_fill_segments_and_pushed_ones_do_not() {
+        let packets = |push: bool| {
+            let mut connections = Connections::default();
+            let number = connections.open(PARTIES, 0);
+            let connection = connections.get(number).unwrap();
+            connection.streams = true;
+            let mut sizes = Vec::new();
+            for _ in 0..20 {
+                match push {
+                    true => connection.hand_over(Side::Caller, 200),
+                    false => connection.hand_over_stream(Side::Caller, 200),
+                }
+                sizes.extend(connection.next_data(number, Side::Caller, 1).map(|packet| packet.bytes));
+            }
+            let acknowledges = sizes.iter().sum();
+            let ack = Packet { acknowledges, ..connection.packet(number, Side::Called, Kind::Ack) };
+            connection.acknowledged(Side::Caller, &ack);
+            sizes.extend(connection.next_data(number, Side::Caller, 1).map(|packet| packet.bytes));
+            sizes
+        };
+        assert_eq!(packets(true), [200; 20]);
+        assert_eq!(packets(false), [200, SEGMENT_BYTES, SEGMENT_BYTES, 4000 - 200 - 2 * SEGMENT_BYTES]);
     }
 
     #[test]

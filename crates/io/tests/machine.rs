@@ -80,7 +80,7 @@ impl Case {
         };
         let guest = |index: u32, apps, driver| GuestConfig {
             first_vcpu: VcpuId(self.pcpus + index),
-            kernel: KernelConfig { vcpus: 1, apps, spins: true },
+            kernel: KernelConfig { vcpus: 1, apps },
             working_set_bytes: 0,
             interface: Some(InterfaceConfig {
                 link: link(&driver),

@@ -202,6 +202,9 @@ columns! {
         pub failed: u64,
         /// Units of work completed per second.
         pub throughput_per_s: f64,
+        /// When the last unit was completed, ns since the host started; null: none was. For a program that ends, the time at
+        /// which it did.
+        pub last_completed_ns: Option<i64>,
         /// Median response time, ns; null: it has none.
         pub response_p50_ns: Option<u64>,
         /// 95th percentile of the response time, ns.

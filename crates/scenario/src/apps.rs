@@ -2,15 +2,16 @@
 //! what the engine runs.
 
 use vcpulab_guest::apps::{AppParam, Args, Default as AppDefault, KINDS, ParamKind, find};
-use vcpulab_guest::{AppConfig, Script, Step};
+use vcpulab_guest::{AppConfig, Script};
 
 use crate::check::Checker;
-use crate::limits::{APPS_MAX, EVENTS_MAX, PHASES_MAX, SPAN_NS_MAX};
+use crate::limits::APPS_MAX;
+use crate::phases::{Meetings, raw_phase, script};
 use crate::problem::{Place, Problem, did_you_mean};
 use crate::profile::Constants;
-use crate::raw::{RawApp, RawEvent, RawPhase};
+use crate::raw::RawApp;
 use crate::read::{At, Field, RawParam, RawParams};
-use crate::spec::{AppSpec, DomainSpec, EventSpec, HostSpec, PhaseSpec, Spec};
+use crate::spec::{AppSpec, DomainSpec, HostSpec, Spec};
 use crate::units::{Duration, Size};
 
 /// The kind whose script stands in the scenario itself.
@@ -19,16 +20,17 @@ pub(crate) const PHASES: &str = "phases";
 /// The fields that every kind has, besides its parameters.
 const COMMON: [&str; 2] = ["kind", "instance"];
 /// The fields of `phases`.
-const OF_PHASES: [&str; 2] = ["loop", "phase"];
+const OF_PHASES: [&str; 3] = ["loop", "phase", "start_delay"];
 
 /// The names of all kinds.
 pub(crate) fn kind_names() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|kind| kind.name).chain([PHASES])
 }
 
-/// Where the application of one of these kinds stands among a domain's, if there is just one.
+/// Where the service of one of these kinds stands among a domain's applications, if there is just one.
 fn only_service(domain: &DomainSpec, kinds: &[&str]) -> Option<usize> {
-    let mut found = domain.apps.iter().enumerate().filter(|(_, app)| kinds.contains(&app.kind()));
+    let serves = |app: &AppSpec| kinds.contains(&app.kind()) && app.serves();
+    let mut found = domain.apps.iter().enumerate().filter(|(_, app)| serves(app));
     let (position, _) = found.next()?;
     found.next().is_none().then_some(position)
 }
@@ -55,19 +57,30 @@ impl AppSpec {
         kind.params.iter().position(|param| param.name == name).map(|position| values[position])
     }
 
-    /// Does it answer requests?
+    /// It as the engine takes it, as far as that depends on nothing else.
+    pub(crate) fn alone(&self) -> AppConfig {
+        match self {
+            AppSpec::Kind { kind, values, .. } => (kind.build)(&Args { kind, values, spread_percent: 0 }),
+            AppSpec::Phases { .. } => AppConfig::new(Script::default()),
+        }
+    }
+
+    /// Does it answer requests? (Some kinds do so or not as their parameters say.)
     pub fn serves(&self) -> bool {
         matches!(self, AppSpec::Kind { kind, .. } if !kind.classes.is_empty())
+            && self.alone().service.is_some()
     }
 
     /// How many tasks it comes to.
-    fn tasks(&self, constants: &Constants) -> usize {
-        let each = match self {
-            AppSpec::Kind { .. } => config(self, &|_| 0, constants).tasks as usize,
-            AppSpec::Phases { .. } => 1,
-        };
-        each * self.instances() as usize
+    fn tasks(&self) -> usize {
+        self.alone().tasks as usize * self.instances() as usize
     }
+}
+
+/// What to do about a domain that should serve, but has an application that was told to send instead.
+pub(crate) fn only_sends(domain: &DomainSpec) -> Option<String> {
+    let sends = domain.apps.iter().find(|app| !classes(app).is_empty() && !app.serves())?;
+    Some(format!("its `{}` sends; `direction = \"receive\"` makes it a service", sends.kind()))
 }
 
 // ---- checking ----
@@ -98,8 +111,7 @@ impl Checker<'_, '_> {
 
     /// How many tasks all applications come to.
     pub(crate) fn tasks(spec: &Spec) -> usize {
-        let constants = &spec.host.constants;
-        spec.domains.iter().flat_map(|domain| &domain.apps).map(|app| app.tasks(constants)).sum()
+        spec.domains.iter().flat_map(|domain| &domain.apps).map(AppSpec::tasks).sum()
     }
 
     /// An application without what refers to others.
@@ -124,9 +136,21 @@ impl Checker<'_, '_> {
     }
 
     /// Fields that this kind does not have.
-    fn strangers(&mut self, raw: &RawApp, place: &Place, fields: &[&'static str], params: &'static [AppParam]) {
-        let given = |name: &str, field_is_given: bool| (field_is_given && !fields.contains(&name)).then(|| name.to_owned());
-        let own = [given("loop", !raw.r#loop.is_none()), given("phase", !raw.phase.is_none())];
+    fn strangers(
+        &mut self,
+        raw: &RawApp,
+        place: &Place,
+        fields: &[&'static str],
+        params: &'static [AppParam],
+    ) {
+        let given = |name: &str, field_is_given: bool| {
+            (field_is_given && !fields.contains(&name)).then(|| name.to_owned())
+        };
+        let own = [
+            given("loop", !raw.r#loop.is_none()),
+            given("phase", !raw.phase.is_none()),
+            given("start_delay", !raw.start_delay.is_none()),
+        ];
         let own = own.into_iter().flatten().map(|name| (name.clone(), place.member(&name)));
         let others = raw.params.0.iter().map(|(name, _)| (name.value.clone(), name.place.clone()));
         for (name, place) in own.chain(others) {
@@ -137,7 +161,8 @@ impl Checker<'_, '_> {
                 let owners = KINDS.iter().filter(|kind| kind.params.iter().any(|param| param.name == name));
                 let owner = owners.map(|kind| kind.name).next();
                 let owner = owner.or_else(|| OF_PHASES.contains(&name.as_str()).then_some(PHASES));
-                let known = || COMMON.iter().chain(fields).copied().chain(params.iter().map(|param| param.name));
+                let known =
+                    || COMMON.iter().chain(fields).copied().chain(params.iter().map(|param| param.name));
                 let hint = did_you_mean(&name, known())
                     .or_else(|| owner.map(|kind| format!("`{name}` belongs to kind `{kind}`")))
                     .unwrap_or_else(|| format!("known here: {}", known().collect::<Vec<_>>().join(", ")));
@@ -209,7 +234,7 @@ impl Checker<'_, '_> {
             let Some(app) = only_service(&spec.domains[of], kinds) else {
                 let words: Vec<String> = kinds.iter().map(|kind| format!("`{kind}`")).collect();
                 let problem = Problem::says(format!("domain `{word}` must run one {}", words.join(" or ")));
-                self.report.error(place, problem.found(word));
+                self.report.error(place, problem.found(word).maybe_hint(only_sends(&spec.domains[of])));
                 continue;
             };
             if of != domain && (spec.domains[of].nic.is_none() || spec.domains[domain].nic.is_none()) {
@@ -220,57 +245,6 @@ impl Checker<'_, '_> {
                 values[index] = service_value(of, app);
             }
         }
-    }
-
-    fn phases_app(&mut self, raw: &RawApp, place: &Place) -> Option<AppSpec> {
-        if raw.phase.is_none() {
-            self.report.error(&place.member("phase"), Problem::says("required, but not given"));
-        }
-        let phases = self.phases(&raw.phase);
-        let rounds = match self.int(&raw.r#loop, -1, -1..=u32::MAX.into())? {
-            -1 => None,
-            rounds => Some(rounds as u32),
-        };
-        let instances = self.int(&raw.instance, 1, 1..=APPS_MAX as i64)? as u32;
-        Some(AppSpec::Phases { phases: phases?, rounds, instances })
-    }
-
-    fn phases(&mut self, field: &Field<Vec<At<RawPhase>>>) -> Option<Vec<PhaseSpec>> {
-        let At { value: raw, place } = field.0.as_ref()?;
-        if !self.count(raw.len(), 1, PHASES_MAX, "phases", place) {
-            return None;
-        }
-        let phases: Vec<Option<PhaseSpec>> = raw.iter().map(|phase| self.phase(phase)).collect();
-        phases.into_iter().collect()
-    }
-
-    fn phase(&mut self, phase: &At<RawPhase>) -> Option<PhaseSpec> {
-        let rounds = self.int(&phase.value.r#loop, 1, 1..=u32::MAX.into());
-        let At { value: raw, place } = phase.value.event.0.as_ref()?;
-        if !self.count(raw.len(), 1, EVENTS_MAX, "events", place) {
-            return None;
-        }
-        let events: Vec<Option<EventSpec>> = raw.iter().map(|event| self.event(event)).collect();
-        Some(PhaseSpec { rounds: rounds? as u32, events: events.into_iter().collect::<Option<_>>()? })
-    }
-
-    fn event(&mut self, event: &At<RawEvent>) -> Option<EventSpec> {
-        use crate::read::ReadTable as _;
-
-        let raw = &event.value;
-        let events = [
-            (&raw.run, EventSpec::Run as fn(i64) -> EventSpec),
-            (&raw.runtime, EventSpec::Runtime),
-            (&raw.sleep, EventSpec::Sleep),
-            (&raw.timer, EventSpec::Timer),
-        ];
-        let mut given = events.iter().filter(|(field, _)| !field.is_none());
-        let (Some((field, make)), None) = (given.next(), given.next()) else {
-            let allowed = format!("exactly one of {}", RawEvent::FIELDS.join(", "));
-            self.report.error(&event.place, Problem::not_allowed(allowed));
-            return None;
-        };
-        self.span(field, None, 1..=SPAN_NS_MAX).map(make)
     }
 }
 
@@ -307,7 +281,9 @@ pub(crate) fn asks(app: &AppSpec) -> impl Iterator<Item = (usize, usize)> + '_ {
         AppSpec::Phases { .. } => (&[], &[]),
     };
     let asked = params.iter().zip(values);
-    asked.filter(|(param, value)| matches!(param.kind, ParamKind::Service(_)) && **value >= 0).map(|(_, &value)| service_of(value))
+    asked
+        .filter(|(param, value)| matches!(param.kind, ParamKind::Service(_)) && **value >= 0)
+        .map(|(_, &value)| service_of(value))
 }
 
 // ---- writing ----
@@ -320,7 +296,8 @@ pub(crate) fn raw_app(app: &AppSpec, spec: &Spec) -> RawApp {
         ..RawApp::default()
     };
     match app {
-        AppSpec::Phases { phases, rounds, .. } => {
+        AppSpec::Phases { phases, rounds, delay_ns, .. } => {
+            raw.start_delay = Duration(*delay_ns).into();
             raw.r#loop = rounds.map_or(-1, i64::from).into();
             raw.phase = phases.iter().map(|phase| raw_phase(phase).into()).collect::<Vec<_>>().into();
         }
@@ -343,23 +320,21 @@ pub(crate) fn raw_app(app: &AppSpec, spec: &Spec) -> RawApp {
     raw
 }
 
-fn raw_phase(phase: &PhaseSpec) -> RawPhase {
-    let event = |event: &EventSpec| match *event {
-        EventSpec::Run(span) => RawEvent { run: Duration(span).into(), ..RawEvent::default() },
-        EventSpec::Runtime(span) => RawEvent { runtime: Duration(span).into(), ..RawEvent::default() },
-        EventSpec::Sleep(span) => RawEvent { sleep: Duration(span).into(), ..RawEvent::default() },
-        EventSpec::Timer(span) => RawEvent { timer: Duration(span).into(), ..RawEvent::default() },
-    };
-    let events = phase.events.iter().map(|e| event(e).into()).collect::<Vec<_>>();
-    RawPhase { r#loop: i64::from(phase.rounds).into(), event: events.into() }
-}
-
 // ---- running ----
 
 /// One instance of an application as the engine takes it. `service` says the number of a service that it asks.
-pub(crate) fn config(app: &AppSpec, service: &dyn Fn(i64) -> i64, constants: &Constants) -> AppConfig {
+pub(crate) fn config(
+    app: &AppSpec,
+    service: &dyn Fn(i64) -> i64,
+    meetings: &Meetings<'_>,
+    constants: &Constants,
+) -> AppConfig {
     match app {
-        AppSpec::Phases { phases, rounds, .. } => AppConfig::new(script(phases, *rounds)),
+        AppSpec::Phases { phases, rounds, delay_ns, .. } => AppConfig {
+            delay: *delay_ns,
+            meets_others: true,
+            ..AppConfig::new(script(phases, *rounds, meetings))
+        },
         AppSpec::Kind { kind, values, .. } => {
             let resolved = |(param, &value): (&AppParam, &i64)| match param.kind {
                 ParamKind::Service(_) if value >= 0 => service(value),
@@ -370,34 +345,6 @@ pub(crate) fn config(app: &AppSpec, service: &dyn Fn(i64) -> i64, constants: &Co
             (kind.build)(&Args { kind, values: &values, spread_percent })
         }
     }
-}
-
-fn script(phases: &[PhaseSpec], rounds: Option<u32>) -> Script {
-    let mut script = Script::default();
-    for phase in phases {
-        let from = script.steps.len();
-        script.steps.extend(phase.events.iter().map(|event| match *event {
-            EventSpec::Run(ns) => Step::Compute { ns, per_byte_ps: 0 },
-            EventSpec::Runtime(ns) => Step::Runtime(ns),
-            EventSpec::Sleep(ns) => Step::Sleep(ns),
-            EventSpec::Timer(ns) => Step::Timer(ns),
-        }));
-        if phase.rounds > 1 {
-            script.repeat(from, phase.rounds);
-        }
-    }
-    script.steps.push(Step::Done);
-    match rounds {
-        Some(0) => script.steps = vec![Step::Stop],
-        Some(rounds) => {
-            if rounds > 1 {
-                script.repeat(0, rounds);
-            }
-            script.steps.push(Step::Stop);
-        }
-        None => {}
-    }
-    script
 }
 
 /// The classes of requests that an application answers.

@@ -6,7 +6,8 @@ use vcpulab_host::{
 };
 use vcpulab_io::{GuestConfig, MachineConfig};
 
-use crate::spec::{AppSpec, Change, DomainSpec, Drivers, LifeChange, Spec};
+use crate::phases::Meetings;
+use crate::spec::{Change, DomainSpec, Drivers, LifeChange, Spec};
 use crate::{apps, clients, disks, network};
 
 /// The host of a scenario. The same for all its replications: they differ in what surrounds it.
@@ -77,20 +78,21 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
     let number = |service: (usize, usize)| {
         services.iter().position(|&known| known == service).expect("a checked scenario refers to services")
     };
-    let app = |app: &AppSpec| {
-        let config = apps::config(app, &|value| number(apps::service_of(value)) as i64, constants);
-        std::iter::repeat_n(config, app.instances() as usize)
+    let apps = |domain: &DomainSpec| {
+        let meetings = Meetings::of(domain);
+        let instances = domain.apps.iter().flat_map(|app| {
+            let config =
+                apps::config(app, &|value| number(apps::service_of(value)) as i64, &meetings, constants);
+            std::iter::repeat_n(config, app.instances() as usize)
+        });
+        instances.collect()
     };
     let guest = |(index, domain): (usize, &DomainSpec)| {
         let mut devices = spec.cards.iter().chain(spec.disks.iter().map(|(device, _)| device));
         let owns = devices.any(|device| device.owner == Some(index));
         GuestConfig {
             first_vcpu: vcpu_id(spec, index, 0),
-            kernel: KernelConfig {
-                vcpus: domain.affinity.len(),
-                apps: domain.apps.iter().flat_map(app).collect(),
-                spins: true,
-            },
+            kernel: KernelConfig { vcpus: domain.affinity.len(), apps: apps(domain) },
             working_set_bytes: domain.working_set_bytes,
             interface: network::interface(index, spec),
             network: network::network_costs(domain, drivers, constants),

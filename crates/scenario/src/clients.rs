@@ -1,15 +1,15 @@
 //! Clients in a scenario: checked, written back, and as the engine takes them.
 
-use vcpulab_guest::apps::RequestClass;
+use vcpulab_guest::apps::{RequestClass, specweb99};
 use vcpulab_host::Span;
 use vcpulab_io::{Ask, ClientConfig, Load};
 
-use crate::apps::classes;
+use crate::apps::{classes, only_sends};
 use crate::check::Checker;
 use crate::limits::{CLIENTS_MAX, CONNECTIONS_MAX, FILE_SIZE_MAX, MIX_MAX, SPAN_NS_MAX};
 use crate::problem::{Place, Problem, did_you_mean};
 use crate::raw::{RawAsk, RawClient, RawClosedLoop, RawOpenLoop, RawScenario, RawStream};
-use crate::read::{At, Field, Number};
+use crate::read::{At, Field, Number, WordOrList};
 use crate::spec::{AskSpec, ClientSpec, DomainSpec, LoadSpec, Spec};
 use crate::units::{Duration, Size};
 
@@ -18,6 +18,9 @@ const CONNECTIONS: i64 = 64;
 const PACKET_BYTES: i64 = 1448;
 const WEIGHT_MAX: i64 = 1_000_000;
 const RETRIES_MAX: i64 = 1000;
+
+/// The mix of that name, and the kind of the service that has such files.
+const SPECWEB99: (&str, &str) = ("specweb99", "web-server");
 
 impl Checker<'_, '_> {
     pub(crate) fn clients(&mut self, raw: &RawScenario, spec: &mut Spec, place: &Place) {
@@ -42,7 +45,8 @@ impl Checker<'_, '_> {
         let mix = self.mix(&raw.file_size, &raw.mix, service, spec);
         let connections_max = self.int(&raw.connections_max, CONNECTIONS, 1..=CONNECTIONS_MAX.into());
         let timeout_ns = self.timeout(&raw.timeout);
-        let load = LoadSpec::Open { rate_per_s: rate_per_s?, regular: raw.regular.get().copied().unwrap_or(false) };
+        let load =
+            LoadSpec::Open { rate_per_s: rate_per_s?, regular: raw.regular.get().copied().unwrap_or(false) };
         Some(ClientSpec {
             name: String::new(),
             service: service?,
@@ -117,7 +121,7 @@ impl Checker<'_, '_> {
             [] => {
                 let problem = Problem::says(format!("no {what} runs in domain `{name}`")).found(name);
                 let hint = format!("add [[domain.{name}.app]] with `kind = \"web-server\"`");
-                self.report.error(place, problem.hint(hint));
+                self.report.error(place, problem.hint(only_sends(&spec.domains[server]).unwrap_or(hint)));
             }
             [_] => {}
             _ => {
@@ -131,16 +135,20 @@ impl Checker<'_, '_> {
         }
         if nic.is_none() && !driver_domain && !services.is_empty() {
             let problem = Problem::says(format!("domain `{name}` has no network interface")).found(name);
-            self.report.error(place, problem.hint(format!("add `nic = {{ driver_domain = \"dom0\" }}` to [domain.{name}]")));
+            self.report.error(
+                place,
+                problem.hint(format!("add `nic = {{ driver_domain = \"dom0\" }}` to [domain.{name}]")),
+            );
         }
         Some((server, *services.first()?))
     }
 
-    /// What a client asks for: `mix`, or requests of the first class, with answers of `file_size`.
+    /// What a client asks for: `mix`, or requests of the first class with answers of `file_size`, or all classes as often
+    /// as usual.
     fn mix(
         &mut self,
         size: &Field<Size>,
-        mix: &Field<Vec<At<RawAsk>>>,
+        mix: &Field<WordOrList<RawAsk>>,
         service: Option<(usize, usize)>,
         spec: &Spec,
     ) -> Option<Vec<AskSpec>> {
@@ -150,19 +158,49 @@ impl Checker<'_, '_> {
             return None;
         };
         let classes = classes(&spec.domains[domain].apps[app]);
-        let first = classes.first()?;
         let Some(At { value: asks, place }) = &mix.0 else {
-            let reply_bytes = self.size(size, first.reply_bytes.into(), sizes)? as u32;
-            return Some(vec![AskSpec { class: 0, reply_bytes, weight: 1 }]);
+            if !size.is_none() {
+                let reply_bytes = self.size(size, 1, sizes)? as u32;
+                return Some(vec![AskSpec { class: 0, reply_bytes, weight: 1 }]);
+            }
+            let all = classes.iter().enumerate().filter(|(_, class)| class.weight > 0);
+            let usual = |(number, class): (usize, &RequestClass)| AskSpec {
+                class: number as u32,
+                reply_bytes: class.reply_bytes,
+                weight: class.weight,
+            };
+            return Some(all.map(usual).collect());
         };
         if let Some(At { place, .. }) = &size.0 {
             self.report.error(place, Problem::says("`file_size` and `mix` cannot both be given"));
         }
+        let asks = match asks {
+            WordOrList::List(asks) => asks,
+            WordOrList::Word(word) => {
+                return self.mix_by_name(word, spec.domains[domain].apps[app].kind(), place);
+            }
+        };
         if !self.count(asks.len(), 1, MIX_MAX, "kinds of requests", place) {
             return None;
         }
         let asks: Vec<Option<AskSpec>> = asks.iter().map(|ask| self.one_ask(&ask.value, classes)).collect();
         asks.into_iter().collect()
+    }
+
+    fn mix_by_name(&mut self, word: &str, kind: &str, place: &Place) -> Option<Vec<AskSpec>> {
+        let (name, server) = SPECWEB99;
+        if word != name {
+            self.report.error(place, Problem::not_allowed(format!("a list, or `\"{name}\"`")));
+            return None;
+        }
+        if kind != server {
+            let problem = Problem::says(format!("`{name}` is for a `{server}`; here it is a `{kind}`"));
+            self.report.error(place, problem.found(word));
+            return None;
+        }
+        let ask =
+            |file: &specweb99::FileSize| AskSpec { class: 0, reply_bytes: file.bytes, weight: file.requests };
+        Some(specweb99::SIZES.iter().map(ask).collect())
     }
 
     fn one_ask(&mut self, raw: &RawAsk, classes: &[RequestClass]) -> Option<AskSpec> {
@@ -198,7 +236,7 @@ pub(crate) fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
         file_size: Size(ask.reply_bytes.into()).into(),
         weight: i64::from(ask.weight).into(),
     };
-    let mix = || Field::from(client.mix.iter().map(|one| ask(one).into()).collect::<Vec<_>>());
+    let mix = || Field::from(WordOrList::List(client.mix.iter().map(|one| ask(one).into()).collect()));
     match client.load {
         LoadSpec::Open { rate_per_s, regular } => RawClient::OpenLoop(RawOpenLoop {
             server: server(),
@@ -246,7 +284,9 @@ pub(crate) fn config(client: &ClientSpec, service: usize, spec: &Spec) -> Client
         load: match client.load {
             LoadSpec::Open { rate_per_s, regular } => Load::Open { rate_per_s, regular },
             LoadSpec::Closed { users, think_ns, ramp_up_ns } => Load::Closed { users, think_ns, ramp_up_ns },
-            LoadSpec::Stream { streams, packet_bytes, gap_ns } => Load::Stream { streams, packet_bytes, gap_ns },
+            LoadSpec::Stream { streams, packet_bytes, gap_ns } => {
+                Load::Stream { streams, packet_bytes, gap_ns }
+            }
         },
         mix: client.mix.iter().map(ask).collect(),
         connections_max: client.connections_max,
@@ -262,5 +302,67 @@ pub(crate) fn kind(client: &ClientSpec) -> &'static str {
         LoadSpec::Open { .. } => "open-loop",
         LoadSpec::Closed { .. } => "closed-loop",
         LoadSpec::Stream { .. } => "stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Scenario;
+
+    fn scenario(app: &str, client: &str) -> Result<Scenario, String> {
+        let text = format!(
+            "[host]\nprofile = \"generic\"\nscheduler = \"credit\"\n[domain.dom0]\ndriver_domain = true\n\
+             [domain.a]\nnic.driver_domain = \"dom0\"\ndisk.driver_domain = \"dom0\"\napp = [{{ {app} }}]\n[client.c]\nkind = \"closed-loop\"\nserver = \"a\"\nusers = 1\n{client}\n"
+        );
+        Scenario::parse(&text, "f").map_err(|problems| problems.to_string())
+    }
+
+    #[test]
+    fn a_client_asks_for_all_classes_as_often_as_usual_unless_it_is_told_otherwise() {
+        let kind = vcpulab_guest::apps::find("exchange").unwrap();
+        let mix = &scenario(
+            "kind = \"exchange\", directory = \"a\" }, { kind = \"active-directory\"",
+            "app = \"exchange\"",
+        )
+        .unwrap()
+        .clients[0]
+            .mix;
+        let usual = kind
+            .classes
+            .iter()
+            .map(|class| (class.reply_bytes, class.weight))
+            .filter(|(_, weight)| *weight > 0);
+        assert!(mix.len() > 1);
+        assert!(mix.iter().map(|ask| (ask.reply_bytes, ask.weight)).eq(usual));
+        let one = scenario("kind = \"mysql\"", "file_size = 77").unwrap();
+        assert_eq!(
+            one.clients[0].mix.iter().map(|ask| (ask.class, ask.reply_bytes)).collect::<Vec<_>>(),
+            [(0, 77)]
+        );
+    }
+
+    #[test]
+    fn the_files_of_specweb99_are_a_mix_for_web_servers() {
+        let web = scenario("kind = \"web-server\"", "mix = \"specweb99\"").unwrap();
+        let mix = &web.clients[0].mix;
+        assert_eq!((mix.len(), mix[0].reply_bytes, mix[35].reply_bytes), (36, 102, 900 << 10));
+        assert_eq!(Scenario::parse(&web.to_toml(), "again").as_ref(), Ok(&web));
+        let wrong = scenario("kind = \"mysql\"", "mix = \"specweb99\"").unwrap_err();
+        assert!(wrong.contains("`specweb99` is for a `web-server`; here it is a `mysql`"), "{wrong}");
+        let wrong = scenario("kind = \"web-server\"", "mix = \"specweb\"").unwrap_err();
+        assert!(wrong.contains("allowed: a list, or `\"specweb99\"`"), "{wrong}");
+    }
+
+    #[test]
+    fn an_application_that_sends_takes_no_clients() {
+        let wrong = scenario("kind = \"iperf\"", "").unwrap_err();
+        assert!(wrong.contains("no service runs in domain `a`"), "{wrong}");
+        assert!(
+            wrong.contains("hint: its `iperf` sends; `direction = \"receive\"` makes it a service"),
+            "{wrong}"
+        );
+        assert!(scenario("kind = \"iperf\", direction = \"receive\"", "").is_ok());
+        let wrong = scenario("kind = \"tcp-sender\", to = \"a\" }, { kind = \"iperf\"", "").unwrap_err();
+        assert!(wrong.contains("must run one `tcp-receiver` or `iperf`"), "{wrong}");
     }
 }

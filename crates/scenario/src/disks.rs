@@ -8,7 +8,6 @@ use vcpulab_io::elevator::ElevatorConfig;
 use vcpulab_io::page_cache::CacheConfig;
 use vcpulab_io::{DiskUnitConfig, VirtualDiskConfig};
 
-use crate::apps;
 use crate::check::{Checker, NamedDomain};
 use crate::limits::CARDS_MAX;
 use crate::network::raw_owner;
@@ -56,7 +55,7 @@ impl Checker<'_, '_> {
 
     /// What reads or writes files needs a disk.
     pub(crate) fn disk_needed(&mut self, spec: &Spec, domain: usize, app: &AppSpec, place: &Place) {
-        let config = apps::config(app, &|_| 0, &spec.host.constants);
+        let config = app.alone();
         let uses = config.script.steps.iter().any(|step| matches!(step, Step::Disk(_) | Step::Sync));
         if uses && virtual_disk(domain, spec).is_none() {
             let problem = Problem::says(format!("`{}` needs a disk in its domain", app.kind()));

@@ -39,6 +39,7 @@ mod lint;
 mod listing;
 mod network;
 mod params;
+mod phases;
 mod problem;
 mod profile;
 mod profile_file;

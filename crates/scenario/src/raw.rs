@@ -8,8 +8,8 @@ use crate::limits::{
 };
 use crate::problem::Place;
 use crate::read::{
-    At, Field, Kinds, Named, Node, Number, OneOrMany, RawParams, Read, ReadTable, Reader, plain, record,
-    tagged,
+    At, Field, Kinds, Named, Node, Number, OneOrMany, RawParams, Read, ReadTable, Reader, WordOrList, plain,
+    record, tagged,
 };
 use crate::units::{CpuList, Duration, Size};
 
@@ -199,6 +199,8 @@ record! {
         phase: Vec<At<RawPhase>>,
         /// How many times to go through all phases; -1: without end.
         r#loop: i64,
+        /// How long after its domain has started it begins. Default: at once.
+        start_delay: Duration,
     }
     required [kind]
     params params
@@ -226,6 +228,22 @@ record! {
         sleep: Duration,
         /// Sleeps until so long after the last such time was over: keeps a period whatever the events in between take.
         timer: Duration,
+        /// Takes a lock; while another task of the domain has it, it sleeps.
+        lock: String,
+        /// Gives a lock back.
+        unlock: String,
+        /// Waits until another task of the domain says `resume` or `signal` with the same name.
+        suspend: String,
+        /// Wakes all who wait by that name. If nobody does, nothing is remembered of it.
+        resume: String,
+        /// Wakes who has waited longest by that name.
+        signal: String,
+        /// Waits as `suspend` does, and gives the lock `mutex` back meanwhile.
+        wait: String,
+        /// The lock that goes with `wait`.
+        mutex: String,
+        /// Waits until as many tasks have come here as the scripts of the domain name it.
+        barrier: String,
     }
 }
 
@@ -253,10 +271,11 @@ record! {
         rate: Number,
         /// At regular intervals? Otherwise at random (a Poisson process).
         regular: bool,
-        /// Size of the answer asked for. Default: that of the service's first class of requests.
+        /// Size of the answer, for requests of the service's first class only.
         file_size: Size,
-        /// What to ask for, instead of requests of the first class with answers of one size.
-        mix: Vec<At<RawAsk>>,
+        /// What to ask for: a list, or `"specweb99"` for the files of that benchmark. Default: all classes of the service, each
+        /// as often as its documentation says.
+        mix: WordOrList<RawAsk>,
         /// Most requests outstanding at once; what comes on top fails at the client.
         #[schemars(range(min = 1, max = CONNECTIONS_MAX))]
         connections_max: i64,
@@ -280,10 +299,11 @@ record! {
         think: Duration,
         /// Time within which the users begin, one after the other.
         ramp_up: Duration,
-        /// Size of the answer asked for. Default: that of the service's first class of requests.
+        /// Size of the answer, for requests of the service's first class only.
         file_size: Size,
-        /// What to ask for, instead of requests of the first class with answers of one size.
-        mix: Vec<At<RawAsk>>,
+        /// What to ask for: a list, or `"specweb99"` for the files of that benchmark. Default: all classes of the service, each
+        /// as often as its documentation says.
+        mix: WordOrList<RawAsk>,
         /// Does a user keep its connection from one request to the next? Default: yes.
         keep_alive: bool,
         /// After how long without an answer a request has failed. Default: never.

@@ -310,6 +310,24 @@ impl<T: Read> Read for OneOrMany<T> {
     }
 }
 
+/// A list, or a word that stands for one.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub(crate) enum WordOrList<T> {
+    Word(String),
+    List(Vec<At<T>>),
+}
+
+impl<T: Read> Read for WordOrList<T> {
+    fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        match node.get_ref() {
+            DeValue::String(word) => Some(WordOrList::Word(word.clone().into_owned())),
+            _ => Vec::read(node, reader).map(WordOrList::List),
+        }
+    }
+}
+
 /// Tables by name, in file order.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Named<T>(pub Vec<(At<String>, At<T>)>);

@@ -342,6 +342,7 @@ fn app_rows(spec: &Spec, replication: u32, machine: &Machine) -> Vec<AppRow> {
             completed: stats.completed,
             failed: stats.failed,
             throughput_per_s: stats.completed as f64 * 1e9 / spec.duration_ns as f64,
+            last_completed_ns: stats.last_completed,
             response_p50_ns: quantile(0.50),
             response_p95_ns: quantile(0.95),
             response_p99_ns: quantile(0.99),

@@ -63,8 +63,10 @@ fn applications(table: &mut Value) {
         for param in params {
             properties.insert(param.name.into(), app_param(param));
         }
-        let needed = params.iter().filter(|param| param.default == AppDefault::Required).map(|param| param.name);
-        let required: Vec<&str> = ["kind"].into_iter().chain(required.iter().copied()).chain(needed).collect();
+        let needed =
+            params.iter().filter(|param| param.default == AppDefault::Required).map(|param| param.name);
+        let required: Vec<&str> =
+            ["kind"].into_iter().chain(required.iter().copied()).chain(needed).collect();
         json!({ "type": "object", "additionalProperties": false, "properties": properties, "description": doc,
             "required": required })
     };
@@ -76,7 +78,7 @@ fn applications(table: &mut Value) {
         })
         .collect();
     let doc = "Follows a script, in rt-app's words: phases in order, each made of events in order.";
-    kinds.push(one(PHASES, doc, &["phase", "loop", "instance"], &["phase"], &[]));
+    kinds.push(one(PHASES, doc, &["phase", "loop", "start_delay", "instance"], &["phase"], &[]));
     *table = json!({ "oneOf": kinds, "description": table["description"] });
 }
 
@@ -92,9 +94,13 @@ fn app_param(param: &AppParam) -> Value {
     };
     let default = match (param.default, param.kind) {
         (AppDefault::Required | AppDefault::Absent, _) => String::new(),
-        (AppDefault::Value(value), AppParamKind::Duration { .. }) => format!(" Default: {}.", Duration(value)),
+        (AppDefault::Value(value), AppParamKind::Duration { .. }) => {
+            format!(" Default: {}.", Duration(value))
+        }
         (AppDefault::Value(value), AppParamKind::Size { .. }) => format!(" Default: {}.", Size(value)),
-        (AppDefault::Value(value), AppParamKind::Choice(words)) => format!(" Default: {}.", words[value as usize]),
+        (AppDefault::Value(value), AppParamKind::Choice(words)) => {
+            format!(" Default: {}.", words[value as usize])
+        }
         (AppDefault::Value(value), AppParamKind::Flag) => format!(" Default: {}.", value != 0),
         (AppDefault::Value(value), _) => format!(" Default: {value}."),
         (AppDefault::Kilocycles(cycles), _) => format!(" Default: {cycles} thousand cycles."),

@@ -213,6 +213,8 @@ pub enum AppSpec {
         phases: Vec<PhaseSpec>,
         /// Times to go through them; `None`: without end.
         rounds: Option<u32>,
+        /// How long after its domain has started it begins, ns.
+        delay_ns: Span,
         /// How many of them.
         instances: u32,
     },
@@ -222,10 +224,13 @@ impl PartialEq for AppSpec {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (
-                AppSpec::Phases { phases, rounds, instances },
-                AppSpec::Phases { phases: p, rounds: r, instances: i },
-            ) => (phases, rounds, instances) == (p, r, i),
-            (AppSpec::Kind { kind, values, instances }, AppSpec::Kind { kind: k, values: v, instances: i }) => {
+                AppSpec::Phases { phases, rounds, delay_ns, instances },
+                AppSpec::Phases { phases: p, rounds: r, delay_ns: d, instances: i },
+            ) => (phases, rounds, delay_ns, instances) == (p, r, d, i),
+            (
+                AppSpec::Kind { kind, values, instances },
+                AppSpec::Kind { kind: k, values: v, instances: i },
+            ) => {
                 // Kinds are known by their names.
                 (kind.name, values, instances) == (k.name, v, i)
             }
@@ -243,8 +248,8 @@ pub struct PhaseSpec {
     pub events: Vec<EventSpec>,
 }
 
-/// An event of a phase, ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// An event of a phase: times in ns, and names of what tasks of the domain meet at.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventSpec {
     /// Computes.
     Run(Span),
@@ -254,6 +259,25 @@ pub enum EventSpec {
     Sleep(Span),
     /// Sleeps until so long after the last timer was due.
     Timer(Span),
+    /// Takes a lock.
+    Lock(String),
+    /// Gives it back.
+    Unlock(String),
+    /// Waits at a point.
+    Suspend(String),
+    /// The same, and gives a lock back meanwhile.
+    Wait {
+        /// The point.
+        at: String,
+        /// The lock.
+        mutex: String,
+    },
+    /// Wakes all who wait at a point.
+    Resume(String),
+    /// Wakes the first of them.
+    Signal(String),
+    /// Waits for all whose scripts name it.
+    Barrier(String),
 }
 
 /// A client outside the host.

@@ -31,6 +31,6 @@ pub const KIND: AppKind = AppKind {
     classes: &[STREAM],
     build: |args| {
         let (bytes, ns) = (args.get("buffer_size"), args.get("call_cpu"));
-        if args.get("direction") == SEND { sender(args, bytes, ns) } else { receiver(args, bytes, ns) }
+        if args.get("direction") == SEND { sender(args, bytes, ns, false) } else { receiver(args, bytes, ns) }
     },
 };

@@ -20,5 +20,5 @@ pub const KIND: AppKind = AppKind {
         STREAMS,
     ],
     classes: &[],
-    build: |args| sender(args, args.get("message_size"), args.get("call_cpu")),
+    build: |args| sender(args, args.get("message_size"), args.get("call_cpu"), false),
 };

@@ -56,6 +56,6 @@ pub const KIND: AppKind = AppKind {
         if think > 0 {
             steps.push(Step::Think(think));
         }
-        AppConfig { tasks: args.get_u32("threads"), ..AppConfig::new(script(args, steps)) }
+        AppConfig { tasks: args.get_u32("threads"), spins: true, ..AppConfig::new(script(args, steps)) }
     },
 };

@@ -35,13 +35,14 @@ pub const STREAM: RequestClass = RequestClass {
     source: "a stream has neither requests nor answers",
 };
 
-/// Sends pieces of so many bytes, after so much CPU time and what copying takes.
-pub fn sender(args: &Args<'_>, bytes: i64, ns: i64) -> AppConfig {
+/// Sends pieces of so many bytes, after so much CPU time and what copying takes. Pushed, each travels by itself.
+pub fn sender(args: &Args<'_>, bytes: i64, ns: i64, push: bool) -> AppConfig {
     let peer = match args.get("to") {
         number @ 0.. => Peer::Service(number as u32),
         _ => Peer::Outside,
     };
-    let piece = [Step::Connect(peer), work(ns + copy(args, bytes)), Step::Send(bytes as u32), Step::Done];
+    let send = Step::Send { bytes: bytes as u32, push };
+    let piece = [Step::Connect(peer), work(ns + copy(args, bytes)), send, Step::Done];
     AppConfig { tasks: args.get_u32("streams"), ..AppConfig::new(script(args, piece.into())) }
 }
 

@@ -24,5 +24,5 @@ pub const KIND: AppKind = AppKind {
     doc: "Sends packets of one size over TCP, slowed by an empty loop. Its units are packets.",
     params: &[TO, PACKET_SIZE, DELAY, CALL_CPU, KILOBYTE_CPU, STREAMS],
     classes: &[],
-    build: |args| sender(args, args.get("packet_size"), args.get("call_cpu") + args.get("delay")),
+    build: |args| sender(args, args.get("packet_size"), args.get("call_cpu") + args.get("delay"), true),
 };

@@ -60,11 +60,11 @@ const IOS_MAX: u32 = 5000;
 
 /// Lets an application run, alone on two vCPUs, in surroundings that answer at once, for so many turns: its kernel
 /// and the time then.
-fn run(app: AppConfig, turns: u32, spins: bool) -> (Kernel, i64) {
+fn run(app: AppConfig, turns: u32) -> (Kernel, i64) {
     let (tasks, classes) = (app.tasks, app.script.classes.len().max(1) as u32);
     let serves = app.service.is_some();
     let stops = app.script.steps.contains(&Step::Stop);
-    let config = KernelConfig { vcpus: 2, apps: vec![app], spins };
+    let config = KernelConfig { vcpus: 2, apps: vec![app] };
     let mut kernel = Kernel::new(&config, 0, 1, 0);
     let (mut now, mut requests, mut in_no_time) = (0i64, 0, 0);
     for _ in 0..turns {
@@ -110,7 +110,8 @@ fn run(app: AppConfig, turns: u32, spins: bool) -> (Kernel, i64) {
             in_no_time += 1;
             assert!(in_no_time < IOS_MAX * tasks, "it answers in no time");
             let asks = [0, 1, 5017, u32::MAX][requests as usize % 4];
-            let request = Request { connection: u64::from(requests), class: requests % classes, asks, since: now };
+            let request =
+                Request { connection: u64::from(requests), class: requests % classes, asks, since: now };
             kernel.request(0, request);
             requests += 1;
             continue;
@@ -196,7 +197,7 @@ fn every_script_stays_within_itself_and_answers_all_its_classes() {
 #[test]
 fn every_kind_gets_work_done_at_its_defaults() {
     for kind in KINDS {
-        let (kernel, now) = run(build(kind, &defaults(kind), 15), 2000, false);
+        let (kernel, now) = run(build(kind, &defaults(kind), 15), 2000);
         let completed = kernel.stats()[0].completed;
         assert!(completed > 0, "{}: nothing within {now} ns", kind.name);
     }
@@ -210,7 +211,7 @@ fn no_kind_panics_or_goes_round_in_no_time_whatever_its_parameters() {
             let values = any_values(kind, &mut random);
             let what = format!("{} {values:?} {spread_percent} %", kind.name);
             let app = build(kind, &values, spread_percent);
-            let ran = std::panic::catch_unwind(|| run(app, 300, false));
+            let ran = std::panic::catch_unwind(|| run(app, 300));
             let Ok((kernel, now)) = ran else { panic!("{what}") };
             let stopped = (0..2).all(|vcpu| kernel.current(vcpu).is_none());
             assert!(now > 0 || stopped, "{what}: no time passed");
@@ -221,7 +222,7 @@ fn no_kind_panics_or_goes_round_in_no_time_whatever_its_parameters() {
 #[test]
 fn the_threads_of_spin_wait_for_each_other_and_no_longer_than_they_must() {
     let kind = find("spin").unwrap();
-    let (kernel, now) = run(build(kind, &defaults(kind), 15), 2000, true);
+    let (kernel, now) = run(build(kind, &defaults(kind), 15), 2000);
     let (completed, spun) = (kernel.stats()[0].completed, kernel.spin_ns());
     assert!(spun > 0 && spun < now / 5, "{spun} of {now} ns");
     // A round takes 100 us by itself, and there are two threads.
@@ -239,7 +240,7 @@ fn a_build_compiles_all_its_files_and_ends() {
             _ => *value,
         };
     }
-    let (kernel, now) = run(build(kind, &values, 0), 10_000, false);
+    let (kernel, now) = run(build(kind, &values, 0), 10_000);
     assert_eq!(kernel.stats()[0].completed, 30);
     // Three jobs on two vCPUs have 30 files of 600 ms to compile.
     assert!((9_000_000_000..13_000_000_000).contains(&now), "{now} ns");

@@ -14,7 +14,7 @@ impl Machine {
             Io::Reply { connection, bytes } => self.answer(ctx, connection, bytes),
             Io::Call(call) => self.ask_service(ctx, guest, task, call),
             Io::Connect(peer) => self.open_stream(ctx, guest, task, peer),
-            Io::Send { stream, bytes } => self.send(ctx, guest, task, stream, bytes),
+            Io::Send { stream, bytes, push } => self.send(ctx, guest, task, stream, (bytes, push)),
             Io::Receive { stream, bytes } => self.read(ctx, guest, task, stream, bytes),
             Io::Disk(_) | Io::Sync => self.disk_access(ctx, guest, task, io),
         }
@@ -74,10 +74,13 @@ impl Machine {
         self.begin(ctx, id);
     }
 
-    fn send(&mut self, ctx: &mut WorldContext<'_>, guest: usize, task: usize, id: ConnectionId, bytes: u32) {
+    fn send(&mut self, ctx: &mut WorldContext<'_>, guest: usize, task: usize, id: ConnectionId, (bytes, push): (u32, bool)) {
         let Some(connection) = self.connections.get(id) else { return };
         let side = side_of(connection, guest, task);
-        connection.hand_over(side, bytes);
+        match push {
+            true => connection.hand_over(side, bytes),
+            false => connection.hand_over_stream(side, bytes),
+        }
         if connection.outstanding(side) > SEND_BUFFER {
             connection.senders[side as usize] = Some(task);
             self.guests[guest].kernel.wait(task);

@@ -355,11 +355,11 @@ impl Machine {
         let Some(connection) = self.connections.get(id) else { return };
         if gap_ns > 0 {
             connection.hand_over(Side::Caller, packet_bytes);
-            self.clients[client].stats.completed += 1;
+            self.clients[client].stats.count(1, ctx.now());
         } else {
             while connection.outstanding(Side::Caller) < SEND_BUFFER {
                 connection.hand_over(Side::Caller, packet_bytes);
-                self.clients[client].stats.completed += 1;
+                self.clients[client].stats.count(1, ctx.now());
             }
         }
         if gap_ns > 0 && connection.outstanding(Side::Caller) < SEND_BUFFER {
