@@ -23,6 +23,7 @@ from vcpulab.cli import app
 from vcpulab.runs import TABLES
 
 COMMANDS = ["run", "check", "commands", "list", "init", "schema", "schedulers", "conformance", "bench", "demo"]
+COMMANDS += ["monitor", "monitor xenmon", "monitor xencpu", "monitor xenoprof", "top"]
 COMMANDS += ["profile", "profile list", "profile show", "profile measure"]
 
 
