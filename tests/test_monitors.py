@@ -87,13 +87,12 @@ def test_xencpu_shares_the_driver_domain_by_page_exchanges() -> None:
 def test_both_techniques_find_what_the_engine_knows(several: Run) -> None:
     """Centralised: CPU time, which has the hypervisor's overhead in it. Sampling: within its statistical error."""
     profile = several.df_profile()
-    own = profile.filter(pl.col("domain").is_null())["exact_ns"].sum()
-    busy = profile["exact_ns"].sum()
-    taken = profile["samples"].sum()
+    own = int(profile.filter(pl.col("domain").is_null())["exact_ns"].sum())
+    busy, taken = int(profile["exact_ns"].sum()), int(profile["samples"].sum())
     centralised = monitors.xencpu(several).group_by("domain").agg(pl.col("busy_s").sum())
     for domain, busy_s in centralised.iter_rows():
         rows = profile.filter(domain=domain)
-        exact, sampled = rows["exact_ns"].sum(), rows["estimated_ns"].sum()
+        exact, sampled = int(rows["exact_ns"].sum()), int(rows["estimated_ns"].sum())
         assert exact <= busy_s * 1e9 <= exact + own
         share = exact / busy
         error = 4 * math.sqrt(share * (1 - share) / taken) * busy

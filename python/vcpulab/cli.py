@@ -280,7 +280,13 @@ def top(
         raise UsageError(f"--delay: found `{delay}`; allowed: 0.01 to 3600")
     if iterations is not None and iterations < 1:
         raise UsageError(f"--iterations: found `{iterations}`; allowed: an integer from 1")
-    options = xentop.Options(networks, vbds, vcpus, repeat_header, full_name)
+    asked: dict[xentop.Extra, bool] = {
+        "networks": networks,
+        "vbds": vbds,
+        "vcpus": vcpus,
+        "repeat_header": repeat_header,
+    }
+    options = xentop.Options(frozenset(extra for extra, wanted in asked.items() if wanted), full_name)
     if batch:
         updates = xentop.updates(_run_of(source), delay_s=delay, replication=replication)
         for update in islice(updates, iterations):

@@ -34,10 +34,10 @@ class Top(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         ("q,Q,escape", "leave", "Quit"),
         ("d,D", "ask_delay", "Delay"),
-        ("n,N", "toggle('networks')", "Networks"),
-        ("b,B", "toggle('vbds')", "VBDs"),
-        ("v,V", "toggle('vcpus')", "vCPUs"),
-        ("r,R", "toggle('repeat_header')", "Repeat header"),
+        ("n,N", "extra('networks')", "Networks"),
+        ("b,B", "extra('vbds')", "VBDs"),
+        ("v,V", "extra('vcpus')", "vCPUs"),
+        ("r,R", "extra('repeat_header')", "Repeat header"),
         ("s,S", "sort", "Sort"),
         ("space", "pause", "Pause"),
     ]
@@ -141,9 +141,9 @@ class Top(App[None]):
         self._leaving = True
         self.exit()
 
-    def action_toggle(self, what: str) -> None:
-        """Shows or hides lines under each domain."""
-        self.options = replace(self.options, **{what: not getattr(self.options, what)})
+    def action_extra(self, what: xentop.Extra) -> None:
+        """Shows lines about each domain, or hides them."""
+        self.options = replace(self.options, extra=self.options.extra ^ {what})
         self._show()
 
     def action_sort(self) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import polars as pl
 
@@ -96,15 +96,18 @@ SORT_ORDERS = tuple(column.heading for column in COLUMNS if column.cell is not C
 """What the domains can be sorted by: every column that shows something."""
 
 
+Extra = Literal["networks", "vbds", "vcpus", "repeat_header"]
+"""Lines about each domain, below it or (the headings) above it."""
+
+
 @dataclass(frozen=True)
 class Options:
     """How an update is shown: xentop's options of the same names."""
 
-    networks: bool = False
-    vbds: bool = False
-    vcpus: bool = False
-    repeat_header: bool = False
+    extra: frozenset[Extra] = frozenset()
+    """What to show besides."""
     full_name: bool = False
+    """Do not cut names?"""
     sort: str | None = None
     """By this column: numbers downwards, words upwards; `None`: by number."""
 
@@ -180,20 +183,20 @@ def table(update: Update, options: Options) -> list[str]:
     """The lines of an update, headings first."""
     lines = [header()]
     for index, domain in enumerate(_sorted(update.domains, options.sort)):
-        if options.repeat_header and index > 0:
+        if "repeat_header" in options.extra and index > 0:
             lines.append(header())
         lines.append(_line(domain, full_name=options.full_name))
-        if options.vcpus:
+        if "vcpus" in options.extra:
             cells = (f"{number:3}: {int(cpu_s):10}s" for number, cpu_s in enumerate(domain.vcpus_s))
             lines.append("VCPUs(sec): " + " ".join(cells))
-        if options.networks and domain.network is not None:
+        if "networks" in options.extra and domain.network is not None:
             net = domain.network
             lines.append(
                 f"Net0 RX: {net.bytes_received:12}bytes {net.packets_received:8}pkts        0err "
                 f"{net.packets_dropped:8}drop  TX: {net.bytes_sent:12}bytes {net.packets_sent:8}pkts        0err "
                 f"       0drop"
             )
-        if options.vbds:
+        if "vbds" in options.extra:
             lines.append(f"VBDs: {_UNKNOWN}")
     return lines
 
