@@ -31,6 +31,9 @@ SEVERAL = {
 }
 
 
+SEVERAL_DOMAINS = ("dom0", "web", "sink", "hog")
+
+
 @pytest.fixture(scope="module")
 def several() -> Run:
     """A web server, a receiver of streams and a hog beside the driver domain, profiled."""
@@ -69,7 +72,8 @@ def test_xenmon_logs_are_in_its_columns(several: Run, tmp_path: Path) -> None:
 
 def test_xencpu_repeats_the_worked_example() -> None:
     """One VM with 30 s, 18 s of Dom0 for it, in 60 s: it uses 0.8 CPUs, and the machine no more."""
-    used = monitors.xencpu(with_samples([("dom0", 0, 18_000_000_000, 0), ("web", 1, 30_000_000_000, 90_000)]))
+    rows = [("dom0", 0, 18_000_000_000, 0), ("web", 1, 30_000_000_000, 90_000), ("sink", 2, 0, 0), ("hog", 3, 0, 0)]
+    used = monitors.xencpu(with_samples(rows))
     by_domain = {row["domain"]: row for row in used.iter_rows(named=True)}
     assert by_domain["web"]["utilisation"] == pytest.approx(0.8)
     assert by_domain["web"]["attributed_s"] == pytest.approx(18)
@@ -84,20 +88,34 @@ def test_xencpu_shares_the_driver_domain_by_page_exchanges() -> None:
     assert used["utilisation"].sum() == pytest.approx(54 / 60)
 
 
-def test_both_techniques_find_what_the_engine_knows(several: Run) -> None:
-    """Centralised: CPU time, which has the hypervisor's overhead in it. Sampling: within its statistical error."""
+def test_the_sampling_technique_finds_what_the_engine_knows(several: Run) -> None:
+    """Within four standard deviations of the count of as many independent samples."""
     profile = several.df_profile()
-    own = int(profile.filter(pl.col("domain").is_null())["exact_ns"].sum())
     busy, taken = int(profile["exact_ns"].sum()), int(profile["samples"].sum())
-    centralised = monitors.xencpu(several).group_by("domain").agg(pl.col("busy_s").sum())
-    for domain, busy_s in centralised.iter_rows():
+    for domain in SEVERAL_DOMAINS:
         rows = profile.filter(domain=domain)
         exact, sampled = int(rows["exact_ns"].sum()), int(rows["estimated_ns"].sum())
-        assert exact <= busy_s * 1e9 <= exact + own
         share = exact / busy
         error = 4 * math.sqrt(share * (1 - share) / taken) * busy
         assert abs(sampled - exact) <= error, domain
-        assert error <= 0.05 * exact, f"{domain}: an error that would hide nothing"
+        assert error <= 0.1 * exact, f"{domain}: an error that would hide anything"
+
+
+def test_the_centralised_technique_finds_what_the_engine_knows() -> None:
+    """CPU time, less the cold caches that are in it, is progress up to the hypervisor's overhead.
+
+    The shares of the driver domain are its packets': its own time is known by layers too.
+    """
+    run = vcpulab.run(Scenario.from_dict(SEVERAL).change({"run.profiler": None, "run.replications": 1}))
+    profile = run.df_profile()
+    overhead = int(profile.filter(layer="overhead")["exact_ns"].item())
+    assert overhead < 0.01 * 2 * 4e9
+    used = monitors.xencpu(run)
+    for domain, busy_s in used.select("domain", "busy_s").iter_rows():
+        exact = int(profile.filter(domain=domain)["exact_ns"].sum())
+        assert 0 <= busy_s * 1e9 - exact - summed(run, domain, "refill_ns") <= overhead, domain
+    ran = sum(summed(run, domain, "running_ns") for domain in SEVERAL_DOMAINS)
+    assert used["utilisation"].sum() == pytest.approx(ran / 4e9)
 
 
 def test_the_profilers_overhead_grows_with_its_rate() -> None:
@@ -111,13 +129,13 @@ def test_the_profilers_overhead_grows_with_its_rate() -> None:
     assert seldom == pytest.approx(100 * 22_500 / 1_000_000, rel=0.02), "what a sample costs on this machine"
 
 
-def test_without_samples_monitors_say_what_to_do(tmp_path: Path) -> None:
+def test_without_samples_monitors_say_what_to_do(several: Run, tmp_path: Path) -> None:
     run = vcpulab.run(Scenario.from_dict(SEVERAL).change({"run.sample": "0s", "run.duration": "10ms"}))
     for read in (monitors.xencpu, lambda run: next(xentop.updates(run, delay_s=1))):
         with pytest.raises(NotRecordedError, match=r"(?s)no samples.*run"):
             read(run)
-    with pytest.raises(NotRecordedError, match="replication 5 has no samples"):
-        monitors.xenmon(run, tmp_path, replication=5)
+    with pytest.raises(NotRecordedError, match="allowed: an integer from 0 to 1"):
+        monitors.xenmon(several, tmp_path, replication=5)
 
 
 def test_xentop_counts_from_the_first_sample_on(several: Run) -> None:
@@ -209,8 +227,8 @@ def test_the_terminal_runs_a_scenario_and_tells_of_a_failure() -> None:
 
     async def play(app: Top) -> None:
         async with app.run_test() as pilot:
-            await app.workers.wait_for_complete()
-            await pilot.pause()
+            while app.failed is None:
+                await pilot.pause(0.01)
 
     app = Top("none", lambda progress: vcpulab.run(scenario, progress=progress))
     asyncio.run(play(app))

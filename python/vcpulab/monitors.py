@@ -77,13 +77,11 @@ def xenmon(run: Run, directory: str | PathLike[str], *, replication: int = 0, pr
         NotRecordedError: there are no samples of that replication.
         OSError: they cannot be written.
     """
-    samples = _samples(run).filter(replication=replication)
-    if samples.is_empty():
-        raise NotRecordedError(f"replication {replication} has no samples; there are {run.scenario.replications}")
+    taken = samples(run, replication)
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     written = []
-    for (number,), rows in samples.group_by("number", maintain_order=True):
+    for (number,), rows in taken.group_by("number", maintain_order=True):
         log = directory / f"{prefix}-dom{number}.log"
         lines = (" ".join(_xenmon_cell(cell) for cell in row) for row in _xenmon_rows(rows).iter_rows())
         log.write_text("# " + "\n".join([" ".join(XENMON_COLUMNS), *lines]) + "\n")
@@ -91,7 +89,7 @@ def xenmon(run: Run, directory: str | PathLike[str], *, replication: int = 0, pr
     return written
 
 
-def _xenmon_rows(samples: pl.DataFrame) -> pl.DataFrame:
+def _xenmon_rows(taken: pl.DataFrame) -> pl.DataFrame:
     """The samples of one domain as XenMon logs them; per execution and per I/O is 0 where there was none."""
     elapsed = pl.col("elapsed_ns")
 
@@ -119,7 +117,7 @@ def _xenmon_rows(samples: pl.DataFrame) -> pl.DataFrame:
         pl.col("io_count"),
         per("io_count", "executions"),
     ]
-    return samples.select(column.alias(name) for name, column in zip(XENMON_COLUMNS, columns, strict=True))
+    return taken.select(column.alias(name) for name, column in zip(XENMON_COLUMNS, columns, strict=True))
 
 
 def _xenmon_cell(cell: float) -> str:
@@ -143,7 +141,7 @@ def xencpu(run: Run) -> pl.DataFrame:
     Raises:
         NotRecordedError: the run has no samples.
     """
-    total = _samples(run).group_by(_GROUP, maintain_order=True)
+    total = samples(run).group_by(_GROUP, maintain_order=True)
     busy = total.agg(
         pl.col("running_ns").sum(), pl.col("elapsed_ns").sum(), pl.col("page_exchanges").sum().alias("exchanges")
     )
@@ -204,8 +202,18 @@ def xenoprof(run: Run) -> pl.DataFrame:
     )
 
 
-def _samples(run: Run) -> pl.DataFrame:
-    samples = run.df_samples()
-    if samples.is_empty():
+def samples(run: Run, replication: int | None = None) -> pl.DataFrame:
+    """The samples of a run, or of one replication: see `Run.df_samples`.
+
+    Raises:
+        NotRecordedError: there are none.
+    """
+    taken = run.df_samples()
+    if taken.is_empty():
         raise NotRecordedError('the run has no samples\n  hint: say `sample = "1s"` in [run] and run it again')
-    return samples
+    if replication is None:
+        return taken
+    if not 0 <= replication < run.scenario.replications:
+        last = run.scenario.replications - 1
+        raise NotRecordedError(f"found replication `{replication}`; allowed: an integer from 0 to {last}")
+    return taken.filter(replication=replication)

@@ -1,12 +1,12 @@
 """What xentop would have shown of a run: its columns, and the lines under each domain."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import polars as pl
 
-from vcpulab.monitors import NotRecordedError
+from vcpulab.monitors import samples
 from vcpulab.runs import Run
 
 _UNKNOWN = "n/a"
@@ -118,20 +118,17 @@ def updates(run: Run, *, delay_s: float, replication: int = 0) -> Iterator[Updat
     Raises:
         NotRecordedError: there are no samples of that replication.
     """
-    samples = run.df_samples().filter(replication=replication)
-    if samples.is_empty():
-        raise NotRecordedError(
-            f"replication {replication} has no samples\n"
-            f'  hint: there are {run.scenario.replications}; `sample = "1s"` in [run] has samples taken'
-        )
+    taken = samples(run, replication)
+    # A driver domain's own card is no virtual interface.
+    virtual = [name for name, domain in run.scenario.to_dict()["domain"].items() if "nic" in domain]
     vcpus = run.df_vcpu_samples().filter(replication=replication).partition_by("time_ns", as_dict=True)
     pcpus = run.df_pcpus().filter(replication=replication).height
     so_far: dict[str, Domain] = {}
     shown_cpu_s: dict[str, float] = {}
     shown_at = run.scenario.warmup_ns
-    times = samples["time_ns"].unique(maintain_order=True).to_list()
-    for time, at in zip(times, samples.partition_by("time_ns", maintain_order=True), strict=True):
-        so_far = {domain.name: domain for domain in _add(so_far, at, vcpus[time,])}
+    times = taken["time_ns"].unique(maintain_order=True).to_list()
+    for time, at in zip(times, taken.partition_by("time_ns", maintain_order=True), strict=True):
+        so_far = {domain.name: domain for domain in _add(so_far, at, vcpus[time,], virtual)}
         if time < shown_at + delay_s * 1e9 and time != times[-1]:
             continue
         elapsed_s = (time - shown_at) / 1e9
@@ -145,12 +142,14 @@ def updates(run: Run, *, delay_s: float, replication: int = 0) -> Iterator[Updat
         shown_at = time
 
 
-def _add(so_far: dict[str, Domain], samples: pl.DataFrame, vcpus: pl.DataFrame) -> Iterator[Domain]:
+def _add(
+    so_far: dict[str, Domain], taken: pl.DataFrame, vcpus: pl.DataFrame, virtual: Container[str]
+) -> Iterator[Domain]:
     """The domains with one sample more each."""
     running = dict(vcpus.group_by("domain").agg(pl.col("running_ns")).iter_rows())
-    for row in samples.iter_rows(named=True):
+    for row in taken.iter_rows(named=True):
         new = [ns / 1e9 for ns in running[row["domain"]]]
-        network = None if row["packets_received"] is None else Network(*(row[field] for field in Network._fields))
+        network = Network(*(row[field] for field in Network._fields)) if row["domain"] in virtual else None
         before = so_far.get(row["domain"])
         if before is not None:
             new = [old + more for old, more in zip(before.vcpus_s, new, strict=True)]
