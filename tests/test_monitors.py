@@ -22,7 +22,7 @@ SEVERAL = {
         "dom0": {"driver_domain": True},
         "web": {"nic": {"driver_domain": "dom0"}, "app": [{"kind": "web-server"}], "vcpus": 2},
         "sink": {"nic": {"driver_domain": "dom0"}, "app": [{"kind": "tcp-receiver", "streams": 2}]},
-        "hog": {"app": [{"kind": "hog"}]},
+        "hog": {"app": [{"kind": "hog"}], "disk": {"driver_domain": "dom0"}},
     },
     "client": {
         "users": {"kind": "open-loop", "server": "web", "rate": 150},
@@ -196,7 +196,7 @@ def test_the_terminal_plays_a_run_and_obeys_xentops_keys(several: Run) -> None:
             await pilot.pause()
             assert text(app).splitlines()[0].split()[0] == "NAME"
             assert "1.500 s" in str(app.query_one("#summary", Static).content), "the first sample"
-            for key, shown in [("n", "Net0 RX:"), ("V", "VCPUs(sec):"), ("b", "VBDs:")]:
+            for key, shown in [("n", "Net0 RX:"), ("V", "VCPUs(sec):"), ("b", "VBD 0 OO:")]:
                 assert shown not in text(app)
                 await pilot.press(key)
                 assert shown in text(app)

@@ -278,6 +278,10 @@ class Run:
             bytes_sent: what it sent, on the line.
             page_exchanges: pages that changed owner, one for each packet handed to it.
             events: events sent to its network interface.
+            disk_reads: reads that it asked of its virtual disk; null: it has none.
+            disk_writes: writes.
+            disk_read_bytes: what it read.
+            disk_written_bytes: what it wrote.
         """
         return self._tables["samples"]
 

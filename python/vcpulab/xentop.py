@@ -9,6 +9,7 @@ import polars as pl
 from vcpulab.monitors import samples
 from vcpulab.runs import Run
 
+_SECTOR_BYTES = 512
 _UNKNOWN = "n/a"
 """Where xentop counts what is not modelled."""
 
@@ -27,6 +28,7 @@ class Domain(NamedTuple):
     vcpus_s: list[float]
     """CPU time of each vCPU since the samples began."""
     network: "Network | None"
+    disk: "Disk | None"
 
 
 class Network(NamedTuple):
@@ -37,6 +39,15 @@ class Network(NamedTuple):
     packets_dropped: int
     bytes_sent: int
     packets_sent: int
+
+
+class Disk(NamedTuple):
+    """A virtual disk: what went through it since the samples began."""
+
+    disk_reads: int
+    disk_writes: int
+    disk_read_bytes: int
+    disk_written_bytes: int
 
 
 class Update(NamedTuple):
@@ -61,12 +72,20 @@ def _network(of: Callable[[Network], int]) -> Callable[[Domain], int]:
     return lambda domain: 0 if domain.network is None else of(domain.network)
 
 
+def _disk(of: Callable[[Disk], int]) -> Callable[[Domain], int]:
+    return lambda domain: 0 if domain.disk is None else of(domain.disk)
+
+
 def _count(heading: str, width: int, of: Callable[[Domain], int]) -> Column:
     return Column(heading, width, lambda domain: str(of(domain)), of)
 
 
+def _unknown(_: Domain) -> str:
+    return _UNKNOWN
+
+
 def _not_modelled(heading: str, width: int) -> Column:
-    return Column(heading, width, lambda _: _UNKNOWN, lambda domain: domain.number)
+    return Column(heading, width, _unknown, lambda domain: domain.number)
 
 
 COLUMNS = (
@@ -82,17 +101,17 @@ COLUMNS = (
     _count("NETS", 4, lambda domain: int(domain.network is not None)),
     _count("NETTX(k)", 8, _network(lambda network: network.bytes_sent // 1024)),
     _count("NETRX(k)", 8, _network(lambda network: network.bytes_received // 1024)),
-    _not_modelled("VBDS", 4),
+    _count("VBDS", 4, lambda domain: int(domain.disk is not None)),
     _not_modelled("VBD_OO", 8),
-    _not_modelled("VBD_RD", 8),
-    _not_modelled("VBD_WR", 8),
-    _not_modelled("VBD_RSECT", 10),
-    _not_modelled("VBD_WSECT", 10),
+    _count("VBD_RD", 8, _disk(lambda disk: disk.disk_reads)),
+    _count("VBD_WR", 8, _disk(lambda disk: disk.disk_writes)),
+    _count("VBD_RSECT", 10, _disk(lambda disk: disk.disk_read_bytes // _SECTOR_BYTES)),
+    _count("VBD_WSECT", 10, _disk(lambda disk: disk.disk_written_bytes // _SECTOR_BYTES)),
     _not_modelled("SSID", 4),
 )
 """xentop's columns in its order and widths."""
 
-SORT_ORDERS = tuple(column.heading for column in COLUMNS if column.cell is not COLUMNS[4].cell)
+SORT_ORDERS = tuple(column.heading for column in COLUMNS if column.cell is not _unknown)
 """What the domains can be sorted by: every column that shows something."""
 
 
@@ -119,8 +138,9 @@ def updates(run: Run, *, delay_s: float, replication: int = 0) -> Iterator[Updat
         NotRecordedError: there are no samples of that replication.
     """
     taken = samples(run, replication)
-    # A driver domain's own card is no virtual interface.
-    virtual = [name for name, domain in run.scenario.to_dict()["domain"].items() if "nic" in domain]
+    # A driver domain's own card and disk are not virtual.
+    given = run.scenario.to_dict()["domain"].items()
+    virtual = {(name, device) for name, domain in given for device in ("nic", "disk") if device in domain}
     vcpus = run.df_vcpu_samples().filter(replication=replication).partition_by("time_ns", as_dict=True)
     pcpus = run.df_pcpus().filter(replication=replication).height
     so_far: dict[str, Domain] = {}
@@ -143,20 +163,24 @@ def updates(run: Run, *, delay_s: float, replication: int = 0) -> Iterator[Updat
 
 
 def _add(
-    so_far: dict[str, Domain], taken: pl.DataFrame, vcpus: pl.DataFrame, virtual: Container[str]
+    so_far: dict[str, Domain], taken: pl.DataFrame, vcpus: pl.DataFrame, virtual: Container[tuple[str, str]]
 ) -> Iterator[Domain]:
     """The domains with one sample more each."""
     running = dict(vcpus.group_by("domain").agg(pl.col("running_ns")).iter_rows())
     for row in taken.iter_rows(named=True):
         new = [ns / 1e9 for ns in running[row["domain"]]]
-        network = Network(*(row[field] for field in Network._fields)) if row["domain"] in virtual else None
-        before = so_far.get(row["domain"])
+        name = row["domain"]
+        network = Network(*(row[field] for field in Network._fields)) if (name, "nic") in virtual else None
+        disk = Disk(*(row[field] for field in Disk._fields)) if (name, "disk") in virtual else None
+        before = so_far.get(name)
         if before is not None:
             new = [old + more for old, more in zip(before.vcpus_s, new, strict=True)]
             if network is not None and before.network is not None:
                 network = Network(*(old + more for old, more in zip(before.network, network, strict=True)))
+            if disk is not None and before.disk is not None:
+                disk = Disk(*(old + more for old, more in zip(before.disk, disk, strict=True)))
         state = _state(row["state"])
-        yield Domain(row["domain"], row["number"], state, sum(new), 0.0, new, network)
+        yield Domain(name, row["number"], state, sum(new), 0.0, new, network, disk)
 
 
 def _state(listed: str | None) -> str:
@@ -195,8 +219,9 @@ def table(update: Update, options: Options) -> list[str]:
                 f"{net.packets_dropped:8}drop  TX: {net.bytes_sent:12}bytes {net.packets_sent:8}pkts        0err "
                 f"       0drop"
             )
-        if "vbds" in options.extra:
-            lines.append(f"VBDs: {_UNKNOWN}")
+        if "vbds" in options.extra and domain.disk is not None:
+            disk = domain.disk
+            lines.append(f"VBD 0 OO: {_UNKNOWN:>8}  RD: {disk.disk_reads:8}  WR: {disk.disk_writes:8}")
     return lines
 
 

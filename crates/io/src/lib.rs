@@ -31,6 +31,7 @@ pub use config::{
     Ask, ClientConfig, DiskUnitConfig, DriverCosts, GuestConfig, InterfaceConfig, Link, Load, MachineConfig, NetworkCosts,
     NicConfig, Owner, ProfilerConfig, VirtualDiskConfig,
 };
+pub use block::BlockCounts;
 pub use interface::InterfaceCounts;
 pub use machine::{AppResult, Layer, Layers, Machine, Samples};
 pub use nic::NicCounts;

@@ -78,6 +78,10 @@ impl Sampler {
                 bytes_sent: None,
                 page_exchanges: None,
                 events: None,
+                disk_reads: None,
+                disk_writes: None,
+                disk_read_bytes: None,
+                disk_written_bytes: None,
             };
             for v in host.vcpus_of(d) {
                 let now = look(host, meter, v);

@@ -232,6 +232,14 @@ columns! {
         pub page_exchanges: Option<u64>,
         /// Events sent to its network interface.
         pub events: Option<u64>,
+        /// Reads that it asked of its virtual disk; null: it has none.
+        pub disk_reads: Option<u64>,
+        /// Writes.
+        pub disk_writes: Option<u64>,
+        /// What it read, bytes.
+        pub disk_read_bytes: Option<u64>,
+        /// What it wrote, bytes.
+        pub disk_written_bytes: Option<u64>,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the monitors need of a run: samples of the counters, and busy time by layers.
 
 use vcpulab_host::{Context, PcpuId, Span, Time, VcpuId};
-use vcpulab_io::{InterfaceCounts, Layer, Layers, Machine, ProfilerConfig, Samples};
+use vcpulab_io::{BlockCounts, InterfaceCounts, Layer, Layers, Machine, ProfilerConfig, Samples};
 use vcpulab_measure::{Meter, Names, ProfileRow, SampleRow, Sampler, VcpuSampleRow};
 
 use crate::check::Checker;
@@ -67,8 +67,8 @@ pub(crate) fn profiler(spec: &Spec) -> Option<ProfilerConfig> {
 pub(crate) struct Monitors {
     replication: u32,
     sampler: Option<Sampler>,
-    /// What each domain's interface had counted at the last sample, and its I/O count.
-    interfaces: Vec<(Option<InterfaceCounts>, u64)>,
+    /// How far each domain's counters were at the last sample.
+    counts: Vec<Counts>,
     layers: Vec<Layers>,
     samples: Option<Samples>,
     overhead_ns: Span,
@@ -82,7 +82,7 @@ impl Monitors {
         Monitors {
             replication,
             sampler: (spec.sample_ns > 0).then(|| Sampler::new(spec.sample_ns, host, meter)),
-            interfaces: domains.clone().map(|domain| counts(machine, domain)).collect(),
+            counts: domains.clone().map(|domain| Counts::of(machine, domain)).collect(),
             layers: domains.map(|domain| machine.layers(host, domain)).collect(),
             samples: machine.samples().cloned(),
             overhead_ns: overhead_ns(host),
@@ -99,8 +99,8 @@ impl Monitors {
     pub fn sample(&mut self, names: &Names, host: &Context, meter: &Meter, machine: &Machine) {
         let Some(sampler) = &mut self.sampler else { return };
         for (domain, row) in sampler.take(self.replication, names, host, meter).iter_mut().enumerate() {
-            let now = counts(machine, domain);
-            let before = std::mem::replace(&mut self.interfaces[domain], now);
+            let now = Counts::of(machine, domain);
+            let before = std::mem::replace(&mut self.counts[domain], now);
             fill_in(row, before, now);
         }
     }
@@ -153,20 +153,43 @@ impl Monitors {
     }
 }
 
-fn counts(machine: &Machine, domain: usize) -> (Option<InterfaceCounts>, u64) {
-    (machine.interface_counts(domain), machine.io_count(domain))
+/// What the world counts of a domain.
+#[derive(Clone, Copy)]
+struct Counts {
+    io: u64,
+    interface: Option<InterfaceCounts>,
+    disk: Option<BlockCounts>,
 }
 
-fn fill_in(row: &mut SampleRow, before: (Option<InterfaceCounts>, u64), now: (Option<InterfaceCounts>, u64)) {
-    row.io_count = now.1 - before.1;
-    let since = |of: fn(&InterfaceCounts) -> u64| Some(of(now.0.as_ref()?) - before.0.as_ref().map_or(0, of));
-    row.packets_received = since(|counts| counts.received);
-    row.packets_sent = since(|counts| counts.sent);
-    row.packets_dropped = since(|counts| counts.dropped);
-    row.bytes_received = since(|counts| counts.bytes_received);
-    row.bytes_sent = since(|counts| counts.bytes_sent);
-    row.page_exchanges = since(|counts| counts.page_exchanges);
-    row.events = since(|counts| counts.events);
+impl Counts {
+    fn of(machine: &Machine, domain: usize) -> Self {
+        Counts {
+            io: machine.io_count(domain),
+            interface: machine.interface_counts(domain),
+            disk: machine.block_counts(domain),
+        }
+    }
+}
+
+fn fill_in(row: &mut SampleRow, before: Counts, now: Counts) {
+    row.io_count = now.io - before.io;
+    let network = |of: fn(&InterfaceCounts) -> u64| since(before.interface, now.interface, of);
+    row.packets_received = network(|counts| counts.received);
+    row.packets_sent = network(|counts| counts.sent);
+    row.packets_dropped = network(|counts| counts.dropped);
+    row.bytes_received = network(|counts| counts.bytes_received);
+    row.bytes_sent = network(|counts| counts.bytes_sent);
+    row.page_exchanges = network(|counts| counts.page_exchanges);
+    row.events = network(|counts| counts.events);
+    let disk = |of: fn(&BlockCounts) -> u64| since(before.disk, now.disk, of);
+    row.disk_reads = disk(|counts| counts.requests - counts.writes);
+    row.disk_writes = disk(|counts| counts.writes);
+    row.disk_read_bytes = disk(|counts| counts.read_bytes);
+    row.disk_written_bytes = disk(|counts| counts.written_bytes);
+}
+
+fn since<T>(before: Option<T>, now: Option<T>, of: fn(&T) -> u64) -> Option<u64> {
+    Some(of(&now?) - before.as_ref().map_or(0, of))
 }
 
 /// Time that all pCPUs were busy without progress of anybody, ns.
