@@ -184,11 +184,16 @@ def perfetto(source: Path, /, *, out: Path, replication: int = 0) -> None:
     views.say(f"written to {out}\n  hint: open it in https://ui.perfetto.dev")
 
 
-monitor = App(name="monitor", help="What the monitors of a Xen host would have shown.", help_format="plaintext")
+monitor = App(
+    name="monitor",
+    help="What the monitors of a Xen host would have shown.",
+    help_format="plaintext",
+    help_epilogue=_help("vcpulab monitor xencpu web.toml"),
+)
 app.command(monitor)
 
 
-@monitor.command(help_epilogue=_help("vcpulab monitor xenmon out/web --out out/xenmon"))
+@monitor.command(help_epilogue=_help("vcpulab monitor xenmon web.toml --out out/xenmon"))
 def xenmon(source: Path, /, *, out: Path, replication: int = 0, prefix: str = "log") -> None:
     """Write XenMon's log files of a run, PREFIX-domN.log for each domain.
 
@@ -202,7 +207,7 @@ def xenmon(source: Path, /, *, out: Path, replication: int = 0, prefix: str = "l
         views.say(f"written to {path}")
 
 
-@monitor.command(help_epilogue=_help("vcpulab monitor xencpu out/web"))
+@monitor.command(help_epilogue=_help("vcpulab monitor xencpu web.toml"))
 def xencpu(source: Path, /, *, format: Literal["table", "csv"] = "table") -> None:  # noqa: A002
     """Print CPU used by each domain, the time of its driver domain put down to it by page exchanges.
 
@@ -217,7 +222,7 @@ def xencpu(source: Path, /, *, format: Literal["table", "csv"] = "table") -> Non
         views.show_xencpu(used)
 
 
-@monitor.command(help_epilogue=_help("vcpulab monitor xenoprof out/web"))
+@monitor.command(help_epilogue=_help("vcpulab monitor xenoprof web.toml"))
 def xenoprof(source: Path, /, *, format: Literal["table", "csv"] = "table") -> None:  # noqa: A002
     """Print where busy time went by domain and layer: what the profiler's samples tell, and the truth.
 
@@ -247,7 +252,7 @@ def _run_of(source: Path) -> Run:
 Flag = Annotated[bool, Parameter(negative=())]
 
 
-@app.command(help_epilogue=_help("vcpulab top out/web", "vcpulab top web.toml", "vcpulab top out/web -b -i 2"))
+@app.command(help_epilogue=_help("vcpulab top web.toml --batch", "vcpulab top web.toml -b -i 2 -n -v"))
 def top(
     source: Path,
     /,
