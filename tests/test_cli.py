@@ -23,7 +23,8 @@ from vcpulab.cli import app
 from vcpulab.runs import TABLES
 
 COMMANDS = ["run", "check", "commands", "list", "init", "schema", "schedulers", "conformance", "bench", "demo"]
-COMMANDS += ["import rt-app", "profile", "profile list", "profile show", "profile measure"]
+COMMANDS += ["import rt-app", "monitor", "monitor xenmon", "monitor xencpu", "monitor xenoprof", "top"]
+COMMANDS += ["profile", "profile list", "profile show", "profile measure"]
 
 
 def test_run_prints_every_kind_of_figure(command: Vcpulab) -> None:

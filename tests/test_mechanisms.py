@@ -44,8 +44,10 @@ def test_a_small_allowance_makes_dom0_run_often_for_little_and_costs_throughput(
 
 def test_cpu_time_of_the_driver_domain_goes_by_packets_that_of_the_guest_by_bytes_too() -> None:
     # Dearer bytes show what they do beside the packets.
-    sizes = {size: run("driver-packets", {"client.sender.packet": size, "host.costs.network_byte_ps": 5000})
-             for size in ("500B", "1000B", "1448B")}
+    sizes = {
+        size: run("driver-packets", {"client.sender.packet": size, "host.costs.network_byte_ps": 5000})
+        for size in ("500B", "1000B", "1448B")
+    }
     per_packet = {
         domain: [
             used(result, domain) / (packets.sum() / 1e6)

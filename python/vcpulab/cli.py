@@ -6,20 +6,22 @@ Exit status: 0 done, 1 the work failed, 2 the input or the usage is wrong, 130 i
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 
-from vcpulab import _engine, rtapp, store, traces, vectors, views
-from vcpulab._extras import MissingExtraError
+from vcpulab import _engine, monitors, rtapp, store, traces, vectors, views, xentop
+from vcpulab._extras import MissingExtraError, require
 from vcpulab.commands import commands as commands_for
 from vcpulab.info import profiles as all_profiles
 from vcpulab.info import schedulers as all_schedulers
+from vcpulab.monitors import NotRecordedError
 from vcpulab.names import Tool
 from vcpulab.policy import PolicyError
 from vcpulab.policy import load as load_policy
@@ -233,6 +235,134 @@ def import_rt_app(
     except OSError as error:
         raise UsageError(f"{out}: {_reason(error)}") from None
     views.say(f"written to {out}\n  hint: vcpulab run {out}")
+
+
+monitor = App(
+    name="monitor",
+    help="What the monitors of a Xen host would have shown.",
+    help_format="plaintext",
+    help_epilogue=_help("vcpulab monitor xencpu web.toml"),
+)
+app.command(monitor)
+
+
+@monitor.command(help_epilogue=_help("vcpulab monitor xenmon web.toml --out out/xenmon"))
+def xenmon(source: Path, /, *, out: Path, replication: int = 0, prefix: str = "log") -> None:
+    """Write XenMon's log files of a run, PREFIX-domN.log for each domain.
+
+    Args:
+        source: A run that `vcpulab run --out` wrote, or a scenario file to run now.
+        out: Directory to write to; files of the same names are replaced.
+        replication: Which one.
+        prefix: What the files' names begin with.
+    """
+    for path in monitors.xenmon(_run_of(source), out, replication=replication, prefix=prefix):
+        views.say(f"written to {path}")
+
+
+@monitor.command(help_epilogue=_help("vcpulab monitor xencpu web.toml"))
+def xencpu(source: Path, /, *, format: Literal["table", "csv"] = "table") -> None:  # noqa: A002
+    """Print CPU used by each domain, the time of its driver domain put down to it by page exchanges.
+
+    Args:
+        source: A run that `vcpulab run --out` wrote, or a scenario file to run now.
+        format: How to print; as CSV with a row for each replication.
+    """
+    used = monitors.xencpu(_run_of(source))
+    if format == "csv":
+        print(used.write_csv(), end="")
+    else:
+        views.show_xencpu(used)
+
+
+@monitor.command(help_epilogue=_help("vcpulab monitor xenoprof web.toml"))
+def xenoprof(source: Path, /, *, format: Literal["table", "csv"] = "table") -> None:  # noqa: A002
+    """Print where busy time went by domain and layer: what the profiler's samples tell, and the truth.
+
+    Args:
+        source: A run that `vcpulab run --out` wrote, or a scenario file to run now.
+        format: How to print.
+    """
+    profile = monitors.xenoprof(_run_of(source))
+    if format == "csv":
+        print(profile.write_csv(), end="")
+    else:
+        views.show_xenoprof(profile)
+
+
+def _run_of(source: Path) -> Run:
+    """The run in a directory, or that of a scenario file."""
+    if not source.is_dir():
+        scenario = _load(source)
+        with views.progress(f"running {scenario.name}") as progress:
+            return run_scenario(scenario, progress=progress)
+    try:
+        return Run.load(source)
+    except FileNotFoundError as error:
+        raise UsageError(str(error)) from None
+
+
+Flag = Annotated[bool, Parameter(negative=())]
+
+
+@app.command(help_epilogue=_help("vcpulab top web.toml --batch", "vcpulab top web.toml -b -i 2 -n -v"))
+def top(
+    source: Path,
+    /,
+    *,
+    batch: Annotated[Flag, Parameter(name=["--batch", "-b"])] = False,
+    iterations: Annotated[int | None, Parameter(name=["--iterations", "-i"])] = None,
+    delay: Annotated[float, Parameter(name=["--delay", "-d"])] = 1.0,
+    networks: Annotated[Flag, Parameter(name=["--networks", "-n"])] = False,
+    vbds: Annotated[Flag, Parameter(name=["--vbds", "-x"])] = False,
+    vcpus: Annotated[Flag, Parameter(name=["--vcpus", "-v"])] = False,
+    repeat_header: Annotated[Flag, Parameter(name=["--repeat-header", "-r"])] = False,
+    full_name: Annotated[Flag, Parameter(name=["--full-name", "-f"])] = False,
+    replication: int = 0,
+) -> None:
+    """Play a run as xentop would have shown it, at the pace of its own time, with xentop's options and keys.
+
+    Args:
+        source: A run that `vcpulab run --out` wrote, or a scenario file to run now.
+        batch: Print the updates instead, one after the other.
+        iterations: Most updates to print; all if left out.
+        delay: Seconds between updates, of simulated time too.
+        networks: Show what crossed each network interface.
+        vbds: Show block devices.
+        vcpus: Show the CPU time of each vCPU.
+        repeat_header: Repeat the headings before each domain.
+        full_name: Do not cut long names.
+        replication: Which one.
+    """
+    if not 0.01 <= delay <= 3600:
+        raise UsageError(f"--delay: found `{delay}`; allowed: 0.01 to 3600")
+    if iterations is not None and iterations < 1:
+        raise UsageError(f"--iterations: found `{iterations}`; allowed: an integer from 1")
+    asked: dict[xentop.Extra, bool] = {
+        "networks": networks,
+        "vbds": vbds,
+        "vcpus": vcpus,
+        "repeat_header": repeat_header,
+    }
+    options = xentop.Options(frozenset(extra for extra, wanted in asked.items() if wanted), full_name)
+    if batch:
+        updates = xentop.updates(_run_of(source), delay_s=delay, replication=replication)
+        for update in islice(updates, iterations):
+            print("\n".join(xentop.table(update, options)))
+        return
+    require("textual", "top")
+    from vcpulab.top import Top
+
+    ran = _run_of(source) if source.is_dir() else None
+    scenario = _load(source) if ran is None else ran.scenario
+
+    def make(progress: Callable[[float], bool]) -> Run:
+        return run_scenario(scenario, progress=progress) if ran is None else ran
+
+    terminal = Top(scenario.name, make, delay_s=delay, replication=replication, options=options)
+    terminal.run()
+    if terminal.failed is not None:
+        raise terminal.failed
 
 
 @app.command(help_epilogue=_help("vcpulab schema"))
@@ -526,7 +656,7 @@ def _call(arguments: Sequence[str] | None) -> int:
     except _engine.ScenarioError as error:
         views.say(str(error))
         return WRONG
-    except (UsageError, PolicyError) as error:
+    except (UsageError, PolicyError, NotRecordedError) as error:
         views.error(str(error))
         return WRONG
     except BrokenPipeError:

@@ -14,7 +14,19 @@ from vcpulab.scenario import Scenario
 if TYPE_CHECKING:
     import altair as alt
 
-TABLES = ("domains", "vcpus", "pcpus", "apps", "waits", "wakeups", "wakeup_buckets", "trace")
+TABLES = (
+    "domains",
+    "vcpus",
+    "pcpus",
+    "apps",
+    "waits",
+    "wakeups",
+    "wakeup_buckets",
+    "samples",
+    "vcpu_samples",
+    "profile",
+    "trace",
+)
 
 
 def run(
@@ -242,6 +254,65 @@ class Run:
         """
         return self._tables["wakeup_buckets"]
 
+    def df_samples(self) -> pl.DataFrame:
+        """What each domain did from one sample to the next; no rows if none were taken (`run.sample`).
+
+        Columns:
+            replication: from 0.
+            time_ns: when the sample was taken, since the host started.
+            domain: the domain's name.
+            number: the domain's number (0: Dom0).
+            state: what it does just then, in the letters of `xl list`; null: it is not on the host.
+            vcpus: how many vCPUs it has.
+            elapsed_ns: time since the sample before; the four runstates sum to it times the number of vCPUs.
+            running_ns: time its vCPUs were running (XenMon: gotten).
+            runnable_ns: time its vCPUs were runnable but waited for a pCPU (XenMon: waited).
+            blocked_ns: time its vCPUs were blocked.
+            offline_ns: time its vCPUs were paused, unplugged or not on the host.
+            allocated_ns: CPU time that decisions gave it when they switched it in; those without an end do not count.
+            executions: times a vCPU of it was switched in.
+            wakeups: times a vCPU of it became runnable after a block.
+            io_count: packets and requests it moved, once for each side of a ring (XenMon's I/O count).
+            packets_received: packets it received through its network interface; null: it has none.
+            packets_sent: packets it sent.
+            packets_dropped: packets for it that found its ring full.
+            bytes_received: what it received, on the line.
+            bytes_sent: what it sent, on the line.
+            page_exchanges: pages that changed owner, one for each packet handed to it.
+            events: events sent to its network interface.
+            disk_reads: reads that it asked of its virtual disk; null: it has none.
+            disk_writes: writes.
+            disk_read_bytes: what it read.
+            disk_written_bytes: what it wrote.
+        """
+        return self._tables["samples"]
+
+    def df_vcpu_samples(self) -> pl.DataFrame:
+        """What each vCPU got from one sample to the next.
+
+        Columns:
+            replication: from 0.
+            time_ns: when the sample was taken, since the host started.
+            domain: the domain's name.
+            vcpu: the vCPU's number in its domain.
+            running_ns: time it was running since the sample before.
+        """
+        return self._tables["vcpu_samples"]
+
+    def df_profile(self) -> pl.DataFrame:
+        """Where busy time went by layers: exactly, and as the profiler's samples tell (`run.profiler`).
+
+        Columns:
+            replication: from 0.
+            domain: the domain's name; null: nobody's, the hypervisor's own.
+            layer: of a domain `application`, `kernel`, `hypervisor` (on its behalf); of the hypervisor itself
+                `overhead` (decisions, switches, interrupts), `refill` (cold caches), `profiler` (the samples).
+            samples: samples that found it at work; null: there was no profiler, or it does not see this.
+            estimated_ns: busy time estimated from them: samples times period.
+            exact_ns: busy time in truth.
+        """
+        return self._tables["profile"]
+
     def df_trace(self) -> pl.DataFrame:
         """Every decision that changed what a pCPU runs, after warm-up; no rows unless the run was traced.
 
@@ -263,7 +334,7 @@ class Run:
         return list(self._warnings)
 
     def tables(self) -> dict[str, pl.DataFrame]:
-        """All result tables by name: domains, vcpus, pcpus, apps, waits, wakeups, wakeup_buckets, trace."""
+        """All result tables by name: those of the `df_` methods."""
         return dict(self._tables)
 
     def summary(self) -> pl.DataFrame:

@@ -156,6 +156,33 @@ def _show_waits(run: Run) -> None:
     print_table("Who made whom wait: wait of the domain by what ran, % of elapsed", ["domain", *by], rows)
 
 
+def show_xencpu(used: pl.DataFrame) -> None:
+    """CPU used by each domain, with its share of the driver domain."""
+
+    def mean(domain: str, column: str, scale: float) -> str:
+        return str(Interval.of((scale * used.filter(domain=domain)[column]).to_list()) or "–")
+
+    columns = {"busy_s": 1, "exchanges": 1, "attributed_s": 1, "utilisation": 100}
+    domains = used["domain"].unique(maintain_order=True)
+    rows = [[domain, *(mean(domain, column, scale) for column, scale in columns.items())] for domain in domains]
+    headings = ["domain", "busy, s", "page exchanges", "of the driver domain, s", "used, % of a pCPU"]
+    print_table("CPU used, with the driver domain's part by page exchanges", headings, rows)
+
+
+def show_xenoprof(profile: pl.DataFrame) -> None:
+    """Where busy time went by domain and layer."""
+
+    def shown(value: float | None) -> str:
+        return "–" if value is None else number(value)
+
+    rows = [
+        [row["domain"] or "(hypervisor)", row["layer"], *(shown(row[column]) for column in profile.columns[2:])]
+        for row in profile.iter_rows(named=True)
+    ]
+    headings = ["domain", "layer", "samples", "estimated, %", "exact, %", "error, %"]
+    print_table("Busy time by domain and layer", headings, rows, text_columns=2)
+
+
 def _show_wakeups(run: Run) -> None:
     frame = wakeups(run.tables())
     if frame.is_empty():

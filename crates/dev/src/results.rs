@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use vcpulab_measure::{
-    AppRow, DomainRow, EventRow, PcpuRow, TraceRow, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow,
+    AppRow, DomainRow, EventRow, PcpuRow, ProfileRow, SampleRow, TraceRow, VcpuRow, VcpuSampleRow, WaitRow,
+    WakeUpBucketRow, WakeUpRow,
 };
 
 use crate::table;
@@ -22,6 +23,9 @@ pub fn page() -> String {
         (WaitRow::TABLE, WaitRow::DOC, WaitRow::COLUMNS),
         (WakeUpRow::TABLE, WakeUpRow::DOC, WakeUpRow::COLUMNS),
         (WakeUpBucketRow::TABLE, WakeUpBucketRow::DOC, WakeUpBucketRow::COLUMNS),
+        (SampleRow::TABLE, SampleRow::DOC, SampleRow::COLUMNS),
+        (VcpuSampleRow::TABLE, VcpuSampleRow::DOC, VcpuSampleRow::COLUMNS),
+        (ProfileRow::TABLE, ProfileRow::DOC, ProfileRow::COLUMNS),
         (TraceRow::TABLE, TraceRow::DOC, TraceRow::COLUMNS),
         (EventRow::TABLE, EventRow::DOC, EventRow::COLUMNS),
     ];

@@ -519,6 +519,20 @@ impl Context {
         self.pcpus[p.index()].ready_at
     }
 
+    /// Up to when it is the hypervisor that works on `p`; from then to [`Context::busy_until`] a cold cache is filled again.
+    pub fn hypervisor_until(&self, p: PcpuId) -> Time {
+        self.pcpus[p.index()].hypervisor_until
+    }
+
+    /// What `v` has not executed up to now of its present `Run`, ns.
+    pub fn left(&self, v: VcpuId) -> Span {
+        let vcpu = &self.vcpus[v.index()];
+        if !vcpu.current || vcpu.left == Span::MAX {
+            return vcpu.left;
+        }
+        vcpu.left - self.pcpus[vcpu.home.index()].clone().settle(self.now, false)
+    }
+
     /// Decisions taken so far by `p`.
     pub fn pcpu_decisions(&self, p: PcpuId) -> u64 {
         self.pcpus[p.index()].decisions

@@ -547,6 +547,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         core.pcpus[p.index()].current = to;
         core.charge_switch(p, from, to);
         core.set_run_end(p);
+        if core.is_idle(from) {
+            self.world.resumed(&mut WorldContext { core: &mut *core }, p);
+        }
         self.observer.switched(&self.core, Switch { time: now, pcpu: p, from, to, waited_ns, woken });
         self.policy.context_saved(&mut self.core, from);
         self.blame("context_saved");

@@ -36,6 +36,9 @@ pub trait World {
     /// Called once, before the first event.
     fn start(&mut self, _ctx: &mut WorldContext<'_>) {}
 
+    /// The pCPU was idle, and has just been given a vCPU.
+    fn resumed(&mut self, _ctx: &mut WorldContext<'_>, _pcpu: PcpuId) {}
+
     /// The toolstack has changed the life of a domain or vCPU. (Domains that exist at time 0 have no event for that.)
     fn life(&mut self, _ctx: &mut WorldContext<'_>, _event: LifeEvent) {}
 }
@@ -93,6 +96,7 @@ impl WorldContext<'_> {
     /// Charges work of the hypervisor to a pCPU, ns.
     pub fn charge(&mut self, p: PcpuId, cost: Span) {
         self.core.charge_overhead(p, cost);
+        self.core.interrupted.push(p);
     }
 
     /// Makes a set, something that occupies this many bytes of cache. One [`cache`](crate::cache) model for all: a set may be

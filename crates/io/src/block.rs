@@ -112,6 +112,8 @@ pub struct BlockCounts {
     pub hits: u64,
     /// Requests made.
     pub requests: u64,
+    /// Those among them that write.
+    pub writes: u64,
     /// Responses taken.
     pub responses: u64,
     /// Pages granted to the back end: one for each segment.
@@ -469,6 +471,7 @@ impl Block {
     fn put(&mut self, request: DiskRequest) -> Submitted {
         let bytes = u64::from(request.bytes);
         self.counts.requests += 1;
+        self.counts.writes += u64::from(request.write);
         match request.write {
             true => self.counts.written_bytes += bytes,
             false => self.counts.read_bytes += bytes,

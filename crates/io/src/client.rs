@@ -130,7 +130,8 @@ impl Client {
             *tries += 1;
             return Failed::Retry;
         }
-        self.outstanding -= 1;
+        // A stream that is refused had asked for nothing yet.
+        self.outstanding = self.outstanding.saturating_sub(1);
         self.stats.failed += 1;
         self.next_turn(user, now);
         Failed::GiveUp

@@ -26,6 +26,19 @@ pub struct MachineConfig {
     pub spread_percent: i64,
     /// The clients outside.
     pub clients: Vec<ClientConfig>,
+    /// A profiler that takes samples; `None`: none does.
+    pub profiler: Option<ProfilerConfig>,
+}
+
+/// A profiler that takes samples of what the pCPUs do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProfilerConfig {
+    /// How many pCPUs there are.
+    pub pcpus: u32,
+    /// Busy time of a pCPU between two samples, ns, at least 1.
+    pub period_ns: Span,
+    /// The hypervisor's time to take one, ns.
+    pub sample_ns: Span,
 }
 
 /// One domain.
@@ -111,6 +124,10 @@ pub struct NetworkCosts {
     pub byte_ps: i64,
     /// One packet between two tasks of the guest, ns.
     pub loopback_ns: Span,
+    /// The hypervisor's part of `upcall_ns`.
+    pub hypervisor_upcall_ns: Span,
+    /// The hypervisor's part of `send_ns`.
+    pub hypervisor_send_ns: Span,
 }
 
 /// What the back ends cost in a driver domain, ns.
@@ -130,6 +147,12 @@ pub struct DriverCosts {
     pub backend_send_ns: Span,
     /// One packet whose card or ring another vCPU of the driver domain worked at before: its lines have to come over.
     pub bounce_ns: Span,
+    /// The hypervisor's part of `upcall_ns`.
+    pub hypervisor_upcall_ns: Span,
+    /// The hypervisor's part of `backend_receive_ns`.
+    pub hypervisor_receive_ns: Span,
+    /// The hypervisor's part of `backend_send_ns`.
+    pub hypervisor_send_ns: Span,
 }
 
 /// Who owns a network card.

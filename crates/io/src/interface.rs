@@ -25,6 +25,10 @@ pub struct InterfaceCounts {
     pub received: u64,
     /// Packets that the guest put into the ring.
     pub sent: u64,
+    /// Their size on the line, bytes.
+    pub bytes_received: u64,
+    /// The same of those sent.
+    pub bytes_sent: u64,
     /// Pages that changed owner: one for each packet handed to the guest.
     pub page_exchanges: u64,
     /// Events sent to the guest.
@@ -94,6 +98,7 @@ impl Interface {
             }
             if let Some(packet) = self.receive_ring.pop_front() {
                 self.counts.received += 1;
+                self.counts.bytes_received += u64::from(packet.line_bytes());
                 return Some(InterfaceWork::Receive(packet));
             }
         }
@@ -120,9 +125,10 @@ impl Interface {
     }
 
     /// A packet that was made ready has left past the ring.
-    pub fn sent_directly(&mut self) {
+    pub fn sent_directly(&mut self, packet: &Packet) {
         self.sending = self.sending.saturating_sub(1);
         self.counts.sent += 1;
+        self.counts.bytes_sent += u64::from(packet.line_bytes());
     }
 
     /// Something is to be sent, as soon as a vCPU of the guest comes to it.
@@ -132,7 +138,7 @@ impl Interface {
 
     /// The guest has made a packet ready: it goes into the ring. True: the ring was empty.
     pub fn put(&mut self, packet: Packet) -> bool {
-        self.sent_directly();
+        self.sent_directly(&packet);
         self.transmit_ring.push_back(packet);
         self.transmit_ring.len() == 1
     }

@@ -29,8 +29,9 @@ mod write_back;
 
 pub use config::{
     Ask, ClientConfig, DiskUnitConfig, DriverCosts, GuestConfig, InterfaceConfig, Link, Load, MachineConfig, NetworkCosts,
-    NicConfig, Owner, VirtualDiskConfig,
+    NicConfig, Owner, ProfilerConfig, VirtualDiskConfig,
 };
+pub use block::BlockCounts;
 pub use interface::InterfaceCounts;
-pub use machine::{AppResult, Machine};
+pub use machine::{AppResult, Layer, Layers, Machine, Samples};
 pub use nic::NicCounts;

@@ -7,12 +7,13 @@ mod calls;
 mod connections;
 mod disks;
 mod life;
+mod profiler;
 mod routes;
 
 use std::collections::VecDeque;
 
 use vcpulab_guest::{AppStats, Kernel, Next, Random};
-use vcpulab_host::{LifeEvent, NEVER, Op, SetId, Span, Time, VcpuId, WakeCause, World, WorldContext};
+use vcpulab_host::{LifeEvent, NEVER, Op, PcpuId, SetId, Span, Time, VcpuId, WakeCause, World, WorldContext};
 
 use crate::block::{Block, BlockCounts, BlockWork};
 use crate::blockback::BlockBack;
@@ -24,11 +25,17 @@ use crate::interface::{Interface, InterfaceCounts, InterfaceWork};
 use crate::nic::{Nic, NicCounts};
 use crate::tcp::{ConnectionId, Connections, Packet, Side};
 
+pub use profiler::{Layer, Layers, Samples};
+use profiler::{Profiler, Share};
+
 /// Purposes of random streams. Tasks count from 1.
 const COSTS: u64 = 0;
 const ARRIVALS: u64 = 1 << 32;
 const DISKS: u64 = 2 << 32;
 const FILES: u64 = 3 << 32;
+
+/// What a spinning vCPU is given to do: as good as for ever, and still counted.
+const SPIN: Span = Span::MAX - 1;
 
 /// A piece of work that a vCPU is at.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +70,8 @@ struct Guest {
     /// What each application's tasks touch together, and each task for itself, if any of them has memory worth mentioning.
     app_sets: Vec<SetId>,
     task_sets: Vec<SetId>,
+    /// CPU time by layer of the work that is over.
+    layers: Layers,
 }
 
 /// A vCPU: whose it is, what it is at, and its guest timer.
@@ -77,6 +86,7 @@ struct Vcpu {
     /// The task whose memory it touches.
     task: Option<usize>,
     at_work: Option<Work>,
+    share: Share,
     /// The source of its timer, and what that is set to.
     timer_source: usize,
     timer: Time,
@@ -127,6 +137,7 @@ pub struct Machine {
     seed: u64,
     /// The vCPU whose work is being done.
     executing: Option<VcpuId>,
+    profiler: Option<Profiler>,
 }
 
 /// What a source of events is, by position: three for each card, two for each client, then the rest.
@@ -142,6 +153,7 @@ enum Source {
     Ack,
     Disk(usize),
     Timer(VcpuId),
+    Counter(PcpuId),
 }
 
 const NIC_SOURCES: usize = 3;
@@ -173,6 +185,7 @@ impl Machine {
             spread_percent: config.spread_percent,
             seed: config.seed,
             executing: None,
+            profiler: None,
         };
         for nic in 0..config.nics.len() {
             machine.sources.extend([Source::Interrupt(nic), Source::Inbound(nic), Source::Outbound(nic)]);
@@ -196,6 +209,10 @@ impl Machine {
             machine.add_guest(config, index);
         }
         machine.connect_back_ends(config);
+        if let Some(profiler) = config.profiler {
+            machine.profiler = Some(Profiler::new(profiler, machine.sources.len(), config.guests.len()));
+            machine.sources.extend((0..profiler.pcpus).map(|p| Source::Counter(PcpuId(p))));
+        }
         machine
     }
 
@@ -238,6 +255,7 @@ impl Machine {
                 own_set: None,
                 task: None,
                 at_work: None,
+                share: Share::default(),
                 timer_source: self.sources.len(),
                 timer: NEVER,
             });
@@ -257,6 +275,7 @@ impl Machine {
             random: Random::new(config.seed, index as u64, COSTS),
             app_sets: Vec::new(),
             task_sets: Vec::new(),
+            layers: Layers::default(),
         });
     }
 
@@ -334,7 +353,8 @@ impl Machine {
 
     /// What crossed the cards of a driver domain.
     pub fn nic_counts(&self, guest: usize) -> NicCounts {
-        let owns = |nic: &&Nic| matches!(nic.config.owner, Owner::Guest { guest: owner, .. } if owner == guest);
+        let owns =
+            |nic: &&Nic| matches!(nic.config.owner, Owner::Guest { guest: owner, .. } if owner == guest);
         self.nics.iter().filter(owns).fold(NicCounts::default(), |sum, nic| NicCounts {
             interrupts: sum.interrupts + nic.counts.interrupts,
             received: sum.received + nic.counts.received,
@@ -379,6 +399,7 @@ impl Machine {
                 Some(vcpu) => vcpu.timer_source,
                 None => return,
             },
+            Source::Counter(_) => return,
         };
         ctx.set_source(number, time);
     }
@@ -403,7 +424,7 @@ impl Machine {
         ctx: &mut WorldContext<'_>,
         index: usize,
         number: usize,
-    ) -> Option<(Work, Span)> {
+    ) -> Option<(Work, Layers)> {
         if let Some(first) = self.guests[index].first_backend {
             let turn = self.guests[index].turn;
             let mut devices = Devices {
@@ -435,6 +456,11 @@ impl Machine {
             let owns = matches!(interface.link, Link::Owner);
             if let Some(work) = interface.next(number, takes) {
                 let bytes = |packet: &Packet| i64::from(packet.bytes) * costs.byte_ps / 1000;
+                let hypervisor = match work {
+                    InterfaceWork::Upcall => costs.hypervisor_upcall_ns,
+                    InterfaceWork::Receive(_) => 0,
+                    InterfaceWork::Send(_) => costs.hypervisor_send_ns,
+                };
                 let cost = match &work {
                     InterfaceWork::Upcall => costs.upcall_ns,
                     InterfaceWork::Receive(packet) => costs.receive_ns + bytes(packet),
@@ -443,18 +469,20 @@ impl Machine {
                     }
                     InterfaceWork::Send(packet) => costs.send_ns + bytes(packet),
                 };
-                return Some((Work::Interface(work), cost));
+                return Some((Work::Interface(work), Layers::kernel(cost, hypervisor)));
             }
         }
         if let Some(block) = self.guests[index].block
             && let Some((work, cost)) = self.block_work(ctx, index, number, block)
         {
-            return Some((Work::Block(work), cost));
+            let upcall = self.guests[index].network.hypervisor_upcall_ns.min(cost);
+            let hypervisor = if matches!(work, BlockWork::Upcall) { upcall } else { 0 };
+            return Some((Work::Block(work), Layers::kernel(cost, hypervisor)));
         }
         let guest = &mut self.guests[index];
         let packet = guest.loopback.pop_front()?;
         let cost = guest.network.loopback_ns + i64::from(packet.bytes) * guest.network.byte_ps / 1000;
-        Some((Work::Loopback(packet), cost))
+        Some((Work::Loopback(packet), Layers::kernel(cost, 0)))
     }
 
     /// A piece of work is done: what follows from it.
@@ -473,10 +501,11 @@ impl Machine {
         let (index, number) = (vcpu.guest, vcpu.number);
         loop {
             while let Some((work, cost)) = self.kernel_work(ctx, index, number) {
-                let cost = self.guests[index].random.spread(cost, self.spread_percent);
-                if cost > 0 {
+                let all = self.guests[index].random.spread(cost.sum(), self.spread_percent);
+                if all > 0 {
                     vcpu.at_work = Some(work);
-                    return Op::Run(cost);
+                    vcpu.share = Share::begun(cost.stretched(all), ctx.now());
+                    return Op::Run(all);
                 }
                 self.finish(ctx, index, number, work);
             }
@@ -488,7 +517,7 @@ impl Machine {
                     continue;
                 }
                 Next::Run(span) => Op::Run(span),
-                Next::Spin => Op::HOG,
+                Next::Spin => Op::Run(SPIN),
                 Next::Idle => Op::Block(None),
             };
             let disk_timer = self.disk_timer(ctx.now(), index, number);
@@ -499,7 +528,10 @@ impl Machine {
             }
             self.touch_task(ctx, vcpu);
             vcpu.at_work = match op {
-                Op::Run(span) => Some(Work::Tasks(span)),
+                Op::Run(span) => {
+                    vcpu.share = Share::begun(Layers::application(span), ctx.now());
+                    Some(Work::Tasks(span))
+                }
                 Op::Block(_) | Op::Yield => None,
             };
             return op;
@@ -558,6 +590,9 @@ impl World for Machine {
                 Op::Run(left)
             }
             work => {
+                if work.is_some() {
+                    self.count_work(vcpu.guest, &vcpu.share, left, ctx.now());
+                }
                 match work {
                     Some(Work::Tasks(span)) => {
                         self.finish(ctx, vcpu.guest, vcpu.number, Work::Tasks(span - left));
@@ -607,6 +642,11 @@ impl World for Machine {
                 }
                 ctx.kick(v, WakeCause::Timer);
             }
+            Source::Counter(p) => self.counter_due(ctx, p),
         }
+    }
+
+    fn resumed(&mut self, ctx: &mut WorldContext<'_>, p: PcpuId) {
+        self.counter_goes_on(ctx, p);
     }
 }

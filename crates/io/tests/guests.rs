@@ -47,6 +47,7 @@ impl Runner for Domains {
             packets_in_turn: false,
             spread_percent: 0,
             clients: vec![],
+            profiler: None,
         });
         let mut host = Host::new(&config, scheduler, machine, ()).unwrap();
         host.run_until(1000 * MS).unwrap();

@@ -134,6 +134,7 @@ impl Case {
             services: (1..=self.servers as usize).map(|guest| (guest, server)).collect(),
             packets_in_turn: false,
             spread_percent: 10,
+            profiler: None,
             clients: (0..self.servers as usize).map(client).collect(),
         })
     }

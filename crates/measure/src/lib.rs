@@ -9,6 +9,7 @@ pub mod columns;
 pub mod meter;
 pub mod perfetto;
 pub mod record;
+pub mod samples;
 pub mod tables;
 pub mod waits;
 pub mod wakeups;
@@ -16,7 +17,9 @@ pub mod wakeups;
 pub use collect::{Measured, Names, collect};
 pub use meter::{Keep, Meter, TRACE_ROWS_MAX};
 pub use record::{Measuring, Recorder, Traced};
+pub use samples::Sampler;
 pub use tables::{
-    AppRow, DomainRow, EventRow, PcpuRow, TraceRow, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow,
+    AppRow, DomainRow, EventRow, PcpuRow, ProfileRow, SampleRow, TraceRow, VcpuRow, VcpuSampleRow, WaitRow,
+    WakeUpBucketRow, WakeUpRow,
 };
 pub use waits::NotAttributed;

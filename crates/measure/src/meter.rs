@@ -1,7 +1,8 @@
 //! Counters, waits and the trace of one run.
 
 use vcpulab_host::{
-    CacheCounts, Context, DomId, Observer, PcpuId, RunState, RunTimes, Span, Switch, Time, VcpuId, WakeCause,
+    CacheCounts, Context, DomId, NEVER, Observer, PcpuId, RunState, RunTimes, Span, Switch, Time, VcpuId,
+    WakeCause,
 };
 
 use crate::waits::Waits;
@@ -23,6 +24,8 @@ pub struct VcpuCounts {
     pub preemptions: u64,
     /// Times it was assigned to another pCPU.
     pub migrations: u64,
+    /// CPU time that decisions gave it when they switched it in, ns; those without an end do not count.
+    pub allocated_ns: Span,
     /// Longest wait for a pCPU, ns.
     pub wait_max_ns: Span,
 }
@@ -133,6 +136,8 @@ impl Observer for Meter {
         if !host.is_idle(switch.to) {
             let vcpu = &mut self.vcpus[switch.to.index()];
             vcpu.executions += 1;
+            let slice_end = host.timer_expiry(host.slice_timer(switch.pcpu));
+            vcpu.allocated_ns += if slice_end == NEVER { 0 } else { slice_end - switch.time };
             vcpu.wait_max_ns = vcpu.wait_max_ns.max(switch.waited_ns);
             self.waits.switched(host, &switch);
         }

@@ -186,6 +186,100 @@ columns! {
 }
 
 columns! {
+    /// What each domain did from one sample to the next: what XenMon and xentop read. The first ones begin after the warm-up.
+    pub struct SampleRow in "samples" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// When the sample was taken, ns since the host started.
+        pub time_ns: i64,
+        /// The domain's name.
+        pub domain: String,
+        /// The domain's number (0: Dom0).
+        pub number: i64,
+        /// What it does just then, in the letters of `xl list`; null: it is not on the host.
+        pub state: Option<String>,
+        /// How many vCPUs it has.
+        pub vcpus: u32,
+        /// Time since the sample before, ns; the four runstates sum to it times the number of vCPUs.
+        pub elapsed_ns: i64,
+        /// Time its vCPUs were running, ns: XenMon's *gotten*.
+        pub running_ns: i64,
+        /// Time its vCPUs were runnable but waited for a pCPU, ns: XenMon's *waited*.
+        pub runnable_ns: i64,
+        /// Time its vCPUs were blocked, ns: XenMon's *blocked*.
+        pub blocked_ns: i64,
+        /// Time its vCPUs were paused, unplugged or not on the host, ns.
+        pub offline_ns: i64,
+        /// CPU time that decisions gave it when they switched it in, ns: XenMon's *allocated*. Those without an end do not count.
+        pub allocated_ns: i64,
+        /// Times a vCPU of it was switched in: XenMon's executions.
+        pub executions: u64,
+        /// Times a vCPU of it became runnable after a block.
+        pub wakeups: u64,
+        /// XenMon's I/O count: packets and requests it moved, once for each side of a ring.
+        pub io_count: u64,
+        /// Packets it received through its network interface; null: it has none.
+        pub packets_received: Option<u64>,
+        /// Packets it sent.
+        pub packets_sent: Option<u64>,
+        /// Packets for it that found its ring full.
+        pub packets_dropped: Option<u64>,
+        /// What it received, bytes on the line.
+        pub bytes_received: Option<u64>,
+        /// What it sent, bytes on the line.
+        pub bytes_sent: Option<u64>,
+        /// Pages that changed owner: one for each packet handed to it.
+        pub page_exchanges: Option<u64>,
+        /// Events sent to its network interface.
+        pub events: Option<u64>,
+        /// Reads that it asked of its virtual disk; null: it has none.
+        pub disk_reads: Option<u64>,
+        /// Writes.
+        pub disk_writes: Option<u64>,
+        /// What it read, bytes.
+        pub disk_read_bytes: Option<u64>,
+        /// What it wrote, bytes.
+        pub disk_written_bytes: Option<u64>,
+    }
+}
+
+columns! {
+    /// What each vCPU got from one sample to the next.
+    pub struct VcpuSampleRow in "vcpu_samples" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// When the sample was taken, ns since the host started.
+        pub time_ns: i64,
+        /// The domain's name.
+        pub domain: String,
+        /// The vCPU's number in its domain.
+        pub vcpu: u32,
+        /// Time it was running since the sample before, ns.
+        pub running_ns: i64,
+    }
+}
+
+columns! {
+    /// Where busy time went by layers, as Xenoprof sees it: exactly, and as estimated from the profiler's samples.
+    pub struct ProfileRow in "profile" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// The domain's name; null: nobody's, the hypervisor's own.
+        pub domain: Option<String>,
+        /// In a domain: `application`; `kernel`; `hypervisor`, on behalf of the domain: upcalls, exchanges and grants of pages.
+        /// The hypervisor's own: `overhead`: decisions, switches, interrupts; `refill`: cold caches filled again;
+        /// `profiler`: the samples themselves.
+        pub layer: &'static str,
+        /// Samples that found it at work; null: there was no profiler, or it does not see this.
+        pub samples: Option<u64>,
+        /// Busy time estimated from the samples, ns: samples times period.
+        pub estimated_ns: Option<i64>,
+        /// Busy time in truth, ns.
+        pub exact_ns: i64,
+    }
+}
+
+columns! {
     /// What each application and client achieved in each replication.
     pub struct AppRow in "apps" {
         /// Replication, from 0.

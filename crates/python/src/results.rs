@@ -11,7 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use vcpulab_host::Params;
 use vcpulab_measure::{
-    AppRow, DomainRow, PcpuRow, TraceRow, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow, perfetto,
+    AppRow, DomainRow, PcpuRow, ProfileRow, SampleRow, TraceRow, VcpuRow, VcpuSampleRow, WaitRow,
+    WakeUpBucketRow, WakeUpRow, perfetto,
 };
 use vcpulab_scenario::{RunError, RunOptions, run_under};
 
@@ -104,6 +105,9 @@ pub struct Results {
     waits: RecordBatch,
     wakeups: RecordBatch,
     wakeup_buckets: RecordBatch,
+    samples: RecordBatch,
+    vcpu_samples: RecordBatch,
+    profile: RecordBatch,
     trace: RecordBatch,
     /// Decisions for which the trace had no room.
     #[pyo3(get)]
@@ -126,6 +130,9 @@ impl From<vcpulab_scenario::Results> for Results {
             waits: WaitRow::batch(&results.waits),
             wakeups: WakeUpRow::batch(&results.wakeups),
             wakeup_buckets: WakeUpBucketRow::batch(&results.wakeup_buckets),
+            samples: SampleRow::batch(&results.samples),
+            vcpu_samples: VcpuSampleRow::batch(&results.vcpu_samples),
+            profile: ProfileRow::batch(&results.profile),
             trace: TraceRow::batch(&results.trace),
             untraced: results.untraced,
             rejected_actions: results.rejected_actions,
@@ -162,6 +169,18 @@ impl Results {
 
     fn wakeup_buckets(&self) -> Table {
         Table { batch: self.wakeup_buckets.clone() }
+    }
+
+    fn samples(&self) -> Table {
+        Table { batch: self.samples.clone() }
+    }
+
+    fn vcpu_samples(&self) -> Table {
+        Table { batch: self.vcpu_samples.clone() }
+    }
+
+    fn profile(&self) -> Table {
+        Table { batch: self.profile.clone() }
     }
 
     fn trace(&self) -> Table {

@@ -113,6 +113,7 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
         packets_in_turn: ["xen2", "xen3"].iter().any(|old| spec.pools[0].generation.name.starts_with(old)),
         spread_percent: constants.cost_spread_percent,
         clients: spec.clients.iter().map(|client| clients::config(client, number(client.service), spec)).collect(),
+        profiler: crate::monitors::profiler(spec),
     }
 }
 

@@ -51,6 +51,8 @@ pub(crate) fn check(
         duration_ns: checker.span(&run.duration, Some(DURATION_NS), 1..=SPAN_NS_MAX).unwrap_or(1),
         warmup_ns: checker.span(&run.warmup, Some(WARMUP_NS), 0..=SPAN_NS_MAX).unwrap_or(0),
         replications: checker.int(&run.replications, 1, 1..=REPLICATIONS_MAX.into()).unwrap_or(1) as u32,
+        sample_ns: 0,
+        profiler_cycles: checker.profiler(&run),
         host,
         cards: Vec::new(),
         disks: Vec::new(),
@@ -70,6 +72,7 @@ pub(crate) fn check(
     checker.disks(&mut spec, raw, &raw_domains, place);
     checker.all_apps(&mut spec, &raw_domains);
     checker.rows(&spec, &run, place);
+    spec.sample_ns = checker.sample(&run, &spec);
     checker.count(
         Checker::tasks(&spec),
         0,

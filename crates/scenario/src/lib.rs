@@ -37,6 +37,7 @@ mod life;
 pub mod limits;
 mod lint;
 mod listing;
+mod monitors;
 mod network;
 mod params;
 mod phases;

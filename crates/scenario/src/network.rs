@@ -278,6 +278,8 @@ pub(crate) fn network_costs(domain: &DomainSpec, drivers: Drivers, constants: &C
         send_ns: constants.stack_send_ns + front.1,
         byte_ps: constants.network_byte_ps,
         loopback_ns: constants.stack_receive_ns + constants.stack_send_ns,
+        hypervisor_upcall_ns: if drivers == Drivers::BareMetal { 0 } else { constants.guest_upcall_ns },
+        hypervisor_send_ns: if owns { 0 } else { sends },
     }
 }
 
@@ -292,5 +294,8 @@ pub(crate) fn driver_costs(drivers: Drivers, constants: &Constants) -> DriverCos
         backend_receive_ns: constants.backend_receive_ns + constants.page_exchange_ns,
         backend_send_ns: constants.backend_send_ns + constants.grant_ns,
         bounce_ns: constants.bounce_ns,
+        hypervisor_upcall_ns: if bare { 0 } else { constants.driver_upcall_ns },
+        hypervisor_receive_ns: constants.page_exchange_ns,
+        hypervisor_send_ns: constants.grant_ns,
     }
 }

@@ -75,6 +75,8 @@ constants! {
     context_switch_ns: 0..=COST_NS_MAX,
     /// The hypervisor's time for one physical interrupt.
     interrupt_ns: 0..=COST_NS_MAX,
+    /// The hypervisor's time to take one sample of a profiler: the counter's interrupt, and writing down what was found.
+    sample_ns: 0..=COST_NS_MAX,
     /// Size of the private cache of each pCPU; 0: caches cost nothing.
     l2_bytes: 0..=1 << 40,
     /// Size of each cache that several pCPUs share, at least `l2_bytes`; 0: there is none.

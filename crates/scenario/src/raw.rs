@@ -52,7 +52,22 @@ record! {
         /// How many independent runs, each with its own random numbers.
         #[schemars(range(min = 1, max = REPLICATIONS_MAX))]
         replications: i64,
+        /// Time between two samples of every domain's counters, which XenMon and xentop read; `0s`: none. Default: `1s`, or
+        /// none where that makes too many rows.
+        sample: Duration,
+        /// A profiler that samples what the pCPUs do, as Xenoprof does. Default: none.
+        profiler: RawProfiler,
     }
+}
+
+record! {
+    /// A profiler that samples what the pCPUs do.
+    struct RawProfiler {
+        /// Busy cycles of a pCPU between two samples. Each costs the profile's `sample_ns`.
+        #[schemars(range(min = 10_000, max = 1_000_000_000_000_i64))]
+        cycles: i64,
+    }
+    required [cycles]
 }
 
 record! {

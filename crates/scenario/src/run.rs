@@ -8,14 +8,16 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use vcpulab_host::{Broken, Host, HostConfig, Params, Pools, Scheduler, Time};
 use vcpulab_io::{AppResult, Machine};
 use vcpulab_measure::{
-    AppRow, DomainRow, Keep, Measured, Measuring, Meter, Names, NotAttributed, PcpuRow, Recorder,
-    TRACE_ROWS_MAX, TraceRow, Traced, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow, collect,
+    AppRow, DomainRow, Keep, Measured, Measuring, Meter, Names, NotAttributed, PcpuRow, ProfileRow, Recorder,
+    SampleRow, TRACE_ROWS_MAX, TraceRow, Traced, VcpuRow, VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow,
+    collect,
 };
 use vcpulab_sched::Runner;
 
 use crate::assemble::{app_kinds, host_config, machine_config};
 use crate::entitlement::entitlements;
 use crate::limits::ROWS_MAX;
+use crate::monitors::Monitors;
 use crate::scenario::Scenario;
 use crate::spec::{PoolSpec, Spec};
 
@@ -60,6 +62,12 @@ pub struct Results {
     pub wakeups: Vec<WakeUpRow>,
     /// Their histograms.
     pub wakeup_buckets: Vec<WakeUpBucketRow>,
+    /// One row for each sample of a domain, in order of time.
+    pub samples: Vec<SampleRow>,
+    /// One row for each sample of a vCPU.
+    pub vcpu_samples: Vec<VcpuSampleRow>,
+    /// Busy time by layers.
+    pub profile: Vec<ProfileRow>,
     /// One row for each decision, if they were to be kept.
     pub trace: Vec<TraceRow>,
     /// Decisions for which the trace had no room.
@@ -211,6 +219,9 @@ impl Results {
         self.waits.append(&mut next.waits);
         self.wakeups.append(&mut next.wakeups);
         self.wakeup_buckets.append(&mut next.wakeup_buckets);
+        self.samples.append(&mut next.samples);
+        self.vcpu_samples.append(&mut next.vcpu_samples);
+        self.profile.append(&mut next.profile);
         self.not_attributed = self.not_attributed.take().or(next.not_attributed);
         self.trace.append(&mut next.trace);
         self.untraced += next.untraced;
@@ -266,6 +277,11 @@ impl Replication<'_> {
         let (context, observer) = host.observe();
         observer.reset(context);
         let end = spec.warmup_ns + spec.duration_ns;
+        let names = Names {
+            domains: spec.domains.iter().map(|domain| domain.name.clone()).collect(),
+            pools: spec.pools.iter().map(|pool| pool.name.clone()).collect(),
+        };
+        let mut monitors: Option<Monitors> = None;
         for step in 0..=STEPS {
             let until = (i128::from(end) * i128::from(step) / i128::from(STEPS)) as Time;
             if (host.now()..until).contains(&spec.warmup_ns) {
@@ -273,18 +289,25 @@ impl Replication<'_> {
                 host.world_mut().reset_statistics();
                 let (context, observer) = host.observe();
                 observer.begin(context);
+                let meter = host.observer().meter();
+                monitors = Some(Monitors::begin(spec, replication, host.context(), meter, host.world()));
+            }
+            while let Some(monitors) = &mut monitors
+                && let Some(next) = monitors.next(until)
+            {
+                host.run_until(next).map_err(broken)?;
+                monitors.sample(&names, host.context(), host.observer().meter(), host.world());
             }
             host.run_until(until).map_err(broken)?;
             if step > 0 && !progress.step() {
                 return Err(RunError::Cancelled);
             }
         }
-        let names = Names {
-            domains: spec.domains.iter().map(|domain| domain.name.clone()).collect(),
-            pools: spec.pools.iter().map(|pool| pool.name.clone()).collect(),
-        };
         let meter = host.observer().meter();
         let measured = collect(replication, &names, host.context(), meter);
+        let (samples, vcpu_samples, profile) = monitors.map_or_else(Default::default, |monitors| {
+            monitors.finish(spec, &names, host.context(), meter, host.world())
+        });
         let Measured { mut domains, vcpus, pcpus, mut waits, mut not_attributed, .. } = measured;
         let Measured { wakeups, wakeup_buckets, mut trace, .. } = measured;
         for (index, (row, entitlement)) in domains.iter_mut().zip(entitlements).enumerate() {
@@ -310,6 +333,9 @@ impl Replication<'_> {
             not_attributed: not_attributed.map(|why| why.to_string()),
             wakeups,
             wakeup_buckets,
+            samples,
+            vcpu_samples,
+            profile,
             trace,
             untraced: meter.untraced() + beyond,
             rejected_actions: meter.rejected_actions(),

@@ -20,6 +20,10 @@ pub struct Spec {
     pub warmup_ns: Span,
     /// Number of independent runs.
     pub replications: u32,
+    /// Time between two samples of the counters, ns; 0: none are taken.
+    pub sample_ns: Span,
+    /// Busy cycles between two samples of the profiler; `None`: there is none.
+    pub profiler_cycles: Option<i64>,
     /// The machine.
     pub host: HostSpec,
     /// Its network cards.

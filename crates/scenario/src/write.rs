@@ -119,6 +119,8 @@ fn raw(spec: &Spec) -> RawScenario {
             duration: Duration(spec.duration_ns).into(),
             warmup: Duration(spec.warmup_ns).into(),
             replications: i64::from(spec.replications).into(),
+            sample: Duration(spec.sample_ns).into(),
+            profiler: crate::monitors::raw_profiler(spec),
         }
         .into(),
         host: raw_host(spec).into(),

@@ -2,7 +2,9 @@
 
 use vcpulab_host::{NEVER, Span, WakeCause, WorldContext};
 
-use super::{Machine, Source};
+use super::{Layers, Machine, Source};
+use crate::block::PAGE_BYTES;
+use crate::blockback::BlockBackWork;
 use crate::config::{Link, Owner};
 use crate::driver::DriverWork;
 use crate::interface::InterfaceWork;
@@ -55,22 +57,33 @@ impl Machine {
     }
 
     /// What a piece of a driver domain's work costs.
-    pub(super) fn driver_cost(&mut self, guest: usize, backend: usize, work: &DriverWork) -> Span {
+    pub(super) fn driver_cost(&mut self, guest: usize, backend: usize, work: &DriverWork) -> Layers {
         let costs = self.guests[guest].driver;
         let vcpu = self.backends[backend].vcpu;
         match work {
-            DriverWork::Upcall => costs.upcall_ns,
-            DriverWork::Disk(_, _, cost) => *cost,
+            DriverWork::Upcall => Layers::kernel(costs.upcall_ns, costs.hypervisor_upcall_ns),
+            DriverWork::Disk(_, BlockBackWork::Request(request), cost) => {
+                // A page of a disk's is granted as one of a packet's is.
+                let pages = u64::from(request.bytes).div_ceil(PAGE_BYTES) as i64;
+                Layers::kernel(*cost, (pages * costs.hypervisor_send_ns).min(*cost))
+            }
+            DriverWork::Disk(_, BlockBackWork::Response(_), cost) => Layers::kernel(*cost, 0),
             DriverWork::Receive(nic, packet) => {
                 let moved = self.nics[*nic].touched_by.replace(vcpu).is_some_and(|last| last != vcpu);
-                let onward = match self.hop(guest, None, packet) {
-                    Hop::Ring(interface) => {
-                        costs.bridge_ns + costs.backend_receive_ns + self.interfaces[interface].emulation_ns
-                    }
+                let hop = self.hop(guest, None, packet);
+                let onward = match hop {
+                    Hop::Ring(_) => costs.bridge_ns + costs.backend_receive_ns,
                     Hop::Here => self.guests[guest].network.receive_ns,
                     Hop::Up(_) | Hop::Line(_) => costs.bridge_ns,
                 };
-                costs.nic_receive_ns + onward + if moved { costs.bounce_ns } else { 0 }
+                let (exchange, emulation) = match hop {
+                    Hop::Ring(interface) => {
+                        (costs.hypervisor_receive_ns, self.interfaces[interface].emulation_ns)
+                    }
+                    Hop::Here | Hop::Up(_) | Hop::Line(_) => (0, 0),
+                };
+                let all = costs.nic_receive_ns + onward + if moved { costs.bounce_ns } else { 0 };
+                Layers::kernel(all, exchange).and_application(emulation)
             }
             DriverWork::Send(interface, packet) => {
                 let hop = self.hop(guest, Some(*interface), packet);
@@ -87,7 +100,9 @@ impl Machine {
                     Hop::Up(_) => (self.guests[guest].network.send_ns, false),
                 };
                 let bounces = i64::from(moved) + i64::from(card_moved);
-                costs.backend_send_ns + costs.bridge_ns + emulation + onward + bounces * costs.bounce_ns
+                let exchange = if matches!(hop, Hop::Ring(_)) { costs.hypervisor_receive_ns } else { 0 };
+                let all = costs.backend_send_ns + costs.bridge_ns + onward + bounces * costs.bounce_ns;
+                Layers::kernel(all, costs.hypervisor_send_ns + exchange).and_application(emulation)
             }
         }
     }
@@ -190,12 +205,12 @@ impl Machine {
                     }
                     Link::Hypervisor => {
                         let nic = interface.nic;
-                        interface.sent_directly();
+                        interface.sent_directly(&packet);
                         self.put_on_line(ctx, nic, packet);
                     }
                     Link::Owner => {
                         let number = interface.vcpu_number;
-                        interface.sent_directly();
+                        interface.sent_directly(&packet);
                         self.forward(ctx, guest, number, Some(index), packet);
                         if let Hop::Ring(behind) = self.hop(guest, Some(index), &packet) {
                             self.interfaces[behind].send_event(ctx);

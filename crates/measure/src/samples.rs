@@ -1,0 +1,116 @@
+//! The host's counters at a regular interval, as monitors read them.
+
+use vcpulab_host::{Context, DomId, RunTimes, Span, Time, VcpuId};
+
+use crate::collect::Names;
+use crate::meter::{Meter, VcpuCounts};
+use crate::tables::{SampleRow, VcpuSampleRow};
+
+/// What a sampler has seen of a vCPU so far.
+type Seen = (RunTimes, VcpuCounts);
+
+/// Takes samples of a host; each tells what happened since the one before.
+#[derive(Clone, Debug)]
+pub struct Sampler {
+    interval_ns: Span,
+    /// When the last one was taken.
+    time: Time,
+    /// By number of the vCPU.
+    seen: Vec<Seen>,
+    /// What was sampled of the domains.
+    pub domains: Vec<SampleRow>,
+    /// What was sampled of the vCPUs.
+    pub vcpus: Vec<VcpuSampleRow>,
+}
+
+impl Sampler {
+    /// A sampler that begins now.
+    pub fn new(interval_ns: Span, host: &Context, meter: &Meter) -> Self {
+        Sampler {
+            interval_ns,
+            time: host.now(),
+            seen: (0..host.vcpu_count() as u32).map(|v| look(host, meter, VcpuId(v))).collect(),
+            domains: Vec::new(),
+            vcpus: Vec::new(),
+        }
+    }
+
+    /// When the next sample is due.
+    pub fn next(&self) -> Time {
+        self.time.saturating_add(self.interval_ns)
+    }
+
+    /// Takes one now, unless no time has passed. What the host does not know of the domains, I/O, is left at zero and null;
+    /// the rows are returned to fill it in.
+    pub fn take(
+        &mut self,
+        replication: u32,
+        names: &Names,
+        host: &Context,
+        meter: &Meter,
+    ) -> &mut [SampleRow] {
+        let (first, elapsed_ns) = (self.domains.len(), host.now() - self.time);
+        if elapsed_ns == 0 {
+            return &mut [];
+        }
+        for d in (0..host.domain_count() as u32).map(DomId) {
+            let domain = &names.domains[d.index()];
+            let mut row = SampleRow {
+                replication,
+                time_ns: host.now(),
+                domain: domain.clone(),
+                number: host.domain_number(d),
+                state: host.domain_state(d).map(|state| state.to_string()),
+                vcpus: 0,
+                elapsed_ns,
+                running_ns: 0,
+                runnable_ns: 0,
+                blocked_ns: 0,
+                offline_ns: 0,
+                allocated_ns: 0,
+                executions: 0,
+                wakeups: 0,
+                io_count: 0,
+                packets_received: None,
+                packets_sent: None,
+                packets_dropped: None,
+                bytes_received: None,
+                bytes_sent: None,
+                page_exchanges: None,
+                events: None,
+                disk_reads: None,
+                disk_writes: None,
+                disk_read_bytes: None,
+                disk_written_bytes: None,
+            };
+            for v in host.vcpus_of(d) {
+                let now = look(host, meter, v);
+                let (times, counts) = now;
+                let (times_before, counts_before) = std::mem::replace(&mut self.seen[v.index()], now);
+                let running_ns = times.running_ns - times_before.running_ns;
+                row.running_ns += running_ns;
+                row.runnable_ns += times.runnable_ns - times_before.runnable_ns;
+                row.blocked_ns += times.blocked_ns - times_before.blocked_ns;
+                row.offline_ns += times.offline_ns - times_before.offline_ns;
+                row.allocated_ns += counts.allocated_ns - counts_before.allocated_ns;
+                row.executions += counts.executions - counts_before.executions;
+                row.wakeups += counts.wakeups - counts_before.wakeups;
+                self.vcpus.push(VcpuSampleRow {
+                    replication,
+                    time_ns: host.now(),
+                    domain: domain.clone(),
+                    vcpu: row.vcpus,
+                    running_ns,
+                });
+                row.vcpus += 1;
+            }
+            self.domains.push(row);
+        }
+        self.time = host.now();
+        &mut self.domains[first..]
+    }
+}
+
+fn look(host: &Context, meter: &Meter, v: VcpuId) -> Seen {
+    (host.run_times(v), meter.counts(v))
+}

@@ -1,0 +1,340 @@
+//! What the monitors need of a run: samples of the counters, and busy time by layers.
+
+use vcpulab_host::{Context, PcpuId, Span, Time, VcpuId};
+use vcpulab_io::{BlockCounts, InterfaceCounts, Layer, Layers, Machine, ProfilerConfig, Samples};
+use vcpulab_measure::{Meter, Names, ProfileRow, SampleRow, Sampler, VcpuSampleRow};
+
+use crate::check::Checker;
+use crate::limits::{SAMPLE_ROWS_MAX, SPAN_NS_MAX};
+use crate::problem::Problem;
+use crate::raw::{RawProfiler, RawRun};
+use crate::read::{At, Field};
+use crate::spec::Spec;
+use crate::units::Duration;
+
+/// Time between two samples where the scenario says nothing.
+const SAMPLE_NS: Span = 1_000_000_000;
+
+/// Busy cycles between two samples of the profiler.
+const CYCLES: std::ops::RangeInclusive<i64> = 10_000..=1_000_000_000_000;
+
+impl Checker<'_, '_> {
+    /// Time between two samples, ns; 0: none are taken. Where nothing is said they are, unless there were too many.
+    pub(crate) fn sample(&mut self, run: &RawRun, spec: &Spec) -> Span {
+        let Some(sample_ns) = self.span(&run.sample, Some(SAMPLE_NS), 0..=SPAN_NS_MAX) else { return 0 };
+        if sample_ns == 0 {
+            return 0;
+        }
+        let things: usize = spec.domains.iter().map(|domain| 1 + domain.affinity.len()).sum();
+        let at_once = things as i64 * i64::from(spec.replications);
+        // The last one is taken at the end.
+        let most = SAMPLE_ROWS_MAX as i64 / at_once.max(1) - 1;
+        if spec.duration_ns / sample_ns <= most {
+            return sample_ns;
+        }
+        if let Some(At { place, .. }) = &run.sample.0 {
+            let least = Duration(if most > 0 { spec.duration_ns / most + 1 } else { SPAN_NS_MAX });
+            let rows =
+                format!("at least {least} here ({SAMPLE_ROWS_MAX} rows of results), or `0s` for no samples");
+            self.report.error(place, Problem::not_allowed(rows));
+        }
+        0
+    }
+
+    /// Busy cycles between two samples of the profiler, if there is one.
+    pub(crate) fn profiler(&mut self, run: &RawRun) -> Option<i64> {
+        let At { value, .. } = run.profiler.0.as_ref()?;
+        value.cycles.0.as_ref()?;
+        self.int(&value.cycles, 0, CYCLES)
+    }
+}
+
+pub(crate) fn raw_profiler(spec: &Spec) -> Field<RawProfiler> {
+    spec.profiler_cycles.map_or_else(Field::default, |cycles| RawProfiler { cycles: cycles.into() }.into())
+}
+
+/// The profiler of a scenario.
+pub(crate) fn profiler(spec: &Spec) -> Option<ProfilerConfig> {
+    let constants = &spec.host.constants;
+    spec.profiler_cycles.map(|cycles| ProfilerConfig {
+        pcpus: spec.host.pcpus,
+        period_ns: constants.cycles_ns(cycles).max(1),
+        sample_ns: constants.sample_ns,
+    })
+}
+
+/// Listens to one replication from the end of the warm-up on.
+pub(crate) struct Monitors {
+    replication: u32,
+    sampler: Option<Sampler>,
+    /// How far each domain's counters were at the last sample.
+    counts: Vec<Counts>,
+    layers: Vec<Layers>,
+    samples: Option<Samples>,
+    overhead_ns: Span,
+    refill_ns: Span,
+}
+
+impl Monitors {
+    /// Begins now.
+    pub fn begin(spec: &Spec, replication: u32, host: &Context, meter: &Meter, machine: &Machine) -> Self {
+        let domains = 0..spec.domains.len();
+        Monitors {
+            replication,
+            sampler: (spec.sample_ns > 0).then(|| Sampler::new(spec.sample_ns, host, meter)),
+            counts: domains.clone().map(|domain| Counts::of(machine, domain)).collect(),
+            layers: domains.map(|domain| machine.layers(host, domain)).collect(),
+            samples: machine.samples().cloned(),
+            overhead_ns: overhead_ns(host),
+            refill_ns: refill_ns(host),
+        }
+    }
+
+    /// When it wants to look again, before `end`.
+    pub fn next(&self, end: Time) -> Option<Time> {
+        self.sampler.as_ref().map(Sampler::next).filter(|&next| next < end)
+    }
+
+    /// Takes a sample.
+    pub fn sample(&mut self, names: &Names, host: &Context, meter: &Meter, machine: &Machine) {
+        let Some(sampler) = &mut self.sampler else { return };
+        for (domain, row) in sampler.take(self.replication, names, host, meter).iter_mut().enumerate() {
+            let now = Counts::of(machine, domain);
+            let before = std::mem::replace(&mut self.counts[domain], now);
+            fill_in(row, before, now);
+        }
+    }
+
+    /// Takes the last sample, and tells what it saw: samples of domains and of vCPUs, and busy time by layers.
+    pub fn finish(
+        mut self,
+        spec: &Spec,
+        names: &Names,
+        host: &Context,
+        meter: &Meter,
+        machine: &Machine,
+    ) -> (Vec<SampleRow>, Vec<VcpuSampleRow>, Vec<ProfileRow>) {
+        self.sample(names, host, meter, machine);
+        let profile = self.profile(spec, names, host, machine);
+        let (samples, vcpu_samples) =
+            self.sampler.map_or_else(Default::default, |sampler| (sampler.domains, sampler.vcpus));
+        (samples, vcpu_samples, profile)
+    }
+
+    fn profile(&self, spec: &Spec, names: &Names, host: &Context, machine: &Machine) -> Vec<ProfileRow> {
+        let profiler = profiler(spec);
+        let both = self.samples.as_ref().zip(machine.samples());
+        let row = |domain: Option<&String>, layer, samples: Option<u64>, exact_ns| ProfileRow {
+            replication: self.replication,
+            domain: domain.cloned(),
+            layer,
+            samples,
+            estimated_ns: samples.zip(profiler).map(|(samples, config)| samples as i64 * config.period_ns),
+            exact_ns,
+        };
+        let mut rows = Vec::new();
+        for (domain, name) in names.domains.iter().enumerate() {
+            let exact = machine.layers(host, domain).since(&self.layers[domain]);
+            for layer in Layer::ALL {
+                let of = |samples: &Samples| samples.domains[domain][layer as usize];
+                let found = both.map(|(before, now)| of(now) - of(before));
+                rows.push(row(Some(name), layer.name(), found, exact.of(layer)));
+            }
+        }
+        let taken = both.map_or(0, |(before, now)| now.count() - before.count());
+        let profiler_ns = taken as i64 * profiler.map_or(0, |config| config.sample_ns);
+        let refill_ns = refill_ns(host) - self.refill_ns;
+        let overhead_ns = overhead_ns(host) - self.overhead_ns - refill_ns - profiler_ns;
+        let found = |of: fn(&Samples) -> u64| both.map(|(before, now)| of(now) - of(before));
+        rows.push(row(None, "overhead", found(|samples| samples.overhead), overhead_ns.max(0)));
+        rows.push(row(None, "refill", found(|samples| samples.refill), refill_ns.max(0)));
+        rows.push(row(None, "profiler", None, profiler_ns));
+        rows
+    }
+}
+
+/// What the world counts of a domain.
+#[derive(Clone, Copy)]
+struct Counts {
+    io: u64,
+    interface: Option<InterfaceCounts>,
+    disk: Option<BlockCounts>,
+}
+
+impl Counts {
+    fn of(machine: &Machine, domain: usize) -> Self {
+        Counts {
+            io: machine.io_count(domain),
+            interface: machine.interface_counts(domain),
+            disk: machine.block_counts(domain),
+        }
+    }
+}
+
+fn fill_in(row: &mut SampleRow, before: Counts, now: Counts) {
+    row.io_count = now.io - before.io;
+    let network = |of: fn(&InterfaceCounts) -> u64| since(before.interface, now.interface, of);
+    row.packets_received = network(|counts| counts.received);
+    row.packets_sent = network(|counts| counts.sent);
+    row.packets_dropped = network(|counts| counts.dropped);
+    row.bytes_received = network(|counts| counts.bytes_received);
+    row.bytes_sent = network(|counts| counts.bytes_sent);
+    row.page_exchanges = network(|counts| counts.page_exchanges);
+    row.events = network(|counts| counts.events);
+    let disk = |of: fn(&BlockCounts) -> u64| since(before.disk, now.disk, of);
+    row.disk_reads = disk(|counts| counts.requests - counts.writes);
+    row.disk_writes = disk(|counts| counts.writes);
+    row.disk_read_bytes = disk(|counts| counts.read_bytes);
+    row.disk_written_bytes = disk(|counts| counts.written_bytes);
+}
+
+fn since<T>(before: Option<T>, now: Option<T>, of: fn(&T) -> u64) -> Option<u64> {
+    Some(of(&now?) - before.as_ref().map_or(0, of))
+}
+
+/// Time that all pCPUs were busy without progress of anybody, ns.
+fn overhead_ns(host: &Context) -> Span {
+    (0..host.pcpu_count()).map(|p| host.pcpu_times(PcpuId(p)).2).sum()
+}
+
+/// The part of it in which cold caches were filled again, ns.
+fn refill_ns(host: &Context) -> Span {
+    (0..host.vcpu_count() as u32).map(|v| host.caches().counts(VcpuId(v)).refill_ns).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Results, RunOptions, Scenario, run};
+    use vcpulab_measure::ProfileRow;
+
+    /// A web server, a receiver of streams and a hog beside the driver domain, on two pCPUs.
+    fn several_guests(run_table: &str) -> Results {
+        let text = format!(
+            "run = {{ duration = '4s', warmup = '500ms', {run_table} }}\n\
+             [host]\nscheduler = 'credit'\nprofile = 'lp200r'\npcpus = 2\n\
+             [domain.dom0]\ndriver_domain = true\n\
+             [domain.web]\nnic.driver_domain = 'dom0'\napp = [{{ kind = 'web-server' }}]\n\
+             [domain.sink]\nnic.driver_domain = 'dom0'\napp = [{{ kind = 'tcp-receiver', streams = 2 }}]\n\
+             [domain.hog]\napp = [{{ kind = 'hog' }}]\n\
+             [client.users]\nkind = 'open-loop'\nserver = 'web'\nrate = 150\n\
+             [client.streams]\nkind = 'stream'\nserver = 'sink'\nstreams = 2\npacket = '1KiB'\ngap = '2ms'\n"
+        );
+        let scenario = Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{problems}"));
+        run(&scenario, &RunOptions::default(), &|_| true).unwrap()
+    }
+
+    fn exact_ns(results: &Results, layer: &str) -> i64 {
+        results.profile.iter().filter(|row| row.layer == layer).map(|row| row.exact_ns).sum()
+    }
+
+    #[test]
+    fn layers_sum_to_what_the_pcpus_ran() {
+        for profiler in ["sample = '0s'", "profiler = { cycles = 50_000 }"] {
+            let results = several_guests(profiler);
+            let of_domains = results.profile.iter().filter(|row| row.domain.is_some());
+            let layers: i64 = of_domains.map(|row| row.exact_ns).sum();
+            assert_eq!(layers, results.pcpus.iter().map(|row| row.run_ns).sum::<i64>());
+            let own = ["overhead", "refill", "profiler"].map(|layer| exact_ns(&results, layer));
+            assert_eq!(own.iter().sum::<i64>(), results.pcpus.iter().map(|row| row.overhead_ns).sum::<i64>());
+            assert!(
+                ["application", "kernel", "hypervisor"].iter().all(|layer| exact_ns(&results, layer) > 0)
+            );
+        }
+    }
+
+    #[test]
+    fn samples_find_the_truth() {
+        let results = several_guests("profiler = { cycles = 50_000 }");
+        let busy: i64 = results.profile.iter().map(|row| row.exact_ns).sum();
+        let taken: u64 = results.profile.iter().filter_map(|row| row.samples).sum();
+        assert!(taken > 50_000, "{taken} samples");
+        let mut seen = 0;
+        for row in results.profile.iter().filter(|row| row.samples.is_some()) {
+            // Four standard deviations of a count of independent samples, and what the last ones may be short.
+            let share = row.exact_ns as f64 / busy as f64;
+            let error = 4.0 * (share * (1.0 - share) / taken as f64).sqrt() * busy as f64 + 100_000.0;
+            let off = (row.estimated_ns.unwrap() - row.exact_ns) as f64;
+            assert!(off.abs() <= error, "{row:?}: {off} ns off, allowed {error}");
+            seen += usize::from(row.samples > Some(100));
+        }
+        assert!(seen >= 8, "enough to compare: {seen}");
+    }
+
+    #[test]
+    fn the_profiler_costs_as_often_as_it_looks() {
+        let overhead = [1_000_000, 500_000, 250_000].map(|cycles| {
+            let results = several_guests(&format!("profiler = {{ cycles = {cycles} }}"));
+            let busy: i64 = results.profile.iter().map(|row| row.exact_ns).sum();
+            exact_ns(&results, "profiler") as f64 / (busy - exact_ns(&results, "profiler")) as f64
+        });
+        // 22,500 cycles for each sample (`lp200r`).
+        for (overhead, expected) in overhead.into_iter().zip([0.0225, 0.045, 0.09]) {
+            assert!((overhead / expected - 1.0).abs() < 0.01, "{overhead}, expected {expected}");
+        }
+        let none = several_guests("sample = '0s'");
+        assert_eq!(exact_ns(&none, "profiler"), 0);
+        assert!(none.profile.iter().all(|row| row.samples.is_none()));
+    }
+
+    #[test]
+    fn samples_sum_to_what_was_measured_and_change_nothing() {
+        let results = several_guests("sample = '300ms'");
+        for domain in &results.domains {
+            let rows = results.samples.iter().filter(|row| row.domain == domain.domain);
+            let rows: Vec<_> = rows.collect();
+            assert_eq!(rows.len(), 14, "13 of 300 ms, and 100 ms at the end");
+            assert_eq!(rows.iter().map(|row| row.elapsed_ns).sum::<i64>(), domain.elapsed_ns);
+            assert_eq!(rows.iter().map(|row| row.running_ns).sum::<i64>(), domain.running_ns);
+            assert_eq!(rows.iter().map(|row| row.blocked_ns).sum::<i64>(), domain.blocked_ns);
+            assert_eq!(rows.iter().map(|row| row.executions).sum::<u64>(), domain.executions);
+            assert_eq!(rows.iter().map(|row| row.io_count).sum::<u64>(), domain.io_count);
+            let vcpus = results.vcpu_samples.iter().filter(|row| row.domain == domain.domain);
+            assert_eq!(vcpus.map(|row| row.running_ns).sum::<i64>(), domain.running_ns);
+            if ["web", "sink"].contains(&domain.domain.as_str()) {
+                let exchanged: u64 = rows.iter().filter_map(|row| row.page_exchanges).sum();
+                let received: u64 = rows.iter().filter_map(|row| row.packets_received).sum();
+                assert!(exchanged > 100 && exchanged.abs_diff(received) < 300, "{exchanged}, {received}");
+            }
+        }
+        let without = several_guests("sample = '0s'");
+        assert!(without.samples.is_empty() && without.vcpu_samples.is_empty());
+        assert_eq!((without.domains, without.apps), (results.domains, results.apps));
+    }
+
+    #[test]
+    fn samples_that_would_not_fit_are_refused_or_left_out() {
+        let text = |sample: &str| {
+            format!(
+                "run = {{ duration = '600min', replications = 20, {sample} }}\n\
+                 [host]\nscheduler = 'credit'\n[domain.a]\n[domain.b]\n"
+            )
+        };
+        assert_eq!(Scenario::parse(&text(""), "f").unwrap().sample_ns, 0);
+        let refused = Scenario::parse(&text("sample = '1s'"), "f").unwrap_err().to_string();
+        assert!(refused.contains("run.sample") && refused.contains("at least"), "{refused}");
+        assert_eq!(Scenario::parse(&text("sample = '4s'"), "f").unwrap().sample_ns, 4_000_000_000);
+        let few = "profiler = { cycles = 1 }";
+        let refused = Scenario::parse(&text(few), "f").unwrap_err().to_string();
+        assert!(
+            refused.contains("run.profiler.cycles: found `1`; allowed: an integer from 10000"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn without_costs_the_profiler_sees_the_truth_too() {
+        let text = "run = { duration = '1s', warmup = '0s', profiler = { cycles = 10_000 } }\n\
+                    [host]\nscheduler = 'credit'\nprofile = 'exact'\npcpus = 1\n\
+                    [domain.a]\napp = [{ kind = 'periodic', run = '3ms', period = '10ms' }]\n\
+                    [domain.b]\napp = [{ kind = 'periodic', run = '1ms', period = '7ms' }]\n";
+        let results = run(&Scenario::parse(text, "f").unwrap(), &RunOptions::default(), &|_| true).unwrap();
+        let of = |domain: &str| -> Vec<&ProfileRow> {
+            results.profile.iter().filter(|row| row.domain.as_deref() == Some(domain)).collect()
+        };
+        for domain in ["a", "b"] {
+            let [application, kernel, hypervisor] = of(domain)[..] else { panic!("three layers") };
+            assert!((application.estimated_ns.unwrap() - application.exact_ns).abs() <= 1_000_000);
+            assert!(application.exact_ns > 100_000_000 && kernel.exact_ns + hypervisor.exact_ns == 0);
+        }
+    }
+}
