@@ -154,7 +154,7 @@ def test_credit2_run_queues() -> None:
 
 
 def test_credit2_cold_caches() -> None:
-    for changes, lost in (({}, 31.4), ({"host.ratelimit_us": 10_000}, 3.1), (under("credit"), 1.0)):
+    for changes, lost in (({}, 5.39), ({"host.ratelimit_us": 10_000}, 0.54), (under("credit"), 0.18)):
         assert overhead(run("credit2-cold-caches", changes)) == approx(lost, rel=0.05)
 
 
@@ -258,7 +258,7 @@ def test_round_robin_per_vcpu() -> None:
 
 
 def test_round_robin_migrations() -> None:
-    for changes, migrations, lost in (({}, 200, 3.1), ({"host.slice_ms": 1}, 2000, 31.4), (under("credit"), 11, 0.58)):
+    for changes, migrations, lost in (({}, 200, 0.54), ({"host.slice_ms": 1}, 2000, 5.38), (under("credit"), 11, 0.1)):
         measured = run("round-robin-migrations", changes)
         assert sum(figure(measured, domain, "migrations") for domain in ABC) == approx(migrations, rel=0.05)
         assert overhead(measured) == approx(lost, rel=0.05)

@@ -28,7 +28,7 @@ def test_examples_work(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     The examples are there, under the names that the guides give them.
     """
     monkeypatch.chdir(tmp_path)
-    for example in (ROOT / "examples").glob("*.py"):
+    for example in sorted((ROOT / "examples").glob("*.*")):
         shutil.copy(example, tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PATH", f"{VCPULAB.parent}{os.pathsep}{os.environ['PATH']}")

@@ -56,7 +56,8 @@ def test_what_is_wrong_with_a_profile_file_is_said_with_its_place(folder: Path, 
     (folder / "machine.toml").write_text(text)
     result = command("check", str(folder / "scenario.toml"))
     assert result.returncode == 2
-    assert "machine.toml:7:22: constants.l2_bytes.value: found `-1`" in result.stderr
+    line = text[: text.index("value = -1")].count("\n") + 1
+    assert f"machine.toml:{line}:22: constants.l2_bytes.value: found `-1`" in result.stderr
     (folder / "machine.toml").unlink()
     missing = command("profile", "show", str(folder / "machine.toml"))
     assert missing.returncode == 2

@@ -26,6 +26,8 @@ pub struct KernelConfig {
     pub vcpus: usize,
     /// Its applications.
     pub apps: Vec<AppConfig>,
+    /// What a page fault costs more than without a hypervisor, ns.
+    pub page_fault_ns: Span,
 }
 
 /// What a vCPU does next for its tasks.
@@ -197,7 +199,14 @@ impl Kernel {
                 let number = kernel.tasks.len();
                 let vcpu = number % config.vcpus;
                 let random = Random::new(seed, domain, 1 + number as u64);
-                kernel.tasks.push(Task::new(index, vcpu, &app.script, now + app.delay, random));
+                kernel.tasks.push(Task::new(
+                    index,
+                    vcpu,
+                    &app.script,
+                    now + app.delay,
+                    config.page_fault_ns,
+                    random,
+                ));
                 if app.delay > 0 {
                     kernel.sleep(number, now + app.delay);
                     continue;
@@ -554,7 +563,7 @@ mod tests {
     use crate::script::{Script, Step};
 
     fn kernel(vcpus: usize, apps: Vec<AppConfig>) -> Kernel {
-        Kernel::new(&KernelConfig { vcpus, apps }, 0, 1, 0)
+        Kernel::new(&KernelConfig { vcpus, apps, page_fault_ns: 100 }, 0, 1, 0)
     }
 
     fn compute(ns: Span) -> Step {

@@ -11,6 +11,8 @@ use vcpulab_host::Span;
 pub enum Step {
     /// Computes for so much CPU time, ns, and so much more for each byte that the request at hand asks for, ps.
     Compute { ns: Span, per_byte_ps: i64 },
+    /// Takes so many page faults: what each costs more in a domain than without a hypervisor.
+    PageFaults(u32),
     /// Computes until so much time has passed, ns, however much CPU time it gets meanwhile.
     Runtime(Span),
     /// Sleeps for this long from now, ns.

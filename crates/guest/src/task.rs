@@ -99,6 +99,7 @@ pub(crate) struct Task {
     busy_until: Time,
     release: Option<Time>,
     began: Time,
+    page_fault_ns: Span,
     random: Random,
     /// Steps taken at one instant, and which.
     free_steps: u32,
@@ -106,7 +107,14 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    pub fn new(app: usize, vcpu: usize, script: &Script, now: Time, random: Random) -> Self {
+    pub fn new(
+        app: usize,
+        vcpu: usize,
+        script: &Script,
+        now: Time,
+        page_fault_ns: Span,
+        random: Random,
+    ) -> Self {
         Task {
             app,
             vcpu,
@@ -123,6 +131,7 @@ impl Task {
             busy_until: now,
             release: None,
             began: now,
+            page_fault_ns,
             random,
             free_steps: 0,
             stepped_at: now,
@@ -162,6 +171,12 @@ impl Task {
                 Step::Compute { ns, per_byte_ps } => {
                     let asks = self.request.map_or(0, |request| i64::from(request.asks));
                     let span = self.random.spread(ns + asks * per_byte_ps / 1000, script.spread_percent);
+                    if span > 0 {
+                        return Demand::Compute(span);
+                    }
+                }
+                Step::PageFaults(count) => {
+                    let span = Span::from(count) * self.page_fault_ns;
                     if span > 0 {
                         return Demand::Compute(span);
                     }

@@ -27,11 +27,11 @@ pub mod tcp;
 pub mod wire;
 mod write_back;
 
-pub use config::{
-    Ask, ClientConfig, DiskUnitConfig, DriverCosts, GuestConfig, InterfaceConfig, Link, Load, MachineConfig, NetworkCosts,
-    NicConfig, Owner, ProfilerConfig, VirtualDiskConfig,
-};
 pub use block::BlockCounts;
+pub use config::{
+    Ask, ClientConfig, DiskUnitConfig, DriverCosts, GuestConfig, InterfaceConfig, Link, Load, MachineConfig,
+    NetworkCosts, NicConfig, Owner, ProfilerConfig, VirtualDiskConfig,
+};
 pub use interface::InterfaceCounts;
 pub use machine::{AppResult, Layer, Layers, Machine, Samples};
 pub use nic::NicCounts;

@@ -436,7 +436,8 @@ impl Machine {
             let may = turn.is_none_or(|turn| turn == number);
             match self.backends[first + number].next(ctx, &mut devices, may) {
                 Some(work) => {
-                    if self.packets_in_turn && matches!(work, DriverWork::Receive(..) | DriverWork::Send(..)) {
+                    if self.packets_in_turn && matches!(work, DriverWork::Receive(..) | DriverWork::Send(..))
+                    {
                         self.guests[index].turn = Some(number);
                     }
                     let cost = self.driver_cost(index, first + number, &work);
@@ -585,7 +586,9 @@ impl World for Machine {
         self.executing = Some(v);
         let op = match vcpu.at_work.take() {
             // Nothing interrupts work of the kernel: it goes on.
-            Some(work @ (Work::Driver(_) | Work::Interface(_) | Work::Block(_) | Work::Loopback(_))) if left > 0 => {
+            Some(work @ (Work::Driver(_) | Work::Interface(_) | Work::Block(_) | Work::Loopback(_)))
+                if left > 0 =>
+            {
                 vcpu.at_work = Some(work);
                 Op::Run(left)
             }

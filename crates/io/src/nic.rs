@@ -121,8 +121,13 @@ mod tests {
     use crate::config::Owner;
     use crate::tcp::{Kind, Side};
 
-    const CONFIG: NicConfig =
-        NicConfig { owner: Owner::Guest { guest: 0, vcpu: 0 }, bits_per_s: 1_000_000_000, interrupt_gap_ns: 250_000, latency_ns: 30_000, ring_slots: 2 };
+    const CONFIG: NicConfig = NicConfig {
+        owner: Owner::Guest { guest: 0, vcpu: 0 },
+        bits_per_s: 1_000_000_000,
+        interrupt_gap_ns: 250_000,
+        latency_ns: 30_000,
+        ring_slots: 2,
+    };
     const PACKET: Packet = Packet {
         connection: 0,
         to: Side::Called,

@@ -452,7 +452,10 @@ mod tests {
             assert_eq!(u64::from(data), segments);
             assert_eq!(acks, (data - 1) / 2);
         }
-        assert!(transfer(10_000_000, 44).0 < 10_000_000 / SEGMENT_BYTES / 10, "a NIC that cuts packets takes fewer");
+        assert!(
+            transfer(10_000_000, 44).0 < 10_000_000 / SEGMENT_BYTES / 10,
+            "a NIC that cuts packets takes fewer"
+        );
     }
 
     #[test]

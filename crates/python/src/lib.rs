@@ -26,8 +26,8 @@ mod _engine {
     use super::scenario::Scenario;
     #[pymodule_export]
     use super::{
-        bench, build_info, conformance, listing, measure, parse_profile, profiles, read_profile, schedulers, schema,
-        starter, tables,
+        bench, build_info, conformance, listing, measure, parse_profile, profiles, read_profile, schedulers,
+        schema, starter, tables,
     };
 }
 

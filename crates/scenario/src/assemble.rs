@@ -92,7 +92,11 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
         let owns = devices.any(|device| device.owner == Some(index));
         GuestConfig {
             first_vcpu: vcpu_id(spec, index, 0),
-            kernel: KernelConfig { vcpus: domain.affinity.len(), apps: apps(domain) },
+            kernel: KernelConfig {
+                vcpus: domain.affinity.len(),
+                apps: apps(domain),
+                page_fault_ns: if drivers == Drivers::BareMetal { 0 } else { constants.page_fault_ns },
+            },
             working_set_bytes: domain.working_set_bytes,
             interface: network::interface(index, spec),
             network: network::network_costs(domain, drivers, constants),
@@ -112,7 +116,11 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
         // Network back ends were tasklets until well into the days of Xen 4.
         packets_in_turn: ["xen2", "xen3"].iter().any(|old| spec.pools[0].generation.name.starts_with(old)),
         spread_percent: constants.cost_spread_percent,
-        clients: spec.clients.iter().map(|client| clients::config(client, number(client.service), spec)).collect(),
+        clients: spec
+            .clients
+            .iter()
+            .map(|client| clients::config(client, number(client.service), spec))
+            .collect(),
         profiler: crate::monitors::profiler(spec),
     }
 }

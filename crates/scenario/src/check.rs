@@ -116,7 +116,12 @@ impl Checker<'_, '_> {
         self.within(value.0, &range, place, allowed)
     }
 
-    pub(crate) fn size(&mut self, field: &Field<Size>, default: i64, range: RangeInclusive<i64>) -> Option<i64> {
+    pub(crate) fn size(
+        &mut self,
+        field: &Field<Size>,
+        default: i64,
+        range: RangeInclusive<i64>,
+    ) -> Option<i64> {
         let Some(At { value, place }) = &field.0 else { return Some(default) };
         let allowed = || format!("a size from {} to {}", Size(*range.start()), Size(*range.end()));
         self.within(value.0, &range, place, allowed)
@@ -143,7 +148,14 @@ impl Checker<'_, '_> {
         None
     }
 
-    pub(crate) fn count(&mut self, count: usize, least: usize, most: usize, what: &str, place: &Place) -> bool {
+    pub(crate) fn count(
+        &mut self,
+        count: usize,
+        least: usize,
+        most: usize,
+        what: &str,
+        place: &Place,
+    ) -> bool {
         let fits = (least..=most).contains(&count);
         if !fits {
             let problem = Problem::not_allowed(format!("{least} to {most} {what}"));
@@ -185,7 +197,12 @@ impl Checker<'_, '_> {
     }
 
     /// One of these things, by its name.
-    pub(crate) fn choice<'a, T>(&mut self, field: &Field<String>, all: &'a [T], name: fn(&T) -> &str) -> Option<&'a T> {
+    pub(crate) fn choice<'a, T>(
+        &mut self,
+        field: &Field<String>,
+        all: &'a [T],
+        name: fn(&T) -> &str,
+    ) -> Option<&'a T> {
         let At { value, place } = field.0.as_ref()?;
         let found = all.iter().find(|thing| name(thing) == value);
         if found.is_none() {

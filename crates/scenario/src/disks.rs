@@ -22,16 +22,25 @@ const KINDS: [(&str, DiskSpec); 2] = [("spindle", DiskSpec::Spindle), ("ssd", Di
 
 impl Checker<'_, '_> {
     /// The disks, and the domains' virtual disks on them.
-    pub(crate) fn disks(&mut self, spec: &mut Spec, raw: &RawScenario, raw_domains: &[&NamedDomain], place: &Place) {
+    pub(crate) fn disks(
+        &mut self,
+        spec: &mut Spec,
+        raw: &RawScenario,
+        raw_domains: &[&NamedDomain],
+        place: &Place,
+    ) {
         let given = raw.disk.get().map_or(&[][..], |named| &named.0);
         self.count(given.len(), 0, CARDS_MAX, "disks", &place.member("disk"));
         for (name, At { value, place }) in given.iter().take(CARDS_MAX) {
-            let kind = self.choice(&value.kind, &KINDS, |(word, _)| word).map_or(DiskSpec::Spindle, |(_, kind)| *kind);
+            let kind = self
+                .choice(&value.kind, &KINDS, |(word, _)| word)
+                .map_or(DiskSpec::Spindle, |(_, kind)| *kind);
             let device = self.device(name, place, &value.driver_domain, &value.vcpu, spec);
             spec.disks.extend(device.map(|device| (device, kind)));
         }
         if given.is_empty() {
-            spec.disks = Self::usual_devices(spec).into_iter().map(|device| (device, DiskSpec::Spindle)).collect();
+            spec.disks =
+                Self::usual_devices(spec).into_iter().map(|device| (device, DiskSpec::Spindle)).collect();
         }
         for (index, (_, raw)) in raw_domains.iter().enumerate().take(spec.domains.len()) {
             if let Some(At { value, place }) = &raw.value.disk.0 {
@@ -41,7 +50,13 @@ impl Checker<'_, '_> {
         }
     }
 
-    fn virtual_disk(&mut self, raw: &RawVirtualDisk, place: &Place, own: usize, spec: &Spec) -> Option<VirtualDiskSpec> {
+    fn virtual_disk(
+        &mut self,
+        raw: &RawVirtualDisk,
+        place: &Place,
+        own: usize,
+        spec: &Spec,
+    ) -> Option<VirtualDiskSpec> {
         let driver = self.front_driver(&raw.driver_domain, place, own, spec)?;
         let disk = self.device_of(&raw.device, driver, "disk", spec.disks.iter().map(|(device, _)| device));
         let vcpus = spec.domains[own].affinity.len() as i64;
@@ -102,7 +117,8 @@ pub(crate) fn disks(spec: &Spec) -> Vec<DiskUnitConfig> {
         disk: disk(*kind, constants),
         owner: device.owner.map(|owner| (owner, device.vcpu)),
         costs: BlockBackCosts {
-            request_ns: constants.blockback_request_ns + if emulated(index) { constants.emulation_ns } else { 0 },
+            request_ns: constants.blockback_request_ns
+                + if emulated(index) { constants.emulation_ns } else { 0 },
             grant_ns: constants.grant_ns,
             response_ns: constants.blockback_response_ns,
         },
@@ -143,9 +159,11 @@ pub(crate) fn virtual_disk(index: usize, spec: &Spec) -> Option<VirtualDiskConfi
     let cache = CacheConfig::linux(domain.page_cache_bytes);
     let own = spec.disks.iter().position(|(device, _)| device.owner == Some(index));
     match (&domain.disk, own) {
-        (Some(disk), _) if spec.host.drivers != Drivers::BareMetal => {
-            Some(VirtualDiskConfig { block: BlockConfig::split(costs, cache), disk: disk.disk, vcpu: disk.vcpu })
-        }
+        (Some(disk), _) if spec.host.drivers != Drivers::BareMetal => Some(VirtualDiskConfig {
+            block: BlockConfig::split(costs, cache),
+            disk: disk.disk,
+            vcpu: disk.vcpu,
+        }),
         (given, Some(own)) => Some(VirtualDiskConfig {
             block: BlockConfig::straight(costs, cache),
             disk: own,

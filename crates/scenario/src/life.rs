@@ -205,7 +205,8 @@ impl<'s> Lives<'s> {
 
     /// Does a domain that is there need this one for its devices?
     fn needed(&self, d: usize, at: Time) -> Option<Problem> {
-        let of = |other: usize| self.lives[other].state == State::There && self.domains[other].driver() == Some(d);
+        let of =
+            |other: usize| self.lives[other].state == State::There && self.domains[other].driver() == Some(d);
         let other = &self.domains[(0..self.domains.len()).find(|&other| of(other))?].name;
         let (name, at) = (&self.domains[d].name, Duration(at));
         let problem = Problem::says(format!(

@@ -74,8 +74,11 @@ fn doubtful_app(app: &AppSpec, place: &crate::problem::Place, report: &mut Repor
     if let (Some(run), Some(period)) = (app.get("run"), app.get("period"))
         && run > period
     {
-        let message =
-            format!("needs {} of CPU time in every {}: it can never keep up", Duration(run), Duration(period));
+        let message = format!(
+            "needs {} of CPU time in every {}: it can never keep up",
+            Duration(run),
+            Duration(period)
+        );
         report.warning(place, Problem::says(message));
     }
 }

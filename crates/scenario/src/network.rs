@@ -11,7 +11,8 @@ use crate::read::{At, Field, Named};
 use crate::spec::{DeviceSpec, DomainSpec, Drivers, NicSpec, Spec};
 
 /// Where the drivers can be.
-const DRIVERS: [(&str, Drivers); 2] = [("driver-domain", Drivers::Domains), ("hypervisor", Drivers::Hypervisor)];
+const DRIVERS: [(&str, Drivers); 2] =
+    [("driver-domain", Drivers::Domains), ("hypervisor", Drivers::Hypervisor)];
 
 /// Segments in a packet of 64 KB, the largest that IP has.
 const TSO_SEGMENTS: u32 = 44;
@@ -30,7 +31,13 @@ impl Checker<'_, '_> {
     }
 
     /// The cards, and the domains' interfaces to them.
-    pub(crate) fn network(&mut self, spec: &mut Spec, raw: &RawScenario, raw_domains: &[&NamedDomain], place: &Place) {
+    pub(crate) fn network(
+        &mut self,
+        spec: &mut Spec,
+        raw: &RawScenario,
+        raw_domains: &[&NamedDomain],
+        place: &Place,
+    ) {
         if spec.host.drivers == Drivers::BareMetal {
             self.bare_metal(spec, raw, place);
         }
@@ -55,15 +62,19 @@ impl Checker<'_, '_> {
         let one = spec.domains.len() == 1 && spec.domains[0].affinity.len() == spec.host.pcpus as usize;
         if !one {
             let pcpus = spec.host.pcpus;
-            let problem = Problem::says(format!("on bare metal there is one domain, with a vCPU for each of the {pcpus} pCPUs"));
+            let problem = Problem::says(format!(
+                "on bare metal there is one domain, with a vCPU for each of the {pcpus} pCPUs"
+            ));
             self.report.error(&place.member("domain"), problem);
         }
         let scheduler = raw.host.get().and_then(|host| host.scheduler.0.as_ref());
         if let Some(At { place, .. }) = scheduler
             && spec.pools[0].policy.name != "null"
         {
-            let problem = Problem::says("on bare metal nothing schedules vCPUs; their tasks share them in time slices");
-            self.report.error(place, problem.hint("say `scheduler = \"null\"`, which leaves each where it is"));
+            let problem =
+                Problem::says("on bare metal nothing schedules vCPUs; their tasks share them in time slices");
+            self.report
+                .error(place, problem.hint("say `scheduler = \"null\"`, which leaves each where it is"));
         }
     }
 
@@ -127,7 +138,9 @@ impl Checker<'_, '_> {
                 let problem = Problem::says(format!("there is no {what} `{value}`")).found(value);
                 self.report.error(place, problem.hint(format!("known here: {}", names.join(", "))));
             }
-            Some(index) if driver.is_some() && devices.clone().nth(index).is_some_and(|d| d.owner != driver) => {
+            Some(index)
+                if driver.is_some() && devices.clone().nth(index).is_some_and(|d| d.owner != driver) =>
+            {
                 let problem = Problem::says(format!("the {what} belongs to another domain")).found(value);
                 self.report.error(place, problem);
             }
@@ -146,7 +159,8 @@ impl Checker<'_, '_> {
     ) -> Option<Option<usize>> {
         let driver = self.driver(field, place, spec);
         if driver == Some(own) {
-            let problem = Problem::says("a domain cannot be its own driver domain").found(&spec.domains[own].name);
+            let problem =
+                Problem::says("a domain cannot be its own driver domain").found(&spec.domains[own].name);
             let place = field.0.as_ref().map_or(place, |at| &at.place);
             self.report.error(place, problem.hint("a driver domain owns the devices; leave this out"));
             return None;
@@ -259,7 +273,14 @@ pub(crate) fn interface(index: usize, spec: &Spec) -> Option<InterfaceConfig> {
         (Some(nic), Some(_)) => Some(config(nic, Link::Owner)),
         (Some(nic), None) => Some(config(nic, Link::Hypervisor)),
         (None, Some(card)) => {
-            let nic = NicSpec { driver: None, card, vcpu: spec.cards[card].vcpu, driver_vcpu: 0, tso: false, emulated: false };
+            let nic = NicSpec {
+                driver: None,
+                card,
+                vcpu: spec.cards[card].vcpu,
+                driver_vcpu: 0,
+                tso: false,
+                emulated: false,
+            };
             Some(config(&nic, Link::Owner))
         }
         (None, None) => None,
@@ -271,7 +292,8 @@ pub(crate) fn network_costs(domain: &DomainSpec, drivers: Drivers, constants: &C
     let owns = drivers == Drivers::BareMetal || (domain.driver_domain && domain.nic.is_none());
     // The hypervisor's own driver is called for each packet sent.
     let sends = if drivers == Drivers::Hypervisor { constants.nic_send_ns + constants.grant_ns } else { 0 };
-    let front = if owns { (0, 0) } else { (constants.frontend_receive_ns, constants.frontend_send_ns + sends) };
+    let front =
+        if owns { (0, 0) } else { (constants.frontend_receive_ns, constants.frontend_send_ns + sends) };
     NetworkCosts {
         upcall_ns: constants.guest_upcall_ns,
         receive_ns: constants.stack_receive_ns + front.0,

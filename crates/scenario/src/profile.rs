@@ -128,6 +128,8 @@ constants! {
     stack_send_ns: 0..=COST_NS_MAX,
     /// A network stack's time for each byte received or sent, in picoseconds: copies, and checksums that no card computes.
     network_byte_ps: 0..=COST_NS_MAX,
+    /// What a page fault costs more in a domain than without a hypervisor: the trap, and the update of the page table.
+    page_fault_ns: 0..=COST_NS_MAX,
     /// CPU time to emulate a device for one packet or request of a guest without drivers of its own.
     emulation_ns: 0..=COST_NS_MAX,
     /// A guest's time for one request to its disk: block layer and front end, or driver.

@@ -60,6 +60,13 @@ pub const KIND: AppKind = AppKind {
             32_768,
             "assumption: code, symbols and relocations of such a file",
         ),
+        AppParam::count(
+            "page_faults",
+            "How many page faults it takes to compile one file.",
+            (0, 1_000_000),
+            3000,
+            "assumption: the compiler is started anew for each file, and its heap of some 10 MB comes page by page",
+        ),
         AppParam::size(
             "program_memory",
             "Memory of the compiler's program and of the kernel that all jobs use while they run.",
@@ -85,7 +92,8 @@ pub const KIND: AppKind = AppKind {
         let [source, header, object] = [source, header, object]
             .map(|a| DiskAccess { file_bytes: a.file_bytes.max(a.bytes.into()), ..a });
         let phase = work(args.get("file_cpu") / i64::from(headers + 1));
-        let mut steps = vec![Step::Disk(source), phase];
+        let faults = Step::PageFaults(bytes("page_faults"));
+        let mut steps = vec![faults, Step::Disk(source), phase];
         steps.extend([Step::Disk(header), phase].repeat(headers as usize));
         steps.extend([Step::Disk(object), Step::Done]);
         let mut script = script(args, steps);

@@ -74,7 +74,14 @@ impl Machine {
         self.begin(ctx, id);
     }
 
-    fn send(&mut self, ctx: &mut WorldContext<'_>, guest: usize, task: usize, id: ConnectionId, (bytes, push): (u32, bool)) {
+    fn send(
+        &mut self,
+        ctx: &mut WorldContext<'_>,
+        guest: usize,
+        task: usize,
+        id: ConnectionId,
+        (bytes, push): (u32, bool),
+    ) {
         let Some(connection) = self.connections.get(id) else { return };
         let side = side_of(connection, guest, task);
         match push {

@@ -206,7 +206,13 @@ impl Machine {
     }
 
     /// An application takes bytes off a stream.
-    pub(super) fn take_from_stream(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId, side: Side, bytes: u32) {
+    pub(super) fn take_from_stream(
+        &mut self,
+        ctx: &mut WorldContext<'_>,
+        id: ConnectionId,
+        side: Side,
+        bytes: u32,
+    ) {
         if self.connections.get(id).is_some_and(|connection| connection.read(side, bytes)) {
             self.send_plain(ctx, id, side, Kind::Ack);
         }

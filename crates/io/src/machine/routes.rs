@@ -175,12 +175,7 @@ impl Machine {
         self.set_interrupt(ctx, nic);
     }
 
-    pub(super) fn finish_interface(
-        &mut self,
-        ctx: &mut WorldContext<'_>,
-        guest: usize,
-        work: InterfaceWork,
-    ) {
+    pub(super) fn finish_interface(&mut self, ctx: &mut WorldContext<'_>, guest: usize, work: InterfaceWork) {
         let Some(index) = self.guests[guest].interface else { return };
         match work {
             InterfaceWork::Upcall => {}
@@ -314,7 +309,8 @@ impl Machine {
         let executing = self.executing.and_then(|v| self.executing_guest(v));
         if executing != Some(guest) {
             let first = self.guests[guest].first_vcpu;
-            let vcpu = self.guests[guest].interface.map_or(first, |interface| self.interfaces[interface].vcpu);
+            let vcpu =
+                self.guests[guest].interface.map_or(first, |interface| self.interfaces[interface].vcpu);
             ctx.kick(vcpu, WakeCause::Timer);
         }
     }
@@ -340,7 +336,8 @@ impl Machine {
     }
 
     fn set_lost(&self, ctx: &mut WorldContext<'_>) {
-        let first = |list: &std::collections::VecDeque<(i64, Packet)>| list.front().map_or(NEVER, |&(time, _)| time);
+        let first =
+            |list: &std::collections::VecDeque<(i64, Packet)>| list.front().map_or(NEVER, |&(time, _)| time);
         self.set(ctx, Source::Lost, first(&self.lost));
         self.set(ctx, Source::LostSoon, first(&self.lost_soon));
     }
