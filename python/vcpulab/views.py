@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from vcpulab.commands import Step
-from vcpulab.figures import Interval, number, summary_of, wakeups
+from vcpulab.figures import IO_FIGURES, Interval, number, summary_of, wakeups
 from vcpulab.names import COUNTERS, Tool
 from vcpulab.report import grid_of, summary_grid
 from vcpulab.runs import Run
@@ -102,13 +102,14 @@ _WAITS_SHORT = 6
 """Who made whom wait is shown unasked for up to so many domains."""
 
 
-def show_run(run: Run, names: Tool | None = None, waits: bool | None = None) -> None:
+def show_run(run: Run, names: Tool | None = None, waits: bool | None = None, *, io: bool = False) -> None:
     """Every figure of a run.
 
     Args:
         run: the run.
         names: also in the counters of this tool.
         waits: show who made whom wait? `None`: if it is short.
+        io: show what crossed the domains' devices?
     """
     scenario = run.scenario
     document = scenario.to_dict()
@@ -127,6 +128,8 @@ def show_run(run: Run, names: Tool | None = None, waits: bool | None = None) -> 
     for title, headings, rows in summary_grid(run.summary()):
         if rows:
             print_table(title, [_two_lines(heading) for heading in headings], rows)
+    if io:
+        _show_io(run)
     if names is not None:
         counters = COUNTERS[names]
         headings, rows = grid_of(summary_of(run.df_domains(), "domain", pl.col("domain"), counters), "domain", counters)
@@ -134,6 +137,15 @@ def show_run(run: Run, names: Tool | None = None, waits: bool | None = None) -> 
     if waits or (waits is None and run.df_domains()["domain"].n_unique() <= _WAITS_SHORT):
         _show_waits(run)
         _show_wakeups(run)
+
+
+def _show_io(run: Run) -> None:
+    """What no domain has is left out."""
+    summary = run.summary().filter(of="io")
+    known = set(summary.drop_nulls("mean")["figure"])
+    figures = [figure for figure in IO_FIGURES if figure.name in known]
+    headings, rows = grid_of(summary.filter(pl.col("figure").is_in(known)), "io", figures)
+    print_table("I/O", [_two_lines(heading) for heading in ["domain", *headings[1:]]], rows)
 
 
 def _show_waits(run: Run) -> None:

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use vcpulab_measure::{
-    AppRow, DomainRow, EventRow, PcpuRow, ProfileRow, SampleRow, TraceRow, VcpuRow, VcpuSampleRow, WaitRow,
+    AppRow, DomainRow, EventRow, IoRow, PcpuRow, ProfileRow, SampleRow, TraceRow, VcpuRow, VcpuSampleRow, WaitRow,
     WakeUpBucketRow, WakeUpRow,
 };
 
@@ -20,6 +20,7 @@ pub fn page() -> String {
         (VcpuRow::TABLE, VcpuRow::DOC, VcpuRow::COLUMNS),
         (PcpuRow::TABLE, PcpuRow::DOC, PcpuRow::COLUMNS),
         (AppRow::TABLE, AppRow::DOC, AppRow::COLUMNS),
+        (IoRow::TABLE, IoRow::DOC, IoRow::COLUMNS),
         (WaitRow::TABLE, WaitRow::DOC, WaitRow::COLUMNS),
         (WakeUpRow::TABLE, WakeUpRow::DOC, WakeUpRow::COLUMNS),
         (WakeUpBucketRow::TABLE, WakeUpBucketRow::DOC, WakeUpBucketRow::COLUMNS),

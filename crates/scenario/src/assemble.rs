@@ -8,7 +8,7 @@ use vcpulab_io::{GuestConfig, MachineConfig};
 
 use crate::phases::Meetings;
 use crate::spec::{Change, DomainSpec, Drivers, LifeChange, Spec};
-use crate::{apps, clients, disks, network};
+use crate::{apps, client_machines, clients, disks, network};
 
 /// The host of a scenario. The same for all its replications: they differ in what surrounds it.
 pub fn host_config(spec: &Spec) -> HostConfig {
@@ -113,6 +113,7 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
         packets_in_turn: ["xen2", "xen3"].iter().any(|old| spec.pools[0].generation.name.starts_with(old)),
         spread_percent: constants.cost_spread_percent,
         clients: spec.clients.iter().map(|client| clients::config(client, number(client.service), spec)).collect(),
+        client_machines: spec.client_machines.iter().map(client_machines::config).collect(),
         profiler: crate::monitors::profiler(spec),
     }
 }
