@@ -190,7 +190,9 @@ def summarise(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
     """Every figure of every thing over the replications; columns as in `Run.summary`."""
     # A run saved by an earlier version may lack a table.
     there = [kind for kind in _TABLES if kind[1] in tables]
-    return pl.concat([summary_of(tables[table], of, name, figures) for of, table, name, figures in there])
+    summary = pl.concat([summary_of(tables[table], of, name, figures) for of, table, name, figures in there])
+    # Most domains have few devices.
+    return summary.filter((pl.col("of") != "io") | pl.col("mean").is_not_null())
 
 
 def summary_of(table: pl.DataFrame, of: str, name: pl.Expr, figures: Iterable[Figure]) -> pl.DataFrame:

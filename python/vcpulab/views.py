@@ -141,7 +141,7 @@ def show_run(run: Run, names: Tool | None = None, waits: bool | None = None, *, 
 
 def _show_io(run: Run) -> None:
     """What no domain has is left out."""
-    summary = run.summary().filter(of="io")
+    summary = summary_of(run.df_io(), "io", pl.col("domain"), IO_FIGURES)
     known = set(summary.drop_nulls("mean")["figure"])
     figures = [figure for figure in IO_FIGURES if figure.name in known]
     headings, rows = grid_of(summary.filter(pl.col("figure").is_in(known)), "io", figures)

@@ -336,7 +336,7 @@ columns! {
         /// Packets for it that found its ring full and were lost.
         pub ring_drops: Option<u64>,
         /// Packets to it or from it that were lost and sent again.
-        pub retransmissions: u64,
+        pub retransmissions: Option<u64>,
         /// Packets that it took from the network cards that it owns.
         pub nic_received: Option<u64>,
         /// Packets that it put on their lines.

@@ -8,7 +8,7 @@ use vcpulab_io::ClientMachineConfig;
 
 use crate::check::Checker;
 use crate::limits::{CLIENTS_MAX, CONNECTIONS_MAX, PCPUS_MAX, SPAN_NS_MAX};
-use crate::problem::Place;
+use crate::problem::{Place, Problem, did_you_mean};
 use crate::raw::{RawClientMachine, RawScenario};
 use crate::read::{At, Field, Named};
 use crate::spec::{ClientMachineSpec, Spec};
@@ -26,35 +26,36 @@ impl Checker<'_, '_> {
         let usual_rate = spec.host.constants.nic_bits_per_s;
         for (name, At { value, .. }) in machines.iter().take(CLIENTS_MAX) {
             self.identifier(name);
-            let machine = self.client_machine(value, usual_rate);
-            spec.client_machines
-                .extend(machine.map(|machine| ClientMachineSpec { name: name.value.clone(), ..machine }));
+            let machine = self.client_machine(name.value.clone(), value, usual_rate);
+            spec.client_machines.push(machine);
         }
     }
 
-    fn client_machine(&mut self, raw: &RawClientMachine, usual_rate: i64) -> Option<ClientMachineSpec> {
-        let bits_per_s = self.int(&raw.bits_per_s, usual_rate, LINK_RATES);
-        let processors = self.int(&raw.processors, PROCESSORS, 1..=PCPUS_MAX.into());
-        let request_ns = self.span(&raw.request_cpu, Some(0), 0..=SPAN_NS_MAX);
-        let packet_ns = self.span(&raw.packet_cpu, Some(0), 0..=SPAN_NS_MAX);
-        let connections_max = self.int(&raw.connections_max, CONNECTIONS, 1..=CONNECTIONS_MAX.into());
-        Some(ClientMachineSpec {
-            name: String::new(),
-            bits_per_s: bits_per_s?,
-            processors: processors? as u32,
-            request_ns: request_ns?,
-            packet_ns: packet_ns?,
-            connections_max: connections_max? as u32,
-        })
+    /// It is there whatever is wrong with it, so that clients can refer to it.
+    fn client_machine(&mut self, name: String, raw: &RawClientMachine, usual_rate: i64) -> ClientMachineSpec {
+        ClientMachineSpec {
+            name,
+            bits_per_s: self.int(&raw.bits_per_s, usual_rate, LINK_RATES).unwrap_or(usual_rate),
+            processors: self.int(&raw.processors, PROCESSORS, 1..=PCPUS_MAX.into()).unwrap_or(1) as u32,
+            request_ns: self.span(&raw.request_cpu, Some(0), 0..=SPAN_NS_MAX).unwrap_or(0),
+            packet_ns: self.span(&raw.packet_cpu, Some(0), 0..=SPAN_NS_MAX).unwrap_or(0),
+            connections_max: self
+                .int(&raw.connections_max, CONNECTIONS, 1..=CONNECTIONS_MAX.into())
+                .unwrap_or(CONNECTIONS) as u32,
+        }
     }
 
     /// The machine that a client runs on, if it says one; `None` if that is wrong.
     pub(crate) fn machine_of(&mut self, field: &Field<String>, spec: &Spec) -> Option<Option<usize>> {
-        if field.is_none() {
-            return Some(None);
+        let Some(At { value, place }) = &field.0 else { return Some(None) };
+        let names = || spec.client_machines.iter().map(|machine| machine.name.as_str());
+        let found = names().position(|name| name == value);
+        if found.is_none() {
+            let hint = did_you_mean(value, names()).unwrap_or_else(|| format!("add [client_machine.{value}]"));
+            let problem = Problem::says(format!("there is no client machine `{value}`"));
+            self.report.error(place, problem.found(value).hint(hint));
         }
-        let found = self.choice(field, &spec.client_machines, |machine| &machine.name)?;
-        Some(spec.client_machines.iter().position(|machine| machine.name == found.name))
+        found.map(Some)
     }
 }
 

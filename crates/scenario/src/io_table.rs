@@ -21,7 +21,7 @@ pub(crate) fn io_rows(spec: &Spec, replication: u32, machine: &Machine) -> Vec<I
             page_exchanges: interface.map(|interface| interface.page_exchanges),
             events: interface.map(|interface| interface.events),
             ring_drops: interface.map(|interface| interface.dropped),
-            retransmissions: counts.retransmissions,
+            retransmissions: interface.map(|_| counts.retransmissions),
             nic_received: nics.map(|nics| nics.received),
             nic_sent: nics.map(|nics| nics.sent),
             nic_interrupts: nics.map(|nics| nics.interrupts),
