@@ -81,7 +81,8 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
 
 def _fitting(headings: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int, width: int) -> list[list[int]]:
     """The columns of numbers, cut into tables that are no wider than that."""
-    gap = 2
+    # Padding on both sides and a column of the box.
+    gap = 3
     widths = [
         gap + max(len(line) for cell in column for line in cell.split("\n"))
         for column in zip(headings, *rows, strict=True)
@@ -140,11 +141,10 @@ def show_run(run: Run, names: Tool | None = None, waits: bool | None = None, *, 
 
 
 def _show_io(run: Run) -> None:
-    """What no domain has is left out."""
-    summary = summary_of(run.df_io(), "io", pl.col("domain"), IO_FIGURES)
-    known = set(summary.drop_nulls("mean")["figure"])
-    figures = [figure for figure in IO_FIGURES if figure.name in known]
-    headings, rows = grid_of(summary.filter(pl.col("figure").is_in(known)), "io", figures)
+    """What there was nothing of anywhere is left out."""
+    seen = set(run.summary().filter(pl.col("mean") != 0, of="io")["figure"])
+    figures = [figure for figure in IO_FIGURES if figure.name in seen]
+    headings, rows = grid_of(summary_of(run.df_io(), "io", pl.col("domain"), figures), "io", figures)
     print_table("I/O", [_two_lines(heading) for heading in ["domain", *headings[1:]]], rows)
 
 
