@@ -288,7 +288,8 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_follows_the_weights() {
-        let mut client = client(Load::Closed { users: 1, think_ns: 0, ramp_up_ns: 0 }, vec![ask(0, 1), ask(1, 3)]);
+        let mut client =
+            client(Load::Closed { users: 1, think_ns: 0, ramp_up_ns: 0 }, vec![ask(0, 1), ask(1, 3)]);
         let drawn = (0..10_000).filter(|_| client.draw().class == 1).count();
         assert!((7300..7700).contains(&drawn), "{drawn}");
     }

@@ -51,7 +51,8 @@ impl Checker<'_, '_> {
         let names = || spec.client_machines.iter().map(|machine| machine.name.as_str());
         let found = names().position(|name| name == value);
         if found.is_none() {
-            let hint = did_you_mean(value, names()).unwrap_or_else(|| format!("add [client_machine.{value}]"));
+            let hint =
+                did_you_mean(value, names()).unwrap_or_else(|| format!("add [client_machine.{value}]"));
             let problem = Problem::says(format!("there is no client machine `{value}`"));
             self.report.error(place, problem.found(value).hint(hint));
         }

@@ -113,8 +113,11 @@ fn users_share_the_processors_of_their_machine() {
 fn a_machine_without_a_connection_left_fails_at_once_and_time_goes_on() {
     let client = "kind = \"closed-loop\"\nusers = 10\nmachine = \"pc\"\n";
     let samples = samples(&scenario("", client, "[client_machine.pc]\nconnections_max = 4"));
-    let served: std::collections::BTreeSet<u32> =
-        samples.iter().filter(|sample| sample.outcome == Outcome::Answered).map(|sample| sample.user).collect();
+    let served: std::collections::BTreeSet<u32> = samples
+        .iter()
+        .filter(|sample| sample.outcome == Outcome::Answered)
+        .map(|sample| sample.user)
+        .collect();
     assert_eq!(served.len(), 4, "who has a connection keeps it");
     let turned_away = count(&samples, Outcome::NoConnection);
     assert!((59_000..=60_000).contains(&turned_away), "six users, once a millisecond: {turned_away}");

@@ -54,7 +54,11 @@ struct Log {
 }
 
 impl Logs {
-    pub fn create(spec: &Spec, replication: u32, jtl: &Jtl) -> std::result::Result<Rc<RefCell<Self>>, RunError> {
+    pub fn create(
+        spec: &Spec,
+        replication: u32,
+        jtl: &Jtl,
+    ) -> std::result::Result<Rc<RefCell<Self>>, RunError> {
         let logs = spec.clients.iter().map(|client| {
             let streams = matches!(client.load, LoadSpec::Stream { .. });
             (!streams).then(|| Log::create(client, spec, replication, jtl)).transpose()
@@ -97,7 +101,12 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> RunError {
 }
 
 impl Log {
-    fn create(client: &ClientSpec, spec: &Spec, replication: u32, jtl: &Jtl) -> std::result::Result<Self, RunError> {
+    fn create(
+        client: &ClientSpec,
+        spec: &Spec,
+        replication: u32,
+        jtl: &Jtl,
+    ) -> std::result::Result<Self, RunError> {
         let path = jtl.directory.join(format!("{}-{replication}.jtl", client.name));
         let head = match jtl.xml {
             true => "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testResults version=\"1.2\">",
