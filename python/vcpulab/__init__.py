@@ -14,6 +14,7 @@ from vcpulab._engine import EngineError, ScenarioError
 from vcpulab._extras import MissingExtraError
 from vcpulab.figures import Interval
 from vcpulab.info import build_info, profiles, schedulers, schema
+from vcpulab.jtl import Jtl
 from vcpulab.policy import Context, Policy, Rejected
 from vcpulab.problems import Problem
 from vcpulab.runs import Run, run
@@ -26,6 +27,7 @@ __all__ = [
     "Context",
     "EngineError",
     "Interval",
+    "Jtl",
     "MissingExtraError",
     "Policy",
     "Problem",

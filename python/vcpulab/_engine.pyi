@@ -166,6 +166,7 @@ class Results:
     def vcpus(self) -> Table: ...
     def pcpus(self) -> Table: ...
     def apps(self) -> Table: ...
+    def io(self) -> Table: ...
     def waits(self) -> Table: ...
     def wakeups(self) -> Table: ...
     def wakeup_buckets(self) -> Table: ...
@@ -181,9 +182,13 @@ def run(
     trace: bool = False,
     waits: bool = True,
     events: str | PathLike[str] | None = None,
+    jtl: tuple[str | PathLike[str], bool, bool] | None = None,
     progress: Callable[[float], bool] | None = None,
 ) -> Results:
-    """Runs every replication, `jobs` at a time (0: as many as there are processors)."""
+    """Runs every replication, `jobs` at a time (0: as many as there are processors).
+
+    `jtl` is how to log requests: the directory; as XML?; also what is over before the warm-up is?
+    """
 
 def run_policy(
     scenario: Scenario,
@@ -192,6 +197,7 @@ def run_policy(
     trace: bool = False,
     waits: bool = True,
     events: str | PathLike[str] | None = None,
+    jtl: tuple[str | PathLike[str], bool, bool] | None = None,
     progress: Callable[[float], bool] | None = None,
 ) -> Results:
     """Runs every replication under a policy written in Python, one after the other in this thread."""

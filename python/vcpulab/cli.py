@@ -17,6 +17,7 @@ from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 
 from vcpulab import _engine, monitors, rtapp, store, traces, vectors, views, xentop
+from vcpulab import jtl as jtl_logs
 from vcpulab._extras import MissingExtraError, require
 from vcpulab.commands import commands as commands_for
 from vcpulab.info import profiles as all_profiles
@@ -63,6 +64,8 @@ Format = Literal["table", "json"]
         "vcpulab run web.toml --policy lottery.py:Lottery",
         "vcpulab run web.toml --names esx",
         "vcpulab run web.toml --trace out/trace",
+        "vcpulab run web.toml --jtl out/jtl",
+        "vcpulab run web.toml --io",
     )
 )
 def run(
@@ -78,6 +81,10 @@ def run(
     policy: str | None = None,
     names: Tool | None = None,
     waits: bool | None = None,
+    io: Annotated[bool, Parameter(negative=())] = False,
+    jtl: Path | None = None,
+    jtl_format: jtl_logs.Format = "csv",
+    jtl_warmup: bool = True,
 ) -> None:
     """Run a scenario; print every figure as mean ± 95 % confidence interval over its replications.
 
@@ -92,6 +99,11 @@ def run(
         policy: A scheduler in Python instead of the scenario's: FILE.py:CLASS, or one that an installed package offers.
         names: Also show the counters of another tool, under its names and in its units.
         waits: Show who made whom wait; by default for up to six domains.
+        io: Show what crossed the domains' network interfaces, cards and disks.
+        jtl: Log every request of clients to this directory as JMeter would, CLIENT-0.jtl and so on; replaces logs that
+            are there. Time 0 is 2000-01-01 00:00:00 UTC.
+        jtl_format: In which of JMeter's formats.
+        jtl_warmup: Log what is over before the warm-up is, too, as JMeter would.
     """
     scenario = _load(file)
     if seed is not None or replications is not None:
@@ -106,6 +118,7 @@ def run(
             jobs=_at_least_zero("--jobs", jobs),
             trace=out is not None,
             events=trace,
+            jtl=None if jtl is None else jtl_logs.Jtl(jtl, jtl_format, jtl_warmup),
             progress=progress,
             policy=own,
         )
@@ -113,19 +126,19 @@ def run(
         views.warn(warning)
     if out is not None:
         result.save(out)
-    _print_run(result, format, names, waits)
-    for written in (out, trace):
+    _print_run(result, format, names, waits, io=io)
+    for written in (out, trace, jtl):
         if written is not None:
             views.say(f"written to {written}")
 
 
-def _print_run(result: Run, form: str, names: Tool | None, waits: bool | None) -> None:
+def _print_run(result: Run, form: str, names: Tool | None, waits: bool | None, *, io: bool) -> None:
     if form == "json":
         print(json.dumps(store.describe(result), indent=2))
     elif form == "csv":
         print(result.summary().write_csv(), end="")
     else:
-        views.show_run(result, names, waits)
+        views.show_run(result, names, waits, io=io)
 
 
 @app.command(help_epilogue=_help("vcpulab check web.toml"))

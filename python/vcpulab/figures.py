@@ -140,11 +140,37 @@ PCPU_FIGURES = (
     Figure("switches", "1/s", "decisions that changed what it runs", _rate("switches")),
 )
 
+IO_FIGURES = (
+    Figure("received", "packets/s", "packets taken from the network interface", _rate("packets_received")),
+    Figure("sent", "packets/s", "packets sent through it", _rate("packets_sent")),
+    Figure("bytes_received", "KB/s", "what was received, on the line", _rate("bytes_received") / 1e3),
+    Figure("bytes_sent", "KB/s", "what was sent, on the line", _rate("bytes_sent") / 1e3),
+    Figure("page_exchanges", "1/s", "pages that changed owner", _rate("page_exchanges")),
+    Figure("events", "1/s", "events sent to the network interface", _rate("events")),
+    Figure("ring_drops", "1/s", "packets that found the ring full", _rate("ring_drops")),
+    Figure("retransmissions", "1/s", "packets to it or from it that were sent again", _rate("retransmissions")),
+    Figure("nic_received", "packets/s", "packets taken from its network cards", _rate("nic_received")),
+    Figure("nic_sent", "packets/s", "packets put on their lines", _rate("nic_sent")),
+    Figure("nic_interrupts", "1/s", "interrupts that they raised", _rate("nic_interrupts")),
+    Figure("nic_drops", "1/s", "packets that found a card's queue full", _rate("nic_drops")),
+    Figure("disk_requests", "1/s", "requests to the virtual disk", _rate("disk_requests")),
+    Figure("disk_read", "KB/s", "what was read from it", _rate("disk_read_bytes") / 1e3),
+    Figure("disk_written", "KB/s", "what was written to it", _rate("disk_written_bytes") / 1e3),
+    Figure("disk_grants", "1/s", "pages granted for it", _rate("disk_grants")),
+    Figure("disk_events", "1/s", "events sent to it", _rate("disk_events")),
+    Figure("device_requests", "1/s", "requests to its disks", _rate("device_requests")),
+    Figure("device_merges", "1/s", "those that joined one that waited", _rate("device_merges")),
+    Figure("device_seeks", "1/s", "movements of their heads", _rate("device_seeks")),
+    Figure("device_interrupts", "1/s", "interrupts that they raised", _rate("device_interrupts")),
+    Figure("device_busy", "% of elapsed", "time in which they had something to serve", _share("device_busy_ns")),
+)
+
 _APP = pl.format("{} {} {}", "domain", "app", "kind")
 _TABLES = (
     ("domain", "domains", pl.col("domain"), DOMAIN_FIGURES),
     ("app", "apps", _APP, APP_FIGURES),
     ("pcpu", "pcpus", pl.col("pcpu").cast(pl.String), PCPU_FIGURES),
+    ("io", "io", pl.col("domain"), IO_FIGURES),
 )
 
 _SUMMARY_SCHEMA = pl.Schema(
@@ -162,7 +188,11 @@ _SUMMARY_SCHEMA = pl.Schema(
 
 def summarise(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
     """Every figure of every thing over the replications; columns as in `Run.summary`."""
-    return pl.concat([summary_of(tables[table], of, name, figures) for of, table, name, figures in _TABLES])
+    # A run saved by an earlier version may lack a table.
+    there = [kind for kind in _TABLES if kind[1] in tables]
+    summary = pl.concat([summary_of(tables[table], of, name, figures) for of, table, name, figures in there])
+    # Most domains have few devices.
+    return summary.filter((pl.col("of") != "io") | pl.col("mean").is_not_null())
 
 
 def summary_of(table: pl.DataFrame, of: str, name: pl.Expr, figures: Iterable[Figure]) -> pl.DataFrame:

@@ -8,6 +8,7 @@ import polars as pl
 
 from vcpulab import _engine, traces
 from vcpulab.figures import Interval, summarise, waits
+from vcpulab.jtl import Jtl
 from vcpulab.policy import MakePolicy
 from vcpulab.scenario import Scenario
 
@@ -19,6 +20,7 @@ TABLES = (
     "vcpus",
     "pcpus",
     "apps",
+    "io",
     "waits",
     "wakeups",
     "wakeup_buckets",
@@ -36,6 +38,7 @@ def run(
     trace: bool = False,
     waits: bool = True,
     events: str | PathLike[str] | None = None,
+    jtl: Jtl | None = None,
     progress: Callable[[float], bool] | None = None,
     policy: MakePolicy | None = None,
 ) -> "Run":
@@ -49,13 +52,14 @@ def run(
             runs a little quicker.
         events: directory, new or empty, to which everything that happens is written while it happens; see
             `vcpulab.Trace`.
+        jtl: log the requests of clients, as JMeter would, while they are made.
         progress: called now and then with the fraction done; returning `False` cancels.
         policy: a scheduler of yours (a subclass of `vcpulab.Policy`) instead of the scenario's, made anew for each
             replication. Replications then run one after the other in this thread, and entitlements are unknown.
 
     Raises:
         EngineError: the run failed; what a policy raised is its cause.
-        FileExistsError: there is something else where the events should go.
+        FileExistsError: there is something else where the events or the logs should go.
         KeyboardInterrupt: it was cancelled.
 
     Examples:
@@ -65,11 +69,14 @@ def run(
     """
     if events is not None:
         traces.prepare(events)
+    logs = None if jtl is None else jtl.prepare()
     if policy is None:
-        results = _engine.run(scenario._engine, jobs=jobs, trace=trace, waits=waits, events=events, progress=progress)
+        results = _engine.run(
+            scenario._engine, jobs=jobs, trace=trace, waits=waits, events=events, jtl=logs, progress=progress
+        )
     else:
         results = _engine.run_policy(
-            scenario._engine, policy, trace=trace, waits=waits, events=events, progress=progress
+            scenario._engine, policy, trace=trace, waits=waits, events=events, jtl=logs, progress=progress
         )
     tables = {name: pl.DataFrame(getattr(results, name)()) for name in TABLES}
     warnings = []
@@ -212,6 +219,38 @@ class Run:
         """
         return self._tables["apps"]
 
+    def df_io(self) -> pl.DataFrame:
+        """What crossed the devices of each domain; null where it does not have them.
+
+        Columns:
+            replication: from 0.
+            domain: the domain's name.
+            elapsed_ns: time measured.
+            packets_received: packets that it took from its network interface.
+            packets_sent: packets that it sent through it.
+            bytes_received: what it received, on the line.
+            bytes_sent: what it sent, on the line.
+            page_exchanges: pages that changed owner, one for each packet handed to it.
+            events: events sent to its network interface.
+            ring_drops: packets for it that found its ring full and were lost.
+            retransmissions: packets to it or from it that were lost and sent again.
+            nic_received: packets that it took from the network cards that it owns.
+            nic_sent: packets that it put on their lines.
+            nic_interrupts: interrupts that they raised.
+            nic_drops: packets that found a card's queue full and were lost.
+            disk_requests: requests that it made to its virtual disk.
+            disk_read_bytes: what it read.
+            disk_written_bytes: what it wrote.
+            disk_grants: pages that it granted to the back end.
+            disk_events: events sent to its virtual disk.
+            device_requests: requests to the disks that it owns.
+            device_merges: those that joined one that waited already.
+            device_seeks: movements of their heads.
+            device_interrupts: interrupts that they raised.
+            device_busy_ns: time in which they had something to serve, together.
+        """
+        return self._tables["io"]
+
     def df_waits(self) -> pl.DataFrame:
         """Who made whom wait: time runnable, by what had the pCPUs that the waiting vCPU could have run on.
 
@@ -341,7 +380,7 @@ class Run:
         """Every figure as mean ± half the width of its 95 % confidence interval over the replications.
 
         Columns:
-            of: what the figure is of: `domain`, `app` or `pcpu`.
+            of: what the figure is of: `domain`, `app`, `pcpu`, or `io` of a domain.
             name: which one: the domain; domain, position and kind of the application; the pCPU's number.
             figure: which figure.
             unit: its unit.

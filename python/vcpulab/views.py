@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from vcpulab.commands import Step
-from vcpulab.figures import Interval, number, summary_of, wakeups
+from vcpulab.figures import IO_FIGURES, Interval, number, summary_of, wakeups
 from vcpulab.names import COUNTERS, Tool
 from vcpulab.report import grid_of, summary_grid
 from vcpulab.runs import Run
@@ -81,7 +81,8 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
 
 def _fitting(headings: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int, width: int) -> list[list[int]]:
     """The columns of numbers, cut into tables that are no wider than that."""
-    gap = 2
+    # Padding on both sides and a column of the box.
+    gap = 3
     widths = [
         gap + max(len(line) for cell in column for line in cell.split("\n"))
         for column in zip(headings, *rows, strict=True)
@@ -102,13 +103,14 @@ _WAITS_SHORT = 6
 """Who made whom wait is shown unasked for up to so many domains."""
 
 
-def show_run(run: Run, names: Tool | None = None, waits: bool | None = None) -> None:
+def show_run(run: Run, names: Tool | None = None, waits: bool | None = None, *, io: bool = False) -> None:
     """Every figure of a run.
 
     Args:
         run: the run.
         names: also in the counters of this tool.
         waits: show who made whom wait? `None`: if it is short.
+        io: show what crossed the domains' devices?
     """
     scenario = run.scenario
     document = scenario.to_dict()
@@ -127,6 +129,8 @@ def show_run(run: Run, names: Tool | None = None, waits: bool | None = None) -> 
     for title, headings, rows in summary_grid(run.summary()):
         if rows:
             print_table(title, [_two_lines(heading) for heading in headings], rows)
+    if io:
+        _show_io(run)
     if names is not None:
         counters = COUNTERS[names]
         headings, rows = grid_of(summary_of(run.df_domains(), "domain", pl.col("domain"), counters), "domain", counters)
@@ -134,6 +138,14 @@ def show_run(run: Run, names: Tool | None = None, waits: bool | None = None) -> 
     if waits or (waits is None and run.df_domains()["domain"].n_unique() <= _WAITS_SHORT):
         _show_waits(run)
         _show_wakeups(run)
+
+
+def _show_io(run: Run) -> None:
+    """What there was nothing of anywhere is left out."""
+    seen = set(run.summary().filter(pl.col("mean") != 0, of="io")["figure"])
+    figures = [figure for figure in IO_FIGURES if figure.name in seen]
+    headings, rows = grid_of(summary_of(run.df_io(), "io", pl.col("domain"), figures), "io", figures)
+    print_table("I/O", [_two_lines(heading) for heading in ["domain", *headings[1:]]], rows)
 
 
 def _show_waits(run: Run) -> None:

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use vcpulab_measure::{
-    AppRow, DomainRow, EventRow, PcpuRow, ProfileRow, SampleRow, TraceRow, VcpuRow, VcpuSampleRow, WaitRow,
-    WakeUpBucketRow, WakeUpRow,
+    AppRow, DomainRow, EventRow, IoRow, PcpuRow, ProfileRow, SampleRow, TraceRow, VcpuRow, VcpuSampleRow,
+    WaitRow, WakeUpBucketRow, WakeUpRow,
 };
 
 use crate::table;
@@ -20,6 +20,7 @@ pub fn page() -> String {
         (VcpuRow::TABLE, VcpuRow::DOC, VcpuRow::COLUMNS),
         (PcpuRow::TABLE, PcpuRow::DOC, PcpuRow::COLUMNS),
         (AppRow::TABLE, AppRow::DOC, AppRow::COLUMNS),
+        (IoRow::TABLE, IoRow::DOC, IoRow::COLUMNS),
         (WaitRow::TABLE, WaitRow::DOC, WaitRow::COLUMNS),
         (WakeUpRow::TABLE, WakeUpRow::DOC, WakeUpRow::COLUMNS),
         (WakeUpBucketRow::TABLE, WakeUpBucketRow::DOC, WakeUpBucketRow::COLUMNS),

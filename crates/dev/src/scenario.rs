@@ -8,7 +8,7 @@ use vcpulab_scenario::{CONSTANTS, Sourced, limits, profiles, schema, starter};
 use crate::table;
 
 /// The tables of a scenario in the order of the page: title, and name of the definition.
-const SECTIONS: [(&str, &str); 13] = [
+const SECTIONS: [(&str, &str); 14] = [
     ("`[run]`", "Run"),
     ("`[host]`", "Host"),
     ("`[nic.NAME]`", "Card"),
@@ -20,6 +20,7 @@ const SECTIONS: [(&str, &str); 13] = [
     ("`event` of a phase", "Event"),
     ("`[client.NAME]`", "Client"),
     ("One of a client's `mix`", "Ask"),
+    ("`[client_machine.NAME]`", "ClientMachine"),
     ("`[[action]]`", "Action"),
     ("A slot of a timetable", "Slot"),
 ];

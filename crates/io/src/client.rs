@@ -18,10 +18,70 @@ pub struct Client {
     outstanding: u32,
     /// When each user acts next.
     due: BinaryHeap<Reverse<(Time, u32)>>,
-    /// How often the request at hand of each user has been tried already.
-    tries: Vec<u32>,
+    /// How often the request at hand of each user has been tried already; `None`: the user has not begun.
+    tries: Vec<Option<u32>>,
+    /// How many of them have begun.
+    begun: u32,
     weight: u64,
     random: Random,
+}
+
+/// The least time after which a user asks again who had no connection to ask with, ns: time must go on.
+const TURNED_AWAY_FOR: Span = 1_000_000;
+
+/// A request that a user makes, the same however often it is tried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Asking {
+    /// Who asks.
+    pub user: u32,
+    /// For what.
+    pub ask: Ask,
+    /// Since when: response times count from here.
+    pub begun: Time,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It was answered.
+    Answered,
+    /// The service had no room for the connection.
+    Refused,
+    /// No answer came in time.
+    TimedOut,
+    /// The connection broke: the service's domain went away.
+    Reset,
+    /// The client, or its machine, had no connection left.
+    NoConnection,
+}
+
+/// A request that is over, as a load generator would log it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClientSample {
+    /// Whose it was.
+    pub client: usize,
+    /// Which user's.
+    pub user: u32,
+    /// Class of the request.
+    pub class: u32,
+    /// When the user began with it; all tries are part of it.
+    pub begun: Time,
+    /// When it was over.
+    pub ended: Time,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// From the beginning until there was a connection, ns; 0: there was one already.
+    pub connect_ns: Span,
+    /// From the beginning until the first data of the answer was there, ns; 0: none came.
+    pub latency_ns: Span,
+    /// Size of the request sent, bytes.
+    pub sent_bytes: u32,
+    /// Size of the answer, bytes; 0: it was not complete.
+    pub received_bytes: u32,
+    /// Users of the client that are active at the end: who have begun, or, in an open loop, wait for an answer.
+    pub active: u32,
+    /// The same of all clients on its machine.
+    pub active_all: u32,
 }
 
 /// What to do about a request that failed.
@@ -56,10 +116,10 @@ impl Client {
         }
         let tries = match config.load {
             Load::Open { .. } => Vec::new(),
-            _ => vec![0; users as usize],
+            _ => vec![None; users as usize],
         };
         let weight = config.mix.iter().map(|ask| u64::from(ask.weight)).sum();
-        Client { config, stats: AppStats::default(), outstanding: 0, due, tries, weight, random }
+        Client { config, stats: AppStats::default(), outstanding: 0, due, tries, begun: 0, weight, random }
     }
 
     /// When somebody acts next.
@@ -78,6 +138,10 @@ impl Client {
             let next = now.saturating_add(gap(&self.config.load, &mut self.random));
             self.due.push(Reverse((next, user)));
         }
+        if let Some(tries) = self.tries.get_mut(user as usize) {
+            self.begun += u32::from(tries.is_none());
+            tries.get_or_insert(0);
+        }
         Some(user)
     }
 
@@ -86,17 +150,22 @@ impl Client {
         self.due.push(Reverse((at, user)));
     }
 
-    /// What a user asks for, unless the client is at its limit; `again`: the last one is only tried again.
-    pub fn ask(&mut self, again: bool) -> Option<Ask> {
-        if again {
-            return Some(self.draw());
-        }
+    /// What a user asks for, unless the client is at its limit.
+    pub fn ask(&mut self) -> Option<Ask> {
         if self.outstanding >= self.config.connections_max {
             self.stats.failed += 1;
             return None;
         }
         self.outstanding += 1;
         Some(self.draw())
+    }
+
+    /// How many users are active: who have begun, or, in an open loop, wait for an answer.
+    pub fn active(&self) -> u32 {
+        match self.config.load {
+            Load::Open { .. } => self.outstanding,
+            Load::Closed { .. } | Load::Stream { .. } => self.begun,
+        }
     }
 
     /// What to ask for.
@@ -124,7 +193,7 @@ impl Client {
 
     /// A request of a user was refused, or not answered in time.
     pub fn failed(&mut self, user: u32, now: Time) -> Failed {
-        if let Some(tries) = self.tries.get_mut(user as usize)
+        if let Some(Some(tries)) = self.tries.get_mut(user as usize)
             && *tries < self.config.retries
         {
             *tries += 1;
@@ -137,9 +206,16 @@ impl Client {
         Failed::GiveUp
     }
 
+    /// A user's machine had no connection for a request.
+    pub fn turned_away(&mut self, user: u32, now: Time) {
+        self.outstanding = self.outstanding.saturating_sub(1);
+        self.stats.failed += 1;
+        self.next_turn(user, now.saturating_add(TURNED_AWAY_FOR));
+    }
+
     fn next_turn(&mut self, user: u32, now: Time) {
         if let Load::Closed { think_ns, .. } = self.config.load {
-            self.tries[user as usize] = 0;
+            self.tries[user as usize] = Some(0);
             let think = match think_ns {
                 0 => 0,
                 mean => self.random.exponential(1e9 / mean as f64),
@@ -164,6 +240,7 @@ mod tests {
 
     fn client(load: Load, mix: Vec<Ask>) -> Client {
         let config = ClientConfig {
+            machine: None,
             service: 0,
             load,
             mix,
@@ -185,7 +262,7 @@ mod tests {
         for i in 1..=5 {
             assert_eq!(client.next_event(), i * 1_000_000);
             assert_eq!(client.take_due(i * 1_000_000), Some(0));
-            assert_eq!(client.ask(false).is_some(), i <= 3);
+            assert_eq!(client.ask().is_some(), i <= 3);
         }
         assert_eq!(client.stats.failed, 2);
     }
@@ -195,8 +272,8 @@ mod tests {
         let load = Load::Closed { users: 2, think_ns: 0, ramp_up_ns: 10_000_000 };
         let mut client = client(load, vec![ask(0, 1)]);
         let first = client.next_event();
-        assert_eq!(client.take_due(first), Some(0));
-        assert!(client.ask(false).is_some());
+        assert_eq!((client.take_due(first), client.active()), (Some(0), 1));
+        assert!(client.ask().is_some());
         let second = client.next_event();
         assert!(second >= 5_000_000, "the ramp-up");
         assert_eq!(client.take_due(second), Some(1));
@@ -204,6 +281,9 @@ mod tests {
         assert_eq!(client.failed(0, 7), Failed::Retry);
         assert_eq!(client.failed(0, 8), Failed::GiveUp);
         assert_eq!((client.next_event(), client.stats.failed), (8, 1));
+        client.turned_away(1, 9);
+        assert_eq!(client.take_due(8), Some(0));
+        assert_eq!(client.next_event(), 9 + TURNED_AWAY_FOR, "even without a time to think");
     }
 
     #[test]

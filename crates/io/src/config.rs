@@ -26,6 +26,8 @@ pub struct MachineConfig {
     pub spread_percent: i64,
     /// The clients outside.
     pub clients: Vec<ClientConfig>,
+    /// The machines that they run on.
+    pub client_machines: Vec<ClientMachineConfig>,
     /// A profiler that takes samples; `None`: none does.
     pub profiler: Option<ProfilerConfig>,
 }
@@ -180,9 +182,39 @@ pub struct NicConfig {
     pub ring_slots: usize,
 }
 
+/// A machine outside that clients run on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientMachineConfig {
+    /// Rate of its own link in each direction; `None`: packets take no time there.
+    pub bits_per_s: Option<i64>,
+    /// Its processors, at least 1.
+    pub processors: u32,
+    /// What a request takes of a processor before it is sent, ns.
+    pub request_ns: Span,
+    /// What each packet takes, sent or received, ns.
+    pub packet_ns: Span,
+    /// Most connections of all its clients at once: what comes on top fails at once.
+    pub connections_max: u32,
+}
+
+impl Default for ClientMachineConfig {
+    /// One that limits nothing.
+    fn default() -> Self {
+        ClientMachineConfig {
+            bits_per_s: None,
+            processors: 1,
+            request_ns: 0,
+            packet_ns: 0,
+            connections_max: u32::MAX,
+        }
+    }
+}
+
 /// A client outside.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientConfig {
+    /// The machine that it runs on; `None`: one that limits nothing.
+    pub machine: Option<usize>,
     /// The service that it asks, by number.
     pub service: usize,
     /// When it asks.
@@ -193,7 +225,7 @@ pub struct ClientConfig {
     pub connections_max: u32,
     /// Does a user keep its connection from one request to the next?
     pub keep_alive: bool,
-    /// After how long without an answer it gives up, ns.
+    /// After how long without an answer it gives up, from when the request was sent, ns.
     pub timeout_ns: Option<Span>,
     /// How often it tries again then, or when it was refused, before it counts as failed.
     pub retries: u32,

@@ -8,13 +8,14 @@
 //! What batching, wake-ups and cold caches do to throughput comes out of this; nothing here knows a scheduler.
 //!
 //! Not modelled: errors on the line, packets that arrive out of order, time-outs that grow, congestion control beyond slow
-//! start and halving, the clients' processing time.
+//! start and halving.
 
 pub mod block;
 #[cfg(test)]
 mod block_tests;
 pub mod blockback;
 pub mod client;
+pub mod client_machine;
 pub mod config;
 pub mod disk;
 mod driver;
@@ -28,10 +29,11 @@ pub mod wire;
 mod write_back;
 
 pub use block::BlockCounts;
+pub use client::{ClientSample, Outcome};
 pub use config::{
-    Ask, ClientConfig, DiskUnitConfig, DriverCosts, GuestConfig, InterfaceConfig, Link, Load, MachineConfig,
-    NetworkCosts, NicConfig, Owner, ProfilerConfig, VirtualDiskConfig,
+    Ask, ClientConfig, ClientMachineConfig, DiskUnitConfig, DriverCosts, GuestConfig, InterfaceConfig, Link,
+    Load, MachineConfig, NetworkCosts, NicConfig, Owner, ProfilerConfig, VirtualDiskConfig,
 };
 pub use interface::InterfaceCounts;
-pub use machine::{AppResult, Layer, Layers, Machine, Samples};
+pub use machine::{AppResult, IoCounts, Layer, Layers, Machine, Samples};
 pub use nic::NicCounts;

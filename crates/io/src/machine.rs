@@ -5,6 +5,7 @@
 
 mod calls;
 mod connections;
+mod counts;
 mod disks;
 mod life;
 mod profiler;
@@ -17,7 +18,8 @@ use vcpulab_host::{LifeEvent, NEVER, Op, PcpuId, SetId, Span, Time, VcpuId, Wake
 
 use crate::block::{Block, BlockCounts, BlockWork};
 use crate::blockback::BlockBack;
-use crate::client::Client;
+use crate::client::{Client, ClientSample};
+use crate::client_machine::ClientMachine;
 use crate::config::{DriverCosts, Link, Load, MachineConfig, NetworkCosts, Owner};
 use crate::disk::{Disk, DiskCounts};
 use crate::driver::{Backend, Devices, DiskUnit, DriverWork};
@@ -25,6 +27,7 @@ use crate::interface::{Interface, InterfaceCounts, InterfaceWork};
 use crate::nic::{Nic, NicCounts};
 use crate::tcp::{ConnectionId, Connections, Packet, Side};
 
+pub use counts::IoCounts;
 pub use profiler::{Layer, Layers, Samples};
 use profiler::{Profiler, Share};
 
@@ -67,6 +70,8 @@ struct Guest {
     /// Connections to services that are kept, by service, and not in use.
     kept: Vec<Vec<ConnectionId>>,
     random: Random,
+    /// Packets to it or from it that were lost and sent again.
+    retransmissions: u64,
     /// What each application's tasks touch together, and each task for itself, if any of them has memory worth mentioning.
     app_sets: Vec<SetId>,
     task_sets: Vec<SetId>,
@@ -105,8 +110,17 @@ pub struct AppResult<'a> {
     pub stats: &'a AppStats,
 }
 
+/// What hears of every request of a client that is over.
+struct RequestLog(Box<dyn FnMut(&ClientSample)>);
+
+impl std::fmt::Debug for RequestLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RequestLog")
+    }
+}
+
 /// The world of a host.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Machine {
     guests: Vec<Guest>,
     backends: Vec<Backend>,
@@ -117,6 +131,10 @@ pub struct Machine {
     /// By virtual disk.
     disk_of: Vec<usize>,
     clients: Vec<Client>,
+    client_machines: Vec<ClientMachine>,
+    /// Where the source of the first of those is; the others' follow.
+    client_machine_sources: usize,
+    log: Option<RequestLog>,
     /// By number: guest and application.
     services: Vec<(usize, usize)>,
     connections: Connections,
@@ -154,6 +172,7 @@ enum Source {
     Disk(usize),
     Timer(VcpuId),
     Counter(PcpuId),
+    ClientMachine(usize),
 }
 
 const NIC_SOURCES: usize = 3;
@@ -171,6 +190,13 @@ impl Machine {
             blocks: Vec::new(),
             disk_of: Vec::new(),
             clients: Vec::new(),
+            client_machines: config
+                .client_machines
+                .iter()
+                .map(|&machine| ClientMachine::new(machine))
+                .collect(),
+            client_machine_sources: 0,
+            log: None,
             services: config.services.clone(),
             connections: Connections::default(),
             users: Vec::new(),
@@ -213,6 +239,8 @@ impl Machine {
             machine.profiler = Some(Profiler::new(profiler, machine.sources.len(), config.guests.len()));
             machine.sources.extend((0..profiler.pcpus).map(|p| Source::Counter(PcpuId(p))));
         }
+        machine.client_machine_sources = machine.sources.len();
+        machine.sources.extend((0..config.client_machines.len()).map(Source::ClientMachine));
         machine
     }
 
@@ -273,6 +301,7 @@ impl Machine {
             loopback: VecDeque::new(),
             kept: vec![Vec::new(); config.services.len()],
             random: Random::new(config.seed, index as u64, COSTS),
+            retransmissions: 0,
             app_sets: Vec::new(),
             task_sets: Vec::new(),
             layers: Layers::default(),
@@ -305,9 +334,17 @@ impl Machine {
 
     // ---- results ----
 
+    /// Tells somebody of every request of a client from now on, as soon as it is over.
+    pub fn log_requests(&mut self, log: impl FnMut(&ClientSample) + 'static) {
+        self.log = Some(RequestLog(Box::new(log)));
+    }
+
     /// Forgets what was counted so far.
     pub fn reset_statistics(&mut self) {
-        self.guests.iter_mut().for_each(|guest| guest.kernel.reset_stats());
+        for guest in &mut self.guests {
+            guest.kernel.reset_stats();
+            guest.retransmissions = 0;
+        }
         self.clients.iter_mut().for_each(|client| client.stats.reset());
         self.interfaces.iter_mut().for_each(|interface| interface.counts = InterfaceCounts::default());
         self.nics.iter_mut().for_each(|nic| nic.counts = NicCounts::default());
@@ -400,6 +437,7 @@ impl Machine {
                 None => return,
             },
             Source::Counter(_) => return,
+            Source::ClientMachine(machine) => self.client_machine_sources + machine,
         };
         ctx.set_source(number, time);
     }
@@ -639,6 +677,7 @@ impl World for Machine {
             Source::Lost | Source::LostSoon => self.send_lost_again(ctx),
             Source::Ack => self.send_held_acks(ctx),
             Source::Disk(disk) => self.disk_completes(ctx, disk),
+            Source::ClientMachine(machine) => self.client_machine_acts(ctx, machine),
             Source::Timer(v) => {
                 if let Some(vcpu) = &mut self.vcpus[v.index()] {
                     vcpu.timer = NEVER;

@@ -187,12 +187,20 @@ pub struct Connection {
     pub parties: [Party; 2],
     /// When the exchange at hand began.
     pub asked_at: Time,
+    /// How long after that there was a connection to ask with, ns; `None`: there is none yet.
+    pub connect_ns: Option<Span>,
+    /// How long after that the first data of the answer came, ns; `None`: none has.
+    pub latency_ns: Option<Span>,
+    /// The client machine that its caller is on, if it is on one.
+    pub machine: Option<usize>,
     /// Class of the request at hand.
     pub class: u32,
     /// What the request asks for, bytes.
     pub asks: u32,
     /// Size of the request, bytes.
     pub request_bytes: u32,
+    /// Has the called end counted it?
+    pub accepted: bool,
     /// Is it closed after one exchange?
     pub closes: bool,
     /// Is what comes streams, of which applications take what they want?
@@ -206,13 +214,18 @@ pub struct Connection {
 }
 
 impl Connection {
-    fn new(parties: [Party; 2], now: Time) -> Self {
+    /// One that is about to begin.
+    pub fn new(parties: [Party; 2], now: Time) -> Self {
         Connection {
             parties,
             asked_at: now,
+            connect_ns: None,
+            latency_ns: None,
+            machine: None,
             class: 0,
             asks: 0,
             request_bytes: 0,
+            accepted: false,
             closes: false,
             streams: false,
             readers: [None; 2],
@@ -359,6 +372,8 @@ impl Connection {
 pub struct Connections {
     all: Vec<(u32, Option<Connection>)>,
     free: Vec<u32>,
+    /// How many each client machine has.
+    of_machines: Vec<u32>,
 }
 
 impl Connections {
@@ -373,6 +388,22 @@ impl Connections {
         u64::from(*uses) << 32 | u64::from(number)
     }
 
+    /// Adds one from a client machine.
+    pub fn open_from(&mut self, machine: usize, parties: [Party; 2], now: Time) -> ConnectionId {
+        let id = self.open(parties, now);
+        if let Some(connection) = self.get(id) {
+            connection.machine = Some(machine);
+        }
+        self.of_machines.resize(self.of_machines.len().max(machine + 1), 0);
+        self.of_machines[machine] += 1;
+        id
+    }
+
+    /// How many a client machine has.
+    pub fn of_machine(&self, machine: usize) -> u32 {
+        self.of_machines.get(machine).copied().unwrap_or(0)
+    }
+
     /// One of them, if it is not over.
     pub fn get(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         let (uses, connection) = self.all.get_mut(id as u32 as usize)?;
@@ -381,7 +412,10 @@ impl Connections {
 
     /// It is over.
     pub fn close(&mut self, id: ConnectionId) {
-        if self.get(id).is_some() {
+        if let Some(connection) = self.get(id) {
+            if let Some(machine) = connection.machine {
+                self.of_machines[machine] -= 1;
+            }
             let number = id as u32;
             let (uses, connection) = &mut self.all[number as usize];
             *connection = None;

@@ -48,6 +48,7 @@ impl Runner for Domains {
             spread_percent: 0,
             clients: vec![],
             profiler: None,
+            client_machines: vec![],
         });
         let mut host = Host::new(&config, scheduler, machine, ()).unwrap();
         host.run_until(1000 * MS).unwrap();

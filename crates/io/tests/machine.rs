@@ -108,6 +108,7 @@ impl Case {
         };
         let ask = Ask { class: 0, request_bytes: 300, reply_bytes: self.file_bytes as u32, weight: 1 };
         let client = |service| ClientConfig {
+            machine: None,
             service,
             load: Load::Open { rate_per_s: self.rate_per_s, regular: false },
             mix: vec![ask],
@@ -136,6 +137,7 @@ impl Case {
             spread_percent: 10,
             profiler: None,
             clients: (0..self.servers as usize).map(client).collect(),
+            client_machines: vec![],
         })
     }
 

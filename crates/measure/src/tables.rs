@@ -313,6 +313,62 @@ columns! {
 }
 
 columns! {
+    /// What crossed the devices of each domain in each replication. What a domain does not have is null.
+    pub struct IoRow in "io" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// The domain's name.
+        pub domain: String,
+        /// Time measured, ns.
+        pub elapsed_ns: i64,
+        /// Packets that it took from its network interface.
+        pub packets_received: Option<u64>,
+        /// Packets that it sent through it.
+        pub packets_sent: Option<u64>,
+        /// What it received, on the line, bytes.
+        pub bytes_received: Option<u64>,
+        /// What it sent, on the line, bytes.
+        pub bytes_sent: Option<u64>,
+        /// Pages that changed owner: one for each packet handed to it.
+        pub page_exchanges: Option<u64>,
+        /// Events sent to its network interface.
+        pub events: Option<u64>,
+        /// Packets for it that found its ring full and were lost.
+        pub ring_drops: Option<u64>,
+        /// Packets to it or from it that were lost and sent again.
+        pub retransmissions: Option<u64>,
+        /// Packets that it took from the network cards that it owns.
+        pub nic_received: Option<u64>,
+        /// Packets that it put on their lines.
+        pub nic_sent: Option<u64>,
+        /// Interrupts that they raised.
+        pub nic_interrupts: Option<u64>,
+        /// Packets that found a card's queue full and were lost.
+        pub nic_drops: Option<u64>,
+        /// Requests that it made to its virtual disk.
+        pub disk_requests: Option<u64>,
+        /// What it read, bytes.
+        pub disk_read_bytes: Option<u64>,
+        /// What it wrote, bytes.
+        pub disk_written_bytes: Option<u64>,
+        /// Pages that it granted to the back end.
+        pub disk_grants: Option<u64>,
+        /// Events sent to its virtual disk.
+        pub disk_events: Option<u64>,
+        /// Requests to the disks that it owns.
+        pub device_requests: Option<u64>,
+        /// Those that joined one that waited already.
+        pub device_merges: Option<u64>,
+        /// Movements of their heads.
+        pub device_seeks: Option<u64>,
+        /// Interrupts that they raised.
+        pub device_interrupts: Option<u64>,
+        /// Time in which they had something to serve, ns, together.
+        pub device_busy_ns: Option<i64>,
+    }
+}
+
+columns! {
     /// Every decision that changed what a pCPU runs.
     pub struct TraceRow in "trace" {
         /// Replication, from 0.

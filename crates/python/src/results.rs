@@ -11,10 +11,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use vcpulab_host::Params;
 use vcpulab_measure::{
-    AppRow, DomainRow, PcpuRow, ProfileRow, SampleRow, TraceRow, VcpuRow, VcpuSampleRow, WaitRow,
+    AppRow, DomainRow, IoRow, PcpuRow, ProfileRow, SampleRow, TraceRow, VcpuRow, VcpuSampleRow, WaitRow,
     WakeUpBucketRow, WakeUpRow, perfetto,
 };
-use vcpulab_scenario::{RunError, RunOptions, run_under};
+use vcpulab_scenario::{Jtl, RunError, RunOptions, run_under};
 
 use crate::context::Context;
 use crate::error::engine_error;
@@ -22,9 +22,16 @@ use crate::policy::{PyPolicy, Raised, lock};
 use crate::scenario::Scenario;
 use crate::watch::{ask, panicked, watched};
 
+/// How to log requests: the directory; XML?; what is over before the warm-up is, too?
+type JtlOptions = (PathBuf, bool, bool);
+
+fn logs((directory, xml, warmup): JtlOptions) -> Jtl {
+    Jtl { directory, xml, warmup }
+}
+
 /// Runs every replication of a scenario.
 #[pyfunction]
-#[pyo3(signature = (scenario, *, jobs = 0, trace = false, waits = true, events = None, progress = None))]
+#[pyo3(signature = (scenario, *, jobs = 0, trace = false, waits = true, events = None, jtl = None, progress = None))]
 pub fn run(
     py: Python<'_>,
     scenario: &Scenario,
@@ -32,11 +39,12 @@ pub fn run(
     trace: bool,
     waits: bool,
     events: Option<PathBuf>,
+    jtl: Option<JtlOptions>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Results> {
     let scenario = scenario.checked.clone();
     let work = watched(py, progress, move |watch| {
-        let options = RunOptions { jobs, trace, waits, events };
+        let options = RunOptions { jobs, trace, waits, events, jtl: jtl.map(logs) };
         let results = vcpulab_scenario::run(&scenario, &options, &|done| watch.advance(done));
         results.map(Results::from)
     });
@@ -46,7 +54,7 @@ pub fn run(
 /// Runs every replication of a scenario under a policy written in Python, one after the other in this very thread: its
 /// hooks hold the interpreter lock, and whatever ends Python code (Ctrl-C, say) ends the run.
 #[pyfunction]
-#[pyo3(signature = (scenario, policy, *, trace = false, waits = true, events = None, progress = None))]
+#[pyo3(signature = (scenario, policy, *, trace = false, waits = true, events = None, jtl = None, progress = None))]
 pub fn run_policy(
     py: Python<'_>,
     scenario: &Scenario,
@@ -54,9 +62,10 @@ pub fn run_policy(
     trace: bool,
     waits: bool,
     events: Option<PathBuf>,
+    jtl: Option<JtlOptions>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Results> {
-    let options = RunOptions { jobs: 1, trace, waits, events };
+    let options = RunOptions { jobs: 1, trace, waits, events, jtl: jtl.map(logs) };
     let raised = Raised::default();
     let context = Bound::new(py, Context)?;
     let progress = progress.map(|progress| progress.clone().unbind());
@@ -102,6 +111,7 @@ pub struct Results {
     vcpus: RecordBatch,
     pcpus: RecordBatch,
     apps: RecordBatch,
+    io: RecordBatch,
     waits: RecordBatch,
     wakeups: RecordBatch,
     wakeup_buckets: RecordBatch,
@@ -127,6 +137,7 @@ impl From<vcpulab_scenario::Results> for Results {
             vcpus: VcpuRow::batch(&results.vcpus),
             pcpus: PcpuRow::batch(&results.pcpus),
             apps: AppRow::batch(&results.apps),
+            io: IoRow::batch(&results.io),
             waits: WaitRow::batch(&results.waits),
             wakeups: WakeUpRow::batch(&results.wakeups),
             wakeup_buckets: WakeUpBucketRow::batch(&results.wakeup_buckets),
@@ -157,6 +168,10 @@ impl Results {
 
     fn apps(&self) -> Table {
         Table { batch: self.apps.clone() }
+    }
+
+    fn io(&self) -> Table {
+        Table { batch: self.io.clone() }
     }
 
     fn waits(&self) -> Table {

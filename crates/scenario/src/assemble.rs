@@ -8,7 +8,7 @@ use vcpulab_io::{GuestConfig, MachineConfig};
 
 use crate::phases::Meetings;
 use crate::spec::{Change, DomainSpec, Drivers, LifeChange, Spec};
-use crate::{apps, clients, disks, network};
+use crate::{apps, client_machines, clients, disks, network};
 
 /// The host of a scenario. The same for all its replications: they differ in what surrounds it.
 pub fn host_config(spec: &Spec) -> HostConfig {
@@ -121,6 +121,7 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
             .iter()
             .map(|client| clients::config(client, number(client.service), spec))
             .collect(),
+        client_machines: spec.client_machines.iter().map(client_machines::config).collect(),
         profiler: crate::monitors::profiler(spec),
     }
 }

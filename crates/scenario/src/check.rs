@@ -59,6 +59,7 @@ pub(crate) fn check(
         pools,
         domains: Vec::new(),
         clients: Vec::new(),
+        client_machines: Vec::new(),
         actions: Vec::new(),
     };
     let mut raw_domains: Vec<_> = raw.domain.get().into_iter().flat_map(|named| &named.0).collect();
@@ -85,6 +86,7 @@ pub(crate) fn check(
     } else {
         checker.no_params(raw, &raw_host, &raw_domains);
     }
+    checker.client_machines(raw, &mut spec, place);
     checker.clients(raw, &mut spec, place);
     checker.actions(raw, &mut spec, &raw_domains, schedulers_known, place);
     crate::lint::lint(&spec, raw, &raw_domains, checker.report);

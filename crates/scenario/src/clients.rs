@@ -6,6 +6,7 @@ use vcpulab_io::{Ask, ClientConfig, Load};
 
 use crate::apps::{classes, only_sends};
 use crate::check::Checker;
+use crate::client_machines::raw_machine_of;
 use crate::limits::{CLIENTS_MAX, CONNECTIONS_MAX, FILE_SIZE_MAX, MIX_MAX, SPAN_NS_MAX};
 use crate::problem::{Place, Problem, did_you_mean};
 use crate::raw::{RawAsk, RawClient, RawClosedLoop, RawOpenLoop, RawScenario, RawStream};
@@ -41,6 +42,7 @@ impl Checker<'_, '_> {
 
     fn open_loop(&mut self, raw: &RawOpenLoop, spec: &Spec) -> Option<ClientSpec> {
         let service = self.service(&raw.server, &raw.app, spec);
+        let machine = self.machine_of(&raw.machine, spec);
         let rate_per_s = self.rate(&raw.rate);
         let mix = self.mix(&raw.file_size, &raw.mix, service, spec);
         let connections_max = self.int(&raw.connections_max, CONNECTIONS, 1..=CONNECTIONS_MAX.into());
@@ -50,6 +52,7 @@ impl Checker<'_, '_> {
         Some(ClientSpec {
             name: String::new(),
             service: service?,
+            machine: machine?,
             load,
             mix: mix?,
             connections_max: connections_max? as u32,
@@ -61,6 +64,7 @@ impl Checker<'_, '_> {
 
     fn closed_loop(&mut self, raw: &RawClosedLoop, spec: &Spec) -> Option<ClientSpec> {
         let service = self.service(&raw.server, &raw.app, spec);
+        let machine = self.machine_of(&raw.machine, spec);
         let users = self.int(&raw.users, 1, 1..=CONNECTIONS_MAX.into());
         let think_ns = self.span(&raw.think, Some(0), 0..=SPAN_NS_MAX);
         let ramp_up_ns = self.span(&raw.ramp_up, Some(0), 0..=SPAN_NS_MAX);
@@ -71,6 +75,7 @@ impl Checker<'_, '_> {
         Some(ClientSpec {
             name: String::new(),
             service: service?,
+            machine: machine?,
             load: LoadSpec::Closed { users, think_ns: think_ns?, ramp_up_ns: ramp_up_ns? },
             mix: mix?,
             connections_max: users,
@@ -82,6 +87,7 @@ impl Checker<'_, '_> {
 
     fn stream(&mut self, raw: &RawStream, spec: &Spec) -> Option<ClientSpec> {
         let service = self.service(&raw.server, &raw.app, spec);
+        let machine = self.machine_of(&raw.machine, spec);
         let streams = self.int(&raw.streams, 1, 1..=CONNECTIONS_MAX.into());
         let packet = self.size(&raw.packet, PACKET_BYTES, 1..=FILE_SIZE_MAX as i64);
         let gap_ns = self.span(&raw.gap, Some(0), 0..=SPAN_NS_MAX);
@@ -89,6 +95,7 @@ impl Checker<'_, '_> {
         Some(ClientSpec {
             name: String::new(),
             service: service?,
+            machine: machine?,
             load: LoadSpec::Stream { streams, packet_bytes: packet? as u32, gap_ns: gap_ns? },
             mix: Vec::new(),
             connections_max: streams,
@@ -230,6 +237,7 @@ pub(crate) fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
     let server = || Field::from(domain.name.clone());
     let kind = || Field::from(domain.apps[app].kind().to_owned());
     let classes = classes(&domain.apps[app]);
+    let machine = || raw_machine_of(client.machine, spec);
     let timeout = || client.timeout_ns.map_or_else(Field::default, |span| Duration(span).into());
     let ask = |ask: &AskSpec| RawAsk {
         class: classes[ask.class as usize].name.to_owned().into(),
@@ -241,6 +249,7 @@ pub(crate) fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
         LoadSpec::Open { rate_per_s, regular } => RawClient::OpenLoop(RawOpenLoop {
             server: server(),
             app: kind(),
+            machine: machine(),
             rate: Number(rate_per_s).into(),
             regular: regular.into(),
             file_size: Field::default(),
@@ -251,6 +260,7 @@ pub(crate) fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
         LoadSpec::Closed { users, think_ns, ramp_up_ns } => RawClient::ClosedLoop(RawClosedLoop {
             server: server(),
             app: kind(),
+            machine: machine(),
             users: i64::from(users).into(),
             think: Duration(think_ns).into(),
             ramp_up: Duration(ramp_up_ns).into(),
@@ -263,6 +273,7 @@ pub(crate) fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
         LoadSpec::Stream { streams, packet_bytes, gap_ns } => RawClient::Stream(RawStream {
             server: server(),
             app: kind(),
+            machine: machine(),
             streams: i64::from(streams).into(),
             packet: Size(packet_bytes.into()).into(),
             gap: Duration(gap_ns).into(),
@@ -280,6 +291,7 @@ pub(crate) fn config(client: &ClientSpec, service: usize, spec: &Spec) -> Client
         weight: ask.weight,
     };
     ClientConfig {
+        machine: client.machine,
         service,
         load: match client.load {
             LoadSpec::Open { rate_per_s, regular } => Load::Open { rate_per_s, regular },

@@ -29,10 +29,15 @@
 mod apps;
 mod assemble;
 mod check;
+mod client_machines;
+#[cfg(test)]
+mod client_tests;
 mod clients;
 mod describe;
 mod disks;
 mod entitlement;
+mod io_table;
+mod jtl;
 mod life;
 pub mod limits;
 mod lint;
@@ -58,6 +63,7 @@ mod write;
 pub use assemble::{host_config, machine_config};
 pub use describe::{profile_json, profiles_json, schedulers_json};
 pub use entitlement::entitlements;
+pub use jtl::{JTL_EPOCH_MS, Jtl};
 pub use listing::listing_json;
 pub use problem::{Problem, Problems};
 pub use profile::{CONSTANTS, ConstantDoc, Constants, Profile, SourceKind, Sourced, profiles};

@@ -33,6 +33,11 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
     }
     pools(spec, raw, report);
     unserved(spec, raw_domains, report);
+    for (index, (name, _)) in raw.client_machine.get().into_iter().flat_map(|named| &named.0).enumerate() {
+        if !spec.clients.iter().any(|client| client.machine == Some(index)) {
+            report.warning(&name.place, Problem::says("no client runs on this machine"));
+        }
+    }
     inverted_shares(spec, raw_domains, report);
     let end = spec.warmup_ns + spec.duration_ns;
     for (domain, (_, raw)) in spec.domains.iter().zip(raw_domains) {

@@ -3,6 +3,7 @@
 
 use toml::de::DeTable;
 
+use crate::client_machines::LINK_RATES;
 use crate::limits::{
     APPS_MAX, CONNECTIONS_MAX, DOMAIN_VCPUS_MAX, PCPUS_MAX, RATE_PER_S_MAX, REPLICATIONS_MAX,
 };
@@ -36,6 +37,8 @@ record! {
         domain: Named<RawDomain>,
         /// The clients outside the host, by name.
         client: Named<RawClient>,
+        /// The machines that clients run on, by name. A client that names none runs on one that limits nothing.
+        client_machine: Named<RawClientMachine>,
         /// What the administrator does while the host runs.
         action: Vec<At<RawAction>>,
     }
@@ -281,6 +284,8 @@ record! {
         server: String,
         /// Which application there, by its kind. Needed only where it runs several services.
         app: String,
+        /// The client machine that it runs on. Default: one that limits nothing.
+        machine: String,
         /// Requests per second.
         #[schemars(range(min = 0, max = RATE_PER_S_MAX))]
         rate: Number,
@@ -307,6 +312,8 @@ record! {
         server: String,
         /// Which application there, by its kind. Needed only where it runs several services.
         app: String,
+        /// The client machine that it runs on. Default: one that limits nothing.
+        machine: String,
         /// How many users.
         #[schemars(range(min = 1, max = CONNECTIONS_MAX))]
         users: i64,
@@ -337,6 +344,8 @@ record! {
         server: String,
         /// Which application there, by its kind. Needed only where it runs several services.
         app: String,
+        /// The client machine that it runs on. Default: one that limits nothing.
+        machine: String,
         /// How many streams.
         #[schemars(range(min = 1, max = CONNECTIONS_MAX))]
         streams: i64,
@@ -346,6 +355,25 @@ record! {
         gap: Duration,
     }
     required [server]
+}
+
+record! {
+    /// A machine that clients run on. What it adds to a response time is part of it, as a load generator measures it.
+    struct RawClientMachine {
+        /// Rate of its link in each direction, bits per second. Default: the card's of the hardware profile.
+        #[schemars(range(min = *LINK_RATES.start(), max = *LINK_RATES.end()))]
+        bits_per_s: i64,
+        /// How many processors.
+        #[schemars(range(min = 1, max = PCPUS_MAX))]
+        processors: i64,
+        /// What a request takes of a processor before it is sent. Default: nothing.
+        request_cpu: Duration,
+        /// What each packet takes of a processor, sent or received. Default: nothing.
+        packet_cpu: Duration,
+        /// Most connections of its clients at once (ports, or file descriptors); what comes on top fails there.
+        #[schemars(range(min = 1, max = CONNECTIONS_MAX))]
+        connections_max: i64,
+    }
 }
 
 record! {

@@ -8,14 +8,16 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use vcpulab_host::{Broken, Host, HostConfig, Params, Pools, Scheduler, Time};
 use vcpulab_io::{AppResult, Machine};
 use vcpulab_measure::{
-    AppRow, DomainRow, Keep, Measured, Measuring, Meter, Names, NotAttributed, PcpuRow, ProfileRow, Recorder,
-    SampleRow, TRACE_ROWS_MAX, TraceRow, Traced, VcpuRow, VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow,
-    collect,
+    AppRow, DomainRow, IoRow, Keep, Measured, Measuring, Meter, Names, NotAttributed, PcpuRow, ProfileRow,
+    Recorder, SampleRow, TRACE_ROWS_MAX, TraceRow, Traced, VcpuRow, VcpuSampleRow, WaitRow, WakeUpBucketRow,
+    WakeUpRow, collect,
 };
 use vcpulab_sched::Runner;
 
 use crate::assemble::{app_kinds, host_config, machine_config};
 use crate::entitlement::entitlements;
+use crate::io_table::io_rows;
+use crate::jtl::{Jtl, Logs};
 use crate::limits::ROWS_MAX;
 use crate::monitors::Monitors;
 use crate::scenario::Scenario;
@@ -35,6 +37,8 @@ pub struct RunOptions {
     pub waits: bool,
     /// A directory that is there, to which each replication writes all its events while it runs: `events-0.arrow` and so on.
     pub events: Option<PathBuf>,
+    /// Log the requests of clients?
+    pub jtl: Option<Jtl>,
 }
 
 impl RunOptions {
@@ -54,6 +58,8 @@ pub struct Results {
     pub pcpus: Vec<PcpuRow>,
     /// One row for each application.
     pub apps: Vec<AppRow>,
+    /// One row for each domain's I/O.
+    pub io: Vec<IoRow>,
     /// Who made whom wait.
     pub waits: Vec<WaitRow>,
     /// Why `waits` is empty, if it was not measured.
@@ -90,7 +96,7 @@ pub enum RunError {
     /// Whoever watched the progress asked to stop.
     #[error("cancelled")]
     Cancelled,
-    /// The events could not be written.
+    /// The events, or a log of requests, could not be written.
     #[error("{}: {reason}", file.display())]
     Events {
         /// Where to.
@@ -123,6 +129,7 @@ pub fn run(
             replication,
             keep: options.keep(),
             events: options.events.as_deref(),
+            jtl: options.jtl.as_ref(),
             entitlements: entitlements(spec),
             progress: &progress,
         };
@@ -188,6 +195,7 @@ pub fn run_under<S: Scheduler>(
             replication,
             keep: options.keep(),
             events: options.events.as_deref(),
+            jtl: options.jtl.as_ref(),
             entitlements,
             progress: &progress,
         };
@@ -216,6 +224,7 @@ impl Results {
         self.vcpus.append(&mut next.vcpus);
         self.pcpus.append(&mut next.pcpus);
         self.apps.append(&mut next.apps);
+        self.io.append(&mut next.io);
         self.waits.append(&mut next.waits);
         self.wakeups.append(&mut next.wakeups);
         self.wakeup_buckets.append(&mut next.wakeup_buckets);
@@ -236,6 +245,7 @@ struct Replication<'a> {
     replication: u32,
     keep: Keep,
     events: Option<&'a Path>,
+    jtl: Option<&'a Jtl>,
     /// By domain.
     entitlements: Vec<Option<f64>>,
     progress: &'a Progress<'a>,
@@ -270,8 +280,12 @@ impl Replication<'_> {
     }
 
     fn measured<S: Scheduler, O: Measuring>(self, scheduler: S, observer: O) -> Result<Results, RunError> {
-        let Replication { spec, config, replication, events, entitlements, progress, .. } = self;
-        let machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, replication)));
+        let Replication { spec, config, replication, events, jtl, entitlements, progress, .. } = self;
+        let mut machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, replication)));
+        let logs = jtl.map(|jtl| Logs::create(spec, replication, jtl)).transpose()?;
+        if let Some(logs) = logs.clone() {
+            machine.log_requests(move |sample| logs.borrow_mut().write(sample));
+        }
         let broken = |broken| RunError::Broken { replication, broken };
         let mut host = Host::new(config, scheduler, machine, observer).map_err(broken)?;
         let (context, observer) = host.observe();
@@ -287,6 +301,7 @@ impl Replication<'_> {
             if (host.now()..until).contains(&spec.warmup_ns) {
                 host.run_until(spec.warmup_ns).map_err(broken)?;
                 host.world_mut().reset_statistics();
+                logs.iter().for_each(|logs| logs.borrow_mut().begin());
                 let (context, observer) = host.observe();
                 observer.begin(context);
                 let meter = host.observer().meter();
@@ -329,6 +344,7 @@ impl Replication<'_> {
             vcpus,
             pcpus,
             apps: app_rows(spec, replication, host.world()),
+            io: io_rows(spec, replication, host.world()),
             waits,
             not_attributed: not_attributed.map(|why| why.to_string()),
             wakeups,
@@ -340,6 +356,9 @@ impl Replication<'_> {
             untraced: meter.untraced() + beyond,
             rejected_actions: meter.rejected_actions(),
         };
+        if let Some(logs) = logs {
+            logs.borrow_mut().finish()?;
+        }
         let (context, _, _, observer) = host.into_parts();
         observer.finish(&context).map_err(|reason| RunError::Events {
             file: events.unwrap_or(Path::new("")).to_owned(),

@@ -36,6 +36,8 @@ pub struct Spec {
     pub domains: Vec<DomainSpec>,
     /// The clients outside, as in the file.
     pub clients: Vec<ClientSpec>,
+    /// The machines that they run on.
+    pub client_machines: Vec<ClientMachineSpec>,
     /// The administrator's actions, as in the file.
     pub actions: Vec<ActionSpec>,
 }
@@ -291,6 +293,8 @@ pub struct ClientSpec {
     pub name: String,
     /// The service that it asks: a domain, as an index into the domains, and an application there.
     pub service: (usize, usize),
+    /// The machine that it runs on, as an index into those; `None`: one that limits nothing.
+    pub machine: Option<usize>,
     /// When it asks.
     pub load: LoadSpec,
     /// What it asks for.
@@ -303,6 +307,23 @@ pub struct ClientSpec {
     pub timeout_ns: Option<Span>,
     /// How often it is tried again then.
     pub retries: u32,
+}
+
+/// A machine outside that clients run on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientMachineSpec {
+    /// Its name.
+    pub name: String,
+    /// Rate of its link in each direction, bits per second.
+    pub bits_per_s: i64,
+    /// Its processors.
+    pub processors: u32,
+    /// What a request takes of one before it is sent, ns.
+    pub request_ns: Span,
+    /// What each packet takes of one, ns.
+    pub packet_ns: Span,
+    /// Most connections.
+    pub connections_max: u32,
 }
 
 /// When a client asks.

@@ -6,6 +6,7 @@ use toml::{Table, Value};
 use vcpulab_host::{ParamKind, ParamSpec, ParamValue, Params, Scope};
 
 use crate::apps::raw_app;
+use crate::client_machines::raw_client_machines;
 use crate::clients::raw_client;
 use crate::disks::{raw_disks, raw_virtual_disk};
 use crate::network::{raw_cards, raw_drivers, raw_nic};
@@ -129,6 +130,7 @@ fn raw(spec: &Spec) -> RawScenario {
         pool: if pools.is_empty() { Field::default() } else { Named(pools).into() },
         domain: Named(domains).into(),
         client: if clients.is_empty() { Field::default() } else { Named(clients).into() },
+        client_machine: raw_client_machines(spec),
         action: if actions.is_empty() { Field::default() } else { actions.into() },
     }
 }

@@ -1,12 +1,13 @@
 //! What packets mean to those at the ends of connections: services, tasks that ask them, and clients outside.
 
 use vcpulab_guest::Request;
-use vcpulab_host::{NEVER, Span, WorldContext};
+use vcpulab_host::{NEVER, Span, Time, WorldContext};
 
 use super::{Machine, Source};
-use crate::client::Failed;
-use crate::config::Load;
-use crate::tcp::{ConnectionId, DELAYED_ACK, Kind, Packet, Party, SEND_BUFFER, Side};
+use crate::client::{Asking, Client, ClientSample, Failed, Outcome};
+use crate::client_machine::Job;
+use crate::config::{Ask, Load};
+use crate::tcp::{Connection, ConnectionId, DELAYED_ACK, Kind, Packet, Party, SEND_BUFFER, Side};
 
 /// How long a sender waits before it sends a lost packet again, ns (the least retransmission time-out of common TCPs).
 pub(super) const RETRANSMIT_AFTER: Span = 200_000_000;
@@ -26,24 +27,31 @@ impl Machine {
             Kind::Syn => self.called(ctx, id, party),
             Kind::SynAck => self.opened(ctx, id, party),
             Kind::Refused => {
+                let over = *connection;
                 self.connections.close(id);
-                self.failed(ctx, party);
+                self.failed(ctx, &over, Outcome::Refused);
             }
             Kind::Ack => self.send_on(ctx, id, side),
             Kind::Data => self.receive(ctx, &packet, party),
             Kind::Fin => {
-                if let Party::Service { guest, app } = party {
-                    self.guests[guest].kernel.disconnect(app);
-                }
+                self.disconnect(id, party);
                 self.send_plain(ctx, id, side, Kind::FinAck);
             }
             Kind::FinAck => self.connections.close(id),
             Kind::Reset => {
-                if let Party::Service { guest, app } = party {
-                    self.guests[guest].kernel.disconnect(app);
-                }
+                self.disconnect(id, party);
                 self.connections.close(id);
             }
+        }
+    }
+
+    /// The service of a connection, if it had accepted it, counts it no more.
+    fn disconnect(&mut self, id: ConnectionId, party: Party) {
+        if let Party::Service { guest, app } = party
+            && let Some(connection) = self.connections.get(id)
+            && std::mem::take(&mut connection.accepted)
+        {
+            self.guests[guest].kernel.disconnect(app);
         }
     }
 
@@ -72,9 +80,11 @@ impl Machine {
         // A stream is there for its service from now on; of exchanges it hears when a request is complete.
         if let Some(connection) = self.connections.get(id)
             && accepts
-            && connection.streams
         {
-            self.hand_request(ctx, id, party);
+            connection.accepted = true;
+            if connection.streams {
+                self.hand_request(ctx, id, party);
+            }
         }
     }
 
@@ -82,6 +92,7 @@ impl Machine {
     fn opened(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId, party: Party) {
         self.send_plain(ctx, id, Side::Caller, Kind::Ack);
         let Some(connection) = self.connections.get(id) else { return };
+        connection.connect_ns = Some(ctx.now() - connection.asked_at);
         if !connection.streams {
             return self.ask(ctx, id);
         }
@@ -95,22 +106,28 @@ impl Machine {
         }
     }
 
-    /// A request did not come through.
-    pub(super) fn failed(&mut self, ctx: &mut WorldContext<'_>, party: Party) {
-        match party {
+    /// The request of a connection did not come through.
+    pub(super) fn failed(&mut self, ctx: &mut WorldContext<'_>, over: &Connection, why: Outcome) {
+        match over.parties[Side::Caller as usize] {
             Party::Task { guest, task } => {
                 let kernel = &mut self.guests[guest].kernel;
                 kernel.count_failure(kernel.app_of(task));
                 self.resume(ctx, guest, task);
             }
             Party::Client { client, user } => {
-                let failed = self.clients[client].failed(user, ctx.now());
                 if let Some(kept) = self.users[client].get_mut(user as usize) {
                     *kept = None;
                 }
-                match failed {
-                    Failed::Retry => self.user_asks(ctx, client, user, true),
-                    Failed::GiveUp => self.set_user(ctx, client),
+                match self.clients[client].failed(user, ctx.now()) {
+                    Failed::Retry => {
+                        let (class, request_bytes, reply_bytes) = (over.class, over.request_bytes, over.asks);
+                        let ask = Ask { class, request_bytes, reply_bytes, weight: 0 };
+                        self.make_request(ctx, client, Asking { user, ask, begun: over.asked_at });
+                    }
+                    Failed::GiveUp => {
+                        self.log_request(ctx.now(), over, why);
+                        self.set_user(ctx, client);
+                    }
                 }
             }
             Party::Outside | Party::Service { .. } => {}
@@ -165,6 +182,9 @@ impl Machine {
         let (id, side) = (packet.connection, packet.to);
         let Some(connection) = self.connections.get(id) else { return };
         let mut arrival = connection.receive(side, packet);
+        if side == Side::Caller {
+            connection.latency_ns.get_or_insert(ctx.now() - connection.asked_at);
+        }
         if connection.streams && Self::is_outside(party) {
             arrival.acknowledge |= connection.read(side, packet.bytes);
         }
@@ -246,7 +266,9 @@ impl Machine {
         let called = connection.parties[Side::Called as usize];
         match party {
             Party::Client { client, user } => {
+                let over = *connection;
                 self.clients[client].answered(user, ctx.now() - asked_at, ctx.now());
+                self.log_request(ctx.now(), &over, Outcome::Answered);
                 self.set_user(ctx, client);
             }
             Party::Task { guest, task } => {
@@ -280,34 +302,69 @@ impl Machine {
         while let Some(user) = self.clients[client].take_due(ctx.now()) {
             match self.clients[client].config.load {
                 Load::Stream { .. } => self.user_streams(ctx, client, user),
-                Load::Open { .. } | Load::Closed { .. } => self.user_asks(ctx, client, user, false),
+                Load::Open { .. } | Load::Closed { .. } => self.user_begins(ctx, client, user),
             }
         }
         self.set_user(ctx, client);
     }
 
-    fn user_asks(&mut self, ctx: &mut WorldContext<'_>, client: usize, user: u32, again: bool) {
-        let Some(ask) = self.clients[client].ask(again) else { return };
+    fn user_begins(&mut self, ctx: &mut WorldContext<'_>, client: usize, user: u32) {
+        let begun = ctx.now();
+        match self.clients[client].ask() {
+            Some(ask) => self.make_request(ctx, client, Asking { user, ask, begun }),
+            None => {
+                let ask = self.clients[client].config.mix[0];
+                self.log_no_connection(begun, client, Asking { user, ask, begun });
+            }
+        }
+    }
+
+    /// A request is made, as soon as the client's machine has a processor for it.
+    fn make_request(&mut self, ctx: &mut WorldContext<'_>, client: usize, asking: Asking) {
+        match self.clients[client].config.machine {
+            Some(machine) => self.client_machine_begins(ctx, machine, Job::Ask(client, asking)),
+            None => self.user_asks(ctx, client, asking),
+        }
+    }
+
+    /// A connection for a user of a client, or for one of its streams.
+    fn call_service(&mut self, now: Time, client: usize, user: u32) -> Option<ConnectionId> {
         let config = &self.clients[client].config;
-        let (keep_alive, timeout, service) = (config.keep_alive, config.timeout_ns, config.service);
-        let (guest, app) = self.services[service];
+        let (guest, app) = self.services[config.service];
+        let parties = [Party::Client { client, user }, Party::Service { guest, app }];
+        match config.machine {
+            None => Some(self.connections.open(parties, now)),
+            Some(machine) => {
+                let most = self.client_machines[machine].config.connections_max;
+                let room = self.connections.of_machine(machine) < most;
+                room.then(|| self.connections.open_from(machine, parties, now))
+            }
+        }
+    }
+
+    pub(super) fn user_asks(&mut self, ctx: &mut WorldContext<'_>, client: usize, asking: Asking) {
+        let Asking { user, ask, begun } = asking;
+        let config = &self.clients[client].config;
+        let (keep_alive, timeout) = (config.keep_alive, config.timeout_ns);
         let kept = self.users[client].get_mut(user as usize).and_then(Option::take);
         let kept = kept.filter(|&id| self.connections.get(id).is_some());
-        let id = kept.unwrap_or_else(|| {
-            let parties = [Party::Client { client, user }, Party::Service { guest, app }];
-            self.connections.open(parties, ctx.now())
-        });
+        let Some(id) = kept.or_else(|| self.call_service(begun, client, user)) else {
+            self.clients[client].turned_away(user, ctx.now());
+            self.log_no_connection(ctx.now(), client, asking);
+            return self.set_user(ctx, client);
+        };
         if keep_alive && let Some(slot) = self.users[client].get_mut(user as usize) {
             *slot = Some(id);
         }
         if let Some(timeout) = timeout {
-            self.timeouts[client].push_back((ctx.now() + timeout, id, ctx.now()));
+            self.timeouts[client].push_back((ctx.now() + timeout, id, begun));
             if self.timeouts[client].len() == 1 {
                 self.set(ctx, Source::Timeout(client), ctx.now() + timeout);
             }
         }
         let Some(connection) = self.connections.get(id) else { return };
-        connection.asked_at = ctx.now();
+        connection.asked_at = begun;
+        (connection.connect_ns, connection.latency_ns) = (kept.map(|_| 0), None);
         connection.closes = !keep_alive;
         (connection.class, connection.asks) = (ask.class, ask.reply_bytes);
         connection.request_bytes = ask.request_bytes;
@@ -324,15 +381,15 @@ impl Machine {
         {
             self.timeouts[client].pop_front();
             let Some(connection) = self.connections.get(id) else { continue };
-            let party = connection.parties[Side::Caller as usize];
             // The answer may be here, and the connection about to close, or in use for the next one.
             if connection.asked_at != asked_at || connection.is_answered() {
                 continue;
             }
+            let over = *connection;
             let reset = connection.packet(id, Side::Caller, Kind::Reset);
             connection.parties[Side::Caller as usize] = Party::Outside;
             self.transmit(ctx, reset);
-            self.failed(ctx, party);
+            self.failed(ctx, &over, Outcome::TimedOut);
         }
         let next = self.timeouts[client].front().map_or(NEVER, |&(time, ..)| time);
         self.set(ctx, Source::Timeout(client), next);
@@ -343,9 +400,10 @@ impl Machine {
         match self.streams[client].get(user as usize).copied().flatten() {
             Some(id) => self.stream_on(ctx, client, user, id),
             None => {
-                let (guest, app) = self.services[self.clients[client].config.service];
-                let parties = [Party::Client { client, user }, Party::Service { guest, app }];
-                let id = self.connections.open(parties, ctx.now());
+                let Some(id) = self.call_service(ctx.now(), client, user) else {
+                    self.clients[client].stats.failed += 1;
+                    return;
+                };
                 if let Some(connection) = self.connections.get(id) {
                     connection.streams = true;
                 }
@@ -376,5 +434,76 @@ impl Machine {
             connection.senders[Side::Caller as usize] = Some(user as usize);
         }
         self.send_on(ctx, id, Side::Caller);
+    }
+
+    /// Tells whoever keeps a log that a client's request is over.
+    fn log_request(&mut self, now: Time, over: &Connection, outcome: Outcome) {
+        let Party::Client { client, user } = over.parties[Side::Caller as usize] else { return };
+        let Some(log) = &mut self.log else { return };
+        let machine = self.clients[client].config.machine;
+        let beside = self.clients.iter().filter(|other| other.config.machine == machine);
+        let elapsed = now - over.asked_at;
+        log.0(&ClientSample {
+            client,
+            user,
+            class: over.class,
+            begun: over.asked_at,
+            ended: now,
+            outcome,
+            connect_ns: over.connect_ns.unwrap_or(elapsed),
+            latency_ns: over.latency_ns.unwrap_or(0),
+            sent_bytes: over.connect_ns.map_or(0, |_| over.request_bytes),
+            received_bytes: if outcome == Outcome::Answered { over.asks } else { 0 },
+            active: self.clients[client].active(),
+            active_all: beside.map(Client::active).sum(),
+        });
+    }
+
+    fn log_no_connection(&mut self, now: Time, client: usize, Asking { user, ask, begun }: Asking) {
+        let mut over = Connection::new([Party::Client { client, user }, Party::Outside], begun);
+        over.class = ask.class;
+        self.log_request(now, &over, Outcome::NoConnection);
+    }
+
+    // ---- client machines ----
+
+    fn client_machine_begins(&mut self, ctx: &mut WorldContext<'_>, machine: usize, job: Job) {
+        self.client_machines[machine].begin(ctx.now(), job);
+        self.set_client_machine(ctx, machine);
+    }
+
+    fn set_client_machine(&self, ctx: &mut WorldContext<'_>, machine: usize) {
+        self.set(ctx, Source::ClientMachine(machine), self.client_machines[machine].next_event());
+    }
+
+    /// A client machine has done something.
+    pub(super) fn client_machine_acts(&mut self, ctx: &mut WorldContext<'_>, machine: usize) {
+        while let Some(done) = self.client_machines[machine].take_done(ctx.now()) {
+            match done {
+                Job::Ask(client, asking) => self.user_asks(ctx, client, asking),
+                Job::Send(packet) => self.send_inbound(ctx, packet),
+                Job::Take(packet) => self.arrive(ctx, packet),
+            }
+        }
+        self.set_client_machine(ctx, machine);
+    }
+
+    /// A packet sets out from outside the host.
+    pub(super) fn leave_client(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
+        match self.connections.get(packet.connection).and_then(|connection| connection.machine) {
+            Some(machine) => self.client_machine_begins(ctx, machine, Job::Send(packet)),
+            None => self.send_inbound(ctx, packet),
+        }
+    }
+
+    /// A packet for somebody outside has crossed the switch.
+    pub(super) fn reach_client(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
+        match self.connections.get(packet.connection).and_then(|connection| connection.machine) {
+            Some(machine) => {
+                self.client_machines[machine].receive(ctx.now(), packet);
+                self.set_client_machine(ctx, machine);
+            }
+            None => self.arrive(ctx, packet),
+        }
     }
 }

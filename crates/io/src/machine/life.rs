@@ -3,6 +3,7 @@
 use vcpulab_host::{LifeEvent, VcpuId, WorldContext};
 
 use super::Machine;
+use crate::client::Outcome;
 use crate::tcp::Side;
 
 impl Machine {
@@ -37,11 +38,12 @@ impl Machine {
         self.guests[guest].kept.iter_mut().for_each(Vec::clear);
         for id in self.connections.of_guest(guest) {
             let Some(connection) = self.connections.get(id) else { continue };
-            let caller = connection.parties[Side::Caller as usize];
-            let waits = !connection.is_answered() && !connection.streams && caller.guest() != Some(guest);
+            let over = *connection;
+            let caller = over.parties[Side::Caller as usize];
+            let waits = !over.is_answered() && !over.streams && caller.guest() != Some(guest);
             self.connections.close(id);
             if waits {
-                self.failed(ctx, caller);
+                self.failed(ctx, &over, Outcome::Reset);
             }
         }
     }

@@ -274,12 +274,12 @@ impl Machine {
         match self.destination(&packet) {
             // For a guest behind another card: the switch passes it on.
             Some(_) => self.send_inbound(ctx, packet),
-            None => self.arrive(ctx, packet),
+            None => self.reach_client(ctx, packet),
         }
     }
 
     /// A packet from outside, or from another card, goes to the card of the guest that it is for.
-    fn send_inbound(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
+    pub(super) fn send_inbound(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
         let interface = self.destination(&packet).and_then(|guest| self.guests[guest].interface);
         let Some(interface) = interface else { return };
         let nic = self.interfaces[interface].nic;
@@ -294,7 +294,7 @@ impl Machine {
         let from = packet.to.other() as usize;
         let Some(connection) = self.connections.get(packet.connection) else { return };
         let [from, to] = [connection.parties[from], connection.parties[packet.to as usize]];
-        let Some(guest) = from.guest() else { return self.send_inbound(ctx, packet) };
+        let Some(guest) = from.guest() else { return self.leave_client(ctx, packet) };
         if Some(guest) == to.guest() {
             self.guests[guest].loopback.push_back(packet);
             self.kick_network(ctx, guest);
@@ -356,6 +356,7 @@ impl Machine {
                 match list.front() {
                     Some(&(time, packet)) if time <= ctx.now() => {
                         list.pop_front();
+                        self.count_retransmission(&packet);
                         self.transmit(ctx, packet);
                     }
                     _ => break,

@@ -1,0 +1,46 @@
+"""Logs of clients' requests as JMeter writes them, for the tools that read those.
+
+One file for each client that sends requests, and replication: `CLIENT-0.jtl` and so on. Time 0 of a run is
+2000-01-01 00:00:00 UTC there.
+"""
+
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Literal
+
+Format = Literal["csv", "xml"]
+
+
+@dataclass(frozen=True)
+class Jtl:
+    """How to log the requests of clients.
+
+    Examples:
+        >>> Jtl("out/jtl", format="xml").warmup
+        True
+    """
+
+    directory: str | PathLike[str]
+    """Where to; new, empty, or with nothing but logs, which are replaced."""
+    format: Format = "csv"
+    """As which of JMeter's formats."""
+    warmup: bool = True
+    """Log what is over before the warm-up is, too? JMeter, which knows no warm-up, would."""
+
+    def prepare(self) -> tuple[Path, bool, bool]:
+        """Makes the directory, and removes logs that are there; answers with what the engine takes.
+
+        Raises:
+            FileExistsError: there is something else.
+        """
+        path = Path(self.directory)
+        if path.exists() and not path.is_dir():
+            raise FileExistsError(f"`{path}` is not a directory")
+        path.mkdir(parents=True, exist_ok=True)
+        logs = list(path.iterdir())
+        if any(log.suffix != ".jtl" for log in logs):
+            raise FileExistsError(f"`{path}` holds other files than logs; choose another directory")
+        for log in logs:
+            log.unlink()
+        return path, self.format == "xml", self.warmup
