@@ -50,7 +50,7 @@ def test_cpu_time_of_the_driver_domain_goes_by_packets_that_of_the_guest_by_byte
     }
     per_packet = {
         domain: [
-            used(result, domain) / (packets.sum() / 1e6)
+            used(result, domain) / (float(packets.sum()) / 1e6)
             for result in sizes.values()
             for packets in [result.df_domains().filter(domain=domain).get_column("io_count")]
         ]

@@ -32,6 +32,7 @@ fn logs((directory, xml, warmup): JtlOptions) -> Jtl {
 /// Runs every replication of a scenario.
 #[pyfunction]
 #[pyo3(signature = (scenario, *, jobs = 0, trace = false, waits = true, events = None, jtl = None, progress = None))]
+#[allow(clippy::too_many_arguments, reason = "in Python they have names")]
 pub fn run(
     py: Python<'_>,
     scenario: &Scenario,
@@ -55,6 +56,7 @@ pub fn run(
 /// hooks hold the interpreter lock, and whatever ends Python code (Ctrl-C, say) ends the run.
 #[pyfunction]
 #[pyo3(signature = (scenario, policy, *, trace = false, waits = true, events = None, jtl = None, progress = None))]
+#[allow(clippy::too_many_arguments, reason = "in Python they have names")]
 pub fn run_policy(
     py: Python<'_>,
     scenario: &Scenario,
