@@ -11,7 +11,7 @@ use crate::limits::{CLIENTS_MAX, CONNECTIONS_MAX, FILE_SIZE_MAX, MIX_MAX, SPAN_N
 use crate::problem::{Place, Problem, did_you_mean};
 use crate::raw::{RawAsk, RawClient, RawClosedLoop, RawOpenLoop, RawScenario, RawStream};
 use crate::read::{At, Field, Number, WordOrList};
-use crate::spec::{AskSpec, ClientSpec, DomainSpec, LoadSpec, Spec};
+use crate::spec::{AskSpec, ClientSpec, DomainSpec, Spec};
 use crate::units::{Duration, Size};
 
 /// Defaults of what a file may leave out.
@@ -48,7 +48,7 @@ impl Checker<'_, '_> {
         let connections_max = self.int(&raw.connections_max, CONNECTIONS, 1..=CONNECTIONS_MAX.into());
         let timeout_ns = self.timeout(&raw.timeout);
         let load =
-            LoadSpec::Open { rate_per_s: rate_per_s?, regular: raw.regular.get().copied().unwrap_or(false) };
+            Load::Open { rate_per_s: rate_per_s?, regular: raw.regular.get().copied().unwrap_or(false) };
         Some(ClientSpec {
             name: String::new(),
             service: service?,
@@ -76,7 +76,7 @@ impl Checker<'_, '_> {
             name: String::new(),
             service: service?,
             machine: machine?,
-            load: LoadSpec::Closed { users, think_ns: think_ns?, ramp_up_ns: ramp_up_ns? },
+            load: Load::Closed { users, think_ns: think_ns?, ramp_up_ns: ramp_up_ns? },
             mix: mix?,
             connections_max: users,
             keep_alive: raw.keep_alive.get().copied().unwrap_or(true),
@@ -96,7 +96,7 @@ impl Checker<'_, '_> {
             name: String::new(),
             service: service?,
             machine: machine?,
-            load: LoadSpec::Stream { streams, packet_bytes: packet? as u32, gap_ns: gap_ns? },
+            load: Load::Stream { streams, packet_bytes: packet? as u32, gap_ns: gap_ns? },
             mix: Vec::new(),
             connections_max: streams,
             keep_alive: true,
@@ -246,7 +246,7 @@ pub(crate) fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
     };
     let mix = || Field::from(WordOrList::List(client.mix.iter().map(|one| ask(one).into()).collect()));
     match client.load {
-        LoadSpec::Open { rate_per_s, regular } => RawClient::OpenLoop(RawOpenLoop {
+        Load::Open { rate_per_s, regular } => RawClient::OpenLoop(RawOpenLoop {
             server: server(),
             app: kind(),
             machine: machine(),
@@ -257,7 +257,7 @@ pub(crate) fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
             connections_max: i64::from(client.connections_max).into(),
             timeout: timeout(),
         }),
-        LoadSpec::Closed { users, think_ns, ramp_up_ns } => RawClient::ClosedLoop(RawClosedLoop {
+        Load::Closed { users, think_ns, ramp_up_ns } => RawClient::ClosedLoop(RawClosedLoop {
             server: server(),
             app: kind(),
             machine: machine(),
@@ -270,7 +270,7 @@ pub(crate) fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
             timeout: timeout(),
             retries: i64::from(client.retries).into(),
         }),
-        LoadSpec::Stream { streams, packet_bytes, gap_ns } => RawClient::Stream(RawStream {
+        Load::Stream { streams, packet_bytes, gap_ns } => RawClient::Stream(RawStream {
             server: server(),
             app: kind(),
             machine: machine(),
@@ -293,13 +293,7 @@ pub(crate) fn config(client: &ClientSpec, service: usize, spec: &Spec) -> Client
     ClientConfig {
         machine: client.machine,
         service,
-        load: match client.load {
-            LoadSpec::Open { rate_per_s, regular } => Load::Open { rate_per_s, regular },
-            LoadSpec::Closed { users, think_ns, ramp_up_ns } => Load::Closed { users, think_ns, ramp_up_ns },
-            LoadSpec::Stream { streams, packet_bytes, gap_ns } => {
-                Load::Stream { streams, packet_bytes, gap_ns }
-            }
-        },
+        load: client.load,
         mix: client.mix.iter().map(ask).collect(),
         connections_max: client.connections_max,
         keep_alive: client.keep_alive,
@@ -311,9 +305,9 @@ pub(crate) fn config(client: &ClientSpec, service: usize, spec: &Spec) -> Client
 /// The kind of a client, in the scenario's word.
 pub(crate) fn kind(client: &ClientSpec) -> &'static str {
     match client.load {
-        LoadSpec::Open { .. } => "open-loop",
-        LoadSpec::Closed { .. } => "closed-loop",
-        LoadSpec::Stream { .. } => "stream",
+        Load::Open { .. } => "open-loop",
+        Load::Closed { .. } => "closed-loop",
+        Load::Stream { .. } => "stream",
     }
 }
 

@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use vcpulab_host::Time;
-use vcpulab_io::{ClientSample, Outcome};
+use vcpulab_io::{ClientSample, Load, Outcome};
 
 use crate::apps::classes;
 use crate::run::RunError;
-use crate::spec::{ClientSpec, LoadSpec, Spec};
+use crate::spec::{ClientSpec, Spec};
 
 /// Time 0 of a run in a log: 2000-01-01 00:00:00 UTC, ms since 1970.
 pub const JTL_EPOCH_MS: i64 = 946_684_800_000;
@@ -60,7 +60,7 @@ impl Logs {
         jtl: &Jtl,
     ) -> std::result::Result<Rc<RefCell<Self>>, RunError> {
         let logs = spec.clients.iter().map(|client| {
-            let streams = matches!(client.load, LoadSpec::Stream { .. });
+            let streams = matches!(client.load, Load::Stream { .. });
             (!streams).then(|| Log::create(client, spec, replication, jtl)).transpose()
         });
         let logs = logs.collect::<std::result::Result<_, _>>()?;

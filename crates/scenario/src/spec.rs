@@ -2,6 +2,7 @@
 
 use vcpulab_guest::apps::AppKind;
 use vcpulab_host::{CpuMask, Params, Span, Time};
+use vcpulab_io::Load;
 use vcpulab_sched::{Generation, Policy};
 
 use crate::profile::Constants;
@@ -296,7 +297,7 @@ pub struct ClientSpec {
     /// The machine that it runs on, as an index into those; `None`: one that limits nothing.
     pub machine: Option<usize>,
     /// When it asks.
-    pub load: LoadSpec,
+    pub load: Load,
     /// What it asks for.
     pub mix: Vec<AskSpec>,
     /// Most requests outstanding.
@@ -324,18 +325,6 @@ pub struct ClientMachineSpec {
     pub packet_ns: Span,
     /// Most connections.
     pub connections_max: u32,
-}
-
-/// When a client asks.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs, reason = "each variant says what its fields are")]
-pub enum LoadSpec {
-    /// At a rate, per second, at random or regularly.
-    Open { rate_per_s: f64, regular: bool },
-    /// So many users, who think for this long on average, ns, and begin within the ramp-up, ns.
-    Closed { users: u32, think_ns: Span, ramp_up_ns: Span },
-    /// So many streams of packets of this size, each at least so long after the one before, ns.
-    Stream { streams: u32, packet_bytes: u32, gap_ns: Span },
 }
 
 /// One kind of requests that a client sends.
