@@ -126,3 +126,46 @@ def test_kernel_builds_in_guests_slow_each_other_by_their_caches() -> None:
     warm = {f"host.costs.{level}_bytes": 0 for level in ("l2", "l3")}
     cold_free = files(base.change(warm))
     assert cold_free[0] > 1.1 * two[0], "without the caches the difference is gone"
+
+
+def test_routing_costs_the_driver_domain_and_offloads_spare_the_guest() -> None:
+    bridged, routed = run("driver-packets"), run("driver-packets", {"domain.dom0.forwarding": "routing"})
+    assert used(routed, "dom0") > 1.03 * used(bridged, "dom0")
+    assert used(routed, "guest") == pytest.approx(used(bridged, "guest"), rel=0.02)
+    by_hand = run("driver-packets", {"domain.guest.nic.checksum_offload": False})
+    assert used(by_hand, "guest") > 1.03 * used(bridged, "guest")
+    assert used(by_hand, "dom0") == pytest.approx(used(bridged, "dom0"), rel=0.02)
+    whole = {"domain.guest.app": [{"kind": "netperf"}]}
+    cut, large = run("smp-driver-domain", whole), run("smp-driver-domain", {**whole, "domain.guest.nic.tso": True})
+
+    def per_message(result: vcpulab.Run) -> float:
+        return used(result, "guest") / figure(result, "guest 0 netperf", "throughput", "app")
+
+    assert per_message(large) < 0.7 * per_message(cut), "a packet of 64 KB costs the guest little more than a segment"
+
+
+def test_several_driver_domains_carry_their_own_guests() -> None:
+    one = vcpulab.Scenario.load(MECHANISMS / "driver-packets.toml")
+    second = {
+        "host.pcpus": 3,
+        "domain.net2": {"driver_domain": True, "affinity": "2"},
+        "domain.guest2": {**one.to_dict()["domain"]["guest"], "nic": {"driver_domain": "net2"}},
+        "client.sender2": {**one.to_dict()["client"]["sender"], "server": "guest2"},
+    }
+    result = vcpulab.run(one.change(second))
+    assert used(result, "net2") == pytest.approx(used(result, "dom0"), rel=0.05)
+    assert used(result, "dom0") == pytest.approx(used(vcpulab.run(one), "dom0"), rel=0.05)
+
+
+def test_an_emulated_card_costs_its_stub_domain() -> None:
+    emulated = {"domain.guest.nic.emulated": True}
+    assert used(run("driver-packets", emulated), "dom0") > 1.3 * used(run("driver-packets"), "dom0")
+    stub = {
+        **emulated,
+        "host.pcpus": 3,
+        "domain.stub": {"driver_domain": True, "affinity": "2", "nic": {"driver_domain": "dom0"}},
+        "domain.guest.nic.driver_domain": "stub",
+    }
+    behind = run("driver-packets", stub)
+    assert used(behind, "stub") > 5
+    assert figure(behind, "guest 1 stream", "throughput", "app") == pytest.approx(10_000, rel=0.01)

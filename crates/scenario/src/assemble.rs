@@ -101,7 +101,7 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
             interface: network::interface(index, spec),
             network: network::network_costs(domain, drivers, constants),
             block: disks::virtual_disk(index, spec),
-            driver: (owns || domain.driver_domain).then(|| network::driver_costs(drivers, constants)),
+            driver: (owns || domain.driver_domain).then(|| network::driver_costs(domain, drivers, constants)),
         }
     };
     MachineConfig {

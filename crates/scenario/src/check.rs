@@ -464,6 +464,7 @@ impl Checker<'_, '_> {
             start_ns: self.span(&raw.start, Some(0), 0..=2 * SPAN_NS_MAX).unwrap_or(0),
             affinity: self.affinity(&raw.affinity, vcpus.unwrap_or(1) as usize, vcpus.is_some(), spec, pool),
             driver_domain,
+            forwarding: self.forwarding(&raw.forwarding),
             working_set_bytes: self.size(&raw.working_set, usual, 0..=1 << 40).unwrap_or(0) as u64,
             nic: None,
             disk: None,

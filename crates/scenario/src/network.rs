@@ -8,11 +8,15 @@ use crate::problem::{Place, Problem};
 use crate::profile::Constants;
 use crate::raw::{RawCard, RawHost, RawNic, RawScenario};
 use crate::read::{At, Field, Named};
-use crate::spec::{DeviceSpec, DomainSpec, Drivers, NicSpec, Spec};
+use crate::spec::{DeviceSpec, DomainSpec, Drivers, Forwarding, NicSpec, Spec};
 
 /// Where the drivers can be.
 const DRIVERS: [(&str, Drivers); 2] =
     [("driver-domain", Drivers::Domains), ("hypervisor", Drivers::Hypervisor)];
+
+/// How driver domains can forward packets.
+const FORWARDING: [(&str, Forwarding); 2] =
+    [("bridge", Forwarding::Bridge), ("routing", Forwarding::Routing)];
 
 /// Segments in a packet of 64 KB, the largest that IP has.
 const TSO_SEGMENTS: u32 = 44;
@@ -28,6 +32,11 @@ impl Checker<'_, '_> {
             (Some(true), None) => Drivers::BareMetal,
             _ => drivers.unwrap_or(Drivers::Domains),
         }
+    }
+
+    pub(crate) fn forwarding(&mut self, field: &Field<String>) -> Forwarding {
+        let found = self.choice(field, &FORWARDING, |(word, _)| word);
+        found.map_or(Forwarding::Bridge, |(_, forwarding)| *forwarding)
     }
 
     /// The cards, and the domains' interfaces to them.
@@ -193,6 +202,7 @@ impl Checker<'_, '_> {
             vcpu: vcpu as u32,
             driver_vcpu: driver_vcpu as u32,
             tso: raw.tso.get().copied().unwrap_or(false),
+            checksum_offload: raw.checksum_offload.get().copied().unwrap_or(true),
             emulated: raw.emulated.get().copied().unwrap_or(false),
         })
     }
@@ -223,8 +233,14 @@ pub(crate) fn raw_nic(nic: &NicSpec, spec: &Spec) -> RawNic {
         vcpu: i64::from(nic.vcpu).into(),
         driver_vcpu: i64::from(nic.driver_vcpu).into(),
         tso: nic.tso.into(),
+        checksum_offload: nic.checksum_offload.into(),
         emulated: nic.emulated.into(),
     }
+}
+
+pub(crate) fn raw_forwarding(forwarding: Forwarding) -> Field<String> {
+    let word = FORWARDING.iter().find(|(_, known)| *known == forwarding).map(|(word, _)| (*word).to_owned());
+    word.map_or_else(Field::default, Field::from)
 }
 
 pub(crate) fn raw_drivers(drivers: Drivers) -> (Field<String>, Field<bool>) {
@@ -279,6 +295,7 @@ pub(crate) fn interface(index: usize, spec: &Spec) -> Option<InterfaceConfig> {
                 vcpu: spec.cards[card].vcpu,
                 driver_vcpu: 0,
                 tso: false,
+                checksum_offload: true,
                 emulated: false,
             };
             Some(config(&nic, Link::Owner))
@@ -292,13 +309,14 @@ pub(crate) fn network_costs(domain: &DomainSpec, drivers: Drivers, constants: &C
     let owns = drivers == Drivers::BareMetal || (domain.driver_domain && domain.nic.is_none());
     // The hypervisor's own driver is called for each packet sent.
     let sends = if drivers == Drivers::Hypervisor { constants.nic_send_ns + constants.grant_ns } else { 0 };
+    let offloads = domain.nic.as_ref().is_none_or(|nic| nic.checksum_offload);
     let front =
         if owns { (0, 0) } else { (constants.frontend_receive_ns, constants.frontend_send_ns + sends) };
     NetworkCosts {
         upcall_ns: constants.guest_upcall_ns,
         receive_ns: constants.stack_receive_ns + front.0,
         send_ns: constants.stack_send_ns + front.1,
-        byte_ps: constants.network_byte_ps,
+        byte_ps: constants.network_byte_ps + if offloads { 0 } else { constants.checksum_byte_ps },
         loopback_ns: constants.stack_receive_ns + constants.stack_send_ns,
         hypervisor_upcall_ns: if drivers == Drivers::BareMetal { 0 } else { constants.guest_upcall_ns },
         hypervisor_send_ns: if owns { 0 } else { sends },
@@ -306,13 +324,16 @@ pub(crate) fn network_costs(domain: &DomainSpec, drivers: Drivers, constants: &C
 }
 
 /// What the back ends cost in a domain that owns cards.
-pub(crate) fn driver_costs(drivers: Drivers, constants: &Constants) -> DriverCosts {
+pub(crate) fn driver_costs(domain: &DomainSpec, drivers: Drivers, constants: &Constants) -> DriverCosts {
     let bare = drivers == Drivers::BareMetal;
     DriverCosts {
         upcall_ns: if bare { constants.native_interrupt_ns } else { constants.driver_upcall_ns },
         nic_receive_ns: constants.nic_receive_ns,
         nic_send_ns: constants.nic_send_ns,
-        bridge_ns: constants.bridge_ns,
+        bridge_ns: match domain.forwarding {
+            Forwarding::Bridge => constants.bridge_ns,
+            Forwarding::Routing => constants.route_ns,
+        },
         backend_receive_ns: constants.backend_receive_ns + constants.page_exchange_ns,
         backend_send_ns: constants.backend_send_ns + constants.grant_ns,
         bounce_ns: constants.bounce_ns,

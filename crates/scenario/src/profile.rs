@@ -106,6 +106,8 @@ constants! {
     native_interrupt_ns: 0..=COST_NS_MAX,
     /// A driver domain's time to find where one packet goes.
     bridge_ns: 0..=COST_NS_MAX,
+    /// The same where it routes packets instead of bridging them.
+    route_ns: 0..=COST_NS_MAX,
     /// A back end's time for one packet to a guest, without the exchange of its page.
     backend_receive_ns: 0..=COST_NS_MAX,
     /// A back end's time for one packet from a guest, without the grant of its page.
@@ -130,6 +132,8 @@ constants! {
     network_byte_ps: 0..=COST_NS_MAX,
     /// What a page fault costs more in a domain than without a hypervisor: the trap, and the update of the page table.
     page_fault_ns: 0..=COST_NS_MAX,
+    /// Time to compute the checksum of one byte where the card does not, in picoseconds.
+    checksum_byte_ps: 0..=COST_NS_MAX,
     /// CPU time to emulate a device for one packet or request of a guest without drivers of its own.
     emulation_ns: 0..=COST_NS_MAX,
     /// A guest's time for one request to its disk: block layer and front end, or driver.

@@ -129,6 +129,9 @@ record! {
         affinity: OneOrMany<CpuList>,
         /// Does it own the devices, and do their work for the other domains?
         driver_domain: bool,
+        /// How a driver domain finds where packets go: a bridge, or routing.
+        #[schemars(extend("enum" = ["bridge", "routing"]))]
+        forwarding: String,
         /// Memory that each vCPU touches whenever it runs: what has to come back into a cold cache. Default: the
         /// profile's.
         working_set: Size,
@@ -159,6 +162,8 @@ record! {
         driver_vcpu: i64,
         /// TCP segmentation offload: does the domain hand over packets of up to 64 KB for the card to cut?
         tso: bool,
+        /// Does the card compute checksums? Default: yes. Otherwise each byte costs the domain more.
+        checksum_offload: bool,
         /// An emulated card, as a guest without drivers of its own has it (HVM): the driver domain, which may be a stub domain,
         /// emulates it.
         emulated: bool,

@@ -95,6 +95,16 @@ pub enum Drivers {
     BareMetal,
 }
 
+/// How a driver domain finds where packets go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Forwarding {
+    /// A bridge, by hardware addresses.
+    #[default]
+    Bridge,
+    /// Routing, by network addresses.
+    Routing,
+}
+
 /// How a disk works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskSpec {
@@ -128,6 +138,8 @@ pub struct NicSpec {
     pub driver_vcpu: u32,
     /// TCP segmentation offload.
     pub tso: bool,
+    /// Does the card compute checksums?
+    pub checksum_offload: bool,
     /// Does the driver domain emulate it?
     pub emulated: bool,
 }
@@ -183,6 +195,8 @@ pub struct DomainSpec {
     pub affinity: Vec<Option<CpuMask>>,
     /// Does it own the devices?
     pub driver_domain: bool,
+    /// How it finds where packets go.
+    pub forwarding: Forwarding,
     /// Working set of each vCPU, bytes.
     pub working_set_bytes: u64,
     /// Its network interface.

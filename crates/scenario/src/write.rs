@@ -9,7 +9,7 @@ use crate::apps::raw_app;
 use crate::client_machines::raw_client_machines;
 use crate::clients::raw_client;
 use crate::disks::{raw_disks, raw_virtual_disk};
-use crate::network::{raw_cards, raw_drivers, raw_nic};
+use crate::network::{raw_cards, raw_drivers, raw_forwarding, raw_nic};
 use crate::problem::join;
 use crate::profile::CONSTANTS;
 use crate::raw::*;
@@ -212,6 +212,7 @@ fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
         start: if domain.start_ns == 0 { Field::default() } else { Duration(domain.start_ns).into() },
         affinity: affinity.into(),
         driver_domain: domain.driver_domain.into(),
+        forwarding: raw_forwarding(domain.forwarding),
         working_set: Size(domain.working_set_bytes as i64).into(),
         nic: nic.map_or_else(Field::default, Field::from),
         disk: disk.map_or_else(Field::default, Field::from),
