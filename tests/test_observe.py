@@ -93,6 +93,20 @@ def test_a_trace_changes_nothing_and_agrees_with_the_counters(web: tuple[vcpulab
         assert counted["state"] > 0, "credit reports its credits"
 
 
+def test_what_enters_a_ring_leaves_it_in_time(web: tuple[vcpulab.Run, Path]) -> None:
+    steps = traces.Trace.load(web[1]).events(0).filter(pl.col("kind") == "io")
+    rings = steps.filter(pl.col("what").is_in(["enter-ring", "leave-ring"])).with_columns(
+        change=pl.when(pl.col("what") == "enter-ring").then(1).otherwise(-1)
+    )
+    assert rings.height > 1000
+    # A ring has two directions of 256 slots; a vCPU may be at what has left it.
+    filled = rings.with_columns(level=pl.col("change").cum_sum().over("domain", "id")).get_column("level")
+    assert int(filled.to_numpy().min()) >= -1
+    assert int(filled.to_numpy().max()) <= 512
+    told = steps.filter(pl.col("what") == "event-sent").get_column("domain").unique()
+    assert told.len() > 1, "guests and their driver domain tell each other"
+
+
 def test_a_trace_replaces_nothing_but_a_trace(web: tuple[vcpulab.Run, Path], tmp_path: Path) -> None:
     run, _ = web
     (tmp_path / "thesis.tex").write_text("years of work")

@@ -108,6 +108,10 @@ impl Backend {
     fn notify(&mut self, ctx: &mut WorldContext<'_>, cause: WakeCause) {
         self.notified = true;
         if !std::mem::replace(&mut self.awake, true) {
+            if cause == WakeCause::Event {
+                let domain = ctx.host().dom(self.vcpu);
+                ctx.step(IoStep { kind: IoKind::EventSent, domain, id: 0, value: self.senders.len() as i64 });
+            }
             ctx.kick(self.vcpu, cause);
         }
     }

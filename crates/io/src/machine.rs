@@ -10,6 +10,7 @@ mod disks;
 mod life;
 mod profiler;
 mod routes;
+mod steps;
 
 use std::collections::VecDeque;
 
@@ -540,6 +541,7 @@ impl Machine {
         let (index, number) = (vcpu.guest, vcpu.number);
         loop {
             while let Some((work, cost)) = self.kernel_work(ctx, index, number) {
+                self.step_begins(ctx, index, &work);
                 let all = self.guests[index].random.spread(cost.sum(), self.spread_percent);
                 if all > 0 {
                     vcpu.at_work = Some(work);

@@ -1,6 +1,6 @@
 //! Virtual disks: the guests' block layers, the back ends and the disks.
 
-use vcpulab_host::{NEVER, Span, Time, WakeCause, WorldContext};
+use vcpulab_host::{IoKind, NEVER, Span, Time, WakeCause, WorldContext};
 
 use super::{Guest, Machine, Source};
 use crate::block::{Block, BlockWork, Submitted};
@@ -30,14 +30,17 @@ impl Machine {
                 self.disks[disk].disk.submit(ctx.now(), request);
                 self.set_disk(ctx, disk);
             }
-            Some(Submitted::Ring { first }) => match self.disks[disk].owner {
-                Some((owner, vcpu)) => {
-                    self.disks[disk].back.ring_filled(block, first);
-                    let backend = self.backend(owner, vcpu).expect("checked when the machine was made");
-                    self.backends[backend].told(ctx);
+            Some(Submitted::Ring { first }) => {
+                self.disk_step(ctx, IoKind::EnterRing, block, 0);
+                match self.disks[disk].owner {
+                    Some((owner, vcpu)) => {
+                        self.disks[disk].back.ring_filled(block, first);
+                        let backend = self.backend(owner, vcpu).expect("checked when the machine was made");
+                        self.backends[backend].told(ctx);
+                    }
+                    None => self.hypervisor_submits(ctx, disk, block),
                 }
-                None => self.hypervisor_submits(ctx, disk, block),
-            },
+            }
         }
         self.resume_disk_tasks(ctx, guest);
     }

@@ -1,6 +1,6 @@
 //! Where packets go: from a guest through its driver domain to the line or to another guest, and back.
 
-use vcpulab_host::{NEVER, Span, WakeCause, WorldContext};
+use vcpulab_host::{IoKind, NEVER, Span, WakeCause, WorldContext};
 
 use super::{Layers, Machine, Source};
 use crate::block::PAGE_BYTES;
@@ -119,6 +119,9 @@ impl Machine {
             DriverWork::Disk(number, work, _) => {
                 let unit = &mut self.disks[number];
                 unit.back.finish(ctx.now(), work, &mut self.blocks, &mut unit.disk);
+                if let BlockBackWork::Response(request) = work {
+                    self.disk_step(ctx, IoKind::EnterRing, request.area as usize, request.bytes);
+                }
                 return self.set_disk(ctx, number);
             }
             DriverWork::Receive(_, packet) => (None, packet),
@@ -160,10 +163,12 @@ impl Machine {
             Hop::Line(nic) => self.put_on_line(ctx, nic, packet),
             Hop::Ring(interface) => match self.interfaces[interface].hand_over(packet) {
                 Err(packet) => self.lose(ctx, packet),
-                Ok(tell) => match self.backend(guest, number as u32) {
-                    Some(backend) if tell => self.backends[backend].tell(interface),
-                    _ => {}
-                },
+                Ok(tell) => {
+                    self.network_step(ctx, IoKind::EnterRing, interface, packet.bytes);
+                    if tell && let Some(backend) = self.backend(guest, number as u32) {
+                        self.backends[backend].tell(interface);
+                    }
+                }
             },
         }
     }
@@ -195,6 +200,7 @@ impl Machine {
                 match interface.link {
                     Link::Driver { guest: driver, vcpu } => {
                         let first = interface.put(packet);
+                        self.network_step(ctx, IoKind::EnterRing, index, packet.bytes);
                         let backend = self.backend(driver, vcpu).expect("checked when the machine was made");
                         self.backends[backend].ring_filled(ctx, index, first);
                     }
