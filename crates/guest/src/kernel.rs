@@ -15,10 +15,6 @@ use crate::script::{AppConfig, ServiceConfig, Unit};
 use crate::task::{Demand, Io, Request, Task};
 use crate::{AppStats, Random};
 
-/// Time slice of a task while others wait for the same vCPU, ns. (The order of magnitude of what general-purpose
-/// kernels give.)
-pub const TIME_SLICE: Span = 10_000_000;
-
 /// A domain's inside as configured.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KernelConfig {
@@ -28,6 +24,8 @@ pub struct KernelConfig {
     pub apps: Vec<AppConfig>,
     /// What a page fault costs more than without a hypervisor, ns.
     pub page_fault_ns: Span,
+    /// Time slice of a task while others wait for the same vCPU, ns.
+    pub slice_ns: Span,
 }
 
 /// What a vCPU does next for its tasks.
@@ -74,14 +72,17 @@ struct Vcpu {
     /// What a task that always wanted to compute has had so far, ns.
     had: Span,
     sleepers: BinaryHeap<Reverse<(Time, usize)>>,
+    /// A full time slice.
+    slice_ns: Span,
 }
 
 impl Vcpu {
-    fn new(online: bool, now: Time, tasks: usize) -> Self {
+    fn new(online: bool, now: Time, tasks: usize, slice_ns: Span) -> Self {
         Vcpu {
             online,
             current: None,
-            slice: TIME_SLICE,
+            slice_ns,
+            slice: slice_ns,
             began: now,
             queue: BinaryHeap::with_capacity(tasks),
             came: 0,
@@ -98,7 +99,7 @@ impl Vcpu {
 
     /// A task that waited for something, or comes from another vCPU, can go on. Waiting earns it no more than a slice.
     fn wake(&mut self, number: usize, task: &mut Task) {
-        task.had = task.had.max(self.had - TIME_SLICE);
+        task.had = task.had.max(self.had - self.slice_ns);
         self.push(number, task);
         self.new = true;
     }
@@ -110,7 +111,7 @@ impl Vcpu {
             if rank == Rank::Other {
                 self.had = self.had.max(had);
             }
-            self.slice = TIME_SLICE;
+            self.slice = self.slice_ns;
             self.current = Some(number);
         }
         self.current
@@ -187,7 +188,7 @@ impl Kernel {
             stats: vec![AppStats::default(); config.apps.len()],
             computed: vec![0; config.apps.len()],
             tasks: Vec::with_capacity(tasks),
-            vcpus: vec![Vcpu::new(true, now, tasks); config.vcpus],
+            vcpus: vec![Vcpu::new(true, now, tasks, config.slice_ns); config.vcpus],
             meetings: vec![Vec::new(); config.apps.len() + 1],
             services: config.apps.iter().map(service).collect(),
             spin_ns: 0,
@@ -541,7 +542,7 @@ impl Kernel {
         }
         let Some(other) = self.vcpus.iter().position(|vcpu| vcpu.online) else { return };
         let tasks = self.tasks.len();
-        let from = std::mem::replace(&mut self.vcpus[vcpu], Vcpu::new(false, 0, tasks));
+        let from = std::mem::replace(&mut self.vcpus[vcpu], Vcpu::new(false, 0, tasks, self.config.slice_ns));
         let to = &mut self.vcpus[other];
         for task in self.tasks.iter_mut().filter(|task| task.vcpu == vcpu) {
             task.vcpu = other;
@@ -562,8 +563,10 @@ mod tests {
     use super::*;
     use crate::script::{Script, Step};
 
+    const TIME_SLICE: Span = 10_000_000;
+
     fn kernel(vcpus: usize, apps: Vec<AppConfig>) -> Kernel {
-        Kernel::new(&KernelConfig { vcpus, apps, page_fault_ns: 100 }, 0, 1, 0)
+        Kernel::new(&KernelConfig { vcpus, apps, page_fault_ns: 100, slice_ns: TIME_SLICE }, 0, 1, 0)
     }
 
     fn compute(ns: Span) -> Step {

@@ -130,6 +130,8 @@ constants! {
     stack_send_ns: 0..=COST_NS_MAX,
     /// A network stack's time for each byte received or sent, in picoseconds: copies, and checksums that no card computes.
     network_byte_ps: 0..=COST_NS_MAX,
+    /// Time slice of a task in a guest while others wait for the same vCPU.
+    task_slice_ns: 1_000..=COST_NS_MAX,
     /// What a page fault costs more in a domain than without a hypervisor: the trap, and the update of the page table.
     page_fault_ns: 0..=COST_NS_MAX,
     /// Time to compute the checksum of one byte where the card does not, in picoseconds.
@@ -295,6 +297,6 @@ mod tests {
     }
 
     fn is_cost(name: &str) -> bool {
-        ["_ns", "_ps"].iter().any(|unit| name.ends_with(unit))
+        name != "task_slice_ns" && ["_ns", "_ps"].iter().any(|unit| name.ends_with(unit))
     }
 }
