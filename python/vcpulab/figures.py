@@ -146,6 +146,7 @@ IO_FIGURES = (
     Figure("bytes_received", "KB/s", "what was received, on the line", _rate("bytes_received") / 1e3),
     Figure("bytes_sent", "KB/s", "what was sent, on the line", _rate("bytes_sent") / 1e3),
     Figure("page_exchanges", "1/s", "pages that changed owner", _rate("page_exchanges")),
+    Figure("page_grants", "1/s", "pages granted with packets sent", _rate("page_grants")),
     Figure("events", "1/s", "events sent to the network interface", _rate("events")),
     Figure("ring_drops", "1/s", "packets that found the ring full", _rate("ring_drops")),
     Figure("retransmissions", "1/s", "packets to it or from it that were sent again", _rate("retransmissions")),

@@ -231,6 +231,7 @@ class Run:
             bytes_received: what it received, on the line.
             bytes_sent: what it sent, on the line.
             page_exchanges: pages that changed owner, one for each packet handed to it.
+            page_grants: pages that it granted to its driver domain with packets sent.
             events: events sent to its network interface.
             ring_drops: packets for it that found its ring full and were lost.
             retransmissions: packets to it or from it that were lost and sent again.

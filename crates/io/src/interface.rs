@@ -18,6 +18,9 @@ pub(crate) enum InterfaceWork {
     Send(Packet),
 }
 
+/// A page of memory, bytes.
+const PAGE_BYTES: u32 = 4096;
+
 /// What crossed an interface since the last reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct InterfaceCounts {
@@ -31,6 +34,8 @@ pub struct InterfaceCounts {
     pub bytes_sent: u64,
     /// Pages that changed owner: one for each packet handed to the guest.
     pub page_exchanges: u64,
+    /// Pages granted to the driver domain with packets sent.
+    pub page_grants: u64,
     /// Events sent to the guest.
     pub events: u64,
     /// Packets for the guest that found the ring full and were lost.
@@ -139,6 +144,7 @@ impl Interface {
     /// The guest has made a packet ready: it goes into the ring. True: the ring was empty.
     pub fn put(&mut self, packet: Packet) -> bool {
         self.sent_directly(&packet);
+        self.counts.page_grants += u64::from(packet.bytes.div_ceil(PAGE_BYTES).max(1));
         self.transmit_ring.push_back(packet);
         self.transmit_ring.len() == 1
     }

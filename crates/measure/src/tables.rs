@@ -331,6 +331,8 @@ columns! {
         pub bytes_sent: Option<u64>,
         /// Pages that changed owner: one for each packet handed to it.
         pub page_exchanges: Option<u64>,
+        /// Pages that it granted to its driver domain with packets sent.
+        pub page_grants: Option<u64>,
         /// Events sent to its network interface.
         pub events: Option<u64>,
         /// Packets for it that found its ring full and were lost.

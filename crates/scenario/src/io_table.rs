@@ -19,6 +19,7 @@ pub(crate) fn io_rows(spec: &Spec, replication: u32, machine: &Machine) -> Vec<I
             bytes_received: interface.map(|interface| interface.bytes_received),
             bytes_sent: interface.map(|interface| interface.bytes_sent),
             page_exchanges: interface.map(|interface| interface.page_exchanges),
+            page_grants: interface.map(|interface| interface.page_grants),
             events: interface.map(|interface| interface.events),
             ring_drops: interface.map(|interface| interface.dropped),
             retransmissions: interface.map(|_| counts.retransmissions),
