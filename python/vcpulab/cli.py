@@ -243,10 +243,7 @@ def import_rt_app(
     if out is None:
         print(made.text, end="")
         return
-    try:
-        out.write_text(made.text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{out}: {_reason(error)}") from None
+    _write(out, made.text)
     views.say(f"written to {out}\n  hint: vcpulab run {out}")
 
 
@@ -511,10 +508,7 @@ def measure_profile(
     if out is None:
         print(measured.text, end="")
         return
-    try:
-        out.write_text(measured.text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{out}: {_reason(error)}") from None
+    _write(out, measured.text)
     views.show_measured(measured.figures)
     views.say(f'written to {out}\n  hint: profile = "{out.name}" in the [host] of a scenario beside it')
 
@@ -633,6 +627,13 @@ def _at_least_zero(option: str, value: int) -> int:
     if not 0 <= value <= 1024:
         raise UsageError(f"{option}: found `{value}`; allowed: an integer from 0 to 1024")
     return value
+
+
+def _write(out: Path, text: str) -> None:
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{out}: {_reason(error)}") from None
 
 
 def _reason(error: OSError) -> str:

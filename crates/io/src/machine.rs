@@ -154,8 +154,8 @@ pub struct Machine {
     packets_in_turn: bool,
     spread_percent: i64,
     seed: u64,
-    /// The vCPU whose work is being done.
-    executing: Option<VcpuId>,
+    /// The vCPU whose work is being done, and the guest that it is in.
+    executing: Option<(VcpuId, usize)>,
     profiler: Option<Profiler>,
 }
 
@@ -447,7 +447,7 @@ impl Machine {
     fn kick_tasks(&mut self, ctx: &mut WorldContext<'_>, guest: usize) {
         while let Some(number) = self.guests[guest].kernel.take_kick() {
             let v = VcpuId(self.guests[guest].first_vcpu.0 + number as u32);
-            if self.executing != Some(v) {
+            if self.executing.is_none_or(|(executing, _)| executing != v) {
                 // Nobody executes: a time has come.
                 let cause = if self.executing.is_some() { WakeCause::Event } else { WakeCause::Timer };
                 ctx.kick(v, cause);
@@ -623,7 +623,7 @@ impl World for Machine {
         let Some(mut vcpu) = self.vcpus.get_mut(v.index()).and_then(Option::take) else {
             return Op::Block(None);
         };
-        self.executing = Some(v);
+        self.executing = Some((v, vcpu.guest));
         let op = match vcpu.at_work.take() {
             // Nothing interrupts work of the kernel: it goes on.
             Some(work @ (Work::Driver(_) | Work::Interface(_) | Work::Block(_) | Work::Loopback(_)))

@@ -1,6 +1,8 @@
 //! Where packets go: from a guest through its driver domain to the line or to another guest, and back.
 
-use vcpulab_host::{IoKind, NEVER, Span, WakeCause, WorldContext};
+use std::collections::VecDeque;
+
+use vcpulab_host::{IoKind, NEVER, Span, Time, WakeCause, WorldContext};
 
 use super::{Layers, Machine, Source};
 use crate::block::PAGE_BYTES;
@@ -312,18 +314,12 @@ impl Machine {
 
     /// If none of a guest's vCPUs is just at work for what is to be sent, one must be told.
     fn kick_network(&mut self, ctx: &mut WorldContext<'_>, guest: usize) {
-        let executing = self.executing.and_then(|v| self.executing_guest(v));
-        if executing != Some(guest) {
+        if self.executing.is_none_or(|(_, executing)| executing != guest) {
             let first = self.guests[guest].first_vcpu;
             let vcpu =
                 self.guests[guest].interface.map_or(first, |interface| self.interfaces[interface].vcpu);
             ctx.kick(vcpu, WakeCause::Timer);
         }
-    }
-
-    fn executing_guest(&self, v: vcpulab_host::VcpuId) -> Option<usize> {
-        // Its entry is taken out while it executes: guests' vCPUs are numbered in order.
-        self.guests.iter().rposition(|guest| guest.first_vcpu <= v)
     }
 
     // ---- losses ----
@@ -342,38 +338,35 @@ impl Machine {
     }
 
     fn set_lost(&self, ctx: &mut WorldContext<'_>) {
-        let first =
-            |list: &std::collections::VecDeque<(i64, Packet)>| list.front().map_or(NEVER, |&(time, _)| time);
+        let first = |list: &VecDeque<(Time, Packet)>| list.front().map_or(NEVER, |&(time, _)| time);
         self.set(ctx, Source::Lost, first(&self.lost));
         self.set(ctx, Source::LostSoon, first(&self.lost_soon));
     }
 
     pub(super) fn send_lost_again(&mut self, ctx: &mut WorldContext<'_>) {
-        let due = |list: &std::collections::VecDeque<(i64, Packet)>| {
-            list.front().is_some_and(|&(time, _)| time <= ctx.now())
-        };
-        let (often, soon) = (due(&self.lost), due(&self.lost_soon));
-        for list_is_soon in [false, true] {
-            if !(if list_is_soon { soon } else { often }) {
-                continue;
-            }
-            loop {
-                let list = if list_is_soon { &mut self.lost_soon } else { &mut self.lost };
-                match list.front() {
-                    Some(&(time, packet)) if time <= ctx.now() => {
-                        list.pop_front();
-                        self.count_retransmission(&packet);
-                        self.transmit(ctx, packet);
-                    }
-                    _ => break,
-                }
-            }
+        while let Some(packet) = take_due(&mut self.lost, ctx.now()) {
+            self.send_again(ctx, packet);
+        }
+        while let Some(packet) = take_due(&mut self.lost_soon, ctx.now()) {
+            self.send_again(ctx, packet);
         }
         self.set_lost(ctx);
+    }
+
+    fn send_again(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
+        self.count_retransmission(&packet);
+        self.transmit(ctx, packet);
     }
 
     /// Is that end of a connection outside the host?
     pub(super) fn is_outside(party: Party) -> bool {
         party.guest().is_none()
     }
+}
+
+/// The first of a list in the order of time, if its time has come.
+fn take_due(list: &mut VecDeque<(Time, Packet)>, now: Time) -> Option<Packet> {
+    let &(_, packet) = list.front().filter(|&&(time, _)| time <= now)?;
+    list.pop_front();
+    Some(packet)
 }
