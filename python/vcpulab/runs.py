@@ -26,6 +26,7 @@ TABLES = (
     "wakeup_buckets",
     "samples",
     "vcpu_samples",
+    "app_samples",
     "profile",
     "trace",
 )
@@ -312,6 +313,12 @@ class Run:
             allocated_ns: CPU time that decisions gave it when they switched it in; those without an end do not count.
             executions: times a vCPU of it was switched in.
             wakeups: times a vCPU of it became runnable after a block.
+            context_switches: times a vCPU of it was switched out.
+            preemptions: times a vCPU of it was switched out although it could have gone on.
+            migrations: times a vCPU of it was assigned to another pCPU.
+            l2_misses: lines brought into an L2 cache again because others had run in between.
+            l3_misses: those of them that came from memory; without an L3 cache all of them.
+            refill_ns: time that took, overhead of the pCPUs.
             io_count: packets and requests it moved, once for each side of a ring (XenMon's I/O count).
             packets_received: packets it received through its network interface; null: it has none.
             packets_sent: packets it sent.
@@ -338,6 +345,23 @@ class Run:
             running_ns: time it was running since the sample before.
         """
         return self._tables["vcpu_samples"]
+
+    def df_app_samples(self) -> pl.DataFrame:
+        """What each application and client achieved from one sample to the next; summed up over all samples, `df_apps`.
+
+        Columns:
+            replication: from 0.
+            time_ns: when the sample was taken, since the host started.
+            domain: the domain's name.
+            app: the application's position in its domain, from 0.
+            kind: what it is, in the scenario's words.
+            elapsed_ns: time since the sample before.
+            completed: units of work completed.
+            failed: units of work refused, dropped or late past their deadline.
+            response_sum_ns: sum of the response times of those completed; null: none was completed, or they have no
+                response time.
+        """
+        return self._tables["app_samples"]
 
     def df_profile(self) -> pl.DataFrame:
         """Where busy time went by layers: exactly, and as the profiler's samples tell (`run.profiler`).

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use vcpulab_measure::{
-    AppRow, DomainRow, EventRow, IoRow, PcpuRow, ProfileRow, SampleRow, TraceRow, VcpuRow, VcpuSampleRow,
-    WaitRow, WakeUpBucketRow, WakeUpRow,
+    AppRow, AppSampleRow, DomainRow, EventRow, IoRow, PcpuRow, ProfileRow, SampleRow, TraceRow, VcpuRow,
+    VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow,
 };
 
 use crate::table;
@@ -26,6 +26,7 @@ pub fn page() -> String {
         (WakeUpBucketRow::TABLE, WakeUpBucketRow::DOC, WakeUpBucketRow::COLUMNS),
         (SampleRow::TABLE, SampleRow::DOC, SampleRow::COLUMNS),
         (VcpuSampleRow::TABLE, VcpuSampleRow::DOC, VcpuSampleRow::COLUMNS),
+        (AppSampleRow::TABLE, AppSampleRow::DOC, AppSampleRow::COLUMNS),
         (ProfileRow::TABLE, ProfileRow::DOC, ProfileRow::COLUMNS),
         (TraceRow::TABLE, TraceRow::DOC, TraceRow::COLUMNS),
         (EventRow::TABLE, EventRow::DOC, EventRow::COLUMNS),

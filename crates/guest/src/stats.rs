@@ -15,6 +15,8 @@ pub struct AppStats {
     pub failed: u64,
     /// When the last unit was completed, if any was.
     pub last_completed: Option<Time>,
+    /// Sum of the response times, ns.
+    pub response_sum_ns: Span,
     /// Response times, ns. Made when there is a first one: most applications have none.
     responses: Option<Box<Histogram<u64>>>,
 }
@@ -31,6 +33,7 @@ impl AppStats {
     /// One more unit of work is complete, `response` ns after it was asked for.
     pub fn complete(&mut self, response: Span, now: Time) {
         self.count(1, now);
+        self.response_sum_ns = self.response_sum_ns.saturating_add(response);
         let responses = self.responses.get_or_insert_with(|| {
             let mut new = Histogram::new_with_bounds(1, 1_000_000_000, DIGITS).expect("the bounds are valid");
             new.auto(true);
@@ -49,6 +52,7 @@ impl AppStats {
         self.completed = 0;
         self.failed = 0;
         self.last_completed = None;
+        self.response_sum_ns = 0;
         if let Some(responses) = &mut self.responses {
             responses.reset();
         }

@@ -19,7 +19,7 @@ pub use meter::{Keep, Meter, TRACE_ROWS_MAX};
 pub use record::{Measuring, Recorder, Traced};
 pub use samples::Sampler;
 pub use tables::{
-    AppRow, DomainRow, EventRow, IoRow, PcpuRow, ProfileRow, SampleRow, TraceRow, VcpuRow, VcpuSampleRow,
-    WaitRow, WakeUpBucketRow, WakeUpRow,
+    AppRow, AppSampleRow, DomainRow, EventRow, IoRow, PcpuRow, ProfileRow, SampleRow, TraceRow, VcpuRow,
+    VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow,
 };
 pub use waits::NotAttributed;

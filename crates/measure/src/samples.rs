@@ -1,13 +1,13 @@
 //! The host's counters at a regular interval, as monitors read them.
 
-use vcpulab_host::{Context, DomId, RunTimes, Span, Time, VcpuId};
+use vcpulab_host::{CacheCounts, Context, DomId, RunTimes, Span, Time, VcpuId};
 
 use crate::collect::Names;
 use crate::meter::{Meter, VcpuCounts};
 use crate::tables::{SampleRow, VcpuSampleRow};
 
 /// What a sampler has seen of a vCPU so far.
-type Seen = (RunTimes, VcpuCounts);
+type Seen = (RunTimes, VcpuCounts, CacheCounts);
 
 /// Takes samples of a host; each tells what happened since the one before.
 #[derive(Clone, Debug)]
@@ -70,6 +70,12 @@ impl Sampler {
                 allocated_ns: 0,
                 executions: 0,
                 wakeups: 0,
+                context_switches: 0,
+                preemptions: 0,
+                migrations: 0,
+                l2_misses: 0,
+                l3_misses: 0,
+                refill_ns: 0,
                 io_count: 0,
                 packets_received: None,
                 packets_sent: None,
@@ -85,8 +91,9 @@ impl Sampler {
             };
             for v in host.vcpus_of(d) {
                 let now = look(host, meter, v);
-                let (times, counts) = now;
-                let (times_before, counts_before) = std::mem::replace(&mut self.seen[v.index()], now);
+                let (times, counts, caches) = now;
+                let before = std::mem::replace(&mut self.seen[v.index()], now);
+                let (times_before, counts_before, caches_before) = before;
                 let running_ns = times.running_ns - times_before.running_ns;
                 row.running_ns += running_ns;
                 row.runnable_ns += times.runnable_ns - times_before.runnable_ns;
@@ -95,6 +102,12 @@ impl Sampler {
                 row.allocated_ns += counts.allocated_ns - counts_before.allocated_ns;
                 row.executions += counts.executions - counts_before.executions;
                 row.wakeups += counts.wakeups - counts_before.wakeups;
+                row.context_switches += counts.switched_out - counts_before.switched_out;
+                row.preemptions += counts.preemptions - counts_before.preemptions;
+                row.migrations += counts.migrations - counts_before.migrations;
+                row.l2_misses += caches.l2_misses - caches_before.l2_misses;
+                row.l3_misses += caches.l3_misses - caches_before.l3_misses;
+                row.refill_ns += caches.refill_ns - caches_before.refill_ns;
                 self.vcpus.push(VcpuSampleRow {
                     replication,
                     time_ns: host.now(),
@@ -112,5 +125,5 @@ impl Sampler {
 }
 
 fn look(host: &Context, meter: &Meter, v: VcpuId) -> Seen {
-    (host.run_times(v), meter.counts(v))
+    (host.run_times(v), meter.counts(v), host.caches().counts(v))
 }

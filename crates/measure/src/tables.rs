@@ -216,6 +216,18 @@ columns! {
         pub executions: u64,
         /// Times a vCPU of it became runnable after a block.
         pub wakeups: u64,
+        /// Times a vCPU of it was switched out.
+        pub context_switches: u64,
+        /// Times a vCPU of it was switched out although it could have gone on.
+        pub preemptions: u64,
+        /// Times a vCPU of it was assigned to another pCPU.
+        pub migrations: u64,
+        /// Lines brought into an L2 cache again because others had run in between.
+        pub l2_misses: u64,
+        /// Lines brought in again from memory because others had run in between; without an L3 cache all of the L2's.
+        pub l3_misses: u64,
+        /// Time that took, ns: overhead of the pCPUs.
+        pub refill_ns: i64,
         /// XenMon's I/O count: packets and requests it moved, once for each side of a ring.
         pub io_count: u64,
         /// Packets it received through its network interface; null: it has none.
@@ -256,6 +268,30 @@ columns! {
         pub vcpu: u32,
         /// Time it was running since the sample before, ns.
         pub running_ns: i64,
+    }
+}
+
+columns! {
+    /// What each application and client achieved from one sample to the next.
+    pub struct AppSampleRow in "app_samples" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// When the sample was taken, ns since the host started.
+        pub time_ns: i64,
+        /// The domain's name.
+        pub domain: String,
+        /// The application's position in its domain, from 0.
+        pub app: u32,
+        /// What it is, in the scenario's words.
+        pub kind: &'static str,
+        /// Time since the sample before, ns.
+        pub elapsed_ns: i64,
+        /// Units of work completed.
+        pub completed: u64,
+        /// Units of work refused, dropped or late past their deadline.
+        pub failed: u64,
+        /// Sum of the response times of those completed, ns; null: none was completed, or they have no response time.
+        pub response_sum_ns: Option<i64>,
     }
 }
 

@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use vcpulab_host::Params;
 use vcpulab_measure::{
-    AppRow, DomainRow, IoRow, PcpuRow, ProfileRow, SampleRow, TraceRow, VcpuRow, VcpuSampleRow, WaitRow,
-    WakeUpBucketRow, WakeUpRow, perfetto,
+    AppRow, AppSampleRow, DomainRow, IoRow, PcpuRow, ProfileRow, SampleRow, TraceRow, VcpuRow, VcpuSampleRow,
+    WaitRow, WakeUpBucketRow, WakeUpRow, perfetto,
 };
 use vcpulab_scenario::{Jtl, RunError, RunOptions, run_under};
 
@@ -119,6 +119,7 @@ pub struct Results {
     wakeup_buckets: RecordBatch,
     samples: RecordBatch,
     vcpu_samples: RecordBatch,
+    app_samples: RecordBatch,
     profile: RecordBatch,
     trace: RecordBatch,
     /// Decisions for which the trace had no room.
@@ -145,6 +146,7 @@ impl From<vcpulab_scenario::Results> for Results {
             wakeup_buckets: WakeUpBucketRow::batch(&results.wakeup_buckets),
             samples: SampleRow::batch(&results.samples),
             vcpu_samples: VcpuSampleRow::batch(&results.vcpu_samples),
+            app_samples: AppSampleRow::batch(&results.app_samples),
             profile: ProfileRow::batch(&results.profile),
             trace: TraceRow::batch(&results.trace),
             untraced: results.untraced,
@@ -194,6 +196,10 @@ impl Results {
 
     fn vcpu_samples(&self) -> Table {
         Table { batch: self.vcpu_samples.clone() }
+    }
+
+    fn app_samples(&self) -> Table {
+        Table { batch: self.app_samples.clone() }
     }
 
     fn profile(&self) -> Table {

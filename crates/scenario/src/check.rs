@@ -73,7 +73,6 @@ pub(crate) fn check(
     checker.disks(&mut spec, raw, &raw_domains, place);
     checker.all_apps(&mut spec, &raw_domains);
     checker.rows(&spec, &run, place);
-    spec.sample_ns = checker.sample(&run, &spec);
     checker.count(
         Checker::tasks(&spec),
         0,
@@ -88,6 +87,7 @@ pub(crate) fn check(
     }
     checker.client_machines(raw, &mut spec, place);
     checker.clients(raw, &mut spec, place);
+    spec.sample_ns = checker.sample(&run, &spec);
     checker.actions(raw, &mut spec, &raw_domains, schedulers_known, place);
     crate::lint::lint(&spec, raw, &raw_domains, checker.report);
     spec

@@ -26,6 +26,7 @@
 //! );
 //! ```
 
+mod app_table;
 mod apps;
 mod assemble;
 mod check;

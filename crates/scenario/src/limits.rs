@@ -27,7 +27,7 @@ pub const ACTIONS_MAX: usize = 65_536;
 pub const REPLICATIONS_MAX: u32 = 10_000;
 /// Most rows of one result table: vCPUs times replications.
 pub const ROWS_MAX: usize = 4_000_000;
-/// Most rows of samples: domains and vCPUs times samples times replications.
+/// Most rows of samples: domains, vCPUs, applications and clients times samples times replications.
 pub const SAMPLE_ROWS_MAX: usize = 1_000_000;
 /// Longest time span anywhere in a scenario: one day, ns.
 pub const SPAN_NS_MAX: Span = 24 * 3600 * 1_000_000_000;

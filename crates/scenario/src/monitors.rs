@@ -2,14 +2,16 @@
 
 use vcpulab_host::{Context, PcpuId, Span, Time, VcpuId};
 use vcpulab_io::{BlockCounts, InterfaceCounts, Layer, Layers, Machine, ProfilerConfig, Samples};
-use vcpulab_measure::{Meter, Names, ProfileRow, SampleRow, Sampler, VcpuSampleRow};
+use vcpulab_measure::{AppSampleRow, Meter, Names, ProfileRow, SampleRow, Sampler, VcpuSampleRow};
 
+use crate::app_table::AppSampler;
+use crate::assemble::app_kinds;
 use crate::check::Checker;
 use crate::limits::{SAMPLE_ROWS_MAX, SPAN_NS_MAX};
 use crate::problem::Problem;
 use crate::raw::{RawProfiler, RawRun};
 use crate::read::{At, Field};
-use crate::spec::Spec;
+use crate::spec::{DomainSpec, Spec};
 use crate::units::Duration;
 
 /// Time between two samples where the scenario says nothing.
@@ -25,7 +27,8 @@ impl Checker<'_, '_> {
         if sample_ns == 0 {
             return 0;
         }
-        let things: usize = spec.domains.iter().map(|domain| 1 + domain.affinity.len()).sum();
+        let of = |domain: &DomainSpec| 1 + domain.affinity.len() + app_kinds(domain).len();
+        let things = spec.clients.len() + spec.domains.iter().map(of).sum::<usize>();
         let at_once = things as i64 * i64::from(spec.replications);
         // The last one is taken at the end.
         let most = SAMPLE_ROWS_MAX as i64 / at_once.max(1) - 1;
@@ -67,6 +70,7 @@ pub(crate) fn profiler(spec: &Spec) -> Option<ProfilerConfig> {
 pub(crate) struct Monitors {
     replication: u32,
     sampler: Option<Sampler>,
+    apps: AppSampler,
     /// How far each domain's counters were at the last sample.
     counts: Vec<Counts>,
     layers: Vec<Layers>,
@@ -82,6 +86,7 @@ impl Monitors {
         Monitors {
             replication,
             sampler: (spec.sample_ns > 0).then(|| Sampler::new(spec.sample_ns, host, meter)),
+            apps: AppSampler::new(spec, replication, host.now(), machine),
             counts: domains.clone().map(|domain| Counts::of(machine, domain)).collect(),
             layers: domains.map(|domain| machine.layers(host, domain)).collect(),
             samples: machine.samples().cloned(),
@@ -103,9 +108,10 @@ impl Monitors {
             let before = std::mem::replace(&mut self.counts[domain], now);
             fill_in(row, before, now);
         }
+        self.apps.take(host.now(), machine);
     }
 
-    /// Takes the last sample, and tells what it saw: samples of domains and of vCPUs, and busy time by layers.
+    /// Takes the last sample, and tells what it saw: samples of domains, vCPUs and applications, and busy time by layers.
     pub fn finish(
         mut self,
         spec: &Spec,
@@ -113,12 +119,12 @@ impl Monitors {
         host: &Context,
         meter: &Meter,
         machine: &Machine,
-    ) -> (Vec<SampleRow>, Vec<VcpuSampleRow>, Vec<ProfileRow>) {
+    ) -> (Vec<SampleRow>, Vec<VcpuSampleRow>, Vec<AppSampleRow>, Vec<ProfileRow>) {
         self.sample(names, host, meter, machine);
         let profile = self.profile(spec, names, host, machine);
         let (samples, vcpu_samples) =
             self.sampler.map_or_else(Default::default, |sampler| (sampler.domains, sampler.vcpus));
-        (samples, vcpu_samples, profile)
+        (samples, vcpu_samples, self.apps.rows, profile)
     }
 
     fn profile(&self, spec: &Spec, names: &Names, host: &Context, machine: &Machine) -> Vec<ProfileRow> {

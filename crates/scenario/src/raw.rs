@@ -55,8 +55,8 @@ record! {
         /// How many independent runs, each with its own random numbers.
         #[schemars(range(min = 1, max = REPLICATIONS_MAX))]
         replications: i64,
-        /// Time between two samples of every domain's counters, which XenMon and xentop read; `0s`: none. Default: `1s`, or
-        /// none where that makes too many rows.
+        /// Time between two samples of the counters of domains, vCPUs, applications and clients; XenMon and xentop read
+        /// them. `0s`: none. Default: `1s`, or none where that makes too many rows.
         sample: Duration,
         /// A profiler that samples what the pCPUs do, as Xenoprof does. Default: none.
         profiler: RawProfiler,

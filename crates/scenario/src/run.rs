@@ -6,15 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use vcpulab_host::{Broken, Host, HostConfig, Params, Pools, Scheduler, Time};
-use vcpulab_io::{AppResult, Machine};
+use vcpulab_io::Machine;
 use vcpulab_measure::{
-    AppRow, DomainRow, IoRow, Keep, Measured, Measuring, Meter, Names, NotAttributed, PcpuRow, ProfileRow,
-    Recorder, SampleRow, TRACE_ROWS_MAX, TraceRow, Traced, VcpuRow, VcpuSampleRow, WaitRow, WakeUpBucketRow,
-    WakeUpRow, collect,
+    AppRow, AppSampleRow, DomainRow, IoRow, Keep, Measured, Measuring, Meter, Names, NotAttributed, PcpuRow,
+    ProfileRow, Recorder, SampleRow, TRACE_ROWS_MAX, TraceRow, Traced, VcpuRow, VcpuSampleRow, WaitRow,
+    WakeUpBucketRow, WakeUpRow, collect,
 };
 use vcpulab_sched::Runner;
 
-use crate::assemble::{app_kinds, host_config, machine_config};
+use crate::app_table::app_rows;
+use crate::assemble::{host_config, machine_config};
 use crate::entitlement::entitlements;
 use crate::io_table::io_rows;
 use crate::jtl::{Jtl, Logs};
@@ -72,6 +73,8 @@ pub struct Results {
     pub samples: Vec<SampleRow>,
     /// One row for each sample of a vCPU.
     pub vcpu_samples: Vec<VcpuSampleRow>,
+    /// One row for each sample of an application or client.
+    pub app_samples: Vec<AppSampleRow>,
     /// Busy time by layers.
     pub profile: Vec<ProfileRow>,
     /// One row for each decision, if they were to be kept.
@@ -230,6 +233,7 @@ impl Results {
         self.wakeup_buckets.append(&mut next.wakeup_buckets);
         self.samples.append(&mut next.samples);
         self.vcpu_samples.append(&mut next.vcpu_samples);
+        self.app_samples.append(&mut next.app_samples);
         self.profile.append(&mut next.profile);
         self.not_attributed = self.not_attributed.take().or(next.not_attributed);
         self.trace.append(&mut next.trace);
@@ -320,9 +324,10 @@ impl Replication<'_> {
         }
         let meter = host.observer().meter();
         let measured = collect(replication, &names, host.context(), meter);
-        let (samples, vcpu_samples, profile) = monitors.map_or_else(Default::default, |monitors| {
-            monitors.finish(spec, &names, host.context(), meter, host.world())
-        });
+        let (samples, vcpu_samples, app_samples, profile) = monitors
+            .map_or_else(Default::default, |monitors| {
+                monitors.finish(spec, &names, host.context(), meter, host.world())
+            });
         let Measured { mut domains, vcpus, pcpus, mut waits, mut not_attributed, .. } = measured;
         let Measured { wakeups, wakeup_buckets, mut trace, .. } = measured;
         for (index, (row, entitlement)) in domains.iter_mut().zip(entitlements).enumerate() {
@@ -351,6 +356,7 @@ impl Replication<'_> {
             wakeup_buckets,
             samples,
             vcpu_samples,
+            app_samples,
             profile,
             trace,
             untraced: meter.untraced() + beyond,
@@ -366,36 +372,6 @@ impl Replication<'_> {
         })?;
         Ok(results)
     }
-}
-
-/// What applications and clients achieved while it was measured.
-fn app_rows(spec: &Spec, replication: u32, machine: &Machine) -> Vec<AppRow> {
-    let kinds: Vec<Vec<&str>> = spec.domains.iter().map(app_kinds).collect();
-    let row = |result: AppResult<'_>| {
-        let stats = result.stats;
-        let responses = stats.responses();
-        let quantile = |quantile| responses.map(|responses| responses.value_at_quantile(quantile));
-        AppRow {
-            replication,
-            domain: spec.domains[result.guest].name.clone(),
-            app: result.app as u32,
-            kind: match result.client {
-                Some(client) => crate::clients::kind(&spec.clients[client]),
-                None => kinds[result.guest][result.app],
-            }
-            .to_owned(),
-            completed: stats.completed,
-            failed: stats.failed,
-            throughput_per_s: stats.completed as f64 * 1e9 / spec.duration_ns as f64,
-            last_completed_ns: stats.last_completed,
-            response_p50_ns: quantile(0.50),
-            response_p95_ns: quantile(0.95),
-            response_p99_ns: quantile(0.99),
-            response_max_ns: responses.map(|responses| responses.max()),
-            response_mean_ns: responses.map(|responses| responses.mean()),
-        }
-    };
-    machine.results().into_iter().map(row).collect()
 }
 
 /// How far all replications together are.
