@@ -30,17 +30,12 @@ from vcpulab.problems import Problem
 from vcpulab.runs import Run
 from vcpulab.runs import run as run_scenario
 from vcpulab.scenario import Scenario
+from vcpulab.study_cli import app as study
+from vcpulab.usage import UsageError
+from vcpulab.usage import examples as _help
 
 DONE, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 _WORKLOAD_BYTES_MAX = 1 << 20
-
-
-class UsageError(Exception):
-    """What was asked for cannot be done as it was asked."""
-
-
-def _help(*examples: str) -> str:
-    return "Examples:\n\n" + "\n".join(f"    $ {example}" for example in examples)
 
 
 app = App(
@@ -180,6 +175,7 @@ def init(path: Path = Path("scenario.toml"), /, *, force: Annotated[bool, Parame
 
 export = App(name="export", help="Write what was recorded in the formats of other tools.", help_format="plaintext")
 app.command(export)
+app.command(study)
 
 
 @export.command(help_epilogue=_help("vcpulab export perfetto out/trace --out web.pftrace"))

@@ -7,13 +7,14 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-from vcpulab import studies, views
+from vcpulab import views
 from vcpulab.figures import Interval
 from vcpulab.runs import Run
 from vcpulab.runs import run as run_scenario
 from vcpulab.scenario import Scenario
+from vcpulab.studies import study
 
-STUDY = "cherkasova2007"
+STUDY = study("cherkasova2007")
 TITLE = "Web server under three schedulers"
 SCHEDULERS = (("credit", "xen3.0.3"), ("credit", "xen4.17"), ("round-robin", "v1"))
 CLIENT = "dom1 1 open-loop"
@@ -45,11 +46,17 @@ def scenarios() -> dict[str, Scenario]:
         >>> list(scenarios())
         ['credit xen3.0.3', 'credit xen4.17', 'round-robin v1']
     """
-    template = studies.scenario(STUDY)
+    template = _template()
     return {
         f"{name} {generation}": template.change({"host.scheduler": name, "host.generation": generation})
         for name, generation in SCHEDULERS
     }
+
+
+def _template() -> Scenario:
+    text = STUDY.folder.joinpath("web.toml").read_text(encoding="utf-8")
+    changes = {"run.duration": "10s", "run.warmup": "2s", "run.sample": "1s", "run.replications": 5}
+    return Scenario.from_toml(text, "web.toml").change(STUDY.calibration.changes("web.toml") | changes)
 
 
 def run(out: str | PathLike[str], *, jobs: int = 0) -> Path:
@@ -111,9 +118,10 @@ def _cell(interval: Interval | None) -> str:
 def _published() -> dict[str, dict[str, float]]:
     """Configuration, marked as published, to metric to value."""
     cells: dict[str, dict[str, float]] = {}
-    for row in studies.published(STUDY):
-        config = row["config"].partition(";")[0].replace("C_ms=", "C=").replace("period_ms=", "period=")
-        cells.setdefault(f"{row['scheduler']} {config} ms (published)", {})[row["metric"]] = float(row["value"])
+    for cell in STUDY.cells:
+        if cell.source in ("Table 1", "Table 2") and cell.number is not None:
+            config = cell.config.partition(";")[0].replace("C_ms=", "C=").replace("period_ms=", "period=")
+            cells.setdefault(f"{cell.scheduler} {config} ms (published)", {})[cell.metric] = cell.number
     return cells
 
 
@@ -124,7 +132,7 @@ def _published_bars() -> dict[str, dict[tuple[str, str], float]]:
 
 
 def _lead() -> str:
-    scenario = studies.scenario(STUDY)
+    scenario = _template()
     text = (
         "The experiment of Cherkasova, Gupta and Vahdat 2007 (HPL-2007-25): one CPU shared by Dom0, which drives the "
         "network card, and Dom1 with a web server that serves files of 10 KB as fast as it can; equal weights. "

@@ -1,28 +1,26 @@
-"""Published studies: one folder each, with its scenario, its published cells and notes."""
+"""Published studies, re-run: one folder each, with its scenarios, published cells, cases, claims and notes.
 
-import csv
-from importlib.resources import files
+A new study is a folder with a `STUDY` in it, and one line here.
+"""
 
-from vcpulab.scenario import Scenario
+from importlib import import_module
 
+from vcpulab.studies.study import Study
 
-def scenario(study: str) -> Scenario:
-    """The scenario of a study.
-
-    Examples:
-        >>> scenario("cherkasova2007").replications
-        5
-    """
-    text = files(__name__).joinpath(study, "scenario.toml").read_text(encoding="utf-8")
-    return Scenario.from_toml(text, f"{study}/scenario.toml")
+NAMES = ("cherkasova2007", "devine2010", "venkatesh2015", "benevenuto2006")
 
 
-def published(study: str) -> list[dict[str, str]]:
-    """The published cells of a study, each with where it stands.
+def study(name: str) -> Study:
+    """The study of that name.
+
+    Raises:
+        KeyError: there is none.
 
     Examples:
-        >>> {row["source"] for row in published("cherkasova2007") if row["metric"] == "web_throughput"}
-        {'Table 1'}
+        >>> study("cherkasova2007").title
+        'Three CPU schedulers in Xen'
     """
-    text = files(__name__).joinpath(study, "published.csv").read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
+    if name not in NAMES:
+        raise KeyError(f"no study `{name}`; there are: {', '.join(NAMES)}")
+    found: Study = import_module(f"vcpulab.studies.{name}").STUDY
+    return found

@@ -1,0 +1,82 @@
+"""What one replication measured once its warm-up is cut off (MSER-5), in the units of the published tables."""
+
+import polars as pl
+
+from vcpulab.runs import Run
+from vcpulab.statistics import mser5
+
+
+class Window:
+    """The part of a replication after its warm-up.
+
+    Domains are named as in the scenario, applications as the summary names them: domain, position, kind ("dom1 1 dd");
+    a client is named like an application of its server, after those.
+    """
+
+    def __init__(self, run: Run, main: str | None) -> None:
+        """Cuts the warm-up off.
+
+        Args:
+            run: one replication, with samples.
+            main: the application whose completions tell when the run has settled; `None`: nothing is cut.
+        """
+        self.run = run
+        """All of it, for what has no samples (percentiles, completion times)."""
+        self._apps = run.df_app_samples().with_columns(pl.format("{} {} {}", "domain", "app", "kind").alias("name"))
+        self._domains = run.df_samples()
+        series = self._apps.filter(name=main).sort("time_ns") if main is not None else self._apps.clear()
+        if main is not None and series.is_empty():
+            names = sorted(set(self._apps.get_column("name")))
+            raise KeyError(f"no application `{main}`; there are: {', '.join(names)}")
+        cut = mser5(series.get_column("completed").to_list())
+        self.start_ns: int = series.get_column("time_ns")[cut - 1] if cut else 0
+        """Where the warm-up ends."""
+        self._apps = self._apps.filter(pl.col("time_ns") > self.start_ns)
+        self._domains = self._domains.filter(pl.col("time_ns") > self.start_ns)
+
+    def throughput(self, app: str) -> float:
+        """Units of work completed per second."""
+        return 1e9 * self._app(app, "completed") / self._app(app, "elapsed_ns")
+
+    def response_ms(self, app: str) -> float:
+        """Mean response time, ms; nan if nothing was completed."""
+        completed = self._app(app, "completed")
+        return self._app(app, "response_sum_ns") / 1e6 / completed if completed else float("nan")
+
+    def mbit(self, app: str) -> float:
+        """Mbit/s (10^6 bit) that an application received."""
+        return 8e3 * self._app(app, "bytes_received") / self._app(app, "elapsed_ns")
+
+    def cpu(self, domain: str) -> float:
+        """CPU time of a domain, % of one pCPU."""
+        return 100 * self._domain(domain, "running_ns")
+
+    def waited(self, domain: str) -> float:
+        """Time its vCPUs were runnable but waiting, % of elapsed, over all of them."""
+        return 100 * self._domain(domain, "runnable_ns")
+
+    def blocked(self, domain: str) -> float:
+        """Time its vCPUs were blocked, % of elapsed, over all of them."""
+        return 100 * self._domain(domain, "blocked_ns")
+
+    def rate(self, domain: str, counter: str) -> float:
+        """A counter of `Run.df_samples`, per second."""
+        return 1e9 * self._domain(domain, counter)
+
+    def io_per_execution(self, domain: str) -> float:
+        """XenMon's I/O count of one execution; nan where there was none."""
+        executions = self._domain(domain, "executions")
+        return self._domain(domain, "io_count") / executions if executions else float("nan")
+
+    def _app(self, name: str, column: str) -> float:
+        rows = self._apps.filter(name=name)
+        if rows.is_empty():
+            raise KeyError(f"no application `{name}`; there are: {', '.join(sorted(set(self._apps['name'])))}")
+        return float(rows.get_column(column).sum())
+
+    def _domain(self, name: str, column: str) -> float:
+        """A counter of a domain for each ns elapsed."""
+        rows = self._domains.filter(domain=name)
+        if rows.is_empty():
+            raise KeyError(f"no domain `{name}`")
+        return float(rows.get_column(column).sum()) / float(rows.get_column("elapsed_ns").sum())
