@@ -18,7 +18,7 @@ else:
     alt = require("altair", "report")
 
 # Okabe and Ito's eight colours, told apart with any colour vision; black is left out: it is lost on dark paper.
-_COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999", "#F0E442"]
+COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999", "#F0E442"]
 _PUBLISHED_COLOUR = "#888888"
 _INK = "currentColor"
 _BAR_PX = 20
@@ -96,7 +96,7 @@ def bars(data: Sequence[Bar], axis: str, title: str) -> "alt.TopLevelMixin":
     # The values stand beside the bars: room for them.
     most = frame["high"].max() if len(data) else None
     scale = alt.Scale(domainMin=0, domainMax=1.45 * float(most), nice=False) if most else alt.Undefined  # type: ignore[arg-type]
-    colour = alt.Color("label:N", sort=labels, legend=None, scale=alt.Scale(domain=measured, range=_COLOURS))
+    colour = alt.Color("label:N", sort=labels, legend=None, scale=alt.Scale(domain=measured, range=COLOURS))
     bar = base.mark_bar(strokeWidth=1.5).encode(
         x=alt.X("mean:Q", title=axis, scale=scale, axis=alt.Axis(tickCount=8)),
         color=alt.condition("datum.published", alt.value(_PUBLISHED_COLOUR), colour),
@@ -111,7 +111,7 @@ def bars(data: Sequence[Bar], axis: str, title: str) -> "alt.TopLevelMixin":
     chart = alt.layer(bar, whisker, text).properties(
         width="container", height=alt.Step(_BAR_PX), title=title, description=f"{title}, {axis}. {said}."
     )
-    return _dressed(chart)
+    return dressed(chart)
 
 
 def waits(run: "Run", title: str | None = None) -> "alt.TopLevelMixin":
@@ -134,7 +134,7 @@ def waits(run: "Run", title: str | None = None) -> "alt.TopLevelMixin":
     chart = alt.layer(map_, text, plain).properties(
         width="container", height=alt.Step(32), title=title, description=f"{title}, % of elapsed. {said}."
     )
-    return _dressed(chart)
+    return dressed(chart)
 
 
 def wakeups(run: "Run", title: str | None = None) -> "alt.TopLevelMixin":
@@ -161,13 +161,13 @@ def wakeups(run: "Run", title: str | None = None) -> "alt.TopLevelMixin":
         .encode(
             x=alt.X("wait_us:Q", title="waited at most, µs", scale=alt.Scale(type="log")),
             y=alt.Y("share:Q", title="wake-ups, %", scale=alt.Scale(domain=[0, 100])),
-            color=alt.Color("domain:N", sort=domains, scale=alt.Scale(domain=domains, range=_COLOURS)),
+            color=alt.Color("domain:N", sort=domains, scale=alt.Scale(domain=domains, range=COLOURS)),
             strokeDash=alt.StrokeDash("cause:N"),
             tooltip=["domain:N", "cause:N", "wait_us:Q", "share:Q"],
         )
         .properties(width="container", height=240, title=title, description=f"{title}. {said}.")
     )
-    return _dressed(chart)
+    return dressed(chart)
 
 
 def timeline(
@@ -216,7 +216,7 @@ def timeline(
             ),
             x2="end_ms:Q",
             y=alt.Y("lane:N", title=None, sort=_in_order(frame["lane"]), axis=alt.Axis(labelLimit=240)),
-            color=alt.Color("domain:N", sort=domains, legend=None, scale=alt.Scale(domain=domains, range=_COLOURS)),
+            color=alt.Color("domain:N", sort=domains, legend=None, scale=alt.Scale(domain=domains, range=COLOURS)),
             tooltip=["lane:N", "start_ms:Q", "end_ms:Q", "ran_us:Q", "waited_us:Q"],
         )
         .add_params(alt.selection_interval(name="zoom", encodings=["x"], bind="scales"))
@@ -227,7 +227,7 @@ def timeline(
             description=f"{title}: {frame.height} slices of CPU time from {window}, a lane for each vCPU on each pCPU.",
         )
     )
-    return _dressed(chart)
+    return dressed(chart)
 
 
 def slices(run: "Run", replication: int, start_ns: int, end_ns: int) -> pl.DataFrame:
@@ -270,7 +270,7 @@ def _in_order(names: pl.Series) -> list[Any]:
     return names.unique(maintain_order=True).to_list()
 
 
-def _dressed(chart: "alt.TopLevelMixin") -> "alt.TopLevelMixin":
+def dressed(chart: "alt.TopLevelMixin") -> "alt.TopLevelMixin":
     """Draws in the colour of the text around it, on whatever stands behind it."""
     ink = {"labelColor": _INK, "titleColor": _INK, "tickColor": _INK, "domainColor": _INK}
     dressed: alt.TopLevelMixin = (

@@ -1,12 +1,323 @@
 """The report of a study: one HTML file, and the same as Markdown and Parquet."""
 
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
 
+import polars as pl
+
+from vcpulab import report as page
+from vcpulab.figures import number
+from vcpulab.studies import blocks
+from vcpulab.studies.blocks import Block, Drawing, Grid, Heading, Prose
+from vcpulab.studies.calibration import Calibration
+from vcpulab.studies.predict import Prediction, predictions, scores
 from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort
-from vcpulab.studies.study import Study
+from vcpulab.studies.study import Chart, Claim, Outcome, Study, Verdict
+
+if TYPE_CHECKING:
+    import altair as alt
+
+_COLUMNS_MAX = 12
+"""Wider tables become longer ones."""
+
+Judged = Sequence[tuple[Claim, Verdict]]
 
 
 def write(study: Study, results: Results, effort: Effort, folder: Path) -> None:
-    """Writes `report.html`, `report.md` and the cells as Parquet to a folder."""
-    raise NotImplementedError
+    """Writes `report.html`, `report.md` with its figures, and `cells`, `values` and `claims` as Parquet to a folder.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    predicted = predictions(study, results)
+    judged = [(claim, claim.verdict(results)) for claim in study.claims]
+    parts = [
+        Prose(_lead(study, predicted, judged, effort)),
+        *_figures(study, results),
+        *_claims(judged),
+        *_tables(predicted),
+        *_agreement(study, predicted),
+        *_calibration(study.calibration),
+        *_answers(study, results),
+        *_method(study, results, predicted, effort),
+    ]
+    title = f"{study.title}: published and simulated"
+    page.write_page(folder / "report.html", title, "", blocks.html(parts))
+    (folder / "report.md").write_text(blocks.markdown(parts, title, folder), encoding="utf-8")
+    cells_table(predicted).write_parquet(folder / "cells.parquet")
+    values_table(results).write_parquet(folder / "values.parquet")
+    claims_table(judged).write_parquet(folder / "claims.parquet")
+
+
+def cells_table(predicted: Iterable[Prediction]) -> pl.DataFrame:
+    """Every cell: its columns as published, `published`, `simulated`, `ci_lo`, `ci_hi`, `role`, `reason`."""
+    rows = []
+    for row in predicted:
+        named = {key: value for key, value in row.cell._asdict().items() if key != "value"}
+        half = row.estimate.half_width if row.estimate else None
+        mean = row.estimate.mean if row.estimate else None
+        ends = (None, None) if mean is None or half is None else (mean - half, mean + half)
+        measured = {"simulated": mean, "ci_lo": ends[0], "ci_hi": ends[1], "role": row.role, "reason": row.reason}
+        rows.append(named | {"published": row.cell.number} | measured)
+    floats = dict.fromkeys(("published", "simulated", "ci_lo", "ci_hi"), pl.Float64)
+    return pl.DataFrame(rows, schema_overrides=floats)
+
+
+def values_table(results: Results) -> pl.DataFrame:
+    """Every figure of every replication: `case`, `figure`, `replication`, `value`."""
+    rows = [
+        (case, figure, replication, value)
+        for case in results.cases()
+        for figure in results.figures(case)
+        for replication, value in enumerate(results.values(case, figure))
+    ]
+    schema = {"case": pl.String, "figure": pl.String, "replication": pl.UInt32, "value": pl.Float64}
+    return pl.DataFrame(rows, schema, orient="row")
+
+
+def claims_table(judged: Judged) -> pl.DataFrame:
+    """Every claim: `claim`, `text`, `standing`, `contradicted`, `outcome`, `figures`, `p`."""
+    rows = [(c.id, c.text, c.standing, c.contradicted, v.outcome.value, v.figures, v.p) for c, v in judged]
+    columns = ("claim", "text", "standing", "contradicted", "outcome", "figures", "p")
+    return pl.DataFrame(rows, columns, orient="row", schema_overrides={"p": pl.Float64})
+
+
+def summary(predicted: Sequence[Prediction], judged: Judged) -> dict[str, float | int | None]:
+    """Claims that hold, fail and cannot be tested; mean tau and mean error over tables, fitted and predicted apart."""
+    found: dict[str, float | int | None] = {
+        outcome.name.lower(): sum(1 for _, verdict in judged if verdict.outcome is outcome) for outcome in Outcome
+    }
+    for role in ("predicted", "fitted"):
+        of_role = [score for score in scores(predicted) if score.role == role]
+        found[f"{role}_cells"] = sum(score.cells for score in of_role)
+        found[f"{role}_tau"] = _mean(score.tau for score in of_role)
+        found[f"{role}_mape"] = _mean(score.mape for score in of_role)
+    return found
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    present = [value for value in values if value is not None]
+    return fmean(present) if present else None
+
+
+def _lead(study: Study, predicted: Sequence[Prediction], judged: Judged, effort: Effort) -> str:
+    said = summary(predicted, judged)
+    lines = [study.reference, ""]
+    if judged:
+        lines.append(
+            f"* Of {len(judged)} claims {said['holds']} hold in the simulation, {said['fails']} fail and "
+            f"{said['untestable']} cannot be tested."
+        )
+    for role, what in (("predicted", "predicted"), ("fitted", "that constants were fitted on")):
+        if said[f"{role}_cells"]:
+            lines.append(
+                f"* Over the {said[f'{role}_cells']} public cells {what}: rank agreement τ = "
+                f"{_said(said[f'{role}_tau'])}, mean error {_said(said[f'{role}_mape'])} % (means over tables and metrics)."
+            )
+    if effort.fast:
+        lines.append(
+            "* **A short look**: short runs, two of each. Intervals are wide; figures differ from a full run's."
+        )
+    return "\n".join(lines)
+
+
+def _said(value: float | None) -> str:
+    return "–" if value is None else number(value)
+
+
+def _figures(study: Study, results: Results) -> Iterator[Block]:
+    charts = list(study.charts(results))
+    if charts:
+        yield Heading("Figures")
+        yield Prose("Simulated values with 95 % confidence intervals; hollow marks are published numbers.")
+    for chart in charts:
+        yield Drawing(chart.title, chart.chart, chart.text, _command(study, chart))
+
+
+def _command(study: Study, chart: Chart) -> str:
+    only = f" --only {chart.experiment}" if chart.experiment else ""
+    return f"vcpulab study run {study.name}{only}"
+
+
+def _claims(judged: Judged) -> Iterator[Block]:
+    if judged:
+        yield Heading("Claims")
+        rows = [
+            [
+                claim.id,
+                verdict.outcome.value,
+                claim.text,
+                verdict.figures,
+                "–" if verdict.p is None else f"{verdict.p:.2g}",
+                claim.standing + (" (the authors' own figures contradict it)" if claim.contradicted else ""),
+            ]
+            for claim, verdict in judged
+        ]
+        headings = ["claim", "outcome", "what is claimed", "what the simulation gives", "p", "in the paper"]
+        caption = "p: probability of the figures by chance alone, where the outcome is a statistical one."
+        yield Grid(caption, headings, rows, prose=True)
+
+
+def _tables(predicted: Sequence[Prediction]) -> Iterator[Block]:
+    yield Heading("Tables")
+    yield Prose(
+        "Published → simulated ± half the width of the 95 % confidence interval. *f*: a constant was fitted on it."
+    )
+    sources: dict[str, list[Prediction]] = {}
+    for row in predicted:
+        sources.setdefault(row.cell.source, []).append(row)
+    for source, rows in sources.items():
+        yield _table(source, rows)
+
+
+def _table(source: str, predicted: Sequence[Prediction]) -> Grid:
+    """One published table: a row for each configuration, a column for each metric under each load."""
+    columns: dict[tuple[str, str], None] = {}
+    cells: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
+    several = len({row.cell.load for row in predicted}) > 1
+    for row in predicted:
+        cell = row.cell
+        stat = "" if cell.stat == "mean" else f" ({cell.stat})"
+        column = (f"{cell.metric}{stat}, {cell.unit}", cell.load if several else "")
+        columns[column] = None
+        cells.setdefault((cell.scheduler, cell.config), {})[column] = _pair(row)
+    if len(columns) > _COLUMNS_MAX:
+        rows = [
+            [f"{scheduler} {config}", *column, values[column]]
+            for (scheduler, config), values in cells.items()
+            for column in columns
+            if column in values
+        ]
+        return Grid(source, ["configuration", "metric", "load", "published → simulated"], rows, folded=True)
+    headings = ["configuration", *(" ".join(part for part in column if part) for column in columns)]
+    rows = [
+        [f"{scheduler} {config}", *(values.get(column, "") for column in columns)]
+        for (scheduler, config), values in cells.items()
+    ]
+    return Grid(source, headings, rows, folded=len(rows) * len(columns) > 60)
+
+
+def _pair(row: Prediction) -> str:
+    simulated = "–" if row.estimate is None else str(row.estimate)
+    return f"{row.cell.value or '?'} → {simulated}{' f' if row.role == 'fitted' else ''}"
+
+
+def _agreement(study: Study, predicted: Sequence[Prediction]) -> Iterator[Block]:
+    found = scores(predicted)
+    if not found:
+        return
+    yield Heading("Agreement and residuals")
+    rows = [[f"{s.table}: {s.metric}", s.role, str(s.cells), _said(s.tau), _said(s.mape)] for s in found]
+    yield Grid(
+        "τ: Kendall's rank agreement, 1 is the same order.",
+        ["table: metric", "cells", "number", "τ", "mean error, %"],
+        rows,
+    )
+    yield Drawing(
+        "Published and simulated",
+        residuals(predicted),
+        "At 0 they are equal.",
+        f"vcpulab study report {study.name}",
+    )
+
+
+def residuals(predicted: Sequence[Prediction]) -> "alt.TopLevelMixin":
+    """Error of each cell by table and metric."""
+    from vcpulab import plots
+    from vcpulab._extras import require
+
+    alt = require("altair", "report")
+    rows = [
+        {
+            "what": f"{row.cell.metric}",
+            "cell": f"{row.cell.scheduler} {row.cell.config} {row.cell.load}",
+            "error": round(row.error, 2),
+            "role": row.role,
+            "published": row.cell.number,
+            "simulated": row.estimate.mean,
+        }
+        for row in predicted
+        if row.cell.stat == "mean" and row.estimate is not None and row.error is not None and math.isfinite(row.error)
+    ]
+    chart = (
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_point(size=45, strokeWidth=1.5)
+        .encode(
+            x=alt.X("error:Q", title="simulated over published, % more", scale=alt.Scale(type="symlog", constant=10)),
+            y=alt.Y("what:N", title=None, axis=alt.Axis(labelLimit=220)),
+            yOffset="role:N",
+            color=alt.Color("role:N", scale=alt.Scale(range=plots.COLOURS)),
+            shape="role:N",
+            tooltip=["cell:N", "what:N", "published:Q", "simulated:Q", "error:Q", "role:N"],
+        )
+        .properties(width="container", height=alt.Step(24), title="Residuals", description="Error of every cell.")
+    )
+    return plots.dressed(chart)
+
+
+def _calibration(calibration: Calibration) -> Iterator[Block]:
+    yield Heading("Calibration")
+    if not calibration.constants:
+        yield Prose("No constant was fitted: everything is predicted.")
+        return
+    rows = [[c.name, f"{c.value:.6g} {c.unit}", f"{c.low:g} to {c.high:g}", c.meaning] for c in calibration.constants]
+    yield Grid("Fitted constants", ["constant", "value", "between", "what it is"], rows, prose=True)
+    fit = calibration.fit
+    if not fit:
+        yield Prose("They have not been fitted yet: these are the values to start from.")
+        return
+    yield Prose(
+        f"Fitted by `vcpulab study fit`: {fit['samples']} points of a Sobol sequence (seed {calibration.seed}), least "
+        f"squares on logarithms from the best {fit['descents']} of them, {fit['replications']} replications of a case, "
+        f"{fit['evaluations']} evaluations in all; root mean square error {100 * fit['rms_log_error']:.1f} %."
+    )
+    left_out = {_named(row): row for row in fit["left_out"]}
+    rows = [
+        [_named(row), f"{row['published']:g}", number(row["simulated"]), number(left_out[_named(row)]["simulated"])]
+        for row in fit["cells"]
+    ]
+    yield Grid(
+        "The cells it was fitted on",
+        ["cell", "published", "fitted", "predicted when it is left out"],
+        rows,
+        folded=True,
+    )
+
+
+def _named(row: dict[str, str]) -> str:
+    return " ".join(row[name] for name in ("scheduler", "config", "load", "metric") if row[name])
+
+
+def _answers(study: Study, results: Results) -> Iterator[Block]:
+    if study.extra is not None:
+        yield Heading("Open questions")
+        yield Prose(study.extra(results))
+
+
+def _method(study: Study, results: Results, predicted: Sequence[Prediction], effort: Effort) -> Iterator[Block]:
+    yield Heading("Method")
+    runs = sum(results.replications(case) for case in results.cases())
+    least = "two replications of short runs" if effort.fast else f"at least {study.replications} replications"
+    yield Prose(
+        f"{len(results.cases())} cases, {runs} runs: {least} of each case that is random, more until half the width of "
+        f"every interval that decides is {100 * effort.precision:g} % of its mean, {effort.replications_max} at most. "
+        f"Replication k of every case runs with seed {study.seed} + k: common random numbers, so that differences "
+        "between cases are paired. The warm-up is cut off by MSER-5. Intervals are Student's."
+    )
+    reasons = sorted({(row.cell.experiment, row.reason) for row in predicted if row.reason})
+    if reasons:
+        yield Grid("Cells without a simulated value", ["experiment", "why"], [list(row) for row in reasons], prose=True)
+    notes = study.folder.joinpath("notes.md")
+    if notes.is_file():
+        yield Heading("The study")
+        yield Prose(_below(notes.read_text(encoding="utf-8")))
+
+
+def _below(markdown: str) -> str:
+    """The text with its headings two levels lower, so that they stand under the section's."""
+    return "\n".join(f"##{line}" if line.startswith("#") else line for line in markdown.splitlines())

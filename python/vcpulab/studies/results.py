@@ -68,6 +68,15 @@ class Results:
             raise Missing("no replication")
         return found
 
+    def figures(self, case: str) -> list[str]:
+        """What a case measures."""
+        replications = self._values.get(case)
+        return list(replications[0]) if replications else []
+
+    def replications(self, case: str) -> int:
+        """How often it was run."""
+        return len(self._values.get(case, ()))
+
     def matching(self, prefix: str) -> list[str]:
         """The keys of the cases that begin like this."""
         return [case for case in self._values if case.startswith(prefix)]
