@@ -154,6 +154,20 @@ def test_xentop_counts_from_the_first_sample_on(several: Run) -> None:
     assert (hog.network, hog.state) in [(None, "-----r"), (None, "------")]
 
 
+def test_samples_tell_of_a_part_of_a_run(several: Run, tmp_path: Path) -> None:
+    several.save(tmp_path / "run")
+    samples = Run.load(tmp_path / "run").df_app_samples()
+    key = ["replication", "domain", "app", "kind"]
+    sums = samples.group_by(key, maintain_order=True).agg(pl.col("completed", "failed", "response_sum_ns").sum())
+    apps = several.df_apps()
+    assert sums.select(*key, "completed", "failed").equals(apps.select(*key, "completed", "failed"))
+    responses = sums.filter(kind="open-loop").select(pl.col("response_sum_ns") / pl.col("completed")).to_series()
+    assert responses.to_list() == apps.filter(kind="open-loop")["response_mean_ns"].to_list()
+    later = samples.filter(pl.col("time_ns") > 2_500_000_000, kind="open-loop", replication=0)
+    assert later["time_ns"].to_list() == [3_500_000_000, 4_500_000_000]
+    assert 200 < later["completed"].sum() < 400, "of two seconds at 150 a second"
+
+
 def test_top_prints_batches(command: Vcpulab, several: Run, tmp_path: Path) -> None:
     several.save(tmp_path / "run")
     result = command("top", "run", "-b", "-i", "2", "-n", "-v", "-x")

@@ -144,9 +144,9 @@ mod tests {
              [domain.dom0]\ndriver_domain = true\n\
              [domain.web]\nnic.driver_domain = 'dom0'\napp = [{{ kind = 'web-server', request_cpu = '5ms' }}]\n\
              [domain.jobs]\napp = [{{ kind = 'periodic', run = '1ms', period = '7ms', instance = 2 }}, {{ kind = 'hog' }}]\n\
-             [domain.later]\ncreate_at = '900ms'\napp = [{{ kind = 'hog' }}]\n\
-             [client.users]\nkind = 'open-loop'\nserver = 'web'\nrate = 400\nconnections = 8\n\
-             [[action]]\nat = '1300ms'\nreboot = 'jobs'\n"
+             [domain.later]\nstart = '900ms'\napp = [{{ kind = 'hog' }}]\n\
+             [client.users]\nkind = 'open-loop'\nserver = 'web'\nrate = 400\nconnections_max = 8\n\
+             [[action]]\nat = '1300ms'\nop = 'reboot'\ndomain = 'jobs'\n"
         );
         let scenario = Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{problems}"));
         run(&scenario, &RunOptions { jobs, ..RunOptions::default() }, &|_| true).unwrap()
