@@ -40,3 +40,25 @@ def run_vcpulab(arguments: Sequence[str], cwd: Path, **environment: str) -> subp
         timeout=200,
         check=False,
     )
+
+
+def opened(browser: str, page: Path) -> str:
+    """What the page has become once its scripts have run, without any network."""
+    result = subprocess.run(
+        [
+            browser,
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            "--window-size=1100,3000",
+            "--virtual-time-budget=30000",
+            "--dump-dom",
+            page.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return result.stdout

@@ -2,15 +2,15 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import vcpulab
+from support import opened
 from vcpulab import demo as experiment
-from vcpulab import plots, studies
+from vcpulab import plots
 
 # Throughput and CPU time of all runs; for each run its waits, its wake-ups and its timeline.
 CHARTS = 2 + 3 * len(experiment.scenarios())
@@ -36,28 +36,6 @@ document.body.dataset.after = labels();
 """
 
 
-def opened(browser: str, page: Path) -> str:
-    """What the page has become once its scripts have run, without any network."""
-    result = subprocess.run(
-        [
-            browser,
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--host-resolver-rules=MAP * ~NOTFOUND",
-            "--window-size=1100,3000",
-            "--virtual-time-budget=30000",
-            "--dump-dom",
-            page.as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    return result.stdout
-
-
 def page_of(demo: Path) -> Path:
     return demo / "out" / "demo" / "report.html"
 
@@ -66,8 +44,9 @@ def test_demo_compares_with_every_published_row(demo: Path) -> None:
     printed = (demo / "stdout").read_text()
     for label in experiment.scenarios():
         assert re.search(rf"{re.escape(label)} .* ± ", printed)
-    for row in studies.published(experiment.STUDY):
-        assert re.search(rf"{row['scheduler']} .*\(published\).* {re.escape(row['value'])} ", printed)
+    for cell in experiment.STUDY.cells:
+        if cell.value and cell.source in ("Table 1", "Table 2"):
+            assert re.search(rf"{cell.scheduler} .*\(published\).* {re.escape(cell.value)} ", printed)
     assert printed.splitlines()[-1] == "report: out/demo/report.html"
 
 

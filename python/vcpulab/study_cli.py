@@ -168,6 +168,13 @@ def fit(
         replications: Of each case at each point.
         jobs: Runs at a time; 0: one for each processor. It never changes the result.
     """
+    for option, value, most in (
+        ("--samples", samples, 4096),
+        ("--descents", descents, 64),
+        ("--replications", replications, 100),
+    ):
+        if not 1 <= value <= most:
+            raise UsageError(f"{option}: found `{value}`; allowed: an integer from 1 to {most}")
     found = fit_constants(
         _study(name), samples=samples, best=descents, replications=replications, jobs=jobs, say=views.say
     )

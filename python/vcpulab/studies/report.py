@@ -117,7 +117,7 @@ def _lead(study: Study, predicted: Sequence[Prediction], judged: Judged, effort:
         if said[f"{role}_cells"]:
             lines.append(
                 f"* Over the {said[f'{role}_cells']} public cells {what}: rank agreement τ = "
-                f"{_said(said[f'{role}_tau'])}, mean error {_said(said[f'{role}_mape'])} % (means over tables and metrics)."
+                f"{_said(said[f'{role}_tau'])}, mean error {_said(said[f'{role}_mape'])} % (means over tables)."
             )
     if effort.fast:
         lines.append(

@@ -43,9 +43,9 @@ class Window:
         completed = self._app(app, "completed")
         return self._app(app, "response_sum_ns") / 1e6 / completed if completed else float("nan")
 
-    def mbit(self, app: str) -> float:
-        """Mbit/s (10^6 bit) that an application received."""
-        return 8e3 * self._app(app, "bytes_received") / self._app(app, "elapsed_ns")
+    def mbit(self, domain: str, counter: str = "bytes_received") -> float:
+        """Mbit/s (10^6 bit) over a domain's interface, counted in bytes of `Run.df_samples`."""
+        return 8e3 * self._domain(domain, counter)
 
     def cpu(self, domain: str) -> float:
         """CPU time of a domain, % of one pCPU."""
