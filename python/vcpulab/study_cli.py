@@ -57,9 +57,8 @@ def show(name: str, /) -> None:
 
 @app.command(
     help_epilogue=examples(
-        "vcpulab study run cherkasova2007",
-        "vcpulab study run cherkasova2007 --only alert",
-        "vcpulab study run all --fast",
+        "vcpulab study run cherkasova2007 --fast",
+        "vcpulab study run cherkasova2007 --only dom0-weight-sweep --fast",
     )
 )
 def run(
@@ -147,7 +146,33 @@ def predict_(
     views.say(f"written to {out}: {said} of {len(rows)} cells")
 
 
-@app.command(help_epilogue=examples("vcpulab study fit cherkasova2007 --samples 8 --out calibration.toml"))
+@app.command(help_epilogue=examples("vcpulab study overview --fast --out studies.md"))
+def overview(
+    *, out: Path, fast: Fast = False, ci: str = "2%", results: Path = Path("out/study"), jobs: Jobs = 0
+) -> None:
+    """Write how well every study agrees with what was published (Markdown), running what is not done yet.
+
+    Args:
+        out: The file.
+        fast: By a short look.
+        ci: As for `study run`.
+        results: Directory of the results, as --out of `study run`.
+        jobs: As for `study run`.
+    """
+    from vcpulab.studies import overview as overviews
+
+    effort = Effort(fast=fast, precision=_percent(ci), jobs=jobs)
+    done = [overviews.Done.of(it, _run(it, results, effort)) for it in _studies("all")]
+    command = "vcpulab study overview" + (" --fast" if fast else "")
+    out.write_text(overviews.page(done, command), encoding="utf-8")
+    views.say(f"written to {out}")
+
+
+@app.command(
+    help_epilogue=examples(
+        "vcpulab study fit cherkasova2007 --samples 1 --descents 1 --replications 1 --out calibration.toml"
+    )
+)
 def fit(
     name: str,
     /,

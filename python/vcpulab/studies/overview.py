@@ -1,0 +1,90 @@
+"""How well every study agrees, on one page."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from vcpulab.figures import number
+from vcpulab.studies.predict import Prediction, Score, predictions, scores
+from vcpulab.studies.report import Judged, summary
+from vcpulab.studies.results import Results
+from vcpulab.studies.study import Outcome, Study
+
+_HEADINGS = (
+    "study",
+    "claims hold",
+    "fail",
+    "cannot be tested",
+    "cells predicted",
+    "τ",
+    "error, %",
+    "fitted",
+    "τ",
+    "error, %",
+)
+
+
+class Done(NamedTuple):
+    """A study that was run."""
+
+    study: Study
+    predicted: Sequence[Prediction]
+    judged: Judged
+
+    @classmethod
+    def of(cls, study: Study, results: Results) -> "Done":
+        """What came of it."""
+        judged = [(claim, claim.verdict(results)) for claim in study.claims]
+        return cls(study, predictions(study, results), judged)
+
+
+def page(done: Iterable[Done], command: str) -> str:
+    """The page, in Markdown."""
+    done = list(done)
+    parts = [
+        "# Published and simulated",
+        f"Written by `{command}`. τ is Kendall's rank agreement between published and simulated values (1: the same "
+        "order), error the mean absolute difference in % of the published value; both are means over the metrics of "
+        "the tables. *Predicted* cells are those that no constant was fitted on.",
+        _table(
+            _HEADINGS,
+            (_summary(each) for each in done),
+        ),
+    ]
+    for each in done:
+        parts += [f"## {each.study.title} (`{each.study.name}`)", each.study.reference]
+        found = scores(each.predicted)
+        if found:
+            headings = ["table: metric", "cells", "number", "τ", "error, %"]
+            parts.append(_table(headings, (_score(score) for score in found)))
+        not_holding = [
+            [claim.id, verdict.outcome.value, claim.text, verdict.figures]
+            for claim, verdict in each.judged
+            if verdict.outcome is not Outcome.HOLDS
+        ]
+        if not_holding:
+            parts += ["Claims that do not hold, or cannot be tested:"]
+            parts.append(_table(["claim", "outcome", "what is claimed", "what the simulation gives"], not_holding))
+        if each.study.limits:
+            parts.append(each.study.limits)
+    return "\n\n".join(parts) + "\n"
+
+
+def _summary(done: Done) -> list[str]:
+    said = summary(done.predicted, done.judged)
+    cells = [f"`{done.study.name}`", str(said["holds"]), str(said["fails"]), str(said["untestable"])]
+    for role in ("predicted", "fitted"):
+        cells += [str(said[f"{role}_cells"]), _number(said[f"{role}_tau"]), _number(said[f"{role}_mape"])]
+    return cells
+
+
+def _score(score: Score) -> list[str]:
+    return [f"{score.table}: {score.metric}", score.role, str(score.cells), _number(score.tau), _number(score.mape)]
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else number(value)
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
