@@ -145,7 +145,9 @@ def test_progress_grows_to_one_and_can_cancel() -> None:
 
 def test_many_scenarios_give_what_each_gives_in_their_order() -> None:
     base = Scenario.from_toml(TWO_HOGS)
-    scenarios = [base.change({"domain.a.weight": weight, "run.replications": 1 + weight % 2}) for weight in (256, 511, 64)]
+    scenarios = [
+        base.change({"domain.a.weight": weight, "run.replications": 1 + weight % 2}) for weight in (256, 511, 64)
+    ]
     together = vcpulab.run_many(iter(scenarios))
     for scenario, run in zip(scenarios, together, strict=True):
         assert run.scenario is scenario
@@ -161,7 +163,12 @@ def test_many_scenarios_give_what_each_gives_in_their_order() -> None:
 def test_many_scenarios_can_be_watched_and_cancelled() -> None:
     seen: list[float] = []
     scenarios = [Scenario.from_toml(TWO_HOGS)] * 3
-    vcpulab.run_many(scenarios, progress=lambda fraction: seen.append(fraction) is None)
+
+    def watch(fraction: float) -> bool:
+        seen.append(fraction)
+        return True
+
+    vcpulab.run_many(scenarios, progress=watch)
     assert seen == sorted(seen)
     assert seen[-1] == 1.0
     long = Scenario.from_toml(TWO_HOGS).change({"run.duration": "1200min"})
@@ -176,9 +183,7 @@ def test_interrupting_many_scenarios_ends_them_soon() -> None:
         "print('begun', flush=True)\n"
         "vcpulab.run_many([long] * 100)"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "begun\n"
     time.sleep(0.5)
