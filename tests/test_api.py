@@ -1,6 +1,9 @@
 """The Python interface."""
 
 import re
+import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -138,6 +141,56 @@ def test_progress_grows_to_one_and_can_cancel() -> None:
         vcpulab.run(long, progress=lambda _: False)
     with pytest.raises(ZeroDivisionError):
         vcpulab.run(long, progress=lambda _: bool(1 / 0))
+
+
+def test_many_scenarios_give_what_each_gives_in_their_order() -> None:
+    base = Scenario.from_toml(TWO_HOGS)
+    scenarios = [
+        base.change({"domain.a.weight": weight, "run.replications": 1 + weight % 2}) for weight in (256, 511, 64)
+    ]
+    together = vcpulab.run_many(iter(scenarios))
+    for scenario, run in zip(scenarios, together, strict=True):
+        assert run.scenario is scenario
+        alone = vcpulab.run(scenario)
+        for name, table in alone.tables().items():
+            assert table.equals(run.tables()[name]), name
+    assert vcpulab.run_many([]) == []
+    without = vcpulab.run_many(scenarios[:1], waits=False)[0]
+    assert without.df_waits().is_empty()
+    assert without.not_attributed
+
+
+def test_many_scenarios_can_be_watched_and_cancelled() -> None:
+    seen: list[float] = []
+    scenarios = [Scenario.from_toml(TWO_HOGS)] * 3
+
+    def watch(fraction: float) -> bool:
+        seen.append(fraction)
+        return True
+
+    vcpulab.run_many(scenarios, progress=watch)
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
+    long = Scenario.from_toml(TWO_HOGS).change({"run.duration": "1200min"})
+    with pytest.raises(KeyboardInterrupt):
+        vcpulab.run_many([long] * 100, progress=lambda _: False)
+
+
+def test_interrupting_many_scenarios_ends_them_soon() -> None:
+    code = (
+        "import vcpulab\n"
+        "long = vcpulab.Scenario.starter().change({'run.duration': '1200min'})\n"
+        "print('begun', flush=True)\n"
+        "vcpulab.run_many([long] * 100)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=10)
+    assert errors.endswith("KeyboardInterrupt\n")
 
 
 def test_a_saved_run_is_the_same_when_loaded(hogs: Run, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from vcpulab.info import build_info, profiles, schedulers, schema
 from vcpulab.jtl import Jtl
 from vcpulab.policy import Context, Policy, Rejected
 from vcpulab.problems import Problem
-from vcpulab.runs import Run, run
+from vcpulab.runs import Run, run, run_many
 from vcpulab.scenario import Scenario
 from vcpulab.traces import Trace
 
@@ -40,6 +40,7 @@ __all__ = [
     "build_info",
     "profiles",
     "run",
+    "run_many",
     "schedulers",
     "schema",
 ]

@@ -1,6 +1,6 @@
 """The engine. Times are integer nanoseconds of simulated time unless a name says otherwise."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import final
 
@@ -24,6 +24,7 @@ __all__ = [
     "profiles",
     "read_profile",
     "run",
+    "run_many",
     "run_policy",
     "schedulers",
     "schema",
@@ -190,6 +191,15 @@ def run(
 
     `jtl` is how to log requests: the directory; as XML?; also what is over before the warm-up is?
     """
+
+def run_many(
+    scenarios: Sequence[Scenario],
+    *,
+    jobs: int = 0,
+    waits: bool = True,
+    progress: Callable[[float], bool] | None = None,
+) -> list[Results]:
+    """Runs every replication of several scenarios, `jobs` at a time (0: as many as there are processors)."""
 
 def run_policy(
     scenario: Scenario,

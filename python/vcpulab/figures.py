@@ -5,7 +5,7 @@ over them is Student's: mean ± t(0.975, n-1) s/√n (Student 1908, "The probabl
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -187,7 +187,7 @@ _SUMMARY_SCHEMA = pl.Schema(
 )
 
 
-def summarise(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
+def summarise(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Every figure of every thing over the replications; columns as in `Run.summary`."""
     # A run saved by an earlier version may lack a table.
     there = [kind for kind in _TABLES if kind[1] in tables]
@@ -208,7 +208,7 @@ def summary_of(table: pl.DataFrame, of: str, name: pl.Expr, figures: Iterable[Fi
     return pl.DataFrame(rows, _SUMMARY_SCHEMA, orient="row")
 
 
-def waits(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
+def waits(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Who made whom wait; columns as in `Run.waits`. What a domain never waited for in any replication is left out."""
     domains = tables["domains"].select("replication", "domain", "elapsed_ns", "runnable_ns")
     pairs = tables["waits"].select("domain", "by").unique(maintain_order=True)
@@ -228,7 +228,7 @@ def waits(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema, orient="row")
 
 
-def wakeups(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
+def wakeups(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Waits after wake-ups over all replications: domain, cause, count per second, mean and percentiles in µs.
 
     Percentiles are means of those of the replications.

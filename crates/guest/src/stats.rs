@@ -34,12 +34,9 @@ impl AppStats {
     pub fn complete(&mut self, response: Span, now: Time) {
         self.count(1, now);
         self.response_sum_ns = self.response_sum_ns.saturating_add(response);
-        let responses = self.responses.get_or_insert_with(|| {
-            let mut new = Histogram::new_with_bounds(1, 1_000_000_000, DIGITS).expect("the bounds are valid");
-            new.auto(true);
-            Box::new(new)
-        });
-        responses.saturating_record(response.max(1) as u64);
+        let new = || Box::new(Histogram::new(DIGITS).expect("so many digits are allowed"));
+        let responses = self.responses.get_or_insert_with(new);
+        responses.record(response.max(1) as u64).expect("a histogram that grows has room");
     }
 
     /// The response times, ns; `None`: there are none.
@@ -56,5 +53,22 @@ impl AppStats {
         if let Some(responses) = &mut self.responses {
             responses.reset();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_response_times_count_as_they_are() {
+        let mut stats = AppStats::default();
+        for seconds in [2, 5, 3000] {
+            stats.complete(seconds * 1_000_000_000, 0);
+        }
+        let responses = stats.responses().unwrap();
+        let relative = |quantile, ns: f64| (responses.value_at_quantile(quantile) as f64 / ns - 1.0).abs();
+        assert!(relative(0.5, 5e9) < 1e-3, "{}", responses.value_at_quantile(0.5));
+        assert!(relative(1.0, 3e12) < 1e-3, "{}", responses.max());
     }
 }

@@ -656,7 +656,11 @@ impl Context {
 
     #[inline(always)]
     pub(crate) fn set_source(&mut self, source: usize, time: Time) {
-        self.queue.set(Rank::Source, source, time.max(self.now));
+        let time = time.max(self.now);
+        // Devices tell again and again what they have told before.
+        if time != self.queue.time_of(Rank::Source, source) {
+            self.queue.set(Rank::Source, source, time);
+        }
     }
 
     #[inline(always)]

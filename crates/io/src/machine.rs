@@ -536,16 +536,14 @@ impl Machine {
         }
     }
 
-    /// Gives a vCPU its next piece of work.
-    fn choose(&mut self, ctx: &mut WorldContext<'_>, vcpu: &mut Vcpu) -> Op {
-        let (index, number) = (vcpu.guest, vcpu.number);
+    /// Gives a vCPU of a guest its next piece of work.
+    fn choose(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, index: usize, number: usize) -> Op {
         loop {
             while let Some((work, cost)) = self.kernel_work(ctx, index, number) {
                 self.step_begins(ctx, index, &work);
                 let all = self.guests[index].random.spread(cost.sum(), self.spread_percent);
                 if all > 0 {
-                    vcpu.at_work = Some(work);
-                    vcpu.share = Share::begun(cost.stretched(all), ctx.now());
+                    self.begin_work(v, work, Share::begun(cost.stretched(all), ctx.now()));
                     return Op::Run(all);
                 }
                 self.finish(ctx, index, number, work);
@@ -563,24 +561,30 @@ impl Machine {
             };
             let disk_timer = self.disk_timer(ctx.now(), index, number);
             let timer = self.guests[index].kernel.next_timer(number).min(disk_timer);
-            if timer != vcpu.timer {
+            if let Some(vcpu) = &mut self.vcpus[v.index()]
+                && timer != vcpu.timer
+            {
                 vcpu.timer = timer;
                 ctx.set_source(vcpu.timer_source, timer);
             }
-            self.touch_task(ctx, vcpu);
-            vcpu.at_work = match op {
-                Op::Run(span) => {
-                    vcpu.share = Share::begun(Layers::application(span), ctx.now());
-                    Some(Work::Tasks(span))
-                }
-                Op::Block(_) | Op::Yield => None,
-            };
+            self.touch_task(ctx, v);
+            if let Op::Run(span) = op {
+                self.begin_work(v, Work::Tasks(span), Share::begun(Layers::application(span), ctx.now()));
+            }
             return op;
         }
     }
 
+    /// A vCPU is at a piece of work from now on.
+    fn begin_work(&mut self, v: VcpuId, work: Work, share: Share) {
+        if let Some(vcpu) = &mut self.vcpus[v.index()] {
+            (vcpu.at_work, vcpu.share) = (Some(work), share);
+        }
+    }
+
     /// A vCPU touches the memory of the task that it is at.
-    fn touch_task(&self, ctx: &mut WorldContext<'_>, vcpu: &mut Vcpu) {
+    fn touch_task(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId) {
+        let Some(vcpu) = &mut self.vcpus[v.index()] else { return };
         let guest = &self.guests[vcpu.guest];
         if guest.task_sets.is_empty() {
             return;
@@ -590,7 +594,6 @@ impl Machine {
             && vcpu.task != Some(task)
         {
             vcpu.task = Some(task);
-            let v = VcpuId(guest.first_vcpu.0 + vcpu.number as u32);
             ctx.use_sets(v, &[own, guest.app_sets[guest.kernel.app_of(task)], guest.task_sets[task]]);
         }
     }
@@ -620,34 +623,23 @@ impl World for Machine {
     }
 
     fn next_op(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, left: Span) -> Op {
-        let Some(mut vcpu) = self.vcpus.get_mut(v.index()).and_then(Option::take) else {
-            return Op::Block(None);
-        };
-        self.executing = Some((v, vcpu.guest));
-        let op = match vcpu.at_work.take() {
+        let Some(Some(vcpu)) = self.vcpus.get_mut(v.index()) else { return Op::Block(None) };
+        let (guest, number) = (vcpu.guest, vcpu.number);
+        let (work, share) = (vcpu.at_work, vcpu.share);
+        let work = match work {
+            Some(Work::Tasks(span)) => Some(Work::Tasks(span - left)),
             // Nothing interrupts work of the kernel: it goes on.
-            Some(work @ (Work::Driver(_) | Work::Interface(_) | Work::Block(_) | Work::Loopback(_)))
-                if left > 0 =>
-            {
-                vcpu.at_work = Some(work);
-                Op::Run(left)
-            }
-            work => {
-                if work.is_some() {
-                    self.count_work(vcpu.guest, &vcpu.share, left, ctx.now());
-                }
-                match work {
-                    Some(Work::Tasks(span)) => {
-                        self.finish(ctx, vcpu.guest, vcpu.number, Work::Tasks(span - left));
-                    }
-                    Some(work) => self.finish(ctx, vcpu.guest, vcpu.number, work),
-                    None => {}
-                }
-                self.choose(ctx, &mut vcpu)
-            }
+            Some(_) if left > 0 => return Op::Run(left),
+            work => work,
         };
+        vcpu.at_work = None;
+        self.executing = Some((v, guest));
+        if let Some(work) = work {
+            self.count_work(guest, &share, left, ctx.now());
+            self.finish(ctx, guest, number, work);
+        }
+        let op = self.choose(ctx, v, guest, number);
         self.executing = None;
-        self.vcpus[v.index()] = Some(vcpu);
         op
     }
 

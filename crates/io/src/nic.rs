@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use vcpulab_host::{NEVER, Time, VcpuId};
+use vcpulab_host::{NEVER, Span, Time, VcpuId};
 
 use crate::config::NicConfig;
 use crate::tcp::Packet;
@@ -38,6 +38,8 @@ pub struct Nic {
     pub touched_by: Option<VcpuId>,
     last_interrupt: Time,
     interrupt_at: Time,
+    /// A backlog that leaves no room for another packet: as if full slots held the largest packets, ns.
+    backlog_max: Span,
     /// What crossed it.
     pub counts: NicCounts,
 }
@@ -45,10 +47,13 @@ pub struct Nic {
 impl Nic {
     /// An idle card.
     pub fn new(config: NicConfig) -> Self {
+        let outbound = Wire::new(config.bits_per_s, config.latency_ns);
+        let slots = config.ring_slots as i64;
         Nic {
             config,
+            backlog_max: slots.saturating_mul(outbound.occupies(FRAME_MAX)),
             inbound: Wire::new(config.bits_per_s, config.latency_ns),
-            outbound: Wire::new(config.bits_per_s, config.latency_ns),
+            outbound,
             received: VecDeque::with_capacity(config.ring_slots.min(256)),
             touched_by: None,
             last_interrupt: -config.interrupt_gap_ns,
@@ -82,8 +87,7 @@ impl Nic {
 
     /// Is there room for another packet to send?
     pub fn can_send(&self, now: Time) -> bool {
-        let slots = self.config.ring_slots as i64;
-        self.outbound.backlog(now) < slots.saturating_mul(self.outbound.occupies(FRAME_MAX).max(1))
+        self.outbound.backlog(now) < self.backlog_max
     }
 
     /// Sends a packet. Once it has left, that is worth an interrupt too.

@@ -6,9 +6,11 @@
 //! with it, sums to the time they were runnable.
 //!
 //! vCPUs with the same pCPUs form a *class*. For each class, let w(A, t) be the time that vCPUs of domain A have waited up to t,
-//! summed over them; it is linear in t between two changes. A pCPU that B has from s to e charges B with w(A, e) − w(A, s) for
-//! each A: the charge of B is kept as a sum of such terms, added when B loses the pCPU, subtracted when it gets it. A vCPU
-//! that begins or ends to wait costs O(1), a pCPU that changes hands O(domains); nothing is allocated on the way.
+//! summed over them, since none of them waited last; it is linear in t between two changes. A pCPU that B has from s to e
+//! charges B with w(A, e) − w(A, s) for each A: the charge of B is kept as a sum of such terms, added when B loses the pCPU,
+//! or when the last vCPU of A ends to wait (w is 0 then), subtracted when it gets it. So a pCPU that changes hands costs
+//! O(domains that wait), most often none or one; a domain that ends to wait O(domains that run); nothing is allocated on the
+//! way.
 //! Charges count pCPU · ns; divided by the number of pCPUs at the very end they are ns again. What does not divide is
 //! handed out ns by ns to the largest remainders (Hamilton's method), of equal ones to the first: rows sum exactly.
 
@@ -72,11 +74,14 @@ pub enum Charged {
 struct Class {
     pcpus: CpuMask,
     /// The domains of which vCPUs wait, as bits.
-    waiting: u64,
+    waiting: u128,
     /// By domain: how many wait.
     count: Vec<i64>,
-    /// By domain: w(A, t) = base + count · t.
+    /// By domain: w(A, t) = base + count · t; 0 while none waits.
     base: Vec<Span>,
+    /// The occupants of these pCPUs, as bits, and by occupant: how many it has.
+    occupants: u128,
+    has: Vec<i64>,
     /// By occupant, then by domain: the charges, pCPU · ns. Sums wrap on the way; the end of each fits.
     charges: Vec<Span>,
 }
@@ -88,6 +93,8 @@ impl Class {
             waiting: 0,
             count: vec![0; domains],
             base: vec![0; domains],
+            occupants: 0,
+            has: vec![0; domains + 2],
             charges: vec![0; (domains + 2) * domains],
         }
     }
@@ -104,7 +111,18 @@ impl Class {
         self.count[domain] -= 1;
         self.base[domain] = self.base[domain].wrapping_add(now);
         if self.count[domain] == 0 {
+            self.settle(domain, now);
+            self.base[domain] = 0;
             self.waiting &= !(1 << domain);
+        }
+    }
+
+    /// Charges those who have pCPUs for what vCPUs of a domain have waited.
+    fn settle(&mut self, domain: usize, at: Time) {
+        let waited = self.waited(domain, at);
+        for occupant in ones(self.occupants) {
+            let charge = &mut self.charges[occupant * self.base.len() + domain];
+            *charge = charge.wrapping_add(self.has[occupant].wrapping_mul(waited));
         }
     }
 
@@ -114,27 +132,40 @@ impl Class {
         self.base[domain].wrapping_add(self.count[domain].wrapping_mul(at))
     }
 
+    /// A pCPU is an occupant's.
+    #[inline]
+    fn taken(&mut self, by: usize) {
+        self.has[by] += 1;
+        self.occupants |= 1 << by;
+    }
+
     /// A pCPU changes hands: its charges up to now are the one's, from now on the other's.
     #[inline]
     fn hand_over(&mut self, from: usize, to: usize, at: Time) {
-        let domains = self.base.len();
-        let [from, to] = self
-            .charges
-            .get_disjoint_mut([from * domains..(from + 1) * domains, to * domains..(to + 1) * domains])
-            .expect("two occupants have charges apart");
-        for ((base, from), to) in self.base.iter().zip(from.iter_mut()).zip(to.iter_mut()) {
-            *from = from.wrapping_add(*base);
-            *to = to.wrapping_sub(*base);
+        self.taken(to);
+        self.has[from] -= 1;
+        if self.has[from] == 0 {
+            self.occupants &= !(1 << from);
         }
-        let mut waiting = self.waiting;
-        while waiting != 0 {
-            let domain = waiting.trailing_zeros() as usize;
-            waiting &= waiting - 1;
-            let waited = self.count[domain].wrapping_mul(at);
-            from[domain] = from[domain].wrapping_add(waited);
-            to[domain] = to[domain].wrapping_sub(waited);
+        let domains = self.base.len();
+        for domain in ones(self.waiting) {
+            let waited = self.waited(domain, at);
+            let charge = &mut self.charges[from * domains + domain];
+            *charge = charge.wrapping_add(waited);
+            let charge = &mut self.charges[to * domains + domain];
+            *charge = charge.wrapping_sub(waited);
         }
     }
+}
+
+/// The positions of the bits that are set.
+#[inline]
+fn ones(mut bits: u128) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let first = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        Some(first)
+    })
 }
 
 /// Who has a pCPU.
@@ -230,11 +261,13 @@ impl Waits {
     }
 
     fn occupy(&mut self, host: &Context, p: PcpuId) {
-        let now = host.now();
-        self.release(now);
         let (domains, current, until) = (self.domains as u8, host.current(p), host.busy_until(p));
         let owner = if host.is_idle(current) { domains } else { host.dom(current).0 as u8 };
-        let hypervisor = domains + 1;
+        if (self.pcpus[p.index()].owner, self.pcpus[p.index()].until) == (owner, until) {
+            return;
+        }
+        let (now, hypervisor) = (host.now(), domains + 1);
+        self.release(now);
         let pcpu = &mut self.pcpus[p.index()];
         let was_busy = pcpu.occupant == hypervisor;
         pcpu.owner = owner;
@@ -269,7 +302,9 @@ impl Waits {
                 let class = self.classes.len();
                 self.classes.push(Class::new(pcpus, self.domains));
                 for p in pcpus.iter() {
-                    self.pcpus[p.index()].classes.push(class as u8);
+                    let pcpu = &mut self.pcpus[p.index()];
+                    pcpu.classes.push(class as u8);
+                    self.classes[class].taken(usize::from(pcpu.occupant));
                 }
                 class
             }
@@ -298,14 +333,9 @@ impl Waits {
         }
         let (mut settled, now) = (self.clone(), host.now());
         settled.release(now);
-        for pcpu in &settled.pcpus {
-            for &class in &pcpu.classes {
-                let class = &mut settled.classes[usize::from(class)];
-                for domain in 0..self.domains {
-                    let waited = class.waited(domain, now);
-                    let charge = &mut class.charges[usize::from(pcpu.occupant) * self.domains + domain];
-                    *charge = charge.wrapping_add(waited);
-                }
+        for class in &mut settled.classes {
+            for domain in ones(class.waiting) {
+                class.settle(domain, now);
             }
         }
         let occupants = self.domains + 2;

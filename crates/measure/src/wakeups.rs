@@ -25,6 +25,14 @@ impl Waited {
         Waited { histogram: empty(), sum_ns: 0, max_ns: 0 }
     }
 
+    #[inline]
+    fn add(&mut self, wait: Span) {
+        let kept = (wait as u64).min(WAIT_MAX_NS);
+        self.histogram.record(kept).expect("a histogram that grows has room");
+        self.sum_ns += wait;
+        self.max_ns = self.max_ns.max(wait);
+    }
+
     /// How many, in steps of a quarter of an octave: from, below, count. Waits of 1000 s and more count as 1000 s.
     pub fn buckets(&self) -> Vec<(u64, u64, u64)> {
         let mut buckets: Vec<(u64, u64, u64)> = Vec::new();
@@ -43,9 +51,7 @@ impl Waited {
 }
 
 fn empty() -> Histogram<u32> {
-    let mut waits = Histogram::new_with_bounds(1, 1_000_000_000, WAIT_DIGITS).expect("the bounds are valid");
-    waits.auto(true);
-    waits
+    Histogram::new(WAIT_DIGITS).expect("so many digits are allowed")
 }
 
 /// Origins without those that name a sender: preemption, and each cause of wake-ups.
@@ -107,10 +113,7 @@ impl WaitsByOrigin {
             self.waited.push(Waited::none());
             *place = self.waited.len() as u32;
         }
-        let waited = &mut self.waited[*place as usize - 1];
-        waited.histogram.saturating_record((switch.waited_ns as u64).min(WAIT_MAX_NS));
-        waited.sum_ns += switch.waited_ns;
-        waited.max_ns = waited.max_ns.max(switch.waited_ns);
+        self.waited[*place as usize - 1].add(switch.waited_ns);
     }
 
     /// By the number of their origin.
@@ -148,4 +151,21 @@ impl WaitsByOrigin {
 /// The number of a wake-up; 0 is preemption.
 fn number_of(cause: WakeCause) -> usize {
     1 + cause as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_waits_count_as_they_are_up_to_1000_s() {
+        let mut waited = Waited::none();
+        for seconds in [3, 900, 5000] {
+            waited.add(seconds * 1_000_000_000);
+        }
+        let at = |quantile| waited.histogram.value_at_quantile(quantile) as f64 / 1e9;
+        assert!((at(0.3) / 3.0 - 1.0).abs() < 0.01 && (at(0.6) / 900.0 - 1.0).abs() < 0.01);
+        assert!((at(1.0) / 1000.0 - 1.0).abs() < 0.01);
+        assert_eq!((waited.max_ns, waited.sum_ns), (5_000_000_000_000, 5_903_000_000_000));
+    }
 }

@@ -21,8 +21,8 @@ use crate::error;
 pub type Raised = Mutex<Option<PyErr>>;
 
 /// What is kept there.
-pub fn lock(raised: &Raised) -> MutexGuard<'_, Option<PyErr>> {
-    raised.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// A policy, under the host rules of the 4.17 release.

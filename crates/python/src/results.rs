@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator};
@@ -50,6 +51,24 @@ pub fn run(
         results.map(Results::from)
     });
     work?.map_err(engine_error)
+}
+
+/// Runs every replication of several scenarios.
+#[pyfunction]
+#[pyo3(signature = (scenarios, *, jobs = 0, waits = true, progress = None))]
+pub fn run_many(
+    py: Python<'_>,
+    scenarios: Vec<Py<Scenario>>,
+    jobs: usize,
+    waits: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Vec<Results>> {
+    let scenarios: Vec<_> = scenarios.iter().map(|scenario| scenario.get().checked.clone()).collect();
+    let work = watched(py, progress, move |watch| {
+        vcpulab_scenario::run_many(&scenarios, jobs, waits, &|done| watch.advance(done))
+    });
+    let all = work?.map_err(engine_error)?;
+    Ok(all.into_iter().map(Results::from).collect())
 }
 
 /// Runs every replication of a scenario under a policy written in Python, one after the other in this very thread: its
@@ -106,22 +125,41 @@ pub fn export_perfetto(
     py.detach(|| perfetto::export(&events, &names, &out)).map_err(engine_error)
 }
 
+/// The rows of a table, which become the table when somebody asks for it.
+struct Rows<Row> {
+    rows: Mutex<Vec<Row>>,
+    batch: OnceLock<RecordBatch>,
+}
+
+impl<Row> From<Vec<Row>> for Rows<Row> {
+    fn from(rows: Vec<Row>) -> Self {
+        Rows { rows: Mutex::new(rows), batch: OnceLock::new() }
+    }
+}
+
+impl<Row: Send> Rows<Row> {
+    fn table(&self, py: Python<'_>, batch: fn(&[Row]) -> RecordBatch) -> Table {
+        let make = || batch(&std::mem::take(&mut *lock(&self.rows)));
+        Table { batch: py.detach(|| self.batch.get_or_init(make).clone()) }
+    }
+}
+
 /// What a run leaves behind.
 #[pyclass(frozen, module = "vcpulab._engine")]
 pub struct Results {
-    domains: RecordBatch,
-    vcpus: RecordBatch,
-    pcpus: RecordBatch,
-    apps: RecordBatch,
-    io: RecordBatch,
-    waits: RecordBatch,
-    wakeups: RecordBatch,
-    wakeup_buckets: RecordBatch,
-    samples: RecordBatch,
-    vcpu_samples: RecordBatch,
-    app_samples: RecordBatch,
-    profile: RecordBatch,
-    trace: RecordBatch,
+    domains: Rows<DomainRow>,
+    vcpus: Rows<VcpuRow>,
+    pcpus: Rows<PcpuRow>,
+    apps: Rows<AppRow>,
+    io: Rows<IoRow>,
+    waits: Rows<WaitRow>,
+    wakeups: Rows<WakeUpRow>,
+    wakeup_buckets: Rows<WakeUpBucketRow>,
+    samples: Rows<SampleRow>,
+    vcpu_samples: Rows<VcpuSampleRow>,
+    app_samples: Rows<AppSampleRow>,
+    profile: Rows<ProfileRow>,
+    trace: Rows<TraceRow>,
     /// Decisions for which the trace had no room.
     #[pyo3(get)]
     untraced: u64,
@@ -136,19 +174,19 @@ pub struct Results {
 impl From<vcpulab_scenario::Results> for Results {
     fn from(results: vcpulab_scenario::Results) -> Self {
         Results {
-            domains: DomainRow::batch(&results.domains),
-            vcpus: VcpuRow::batch(&results.vcpus),
-            pcpus: PcpuRow::batch(&results.pcpus),
-            apps: AppRow::batch(&results.apps),
-            io: IoRow::batch(&results.io),
-            waits: WaitRow::batch(&results.waits),
-            wakeups: WakeUpRow::batch(&results.wakeups),
-            wakeup_buckets: WakeUpBucketRow::batch(&results.wakeup_buckets),
-            samples: SampleRow::batch(&results.samples),
-            vcpu_samples: VcpuSampleRow::batch(&results.vcpu_samples),
-            app_samples: AppSampleRow::batch(&results.app_samples),
-            profile: ProfileRow::batch(&results.profile),
-            trace: TraceRow::batch(&results.trace),
+            domains: results.domains.into(),
+            vcpus: results.vcpus.into(),
+            pcpus: results.pcpus.into(),
+            apps: results.apps.into(),
+            io: results.io.into(),
+            waits: results.waits.into(),
+            wakeups: results.wakeups.into(),
+            wakeup_buckets: results.wakeup_buckets.into(),
+            samples: results.samples.into(),
+            vcpu_samples: results.vcpu_samples.into(),
+            app_samples: results.app_samples.into(),
+            profile: results.profile.into(),
+            trace: results.trace.into(),
             untraced: results.untraced,
             rejected_actions: results.rejected_actions,
             not_attributed: results.not_attributed,
@@ -158,56 +196,56 @@ impl From<vcpulab_scenario::Results> for Results {
 
 #[pymethods]
 impl Results {
-    fn domains(&self) -> Table {
-        Table { batch: self.domains.clone() }
+    fn domains(&self, py: Python<'_>) -> Table {
+        self.domains.table(py, DomainRow::batch)
     }
 
-    fn vcpus(&self) -> Table {
-        Table { batch: self.vcpus.clone() }
+    fn vcpus(&self, py: Python<'_>) -> Table {
+        self.vcpus.table(py, VcpuRow::batch)
     }
 
-    fn pcpus(&self) -> Table {
-        Table { batch: self.pcpus.clone() }
+    fn pcpus(&self, py: Python<'_>) -> Table {
+        self.pcpus.table(py, PcpuRow::batch)
     }
 
-    fn apps(&self) -> Table {
-        Table { batch: self.apps.clone() }
+    fn apps(&self, py: Python<'_>) -> Table {
+        self.apps.table(py, AppRow::batch)
     }
 
-    fn io(&self) -> Table {
-        Table { batch: self.io.clone() }
+    fn io(&self, py: Python<'_>) -> Table {
+        self.io.table(py, IoRow::batch)
     }
 
-    fn waits(&self) -> Table {
-        Table { batch: self.waits.clone() }
+    fn waits(&self, py: Python<'_>) -> Table {
+        self.waits.table(py, WaitRow::batch)
     }
 
-    fn wakeups(&self) -> Table {
-        Table { batch: self.wakeups.clone() }
+    fn wakeups(&self, py: Python<'_>) -> Table {
+        self.wakeups.table(py, WakeUpRow::batch)
     }
 
-    fn wakeup_buckets(&self) -> Table {
-        Table { batch: self.wakeup_buckets.clone() }
+    fn wakeup_buckets(&self, py: Python<'_>) -> Table {
+        self.wakeup_buckets.table(py, WakeUpBucketRow::batch)
     }
 
-    fn samples(&self) -> Table {
-        Table { batch: self.samples.clone() }
+    fn samples(&self, py: Python<'_>) -> Table {
+        self.samples.table(py, SampleRow::batch)
     }
 
-    fn vcpu_samples(&self) -> Table {
-        Table { batch: self.vcpu_samples.clone() }
+    fn vcpu_samples(&self, py: Python<'_>) -> Table {
+        self.vcpu_samples.table(py, VcpuSampleRow::batch)
     }
 
-    fn app_samples(&self) -> Table {
-        Table { batch: self.app_samples.clone() }
+    fn app_samples(&self, py: Python<'_>) -> Table {
+        self.app_samples.table(py, AppSampleRow::batch)
     }
 
-    fn profile(&self) -> Table {
-        Table { batch: self.profile.clone() }
+    fn profile(&self, py: Python<'_>) -> Table {
+        self.profile.table(py, ProfileRow::batch)
     }
 
-    fn trace(&self) -> Table {
-        Table { batch: self.trace.clone() }
+    fn trace(&self, py: Python<'_>) -> Table {
+        self.trace.table(py, TraceRow::batch)
     }
 }
 

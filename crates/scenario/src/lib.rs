@@ -68,7 +68,7 @@ pub use jtl::{JTL_EPOCH_MS, Jtl};
 pub use listing::listing_json;
 pub use problem::{Problem, Problems};
 pub use profile::{CONSTANTS, ConstantDoc, Constants, Profile, SourceKind, Sourced, profiles};
-pub use run::{Results, RunError, RunOptions, run, run_under};
+pub use run::{Results, RunError, RunOptions, run, run_many, run_under};
 pub use scenario::{Scenario, starter};
 pub use schema::schema;
 pub use spec::*;

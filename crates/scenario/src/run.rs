@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use vcpulab_host::{Broken, Host, HostConfig, Params, Pools, Scheduler, Time};
 use vcpulab_io::Machine;
 use vcpulab_measure::{
@@ -110,6 +110,14 @@ pub enum RunError {
     /// The threads could not be started.
     #[error("cannot start the threads: {0}")]
     Threads(String),
+    /// One of several scenarios failed.
+    #[error("scenario {index}: {error}")]
+    OneOf {
+        /// Which, from 0.
+        index: usize,
+        /// Why.
+        error: Box<RunError>,
+    },
 }
 
 /// Runs all replications of a scenario. `progress` is told the fraction done, never less than before; if it answers
@@ -122,13 +130,47 @@ pub fn run(
     options: &RunOptions,
     progress: &(dyn Fn(f64) -> bool + Sync),
 ) -> Result<Results, RunError> {
-    let spec: &Spec = scenario;
-    let config = host_config(spec);
-    let progress = Progress::new(spec, progress);
-    let one = |replication: u32| {
+    let mut all = run_all(&[scenario], options, progress).map_err(|(_, error)| error)?;
+    Ok(all.pop().unwrap_or_default())
+}
+
+/// Runs all replications of several scenarios, together on `jobs` threads (0: one for each processor); results come in the order of
+/// the scenarios, and are what [`run`] would answer for each, without traces and logs.
+///
+/// # Errors
+/// See [`RunError`]; that of a scenario says of which. When several fail, the error is that of the first.
+pub fn run_many(
+    scenarios: &[Scenario],
+    jobs: usize,
+    waits: bool,
+    progress: &(dyn Fn(f64) -> bool + Sync),
+) -> Result<Vec<Results>, RunError> {
+    let scenarios: Vec<&Scenario> = scenarios.iter().collect();
+    let options = RunOptions { jobs, waits, ..RunOptions::default() };
+    run_all(&scenarios, &options, progress).map_err(|(index, error)| match error {
+        RunError::Cancelled | RunError::Threads(_) => error,
+        error => RunError::OneOf { index, error: Box::new(error) },
+    })
+}
+
+/// The results of each scenario, or which of them failed first.
+fn run_all(
+    scenarios: &[&Scenario],
+    options: &RunOptions,
+    progress: &(dyn Fn(f64) -> bool + Sync),
+) -> Result<Vec<Results>, (usize, RunError)> {
+    let configs: Vec<HostConfig> = scenarios.iter().map(|scenario| host_config(scenario)).collect();
+    let replications = |index: usize| (0..scenarios[index].replications).map(move |number| (index, number));
+    let units: Vec<(usize, u32)> = (0..scenarios.len()).flat_map(replications).collect();
+    let progress = Progress::new(units.len(), progress);
+    let one = |&(index, replication): &(usize, u32)| {
+        if progress.is_stopped() {
+            return Err(RunError::Cancelled);
+        }
+        let spec: &Spec = scenarios[index];
         let one = Replication {
             spec,
-            config: &config,
+            config: &configs[index],
             replication,
             keep: options.keep(),
             events: options.events.as_deref(),
@@ -144,11 +186,22 @@ pub fn run(
             _ => one.under_pools(pools_of(spec)),
         }
     };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(options.jobs).build();
-    let pool = pool.map_err(|error| RunError::Threads(error.to_string()))?;
-    let outcomes: Vec<Result<Results, RunError>> =
-        pool.install(|| (0..spec.replications).into_par_iter().map(one).collect());
-    progress.conclude(outcomes)
+    let outcomes: Vec<Result<Results, RunError>> = if options.jobs == 1 || units.len() == 1 {
+        units.iter().map(one).collect()
+    } else {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(options.jobs).build();
+        let pool = pool.map_err(|error| (0, RunError::Threads(error.to_string())))?;
+        // One may take much longer than another: whoever is free takes the next.
+        pool.install(|| units.par_iter().with_max_len(1).map(one).collect())
+    };
+    if progress.is_stopped() {
+        return Err((0, RunError::Cancelled));
+    }
+    let mut all = vec![Results::default(); scenarios.len()];
+    for ((index, _), outcome) in units.into_iter().zip(outcomes) {
+        all[index].append(outcome.map_err(|error| (index, error))?);
+    }
+    Ok(all)
 }
 
 /// The schedulers of a scenario's pools, where speed does not matter.
@@ -188,8 +241,8 @@ pub fn run_under<S: Scheduler>(
 ) -> Result<Results, RunError> {
     let spec: &Spec = scenario;
     let config = host_config(spec);
-    let progress = Progress::new(spec, progress);
-    let mut outcomes = Vec::new();
+    let progress = Progress::new(spec.replications as usize, progress);
+    let mut all = Results::default();
     for replication in 0..spec.replications {
         let entitlements = vec![None; spec.domains.len()];
         let one = Replication {
@@ -205,7 +258,7 @@ pub fn run_under<S: Scheduler>(
         // A stream of its own, so that what a policy draws changes nothing of what surrounds the host.
         let seed = replication_seed(!replication_seed(spec.seed, replication), 0);
         let scheduler = make(&spec.pools[0].params, seed);
-        outcomes.push(match &spec.pools[1..] {
+        let outcome = match &spec.pools[1..] {
             [] => one.under(scheduler),
             others => {
                 let first: Box<dyn Scheduler> = Box::new(scheduler);
@@ -213,12 +266,10 @@ pub fn run_under<S: Scheduler>(
                     std::iter::once(first).chain(others.iter().map(scheduler_of)).collect(),
                 ))
             }
-        });
-        if outcomes.last().is_some_and(Result::is_err) {
-            break;
-        }
+        };
+        all.append(outcome?);
     }
-    progress.conclude(outcomes)
+    Ok(all)
 }
 
 impl Results {
@@ -374,7 +425,7 @@ impl Replication<'_> {
     }
 }
 
-/// How far all replications together are.
+/// How far all replications of all scenarios together are.
 struct Progress<'a> {
     report: &'a (dyn Fn(f64) -> bool + Sync),
     done: Mutex<u64>,
@@ -383,25 +434,18 @@ struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    fn new(spec: &Spec, report: &'a (dyn Fn(f64) -> bool + Sync)) -> Self {
+    fn new(replications: usize, report: &'a (dyn Fn(f64) -> bool + Sync)) -> Self {
         Progress {
             report,
             done: Mutex::new(0),
-            all: u64::from(spec.replications) * STEPS,
+            all: replications as u64 * STEPS,
             stop: AtomicBool::new(false),
         }
     }
 
-    /// The results of all replications, unless one failed or they were cancelled.
-    fn conclude(self, outcomes: Vec<Result<Results, RunError>>) -> Result<Results, RunError> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(RunError::Cancelled);
-        }
-        let mut all = Results::default();
-        for outcome in outcomes {
-            all.append(outcome?);
-        }
-        Ok(all)
+    /// Is nobody interested any more?
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     /// One step more is done. Go on?
@@ -409,10 +453,10 @@ impl<'a> Progress<'a> {
         // Reported under the lock, so that reports never go backwards.
         let mut done = self.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         *done += 1;
-        if !self.stop.load(Ordering::Relaxed) && !(self.report)(*done as f64 / self.all as f64) {
+        if !self.is_stopped() && !(self.report)(*done as f64 / self.all as f64) {
             self.stop.store(true, Ordering::Relaxed);
         }
-        !self.stop.load(Ordering::Relaxed)
+        !self.is_stopped()
     }
 }
 
@@ -505,6 +549,27 @@ mod tests {
         let seen = seen.into_inner().unwrap();
         assert!(seen.is_sorted() && *seen.last().unwrap() == 1.0, "{seen:?}");
         assert_eq!(run_with(2, false, &|fraction| fraction < 0.3), Err(RunError::Cancelled));
+    }
+
+    #[test]
+    fn many_scenarios_have_the_results_of_each_in_their_order() {
+        let other = scenario().with_run(Some(7), Some(2)).unwrap();
+        let each = |scenario: &Scenario| run(scenario, &RunOptions::default(), &|_| true).unwrap();
+        let expected = vec![each(&scenario()), each(&other), each(&scenario())];
+        let scenarios = [scenario(), other, scenario()];
+        for jobs in [1, 4] {
+            assert_eq!(run_many(&scenarios, jobs, false, &|_| true), Ok(expected.clone()));
+        }
+        assert_eq!(run_many(&[], 0, true, &|_| true), Ok(Vec::new()));
+        assert_eq!(run_many(&scenarios, 2, false, &|fraction| fraction < 0.5), Err(RunError::Cancelled));
+    }
+
+    #[test]
+    fn of_many_scenarios_the_first_that_fails_is_named() {
+        let why = Broken { time: 5, hook: None, what: "so it is".into() };
+        let error = RunError::Broken { replication: 2, broken: why };
+        let error = RunError::OneOf { index: 1, error: Box::new(error) };
+        assert_eq!(error.to_string(), "scenario 1: replication 2: at 5 ns: so it is");
     }
 
     #[test]

@@ -78,7 +78,11 @@ impl Layers {
         if sum == all {
             return *self;
         }
-        let share = |span: Span| (i128::from(span) * i128::from(all) / i128::from(sum.max(1))) as Span;
+        let share = |span: Span| match span.checked_mul(all) {
+            // As a rule, and it spares a long division.
+            Some(product) => product / sum.max(1),
+            None => (i128::from(span) * i128::from(all) / i128::from(sum.max(1))) as Span,
+        };
         let [application, _, hypervisor] = self.times.map(share);
         Layers { times: [application, all - application - hypervisor, hypervisor] }
     }
