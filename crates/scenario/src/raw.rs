@@ -200,12 +200,14 @@ record! {
     struct RawVirtualDisk {
         /// The domain whose back end serves it. Required, unless the drivers are elsewhere.
         driver_domain: String,
-        /// The disk that it is on. Default: the driver domain's first.
+        /// The disk that it is on. Default: the driver domain's first; if the driver domain has a virtual disk itself (a stub
+        /// domain), what that is on.
         device: String,
         /// Which vCPU of the domain takes its events.
         #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
         vcpu: i64,
-        /// An emulated disk, as a guest without drivers of its own has it (HVM): the driver domain emulates it.
+        /// An emulated disk, as a guest without drivers of its own has it (HVM): the driver domain, which may be a stub domain,
+        /// emulates it.
         emulated: bool,
     }
 }

@@ -147,8 +147,11 @@ pub struct NicSpec {
 /// A domain's virtual disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VirtualDiskSpec {
-    /// The disk that it is on, as an index into the disks.
-    pub disk: usize,
+    /// The driver domain whose back end serves it, as an index into the domains; `None`: the hypervisor, or itself.
+    pub driver: Option<usize>,
+    /// The disk that it is on, as an index into the disks; `None`: its driver domain is a stub domain, and hands what it is
+    /// asked for to its own virtual disk.
+    pub disk: Option<usize>,
     /// Which vCPU of the domain takes its events.
     pub vcpu: u32,
     /// Does the driver domain emulate it?
