@@ -46,7 +46,8 @@ impl Checker<'_, '_> {
         }
         for (index, (_, raw)) in raw_domains.iter().enumerate().take(spec.domains.len()) {
             if let Some(At { value, place }) = &raw.value.disk.0 {
-                let has_disk = |driver: usize| raw_domains.get(driver).is_some_and(|(_, raw)| !raw.value.disk.is_none());
+                let has_disk =
+                    |driver: usize| raw_domains.get(driver).is_some_and(|(_, raw)| !raw.value.disk.is_none());
                 let disk = self.virtual_disk(value, place, index, spec, &has_disk);
                 spec.domains[index].disk = disk;
             }

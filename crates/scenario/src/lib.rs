@@ -36,6 +36,7 @@ mod client_tests;
 mod clients;
 mod describe;
 mod disks;
+mod ending;
 mod entitlement;
 mod io_table;
 mod jtl;

@@ -68,7 +68,8 @@ impl Machine {
                 // A page of a disk's is granted as one of a packet's is.
                 let pages = u64::from(request.bytes).div_ceil(PAGE_BYTES) as i64;
                 let emulation = self.blocks[request.block as usize].emulation_ns;
-                Layers::kernel(*cost, (pages * costs.hypervisor_send_ns).min(*cost)).and_application(emulation)
+                Layers::kernel(*cost, (pages * costs.hypervisor_send_ns).min(*cost))
+                    .and_application(emulation)
             }
             DriverWork::Disk(_, BlockBackWork::Response(_), cost) => Layers::kernel(*cost, 0),
             DriverWork::Receive(nic, packet) => {
