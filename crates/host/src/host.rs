@@ -242,6 +242,11 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         (&self.core, &mut self.observer)
     }
 
+    /// The state of the host, the observer, and the world.
+    pub fn parts(&mut self) -> (&Context, &mut O, &W) {
+        (&self.core, &mut self.observer, &self.world)
+    }
+
     /// Takes the host apart.
     pub fn into_parts(self) -> (Context, S, W, O) {
         (self.core, self.policy, self.world, self.observer)

@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use vcpulab_host::Params;
 use vcpulab_measure::{
-    AppRow, AppSampleRow, DomainRow, IoRow, PcpuRow, ProfileRow, SampleRow, TraceRow, VcpuRow, VcpuSampleRow,
-    WaitRow, WakeUpBucketRow, WakeUpRow, perfetto,
+    AppRow, AppSampleRow, DomainRow, IoRow, PcpuRow, PcpuSampleRow, ProfileRow, SampleRow, TraceRow, VcpuRow,
+    VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow, perfetto,
 };
 use vcpulab_scenario::{Jtl, RunError, RunOptions, run_under};
 
@@ -31,7 +31,7 @@ fn logs((directory, xml, warmup): JtlOptions) -> Jtl {
 
 /// Runs every replication of a scenario.
 #[pyfunction]
-#[pyo3(signature = (scenario, *, jobs = 0, trace = false, waits = true, events = None, jtl = None, progress = None))]
+#[pyo3(signature = (scenario, *, jobs = 0, trace = false, waits = true, events = None, jtl = None, live = None, progress = None))]
 #[allow(clippy::too_many_arguments, reason = "in Python they have names")]
 pub fn run(
     py: Python<'_>,
@@ -41,11 +41,13 @@ pub fn run(
     waits: bool,
     events: Option<PathBuf>,
     jtl: Option<JtlOptions>,
+    live: Option<&LiveSamples>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Results> {
     let scenario = scenario.checked.clone();
+    let live = live.map(|live| live.samples.clone());
     let work = watched(py, progress, move |watch| {
-        let options = RunOptions { jobs, trace, waits, events, jtl: jtl.map(logs) };
+        let options = RunOptions { jobs, trace, waits, events, jtl: jtl.map(logs), live };
         let results = vcpulab_scenario::run(&scenario, &options, &|done| watch.advance(done));
         results.map(Results::from)
     });
@@ -67,7 +69,7 @@ pub fn run_policy(
     jtl: Option<JtlOptions>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Results> {
-    let options = RunOptions { jobs: 1, trace, waits, events, jtl: jtl.map(logs) };
+    let options = RunOptions { jobs: 1, trace, waits, events, jtl: jtl.map(logs), live: None };
     let raised = Raised::default();
     let context = Bound::new(py, Context)?;
     let progress = progress.map(|progress| progress.clone().unbind());
@@ -119,6 +121,7 @@ pub struct Results {
     wakeup_buckets: RecordBatch,
     samples: RecordBatch,
     vcpu_samples: RecordBatch,
+    pcpu_samples: RecordBatch,
     app_samples: RecordBatch,
     profile: RecordBatch,
     trace: RecordBatch,
@@ -146,6 +149,7 @@ impl From<vcpulab_scenario::Results> for Results {
             wakeup_buckets: WakeUpBucketRow::batch(&results.wakeup_buckets),
             samples: SampleRow::batch(&results.samples),
             vcpu_samples: VcpuSampleRow::batch(&results.vcpu_samples),
+            pcpu_samples: PcpuSampleRow::batch(&results.pcpu_samples),
             app_samples: AppSampleRow::batch(&results.app_samples),
             profile: ProfileRow::batch(&results.profile),
             trace: TraceRow::batch(&results.trace),
@@ -202,12 +206,36 @@ impl Results {
         Table { batch: self.app_samples.clone() }
     }
 
+    fn pcpu_samples(&self) -> Table {
+        Table { batch: self.pcpu_samples.clone() }
+    }
+
     fn profile(&self) -> Table {
         Table { batch: self.profile.clone() }
     }
 
     fn trace(&self) -> Table {
         Table { batch: self.trace.clone() }
+    }
+}
+
+/// Samples of one replication of a run while it goes on.
+#[pyclass(frozen, module = "vcpulab._engine")]
+pub struct LiveSamples {
+    samples: vcpulab_scenario::LiveSamples,
+}
+
+#[pymethods]
+impl LiveSamples {
+    #[new]
+    fn new(replication: u32) -> Self {
+        LiveSamples { samples: vcpulab_scenario::LiveSamples::of(replication) }
+    }
+
+    /// Takes what was sampled since it was last taken: of domains, and of vCPUs.
+    fn take(&self) -> (Table, Table) {
+        let (domains, vcpus) = self.samples.take();
+        (Table { batch: SampleRow::batch(&domains) }, Table { batch: VcpuSampleRow::batch(&vcpus) })
     }
 }
 
