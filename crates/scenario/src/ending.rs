@@ -88,3 +88,51 @@ impl Endings {
         self.0.into_iter().map(|(_, step)| step)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Scenario, host_config};
+
+    /// What the host is to do, ms, under these costs.
+    fn steps(costs: &str, actions: &[(i64, &str)]) -> Vec<(i64, Action)> {
+        let mut text = format!(
+            "[host]\nscheduler = \"credit\"\nprofile = \"exact\"\ncosts = {{ {costs} }}\n\
+             [domain.a]\nmemory = \"4MiB\"\non_crash = \"restart\"\n"
+        );
+        for (ms, op) in actions {
+            text += &format!("[[action]]\nat = \"{ms}ms\"\nop = \"{op}\"\ndomain = \"a\"\n");
+        }
+        let scenario = Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{problems}"));
+        host_config(&scenario).actions.into_iter().map(|step| (step.at / 1_000_000, step.action)).collect()
+    }
+
+    const A: DomId = DomId(0);
+    /// A second to shut down, a tenth to notice, 1024 pages of 100 us each.
+    const COSTS: &str = "shutdown_ns = 1_000_000_000, toolstack_ns = 100_000_000, free_page_ns = 97_657";
+
+    #[test]
+    fn where_nothing_takes_time_a_domain_that_ends_is_gone() {
+        let all = steps("", &[(1, "shutdown"), (1, "create"), (2, "reboot"), (3, "crash"), (4, "destroy")]);
+        let [gone, create, reboot] = [Action::Destroy(A), Action::Create(A), Action::Reboot(A)];
+        assert_eq!(all, [(1, gone.clone()), (1, create), (2, reboot.clone()), (3, reboot), (4, gone)]);
+    }
+
+    #[test]
+    fn ends_take_their_time() {
+        let of = |op| steps(COSTS, &[(1000, op)]);
+        let [down, crash, kill] = [Action::Shutdown(A), Action::Crash(A), Action::Kill(A)];
+        let [gone, again] = [Action::Destroy(A), Action::Reboot(A)];
+        assert_eq!(of("shutdown"), [(2000, down.clone()), (2100, kill.clone()), (2200, gone.clone())]);
+        assert_eq!(of("reboot"), [(2000, down), (2100, kill.clone()), (2200, again.clone())]);
+        assert_eq!(of("crash"), [(1000, crash), (1100, kill.clone()), (1200, again)]);
+        assert_eq!(of("destroy"), [(1000, kill), (1100, gone)]);
+    }
+
+    #[test]
+    fn who_is_destroyed_while_it_shuts_down_is_gone_sooner() {
+        let all = steps(COSTS, &[(1000, "reboot"), (1500, "destroy"), (1700, "create")]);
+        let [kill, gone, create] = [Action::Kill(A), Action::Destroy(A), Action::Create(A)];
+        assert_eq!(all, [(1500, kill), (1600, gone), (1700, create)]);
+    }
+}
