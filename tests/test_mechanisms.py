@@ -178,7 +178,7 @@ def test_an_emulated_disk_costs_who_emulates_it() -> None:
 
     def requests(result: vcpulab.Run, domain: str) -> int:
         samples = result.df_samples().filter(domain=domain)
-        return int(samples["disk_reads"].sum() + samples["disk_writes"].sum())
+        return int(samples["disk_reads"].sum()) + int(samples["disk_writes"].sum())
 
     def per_request_ns(result: vcpulab.Run, domain: str) -> float:
         return used(result, domain) / 100 * 10e9 / requests(result, "guest")

@@ -82,7 +82,9 @@ def test_xenmon_rows_of_a_pcpu_add_up_to_what_it_ran(several: Run, tmp_path: Pat
     rows = [line.split() for lines in logs for line in lines]
     for pcpu in range(2):
         ran = sum(float(row[3]) for row in rows if row[1] == str(pcpu))
-        assert ran == pytest.approx(several.df_pcpus().filter(replication=1, pcpu=pcpu)["run_ns"].item(), abs=1)
+        times = several.df_pcpus().filter(replication=1, pcpu=pcpu).row(0, named=True)
+        # A vCPU counts as running also while the hypervisor works on its pCPU.
+        assert times["run_ns"] < ran <= times["run_ns"] + times["overhead_ns"] + 1
 
 
 def test_xencpu_repeats_the_worked_example() -> None:

@@ -6,7 +6,7 @@ Exit status: 0 done, 1 the work failed, 2 the input or the usage is wrong, 130 i
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import islice
@@ -326,7 +326,7 @@ def top(
     full_name: Annotated[Flag, Parameter(name=["--full-name", "-f"])] = False,
     replication: int = 0,
 ) -> None:
-    """Show a run as xentop does, at the pace of its own time, with xentop's options and keys: while it goes on, or afterwards.
+    """Show a run as xentop does, with its options and keys: at the pace of its own time, while it goes on or after it.
 
     Args:
         source: A run that `vcpulab run --out` wrote, or a scenario file to run now.

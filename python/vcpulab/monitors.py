@@ -71,8 +71,8 @@ def sampled_busy_s(samples: int, cycles: int, hz: float) -> float:
 def xenmon(run: Run, directory: str | PathLike[str], *, replication: int = 0, prefix: str = "log") -> list[Path]:
     """Writes one log file for each domain in XenMon's columns; `passed` is in ms, other times are in ns.
 
-    As XenMon does it has a row for each sample and each pCPU that the domain ran on. A vCPU that does not run counts where
-    it is assigned. Packets and requests of a domain that ran on several pCPUs are shared among these by CPU time.
+    As XenMon does it has a row for each sample and each pCPU that the domain ran on. A vCPU that does not run counts
+    where it is assigned. Packets and requests of a domain that ran on several pCPUs are shared among these by CPU time.
 
     Returns:
         The files written, `PREFIX-domN.log` each.
