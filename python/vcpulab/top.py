@@ -92,7 +92,6 @@ class Top(App[None]):
     def on_mount(self) -> None:
         """Begins with the run."""
         self._show()
-        self._timer = self.set_interval(self.delay_s, self._advance)
         self.run_worker(self._work, thread=True)
 
     def _work(self) -> None:
@@ -133,16 +132,24 @@ class Top(App[None]):
         if taken[0].height:
             self._taken.append(taken)
             self._updates += self._player.add(*taken)
-        if self._shown < 0:
-            self._advance()
-        self._show()
+        self._begin()
 
     def _complete_run(self) -> None:
         self._complete = True
         self._updates += self._player.finish()
-        if self._shown < 0:
-            self._advance()
+        self._begin()
+
+    def _begin(self) -> None:
+        """The first update is shown as soon as it is there; the others follow in its time."""
+        if self._shown < 0 and self._updates:
+            self._shown = 0
+            self._set_timer()
         self._show()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_interval(self.delay_s, self._advance)
 
     def _plan(self) -> None:
         """From the update shown on there is one after every delay."""
@@ -151,9 +158,7 @@ class Top(App[None]):
         planned = [update for taken in self._taken for update in self._player.add(*taken)]
         planned += self._player.finish() if self._complete else ()
         self._updates = shown + [update for update in planned if not shown or update.time_s > shown[-1].time_s]
-        if self._timer is not None:
-            self._timer.stop()
-        self._timer = self.set_interval(self.delay_s, self._advance)
+        self._set_timer()
 
     def _advance(self) -> None:
         if self._shown + 1 < len(self._updates) and not self.paused:
