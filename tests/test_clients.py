@@ -89,7 +89,11 @@ def test_xml_says_the_same(tmp_path: Path) -> None:
         ({"domain.web.app": [{"kind": "web-server", "connections_max": 3}]}, "java.net.ConnectException", "refused"),
         ({"client_machine.e2180.connections_max": 3}, "java.net.BindException", "Address already in use"),
         (
-            {"action": [{"at": "1500ms", "op": "reboot", "domain": "web"}], "client.users.think": "0s"},
+            {
+                "action": [{"at": "1500ms", "op": "reboot", "domain": "web"}],
+                "client.users.think": "0s",
+                "domain.web.shutdown": "0s",
+            },
             "java.net.SocketException",
             "Connection reset",
         ),

@@ -35,6 +35,27 @@ def test_lists_vcpus(command: Vcpulab) -> None:
     assert [domain["state"] for domain in listing["domains"] if domain["name"] == "batch"] == ["--p---"]
 
 
+def test_ends_of_domains_show_their_letters(command: Vcpulab) -> None:
+    file = str(ROOT / "scenarios" / "shutdown-and-crash.toml")
+
+    def states(at: str) -> dict[str, str]:
+        return {line.split()[0]: line.split()[3] for line in command("list", file, "--at", at).stdout.splitlines()[1:]}
+
+    at = states("3500ms")
+    assert at["old"] == "--p--d"
+    assert set(at["tidy"] + at["phoenix"]) <= set("r-"), "asked to shut down, it still runs"
+    assert states("4050ms")["phoenix"] == "---sc-"
+    assert states("4150ms")["phoenix"] == "--pscd"
+    assert states("5500ms")["evidence"] == "---sc-"
+    assert "old" not in states("5500ms")
+    assert states("6050ms")["tidy"] == "---s--"
+    at = states("7s")
+    assert at["tidy"] == "--ps-d"
+    assert at["phoenix"] in ("r-----", "------"), "it has come again"
+    assert at["evidence"] == "---sc-"
+    assert list(states("18s")) == ["dom0", "phoenix"]
+
+
 def test_a_time_that_is_not_in_the_run_is_refused(command: Vcpulab) -> None:
     for at in ("13s", "-1s", "soon"):
         result = command("list", FILE, f"--at={at}")

@@ -169,3 +169,45 @@ def test_an_emulated_card_costs_its_stub_domain() -> None:
     behind = run("driver-packets", stub)
     assert used(behind, "stub") > 5
     assert figure(behind, "guest 1 stream", "throughput", "app") == pytest.approx(10_000, rel=0.01)
+
+
+def test_an_emulated_disk_costs_who_emulates_it() -> None:
+    own = {"domain.guest.disk.emulated": False}
+    stub = {"domain.guest.disk.driver_domain": "stub"}
+    split, emulated, stubbed = (run("emulated-disk", change) for change in (own, {}, stub))
+
+    def requests(result: vcpulab.Run, domain: str) -> int:
+        samples = result.df_samples().filter(domain=domain)
+        return int(samples["disk_reads"].sum()) + int(samples["disk_writes"].sum())
+
+    def per_request_ns(result: vcpulab.Run, domain: str) -> float:
+        return used(result, domain) / 100 * 10e9 / requests(result, "guest")
+
+    [profile] = (profile for profile in vcpulab.profiles() if profile["name"] == "i3-370m")
+    [emulation_ns] = (constant["value"] for constant in profile["constants"] if constant["name"] == "emulation_ns")
+    # Dom0 pays for emulation, request by request, and pays nothing for it where a stub domain does.
+    extra_ns = per_request_ns(emulated, "dom0") - per_request_ns(split, "dom0")
+    assert extra_ns == pytest.approx(emulation_ns, rel=0.15)
+    assert per_request_ns(stubbed, "dom0") == pytest.approx(per_request_ns(split, "dom0"), rel=0.1)
+    assert used(emulated, "stub") == 0
+    # The stub domain pays, and its own front end with it.
+    assert emulation_ns < per_request_ns(stubbed, "stub") < 4 * emulation_ns
+    assert requests(stubbed, "stub") == pytest.approx(requests(stubbed, "guest"), abs=64), "each goes on once"
+    assert requests(emulated, "stub") == 0
+
+
+def test_a_hog_delays_an_emulated_disk_where_it_is_emulated() -> None:
+    def rate(through: str, beside: str) -> float:
+        """Throughput of the guest, its disk emulated there, with a hog on that domain's pCPU."""
+        changes: dict[str, Any] = {"domain.guest.disk.driver_domain": through, "host.scheduler": "round-robin"}
+        changes |= {"host.generation": None}
+        if beside:
+            affinity = {"dom0": "0", "stub": "1"}[beside]
+            changes["domain.hog"] = {"affinity": affinity, "app": [{"kind": "hog"}]}
+        return figure(run("emulated-disk", changes), "guest 0 iozone", "throughput", "app")
+
+    dom0, stub = ({beside: rate(through, beside) for beside in ("", "dom0", "stub")} for through in ("dom0", "stub"))
+    assert dom0["stub"] == pytest.approx(dom0[""], rel=0.02), "nothing passes through the stub domain"
+    assert dom0["dom0"] < 0.8 * dom0[""]
+    assert stub["stub"] < 0.8 * stub[""], "a hog beside the stub domain hurts only the guest behind it"
+    assert stub["dom0"] < 0.8 * stub[""], "Dom0 still has the disk"

@@ -173,9 +173,18 @@ class Results:
     def wakeup_buckets(self) -> Table: ...
     def samples(self) -> Table: ...
     def vcpu_samples(self) -> Table: ...
+    def pcpu_samples(self) -> Table: ...
     def app_samples(self) -> Table: ...
     def profile(self) -> Table: ...
     def trace(self) -> Table: ...
+
+@final
+class LiveSamples:
+    """Samples of one replication of a run while it goes on: hand it to `run`, and take them meanwhile."""
+
+    def __new__(cls, replication: int) -> LiveSamples: ...
+    def take(self) -> tuple[Table, Table]:
+        """What was sampled since it was last taken: of domains, and of vCPUs."""
 
 def run(
     scenario: Scenario,
@@ -185,6 +194,7 @@ def run(
     waits: bool = True,
     events: str | PathLike[str] | None = None,
     jtl: tuple[str | PathLike[str], bool, bool] | None = None,
+    live: LiveSamples | None = None,
     progress: Callable[[float], bool] | None = None,
 ) -> Results:
     """Runs every replication, `jobs` at a time (0: as many as there are processors).

@@ -6,7 +6,7 @@ Exit status: 0 done, 1 the work failed, 2 the input or the usage is wrong, 130 i
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import islice
@@ -326,7 +326,7 @@ def top(
     full_name: Annotated[Flag, Parameter(name=["--full-name", "-f"])] = False,
     replication: int = 0,
 ) -> None:
-    """Play a run as xentop would have shown it, at the pace of its own time, with xentop's options and keys.
+    """Show a run as xentop does, with its options and keys: at the pace of its own time, while it goes on or after it.
 
     Args:
         source: A run that `vcpulab run --out` wrote, or a scenario file to run now.
@@ -359,13 +359,8 @@ def top(
     require("textual", "top")
     from vcpulab.top import Top
 
-    ran = _run_of(source) if source.is_dir() else None
-    scenario = _load(source) if ran is None else ran.scenario
-
-    def make(progress: Callable[[float], bool]) -> Run:
-        return run_scenario(scenario, progress=progress) if ran is None else ran
-
-    terminal = Top(scenario.name, make, delay_s=delay, replication=replication, options=options)
+    shown = _run_of(source) if source.is_dir() else _load(source)
+    terminal = Top(shown, delay_s=delay, replication=replication, options=options)
     terminal.run()
     if terminal.failed is not None:
         raise terminal.failed

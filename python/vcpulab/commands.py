@@ -15,7 +15,7 @@ from vcpulab.scenario import Scenario
 
 POOL_0 = "Pool-0"
 
-_LIFE = ("create", "shutdown", "reboot", "destroy", "save", "restore")
+_LIFE = ("create", "shutdown", "reboot", "crash", "destroy", "save", "restore")
 
 # The tool whose releases know CPU pools.
 _HAS_POOLS = "xl"
@@ -162,6 +162,7 @@ class _Domain:
         self.table = table
         self.home = self.pool = pools[table.get("pool", POOL_0)]
         self.online = set(range(table["vcpus"]))
+        self.saved = False
 
     def set_up(self) -> Iterator[Step]:
         """What a domain needs that has come to the host: it is in `Pool-0`, and has defaults."""
@@ -173,15 +174,23 @@ class _Domain:
 
     def live(self, op: str) -> Iterator[Step]:
         """Its life goes on in this way."""
-        files = {
-            "create": (f"{self.name}.cfg",),
-            "save": (self.name, f"{self.name}.save"),
-            "restore": (f"{self.name}.save",),
-        }
-        yield self.pool.run(op, *files.get(op, (_domain(self.name),)))
-        if op in ("create", "reboot"):
+        domain, state = _domain(self.name), f"{self.name}.save"
+        if op == "destroy" and self.saved:
+            yield Step("run", f"rm {state}")
+        else:
+            words = {
+                "create": ("create", f"{self.name}.cfg"),
+                "save": ("save", self.name, state),
+                "restore": ("restore", state),
+                # The kernel of the guest crashes itself when it gets this key.
+                "crash": ("sysrq", domain, "c"),
+            }
+            yield self.pool.run(*words.get(op, (op, domain)))
+        self.saved = op == "save"
+        again = op in ("create", "reboot") or (op == "crash" and self.table["on_crash"] == "restart")
+        if again:
             self.online = set(range(self.table["vcpus"]))
-        if op in ("create", "reboot", "restore"):
+        if again or op == "restore":
             yield from self.set_up()
 
     def plug(self, vcpu: int, *, on: bool) -> Step:

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from vcpulab.runs import Run
+from vcpulab.scenario import Scenario
 
 _XENMON_HEADING = (
     "passed cpu dom cpu(tot) cpu(%) cpu/ex allocated/ex blocked(tot) blocked(%) blocked/io "
@@ -18,6 +19,8 @@ XENMON_COLUMNS = _XENMON_HEADING.split()
 """The columns of XenMon's log files."""
 
 _GROUP = ("replication", "domain")
+
+_NO_SAMPLES = 'the run has no samples\n  hint: say `sample = "1s"` in [run] and run it again'
 
 
 class NotRecordedError(ValueError):
@@ -66,9 +69,10 @@ def sampled_busy_s(samples: int, cycles: int, hz: float) -> float:
 
 
 def xenmon(run: Run, directory: str | PathLike[str], *, replication: int = 0, prefix: str = "log") -> list[Path]:
-    """Writes one log file for each domain in XenMon's columns, a row for each sample; times in ns.
+    """Writes one log file for each domain in XenMon's columns; `passed` is in ms, other times are in ns.
 
-    XenMon has a row for each pCPU; here one row, of `cpu` 0, has the time of all.
+    As XenMon does it has a row for each sample and each pCPU that the domain ran on. A vCPU that does not run counts
+    where it is assigned. Packets and requests of a domain that ran on several pCPUs are shared among these by CPU time.
 
     Returns:
         The files written, `PREFIX-domN.log` each.
@@ -77,11 +81,19 @@ def xenmon(run: Run, directory: str | PathLike[str], *, replication: int = 0, pr
         NotRecordedError: there are no samples of that replication.
         OSError: they cannot be written.
     """
-    taken = samples(run, replication)
+    taken = samples(run, replication).with_columns(began_ns=pl.col("time_ns").min() - pl.col("elapsed_ns").first())
+    on_pcpus = run.df_pcpu_samples().filter(replication=replication)
+    # Of the domain as a whole XenMon needs only these.
+    rows_of = on_pcpus.join(
+        taken.select("time_ns", "number", "began_ns", "elapsed_ns", "io_count", all_ns="running_ns"),
+        on=["time_ns", "number"],
+        maintain_order="left",
+    )
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     written = []
-    for (number,), rows in taken.group_by("number", maintain_order=True):
+    for number in taken.get_column("number").unique(maintain_order=True):
+        rows = rows_of.filter(number=number)
         log = directory / f"{prefix}-dom{number}.log"
         lines = (" ".join(_xenmon_cell(cell) for cell in row) for row in _xenmon_rows(rows).iter_rows())
         log.write_text("# " + "\n".join([" ".join(XENMON_COLUMNS), *lines]) + "\n")
@@ -92,6 +104,7 @@ def xenmon(run: Run, directory: str | PathLike[str], *, replication: int = 0, pr
 def _xenmon_rows(taken: pl.DataFrame) -> pl.DataFrame:
     """The samples of one domain as XenMon logs them; per execution and per I/O is 0 where there was none."""
     elapsed = pl.col("elapsed_ns")
+    taken = taken.with_columns(io=pl.col("io_count") * pl.col("running_ns") / pl.col("all_ns"))
 
     def per(what: str, of: str) -> pl.Expr:
         return pl.when(pl.col(of) > 0).then(pl.col(what) / pl.col(of)).otherwise(0.0)
@@ -100,22 +113,22 @@ def _xenmon_rows(taken: pl.DataFrame) -> pl.DataFrame:
         return 100 * pl.col(what) / elapsed
 
     columns = [
-        elapsed.cum_sum() / 1e9,
-        pl.lit(0),
+        (pl.col("time_ns") - pl.col("began_ns")) / 1e6,
+        pl.col("pcpu"),
         pl.col("number"),
-        pl.col("running_ns"),
+        pl.col("running_ns").cast(pl.Float64),
         percent("running_ns"),
         per("running_ns", "executions"),
         per("allocated_ns", "executions"),
-        pl.col("blocked_ns"),
+        pl.col("blocked_ns").cast(pl.Float64),
         percent("blocked_ns"),
-        per("blocked_ns", "io_count"),
-        pl.col("runnable_ns"),
+        per("blocked_ns", "io"),
+        pl.col("runnable_ns").cast(pl.Float64),
         percent("runnable_ns"),
         per("runnable_ns", "executions"),
         1e9 * pl.col("executions") / elapsed,
-        pl.col("io_count"),
-        per("io_count", "executions"),
+        pl.col("io"),
+        per("io", "executions"),
     ]
     return taken.select(column.alias(name) for name, column in zip(XENMON_COLUMNS, columns, strict=True))
 
@@ -210,10 +223,21 @@ def samples(run: Run, replication: int | None = None) -> pl.DataFrame:
     """
     taken = run.df_samples()
     if taken.is_empty():
-        raise NotRecordedError('the run has no samples\n  hint: say `sample = "1s"` in [run] and run it again')
+        raise NotRecordedError(_NO_SAMPLES)
     if replication is None:
         return taken
-    if not 0 <= replication < run.scenario.replications:
-        last = run.scenario.replications - 1
-        raise NotRecordedError(f"found replication `{replication}`; allowed: an integer from 0 to {last}")
+    check_sampled(run.scenario, replication)
     return taken.filter(replication=replication)
+
+
+def check_sampled(scenario: Scenario, replication: int) -> None:
+    """Does a run of the scenario have samples of that replication?
+
+    Raises:
+        NotRecordedError: it has none.
+    """
+    if scenario.to_dict()["run"]["sample"] == "0s":
+        raise NotRecordedError(_NO_SAMPLES)
+    if not 0 <= replication < scenario.replications:
+        last = scenario.replications - 1
+        raise NotRecordedError(f"found replication `{replication}`; allowed: an integer from 0 to {last}")

@@ -26,6 +26,7 @@ TABLES = (
     "wakeup_buckets",
     "samples",
     "vcpu_samples",
+    "pcpu_samples",
     "app_samples",
     "profile",
     "trace",
@@ -40,6 +41,7 @@ def run(
     waits: bool = True,
     events: str | PathLike[str] | None = None,
     jtl: Jtl | None = None,
+    live: "_engine.LiveSamples | None" = None,
     progress: Callable[[float], bool] | None = None,
     policy: MakePolicy | None = None,
 ) -> "Run":
@@ -54,6 +56,7 @@ def run(
         events: directory, new or empty, to which everything that happens is written while it happens; see
             `vcpulab.Trace`.
         jtl: log the requests of clients, as JMeter would, while they are made.
+        live: where samples are shown while it goes on; not with a policy of yours.
         progress: called now and then with the fraction done; returning `False` cancels.
         policy: a scheduler of yours (a subclass of `vcpulab.Policy`) instead of the scenario's, made anew for each
             replication. Replications then run one after the other in this thread, and entitlements are unknown.
@@ -73,7 +76,14 @@ def run(
     logs = None if jtl is None else jtl.prepare()
     if policy is None:
         results = _engine.run(
-            scenario._engine, jobs=jobs, trace=trace, waits=waits, events=events, jtl=logs, progress=progress
+            scenario._engine,
+            jobs=jobs,
+            trace=trace,
+            waits=waits,
+            events=events,
+            jtl=logs,
+            live=live,
+            progress=progress,
         )
     else:
         results = _engine.run_policy(
@@ -406,6 +416,26 @@ class Run:
             running_ns: time it was running since the sample before.
         """
         return self._tables["vcpu_samples"]
+
+    def df_pcpu_samples(self) -> pl.DataFrame:
+        """What each domain did on each pCPU that it ran on, from one sample to the next: the rows of XenMon.
+
+        A vCPU that does not run counts where it is assigned.
+
+        Columns:
+            replication: from 0.
+            time_ns: when the sample was taken, since the host started.
+            domain: the domain's name.
+            number: the domain's number (0: Dom0).
+            pcpu: the pCPU.
+            running_ns: time its vCPUs ran there; more than 0.
+            runnable_ns: time its vCPUs waited to run there.
+            blocked_ns: time its vCPUs assigned to it were blocked.
+            allocated_ns: CPU time that decisions there gave it when they switched it in; those without an end do not
+                count.
+            executions: times a vCPU of it was switched in there.
+        """
+        return self._tables["pcpu_samples"]
 
     def df_app_samples(self) -> pl.DataFrame:
         """What each application and client achieved from one sample to the next; summed up over all samples, `df_apps`.

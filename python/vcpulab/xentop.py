@@ -8,6 +8,7 @@ import polars as pl
 
 from vcpulab.monitors import samples
 from vcpulab.runs import Run
+from vcpulab.scenario import Scenario
 
 _SECTOR_BYTES = 512
 _UNKNOWN = "n/a"
@@ -138,28 +139,50 @@ def updates(run: Run, *, delay_s: float, replication: int = 0) -> Iterator[Updat
         NotRecordedError: there are no samples of that replication.
     """
     taken = samples(run, replication)
-    # A driver domain's own card and disk are not virtual.
-    given = run.scenario.to_dict()["domain"].items()
-    virtual = {(name, device) for name, domain in given for device in ("nic", "disk") if device in domain}
-    vcpus = run.df_vcpu_samples().filter(replication=replication).partition_by("time_ns", as_dict=True)
-    pcpus = run.df_pcpus().filter(replication=replication).height
-    so_far: dict[str, Domain] = {}
-    shown_cpu_s: dict[str, float] = {}
-    shown_at = run.scenario.warmup_ns
-    times = taken["time_ns"].unique(maintain_order=True).to_list()
-    for time, at in zip(times, taken.partition_by("time_ns", maintain_order=True), strict=True):
-        so_far = {domain.name: domain for domain in _add(so_far, at, vcpus[time,], virtual)}
-        if time < shown_at + delay_s * 1e9 and time != times[-1]:
-            continue
-        elapsed_s = (time - shown_at) / 1e9
+    player = Player(run.scenario, delay_s=delay_s)
+    yield from player.add(taken, run.df_vcpu_samples().filter(replication=replication))
+    yield from player.finish()
+
+
+class Player:
+    """Makes updates out of samples of one replication as they come."""
+
+    def __init__(self, scenario: Scenario, *, delay_s: float) -> None:
+        given = scenario.to_dict()
+        # A driver domain's own card and disk are not virtual.
+        devices = ((name, device) for name in given["domain"] for device in ("nic", "disk"))
+        self._virtual = {(name, device) for name, device in devices if device in given["domain"][name]}
+        self._pcpus = int(given["host"]["pcpus"])
+        self._delay_ns = delay_s * 1e9
+        self._so_far: dict[str, Domain] = {}
+        self._shown_cpu_s: dict[str, float] = {}
+        self._shown_at = scenario.warmup_ns
+        self._time = self._shown_at
+
+    def add(self, taken: pl.DataFrame, vcpus: pl.DataFrame) -> Iterator[Update]:
+        """The updates that are due with these samples more, of domains and of vCPUs."""
+        of_vcpus = vcpus.partition_by("time_ns", as_dict=True)
+        for (time,), at in taken.partition_by("time_ns", maintain_order=True, as_dict=True).items():
+            self._time = time
+            self._so_far = {domain.name: domain for domain in _add(self._so_far, at, of_vcpus[time,], self._virtual)}
+            if time >= self._shown_at + self._delay_ns:
+                yield self._update()
+
+    def finish(self) -> Iterator[Update]:
+        """The last one, if something is left that was not due."""
+        if self._time > self._shown_at:
+            yield self._update()
+
+    def _update(self) -> Update:
+        elapsed_s = (self._time - self._shown_at) / 1e9
         domains = [
-            domain._replace(cpu_percent=100 * (domain.cpu_s - shown_cpu_s.get(name, 0)) / elapsed_s)
-            for name, domain in so_far.items()
+            domain._replace(cpu_percent=100 * (domain.cpu_s - self._shown_cpu_s.get(name, 0)) / elapsed_s)
+            for name, domain in self._so_far.items()
             if domain.state
         ]
-        yield Update(time / 1e9, pcpus, domains)
-        shown_cpu_s = {name: domain.cpu_s for name, domain in so_far.items()}
-        shown_at = time
+        self._shown_cpu_s = {name: domain.cpu_s for name, domain in self._so_far.items()}
+        self._shown_at = self._time
+        return Update(self._time / 1e9, self._pcpus, domains)
 
 
 def _add(

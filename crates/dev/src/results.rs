@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use vcpulab_measure::{
-    AppRow, AppSampleRow, DomainRow, EventRow, IoRow, PcpuRow, ProfileRow, SampleRow, TraceRow, VcpuRow,
-    VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow,
+    AppRow, AppSampleRow, DomainRow, EventRow, IoRow, PcpuRow, PcpuSampleRow, ProfileRow, SampleRow,
+    TraceRow, VcpuRow, VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow,
 };
 
 use crate::table;
@@ -27,6 +27,7 @@ pub fn page() -> String {
         (SampleRow::TABLE, SampleRow::DOC, SampleRow::COLUMNS),
         (VcpuSampleRow::TABLE, VcpuSampleRow::DOC, VcpuSampleRow::COLUMNS),
         (AppSampleRow::TABLE, AppSampleRow::DOC, AppSampleRow::COLUMNS),
+        (PcpuSampleRow::TABLE, PcpuSampleRow::DOC, PcpuSampleRow::COLUMNS),
         (ProfileRow::TABLE, ProfileRow::DOC, ProfileRow::COLUMNS),
         (TraceRow::TABLE, TraceRow::DOC, TraceRow::COLUMNS),
         (EventRow::TABLE, EventRow::DOC, EventRow::COLUMNS),

@@ -19,11 +19,15 @@ pub enum Action {
     MovePool(DomId, usize),
     /// Create a domain that is neither there nor saved. One whose first action of the life cycle this is does not exist before.
     Create(DomId),
-    /// Destroy a domain, at once.
-    Destroy(DomId),
-    /// Ask a domain to shut down, which it does at once.
+    /// A domain's guest shuts down. The domain stays until it is destroyed.
     Shutdown(DomId),
-    /// Ask a domain to shut down, and create it anew.
+    /// A domain's guest crashes. The domain stays until it is destroyed.
+    Crash(DomId),
+    /// Begin to destroy a domain: its guest is gone, and its memory is being freed.
+    Kill(DomId),
+    /// A domain is gone, whatever it was; if it was saved, its state is.
+    Destroy(DomId),
+    /// A domain is gone, and created anew.
     Reboot(DomId),
     /// Take a domain off the host, its state kept.
     Save(DomId),

@@ -242,6 +242,11 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         (&self.core, &mut self.observer)
     }
 
+    /// The state of the host, the observer, and the world.
+    pub fn parts(&mut self) -> (&Context, &mut O, &W) {
+        (&self.core, &mut self.observer, &self.world)
+    }
+
     /// Takes the host apart.
     pub fn into_parts(self) -> (Context, S, W, O) {
         (self.core, self.policy, self.world, self.observer)
@@ -824,8 +829,10 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             }
             Action::Create(d) => (Some(d), self.create(d)?),
             Action::Destroy(d) => (Some(d), self.destroy(d)?),
-            Action::Shutdown(d) => (Some(d), self.core.listens(d) && self.destroy(d)?),
-            Action::Reboot(d) => (Some(d), self.core.listens(d) && self.destroy(d)? && self.create(d)?),
+            Action::Shutdown(d) => (Some(d), self.shut_down(d, false)),
+            Action::Crash(d) => (Some(d), self.shut_down(d, true)),
+            Action::Kill(d) => (Some(d), self.kill(d)),
+            Action::Reboot(d) => (Some(d), self.destroy(d)? && self.create(d)?),
             Action::Save(d) => (Some(d), self.save(d)?),
             Action::Restore(d) => (Some(d), self.restore(d)?),
             Action::Plug(v) => (Some(self.core.dom(v)), self.plug(v)),

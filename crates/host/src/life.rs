@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::context::{Context, mark};
+use crate::context::{Context, Domain, mark};
 use crate::{DomId, Span, VcpuId};
 
 /// Where a domain is in its life.
@@ -12,8 +12,21 @@ pub(crate) enum Life {
     Gone,
     /// On the host.
     There,
+    /// On the host, but its guest is no more.
+    Over(Over),
     /// Off the host, its state kept.
     Saved,
+}
+
+/// How a domain whose guest is no more is listed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Over {
+    /// The guest has shut down, by itself or by crashing.
+    pub shutdown: bool,
+    /// It has crashed.
+    pub crashed: bool,
+    /// The toolstack is destroying the domain.
+    pub dying: bool,
 }
 
 /// What the toolstack did to a guest. The host has done its part.
@@ -21,7 +34,7 @@ pub(crate) enum Life {
 pub enum LifeEvent {
     /// The domain was created: everything in the guest starts anew.
     Booted(DomId),
-    /// The domain was shut down or destroyed: nothing of the guest is left.
+    /// The guest has shut down or crashed, or the domain is destroyed: nothing of the guest is left.
     Stopped(DomId),
     /// The domain was saved: what reaches its vCPUs now wakes them when it is restored.
     Saved(DomId),
@@ -34,9 +47,8 @@ pub enum LifeEvent {
 }
 
 /// What a domain that is on the host does, as the six letters of the toolstack's list: `r` running, `b` blocked, `p`
-/// paused. The other three never occur: a domain that shuts down (`s`) is destroyed at once, which is the toolstack's
-/// default, nothing crashes (`c`), and destroying (`d`) takes no time. A domain that is neither running nor blocked nor
-/// paused waits for a pCPU.
+/// paused, `s` shut down, `c` crashed, `d` dying. A domain without any waits for a pCPU. One that has crashed has shut down
+/// too (`---sc-`); the toolstack pauses a domain before it destroys it (`--p--d`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DomainState {
     /// One of its vCPUs runs.
@@ -45,6 +57,12 @@ pub struct DomainState {
     pub blocked: bool,
     /// The toolstack has paused it.
     pub paused: bool,
+    /// Its guest has shut down, by itself or by crashing; the toolstack has not destroyed it.
+    pub shutdown: bool,
+    /// Its guest has crashed.
+    pub crashed: bool,
+    /// The toolstack is destroying it: its memory is being freed.
+    pub dying: bool,
 }
 
 /// What a vCPU of a domain that is on the host does, as the three letters of the toolstack's list of vCPUs: `r` running,
@@ -65,8 +83,9 @@ fn letter(holds: bool, letter: char) -> char {
 
 impl fmt::Display for DomainState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let DomainState { running, blocked, paused } = *self;
-        write!(f, "{}{}{}---", letter(running, 'r'), letter(blocked, 'b'), letter(paused, 'p'))
+        let DomainState { running, blocked, paused, shutdown, crashed, dying } = *self;
+        write!(f, "{}{}{}", letter(running, 'r'), letter(blocked, 'b'), letter(paused, 'p'))?;
+        write!(f, "{}{}{}", letter(shutdown, 's'), letter(crashed, 'c'), letter(dying, 'd'))
     }
 }
 
@@ -78,18 +97,31 @@ impl fmt::Display for VcpuState {
 }
 
 impl Context {
-    /// Is the domain on the host: created, and neither gone nor saved?
+    /// Is the domain on the host, and its guest alive?
     pub fn is_there(&self, d: DomId) -> bool {
         self.domains[d.index()].life == Life::There
+    }
+
+    /// Is the domain on the host, be its guest alive or not: does the toolstack list it?
+    pub fn is_listed(&self, d: DomId) -> bool {
+        matches!(self.domains[d.index()].life, Life::There | Life::Over(_))
     }
 
     /// What the domain does; `None` if it is not on the host.
     pub fn domain_state(&self, d: DomId) -> Option<DomainState> {
         let states = || self.vcpus_of(d).filter_map(|v| self.vcpu_state(v)).filter(|state| !state.offline);
-        self.is_there(d).then(|| DomainState {
+        let Domain { life, pauses, .. } = self.domains[d.index()];
+        let Over { shutdown, crashed, dying } = match life {
+            Life::Over(over) => over,
+            Life::Gone | Life::There | Life::Saved => Over::default(),
+        };
+        self.is_listed(d).then(|| DomainState {
             running: states().any(|state| state.running),
             blocked: states().all(|state| state.blocked),
-            paused: self.domains[d.index()].pauses > 0,
+            paused: pauses > 0 || dying,
+            shutdown,
+            crashed,
+            dying,
         })
     }
 
@@ -97,7 +129,7 @@ impl Context {
     pub fn vcpu_state(&self, v: VcpuId) -> Option<VcpuState> {
         let vcpu = &self.vcpus[v.index()];
         let offline = vcpu.marks & mark::UNPLUGGED != 0;
-        self.is_there(vcpu.dom).then_some(VcpuState {
+        self.is_listed(vcpu.dom).then_some(VcpuState {
             running: vcpu.current,
             blocked: vcpu.marks & mark::BLOCKED != 0 && !offline,
             offline,
@@ -107,7 +139,7 @@ impl Context {
     /// The id that the toolstack shows; `None` if the domain is not on the host. Domain number 0 has 0; the others have 1,
     /// 2 and so on in the order in which they come to the host: whoever is rebooted or restored has a new one.
     pub fn toolstack_id(&self, d: DomId) -> Option<i64> {
-        self.is_there(d).then(|| self.domains[d.index()].id)
+        self.is_listed(d).then(|| self.domains[d.index()].id)
     }
 
     /// CPU time of the vCPU since its domain was created, rebooted or restored, ns: what the toolstack lists.

@@ -204,10 +204,12 @@ fn an_unplugged_vcpu_stops_and_its_wake_up_is_kept() {
 #[test]
 fn what_cannot_be_done_changes_nothing_and_is_said() {
     let there = [Action::Restore(D0), Action::Create(D0), Action::Plug(V[1]), Action::Unplug(V[0])];
-    let paused = [Action::Save(D0), Action::Shutdown(D0), Action::Reboot(D0), Action::Unplug(V[1])];
+    let paused = [Action::Save(D0), Action::Shutdown(D0), Action::Crash(D0), Action::Unplug(V[1])];
     let gone = [
         Action::Destroy(D1),
         Action::Shutdown(D1),
+        Action::Crash(D1),
+        Action::Kill(D1),
         Action::Reboot(D1),
         Action::Save(D1),
         Action::Restore(D1),
@@ -220,12 +222,51 @@ fn what_cannot_be_done_changes_nothing_and_is_said() {
     let mut actions: Vec<(i64, Action)> = there.into_iter().map(|action| (1, action)).collect();
     actions.push((2, Action::Pause(D0)));
     actions.extend(paused.into_iter().map(|action| (3, action)));
-    actions.push((4, Action::Shutdown(D1)));
+    actions.push((4, Action::Destroy(D1)));
     actions.extend(gone.into_iter().map(|action| (5, action)));
     let mut host = host(&[(V[0], &[Step::Hog])], &actions);
     assert_eq!(times(&mut host, 9, V[0]), [2, 0, 0, 7]);
     assert_eq!(letters(&host, D0).unwrap(), "--p---");
     let done: Vec<usize> = (0..actions.len()).filter(|&i| host.observer().0[i]).collect();
-    assert_eq!(done, [4, 9], "the pause, and one shutdown");
+    assert_eq!(done, [4, 9], "the pause, and one destroyed");
     assert_eq!(host.world().events, [(4, LifeEvent::Stopped(D1))]);
+}
+
+#[test]
+fn a_guest_that_is_over_is_listed_until_the_domain_is_destroyed() {
+    let actions = [
+        (2, Action::Crash(D0)),
+        (3, Action::Shutdown(D1)),
+        (4, Action::Kill(D1)),
+        (6, Action::Destroy(D1)),
+        (8, Action::Create(D1)),
+        (10, Action::Kill(D1)),
+        (11, Action::Reboot(D1)),
+    ];
+    let mut host = host(&[(V[0], &[Step::Hog]), (V[1], &[Step::Block(MS)]), (V[2], &[Step::Hog])], &actions);
+    assert_eq!(times(&mut host, 3, V[1])[3], 1, "asleep or not, it is off line, and no timer wakes it");
+    assert_eq!(letters(&host, D0).unwrap(), "---sc-");
+    let mut seen = |ms: i64| {
+        host.run_until(ms * MS + MS / 2).unwrap();
+        letters(&host, D1)
+    };
+    assert_eq!(seen(3).unwrap(), "---s--");
+    assert_eq!([seen(4).unwrap(), seen(5).unwrap()], ["--ps-d", "--ps-d"]);
+    assert_eq!(seen(6), None);
+    assert_eq!(seen(8).unwrap(), "r-----");
+    assert_eq!(seen(10).unwrap(), "--p--d");
+    assert_eq!(seen(11).unwrap(), "r-----");
+    assert_eq!(times(&mut host, 20, V[0])[0] + times(&mut host, 20, V[2])[0], 3 + 2 + 9, "nobody else ran");
+    assert_eq!(host.observer().0, [true; 7]);
+    let stopped = host.world().events.iter().filter(|(_, event)| matches!(event, LifeEvent::Stopped(_)));
+    assert_eq!(stopped.map(|&(ms, _)| ms).collect::<Vec<_>>(), [2, 3, 10], "once for each guest");
+}
+
+#[test]
+fn a_saved_domain_can_be_destroyed() {
+    let actions =
+        [(2, Action::Save(D1)), (4, Action::Destroy(D1)), (6, Action::Create(D1)), (7, Action::Restore(D1))];
+    let mut host = host(&[(V[2], &[Step::Hog])], &actions);
+    assert_eq!(times(&mut host, 10, V[2]), [6, 0, 0, 4]);
+    assert_eq!(host.observer().0, [true, true, true, false]);
 }

@@ -133,6 +133,8 @@ enum Purpose {
     Task(usize),
     /// Who reads this file in sequence.
     ReadAhead(usize),
+    /// A guest behind this one that asked so: what reaches this domain as an emulated disk's request goes on from it.
+    Behind(DiskRequest),
     /// Nobody in particular: it writes back, beginning with that byte of all that were ever written back.
     WriteBack(u64),
     /// Nobody any more.
@@ -174,8 +176,10 @@ struct Operation {
 pub struct Block {
     /// Where events go.
     pub vcpu: VcpuId,
-    /// Its area of the disk.
+    /// Its number, and area of the disk.
     pub area: u32,
+    /// What each of its requests takes more in the domain that emulates it, ns of CPU time.
+    pub emulation_ns: Span,
     /// What went through it.
     pub counts: BlockCounts,
     config: BlockConfig,
@@ -200,6 +204,8 @@ pub struct Block {
     writers: VecDeque<usize>,
     syncs: VecDeque<(u64, usize)>,
     resumed: VecDeque<usize>,
+    /// Requests of guests behind this one that are complete.
+    behind: VecDeque<DiskRequest>,
     /// An event has been sent that the guest has not taken yet.
     event_pending: bool,
     /// An event is due at the end of the back end's round.
@@ -213,6 +219,7 @@ impl Block {
         Block {
             vcpu,
             area,
+            emulation_ns: 0,
             counts: BlockCounts::default(),
             config,
             random,
@@ -230,6 +237,7 @@ impl Block {
             writers: VecDeque::new(),
             syncs: VecDeque::new(),
             resumed: VecDeque::new(),
+            behind: VecDeque::new(),
             event_pending: false,
             event_due: false,
         }
@@ -305,6 +313,7 @@ impl Block {
         for tasks in [&mut self.copies, &mut self.readers, &mut self.writers, &mut self.resumed] {
             tasks.clear();
         }
+        self.behind.clear();
         self.cache.forget();
         self.write_back.forget();
     }
@@ -436,7 +445,12 @@ impl Block {
         let Run { stretch, write, purpose } = run;
         let tag = self.free.pop()?;
         self.slots[tag as usize] = Slot { stretch, purpose };
-        Some(DiskRequest { tag, area: self.area, start: stretch.start, bytes: stretch.bytes as u32, write })
+        let area = match purpose {
+            Purpose::Behind(request) => request.area,
+            _ => self.area,
+        };
+        let (block, bytes) = (self.area, stretch.bytes as u32);
+        Some(DiskRequest { tag, block, area, start: stretch.start, bytes, write })
     }
 
     /// Takes as much as fits into a request from what tasks wait for.
@@ -523,6 +537,7 @@ impl Block {
                     self.writers.pop_front().into_iter().for_each(|task| self.go_on(task));
                 }
             }
+            Purpose::Behind(request) => self.behind.push_back(request),
             Purpose::Nobody => {}
         }
     }
@@ -541,6 +556,26 @@ impl Block {
             self.cache.add(file, left.pages().bytes);
             self.copy(task, left.bytes);
         }
+    }
+
+    // ---- guests behind this one ----
+
+    /// A guest whose disk this domain emulates asks for something: it goes on as a request of this virtual disk, whole.
+    pub fn pass_on(&mut self, request: DiskRequest) {
+        let DiskRequest { start, bytes, write, .. } = request;
+        assert!(u64::from(bytes) <= self.config.request_bytes_max, "a request goes on whole");
+        let stretch = Stretch { start, bytes: bytes.into() };
+        self.runs.push_back(Run { stretch, write, purpose: Purpose::Behind(request) });
+    }
+
+    /// Is a request of a guest behind this one complete?
+    pub fn has_passed(&self) -> bool {
+        !self.behind.is_empty()
+    }
+
+    /// Takes a request of a guest behind this one that is complete.
+    pub fn take_passed(&mut self) -> Option<DiskRequest> {
+        self.behind.pop_front()
     }
 
     // ---- the other side of the ring ----

@@ -8,7 +8,7 @@ use vcpulab_guest::script::DiskAccess;
 use vcpulab_host::{NEVER, Span, Time, VcpuId};
 
 use crate::block::{Block, BlockConfig, BlockCosts, BlockWork, Submitted};
-use crate::blockback::{BlockBack, BlockBackCosts, BlockBackWork};
+use crate::blockback::{BlockBack, BlockBackCosts, BlockBackWork, Store};
 use crate::disk::tests::{FLASH, SPINDLE};
 use crate::disk::{Disk, DiskConfig};
 use crate::page_cache::CacheConfig;
@@ -53,7 +53,7 @@ struct Task {
 
 struct Bench {
     now: Time,
-    disk: Disk,
+    store: Store,
     blocks: Vec<Block>,
     guests: Vec<Guest>,
     back: BlockBack,
@@ -71,7 +71,7 @@ impl Bench {
         let guest = |_: &BlockConfig| Guest { awake: true, busy: None, tasks: Vec::new() };
         Bench {
             now: 0,
-            disk: Disk::new(disk, guests.len() as u32, Random::new(1, 0, 0)),
+            store: Store::Disk(Disk::new(disk, guests.len() as u32, Random::new(1, 0, 0))),
             blocks: guests.iter().enumerate().map(block).collect(),
             guests: guests.iter().map(guest).collect(),
             back: BlockBack::new(BACK_COSTS),
@@ -88,6 +88,10 @@ impl Bench {
         self.guests[guest].awake = true;
     }
 
+    fn disk(&self) -> &Disk {
+        self.store.disk().unwrap()
+    }
+
     /// Until nothing happens any more; when that is.
     fn run(&mut self) -> Time {
         self.run_until(NEVER)
@@ -97,12 +101,13 @@ impl Bench {
         loop {
             self.run_now();
             let ends = self.guests.iter().filter_map(|guest| guest.busy.map(|(end, _)| end));
-            let next = ends.chain(self.busy.map(|(end, _)| end)).chain([self.disk.next_completion()]).min();
+            let next = ends.chain(self.busy.map(|(end, _)| end)).chain([self.disk().next_completion()]).min();
             match next {
                 Some(next) if next < NEVER && next <= end => self.now = next,
                 _ => return self.now,
             }
-            if self.disk.next_completion() <= self.now && self.disk.complete(self.now) {
+            let now = self.now;
+            if self.disk().next_completion() <= now && self.store.disk_mut().unwrap().complete(now) {
                 (self.awake, self.notified) = (true, true);
             }
         }
@@ -127,7 +132,8 @@ impl Bench {
     }
 
     fn run_guest(&mut self, index: usize) {
-        let Bench { now, blocks, guests, disk, .. } = self;
+        let Bench { now, blocks, guests, store, .. } = self;
+        let disk = store.disk_mut().unwrap();
         let (now, block, guest) = (*now, &mut blocks[index], &mut guests[index]);
         if let Some((end, work)) = guest.busy {
             if end > now {
@@ -170,22 +176,22 @@ impl Bench {
     }
 
     fn run_driver(&mut self) {
-        let Bench { now, blocks, disk, back, .. } = self;
+        let Bench { now, blocks, store, back, .. } = self;
         if let Some((_, work)) = self.busy.take() {
-            back.finish(*now, work, blocks, disk);
+            back.finish(*now, work, blocks, store);
         }
         loop {
             if std::mem::take(&mut self.notified) {
                 back.begin_round();
             }
-            if let Some((work, cost)) = back.next_work(blocks, disk) {
+            if let Some((work, cost)) = back.next_work(blocks, store) {
                 self.busy = Some((*now + cost, work));
                 break;
             }
             while let Some(block) = back.take_to_tell() {
                 self.guests[block].awake |= blocks[block].send_event();
             }
-            if !back.has_work(disk) {
+            if !back.has_work(blocks, store) {
                 self.awake = false;
                 break;
             }
@@ -219,7 +225,7 @@ fn a_file_of_512_mb_in_direct_records_of_1_mb_comes_close_to_the_rate_of_the_dis
             let mut bench = Bench::new(SPINDLE, &[config]);
             bench.task(0, direct(512, MB, write, false));
             let time = bench.run();
-            assert_eq!((bench.done(0), bench.disk.counts.seeks), (512, 0));
+            assert_eq!((bench.done(0), bench.disk().counts.seeks), (512, 0));
             let requests = if config.split { 24 } else { 2 };
             let counts = bench.blocks[0].counts;
             assert_eq!((counts.requests, counts.responses), (512 * requests, 512 * requests));
@@ -237,7 +243,7 @@ fn random_records_cost_a_seek_and_a_rotation_each_even_if_large() {
     let mut bench = Bench::new(SPINDLE, &[SPLIT]);
     bench.task(0, direct(512, MB, false, true));
     let random = rate(512 << 20, bench.run());
-    assert!(bench.disk.counts.seeks > 500 && (50_000_000..75_000_000).contains(&random), "{random}");
+    assert!(bench.disk().counts.seeks > 500 && (50_000_000..75_000_000).contains(&random), "{random}");
     let mut flash = [true, false].map(|random| {
         let mut bench = Bench::new(FLASH, &[SPLIT]);
         bench.task(0, direct(512, MB, false, random));
@@ -253,7 +259,7 @@ fn two_guests_in_sequence_disturb_each_other() {
         let mut bench = Bench::new(SPINDLE, &vec![SPLIT; guests]);
         (0..guests).for_each(|guest| bench.task(guest, direct(256, MB, false, false)));
         let time = bench.run();
-        (rate((guests as u64) << 28, time), bench.disk.counts)
+        (rate((guests as u64) << 28, time), bench.disk().counts)
     };
     let ((alone, counts), (both, shared)) = (run(1), run(2));
     assert!(counts.seeks == 0 && shared.seeks > 256, "{shared:?}");
@@ -278,7 +284,7 @@ fn a_second_reading_needs_no_disk_if_the_file_fits() {
     let mut bench = Bench::new(SPINDLE, &[SPLIT]);
     bench.task(0, vec![Step::Access(access(64 * KB, 16 << 20)); 512]);
     bench.run();
-    assert_eq!(bench.disk.counts.read_bytes, 16 << 20);
+    assert_eq!(bench.disk().counts.read_bytes, 16 << 20);
     let random = DiskAccess { random: true, ..access(4 * KB, 400 << 20) };
     bench.task(0, vec![Step::Access(random); 50_000]);
     bench.run();
@@ -305,7 +311,7 @@ fn cached_writes_go_on_until_too_much_is_dirty_and_sync_waits_for_the_disk() {
     bench.task(0, vec![cached(MB); 10]);
     let memory = bench.run();
     assert_eq!(
-        (bench.done(0), bench.disk.counts.requests),
+        (bench.done(0), bench.disk().counts.requests),
         (10, 0),
         "less than a tenth of memory stays there"
     );
@@ -313,7 +319,7 @@ fn cached_writes_go_on_until_too_much_is_dirty_and_sync_waits_for_the_disk() {
     bench.task(0, [Step::Sync]);
     let end = bench.run();
     assert_eq!(bench.guests[0].tasks[1].done, [end], "nothing is left to happen");
-    assert!(end - memory > 10 * (1 << 20) * 1000 / 80 && bench.disk.counts.written_bytes == 10 << 20);
+    assert!(end - memory > 10 * (1 << 20) * 1000 / 80 && bench.disk().counts.written_bytes == 10 << 20);
 
     let mut bench = Bench::new(SPINDLE, &[SPLIT]);
     bench.task(0, vec![cached(MB); 400]);
@@ -324,7 +330,7 @@ fn cached_writes_go_on_until_too_much_is_dirty_and_sync_waits_for_the_disk() {
     let throttled = rate(300 << 20, done[399] - done[99]);
     assert!((70_000_000..81_000_000).contains(&throttled), "then at that of the disk: {throttled}");
     assert_eq!(bench.done(0), 401);
-    let left = (400 << 20) - bench.disk.counts.written_bytes;
+    let left = (400 << 20) - bench.disk().counts.written_bytes;
     assert!(left <= CACHE.dirty_background_bytes, "the rest may wait: {left}");
 }
 
@@ -335,7 +341,7 @@ fn what_a_guest_asked_for_before_it_booted_comes_for_nobody() {
     bench.task(0, vec![Step::Access(DiskAccess { write: true, ..access(MB, 1 << 30) }); 90]);
     bench.task(0, vec![Step::Access(access(MB, 1 << 30)); 90]);
     bench.run_until(SECOND / 50);
-    assert!(bench.disk.next_completion() < NEVER && bench.done(0) > 0);
+    assert!(bench.disk().next_completion() < NEVER && bench.done(0) > 0);
     bench.blocks[0].reboot();
     bench.guests[0].tasks.clear();
     (0..3).for_each(|_| bench.task(0, direct(3, MB, true, false).into_iter().chain([Step::Sync])));
@@ -381,7 +387,8 @@ fn a_copy_that_a_boot_cut_short_is_not_taken_for_another() {
 
 #[test]
 fn back_ends_leave_in_the_ring_what_the_disk_has_no_room_for() {
-    let mut disk = Disk::new(DiskConfig { queue_depth: 1, ..SPINDLE }, 1, Random::new(1, 0, 0));
+    let disk = Disk::new(DiskConfig { queue_depth: 1, ..SPINDLE }, 1, Random::new(1, 0, 0));
+    let mut store = Store::Disk(disk);
     let mut blocks = [Block::new(SPLIT, 0, VcpuId(0), Random::new(1, 0, 1))];
     let mut back = BlockBack::new(BACK_COSTS);
     blocks[0].access(0, 0, DiskAccess { direct: true, ..access(MB, 1 << 20) });
@@ -391,12 +398,13 @@ fn back_ends_leave_in_the_ring_what_the_disk_has_no_room_for() {
         }
     }
     back.begin_round();
-    let (work, cost) = back.next_work(&mut blocks, &mut disk).unwrap();
+    let (work, cost) = back.next_work(&mut blocks, &mut store).unwrap();
     assert_eq!(cost, 10_000 + 11 * 1_000, "eleven pages");
-    back.finish(0, work, &mut blocks, &mut disk);
-    assert_eq!((back.next_work(&mut blocks, &mut disk), back.has_work(&disk)), (None, false));
+    back.finish(0, work, &mut blocks, &mut store);
+    assert_eq!((back.next_work(&mut blocks, &mut store), back.has_work(&blocks, &store)), (None, false));
+    let disk = store.disk_mut().unwrap();
     disk.complete(disk.next_completion());
-    assert!(back.has_work(&disk));
+    assert!(back.has_work(&blocks, &store));
 }
 
 #[test]
@@ -406,7 +414,7 @@ fn more_completions_than_a_round_takes_all_arrive() {
     // The tasks' files lie side by side: all but the first request merge.
     (0..100).for_each(|_| bench.task(0, direct(1, 4 * KB, false, false)));
     bench.run();
-    assert_eq!((bench.done(0), bench.disk.counts.interrupts), (100, 2));
+    assert_eq!((bench.done(0), bench.disk().counts.interrupts), (100, 2));
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -453,9 +461,9 @@ proptest! {
         let asked: (u64, u64) = bench.blocks.iter().fold((0, 0), |sum, block| {
             (sum.0 + block.counts.read_bytes, sum.1 + block.counts.written_bytes)
         });
-        prop_assert_eq!(asked, (bench.disk.counts.read_bytes, bench.disk.counts.written_bytes));
-        prop_assert!(!bench.disk.has_completed() && bench.disk.next_completion() == NEVER);
-        let longest: Span = bench.disk.counts.busy_ns;
+        prop_assert_eq!(asked, (bench.disk().counts.read_bytes, bench.disk().counts.written_bytes));
+        prop_assert!(!bench.disk().has_completed() && bench.disk().next_completion() == NEVER);
+        let longest: Span = bench.disk().counts.busy_ns;
         prop_assert!(longest <= bench.now);
     }
 }

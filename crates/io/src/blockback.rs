@@ -12,6 +12,59 @@ use vcpulab_host::{Span, Time};
 use crate::block::{Block, PAGE_BYTES};
 use crate::disk::{Disk, DiskRequest};
 
+/// What back ends hand requests to.
+#[derive(Clone, Debug)]
+pub enum Store {
+    /// A disk.
+    Disk(Disk),
+    /// Their domain's own virtual disk, by number: it is a stub domain, between its guest and the driver domain.
+    Front(usize),
+}
+
+impl Store {
+    /// The disk, if it is one.
+    pub fn disk(&self) -> Option<&Disk> {
+        match self {
+            Store::Disk(disk) => Some(disk),
+            Store::Front(_) => None,
+        }
+    }
+
+    /// The disk, if it is one.
+    pub fn disk_mut(&mut self) -> Option<&mut Disk> {
+        match self {
+            Store::Disk(disk) => Some(disk),
+            Store::Front(_) => None,
+        }
+    }
+
+    /// Is there room for a request? A stub domain's is in its memory, and its guest's ring bounds it.
+    pub fn can_submit(&self) -> bool {
+        self.disk().is_none_or(Disk::can_submit)
+    }
+
+    fn has_completed(&self, blocks: &[Block]) -> bool {
+        match self {
+            Store::Disk(disk) => disk.has_completed(),
+            Store::Front(own) => blocks[*own].has_passed(),
+        }
+    }
+
+    fn take_completed(&mut self, blocks: &mut [Block]) -> Option<DiskRequest> {
+        match self {
+            Store::Disk(disk) => disk.take_completed(),
+            Store::Front(own) => blocks[*own].take_passed(),
+        }
+    }
+
+    fn submit(&mut self, now: Time, request: DiskRequest, blocks: &mut [Block]) {
+        match self {
+            Store::Disk(disk) => disk.submit(now, request),
+            Store::Front(own) => blocks[*own].pass_on(request),
+        }
+    }
+}
+
 /// Requests, and completions, that the back ends take in one round before they look at the other (a ring's worth).
 const ROUND: usize = 32;
 
@@ -35,7 +88,7 @@ pub enum BlockBackWork {
     Response(DiskRequest),
 }
 
-/// The back ends on one disk. Virtual disks are named by their position among all, which is their area too.
+/// The back ends on one disk. Virtual disks are named by their position among all.
 #[derive(Clone, Debug)]
 pub struct BlockBack {
     costs: BlockBackCosts,
@@ -67,25 +120,25 @@ impl BlockBack {
     }
 
     /// Is there something for another round?
-    pub fn has_work(&self, disk: &Disk) -> bool {
-        disk.has_completed() || (!self.filled.is_empty() && disk.can_submit())
+    pub fn has_work(&self, blocks: &[Block], store: &Store) -> bool {
+        store.has_completed(blocks) || (!self.filled.is_empty() && store.can_submit())
     }
 
     /// What is next in this round, and what that costs; `None`: the round is over.
     ///
     /// What has been completed for a virtual disk of the domain itself goes to its block layer, which it costs.
-    pub fn next_work(&mut self, blocks: &mut [Block], disk: &mut Disk) -> Option<(BlockBackWork, Span)> {
+    pub fn next_work(&mut self, blocks: &mut [Block], store: &mut Store) -> Option<(BlockBackWork, Span)> {
         while self.responses > 0
-            && let Some(request) = disk.take_completed()
+            && let Some(request) = store.take_completed(blocks)
         {
-            let block = &mut blocks[request.area as usize];
+            let block = &mut blocks[request.block as usize];
             if block.is_split() {
                 self.responses -= 1;
                 return Some((BlockBackWork::Response(request), self.costs.response_ns));
             }
             block.respond(request.tag);
         }
-        if self.requests == 0 || !disk.can_submit() {
+        if self.requests == 0 || !store.can_submit() {
             return None;
         }
         let request = self.take(blocks)?;
@@ -105,11 +158,11 @@ impl BlockBack {
     }
 
     /// A piece of work is done.
-    pub fn finish(&mut self, now: Time, work: BlockBackWork, blocks: &mut [Block], disk: &mut Disk) {
+    pub fn finish(&mut self, now: Time, work: BlockBackWork, blocks: &mut [Block], store: &mut Store) {
         match work {
-            BlockBackWork::Request(request) => disk.submit(now, request),
+            BlockBackWork::Request(request) => store.submit(now, request, blocks),
             BlockBackWork::Response(request) => {
-                let block = request.area as usize;
+                let block = request.block as usize;
                 if blocks[block].respond(request.tag) {
                     self.to_tell.push_back(block);
                 }

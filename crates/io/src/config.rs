@@ -84,17 +84,19 @@ pub struct InterfaceConfig {
 pub struct VirtualDiskConfig {
     /// Its block layer: through a ring, unless the domain owns the disk.
     pub block: BlockConfig,
-    /// The disk that it is on.
+    /// The disk that it is on, or what stands for one in the stub domain that it goes through.
     pub disk: usize,
     /// Which of the domain's vCPUs takes its events.
     pub vcpu: u32,
+    /// What an emulated disk takes more for each request, ns of CPU time in the domain that emulates it.
+    pub emulation_ns: Span,
 }
 
 /// A disk and its back ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskUnitConfig {
-    /// The disk.
-    pub disk: DiskConfig,
+    /// The disk; `None`: the owner is a stub domain, and what it is asked for goes on through its own virtual disk.
+    pub disk: Option<DiskConfig>,
     /// The guest whose back ends serve it, and which of its vCPUs takes its interrupts; `None`: the hypervisor.
     pub owner: Option<(usize, u32)>,
     /// What the back ends cost.

@@ -59,7 +59,9 @@ pub enum DiskKind {
 pub struct DiskRequest {
     /// Its name among those of its virtual disk.
     pub tag: u32,
-    /// The virtual disk: which area of the disk it has.
+    /// The virtual disk that asks, and is answered.
+    pub block: u32,
+    /// The virtual disk whose data they are: which area of the disk it has.
     pub area: u32,
     /// Where it begins within the area, bytes.
     pub start: u64,
@@ -280,7 +282,7 @@ pub(crate) mod tests {
     }
 
     fn read(area: u32, start: u64, bytes: u32) -> DiskRequest {
-        DiskRequest { tag: 0, area, start, bytes, write: false }
+        DiskRequest { tag: 0, block: area, area, start, bytes, write: false }
     }
 
     /// Keeps one stream for each area going, each with so many requests under way; the time for `count` of them in all.
@@ -402,7 +404,7 @@ pub(crate) mod tests {
                 now += gap * 1_000_000;
                 disk.complete(now);
                 done.extend(std::iter::from_fn(|| disk.take_completed()).map(|request| request.tag));
-                disk.submit(now, DiskRequest { tag: tag as u32, area, start: place * 4096, bytes: pages * 4096, write });
+                disk.submit(now, DiskRequest { tag: tag as u32, block: area, area, start: place * 4096, bytes: pages * 4096, write });
             }
             while disk.next_completion() < NEVER {
                 disk.complete(disk.next_completion());

@@ -10,8 +10,7 @@ use std::collections::VecDeque;
 use vcpulab_host::{IoKind, IoStep, Span, VcpuId, WakeCause, WorldContext};
 
 use crate::block::Block;
-use crate::blockback::{BlockBack, BlockBackWork};
-use crate::disk::Disk;
+use crate::blockback::{BlockBack, BlockBackWork, Store};
 use crate::interface::Interface;
 use crate::nic::Nic;
 use crate::tcp::Packet;
@@ -33,10 +32,10 @@ pub(crate) enum DriverWork {
     Disk(usize, BlockBackWork, Span),
 }
 
-/// A disk and its back ends.
+/// A disk, or what stands for one in a stub domain, and its back ends.
 #[derive(Clone, Debug)]
 pub(crate) struct DiskUnit {
-    pub disk: Disk,
+    pub store: Store,
     pub back: BlockBack,
     /// The guest that it belongs to, and which of its vCPUs takes its interrupts; `None`: the hypervisor.
     pub owner: Option<(usize, u32)>,
@@ -146,7 +145,7 @@ impl Backend {
             }
             for &number in &self.disks {
                 let unit = &mut devices.disks[number];
-                if let Some((work, cost)) = unit.back.next_work(devices.blocks, &mut unit.disk) {
+                if let Some((work, cost)) = unit.back.next_work(devices.blocks, &mut unit.store) {
                     return Some(DriverWork::Disk(number, work, cost));
                 }
             }
@@ -184,7 +183,7 @@ impl Backend {
                         ctx.kick(block.vcpu, WakeCause::Event);
                     }
                 }
-                disks_wait |= unit.back.has_work(&unit.disk);
+                disks_wait |= unit.back.has_work(devices.blocks, &unit.store);
             }
             if self.waiting(devices.nics) == 0 && blocked && !disks_wait {
                 self.awake = false;

@@ -18,10 +18,10 @@ use vcpulab_guest::{AppStats, Kernel, Next, Random};
 use vcpulab_host::{LifeEvent, NEVER, Op, PcpuId, SetId, Span, Time, VcpuId, WakeCause, World, WorldContext};
 
 use crate::block::{Block, BlockCounts, BlockWork};
-use crate::blockback::BlockBack;
+use crate::blockback::{BlockBack, Store};
 use crate::client::{Client, ClientSample};
 use crate::client_machine::ClientMachine;
-use crate::config::{DriverCosts, Link, Load, MachineConfig, NetworkCosts, Owner};
+use crate::config::{DiskUnitConfig, DriverCosts, Link, Load, MachineConfig, NetworkCosts, Owner};
 use crate::disk::{Disk, DiskCounts};
 use crate::driver::{Backend, Devices, DiskUnit, DriverWork};
 use crate::interface::{Interface, InterfaceCounts, InterfaceWork};
@@ -250,8 +250,11 @@ impl Machine {
         let areas = config.guests.iter().filter(|guest| guest.block.is_some()).count() as u32;
         for (number, unit) in config.disks.iter().enumerate() {
             let random = Random::new(config.seed, number as u64, DISKS);
-            let disk = Disk::new(unit.disk, areas.max(1), random);
-            self.disks.push(DiskUnit { disk, back: BlockBack::new(unit.costs), owner: unit.owner });
+            let store = match unit.disk {
+                Some(disk) => Store::Disk(Disk::new(disk, areas.max(1), random)),
+                None => Store::Front(number_of_block(config, unit)),
+            };
+            self.disks.push(DiskUnit { store, back: BlockBack::new(unit.costs), owner: unit.owner });
             self.sources.push(Source::Disk(number));
         }
     }
@@ -266,7 +269,9 @@ impl Machine {
             let area = self.blocks.len();
             let random = Random::new(config.seed, area as u64, FILES);
             let vcpu = VcpuId(guest.first_vcpu.0 + virtual_disk.vcpu);
-            self.blocks.push(Block::new(virtual_disk.block, area as u32, vcpu, random));
+            let mut block = Block::new(virtual_disk.block, area as u32, vcpu, random);
+            block.emulation_ns = virtual_disk.emulation_ns;
+            self.blocks.push(block);
             self.disk_of.push(virtual_disk.disk);
             area
         });
@@ -349,7 +354,8 @@ impl Machine {
         self.clients.iter_mut().for_each(|client| client.stats.reset());
         self.interfaces.iter_mut().for_each(|interface| interface.counts = InterfaceCounts::default());
         self.nics.iter_mut().for_each(|nic| nic.counts = NicCounts::default());
-        self.disks.iter_mut().for_each(|unit| unit.disk.counts = DiskCounts::default());
+        let disks = self.disks.iter_mut().filter_map(|unit| unit.store.disk_mut());
+        disks.for_each(|disk| disk.counts = DiskCounts::default());
         self.blocks.iter_mut().for_each(|block| block.counts = BlockCounts::default());
     }
 
@@ -597,6 +603,13 @@ impl Machine {
             ctx.use_sets(v, &[own, guest.app_sets[guest.kernel.app_of(task)], guest.task_sets[task]]);
         }
     }
+}
+
+/// The virtual disk of a stub domain. They are numbered in the order of their domains.
+fn number_of_block(config: &MachineConfig, unit: &DiskUnitConfig) -> usize {
+    let (stub, _) = unit.owner.expect("a stub domain has an owner's place");
+    assert!(config.guests[stub].block.is_some(), "a stub domain has a virtual disk");
+    config.guests[..stub].iter().filter(|guest| guest.block.is_some()).count()
 }
 
 impl World for Machine {

@@ -4,6 +4,7 @@
 //! columns, types, units and documentation, and turns rows into Arrow record batches. [`collect`] reads a meter and
 //! its host into rows at the end of a run.
 
+mod by_pcpu;
 pub mod collect;
 pub mod columns;
 pub mod meter;
@@ -19,7 +20,7 @@ pub use meter::{Keep, Meter, TRACE_ROWS_MAX};
 pub use record::{Measuring, Recorder, Traced};
 pub use samples::Sampler;
 pub use tables::{
-    AppRow, AppSampleRow, DomainRow, EventRow, IoRow, PcpuRow, ProfileRow, SampleRow, TraceRow, VcpuRow,
-    VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow,
+    AppRow, AppSampleRow, DomainRow, EventRow, IoRow, PcpuRow, PcpuSampleRow, ProfileRow, SampleRow,
+    TraceRow, VcpuRow, VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow,
 };
 pub use waits::NotAttributed;

@@ -5,6 +5,7 @@ use vcpulab_host::{
     WakeCause,
 };
 
+use crate::by_pcpu::ByPcpu;
 use crate::waits::Waits;
 use crate::wakeups::WaitsByOrigin;
 
@@ -46,6 +47,8 @@ pub struct Keep {
     pub trace: bool,
     /// Who made whom wait, and how long vCPUs waited by what woke them.
     pub waits: bool,
+    /// What each domain did on each pCPU.
+    pub by_pcpu: bool,
 }
 
 /// Listens to one run.
@@ -62,6 +65,7 @@ pub struct Meter {
     pub(crate) trace: Option<Vec<Switch>>,
     pub(crate) untraced: u64,
     pub(crate) rejected_actions: u64,
+    pub(crate) by_pcpu: Option<ByPcpu>,
 }
 
 impl Meter {
@@ -77,6 +81,7 @@ impl Meter {
             trace: keep.trace.then(Vec::new),
             untraced: 0,
             rejected_actions: 0,
+            by_pcpu: keep.by_pcpu.then(ByPcpu::default),
         }
     }
 
@@ -103,6 +108,9 @@ impl Meter {
         };
         self.untraced = 0;
         self.rejected_actions = 0;
+        if let Some(by_pcpu) = &mut self.by_pcpu {
+            by_pcpu.reset(host);
+        }
         if let Some(trace) = &mut self.trace {
             trace.clear();
         }
@@ -137,9 +145,13 @@ impl Observer for Meter {
             let vcpu = &mut self.vcpus[switch.to.index()];
             vcpu.executions += 1;
             let slice_end = host.timer_expiry(host.slice_timer(switch.pcpu));
-            vcpu.allocated_ns += if slice_end == NEVER { 0 } else { slice_end - switch.time };
+            let allocated_ns = if slice_end == NEVER { 0 } else { slice_end - switch.time };
+            vcpu.allocated_ns += allocated_ns;
             vcpu.wait_max_ns = vcpu.wait_max_ns.max(switch.waited_ns);
             self.waits.switched(host, &switch);
+            if let Some(by_pcpu) = &mut self.by_pcpu {
+                by_pcpu.switched_in(host, switch.to, switch.pcpu, allocated_ns);
+            }
         }
         if !host.is_idle(switch.from) {
             let vcpu = &mut self.vcpus[switch.from.index()];
@@ -176,8 +188,11 @@ impl Observer for Meter {
     }
 
     #[inline]
-    fn migrated(&mut self, _host: &Context, v: VcpuId, _from: PcpuId, _to: PcpuId) {
+    fn migrated(&mut self, host: &Context, v: VcpuId, _from: PcpuId, _to: PcpuId) {
         self.vcpus[v.index()].migrations += 1;
+        if let Some(by_pcpu) = &mut self.by_pcpu {
+            by_pcpu.moved(host, v);
+        }
     }
 
     fn acted(&mut self, _host: &Context, _domain: Option<DomId>, accepted: bool) {
@@ -213,9 +228,13 @@ mod tests {
             };
             let config =
                 HostConfig { pcpus: 1, domains: vec![domain(1, 2), domain(2, 1)], ..HostConfig::default() };
-            let mut host =
-                Host::new(&config, scheduler, programs, Meter::new(Keep { trace: true, waits: true }))
-                    .unwrap();
+            let mut host = Host::new(
+                &config,
+                scheduler,
+                programs,
+                Meter::new(Keep { trace: true, waits: true, by_pcpu: true }),
+            )
+            .unwrap();
             let (context, meter) = host.observe();
             meter.reset(context);
             host.run_until(500_000_000).unwrap();

@@ -131,6 +131,8 @@ pub trait Measuring: Observer {
     fn begin(&mut self, host: &Context);
     /// What was counted.
     fn meter(&self) -> &Meter;
+    /// What was counted, to take from it.
+    fn meter_mut(&mut self) -> &mut Meter;
     /// The run is over.
     ///
     /// # Errors
@@ -148,6 +150,10 @@ impl Measuring for Meter {
     }
 
     fn meter(&self) -> &Meter {
+        self
+    }
+
+    fn meter_mut(&mut self) -> &mut Meter {
         self
     }
 
@@ -176,6 +182,10 @@ impl Measuring for Traced {
 
     fn meter(&self) -> &Meter {
         &self.meter
+    }
+
+    fn meter_mut(&mut self) -> &mut Meter {
+        &mut self.meter
     }
 
     fn finish(self, host: &Context) -> Result<(), String> {

@@ -4,7 +4,7 @@ use vcpulab_host::{CacheCounts, Context, DomId, RunTimes, Span, Time, VcpuId};
 
 use crate::collect::Names;
 use crate::meter::{Meter, VcpuCounts};
-use crate::tables::{SampleRow, VcpuSampleRow};
+use crate::tables::{PcpuSampleRow, SampleRow, VcpuSampleRow};
 
 /// What a sampler has seen of a vCPU so far.
 type Seen = (RunTimes, VcpuCounts, CacheCounts);
@@ -21,6 +21,8 @@ pub struct Sampler {
     pub domains: Vec<SampleRow>,
     /// What was sampled of the vCPUs.
     pub vcpus: Vec<VcpuSampleRow>,
+    /// What was sampled of the domains by pCPU.
+    pub pcpus: Vec<PcpuSampleRow>,
 }
 
 impl Sampler {
@@ -32,6 +34,7 @@ impl Sampler {
             seen: (0..host.vcpu_count() as u32).map(|v| look(host, meter, VcpuId(v))).collect(),
             domains: Vec::new(),
             vcpus: Vec::new(),
+            pcpus: Vec::new(),
         }
     }
 
@@ -47,7 +50,7 @@ impl Sampler {
         replication: u32,
         names: &Names,
         host: &Context,
-        meter: &Meter,
+        meter: &mut Meter,
     ) -> &mut [SampleRow] {
         let (first, elapsed_ns) = (self.domains.len(), host.now() - self.time);
         if elapsed_ns == 0 {
@@ -120,6 +123,19 @@ impl Sampler {
             self.domains.push(row);
         }
         self.time = host.now();
+        let on_pcpus = meter.by_pcpu.as_mut().map(|by_pcpu| by_pcpu.take(host)).unwrap_or_default();
+        self.pcpus.extend(on_pcpus.into_iter().map(|(d, p, did)| PcpuSampleRow {
+            replication,
+            time_ns: host.now(),
+            domain: names.domains[d.index()].clone(),
+            number: host.domain_number(d),
+            pcpu: p.0,
+            running_ns: did.running_ns,
+            runnable_ns: did.runnable_ns,
+            blocked_ns: did.blocked_ns,
+            allocated_ns: did.allocated_ns,
+            executions: did.executions,
+        }));
         &mut self.domains[first..]
     }
 }

@@ -296,6 +296,33 @@ columns! {
 }
 
 columns! {
+    /// What each domain did on each pCPU that it ran on, from one sample to the next: the rows of XenMon. A vCPU that does not run
+    /// counts where it is assigned.
+    pub struct PcpuSampleRow in "pcpu_samples" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// When the sample was taken, ns since the host started.
+        pub time_ns: i64,
+        /// The domain's name.
+        pub domain: String,
+        /// The domain's number (0: Dom0).
+        pub number: i64,
+        /// The pCPU.
+        pub pcpu: u32,
+        /// Time its vCPUs ran there, ns; more than 0.
+        pub running_ns: i64,
+        /// Time its vCPUs waited to run there, ns.
+        pub runnable_ns: i64,
+        /// Time its vCPUs assigned to it were blocked, ns.
+        pub blocked_ns: i64,
+        /// CPU time that decisions there gave it when they switched it in, ns. Those without an end do not count.
+        pub allocated_ns: i64,
+        /// Times a vCPU of it was switched in there.
+        pub executions: u64,
+    }
+}
+
+columns! {
     /// Where busy time went by layers, as Xenoprof sees it: exactly, and as estimated from the profiler's samples.
     pub struct ProfileRow in "profile" {
         /// Replication, from 0.

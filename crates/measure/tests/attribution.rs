@@ -102,7 +102,7 @@ fn check(case: &Case, policy: usize) {
         boxed(policy.name, policy.default_generation().name, &Default::default(), pcpus).expect("registered")
     };
     let both = Both {
-        meter: Meter::new(Keep { trace: false, waits: true }),
+        meter: Meter::new(Keep { waits: true, ..Keep::default() }),
         last: 0,
         waiting: Vec::new(),
         pcpus: Vec::new(),

@@ -12,8 +12,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use vcpulab_host::Params;
 use vcpulab_measure::{
-    AppRow, AppSampleRow, DomainRow, IoRow, PcpuRow, ProfileRow, SampleRow, TraceRow, VcpuRow, VcpuSampleRow,
-    WaitRow, WakeUpBucketRow, WakeUpRow, perfetto,
+    AppRow, AppSampleRow, DomainRow, IoRow, PcpuRow, PcpuSampleRow, ProfileRow, SampleRow, TraceRow, VcpuRow,
+    VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow, perfetto,
 };
 use vcpulab_scenario::{Jtl, RunError, RunOptions, run_under};
 
@@ -32,7 +32,7 @@ fn logs((directory, xml, warmup): JtlOptions) -> Jtl {
 
 /// Runs every replication of a scenario.
 #[pyfunction]
-#[pyo3(signature = (scenario, *, jobs = 0, trace = false, waits = true, events = None, jtl = None, progress = None))]
+#[pyo3(signature = (scenario, *, jobs = 0, trace = false, waits = true, events = None, jtl = None, live = None, progress = None))]
 #[allow(clippy::too_many_arguments, reason = "in Python they have names")]
 pub fn run(
     py: Python<'_>,
@@ -42,11 +42,13 @@ pub fn run(
     waits: bool,
     events: Option<PathBuf>,
     jtl: Option<JtlOptions>,
+    live: Option<&LiveSamples>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Results> {
     let scenario = scenario.checked.clone();
+    let live = live.map(|live| live.samples.clone());
     let work = watched(py, progress, move |watch| {
-        let options = RunOptions { jobs, trace, waits, events, jtl: jtl.map(logs) };
+        let options = RunOptions { jobs, trace, waits, events, jtl: jtl.map(logs), live };
         let results = vcpulab_scenario::run(&scenario, &options, &|done| watch.advance(done));
         results.map(Results::from)
     });
@@ -86,7 +88,7 @@ pub fn run_policy(
     jtl: Option<JtlOptions>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Results> {
-    let options = RunOptions { jobs: 1, trace, waits, events, jtl: jtl.map(logs) };
+    let options = RunOptions { jobs: 1, trace, waits, events, jtl: jtl.map(logs), live: None };
     let raised = Raised::default();
     let context = Bound::new(py, Context)?;
     let progress = progress.map(|progress| progress.clone().unbind());
@@ -157,6 +159,7 @@ pub struct Results {
     wakeup_buckets: Rows<WakeUpBucketRow>,
     samples: Rows<SampleRow>,
     vcpu_samples: Rows<VcpuSampleRow>,
+    pcpu_samples: Rows<PcpuSampleRow>,
     app_samples: Rows<AppSampleRow>,
     profile: Rows<ProfileRow>,
     trace: Rows<TraceRow>,
@@ -184,6 +187,7 @@ impl From<vcpulab_scenario::Results> for Results {
             wakeup_buckets: results.wakeup_buckets.into(),
             samples: results.samples.into(),
             vcpu_samples: results.vcpu_samples.into(),
+            pcpu_samples: results.pcpu_samples.into(),
             app_samples: results.app_samples.into(),
             profile: results.profile.into(),
             trace: results.trace.into(),
@@ -240,12 +244,36 @@ impl Results {
         self.app_samples.table(py, AppSampleRow::batch)
     }
 
+    fn pcpu_samples(&self, py: Python<'_>) -> Table {
+        self.pcpu_samples.table(py, PcpuSampleRow::batch)
+    }
+
     fn profile(&self, py: Python<'_>) -> Table {
         self.profile.table(py, ProfileRow::batch)
     }
 
     fn trace(&self, py: Python<'_>) -> Table {
         self.trace.table(py, TraceRow::batch)
+    }
+}
+
+/// Samples of one replication of a run while it goes on.
+#[pyclass(frozen, module = "vcpulab._engine")]
+pub struct LiveSamples {
+    samples: vcpulab_scenario::LiveSamples,
+}
+
+#[pymethods]
+impl LiveSamples {
+    #[new]
+    fn new(replication: u32) -> Self {
+        LiveSamples { samples: vcpulab_scenario::LiveSamples::of(replication) }
+    }
+
+    /// Takes what was sampled since it was last taken: of domains, and of vCPUs.
+    fn take(&self) -> (Table, Table) {
+        let (domains, vcpus) = self.samples.take();
+        (Table { batch: SampleRow::batch(&domains) }, Table { batch: VcpuSampleRow::batch(&vcpus) })
     }
 }
 

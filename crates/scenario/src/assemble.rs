@@ -6,8 +6,9 @@ use vcpulab_host::{
 };
 use vcpulab_io::{GuestConfig, MachineConfig};
 
+use crate::ending::Endings;
 use crate::phases::Meetings;
-use crate::spec::{Change, DomainSpec, Drivers, LifeChange, Spec};
+use crate::spec::{ActionSpec, Change, DomainSpec, Drivers, Spec};
 use crate::{apps, client_machines, clients, disks, network};
 
 /// The host of a scenario. The same for all its replications: they differ in what surrounds it.
@@ -18,9 +19,7 @@ pub fn host_config(spec: &Spec) -> HostConfig {
         pools: spec.pools.iter().map(|pool| pool.pcpus).collect(),
         costs: costs(spec),
         domains: spec.domains.iter().map(domain).collect(),
-        actions: starts(spec)
-            .chain(spec.actions.iter().flat_map(|action| actions(spec, action.at, &action.change)))
-            .collect(),
+        actions: actions(spec),
     }
 }
 
@@ -127,35 +126,38 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
     }
 }
 
-/// Domains that are not there from the beginning are created by an action.
-fn starts(spec: &Spec) -> impl Iterator<Item = TimedAction> {
-    let later = spec.domains.iter().enumerate().filter(|(_, domain)| domain.start_ns > 0);
-    later.map(|(index, domain)| TimedAction {
-        at: domain.start_ns,
-        action: Action::Create(DomId(index as u32)),
-    })
+/// All that the toolstack does, in the order of time: what begins a life, and what each action of the scenario comes to.
+fn actions(spec: &Spec) -> Vec<TimedAction> {
+    let starts = spec.domains.iter().enumerate().filter(|(_, domain)| domain.start_ns > 0);
+    let mut all: Vec<TimedAction> = starts
+        .map(|(index, domain)| TimedAction {
+            at: domain.start_ns,
+            action: Action::Create(DomId(index as u32)),
+        })
+        .collect();
+    let mut ordered: Vec<&ActionSpec> = spec.actions.iter().collect();
+    ordered.sort_by_key(|action| action.at);
+    let mut endings = Endings::default();
+    for &ActionSpec { at, ref change } in ordered {
+        match *change {
+            Change::Life(domain, change) => endings.change(spec, domain, change, at),
+            ref change => endings.other(at, actions_for(spec, change)),
+        }
+    }
+    all.extend(endings.actions());
+    all
 }
 
-/// An action of the scenario as actions of the host: a change of affinity is one for each vCPU.
-fn actions(spec: &Spec, at: i64, change: &Change) -> Vec<TimedAction> {
+/// An action of the scenario as actions of the host: a change of affinity is one for each vCPU. (Those on lives are not here.)
+fn actions_for(spec: &Spec, change: &Change) -> Vec<Action> {
     let id = |index: usize| DomId(index as u32);
-    let actions = match change {
+    match change {
         Change::Adjust(domain, params) => vec![Action::Adjust(id(*domain), params.clone())],
         Change::AdjustGlobal(pool, params) => vec![Action::AdjustGlobal(*pool, params.clone())],
         Change::MovePool(domain, pool) => vec![Action::MovePool(id(*domain), *pool)],
         Change::Pause(domain) => vec![Action::Pause(id(*domain))],
         Change::Unpause(domain) => vec![Action::Unpause(id(*domain))],
-        Change::Life(domain, change) => {
-            let action = match change {
-                LifeChange::Create => Action::Create,
-                LifeChange::Shutdown => Action::Shutdown,
-                LifeChange::Reboot => Action::Reboot,
-                LifeChange::Destroy => Action::Destroy,
-                LifeChange::Save => Action::Save,
-                LifeChange::Restore => Action::Restore,
-            };
-            vec![action(id(*domain))]
-        }
+        Change::Life(..) => Vec::new(),
         Change::Plug(domain, vcpu, on) => {
             let action = if *on { Action::Plug } else { Action::Unplug };
             vec![action(vcpu_id(spec, *domain, *vcpu))]
@@ -165,8 +167,7 @@ fn actions(spec: &Spec, at: i64, change: &Change) -> Vec<TimedAction> {
             let chosen = vcpu.map_or(all, |vcpu| vcpu..vcpu + 1);
             chosen.map(|vcpu| Action::Affinity(vcpu_id(spec, *domain, vcpu), *mask)).collect()
         }
-    };
-    actions.into_iter().map(|action| TimedAction { at, action }).collect()
+    }
 }
 
 /// The vCPU of that number in a domain. The idle vCPUs come first, then the domains' in order of creation.

@@ -456,6 +456,8 @@ impl Checker<'_, '_> {
             true => host.constants.driver_working_set_bytes,
             false => host.constants.guest_working_set_bytes,
         };
+        let page_cache =
+            self.size(&raw.page_cache, host.constants.page_cache_bytes, 0..=1 << 50).unwrap_or(0);
         DomainSpec {
             name: name.value.clone(),
             number,
@@ -468,9 +470,12 @@ impl Checker<'_, '_> {
             working_set_bytes: self.size(&raw.working_set, usual, 0..=1 << 40).unwrap_or(0) as u64,
             nic: None,
             disk: None,
-            page_cache_bytes: self
-                .size(&raw.page_cache, host.constants.page_cache_bytes, 0..=1 << 50)
-                .unwrap_or(0) as u64,
+            page_cache_bytes: page_cache as u64,
+            memory_bytes: self.size(&raw.memory, 2 * page_cache, 0..=1 << 51).unwrap_or(0) as u64,
+            shutdown_ns: self
+                .span(&raw.shutdown, Some(host.constants.shutdown_ns), 0..=SPAN_NS_MAX)
+                .unwrap_or(0),
+            on_crash: self.on_crash(&raw.on_crash),
             apps: Vec::new(),
         }
     }
@@ -610,7 +615,7 @@ impl Checker<'_, '_> {
         order.sort_by_key(|&index| times[index]);
         let mut pools: Vec<usize> = spec.domains.iter().map(|domain| domain.pool).collect();
         let mut checked: Vec<Option<ActionSpec>> = vec![None; times.len()];
-        let mut lives = Lives::new(&spec.domains, raw_domains);
+        let mut lives = Lives::new(&spec.domains, raw_domains, &spec.host.constants);
         for index in order {
             let At { value, place } = &actions[index];
             let change = self.change(value, spec, schedulers_known, &pools);
@@ -652,6 +657,7 @@ impl Checker<'_, '_> {
             RawAction::Create(raw) => self.life(raw, spec, LifeChange::Create),
             RawAction::Shutdown(raw) => self.life(raw, spec, LifeChange::Shutdown),
             RawAction::Reboot(raw) => self.life(raw, spec, LifeChange::Reboot),
+            RawAction::Crash(raw) => self.life(raw, spec, LifeChange::Crash),
             RawAction::Destroy(raw) => self.life(raw, spec, LifeChange::Destroy),
             RawAction::Save(raw) => self.life(raw, spec, LifeChange::Save),
             RawAction::Restore(raw) => self.life(raw, spec, LifeChange::Restore),

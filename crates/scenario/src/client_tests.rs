@@ -18,7 +18,7 @@ fn scenario(server: &str, client: &str, rest: &str) -> Scenario {
     let text = format!(
         "[run]\nduration = \"10s\"\nwarmup = \"0s\"\n[host]\nscheduler = \"credit\"\nprofile = \"generic\"\npcpus = 2\n\
          [domain.dom0]\ndriver_domain = true\naffinity = \"0\"\n\
-         [domain.web]\nnic.driver_domain = \"dom0\"\naffinity = \"1\"\n\
+         [domain.web]\nnic.driver_domain = \"dom0\"\naffinity = \"1\"\nshutdown = \"0s\"\nmemory = \"1MiB\"\n\
          app = [{{ kind = \"web-server\", {server} }}]\n[client.c]\nserver = \"web\"\n{client}\n{rest}\n"
     );
     Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{text}\n{problems}"))

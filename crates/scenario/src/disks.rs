@@ -1,5 +1,7 @@
 //! Disks and virtual disks in a scenario: whose they are, and how they work.
 
+use std::collections::BTreeSet;
+
 use vcpulab_guest::Step;
 use vcpulab_io::block::{BlockConfig, BlockCosts};
 use vcpulab_io::blockback::BlockBackCosts;
@@ -15,7 +17,7 @@ use crate::problem::{Place, Problem};
 use crate::profile::Constants;
 use crate::raw::{RawDisk, RawScenario, RawVirtualDisk};
 use crate::read::{At, Field, Named};
-use crate::spec::{AppSpec, DeviceSpec, DiskSpec, Drivers, Spec, VirtualDiskSpec};
+use crate::spec::{AppSpec, DeviceSpec, DiskSpec, DomainSpec, Drivers, Spec, VirtualDiskSpec};
 
 /// How disks work, in the scenario's words.
 const KINDS: [(&str, DiskSpec); 2] = [("spindle", DiskSpec::Spindle), ("ssd", DiskSpec::Flash)];
@@ -44,8 +46,24 @@ impl Checker<'_, '_> {
         }
         for (index, (_, raw)) in raw_domains.iter().enumerate().take(spec.domains.len()) {
             if let Some(At { value, place }) = &raw.value.disk.0 {
-                let disk = self.virtual_disk(value, place, index, spec);
+                let has_disk =
+                    |driver: usize| raw_domains.get(driver).is_some_and(|(_, raw)| !raw.value.disk.is_none());
+                let disk = self.virtual_disk(value, place, index, spec, &has_disk);
                 spec.domains[index].disk = disk;
+            }
+        }
+        self.ways_to_disks(spec, raw_domains);
+    }
+
+    /// From one stub domain to the next the way must end at a disk.
+    fn ways_to_disks(&mut self, spec: &mut Spec, raw_domains: &[&NamedDomain]) {
+        for (index, (_, raw)) in raw_domains.iter().enumerate().take(spec.domains.len()) {
+            let mut at = index;
+            let next = |at: usize| spec.domains[at].disk.as_ref().filter(|disk| disk.disk.is_none())?.driver;
+            let ends = (0..=spec.domains.len()).any(|_| next(at).map(|next| at = next).is_none());
+            if let (false, Some(At { place, .. })) = (ends, &raw.value.disk.0) {
+                let problem = Problem::says("the driver domains behind this disk lead in a circle");
+                self.report.error(place, problem.hint("one of them owns the disk"));
             }
         }
     }
@@ -56,13 +74,20 @@ impl Checker<'_, '_> {
         place: &Place,
         own: usize,
         spec: &Spec,
+        has_disk: &dyn Fn(usize) -> bool,
     ) -> Option<VirtualDiskSpec> {
         let driver = self.front_driver(&raw.driver_domain, place, own, spec)?;
-        let disk = self.device_of(&raw.device, driver, "disk", spec.disks.iter().map(|(device, _)| device));
+        let through_stub = raw.device.is_none() && driver.is_some_and(has_disk);
+        let devices = spec.disks.iter().map(|(device, _)| device);
+        let disk = match through_stub {
+            true => None,
+            false => Some(self.device_of(&raw.device, driver, "disk", devices)?),
+        };
         let vcpus = spec.domains[own].affinity.len() as i64;
         let vcpu = self.int(&raw.vcpu, 0, 0..=vcpus - 1)?;
         Some(VirtualDiskSpec {
-            disk: disk?,
+            driver,
+            disk,
             vcpu: vcpu as u32,
             emulated: raw.emulated.get().copied().unwrap_or(false),
         })
@@ -96,10 +121,11 @@ pub(crate) fn raw_disks(spec: &Spec) -> Field<Named<RawDisk>> {
 }
 
 pub(crate) fn raw_virtual_disk(disk: &VirtualDiskSpec, spec: &Spec) -> RawVirtualDisk {
-    let (device, _) = &spec.disks[disk.disk];
+    let device = disk.disk.and_then(|disk| spec.disks[disk].0.name.clone());
+    let driver = disk.driver.map(|driver| spec.domains[driver].name.clone());
     RawVirtualDisk {
-        driver_domain: raw_owner(device, spec),
-        device: device.name.clone().map_or_else(Field::default, Field::from),
+        driver_domain: driver.map_or_else(Field::default, Field::from),
+        device: device.map_or_else(Field::default, Field::from),
         vcpu: i64::from(disk.vcpu).into(),
         emulated: disk.emulated.into(),
     }
@@ -109,21 +135,30 @@ pub(crate) fn raw_virtual_disk(disk: &VirtualDiskSpec, spec: &Spec) -> RawVirtua
 
 pub(crate) fn disks(spec: &Spec) -> Vec<DiskUnitConfig> {
     let constants = &spec.host.constants;
-    let emulated = |index: usize| {
-        let on = |disk: &VirtualDiskSpec| disk.disk == index && disk.emulated;
-        spec.domains.iter().any(|domain| domain.disk.as_ref().is_some_and(on))
+    let costs = BlockBackCosts {
+        request_ns: constants.blockback_request_ns,
+        grant_ns: constants.grant_ns,
+        response_ns: constants.blockback_response_ns,
     };
-    let unit = |(index, (device, kind)): (usize, &(DeviceSpec, DiskSpec))| DiskUnitConfig {
-        disk: disk(*kind, constants),
+    let unit = |(device, kind): &(DeviceSpec, DiskSpec)| DiskUnitConfig {
+        disk: Some(disk(*kind, constants)),
         owner: device.owner.map(|owner| (owner, device.vcpu)),
-        costs: BlockBackCosts {
-            request_ns: constants.blockback_request_ns
-                + if emulated(index) { constants.emulation_ns } else { 0 },
-            grant_ns: constants.grant_ns,
-            response_ns: constants.blockback_response_ns,
-        },
+        costs,
     };
-    spec.disks.iter().enumerate().map(unit).collect()
+    // A stub domain has no driver of a disk: a request goes on through its front end, which costs that.
+    let stub = |stub: usize| DiskUnitConfig {
+        disk: None,
+        owner: Some((stub, spec.domains[stub].disk.as_ref().map_or(0, |disk| disk.vcpu))),
+        costs: BlockBackCosts { request_ns: 0, ..costs },
+    };
+    spec.disks.iter().map(unit).chain(stubs(spec).map(stub)).collect()
+}
+
+/// The stub domains that virtual disks go through, each once, in order.
+fn stubs(spec: &Spec) -> impl Iterator<Item = usize> {
+    let through = |domain: &DomainSpec| domain.disk.as_ref().filter(|disk| disk.disk.is_none())?.driver;
+    let stubs: BTreeSet<usize> = spec.domains.iter().filter_map(through).collect();
+    stubs.into_iter()
 }
 
 fn disk(kind: DiskSpec, constants: &Constants) -> DiskConfig {
@@ -161,13 +196,17 @@ pub(crate) fn virtual_disk(index: usize, spec: &Spec) -> Option<VirtualDiskConfi
     match (&domain.disk, own) {
         (Some(disk), _) if spec.host.drivers != Drivers::BareMetal => Some(VirtualDiskConfig {
             block: BlockConfig::split(costs, cache),
-            disk: disk.disk,
+            disk: disk.disk.unwrap_or_else(|| {
+                spec.disks.len() + stubs(spec).take_while(|&stub| Some(stub) != disk.driver).count()
+            }),
             vcpu: disk.vcpu,
+            emulation_ns: if disk.emulated { constants.emulation_ns } else { 0 },
         }),
         (given, Some(own)) => Some(VirtualDiskConfig {
             block: BlockConfig::straight(costs, cache),
             disk: own,
             vcpu: given.as_ref().map_or(spec.disks[own].0.vcpu, |disk| disk.vcpu),
+            emulation_ns: 0,
         }),
         _ => None,
     }

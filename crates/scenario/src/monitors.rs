@@ -2,12 +2,13 @@
 
 use vcpulab_host::{Context, PcpuId, Span, Time, VcpuId};
 use vcpulab_io::{BlockCounts, InterfaceCounts, Layer, Layers, Machine, ProfilerConfig, Samples};
-use vcpulab_measure::{AppSampleRow, Meter, Names, ProfileRow, SampleRow, Sampler, VcpuSampleRow};
+use vcpulab_measure::{AppSampleRow, Meter, Names, ProfileRow, SampleRow, Sampler};
 
 use crate::app_table::AppSampler;
 use crate::assemble::app_kinds;
 use crate::check::Checker;
 use crate::limits::{SAMPLE_ROWS_MAX, SPAN_NS_MAX};
+use crate::live::LiveSamples;
 use crate::problem::Problem;
 use crate::raw::{RawProfiler, RawRun};
 use crate::read::{At, Field};
@@ -27,7 +28,9 @@ impl Checker<'_, '_> {
         if sample_ns == 0 {
             return 0;
         }
-        let of = |domain: &DomainSpec| 1 + domain.affinity.len() + app_kinds(domain).len();
+        // A domain has a row for itself, for each of its vCPUs and applications, and for each pCPU that it runs on.
+        let pcpus = spec.host.pcpus as usize;
+        let of = |domain: &DomainSpec| 1 + domain.affinity.len() + app_kinds(domain).len() + pcpus;
         let things = spec.clients.len() + spec.domains.iter().map(of).sum::<usize>();
         let at_once = things as i64 * i64::from(spec.replications);
         // The last one is taken at the end.
@@ -101,30 +104,41 @@ impl Monitors {
     }
 
     /// Takes a sample.
-    pub fn sample(&mut self, names: &Names, host: &Context, meter: &Meter, machine: &Machine) {
+    pub fn sample(
+        &mut self,
+        names: &Names,
+        host: &Context,
+        meter: &mut Meter,
+        machine: &Machine,
+        live: Option<&LiveSamples>,
+    ) {
         let Some(sampler) = &mut self.sampler else { return };
+        let vcpus = sampler.vcpus.len();
         for (domain, row) in sampler.take(self.replication, names, host, meter).iter_mut().enumerate() {
             let now = Counts::of(machine, domain);
             let before = std::mem::replace(&mut self.counts[domain], now);
             fill_in(row, before, now);
         }
+        if let Some(live) = live {
+            let domains = sampler.domains.len().saturating_sub(names.domains.len());
+            live.show(self.replication, &sampler.domains[domains..], &sampler.vcpus[vcpus..]);
+        }
         self.apps.take(host.now(), machine);
     }
 
-    /// Takes the last sample, and tells what it saw: samples of domains, vCPUs and applications, and busy time by layers.
+    /// Takes the last sample, and tells what it saw: what was sampled of the host and of applications, and busy time by layers.
     pub fn finish(
         mut self,
         spec: &Spec,
         names: &Names,
         host: &Context,
-        meter: &Meter,
+        meter: &mut Meter,
         machine: &Machine,
-    ) -> (Vec<SampleRow>, Vec<VcpuSampleRow>, Vec<AppSampleRow>, Vec<ProfileRow>) {
-        self.sample(names, host, meter, machine);
+        live: Option<&LiveSamples>,
+    ) -> (Option<Sampler>, Vec<AppSampleRow>, Vec<ProfileRow>) {
+        self.sample(names, host, meter, machine, live);
         let profile = self.profile(spec, names, host, machine);
-        let (samples, vcpu_samples) =
-            self.sampler.map_or_else(Default::default, |sampler| (sampler.domains, sampler.vcpus));
-        (samples, vcpu_samples, self.apps.rows, profile)
+        (self.sampler, self.apps.rows, profile)
     }
 
     fn profile(&self, spec: &Spec, names: &Names, host: &Context, machine: &Machine) -> Vec<ProfileRow> {
@@ -296,6 +310,8 @@ mod tests {
             assert_eq!(rows.iter().map(|row| row.io_count).sum::<u64>(), domain.io_count);
             let vcpus = results.vcpu_samples.iter().filter(|row| row.domain == domain.domain);
             assert_eq!(vcpus.map(|row| row.running_ns).sum::<i64>(), domain.running_ns);
+            let pcpus = results.pcpu_samples.iter().filter(|row| row.domain == domain.domain);
+            assert_eq!(pcpus.map(|row| row.running_ns).sum::<i64>(), domain.running_ns);
             if ["web", "sink"].contains(&domain.domain.as_str()) {
                 let exchanged: u64 = rows.iter().filter_map(|row| row.page_exchanges).sum();
                 let received: u64 = rows.iter().filter_map(|row| row.packets_received).sum();
@@ -303,8 +319,36 @@ mod tests {
             }
         }
         let without = several_guests("sample = '0s'");
+        assert!(without.pcpu_samples.is_empty());
         assert!(without.samples.is_empty() && without.vcpu_samples.is_empty());
         assert_eq!((without.domains, without.apps), (results.domains, results.apps));
+    }
+
+    #[test]
+    fn what_ran_on_a_pcpu_is_what_its_domains_ran_there() {
+        let sleeper = "app = [{ kind = 'periodic', run = '3ms', period = '10ms' }]";
+        let text = format!(
+            "run = {{ duration = '4s', warmup = '500ms', sample = '100ms' }}\n\
+             [host]\nscheduler = 'credit2'\nprofile = 'exact'\npcpus = 2\n\
+             [domain.a]\nvcpus = 2\n{sleeper}\n[domain.b]\n{sleeper}\n[domain.c]\nvcpus = 2\n\
+             app = [{{ kind = 'hog', instance = 2 }}]\n[domain.d]\napp = [{{ kind = 'hog' }}]\n\
+             [[action]]\nat = '2s'\nop = 'affinity'\ndomain = 'd'\naffinity = '0'\n\
+             [[action]]\nat = '3s'\nop = 'reboot'\ndomain = 'd'\n"
+        );
+        let results = run(&Scenario::parse(&text, "f").unwrap(), &RunOptions::default(), &|_| true).unwrap();
+        assert!(results.vcpus.iter().map(|row| row.migrations).sum::<u64>() > 0, "they move");
+        for pcpu in &results.pcpus {
+            let there = || results.pcpu_samples.iter().filter(|row| row.pcpu == pcpu.pcpu);
+            assert_eq!(there().map(|row| row.running_ns).sum::<i64>(), pcpu.run_ns);
+            let executions: u64 = there().map(|row| row.executions).sum();
+            assert!((pcpu.switches / 2..=pcpu.switches).contains(&executions), "{executions}");
+        }
+        for domain in &results.domains {
+            let of = || results.pcpu_samples.iter().filter(|row| row.domain == domain.domain);
+            assert_eq!(of().map(|row| row.running_ns).sum::<i64>(), domain.running_ns);
+            assert!(of().map(|row| row.runnable_ns).sum::<i64>() <= domain.runnable_ns);
+            assert!(of().map(|row| row.blocked_ns).sum::<i64>() <= domain.blocked_ns);
+        }
     }
 
     #[test]
@@ -312,13 +356,13 @@ mod tests {
         let text = |sample: &str| {
             format!(
                 "run = {{ duration = '600min', replications = 20, {sample} }}\n\
-                 [host]\nscheduler = 'credit'\n[domain.a]\n[domain.b]\n"
+                 [host]\npcpus = 1\nscheduler = 'credit'\n[domain.a]\n[domain.b]\n"
             )
         };
         assert_eq!(Scenario::parse(&text(""), "f").unwrap().sample_ns, 0);
         let refused = Scenario::parse(&text("sample = '1s'"), "f").unwrap_err().to_string();
         assert!(refused.contains("run.sample") && refused.contains("at least"), "{refused}");
-        assert_eq!(Scenario::parse(&text("sample = '4s'"), "f").unwrap().sample_ns, 4_000_000_000);
+        assert_eq!(Scenario::parse(&text("sample = '5s'"), "f").unwrap().sample_ns, 5_000_000_000);
         let few = "profiler = { cycles = 1 }";
         let refused = Scenario::parse(&text(few), "f").unwrap_err().to_string();
         assert!(

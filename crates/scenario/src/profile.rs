@@ -150,6 +150,12 @@ constants! {
     copy_byte_ps: 0..=COST_NS_MAX,
     /// Memory for pages of files in each domain, where the scenario gives none.
     page_cache_bytes: 0..=1 << 50,
+    /// How long a guest takes to shut down once it is asked to: it ends its services, and writes back what is dirty.
+    shutdown_ns: 0..=3600 * COST_NS_MAX,
+    /// How long the toolstack takes to act on a guest that has shut down or crashed.
+    toolstack_ns: 0..=60 * COST_NS_MAX,
+    /// Time to free a page of 4 KiB of a domain that is destroyed, and to clear it.
+    free_page_ns: 0..=COST_NS_MAX,
     /// Size of a disk.
     disk_capacity_bytes: 1_000_000..=1 << 50,
     /// Requests that a disk and its queue hold at once.

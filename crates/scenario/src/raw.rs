@@ -141,6 +141,13 @@ record! {
         disk: RawVirtualDisk,
         /// Memory for pages of files. Default: the profile's.
         page_cache: Size,
+        /// Its memory: when it is destroyed, the hypervisor frees every page. Default: twice the memory for pages of files.
+        memory: Size,
+        /// How long its guest takes to shut down once it is asked to. Default: the profile's.
+        shutdown: Duration,
+        /// What the toolstack does when its guest has crashed: destroy it, restart it, or leave it as it is.
+        #[schemars(extend("enum" = ["destroy", "restart", "preserve"]))]
+        on_crash: String,
         /// What it runs.
         app: Vec<At<RawApp>>,
     }
@@ -200,12 +207,14 @@ record! {
     struct RawVirtualDisk {
         /// The domain whose back end serves it. Required, unless the drivers are elsewhere.
         driver_domain: String,
-        /// The disk that it is on. Default: the driver domain's first.
+        /// The disk that it is on. Default: the driver domain's first; if the driver domain has a virtual disk itself (a stub
+        /// domain), what that is on.
         device: String,
         /// Which vCPU of the domain takes its events.
         #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
         vcpu: i64,
-        /// An emulated disk, as a guest without drivers of its own has it (HVM): the driver domain emulates it.
+        /// An emulated disk, as a guest without drivers of its own has it (HVM): the driver domain, which may be a stub domain,
+        /// emulates it.
         emulated: bool,
     }
 }
@@ -409,14 +418,16 @@ tagged! {
         "affinity" => Affinity(RawAffinity),
         /// Moves a domain to another CPU pool: it has default parameters and no affinity there.
         "move-pool" => MovePool(RawMovePool),
-        /// Creates a domain that was shut down or destroyed, as it stands in the file. (One that is created later for the
+        /// Creates a domain that has shut down or was destroyed, as it stands in the file. (One that is created later for the
         /// first time has a `start`.)
         "create" => Create(RawLife),
-        /// Has a domain shut down, which its guest does at once.
+        /// Asks a domain to shut down. Its guest does so within its `shutdown` time; then the toolstack destroys the domain.
         "shutdown" => Shutdown(RawLife),
-        /// Has a domain shut down, and creates it anew, as it stands in the file.
+        /// Asks a domain to reboot: it shuts down, is destroyed, and is created anew, as it stands in the file.
         "reboot" => Reboot(RawLife),
-        /// Destroys a domain, at once and without asking its guest.
+        /// A domain's guest crashes. What the toolstack does then its `on_crash` says.
+        "crash" => Crash(RawLife),
+        /// Destroys a domain without asking its guest; of a saved one, its state.
         "destroy" => Destroy(RawLife),
         /// Takes a domain off the host, its state kept.
         "save" => Save(RawLife),
@@ -442,6 +453,7 @@ impl RawAction {
             RawAction::Create(raw)
             | RawAction::Shutdown(raw)
             | RawAction::Reboot(raw)
+            | RawAction::Crash(raw)
             | RawAction::Destroy(raw)
             | RawAction::Save(raw)
             | RawAction::Restore(raw) => &raw.at,

@@ -9,8 +9,8 @@ use vcpulab_host::{Broken, Host, HostConfig, Params, Pools, Scheduler, Time};
 use vcpulab_io::Machine;
 use vcpulab_measure::{
     AppRow, AppSampleRow, DomainRow, IoRow, Keep, Measured, Measuring, Meter, Names, NotAttributed, PcpuRow,
-    ProfileRow, Recorder, SampleRow, TRACE_ROWS_MAX, TraceRow, Traced, VcpuRow, VcpuSampleRow, WaitRow,
-    WakeUpBucketRow, WakeUpRow, collect,
+    PcpuSampleRow, ProfileRow, Recorder, SampleRow, TRACE_ROWS_MAX, TraceRow, Traced, VcpuRow, VcpuSampleRow,
+    WaitRow, WakeUpBucketRow, WakeUpRow, collect,
 };
 use vcpulab_sched::Runner;
 
@@ -20,6 +20,7 @@ use crate::entitlement::entitlements;
 use crate::io_table::io_rows;
 use crate::jtl::{Jtl, Logs};
 use crate::limits::ROWS_MAX;
+use crate::live::LiveSamples;
 use crate::monitors::Monitors;
 use crate::scenario::Scenario;
 use crate::spec::{PoolSpec, Spec};
@@ -40,11 +41,13 @@ pub struct RunOptions {
     pub events: Option<PathBuf>,
     /// Log the requests of clients?
     pub jtl: Option<Jtl>,
+    /// Show samples while the run goes on?
+    pub live: Option<LiveSamples>,
 }
 
 impl RunOptions {
-    fn keep(&self) -> Keep {
-        Keep { trace: self.trace, waits: self.waits }
+    fn keep(&self, spec: &Spec) -> Keep {
+        Keep { trace: self.trace, waits: self.waits, by_pcpu: spec.sample_ns > 0 }
     }
 }
 
@@ -73,6 +76,8 @@ pub struct Results {
     pub samples: Vec<SampleRow>,
     /// One row for each sample of a vCPU.
     pub vcpu_samples: Vec<VcpuSampleRow>,
+    /// One row for each sample of a domain on a pCPU that it ran on.
+    pub pcpu_samples: Vec<PcpuSampleRow>,
     /// One row for each sample of an application or client.
     pub app_samples: Vec<AppSampleRow>,
     /// Busy time by layers.
@@ -172,9 +177,10 @@ fn run_all(
             spec,
             config: &configs[index],
             replication,
-            keep: options.keep(),
+            keep: options.keep(spec),
             events: options.events.as_deref(),
             jtl: options.jtl.as_ref(),
+            live: options.live.as_ref(),
             entitlements: entitlements(spec),
             progress: &progress,
         };
@@ -249,9 +255,10 @@ pub fn run_under<S: Scheduler>(
             spec,
             config: &config,
             replication,
-            keep: options.keep(),
+            keep: options.keep(spec),
             events: options.events.as_deref(),
             jtl: options.jtl.as_ref(),
+            live: options.live.as_ref(),
             entitlements,
             progress: &progress,
         };
@@ -284,6 +291,7 @@ impl Results {
         self.wakeup_buckets.append(&mut next.wakeup_buckets);
         self.samples.append(&mut next.samples);
         self.vcpu_samples.append(&mut next.vcpu_samples);
+        self.pcpu_samples.append(&mut next.pcpu_samples);
         self.app_samples.append(&mut next.app_samples);
         self.profile.append(&mut next.profile);
         self.not_attributed = self.not_attributed.take().or(next.not_attributed);
@@ -301,6 +309,7 @@ struct Replication<'a> {
     keep: Keep,
     events: Option<&'a Path>,
     jtl: Option<&'a Jtl>,
+    live: Option<&'a LiveSamples>,
     /// By domain.
     entitlements: Vec<Option<f64>>,
     progress: &'a Progress<'a>,
@@ -335,7 +344,7 @@ impl Replication<'_> {
     }
 
     fn measured<S: Scheduler, O: Measuring>(self, scheduler: S, observer: O) -> Result<Results, RunError> {
-        let Replication { spec, config, replication, events, jtl, entitlements, progress, .. } = self;
+        let Replication { spec, config, replication, events, jtl, live, entitlements, progress, .. } = self;
         let mut machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, replication)));
         let logs = jtl.map(|jtl| Logs::create(spec, replication, jtl)).transpose()?;
         if let Some(logs) = logs.clone() {
@@ -366,19 +375,22 @@ impl Replication<'_> {
                 && let Some(next) = monitors.next(until)
             {
                 host.run_until(next).map_err(broken)?;
-                monitors.sample(&names, host.context(), host.observer().meter(), host.world());
+                let (context, observer, world) = host.parts();
+                monitors.sample(&names, context, observer.meter_mut(), world, live);
             }
             host.run_until(until).map_err(broken)?;
             if step > 0 && !progress.step() {
                 return Err(RunError::Cancelled);
             }
         }
+        let measured = collect(replication, &names, host.context(), host.observer().meter());
+        let (context, observer, world) = host.parts();
+        let (sampler, app_samples, profile) = monitors.map_or_else(Default::default, |monitors| {
+            monitors.finish(spec, &names, context, observer.meter_mut(), world, live)
+        });
+        let (samples, vcpu_samples, pcpu_samples) =
+            sampler.map_or_else(Default::default, |sampler| (sampler.domains, sampler.vcpus, sampler.pcpus));
         let meter = host.observer().meter();
-        let measured = collect(replication, &names, host.context(), meter);
-        let (samples, vcpu_samples, app_samples, profile) = monitors
-            .map_or_else(Default::default, |monitors| {
-                monitors.finish(spec, &names, host.context(), meter, host.world())
-            });
         let Measured { mut domains, vcpus, pcpus, mut waits, mut not_attributed, .. } = measured;
         let Measured { wakeups, wakeup_buckets, mut trace, .. } = measured;
         for (index, (row, entitlement)) in domains.iter_mut().zip(entitlements).enumerate() {
@@ -407,6 +419,7 @@ impl Replication<'_> {
             wakeup_buckets,
             samples,
             vcpu_samples,
+            pcpu_samples,
             app_samples,
             profile,
             trace,

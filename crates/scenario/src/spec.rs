@@ -147,8 +147,11 @@ pub struct NicSpec {
 /// A domain's virtual disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VirtualDiskSpec {
-    /// The disk that it is on, as an index into the disks.
-    pub disk: usize,
+    /// The driver domain whose back end serves it, as an index into the domains; `None`: the hypervisor, or itself.
+    pub driver: Option<usize>,
+    /// The disk that it is on, as an index into the disks; `None`: its driver domain is a stub domain, and hands what it is
+    /// asked for to its own virtual disk.
+    pub disk: Option<usize>,
     /// Which vCPU of the domain takes its events.
     pub vcpu: u32,
     /// Does the driver domain emulate it?
@@ -205,6 +208,12 @@ pub struct DomainSpec {
     pub disk: Option<VirtualDiskSpec>,
     /// Memory for pages of files, bytes.
     pub page_cache_bytes: u64,
+    /// Its memory, bytes.
+    pub memory_bytes: u64,
+    /// How long its guest takes to shut down, ns.
+    pub shutdown_ns: Span,
+    /// What the toolstack does when its guest has crashed.
+    pub on_crash: OnCrash,
     /// What it runs.
     pub apps: Vec<AppSpec>,
 }
@@ -213,6 +222,11 @@ impl DomainSpec {
     /// The driver domain behind its network interface, as an index into the domains.
     pub fn driver(&self) -> Option<usize> {
         self.nic.as_ref().and_then(|nic| nic.driver)
+    }
+
+    /// The driver domains behind its network interface and its virtual disk.
+    pub fn drivers(&self) -> impl Iterator<Item = usize> {
+        self.driver().into_iter().chain(self.disk.as_ref().and_then(|disk| disk.driver))
     }
 }
 
@@ -387,12 +401,25 @@ impl Change {
     pub(crate) fn moves(&self, domains: &[DomainSpec]) -> Option<(usize, usize)> {
         match *self {
             Change::MovePool(domain, pool) => Some((domain, pool)),
-            Change::Life(domain, LifeChange::Create | LifeChange::Reboot | LifeChange::Restore) => {
-                Some((domain, domains[domain].pool))
-            }
+            Change::Life(domain, LifeChange::Crash) if domains[domain].on_crash != OnCrash::Restart => None,
+            Change::Life(
+                domain,
+                LifeChange::Create | LifeChange::Reboot | LifeChange::Restore | LifeChange::Crash,
+            ) => Some((domain, domains[domain].pool)),
             _ => None,
         }
     }
+}
+
+/// What the toolstack does with a domain whose guest has crashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnCrash {
+    /// It is destroyed.
+    Destroy,
+    /// It is destroyed, and created anew.
+    Restart,
+    /// It stays as it is, until it is destroyed.
+    Preserve,
 }
 
 /// What can happen to the life of a domain.
@@ -404,6 +431,8 @@ pub enum LifeChange {
     Shutdown,
     /// It shuts down, and is created anew.
     Reboot,
+    /// Its guest crashes.
+    Crash,
     /// It is destroyed.
     Destroy,
     /// It leaves the host, its state kept.

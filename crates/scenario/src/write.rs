@@ -217,6 +217,9 @@ fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
         nic: nic.map_or_else(Field::default, Field::from),
         disk: disk.map_or_else(Field::default, Field::from),
         page_cache: Size(domain.page_cache_bytes as i64).into(),
+        memory: Size(domain.memory_bytes as i64).into(),
+        shutdown: Duration(domain.shutdown_ns).into(),
+        on_crash: crate::life::raw_on_crash(domain.on_crash),
         app: if apps.is_empty() { Field::default() } else { apps.into() },
         params: raw_params(&domain.params, &spec.pools[domain.pool], spec),
     }
@@ -259,6 +262,7 @@ fn raw_action(action: &ActionSpec, pool: usize, spec: &Spec) -> RawAction {
                 LifeChange::Create => RawAction::Create,
                 LifeChange::Shutdown => RawAction::Shutdown,
                 LifeChange::Reboot => RawAction::Reboot,
+                LifeChange::Crash => RawAction::Crash,
                 LifeChange::Destroy => RawAction::Destroy,
                 LifeChange::Save => RawAction::Save,
                 LifeChange::Restore => RawAction::Restore,

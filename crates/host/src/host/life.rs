@@ -4,7 +4,7 @@
 use super::{Broken, Host};
 use crate::action::{Action, TimedAction};
 use crate::context::{Context, mark};
-use crate::life::{Life, LifeEvent};
+use crate::life::{Life, LifeEvent, Over};
 use crate::queue::Rank;
 use crate::{DomId, NEVER, Observer, Scheduler, VcpuId, World, WorldContext};
 
@@ -15,6 +15,7 @@ pub(super) fn created_later(actions: &[TimedAction], domains: usize) -> Vec<bool
         let (d, creates) = match timed.action {
             Action::Create(d) => (d, true),
             Action::Destroy(d) | Action::Shutdown(d) | Action::Reboot(d) => (d, false),
+            Action::Crash(d) | Action::Kill(d) => (d, false),
             Action::Save(d) | Action::Restore(d) => (d, false),
             _ => continue,
         };
@@ -78,11 +79,49 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         Ok(accepted)
     }
 
-    pub(super) fn destroy(&mut self, d: DomId) -> Result<bool, Broken> {
-        if !self.core.is_there(d) {
-            return Ok(false);
+    /// The guest shuts down by itself, or crashes. A paused one does neither.
+    pub(super) fn shut_down(&mut self, d: DomId, crashed: bool) -> bool {
+        let can = self.core.listens(d);
+        if can {
+            self.end_guest(d, Over { shutdown: true, crashed, dying: false });
         }
-        self.leave(d)?;
+        can
+    }
+
+    /// The toolstack begins to destroy a domain.
+    pub(super) fn kill(&mut self, d: DomId) -> bool {
+        match self.core.domains[d.index()].life {
+            Life::There => self.end_guest(d, Over { dying: true, ..Over::default() }),
+            Life::Over(over) if !over.dying => {
+                self.core.domains[d.index()].life = Life::Over(Over { dying: true, ..over });
+            }
+            Life::Over(_) | Life::Gone | Life::Saved => return false,
+        }
+        true
+    }
+
+    /// A guest is no more. Its vCPUs stay with the scheduler, and never run again.
+    fn end_guest(&mut self, d: DomId, over: Over) {
+        self.core.domains[d.index()].life = Life::Over(over);
+        for v in self.core.vcpus_of(d) {
+            self.core.set_marks(v, mark::DOMAIN_PAUSED, true);
+            // Not blocked, so that nothing wakes it any more.
+            self.core.set_marks(v, mark::BLOCKED, false);
+            self.core.queue.set(Rank::WakeUp, self.core.wake_slot(v), NEVER);
+        }
+        for v in self.core.vcpus_of(d) {
+            self.sleep_unless_runnable(v);
+        }
+        self.tell(LifeEvent::Stopped(d));
+    }
+
+    pub(super) fn destroy(&mut self, d: DomId) -> Result<bool, Broken> {
+        let life = self.core.domains[d.index()].life;
+        match life {
+            Life::Gone => return Ok(false),
+            Life::There | Life::Over(_) => self.leave(d)?,
+            Life::Saved => {}
+        }
         let domain = &mut self.core.domains[d.index()];
         (domain.life, domain.pauses) = (Life::Gone, 0);
         for v in self.core.vcpus_of(d) {
@@ -90,7 +129,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             self.core.vcpus[v.index()].marks = mark::ABSENT;
             self.core.queue.set(Rank::WakeUp, self.core.wake_slot(v), NEVER);
         }
-        self.tell(LifeEvent::Stopped(d));
+        if !matches!(life, Life::Over(_)) {
+            self.tell(LifeEvent::Stopped(d));
+        }
         Ok(true)
     }
 

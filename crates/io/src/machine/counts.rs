@@ -39,7 +39,7 @@ impl Machine {
     /// What the disks did that a domain owns, if it owns any.
     fn disk_counts(&self, guest: usize) -> Option<DiskCounts> {
         let owned = self.disks.iter().filter(|unit| unit.owner.is_some_and(|(owner, _)| owner == guest));
-        owned.map(|unit| unit.disk.counts).reduce(|sum, one| DiskCounts {
+        owned.filter_map(|unit| Some(unit.store.disk()?.counts)).reduce(|sum, one| DiskCounts {
             requests: sum.requests + one.requests,
             merges: sum.merges + one.merges,
             read_bytes: sum.read_bytes + one.read_bytes,

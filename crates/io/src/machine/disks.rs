@@ -4,6 +4,7 @@ use vcpulab_host::{IoKind, NEVER, Span, Time, WakeCause, WorldContext};
 
 use super::{Guest, Machine, Source};
 use crate::block::{Block, BlockWork, Submitted};
+use crate::disk::{Disk, DiskRequest};
 
 impl Machine {
     /// What a guest's block layer does next on that vCPU, and what that costs.
@@ -17,7 +18,7 @@ impl Machine {
         let first = self.guests[guest].first_vcpu;
         let block_layer = &mut self.blocks[block];
         let takes_events = block_layer.vcpu.0 == first.0 + number as u32;
-        let room = self.disks[self.disk_of[block]].disk.can_submit();
+        let room = self.disks[self.disk_of[block]].store.can_submit();
         block_layer.next_work(ctx.now(), takes_events, room)
     }
 
@@ -27,7 +28,7 @@ impl Machine {
         match self.blocks[block].finish(ctx.now(), work) {
             None => {}
             Some(Submitted::Disk(request)) => {
-                self.disks[disk].disk.submit(ctx.now(), request);
+                self.submit(ctx, disk, request);
                 self.set_disk(ctx, disk);
             }
             Some(Submitted::Ring { first }) => {
@@ -47,12 +48,18 @@ impl Machine {
 
     /// The hypervisor's own driver takes what is in a ring, as far as the disk has room.
     fn hypervisor_submits(&mut self, ctx: &mut WorldContext<'_>, disk: usize, block: usize) {
-        while self.disks[disk].disk.can_submit()
+        while self.disks[disk].store.can_submit()
             && let Some(request) = self.blocks[block].take_request()
         {
-            self.disks[disk].disk.submit(ctx.now(), request);
+            self.submit(ctx, disk, request);
         }
         self.set_disk(ctx, disk);
+    }
+
+    fn submit(&mut self, ctx: &WorldContext<'_>, disk: usize, request: DiskRequest) {
+        if let Some(disk) = self.disks[disk].store.disk_mut() {
+            disk.submit(ctx.now(), request);
+        }
     }
 
     /// Tasks whose accesses are complete go on.
@@ -64,12 +71,15 @@ impl Machine {
     }
 
     pub(super) fn set_disk(&self, ctx: &mut WorldContext<'_>, disk: usize) {
-        self.set(ctx, Source::Disk(disk), self.disks[disk].disk.next_completion());
+        if let Some(real) = self.disks[disk].store.disk() {
+            self.set(ctx, Source::Disk(disk), real.next_completion());
+        }
     }
 
     /// The time has come at which a disk completes something.
     pub(super) fn disk_completes(&mut self, ctx: &mut WorldContext<'_>, disk: usize) {
-        if self.disks[disk].disk.complete(ctx.now()) {
+        let real = self.disks[disk].store.disk_mut();
+        if real.is_some_and(|disk| disk.complete(ctx.now())) {
             match self.disks[disk].owner {
                 Some((owner, vcpu)) => {
                     let backend = self.backend(owner, vcpu).expect("checked when the machine was made");
@@ -83,8 +93,8 @@ impl Machine {
 
     fn hypervisor_completes(&mut self, ctx: &mut WorldContext<'_>, disk: usize) {
         let mut first = true;
-        while let Some(request) = self.disks[disk].disk.take_completed() {
-            let block = &mut self.blocks[request.area as usize];
+        while let Some(request) = self.disks[disk].store.disk_mut().and_then(Disk::take_completed) {
+            let block = &mut self.blocks[request.block as usize];
             if std::mem::take(&mut first) {
                 ctx.interrupt(ctx.host().home(block.vcpu));
             }

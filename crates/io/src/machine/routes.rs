@@ -67,7 +67,9 @@ impl Machine {
             DriverWork::Disk(_, BlockBackWork::Request(request), cost) => {
                 // A page of a disk's is granted as one of a packet's is.
                 let pages = u64::from(request.bytes).div_ceil(PAGE_BYTES) as i64;
+                let emulation = self.blocks[request.block as usize].emulation_ns;
                 Layers::kernel(*cost, (pages * costs.hypervisor_send_ns).min(*cost))
+                    .and_application(emulation)
             }
             DriverWork::Disk(_, BlockBackWork::Response(_), cost) => Layers::kernel(*cost, 0),
             DriverWork::Receive(nic, packet) => {
@@ -120,9 +122,9 @@ impl Machine {
             DriverWork::Upcall => return,
             DriverWork::Disk(number, work, _) => {
                 let unit = &mut self.disks[number];
-                unit.back.finish(ctx.now(), work, &mut self.blocks, &mut unit.disk);
+                unit.back.finish(ctx.now(), work, &mut self.blocks, &mut unit.store);
                 if let BlockBackWork::Response(request) = work {
-                    self.disk_step(ctx, IoKind::EnterRing, request.area as usize, request.bytes);
+                    self.disk_step(ctx, IoKind::EnterRing, request.block as usize, request.bytes);
                 }
                 return self.set_disk(ctx, number);
             }

@@ -24,7 +24,7 @@ impl Machine {
                 }
             }
             Work::Driver(DriverWork::Disk(_, BlockBackWork::Request(request), _)) => {
-                self.disk_step(ctx, IoKind::LeaveRing, request.area as usize, request.bytes);
+                self.disk_step(ctx, IoKind::LeaveRing, request.block as usize, request.bytes);
             }
             Work::Block(BlockWork::Response(_)) => {
                 if let Some(block) = self.guests[guest].block {

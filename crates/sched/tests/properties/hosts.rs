@@ -69,7 +69,7 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
     (1 + u32::from(allow.pools)..5)
         .prop_flat_map(move |pcpus| {
             let domains = prop::collection::vec(domain(pcpus), 1..5);
-            let actions = prop::collection::vec((0..END, 0..16u8, 0..64usize, mask(pcpus)), 0..16);
+            let actions = prop::collection::vec((0..END, 0..18u8, 0..64usize, mask(pcpus)), 0..16);
             (Just(pcpus), domains, actions, 0..3000i64, any::<u64>())
         })
         .prop_map(move |(pcpus, domains, actions, cost, choice)| {
@@ -99,6 +99,8 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
                     10 | 11 => Action::Restore(domain),
                     12 => Action::Plug(vcpu),
                     13 => Action::Unplug(vcpu),
+                    14 => Action::Crash(domain),
+                    15 => Action::Kill(domain),
                     _ => Action::Affinity(vcpu, mask),
                 };
                 TimedAction { at, action }

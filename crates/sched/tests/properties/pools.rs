@@ -71,6 +71,8 @@ fn together(left: &Case, right: &Case) -> Case {
             Action::Create(domain) => Action::Create(d(domain)),
             Action::Destroy(domain) => Action::Destroy(d(domain)),
             Action::Shutdown(domain) => Action::Shutdown(d(domain)),
+            Action::Crash(domain) => Action::Crash(d(domain)),
+            Action::Kill(domain) => Action::Kill(d(domain)),
             Action::Reboot(domain) => Action::Reboot(d(domain)),
             Action::Save(domain) => Action::Save(d(domain)),
             Action::Restore(domain) => Action::Restore(d(domain)),
