@@ -509,7 +509,9 @@ impl Machine {
                     }
                     InterfaceWork::Send(packet) => costs.send_ns + bytes(packet),
                 };
-                return Some((Work::Interface(work), Layers::kernel(cost, hypervisor)));
+                let carries = guest.first_backend.is_some();
+                let onward = if carries { self.handing_on_own(index, &work) } else { Layers::default() };
+                return Some((Work::Interface(work), Layers::kernel(cost, hypervisor).plus(&onward)));
             }
         }
         if let Some(block) = self.guests[index].block
