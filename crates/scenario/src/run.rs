@@ -1,6 +1,6 @@
 //! Runs a scenario: its replications in parallel, their results in order.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -129,10 +129,8 @@ pub fn run(
         let one = Replication {
             spec,
             config: &config,
+            options,
             replication,
-            keep: options.keep(),
-            events: options.events.as_deref(),
-            jtl: options.jtl.as_ref(),
             entitlements: entitlements(spec),
             progress: &progress,
         };
@@ -192,16 +190,7 @@ pub fn run_under<S: Scheduler>(
     let mut outcomes = Vec::new();
     for replication in 0..spec.replications {
         let entitlements = vec![None; spec.domains.len()];
-        let one = Replication {
-            spec,
-            config: &config,
-            replication,
-            keep: options.keep(),
-            events: options.events.as_deref(),
-            jtl: options.jtl.as_ref(),
-            entitlements,
-            progress: &progress,
-        };
+        let one = Replication { spec, config: &config, options, replication, entitlements, progress: &progress };
         // A stream of its own, so that what a policy draws changes nothing of what surrounds the host.
         let seed = replication_seed(!replication_seed(spec.seed, replication), 0);
         let scheduler = make(&spec.pools[0].params, seed);
@@ -246,10 +235,8 @@ impl Results {
 struct Replication<'a> {
     spec: &'a Spec,
     config: &'a HostConfig,
+    options: &'a RunOptions,
     replication: u32,
-    keep: Keep,
-    events: Option<&'a Path>,
-    jtl: Option<&'a Jtl>,
     /// By domain.
     entitlements: Vec<Option<f64>>,
     progress: &'a Progress<'a>,
@@ -265,18 +252,18 @@ impl Runner for Replication<'_> {
 
 impl Replication<'_> {
     fn under<S: Scheduler>(self, scheduler: S) -> Result<Results, RunError> {
-        if self.events.is_some() {
+        if self.options.events.is_some() {
             // Where everything is written down, one more indirection does not matter.
             let scheduler: Box<dyn Scheduler> = Box::new(scheduler);
             return self.under_pools(Pools::new(vec![scheduler]));
         }
-        let meter = Meter::new(self.keep);
+        let meter = Meter::new(self.options.keep());
         self.measured(scheduler, meter)
     }
 
     fn under_pools(self, pools: Pools<'_>) -> Result<Results, RunError> {
-        let meter = Meter::new(self.keep);
-        let Some(directory) = self.events else { return self.measured(pools, meter) };
+        let meter = Meter::new(self.options.keep());
+        let Some(directory) = &self.options.events else { return self.measured(pools, meter) };
         let file = directory.join(format!("events-{}.arrow", self.replication));
         let failed = |reason| RunError::Events { file: file.clone(), reason };
         let recorder = Recorder::create(&file).map_err(failed)?;
@@ -284,9 +271,9 @@ impl Replication<'_> {
     }
 
     fn measured<S: Scheduler, O: Measuring>(self, scheduler: S, observer: O) -> Result<Results, RunError> {
-        let Replication { spec, config, replication, events, jtl, entitlements, progress, .. } = self;
+        let Replication { spec, config, options, replication, entitlements, progress } = self;
         let mut machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, replication)));
-        let logs = jtl.map(|jtl| Logs::create(spec, replication, jtl)).transpose()?;
+        let logs = options.jtl.as_ref().map(|jtl| Logs::create(spec, replication, jtl)).transpose()?;
         if let Some(logs) = logs.clone() {
             machine.log_requests(move |sample| logs.borrow_mut().write(sample));
         }
@@ -367,7 +354,7 @@ impl Replication<'_> {
         }
         let (context, _, _, observer) = host.into_parts();
         observer.finish(&context).map_err(|reason| RunError::Events {
-            file: events.unwrap_or(Path::new("")).to_owned(),
+            file: options.events.clone().unwrap_or_default(),
             reason,
         })?;
         Ok(results)

@@ -28,7 +28,7 @@ pub const KIND: AppKind = AppKind {
             "How many requests it works at at once.",
             (1, 4096),
             255,
-            "SQL Server 2000 and 2005 on one or two 32-bit processors: 255 worker threads",
+            "SQL Server 2000 manual: max worker threads is 255 unless told otherwise (2005: 256 on up to four 32-bit processors)",
         ),
         AppParam::cpu(
             "read_cpu",

@@ -18,7 +18,7 @@ pub const KIND: AppKind = AppKind {
             "How many requests it works at at once.",
             (1, 1024),
             8,
-            "nfs-utils: 8 nfsd threads unless told otherwise",
+            "RPCNFSDCOUNT of Linux distributions: 8 nfsd threads",
         ),
         AppParam::cpu(
             "call_cpu",
