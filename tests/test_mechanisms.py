@@ -167,8 +167,12 @@ def test_an_emulated_card_costs_its_stub_domain() -> None:
         "domain.guest.nic.driver_domain": "stub",
     }
     behind = run("driver-packets", stub)
-    assert used(behind, "stub") > 5
+    assert used(behind, "stub") > used(run("driver-packets"), "dom0"), "it receives, hands on, and emulates"
+    assert used(behind, "dom0") == pytest.approx(used(run("driver-packets"), "dom0"), rel=0.05)
     assert figure(behind, "guest 1 stream", "throughput", "app") == pytest.approx(10_000, rel=0.01)
+    received = dict(behind.df_io().select("domain", "nic_received").iter_rows())
+    assert received["dom0"] == pytest.approx(20_000, rel=0.01), "the card is Dom0's, in both directions"
+    assert not received["stub"]
 
 
 def test_an_emulated_disk_costs_who_emulates_it() -> None:
@@ -211,3 +215,80 @@ def test_a_hog_delays_an_emulated_disk_where_it_is_emulated() -> None:
     assert dom0["dom0"] < 0.8 * dom0[""]
     assert stub["stub"] < 0.8 * stub[""], "a hog beside the stub domain hurts only the guest behind it"
     assert stub["dom0"] < 0.8 * stub[""], "Dom0 still has the disk"
+
+
+def test_io_is_counted_at_both_ends_of_a_ring() -> None:
+    nic = {"driver_domain": "dom0"}
+    guests = {
+        "sender": {"nic": nic, "app": [{"kind": "tcp-sender", "to": "receiver", "delay": "100us"}]},
+        "receiver": {"nic": nic, "app": [{"kind": "tcp-receiver"}]},
+        "reader": {"disk": nic, "app": [{"kind": "dd", "count": 100_000, "direct": True}]},
+    }
+    result = vcpulab.run(
+        vcpulab.Scenario.from_dict(
+            {
+                "run": {"duration": "1s"},
+                "host": {"profile": "generic", "scheduler": "credit", "pcpus": 4},
+                "domain": {"dom0": {"driver_domain": True}, **guests},
+            }
+        )
+    )
+    count = dict(result.df_domains().select("domain", "io_count").iter_rows())
+    assert min(count.values()) > 100
+    assert count["dom0"] == pytest.approx(sum(count[guest] for guest in guests), abs=10)
+    io = {row["domain"]: row for row in result.df_io().iter_rows(named=True)}
+    assert io["receiver"]["bytes_received"] == pytest.approx(io["sender"]["bytes_sent"], rel=0.001)
+    blocks = result.df_apps().filter(kind="dd")["completed"].sum()
+    assert io["reader"]["disk_read_bytes"] == pytest.approx(1024 * blocks, rel=0.01)
+
+
+def test_the_way_from_an_interface_must_end_at_a_card() -> None:
+    packets = vcpulab.Scenario.load(MECHANISMS / "driver-packets.toml")
+    with pytest.raises(vcpulab.ScenarioError, match="driver domain `dom0` owns no network card"):
+        packets.change({"domain.net": {"driver_domain": True}, "nic.eth0": {"driver_domain": "net"}})
+    with pytest.raises(vcpulab.ScenarioError, match="lead in a circle"):
+        packets.change(
+            {
+                "domain.dom0.nic": {"driver_domain": "net"},
+                "domain.net": {"driver_domain": True, "nic": {"driver_domain": "dom0"}},
+            }
+        )
+
+
+def test_connections_wait_in_the_backlog_until_one_of_those_served_ends() -> None:
+    def web(**app: Any) -> vcpulab.Run:
+        return vcpulab.run(
+            vcpulab.Scenario.from_dict(
+                {
+                    "run": {"duration": "2s", "warmup": "0s"},
+                    "host": {"profile": "generic", "scheduler": "credit", "pcpus": 2},
+                    "domain": {
+                        "dom0": {"driver_domain": True},
+                        "web": {
+                            "nic": {"driver_domain": "dom0"},
+                            "app": [{"kind": "web-server", "request_cpu": "1ms", "connections_max": 4, **app}],
+                        },
+                    },
+                    "client": {"users": {"kind": "closed-loop", "server": "web", "users": 8}},
+                }
+            )
+        )
+
+    def responses(result: vcpulab.Run) -> tuple[float, float, float]:
+        row = result.df_apps().row(1, named=True)
+        return row["response_p50_ns"] / 1e6, row["response_max_ns"] / 1e6, row["failed"]
+
+    # Four users keep their connections, and the others never have an answer.
+    median, longest, failed = responses(web(backlog=4))
+    assert median == pytest.approx(4, rel=0.1)
+    assert longest == pytest.approx(5, abs=2)
+    assert failed == 0
+    # When each is closed after 100 requests, all have their turn, after some 400 of the others.
+    median, longest, failed = responses(web(backlog=4, requests_max=100))
+    assert median == pytest.approx(4, rel=0.1)
+    assert failed == 0
+    assert longest == pytest.approx(400, rel=0.15)
+    assert responses(web(backlog=0))[2] > 1000, "refused, again and again"
+    # Calls that find the SYN queue full are made again after 200 ms.
+    longest = responses(web(connections_max=256, syn_queue=1))[1]
+    assert 190 < longest < 2000

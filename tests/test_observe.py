@@ -1,6 +1,7 @@
 """Who made whom wait, why vCPUs woke, traces, and what Perfetto reads in them."""
 
 import json
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -257,6 +258,25 @@ def test_charts_of_waits(web: tuple[vcpulab.Run, Path]) -> None:
         spec = chart.to_dict()
         assert spec["description"]
         json.dumps(spec)
+
+
+def test_cells_of_the_map_of_waits_can_be_read(web: tuple[vcpulab.Run, Path]) -> None:
+    run, _ = web
+    spec = run.plot_waits().to_dict()
+    [rows] = spec["datasets"].values()
+    labels = {row["said"] for row in rows}
+    assert labels
+    assert all(re.fullmatch(r"< 0\.01|\d\.\d\d|\d\d+\.\d", label) for label in labels), labels
+    colour = spec["layer"][1]["encoding"]["color"]
+    assert (colour["condition"]["value"], colour["value"]) == ("white", "black")
+
+
+def test_a_service_is_charted_as_its_clients(web: tuple[vcpulab.Run, Path]) -> None:
+    run, _ = web
+    [rows] = run.plot_apps().to_dict()["datasets"].values()
+    charted = {row["group"] for row in rows}
+    assert any("loop" in group for group in charted)
+    assert not any(group.endswith("web-server") for group in charted)
 
 
 def test_many_domains_are_not_attributed(command: Vcpulab, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Charts (Altair). Each says the same by position and label as by colour, and reads on light and dark paper."""
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -52,9 +53,18 @@ def domains(runs: Mapping[str, "Run"], published: Published | None = None) -> "a
 
 
 def apps(runs: Mapping[str, "Run"], published: Published | None = None) -> "alt.TopLevelMixin":
-    """Throughput by application, for each of the labelled runs."""
-    data = _bars(runs, "app", "throughput", published or {})
+    """Throughput by application, for each of the labelled runs. A service is shown as those who ask it: its clients."""
+    asked = {name for run in runs.values() for name in _asked(run)}
+    data = [bar for bar in _bars(runs, "app", "throughput", published or {}) if bar.group not in asked]
     return bars(data, "completed per second", "Throughput by application")
+
+
+def _asked(run: "Run") -> set[str]:
+    """The services that clients outside ask, as figures name them."""
+    clients = tomllib.loads(run.scenario.to_toml()).get("client", {}).values()
+    services = [(client["server"], client["app"]) for client in clients]
+    apps = run.df_apps().select("domain", "app", "kind").unique()
+    return {f"{domain} {app} {kind}" for domain, app, kind in apps.iter_rows() if (domain, kind) in services}
 
 
 def _bars(runs: Mapping[str, "Run"], of: str, figure: str, published: Published) -> list[Bar]:
@@ -116,25 +126,34 @@ def bars(data: Sequence[Bar], axis: str, title: str) -> "alt.TopLevelMixin":
 
 def waits(run: "Run", title: str | None = None) -> "alt.TopLevelMixin":
     """A map: who waited, for whom, how much."""
-    frame = run.waits().with_columns(pl.col("of_elapsed").round(3), pl.col("of_wait").round(1))
+    frame = run.waits()
+    labels = [_share_said(share) for share in frame["of_elapsed"]]
+    frame = frame.with_columns(pl.Series("said", labels, pl.String), pl.col("of_wait").round(1))
     title = title or f"Who made whom wait: {run.scenario.name}"
     domains = _in_order(run.df_domains()["domain"])
     base = alt.Chart(_data(frame)).encode(
         x=alt.X("by:N", title="waited for", sort=[*domains, "idle", "hypervisor"], axis=alt.Axis(labelAngle=0)),
         y=alt.Y("domain:N", title="waited", sort=domains),
-        tooltip=["domain:N", "by:N", "of_elapsed:Q", "of_wait:Q"],
+        tooltip=["domain:N", "by:N", alt.Tooltip("said:N", title="% of elapsed"), "of_wait:Q"],
     )
     map_ = base.mark_rect().encode(
         color=alt.Color("of_elapsed:Q", title="% of elapsed", scale=alt.Scale(scheme="blues", domainMin=0))
     )
-    # In black on white: read on every blue, and on dark paper.
-    text = base.mark_text(color="black", stroke="white", strokeWidth=3, strokeOpacity=0.8).encode(text="of_elapsed:Q")
-    plain = base.mark_text(color="black").encode(text="of_elapsed:Q")
-    said = "; ".join(f"{domain} for {by}: {share} %" for domain, by, share, *_ in frame.iter_rows())
-    chart = alt.layer(map_, text, plain).properties(
+    # The upper third of the blues is dark.
+    dark = f"datum.of_elapsed > {0.65 * max(frame['of_elapsed'], default=0)}"
+    text = base.mark_text().encode(text="said:N", color=alt.condition(dark, alt.value("white"), alt.value("black")))
+    said = "; ".join(f"{row['domain']} for {row['by']}: {row['said']} %" for row in frame.iter_rows(named=True))
+    chart = alt.layer(map_, text).properties(
         width="container", height=alt.Step(32), title=title, description=f"{title}, % of elapsed. {said}."
     )
     return dressed(chart)
+
+
+def _share_said(share: float) -> str:
+    """A percentage as it fits a cell of a map."""
+    if share < 0.01:
+        return "< 0.01"
+    return f"{share:.{2 if share < 10 else 1}f}"
 
 
 def wakeups(run: "Run", title: str | None = None) -> "alt.TopLevelMixin":

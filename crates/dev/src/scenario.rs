@@ -8,13 +8,16 @@ use vcpulab_scenario::{CONSTANTS, Sourced, limits, profiles, schema, starter};
 use crate::table;
 
 /// The tables of a scenario in the order of the page: title, and name of the definition.
-const SECTIONS: [(&str, &str); 14] = [
+const SECTIONS: [(&str, &str); 17] = [
     ("`[run]`", "Run"),
+    ("`[run.profiler]`", "Profiler"),
     ("`[host]`", "Host"),
     ("`[nic.NAME]`", "Card"),
+    ("`[disk.NAME]`", "Disk"),
     ("`[pool.NAME]`", "Pool"),
     ("`[domain.NAME]`", "Domain"),
     ("`[domain.NAME.nic]`", "Nic"),
+    ("`[domain.NAME.disk]`", "VirtualDisk"),
     ("`[[domain.NAME.app]]`", "App"),
     ("`[[domain.NAME.app.phase]]`", "Phase"),
     ("`event` of a phase", "Event"),
@@ -161,4 +164,19 @@ fn limits_table() -> String {
     ];
     "\n## Limits\n\n".to_owned()
         + &table(["of", "at most"], limits.map(|(what, most)| [what.to_owned(), most]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_of_the_schema_has_a_section() {
+        let schema = schema();
+        let mut tables: Vec<&str> = schema["$defs"].as_object().unwrap().keys().map(String::as_str).collect();
+        let mut sections: Vec<&str> = SECTIONS.iter().map(|(_, name)| *name).collect();
+        tables.sort_unstable();
+        sections.sort_unstable();
+        assert_eq!(sections, tables);
+    }
 }

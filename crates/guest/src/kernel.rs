@@ -146,10 +146,26 @@ struct Meeting {
     waiting: VecDeque<usize>,
 }
 
+/// What becomes of a call to a service.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Called {
+    /// It is answered: the set-up of a connection is under way.
+    Answered,
+    /// There is no room for one more set-up: nobody hears of it.
+    Lost,
+    /// There is no room for one more connection.
+    Refused,
+}
+
 #[derive(Clone, Debug)]
 struct Service {
     config: ServiceConfig,
-    connections: u32,
+    /// Connections whose set-up is under way.
+    half_open: u32,
+    /// Those that are served.
+    served: u32,
+    /// Those that wait for that, who has waited longest first.
+    waiting: VecDeque<u64>,
     requests: VecDeque<Request>,
     idle: Vec<usize>,
 }
@@ -179,7 +195,9 @@ impl Kernel {
         let service = |app: &AppConfig| {
             app.service.map(|config| Service {
                 config,
-                connections: 0,
+                half_open: 0,
+                served: 0,
+                waiting: VecDeque::new(),
                 requests: VecDeque::with_capacity(config.connections_max.min(1024) as usize),
                 idle: Vec::with_capacity(app.tasks as usize),
             })
@@ -494,20 +512,60 @@ impl Kernel {
 
     // ---- services ----
 
-    /// A connection to the service of an application comes: is there room for it?
-    pub fn connect(&mut self, app: usize) -> bool {
+    /// Somebody calls the service of an application: a SYN comes.
+    pub fn call(&mut self, app: usize) -> Called {
+        let Some(service) = &mut self.services[app] else { return Called::Refused };
+        let ServiceConfig { connections_max, backlog, syn_queue, .. } = service.config;
+        let known = service.served + service.half_open + service.waiting.len() as u32;
+        if known >= connections_max.saturating_add(backlog) {
+            return Called::Refused;
+        }
+        if service.half_open >= syn_queue {
+            return Called::Lost;
+        }
+        service.half_open += 1;
+        Called::Answered
+    }
+
+    /// The set-up of a connection is complete. True: it is served; otherwise it waits in the backlog.
+    pub fn connect(&mut self, app: usize, connection: u64) -> bool {
         let Some(service) = &mut self.services[app] else { return false };
-        let ServiceConfig { connections_max, backlog } = service.config;
-        let room = service.connections < connections_max.saturating_add(backlog);
-        service.connections += u32::from(room);
+        service.half_open = service.half_open.saturating_sub(1);
+        let room = service.served < service.config.connections_max;
+        match room {
+            true => service.served += 1,
+            false => service.waiting.push_back(connection),
+        }
         room
     }
 
-    /// A connection to it is closed.
-    pub fn disconnect(&mut self, app: usize) {
+    /// A connection whose set-up was under way is given up.
+    pub fn give_up_call(&mut self, app: usize) {
         if let Some(service) = &mut self.services[app] {
-            service.connections = service.connections.saturating_sub(1);
+            service.half_open = service.half_open.saturating_sub(1);
         }
+    }
+
+    /// A connection that waited is closed.
+    pub fn stop_waiting(&mut self, app: usize, connection: u64) {
+        if let Some(service) = &mut self.services[app] {
+            service.waiting.retain(|&waiting| waiting != connection);
+        }
+    }
+
+    /// A connection that was served is closed: the one that is served instead.
+    pub fn disconnect(&mut self, app: usize) -> Option<u64> {
+        let service = self.services[app].as_mut()?;
+        let next = service.waiting.pop_front();
+        if next.is_none() {
+            service.served = service.served.saturating_sub(1);
+        }
+        next
+    }
+
+    /// After how many requests a service closes a connection; 0: never.
+    pub fn requests_max(&self, app: usize) -> u32 {
+        self.services[app].as_ref().map_or(0, |service| service.config.requests_max)
     }
 
     /// A request to it has come.
@@ -666,7 +724,7 @@ mod tests {
 
     #[test]
     fn requests_find_a_task_that_waits_and_queue_when_none_does() {
-        let service = Some(ServiceConfig { connections_max: 2, backlog: 1 });
+        let service = Some(ServiceConfig::of(2));
         let steps = vec![Step::Await, compute(9), Step::Reply(None), Step::Done];
         let server = AppConfig { service, ..app(steps) };
         let mut kernel = kernel(2, vec![hog(), server]);
@@ -683,9 +741,26 @@ mod tests {
         }
         assert_eq!(kernel.next(1, 20), Next::Idle);
         assert_eq!((kernel.stats()[1].completed, kernel.stats()[1].responses().unwrap().max()), (2, 20));
-        assert_eq!([0; 4].map(|_| kernel.connect(1)), [true, true, true, false]);
-        kernel.disconnect(1);
-        assert!(kernel.connect(1));
+    }
+
+    #[test]
+    fn calls_wait_in_the_syn_queue_and_connections_in_the_backlog() {
+        use Called::{Answered, Lost, Refused};
+        let service = Some(ServiceConfig { connections_max: 2, backlog: 1, syn_queue: 2, requests_max: 0 });
+        let mut kernel = kernel(1, vec![hog(), AppConfig { service, ..app(vec![Step::Await, Step::Done]) }]);
+        assert_eq!([0; 3].map(|_| kernel.call(1)), [Answered, Answered, Lost]);
+        assert!(kernel.connect(1, 10) && kernel.connect(1, 11));
+        assert_eq!([0; 2].map(|_| kernel.call(1)), [Answered, Refused]);
+        assert!(!kernel.connect(1, 12), "two are served");
+        assert_eq!(kernel.disconnect(1), Some(12), "it is its turn");
+        assert_eq!(kernel.disconnect(1), None);
+        assert_eq!(kernel.call(1), Answered);
+        kernel.give_up_call(1);
+        assert_eq!([0; 2].map(|_| kernel.call(1)), [Answered, Answered]);
+        assert!(kernel.connect(1, 13) && !kernel.connect(1, 14));
+        kernel.stop_waiting(1, 14);
+        assert_eq!(kernel.disconnect(1), None);
+        assert_eq!(kernel.call(0), Refused, "a hog is no service");
     }
 
     #[test]

@@ -150,6 +150,20 @@ pub struct ServiceConfig {
     pub connections_max: u32,
     /// Most connections beyond that which wait until one of those ends; what comes on top is refused.
     pub backlog: u32,
+    /// Most connections whose set-up is under way (the SYN queue); a call on top is lost.
+    pub syn_queue: u32,
+    /// A connection is closed after so many requests; 0: never.
+    pub requests_max: u32,
+}
+
+impl ServiceConfig {
+    /// Half-open connections of a service: Linux's `tcp_max_syn_backlog` where there is memory enough (tcp(7)).
+    pub const SYN_QUEUE: u32 = 1024;
+
+    /// One that serves so many connections for as long as they last, and refuses all others.
+    pub fn of(connections_max: u32) -> Self {
+        ServiceConfig { connections_max, backlog: 0, syn_queue: Self::SYN_QUEUE, requests_max: 0 }
+    }
 }
 
 /// An application as configured.

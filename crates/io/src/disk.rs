@@ -243,8 +243,9 @@ fn transfer(bytes: u32, bytes_per_s: i64) -> Span {
 }
 
 /// Time to move the head, ns: the track-to-track seek, and a part that grows with the square root of the distance, as
-/// that of a head which accelerates half the way and brakes the other half (Ruemmler and Wilkes, An introduction to disk
-/// drive modeling, 1994). Over random pairs of places that root, as a part of the whole disk's, has the mean 8/15
+/// that of a head which accelerates half the way and brakes the other half. (So do short seeks in Ruemmler and Wilkes, An
+/// introduction to disk drive modeling, 1994; long ones, at the head's full speed, grow evenly there. Assumption: the root
+/// stands for both.) Over random pairs of places that root, as a part of the whole disk's, has the mean 8/15
 /// (the integral of 2 (1 - x) √x from 0 to 1): so the average seek of the data sheet gives the factor.
 fn seek(distance: u64, capacity: u64, track_ns: Span, average_ns: Span) -> Span {
     let square = u128::from(distance) * (ROOT_ONE * ROOT_ONE) as u128 / u128::from(capacity.max(1));

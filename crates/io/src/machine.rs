@@ -377,12 +377,20 @@ impl Machine {
         results
     }
 
-    /// XenMon's I/O count of a domain: packets through its ring; twice for a driver domain, which handles both sides.
+    /// XenMon's I/O count of a domain: packets and requests, once for each end of a ring, and once for a card, that it handles.
     pub fn io_count(&self, guest: usize) -> u64 {
-        let through_ring = self.interface_counts(guest).map_or(0, |counts| counts.received + counts.sent);
-        let through_nics = self.nic_counts(guest);
-        let through_disk = self.block_counts(guest).map_or(0, |counts| counts.requests);
-        through_ring + through_disk + 2 * (through_nics.received + through_nics.sent)
+        let own_packets = self.interface_counts(guest).map_or(0, |counts| counts.received + counts.sent);
+        let own_requests = self.block_counts(guest).map_or(0, |counts| counts.requests);
+        let cards = self.nic_counts(guest);
+        // Of those behind it, the driver domain's side of their rings.
+        let behind = |interface: &&Interface| matches!(interface.link, Link::Driver { guest: driver, .. } if driver == guest);
+        let handed = |interface: &Interface| interface.counts.page_exchanges + interface.counts.sent;
+        let packets: u64 = self.interfaces.iter().filter(behind).map(handed).sum();
+        let serves = |disk: usize| self.disks[disk].owner.is_some_and(|(owner, _)| owner == guest);
+        let others = |block: &usize| serves(self.disk_of[*block]) && self.guests[guest].block != Some(*block);
+        let requests: u64 =
+            (0..self.blocks.len()).filter(others).map(|block| self.blocks[block].counts.requests).sum();
+        own_packets + own_requests + cards.received + cards.sent + packets + requests
     }
 
     /// What went through a guest's virtual disk, if it has one.
@@ -515,7 +523,9 @@ impl Machine {
                     }
                     InterfaceWork::Send(packet) => costs.send_ns + bytes(packet),
                 };
-                return Some((Work::Interface(work), Layers::kernel(cost, hypervisor)));
+                let carries = guest.first_backend.is_some();
+                let onward = if carries { self.handing_on_own(index, &work) } else { Layers::default() };
+                return Some((Work::Interface(work), Layers::kernel(cost, hypervisor).plus(&onward)));
             }
         }
         if let Some(block) = self.guests[index].block

@@ -50,6 +50,19 @@ impl Side {
 /// over finds nothing.
 pub type ConnectionId = u64;
 
+/// How far a connection has come at the end that was called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// The call is on its way, or the connection is over.
+    Called,
+    /// It answered: the set-up is under way.
+    HalfOpen,
+    /// It is in the backlog.
+    Waiting,
+    /// It is served.
+    Served,
+}
+
 /// What a packet says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
@@ -199,8 +212,12 @@ pub struct Connection {
     pub asks: u32,
     /// Size of the request, bytes.
     pub request_bytes: u32,
-    /// Has the called end counted it?
-    pub accepted: bool,
+    /// How far the called end has come with it.
+    pub stage: Stage,
+    /// Did a request come while it waited in the backlog?
+    pub asked: bool,
+    /// How many requests the called end has had of it.
+    pub requests: u32,
     /// Is it closed after one exchange?
     pub closes: bool,
     /// Is what comes streams, of which applications take what they want?
@@ -225,7 +242,9 @@ impl Connection {
             class: 0,
             asks: 0,
             request_bytes: 0,
-            accepted: false,
+            stage: Stage::Called,
+            asked: false,
+            requests: 0,
             closes: false,
             streams: false,
             readers: [None; 2],

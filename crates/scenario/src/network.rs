@@ -58,10 +58,16 @@ impl Checker<'_, '_> {
         }
         if given.is_empty() {
             spec.cards = Self::usual_devices(spec);
+            if spec.host.drivers == Drivers::Domains {
+                // A stub domain has an interface instead.
+                let has_interface =
+                    |owner: usize| raw_domains.get(owner).is_some_and(|(_, raw)| !raw.value.nic.is_none());
+                spec.cards.retain(|card| !card.owner.is_some_and(has_interface));
+            }
         }
         for (index, (_, raw)) in raw_domains.iter().enumerate().take(spec.domains.len()) {
             if let Some(At { value, place }) = &raw.value.nic.0 {
-                let nic = self.interface(value, place, index, spec);
+                let nic = self.interface(value, place, index, spec, raw_domains);
                 spec.domains[index].nic = nic;
             }
         }
@@ -144,8 +150,12 @@ impl Checker<'_, '_> {
         match found {
             None => {
                 let names: Vec<&str> = devices.filter_map(|device| device.name.as_deref()).collect();
+                let hint = match names[..] {
+                    [] => "none has a name here; leave this out".to_owned(),
+                    _ => format!("known here: {}", names.join(", ")),
+                };
                 let problem = Problem::says(format!("there is no {what} `{value}`")).found(value);
-                self.report.error(place, problem.hint(format!("known here: {}", names.join(", "))));
+                self.report.error(place, problem.hint(hint));
             }
             Some(index)
                 if driver.is_some() && devices.clone().nth(index).is_some_and(|d| d.owner != driver) =>
@@ -190,9 +200,51 @@ impl Checker<'_, '_> {
         }
     }
 
-    fn interface(&mut self, raw: &RawNic, place: &Place, own: usize, spec: &Spec) -> Option<NicSpec> {
+    /// Whose card the packets of a driver domain go to: its own, or that of the one behind its own interface, and so on.
+    fn card_owner(
+        &mut self,
+        driver: usize,
+        field: &Field<String>,
+        spec: &Spec,
+        raw_domains: &[&NamedDomain],
+    ) -> Option<usize> {
+        let next = |at: usize| {
+            let name = raw_domains.get(at)?.1.value.nic.get()?.driver_domain.get()?;
+            spec.domains.iter().position(|domain| domain.name == *name)
+        };
+        let mut at = driver;
+        for _ in 0..=spec.domains.len() {
+            if spec.cards.iter().any(|card| card.owner == Some(at)) {
+                return Some(at);
+            }
+            let Some(behind) = next(at) else { break };
+            at = behind;
+        }
+        let name = &spec.domains[at].name;
+        let problem = match next(at) {
+            Some(_) => Problem::says("the driver domains behind this interface lead in a circle")
+                .hint("one of them owns the card"),
+            None => Problem::says(format!("driver domain `{name}` owns no network card"))
+                .hint(format!("add [nic.NAME] with `driver_domain = \"{name}\"`")),
+        };
+        self.report.error(&field.0.as_ref()?.place, problem);
+        None
+    }
+
+    fn interface(
+        &mut self,
+        raw: &RawNic,
+        place: &Place,
+        own: usize,
+        spec: &Spec,
+        raw_domains: &[&NamedDomain],
+    ) -> Option<NicSpec> {
         let driver = self.front_driver(&raw.driver_domain, place, own, spec)?;
-        let card = self.device_of(&raw.card, driver, "network card", spec.cards.iter())?;
+        let owner = match driver {
+            Some(driver) => Some(self.card_owner(driver, &raw.driver_domain, spec, raw_domains)?),
+            None => None,
+        };
+        let card = self.device_of(&raw.card, owner, "network card", spec.cards.iter())?;
         let vcpus = |domain: usize| spec.domains[domain].affinity.len() as i64;
         let vcpu = self.int(&raw.vcpu, 0, 0..=vcpus(own) - 1)?;
         let driver_vcpu = self.int(&raw.driver_vcpu, 0, 0..=driver.map_or(1, vcpus) - 1)?;

@@ -1,6 +1,6 @@
 //! Runs a scenario: its replications in parallel, their results in order.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -176,11 +176,8 @@ fn run_all(
         let one = Replication {
             spec,
             config: &configs[index],
+            options,
             replication,
-            keep: options.keep(spec),
-            events: options.events.as_deref(),
-            jtl: options.jtl.as_ref(),
-            live: options.live.as_ref(),
             entitlements: entitlements(spec),
             progress: &progress,
         };
@@ -251,17 +248,7 @@ pub fn run_under<S: Scheduler>(
     let mut all = Results::default();
     for replication in 0..spec.replications {
         let entitlements = vec![None; spec.domains.len()];
-        let one = Replication {
-            spec,
-            config: &config,
-            replication,
-            keep: options.keep(spec),
-            events: options.events.as_deref(),
-            jtl: options.jtl.as_ref(),
-            live: options.live.as_ref(),
-            entitlements,
-            progress: &progress,
-        };
+        let one = Replication { spec, config: &config, options, replication, entitlements, progress: &progress };
         // A stream of its own, so that what a policy draws changes nothing of what surrounds the host.
         let seed = replication_seed(!replication_seed(spec.seed, replication), 0);
         let scheduler = make(&spec.pools[0].params, seed);
@@ -305,11 +292,8 @@ impl Results {
 struct Replication<'a> {
     spec: &'a Spec,
     config: &'a HostConfig,
+    options: &'a RunOptions,
     replication: u32,
-    keep: Keep,
-    events: Option<&'a Path>,
-    jtl: Option<&'a Jtl>,
-    live: Option<&'a LiveSamples>,
     /// By domain.
     entitlements: Vec<Option<f64>>,
     progress: &'a Progress<'a>,
@@ -325,18 +309,18 @@ impl Runner for Replication<'_> {
 
 impl Replication<'_> {
     fn under<S: Scheduler>(self, scheduler: S) -> Result<Results, RunError> {
-        if self.events.is_some() {
+        if self.options.events.is_some() {
             // Where everything is written down, one more indirection does not matter.
             let scheduler: Box<dyn Scheduler> = Box::new(scheduler);
             return self.under_pools(Pools::new(vec![scheduler]));
         }
-        let meter = Meter::new(self.keep);
+        let meter = Meter::new(self.options.keep(self.spec));
         self.measured(scheduler, meter)
     }
 
     fn under_pools(self, pools: Pools<'_>) -> Result<Results, RunError> {
-        let meter = Meter::new(self.keep);
-        let Some(directory) = self.events else { return self.measured(pools, meter) };
+        let meter = Meter::new(self.options.keep(self.spec));
+        let Some(directory) = &self.options.events else { return self.measured(pools, meter) };
         let file = directory.join(format!("events-{}.arrow", self.replication));
         let failed = |reason| RunError::Events { file: file.clone(), reason };
         let recorder = Recorder::create(&file).map_err(failed)?;
@@ -344,9 +328,9 @@ impl Replication<'_> {
     }
 
     fn measured<S: Scheduler, O: Measuring>(self, scheduler: S, observer: O) -> Result<Results, RunError> {
-        let Replication { spec, config, replication, events, jtl, live, entitlements, progress, .. } = self;
+        let Replication { spec, config, options, replication, entitlements, progress } = self;
         let mut machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, replication)));
-        let logs = jtl.map(|jtl| Logs::create(spec, replication, jtl)).transpose()?;
+        let logs = options.jtl.as_ref().map(|jtl| Logs::create(spec, replication, jtl)).transpose()?;
         if let Some(logs) = logs.clone() {
             machine.log_requests(move |sample| logs.borrow_mut().write(sample));
         }
@@ -376,7 +360,7 @@ impl Replication<'_> {
             {
                 host.run_until(next).map_err(broken)?;
                 let (context, observer, world) = host.parts();
-                monitors.sample(&names, context, observer.meter_mut(), world, live);
+                monitors.sample(&names, context, observer.meter_mut(), world, options.live.as_ref());
             }
             host.run_until(until).map_err(broken)?;
             if step > 0 && !progress.step() {
@@ -386,7 +370,7 @@ impl Replication<'_> {
         let measured = collect(replication, &names, host.context(), host.observer().meter());
         let (context, observer, world) = host.parts();
         let (sampler, app_samples, profile) = monitors.map_or_else(Default::default, |monitors| {
-            monitors.finish(spec, &names, context, observer.meter_mut(), world, live)
+            monitors.finish(spec, &names, context, observer.meter_mut(), world, options.live.as_ref())
         });
         let (samples, vcpu_samples, pcpu_samples) =
             sampler.map_or_else(Default::default, |sampler| (sampler.domains, sampler.vcpus, sampler.pcpus));
@@ -431,7 +415,7 @@ impl Replication<'_> {
         }
         let (context, _, _, observer) = host.into_parts();
         observer.finish(&context).map_err(|reason| RunError::Events {
-            file: events.unwrap_or(Path::new("")).to_owned(),
+            file: options.events.clone().unwrap_or_default(),
             reason,
         })?;
         Ok(results)

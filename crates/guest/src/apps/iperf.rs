@@ -22,7 +22,7 @@ pub const KIND: AppKind = AppKind {
             "How much it hands over or takes at a time.",
             1,
             8192,
-            "iperf 2 up to 2.0.4: 8 KB; 2.0.5 raised it to 128 KB",
+            "iperf manual of those years: 8 KB for TCP (128 KB in later releases of iperf 2)",
         ),
         CALL_CPU,
         KILOBYTE_CPU,

@@ -217,6 +217,15 @@ const KILOBYTE_CPU: AppParam = AppParam {
     source: "assumption: one copy at a byte a cycle, as where the data come from memory",
 };
 
+/// Half-open connections of a server.
+const SYN_QUEUE: AppParam = AppParam::count(
+    "syn_queue",
+    "Connections whose set-up is under way at once; a call on top is lost, and made again later.",
+    (1, 1_000_000),
+    ServiceConfig::SYN_QUEUE as i64,
+    "tcp(7): tcp_max_syn_backlog is 1024 with 128 MB of memory or more",
+);
+
 /// CPU time of so many bytes, ns, at so much for each KiB.
 const fn copying(kilobyte_ns: Span, bytes: i64) -> Span {
     kilobyte_ns * bytes / 1024

@@ -28,7 +28,7 @@ pub const KIND: AppKind = AppKind {
             "How many requests it works at at once.",
             (1, 4096),
             255,
-            "SQL Server 2000 and 2005 on one or two 32-bit processors: 255 worker threads",
+            "SQL Server 2000 manual: max worker threads is 255 unless told otherwise (2005: 256 on up to four 32-bit processors)",
         ),
         AppParam::cpu(
             "read_cpu",
@@ -97,7 +97,7 @@ pub const KIND: AppKind = AppKind {
             class("write_cpu", &[log(ROW_LOG)]),
             class("store_cpu", &[log(DOCUMENT)]),
         ];
-        let config = ServiceConfig { connections_max: 32_767, backlog: 0 };
+        let config = ServiceConfig::of(32_767);
         AppConfig {
             shared_bytes: PROGRAM_MEMORY,
             private_bytes: WORKER_MEMORY,

@@ -18,7 +18,7 @@ pub const KIND: AppKind = AppKind {
             "How many requests it works at at once.",
             (1, 1024),
             8,
-            "nfs-utils: 8 nfsd threads unless told otherwise",
+            "RPCNFSDCOUNT of Linux distributions: 8 nfsd threads",
         ),
         AppParam::cpu(
             "call_cpu",
@@ -59,7 +59,7 @@ pub const KIND: AppKind = AppKind {
     build: |args| {
         let call = work(args.get("call_cpu"));
         let disk = perhaps(misses(args.get("cached")), &[random_read(READ_BYTES, args.get("files_size"))]);
-        let config = ServiceConfig { connections_max: 1024, backlog: 0 };
+        let config = ServiceConfig::of(1024);
         service(args, args.get_u32("threads"), config, &[vec![call], [vec![call], disk].concat()])
     },
 };

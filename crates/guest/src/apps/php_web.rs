@@ -1,7 +1,7 @@
 //! A web application in PHP, with a database and perhaps a file server.
 
 use super::{
-    AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind, READ, RequestClass, misses, mysql, nfs, perhaps,
+    AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind, READ, RequestClass, SYN_QUEUE, misses, mysql, nfs, perhaps,
     request, service, work, work_and_copy,
 };
 use crate::script::{AppConfig, Call, DiskAccess, ServiceConfig, Step};
@@ -54,6 +54,14 @@ pub const KIND: AppKind = AppKind {
             511,
             "Apache manual: ListenBacklog is 511",
         ),
+        SYN_QUEUE,
+        AppParam::count(
+            "requests_max",
+            "It closes a connection after so many requests; 0: never.",
+            (0, 1_000_000_000),
+            100,
+            "Apache manual: MaxKeepAliveRequests is 100",
+        ),
         AppParam::cpu(
             "page_cpu",
             "CPU time of a page, without the network's own work.",
@@ -101,7 +109,12 @@ pub const KIND: AppKind = AppKind {
             vec![part, Step::Call(login), part, Step::Call(content), last],
         ];
         let workers = args.get_u32("workers");
-        let config = ServiceConfig { connections_max: workers, backlog: args.get_u32("backlog") };
+        let config = ServiceConfig {
+            backlog: args.get_u32("backlog"),
+            syn_queue: args.get_u32("syn_queue"),
+            requests_max: args.get_u32("requests_max"),
+            ..ServiceConfig::of(workers)
+        };
         AppConfig {
             shared_bytes: PROGRAM_MEMORY,
             private_bytes: WORKER_MEMORY,

@@ -1,7 +1,7 @@
 //! A static web server.
 
 use super::{
-    AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind, RequestClass, SPAN_MAX, service, work_and_copy,
+    AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind, RequestClass, SPAN_MAX, SYN_QUEUE, service, work_and_copy,
 };
 use crate::script::ServiceConfig;
 
@@ -38,6 +38,14 @@ pub const KIND: AppKind = AppKind {
             default: Default::Value(0),
             source: "none: with as many connections as clients hold, a backlog never fills",
         },
+        SYN_QUEUE,
+        AppParam::count(
+            "requests_max",
+            "It closes a connection after so many requests; 0: never.",
+            (0, 1_000_000_000),
+            0,
+            "none: a server of files that leaves it to its clients",
+        ),
     ],
     classes: &[RequestClass {
         name: "get",
@@ -49,8 +57,10 @@ pub const KIND: AppKind = AppKind {
     build: |args| {
         let request = work_and_copy(args.get("request_cpu"), args.get("kilobyte_cpu"));
         let config = ServiceConfig {
-            connections_max: args.get_u32("connections_max"),
             backlog: args.get_u32("backlog"),
+            syn_queue: args.get_u32("syn_queue"),
+            requests_max: args.get_u32("requests_max"),
+            ..ServiceConfig::of(args.get_u32("connections_max"))
         };
         service(args, args.get_u32("workers"), config, &[vec![request]])
     },

@@ -1,13 +1,13 @@
 //! What packets mean to those at the ends of connections: services, tasks that ask them, and clients outside.
 
-use vcpulab_guest::Request;
+use vcpulab_guest::{Called, Request};
 use vcpulab_host::{NEVER, Span, Time, WorldContext};
 
 use super::{Machine, Source};
 use crate::client::{Asking, Client, ClientSample, Failed, Outcome};
 use crate::client_machine::Job;
 use crate::config::{Ask, Load};
-use crate::tcp::{Connection, ConnectionId, DELAYED_ACK, Kind, Packet, Party, SEND_BUFFER, Side};
+use crate::tcp::{Connection, ConnectionId, DELAYED_ACK, Kind, Packet, Party, SEND_BUFFER, Side, Stage};
 
 /// How long a sender waits before it sends a lost packet again, ns (the least retransmission time-out of common TCPs).
 pub(super) const RETRANSMIT_AFTER: Span = 200_000_000;
@@ -23,35 +23,48 @@ impl Machine {
         if packet.acknowledges > 0 || packet.kind == Kind::Ack {
             connection.acknowledged(side, &packet);
         }
+        if side == Side::Called
+            && connection.stage == Stage::HalfOpen
+            && matches!(packet.kind, Kind::Ack | Kind::Data)
+        {
+            self.connected(ctx, id, party);
+        }
         match packet.kind {
-            Kind::Syn => self.called(ctx, id, party),
+            Kind::Syn => self.called(ctx, &packet, party),
             Kind::SynAck => self.opened(ctx, id, party),
             Kind::Refused => {
-                let over = *connection;
+                let Some(&mut over) = self.connections.get(id) else { return };
                 self.connections.close(id);
                 self.failed(ctx, &over, Outcome::Refused);
             }
             Kind::Ack => self.send_on(ctx, id, side),
             Kind::Data => self.receive(ctx, &packet, party),
             Kind::Fin => {
-                self.disconnect(id, party);
+                self.disconnect(ctx, id, party);
                 self.send_plain(ctx, id, side, Kind::FinAck);
             }
             Kind::FinAck => self.connections.close(id),
             Kind::Reset => {
-                self.disconnect(id, party);
+                self.disconnect(ctx, id, party);
                 self.connections.close(id);
             }
         }
     }
 
-    /// The service of a connection, if it had accepted it, counts it no more.
-    fn disconnect(&mut self, id: ConnectionId, party: Party) {
-        if let Party::Service { guest, app } = party
-            && let Some(connection) = self.connections.get(id)
-            && std::mem::take(&mut connection.accepted)
-        {
-            self.guests[guest].kernel.disconnect(app);
+    /// The service of a connection counts it no more. If it was served, the next one that waits is.
+    pub(super) fn disconnect(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId, party: Party) {
+        let Party::Service { guest, app } = party else { return };
+        let Some(connection) = self.connections.get(id) else { return };
+        let kernel = &mut self.guests[guest].kernel;
+        match std::mem::replace(&mut connection.stage, Stage::Called) {
+            Stage::Called => {}
+            Stage::HalfOpen => kernel.give_up_call(app),
+            Stage::Waiting => kernel.stop_waiting(app, id),
+            Stage::Served => {
+                if let Some(next) = kernel.disconnect(app) {
+                    self.serve(ctx, next, party);
+                }
+            }
         }
     }
 
@@ -64,27 +77,47 @@ impl Machine {
     // ---- set-up and teardown ----
 
     /// Somebody calls.
-    fn called(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId, party: Party) {
-        let accepts = match party {
-            Party::Service { guest, app } => {
-                let kernel = &mut self.guests[guest].kernel;
-                let accepts = kernel.connect(app);
-                if !accepts {
-                    kernel.count_failure(app);
-                }
-                accepts
-            }
-            _ => true,
+    fn called(&mut self, ctx: &mut WorldContext<'_>, packet: &Packet, party: Party) {
+        let id = packet.connection;
+        let Party::Service { guest, app } = party else {
+            return self.send_plain(ctx, id, Side::Called, Kind::SynAck);
         };
-        self.send_plain(ctx, id, Side::Called, if accepts { Kind::SynAck } else { Kind::Refused });
-        // A stream is there for its service from now on; of exchanges it hears when a request is complete.
-        if let Some(connection) = self.connections.get(id)
-            && accepts
-        {
-            connection.accepted = true;
-            if connection.streams {
-                self.hand_request(ctx, id, party);
+        let kernel = &mut self.guests[guest].kernel;
+        match kernel.call(app) {
+            Called::Answered => {
+                if let Some(connection) = self.connections.get(id) {
+                    connection.stage = Stage::HalfOpen;
+                }
+                self.send_plain(ctx, id, Side::Called, Kind::SynAck);
             }
+            Called::Lost => self.lose(ctx, *packet),
+            Called::Refused => {
+                kernel.count_failure(app);
+                self.send_plain(ctx, id, Side::Called, Kind::Refused);
+            }
+        }
+    }
+
+    /// The set-up of a connection to a service is complete.
+    fn connected(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId, party: Party) {
+        let Party::Service { guest, app } = party else { return };
+        match self.guests[guest].kernel.connect(app, id) {
+            true => self.serve(ctx, id, party),
+            false => {
+                if let Some(connection) = self.connections.get(id) {
+                    connection.stage = Stage::Waiting;
+                }
+            }
+        }
+    }
+
+    /// A connection is served from now on.
+    fn serve(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId, party: Party) {
+        let Some(connection) = self.connections.get(id) else { return };
+        connection.stage = Stage::Served;
+        // A stream is there for its service at once; of exchanges it hears when a request is complete.
+        if std::mem::take(&mut connection.asked) || connection.streams {
+            self.hand_request(ctx, id, party);
         }
     }
 
@@ -254,7 +287,13 @@ impl Machine {
     fn hand_request(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId, party: Party) {
         let Party::Service { guest, app } = party else { return };
         let Some(connection) = self.connections.get(id) else { return };
+        if connection.stage == Stage::Waiting {
+            connection.asked = true;
+            return;
+        }
         let (class, asks) = (connection.class, connection.asks);
+        connection.requests += 1;
+        connection.closes |= connection.requests == self.guests[guest].kernel.requests_max(app);
         self.guests[guest].kernel.request(app, Request { connection: id, class, asks, since: ctx.now() });
         self.kick_tasks(ctx, guest);
     }
@@ -267,6 +306,9 @@ impl Machine {
         match party {
             Party::Client { client, user } => {
                 let over = *connection;
+                if closes && let Some(kept) = self.users[client].get_mut(user as usize) {
+                    *kept = None;
+                }
                 self.clients[client].answered(user, ctx.now() - asked_at, ctx.now());
                 self.log_request(ctx.now(), &over, Outcome::Answered);
                 self.set_user(ctx, client);

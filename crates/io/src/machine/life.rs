@@ -4,7 +4,6 @@ use vcpulab_host::{LifeEvent, VcpuId, WorldContext};
 
 use super::Machine;
 use crate::client::Outcome;
-use crate::tcp::Side;
 
 impl Machine {
     pub(super) fn lives(&mut self, ctx: &mut WorldContext<'_>, event: LifeEvent) {
@@ -39,8 +38,11 @@ impl Machine {
         for id in self.connections.of_guest(guest) {
             let Some(connection) = self.connections.get(id) else { continue };
             let over = *connection;
-            let caller = over.parties[Side::Caller as usize];
+            let [caller, called] = over.parties;
             let waits = !over.is_answered() && !over.streams && caller.guest() != Some(guest);
+            if called.guest() != Some(guest) {
+                self.disconnect(ctx, id, called);
+            }
             self.connections.close(id);
             if waits {
                 self.failed(ctx, &over, Outcome::Reset);

@@ -57,6 +57,11 @@ impl Layers {
         self
     }
 
+    /// Both together.
+    pub(crate) fn plus(&self, other: &Layers) -> Layers {
+        Layers { times: std::array::from_fn(|layer| self.times[layer] + other.times[layer]) }
+    }
+
     /// One layer's time, ns.
     pub fn of(&self, layer: Layer) -> Span {
         self.times[layer as usize]

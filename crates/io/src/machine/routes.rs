@@ -76,18 +76,12 @@ impl Machine {
                 let moved = self.nics[*nic].touched_by.replace(vcpu).is_some_and(|last| last != vcpu);
                 let hop = self.hop(guest, None, packet);
                 let onward = match hop {
-                    Hop::Ring(_) => costs.bridge_ns + costs.backend_receive_ns,
-                    Hop::Here => self.guests[guest].network.receive_ns,
-                    Hop::Up(_) | Hop::Line(_) => costs.bridge_ns,
+                    Hop::Ring(interface) => self.handing_on(guest, interface),
+                    Hop::Here => Layers::kernel(self.guests[guest].network.receive_ns, 0),
+                    Hop::Up(_) | Hop::Line(_) => Layers::kernel(costs.bridge_ns, 0),
                 };
-                let (exchange, emulation) = match hop {
-                    Hop::Ring(interface) => {
-                        (costs.hypervisor_receive_ns, self.interfaces[interface].emulation_ns)
-                    }
-                    Hop::Here | Hop::Up(_) | Hop::Line(_) => (0, 0),
-                };
-                let all = costs.nic_receive_ns + onward + if moved { costs.bounce_ns } else { 0 };
-                Layers::kernel(all, exchange).and_application(emulation)
+                let driver = costs.nic_receive_ns + if moved { costs.bounce_ns } else { 0 };
+                Layers::kernel(driver, 0).plus(&onward)
             }
             DriverWork::Send(interface, packet) => {
                 let hop = self.hop(guest, Some(*interface), packet);
@@ -101,7 +95,8 @@ impl Machine {
                     }
                     Hop::Ring(_) => (costs.backend_receive_ns, false),
                     Hop::Here => (self.guests[guest].network.receive_ns, false),
-                    Hop::Up(_) => (self.guests[guest].network.send_ns, false),
+                    // The guest's own interface takes its time to send when it comes to it.
+                    Hop::Up(_) => (0, false),
                 };
                 let bounces = i64::from(moved) + i64::from(card_moved);
                 let exchange = if matches!(hop, Hop::Ring(_)) { costs.hypervisor_receive_ns } else { 0 };
@@ -109,6 +104,33 @@ impl Machine {
                 Layers::kernel(all, costs.hypervisor_send_ns + exchange).and_application(emulation)
             }
         }
+    }
+
+    /// What it costs a guest to put a packet into the ring of an interface behind it: the bridge, the exchange of a page,
+    /// and emulating the card if it is an emulated one.
+    fn handing_on(&self, guest: usize, interface: usize) -> Layers {
+        let costs = self.guests[guest].driver;
+        let all = costs.bridge_ns + costs.backend_receive_ns;
+        let emulation = self.interfaces[interface].emulation_ns;
+        Layers::kernel(all, costs.hypervisor_receive_ns).and_application(emulation)
+    }
+
+    /// The same for a packet that its own interface has received or sends, if it is for a guest behind.
+    pub(super) fn handing_on_own(&mut self, guest: usize, work: &InterfaceWork) -> Layers {
+        let packet = match work {
+            InterfaceWork::Receive(packet) => packet,
+            InterfaceWork::Send(packet) if self.owns_card(guest) => packet,
+            InterfaceWork::Upcall | InterfaceWork::Send(_) => return Layers::default(),
+        };
+        match self.hop(guest, None, packet) {
+            Hop::Ring(interface) => self.handing_on(guest, interface),
+            Hop::Here | Hop::Up(_) | Hop::Line(_) => Layers::default(),
+        }
+    }
+
+    fn owns_card(&self, guest: usize) -> bool {
+        let own = self.guests[guest].interface;
+        own.is_some_and(|own| matches!(self.interfaces[own].link, Link::Owner))
     }
 
     pub(super) fn finish_driver(
