@@ -39,6 +39,6 @@ STUDY = Study(
     estimate=estimate,
     claims=(),
     charts=charts,
-    experiments={"dom0-weight-sweep": "Web server by weight of Dom0 (section 5.1, Figures 1 to 3, Tables 1 and 2)"},
+    experiments={"dom0-weight-sweep": "x","comparison":"x","alert":"x","switch-cost":"x","sedf-reservations":"x","several-guests":"x","bvt-error":"x","smp":"x"},
     seed=2007,
 )
