@@ -68,7 +68,7 @@ def curves(
     drawn = []
     for panel in panels:
         rows = [_row(mark) for mark in data if mark.panel == panel]
-        base = alt.Chart(alt.InlineData(values=rows)).encode(
+        base = alt.Chart().encode(
             x=at,
             y=alt.Y("mean:Q", title=y if same_scale else f"{panel}, {y}" if y else panel),
             color=colour,
@@ -81,7 +81,9 @@ def curves(
             ours.mark_point(filled=True, size=40, opacity=1),
             theirs.mark_point(filled=False, size=110, strokeWidth=2, shape="diamond", opacity=1),
         ]
-        drawn.append(alt.layer(*layers).properties(width=width, height=200, title=panel))
+        drawn.append(
+            alt.layer(*layers, data=alt.InlineData(values=rows)).properties(width=width, height=200, title=panel)
+        )
     said = "; ".join(f"{mark.panel}, {mark.series}, {mark.x}: {_said(mark)}" for mark in data)
     whole = alt.concat(*drawn, columns=3).resolve_scale(y="shared" if same_scale else "independent", color="shared")
     return dressed(whole.properties(title=title, description=f"{title}: {y} by {x}. {said}."))
