@@ -263,7 +263,10 @@ def too_much(results: Results) -> Verdict:
         found = alert.all_errors(results, scheduler)
         shares[scheduler] = alert.share_above(found, 0.01), alert.share_below(found, -0.01)
     (sedf_more, sedf_less), (more, less) = shares[alert.SEDF], shares[alert.CREDIT]
-    said = f"too much, too little: Credit {more:.0f}, {less:.0f} % of points; SEDF {sedf_more:.2f}, {sedf_less:.2f} %"
+    said = (
+        f"too much, too little: Credit {more:.0f}, {less:.0f} % of points; SEDF {sedf_more:.2f}, {sedf_less:.2f} % "
+        "(with the sign of the authors' formula it would be the other way round)"
+    )
     return decide(more > less and sedf_less > sedf_more, said)
 
 
