@@ -180,6 +180,7 @@ def fit(
     out: Path,
     samples: int = 32,
     descents: int = 2,
+    walk: int = 0,
     replications: int = 2,
     jobs: Jobs = 0,
 ) -> None:
@@ -190,18 +191,20 @@ def fit(
         out: The calibration with the values found (TOML).
         samples: How many points to try first.
         descents: From how many of the best of them to descend.
+        walk: How many random steps to try from where that ends.
         replications: Of each case at each point.
         jobs: Runs at a time; 0: one for each processor. It never changes the result.
     """
-    for option, value, most in (
-        ("--samples", samples, 4096),
-        ("--descents", descents, 64),
-        ("--replications", replications, 100),
+    for option, value, least, most in (
+        ("--samples", samples, 1, 4096),
+        ("--descents", descents, 1, 64),
+        ("--walk", walk, 0, 4096),
+        ("--replications", replications, 1, 100),
     ):
-        if not 1 <= value <= most:
-            raise UsageError(f"{option}: found `{value}`; allowed: an integer from 1 to {most}")
+        if not least <= value <= most:
+            raise UsageError(f"{option}: found `{value}`; allowed: an integer from {least} to {most}")
     found = fit_constants(
-        _study(name), samples=samples, best=descents, replications=replications, jobs=jobs, say=views.say
+        _study(name), samples=samples, best=descents, walk=walk, replications=replications, jobs=jobs, say=views.say
     )
     out.write_text(found.text(), encoding="utf-8")
     views.say(f"written to {out}")

@@ -3,8 +3,9 @@
 The procedure, the same for every study: constants vary on a logarithmic scale between their physical limits. A Sobol
 sequence (seeded) covers them; from the best points, least squares on the logarithms of simulated over published values
 (Branch, Coleman and Li's trust-region reflective method, as scipy has it) walks downhill, with steps of 8 % for the
-derivatives, wide enough that noise does not hide them. All runs have common random numbers. Then each cell is left out
-in turn, the fit is repeated from the optimum, and the cell is predicted.
+derivatives, wide enough that noise does not hide them. A random walk (seeded) from where that ends, which keeps every
+improvement, gets past the cliffs that schedulers have and derivatives cannot see beyond. All runs have common random
+numbers. Then each cell is left out in turn, the fit is repeated from the optimum, and the cell is predicted.
 """
 
 import math
@@ -19,6 +20,8 @@ from vcpulab.studies.runner import Effort, Runner, Units
 from vcpulab.studies.study import Case, Cell, Study
 
 _STEP = 0.08
+_WALK = 0.12
+"""First spread of a walk's steps, on the logarithmic scale; it shrinks to a tenth."""
 _PENALTY = 2.0
 """Residual where the simulation says nothing: worse than a factor of seven."""
 
@@ -78,6 +81,19 @@ class Fit:
             say(f"descended to {_rms(cost, len(self._cells))}")
         return min(ends, key=lambda end: end[1])[0]
 
+    def walk(self, start: np.ndarray, steps: int) -> np.ndarray:
+        """A random walk from a point that keeps every improvement: where it ends."""
+        random = np.random.default_rng(self._study.calibration.seed)
+        best, cost = start, float(np.sum(self.residuals(start) ** 2))
+        for i in range(steps):
+            spread = _WALK * 0.1 ** (i / steps)
+            moved = random.random(len(best)) < 0.5
+            point = np.clip(best + moved * random.normal(0, spread, len(best)), self._low, self._high)
+            there = float(np.sum(self.residuals(point) ** 2))
+            if there < cost:
+                best, cost = point, there
+        return best
+
     def descend(self, start: np.ndarray, without: int | None = None, steps: int = 8) -> tuple[np.ndarray, float]:
         """Least squares from a point: where it ends, and the sum of squares there."""
         from scipy.optimize import least_squares
@@ -101,6 +117,7 @@ def fit(
     *,
     samples: int = 32,
     best: int = 2,
+    walk: int = 0,
     replications: int = 2,
     jobs: int = 0,
     say: Callable[[str], None] = lambda _: None,
@@ -111,6 +128,7 @@ def fit(
         study: which.
         samples: points of the Sobol sequence.
         best: from how many of them to descend.
+        walk: how many steps to walk from the best of these.
         replications: of each case at each point.
         jobs: runs at a time; 0: one for each processor. It never changes the result.
         say: told how it goes.
@@ -122,9 +140,10 @@ def fit(
     if not cells or not study.calibration.constants:
         raise ValueError(f"study {study.name} has nothing to fit")
     work = Fit(study, cells, cases_for(study, cells), jobs, replications)
-    logs = work.search(samples, best, say)
+    logs = work.walk(work.search(samples, best, say), walk)
+    say(f"walked to {_rms(float(np.sum(work.residuals(logs) ** 2)), len(cells))}")
     constants = study.calibration.constants
-    values = {c.name: math.exp(x) for c, x in zip(constants, logs, strict=True)}
+    values = {c.name: _six_digits(math.exp(x)) for c, x in zip(constants, logs, strict=True)}
     left_out = []
     for i, cell in enumerate(cells):
         there, _ = work.descend(logs, without=i, steps=3)
@@ -135,6 +154,7 @@ def fit(
         "evaluations": work.evaluations,
         "samples": samples,
         "descents": best,
+        "walk": walk,
         "replications": replications,
         "rms_log_error": float(np.sqrt(np.mean(work.residuals(logs) ** 2))),
         "cells": [_row(cell, value) for cell, value in zip(cells, work.simulated(logs), strict=True)],
@@ -171,10 +191,15 @@ def _rms(cost: float, n: int) -> str:
     return f"{100 * math.sqrt(cost / n):.1f} %"
 
 
+def _six_digits(value: float) -> float:
+    """What is beyond is noise."""
+    return float(f"{value:.6g}")
+
+
 def _rounded(value: object) -> object:
-    """Floats with six digits: what is beyond is noise."""
+    """Floats with six digits."""
     if isinstance(value, float):
-        return float(f"{value:.6g}")
+        return _six_digits(value)
     if isinstance(value, Mapping):
         return {key: _rounded(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,6 +1,9 @@
 """What is run for the study of Cherkasova, Gupta and Vahdat."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
+
+import polars as pl
 
 from vcpulab.studies.study import Case
 from vcpulab.studies.window import Window
@@ -12,13 +15,43 @@ ALLOWANCES_MS = (1, 5, 50)
 PERIODS_MS = (10, 100, 1000)
 """SEDF's periods (section 5.1)."""
 SEDF_GENERATIONS = ("xen3.0.2", "xen3.0.3")
+"""The tree of the study had the rules of the first (see the notes, C-I10); the second is what was released."""
+CREDIT = "xen3.0.3"
+ALERT_TARGETS = (*range(1, 11), *range(20, 91, 10))
+"""What Dom1 may have, % of the CPU (section 5.2)."""
+ALERT_DOM0 = 6
+"""What Dom0 may have (section 5.2)."""
+ALERT_SCHEDULERS = (
+    ("sedf", "xen3.0.2"),
+    ("sedf", "xen3.0.3"),
+    ("credit", "xen3.0.3"),
+    ("credit", "xen3.3.0"),
+    ("credit", "xen4.4.1"),
+)
+COMPARED_WC = ("bvt", "sedf-wc", "credit-wc")
+"""Figure 4."""
+COMPARED_NWC = ("sedf-nwc", "credit-nwc")
+"""Figure 5; BVT has no such mode."""
+BVT_GENERATIONS = ("xen3.0", "xen2.0")
+FILLED = (0.6, 0.8)
+"""How much of the CPU SEDF's reservations fill together, besides all of it."""
 
 _CLIENT = "dom1 1 open-loop"
+_BUFFER_MBIT = 8192 * 8 / 1e6
+"""What iperf hands over at a time, its unit of work."""
+_NOTHING_IS_COLD = {"host.costs.l2_bytes": 0, "host.costs.context_switch_ns": 0}
 
 
 def cases() -> Iterable[Case]:
     """All of them."""
     yield from _weight_sweep()
+    yield from _comparison()
+    yield from _alert()
+    yield from _switch_cost()
+    yield from _reservations()
+    yield from _guests()
+    yield from _loops()
+    yield from _two_cpus()
 
 
 def web(window: Window) -> dict[str, float]:
@@ -30,49 +63,215 @@ def web(window: Window) -> dict[str, float]:
         "ex_per_sec@dom0": window.rate("dom0", "executions"),
         "io_count_per_ex@dom0": window.io_per_execution("dom0"),
         "io_per_sec@dom0": window.rate("dom0", "io_count"),
+        "preemptions_per_sec@dom1": window.rate("dom1", "preemptions"),
     }
+
+
+def scheduler(kind: str, ratio: float, *, allowance_ms: int = 5, period_ms: int = 10) -> dict[str, object]:
+    """A scheduler with the weights of Dom0 and Dom1 in this ratio.
+
+    Args:
+        kind: as the published cells name them: `bvt`, `sedf-wc`, `sedf-nwc`, `credit-wc`, `credit-nwc`.
+        ratio: weight of Dom0 over that of Dom1.
+        allowance_ms: BVT's C.
+        period_ms: SEDF's period.
+    """
+    name, _, mode = kind.partition("-")
+    if name == "bvt":
+        return {"host.scheduler": "bvt", "host.generation": "xen3.0", **_allowance(allowance_ms), **bvt(ratio)}
+    if name == "sedf":
+        reserved = sedf(ratio, period_ms, mode == "wc")
+        return {"host.scheduler": "sedf", "host.generation": SEDF_GENERATIONS[0], **reserved}
+    return {"host.scheduler": "credit", "host.generation": CREDIT, **credit(ratio, capped=mode == "nwc")}
+
+
+def _allowance(milliseconds: int) -> dict[str, object]:
+    return {"host.ctx_allow": milliseconds * 1_000_000}
+
+
+def bvt(ratio: float, first: str = "dom0", second: str = "dom1") -> dict[str, object]:
+    """The weights of two domains: the inverse of how fast their virtual times advance, 10 by default."""
+    return {
+        f"domain.{first}.mcu_adv": round(10 * max(1, 1 / ratio)),
+        f"domain.{second}.mcu_adv": round(10 * max(1, ratio)),
+    }
+
+
+def sedf(ratio: float, period_ms: int, extra: bool, filled: float = 1.0) -> dict[str, object]:
+    """The reservations of the two domains (not printed; derived from ratio and period).
+
+    Args:
+        ratio: slice of Dom0 over that of Dom1.
+        period_ms: of both.
+        extra: do they take part in extra time (work-conserving)?
+        filled: how much of the CPU is reserved in all; the study's notes assume all of it.
+    """
+    share = filled * ratio / (1 + ratio)
+    return {**_reserve("dom0", share, period_ms, extra), **_reserve("dom1", filled - share, period_ms, extra)}
+
+
+def _reserve(domain: str, share: float, period_ms: int, extra: bool) -> dict[str, object]:
+    return {
+        f"domain.{domain}.period": period_ms * 1_000_000,
+        f"domain.{domain}.slice": round(period_ms * 1e6 * share),
+        f"domain.{domain}.extratime": int(extra),
+    }
+
+
+def credit(ratio: float, *, capped: bool) -> dict[str, object]:
+    """Weights, and caps that fill the CPU for the mode that does not conserve work (assumed; not printed)."""
+    weights: dict[str, object] = {"domain.dom0.weight": round(256 * ratio), "domain.dom1.weight": 256}
+    share = round(100 * ratio / (1 + ratio))
+    return weights | ({"domain.dom0.cap": share, "domain.dom1.cap": 100 - share} if capped else {})
 
 
 def _weight_sweep() -> Iterable[Case]:
     for ratio in RATIOS:
         for allowance in ALLOWANCES_MS:
-            changes = {"host.scheduler": "bvt", "host.generation": "xen3.0", "host.ctx_allow": allowance * 1_000_000}
-            yield _web_case(f"bvt C={allowance} {ratio:g}", changes | bvt(ratio))
+            yield _web_case(
+                "dom0-weight-sweep", f"bvt C={allowance} {ratio:g}", scheduler("bvt", ratio, allowance_ms=allowance)
+            )
         for generation in SEDF_GENERATIONS:
-            for extra in (True, False):
+            for kind in ("sedf-wc", "sedf-nwc"):
                 for period in PERIODS_MS:
-                    mode = "wc" if extra else "nwc"
-                    changes = {"host.scheduler": "sedf", "host.generation": generation, **sedf(ratio, period, extra)}
-                    yield _web_case(f"sedf-{mode} {generation} P={period} {ratio:g}", changes)
+                    changes = scheduler(kind, ratio, period_ms=period) | {"host.generation": generation}
+                    name = f"{kind} {generation} P={period} {ratio:g}"
+                    yield _web_case("dom0-weight-sweep", name, changes | _long_enough(period), period)
 
 
-def bvt(ratio: float) -> dict[str, object]:
-    """The weights of the two domains: the inverse of how fast their virtual times advance, 10 by default."""
+def _long_enough(period_ms: int) -> dict[str, object]:
+    """Twenty periods of SEDF at least."""
+    return {"run.duration": "20s"} if period_ms == max(PERIODS_MS) else {}
+
+
+def _web_case(experiment: str, name: str, changes: Mapping[str, object], period_ms: int = 0) -> Case:
+    fast = {"run.duration": "5s" if period_ms == max(PERIODS_MS) else "2s", "run.sample": "20ms"}
+    return Case(experiment, name, "web.toml", changes, web, main=_CLIENT, precise=("web_throughput",), fast=fast)
+
+
+def _comparison() -> Iterable[Case]:
+    for kind in (*COMPARED_WC, *COMPARED_NWC):
+        for ratio in RATIOS:
+            changes = scheduler(kind, ratio)
+            yield _web_case("comparison", f"web {kind} {ratio:g}", changes)
+            for workload, template, app in (("iperf", "iperf.toml", "iperf"), ("disk", "disk.toml", "dd")):
+                yield Case(
+                    "comparison",
+                    f"{workload} {kind} {ratio:g}",
+                    template,
+                    changes,
+                    _stream if workload == "iperf" else _disk,
+                    main=f"dom1 0 {app}",
+                    precise=("throughput",),
+                    fast={"run.duration": "1s", "run.sample": "20ms"},
+                )
+
+
+def _stream(window: Window) -> dict[str, float]:
+    """Mbit/s (10^6 bit) that iperf sends."""
+    return {"throughput": window.throughput("dom1 0 iperf") * _BUFFER_MBIT, **_cpu(window)}
+
+
+def _disk(window: Window) -> dict[str, float]:
+    """KB/s (1024 B) that dd reads."""
+    return {"throughput": window.throughput("dom1 0 dd"), **_cpu(window)}
+
+
+def _cpu(window: Window) -> dict[str, float]:
+    return {"cpu_util@dom0": window.cpu("dom0"), "cpu_util@dom1": window.cpu("dom1")}
+
+
+def _alert() -> Iterable[Case]:
+    for name, generation in ALERT_SCHEDULERS:
+        for target in ALERT_TARGETS:
+            shares: dict[str, object]
+            if name == "sedf":
+                shares = {**_reserve("dom0", ALERT_DOM0 / 100, 10, False), **_reserve("dom1", target / 100, 10, False)}
+            else:
+                shares = {"domain.dom0.cap": ALERT_DOM0, "domain.dom1.cap": target}
+            yield Case(
+                "alert",
+                f"{name} {generation} A={target}",
+                "alert.toml",
+                {"host.scheduler": name, "host.generation": generation, **shares},
+                used_each_second,
+                fast={"run.duration": "60s"},
+            )
+
+
+def used_each_second(window: Window) -> dict[str, float]:
+    """CPU time of Dom1 in each second, %."""
+    rows = window.run.df_samples().filter(domain="dom1").sort("time_ns")
+    used = (100 * rows["running_ns"] / rows["elapsed_ns"]).to_list()
+    return {f"used {second}": value for second, value in enumerate(used)}
+
+
+def _switch_cost() -> Iterable[Case]:
+    for allowance in ALLOWANCES_MS:
+        changes = scheduler("bvt", 1.0, allowance_ms=allowance) | _NOTHING_IS_COLD
+        yield _web_case("switch-cost", f"free switches, bvt C={allowance} 1", changes)
+
+
+def _reservations() -> Iterable[Case]:
+    for filled in FILLED:
+        for kind in ("sedf-wc", "sedf-nwc"):
+            for period in PERIODS_MS:
+                changes = scheduler(kind, 1.0) | sedf(1.0, period, kind == "sedf-wc", filled) | _long_enough(period)
+                yield _web_case("sedf-reservations", f"{kind} {filled:.0%} P={period} 1", changes, period)
+
+
+def _guests() -> Iterable[Case]:
+    for ratio in RATIOS:
+        changes = scheduler("bvt", ratio)
+        changes |= {f"domain.{other}.mcu_adv": changes["domain.dom1.mcu_adv"] for other in ("dom2", "dom3")}
+        yield Case(
+            "several-guests",
+            f"bvt C=5 {ratio:g}",
+            "guests.toml",
+            changes,
+            _three_guests,
+            main=_CLIENT,
+            precise=("web", "iperf", "disk"),
+            fast={"run.duration": "2s", "run.sample": "20ms"},
+        )
+
+
+def _three_guests(window: Window) -> dict[str, float]:
     return {
-        "domain.dom0.mcu_adv": round(10 * max(1, 1 / ratio)),
-        "domain.dom1.mcu_adv": round(10 * max(1, ratio)),
+        "web": window.throughput(_CLIENT),
+        "iperf": window.throughput("dom2 0 iperf") * _BUFFER_MBIT,
+        "disk": window.throughput("dom3 0 dd"),
     }
 
 
-def sedf(ratio: float, period_ms: int, extra: bool) -> dict[str, object]:
-    """The reservations of the two domains: their shares fill the CPU (not printed; derived from ratio and period)."""
-    share = ratio / (1 + ratio)
-    found: dict[str, object] = {}
-    for domain, part in (("dom0", share), ("dom1", 1 - share)):
-        found[f"domain.{domain}.period"] = period_ms * 1_000_000
-        found[f"domain.{domain}.slice"] = round(period_ms * 1e6 * part)
-        found[f"domain.{domain}.extratime"] = int(extra)
-    return found
+def _loops() -> Iterable[Case]:
+    for generation in BVT_GENERATIONS:
+        for allowance in ALLOWANCES_MS:
+            for ratio in RATIOS:
+                weights = bvt(ratio, "dom1", "dom2")
+                yield Case(
+                    "bvt-error",
+                    f"{generation} C={allowance} {ratio:g}",
+                    "loops.toml",
+                    {"host.generation": generation, **_allowance(allowance), **weights},
+                    partial(furthest_ahead, share=ratio / (1 + ratio)),
+                )
 
 
-def _web_case(name: str, changes: dict[str, object]) -> Case:
-    return Case(
-        "dom0-weight-sweep",
-        name,
-        "web.toml",
-        changes,
-        web,
-        main=_CLIENT,
-        precise=("web_throughput",),
-        fast={"run.duration": "2s", "run.sample": "20ms"},
-    )
+def furthest_ahead(window: Window, share: float) -> dict[str, float]:
+    """How far Dom1's CPU time ever was from its share of the time elapsed, ms."""
+    rows = window.run.df_samples().filter(domain="dom1").sort("time_ns")
+    ahead = rows.select(pl.col("running_ns").cum_sum() - share * pl.col("time_ns")).to_series()
+    return {"error_ms": max(map(abs, ahead.to_list())) / 1e6}
+
+
+def _two_cpus() -> Iterable[Case]:
+    for name, generation in (("credit", CREDIT), *(("sedf", g) for g in SEDF_GENERATIONS), ("bvt", "xen3.0")):
+        changes = {"host.scheduler": name, "host.generation": generation}
+        yield Case("smp", f"{name} {generation}", "smp.toml", changes, idle_while_waiting)
+
+
+def idle_while_waiting(window: Window) -> dict[str, float]:
+    """Time a CPU was idle although a vCPU waited, % of the time of one: both guests always want one of the two CPUs."""
+    idle = window.run.df_pcpus().select(100 * pl.col("idle_ns") / pl.col("elapsed_ns")).to_series().sum()
+    return {"idle_while_waiting": float(idle)}
