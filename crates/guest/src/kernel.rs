@@ -146,10 +146,26 @@ struct Meeting {
     waiting: VecDeque<usize>,
 }
 
+/// What becomes of a connection that comes to a service.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admission {
+    /// It is served.
+    Served,
+    /// It is there, but its requests wait until one that is served ends.
+    Waits,
+    /// There is no room, and its caller hears so.
+    Refused,
+    /// There is no room, and its caller hears nothing.
+    Ignored,
+}
+
 #[derive(Clone, Debug)]
 struct Service {
     config: ServiceConfig,
-    connections: u32,
+    /// How many connections it serves.
+    served: u32,
+    /// Those that wait until one of them ends.
+    waiting: VecDeque<u64>,
     requests: VecDeque<Request>,
     idle: Vec<usize>,
 }
@@ -179,7 +195,8 @@ impl Kernel {
         let service = |app: &AppConfig| {
             app.service.map(|config| Service {
                 config,
-                connections: 0,
+                served: 0,
+                waiting: VecDeque::new(),
                 requests: VecDeque::with_capacity(config.connections_max.min(1024) as usize),
                 idle: Vec::with_capacity(app.tasks as usize),
             })
@@ -494,20 +511,38 @@ impl Kernel {
 
     // ---- services ----
 
-    /// A connection to the service of an application comes: is there room for it?
-    pub fn connect(&mut self, app: usize) -> bool {
-        let Some(service) = &mut self.services[app] else { return false };
-        let ServiceConfig { connections_max, backlog } = service.config;
-        let room = service.connections < connections_max.saturating_add(backlog);
-        service.connections += u32::from(room);
-        room
+    /// A connection to the service of an application comes.
+    pub fn connect(&mut self, app: usize, connection: u64) -> Admission {
+        let Some(service) = &mut self.services[app] else { return Admission::Refused };
+        let ServiceConfig { connections_max, backlog, ignores, .. } = service.config;
+        if service.served < connections_max {
+            service.served += 1;
+            Admission::Served
+        } else if service.waiting.len() < backlog as usize {
+            service.waiting.push_back(connection);
+            Admission::Waits
+        } else if ignores {
+            Admission::Ignored
+        } else {
+            Admission::Refused
+        }
     }
 
-    /// A connection to it is closed.
-    pub fn disconnect(&mut self, app: usize) {
-        if let Some(service) = &mut self.services[app] {
-            service.connections = service.connections.saturating_sub(1);
+    /// A connection to it is closed. Which one of those that wait is served from now on?
+    pub fn disconnect(&mut self, app: usize, connection: u64) -> Option<u64> {
+        let service = self.services[app].as_mut()?;
+        if let Some(place) = service.waiting.iter().position(|&waits| waits == connection) {
+            service.waiting.remove(place);
+            return None;
         }
+        let next = service.waiting.pop_front();
+        service.served = service.served.saturating_sub(u32::from(next.is_none()));
+        next
+    }
+
+    /// After how many requests the service of an application closes a connection; 0: never.
+    pub fn requests_max(&self, app: usize) -> u32 {
+        self.services[app].as_ref().map_or(0, |service| service.config.requests_max)
     }
 
     /// A request to it has come.
@@ -666,7 +701,7 @@ mod tests {
 
     #[test]
     fn requests_find_a_task_that_waits_and_queue_when_none_does() {
-        let service = Some(ServiceConfig { connections_max: 2, backlog: 1 });
+        let service = Some(ServiceConfig::new(2, 1));
         let steps = vec![Step::Await, compute(9), Step::Reply(None), Step::Done];
         let server = AppConfig { service, ..app(steps) };
         let mut kernel = kernel(2, vec![hog(), server]);
@@ -683,9 +718,21 @@ mod tests {
         }
         assert_eq!(kernel.next(1, 20), Next::Idle);
         assert_eq!((kernel.stats()[1].completed, kernel.stats()[1].responses().unwrap().max()), (2, 20));
-        assert_eq!([0; 4].map(|_| kernel.connect(1)), [true, true, true, false]);
-        kernel.disconnect(1);
-        assert!(kernel.connect(1));
+    }
+
+    #[test]
+    fn connections_beyond_what_a_service_serves_wait_for_their_turn() {
+        use Admission::{Ignored, Refused, Served, Waits};
+        let service = |ignores| AppConfig {
+            service: Some(ServiceConfig { ignores, ..ServiceConfig::new(2, 2) }),
+            ..app(vec![Step::Await])
+        };
+        let mut kernel = kernel(1, vec![service(false), service(true)]);
+        assert_eq!([1, 2, 3, 4, 5].map(|id| kernel.connect(0, id)), [Served, Served, Waits, Waits, Refused]);
+        assert_eq!([1, 2, 3, 4, 5].map(|id| kernel.connect(1, id)), [Served, Served, Waits, Waits, Ignored]);
+        assert_eq!(kernel.disconnect(0, 3), None, "one that waited gives up");
+        assert_eq!(kernel.disconnect(0, 2), Some(4));
+        assert_eq!((kernel.disconnect(0, 1), kernel.connect(0, 6)), (None, Served));
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub mod script;
 pub mod stats;
 mod task;
 
-pub use kernel::{Kernel, KernelConfig, Next};
+pub use kernel::{Admission, Kernel, KernelConfig, Next};
 pub use random::Random;
 pub use script::{AppConfig, Script, ServiceConfig, Step, Unit};
 pub use stats::AppStats;

@@ -150,6 +150,17 @@ pub struct ServiceConfig {
     pub connections_max: u32,
     /// Most connections beyond that which wait until one of those ends; what comes on top is refused.
     pub backlog: u32,
+    /// Is what comes on top not refused but left without an answer, as Linux does? Callers try again.
+    pub ignores: bool,
+    /// After so many requests a connection is closed; 0: never.
+    pub requests_max: u32,
+}
+
+impl ServiceConfig {
+    /// One that refuses what is too much, and whose connections last as long as their callers like.
+    pub fn new(connections_max: u32, backlog: u32) -> Self {
+        ServiceConfig { connections_max, backlog, ignores: false, requests_max: 0 }
+    }
 }
 
 /// An application as configured.

@@ -145,7 +145,7 @@ impl Case {
         let compute = Step::Compute { ns: self.request_ns, per_byte_ps: 0 };
         let steps = vec![Step::Await, compute, Step::Reply(None), Step::Done];
         let script = Script { spread_percent: 10, ..Script::new(steps) };
-        let service = Some(ServiceConfig { connections_max: self.server_connections, backlog: 0 });
+        let service = Some(ServiceConfig::new(self.server_connections, 0));
         let server = AppConfig { service, ..AppConfig::new(script) };
         let hog = AppConfig::new(Script::new(vec![Step::Compute { ns: 10_000_000, per_byte_ps: 0 }]));
         if self.hog_beside { vec![hog, server] } else { vec![server] }

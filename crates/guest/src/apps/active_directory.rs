@@ -65,7 +65,7 @@ pub const KIND: AppKind = AppKind {
     build: |args| {
         let disk = perhaps(misses(args.get("cached")), &[random_read(PAGE, args.get("database_size"))]);
         let class = |cpu| [vec![work(args.get(cpu))], disk.clone()].concat();
-        let config = ServiceConfig { connections_max: 5000, backlog: 0 };
+        let config = ServiceConfig::new(5000, 0);
         service(args, args.get_u32("threads"), config, &[class("logon_cpu"), class("lookup_cpu")])
     },
 };

@@ -84,7 +84,7 @@ pub const KIND: AppKind = AppKind {
         let log =
             Step::Disk(DiskAccess { bytes: MESSAGE, write: true, direct: true, file_bytes: 1 << 30, ..READ });
         let send = [vec![recipient, work(args.get("send_cpu"))], pages, vec![log]].concat();
-        let config = ServiceConfig { connections_max: 5000, backlog: 0 };
+        let config = ServiceConfig::new(5000, 0);
         AppConfig {
             shared_bytes: PROGRAM_MEMORY,
             private_bytes: WORKER_MEMORY,

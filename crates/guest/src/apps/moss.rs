@@ -105,7 +105,7 @@ pub const KIND: AppKind = AppKind {
         let create = [vec![work(args.get("change_cpu"))], changes].concat();
         let upload = vec![work(args.get("upload_cpu")), ask("store")];
         let class = |first: Vec<Step>| [logon.clone(), first, page.clone()].concat();
-        let config = ServiceConfig { connections_max: 5000, backlog: 1000 };
+        let config = ServiceConfig::new(5000, 1000);
         AppConfig {
             shared_bytes: PROGRAM_MEMORY,
             private_bytes: WORKER_MEMORY,

@@ -97,7 +97,7 @@ pub const KIND: AppKind = AppKind {
             class("write_cpu", &[log(ROW_LOG)]),
             class("store_cpu", &[log(DOCUMENT)]),
         ];
-        let config = ServiceConfig { connections_max: 32_767, backlog: 0 };
+        let config = ServiceConfig::new(32_767, 0);
         AppConfig {
             shared_bytes: PROGRAM_MEMORY,
             private_bytes: WORKER_MEMORY,

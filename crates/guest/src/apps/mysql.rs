@@ -71,7 +71,7 @@ pub const KIND: AppKind = AppKind {
         let select = [vec![work(args.get("select_cpu"))], disk].concat();
         let query = [vec![work(args.get("login_cpu"))], select.clone()].concat();
         let threads = args.get_u32("connections_max");
-        let config = ServiceConfig { connections_max: threads, backlog: 0 };
+        let config = ServiceConfig::new(threads, 0);
         crate::AppConfig {
             shared_bytes: PROGRAM_MEMORY,
             private_bytes: CONNECTION_MEMORY,

@@ -59,7 +59,7 @@ pub const KIND: AppKind = AppKind {
     build: |args| {
         let call = work(args.get("call_cpu"));
         let disk = perhaps(misses(args.get("cached")), &[random_read(READ_BYTES, args.get("files_size"))]);
-        let config = ServiceConfig { connections_max: 1024, backlog: 0 };
+        let config = ServiceConfig::new(1024, 0);
         service(args, args.get_u32("threads"), config, &[vec![call], [vec![call], disk].concat()])
     },
 };

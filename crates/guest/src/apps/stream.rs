@@ -54,7 +54,7 @@ pub fn receiver(args: &Args<'_>, bytes: i64, ns: i64) -> AppConfig {
     // The connection lasts.
     script.repeat(1, u32::MAX);
     let streams = args.get_u32("streams");
-    let service = Some(ServiceConfig { connections_max: streams, backlog: 0 });
+    let service = Some(ServiceConfig::new(streams, 0));
     AppConfig { tasks: streams, service, ..AppConfig::new(script) }
 }
 

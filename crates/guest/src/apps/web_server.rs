@@ -48,10 +48,7 @@ pub const KIND: AppKind = AppKind {
     }],
     build: |args| {
         let request = work_and_copy(args.get("request_cpu"), args.get("kilobyte_cpu"));
-        let config = ServiceConfig {
-            connections_max: args.get_u32("connections_max"),
-            backlog: args.get_u32("backlog"),
-        };
+        let config = ServiceConfig::new(args.get_u32("connections_max"), args.get_u32("backlog"));
         service(args, args.get_u32("workers"), config, &[vec![request]])
     },
 };

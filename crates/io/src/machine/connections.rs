@@ -1,13 +1,15 @@
 //! What packets mean to those at the ends of connections: services, tasks that ask them, and clients outside.
 
-use vcpulab_guest::Request;
+use std::cmp::Reverse;
+
+use vcpulab_guest::{Admission, Request};
 use vcpulab_host::{NEVER, Span, Time, WorldContext};
 
 use super::{Machine, Source};
 use crate::client::{Asking, Client, ClientSample, Failed, Outcome};
 use crate::client_machine::Job;
 use crate::config::{Ask, Load};
-use crate::tcp::{Connection, ConnectionId, DELAYED_ACK, Kind, Packet, Party, SEND_BUFFER, Side};
+use crate::tcp::{CALL_AGAIN, CALLS_MAX, Connection, ConnectionId, DELAYED_ACK, Kind, Packet, Party, SEND_BUFFER, Side};
 
 /// How long a sender waits before it sends a lost packet again, ns (the least retransmission time-out of common TCPs).
 pub(super) const RETRANSMIT_AFTER: Span = 200_000_000;
@@ -34,24 +36,29 @@ impl Machine {
             Kind::Ack => self.send_on(ctx, id, side),
             Kind::Data => self.receive(ctx, &packet, party),
             Kind::Fin => {
-                self.disconnect(id, party);
+                self.disconnect(ctx, id, party);
                 self.send_plain(ctx, id, side, Kind::FinAck);
             }
             Kind::FinAck => self.connections.close(id),
             Kind::Reset => {
-                self.disconnect(id, party);
+                self.disconnect(ctx, id, party);
                 self.connections.close(id);
             }
         }
     }
 
-    /// The service of a connection, if it had accepted it, counts it no more.
-    fn disconnect(&mut self, id: ConnectionId, party: Party) {
+    /// The service of a connection, if it had accepted it, counts it no more, and serves one that waited for that.
+    fn disconnect(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId, party: Party) {
         if let Party::Service { guest, app } = party
             && let Some(connection) = self.connections.get(id)
             && std::mem::take(&mut connection.accepted)
+            && let Some(next) = self.guests[guest].kernel.disconnect(app, id)
+            && let Some(connection) = self.connections.get(next)
         {
-            self.guests[guest].kernel.disconnect(app);
+            connection.waits = false;
+            if std::mem::take(&mut connection.held) {
+                self.hand_request(ctx, next, party);
+            }
         }
     }
 
@@ -65,27 +72,59 @@ impl Machine {
 
     /// Somebody calls.
     fn called(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId, party: Party) {
-        let accepts = match party {
-            Party::Service { guest, app } => {
-                let kernel = &mut self.guests[guest].kernel;
-                let accepts = kernel.connect(app);
-                if !accepts {
-                    kernel.count_failure(app);
-                }
-                accepts
-            }
-            _ => true,
+        let admission = match party {
+            Party::Service { guest, app } => self.guests[guest].kernel.connect(app, id),
+            _ => Admission::Served,
         };
+        let accepts = matches!(admission, Admission::Served | Admission::Waits);
+        if !accepts && let Party::Service { guest, app } = party {
+            self.guests[guest].kernel.count_failure(app);
+        }
+        if admission == Admission::Ignored {
+            return self.call_again_later(ctx, id);
+        }
         self.send_plain(ctx, id, Side::Called, if accepts { Kind::SynAck } else { Kind::Refused });
         // A stream is there for its service from now on; of exchanges it hears when a request is complete.
         if let Some(connection) = self.connections.get(id)
             && accepts
         {
             connection.accepted = true;
+            connection.waits = admission == Admission::Waits;
             if connection.streams {
                 self.hand_request(ctx, id, party);
             }
         }
+    }
+
+    /// A call is not answered.
+    fn call_again_later(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId) {
+        let Some(connection) = self.connections.get(id) else { return };
+        let again = ctx.now() + (CALL_AGAIN << connection.calls);
+        connection.calls += 1;
+        self.calls.push(Reverse((again, id)));
+        self.set_calls(ctx);
+    }
+
+    fn set_calls(&self, ctx: &mut WorldContext<'_>) {
+        self.set(ctx, Source::Calls, self.calls.peek().map_or(NEVER, |&Reverse((time, _))| time));
+    }
+
+    /// Those whose calls were not answered call again, or give up.
+    pub(super) fn call_again(&mut self, ctx: &mut WorldContext<'_>) {
+        while let Some(&Reverse((time, id))) = self.calls.peek()
+            && time <= ctx.now()
+        {
+            self.calls.pop();
+            let Some(connection) = self.connections.get(id) else { continue };
+            if connection.calls < CALLS_MAX {
+                self.send_plain(ctx, id, Side::Caller, Kind::Syn);
+            } else {
+                let over = *connection;
+                self.connections.close(id);
+                self.failed(ctx, &over, Outcome::TimedOut);
+            }
+        }
+        self.set_calls(ctx);
     }
 
     /// A call was accepted.
@@ -147,6 +186,10 @@ impl Machine {
     /// The service of a connection answers.
     pub(super) fn answer(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId, bytes: u32) {
         let Some(connection) = self.connections.get(id) else { return };
+        if let Party::Service { guest, app } = connection.parties[Side::Called as usize] {
+            let most = self.guests[guest].kernel.requests_max(app);
+            connection.closes |= most > 0 && connection.requests >= most;
+        }
         connection.expect(Side::Caller, bytes.into());
         connection.hand_over(Side::Called, bytes);
         self.send_on(ctx, id, Side::Called);
@@ -254,6 +297,11 @@ impl Machine {
     fn hand_request(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId, party: Party) {
         let Party::Service { guest, app } = party else { return };
         let Some(connection) = self.connections.get(id) else { return };
+        if connection.waits {
+            connection.held = true;
+            return;
+        }
+        connection.requests += 1;
         let (class, asks) = (connection.class, connection.asks);
         self.guests[guest].kernel.request(app, Request { connection: id, class, asks, since: ctx.now() });
         self.kick_tasks(ctx, guest);
@@ -267,6 +315,9 @@ impl Machine {
         match party {
             Party::Client { client, user } => {
                 let over = *connection;
+                if closes && let Some(kept) = self.users[client].get_mut(user as usize) {
+                    *kept = None;
+                }
                 self.clients[client].answered(user, ctx.now() - asked_at, ctx.now());
                 self.log_request(ctx.now(), &over, Outcome::Answered);
                 self.set_user(ctx, client);

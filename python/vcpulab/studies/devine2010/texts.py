@@ -1,0 +1,3 @@
+"""What stands in the way of agreement."""
+
+LIMITS = """TODO"""
