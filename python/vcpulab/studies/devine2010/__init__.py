@@ -1,7 +1,8 @@
 """J. Devine: Credit and SEDF settings under a web site of three guests and under a Windows domain (2010)."""
 
-from vcpulab.studies.devine2010.cases import EXCHANGE, MOSS, VPS, WEB, cases
-from vcpulab.studies.devine2010.charts import charts
+from vcpulab.studies.devine2010.cases import EXCHANGE, MOSS, VPS, WEB
+from vcpulab.studies.devine2010.cases import cases as all_cases
+from vcpulab.studies.devine2010.charts import charts as all_charts
 from vcpulab.studies.devine2010.claims import CLAIMS
 from vcpulab.studies.devine2010.estimates import estimate
 from vcpulab.studies.devine2010.load import best_by_load
@@ -12,10 +13,10 @@ STUDY = Study(
     name="devine2010",
     title="Scheduler settings under a web site and a Windows domain",
     reference="J. Devine: Evaluating Xen CPU schedulers. Senior thesis CS10-01, Allegheny College, 2010.",
-    cases=cases,
+    cases=all_cases,
     estimate=estimate,
     claims=CLAIMS,
-    charts=charts,
+    charts=all_charts,
     experiments={
         WEB: "Apache, file server and database by user load (sections 4.1 and 5.2, Tables 5.1 to 5.10)",
         MOSS: "Portal of a Windows domain by user load (sections 4.3 and 5.4, Tables 5.11 to 5.19)",
