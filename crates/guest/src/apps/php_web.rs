@@ -80,13 +80,13 @@ pub const KIND: AppKind = AppKind {
             1,
             "nfs(5), close-to-open consistency: attributes are asked for at each open; more where names are looked up anew",
         ),
-        AppParam {
-            name: "session_written",
-            doc: "Is a session's file on the disk before the page goes on? They are created one after the other.",
-            kind: ParamKind::Flag,
-            default: Default::Value(0),
-            source: "most file systems write later what creates a file",
-        },
+        AppParam::count(
+            "session_writes",
+            "How many writes must be on the disk before a session's file is there; 0: they are made later. Files are created one after the other.",
+            (0, 100),
+            0,
+            "most file systems write later what creates a file",
+        ),
         AppParam::percent(
             "cached",
             "Share of scripts that its page cache has; the file server is still asked whether they changed.",
@@ -111,12 +111,13 @@ pub const KIND: AppKind = AppKind {
     }],
     build: |args| {
         let part = work(args.get("page_cpu") / PARTS);
-        let session = match args.get("session_written") {
+        let session = match args.get("session_writes") {
             0 => vec![Step::Disk(SESSION)],
-            // Its directory is locked meanwhile. The entry goes to the block that the hash of its name leads to.
-            _ => {
-                let entry = Step::Disk(DiskAccess { direct: true, random: true, ..SESSION });
-                vec![Step::Lock(0), entry, Step::Unlock(0)]
+            // Its directory is locked meanwhile. Its entry goes to the block that the hash of its name leads to, and what
+            // describes the file elsewhere.
+            writes => {
+                let write = Step::Disk(DiskAccess { direct: true, random: true, ..SESSION });
+                [vec![Step::Lock(0)], vec![write; writes as usize], vec![Step::Unlock(0)]].concat()
             }
         };
         let rare = misses(args.get("cached"));

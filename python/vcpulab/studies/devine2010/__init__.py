@@ -1,6 +1,6 @@
 """J. Devine: Credit and SEDF settings under a web site of three guests and under a Windows domain (2010)."""
 
-from vcpulab.studies.devine2010.cases import EXCHANGE, MOSS, VPS, WEB
+from vcpulab.studies.devine2010.cases import EXCHANGE, MOSS, PLACEMENT, VPS, WEB
 from vcpulab.studies.devine2010.cases import cases as all_cases
 from vcpulab.studies.devine2010.charts import charts as all_charts
 from vcpulab.studies.devine2010.claims import CLAIMS
@@ -22,6 +22,7 @@ STUDY = Study(
         MOSS: "Portal of a Windows domain by user load (sections 4.3 and 5.4, Tables 5.11 to 5.19)",
         EXCHANGE: "Mail server of that domain, whose results the author discarded (section 4.3)",
         VPS: "Hosting of several sites, which the author planned and did not run (section 4.2)",
+        PLACEMENT: "Web application and MOSS with 50 users, by the numbers of the guests (ours)",
     },
     seed=2010,
     limits=LIMITS,

@@ -1,12 +1,14 @@
 """What is run for the study of Devine."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from vcpulab.studies.study import Case
 from vcpulab.studies.window import Window
 
 WEB, MOSS, EXCHANGE, VPS = "web-application", "windows-domain-moss", "windows-domain-exchange", "vps-hosting"
+PLACEMENT = "placement"
 
 WEB_USERS = (25, 50, 100, 500, 800)
 MOSS_USERS = (25, 50, 100, 500)
@@ -44,6 +46,13 @@ WEB_GUESTS = ("apache", "nfs", "mysql")
 WINDOWS_GUESTS = ("ad", "exchange", "moss", "mssql")
 VPS_GUESTS = ("vps1", "vps2", "vps3", "vps4")
 
+PLACEMENTS = (0, 1, 2, 3)
+"""How many domains were there before the guests: their numbers modulo four, which decide where SEDF puts them."""
+WEB_PLACED = 1
+"""Assumed for the web application; not stated."""
+PLACED_WEB, PLACED_MOSS = ("credit-256", "sedf-20", "sedf-250"), ("credit-256", "sedf-20", "sedf-175")
+"""Configurations that are run in all placements."""
+
 _GENERATION = "xen3.3.0"
 
 
@@ -51,21 +60,49 @@ def cases() -> Iterable[Case]:
     """All of them."""
     for config, changes in web_configurations(WEB_GUESTS):
         for users in WEB_USERS:
-            yield _web(config, changes, users)
+            yield _web(config, {**changes, **_after(WEB_PLACED)}, users)
     for config, changes in windows_configurations(("moss", "mssql")):
         for users in MOSS_USERS:
-            yield _moss(config, changes, users)
+            yield _moss(config, {**changes, **_after(moss_placed(config, users))}, users)
     for config, changes in windows_configurations(("exchange",)):
         for users in EXCHANGE_USERS:
             yield _exchange(config, changes, users)
     for config, changes in web_configurations(VPS_GUESTS):
         for users in WEB_USERS:
             yield _vps(config, changes, users)
+    for placed in PLACEMENTS:
+        for config, changes in web_configurations(WEB_GUESTS):
+            if config in PLACED_WEB:
+                case = _web(config, {**changes, **_after(placed)}, 50)
+                yield replace(case, experiment=PLACEMENT, name=placed_name(WEB, config, placed))
+        for config, changes in windows_configurations(("moss", "mssql")):
+            if config in PLACED_MOSS:
+                case = _moss(config, {**changes, **_after(placed)}, 50)
+                yield replace(case, experiment=PLACEMENT, name=placed_name(MOSS, config, placed))
 
 
 def name(experiment: str, config: str, users: int) -> str:
     """The key of a case."""
     return f"{experiment}: {config} users={users}"
+
+
+def placed_name(experiment: str, config: str, placed: int) -> str:
+    """The name of a case with so many domains before its guests."""
+    return f"{experiment} {config} after={placed}"
+
+
+def moss_placed(config: str, users: int) -> int:
+    """How many domains were there before the guests in a MOSS run (notes, "Where SEDF puts domains").
+
+    Inferred from the public columns: under SEDF all runs with 25 users and the first configuration with 50 are at one level,
+    those after it at another, 40 % higher; and from there on logs are those of idle domains, as if numbers had changed.
+    """
+    return 0 if users == 25 or (config, users) == ("sedf-20", 50) else 2
+
+
+def _after(placed: int) -> dict[str, object]:
+    """So many domains were there before."""
+    return {f"domain.gone{i}": None for i in PLACEMENTS[1:] if i > placed}
 
 
 def web_configurations(guests: Iterable[str]) -> Iterable[tuple[str, dict[str, object]]]:
