@@ -47,7 +47,7 @@ WINDOWS_GUESTS = ("ad", "exchange", "moss", "mssql")
 VPS_GUESTS = ("vps1", "vps2", "vps3", "vps4")
 
 PLACEMENTS = (0, 1, 2, 3)
-"""How many domains were there before the guests: their numbers modulo four, which decide where SEDF puts them."""
+"""How many vCPUs of other domains were there when the guests were created: they decide with whom guests share a pCPU."""
 WEB_PLACED = 1
 """Assumed for the web application; not stated."""
 PLACED_WEB, PLACED_MOSS = ("credit-256", "sedf-20", "sedf-250"), ("credit-256", "sedf-20", "sedf-175")
@@ -95,7 +95,7 @@ def moss_placed(config: str, users: int) -> int:
     """How many domains were there before the guests in a MOSS run (notes, "Where SEDF puts domains").
 
     Inferred from the public columns: under SEDF all runs with 25 users and the first configuration with 50 are at one level,
-    those after it at another, 40 % higher; and from there on logs are those of idle domains, as if numbers had changed.
+    those after it at another, up to 45 % higher, as if guests had been created anew in between.
     """
     return 0 if users == 25 or (config, users) == ("sedf-20", 50) else 2
 
@@ -157,7 +157,8 @@ def _moss(config: str, changes: Mapping[str, object], users: int) -> Case:
         MOSS,
         f"{config} users={users}",
         "moss.toml",
-        {**changes, "client.jmeter.users": users},
+        # Each waits for seconds.
+        {**changes, "client.jmeter.users": users, **({"run.duration": "40s"} if users > 100 else {})},
         partial(_closed, MOSS, "moss 1 closed-loop", ("dom0", *WINDOWS_GUESTS)),
         main="moss 1 closed-loop",
         precise=("throughput",),
