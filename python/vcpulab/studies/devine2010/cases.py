@@ -158,7 +158,7 @@ def _moss(config: str, changes: Mapping[str, object], users: int) -> Case:
         f"{config} users={users}",
         "moss.toml",
         # Each waits for seconds.
-        {**changes, "client.jmeter.users": users, **({"run.duration": "40s"} if users > 100 else {})},
+        {**changes, "client.jmeter.users": users, **({"run.duration": "20s"} if users > 100 else {})},
         partial(_closed, MOSS, "moss 1 closed-loop", ("dom0", *WINDOWS_GUESTS)),
         main="moss 1 closed-loop",
         precise=("throughput",),
