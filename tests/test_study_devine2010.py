@@ -22,7 +22,8 @@ def made_up(throughput: dict[str, float], users: int) -> Results:
     """Three replications of the web application at one load, with the same small noise for all."""
     values = {
         c.name(c.WEB, config, users): [
-            {"throughput": throughput.get(config, 80.0) + noise + 0.01 * i * k} for k, noise in enumerate((-3.0, 0.0, 3.0))
+            {"throughput": throughput.get(config, 80.0) + noise + 0.01 * i * k}
+            for k, noise in enumerate((-3.0, 0.0, 3.0))
         ]
         for i, config in enumerate(WEB_CONFIGS)
     }
@@ -115,7 +116,9 @@ def test_users_without_a_worker_wait_or_give_up() -> None:
     shorter = [replace(case, fast={"run.duration": "30s", "run.sample": "500ms"}) for case in (few, many)]
     found = Runner(STUDY, Effort(fast=True), Units(None)).run(shorter)
     assert found.mean(few.key, "failed_per_s") == 0
-    assert found.mean(few.key, "requests_per_s") * found.mean(few.key, "response_time") / 1e5 == pytest.approx(1, abs=0.1)
+    assert found.mean(few.key, "requests_per_s") * found.mean(few.key, "response_time") / 1e5 == pytest.approx(
+        1, abs=0.1
+    )
     assert found.mean(many.key, "failed_per_s") > 1, "some hundred users, each again every 21 s"
     busy = found.mean(many.key, "requests_per_s") * found.mean(many.key, "response_time") / 1e3
     assert 140 < busy < 350, "as many as there are workers, and some of those that wait"
