@@ -288,6 +288,7 @@ class Run:
             response_p99_ns: 99th percentile of the response time.
             response_max_ns: longest response time.
             response_mean_ns: mean response time.
+            response_sd_ns: standard deviation of the response times.
         """
         return self._tables["apps"]
 

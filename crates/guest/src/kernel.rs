@@ -151,9 +151,9 @@ struct Meeting {
 pub enum Called {
     /// It is answered: the set-up of a connection is under way.
     Answered,
-    /// There is no room for one more set-up: nobody hears of it.
+    /// There is no room for it, and its caller hears nothing.
     Lost,
-    /// There is no room for one more connection.
+    /// There is no room for one more connection, and its caller hears so.
     Refused,
 }
 
@@ -515,10 +515,10 @@ impl Kernel {
     /// Somebody calls the service of an application: a SYN comes.
     pub fn call(&mut self, app: usize) -> Called {
         let Some(service) = &mut self.services[app] else { return Called::Refused };
-        let ServiceConfig { connections_max, backlog, syn_queue, .. } = service.config;
+        let ServiceConfig { connections_max, backlog, ignores, syn_queue, .. } = service.config;
         let known = service.served + service.half_open + service.waiting.len() as u32;
         if known >= connections_max.saturating_add(backlog) {
-            return Called::Refused;
+            return if ignores { Called::Lost } else { Called::Refused };
         }
         if service.half_open >= syn_queue {
             return Called::Lost;
@@ -746,7 +746,7 @@ mod tests {
     #[test]
     fn calls_wait_in_the_syn_queue_and_connections_in_the_backlog() {
         use Called::{Answered, Lost, Refused};
-        let service = Some(ServiceConfig { connections_max: 2, backlog: 1, syn_queue: 2, requests_max: 0 });
+        let service = Some(ServiceConfig { backlog: 1, syn_queue: 2, ..ServiceConfig::of(2) });
         let mut kernel = kernel(1, vec![hog(), AppConfig { service, ..app(vec![Step::Await, Step::Done]) }]);
         assert_eq!([0; 3].map(|_| kernel.call(1)), [Answered, Answered, Lost]);
         assert!(kernel.connect(1, 10) && kernel.connect(1, 11));

@@ -150,6 +150,8 @@ pub struct ServiceConfig {
     pub connections_max: u32,
     /// Most connections beyond that which wait until one of those ends; what comes on top is refused.
     pub backlog: u32,
+    /// Is what comes on top not refused but left without an answer, as Linux does? Callers try again.
+    pub ignores: bool,
     /// Most connections whose set-up is under way (the SYN queue); a call on top is lost.
     pub syn_queue: u32,
     /// A connection is closed after so many requests; 0: never.
@@ -162,7 +164,7 @@ impl ServiceConfig {
 
     /// One that serves so many connections for as long as they last, and refuses all others.
     pub fn of(connections_max: u32) -> Self {
-        ServiceConfig { connections_max, backlog: 0, syn_queue: Self::SYN_QUEUE, requests_max: 0 }
+        ServiceConfig { connections_max, backlog: 0, ignores: false, syn_queue: Self::SYN_QUEUE, requests_max: 0 }
     }
 }
 

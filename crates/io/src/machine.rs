@@ -12,7 +12,8 @@ mod profiler;
 mod routes;
 mod steps;
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 use vcpulab_guest::{AppStats, Kernel, Next, Random};
 use vcpulab_host::{LifeEvent, NEVER, Op, PcpuId, SetId, Span, Time, VcpuId, WakeCause, World, WorldContext};
@@ -147,6 +148,8 @@ pub struct Machine {
     lost: VecDeque<(Time, Packet)>,
     lost_soon: VecDeque<(Time, Packet)>,
     acks: VecDeque<(Time, ConnectionId, Side)>,
+    /// Calls that were not answered, by when they are made again.
+    calls: BinaryHeap<Reverse<(Time, ConnectionId)>>,
     timeouts: Vec<VecDeque<(Time, ConnectionId, Time)>>,
     /// By number; those before the first guest's are idle.
     vcpus: Vec<Option<Vcpu>>,
@@ -170,6 +173,7 @@ enum Source {
     Lost,
     LostSoon,
     Ack,
+    Calls,
     Disk(usize),
     Timer(VcpuId),
     Counter(PcpuId),
@@ -205,6 +209,7 @@ impl Machine {
             lost: VecDeque::new(),
             lost_soon: VecDeque::new(),
             acks: VecDeque::new(),
+            calls: BinaryHeap::new(),
             timeouts: Vec::new(),
             vcpus: Vec::new(),
             sources: Vec::new(),
@@ -230,7 +235,7 @@ impl Machine {
             machine.clients.push(Client::new(client.clone(), random));
             machine.sources.extend([Source::User(index), Source::Timeout(index)]);
         }
-        machine.sources.extend([Source::Lost, Source::LostSoon, Source::Ack]);
+        machine.sources.extend([Source::Lost, Source::LostSoon, Source::Ack, Source::Calls]);
         machine.add_disks(config);
         for index in 0..config.guests.len() {
             machine.add_guest(config, index);
@@ -446,7 +451,8 @@ impl Machine {
             Source::Lost => others,
             Source::LostSoon => others + 1,
             Source::Ack => others + 2,
-            Source::Disk(disk) => others + 3 + disk,
+            Source::Calls => others + 3,
+            Source::Disk(disk) => others + 4 + disk,
             Source::Timer(v) => match &self.vcpus[v.index()] {
                 Some(vcpu) => vcpu.timer_source,
                 None => return,
@@ -693,6 +699,7 @@ impl World for Machine {
             Source::Timeout(client) => self.give_up(ctx, client),
             Source::Lost | Source::LostSoon => self.send_lost_again(ctx),
             Source::Ack => self.send_held_acks(ctx),
+            Source::Calls => self.call_again(ctx),
             Source::Disk(disk) => self.disk_completes(ctx, disk),
             Source::ClientMachine(machine) => self.client_machine_acts(ctx, machine),
             Source::Timer(v) => {

@@ -24,6 +24,11 @@ const RECEIVE_BUFFER: u32 = 2 * WINDOW_MAX;
 pub const SEND_BUFFER: u64 = 65_536;
 /// The estimate of the peer's segment size is not below this, bytes (RFC 1122's default segment size).
 const SEGMENT_ESTIMATE_MIN: u32 = 536;
+/// A call that is not answered is made again after so long, then after twice as long, and so on, ns (RFC 1122, section
+/// 4.2.3.1: three seconds).
+pub const CALL_AGAIN: Span = 3_000_000_000;
+/// How often a call is made before its caller gives up (Windows XP: TcpMaxConnectRetransmissions is 2, so after 21 s).
+pub const CALLS_MAX: u32 = 3;
 /// An acknowledgement is held back for so long at most, ns (Linux: 40 ms; RFC 1122 allows 500).
 pub const DELAYED_ACK: Span = 40_000_000;
 
@@ -216,6 +221,8 @@ pub struct Connection {
     pub stage: Stage,
     /// Did a request come while it waited in the backlog?
     pub asked: bool,
+    /// How often it was called for without an answer.
+    pub calls: u32,
     /// How many requests the called end has had of it.
     pub requests: u32,
     /// Is it closed after one exchange?
@@ -244,6 +251,7 @@ impl Connection {
             request_bytes: 0,
             stage: Stage::Called,
             asked: false,
+            calls: 0,
             requests: 0,
             closes: false,
             streams: false,

@@ -372,6 +372,8 @@ columns! {
         pub response_max_ns: Option<u64>,
         /// Mean response time, ns.
         pub response_mean_ns: Option<f64>,
+        /// Standard deviation of the response times, ns.
+        pub response_sd_ns: Option<f64>,
     }
 }
 

@@ -28,6 +28,7 @@ pub(crate) fn app_rows(spec: &Spec, replication: u32, machine: &Machine) -> Vec<
             response_max_ns: responses.map(|responses| responses.max()),
             response_mean_ns: responses
                 .map(|responses| stats.response_sum_ns as f64 / responses.len() as f64),
+            response_sd_ns: responses.map(|responses| responses.stdev()),
         }
     };
     named(spec, machine).map(row).collect()

@@ -142,6 +142,12 @@ class Chart(NamedTuple):
     """The experiment it is made from: for the command that makes it."""
 
 
+def read_cells(file: Traversable) -> Iterable[Cell]:
+    """The rows of a table of published numbers."""
+    rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
+    return (Cell(**{column: row[column] for column in COLUMNS}) for row in rows)
+
+
 @dataclass(frozen=True)
 class Study:
     """A published study."""
@@ -179,11 +185,7 @@ class Study:
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """All published numbers, those that are not public with an empty value."""
-        return tuple(row for name in ("published.csv", "withheld.csv") for row in self._cells(name))
-
-    def _cells(self, name: str) -> Iterable[Cell]:
-        rows = csv.DictReader(self.folder.joinpath(name).read_text(encoding="utf-8").splitlines())
-        return (Cell(**{column: row[column] for column in COLUMNS}) for row in rows)
+        return tuple(row for name in ("published.csv", "withheld.csv") for row in read_cells(self.folder.joinpath(name)))
 
     def scenario(self, case: Case, calibration: Calibration | None = None, *, fast: bool = False) -> Scenario:
         """The scenario of a case, with the calibrated constants in it."""

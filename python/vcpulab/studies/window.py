@@ -38,6 +38,10 @@ class Window:
         """Units of work completed per second."""
         return 1e9 * self._app(app, "completed") / self._app(app, "elapsed_ns")
 
+    def failed_rate(self, app: str) -> float:
+        """Units of work that failed, per second."""
+        return 1e9 * self._app(app, "failed") / self._app(app, "elapsed_ns")
+
     def response_ms(self, app: str) -> float:
         """Mean response time, ms; nan if nothing was completed."""
         completed = self._app(app, "completed")

@@ -1,5 +1,7 @@
 //! What packets mean to those at the ends of connections: services, tasks that ask them, and clients outside.
 
+use std::cmp::Reverse;
+
 use vcpulab_guest::{Called, Request};
 use vcpulab_host::{NEVER, Span, Time, WorldContext};
 
@@ -7,7 +9,7 @@ use super::{Machine, Source};
 use crate::client::{Asking, Client, ClientSample, Failed, Outcome};
 use crate::client_machine::Job;
 use crate::config::{Ask, Load};
-use crate::tcp::{Connection, ConnectionId, DELAYED_ACK, Kind, Packet, Party, SEND_BUFFER, Side, Stage};
+use crate::tcp::{CALL_AGAIN, CALLS_MAX, Connection, ConnectionId, DELAYED_ACK, Kind, Packet, Party, SEND_BUFFER, Side, Stage};
 
 /// How long a sender waits before it sends a lost packet again, ns (the least retransmission time-out of common TCPs).
 pub(super) const RETRANSMIT_AFTER: Span = 200_000_000;
@@ -90,7 +92,7 @@ impl Machine {
                 }
                 self.send_plain(ctx, id, Side::Called, Kind::SynAck);
             }
-            Called::Lost => self.lose(ctx, *packet),
+            Called::Lost => self.call_again_later(ctx, id),
             Called::Refused => {
                 kernel.count_failure(app);
                 self.send_plain(ctx, id, Side::Called, Kind::Refused);
@@ -119,6 +121,37 @@ impl Machine {
         if std::mem::take(&mut connection.asked) || connection.streams {
             self.hand_request(ctx, id, party);
         }
+    }
+
+    /// A call is not answered.
+    fn call_again_later(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId) {
+        let Some(connection) = self.connections.get(id) else { return };
+        let again = ctx.now() + (CALL_AGAIN << connection.calls);
+        connection.calls += 1;
+        self.calls.push(Reverse((again, id)));
+        self.set_calls(ctx);
+    }
+
+    fn set_calls(&self, ctx: &mut WorldContext<'_>) {
+        self.set(ctx, Source::Calls, self.calls.peek().map_or(NEVER, |&Reverse((time, _))| time));
+    }
+
+    /// Those whose calls were not answered call again, or give up.
+    pub(super) fn call_again(&mut self, ctx: &mut WorldContext<'_>) {
+        while let Some(&Reverse((time, id))) = self.calls.peek()
+            && time <= ctx.now()
+        {
+            self.calls.pop();
+            let Some(connection) = self.connections.get(id) else { continue };
+            if connection.calls < CALLS_MAX {
+                self.send_plain(ctx, id, Side::Caller, Kind::Syn);
+            } else {
+                let over = *connection;
+                self.connections.close(id);
+                self.failed(ctx, &over, Outcome::TimedOut);
+            }
+        }
+        self.set_calls(ctx);
     }
 
     /// A call was accepted.

@@ -1,0 +1,383 @@
+"""The claims of the study, checked."""
+
+from collections.abc import Callable, Sequence
+
+from vcpulab.statistics import kendall_tau, paired
+from vcpulab.studies.devine2010 import cases as c
+from vcpulab.studies.devine2010.analysis import SURE, WEB_CONFIGS, WINDOWS_CONFIGS, best, mean_by_replication, mean_over
+from vcpulab.studies.results import Results
+from vcpulab.studies.study import Claim, Outcome, Verdict
+
+
+def _said(holds: bool, figures: str, p: float | None = None) -> Verdict:
+    return Verdict(Outcome.HOLDS if holds else Outcome.FAILS, figures, p)
+
+
+def _web(users: int, configs: Sequence[str] = WEB_CONFIGS) -> list[str]:
+    return [c.name(c.WEB, config, users) for config in configs]
+
+
+def _moss(users: int, configs: Sequence[str] = WINDOWS_CONFIGS) -> list[str]:
+    return [c.name(c.MOSS, config, users) for config in configs]
+
+
+def _of(kind: str, configs: Sequence[str]) -> list[str]:
+    return [config for config in configs if config.startswith(kind)]
+
+
+def _bests(results: Results, experiment: str, loads: Sequence[int]) -> str:
+    found = {users: best(results, experiment, users) for users in loads}
+    return "; ".join(
+        f"{users} users: {b.config} {b.mean:.1f}/s, not told from it: {len(b.ties) - 1} others, best over worst "
+        f"{b.range_percent:.0f} %"
+        for users, b in found.items()
+    )
+
+
+def _no_single_best(results: Results) -> Verdict:
+    ties = [set(best(results, c.WEB, users).ties) for users in c.WEB_USERS]
+    everywhere = sorted(set.intersection(*ties))
+    said = f"among the best at all loads: {', '.join(everywhere) or 'none'}; "
+    return _said(not everywhere, said + _bests(results, c.WEB, c.WEB_USERS))
+
+
+def _trade(results: Results) -> Verdict:
+    taus = []
+    for users in c.WEB_USERS:
+        x = [results.mean(case, "throughput") for case in _web(users)]
+        r = [results.mean(case, "response_time") for case in _web(users)]
+        taus.append(kendall_tau(x, r) or 0.0)
+    shown = ", ".join(f"{tau:.2f} at {users}" for tau, users in zip(taus, c.WEB_USERS, strict=True))
+    return _said(max(taus[:3]) <= -0.8, f"Kendall's tau of throughput and response time over configurations: {shown}")
+
+
+def _best_are(experiment: str, users: int, *named: str) -> Callable[[Results], Verdict]:
+    def check(results: Results) -> Verdict:
+        found = best(results, experiment, users)
+        holds = set(named) <= set(found.ties) and found.config in named
+        means = ", ".join(f"{x} {results.mean(c.name(experiment, x, users), 'throughput'):.1f}" for x in named)
+        return _said(holds, f"{means}; {_bests(results, experiment, (users,))}")
+
+    return check
+
+
+def _one_best(results: Results) -> Verdict:
+    found = best(results, c.WEB, 800)
+    return _said(len(found.ties) == 1, _bests(results, c.WEB, (800,)))
+
+
+def _default_best(results: Results) -> Verdict:
+    at = [users for users in c.WEB_USERS if "credit-256" in best(results, c.WEB, users).ties]
+    return _said(at == [25, 100], f"credit-256 is among the best at: {at or 'no load'}")
+
+
+def _dom0_favoured(results: Results) -> Verdict:
+    wins = [users for users in c.WEB_USERS if best(results, c.WEB, users).config in ("sedf-20", "sedf-280")]
+    slow, fast = _web(25, ("sedf-20", "sedf-2.5"))
+    gap = results.difference("throughput", fast, slow)
+    holds = not wins and gap.interval.mean > 0 and (gap.p or 0) < SURE
+    return _said(holds, f"they win at: {wins or 'no load'}; sedf-2.5 less sedf-20 at 25 users: {gap.interval}/s", gap.p)
+
+
+def _ratios(results: Results, first: int, second: int, figure: str) -> list[float]:
+    pairs = zip(_web(first), _web(second), strict=True)
+    return [results.mean(b, figure) / results.mean(a, figure) for a, b in pairs]
+
+
+def _doubles(results: Results) -> Verdict:
+    ratios = [*_ratios(results, 25, 50, "response_time"), *_ratios(results, 50, 100, "response_time")]
+    return _said(min(ratios) >= 1.5 and max(ratios) <= 2.8, f"ratios {min(ratios):.2f} to {max(ratios):.2f}")
+
+
+def _sharper(results: Results) -> Verdict:
+    ratios, before = (_ratios(results, a, b, "response_time") for a, b in ((100, 500), (50, 100)))
+    said = f"ratios {min(ratios):.2f} to {max(ratios):.2f} for five times the users, before {min(before):.2f} to "
+    return _said(min(ratios) > max(before), f"{said}{max(before):.2f} for twice: more in ms, less than in proportion")
+
+
+def _spread(results: Results) -> Verdict:
+    spread = [mean_over(results, "response_sd", _web(users)) for users in c.WEB_USERS]
+    shown = ", ".join(f"{sd:.0f} ms at {users}" for sd, users in zip(spread, c.WEB_USERS, strict=True))
+    return _said(spread[:4] == sorted(spread[:4]), f"mean standard deviation of a response: {shown}")
+
+
+def _apache_bound(results: Results) -> Verdict:
+    all_loads = [case for users in c.WEB_USERS for case in _web(users)]
+    running, blocked, runnable, rest = (
+        mean_over(results, f"{figure}@apache", all_loads) for figure in ("running", "blocked", "runnable", "waiting")
+    )
+    said = f"of 25 points of its one vCPU: running {running:.1f}, blocked {blocked:.1f}, runnable {runnable:.1f}; his "
+    return _said(blocked < 2.5, f"{said}residual says waiting {rest:.0f} %, of which 75 are vCPUs it does not have")
+
+
+def _nfs_mysql(results: Results) -> Verdict:
+    all_loads = [case for users in c.WEB_USERS for case in _web(users)]
+    blocked, rest = (mean_over(results, f"{figure}@nfs", all_loads) for figure in ("blocked", "waiting"))
+    ratio = mean_over(results, "running@mysql", all_loads) / mean_over(results, "running@nfs", all_loads)
+    holds = 35 <= blocked <= 50 and 50 <= rest <= 65 and 1.5 <= ratio <= 2.5
+    return _said(holds, f"NFS blocked {blocked:.0f}, residual {rest:.0f}; MySQL has {ratio:.1f} times its CPU")
+
+
+def _same_split(results: Results) -> Verdict:
+    said, alike = [], True
+    for figure in ("running@dom0", "blocked@dom0", "running@apache"):
+        credit, sedf = (
+            mean_over(results, figure, [x for users in c.WEB_USERS for x in _web(users, _of(kind, WEB_CONFIGS))])
+            for kind in ("credit", "sedf")
+        )
+        alike &= abs(credit / sedf - 1) < 0.1
+        said.append(f"{figure} {credit:.1f} and {sedf:.1f}")
+    return _said(alike, "Credit and SEDF: " + "; ".join(said))
+
+
+def _weight(results: Results) -> Verdict:
+    gaps = {}
+    for users in c.WEB_USERS:
+        default, heavy = _web(users, ("credit-256", "credit-4096"))
+        gaps[users] = results.difference("throughput", heavy, default)
+    helps = [u for u, gap in gaps.items() if gap.interval.mean > 0.02 * results.mean(_web(u)[0], "throughput")]
+    shown = "; ".join(f"{users} users {gap.interval}" for users, gap in gaps.items())
+    return _said(not helps, f"credit-4096 less credit-256: {shown} (a help is 2 % or more)")
+
+
+def _sedf_better(results: Results) -> Verdict:
+    credit, sedf = (
+        mean_by_replication(
+            results, "throughput", [x for users in c.WEB_USERS for x in _web(users, _of(kind, WEB_CONFIGS))]
+        )
+        for kind in ("credit", "sedf")
+    )
+    gap = paired(sedf, credit)
+    assert gap is not None
+    holds = gap.interval.mean > 0 and (gap.p or 0) < SURE
+    return _said(holds, f"SEDF less Credit, mean over loads and configurations: {gap.interval}/s", gap.p)
+
+
+def _moss_sedf(results: Results) -> Verdict:
+    winners = {users: best(results, c.MOSS, users) for users in (50, 100, 500)}
+    return _said(all(b.config.startswith("sedf") for b in winners.values()), _bests(results, c.MOSS, (50, 100, 500)))
+
+
+def _credit_above(results: Results) -> Verdict:
+    credit, sedf = (
+        {x: results.mean(x, "throughput") for x in _moss(25, _of(kind, WINDOWS_CONFIGS))} for kind in ("credit", "sedf")
+    )
+    low, high = min(credit, key=lambda x: credit[x]), max(sedf, key=lambda x: sedf[x])
+    gap = results.difference("throughput", low, high)
+    holds = gap.interval.mean > 0 and (gap.p or 0) < SURE
+    return _said(holds, f"lowest Credit {credit[low]:.0f}/s, highest SEDF {sedf[high]:.0f}/s", gap.p)
+
+
+def _moss_default(results: Results) -> Verdict:
+    shown, worse = [], True
+    for users in (50, 100, 500):
+        found = best(results, c.MOSS, users)
+        default = results.mean(c.name(c.MOSS, "credit-256", users), "throughput")
+        worse &= "credit-256" not in found.ties
+        shown.append(f"{users} users: {found.config} gains {100 * (found.mean / default - 1):.1f} %")
+    return _said(worse, "; ".join(shown))
+
+
+def _moss_bound(results: Results) -> Verdict:
+    moss, mssql = (
+        [
+            mean_over(results, f"{figure}@{domain}", [x for users in c.MOSS_USERS for x in _moss(users)])
+            for figure in ("running", "runnable", "blocked")
+        ]
+        for domain in ("moss", "mssql")
+    )
+    said = "; ".join(
+        f"{name} of 50 points: running {running:.1f}, runnable {runnable:.1f}, blocked {blocked:.1f}"
+        for name, (running, runnable, blocked) in (("MOSS", moss), ("MSSQL", mssql))
+    )
+    return _said(moss[2] < 5 and mssql[0] < 40 and mssql[2] > 5, said)
+
+
+def _mssql_split(results: Results) -> Verdict:
+    short, long = (
+        mean_over(results, "blocked@mssql", _moss(25, x)) for x in (("sedf-2", "sedf-2.8"), ("sedf-200", "sedf-175"))
+    )
+    return _said(
+        short > 2 * long, f"MSSQL blocked at 25 users: {short:.1f} with short periods, {long:.1f} with long ones"
+    )
+
+
+def _moss_alike(results: Results) -> Verdict:
+    shown, alike = [], True
+    for users in (25, 50, 100):
+        means = [results.mean(case, "response_time") for case in _moss(users)]
+        alike &= max(means) / min(means) < 1.1
+        shown.append(f"{users} users: {min(means):.0f} to {max(means):.0f} ms")
+    return _said(alike, "; ".join(shown) + " (alike: within 10 %)")
+
+
+def _moss_jump(results: Results) -> Verdict:
+    response = [mean_over(results, "response_time", _moss(users)) for users in (50, 100, 500)]
+    blocked = [mean_over(results, "blocked@moss", _moss(users)) for users in (100, 500)]
+    holds = response[2] / response[1] > 5 and blocked[1] > blocked[0] + 5
+    return _said(
+        holds,
+        f"response times {response[0]:.0f}, {response[1]:.0f}, {response[2]:.0f} ms at 50, 100, 500 users: in proportion to "
+        f"the users; MOSS blocked {blocked[0]:.1f} and {blocked[1]:.1f} at 100 and 500",
+    )
+
+
+def _no_guarantee(results: Results) -> Verdict:
+    worst = {}
+    for experiment, loads in ((c.WEB, c.WEB_USERS), (c.MOSS, c.MOSS_USERS)):
+        for users in loads:
+            found = best(results, experiment, users)
+            for default in ("credit-256", "sedf-20"):
+                mean = results.mean(c.name(experiment, default, users), "throughput")
+                loss = 0.0 if default in found.ties else 100 * (1 - mean / found.mean)
+                worst[default] = max(worst.get(default, 0.0), loss)
+    shown = " and ".join(f"{default}: at most {loss:.1f} %" for default, loss in worst.items())
+    return _said(max(worst.values()) > 5, f"below the best configuration (web and MOSS, where told from it), {shown}")
+
+
+def _falls(results: Results) -> Verdict:
+    few, many = (mean_by_replication(results, "throughput", _web(users)) for users in (25, 100))
+    gap = paired(many, few)
+    assert gap is not None
+    holds = gap.interval.mean < 0 and (gap.p or 0) < SURE
+    means = ", ".join(f"{mean_over(results, 'throughput', _web(users)):.1f} at {users}" for users in c.WEB_USERS)
+    return _said(holds, f"mean over the configurations: {means}", gap.p)
+
+
+_RESIDUAL = "rests on waiting as a residual (D-I1)"
+
+CLAIMS = (
+    Claim("D-1", "No single configuration is best for all web loads.", "his tables agree", _no_single_best),
+    Claim(
+        "D-2",
+        "High throughput goes with low response time, whatever the load (web).",
+        "by construction up to 100 users: a closed loop without think time",
+        _trade,
+    ),
+    Claim(
+        "D-3",
+        "Web, 25 users: credit-256 and sedf-2.5 are best.",
+        "his means agree; intervals of ± 20 to 25",
+        _best_are(c.WEB, 25, "credit-256", "sedf-2.5"),
+    ),
+    Claim(
+        "D-4",
+        "Web, 50 users: credit-2048 is best.",
+        "only two configurations are separated from it by his intervals",
+        _best_are(c.WEB, 50, "credit-2048"),
+    ),
+    Claim(
+        "D-5",
+        "Web, 100 users: credit-256 and credit-1024 are best.",
+        "no configuration is separated by his intervals",
+        _best_are(c.WEB, 100, "credit-256", "credit-1024"),
+    ),
+    Claim(
+        "D-6",
+        "Web, 500 users: credit-2048 and sedf-250 are best.",
+        "no configuration is separated by his intervals",
+        _best_are(c.WEB, 500, "credit-2048", "sedf-250"),
+    ),
+    Claim("D-7", "Web, 800 users: one configuration is best.", "its figures are not public", _one_best),
+    Claim(
+        "D-8",
+        "The default credit-256 is best for 25 and 100 users only, and there not told from the runner-up.",
+        "his tables agree",
+        _default_best,
+    ),
+    Claim(
+        "D-9",
+        "sedf-20 and sedf-280 never win; at 25 users sedf-20 is far below sedf-2.5.",
+        "his numbers agree; sedf-280 does not favour Dom0 (D-I5)",
+        _dom0_favoured,
+    ),
+    Claim(
+        "D-10",
+        "Response time about doubles from 25 to 50 users and again from 50 to 100.",
+        "ratios 1.8 to 3.1 and 1.5 to 2.8",
+        _doubles,
+    ),
+    Claim(
+        "D-11",
+        "From 100 to 500 users response time rises far more sharply.",
+        "ratios 2.5 to 4.4: less than in proportion to the users",
+        _sharper,
+        contradicted=True,
+    ),
+    Claim("D-12", "The spread of response times grows with load.", "280–590 ms at 25 users, 20–27 s at 500", _spread),
+    Claim("D-13", "The Apache VM is bound by CPU: 90 % waiting, 1 % blocked.", _RESIDUAL, _apache_bound),
+    Claim(
+        "D-14",
+        "The NFS VM is blocked for 40 % and waits for 60 %; MySQL is similar with nearly twice the CPU.",
+        "his MySQL has three to five times the CPU of NFS",
+        _nfs_mysql,
+        contradicted=True,
+    ),
+    Claim(
+        "D-15",
+        "The scheduler hardly changes how a domain's time is split.",
+        "his Dom0 is blocked 21–38 % under Credit, 36–56 % under SEDF",
+        _same_split,
+        contradicted=True,
+    ),
+    Claim(
+        "D-16",
+        "A higher weight does not by itself help, and can hurt.",
+        "his tables agree, within their noise",
+        _weight,
+    ),
+    Claim(
+        "D-17",
+        "SEDF gives generally better performance for the web application.",
+        "his column means say the opposite at three of four loads",
+        _sedf_better,
+        contradicted=True,
+    ),
+    Claim(
+        "D-18",
+        "MOSS with more than 25 users: some SEDF configuration has the highest throughput.",
+        "his table agrees at 50 users; more is not public",
+        _moss_sedf,
+    ),
+    Claim(
+        "D-19",
+        "MOSS with 25 users: credit-2048 is best.",
+        "his table agrees; its response time is doubtful (D-I3)",
+        _best_are(c.MOSS, 25, "credit-2048"),
+    ),
+    Claim("D-20", "MOSS with 25 users: all Credit rows are above all SEDF rows.", "his table agrees", _credit_above),
+    Claim(
+        "D-21",
+        "The default credit-256 is not the best for MOSS above 25 users.",
+        "7.1 % at 50 users; more is not public",
+        _moss_default,
+    ),
+    Claim("D-22", "The MOSS VM is bound by CPU, MSSQL by CPU and I/O.", _RESIDUAL, _moss_bound),
+    Claim(
+        "D-23",
+        "At 25 users MSSQL is blocked half the time under sedf-2 and sedf-2.8, but 11 % under sedf-200 and sedf-175.",
+        "true of sedf-2.8, whose log looks like an idle domain's (D-I12); sedf-2 has 15 %",
+        _mssql_split,
+        contradicted=True,
+    ),
+    Claim(
+        "D-24",
+        "MOSS response times up to 100 users are alike across configurations.",
+        "at 50 users sedf-200 and sedf-20 do not overlap",
+        _moss_alike,
+        contradicted=True,
+    ),
+    Claim(
+        "D-25",
+        "Between 100 and 500 MOSS users response time and blocked time jump: a bottleneck in the VMs.",
+        "its figures are not public",
+        _moss_jump,
+    ),
+    Claim("D-26", "Default settings carry no guarantee of performance.", "his conclusion", _no_guarantee),
+    Claim(
+        "D-27",
+        "Web throughput falls as users grow, it does not only level off.",
+        "means over the rows 106.7, 88.3, 82.8 at 25, 50, 100 users",
+        _falls,
+    ),
+)
