@@ -101,7 +101,7 @@ def _reservations(results: Results) -> Chart | None:
         data += marks(results, panel, "100 % reserved", full, "web_throughput")
         for filled in reversed(FILLED):
             part = {str(p): f"sedf-reservations: {kind} {filled:.0%} P={p} 1" for p in PERIODS_MS}
-            data += marks(results, panel, f"{filled:.0%} reserved", part, "web_throughput")
+            data += marks(results, panel, f"{100 * filled:.0f} % reserved", part, "web_throughput")
         data += [published(panel, "100 % reserved", p, printed[case]) for p, case in full.items() if case in printed]
     text = (
         "The paper does not print slices; we assume that they fill the CPU. Reservations that fill less of it bring "
