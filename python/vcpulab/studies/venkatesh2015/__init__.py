@@ -1,18 +1,14 @@
-"""Credit, SEDF, Credit2 and an enhanced credit scheduler."""
+"""V. Venkatesh: Credit, SEDF, Credit2 and an enhanced credit scheduler beside each other, on Xen 4.4.1 (2015)."""
 
-from vcpulab.figures import Interval
 from vcpulab.studies.results import Results
-from vcpulab.studies.study import Cell, Chart, Study
+from vcpulab.studies.study import Chart, Study
 from vcpulab.studies.venkatesh2015.cases import cases
-
-
-def estimate(_cell: Cell, _results: Results) -> Interval | str:
-    """What the simulation says in place of a published cell."""
-    return "not simulated"
+from vcpulab.studies.venkatesh2015.claims import CLAIMS
+from vcpulab.studies.venkatesh2015.figures import estimate
 
 
 def charts(_results: Results) -> list[Chart]:
-    """The figures of the paper."""
+    """The figures of the thesis."""
     return []
 
 
@@ -22,8 +18,18 @@ STUDY = Study(
     reference="V. Venkatesh. MASc thesis, University of Ottawa, 2015.",
     cases=cases,
     estimate=estimate,
-    claims=(),
+    claims=CLAIMS,
     charts=charts,
-    experiments={},
+    experiments={
+        "disk-iozone": "IOzone in Dom0, and in a guest beside an idle or a CPU-bound Dom0 (section 3.3.1, Table 4)",
+        "network-netperf": "Netperf in a guest beside an idle, a CPU-bound or a writing Dom0 (section 3.3.2, Table 5)",
+        "database-sysbench": "Sysbench's OLTP test in Dom0, and in a guest by size of table (section 3.3.3)",
+        "consolidated": "Three domains with a workload each (section 3.4, Table 7)",
+        "sedf-readings": "What SEDF's defaults may have been (not stated)",
+        "enhanced-readings": "What the pseudo-code of Enhanced may mean (section 4.3)",
+        "assumptions": "Stress threads and send buffers other than assumed",
+        "slices": "Credit's time slice (section 4.2; not measured there)",
+        "cpu-bound": "What is left for computing beside a guest's I/O (section 4.2; not measured there)",
+    },
     seed=2015,
 )
