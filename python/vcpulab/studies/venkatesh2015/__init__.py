@@ -7,9 +7,11 @@ from vcpulab.studies.venkatesh2015.claims import CLAIMS
 from vcpulab.studies.venkatesh2015.figures import estimate
 
 
-def charts(_results: Results) -> list[Chart]:
+def _charts(results: Results) -> list[Chart]:
     """The figures of the thesis."""
-    return []
+    from vcpulab.studies.venkatesh2015.charts import charts as draw  # Altair is an extra
+
+    return draw(results, STUDY.cells)
 
 
 STUDY = Study(
@@ -19,7 +21,7 @@ STUDY = Study(
     cases=cases,
     estimate=estimate,
     claims=CLAIMS,
-    charts=charts,
+    charts=_charts,
     experiments={
         "disk-iozone": "IOzone in Dom0, and in a guest beside an idle or a CPU-bound Dom0 (section 3.3.1, Table 4)",
         "network-netperf": "Netperf in a guest beside an idle, a CPU-bound or a writing Dom0 (section 3.3.2, Table 5)",
