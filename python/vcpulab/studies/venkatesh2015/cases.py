@@ -1,6 +1,6 @@
 """What is run for the study of Venkatesh."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from vcpulab.studies.study import Case
 from vcpulab.studies.window import Window
@@ -54,10 +54,14 @@ SIZES_MB = (1, 2, 3, 4)
 """Netperf's messages (Table 3)."""
 ROWS = (1000, 10_000, 100_000, 1_000_000)
 """Rows of sysbench's table (Table 3: from the first to the last; the steps between are ours)."""
-IN_DOM0 = "domain.dom0.app"
-"""Where in the templates Dom0's own workload is."""
+TABLE_7 = ("iozone_s_write@dom0", "netperf_tcp_stream@dom1", "sysbench_transactions@dom2")
+"""Its columns."""
+IN_DOM0 = "domain.dom0.app.2"
+"""Where in the templates Dom0's own workload is, or is added: after what it runs besides."""
 STRESS = 2
 """Assumed: one CPU-stress thread for each of Dom0's vCPUs. The thesis does not say how many."""
+
+Measure = Callable[[Window], Mapping[str, float]]
 
 _HEADERS = 66
 _KIB_IN_RECORD = 1024
@@ -126,7 +130,7 @@ def disk(window: Window) -> dict[str, float]:
 
 def disk_native(window: Window) -> dict[str, float]:
     """The same in Dom0."""
-    return {"rate": _KIB_IN_RECORD * window.throughput("dom0 0 iozone")}
+    return {"rate": _KIB_IN_RECORD * window.throughput("dom0 2 iozone")}
 
 
 def network(window: Window) -> dict[str, float]:
@@ -141,13 +145,13 @@ def database(window: Window) -> dict[str, float]:
 
 def database_native(window: Window) -> dict[str, float]:
     """The same in Dom0."""
-    return {"transactions": window.throughput("dom0 0 oltp")}
+    return {"transactions": window.throughput("dom0 2 oltp")}
 
 
 def consolidated(window: Window) -> dict[str, float]:
     """The columns of Table 7."""
     return {
-        "iozone_s_write@dom0": _KIB_IN_RECORD * window.throughput("dom0 0 iozone"),
+        "iozone_s_write@dom0": _KIB_IN_RECORD * window.throughput("dom0 2 iozone"),
         "netperf_tcp_stream@dom1": _goodput(window, "dom1"),
         "sysbench_transactions@dom2": window.throughput("dom2 0 oltp"),
     }
@@ -158,14 +162,14 @@ def _goodput(window: Window, domain: str) -> float:
     return 8e-6 * (window.rate(domain, "bytes_sent") - _HEADERS * window.rate(domain, "packets_sent"))
 
 
-def iozone(operation: str) -> list[dict[str, object]]:
+def iozone(operation: str) -> dict[str, object]:
     """IOzone as the templates have it."""
-    return [{"kind": "iozone", "operation": operation, "file_size": "512MiB", "record_size": "1MiB", "direct": True}]
+    return {"kind": "iozone", "operation": operation, "file_size": "512MiB", "record_size": "1MiB", "direct": True}
 
 
-def stress(threads: int = STRESS) -> list[dict[str, object]]:
+def stress(threads: int = STRESS) -> dict[str, object]:
     """CPU stress."""
-    return [{"kind": "cpu-stress", "threads": threads}]
+    return {"kind": "cpu-stress", "threads": threads}
 
 
 def _disk(name: str, scheduler: dict[str, object], operation: str) -> Iterable[Case]:
@@ -186,19 +190,21 @@ def _network(name: str, scheduler: dict[str, object], size: int) -> Iterable[Cas
 
 
 def _database(name: str, scheduler: dict[str, object], rows: int) -> Iterable[Case]:
-    native = {f"{IN_DOM0}.0.rows": rows}
+    native = {f"{IN_DOM0}.rows": rows}
     yield _database_case(f"{name} {rows} native", scheduler | native, database_native, "native.toml")
     there = scheduler | {"domain.guest.app.0.rows": rows}
     yield _database_case(f"{name} {rows} idle", there)
     yield _database_case(f"{name} {rows} stress", there | {IN_DOM0: stress()})
 
 
-def _database_case(name, changes, measure=database, template="database.toml") -> Case:
+def _database_case(
+    name: str, changes: Mapping[str, object], measure: Measure = database, template: str = "database.toml"
+) -> Case:
     return _case("database-sysbench", name, template, changes, measure, "transactions")
 
 
 def _consolidated(name: str, changes: dict[str, object], experiment: str = "consolidated") -> Case:
-    precise = ("iozone_s_write@dom0", "netperf_tcp_stream@dom1", "sysbench_transactions@dom2")
+    precise = TABLE_7 if experiment == "consolidated" else ()
     return _case(experiment, name, "consolidated.toml", changes, consolidated, *precise)
 
 
@@ -208,12 +214,11 @@ def _consolidated(name: str, changes: dict[str, object], experiment: str = "cons
 def _disturbed(
     experiment: str, name: str, scheduler: dict[str, object], loads: Iterable[str] = ("idle", "stress")
 ) -> Iterable[Case]:
-    """One of each workload in the guest, beside an idle Dom0 and beside CPU stress."""
-    templates = {"disk": (disk, "rate"), "network": (network, "domU_throughput"), "database": (database, "transactions")}
-    for workload, (measure, figure) in templates.items():
+    """One of each workload in the guest, beside an idle Dom0 and beside CPU stress; each once."""
+    for workload, measure in {"disk": disk, "network": network, "database": database}.items():
         for load in loads:
             changes = scheduler | ({IN_DOM0: stress()} if load == "stress" else {})
-            yield _case(experiment, f"{name}; {workload} {load}", f"{workload}.toml", changes, measure, figure)
+            yield _case(experiment, f"{name}; {workload} {load}", f"{workload}.toml", changes, measure)
 
 
 def _sedf_readings() -> Iterable[Case]:
@@ -232,19 +237,24 @@ def _assumptions() -> Iterable[Case]:
     """One assumption changed at a time."""
     for name in SCHEDULERS:
         for threads in (1, 4):
-            changes = scheduling(name) | {IN_DOM0: stress(threads)}
-            yield from _guest_cases(f"{name}, {threads} stress threads", changes)
-        for buffer in ("8192B", "65536B"):
+            busy = scheduling(name) | {IN_DOM0: stress(threads)}
+            for workload, measure in {"disk": disk, "network": network, "database": database}.items():
+                label = f"{name}, {threads} stress threads; {workload} stress"
+                yield _case("assumptions", label, f"{workload}.toml", busy, measure)
+        changed = {
+            "send buffer of 64 KiB": {"domain.guest.app.0.send_buffer": "65536B"},
+            "nothing else in Dom0": {"domain.dom0.app.0.run": "1us", "domain.dom0.app.1.run": "1us"},
+        }
+        for assumption, changes in changed.items():
             for load, there in (("idle", {}), ("stress", {IN_DOM0: stress()})):
-                changes = scheduling(name) | {"domain.guest.app.0.send_buffer": buffer} | there
-                label = f"{name}, send buffer {buffer}; network {load}"
-                yield _case("assumptions", label, "network.toml", changes, network, "domU_throughput")
-
-
-def _guest_cases(name: str, changes: dict[str, object]) -> Iterable[Case]:
-    yield _case("assumptions", f"{name}; network stress", "network.toml", changes, network, "domU_throughput")
-    yield _case("assumptions", f"{name}; disk stress", "disk.toml", changes, disk, "rate")
-    yield _case("assumptions", f"{name}; database stress", "database.toml", changes, database, "transactions")
+                label = f"{name}, {assumption}; network {load}"
+                all_ = scheduling(name) | changes | there
+                yield _case("assumptions", label, "network.toml", all_, network)
+        two: dict[str, object] = {f"domain.{guest}.vcpus": 2 for guest in ("dom1", "dom2")}
+        scheduler = scheduling(name, ("dom1", "dom2"))
+        if name == "sedf":
+            two |= {f"domain.{guest}.affinity": ["0", "1"] for guest in ("dom1", "dom2")}
+        yield _consolidated(f"{name}, two vCPUs each; consolidated", scheduler | two, "assumptions")
 
 
 def _slices() -> Iterable[Case]:
@@ -265,10 +275,13 @@ def _cpu_bound() -> Iterable[Case]:
 def cpu_bound(window: Window) -> dict[str, float]:
     """Batches of arithmetic a second in Dom0, beside netperf in the guest."""
     return {
-        "stress_batches": window.throughput("dom0 0 cpu-stress"),
+        "cpu_util@dom0": window.cpu("dom0"),
+        "stress_batches": window.throughput("dom0 2 cpu-stress"),
         "domU_throughput": _goodput(window, "guest"),
     }
 
 
-def _case(experiment, name, template, changes, measure, *precise) -> Case:
+def _case(
+    experiment: str, name: str, template: str, changes: Mapping[str, object], measure: Measure, *precise: str
+) -> Case:
     return Case(experiment, name, template, changes, measure, precise=precise, fast=_SHORT)

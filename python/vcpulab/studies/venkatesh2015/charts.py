@@ -32,37 +32,33 @@ _HOLLOW = "Hollow: as published."
 
 def charts(results: Results, cells: Sequence[Cell]) -> list[Chart]:
     """Those whose experiments were run."""
+    disk = ("Figures 17 to 21 and 33 to 35: IOzone", "operation", "KB/s")
+    database = ("Figures 27 to 30 and 39: sysbench", "rows", "transactions/s")
+    rows = {str(rows): f"{rows:.0e}" for rows in ROWS}
     drawn = [
-        _by_scheduler(results, "disk-iozone", "Figures 17 to 21 and 33 to 35: IOzone", "operation", "KB/s", "rate",
-                      ("native", "idle", "stress"), {operation: operation for operation in OPERATIONS}),
+        _by_scheduler(results, "disk-iozone", disk, "rate", {operation: operation for operation in OPERATIONS}),
         _losses(results),
         _network(results, cells),
-        _by_scheduler(results, "database-sysbench", "Figures 27 to 30 and 39: sysbench", "rows", "transactions/s",
-                      "transactions", ("native", "idle", "stress"), {str(rows): f"{rows:.0e}" for rows in ROWS}),
+        _by_scheduler(results, "database-sysbench", database, "transactions", rows),
         _consolidated(results, cells),
-        _readings(results, "sedf-readings", "SEDF: what its defaults may have been", SEDF_READINGS,
-                  ("idle", "stress")),
-        _readings(results, "enhanced-readings", "Enhanced: what its pseudo-code may mean", ENHANCED_READINGS,
-                  ("stress",)),
+        _readings(results, "sedf-readings", "SEDF: what its defaults may have been", SEDF_READINGS, ("idle", "stress")),
+        _readings(
+            results, "enhanced-readings", "Enhanced: what its pseudo-code may mean", ENHANCED_READINGS, ("stress",)
+        ),
         _slices(results),
-    ]  # fmt: skip
+    ]
     return [chart for chart in drawn if chart is not None]
 
 
 def _by_scheduler(
-    results: Results,
-    experiment: str,
-    title: str,
-    x: str,
-    unit: str,
-    figure: str,
-    loads: Sequence[str],
-    positions: Mapping[str, str],
+    results: Results, experiment: str, axes: tuple[str, str, str], figure: str, positions: Mapping[str, str]
 ) -> Chart | None:
+    """Dom0 itself and the guest, idle and under stress, by what stands on the horizontal axis."""
+    title, x, unit = axes
     data = [
         mark
         for name in SCHEDULERS
-        for load in loads
+        for load in ("native", "idle", "stress")
         for mark in marks(
             results,
             NAMES[name],
@@ -71,27 +67,26 @@ def _by_scheduler(
             figure,
         )
     ]
-    return _chart(data, x, unit, title, "The thesis's values survive as plots only.", experiment)
+    return _chart(data, (x, unit), title, "The thesis's values survive as plots only.", experiment)
 
 
 def _losses(results: Results) -> Chart | None:
     data: list[Mark] = []
     with suppress(Missing):
-        for name in SCHEDULERS:
-            data.append(Mark("disk", "CPU stress", NAMES[name], figures.disk_loss(results, name)))
+        data += [Mark("disk", "CPU stress", NAMES[n], figures.disk_loss(results, n)) for n in SCHEDULERS]
     with suppress(Missing):
         for name in SCHEDULERS:
             for load in ("stress", "disk"):
                 series = "CPU stress" if load == "stress" else "Dom0 at its disk"
                 data.append(Mark("network", series, NAMES[name], figures.network_loss(results, name, load)))
     with suppress(Missing):
-        for name in SCHEDULERS:
-            data.append(Mark("database", "CPU stress", NAMES[name], figures.database_loss(results, name)))
+        data += [Mark("database", "CPU stress", NAMES[n], figures.database_loss(results, n)) for n in SCHEDULERS]
     for name, ends in {"credit": (4, 5), "sedf": (41, 45), "credit2": (4, 6), "enhanced": (2, 4)}.items():
         data += [published("disk", "CPU stress", NAMES[name], end) for end in ends if data]
     data += [published("database", "CPU stress", "SEDF", 75)] if data else []
     text = f"{_HOLLOW} Table 4 and section 4.5 give ranges, section 3.3.3 one number for SEDF's database."
-    return _chart(data, "", "lost, %", "Figures 36 and 38: what a guest loses when Dom0 is busy", text, None, joined=False)
+    title = "Figures 36 and 38: what a guest loses when Dom0 is busy"
+    return _chart(data, ("", "lost, %"), title, text, None, joined=False)
 
 
 def _network(results: Results, cells: Sequence[Cell]) -> Chart | None:
@@ -110,7 +105,7 @@ def _network(results: Results, cells: Sequence[Cell]) -> Chart | None:
             if cell.metric == "domU_throughput" and cell.number is not None
         ]
     title = "Figures 22 to 26 and 37: netperf by size of message"
-    return _chart(data, "message", "Mbit/s", title, f"{_HOLLOW} Table 5, averages.", "network-netperf", joined=False)
+    return _chart(data, ("message", "Mbit/s"), title, f"{_HOLLOW} Table 5, averages.", "network-netperf", joined=False)
 
 
 def _consolidated(results: Results, cells: Sequence[Cell]) -> Chart | None:
@@ -126,7 +121,7 @@ def _consolidated(results: Results, cells: Sequence[Cell]) -> Chart | None:
             if cell.experiment == "consolidated" and cell.number is not None
         ]
     title = "Table 7 and Figure 40: three domains at once"
-    return _chart(data, "", "", title, _HOLLOW, "consolidated", joined=False, same_scale=False)
+    return _chart(data, ("", ""), title, _HOLLOW, "consolidated", joined=False, same_scale=False)
 
 
 def _readings(
@@ -141,7 +136,7 @@ def _readings(
         )
     ]
     text = "Not in the thesis: what each reading would have given beside CPU stress in Dom0 (see the notes)."
-    return _chart(data, "Dom0", "", title, text, experiment, same_scale=False)
+    return _chart(data, ("Dom0", ""), title, text, experiment, same_scale=False)
 
 
 def _slices(results: Results) -> Chart | None:
@@ -157,13 +152,12 @@ def _slices(results: Results) -> Chart | None:
         )
     ]
     text = "Not in the thesis, which argues that 30 ms are too long (claim V-17)."
-    return _chart(data, "slice", "", "Credit: length of the slice", text, "slices", same_scale=False)
+    return _chart(data, ("slice", ""), "Credit: length of the slice", text, "slices", same_scale=False)
 
 
 def _chart(
     data: list[Mark],
-    x: str,
-    y: str,
+    axes: tuple[str, str],
     title: str,
     text: str,
     experiment: str | None,
@@ -173,4 +167,5 @@ def _chart(
 ) -> Chart | None:
     if not data:
         return None
+    x, y = axes
     return Chart(title, curves(data, x, y, title, joined=joined, same_scale=same_scale), text, experiment)

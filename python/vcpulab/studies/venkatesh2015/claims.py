@@ -16,6 +16,9 @@ SURE = 0.05
 LITTLE, HEAVY = 10.0, 25.0
 """What is read as a small loss, and as a heavy one, %: between the 6 and the 41 of Table 4."""
 
+HALF = 100.0
+"""What Dom0's weight entitles it to beside one guest of the same weight on two cores, % of one."""
+
 NAMES = {"credit": "Credit", "sedf": "SEDF", "credit2": "Credit2", "enhanced": "Enhanced"}
 
 Values = Sequence[tuple[str, str]]
@@ -30,10 +33,12 @@ def _said(of: Callable[[str], Interval], unit: str = "%", names: Sequence[str] =
 
 
 def _more(results: Results, *pairs: tuple[Values, Values]) -> tuple[bool, float | None]:
-    """Is the mean of the first figures more than that of the second, in each pair? The greatest corrected probability."""
+    """Is the mean of the first figures above that of the second, in each pair? The greatest corrected probability."""
     differences = []
     for first, second in pairs:
-        means = [[sum(x) / len(x) for x in zip(*(results.values(*v) for v in side), strict=True)] for side in (first, second)]
+        means = [
+            [sum(x) / len(x) for x in zip(*(results.values(*v) for v in side), strict=True)] for side in (first, second)
+        ]
         differences.append(paired(*means))
     found = [difference for difference in differences if difference is not None]
     ps = [difference.p for difference in found if difference.p is not None]
@@ -129,8 +134,8 @@ def credit2_network_disk(results: Results) -> Verdict:
 
 def database(results: Results) -> Verdict:
     """V-10: each scheduler loses under stress, SEDF most, Credit2 least of the three."""
-    loss = {name: figures.database_loss(results, name).mean for name in SCHEDULERS}
-    holds = min(loss.values()) > 0 and loss["credit2"] < loss["credit"] < loss["sedf"]
+    loss = {name: figures.database_loss(results, name).mean for name in ("credit", "sedf", "credit2")}
+    holds = 0 < loss["credit2"] < loss["credit"] < loss["sedf"]
     shares = _said(lambda name: figures.database_share(results, name), "of Dom0's")
     said = f"Dom0 idle: {shares}; lost under stress: {_said(lambda name: figures.database_loss(results, name))}"
     return Verdict(_outcome(holds), said)
@@ -204,9 +209,7 @@ def enhanced_consolidated(results: Results) -> Verdict:
 
 def enhanced_idle(results: Results) -> Verdict:
     """V-16."""
-    pairs = [
-        (of("credit", "idle"), of("enhanced", "idle")) for of in (figures.disk, figures.network, figures.database)
-    ]
+    pairs = [(of("credit", "idle"), of("enhanced", "idle")) for of in (figures.disk, figures.network, figures.database)]
     holds, p = _more(results, *pairs)
     said = "; ".join(
         f"{what}: {figures.average(results, credit)} and {figures.average(results, enhanced)}"
@@ -225,13 +228,15 @@ def slices(results: Results) -> Verdict:
 
 
 def cpu_bound(results: Results) -> Verdict:
-    """V-18: what CPU-bound Dom0 computes beside netperf is not less than under Credit by more than a twentieth."""
+    """V-18: beside netperf CPU-bound Dom0 gets the half of the machine that its weight gives it."""
+    cpu = results.interval("cpu-bound: enhanced", "cpu_util@dom0")
     ratio = results.combine(
         lambda enhanced, credit: enhanced / credit,
         ("cpu-bound: enhanced", "stress_batches"),
         ("cpu-bound: credit", "stress_batches"),
     )
-    return Verdict(_outcome(ratio.mean >= 0.95), f"Dom0's arithmetic beside netperf, Enhanced over Credit: {ratio}")
+    said = f"Dom0 has {cpu} % of 200 %, entitled to 100 %; its arithmetic over that under Credit: {ratio}"
+    return Verdict(_outcome(cpu.mean >= HALF), said)
 
 
 def scheduler_matters(results: Results) -> Verdict:
@@ -249,7 +254,7 @@ CLAIMS = (
           "Table 4 and section 4.5: 93, 97, 94 to 99, 98 to 99 %", near_native),
     Claim("V-2", "SEDF's disk rate is below Credit's although its ratio is better.",
           "Figures 17 and 19; no number", sedf_disk_absolute),
-    Claim("V-3", "CPU stress in Dom0 hurts the guest's disk little under Credit, Credit2 and Enhanced, heavily under SEDF.",
+    Claim("V-3", "CPU stress in Dom0 hurts the guest's disk heavily under SEDF, little under the others.",
           "Table 4 and section 4.5: 4 to 5, 4 to 6, 2 to 4, and 41 to 45 %", disk_loss),
     Claim("V-4", "Credit2 handles a guest's I/O under stress better than Credit and SEDF.",
           "Table 4 has 4 to 6 % lost under Credit2, 4 to 5 % under Credit: only the rate itself can be meant",
@@ -272,7 +277,7 @@ CLAIMS = (
           "Table 7; SEDF's disk rate is 54 % of Credit's", resembles_contention, contradicted=True),
     Claim("V-13", "Enhanced loses least of the four of the network under CPU stress.",
           "Figures 37 and 38; its numbers are not public", enhanced_network),
-    Claim("V-14", "Enhanced: Dom0's database is as under Credit and Credit2, and the guest loses less than under Credit2.",
+    Claim("V-14", "Enhanced: Dom0's database is as under the other Credits; the guest loses less than under Credit2.",
           "Figure 39; no number", enhanced_database),
     Claim("V-15", "Consolidated, Enhanced is ahead of Credit2 for database and network.",
           "Figure 40; no number", enhanced_consolidated),

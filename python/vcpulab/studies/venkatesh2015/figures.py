@@ -1,5 +1,6 @@
 """The thesis's figures, from what the cases measured."""
 
+from collections.abc import Callable, Mapping
 from statistics import mean
 
 from vcpulab.figures import Interval
@@ -35,7 +36,7 @@ def average(results: Results, values: Values) -> Interval:
 
 
 def near_native(results: Results, scheduler: str, stat: str = "mean") -> Interval:
-    """The guest's disk rate, Dom0 being idle, % of Dom0's own: over the operations, mean, least (`lo`) or most (`hi`)."""
+    """The guest's disk rate, Dom0 being idle, % of Dom0's: over the operations, mean, least (`lo`) or most (`hi`)."""
     return _ratios(results, disk(scheduler, "idle"), disk(scheduler, "native"), stat, lambda a, b: 100 * a / b)
 
 
@@ -61,31 +62,31 @@ def database_loss(results: Results, scheduler: str) -> Interval:
     return _ratios(results, database(scheduler, "stress"), database(scheduler, "idle"), "mean", _loss)
 
 
+_LOADS = {"dom0=idle": "idle", "dom0=cpu-stress": "stress", "dom0=disk-io": "disk"}
+
+_ESTIMATES: Mapping[str, Callable[[Results, Cell], Interval]] = {
+    "domU_over_dom0_rate": lambda results, cell: near_native(results, cell.scheduler, cell.stat),
+    "domU_rate_loss_vs_dom0_idle": lambda results, cell: disk_loss(results, cell.scheduler, cell.stat),
+    "domU_throughput": lambda results, cell: average(results, network(cell.scheduler, _LOADS[cell.load])),
+    "link_rate": lambda *_: Interval(LINK_MBIT, None, 1),
+    "domU_over_dom0_transactions": lambda results, cell: database_share(results, cell.scheduler),
+    "domU_transaction_loss": lambda results, cell: database_loss(results, cell.scheduler),
+}
+
+
 def estimate(cell: Cell, results: Results) -> Interval | str:
     """What the simulation says in place of a published cell."""
-    match cell.metric:
-        case "domU_over_dom0_rate":
-            return near_native(results, cell.scheduler, cell.stat)
-        case "domU_rate_loss_vs_dom0_idle":
-            return disk_loss(results, cell.scheduler, cell.stat)
-        case "domU_throughput":
-            load = {"dom0=idle": "idle", "dom0=cpu-stress": "stress", "dom0=disk-io": "disk"}[cell.load]
-            return average(results, network(cell.scheduler, load))
-        case "link_rate":
-            return Interval(LINK_MBIT, None, 1)
-        case "domU_over_dom0_transactions":
-            return database_share(results, cell.scheduler)
-        case "domU_transaction_loss":
-            return database_loss(results, cell.scheduler)
     if cell.experiment == "consolidated":
         return results.interval(f"consolidated: {cell.scheduler}", cell.metric)
-    return "not a figure of the experiments"
+    return _ESTIMATES[cell.metric](results, cell)
 
 
 def _loss(busy: float, idle: float) -> float:
     return 100 * (1 - busy / idle)
 
 
-def _ratios(results: Results, above: Values, below: Values, stat: str, ratio) -> Interval:
+def _ratios(
+    results: Results, above: Values, below: Values, stat: str, ratio: Callable[[float, float], float]
+) -> Interval:
     n, of_all = len(above), {"lo": min, "hi": max}.get(stat, mean)
     return results.combine(lambda *x: of_all(list(map(ratio, x[:n], x[n:]))), *above, *below)
