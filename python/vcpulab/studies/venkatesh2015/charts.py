@@ -1,8 +1,9 @@
 """The thesis's figures, drawn again, and what its open questions come to."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
+from vcpulab.plots import Bar, bars
 from vcpulab.studies.charts import Mark, curves, marks, published
 from vcpulab.studies.results import Missing, Results
 from vcpulab.studies.study import Cell, Chart
@@ -34,17 +35,15 @@ def charts(results: Results, cells: Sequence[Cell]) -> list[Chart]:
     """Those whose experiments were run."""
     disk = ("Figures 17 to 21 and 33 to 35: IOzone", "operation", "KB/s")
     database = ("Figures 27 to 30 and 39: sysbench", "rows", "transactions/s")
-    rows = {str(rows): f"{rows:.0e}" for rows in ROWS}
+    rows = {str(rows): f"{rows:,}" for rows in ROWS}
     drawn = [
         _by_scheduler(results, "disk-iozone", disk, "rate", {operation: operation for operation in OPERATIONS}),
         _losses(results),
         _network(results, cells),
         _by_scheduler(results, "database-sysbench", database, "transactions", rows),
         _consolidated(results, cells),
-        _readings(results, "sedf-readings", "SEDF: what its defaults may have been", SEDF_READINGS, ("idle", "stress")),
-        _readings(
-            results, "enhanced-readings", "Enhanced: what its pseudo-code may mean", ENHANCED_READINGS, ("stress",)
-        ),
+        *_readings(results, "sedf-readings", "SEDF's defaults", SEDF_READINGS, ("idle", "stress")),
+        *_readings(results, "enhanced-readings", "Enhanced's pseudo-code", ENHANCED_READINGS, ("stress",)),
         _slices(results),
     ]
     return [chart for chart in drawn if chart is not None]
@@ -125,18 +124,20 @@ def _consolidated(results: Results, cells: Sequence[Cell]) -> Chart | None:
 
 
 def _readings(
-    results: Results, experiment: str, title: str, readings: Mapping[str, object], loads: Sequence[str]
-) -> Chart | None:
-    data = [
-        mark
-        for workload, (figure, panel) in _WORKLOADS.items()
-        for reading in readings
-        for mark in marks(
-            results, panel, reading, {load: f"{experiment}: {reading}; {workload} {load}" for load in loads}, figure
+    results: Results, experiment: str, title: str, readings: Iterable[str], loads: Sequence[str]
+) -> Iterable[Chart | None]:
+    """A chart for each workload."""
+    text = "Not in the thesis: what each reading gives (see the notes)."
+    for workload, (figure, axis) in _WORKLOADS.items():
+        data = []
+        for reading in readings:
+            for load in loads:
+                with suppress(Missing):
+                    measured = results.interval(f"{experiment}: {reading}; {workload} {load}", figure)
+                    data.append(Bar(reading, _LOADS[load], measured))
+        yield (
+            Chart(f"{title}: {workload}", bars(data, axis, f"{title}: {workload}"), text, experiment) if data else None
         )
-    ]
-    text = "Not in the thesis: what each reading would have given beside CPU stress in Dom0 (see the notes)."
-    return _chart(data, ("Dom0", ""), title, text, experiment, same_scale=False)
 
 
 def _slices(results: Results) -> Chart | None:
