@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from statistics import mean
 
 from vcpulab.figures import Interval
 from vcpulab.statistics import holm, paired
@@ -34,12 +35,11 @@ def _said(of: Callable[[str], Interval], unit: str = "%", names: Sequence[str] =
 
 def _more(results: Results, *pairs: tuple[Values, Values]) -> tuple[bool, float | None]:
     """Is the mean of the first figures above that of the second, in each pair? The greatest corrected probability."""
-    differences = []
-    for first, second in pairs:
-        means = [
-            [sum(x) / len(x) for x in zip(*(results.values(*v) for v in side), strict=True)] for side in (first, second)
-        ]
-        differences.append(paired(*means))
+    # Cases have different numbers of replications: those count that all have.
+    differences = [
+        paired(*([mean(x) for x in zip(*(results.values(*v) for v in side), strict=False)] for side in pair))
+        for pair in pairs
+    ]
     found = [difference for difference in differences if difference is not None]
     ps = [difference.p for difference in found if difference.p is not None]
     p = max(holm(ps)) if len(ps) == len(pairs) else None
