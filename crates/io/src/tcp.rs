@@ -571,4 +571,25 @@ mod tests {
         assert!(connections.get(first).is_none() && connections.get(second).is_some());
         assert_eq!((connections.open_count(), second as u32), (1, first as u32), "its number is used again");
     }
+
+    #[test]
+    fn no_more_is_under_way_than_the_send_buffer_keeps() {
+        let mut connections = Connections::default();
+        let number = connections.open(PARTIES, 0);
+        let connection = connections.get(number).unwrap();
+        connection.set_send_buffer(Side::Caller, 16_384);
+        connection.hand_over_stream(Side::Caller, 1 << 20);
+        let mut under_way = 0;
+        for _ in 0..100 {
+            while let Some(packet) = connection.next_data(number, Side::Caller, 1) {
+                under_way += packet.bytes;
+            }
+            assert!(under_way <= 16_384);
+            let ack =
+                Packet { acknowledges: SEGMENT_BYTES, ..connection.packet(number, Side::Called, Kind::Ack) };
+            connection.acknowledged(Side::Caller, &ack);
+            under_way -= SEGMENT_BYTES;
+        }
+        assert_eq!(under_way, 10 * SEGMENT_BYTES, "eleven segments fit, of which one was acknowledged");
+    }
 }
