@@ -35,9 +35,10 @@ def charts(results: Results, cells: Sequence[Cell]) -> list[Chart]:
     """Those whose experiments were run."""
     disk = ("Figures 17 to 21 and 33 to 35: IOzone", "operation", "KB/s")
     database = ("Figures 27 to 30 and 39: sysbench", "rows", "transactions/s")
+    operations = {operation: operation.replace("random-", "r-") for operation in OPERATIONS}
     rows = {str(rows): f"{rows:,}" for rows in ROWS}
     drawn = [
-        _by_scheduler(results, "disk-iozone", disk, "rate", {operation: operation for operation in OPERATIONS}),
+        _by_scheduler(results, "disk-iozone", disk, "rate", operations),
         _losses(results),
         _network(results, cells),
         _by_scheduler(results, "database-sysbench", database, "transactions", rows),
@@ -66,7 +67,7 @@ def _by_scheduler(
             figure,
         )
     ]
-    return _chart(data, (x, unit), title, "The thesis's values survive as plots only.", experiment)
+    return _chart(data, (x, unit), title, "The thesis's values survive as plots only.", experiment, joined=False)
 
 
 def _losses(results: Results) -> Chart | None:
