@@ -53,6 +53,14 @@ def test_a_change_makes_another_scenario() -> None:
     assert changed != scenario
 
 
+def test_a_change_adds_items_to_the_end_of_a_list_only() -> None:
+    scenario = Scenario.from_toml(TWO_HOGS)
+    added = scenario.change({"domain.a.app.1": {"kind": "hog"}, "domain.a.app.2": {"kind": "hog"}})
+    assert len(added.to_dict()["domain"]["a"]["app"]) == 3
+    with pytest.raises(KeyError, match="allowed: an item from 0 to 0"):
+        scenario.change({"domain.a.app.2": {"kind": "hog"}})
+
+
 def test_a_changed_scenario_is_checked() -> None:
     with pytest.raises(ScenarioError) as raised:
         Scenario.from_toml(TWO_HOGS).change({"domain.a.weight": -1, "host.pcpus": 0})

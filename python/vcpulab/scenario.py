@@ -91,7 +91,8 @@ class Scenario:
 
         Args:
             changes: dotted path to value, as in a scenario file; `None` removes the field, so that its default holds.
-                Items of a list are counted from 0 (`domain.web.app.0.kind`); names with dots are quoted.
+                Items of a list are counted from 0 (`domain.web.app.0.kind`), and the number after the last adds one;
+                names with dots are quoted.
 
         Raises:
             ScenarioError: everything that is wrong with the result.
@@ -187,7 +188,9 @@ def _set(document: dict[str, Any], path: str, value: object) -> None:
     for step in steps[:-1]:
         here = here.setdefault(step, {}) if isinstance(here, dict) else here[_index(here, step, path)]
     last = steps[-1]
-    if not isinstance(here, dict):
+    if isinstance(here, list) and last == str(len(here)):
+        here.append(value)
+    elif not isinstance(here, dict):
         here[_index(here, last, path)] = value
     elif value is None:
         if last not in here:

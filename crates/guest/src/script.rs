@@ -179,6 +179,8 @@ pub struct AppConfig {
     pub script: Script,
     /// The service that its tasks answer for, if any.
     pub service: Option<ServiceConfig>,
+    /// What a socket of its streams keeps at most until it is acknowledged, bytes; `None`: the operating system's default.
+    pub send_buffer: Option<u32>,
     /// Memory that all its tasks touch together whenever one of them runs (its program), bytes.
     pub shared_bytes: u64,
     /// Memory that each task touches for itself whenever it runs, bytes.
@@ -197,6 +199,7 @@ impl AppConfig {
             delay: 0,
             script,
             service: None,
+            send_buffer: None,
             shared_bytes: 0,
             private_bytes: 0,
             spins: false,

@@ -20,8 +20,9 @@ pub const WINDOW_MAX: u32 = 65_535;
 const BUFFER_PER_PACKET: u32 = 2048;
 /// A receiver's socket buffer, bytes: Linux's default maximum is 85 to 170 KB, of which half is offered as window.
 const RECEIVE_BUFFER: u32 = 2 * WINDOW_MAX;
-/// Bytes that an application may hand over ahead of the network (Linux's default send buffer: 16 KB, grown to 64 KB and more).
-pub const SEND_BUFFER: u64 = 65_536;
+/// Bytes that an application may hand over ahead of the network, unless it says otherwise (Linux's default send buffer: 16 KB,
+/// grown to 64 KB and more).
+const SEND_BUFFER: u32 = 65_536;
 /// The estimate of the peer's segment size is not below this, bytes (RFC 1122's default segment size).
 const SEGMENT_ESTIMATE_MIN: u32 = 536;
 /// A call that is not answered is made again after so long, then after twice as long, and so on, ns (RFC 1122, section
@@ -124,6 +125,7 @@ struct End {
     window: u32,
     peer_space: u32,
     segment: u32,
+    send_buffer: u32,
     /// What does not fill a segment waits until all before it has been acknowledged (Nagle's algorithm, RFC 896).
     fills: bool,
     // It receives:
@@ -145,6 +147,7 @@ impl End {
             window: INITIAL_SEGMENTS * SEGMENT_BYTES,
             peer_space: WINDOW_MAX,
             segment: SEGMENT_BYTES,
+            send_buffer: SEND_BUFFER,
             fills: false,
             unacknowledged: 0,
             peer_segment: SEGMENT_ESTIMATE_MIN,
@@ -288,6 +291,16 @@ impl Connection {
         end.queued += u64::from(bytes);
     }
 
+    /// An end's socket keeps at most so many bytes until they are acknowledged.
+    pub fn set_send_buffer(&mut self, of: Side, bytes: u32) {
+        self.ends[of as usize].send_buffer = bytes;
+    }
+
+    /// What an end's socket keeps at most until it is acknowledged, bytes.
+    pub fn send_buffer(&self, of: Side) -> u64 {
+        self.ends[of as usize].send_buffer.into()
+    }
+
     /// Bytes that an end's application has handed over and that have not been acknowledged.
     pub fn outstanding(&self, from: Side) -> u64 {
         let end = &self.ends[from as usize];
@@ -299,7 +312,7 @@ impl Connection {
         let end = &mut self.ends[from as usize];
         let whole = u64::from(end.segment) * u64::from(segments_max.max(1));
         let bytes = end.queued.min(whole) as u32;
-        let window = end.window.max(end.segment).min(end.peer_space);
+        let window = end.window.min(end.send_buffer).max(end.segment).min(end.peer_space);
         // Of what would not fit into the window, as many whole segments as do.
         let fits = (window.saturating_sub(end.under_way) / end.segment) * end.segment;
         let bytes = if end.under_way + bytes <= window { bytes } else { bytes.min(fits) };
@@ -584,5 +597,26 @@ mod tests {
         let second = connections.open(PARTIES, 5);
         assert!(connections.get(first).is_none() && connections.get(second).is_some());
         assert_eq!((connections.open_count(), second as u32), (1, first as u32), "its number is used again");
+    }
+
+    #[test]
+    fn no_more_is_under_way_than_the_send_buffer_keeps() {
+        let mut connections = Connections::default();
+        let number = connections.open(PARTIES, 0);
+        let connection = connections.get(number).unwrap();
+        connection.set_send_buffer(Side::Caller, 16_384);
+        connection.hand_over_stream(Side::Caller, 1 << 20);
+        let mut under_way = 0;
+        for _ in 0..100 {
+            while let Some(packet) = connection.next_data(number, Side::Caller, 1) {
+                under_way += packet.bytes;
+            }
+            assert!(under_way <= 16_384);
+            let ack =
+                Packet { acknowledges: SEGMENT_BYTES, ..connection.packet(number, Side::Called, Kind::Ack) };
+            connection.acknowledged(Side::Caller, &ack);
+            under_way -= SEGMENT_BYTES;
+        }
+        assert_eq!(under_way, 10 * SEGMENT_BYTES, "eleven segments fit, of which one was acknowledged");
     }
 }

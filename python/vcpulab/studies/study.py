@@ -35,6 +35,10 @@ COLUMNS = (
 )
 
 
+_NAME_MAX = 64
+"""Characters that the name of a scenario may have."""
+
+
 class Cell(NamedTuple):
     """One published number, or the key of one that is not public."""
 
@@ -192,5 +196,5 @@ class Study:
         text = self.folder.joinpath(case.template).read_text(encoding="utf-8")
         template = Scenario.from_toml(text, f"{self.name}/{case.template}")
         constants = (calibration or self.calibration).changes(case.template)
-        changes = {**constants, **case.changes, "name": f"{self.name}, {case.key}", "seed": self.seed}
+        changes = {**constants, **case.changes, "name": f"{self.name}, {case.key}"[:_NAME_MAX], "seed": self.seed}
         return template.change({**changes, **(case.fast if fast else {})})

@@ -2,6 +2,7 @@
 
 use super::stream::{CALL_CPU, STREAMS, TO, sender};
 use super::{AppKind, AppParam, KILOBYTE_CPU};
+use crate::script::AppConfig;
 
 pub const KIND: AppKind = AppKind {
     name: "netperf",
@@ -15,10 +16,20 @@ pub const KIND: AppKind = AppKind {
             16_384,
             "netperf's TCP_STREAM: as large as the socket's send buffer, 16384 B on Linux (tcp_wmem)",
         ),
+        AppParam::size(
+            "send_buffer",
+            "Data that its socket keeps at most until they are acknowledged.",
+            1,
+            65_536,
+            "Linux: 16 KB (tcp_wmem), grown to 64 KB and more unless the program sets it",
+        ),
         CALL_CPU,
         KILOBYTE_CPU,
         STREAMS,
     ],
     classes: &[],
-    build: |args| sender(args, args.get("message_size"), args.get("call_cpu"), false),
+    build: |args| {
+        let send_buffer = Some(args.get_u32("send_buffer"));
+        AppConfig { send_buffer, ..sender(args, args.get("message_size"), args.get("call_cpu"), false) }
+    },
 };

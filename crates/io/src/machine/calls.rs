@@ -5,7 +5,7 @@ use vcpulab_guest::script::{Call, Peer};
 use vcpulab_host::WorldContext;
 
 use super::Machine;
-use crate::tcp::{Connection, ConnectionId, Kind, Party, SEND_BUFFER, Side};
+use crate::tcp::{Connection, ConnectionId, Kind, Party, Side};
 
 impl Machine {
     /// A task, the current one of the vCPU that executes, asks for something.
@@ -66,10 +66,15 @@ impl Machine {
                 None => return,
             },
         };
-        self.guests[guest].kernel.wait(task);
+        let kernel = &mut self.guests[guest].kernel;
+        let send_buffer = kernel.apps()[kernel.app_of(task)].send_buffer;
+        kernel.wait(task);
         let id = self.connections.open([Party::Task { guest, task }, to], ctx.now());
         if let Some(connection) = self.connections.get(id) {
             connection.streams = true;
+            if let Some(bytes) = send_buffer {
+                connection.set_send_buffer(Side::Caller, bytes);
+            }
         }
         self.begin(ctx, id);
     }
@@ -88,7 +93,7 @@ impl Machine {
             true => connection.hand_over(side, bytes),
             false => connection.hand_over_stream(side, bytes),
         }
-        if connection.outstanding(side) > SEND_BUFFER {
+        if connection.outstanding(side) > connection.send_buffer(side) {
             connection.senders[side as usize] = Some(task);
             self.guests[guest].kernel.wait(task);
         }

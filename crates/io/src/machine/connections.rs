@@ -9,7 +9,7 @@ use super::{Machine, Source};
 use crate::client::{Asking, Client, ClientSample, Failed, Outcome};
 use crate::client_machine::Job;
 use crate::config::{Ask, Load};
-use crate::tcp::{CALL_AGAIN, CALLS_MAX, Connection, ConnectionId, DELAYED_ACK, Kind, Packet, Party, SEND_BUFFER, Side, Stage};
+use crate::tcp::{CALL_AGAIN, CALLS_MAX, Connection, ConnectionId, DELAYED_ACK, Kind, Packet, Party, Side, Stage};
 
 /// How long a sender waits before it sends a lost packet again, ns (the least retransmission time-out of common TCPs).
 pub(super) const RETRANSMIT_AFTER: Span = 200_000_000;
@@ -230,7 +230,7 @@ impl Machine {
             self.transmit(ctx, packet);
         }
         let Some(connection) = self.connections.get(id) else { return };
-        if connection.streams && connection.outstanding(from) <= SEND_BUFFER / 2 {
+        if connection.streams && connection.outstanding(from) <= connection.send_buffer(from) / 2 {
             let waiting = connection.senders[from as usize].take();
             match party {
                 Party::Task { guest, .. } | Party::Service { guest, .. } => {
@@ -496,12 +496,12 @@ impl Machine {
             connection.hand_over(Side::Caller, packet_bytes);
             self.clients[client].stats.count(1, ctx.now());
         } else {
-            while connection.outstanding(Side::Caller) < SEND_BUFFER {
+            while connection.outstanding(Side::Caller) < connection.send_buffer(Side::Caller) {
                 connection.hand_over(Side::Caller, packet_bytes);
                 self.clients[client].stats.count(1, ctx.now());
             }
         }
-        if gap_ns > 0 && connection.outstanding(Side::Caller) < SEND_BUFFER {
+        if gap_ns > 0 && connection.outstanding(Side::Caller) < connection.send_buffer(Side::Caller) {
             self.clients[client].set_due(user, ctx.now() + gap_ns);
             self.set_user(ctx, client);
         } else {

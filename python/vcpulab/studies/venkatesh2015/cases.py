@@ -1,10 +1,287 @@
-"""What is run for the study."""
+"""What is run for the study of Venkatesh."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from vcpulab.studies.study import Case
+from vcpulab.studies.window import Window
+
+MS = 1_000_000
+
+# Sets of reservations: period and slice in ms, extra time; of Dom0 and of each guest. `None`: as created.
+_DOM0, _GUEST = (20, 15), (100, 20)
+SEDF_READINGS: Mapping[str, tuple[tuple[int, int, bool] | None, tuple[int, int, bool] | None]] = {
+    "best effort": (None, None),
+    "reservations": ((*_DOM0, True), (*_GUEST, True)),
+    "reservations, no extra time": ((*_DOM0, False), (*_GUEST, False)),
+    "only Dom0's": ((*_DOM0, True), None),
+    "only Dom0's, no extra time": ((*_DOM0, False), None),
+}
+"""What SEDF's defaults, which the thesis does not state, may have been."""
+SEDF = "reservations"
+"""The reading that the notes argue for."""
+
+_ENHANCED = {"boost": "qualifies", "ratelimit_us": 0}
+ENHANCED_READINGS: Mapping[str, Mapping[str, object]] = {
+    "boost needs the bar": {"ratelimit_us": 0},
+    "boost qualifies": _ENHANCED,
+    "with a rate limit": _ENHANCED | {"ratelimit_us": 1000},
+    "two passes": _ENHANCED | {"passes": 2},
+    "head if none": _ENHANCED | {"none": "head"},
+    "first UNDER if none": _ENHANCED | {"none": "under-first"},
+    "best first": _ENHANCED | {"pick": "best"},
+    "bar anew at decisions": _ENHANCED | {"reset": "decision"},
+    "bar never anew": _ENHANCED | {"reset": "never"},
+    "bar only raised": _ENHANCED | {"bar": "max"},
+    "one bar for the host": _ENHANCED | {"scope": "global"},
+    "preempts": _ENHANCED | {"supersede": "preempt"},
+    "only debtors move": _ENHANCED | {"move": "over-only"},
+    "moves to idle pCPUs only": _ENHANCED | {"target": "idle"},
+    "target always told": _ENHANCED | {"notify": "always"},
+    "the last one moves too": _ENHANCED | {"last": "send-to-idle"},
+    "steals as Credit": _ENHANCED | {"steal": "credit"},
+    "boost needs the bar, target told": {"ratelimit_us": 0, "notify": "always"},
+    "boost needs the bar, idle targets": {"ratelimit_us": 0, "target": "idle"},
+    "boost needs the bar, anew": {"ratelimit_us": 0, "reset": "decision"},
+}
+"""What the pseudo-code of Enhanced may mean (its page says what each option is)."""
+ENHANCED = "boost qualifies"
+"""The reading that the notes argue for."""
+
+SCHEDULERS = ("credit", "sedf", "credit2", "enhanced")
+OPERATIONS = ("write", "read", "random-write", "random-read")
+"""IOzone's operations (Table 3)."""
+SIZES_MB = (1, 2, 3, 4)
+"""Netperf's messages (Table 3)."""
+ROWS = (1000, 10_000, 100_000, 1_000_000)
+"""Rows of sysbench's table (Table 3: from the first to the last; the steps between are ours)."""
+TABLE_7 = ("iozone_s_write@dom0", "netperf_tcp_stream@dom1", "sysbench_transactions@dom2")
+"""Its columns."""
+IN_DOM0 = "domain.dom0.app.2"
+"""Where in the templates Dom0's own workload is, or is added: after what it runs besides."""
+STRESS = 2
+"""Assumed: one CPU-stress thread for each of Dom0's vCPUs. The thesis does not say how many."""
+
+Measure = Callable[[Window], Mapping[str, float]]
+
+_HEADERS = 66
+_KIB_IN_RECORD = 1024
+
+_SHORT = {"run.duration": "1500ms", "run.warmup": "200ms", "run.sample": "100ms"}
 
 
 def cases() -> Iterable[Case]:
     """All of them."""
-    return ()
+    for name in SCHEDULERS:
+        scheduler = scheduling(name)
+        for operation in OPERATIONS:
+            yield from _disk(name, scheduler, operation)
+        for size in SIZES_MB:
+            yield from _network(name, scheduler, size)
+        for rows in ROWS:
+            yield from _database(name, scheduler, rows)
+        yield _consolidated(name, scheduling(name, ("dom1", "dom2")))
+    yield from _sedf_readings()
+    yield from _enhanced_readings()
+    yield from _assumptions()
+    yield from _slices()
+    yield from _cpu_bound()
+
+
+def scheduling(
+    name: str,
+    guests: Iterable[str] = ("guest",),
+    *,
+    sedf: str = SEDF,
+    enhanced: str = ENHANCED,
+) -> dict[str, object]:
+    """A scheduler and its parameters, as a scenario takes them."""
+    changes: dict[str, object] = {"host.scheduler": name}
+    if name == "enhanced":
+        changes |= {f"host.{option}": value for option, value in ENHANCED_READINGS[enhanced].items()}
+    if name == "sedf":
+        # No balancing, and xl sets every new guest's affinity, upon which xen4.4.1 puts vCPU k on pCPU k.
+        changes["domain.dom0.affinity"] = ["0", "1"]
+        dom0, others = SEDF_READINGS[sedf]
+        for guest in guests:
+            changes[f"domain.{guest}.affinity"] = "0"
+            changes |= _reservation(guest, others)
+        changes |= _reservation("dom0", dom0)
+    return changes
+
+
+def _reservation(domain: str, reserved: tuple[int, int, bool] | None) -> dict[str, object]:
+    if reserved is None:
+        return {}
+    period, slice_, extra = reserved
+    return {
+        f"domain.{domain}.period": period * MS,
+        f"domain.{domain}.slice": slice_ * MS,
+        f"domain.{domain}.extratime": int(extra),
+    }
+
+
+# ---- the experiments of the thesis ----
+
+
+def disk(window: Window) -> dict[str, float]:
+    """IOzone's rate in the guest, KB/s of 1024 B."""
+    return {"rate": _KIB_IN_RECORD * window.throughput("guest 0 iozone")}
+
+
+def disk_native(window: Window) -> dict[str, float]:
+    """The same in Dom0."""
+    return {"rate": _KIB_IN_RECORD * window.throughput("dom0 2 iozone")}
+
+
+def network(window: Window) -> dict[str, float]:
+    """Netperf's rate, Mbit/s of data; how often Dom0 waited."""
+    return {"domU_throughput": _goodput(window, "guest"), "dom0_waits": window.waited("dom0")}
+
+
+def database(window: Window) -> dict[str, float]:
+    """Sysbench's transactions a second in the guest."""
+    return {"transactions": window.throughput("guest 0 oltp")}
+
+
+def database_native(window: Window) -> dict[str, float]:
+    """The same in Dom0."""
+    return {"transactions": window.throughput("dom0 2 oltp")}
+
+
+def consolidated(window: Window) -> dict[str, float]:
+    """The columns of Table 7."""
+    return {
+        "iozone_s_write@dom0": _KIB_IN_RECORD * window.throughput("dom0 2 iozone"),
+        "netperf_tcp_stream@dom1": _goodput(window, "dom1"),
+        "sysbench_transactions@dom2": window.throughput("dom2 0 oltp"),
+    }
+
+
+def _goodput(window: Window, domain: str) -> float:
+    """Data that a domain sends, Mbit/s: messages are too large to be counted in a short run."""
+    return 8e-6 * (window.rate(domain, "bytes_sent") - _HEADERS * window.rate(domain, "packets_sent"))
+
+
+def iozone(operation: str) -> dict[str, object]:
+    """IOzone as the templates have it."""
+    return {"kind": "iozone", "operation": operation, "file_size": "512MiB", "record_size": "1MiB", "direct": True}
+
+
+def stress(threads: int = STRESS) -> dict[str, object]:
+    """CPU stress."""
+    return {"kind": "cpu-stress", "threads": threads}
+
+
+def _disk(name: str, scheduler: dict[str, object], operation: str) -> Iterable[Case]:
+    native = {IN_DOM0: iozone(operation), "domain.guest.app": []}
+    there = {"domain.guest.app.0.operation": operation}
+    busy = there | {IN_DOM0: stress()}
+    for load, changes, measure in (("native", native, disk_native), ("idle", there, disk), ("stress", busy, disk)):
+        yield _case("disk-iozone", f"{name} {operation} {load}", "disk.toml", scheduler | changes, measure, "rate")
+
+
+def _network(name: str, scheduler: dict[str, object], size: int) -> Iterable[Case]:
+    sized = scheduler | {"domain.guest.app.0.message_size": f"{size}MiB"}
+    loads = {"idle": {}, "stress": {IN_DOM0: stress()}, "disk": {IN_DOM0: iozone("write")}}
+    for load, there in loads.items():
+        changes = sized | there
+        label = f"{name} {size}MB {load}"
+        yield _case("network-netperf", label, "network.toml", changes, network, "domU_throughput")
+
+
+def _database(name: str, scheduler: dict[str, object], rows: int) -> Iterable[Case]:
+    native = {f"{IN_DOM0}.rows": rows}
+    yield _database_case(f"{name} {rows} native", scheduler | native, database_native, "native.toml")
+    there = scheduler | {"domain.guest.app.0.rows": rows}
+    yield _database_case(f"{name} {rows} idle", there)
+    yield _database_case(f"{name} {rows} stress", there | {IN_DOM0: stress()})
+
+
+def _database_case(
+    name: str, changes: Mapping[str, object], measure: Measure = database, template: str = "database.toml"
+) -> Case:
+    return _case("database-sysbench", name, template, changes, measure, "transactions")
+
+
+def _consolidated(name: str, changes: dict[str, object], experiment: str = "consolidated") -> Case:
+    precise = TABLE_7 if experiment == "consolidated" else ()
+    return _case(experiment, name, "consolidated.toml", changes, consolidated, *precise)
+
+
+# ---- what the thesis leaves open ----
+
+
+def _disturbed(
+    experiment: str, name: str, scheduler: dict[str, object], loads: Iterable[str] = ("idle", "stress")
+) -> Iterable[Case]:
+    """One of each workload in the guest, beside an idle Dom0 and beside CPU stress; each once."""
+    for workload, measure in {"disk": disk, "network": network, "database": database}.items():
+        for load in loads:
+            changes = scheduler | ({IN_DOM0: stress()} if load == "stress" else {})
+            yield _case(experiment, f"{name}; {workload} {load}", f"{workload}.toml", changes, measure)
+
+
+def _sedf_readings() -> Iterable[Case]:
+    for reading in SEDF_READINGS:
+        yield from _disturbed("sedf-readings", reading, scheduling("sedf", sedf=reading))
+        changes = scheduling("sedf", ("dom1", "dom2"), sedf=reading)
+        yield _consolidated(f"{reading}; consolidated", changes, "sedf-readings")
+
+
+def _enhanced_readings() -> Iterable[Case]:
+    for reading in ENHANCED_READINGS:
+        yield from _disturbed("enhanced-readings", reading, scheduling("enhanced", enhanced=reading), ("stress",))
+
+
+def _assumptions() -> Iterable[Case]:
+    """One assumption changed at a time."""
+    for name in SCHEDULERS:
+        for threads in (1, 4):
+            busy = scheduling(name) | {IN_DOM0: stress(threads)}
+            for workload, measure in {"disk": disk, "network": network, "database": database}.items():
+                label = f"{name}, {threads} stress threads; {workload} stress"
+                yield _case("assumptions", label, f"{workload}.toml", busy, measure)
+        changed = {
+            "send buffer of 64 KiB": {"domain.guest.app.0.send_buffer": "65536B"},
+            "nothing else in Dom0": {"domain.dom0.app.0.run": "1us", "domain.dom0.app.1.run": "1us"},
+        }
+        for assumption, changes in changed.items():
+            for load, there in (("idle", {}), ("stress", {IN_DOM0: stress()})):
+                label = f"{name}, {assumption}; network {load}"
+                all_ = scheduling(name) | changes | there
+                yield _case("assumptions", label, "network.toml", all_, network)
+        two: dict[str, object] = {f"domain.{guest}.vcpus": 2 for guest in ("dom1", "dom2")}
+        scheduler = scheduling(name, ("dom1", "dom2"))
+        if name == "sedf":
+            two |= {f"domain.{guest}.affinity": ["0", "1"] for guest in ("dom1", "dom2")}
+        yield _consolidated(f"{name}, two vCPUs each; consolidated", scheduler | two, "assumptions")
+
+
+def _slices() -> Iterable[Case]:
+    """Claim V-17: the guest beside CPU stress under slices of other lengths."""
+    for slice_ms in (1, 5, 10, 30):
+        changes = scheduling("credit") | {"host.tslice_ms": slice_ms, IN_DOM0: stress()}
+        yield _case("slices", f"network {slice_ms}ms", "network.toml", changes, network, "domU_throughput")
+        yield _case("slices", f"database {slice_ms}ms", "database.toml", changes, database, "transactions")
+
+
+def _cpu_bound() -> Iterable[Case]:
+    """Claim V-18: how much CPU time a CPU-bound Dom0 gets beside netperf."""
+    for name in ("credit", "enhanced"):
+        changes = scheduling(name) | {IN_DOM0: stress()}
+        yield _case("cpu-bound", name, "network.toml", changes, cpu_bound, "stress_batches")
+
+
+def cpu_bound(window: Window) -> dict[str, float]:
+    """Batches of arithmetic a second in Dom0, beside netperf in the guest."""
+    return {
+        "cpu_util@dom0": window.cpu("dom0"),
+        "stress_batches": window.throughput("dom0 2 cpu-stress"),
+        "domU_throughput": _goodput(window, "guest"),
+    }
+
+
+def _case(
+    experiment: str, name: str, template: str, changes: Mapping[str, object], measure: Measure, *precise: str
+) -> Case:
+    return Case(experiment, name, template, changes, measure, precise=precise, fast=_SHORT)
