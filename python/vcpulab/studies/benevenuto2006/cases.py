@@ -61,7 +61,9 @@ def gap_ns(size: int, mbit: int | None) -> int:
 def _receive() -> Iterable[Case]:
     for size, rates in RECEIVE_MBIT.items():
         for mbit in (*rates, None):
-            for host, template, domain in zip(HOSTS, ("receive.toml", "receive-linux.toml"), ("guest", "linux"), strict=True):
+            for host, template, domain in zip(
+                HOSTS, ("receive.toml", "receive-linux.toml"), ("guest", "linux"), strict=True
+            ):
                 changes = {
                     f"domain.{domain}.app.0.packet_size": f"{size}B",
                     "client.sender.packet": f"{size}B",
@@ -103,7 +105,7 @@ def _received(size: int, domain: str) -> Callable[[Window], Mapping[str, float]]
 def _busy(window: Window, pcpu: int) -> float:
     """How busy a pCPU was in the whole run, % (the hypervisor's own work included)."""
     row = window.run.df_pcpus().row(pcpu, named=True)
-    return 100 * (1 - row["idle_ns"] / row["elapsed_ns"])
+    return 100 * (1 - float(row["idle_ns"]) / float(row["elapsed_ns"]))
 
 
 # ---- the web server ----
@@ -198,7 +200,10 @@ def _second(driver: str) -> dict[str, object]:
     """A second guest behind a card of its own."""
     nic = {"driver_domain": driver, "card": "eth1", "driver_vcpu": 0, "checksum_offload": False}
     app = {"kind": "tcp-sender", "packet_size": "1448B", "streams": STREAMS}
-    return {"nic.eth1": {"driver_domain": driver, "vcpu": 0}, "domain.guest2": {"affinity": "3", "nic": nic, "app": [app]}}
+    return {
+        "nic.eth1": {"driver_domain": driver, "vcpu": 0},
+        "domain.guest2": {"affinity": "3", "nic": nic, "app": [app]},
+    }
 
 
 _ONE_VCPU = {"domain.dom0.vcpus": 1, "domain.dom0.affinity": "0"}
@@ -236,6 +241,7 @@ def _sent(guests: Sequence[str]) -> Callable[[Window], Mapping[str, float]]:
             "rate_mbit": sum(rates.values()),
             **{f"rate_mbit@{guest}": rate for guest, rate in rates.items()},
             **{f"cpu_{guest}": window.cpu(guest) for guest in guests},
+            "cpu_per_mbit_guest": sum(map(window.cpu, guests)) / sum(rates.values()),
             "cpu_1": drivers[0],
             "cpu_2": drivers[1] if len(drivers) > 1 else 0.0,
             "cpu_drivers": sum(drivers),
@@ -285,14 +291,14 @@ def _build_case(where: str, n: int, template: str, changes: Mapping[str, object]
 
 def _built(window: Window) -> dict[str, float]:
     domains = window.run.df_domains().filter(pl.col("domain") != "dom0")
-    turns = max(1, domains.get_column("context_switches").sum())
+    turns, l2, l3 = (float(domains.get_column(name).sum()) for name in ("context_switches", "l2_misses", "l3_misses"))
     return {
-        "seconds": max(window.run.df_apps().get_column("last_completed_ns").drop_nulls()) / 1e9,
+        "seconds": float(max(window.run.df_apps().get_column("last_completed_ns").drop_nulls())) / 1e9,
         "turns": turns,
-        "l2_misses": domains.get_column("l2_misses").sum(),
-        "l3_misses": domains.get_column("l3_misses").sum(),
-        "l2_misses_per_turn": domains.get_column("l2_misses").sum() / turns,
-        "l3_misses_per_turn": domains.get_column("l3_misses").sum() / turns,
+        "l2_misses": l2,
+        "l3_misses": l3,
+        "l2_misses_per_turn": l2 / max(1.0, turns),
+        "l3_misses_per_turn": l3 / max(1.0, turns),
     }
 
 
