@@ -29,7 +29,7 @@ class Mark(NamedTuple):
     """Hollow: as the authors printed it."""
 
 
-def marks(results: Results, panel: str, series: str, cases: Mapping[float | str, str], figure: str) -> list[Mark]:
+def marks(results: Results, panel: str, series: str, cases: Mapping[str, str], figure: str) -> list[Mark]:
     """A curve: a figure of cases by their position; cases that were not run are left out."""
     found = []
     for x, case in cases.items():
@@ -61,18 +61,18 @@ def curves(
     """
     panels = list(dict.fromkeys(mark.panel for mark in data))
     series = list(dict.fromkeys(mark.series for mark in data))
-    positions = list(dict.fromkeys(mark.x for mark in data))
+    positions: list[Any] = list(dict.fromkeys(mark.x for mark in data))
     names = isinstance(positions[0], str) if positions else True
     at = alt.X("x:N", title=x, sort=positions, axis=alt.Axis(labelAngle=0)) if names else alt.X("x:Q", title=x)
     colour = alt.Color("series:N", title=None, sort=series, scale=alt.Scale(domain=series, range=COLOURS))
     drawn = []
     for panel in panels:
         rows = [_row(mark) for mark in data if mark.panel == panel]
-        base = alt.Chart(alt.InlineData(values=rows)).encode(
+        base = alt.Chart().encode(
             x=at,
             y=alt.Y("mean:Q", title=y if same_scale else f"{panel}, {y}" if y else panel),
             color=colour,
-            tooltip=["series:N", "x", "mean:Q", "low:Q", "high:Q", "of:N"],
+            tooltip=["series:N", "x:N", "mean:Q", "low:Q", "high:Q", "of:N"],
         )
         ours, theirs = base.transform_filter("!datum.published"), base.transform_filter("datum.published")
         layers: list[Any] = [ours.mark_line(strokeWidth=1.5)] if joined else []
@@ -81,7 +81,9 @@ def curves(
             ours.mark_point(filled=True, size=40, opacity=1),
             theirs.mark_point(filled=False, size=110, strokeWidth=2, shape="diamond", opacity=1),
         ]
-        drawn.append(alt.layer(*layers).properties(width=width, height=200, title=panel))
+        drawn.append(
+            alt.layer(*layers, data=alt.InlineData(values=rows)).properties(width=width, height=200, title=panel)
+        )
     said = "; ".join(f"{mark.panel}, {mark.series}, {mark.x}: {_said(mark)}" for mark in data)
     whole = alt.concat(*drawn, columns=3).resolve_scale(y="shared" if same_scale else "independent", color="shared")
     return dressed(whole.properties(title=title, description=f"{title}: {y} by {x}. {said}."))
