@@ -16,7 +16,7 @@ from vcpulab.studies.benevenuto2006.cases import (
     web_case,
 )
 from vcpulab.studies.benevenuto2006.estimates import (
-    RECEIVED_BY_BOTH,
+    RECEIVED,
     build_increase,
     receive_ratio_at,
     slowdown,
@@ -96,7 +96,7 @@ def _receive(results: Results) -> Chart:
 def _receive_ratio(results: Results) -> Chart:
     title = "Figure 6.1, as a ratio: CPU time in Xen over that of Linux"
     panel = "TCP receive"
-    data = [Mark(panel, f"{size} B", mbit, receive_ratio_at(results, size, mbit)) for size, mbit in RECEIVED_BY_BOTH]
+    data = [Mark(panel, f"{size} B", mbit, receive_ratio_at(results, size, mbit)) for size, mbit in RECEIVED]
     data += [published(panel, "published range", 50, value) for value in (3.0, 5.0)]
     text = "Published: 3 to 5 times. At which sizes and rates is not said, so the two marks stand apart."
     return Chart(title, curves(data, "Mbit/s", "times Linux", title), text, "tcp-receive")

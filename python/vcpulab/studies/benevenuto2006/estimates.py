@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from vcpulab.figures import Interval
 from vcpulab.studies.benevenuto2006.cases import (
+    HOSTS,
     RECEIVE_MBIT,
     WEB_RATES,
     build_case,
@@ -16,17 +17,22 @@ from vcpulab.studies.results import Results
 BELOW_SATURATION = (500, 1000, 1500)
 """Rates of connections at which both systems serve all: where the web server's cost is compared."""
 _SAME_RATE = 0.98
-"""A system that receives less than this part of what the other one does, does not manage the rate."""
+"""A system that receives less than this part of what is asked for does not manage the rate."""
 
-RECEIVED_BY_BOTH = [(size, mbit) for size, rates in RECEIVE_MBIT.items() for mbit in rates]
+RECEIVED = [(size, mbit) for size, rates in RECEIVE_MBIT.items() for mbit in rates]
+
+
+def manages(results: Results, host: str, size: int, mbit: int) -> bool:
+    """Does a system receive as much as the client wants to send?"""
+    return results.mean(receive_case(host, size, mbit), "rate_mbit") >= _SAME_RATE * mbit
 
 
 def receive_ratio(results: Results, pick: Callable[[Sequence[float]], float]) -> Interval:
     """CPU time of driver domain and guest over that of Linux: one of all sizes and rates that both manage."""
     figures = [
         (receive_case(host, size, mbit), figure)
-        for size, mbit in RECEIVED_BY_BOTH
-        for host in ("xen", "linux")
+        for size, mbit in RECEIVED
+        for host in HOSTS
         for figure in ("cpu_total", "rate_mbit")
     ]
 
@@ -40,13 +46,13 @@ def receive_ratio(results: Results, pick: Callable[[Sequence[float]], float]) ->
 
 def receive_ratio_at(results: Results, size: int, mbit: int) -> Interval:
     """The same for one size and rate."""
-    figures = ((receive_case(host, size, mbit), "cpu_total") for host in ("xen", "linux"))
+    figures = ((receive_case(host, size, mbit), "cpu_total") for host in HOSTS)
     return results.combine(lambda xen, linux: xen / linux, *figures)
 
 
 def web_ratio(results: Results, rates: Sequence[int] = BELOW_SATURATION) -> Interval:
     """The same of the web server, the mean over these rates."""
-    figures = [(web_case(host, rate), "cpu_total") for rate in rates for host in ("xen", "linux")]
+    figures = [(web_case(host, rate), "cpu_total") for rate in rates for host in HOSTS]
     return results.combine(
         lambda *cpu: sum(a / b for a, b in zip(cpu[::2], cpu[1::2], strict=True)) / len(rates), *figures
     )
