@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from statistics import correlation
 
 from vcpulab.figures import number
@@ -66,7 +67,7 @@ def _smaller_packets_cost_more(results: Results) -> Verdict:
     pairs = [
         ("cpu_total", receive_case(host, small, mbit), receive_case(host, large, mbit))
         for host in HOSTS
-        for small, large in zip(SIZES, SIZES[1:], strict=False)
+        for small, large in pairwise(SIZES)
         for mbit in RECEIVE_MBIT[small]
         if mbit in RECEIVE_MBIT[large] and manages(results, host, small, mbit)
     ]
