@@ -73,16 +73,19 @@ def _profile(cell: Cell, results: Results) -> Interval | str:
 
 
 _LIMITS = """
-* **Past saturation the web server's CPU time does not fall** (B-5). What is refused costs little, and the guest's CPU stays full
-  while there is anything to serve. For it to fall, processes of the server must wait for something else than the CPU. Our guess, which
-  the simulation does not have: 256 processes leave a guest of 256 MB no room for the 297 MB of files, which then come from the disk.
-* **The kernel's share of the profile** is low: the server's own system calls are part of the application's time here, and of
-  the kernel's in OProfile. Hypervisor, kernel and programs are all that can be compared of Table 5.2.
-* **The saturation rate** hangs on the web server's CPU time for a request, which is not fitted here: it is that of `lp200r`, scaled with
-  the clock. It also hangs on how often large files are asked for, which the dissertation does not say.
-* **The interference** hangs on how much memory a compiler touches in a turn of 5 ms. That was chosen by the description of Figure
-  6.11, not by the slowdown. A working set is touched at once in the simulation.
-* **Misses in relation to Linux** (Figure 6.11) are not shown: those that a program causes by itself are not counted.
+* **Past saturation the web server's CPU time does not fall** (B-5). What is refused costs little, and the guest's
+  CPU stays full while there is anything to serve. For it to fall, processes of the server must wait for something
+  else than the CPU. Our guess, which the simulation does not have: 256 processes leave a guest of 256 MB no room
+  for the 297 MB of files, which then come from the disk.
+* **The kernel's share of the profile** is low: the server's own system calls are part of the application's time
+  here, and of the kernel's in OProfile. Hypervisor, kernel and programs are all that can be compared of Table 5.2.
+* **The saturation rate** hangs on the web server's CPU time for a request, which is not fitted here: it is that of
+  `lp200r`, scaled with the clock. It also hangs on how often large files are asked for, which the dissertation does
+  not say.
+* **The interference** hangs on how much memory a compiler touches in a turn of 5 ms. That was chosen by the
+  description of Figure 6.11, not by the slowdown. A working set is touched at once in the simulation.
+* **Misses in relation to Linux** (Figure 6.11) are not shown: those that a program causes by itself are not
+  counted.
 """
 
 STUDY = Study(
