@@ -64,6 +64,9 @@ pub(crate) struct Backend {
     awake: bool,
     /// Has it been told something that it has not taken yet?
     notified: bool,
+    /// Is a round begun that has not ended yet? What it is told meanwhile does not make the round longer: guests that are to
+    /// be told at its end would wait for as long as interrupts come faster than rounds end.
+    in_round: bool,
     /// What is left of the round in each direction.
     receives: usize,
     sends: usize,
@@ -83,6 +86,7 @@ impl Backend {
             waits_for_turn: false,
             awake: false,
             notified: false,
+            in_round: false,
             receives: 0,
             sends: 0,
             senders: VecDeque::with_capacity(interfaces),
@@ -140,7 +144,9 @@ impl Backend {
     ) -> Option<DriverWork> {
         loop {
             if std::mem::take(&mut self.notified) {
-                self.begin_round(devices);
+                if !self.in_round {
+                    self.begin_round(devices);
+                }
                 return Some(DriverWork::Upcall);
             }
             for &number in &self.disks {
@@ -186,7 +192,7 @@ impl Backend {
                 disks_wait |= unit.back.has_work(devices.blocks, &unit.store);
             }
             if self.waiting(devices.nics) == 0 && blocked && !disks_wait {
-                self.awake = false;
+                (self.awake, self.in_round) = (false, false);
                 return None;
             }
             self.begin_round(devices);
@@ -198,6 +204,7 @@ impl Backend {
     }
 
     fn begin_round(&mut self, devices: &mut Devices<'_>) {
+        self.in_round = true;
         (self.receives, self.sends) = (self.waiting(devices.nics).min(ROUND), ROUND);
         for &number in &self.disks {
             devices.disks[number].back.begin_round();

@@ -273,6 +273,23 @@ fn interrupts_are_no_closer_than_allowed() {
     assert!((2_000..=4_001).contains(&rarely.nic.interrupts), "{rarely:?}");
 }
 
+/// A round once began anew at each interrupt; with interrupts faster than rounds its end, where guests are told, never came.
+#[test]
+fn a_driver_domain_that_never_catches_up_tells_its_guests_all_the_same() {
+    let flooded = Case {
+        rate_per_s: 20_000.0,
+        connections_max: 4096,
+        server_connections: 4096,
+        ring_slots: 4096,
+        driver_ns: 20_000,
+        guest_ns: 1_000,
+        request_ns: 1_000,
+        ..CASE
+    };
+    let outcome = flooded.run();
+    assert!(outcome.ring.events > 500 && outcome.completed > 500, "{outcome:?}");
+}
+
 #[test]
 fn guests_behind_one_driver_domain_are_served_alike() {
     let outcome = Case { pcpus: 4, servers: 3, rate_per_s: 5_000.0, ..CASE }.run();
