@@ -59,10 +59,13 @@ impl Checker<'_, '_> {
         if given.is_empty() {
             spec.cards = Self::usual_devices(spec);
             if spec.host.drivers == Drivers::Domains {
-                // A stub domain has an interface instead.
-                let has_interface =
-                    |owner: usize| raw_domains.get(owner).is_some_and(|(_, raw)| !raw.value.nic.is_none());
-                spec.cards.retain(|card| !card.owner.is_some_and(has_interface));
+                // A stub domain has an interface, to another domain, instead.
+                let is_stub = |owner: usize| {
+                    let (name, raw) = raw_domains[owner];
+                    let driver = raw.value.nic.get().and_then(|nic| nic.driver_domain.get());
+                    driver.is_some_and(|driver| *driver != name.value)
+                };
+                spec.cards.retain(|card| !card.owner.is_some_and(is_stub));
             }
         }
         for (index, (_, raw)) in raw_domains.iter().enumerate().take(spec.domains.len()) {

@@ -248,7 +248,8 @@ pub fn run_under<S: Scheduler>(
     let mut all = Results::default();
     for replication in 0..spec.replications {
         let entitlements = vec![None; spec.domains.len()];
-        let one = Replication { spec, config: &config, options, replication, entitlements, progress: &progress };
+        let one =
+            Replication { spec, config: &config, options, replication, entitlements, progress: &progress };
         // A stream of its own, so that what a policy draws changes nothing of what surrounds the host.
         let seed = replication_seed(!replication_seed(spec.seed, replication), 0);
         let scheduler = make(&spec.pools[0].params, seed);

@@ -1,8 +1,8 @@
 //! A web application in PHP, with a database and perhaps a file server.
 
 use super::{
-    AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind, READ, RequestClass, SYN_QUEUE, misses, mysql, nfs, perhaps,
-    request, service, work, work_and_copy,
+    AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind, READ, RequestClass, SYN_QUEUE, misses, mysql, nfs,
+    perhaps, request, service, work, work_and_copy,
 };
 use crate::script::{AppConfig, Call, DiskAccess, ServiceConfig, Step};
 

@@ -1,7 +1,8 @@
 //! A static web server.
 
 use super::{
-    AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind, RequestClass, SPAN_MAX, SYN_QUEUE, service, work_and_copy,
+    AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind, RequestClass, SPAN_MAX, SYN_QUEUE, service,
+    work_and_copy,
 };
 use crate::script::ServiceConfig;
 
