@@ -236,7 +236,7 @@ def check_sampled(scenario: Scenario, replication: int) -> None:
     Raises:
         NotRecordedError: it has none.
     """
-    if scenario.to_dict()["run"]["sample"] == "0s":
+    if scenario.to_dict()["run"]["sample"] == "0ns":
         raise NotRecordedError(_NO_SAMPLES)
     if not 0 <= replication < scenario.replications:
         last = scenario.replications - 1
