@@ -39,7 +39,7 @@ impl AppStats {
             new.auto(true);
             Box::new(new)
         });
-        responses.saturating_record(response.max(1) as u64);
+        responses.record(response.max(1) as u64).expect("the histogram grows");
     }
 
     /// The response times, ns; `None`: there are none.
@@ -56,5 +56,21 @@ impl AppStats {
         if let Some(responses) = &mut self.responses {
             responses.reset();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn response_times_of_minutes_are_kept() {
+        let mut stats = AppStats::default();
+        for seconds in [1, 2, 300] {
+            stats.complete(seconds * 1_000_000_000, 0);
+        }
+        let responses = stats.responses().unwrap();
+        assert!((299_000_000_000..302_000_000_000).contains(&responses.max()));
+        assert!((1_900_000_000..2_100_000_000).contains(&responses.value_at_quantile(0.5)));
     }
 }
