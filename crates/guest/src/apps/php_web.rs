@@ -77,7 +77,7 @@ pub const KIND: AppKind = AppKind {
         AppParam::count(
             "file_calls",
             "How often it asks the file server for each of them.",
-            (1, 100),
+            (1, 64),
             1,
             "nfs(5), close-to-open consistency: attributes are asked for at each open; more where names are looked up anew",
         ),
