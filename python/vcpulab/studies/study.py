@@ -189,7 +189,8 @@ class Study:
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """All published numbers, those that are not public with an empty value."""
-        return tuple(row for name in ("published.csv", "withheld.csv") for row in read_cells(self.folder.joinpath(name)))
+        names = ("published.csv", "withheld.csv")
+        return tuple(row for name in names for row in read_cells(self.folder.joinpath(name)))
 
     def scenario(self, case: Case, calibration: Calibration | None = None, *, fast: bool = False) -> Scenario:
         """The scenario of a case, with the calibrated constants in it."""

@@ -18,8 +18,9 @@ const CONTENT_REPLY: u32 = 1300;
 /// The computation of a page falls in as many parts: before the scripts, before each query, and before the answer.
 const PARTS: i64 = 4;
 
-/// Assumption: of Apache's and PHP's programs what a request touches, bytes.
+/// Assumption: of Apache's and PHP's programs and of a worker's heap what a request touches, bytes.
 const PROGRAM_MEMORY: u64 = 1 << 20;
+const WORKER_MEMORY: u64 = 512 << 10;
 
 pub const KIND: AppKind = AppKind {
     name: "php-web",
@@ -77,29 +78,15 @@ pub const KIND: AppKind = AppKind {
         AppParam::count(
             "file_calls",
             "How often it asks the file server for each of them.",
-            (1, 100),
+            (1, 64),
             1,
             "nfs(5), close-to-open consistency: attributes are asked for at each open; more where names are looked up anew",
-        ),
-        AppParam::count(
-            "session_writes",
-            "How many writes must be on the disk before a session's file is there; 0: they are made later. Files are created one after the other.",
-            (0, 100),
-            0,
-            "most file systems write later what creates a file",
         ),
         AppParam::percent(
             "cached",
             "Share of scripts that its page cache has; the file server is still asked whether they changed.",
             100,
             "nfs(5), close-to-open consistency: each open asks for the attributes; the data of an unchanged file stay",
-        ),
-        AppParam::size(
-            "worker_memory",
-            "What a request touches of its worker process.",
-            0,
-            512 << 10,
-            "assumption: of the heap of a PHP process, the parts that a page of a few hundred lines uses",
         ),
         KILOBYTE_CPU,
     ],
@@ -112,15 +99,6 @@ pub const KIND: AppKind = AppKind {
     }],
     build: |args| {
         let part = work(args.get("page_cpu") / PARTS);
-        let session = match args.get("session_writes") {
-            0 => vec![Step::Disk(SESSION)],
-            // Its directory is locked meanwhile. Its entry goes to the block that the hash of its name leads to, and what
-            // describes the file elsewhere.
-            writes => {
-                let write = Step::Disk(DiskAccess { direct: true, random: true, ..SESSION });
-                [vec![Step::Lock(0)], vec![write; writes as usize], vec![Step::Unlock(0)]].concat()
-            }
-        };
         let rare = misses(args.get("cached"));
         let open = match args.get("files") {
             files @ 0.. => {
@@ -134,7 +112,7 @@ pub const KIND: AppKind = AppKind {
         let content = Call { reply: CONTENT_REPLY, ..login };
         let last = work_and_copy(args.get("page_cpu") / PARTS, args.get("kilobyte_cpu"));
         let steps = [
-            [vec![part], session].concat(),
+            vec![part, Step::Disk(SESSION)],
             open.repeat(args.get("scripts") as usize),
             vec![part, Step::Call(login), part, Step::Call(content), last],
         ];
@@ -148,7 +126,7 @@ pub const KIND: AppKind = AppKind {
         };
         AppConfig {
             shared_bytes: PROGRAM_MEMORY,
-            private_bytes: args.get("worker_memory").max(0) as u64,
+            private_bytes: WORKER_MEMORY,
             ..service(args, workers, config, &[steps.concat()])
         }
     },

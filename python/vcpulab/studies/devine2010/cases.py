@@ -39,15 +39,15 @@ CPUS = 4
 """XenMon's times were divided by those of four CPUs (section 5 of his R code)."""
 RUN_S = 1800
 DIVISOR_S = {WEB: 1600, MOSS: 1375}
-"""His throughput is what came in 1800 s divided by less: throughput x response time / users is 1.125 for the web application
-and 1.31 in the middle for MOSS, and could not be more than 1 (notes, "Little's law")."""
+"""His throughput is what came in 1800 s divided by less: throughput x response time / users is 1.125 for the web
+application and 1.31 in the middle for MOSS, and could not be more than 1 (notes, "Little's law")."""
 
 WEB_GUESTS = ("apache", "nfs", "mysql")
 WINDOWS_GUESTS = ("ad", "exchange", "moss", "mssql")
 VPS_GUESTS = ("vps1", "vps2", "vps3", "vps4")
 
 PLACEMENTS = (0, 1, 2, 3)
-"""How many vCPUs of other domains were there when the guests were created: they decide with whom guests share a pCPU."""
+"""How many vCPUs of other domains were there when the guests were created: it decides who shares a pCPU."""
 WEB_PLACED = 1
 """Assumed for the web application; not stated."""
 PLACED_WEB, PLACED_MOSS = ("credit-256", "sedf-20", "sedf-250"), ("credit-256", "sedf-20", "sedf-175")
@@ -71,14 +71,18 @@ def cases() -> Iterable[Case]:
         for users in WEB_USERS:
             yield _vps(config, changes, users)
     for placed in PLACEMENTS:
-        for config, changes in web_configurations(WEB_GUESTS):
-            if config in PLACED_WEB:
-                case = _web(config, {**changes, **_after(placed)}, 50)
-                yield replace(case, experiment=PLACEMENT, name=placed_name(WEB, config, placed))
-        for config, changes in windows_configurations(("moss", "mssql")):
-            if config in PLACED_MOSS:
-                case = _moss(config, {**changes, **_after(placed)}, 50)
-                yield replace(case, experiment=PLACEMENT, name=placed_name(MOSS, config, placed))
+        yield from _placed(placed)
+
+
+def _placed(placed: int) -> Iterable[Case]:
+    """Some cases with 50 users, their guests created after so many vCPUs of others."""
+    web, windows = dict(web_configurations(WEB_GUESTS)), dict(windows_configurations(("moss", "mssql")))
+    for config in PLACED_WEB:
+        case = _web(config, {**web[config], **_after(placed)}, 50)
+        yield replace(case, experiment=PLACEMENT, name=placed_name(WEB, config, placed))
+    for config in PLACED_MOSS:
+        case = _moss(config, {**windows[config], **_after(placed)}, 50)
+        yield replace(case, experiment=PLACEMENT, name=placed_name(MOSS, config, placed))
 
 
 def name(experiment: str, config: str, users: int) -> str:
@@ -94,8 +98,8 @@ def placed_name(experiment: str, config: str, placed: int) -> str:
 def moss_placed(config: str, users: int) -> int:
     """How many domains were there before the guests in a MOSS run (notes, "Where SEDF puts domains").
 
-    Inferred from the public columns: under SEDF all runs with 25 users and the first configuration with 50 are at one level,
-    those after it at another, up to 45 % higher, as if guests had been created anew in between.
+    Inferred from the public columns: under SEDF all runs with 25 users and the first configuration with 50 are at one
+    level, those after it at another, up to 45 % higher, as if guests had been created anew in between.
     """
     return 0 if users == 25 or (config, users) == ("sedf-20", 50) else 2
 

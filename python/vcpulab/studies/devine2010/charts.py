@@ -64,7 +64,7 @@ def _charts(results: Results, experiment: str, wanted: Iterable[tuple[str, str, 
 
 
 def _curve(results: Results, experiment: str, config: str, figure: str) -> Sequence[Mark]:
-    panel = _SHOWN[config.split("-")[0]]
+    panel = _SHOWN[config.split("-", 1)[0]]
     simulated = marks(
         results,
         panel,

@@ -217,8 +217,8 @@ def _moss_jump(results: Results) -> Verdict:
     holds = response[2] / response[1] > 5 and blocked[1] > blocked[0] + 5
     return _said(
         holds,
-        f"response times {response[0]:.0f}, {response[1]:.0f}, {response[2]:.0f} ms at 50, 100, 500 users: in proportion to "
-        f"the users; MOSS blocked {blocked[0]:.1f} and {blocked[1]:.1f} at 100 and 500",
+        f"response times {response[0]:.0f}, {response[1]:.0f}, {response[2]:.0f} ms at 50, 100, 500 users: "
+        f"in proportion to the users; MOSS blocked {blocked[0]:.1f} and {blocked[1]:.1f} at 100 and 500",
     )
 
 

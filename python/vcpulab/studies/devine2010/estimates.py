@@ -16,7 +16,7 @@ _SETTINGS = {"client_output_files": 125.0, "xenmon_output_files": 500.0, "bytes_
 """Inputs of the experiment: loads x configurations x runs, times domains, and the page in the scenario."""
 
 
-def estimate(cell: Cell, results: Results) -> Interval | str:
+def estimate(cell: Cell, results: Results) -> Interval | str:  # noqa: PLR0911 - a table of answers
     """An interval, or why there is none."""
     users = re.fullmatch(r"users=(\d+)", cell.load)
     if cell.metric in _SETTINGS:

@@ -34,10 +34,11 @@ def best_by_load(results: Results) -> str:
     """The answer, in Markdown."""
     parts = [
         "## Why does the best configuration change with the user load?\n",
-        "**For the web application it does not: the noise of five runs does.** His own figures show no difference between "
-        "configurations at any load, and no change of their order with the load. **For MOSS it does, but the load is not the "
-        "reason**: SEDF leaves a vCPU on the pCPU where it was created, so that a guest may share one with the vCPU of Dom0 "
-        "that does its I/O, or not; and between the runs with 25 and most of those with 50 users that changed.\n",
+        "**For the web application it does not: the noise of five runs does.** His own figures show no difference "
+        "between configurations at any load, and no change of their order with the load. **For MOSS it does, but the "
+        "load is not the reason**: SEDF leaves a vCPU on the pCPU where it was created, so that a guest may share "
+        "one with the vCPU of Dom0 that does its I/O, or not; and between the runs with 25 and most of those with 50 "
+        "users that changed.\n",
     ]
     for experiment, title, loads in ((c.WEB, "Web application", c.WEB_USERS), (c.MOSS, "MOSS", c.MOSS_USERS)):
         parts.append(f"### {title}\n")
@@ -113,18 +114,19 @@ def _two_kinds_of_runs() -> str:
         found = kendalltau(deviations, work)
         said.append(f"{domain}: tau = {found.statistic:.2f}, p = {found.pvalue:.1g}")
     return (
-        "**Where the noise comes from.** It is not the chance of a queue: simulated runs differ by a percent. Under Credit, rows "
-        "whose five runs agree spend more CPU of NFS and MySQL on a request than rows whose runs differ "
-        f"(deviation against CPU per request over the 20 rows; {'; '.join(said)}). So the rows are mixtures of two kinds of "
-        "runs, of which the fast kind asks MySQL and NFS for less. Set-up and teardown of the database ran in the background, "
-        "and a teardown could hit the run after it (D-I9): pages without their database would be such a kind.\n"
+        "**Where the noise comes from.** It is not the chance of a queue: simulated runs differ by a percent. Under "
+        "Credit, rows whose five runs agree spend more CPU of NFS and MySQL on a request than rows whose runs differ "
+        f"(deviation against CPU per request over the 20 rows; {'; '.join(said)}). So the rows are mixtures of two "
+        "kinds of runs, of which the fast kind asks MySQL and NFS for less. Set-up and teardown of the database ran "
+        "in the background, and a teardown could hit the run after it (D-I9): pages without their database would be "
+        "such a kind.\n"
     )
 
 
 def _simulated(results: Results, experiment: str, loads: tuple[int, ...]) -> str:
     lines = [
-        "**Without the noise.** Simulated, with common random numbers; a configuration is told from the best one by paired "
-        "differences with Holm's correction.\n",
+        "**Without the noise.** Simulated, with common random numbers; a configuration is told from the best one by "
+        "paired differences with Holm's correction.\n",
         "| users | best | req/s | best over worst, % | not told from the best |",
         "|---|---|---|---|---|",
     ]
@@ -139,7 +141,8 @@ def _simulated(results: Results, experiment: str, loads: tuple[int, ...]) -> str
 def _placed(results: Results, experiment: str, _loads: tuple[int, ...]) -> str:
     shown = c.PLACED_WEB if experiment == c.WEB else c.PLACED_MOSS
     lines = [
-        "**Where domains are put.** 50 users; so many vCPUs of other domains were there when the guests were created:\n",
+        "**Where domains are put.** 50 users; so many vCPUs of other domains were there when the guests were "
+        "created:\n",
         "| configuration | " + " | ".join(map(str, c.PLACEMENTS)) + " |",
         "|---" * (len(c.PLACEMENTS) + 1) + "|",
     ]
@@ -170,8 +173,8 @@ def _replayed(results: Results, experiment: str, loads: tuple[int, ...]) -> str:
     return (
         f"**His procedure again**, {_REPLAYS} times: five runs of each cell, with his run-to-run deviation around the "
         f"simulated means. The best configuration changes between the {len(loads)} loads in "
-        f"{100 * changed / _REPLAYS:.1f} % of them. The winner is truly within 2 % of the best: {shares} users. The winner "
-        f"stands above the mean of all configurations by {chance} users, on average; his winners by "
+        f"{100 * changed / _REPLAYS:.1f} % of them. The winner is truly within 2 % of the best: {shares} users. The "
+        f"winner stands above the mean of all configurations by {chance} users, on average; his winners by "
         f"{_at(his, table.loads)}.\n"
     )
 
