@@ -164,7 +164,13 @@ impl ServiceConfig {
 
     /// One that serves so many connections for as long as they last, and refuses all others.
     pub fn of(connections_max: u32) -> Self {
-        ServiceConfig { connections_max, backlog: 0, ignores: false, syn_queue: Self::SYN_QUEUE, requests_max: 0 }
+        ServiceConfig {
+            connections_max,
+            backlog: 0,
+            ignores: false,
+            syn_queue: Self::SYN_QUEUE,
+            requests_max: 0,
+        }
     }
 }
 

@@ -9,7 +9,9 @@ use super::{Machine, Source};
 use crate::client::{Asking, Client, ClientSample, Failed, Outcome};
 use crate::client_machine::Job;
 use crate::config::{Ask, Load};
-use crate::tcp::{CALL_AGAIN, CALLS_MAX, Connection, ConnectionId, DELAYED_ACK, Kind, Packet, Party, Side, Stage};
+use crate::tcp::{
+    CALL_AGAIN, CALLS_MAX, Connection, ConnectionId, DELAYED_ACK, Kind, Packet, Party, Side, Stage,
+};
 
 /// How long a sender waits before it sends a lost packet again, ns (the least retransmission time-out of common TCPs).
 pub(super) const RETRANSMIT_AFTER: Span = 200_000_000;
