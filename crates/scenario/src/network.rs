@@ -223,7 +223,11 @@ impl Checker<'_, '_> {
             let Some(behind) = next(at) else { break };
             at = behind;
         }
-        let name = &spec.domains[at].name;
+        let DomainSpec { name, driver_domain, .. } = &spec.domains[at];
+        if !driver_domain {
+            // That is what is wrong, and is said where it is named.
+            return None;
+        }
         let problem = match next(at) {
             Some(_) => Problem::says("the driver domains behind this interface lead in a circle")
                 .hint("one of them owns the card"),
