@@ -237,7 +237,9 @@ def _vps(config: str, changes: Mapping[str, object], users: int) -> Case:
             "throughput": total,
             "least": min(each),
             "most": max(each),
-            "response_time": sum(x * window.response_ms(c) for x, c in zip(each, clients, strict=True) if x) / total,
+            "response_time": sum(x * window.response_ms(c) for x, c in zip(each, clients, strict=True) if x) / total
+            if total
+            else float("nan"),
             **_xenmon(("dom0", *VPS_GUESTS), window),
         }
 
@@ -250,5 +252,5 @@ def _vps(config: str, changes: Mapping[str, object], users: int) -> Case:
         measure,
         main=clients[0],
         precise=("throughput",),
-        fast={"run.duration": "500ms", "run.sample": "25ms"},
+        fast={"run.duration": "1500ms", "run.sample": "50ms"},
     )
