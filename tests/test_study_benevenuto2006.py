@@ -16,7 +16,7 @@ STUDY = study("benevenuto2006")
 CLAIMS = {claim.id: claim for claim in STUDY.claims}
 
 
-def case(key: str):
+def case(key: str) -> Case:
     return next(case for case in STUDY.cases() if case.key == key)
 
 

@@ -35,19 +35,19 @@ def outcome(claim: str, results: Results) -> Outcome:
     return next(c for c in IT.claims if c.id == claim).verdict(results).outcome
 
 
-def test_every_scenario_can_be_read():
+def test_every_scenario_can_be_read() -> None:
     for case in CASES.values():
         IT.scenario(case, fast=True)
 
 
-def test_every_cell_has_an_estimate():
+def test_every_cell_has_an_estimate() -> None:
     results = made_up(lambda *_: 50.0)
     assert len(IT.cells) > 35
     for cell in IT.cells:
         assert isinstance(IT.estimate(cell, results), Interval), cell
 
 
-def test_a_loss_is_one_of_the_operations_rates():
+def test_a_loss_is_one_of_the_operations_rates() -> None:
     busy = {"write": 90.0, "read": 80.0, "random-write": 95.0, "random-read": 85.0}
     results = made_up(lambda key, _: busy[key.split()[2]] if key.endswith("stress") and "iozone" in key else 100.0)
     assert figures.disk_loss(results, "credit", "lo").mean == pytest.approx(5.0)
@@ -55,7 +55,7 @@ def test_a_loss_is_one_of_the_operations_rates():
     assert figures.disk_loss(results, "credit").mean == pytest.approx(12.5)
 
 
-def test_claims_follow_the_figures():
+def test_claims_follow_the_figures() -> None:
     table = {"credit": (50.0, 70.0, 388.0), "sedf": (27.0, 60.0, 262.0), "credit2": (52.0, 80.0, 400.0)}
 
     def published(key: str, figure: str) -> float:
@@ -73,7 +73,7 @@ def test_claims_follow_the_figures():
     assert [outcome(claim, turned) for claim in ("V-6", "V-7", "V-8", "V-9", "V-11")] == [Outcome.FAILS] * 5
 
 
-def test_all_claims_have_a_verdict_and_all_charts_are_drawn():
+def test_all_claims_have_a_verdict_and_all_charts_are_drawn() -> None:
     results = made_up(lambda *_: 50.0)
     for claim in IT.claims:
         assert claim.verdict(results).outcome in {Outcome.HOLDS, Outcome.FAILS}, claim.id
@@ -85,7 +85,7 @@ def measured(*keys: str) -> Results:
     return Runner(IT, Effort(fast=True), Units(None)).run([CASES[key] for key in keys])
 
 
-def test_without_its_rate_limit_credit_serves_the_network_beside_stress():
+def test_without_its_rate_limit_credit_serves_the_network_beside_stress() -> None:
     """The reason for Credit's loss: Enhanced without the limit has it not, and has it with the limit."""
     stressed = "enhanced-readings: {}; network stress"
     free, limited = (stressed.format(reading) for reading in ("boost qualifies", "with a rate limit"))
@@ -93,12 +93,12 @@ def test_without_its_rate_limit_credit_serves_the_network_beside_stress():
     assert results.mean(free, "domU_throughput") > 1.1 * results.mean(limited, "domU_throughput")
 
 
-def test_a_guest_that_needs_the_bar_though_boosted_never_runs():
+def test_a_guest_that_needs_the_bar_though_boosted_never_runs() -> None:
     case = "enhanced-readings: boost needs the bar; disk stress"
     assert measured(case).mean(case, "rate") == 0
 
 
-def test_sedf_loses_a_good_part_of_the_disk_with_reservations_only():
+def test_sedf_loses_a_good_part_of_the_disk_with_reservations_only() -> None:
     cases = [
         f"sedf-readings: {reading}; disk {load}"
         for reading in ("best effort", "reservations")

@@ -71,7 +71,7 @@ impl Bench {
         let guest = |_: &BlockConfig| Guest { awake: true, busy: None, tasks: Vec::new() };
         Bench {
             now: 0,
-            store: Store::Disk(Disk::new(disk, guests.len() as u32, Random::new(1, 0, 0))),
+            store: Store::Disk(Box::new(Disk::new(disk, guests.len() as u32, Random::new(1, 0, 0)))),
             blocks: guests.iter().enumerate().map(block).collect(),
             guests: guests.iter().map(guest).collect(),
             back: BlockBack::new(BACK_COSTS),
@@ -388,7 +388,7 @@ fn a_copy_that_a_boot_cut_short_is_not_taken_for_another() {
 #[test]
 fn back_ends_leave_in_the_ring_what_the_disk_has_no_room_for() {
     let disk = Disk::new(DiskConfig { queue_depth: 1, ..SPINDLE }, 1, Random::new(1, 0, 0));
-    let mut store = Store::Disk(disk);
+    let mut store = Store::Disk(Box::new(disk));
     let mut blocks = [Block::new(SPLIT, 0, VcpuId(0), Random::new(1, 0, 1))];
     let mut back = BlockBack::new(BACK_COSTS);
     blocks[0].access(0, 0, DiskAccess { direct: true, ..access(MB, 1 << 20) });

@@ -16,7 +16,7 @@ use crate::disk::{Disk, DiskRequest};
 #[derive(Clone, Debug)]
 pub enum Store {
     /// A disk.
-    Disk(Disk),
+    Disk(Box<Disk>),
     /// Their domain's own virtual disk, by number: it is a stub domain, between its guest and the driver domain.
     Front(usize),
 }

@@ -256,7 +256,7 @@ impl Machine {
         for (number, unit) in config.disks.iter().enumerate() {
             let random = Random::new(config.seed, number as u64, DISKS);
             let store = match unit.disk {
-                Some(disk) => Store::Disk(Disk::new(disk, areas.max(1), random)),
+                Some(disk) => Store::Disk(Box::new(Disk::new(disk, areas.max(1), random))),
                 None => Store::Front(number_of_block(config, unit)),
             };
             self.disks.push(DiskUnit { store, back: BlockBack::new(unit.costs), owner: unit.owner });

@@ -185,7 +185,7 @@ def _closed(experiment: str, client: str, domains: Iterable[str], window: Window
 
 def _xenmon(domains: Iterable[str], window: Window) -> dict[str, float]:
     """Time running and blocked of four CPUs' time, %; `waiting` is what he computed: the rest of four CPUs' time."""
-    found = {}
+    found: dict[str, float] = {}
     for domain in domains:
         running, blocked = window.cpu(domain) / CPUS, window.blocked(domain) / CPUS
         found |= {

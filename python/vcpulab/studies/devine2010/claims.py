@@ -223,7 +223,7 @@ def _moss_jump(results: Results) -> Verdict:
 
 
 def _no_guarantee(results: Results) -> Verdict:
-    worst = {}
+    worst: dict[str, float] = {}
     for experiment, loads in ((c.WEB, c.WEB_USERS), (c.MOSS, c.MOSS_USERS)):
         for users in loads:
             found = best(results, experiment, users)
