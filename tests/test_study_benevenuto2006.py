@@ -10,7 +10,7 @@ from vcpulab.studies import predict, study
 from vcpulab.studies.benevenuto2006.cases import TWO_CARDS, build_case, gap_ns, receive_case, web_case
 from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort, Runner, Units
-from vcpulab.studies.study import Outcome
+from vcpulab.studies.study import Case, Outcome
 
 STUDY = study("benevenuto2006")
 CLAIMS = {claim.id: claim for claim in STUDY.claims}
