@@ -9,6 +9,7 @@ from vcpulab.problems import Problem
 __all__ = [
     "Context",
     "EngineError",
+    "LiveSamples",
     "Rejected",
     "Results",
     "Scenario",

@@ -1,7 +1,7 @@
 //! What a run leaves behind.
 //!
 //! [`Meter`] listens to a host and counts; it never changes what happens. [`tables`] declares every result table once:
-//! columns, types, units and documentation, and turns rows into Arrow record batches. [`collect`] reads a meter and
+//! columns, types, units and documentation, and turns rows into Arrow record batches. [`collect()`] reads a meter and
 //! its host into rows at the end of a run.
 
 mod by_pcpu;
