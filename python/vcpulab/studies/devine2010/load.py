@@ -34,11 +34,11 @@ def best_by_load(results: Results) -> str:
     """The answer, in Markdown."""
     parts = [
         "## Why does the best configuration change with the user load?\n",
-        "**For the web application nothing shows that it does: the noise of five runs is enough.** His own figures tell "
-        "no configuration from another at any load, and show no change of their order with the load. **For MOSS the "
-        "order does change**; our explanation, which his figures suggest but do not prove, is not the load: SEDF leaves "
-        "a vCPU on the pCPU where it was created, so that a guest may share one with the vCPU of Dom0 that does its I/O, "
-        "or not; and between the runs with 25 and most of those with 50 users that seems to have changed.\n",
+        "**For the web application nothing shows that it does: the noise of five runs is enough.** His own figures "
+        "tell no configuration from another at any load, and show no change of their order with the load. **For MOSS "
+        "the order does change**; our explanation, which his figures suggest but do not prove, is not the load: SEDF "
+        "leaves a vCPU on the pCPU where it was created, so that a guest may share one with the vCPU of Dom0 that does "
+        "its I/O, or not; and between the runs with 25 and most of those with 50 users that seems to have changed.\n",
     ]
     for experiment, title, loads in ((c.WEB, "Web application", c.WEB_USERS), (c.MOSS, "MOSS", c.MOSS_USERS)):
         parts.append(f"### {title}\n")
