@@ -217,3 +217,21 @@ def test_wrong_usage_is_said(arguments: tuple[str, ...], said: str, tmp_path: Pa
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_scores_keep_roles_apart_and_leave_doubtful_cells_out() -> None:
+    cell = study("cherkasova2007").cells[0]
+
+    def row(value: str, simulated: float, role: str, doubt: str = "") -> predict.Prediction:
+        return predict.Prediction(cell._replace(value=value), Interval(simulated, 1.0, 5), role, "", doubt, 5.0)
+
+    rows = [
+        row("100", 104.0, "predicted"),
+        row("200", 210.0, "predicted"),
+        row("300", 300.0, "fitted"),
+        row("1", 1e6, "predicted", "a misprint"),
+    ]
+    predicted, fitted = predict.scores(rows)
+    assert (predicted.cells, predicted.tau, predicted.within) == (2, 1.0, "1 of 2")
+    assert predicted.mape == pytest.approx(4.5)
+    assert (fitted.role, fitted.cells, fitted.tau, fitted.mape) == ("fitted", 1, None, 0.0)

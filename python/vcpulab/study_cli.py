@@ -88,10 +88,19 @@ def run(
         headings = ["cell", "published", "simulated", "error", "role"]
         views.print_table(it.title, headings, shown)
         scores = [
-            [f"{score.table}, {score.metric}", str(score.cells), _number(score.tau), _number(score.mape), score.role]
+            [
+                f"{score.table}, {score.metric}",
+                str(score.cells),
+                _number(score.tau),
+                _number(score.mape),
+                score.within,
+                score.role,
+            ]
             for score in predict.scores(rows)
         ]
-        views.print_table("Agreement", ["table, metric", "cells", "tau", "mean error, %", "role"], scores)
+        views.print_table(
+            "Agreement", ["table, metric", "cells", "tau", "mean error, %", "in intervals", "role"], scores
+        )
         claims = [[c.id, *_verdict(c, results), c.text] for c in it.claims]
         views.print_table("Claims", ["claim", "outcome", "figures", "text"], claims, text_columns=4)
 

@@ -54,7 +54,7 @@ def page(done: Iterable[Done], command: str) -> str:
         parts += [f"## {each.study.title} (`{each.study.name}`)", each.study.reference]
         found = scores(each.predicted)
         if found:
-            headings = ["table: metric", "cells", "number", "τ", "error, %"]
+            headings = ["table: metric", "cells", "number", "τ", "error, %", "in published intervals"]
             parts.append(_table(headings, (_score(score) for score in found)))
         not_holding = [
             [claim.id, verdict.outcome.value, claim.text, verdict.figures]
@@ -78,7 +78,14 @@ def _summary(done: Done) -> list[str]:
 
 
 def _score(score: Score) -> list[str]:
-    return [f"{score.table}: {score.metric}", score.role, str(score.cells), _number(score.tau), _number(score.mape)]
+    return [
+        f"{score.table}: {score.metric}",
+        score.role,
+        str(score.cells),
+        _number(score.tau),
+        _number(score.mape),
+        score.within,
+    ]
 
 
 def _number(value: float | None) -> str:

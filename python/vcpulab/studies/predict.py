@@ -20,6 +20,10 @@ class Prediction(NamedTuple):
     """`fitted`: a constant was fitted on it; `predicted`."""
     reason: str
     """Why there is no estimate; empty: there is one."""
+    doubt: str = ""
+    """Why it does not count in scores; empty: it does."""
+    half_width: float | None = None
+    """Half the width of the published 95 % confidence interval, if there is one."""
 
     @property
     def error(self) -> float | None:
@@ -31,6 +35,7 @@ class Prediction(NamedTuple):
 def predictions(study: Study, results: Results) -> list[Prediction]:
     """One for each cell of the study, public or not."""
     found = []
+    widths = {_place(cell): cell.number for cell in study.cells if cell.stat == "ci95"}
     for cell in study.cells:
         try:
             said = study.estimate(cell, results)
@@ -38,8 +43,14 @@ def predictions(study: Study, results: Results) -> list[Prediction]:
             said = str(missing)
         role = "fitted" if cell.value and study.calibration.fitted_on(cell) else "predicted"
         estimate, reason = (said, "") if isinstance(said, Interval) else (None, said)
-        found.append(Prediction(cell, estimate, role, reason))
+        width = widths.get(_place(cell)) if cell.stat == "mean" else None
+        found.append(Prediction(cell, estimate, role, reason, study.doubtful(cell), width))
     return found
+
+
+def _place(cell: Cell) -> tuple[str, ...]:
+    """Where a cell stands, whatever it says of what is there."""
+    return (*cell.key[:9], cell.source)
 
 
 def to_csv(predicted: Iterable[Prediction]) -> str:
@@ -68,24 +79,36 @@ class Score(NamedTuple):
     """Kendall's tau over the cells with a published value."""
     mape: float | None
     """Mean absolute error, %."""
+    within: str
+    """How many of those with a published interval have the simulated mean in it, of how many; empty: none has one."""
     role: str
     """`fitted` or `predicted`: which cells these are."""
 
 
+class _Pair(NamedTuple):
+    published: float
+    half_width: float | None
+    simulated: float
+
+
 def scores(predicted: Sequence[Prediction]) -> list[Score]:
     """For each metric of each table; fitted and predicted cells apart, each with ranks of its own."""
-    groups: dict[tuple[str, str], list[Prediction]] = {}
+    groups: dict[tuple[str, str], dict[str, list[_Pair]]] = {}
     for row in predicted:
-        if row.cell.stat == "mean" and row.cell.number is not None and row.estimate is not None:
-            groups.setdefault((row.cell.source, row.cell.metric), []).append(row)
-    found = []
-    for (table, metric), rows in groups.items():
-        for role in ("predicted", "fitted"):
-            pairs = [(r.cell.number or 0.0, r.estimate.mean) for r in rows if r.role == role and r.estimate]
-            if pairs:
-                published, simulated = zip(*pairs, strict=True)
-                score = Score(
-                    table, metric, len(pairs), kendall_tau(published, simulated), mape(published, simulated), role
-                )
-                found.append(score)
-    return found
+        number = row.cell.number
+        if row.cell.stat == "mean" and number is not None and row.estimate is not None and not row.doubt:
+            roles = groups.setdefault((row.cell.source, row.cell.metric), {"predicted": [], "fitted": []})
+            roles[row.role].append(_Pair(number, row.half_width, row.estimate.mean))
+    return [
+        Score(table, metric, len(pairs), *_agreement(pairs), role)
+        for (table, metric), roles in groups.items()
+        for role, pairs in roles.items()
+        if pairs
+    ]
+
+
+def _agreement(pairs: Sequence[_Pair]) -> tuple[float | None, float | None, str]:
+    published, simulated = [pair.published for pair in pairs], [pair.simulated for pair in pairs]
+    known = [(pair, pair.half_width) for pair in pairs if pair.half_width is not None]
+    hits = sum(abs(pair.simulated - pair.published) <= width for pair, width in known)
+    return kendall_tau(published, simulated), mape(published, simulated), f"{hits} of {len(known)}" if known else ""

@@ -212,10 +212,10 @@ def _agreement(study: Study, predicted: Sequence[Prediction]) -> Iterator[Block]
     if not found:
         return
     yield Heading("Agreement and residuals")
-    rows = [[f"{s.table}: {s.metric}", s.role, str(s.cells), _said(s.tau), _said(s.mape)] for s in found]
+    rows = [[f"{s.table}: {s.metric}", s.role, str(s.cells), _said(s.tau), _said(s.mape), s.within] for s in found]
     yield Grid(
         "τ: Kendall's rank agreement, 1 is the same order.",
-        ["table: metric", "cells", "number", "τ", "mean error, %"],
+        ["table: metric", "cells", "number", "τ", "mean error, %", "in published intervals"],
         rows,
     )
     yield Drawing(
@@ -312,6 +312,11 @@ def _method(study: Study, results: Results, predicted: Sequence[Prediction], eff
     reasons = sorted({(row.cell.experiment, row.reason) for row in predicted if row.reason})
     if reasons:
         yield Grid("Cells without a simulated value", ["experiment", "why"], [list(row) for row in reasons], prose=True)
+    doubts = sorted({(row.cell.source, row.doubt) for row in predicted if row.doubt})
+    if doubts:
+        yield Grid(
+            "Published cells that do not count in scores", ["table", "why"], [list(row) for row in doubts], prose=True
+        )
     notes = study.folder.joinpath("notes.md")
     if notes.is_file():
         yield Heading("The study")

@@ -171,6 +171,8 @@ class Study:
     """Replication k of every case runs with seed + k: common random numbers."""
     replications: int = 5
     """The least number of replications of a case."""
+    doubtful: Callable[[Cell], str] = lambda _cell: ""
+    """Why a published cell does not count in scores, such as a likely misprint; empty: it counts."""
     limits: str = ""
     """What stands in the way of agreement, in Markdown: for the report."""
     extra: Callable[[Results], str] | None = None

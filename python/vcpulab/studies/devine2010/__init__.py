@@ -4,7 +4,7 @@ from vcpulab.studies.devine2010.cases import EXCHANGE, MOSS, PLACEMENT, VPS, WEB
 from vcpulab.studies.devine2010.cases import cases as all_cases
 from vcpulab.studies.devine2010.charts import charts as all_charts
 from vcpulab.studies.devine2010.claims import CLAIMS
-from vcpulab.studies.devine2010.estimates import estimate
+from vcpulab.studies.devine2010.estimates import doubt, estimate
 from vcpulab.studies.devine2010.load import best_by_load
 from vcpulab.studies.devine2010.texts import LIMITS
 from vcpulab.studies.study import Study
@@ -25,6 +25,7 @@ STUDY = Study(
         PLACEMENT: "Web application and MOSS with 50 users, by the numbers of the guests (ours)",
     },
     seed=2010,
+    doubtful=doubt,
     limits=LIMITS,
     extra=best_by_load,
 )

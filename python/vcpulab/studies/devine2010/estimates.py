@@ -85,3 +85,15 @@ def _over_all(cell: Cell, results: Results) -> Interval:
         case "hi":
             return _as_one(max(means))
     return _as_one(math.fsum(means) / len(means))
+
+
+def doubt(cell: Cell) -> str:
+    """Why a cell is not to be compared with, as the notes beside the published numbers say.
+
+    Waiting was computed as a residual (D-I1); some cells are likely misprints, swapped, or the logs of idle domains
+    (D-I3, D-I10 to D-I12).
+    """
+    return cell.note if any(words in cell.note for words in _DOUBTS) else ""
+
+
+_DOUBTS = ("residual", "idle domain", "misprint", "swapped", "out of family", "row sums to", "cumulative")
