@@ -114,7 +114,7 @@ def test_replications_are_added_until_the_interval_is_tight() -> None:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study whose run was killed, and run again."""
+    """A study whose run was killed, and run again; beside it the others."""
     folder = tmp_path_factory.mktemp("study")
     command = [str(VCPULAB), "study", "run", "cherkasova2007", "--fast", "--out", "st"]
     units = folder / "st" / "cherkasova2007-fast" / "units.jsonl"
@@ -123,7 +123,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
             while process.poll() is None and (not units.exists() or units.read_bytes().count(b"\n") < lines):
                 time.sleep(0.02)
             process.kill()
-    done = run_vcpulab(["study", "report", "cherkasova2007", "--fast", "--out", "st"], folder)
+    done = run_vcpulab(["study", "report", "all", "--fast", "--out", "st"], folder)
     assert done.returncode == 0, done.stderr
     return folder / "st" / "cherkasova2007-fast"
 
@@ -182,8 +182,9 @@ document.body.dataset.problems = problems.length + shut + " " + problems.join(";
 """
 
 
-def test_report_opens_in_a_browser_without_an_error(ran: Path, browser: str) -> None:
-    page = ran / "report.html"
+@pytest.mark.parametrize("name", NAMES)
+def test_report_opens_in_a_browser_without_an_error(name: str, ran: Path, browser: str) -> None:
+    page = ran.with_name(f"{name}-fast") / "report.html"
     clicked = page.with_name("clicked.html")
     text = page.read_text()
     clicked.write_text(text.replace("<main>", f"{CLICK}<main>", 1))
@@ -193,12 +194,15 @@ def test_report_opens_in_a_browser_without_an_error(ran: Path, browser: str) -> 
     assert "could not be drawn" not in re.sub(r"<script.*?</script>", "", drawn, flags=re.DOTALL)
 
 
-def test_report_needs_nothing_else(ran: Path) -> None:
-    markup = re.sub(r"<script.*?</script>", "", (ran / "report.html").read_text(), flags=re.DOTALL)
+@pytest.mark.parametrize("name", NAMES)
+def test_report_needs_nothing_else(name: str, ran: Path) -> None:
+    folder = ran.with_name(f"{name}-fast")
+    markup = re.sub(r"<script.*?</script>", "", (folder / "report.html").read_text(), flags=re.DOTALL)
     assert not re.search(r"""\ssrc\s*=|href\s*=\s*"(?!data:|#)""", markup)
-    text = (ran / "report.md").read_text()
-    for drawing in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
-        assert (ran / drawing).read_text().startswith("<svg")
+    drawings = re.findall(r"!\[[^]]*\]\(([^)]+)\)", (folder / "report.md").read_text())
+    assert drawings
+    for drawing in drawings:
+        assert (folder / drawing).read_text().startswith("<svg")
 
 
 @pytest.mark.parametrize(
