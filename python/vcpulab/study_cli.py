@@ -21,6 +21,9 @@ app = App(
 
 Jobs = Annotated[int, Parameter(name=["--jobs", "-j"])]
 Fast = Annotated[bool, Parameter(negative=())]
+_CELLS_SHOWN = 100
+"""More are for a report, not for a terminal."""
+
 Out = Annotated[Path, Parameter(name=["--out", "-o"])]
 
 
@@ -86,7 +89,10 @@ def run(
         rows = predict.predictions(it, results)
         shown = [_row(row) for row in rows if row.estimate is not None]
         headings = ["cell", "published", "simulated", "error", "role"]
-        views.print_table(it.title, headings, shown)
+        if len(shown) <= _CELLS_SHOWN:
+            views.print_table(it.title, headings, shown)
+        else:
+            views.say(f"{it.name}: {len(shown)} cells are not shown here\n  hint: vcpulab study report {it.name}")
         scores = [
             [
                 f"{score.table}, {score.metric}",
