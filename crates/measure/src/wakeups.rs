@@ -51,7 +51,10 @@ impl Waited {
 }
 
 fn empty() -> Histogram<u32> {
-    Histogram::new(WAIT_DIGITS).expect("so many digits are allowed")
+    // Room for a second from the start: it grows for longer waits only.
+    let mut waits = Histogram::new_with_bounds(1, 1_000_000_000, WAIT_DIGITS).expect("the bounds are valid");
+    waits.auto(true);
+    waits
 }
 
 /// Origins without those that name a sender: preemption, and each cause of wake-ups.
