@@ -36,7 +36,8 @@ def list_() -> None:
         cases = list(it.cases())
         public = sum(1 for cell in it.cells if cell.value)
         rows.append([name, it.title, str(len(it.experiments)), str(len(cases)), str(public), str(len(it.claims))])
-    views.print_table("Published studies", ["study", "title", "experiments", "cases", "cells", "claims"], rows)
+    headings = ["study", "title", "experiments", "cases", "cells", "claims"]
+    views.print_table("Published studies", headings, rows, text_columns=2)
 
 
 @app.command(help_epilogue=examples("vcpulab study show cherkasova2007"))
@@ -50,12 +51,13 @@ def show(name: str, /) -> None:
     print(f"{it.name}: {it.title}\n{it.reference}\n")
     cases = list(it.cases())
     rows = [[e, text, str(sum(1 for c in cases if c.experiment == e))] for e, text in it.experiments.items()]
-    views.print_table("Experiments", ["experiment", "what it is", "cases"], rows)
+    views.print_table("Experiments", ["experiment", "what it is", "cases"], rows, text_columns=2)
     constants = [
-        [c.name, f"{c.value:.6g} {c.unit}", f"{c.low:g} to {c.high:g}", c.meaning] for c in it.calibration.constants
+        [c.name, c.meaning, f"{c.value:.6g} {c.unit}", f"{c.low:g} to {c.high:g}"] for c in it.calibration.constants
     ]
-    views.print_table("Fitted constants", ["constant", "value", "between", "what it is"], constants)
-    views.print_table("Claims", ["claim", "text", "in the paper"], [[c.id, c.text, c.standing] for c in it.claims])
+    views.print_table("Fitted constants", ["constant", "what it is", "value", "between"], constants, text_columns=2)
+    claims = [[c.id, c.text, c.standing] for c in it.claims]
+    views.print_table("Claims", ["claim", "text", "in the paper"], claims, text_columns=3)
 
 
 @app.command(
