@@ -185,11 +185,7 @@ def overview(
     views.say(f"written to {out}")
 
 
-@app.command(
-    help_epilogue=examples(
-        "vcpulab study fit cherkasova2007 --samples 1 --descents 1 --replications 1 --out calibration.toml"
-    )
-)
+@app.command(help_epilogue=examples("vcpulab study fit venkatesh2015 --samples 1 --descents 1 --out fit.toml"))
 def fit(
     name: str,
     /,
