@@ -127,7 +127,7 @@ class Runner:
     def _first(self, case: Case) -> int:
         if self._effort.fast:
             return 2
-        return self._study.replications if case.precise else 1 if not case.main else self._study.replications
+        return self._study.replications if case.precise or case.main else 1
 
     def _enough(self, case: Case, n: int) -> int:
         """How many replications of a case are needed, as far as can be told from the first `n`."""
