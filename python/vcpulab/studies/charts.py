@@ -64,7 +64,14 @@ def curves(
     positions: list[Any] = list(dict.fromkeys(mark.x for mark in data))
     names = isinstance(positions[0], str) if positions else True
     at = alt.X("x:N", title=x, sort=positions, axis=alt.Axis(labelAngle=0)) if names else alt.X("x:Q", title=x)
-    colour = alt.Color("series:N", title=None, sort=series, scale=alt.Scale(domain=series, range=COLOURS))
+    # Below the panels: beside three of them it would be out of sight.
+    colour = alt.Color(
+        "series:N",
+        title=None,
+        sort=series,
+        scale=alt.Scale(domain=series, range=COLOURS),
+        legend=alt.Legend(orient="bottom", labelLimit=300),
+    )
     drawn = []
     for panel in panels:
         rows = [_row(mark) for mark in data if mark.panel == panel]
