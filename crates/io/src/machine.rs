@@ -415,6 +415,7 @@ impl Machine {
         self.nics.iter().filter(owns).fold(NicCounts::default(), |sum, nic| NicCounts {
             interrupts: sum.interrupts + nic.counts.interrupts,
             received: sum.received + nic.counts.received,
+            strays: sum.strays + nic.counts.strays,
             sent: sum.sent + nic.counts.sent,
             dropped: sum.dropped + nic.counts.dropped,
         })

@@ -18,6 +18,8 @@ pub struct NicCounts {
     pub interrupts: u64,
     /// Packets that the driver took.
     pub received: u64,
+    /// Those of them whose connection had ended: they were dropped.
+    pub strays: u64,
     /// Packets put on the line.
     pub sent: u64,
     /// Packets from the line that found the queue full and were lost.

@@ -356,13 +356,13 @@ proptest! {
         let outcome = case.run();
         prop_assert_eq!(&outcome, &case.run());
         prop_assert!(outcome.open <= 2 * connections_max as usize + 64);
-        // Every packet that entered a ring has left it, is in it, or is being worked on.
         let (nic, ring, slots) = (outcome.nic, outcome.ring, ring_slots as u64);
-        // A packet that comes late, when its connection is over, is nobody's.
-        let late = nic.received / 1000;
-        prop_assert!(nic.received - ring.page_exchanges - ring.dropped <= 1 + late, "{:?}", outcome);
-        prop_assert!(ring.page_exchanges - ring.received <= slots, "{:?}", outcome);
-        prop_assert!(ring.sent - nic.sent <= slots + 1, "{:?}", outcome);
+        // A packet from the line is put into the guest's ring, finds it full, is nobody's, or is being worked on.
+        let handled = ring.page_exchanges + ring.dropped + nic.strays;
+        prop_assert!((handled..=handled + 1).contains(&nic.received), "{:?}", outcome);
+        // One that entered a ring has left it, is in it, or is being worked on.
+        prop_assert!((0..=slots).contains(&(ring.page_exchanges - ring.received)), "{:?}", outcome);
+        prop_assert!((0..=slots + 1).contains(&(ring.sent - nic.sent)), "{:?}", outcome);
         prop_assert_eq!(outcome.lost, nic.dropped + ring.dropped);
         // Without losses, which cost a fifth of a second each, and with time enough, some must be through.
         if outcome.lost == 0 && rate > 100 && file_bytes < 20_000 {

@@ -23,6 +23,8 @@ enum Hop {
     Up(usize),
     /// Onto that card's line.
     Line(usize),
+    /// It came from outside for a connection that has ended: it is dropped.
+    Nowhere,
 }
 
 impl Machine {
@@ -32,7 +34,8 @@ impl Machine {
         self.connections.get(packet.connection).and_then(|connection| connection.parties[to].guest())
     }
 
-    /// The way on from a guest for a packet that came through the interface of a guest behind it, or from a card.
+    /// The way on from a guest for a packet that came through the interface of a guest behind it, or else from a card or
+    /// the guest's own interface.
     fn hop(&mut self, at: usize, from: Option<usize>, packet: &Packet) -> Hop {
         if let Some(destination) = self.destination(packet) {
             if destination == at {
@@ -47,6 +50,8 @@ impl Machine {
                     Link::Hypervisor | Link::Owner => break,
                 }
             }
+        } else if from.is_none() && self.connections.get(packet.connection).is_none() {
+            return Hop::Nowhere;
         }
         let own = self.guests[at].interface;
         match own.map(|interface| self.interfaces[interface].link) {
@@ -78,7 +83,7 @@ impl Machine {
                 let onward = match hop {
                     Hop::Ring(interface) => self.handing_on(guest, interface),
                     Hop::Here => Layers::kernel(self.guests[guest].network.receive_ns, 0),
-                    Hop::Up(_) | Hop::Line(_) => Layers::kernel(costs.bridge_ns, 0),
+                    Hop::Up(_) | Hop::Line(_) | Hop::Nowhere => Layers::kernel(costs.bridge_ns, 0),
                 };
                 let driver = costs.nic_receive_ns + if moved { costs.bounce_ns } else { 0 };
                 Layers::kernel(driver, 0).plus(&onward)
@@ -96,7 +101,7 @@ impl Machine {
                     Hop::Ring(_) => (costs.backend_receive_ns, false),
                     Hop::Here => (self.guests[guest].network.receive_ns, false),
                     // The guest's own interface takes its time to send when it comes to it.
-                    Hop::Up(_) => (0, false),
+                    Hop::Up(_) | Hop::Nowhere => (0, false),
                 };
                 let bounces = i64::from(moved) + i64::from(card_moved);
                 let exchange = if matches!(hop, Hop::Ring(_)) { costs.hypervisor_receive_ns } else { 0 };
@@ -124,7 +129,7 @@ impl Machine {
         };
         match self.hop(guest, None, packet) {
             Hop::Ring(interface) => self.handing_on(guest, interface),
-            Hop::Here | Hop::Up(_) | Hop::Line(_) => Layers::default(),
+            Hop::Here | Hop::Up(_) | Hop::Line(_) | Hop::Nowhere => Layers::default(),
         }
     }
 
@@ -150,7 +155,11 @@ impl Machine {
                 }
                 return self.set_disk(ctx, number);
             }
-            DriverWork::Receive(_, packet) => (None, packet),
+            DriverWork::Receive(nic, packet) => {
+                let stray = self.hop(guest, None, &packet) == Hop::Nowhere;
+                self.nics[nic].counts.strays += u64::from(stray);
+                (None, packet)
+            }
             DriverWork::Send(interface, packet) => (Some(interface), packet),
         };
         self.forward(ctx, guest, number, from, packet);
@@ -185,6 +194,7 @@ impl Machine {
     ) {
         match self.hop(guest, from, &packet) {
             Hop::Here => self.arrive(ctx, packet),
+            Hop::Nowhere => {}
             Hop::Up(interface) => self.interfaces[interface].queue_to_send(packet),
             Hop::Line(nic) => self.put_on_line(ctx, nic, packet),
             Hop::Ring(interface) => match self.interfaces[interface].hand_over(packet) {
