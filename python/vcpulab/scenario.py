@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Self
@@ -108,6 +108,10 @@ class Scenario:
             _set(document, path, value)
         return self.from_toml(tomli_w.dumps(document), "<scenario>", folder=self._folder)
 
+    def written(self) -> dict[str, Any]:
+        """As tables, with what was written and no defaults."""
+        return _tables(self._text)
+
     def with_run(self, *, seed: int | None = None, replications: int | None = None) -> Self:
         """The same scenario with another seed or number of replications.
 
@@ -180,8 +184,28 @@ def _tables(text: str) -> dict[str, Any]:
     return document
 
 
+def split(path: str) -> list[str]:
+    """The steps of a dotted path.
+
+    Examples:
+        >>> split('domain."my.vm".weight')
+        ['domain', 'my.vm', 'weight']
+    """
+    return [match["quoted"] or match["bare"] for match in _STEP.finditer(path)]
+
+
+def join(steps: Iterable[str]) -> str:
+    """The dotted path of these steps.
+
+    Examples:
+        >>> join(["domain", "my.vm", "weight"])
+        'domain."my.vm".weight'
+    """
+    return ".".join(f'"{step}"' if "." in step else step for step in steps)
+
+
 def _set(document: dict[str, Any], path: str, value: object) -> None:
-    steps = [match["quoted"] or match["bare"] for match in _STEP.finditer(path)]
+    steps = split(path)
     if not steps:
         raise KeyError("a path names at least one field")
     here: Any = document
