@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 
-from vcpulab import _engine, monitors, rtapp, store, traces, vectors, views, xentop
+from vcpulab import _engine, files, monitors, rtapp, store, traces, vectors, views, xentop
 from vcpulab import jtl as jtl_logs
 from vcpulab._extras import MissingExtraError, require
 from vcpulab.commands import commands as commands_for
@@ -26,10 +26,8 @@ from vcpulab.monitors import NotRecordedError
 from vcpulab.names import Tool
 from vcpulab.policy import PolicyError
 from vcpulab.policy import load as load_policy
-from vcpulab.problems import Problem
 from vcpulab.runs import Run
 from vcpulab.runs import run as run_scenario
-from vcpulab.scenario import Scenario
 from vcpulab.study_cli import app as study
 from vcpulab.usage import UsageError
 from vcpulab.usage import examples as _help
@@ -100,7 +98,7 @@ def run(
         jtl_format: In which of JMeter's formats.
         jtl_warmup: Log what is over before the warm-up is, too, as JMeter would.
     """
-    scenario = _load(file)
+    scenario = files.load(file)
     if seed is not None or replications is not None:
         with _blaming_options():
             scenario = scenario.with_run(seed=seed, replications=replications)
@@ -146,7 +144,7 @@ def check(file: Annotated[tuple[Path, ...], Parameter(negative=())], /) -> int:
     status = DONE
     for path in file:
         try:
-            _load(path)
+            files.load(path)
         except (UsageError, _engine.ScenarioError) as error:
             views.say(str(error))
             status = WRONG
@@ -169,7 +167,7 @@ def init(path: Path = Path("scenario.toml"), /, *, force: Annotated[bool, Parame
     except FileExistsError:
         raise UsageError(f"{path}: exists already\n  hint: --force replaces it") from None
     except OSError as error:
-        raise UsageError(f"{path}: {_reason(error)}") from None
+        raise UsageError(f"{path}: {files.reason(error)}") from None
     views.say(f"written to {path}\n  hint: vcpulab run {path}")
 
 
@@ -225,7 +223,7 @@ def import_rt_app(
         with file.open("rb") as source:
             data = source.read(_WORKLOAD_BYTES_MAX + 1)
     except OSError as error:
-        raise UsageError(f"{file}: {_reason(error)}") from None
+        raise UsageError(f"{file}: {files.reason(error)}") from None
     if len(data) > _WORKLOAD_BYTES_MAX:
         raise UsageError(f"{file}: too long; allowed: at most {_WORKLOAD_BYTES_MAX} bytes")
     try:
@@ -239,7 +237,7 @@ def import_rt_app(
     if out is None:
         print(made.text, end="")
         return
-    _write(out, made.text)
+    files.write(out, made.text)
     views.say(f"written to {out}\n  hint: vcpulab run {out}")
 
 
@@ -262,7 +260,7 @@ def xenmon(source: Path, /, *, out: Path, replication: int = 0, prefix: str = "l
         replication: Which one.
         prefix: What the files' names begin with.
     """
-    for path in monitors.xenmon(_run_of(source), out, replication=replication, prefix=prefix):
+    for path in monitors.xenmon(files.run_of(source), out, replication=replication, prefix=prefix):
         views.say(f"written to {path}")
 
 
@@ -274,7 +272,7 @@ def xencpu(source: Path, /, *, format: Literal["table", "csv"] = "table") -> Non
         source: A run that `vcpulab run --out` wrote, or a scenario file to run now.
         format: How to print; as CSV with a row for each replication.
     """
-    used = monitors.xencpu(_run_of(source))
+    used = monitors.xencpu(files.run_of(source))
     if format == "csv":
         print(used.write_csv(), end="")
     else:
@@ -289,23 +287,11 @@ def xenoprof(source: Path, /, *, format: Literal["table", "csv"] = "table") -> N
         source: A run that `vcpulab run --out` wrote, or a scenario file to run now.
         format: How to print.
     """
-    profile = monitors.xenoprof(_run_of(source))
+    profile = monitors.xenoprof(files.run_of(source))
     if format == "csv":
         print(profile.write_csv(), end="")
     else:
         views.show_xenoprof(profile)
-
-
-def _run_of(source: Path) -> Run:
-    """The run in a directory, or that of a scenario file."""
-    if not source.is_dir():
-        scenario = _load(source)
-        with views.progress(f"running {scenario.name}") as progress:
-            return run_scenario(scenario, progress=progress)
-    try:
-        return Run.load(source)
-    except FileNotFoundError as error:
-        raise UsageError(str(error)) from None
 
 
 Flag = Annotated[bool, Parameter(negative=())]
@@ -352,14 +338,14 @@ def top(
     }
     options = xentop.Options(frozenset(extra for extra, wanted in asked.items() if wanted), full_name)
     if batch:
-        updates = xentop.updates(_run_of(source), delay_s=delay, replication=replication)
+        updates = xentop.updates(files.run_of(source), delay_s=delay, replication=replication)
         for update in islice(updates, iterations):
             print("\n".join(xentop.table(update, options)))
         return
     require("textual", "top")
     from vcpulab.top import Top
 
-    shown = _run_of(source) if source.is_dir() else _load(source)
+    shown = files.run_of(source) if source.is_dir() else files.load(source)
     terminal = Top(shown, delay_s=delay, replication=replication, options=options)
     terminal.run()
     if terminal.failed is not None:
@@ -380,7 +366,7 @@ def commands(file: Path, /, *, format: Format = "table") -> None:  # noqa: A002
         file: Scenario file.
         format: How to print: as a shell script, or each step with its kind and time.
     """
-    steps = commands_for(_load(file))
+    steps = commands_for(files.load(file))
     if format == "json":
         print(json.dumps([asdict(step) for step in steps], indent=2))
     else:
@@ -409,7 +395,7 @@ def list_domains(
         format: How to print.
     """
     try:
-        report = _engine.listing(_load(file)._engine, at)
+        report = _engine.listing(files.load(file)._engine, at)
     except ValueError as error:
         if isinstance(error, _engine.ScenarioError):
             raise
@@ -499,7 +485,7 @@ def measure_profile(
     if out is None:
         print(measured.text, end="")
         return
-    _write(out, measured.text)
+    files.write(out, measured.text)
     views.show_measured(measured.figures)
     views.say(f'written to {out}\n  hint: profile = "{out.name}" in the [host] of a scenario beside it')
 
@@ -561,7 +547,7 @@ def bench(*, format: Format = "table", seconds: float = 0.5, out: Path | None = 
             out.parent.mkdir(parents=True, exist_ok=True)
             out.write_text(report + "\n")
         except OSError as error:
-            raise UsageError(f"{out}: {_reason(error)}") from None
+            raise UsageError(f"{out}: {files.reason(error)}") from None
     if format == "json":
         print(report)
     else:
@@ -582,26 +568,6 @@ def demo(*, out: Path = Path("out/demo"), jobs: Jobs = 0) -> None:
     print(f"report: {path}")
 
 
-def _load(path: Path) -> Scenario:
-    try:
-        scenario = Scenario.load(path)
-    except OSError as error:
-        raise UsageError(f"{path}: {_reason(error)}") from None
-    for warning in scenario.warnings:
-        views.warn(_line(warning))
-    return scenario
-
-
-def _line(problem: Problem) -> str:
-    place = problem["file"]
-    if problem["line"] is not None:
-        place += f":{problem['line']}:{problem['column']}"
-    if problem["field"] is not None:
-        place += f": {problem['field']}"
-    hint = f"\n  hint: {problem['hint']}" if problem["hint"] else ""
-    return f"{place}: {problem['message']}{hint}"
-
-
 @contextmanager
 def _blaming_options() -> Iterator[None]:
     """What is wrong now comes from an option, not from a file."""
@@ -618,18 +584,6 @@ def _at_least_zero(option: str, value: int) -> int:
     if not 0 <= value <= 1024:
         raise UsageError(f"{option}: found `{value}`; allowed: an integer from 0 to 1024")
     return value
-
-
-def _write(out: Path, text: str) -> None:
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{out}: {_reason(error)}") from None
-
-
-def _reason(error: OSError) -> str:
-    text = error.strerror or str(error)
-    return text[:1].lower() + text[1:]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -668,7 +622,7 @@ def _call(arguments: Sequence[str] | None) -> int:
         raise
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
-        views.error(f"{name}{_reason(error)}")
+        views.error(f"{name}{files.reason(error)}")
         return WRONG if isinstance(error, FileExistsError) else FAILED
     except (_engine.EngineError, MissingExtraError, MemoryError) as error:
         views.error(str(error) or "out of memory")

@@ -2,8 +2,8 @@
 
 Both run with the same seed, so that replication i of one meets the same arrivals and sizes as replication i of the
 other (common random numbers); differences are taken replication by replication, with Student's interval of their mean
-(Law 2015, "Simulation modeling and analysis", sections 10.2 and 11.2). Of the metrics that have a good direction, those are
-called better or worse whose difference stays significant at 5 % when corrected for their number (Holm).
+(Law 2015, "Simulation modeling and analysis", sections 10.2 and 11.2). Of the metrics that have a good direction,
+those are called better or worse whose difference stays significant at 5 % when corrected for their number (Holm).
 """
 
 from collections.abc import Iterable, Sequence
