@@ -6,8 +6,7 @@ Exit status: 0 done, 1 the work failed, 2 the input or the usage is wrong, 130 i
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 
-from vcpulab import _engine, files, monitors, rtapp, store, traces, vectors, views, xentop
+from vcpulab import _engine, advice_cli, files, monitors, rtapp, store, traces, vectors, views, xentop
 from vcpulab import jtl as jtl_logs
 from vcpulab._extras import MissingExtraError, require
 from vcpulab.commands import commands as commands_for
@@ -100,15 +99,14 @@ def run(
     """
     scenario = files.load(file)
     if seed is not None or replications is not None:
-        with _blaming_options():
-            scenario = scenario.with_run(seed=seed, replications=replications)
+        scenario = files.with_run(scenario, seed=seed, replications=replications)
     if out is not None:
         store.check_free(out)
     own = None if policy is None else load_policy(policy)
     with views.progress(f"running {scenario.name}") as progress:
         result = run_scenario(
             scenario,
-            jobs=_at_least_zero("--jobs", jobs),
+            jobs=files.at_least_zero("--jobs", jobs),
             trace=out is not None,
             events=trace,
             jtl=None if jtl is None else jtl_logs.Jtl(jtl, jtl_format, jtl_warmup),
@@ -174,6 +172,7 @@ def init(path: Path = Path("scenario.toml"), /, *, force: Annotated[bool, Parame
 export = App(name="export", help="Write what was recorded in the formats of other tools.", help_format="plaintext")
 app.command(export)
 app.command(study)
+advice_cli.register(app)
 
 
 @export.command(help_epilogue=_help("vcpulab export perfetto out/trace --out web.pftrace"))
@@ -516,7 +515,7 @@ def conformance(
     """
     paths = [str(one) for one in path] or [str(vectors.bundled())]
     try:
-        report = _engine.conformance(paths, _at_least_zero("--jobs", jobs))
+        report = _engine.conformance(paths, files.at_least_zero("--jobs", jobs))
     except ValueError as error:
         raise UsageError(str(error)) from None
     parsed = json.loads(report)
@@ -564,26 +563,8 @@ def demo(*, out: Path = Path("out/demo"), jobs: Jobs = 0) -> None:
     """
     from vcpulab import demo as experiment
 
-    path = experiment.run(out, jobs=_at_least_zero("--jobs", jobs))
+    path = experiment.run(out, jobs=files.at_least_zero("--jobs", jobs))
     print(f"report: {path}")
-
-
-@contextmanager
-def _blaming_options() -> Iterator[None]:
-    """What is wrong now comes from an option, not from a file."""
-    try:
-        yield
-    except _engine.ScenarioError as error:
-        lines = (f"--{str(p['field']).removeprefix('run.')}: {p['message']}" for p in error.problems)
-        raise UsageError("\n".join(lines)) from None
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-
-
-def _at_least_zero(option: str, value: int) -> int:
-    if not 0 <= value <= 1024:
-        raise UsageError(f"{option}: found `{value}`; allowed: an integer from 0 to 1024")
-    return value
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

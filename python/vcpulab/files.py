@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from vcpulab import views
+from vcpulab._engine import ScenarioError
 from vcpulab.problems import Problem
 from vcpulab.runs import Run
 from vcpulab.runs import run as run_scenario
@@ -41,6 +42,32 @@ def run_of(source: Path) -> Run:
         return Run.load(source)
     except FileNotFoundError as error:
         raise UsageError(str(error)) from None
+
+
+def with_run(scenario: Scenario, *, seed: int | None = None, replications: int | None = None) -> Scenario:
+    """The scenario with `--seed` and `--replications`, where given.
+
+    Raises:
+        UsageError: a value is not allowed.
+    """
+    try:
+        return scenario.with_run(seed=seed, replications=replications)
+    except ScenarioError as error:
+        lines = (f"--{str(p['field']).removeprefix('run.')}: {p['message']}" for p in error.problems)
+        raise UsageError("\n".join(lines)) from None
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def at_least_zero(option: str, value: int) -> int:
+    """The value of an option such as `--jobs`.
+
+    Raises:
+        UsageError: it is not allowed.
+    """
+    if not 0 <= value <= 1024:
+        raise UsageError(f"{option}: found `{value}`; allowed: an integer from 0 to 1024")
+    return value
 
 
 def write(path: Path, text: str) -> None:

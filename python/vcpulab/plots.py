@@ -14,6 +14,7 @@ from vcpulab.figures import Interval
 if TYPE_CHECKING:
     import altair as alt
 
+    from vcpulab.compare import Comparison
     from vcpulab.runs import Run
 else:
     alt = require("altair", "report")
@@ -122,6 +123,50 @@ def bars(data: Sequence[Bar], axis: str, title: str) -> "alt.TopLevelMixin":
         width="container", height=alt.Step(_BAR_PX), title=title, description=f"{title}, {axis}. {said}."
     )
     return dressed(chart)
+
+
+def differences(found: Sequence["Comparison"]) -> "alt.TopLevelMixin":
+    """Changes in % with their intervals, a line for each metric, grouped by what they are good for."""
+    rows = [
+        {
+            "metric": comparison.metric.name,
+            "percent": comparison.percent,
+            "low": comparison.percent - _percent_half_width(comparison),
+            "high": comparison.percent + _percent_half_width(comparison),
+            "verdict": {"unclear": "not told apart"}.get(comparison.verdict, comparison.verdict),
+        }
+        for comparison in found
+        if comparison.percent is not None and comparison.verdict != "same"
+    ]
+    verdicts = ["better", "worse", "not told apart"]
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        y=alt.Y("metric:N", title=None, sort=None, axis=alt.Axis(labelLimit=240)),
+        color=alt.Color(
+            "verdict:N",
+            title=None,
+            scale=alt.Scale(domain=verdicts, range=[COLOURS[2], COLOURS[5], COLOURS[6]]),
+            legend=alt.Legend(orient="bottom"),
+        ),
+        tooltip=["metric:N", "percent:Q", "low:Q", "high:Q", "verdict:N"],
+    )
+    # Where one change dwarfs all others they can still be told from none.
+    scale = alt.Scale(type="symlog", constant=10)
+    rule = base.mark_rule(strokeWidth=2).encode(
+        x=alt.X("low:Q", title="change, %", scale=scale, axis=alt.Axis(tickCount=8)), x2="high:Q"
+    )
+    shape = alt.Shape("verdict:N", scale=alt.Scale(domain=verdicts, range=["triangle-up", "triangle-down", "circle"]))
+    point = base.mark_point(filled=True, size=70).encode(x="percent:Q", shape=shape)
+    zero = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(color=_INK, opacity=0.5).encode(x="zero:Q")
+    said = "; ".join(f"{row['metric']} {row['percent']:.3g} %, {row['verdict']}" for row in rows)
+    title = "Change of each metric"
+    chart = alt.layer(zero, rule, point).properties(
+        width="container", height=alt.Step(_BAR_PX), title=title, description=f"{title}, in %. {said}."
+    )
+    return dressed(chart)
+
+
+def _percent_half_width(comparison: "Comparison") -> float:
+    return 100 * (comparison.difference.half_width or 0) / abs(comparison.before.mean)
 
 
 def waits(run: "Run", title: str | None = None) -> "alt.TopLevelMixin":

@@ -16,6 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from vcpulab.commands import Step
+from vcpulab.compare import Comparison
+from vcpulab.comparison_report import HEADINGS, cells, in_words
 from vcpulab.figures import IO_FIGURES, Interval, number, summary_of, wakeups
 from vcpulab.names import COUNTERS, Tool
 from vcpulab.report import grid_of, summary_grid
@@ -138,6 +140,43 @@ def show_run(run: Run, names: Tool | None = None, waits: bool | None = None, *, 
     if waits or (waits is None and run.df_domains()["domain"].n_unique() <= _WAITS_SHORT):
         _show_waits(run)
         _show_wakeups(run)
+
+
+def show_comparison(
+    found: Sequence[Comparison],
+    runs: tuple[Run, Run],
+    labels: tuple[str, str],
+    *,
+    all: bool,  # noqa: A002 - as the option is called
+) -> None:
+    """What differs between two runs, and what it means for whom.
+
+    Args:
+        found: what was compared.
+        runs: before and after.
+        labels: what they are called.
+        all: every metric, not only those with a good direction that changed?
+    """
+    for label, run in zip(labels, runs, strict=True):
+        host = run.scenario.to_dict()["host"]
+        scheduler = f"{host['scheduler']} {host['generation']}" if run.policy is None else f"policy {run.policy}"
+        print(f"{label}: {run.scenario.name}: {scheduler}")
+    scenario = runs[0].scenario
+    pairs = max(comparison.difference.n for comparison in found)
+    print(
+        f"{scenario.duration_ns / 1e9:g} s after {scenario.warmup_ns / 1e9:g} s of warm-up, "
+        f"{_count(pairs, 'pair')} of replications, seed {scenario.seed}\n"
+    )
+    shown = [c for c in found if all or (c.metric.better is not None and c.verdict != "same")]
+    if shown:
+        print_table(
+            "Differences, second less first, paired, with 95 % confidence intervals",
+            [heading.replace("before", labels[0]).replace("after", labels[1]) for heading in HEADINGS],
+            [cells(comparison) for comparison in shown],
+            2,
+        )
+    for line in in_words(found):
+        print(line)
 
 
 def _show_io(run: Run) -> None:
