@@ -31,13 +31,16 @@ def register(app: App) -> None:
         whatif,
         help_epilogue=examples(
             "vcpulab whatif web.toml --set domain.web.weight=1024",
-            "vcpulab whatif web.toml --set host.scheduler=credit2 --set batch.cap=50 --report out/whatif.html",
+            "vcpulab whatif web.toml --set host.scheduler=credit2 --report out/whatif.html",
         ),
     )
     app.command(
         compare_,
         name="compare",
-        help_epilogue=examples("vcpulab compare web.toml other.toml", "vcpulab compare out/a out/b --format csv"),
+        help_epilogue=examples(
+            "vcpulab whatif web.toml --set batch.cap=50 --write capped.toml",
+            "vcpulab compare web.toml capped.toml",
+        ),
     )
 
 
