@@ -31,7 +31,7 @@ def register(app: App) -> None:
         whatif,
         help_epilogue=examples(
             "vcpulab whatif web.toml --set domain.web.weight=1024",
-            "vcpulab whatif web.toml --set host.scheduler=credit2 --report out/whatif.html",
+            "vcpulab whatif web.toml --set batch.cap=50 --report out/whatif.html",
         ),
     )
     app.command(
