@@ -10,8 +10,10 @@ import polars as pl
 from cyclopts import App, Parameter
 
 from vcpulab import comparison_report, files, settings, views
-from vcpulab.commands import Step, commands
+from vcpulab.commands import new_steps
 from vcpulab.compare import Comparison, compare
+from vcpulab.lint import as_data, other_warnings
+from vcpulab.lint import lint as lint_scenario
 from vcpulab.outcomes import metrics
 from vcpulab.runs import Run, run_many
 from vcpulab.scenario import Scenario
@@ -27,6 +29,7 @@ Flag = Annotated[bool, Parameter(negative=())]
 
 def register(app: App) -> None:
     """Adds these commands to a command line."""
+    app.command(lint, help_epilogue=examples("vcpulab lint web.toml", "vcpulab lint web.toml --format json"))
     app.command(
         whatif,
         help_epilogue=examples(
@@ -42,6 +45,49 @@ def register(app: App) -> None:
             "vcpulab compare web.toml capped.toml",
         ),
     )
+
+
+def lint(
+    file: Annotated[tuple[Path, ...], Parameter(negative=())],
+    /,
+    *,
+    replications: int = REPLICATIONS,
+    format: Literal["table", "json"] = "table",  # noqa: A002
+    jobs: Jobs = 0,
+) -> int:
+    """Say what is probably not meant in scenario files, what it costs, and what mends it; succeed if there is nothing.
+
+    Args:
+        file: Scenario files.
+        replications: Of each simulation, as it is and mended.
+        format: How to print.
+        jobs: Replications at a time; 0: one for each processor.
+    """
+    if not 2 <= replications <= 10_000:
+        raise UsageError(f"--replications: found `{replications}`; allowed: 2 to 10000")
+    found = {}
+    for path in file:
+        with views.progress(f"trying what mends {path}") as progress:
+            try:
+                scenario, advice = lint_scenario(
+                    path,
+                    replications=replications,
+                    jobs=files.at_least_zero("--jobs", jobs),
+                    progress=progress,
+                )
+            except OSError as error:
+                raise UsageError(f"{path}: {files.reason(error)}") from None
+        found[str(path)] = as_data(advice)
+        warnings = other_warnings(scenario, advice)
+        found[str(path)] += [{"rule": "warning", **warning} for warning in warnings]
+        if format == "table":
+            for warning in warnings:
+                print(f"{files.line_of(warning)}\n")
+            views.show_advice(str(path), advice)
+            print(f"{path}: {len(advice) + len(warnings) or 'nothing'} found")
+    if format == "json":
+        print(json.dumps(found, indent=2))
+    return 1 if any(found.values()) else 0
 
 
 def whatif(
@@ -187,8 +233,7 @@ def _show(
 
 def _show_steps(before: Scenario, after: Scenario) -> None:
     """What must be typed that was not before."""
-    old = {(step.at, step.how, step.text) for step in commands(before)}
-    new: list[Step] = [step for step in commands(after) if (step.at, step.how, step.text) not in old]
+    new = new_steps(before, after)
     if new:
         print("\nTo set it on a real host:\n")
         views.show_commands(new)

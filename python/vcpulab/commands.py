@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from vcpulab.info import schedulers
-from vcpulab.scenario import Scenario
+from vcpulab.scenario import Scenario, join
 
 POOL_0 = "Pool-0"
 
@@ -67,6 +67,57 @@ def commands(scenario: Scenario) -> list[Step]:
     return steps
 
 
+def new_steps(before: Scenario, after: Scenario) -> list[Step]:
+    """The steps that make one scenario of another that is set up already.
+
+    Examples:
+        >>> web = Scenario.starter()
+        >>> for step in new_steps(web, web.change({"domain.batch.cap": 50, "domain.dom0.weight": None})):
+        ...     print(step.how, step.text)
+        run xl sched-credit -d Domain-0 -w 256
+        run xl sched-credit -d batch -c 50
+    """
+    # What goes back to its default must be set to it.
+    old, new = before.to_dict(), after.to_dict()
+    back = {
+        join([*where, param["name"]]): param["default"]
+        for where, was, became in _tables_with_params(old, new)
+        for param in _params(became, new)
+        if param["name"] in was and param["name"] not in became and param["default"] is not None
+    }
+    after = after.change({path: int(value) if value.lstrip("-").isdecimal() else value for path, value in back.items()})
+    known = set(commands(before))
+    steps = [step for step in commands(after) if step not in known]
+    for name, table in new["domain"].items():
+        was = old["domain"].get(name, table)
+        if table["vcpus"] != was["vcpus"]:
+            boot = name == "dom0"
+            text = f"dom0_max_vcpus={table['vcpus']}" if boot else f"xl vcpu-set {shlex.quote(name)} {table['vcpus']}"
+            steps.append(Step("boot" if boot else "run", text))
+        if table["affinity"] == "all" != was["affinity"]:
+            steps.append(Step("run", shlex.join(("xl", "vcpu-pin", _domain(name), "all", "all"))))
+    return steps
+
+
+def _tables_with_params(
+    old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[tuple[list[str], Mapping[str, Any], Mapping[str, Any]]]:
+    """Where tables with parameters of schedulers are, as they were and as they became."""
+    yield ["host"], old["host"], new["host"]
+    for kind in ("pool", "domain"):
+        for name, table in new.get(kind, {}).items():
+            yield [kind, name], old.get(kind, {}).get(name, {}), table
+
+
+def _params(table: Mapping[str, Any], document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The parameters that a table may hold: a pool's own, or those of a domain."""
+    scope = "global" if "scheduler" in table else "domain"
+    pool = table if scope == "global" else document.get("pool", {}).get(table.get("pool"), document["host"])
+    generations = next(policy for policy in schedulers() if policy["name"] == pool["scheduler"])["generations"]
+    generation = next(one for one in generations if one["name"] == pool["generation"])
+    return [param for param in generation["params"] if param["scope"] == scope]
+
+
 class _Pool:
     """A CPU pool and the tools of its scheduler's release."""
 
@@ -86,7 +137,7 @@ class _Pool:
         if self.tools["tool"] != _HAS_POOLS:
             yield Step("cannot", f"pool {self.name}: {self.scheduler} has no CPU pools, or is in no hypervisor")
             return
-        pcpus = _members(self.table["pcpus"])
+        pcpus = members(self.table["pcpus"])
         for pcpu in pcpus:
             yield first.run("cpupool-cpu-remove", POOL_0, str(pcpu))
         listed = ", ".join(f'"{pcpu}"' for pcpu in pcpus)
@@ -147,10 +198,10 @@ class _Pool:
         if not self.tools["tool"]:
             return Step("cannot", f"domain {name}: {self.scheduler} is in no hypervisor")
         if self.table["generation"] == "xen2.0":
-            members = _members(pcpus)
-            if len(members) > 1 or vcpu not in ("all", "0"):
+            listed = members(pcpus)
+            if len(listed) > 1 or vcpu not in ("all", "0"):
                 return Step("cannot", f"domain {name}: xm pincpu of {self.table['generation']} pins to one pCPU")
-            return self.run("pincpu", _domain(name), str(members[0]))
+            return self.run("pincpu", _domain(name), str(listed[0]))
         return self.run("vcpu-pin", _domain(name), vcpu, pcpus)
 
 
@@ -253,12 +304,18 @@ def _domain(name: str) -> str:
     return "Domain-0" if name == "dom0" else name
 
 
-def _members(pcpus: str) -> list[int]:
-    members: list[int] = []
+def members(pcpus: str) -> list[int]:
+    """The pCPUs that a text such as `0-3,8` names.
+
+    Examples:
+        >>> members("0-2,8")
+        [0, 1, 2, 8]
+    """
+    listed: list[int] = []
     for part in pcpus.split(","):
         first, _, last = part.partition("-")
-        members += range(int(first), int(last or first) + 1)
-    return members
+        listed += range(int(first), int(last or first) + 1)
+    return listed
 
 
 _SPAN = re.compile(r"(?P<number>[0-9.]+)(?P<unit>[a-z]+)")

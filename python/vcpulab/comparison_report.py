@@ -86,7 +86,7 @@ def in_words(found: Sequence[Comparison]) -> list[str]:
     """Who gains what, who pays what, a line for each."""
     gains, pays = gainers_and_payers(found)
     lines = [
-        f"{who} {verb}: {', '.join(_change(comparison) for comparison in what)}"
+        f"{who} {verb}: {', '.join(change(comparison) for comparison in what)}"
         for verb, side in (("gains", gains), ("pays", pays))
         for who, what in side.items()
     ]
@@ -98,7 +98,8 @@ def in_words(found: Sequence[Comparison]) -> list[str]:
     return lines
 
 
-def _change(comparison: Comparison) -> str:
+def change(comparison: Comparison) -> str:
+    """How a metric changes, in words."""
     percent = comparison.percent
     if percent is None or abs(percent) > 1000:
         metric, before, after = comparison.metric, comparison.before.mean, comparison.after.mean

@@ -68,6 +68,18 @@ class Scenario:
         return cls(_engine.Scenario.parse(text, file, folder or Path()), text, folder)
 
     @classmethod
+    def without(cls, text: str, fields: Iterable[str], file: str = "<string>", *, folder: Path | None = None) -> Self:
+        """Reads a scenario as if these fields, dotted paths, were not in it.
+
+        Raises:
+            ScenarioError: everything else that is wrong with it.
+        """
+        document = tables(text)
+        for path in fields:
+            _set(document, path, None)
+        return cls.from_toml(tomli_w.dumps(document), file, folder=folder)
+
+    @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Builds a scenario from tables, named as in a scenario file.
 
@@ -103,14 +115,14 @@ class Scenario:
             >>> heavier.to_dict()["domain"]["web"]["weight"], heavier.seed
             (512, 7)
         """
-        document = _tables(self._text)
+        document = tables(self._text)
         for path, value in changes.items():
             _set(document, path, value)
         return self.from_toml(tomli_w.dumps(document), "<scenario>", folder=self._folder)
 
     def written(self) -> dict[str, Any]:
         """As tables, with what was written and no defaults."""
-        return _tables(self._text)
+        return tables(self._text)
 
     def with_run(self, *, seed: int | None = None, replications: int | None = None) -> Self:
         """The same scenario with another seed or number of replications.
@@ -135,7 +147,7 @@ class Scenario:
 
     def to_dict(self) -> dict[str, Any]:
         """As tables, complete: with every default spelled out."""
-        return _tables(self.to_toml())
+        return tables(self.to_toml())
 
     @property
     def name(self) -> str:
@@ -178,7 +190,12 @@ class Scenario:
         return f'<Scenario "{self.name}": {seconds:g} s, seed {self.seed}, {self.replications} replication{s}>'
 
 
-def _tables(text: str) -> dict[str, Any]:
+def tables(text: str) -> dict[str, Any]:
+    """A TOML document as tables.
+
+    Raises:
+        ValueError: it is not valid TOML.
+    """
     # By the engine's own reader: Python's knows an older TOML.
     document: dict[str, Any] = json.loads(_engine.tables(text))
     return document

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 import polars as pl
+import tomli_w
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -17,8 +18,9 @@ from rich.text import Text
 
 from vcpulab.commands import Step
 from vcpulab.compare import Comparison
-from vcpulab.comparison_report import HEADINGS, cells, in_words
+from vcpulab.comparison_report import HEADINGS, cells, change, in_words
 from vcpulab.figures import IO_FIGURES, Interval, number, summary_of, wakeups
+from vcpulab.lint import Advice
 from vcpulab.names import COUNTERS, Tool
 from vcpulab.report import grid_of, summary_grid
 from vcpulab.runs import Run
@@ -177,6 +179,27 @@ def show_comparison(
         )
     for line in in_words(found):
         print(line)
+
+
+def show_advice(path: str, advice: Sequence[Advice]) -> None:
+    """Each finding: what is wrong and why, what mending it does, and how it is mended."""
+    for one in advice:
+        finding = one.finding
+        print(f"{path}: {finding.path}: {finding.rule}\n  {finding.reason}")
+        if one.effect is not None:
+            mend = ", ".join(f"{name} = {_toml(value)}" for name, value in finding.changes.items())
+            told = "; ".join(f"{change(c)} ({c.verdict})" for c in one.told())
+            print(f"  with {mend}:\n    {told or 'no difference that can be told'}")
+        if one.makes_worse:
+            print("  here that costs more than it gains: better leave it as it is")
+        for step in one.steps:
+            print(f"  {'$ ' if step.how == 'run' else f'({step.how}) '}{step.text}")
+        print()
+
+
+def _toml(value: object) -> str:
+    """A value as a scenario file has it."""
+    return "its default" if value is None else tomli_w.dumps({"v": value}).removeprefix("v = ").rstrip("\n")
 
 
 def _show_io(run: Run) -> None:
