@@ -25,6 +25,7 @@ __all__ = [
     "profiles",
     "read_profile",
     "run",
+    "run_managed",
     "run_many",
     "run_policy",
     "schedulers",
@@ -211,6 +212,19 @@ def run_many(
     progress: Callable[[float], bool] | None = None,
 ) -> list[Results]:
     """Runs every replication of several scenarios, `jobs` at a time (0: as many as there are processors)."""
+
+def run_managed(
+    scenario: Scenario,
+    manager: Callable[[int, Table], Mapping[str, Mapping[str, int]]],
+    *,
+    waits: bool = True,
+    progress: Callable[[float], bool] | None = None,
+) -> Results:
+    """Runs every replication, one after the other in this thread, while a manager sets parameters.
+
+    At each sample it is called with the replication and the sample of every domain (columns as in `samples`), and
+    answers with what is to be set now: domain to parameter to value.
+    """
 
 def run_policy(
     scenario: Scenario,

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 
-from vcpulab import _engine, advice_cli, files, monitors, rtapp, store, traces, vectors, views, xentop
+from vcpulab import _engine, advice_cli, files, manage_cli, monitors, rtapp, store, traces, vectors, views, xentop
 from vcpulab import jtl as jtl_logs
 from vcpulab._extras import MissingExtraError, require
 from vcpulab.commands import commands as commands_for
@@ -23,7 +23,7 @@ from vcpulab.info import profiles as all_profiles
 from vcpulab.info import schedulers as all_schedulers
 from vcpulab.monitors import NotRecordedError
 from vcpulab.names import Tool
-from vcpulab.policy import PolicyError
+from vcpulab.plugins import PluginError
 from vcpulab.policy import load as load_policy
 from vcpulab.runs import Run
 from vcpulab.runs import run as run_scenario
@@ -173,6 +173,7 @@ export = App(name="export", help="Write what was recorded in the formats of othe
 app.command(export)
 app.command(study)
 advice_cli.register(app)
+manage_cli.register(app)
 
 
 @export.command(help_epilogue=_help("vcpulab export perfetto out/trace --out web.pftrace"))
@@ -596,7 +597,7 @@ def _call(arguments: Sequence[str] | None) -> int:
     except _engine.ScenarioError as error:
         views.say(str(error))
         return WRONG
-    except (UsageError, PolicyError, NotRecordedError) as error:
+    except (UsageError, PluginError, NotRecordedError) as error:
         views.error(str(error))
         return WRONG
     except BrokenPipeError:

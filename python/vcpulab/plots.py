@@ -169,6 +169,32 @@ def _percent_half_width(comparison: "Comparison") -> float:
     return 100 * (comparison.difference.half_width or 0) / abs(comparison.before.mean)
 
 
+def allocations(decisions: pl.DataFrame, title: str) -> "alt.TopLevelMixin":
+    """What each managed domain was allocated and what it used, interval by interval."""
+    long = decisions.select("time_s", "domain", "allocated", "used").unpivot(
+        ["allocated", "used"], index=["time_s", "domain"], variable_name="what", value_name="percent"
+    )
+    domains = _in_order(decisions["domain"])
+    said = "; ".join(
+        f"{name}: allocated {figures.number(float(group['allocated'].mean() or 0))} % and used "  # type: ignore[arg-type]
+        f"{figures.number(float(group['used'].mean() or 0))} % of a pCPU on average"  # type: ignore[arg-type]
+        for (name,), group in decisions.group_by(["domain"], maintain_order=True)
+    )
+    chart = (
+        alt.Chart(_data(long))
+        .mark_line(interpolate="step-before", point={"filled": True, "size": 20})
+        .encode(
+            x=alt.X("time_s:Q", title="time, s"),
+            y=alt.Y("percent:Q", title="% of a pCPU", scale=alt.Scale(zero=True)),
+            color=alt.Color("domain:N", sort=domains, scale=alt.Scale(domain=domains, range=COLOURS)),
+            strokeDash=alt.StrokeDash("what:N", scale=alt.Scale(domain=["used", "allocated"], range=[[1, 0], [5, 3]])),
+            tooltip=["domain:N", "what:N", "time_s:Q", "percent:Q"],
+        )
+        .properties(width="container", height=220, title=title, description=f"{title}. {said}.")
+    )
+    return dressed(chart)
+
+
 def waits(run: "Run", title: str | None = None) -> "alt.TopLevelMixin":
     """A map: who waited, for whom, how much."""
     frame = run.waits()

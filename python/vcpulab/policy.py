@@ -6,14 +6,12 @@ domains and timers are integers, numbered from 0 over the whole host; times are 
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from importlib.metadata import entry_points
-from pathlib import Path
-from types import ModuleType
 from typing import Protocol
 
+from vcpulab import plugins
 from vcpulab._engine import Context, Rejected
 
-__all__ = ["Context", "MakePolicy", "Params", "Policy", "PolicyError", "Rejected", "load"]
+__all__ = ["Context", "MakePolicy", "Params", "Policy", "Rejected", "load"]
 
 ENTRY_POINTS = "vcpulab.policies"
 """The entry point group in which installed packages offer policies."""
@@ -111,10 +109,6 @@ class Policy(ABC):
         return ""
 
 
-class PolicyError(Exception):
-    """There is no such policy."""
-
-
 class MakePolicy(Protocol):
     """A policy class, or whatever else makes a policy: called once for each replication."""
 
@@ -126,49 +120,6 @@ def load(reference: str) -> type[Policy]:
     """Finds a policy: `file.py:Class`, or the name under which an installed package offers one.
 
     Raises:
-        PolicyError: there is none.
+        PluginError: there is none.
     """
-    path, colon, name = reference.rpartition(":")
-    found = _from_file(Path(path), name) if colon else _installed(reference)
-    if not (isinstance(found, type) and issubclass(found, Policy)):
-        raise PolicyError(f"`{reference}` is not a subclass of `vcpulab.Policy`")
-    if missing := sorted(found.__abstractmethods__):
-        raise PolicyError(f"`{reference}` has no `{'`, `'.join(missing)}`")
-    return found
-
-
-def _from_file(path: Path, name: str) -> object:
-    module = ModuleType(path.stem)
-    module.__file__ = str(path)
-    try:
-        exec(compile(path.read_bytes(), path, "exec"), module.__dict__)
-    except OSError as error:
-        raise PolicyError(f"{path}: {(error.strerror or str(error)).lower()}") from None
-    except Exception as error:
-        raise PolicyError(f"{path}: {_where(error, path)}{type(error).__name__}: {error}") from error
-    if not hasattr(module, name):
-        raise PolicyError(f"{path}: there is no `{name}`")
-    return getattr(module, name)
-
-
-def _where(error: Exception, path: Path) -> str:
-    line = None
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return "" if line is None else f"line {line}: "
-
-
-def _installed(name: str) -> object:
-    offered = entry_points(group=ENTRY_POINTS)
-    if name not in offered.names:
-        names = ", ".join(f"`{one}`" for one in sorted(offered.names)) or "none"
-        raise PolicyError(
-            f"no installed package offers a policy `{name}`; offered: {names}\n  hint: for one in a file: FILE.py:CLASS"
-        )
-    try:
-        return offered[name].load()
-    except Exception as error:
-        raise PolicyError(f"policy `{name}`: {type(error).__name__}: {error}") from error
+    return plugins.load(reference, Policy, ENTRY_POINTS, "policy")

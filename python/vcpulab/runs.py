@@ -90,10 +90,10 @@ def run(
             scenario._engine, policy, trace=trace, waits=waits, events=events, jtl=logs, progress=progress
         )
     name = None if policy is None else getattr(policy, "__qualname__", type(policy).__qualname__)
-    ran = _ran(scenario, results, traced=trace, policy=name)
+    done = ran(scenario, results, traced=trace, policy=name)
     if events is not None:
-        traces.complete(events, ran)
-    return ran
+        traces.complete(events, done)
+    return done
 
 
 def run_many(
@@ -128,10 +128,11 @@ def run_many(
     results = _engine.run_many(
         [scenario._engine for scenario in all_of_them], jobs=jobs, waits=waits, progress=progress
     )
-    return [_ran(scenario, left) for scenario, left in zip(all_of_them, results, strict=True)]
+    return [ran(scenario, left) for scenario, left in zip(all_of_them, results, strict=True)]
 
 
-def _ran(scenario: Scenario, results: _engine.Results, *, traced: bool = False, policy: str | None = None) -> "Run":
+def ran(scenario: Scenario, results: _engine.Results, *, traced: bool = False, policy: str | None = None) -> "Run":
+    """What the engine left, as a run."""
     warnings = []
     if results.untraced:
         warnings.append(f"the trace had no room for {results.untraced} decisions; it ends early")

@@ -807,6 +807,12 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.core.queue.set(Rank::Action, 0, at);
     }
 
+    /// Carries out an action at the present instant, before anything else that is due then.
+    pub fn act_now(&mut self, action: Action) {
+        self.actions.insert(self.next_action, TimedAction { at: self.core.now, action });
+        self.set_next_action();
+    }
+
     fn act(&mut self) -> Result<(), Broken> {
         let action = self.actions[self.next_action].action.clone();
         self.next_action += 1;

@@ -21,7 +21,9 @@ mod _engine {
     #[pymodule_export]
     use super::error::{EngineError, Rejected, ScenarioError};
     #[pymodule_export]
-    use super::results::{LiveSamples, Results, Table, export_perfetto, run, run_many, run_policy};
+    use super::results::{
+        LiveSamples, Results, Table, export_perfetto, run, run_managed, run_many, run_policy,
+    };
     #[pymodule_export]
     use super::scenario::Scenario;
     #[pymodule_export]

@@ -91,21 +91,61 @@ pub fn run_policy(
     let options = RunOptions { jobs: 1, trace, waits, events, jtl: jtl.map(logs), live: None };
     let raised = Raised::default();
     let context = Bound::new(py, Context)?;
+    in_this_thread(py, progress, &raised, |advance| {
+        let make = |params: &Params, seed| PyPolicy::new(policy, &context, &raised, params, seed);
+        run_under(&scenario.checked, &options, advance, make)
+    })
+}
+
+/// Runs every replication of a scenario, one after the other in this very thread, while a manager written in Python looks at
+/// each sample: a callable that takes the replication and the sample of every domain, and answers with domains, each with
+/// values for parameters.
+#[pyfunction]
+#[pyo3(signature = (scenario, manager, *, waits = true, progress = None))]
+pub fn run_managed(
+    py: Python<'_>,
+    scenario: &Scenario,
+    manager: &Bound<'_, PyAny>,
+    waits: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Results> {
+    let options = RunOptions { jobs: 1, waits, ..RunOptions::default() };
+    let raised = Raised::default();
+    let mut decide = |samples: &[SampleRow]| {
+        let replication = samples.first().map_or(0, |row| row.replication);
+        let asked = manager.call1((replication, Table { batch: SampleRow::batch(samples) }));
+        let wanted = asked.and_then(|answer| answer.extract::<BTreeMap<String, BTreeMap<String, i64>>>());
+        let wanted = wanted.map_err(|error| {
+            let reason = error.to_string();
+            *lock(&raised) = Some(error);
+            reason
+        })?;
+        Ok(wanted.into_iter().map(|(domain, values)| (domain, values.into_iter().collect())).collect())
+    };
+    in_this_thread(py, progress, &raised, |advance| {
+        vcpulab_scenario::run_managed(&scenario.checked, &options, advance, &mut decide)
+    })
+}
+
+/// Does work that calls Python now and then, in this thread. What Python code raised meanwhile ends it: an exception is the
+/// cause of the error, anything else (Ctrl-C, say) is what is raised.
+fn in_this_thread(
+    py: Python<'_>,
+    progress: Option<&Bound<'_, PyAny>>,
+    raised: &Raised,
+    work: impl FnOnce(&(dyn Fn(f64) -> bool + Sync)) -> Result<vcpulab_scenario::Results, RunError>,
+) -> PyResult<Results> {
     let progress = progress.map(|progress| progress.clone().unbind());
     let advance = |fraction: f64| {
         Python::attach(|py| {
             let asked = ask(py, progress.as_ref().map(|progress| progress.bind(py)), fraction);
-            asked.map_err(|stop| *lock(&raised) = Some(stop)).is_ok()
+            asked.map_err(|stop| *lock(raised) = Some(stop)).is_ok()
         })
     };
-    let work = catch_unwind(AssertUnwindSafe(|| {
-        let make = |params: &Params, seed| PyPolicy::new(policy, &context, &raised, params, seed);
-        run_under(&scenario.checked, &options, &advance, make)
-    }));
-    let results = work.map_err(|panic| panicked(&*panic))?;
-    results.map(Results::from).map_err(|failed| match lock(&raised).take() {
+    let results = catch_unwind(AssertUnwindSafe(|| work(&advance))).map_err(|panic| panicked(&*panic))?;
+    results.map(Results::from).map_err(|failed| match lock(raised).take() {
         Some(raised)
-            if matches!(failed, RunError::Broken { .. }) && raised.is_instance_of::<PyException>(py) =>
+            if !matches!(failed, RunError::Cancelled) && raised.is_instance_of::<PyException>(py) =>
         {
             let error = engine_error(failed);
             error.set_cause(py, Some(raised));

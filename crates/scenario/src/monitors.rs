@@ -126,6 +126,12 @@ impl Monitors {
         self.apps.take(host.now(), machine);
     }
 
+    /// What the last sample was of each domain; nothing if none was taken.
+    pub fn latest(&self, domains: usize) -> &[SampleRow] {
+        let rows = self.sampler.as_ref().map_or(&[][..], |sampler| &sampler.domains[..]);
+        &rows[rows.len().saturating_sub(domains)..]
+    }
+
     /// Takes the last sample, and tells what it saw: what was sampled of the host and of applications, and busy time by layers.
     pub fn finish(
         mut self,

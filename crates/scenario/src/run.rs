@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
-use vcpulab_host::{Broken, Host, HostConfig, Params, Pools, Scheduler, Time};
+use vcpulab_host::{Action, Broken, DomId, Host, HostConfig, Params, Pools, Scheduler, Time};
 use vcpulab_io::Machine;
 use vcpulab_measure::{
     AppRow, AppSampleRow, DomainRow, IoRow, Keep, Measured, Measuring, Meter, Names, NotAttributed, PcpuRow,
@@ -21,6 +21,7 @@ use crate::io_table::io_rows;
 use crate::jtl::{Jtl, Logs};
 use crate::limits::ROWS_MAX;
 use crate::live::LiveSamples;
+use crate::manager::{Manager, decided};
 use crate::monitors::Monitors;
 use crate::scenario::Scenario;
 use crate::spec::{PoolSpec, Spec};
@@ -112,6 +113,14 @@ pub enum RunError {
         /// Why not.
         reason: String,
     },
+    /// Whoever managed the run gave up, or asked for what cannot be.
+    #[error("replication {replication}: the manager: {reason}")]
+    Manager {
+        /// Which replication.
+        replication: u32,
+        /// What it says, or what is wrong with what it asked for.
+        reason: String,
+    },
     /// The threads could not be started.
     #[error("cannot start the threads: {0}")]
     Threads(String),
@@ -180,14 +189,9 @@ fn run_all(
             replication,
             entitlements: entitlements(spec),
             progress: &progress,
+            manager: None,
         };
-        match &spec.pools[..] {
-            [PoolSpec { policy, generation, params, pcpus, .. }] => {
-                vcpulab_sched::with(policy.name, generation.name, params, pcpus.len(), one)
-                    .expect("a checked scenario names a registered scheduler")
-            }
-            _ => one.under_pools(pools_of(spec)),
-        }
+        one.under_its_own()
     };
     let outcomes: Vec<Result<Results, RunError>> = if options.jobs == 1 || units.len() == 1 {
         units.iter().map(one).collect()
@@ -203,6 +207,36 @@ fn run_all(
     let mut all = vec![Results::default(); scenarios.len()];
     for ((index, _), outcome) in units.into_iter().zip(outcomes) {
         all[index].append(outcome.map_err(|error| (index, error))?);
+    }
+    Ok(all)
+}
+
+/// Runs all replications of a scenario, one after the other in this thread, while `manager` looks at each sample and sets
+/// parameters (`run.sample` is how often). `options.jobs` is of no effect. Entitlements are unknown.
+///
+/// # Errors
+/// See [`RunError`]; the first replication that fails ends the run.
+pub fn run_managed(
+    scenario: &Scenario,
+    options: &RunOptions,
+    progress: &(dyn Fn(f64) -> bool + Sync),
+    manager: &mut dyn Manager,
+) -> Result<Results, RunError> {
+    let spec: &Spec = scenario;
+    let config = host_config(spec);
+    let progress = Progress::new(spec.replications as usize, progress);
+    let mut all = Results::default();
+    for replication in 0..spec.replications {
+        let one = Replication {
+            spec,
+            config: &config,
+            options,
+            replication,
+            entitlements: vec![None; spec.domains.len()],
+            progress: &progress,
+            manager: Some(&mut *manager),
+        };
+        all.append(one.under_its_own()?);
     }
     Ok(all)
 }
@@ -248,8 +282,15 @@ pub fn run_under<S: Scheduler>(
     let mut all = Results::default();
     for replication in 0..spec.replications {
         let entitlements = vec![None; spec.domains.len()];
-        let one =
-            Replication { spec, config: &config, options, replication, entitlements, progress: &progress };
+        let one = Replication {
+            spec,
+            config: &config,
+            options,
+            replication,
+            entitlements,
+            progress: &progress,
+            manager: None,
+        };
         // A stream of its own, so that what a policy draws changes nothing of what surrounds the host.
         let seed = replication_seed(!replication_seed(spec.seed, replication), 0);
         let scheduler = make(&spec.pools[0].params, seed);
@@ -298,6 +339,7 @@ struct Replication<'a> {
     /// By domain.
     entitlements: Vec<Option<f64>>,
     progress: &'a Progress<'a>,
+    manager: Option<&'a mut dyn Manager>,
 }
 
 impl Runner for Replication<'_> {
@@ -309,6 +351,18 @@ impl Runner for Replication<'_> {
 }
 
 impl Replication<'_> {
+    /// Under the schedulers that the scenario names.
+    fn under_its_own(self) -> Result<Results, RunError> {
+        let spec = self.spec;
+        match &spec.pools[..] {
+            [PoolSpec { policy, generation, params, pcpus, .. }] => {
+                vcpulab_sched::with(policy.name, generation.name, params, pcpus.len(), self)
+                    .expect("a checked scenario names a registered scheduler")
+            }
+            _ => self.under_pools(pools_of(spec)),
+        }
+    }
+
     fn under<S: Scheduler>(self, scheduler: S) -> Result<Results, RunError> {
         if self.options.events.is_some() {
             // Where everything is written down, one more indirection does not matter.
@@ -329,7 +383,7 @@ impl Replication<'_> {
     }
 
     fn measured<S: Scheduler, O: Measuring>(self, scheduler: S, observer: O) -> Result<Results, RunError> {
-        let Replication { spec, config, options, replication, entitlements, progress } = self;
+        let Replication { spec, config, options, replication, entitlements, progress, mut manager } = self;
         let mut machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, replication)));
         let logs = options.jtl.as_ref().map(|jtl| Logs::create(spec, replication, jtl)).transpose()?;
         if let Some(logs) = logs.clone() {
@@ -362,6 +416,12 @@ impl Replication<'_> {
                 host.run_until(next).map_err(broken)?;
                 let (context, observer, world) = host.parts();
                 monitors.sample(&names, context, observer.meter_mut(), world, options.live.as_ref());
+                let Some(manager) = &mut manager else { continue };
+                let wanted = decided(&mut **manager, spec, monitors.latest(spec.domains.len()));
+                let wanted = wanted.map_err(|reason| RunError::Manager { replication, reason })?;
+                for (domain, params) in wanted.into_iter().rev() {
+                    host.act_now(Action::Adjust(DomId(domain as u32), params));
+                }
             }
             host.run_until(until).map_err(broken)?;
             if step > 0 && !progress.step() {
@@ -568,6 +628,32 @@ mod tests {
         let error = RunError::Broken { replication: 2, broken: why };
         let error = RunError::OneOf { index: 1, error: Box::new(error) };
         assert_eq!(error.to_string(), "scenario 1: replication 2: at 5 ns: so it is");
+    }
+
+    #[test]
+    fn a_manager_sets_parameters_at_each_sample() {
+        let text = "[run]\nduration = '3s'\nwarmup = '500ms'\nsample = '1s'\nreplications = 2\n[host]\npcpus = 1\n\
+             scheduler = 'credit'\nprofile = 'exact'\n[domain.a]\napp = [{ kind = 'hog' }]\n";
+        let scenario = Scenario::parse(text, "f").unwrap();
+        let managed = |cap: i64| {
+            let mut seen = Vec::new();
+            let mut manager = |samples: &[SampleRow]| {
+                seen.push((samples[0].replication, samples[0].time_ns, samples[0].running_ns));
+                Ok(vec![("a".to_owned(), vec![("cap".to_owned(), cap)])])
+            };
+            let results = run_managed(&scenario, &RunOptions::default(), &|_| true, &mut manager);
+            (results, seen)
+        };
+        let (results, seen) = managed(20);
+        let times: Vec<(u32, Time)> =
+            seen.iter().map(|&(replication, time, _)| (replication, time)).collect();
+        let (first, second) = (1_500_000_000, 2_500_000_000);
+        assert_eq!(times, [(0, first), (0, second), (1, first), (1, second)]);
+        assert_eq!(seen[0].2, 1_000_000_000, "there is no cap yet");
+        let running = results.unwrap().domains[0].running_ns;
+        assert!((1_350_000_000..1_500_000_000).contains(&running), "{running}");
+        let (refused, _) = managed(1_000);
+        assert!(refused.unwrap_err().to_string().contains("cap"), "a domain with one vCPU cannot use ten");
     }
 
     #[test]
