@@ -13,8 +13,9 @@ from vcpulab.figures import APP_FIGURES
 from vcpulab.managing import CONTROLLERS, Controller, Managed, Settings, manage
 from vcpulab.managing.controller import load as load_controller
 from vcpulab.managing.manager import STABILITY
+from vcpulab.plugins import PluginError
 from vcpulab.scenario import Scenario
-from vcpulab.usage import UsageError, examples
+from vcpulab.usage import examples
 
 _SPAN = re.compile(r"(?P<number>[0-9.]+)\s*(?P<unit>ms|s|min|)")
 _SECONDS = {"ms": 1e-3, "s": 1.0, "": 1.0, "min": 60.0}
@@ -82,11 +83,10 @@ def _controller(name: str) -> type[Controller]:
     if name in CONTROLLERS:
         return CONTROLLERS[name]
     if ":" not in name:
-        listed = ", ".join(CONTROLLERS)
         try:
             return load_controller(name)
-        except Exception as error:
-            raise UsageError(f"--controller: found `{name}`; allowed: {listed}, or FILE.py:CLASS\n  {error}") from None
+        except PluginError as error:
+            raise PluginError(f"{error}\n  hint: the built-in ones are {', '.join(CONTROLLERS)}") from None
     return load_controller(name)
 
 

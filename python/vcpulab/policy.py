@@ -122,4 +122,4 @@ def load(reference: str) -> type[Policy]:
     Raises:
         PluginError: there is none.
     """
-    return plugins.load(reference, Policy, ENTRY_POINTS, "policy")
+    return plugins.load(reference, Policy, ENTRY_POINTS, "policy")  # type: ignore[type-abstract]  # it is checked there

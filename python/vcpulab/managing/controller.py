@@ -27,7 +27,7 @@ class Controller(ABC):
     """Decides how much CPU time a domain may use in the next interval. One object serves one domain in one replication.
 
     Args:
-        target: the part of its allocation that the domain should use, above 0 and at most 1: what is left is for bursts.
+        target: the part of its allocation that the domain should use, above 0 and at most 1; the rest is for bursts.
     """
 
     def __init__(self, target: float) -> None:
@@ -48,4 +48,4 @@ def load(reference: str) -> type[Controller]:
     Raises:
         PluginError: there is none.
     """
-    return plugins.load(reference, Controller, ENTRY_POINTS, "controller")
+    return plugins.load(reference, Controller, ENTRY_POINTS, "controller")  # type: ignore[type-abstract]  # it is checked there

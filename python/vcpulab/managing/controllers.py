@@ -20,13 +20,13 @@ class Proportional(Controller):
 class Integral(Controller):
     """Moves the allocation in steps that are proportional to how far its utilisation is from the target.
 
-    a(k+1) = a(k) - K (target - u(k)), where u is what was used of the allocation, and K = GAIN x used / target: the
-    adaptive integral controller of Padala et al. 2007, "Adaptive control of virtualized resources in utility computing
-    environments" (EuroSys 2007), equations 1 and 2.
+    a(k+1) = a(k) - K (target - u(k)), where u is what was used of the allocation, and K = GAIN x used / target: an
+    integral controller whose gain adapts to the load, after Padala et al. 2007, "Adaptive control of virtualized
+    resources in utility computing environments" (EuroSys 2007).
     """
 
     GAIN = 0.8
-    """Assumed: stable for gains below 1/target where use follows at once (Padala et al., section 4)."""
+    """Assumed: large enough to follow a step of demand in a few intervals."""
 
     def allocate(self, seen: Seen) -> float:
         """See the class."""
@@ -39,8 +39,8 @@ class Integral(Controller):
 class Predictive(Controller):
     """Allocates what will be used, as a level with a trend tells, divided by the target.
 
-    Double exponential smoothing: Holt 1957, "Forecasting seasonals and trends by exponentially weighted moving averages"
-    (reprinted in the International Journal of Forecasting 20, 2004).
+    Double exponential smoothing: Holt 1957, "Forecasting seasonals and trends by exponentially weighted moving
+    averages" (reprinted in the International Journal of Forecasting 20, 2004).
     """
 
     LEVEL, TREND = 0.5, 0.3

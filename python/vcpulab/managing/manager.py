@@ -48,8 +48,8 @@ class Managed:
 
     run: Run
     decisions: pl.DataFrame
-    """A row for each replication, interval and managed domain: when it ended, what was used, waited and allocated in it,
-    and what is allocated next; CPU time in % of a pCPU."""
+    """A row for each replication, interval and managed domain: when it ended, what was used, waited and allocated in
+    it, and what is allocated next; CPU time in % of a pCPU."""
     settings: Settings
 
     def stability(self) -> pl.DataFrame:
