@@ -15,9 +15,9 @@ from vcpulab.managing.controller import load as load_controller
 from vcpulab.managing.manager import STABILITY
 from vcpulab.plugins import PluginError
 from vcpulab.scenario import Scenario
-from vcpulab.usage import examples
+from vcpulab.usage import UsageError, examples
 
-_SPAN = re.compile(r"(?P<number>[0-9.]+)\s*(?P<unit>ms|s|min|)")
+_SPAN = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)\s*(?P<unit>ms|s|min|)")
 _SECONDS = {"ms": 1e-3, "s": 1.0, "": 1.0, "min": 60.0}
 
 
@@ -92,10 +92,9 @@ def _controller(name: str) -> type[Controller]:
 
 def _seconds(text: str) -> float:
     match = _SPAN.fullmatch(text.strip())
-    try:
-        return float(match["number"]) * _SECONDS[match["unit"]] if match else float("nan")
-    except ValueError:
-        return float("nan")
+    if match is None:
+        raise UsageError(f"--interval: found `{text}`; allowed: a time span such as 5s or 500ms")
+    return float(match["number"]) * _SECONDS[match["unit"]]
 
 
 def _own(scenario: Scenario) -> str:

@@ -61,3 +61,14 @@ def limiter(pool: Mapping[str, Any]) -> Callable[[float, int], dict[str, int]]:
         f"{pool['scheduler']} ({pool['generation']}) has neither caps nor reservations to limit a domain with; "
         "allowed: credit and credit2 from xen3.0.3 and xen4.17 on, sedf, rtds, atropos"
     )
+
+
+def limits(document: Mapping[str, Any], domain: str, share: float) -> dict[str, int]:
+    """The parameters that limit a domain of a complete scenario to a share, % of a pCPU.
+
+    Raises:
+        UsageError: its scheduler has neither caps nor reservations.
+    """
+    table = document["domain"][domain]
+    pool = document["host"] if "pool" not in table else document["pool"][table["pool"]]
+    return limiter(pool)(share, int(table["vcpus"]))
