@@ -1,0 +1,51 @@
+"""Times, sizes and sets of pCPUs as complete scenarios write them."""
+
+import re
+from fractions import Fraction
+
+_NS = {"min": 60_000_000_000, "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_BYTES = {"GiB": 1 << 30, "GB": 10**9, "MiB": 1 << 20, "MB": 10**6, "KiB": 1 << 10, "KB": 10**3, "kB": 10**3, "B": 1}
+_QUANTITY = re.compile(r"\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z]+)\s*")
+
+
+def span_ns(text: str) -> int:
+    """A time span, ns.
+
+    Examples:
+        >>> span_ns("1.5ms")
+        1500000
+    """
+    return _read(text, _NS)
+
+
+def size_bytes(text: str) -> int:
+    """A size, bytes.
+
+    Examples:
+        >>> size_bytes("10KB"), size_bytes("64KiB")
+        (10000, 65536)
+    """
+    return _read(text, _BYTES)
+
+
+def pcpu_set(text: str, pcpus: int) -> frozenset[int]:
+    """The pCPUs that a set names.
+
+    Examples:
+        >>> sorted(pcpu_set("0-2,5", 8)), sorted(pcpu_set("all,^0", 3))
+        ([0, 1, 2, 5], [1, 2])
+    """
+    found: set[int] = set()
+    for part in text.replace(" ", "").split(","):
+        word = part.removeprefix("^")
+        first, _, last = word.partition("-")
+        named = set(range(pcpus)) if word == "all" else set(range(int(first), int(last or first) + 1))
+        found = found - named if part.startswith("^") else found | named
+    return frozenset(pcpu for pcpu in found if pcpu < pcpus)
+
+
+def _read(text: str, units: dict[str, int]) -> int:
+    match = _QUANTITY.fullmatch(text)
+    if match is None or match["unit"] not in units:
+        raise ValueError(f"found `{text}`; allowed: a number with one of {', '.join(units)}")
+    return int(Fraction(match["number"]) * units[match["unit"]])
