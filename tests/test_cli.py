@@ -25,6 +25,7 @@ from vcpulab.runs import TABLES
 COMMANDS = ["run", "check", "commands", "list", "init", "schema", "schedulers", "conformance", "bench", "demo"]
 COMMANDS += ["import rt-app", "monitor", "monitor xenmon", "monitor xencpu", "monitor xenoprof", "top"]
 COMMANDS += ["lint", "whatif", "compare", "manage"]
+COMMANDS += ["bounds"]
 COMMANDS += ["profile", "profile list", "profile show", "profile measure"]
 COMMANDS += [f"study {name}" for name in ("list", "show", "run", "report", "predict", "fit", "overview")]
 

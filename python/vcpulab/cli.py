@@ -15,7 +15,20 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 
-from vcpulab import _engine, advice_cli, files, manage_cli, monitors, rtapp, store, traces, vectors, views, xentop
+from vcpulab import (
+    _engine,
+    advice_cli,
+    bounds_cli,
+    files,
+    manage_cli,
+    monitors,
+    rtapp,
+    store,
+    traces,
+    vectors,
+    views,
+    xentop,
+)
 from vcpulab import jtl as jtl_logs
 from vcpulab._extras import MissingExtraError, require
 from vcpulab.commands import commands as commands_for
@@ -173,6 +186,7 @@ export = App(name="export", help="Write what was recorded in the formats of othe
 app.command(export)
 app.command(study)
 advice_cli.register(app)
+bounds_cli.register(app)
 manage_cli.register(app)
 
 

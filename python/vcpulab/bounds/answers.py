@@ -70,7 +70,7 @@ def bounds(scenario: Scenario) -> Bounds:
     Examples:
         >>> found = bounds(Scenario.starter())
         >>> found.stations[0].name
-        'host...'
+        'Pool-0: pCPUs'
     """
     it = model(scenario)
     servers = {name: station.servers for name, station in it.stations.items()}

@@ -65,6 +65,9 @@ def check(found: Bounds, run: Run) -> list[Checked]:
         deviation = math.hypot(load.variation, load.randomness if by_load else 0.0)
         chance = DEVIATIONS * deviation * math.sqrt(one.throughput_max / measured)
         slack[load.name] = load.ahead / seconds + chance
+        limiting = found.model.stations.get(one.bottleneck)
+        if limiting is not None:
+            slack[load.name] += limiting.burst / seconds / load.demands[limiting.name]
         interval = Interval.of(rates[load.name])
         if interval is not None:
             checked.append(
@@ -84,6 +87,7 @@ def check(found: Bounds, run: Run) -> list[Checked]:
         interval = Interval.of(work)
         if interval is not None and interval.mean > 0:
             spare = math.fsum(slack[name] * demand for name, demand in demands.items())
+            spare += station.burst / seconds / station.servers
             checked.append(Checked(station.name, "busy", interval, 1.0, spare, None))
     return checked
 

@@ -18,6 +18,8 @@ _RING_REQUEST_BYTES = 11 * PAGE_BYTES
 """Largest request through a ring."""
 _STRAIGHT_REQUEST_BYTES = 512 << 10
 """The same where the domain owns the disk."""
+_ACCOUNTING_S = 0.03
+"""How often the credit scheduler settles accounts, unless told otherwise; caps hold from one such time to another."""
 _MOVES = {"affinity", "move-pool"}
 
 
@@ -145,8 +147,10 @@ class Host:
         union = frozenset[int]().union(*allowed)
         cap = table.get("cap", 0) if domain not in self._adjusts else 0
         servers = min(len(allowed), len(union), cap / 100 if cap else len(allowed))
+        period = max(_ACCOUNTING_S, self.document["host"].get("tslice_ms", 0) * 1e-3)
+        burst = 2 * period * len(allowed) if cap else 0.0
         found = [
-            self._station(Station(f"{domain}: vCPUs", "domain", servers, domain)),
+            self._station(Station(f"{domain}: vCPUs", "domain", servers, domain, burst)),
             self._station(Station(f"{name}: pCPUs", "pool", len(pool))),
         ]
         if len(allowed) > 1 and vcpu is not None:

@@ -17,6 +17,8 @@ class Station:
     """Seconds of service that it gives in a second, at most."""
     of: str = ""
     """The domain that it is a part of, if it is one."""
+    burst: float = 0.0
+    """Seconds of service that it may give on top in any stretch of time."""
 
 
 @dataclass(frozen=True)
