@@ -119,7 +119,7 @@ def _tables(found: Bounds, checked: Sequence[Checked] | None) -> None:
         for one in found.loads
     ]
     headings = ["load", "limited by", "at most,\n1/s", "estimate,\n1/s", "response,\nat least, ms", "estimate,\nms"]
-    views.print_table("What each load can have at most, as if it were alone; and what is to be expected", headings, rows, text_columns=2)
+    views.print_table("Loads: bounds, and estimates", headings, rows, text_columns=2)
     wide = found.loads[:_LOADS_WIDE]
     rows = [
         [
@@ -131,7 +131,7 @@ def _tables(found: Bounds, checked: Sequence[Checked] | None) -> None:
         for one in found.stations
     ]
     headings = ["station", "servers", *(f"{load.name},\nµs" for load in wide), "busy,\n%"]
-    views.print_table("Least service of one unit of work, and how busy these loads would make it", headings, rows)
+    views.print_table("Stations: least service of one unit of work", headings, rows)
     if any(one.asked > 1 + 1e-9 for one in found.stations):
         print("More than 100 %: these loads cannot all have their bounds at once.\n")
     if checked is not None:
