@@ -1,8 +1,8 @@
 """The simulator against queueing theory, where theory is exact.
 
-On a host without costs whose server has a pCPU to itself, a web server with one worker is a queue served in the order of
-arrival; guests that take turns in short slices share a pCPU as processor sharing does. Service times follow from what is
-asked for: 1 ms for each KiB.
+On a host without costs whose server has a pCPU to itself, a web server with one worker is a queue served in the order
+of arrival; guests that take turns in short slices share a pCPU as processor sharing does. Service times follow from
+what is asked for: 1 ms for each KiB.
 """
 
 import math
@@ -138,6 +138,18 @@ def test_one_server_that_shares_its_time() -> None:
     in_order = mean + 0.6 * mean / (2 * (1 - 0.6))
     assert response.half_width is not None
     assert response.mean - response.half_width > 1.2 * in_order
+
+
+@pytest.mark.parametrize("sizes", [CONSTANT, UNEVEN], ids=["constant", "uneven"])
+def test_tasks_of_a_guest_share_its_time_almost_as_evenly(sizes: list[int]) -> None:
+    """Not quite M/G/1-PS: who wakes goes before a task that has computed alone until it has had as much."""
+    mean, square = moments(sizes)
+    rate = 0.7 / mean
+    it = scenario(open_loop(rate), sizes, workers=200).change({"host.costs.task_slice_ns": 50_000})
+    _, response = measured(it)
+    assert response.mean == pytest.approx(mean / (1 - 0.7), rel=0.1)
+    in_order = mean + rate * square / (2 * (1 - 0.7))
+    assert abs(response.mean / in_order - 1) > 0.2
 
 
 @pytest.mark.parametrize("users", [2, 10, 30])

@@ -105,6 +105,7 @@ def _finite(value: Any) -> Any:
 
 _LIMITED = {"rate": "nothing: all is served", "customers": "its own users and their thinking"}
 
+
 def _tables(found: Bounds, checked: Sequence[Checked] | None) -> None:
     print(f"{found.scenario}: bounds, and estimates by {found.method}\n")
     rows = [
