@@ -103,11 +103,24 @@ def _finite(value: Any) -> Any:
 
 # ---- tables ----
 
-_LIMITED = {"rate": "nothing: all is served", "customers": "its own users and their thinking"}
+_LIMITED = {"rate": "nothing: all is served", "customers": "its own users, or tasks"}
 
 
 def _tables(found: Bounds, checked: Sequence[Checked] | None) -> None:
-    print(f"{found.scenario}: bounds, and estimates by {found.method}\n")
+    if found.loads:
+        print(f"{found.scenario}: bounds, and estimates by {found.method}\n")
+        _show_loads(found)
+        _show_stations(found)
+    else:
+        print(f"{found.scenario}: nothing in it makes work that can be bounded\n")
+    if checked:
+        _show_check(checked)
+    print("Not modelled:")
+    for what in found.not_modelled:
+        print(f"  {what}")
+
+
+def _show_loads(found: Bounds) -> None:
     rows = [
         [
             one.name,
@@ -121,6 +134,9 @@ def _tables(found: Bounds, checked: Sequence[Checked] | None) -> None:
     ]
     headings = ["load", "limited by", "at most,\n1/s", "estimate,\n1/s", "response,\nat least, ms", "estimate,\nms"]
     views.print_table("Loads: bounds, and estimates", headings, rows, text_columns=2)
+
+
+def _show_stations(found: Bounds) -> None:
     wide = found.loads[:_LOADS_WIDE]
     rows = [
         [
@@ -130,16 +146,14 @@ def _tables(found: Bounds, checked: Sequence[Checked] | None) -> None:
             f"{100 * one.asked:.1f}",
         ]
         for one in found.stations
+        if one.asked > 0
     ]
     headings = ["station", "servers", *(f"{load.name},\nµs" for load in wide), "busy,\n%"]
     views.print_table("Stations: least service of one unit of work", headings, rows)
-    if any(one.asked > 1 + 1e-9 for one in found.stations):
-        print("More than 100 %: these loads cannot all have their bounds at once.\n")
-    if checked is not None:
-        _show_check(checked)
-    print("Not modelled:")
-    for what in found.not_modelled:
-        print(f"  {what}")
+    busiest = found.stations[0].asked
+    if busiest > 1 + 1e-9:
+        print("More than 100 %: the loads cannot all have their bounds at once;", end=" ")
+        print(f"in these proportions, at most {100 / busiest:.1f} % of them.\n")
 
 
 _CHECKED = {"throughput": ("throughput, 1/s", 1.0), "response": ("response, ms", 1e3), "busy": ("busy, %", 100.0)}

@@ -13,7 +13,7 @@ from vcpulab.scenario import Scenario
 ALWAYS_LEFT_OUT = (
     "context switches, decisions, interrupts and upcalls, cold caches: the bounds hold without them, estimates are too "
     "good by them",
-    "weights and priorities: the bounds hold for any, estimates share CPUs evenly",
+    "weights, priorities and reservations: the bounds hold for any, estimates share CPUs evenly",
 )
 LOAD_WORDS = ("rate", "customers")
 """Bottlenecks that are no station: all that is asked for is done, or users wait and think."""

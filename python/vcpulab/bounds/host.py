@@ -8,9 +8,10 @@ always something to do already), context switches, cold caches, lines that move 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from vcpulab.bounds.cpus import Cpus
 from vcpulab.bounds.model import Station
 from vcpulab.bounds.packets import OFFLOADED_SEGMENTS, Packet
-from vcpulab.bounds.quantities import pcpu_set, span_ns
+from vcpulab.bounds.quantities import span_ns
 from vcpulab.scenario import Scenario
 
 PAGE_BYTES = 4096
@@ -18,9 +19,6 @@ _RING_REQUEST_BYTES = 11 * PAGE_BYTES
 """Largest request through a ring."""
 _STRAIGHT_REQUEST_BYTES = 512 << 10
 """The same where the domain owns the disk."""
-_ACCOUNTING_S = 0.03
-"""How often the credit scheduler settles accounts, unless told otherwise; caps hold from one such time to another."""
-_MOVES = {"affinity", "move-pool"}
 
 
 class Stage(NamedTuple):
@@ -29,6 +27,13 @@ class Stage(NamedTuple):
     stations: tuple[str, ...]
     """All that it takes service of at once; none: it is a delay."""
     ns: float
+
+
+class Party(NamedTuple):
+    """An end of a connection: a domain, or something outside, perhaps on a client machine."""
+
+    domain: str | None = None
+    machine: str | None = None
 
 
 class NotModelledError(Exception):
@@ -47,15 +52,12 @@ class Host:
         self.warmup_s = scenario.warmup_ns * 1e-9
         self.bare = bool(host["bare_metal"])
         self.in_hypervisor = host.get("drivers") == "hypervisor"
-        self._pcpus = int(host["pcpus"])
-        actions = self.document.get("action", [])
-        self._moves = any(action["op"] in _MOVES for action in actions)
-        self._adjusts = {action.get("domain") for action in actions if action["op"] == "adjust"}
-        self._in_turn = str(host["generation"]).startswith(("xen2", "xen3"))
+        self.stations: dict[str, Station] = {}
+        """Those that something was taken of so far."""
+        self._cpus = Cpus(self.document, self.stations)
+        self._ways: dict[tuple[Party, Party, Packet], list[Stage]] = {}
         self._cards = self._devices("nic")
         self._disks = self._devices("disk")
-        self.stations: dict[str, Station] = {}
-        """Those that were named so far."""
 
     # ---- devices ----
 
@@ -115,58 +117,6 @@ class Host:
         """The tasks of an application: each works at one unit at a time."""
         return self._station(Station(f"{domain}: {kind} tasks", "tasks", count))
 
-    def _pool(self, domain: str) -> tuple[str, frozenset[int]]:
-        pools = {name: pcpu_set(table["pcpus"], self._pcpus) for name, table in self.document.get("pool", {}).items()}
-        if self._moves:
-            return "host", frozenset(range(self._pcpus))
-        name = self.domains[domain].get("pool", "Pool-0")
-        return name, pools.get(name, frozenset(range(self._pcpus)).difference(*pools.values()))
-
-    def _allowed(self, domain: str) -> list[frozenset[int]]:
-        """The pCPUs that each vCPU of a domain may run on."""
-        table = self.domains[domain]
-        _, pool = self._pool(domain)
-        given = table["affinity"]
-        sets = [given] * table["vcpus"] if isinstance(given, str) else given
-        return [pool if self._moves else pool & pcpu_set(one, self._pcpus) or pool for one in sets]
-
-    def vcpus(self, domain: str) -> int:
-        """How many vCPUs a domain has."""
-        return int(self.domains[domain]["vcpus"])
-
-    def _cpu(self, domain: str, vcpu: int | None = None, *, packet: bool = False) -> tuple[str, ...]:
-        """What CPU time of a domain is taken of.
-
-        Args:
-            domain: whose.
-            vcpu: of this one; `None`: of any.
-            packet: is it a back end's work at a packet, which old driver domains do one at a time?
-        """
-        table, allowed = self.domains[domain], self._allowed(domain)
-        name, pool = self._pool(domain)
-        union = frozenset[int]().union(*allowed)
-        cap = table.get("cap", 0) if domain not in self._adjusts else 0
-        servers = min(len(allowed), len(union), cap / 100 if cap else len(allowed))
-        period = max(_ACCOUNTING_S, self.document["host"].get("tslice_ms", 0) * 1e-3)
-        burst = 2 * period * len(allowed) if cap else 0.0
-        found = [
-            self._station(Station(f"{domain}: vCPUs", "domain", servers, domain, burst)),
-            self._station(Station(f"{name}: pCPUs", "pool", len(pool))),
-        ]
-        if len(allowed) > 1 and vcpu is not None:
-            found.append(self._station(Station(f"{domain}: vCPU {vcpu}", "vcpu", 1, domain)))
-        if len(allowed) > 1 and packet and self._in_turn:
-            found.append(self._station(Station(f"{domain}: packets in turn", "in turn", 1)))
-        reach = allowed[vcpu] if vcpu is not None else union
-        # Who may run on few pCPUs only takes of every larger set of pCPUs, too.
-        larger = [pcpus for pcpus in self._sets() if reach <= pcpus < pool]
-        found += [self._station(Station(f"pCPUs {_said(pcpus)}", "pcpus", len(pcpus))) for pcpus in larger]
-        return tuple(found)
-
-    def _sets(self) -> list[frozenset[int]]:
-        sets = {one for domain in self.domains for one in self._allowed(domain)}
-        return sorted(sets, key=sorted)
-
     # ---- the network ----
 
     def _stack(self, domain: str) -> tuple[int, int, int]:
@@ -197,11 +147,11 @@ class Host:
         card = self._cards.get(self._card(domain), (None, 0))
         return int(self.domains[domain].get("nic", {}).get("vcpu", card[1]))
 
-    def loopback(self, domain: str, packet: Packet) -> Iterator[Stage]:
+    def _loopback(self, domain: str, packet: Packet) -> Iterator[Stage]:
         """The way of a packet between two tasks of a domain."""
         _, _, byte_ps = self._stack(domain)
         ns = self.costs["stack_receive_ns"] + self.costs["stack_send_ns"] + packet.data * byte_ps / 1000
-        yield Stage(self._cpu(domain), ns)
+        yield Stage(self._cpus.taken(domain), ns)
 
     def _climb(self, domain: str, packet: Packet, top: str | None) -> Iterator[Stage]:
         """From a domain up to and without the work of `top`; `None`: to the line."""
@@ -215,14 +165,14 @@ class Host:
                 if self._driver(at) is None:
                     back_end += costs["nic_send_ns"]
                 vcpu = self.domains[below]["nic"].get("driver_vcpu", 0)
-                yield Stage(self._cpu(at, vcpu, packet=True), back_end)
+                yield Stage(self._cpus.taken(at, vcpu, packet=True), back_end)
                 if self._driver(at) is None:
                     return
             _, send, byte_ps = self._stack(at)
             own = send + packet.data * byte_ps / 1000
             if self._driver(at) is None and not self.in_hypervisor:
                 own += costs["nic_send_ns"]
-            yield Stage(self._cpu(at), own)
+            yield Stage(self._cpus.taken(at), own)
 
     def _descend(self, domain: str, packet: Packet, top: str) -> Iterator[Stage]:
         """From the ring behind `top` down to a domain."""
@@ -230,9 +180,9 @@ class Host:
         for at, behind in [(chain[i], chain[i - 1]) for i in range(chain.index(top) - 1, 0, -1)]:
             receive, _, byte_ps = self._stack(at)
             ns = receive + packet.data * byte_ps / 1000 + self._into_ring(at, behind)
-            yield Stage(self._cpu(at, self._nic_vcpu(at)), ns)
+            yield Stage(self._cpus.taken(at, self._nic_vcpu(at)), ns)
         receive, _, byte_ps = self._stack(domain)
-        yield Stage(self._cpu(domain, self._nic_vcpu(domain)), receive + packet.data * byte_ps / 1000)
+        yield Stage(self._cpus.taken(domain, self._nic_vcpu(domain)), receive + packet.data * byte_ps / 1000)
 
     def _line(self, card: str, direction: str, packet: Packet) -> Iterator[Stage]:
         bits_per_s = self.costs["nic_bits_per_s"]
@@ -246,18 +196,19 @@ class Host:
         owner, vcpu = self._cards[card]
         if owner is None:
             # The hypervisor's driver works on a pCPU of the domain's, but in nobody's time.
-            pool = self._cpu(domain)[1]
-            yield Stage((pool,), costs["nic_receive_ns"] + costs["bridge_ns"] + costs["page_exchange_ns"])
+            yield Stage(
+                self._cpus.pool(domain), costs["nic_receive_ns"] + costs["bridge_ns"] + costs["page_exchange_ns"]
+            )
             receive, _, byte_ps = self._stack(domain)
-            yield Stage(self._cpu(domain, self._nic_vcpu(domain)), receive + packet.data * byte_ps / 1000)
+            yield Stage(self._cpus.taken(domain, self._nic_vcpu(domain)), receive + packet.data * byte_ps / 1000)
         elif owner == domain:
             receive, _, _ = self._stack(domain)
-            yield Stage(self._cpu(domain, vcpu, packet=True), costs["nic_receive_ns"] + receive)
+            yield Stage(self._cpus.taken(domain, vcpu, packet=True), costs["nic_receive_ns"] + receive)
         else:
             chain = self._up(domain)
             behind = chain[chain.index(owner) - 1]
             ns = costs["nic_receive_ns"] + self._into_ring(owner, behind)
-            yield Stage(self._cpu(owner, vcpu, packet=True), ns)
+            yield Stage(self._cpus.taken(owner, vcpu, packet=True), ns)
             yield from self._descend(domain, packet, owner)
 
     def _between(self, sender: str, receiver: str, packet: Packet) -> Iterator[Stage]:
@@ -275,7 +226,7 @@ class Host:
             _, send, byte_ps = self._stack(sender)
             behind = down[down.index(sender) - 1]
             ns = send + self.costs["nic_send_ns"] + packet.data * byte_ps / 1000 + self._into_ring(sender, behind)
-            yield Stage(self._cpu(sender), ns)
+            yield Stage(self._cpus.taken(sender), ns)
         else:
             yield from self._climb(sender, packet, common)
             below = up[up.index(common) - 1]
@@ -286,7 +237,7 @@ class Host:
             else:
                 ns += self.costs["backend_receive_ns"] + self.costs["page_exchange_ns"]
             vcpu = self.domains[below]["nic"].get("driver_vcpu", 0)
-            yield Stage(self._cpu(common, vcpu, packet=True), ns)
+            yield Stage(self._cpus.taken(common, vcpu, packet=True), ns)
         if common != receiver:
             yield from self._descend(receiver, packet, common)
 
@@ -311,26 +262,35 @@ class Host:
 
     # ---- whole ways ----
 
-    def way(self, sender: "Party", receiver: "Party", packet: Packet) -> list[Stage]:
+    def way(self, sender: Party, receiver: Party, packet: Packet) -> list[Stage]:
         """The way of a packet from one party to another.
 
         Raises:
             NotModelledError: it is not known.
         """
-        if sender.domain is not None and sender.domain == receiver.domain:
-            return list(self.loopback(sender.domain, packet))
-        if sender.domain is not None and receiver.domain is not None:
-            return list(self._between(sender.domain, receiver.domain, packet))
-        if sender.domain is not None:
-            there = [*self._climb(sender.domain, packet, None), *self._line(self._card(sender.domain), "out", packet)]
-            return [*there, *self._client_packet(receiver.machine, "down", packet)]
-        if receiver.domain is None:
+        key = (sender, receiver, packet)
+        if key not in self._ways:
+            self._ways[key] = list(self._way(*key))
+        return self._ways[key]
+
+    def _way(self, sender: Party, receiver: Party, packet: Packet) -> Iterator[Stage]:
+        if sender.domain is None and receiver.domain is None:
             raise NotModelledError("packets that never reach the host")
-        return [*self._client_packet(sender.machine, "up", packet), *self._from_line(receiver.domain, packet)]
+        if sender.domain is None:
+            yield from self._client_packet(sender.machine, "up", packet)
+            yield from self._from_line(str(receiver.domain), packet)
+        elif receiver.domain is None:
+            yield from self._climb(sender.domain, packet, None)
+            yield from self._line(self._card(sender.domain), "out", packet)
+            yield from self._client_packet(receiver.machine, "down", packet)
+        elif sender.domain == receiver.domain:
+            yield from self._loopback(sender.domain, packet)
+        else:
+            yield from self._between(sender.domain, receiver.domain, packet)
 
     def compute(self, domain: str, ns: float, *further: str) -> Stage:
         """CPU time of tasks of a domain."""
-        return Stage((*self._cpu(domain), *further), ns)
+        return Stage((*self._cpus.taken(domain), *further), ns)
 
     def page_faults(self, count: int) -> int:
         """What so many page faults take, ns."""
@@ -358,20 +318,9 @@ class Host:
         if split and driver is not None:
             pages = -(-size // PAGE_BYTES)
             ns = requests * (costs["blockback_request_ns"] + costs["blockback_response_ns"])
-            yield Stage(self._cpu(driver, self._disks[disk][1]), ns + pages * costs["grant_ns"]), 0.0
+            yield Stage(self._cpus.taken(driver, self._disks[disk][1]), ns + pages * costs["grant_ns"]), 0.0
         flash = self.document.get("disk", {}).get(disk, {}).get("kind") == "ssd"
         rate = costs["ssd_bytes_per_s" if flash else "disk_bytes_per_s"]
         name = disk if disk.startswith("disk") else f"disk {disk}"
         station = self._station(Station(name, "disk", 1))
         yield Stage((station, *further), size * 1_000_000_000 // rate), 1.0
-
-
-class Party(NamedTuple):
-    """An end of a connection: a domain, or something outside, perhaps on a client machine."""
-
-    domain: str | None = None
-    machine: str | None = None
-
-
-def _said(pcpus: frozenset[int]) -> str:
-    return ",".join(str(pcpu) for pcpu in sorted(pcpus))

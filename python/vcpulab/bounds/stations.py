@@ -177,7 +177,12 @@ class _Builder:
         ns = work.cpu_ns + asked * work.byte_ps / 1000 + self.host.page_faults(work.page_faults)
         ledger.take([self.host.compute(domain, ns, tasks)], times[0], waits=times[1])
         for size in work.direct:
-            for stage, waited in self.host.disk_access(domain, size, tasks):
+            try:
+                stages = list(self.host.disk_access(domain, size, tasks))
+            except NotModelledError as error:
+                self.not_modelled.append(f"{domain}: {app['kind']}: {error}")
+                continue
+            for stage, waited in stages:
                 ledger.take([stage], times[0], waits=times[1] * waited)
         for ask in work.asks:
             target = str(app[ask.parameter])
