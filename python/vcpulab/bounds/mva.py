@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import product
 
 EXACT_STATES_MAX = 20_000
-"""Most populations that are gone through for an exact answer with several classes."""
+"""Most populations that are gone through for an exact answer."""
 
 _CLOSE = 1e-10
 _ROUNDS_MAX = 10_000
@@ -157,7 +157,7 @@ def _open_method(centres: Sequence[Centre]) -> str:
 def _solve_closed(centres: Sequence[Centre], classes: Sequence[Closed]) -> Solution:
     if not classes:
         return Solution({}, {}, {}, {}, "")
-    if len(classes) == 1:
+    if len(classes) == 1 and classes[0].population <= EXACT_STATES_MAX:
         return _one_class(centres, classes[0])
     # Where there is a server for everybody who comes, there is a delay.
     crowds = {k.name: sum(one.population for one in classes if one.demands.get(k.name)) for k in centres}
