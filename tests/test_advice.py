@@ -8,7 +8,7 @@ import pytest
 import vcpulab
 from support import ROOT, Vcpulab, opened
 from vcpulab.compare import compare, gainers_and_payers
-from vcpulab.outcomes import limit, metric, metrics, values
+from vcpulab.outcomes import limit, metric, metrics, people, values
 from vcpulab.settings import apply
 from vcpulab.usage import UsageError
 
@@ -125,6 +125,17 @@ def test_names_of_metrics() -> None:
         metric(WEB, "web.speed")
     with pytest.raises(UsageError, match="there is no `wbe`"):
         metric(WEB, "wbe.throughput")
+
+
+def test_instances_of_an_application_count_one_by_one() -> None:
+    """A client behind several instances was taken for one of them."""
+    several = WEB.change({"domain.web.app.1": {"kind": "hog", "instance": 3}, "run.replications": 1})
+    run = vcpulab.run(several)
+    everybody = {who.thing for who in people(several)}
+    assert everybody == {
+        f"{domain} {app} {kind}" for domain, app, kind in run.df_apps()["domain", "app", "kind"].rows()
+    }
+    assert metric(several, "web.throughput").thing == "web 4 open-loop"
 
 
 def test_limits() -> None:

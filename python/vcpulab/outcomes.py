@@ -93,7 +93,7 @@ def people(scenario: Scenario) -> list[Who]:
     clients = document.get("client", {})
     found: list[Who] = []
     for domain, table in document["domain"].items():
-        apps = [str(app["kind"]) for app in table.get("app", [])]
+        apps = [str(app["kind"]) for app in table.get("app", []) for _ in range(app.get("instance", 1))]
         asking = [(name, str(client["kind"])) for name, client in clients.items() if client["server"] == domain]
         rows = [*((None, kind) for kind in apps), *asking]
         for position, (client, kind) in enumerate(rows):
