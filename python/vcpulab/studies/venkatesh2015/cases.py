@@ -7,17 +7,27 @@ from vcpulab.studies.window import Window
 
 MS = 1_000_000
 
-# Sets of reservations: period and slice in ms, extra time; of Dom0 and of each guest. `None`: as created.
-_DOM0, _GUEST = (20, 15), (100, 20)
-SEDF_READINGS: Mapping[str, tuple[tuple[int, int, bool] | None, tuple[int, int, bool] | None]] = {
-    "best effort": (None, None),
-    "reservations": ((*_DOM0, True), (*_GUEST, True)),
-    "reservations, no extra time": ((*_DOM0, False), (*_GUEST, False)),
-    "only Dom0's": ((*_DOM0, True), None),
-    "only Dom0's, no extra time": ((*_DOM0, False), None),
+Reservation = Mapping[str, int]
+"""Parameters of SEDF; none: a domain stays as it is created."""
+
+_AS_CREATED: Reservation = {}
+_DOM0 = {"period": 20 * MS, "slice": 15 * MS}
+_GUEST = {"period": 100 * MS, "slice": 20 * MS}
+_EXTRA, _NO_EXTRA = {"extratime": 1}, {"extratime": 0}
+# The period only says that it is a reservation: a weight without one is a share of the extra time.
+_WEIGHT = {"weight": 256, "period": 100 * MS} | _EXTRA
+SEDF_READINGS: Mapping[str, tuple[Reservation, Reservation]] = {
+    "best effort": (_AS_CREATED, _AS_CREATED),
+    "equal weights": (_WEIGHT, _WEIGHT),
+    "reservations": (_DOM0 | _EXTRA, _GUEST | _EXTRA),
+    "reservations, no extra time": (_DOM0 | _NO_EXTRA, _GUEST | _NO_EXTRA),
+    "only Dom0's": (_DOM0 | _EXTRA, _AS_CREATED),
+    "only Dom0's, no extra time": (_DOM0 | _NO_EXTRA, _AS_CREATED),
+    "Dom0's, guests by weight": (_DOM0 | _EXTRA, _WEIGHT),
+    "guests by weight": (_AS_CREATED, _WEIGHT),
 }
-"""What SEDF's defaults, which the thesis does not state, may have been."""
-SEDF = "reservations"
+"""What SEDF's defaults, which the thesis does not state, may have been: of Dom0, and of each guest."""
+SEDF = "equal weights"
 """The reading that the notes argue for."""
 
 _ENHANCED = {"boost": "qualifies", "ratelimit_us": 0}
@@ -104,20 +114,9 @@ def scheduling(
         dom0, others = SEDF_READINGS[sedf]
         for guest in guests:
             changes[f"domain.{guest}.affinity"] = "0"
-            changes |= _reservation(guest, others)
-        changes |= _reservation("dom0", dom0)
+            changes |= {f"domain.{guest}.{name}": value for name, value in others.items()}
+        changes |= {f"domain.dom0.{name}": value for name, value in dom0.items()}
     return changes
-
-
-def _reservation(domain: str, reserved: tuple[int, int, bool] | None) -> dict[str, object]:
-    if reserved is None:
-        return {}
-    period, slice_, extra = reserved
-    return {
-        f"domain.{domain}.period": period * MS,
-        f"domain.{domain}.slice": slice_ * MS,
-        f"domain.{domain}.extratime": int(extra),
-    }
 
 
 # ---- the experiments of the thesis ----
