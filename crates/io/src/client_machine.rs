@@ -116,7 +116,7 @@ mod tests {
     }
 
     fn packet(connection: u64, to: Side) -> Packet {
-        Packet { connection, to, kind: Kind::Data, segments: 1, bytes: 934, acknowledges: 0, space: 0 }
+        Packet { connection, to, kind: Kind::Data, segments: 1, bytes: 910, acknowledges: 0, space: 0 }
     }
 
     /// Everything that it hands on, and when.
@@ -152,7 +152,7 @@ mod tests {
         let (first, second) = (packet(1, Side::Called), packet(2, Side::Called));
         machine.begin(0, Job::Send(first));
         machine.begin(0, Job::Send(second));
-        // 1000 bytes with their headers take 8 us on the line.
+        // 1000 bytes with headers and framing take 8 us on the line.
         assert_eq!(all(&mut machine), [(9_000, Job::Send(first)), (17_000, Job::Send(second))]);
         let answer = packet(1, Side::Caller);
         machine.receive(20_000, answer);

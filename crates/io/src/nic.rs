@@ -53,7 +53,7 @@ impl Nic {
         let slots = config.ring_slots as i64;
         Nic {
             config,
-            backlog_max: slots.saturating_mul(outbound.occupies(FRAME_MAX)),
+            backlog_max: slots.saturating_mul(outbound.occupies(FRAME_MAX, 1)),
             inbound: Wire::new(config.bits_per_s, config.latency_ns),
             outbound,
             received: VecDeque::with_capacity(config.ring_slots.min(256)),
@@ -162,7 +162,7 @@ mod tests {
         nic.send(0, Packet { bytes: FRAME_MAX - 66, ..PACKET });
         let first = nic.next_interrupt();
         nic.interrupted(first);
-        assert_eq!((first, nic.next_interrupt()), (528_000, 528_000 + 12_112_000));
+        assert_eq!((first, nic.next_interrupt()), (720_000, 720_000 + 12_304_000));
     }
 
     #[test]
