@@ -98,13 +98,25 @@ def test_a_guest_that_needs_the_bar_though_boosted_never_runs() -> None:
     assert measured(case).mean(case, "rate") == 0
 
 
-def test_sedf_loses_a_good_part_of_the_disk_with_reservations_only() -> None:
+def test_sedf_loses_two_fifths_of_the_disk_with_equal_weights_and_nothing_without() -> None:
     cases = [
         f"sedf-readings: {reading}; disk {load}"
-        for reading in ("best effort", "reservations")
+        for reading in ("best effort", "equal weights")
         for load in ("idle", "stress")
     ]
     results = measured(*cases)
-    best_effort, reserved = (1 - results.mean(cases[i + 1], "rate") / results.mean(cases[i], "rate") for i in (0, 2))
+    best_effort, weighted = (1 - results.mean(cases[i + 1], "rate") / results.mean(cases[i], "rate") for i in (0, 2))
     assert best_effort < 0.1
-    assert reserved > 0.2
+    assert 0.3 < weighted < 0.5
+
+
+def test_guests_that_have_reservations_slow_dom0s_own_disk() -> None:
+    best_effort, weighted = (f"sedf-readings: {reading}; consolidated" for reading in ("best effort", "equal weights"))
+    results = measured(best_effort, weighted)
+    assert results.mean(weighted, TABLE_7[0]) < 0.85 * results.mean(best_effort, TABLE_7[0])
+
+
+def test_more_hardware_threads_than_hogs_leave_nothing_to_wait_for() -> None:
+    two, four = (f"assumptions: credit, four hardware threads, {n} stress threads; network stress" for n in (2, 4))
+    results = measured(two, four)
+    assert results.mean(two, "domU_throughput") > 1.1 * results.mean(four, "domU_throughput")

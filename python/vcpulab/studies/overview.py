@@ -22,6 +22,8 @@ _HEADINGS = (
     "error, %",
 )
 
+_CONTRADICTED = "; the authors' own figures contradict it"
+
 
 class Done(NamedTuple):
     """A study that was run."""
@@ -57,7 +59,7 @@ def page(done: Iterable[Done], command: str) -> str:
             headings = ["table: metric", "cells", "number", "τ", "error, %", "in published intervals"]
             parts.append(_table(headings, (_score(score) for score in found)))
         not_holding = [
-            [claim.id, verdict.outcome.value, claim.text, verdict.figures]
+            [claim.id, verdict.outcome.value + _CONTRADICTED * claim.contradicted, claim.text, verdict.figures]
             for claim, verdict in each.judged
             if verdict.outcome is not Outcome.HOLDS
         ]

@@ -16,11 +16,11 @@ def _charts(results: Results) -> list[Chart]:
 
 _LIMITS = """
 * **Not reproduced**: Credit's netperf with Dom0 at its disk (71.63 Mbit/s; simulated as with an idle Dom0), Credit2's
-  losses of network (13 and 7 %), the 4 to 6 % of the disk that Credit, Credit2 and Enhanced lose beside CPU stress,
-  SEDF's 27011 KB/s for Dom0's own disk. What these have in common may be inside Dom0 (its file system, its drivers)
-  rather than in a scheduler.
+  losses of network (13 and 7 %), the 4 to 6 % of the disk that Credit, Credit2 and Enhanced lose beside CPU stress.
+  Neither hardware threads nor the scheduler inside Dom0 explain them (see the notes); what does, we do not know.
 * **SEDF's defaults and Enhanced's pseudo-code are readings.** The notes say which were tried; experiments
   `sedf-readings` and `enhanced-readings` show what each gives.
+* **SEDF's netperf in the consolidated test** comes out a third too slow, and Dom0's disk half as fast again as published.
 * **SEDF's database at a fifth of Dom0's rate beside an idle Dom0** fits no reading that leaves the disk at 97 %.
 * Most of the thesis's values survive as plots only; these cannot be compared.
 """

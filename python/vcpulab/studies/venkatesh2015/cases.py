@@ -249,6 +249,14 @@ def _assumptions() -> Iterable[Case]:
                 label = f"{name}, {assumption}; network {load}"
                 all_ = scheduling(name) | changes | there
                 yield _case("assumptions", label, "network.toml", all_, network)
+        # The processor has two threads for each core, which the thesis does not mention.
+        threaded: dict[str, object] = {"host.pcpus": 4, "domain.dom0.vcpus": 4}
+        if name == "sedf":
+            threaded["domain.dom0.affinity"] = [str(k) for k in range(4)]
+        for threads in (1, 2, 4):
+            label = f"{name}, four hardware threads, {threads} stress threads; network stress"
+            all_ = scheduling(name) | threaded | {IN_DOM0: stress(threads)}
+            yield _case("assumptions", label, "network.toml", all_, network)
         two: dict[str, object] = {f"domain.{guest}.vcpus": 2 for guest in ("dom1", "dom2")}
         scheduler = scheduling(name, ("dom1", "dom2"))
         if name == "sedf":
