@@ -18,8 +18,8 @@ _LIMITS = """
   (experiment `sedf-reservations`), slow this row down, but spoil BVT's rows or those of longer periods; the phase of
   the two domains' periods does nothing. With 700 requests/s offered instead of 1100 (experiment `offered-rate`) the
   whole row is as published, to 3 points of CPU time, with the executions of Dom0 that Table 1 implies. So it looks like
-  a row that was not measured at saturation, as its 6 % of idle time does (C-I5); but why fewer should have been offered,
-  the paper does not say. The other periods agree.
+  a row that was not measured at saturation, as its 6 % of idle time does (C-I5); but why fewer should have been
+  offered, the paper does not say. The other periods agree.
 * **ALERT under Credit.** No version has both tails of the paper: that of Xen 3.0.3 errs upwards too often and too
   far, 3.3.0 and 4.4.1 too often downwards. The paper shows an improved version that it does not name (C-I7).
 * **ALERT under SEDF** is exact here: the simulated monitor reads counters on the second. The authors' monitor waited

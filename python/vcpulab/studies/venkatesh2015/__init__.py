@@ -20,7 +20,8 @@ _LIMITS = """
   Neither hardware threads nor the scheduler inside Dom0 explain them (see the notes); what does, we do not know.
 * **SEDF's defaults and Enhanced's pseudo-code are readings.** The notes say which were tried; experiments
   `sedf-readings` and `enhanced-readings` show what each gives.
-* **SEDF's netperf in the consolidated test** comes out a third too slow, and Dom0's disk half as fast again as published.
+* **SEDF's netperf in the consolidated test** comes out a third too slow, and Dom0's disk half as fast
+  again as published.
 * **SEDF's database at a fifth of Dom0's rate beside an idle Dom0** fits no reading that leaves the disk at 97 %.
 * Most of the thesis's values survive as plots only; these cannot be compared.
 """
