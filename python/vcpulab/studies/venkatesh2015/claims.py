@@ -285,8 +285,8 @@ CLAIMS = (
     Claim("V-16", "With the machine otherwise idle Enhanced is behind Credit, because of context switches.",
           "Section 4.6; V-1 says the opposite", enhanced_idle, contradicted=True),
     Claim("V-17", "A slice of 30 ms favours those that compute; those that do I/O wait.",
-          "Section 4.2, argued, not measured; were it so, disk and network would lose far more than the 4 to 5 and 17 % "
-          "of Tables 4 and 5: a stream of 16 KB each 30 ms is 4 Mbit/s", slices, contradicted=True),
+          "Section 4.2, argued, not measured; were it so, disk and network would lose far more than the 4 to 5 and 17 %"
+          " of Tables 4 and 5: a stream of 16 KB each 30 ms is 4 Mbit/s", slices, contradicted=True),
     Claim("V-18", "Enhanced does no harm to those that compute.",
           "asserted, not measured", cpu_bound),
     Claim("V-19", "The scheduler alone changes what applications achieve.",
