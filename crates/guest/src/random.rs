@@ -28,6 +28,15 @@ impl Random {
         if reach == 0 { cost } else { cost - reach + self.below(2 * reach as u64 + 1) as Span }
     }
 
+    /// A value of the distribution with these quantiles at equal distances, evenly between two neighbours, ns.
+    pub fn drawn(&mut self, quantiles: &[Span]) -> Span {
+        const BITS: u32 = 32;
+        let at = self.below((quantiles.len() as u64 - 1) << BITS);
+        let (index, within) = ((at >> BITS) as usize, at & ((1 << BITS) - 1));
+        let (low, high) = (quantiles[index], quantiles[index + 1]);
+        low + ((i128::from(high - low) * i128::from(within)) >> BITS) as Span
+    }
+
     /// The time to the next event of a Poisson process with this rate (events per second), ns: exponentially
     /// distributed by inversion. The logarithm is computed in software, so it is the same on every machine.
     pub fn exponential(&mut self, rate_per_s: f64) -> Span {
@@ -48,6 +57,17 @@ mod tests {
         for (i, a) in all.iter().enumerate() {
             assert!(!all[..i].contains(a));
         }
+    }
+
+    #[test]
+    fn what_is_drawn_has_the_quantiles_given() {
+        let mut random = Random::new(1, 0, 0);
+        let mut draws: Vec<Span> =
+            (0..40_000).map(|_| random.drawn(&[10, 20, 20, 1000, Span::MAX / 2])).collect();
+        draws.sort_unstable();
+        assert!(draws[0] >= 10 && draws[10_000] >= 19 && draws[19_900] == 20);
+        assert!((20..60).contains(&draws[20_300]) && (900..=1000).contains(&draws[29_600]));
+        assert!(draws[39_999] > Span::MAX / 4);
     }
 
     #[test]

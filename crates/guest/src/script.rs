@@ -15,8 +15,12 @@ pub enum Step {
     PageFaults(u32),
     /// Computes until so much time has passed, ns, however much CPU time it gets meanwhile.
     Runtime(Span),
+    /// Computes for a CPU time drawn from that one of the script's distributions.
+    ComputeDrawn(u32),
     /// Sleeps for this long from now, ns.
     Sleep(Span),
+    /// Sleeps for a time drawn from that one of the script's distributions.
+    SleepDrawn(u32),
     /// Sleeps until this long after the last timer was due, ns.
     Timer(Span),
     /// Sleeps for a random time, exponentially distributed with this mean, ns.
@@ -123,6 +127,8 @@ pub struct Script {
     pub classes: Vec<u32>,
     /// How many counters its repetitions use.
     pub counters: u32,
+    /// Distributions of times, each as its quantiles at equal distances, at least two and ascending, ns.
+    pub distributions: Vec<Box<[Span]>>,
     /// How far each computation varies, percent to both sides.
     pub spread_percent: i64,
     /// What counts.
@@ -133,6 +139,12 @@ impl Script {
     /// A script that repeats these steps.
     pub fn new(steps: Vec<Step>) -> Self {
         Script { steps, ..Script::default() }
+    }
+
+    /// Adds a distribution; its number.
+    pub fn distribution(&mut self, quantiles: &[Span]) -> u32 {
+        self.distributions.push(quantiles.into());
+        self.distributions.len() as u32 - 1
     }
 
     /// Repeats the steps from `from` on until they have been gone through so many times.

@@ -140,8 +140,12 @@ impl Task {
 
     /// Is its next step one that waits for a time?
     pub fn is_timed(&self, script: &Script) -> bool {
-        let timed =
-            |step: &Step| matches!(step, Step::Sleep(_) | Step::Timer(_) | Step::Think(_) | Step::Release(_));
+        let timed = |step: &Step| {
+            matches!(
+                step,
+                Step::Sleep(_) | Step::SleepDrawn(_) | Step::Timer(_) | Step::Think(_) | Step::Release(_)
+            )
+        };
         script.steps.get(self.position).is_some_and(timed)
     }
 
@@ -173,6 +177,18 @@ impl Task {
                     let span = self.random.spread(ns + asks * per_byte_ps / 1000, script.spread_percent);
                     if span > 0 {
                         return Demand::Compute(span);
+                    }
+                }
+                Step::ComputeDrawn(number) => {
+                    let span = self.random.drawn(&script.distributions[number as usize]);
+                    if span > 0 {
+                        return Demand::Compute(span);
+                    }
+                }
+                Step::SleepDrawn(number) => {
+                    let span = self.random.drawn(&script.distributions[number as usize]);
+                    if span > 0 {
+                        return Demand::Sleep(now.saturating_add(span));
                     }
                 }
                 Step::PageFaults(count) => {

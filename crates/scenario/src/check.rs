@@ -136,7 +136,7 @@ impl Checker<'_, '_> {
         self.within(value.0, &(least..=RATE_PER_S_MAX), place, allowed)
     }
 
-    fn within<T: PartialOrd>(
+    pub(crate) fn within<T: PartialOrd>(
         &mut self,
         value: T,
         range: &RangeInclusive<T>,

@@ -39,6 +39,8 @@ pub const RATE_PER_S_MAX: f64 = 10_000_000.0;
 pub const FILE_SIZE_MAX: u64 = 1 << 30;
 /// Most phases of a script.
 pub const PHASES_MAX: usize = 1024;
+/// Most quantiles of a distribution.
+pub const QUANTILES_MAX: usize = 1024;
 /// Most events of a phase.
 pub const EVENTS_MAX: usize = 1024;
 /// Most kinds of requests that one client mixes.

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 
 use vcpulab_guest::{Script, Step};
+use vcpulab_host::Span;
 
 use crate::check::Checker;
-use crate::limits::{APPS_MAX, EVENTS_MAX, PHASES_MAX, SPAN_NS_MAX};
+use crate::limits::{APPS_MAX, EVENTS_MAX, PHASES_MAX, QUANTILES_MAX, SPAN_NS_MAX};
 use crate::problem::{Place, Problem};
 use crate::raw::{RawApp, RawEvent, RawPhase};
-use crate::read::{At, Field, ReadTable as _};
+use crate::read::{At, Field, OneOrMany, ReadTable as _};
 use crate::spec::{AppSpec, DomainSpec, EventSpec, PhaseSpec};
 use crate::units::Duration;
 
@@ -51,12 +52,9 @@ impl Checker<'_, '_> {
 
     fn event(&mut self, event: &At<RawEvent>) -> Option<EventSpec> {
         let raw = &event.value;
-        let spans = [
-            (&raw.run, EventSpec::Run as fn(i64) -> EventSpec),
-            (&raw.runtime, EventSpec::Runtime),
-            (&raw.sleep, EventSpec::Sleep),
-            (&raw.timer, EventSpec::Timer),
-        ];
+        let drawn = [(&raw.run, EventSpec::Run as fn(Vec<i64>) -> EventSpec), (&raw.sleep, EventSpec::Sleep)];
+        let spans =
+            [(&raw.runtime, EventSpec::Runtime as fn(i64) -> EventSpec), (&raw.timer, EventSpec::Timer)];
         let names = [
             (&raw.lock, EventSpec::Lock as fn(String) -> EventSpec),
             (&raw.unlock, EventSpec::Unlock),
@@ -65,9 +63,11 @@ impl Checker<'_, '_> {
             (&raw.signal, EventSpec::Signal),
             (&raw.barrier, EventSpec::Barrier),
         ];
+        let mut draw = drawn.iter().filter(|(field, _)| !field.is_none());
         let mut span = spans.iter().filter(|(field, _)| !field.is_none());
         let mut name = names.iter().filter(|(field, _)| !field.is_none());
-        if span.clone().count() + name.clone().count() + usize::from(!raw.wait.is_none()) != 1 {
+        let given = [draw.clone().count(), span.clone().count(), name.clone().count()];
+        if given.iter().sum::<usize>() + usize::from(!raw.wait.is_none()) != 1 {
             let words: Vec<&str> =
                 RawEvent::FIELDS.iter().copied().filter(|field| *field != "mutex").collect();
             let allowed = format!("exactly one of {}", words.join(", "));
@@ -80,6 +80,9 @@ impl Checker<'_, '_> {
             self.report.error(&event.place, problem.hint(hint));
             return None;
         }
+        if let Some((field, make)) = draw.next() {
+            return self.quantiles(field).map(make);
+        }
         if let Some((field, make)) = span.next() {
             return self.span(field, None, 1..=SPAN_NS_MAX).map(make);
         }
@@ -87,6 +90,37 @@ impl Checker<'_, '_> {
             return self.meeting(field).map(make);
         }
         Some(EventSpec::Wait { at: self.meeting(&raw.wait)?, mutex: self.meeting(&raw.mutex)? })
+    }
+
+    /// A time, or the quantiles of a distribution of times.
+    fn quantiles(&mut self, field: &Field<OneOrMany<Duration>>) -> Option<Vec<Span>> {
+        let At { value, place } = field.0.as_ref()?;
+        match value {
+            OneOrMany::One(span) => self.time(*span, place, 1).map(|span| vec![span]),
+            OneOrMany::Many(spans) => {
+                if !self.count(spans.len(), 2, QUANTILES_MAX, "quantiles", place) {
+                    return None;
+                }
+                let read: Vec<_> = spans.iter().map(|span| self.time(span.value, &span.place, 0)).collect();
+                let quantiles: Vec<Span> = read.into_iter().collect::<Option<_>>()?;
+                if let Some(index) =
+                    (1..quantiles.len()).find(|&index| quantiles[index] < quantiles[index - 1])
+                {
+                    let allowed = format!(
+                        "quantiles in ascending order, from {} on here",
+                        Duration(quantiles[index - 1])
+                    );
+                    self.report.error(&spans[index].place, Problem::not_allowed(allowed));
+                    return None;
+                }
+                Some(quantiles)
+            }
+        }
+    }
+
+    fn time(&mut self, span: Duration, place: &Place, least: Span) -> Option<Span> {
+        let allowed = || format!("a time span from {} to {}", Duration(least), Duration(SPAN_NS_MAX));
+        self.within(span.0, &(least..=SPAN_NS_MAX), place, allowed)
     }
 
     fn meeting(&mut self, field: &Field<String>) -> Option<String> {
@@ -101,9 +135,9 @@ impl Checker<'_, '_> {
 pub(crate) fn raw_phase(phase: &PhaseSpec) -> RawPhase {
     let none = RawEvent::default;
     let event = |event: &EventSpec| match event.clone() {
-        EventSpec::Run(span) => RawEvent { run: Duration(span).into(), ..none() },
+        EventSpec::Run(times) => RawEvent { run: raw_times(&times).into(), ..none() },
         EventSpec::Runtime(span) => RawEvent { runtime: Duration(span).into(), ..none() },
-        EventSpec::Sleep(span) => RawEvent { sleep: Duration(span).into(), ..none() },
+        EventSpec::Sleep(times) => RawEvent { sleep: raw_times(&times).into(), ..none() },
         EventSpec::Timer(span) => RawEvent { timer: Duration(span).into(), ..none() },
         EventSpec::Lock(name) => RawEvent { lock: name.into(), ..none() },
         EventSpec::Unlock(name) => RawEvent { unlock: name.into(), ..none() },
@@ -115,6 +149,13 @@ pub(crate) fn raw_phase(phase: &PhaseSpec) -> RawPhase {
     };
     let events = phase.events.iter().map(|e| event(e).into()).collect::<Vec<_>>();
     RawPhase { r#loop: i64::from(phase.rounds).into(), event: events.into() }
+}
+
+fn raw_times(times: &[Span]) -> OneOrMany<Duration> {
+    match times {
+        [span] => OneOrMany::One(Duration(*span)),
+        quantiles => OneOrMany::Many(quantiles.iter().map(|&span| Duration(span).into()).collect()),
+    }
 }
 
 // ---- running ----
@@ -178,10 +219,16 @@ pub(crate) fn script(phases: &[PhaseSpec], rounds: Option<u32>, meetings: &Meeti
     for phase in phases {
         let from = script.steps.len();
         for event in &phase.events {
-            script.steps.push(match event {
-                EventSpec::Run(ns) => Step::Compute { ns: *ns, per_byte_ps: 0 },
+            let step = match event {
+                EventSpec::Run(times) => match times[..] {
+                    [ns] => Step::Compute { ns, per_byte_ps: 0 },
+                    _ => Step::ComputeDrawn(script.distribution(times)),
+                },
                 EventSpec::Runtime(ns) => Step::Runtime(*ns),
-                EventSpec::Sleep(ns) => Step::Sleep(*ns),
+                EventSpec::Sleep(times) => match times[..] {
+                    [ns] => Step::Sleep(ns),
+                    _ => Step::SleepDrawn(script.distribution(times)),
+                },
                 EventSpec::Timer(ns) => Step::Timer(*ns),
                 EventSpec::Lock(name) => Step::Lock(lock(name)),
                 EventSpec::Unlock(name) => Step::Unlock(lock(name)),
@@ -193,7 +240,8 @@ pub(crate) fn script(phases: &[PhaseSpec], rounds: Option<u32>, meetings: &Meeti
                     at: meetings.number(Sort::Barrier, name),
                     tasks: meetings.tasks(Sort::Barrier, name),
                 },
-            });
+            };
+            script.steps.push(step);
             if let EventSpec::Wait { mutex, .. } = event {
                 script.steps.push(Step::Lock(lock(mutex)));
             }
@@ -272,6 +320,29 @@ mod tests {
     fn a_script_that_never_computes_lets_time_pass() {
         let app = "{ kind = \"phases\", phase = [{ loop = 1000, event = [{ lock = \"l\" }, { unlock = \"l\" }] }] }";
         assert!(completed(1, app)[0] > 0);
+    }
+
+    #[test]
+    fn times_are_drawn_from_quantiles() {
+        let app = "{ kind = \"phases\", phase = [{ event = [{ run = [\"1ms\", \"1ms\", \"5ms\"] }, { sleep = [\"0ns\", \"4ms\"] }] }] }";
+        // Means of 2 ms and 2 ms.
+        let rounds = completed(1, app)[0];
+        assert!((225..275).contains(&rounds), "{rounds}");
+        let text = |run: &str| {
+            format!(
+                "[run]\nduration = \"1s\"\n[host]\nscheduler = \"credit\"\n[domain.a]\napp = [{{ kind = \"phases\", phase = [{{ event = [{{ run = {run} }}] }}] }}]\n"
+            )
+        };
+        for (run, said) in [
+            ("[\"2ms\", \"1ms\"]", "ascending order, from 2ms on"),
+            ("[\"2ms\"]", "2 to 1024 quantiles"),
+            ("[]", "2 to 1024 quantiles"),
+            ("[\"1ms\", \"-1ms\"]", "run"),
+            ("[\"1ms\", 5]", "run"),
+        ] {
+            let problems = Scenario::parse(&text(run), "f").unwrap_err().to_string();
+            assert!(problems.contains(said), "{problems}");
+        }
     }
 
     #[test]

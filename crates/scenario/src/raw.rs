@@ -252,12 +252,13 @@ record! {
 record! {
     /// One event of a phase: exactly one of these.
     struct RawEvent {
-        /// Computes for so much CPU time, however long that takes.
-        run: Duration,
+        /// Computes for so much CPU time, however long that takes. A list is a distribution: its values are quantiles at equal
+        /// distances, and a time is drawn each time.
+        run: OneOrMany<Duration>,
         /// Computes until so much time has passed, however much CPU time it gets meanwhile.
         runtime: Duration,
-        /// Sleeps for so long from now.
-        sleep: Duration,
+        /// Sleeps for so long from now; or for a time drawn from a distribution, as for `run`.
+        sleep: OneOrMany<Duration>,
         /// Sleeps until so long after the last such time was over: keeps a period whatever the events in between take.
         timer: Duration,
         /// Takes a lock; while another task of the domain has it, it sleeps.

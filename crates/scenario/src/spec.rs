@@ -286,12 +286,12 @@ pub struct PhaseSpec {
 /// An event of a phase: times in ns, and names of what tasks of the domain meet at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventSpec {
-    /// Computes.
-    Run(Span),
+    /// Computes: for that time, or for one drawn from the distribution with these quantiles.
+    Run(Vec<Span>),
     /// Computes until so much time has passed.
     Runtime(Span),
-    /// Sleeps from now.
-    Sleep(Span),
+    /// Sleeps from now, in the same way.
+    Sleep(Vec<Span>),
     /// Sleeps until so long after the last timer was due.
     Timer(Span),
     /// Takes a lock.
