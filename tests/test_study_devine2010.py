@@ -8,6 +8,7 @@ import pytest
 from vcpulab.figures import Interval
 from vcpulab.studies import study
 from vcpulab.studies.devine2010 import cases as c
+from vcpulab.studies.devine2010 import noise
 from vcpulab.studies.devine2010.analysis import WEB_CONFIGS, WINDOWS_CONFIGS, best
 from vcpulab.studies.devine2010.estimates import his_half_width, population_sd
 from vcpulab.studies.devine2010.load import best_by_load
@@ -83,6 +84,26 @@ def test_all_configurations_are_as_in_the_tables() -> None:
     assert "domain.moss.weight" not in windows["credit-2048"]
 
 
+def test_sedf_leaves_guests_where_their_creation_put_them() -> None:
+    cases = {case.key: case.changes for case in STUDY.cases()}
+    web = cases[c.name(c.WEB, "sedf-20", 25)]
+    assert [web[f"domain.{guest}.affinity"] for guest in c.WEB_GUESTS] == [["3"], ["2", "3"], ["1", "2"]]
+    shared, apart = (cases[c.name(c.MOSS, "sedf-20", users)] for users in (25, 100))
+    assert shared["domain.moss.affinity"] == shared["domain.mssql.affinity"]
+    assert not set(apart["domain.moss.affinity"]) & set(apart["domain.mssql.affinity"])
+    assert not any("affinity" in path for path in cases[c.name(c.MOSS, "credit-512", 25)])
+
+
+def test_portal_and_database_on_the_same_processors_wait_for_each_other() -> None:
+    orders = (c.PORTAL_FIRST, c.DATABASE_FIRST)
+    wanted = [f"{c.PLACEMENT}: {c.placed_name(c.MOSS, 'sedf-175', order)}" for order in orders]
+    found = Runner(STUDY, Effort(fast=True), Units(None)).run([x for x in STUDY.cases() if x.key in wanted])
+    together, apart = (found.mean(case, "throughput") for case in wanted)
+    assert together < 0.9 * apart
+    together, apart = (found.mean(case, "runnable@mssql") for case in wanted)
+    assert together > apart + 5
+
+
 def test_the_best_is_told_from_the_others_only_where_differences_are_sure() -> None:
     found = best(made_up({"sedf-250": 90.0}, 25), c.WEB, 25)
     assert (found.config, found.ties) == ("sedf-250", ("sedf-250",))
@@ -99,6 +120,40 @@ def test_claims_follow_the_figures() -> None:
     assert claims["D-4"].verdict(wrong).outcome == Outcome.FAILS
     assert claims["D-4"].verdict(Results({})).outcome == Outcome.UNTESTABLE
     assert all(claim.verdict(Anything({})).outcome != Outcome.UNTESTABLE for claim in STUDY.claims)
+
+
+def test_what_his_own_runs_do_not_tell_is_marked() -> None:
+    table = noise.published(c.WEB)
+    assert noise.interaction(table).p > 0.05
+    assert all(noise.between(table, users).p > 0.05 and not noise.behind(table, users)[1] for users in table.loads)
+    top, told = noise.behind(noise.published(c.MOSS), 25)
+    assert top == "credit-2048"
+    assert told == ["credit-512", *c.WINDOWS_SLICES], "but neither the default nor credit-1024"
+    assert noise.change(25, 100) == "his own from 25 to 100: -24.0 ± 11.1/s"
+    marked = {claim.id for claim in STUDY.claims if claim.undecided}
+    assert {"D-1", "D-3", "D-4", "D-5", "D-6", "D-8", "D-9", "D-19"} <= marked
+    assert not marked & {claim.id for claim in STUDY.claims if claim.contradicted}
+
+
+def test_only_sure_differences_are_in_an_order() -> None:
+    (trade,) = (claim for claim in STUDY.claims if claim.id == "D-2")
+
+    def results(response_ms: float) -> Results:
+        values = {}
+        for users in c.WEB_USERS:
+            for key in made_up({}, users).cases():
+                fast = key == c.name(c.WEB, "sedf-250", users)
+                values[key] = [
+                    {
+                        "throughput": (90.0 if fast else 80.0) + chance,
+                        "response_time": (response_ms if fast else 300.0) + chance,
+                    }
+                    for chance in (-0.1, 0.0, 0.1)
+                ]
+        return Results(values)
+
+    assert trade.verdict(results(260.0)).outcome == Outcome.HOLDS
+    assert trade.verdict(results(340.0)).outcome == Outcome.FAILS
 
 
 def test_the_open_question_is_answered() -> None:

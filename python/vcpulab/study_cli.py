@@ -56,7 +56,7 @@ def show(name: str, /) -> None:
         [c.name, c.meaning, f"{c.value:.6g} {c.unit}", f"{c.low:g} to {c.high:g}"] for c in it.calibration.constants
     ]
     views.print_table("Fitted constants", ["constant", "what it is", "value", "between"], constants, text_columns=2)
-    claims = [[c.id, c.text, c.standing] for c in it.claims]
+    claims = [[c.id, c.text, c.in_paper] for c in it.claims]
     views.print_table("Claims", ["claim", "text", "in the paper"], claims, text_columns=3)
 
 

@@ -59,13 +59,20 @@ def page(done: Iterable[Done], command: str) -> str:
             headings = ["table: metric", "cells", "number", "τ", "error, %", "in published intervals"]
             parts.append(_table(headings, (_score(score) for score in found)))
         not_holding = [
-            [claim.id, verdict.outcome.value + _CONTRADICTED * claim.contradicted, claim.text, verdict.figures]
+            [
+                claim.id,
+                verdict.outcome.value + _CONTRADICTED * claim.contradicted,
+                claim.text,
+                verdict.figures,
+                claim.in_paper,
+            ]
             for claim, verdict in each.judged
             if verdict.outcome is not Outcome.HOLDS
         ]
         if not_holding:
             parts += ["Claims that do not hold, or cannot be tested:"]
-            parts.append(_table(["claim", "outcome", "what is claimed", "what the simulation gives"], not_holding))
+            headings = ["claim", "outcome", "what is claimed", "what the simulation gives", "in the paper"]
+            parts.append(_table(headings, not_holding))
         if each.study.limits:
             parts.append(each.study.limits)
     return "\n\n".join(parts) + "\n"

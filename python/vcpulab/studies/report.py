@@ -81,9 +81,9 @@ def values_table(results: Results) -> pl.DataFrame:
 
 
 def claims_table(judged: Judged) -> pl.DataFrame:
-    """Every claim: `claim`, `text`, `standing`, `contradicted`, `outcome`, `figures`, `p`."""
-    rows = [(c.id, c.text, c.standing, c.contradicted, v.outcome.value, v.figures, v.p) for c, v in judged]
-    columns = ("claim", "text", "standing", "contradicted", "outcome", "figures", "p")
+    """Every claim: `claim`, `text`, `standing`, `contradicted`, `undecided`, `outcome`, `figures`, `p`."""
+    rows = [(c.id, c.text, c.standing, c.contradicted, c.undecided, v.outcome.value, v.figures, v.p) for c, v in judged]
+    columns = ("claim", "text", "standing", "contradicted", "undecided", "outcome", "figures", "p")
     return pl.DataFrame(rows, columns, orient="row", schema_overrides={"p": pl.Float64})
 
 
@@ -154,7 +154,7 @@ def _claims(judged: Judged) -> Iterator[Block]:
                 claim.text,
                 verdict.figures,
                 "–" if verdict.p is None else f"{verdict.p:.2g}",
-                claim.standing + (" (the authors' own figures contradict it)" if claim.contradicted else ""),
+                claim.in_paper,
             ]
             for claim, verdict in judged
         ]

@@ -126,6 +126,17 @@ class Claim:
     check: Callable[[Results], Verdict]
     contradicted: bool = False
     """Do the authors' own figures contradict it?"""
+    undecided: bool = False
+    """Do the authors' own figures leave it open: within their noise, or not measured?"""
+
+    @property
+    def in_paper(self) -> str:
+        """How it stands in the paper, in a sentence."""
+        if self.contradicted:
+            return f"{self.standing} (the authors' own figures contradict it)"
+        if self.undecided:
+            return f"{self.standing} (the authors' own figures do not tell)"
+        return self.standing
 
     def verdict(self, results: Results) -> Verdict:
         """What comes of it with these results."""

@@ -22,7 +22,7 @@ STUDY = Study(
         MOSS: "Portal of a Windows domain by user load (sections 4.3 and 5.4, Tables 5.11 to 5.19)",
         EXCHANGE: "Mail server of that domain, whose results the author discarded (section 4.3)",
         VPS: "Hosting of several sites, which the author planned and did not run (section 4.2)",
-        PLACEMENT: "Web application and MOSS with 50 users, by the numbers of the guests (ours)",
+        PLACEMENT: "Web application and MOSS with 50 users, by the order in which the guests were created (ours)",
     },
     seed=2010,
     doubtful=doubt,

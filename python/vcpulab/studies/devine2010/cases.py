@@ -46,12 +46,23 @@ WEB_GUESTS = ("apache", "nfs", "mysql")
 WINDOWS_GUESTS = ("ad", "exchange", "moss", "mssql")
 VPS_GUESTS = ("vps1", "vps2", "vps3", "vps4")
 
-PLACEMENTS = (0, 1, 2, 3)
-"""How many vCPUs of other domains were there when the guests were created: it decides who shares a pCPU."""
-WEB_PLACED = 1
-"""Assumed for the web application; not stated."""
-PLACED_WEB, PLACED_MOSS = ("credit-256", "sedf-20", "sedf-250"), ("credit-256", "sedf-20", "sedf-175")
-"""Configurations that are run in all placements."""
+VCPUS: Mapping[str, int] = {
+    "dom0": 4,
+    "apache": 1,
+    **dict.fromkeys(("nfs", "mysql", *WINDOWS_GUESTS), 2),
+    **dict.fromkeys(VPS_GUESTS, 1),
+}
+"""Of each domain (Figures A.2 and A.3; of the guests that were planned, assumed)."""
+
+PORTAL_FIRST, DATABASE_FIRST = WINDOWS_GUESTS, ("mssql", "ad", "exchange", "moss")
+"""Guests of the portal in two orders of their creation: that of his figures, and the database first."""
+ORDERS: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    WEB: (WEB_GUESTS, ("apache", "mysql", "nfs"), ("nfs", "apache", "mysql"), ("mysql", "nfs", "apache")),
+    MOSS: (PORTAL_FIRST, DATABASE_FIRST, ("ad", "moss", "exchange", "mssql"), ("moss", "ad", "exchange", "mssql")),
+}
+"""Orders of creation that experiment `placement` compares."""
+PLACED: Mapping[str, tuple[str, ...]] = {WEB: ("sedf-20", "sedf-250"), MOSS: ("sedf-20", "sedf-175")}
+"""Configurations that it does so for. Credit moves vCPUs: for it the order does not matter."""
 
 _GENERATION = "xen3.3.0"
 
@@ -60,29 +71,22 @@ def cases() -> Iterable[Case]:
     """All of them."""
     for config, changes in web_configurations(WEB_GUESTS):
         for users in WEB_USERS:
-            yield _web(config, {**changes, **_after(WEB_PLACED)}, users)
+            yield _web(config, {**changes, **_placed(config, WEB_GUESTS)}, users)
     for config, changes in windows_configurations(("moss", "mssql")):
         for users in MOSS_USERS:
-            yield _moss(config, {**changes, **_after(moss_placed(config, users))}, users)
+            yield _moss(config, {**changes, **_placed(config, moss_created(config, users))}, users)
     for config, changes in windows_configurations(("exchange",)):
         for users in EXCHANGE_USERS:
-            yield _exchange(config, changes, users)
+            yield _exchange(config, {**changes, **_placed(config, WINDOWS_GUESTS)}, users)
     for config, changes in web_configurations(VPS_GUESTS):
         for users in WEB_USERS:
-            yield _vps(config, changes, users)
-    for placed in PLACEMENTS:
-        yield from _placed(placed)
-
-
-def _placed(placed: int) -> Iterable[Case]:
-    """Some cases with 50 users, their guests created after so many vCPUs of others."""
+            yield _vps(config, {**changes, **_placed(config, VPS_GUESTS)}, users)
     web, windows = dict(web_configurations(WEB_GUESTS)), dict(windows_configurations(("moss", "mssql")))
-    for config in PLACED_WEB:
-        case = _web(config, {**web[config], **_after(placed)}, 50)
-        yield replace(case, experiment=PLACEMENT, name=placed_name(WEB, config, placed))
-    for config in PLACED_MOSS:
-        case = _moss(config, {**windows[config], **_after(placed)}, 50)
-        yield replace(case, experiment=PLACEMENT, name=placed_name(MOSS, config, placed))
+    for experiment, configurations, make in ((WEB, web, _web), (MOSS, windows, _moss)):
+        for config in PLACED[experiment]:
+            for order in ORDERS[experiment]:
+                case = make(config, {**configurations[config], **_placed(config, order)}, 50)
+                yield replace(case, experiment=PLACEMENT, name=placed_name(experiment, config, order))
 
 
 def name(experiment: str, config: str, users: int) -> str:
@@ -90,23 +94,37 @@ def name(experiment: str, config: str, users: int) -> str:
     return f"{experiment}: {config} users={users}"
 
 
-def placed_name(experiment: str, config: str, placed: int) -> str:
-    """The name of a case with so many domains before its guests."""
-    return f"{experiment} {config} after={placed}"
+def placed_name(experiment: str, config: str, order: Iterable[str]) -> str:
+    """The name of a case whose guests were created in this order."""
+    return f"{experiment} {config} {' '.join(order)}"
 
 
-def moss_placed(config: str, users: int) -> int:
-    """How many domains were there before the guests in a MOSS run (notes, "Where SEDF puts domains").
+def moss_created(config: str, users: int) -> tuple[str, ...]:
+    """The order in which the guests of a MOSS run were created (notes, "Where SEDF puts domains").
 
     Inferred from the public columns: under SEDF all runs with 25 users and the first configuration with 50 are at one
-    level, those after it at another, up to 45 % higher, as if guests had been created anew in between.
+    level, that of the order in his figures; those after it are up to 45 % higher, as if guests had been created anew.
     """
-    return 0 if users == 25 or (config, users) == ("sedf-20", 50) else 2
+    return PORTAL_FIRST if users == 25 or (config, users) == ("sedf-20", 50) else DATABASE_FIRST
 
 
-def _after(placed: int) -> dict[str, object]:
-    """So many domains were there before."""
-    return {f"domain.gone{i}": None for i in PLACEMENTS[1:] if i > placed}
+def _placed(config: str, order: Iterable[str]) -> dict[str, object]:
+    """Where the vCPUs of guests are, created in this order after Dom0: SEDF leaves them there.
+
+    The creation of a domain puts its first vCPU on the pCPU with the fewest, the next ones on the pCPUs after it. Of
+    equals the last one is taken; pCPU 0 loses all ties (notes, "Where SEDF puts domains").
+    """
+    if not config.startswith("sedf"):
+        return {}
+    load = [VCPUS["dom0"] // CPUS] * CPUS
+    found: dict[str, object] = {}
+    for guest in order:
+        first = min(range(CPUS), key=lambda p: (load[p], p == 0, -p))
+        homes = [(first + i) % CPUS for i in range(VCPUS[guest])]
+        for p in homes:
+            load[p] += 1
+        found[f"domain.{guest}.affinity"] = [str(p) for p in homes]
+    return found
 
 
 def web_configurations(guests: Iterable[str]) -> Iterable[tuple[str, dict[str, object]]]:

@@ -1,33 +1,16 @@
 """Devine's open question: why does the best configuration change with the user load?"""
 
 import math
-from importlib.resources import files
-from typing import NamedTuple
 
 import numpy as np
 
 from vcpulab.figures import Interval
 from vcpulab.studies.devine2010 import cases as c
 from vcpulab.studies.devine2010.analysis import best, configs
+from vcpulab.studies.devine2010.noise import RUNS, Table, between, interaction, published
 from vcpulab.studies.results import Missing, Results
-from vcpulab.studies.study import read_cells
 
-_RUNS = 5
 _REPLAYS = 20_000
-
-
-class _Table(NamedTuple):
-    """One of his throughput tables: configurations by loads."""
-
-    means: np.ndarray
-    sds: np.ndarray
-    """Population form, of five runs."""
-    loads: tuple[int, ...]
-
-    @property
-    def noise(self) -> float:
-        """Standard deviation of one run, as a part of the mean, pooled over all cells."""
-        return float(np.sqrt(np.mean((self.sds / self.means) ** 2) * _RUNS / (_RUNS - 1)))
 
 
 def best_by_load(results: Results) -> str:
@@ -37,12 +20,13 @@ def best_by_load(results: Results) -> str:
         "**For the web application nothing shows that it does: the noise of five runs is enough.** His own figures "
         "tell no configuration from another at any load, and show no change of their order with the load. **For MOSS "
         "the order does change**; our explanation, which his figures suggest but do not prove, is not the load: SEDF "
-        "leaves a vCPU on the pCPU where it was created, so that a guest may share one with the vCPU of Dom0 that does "
-        "its I/O, or not; and between the runs with 25 and most of those with 50 users that seems to have changed.\n",
+        "leaves a vCPU on the pCPU where it was created, so that the portal and its database share two of them, or "
+        "none, by the order of their creation; and between the runs with 25 and most of those with 50 users that seems "
+        "to have changed.\n",
     ]
     for experiment, title, loads in ((c.WEB, "Web application", c.WEB_USERS), (c.MOSS, "MOSS", c.MOSS_USERS)):
         parts.append(f"### {title}\n")
-        parts.append(_his_noise(_published(experiment)))
+        parts.append(_his_noise(published(experiment)))
         if experiment == c.WEB:
             parts.append(_two_kinds_of_runs())
         for part in (_simulated, _placed, _replayed):
@@ -53,25 +37,8 @@ def best_by_load(results: Results) -> str:
     return "\n".join(parts)
 
 
-def _published(experiment: str, metric: str = "throughput") -> _Table:
-    cells = read_cells(files("vcpulab.studies").joinpath("devine2010", "published.csv"))
-    found = {
-        (cell.config, cell.load, cell.stat): cell.number
-        for cell in cells
-        if (cell.experiment, cell.metric) == (experiment, metric) and cell.source.startswith("Table")
-    }
-    loads = sorted({int(load.removeprefix("users=")) for _, load, _ in found})
-    means, sds = (
-        np.array([[found.get((x, f"users={n}", stat), 0) for n in loads] for x in configs(experiment)], dtype=float)
-        for stat in ("mean", "sd")
-    )
-    return _Table(means, sds, tuple(loads))
-
-
-def _his_noise(table: _Table) -> str:
+def _his_noise(table: Table) -> str:
     """Analysis of variance from means and deviations: at each load, and of configuration by load."""
-    rows, columns = table.means.shape
-    within = table.sds**2 * _RUNS / (_RUNS - 1)
     lines = [
         f"**His own figures.** One run deviates from another of the same cell by {100 * table.noise:.0f} % of the mean "
         "(pooled). Is the spread between configurations more than such runs give by chance? Analysis of variance, five "
@@ -80,37 +47,24 @@ def _his_noise(table: _Table) -> str:
         "|---|---|---|---|",
     ]
     for column, users in enumerate(table.loads):
-        means = table.means[:, column]
-        f = _RUNS * float(np.var(means, ddof=1)) / float(np.mean(within[:, column]))
-        p = _f_tail(rows - 1, rows * (_RUNS - 1), f)
-        lines.append(f"| {users} | {100 * np.std(means, ddof=1) / np.mean(means):.0f} | {f:.2f} | {p:.2g} |")
-    # On logarithms: what a configuration does to all loads alike, and a load to all configurations, drops out.
-    logs = np.log(table.means)
-    rest = logs - logs.mean(axis=0) - logs.mean(axis=1, keepdims=True) + logs.mean()
-    degrees = (rows - 1) * (columns - 1)
-    f = _RUNS * float(np.sum(rest**2)) / degrees / table.noise**2
-    p = _f_tail(degrees, rows * columns * (_RUNS - 1), f)
-    lines.append(f"\nThe order of configurations depends on the load (interaction): F = {f:.2f}, p = {p:.2g}.\n")
+        means, test = table.means[:, column], between(table, users)
+        spread = 100 * np.std(means, ddof=1) / np.mean(means)
+        lines.append(f"| {users} | {spread:.0f} | {test.f:.2f} | {test.p:.2g} |")
+    lines.append(f"\nThe order of configurations depends on the load (interaction): {interaction(table)}.\n")
     return "\n".join(lines)
-
-
-def _f_tail(between: int, within: int, f: float) -> float:
-    from scipy.special import fdtrc
-
-    return float(fdtrc(between, within, f))
 
 
 def _two_kinds_of_runs() -> str:
     """Do rows whose runs agree with each other differ from those whose runs do not?"""
     from scipy.stats import kendalltau
 
-    table = _published(c.WEB)
+    table = published(c.WEB)
     # Credit only: under SEDF where domains were put adds a spread of its own.
     credit = [i for i, config in enumerate(configs(c.WEB)) if config.startswith("credit")]
     deviations = (table.sds / table.means)[credit].ravel()
     said = []
     for domain in ("nfs", "mysql"):
-        work = (_published(c.WEB, f"running@{domain}").means / table.means)[credit].ravel()
+        work = (published(c.WEB, f"running@{domain}").means / table.means)[credit].ravel()
         found = kendalltau(deviations, work)
         said.append(f"{domain}: tau = {found.statistic:.2f}, p = {found.pvalue:.1g}")
     return (
@@ -139,23 +93,22 @@ def _simulated(results: Results, experiment: str, loads: tuple[int, ...]) -> str
 
 
 def _placed(results: Results, experiment: str, _loads: tuple[int, ...]) -> str:
-    shown = c.PLACED_WEB if experiment == c.WEB else c.PLACED_MOSS
+    shown = c.PLACED[experiment]
     lines = [
-        "**Where domains are put.** 50 users; so many vCPUs of other domains were there when the guests were "
-        "created:\n",
-        "| configuration | " + " | ".join(map(str, c.PLACEMENTS)) + " |",
-        "|---" * (len(c.PLACEMENTS) + 1) + "|",
+        "**Where SEDF leaves the guests.** 50 users, req/s, by the order in which the guests were created:\n",
+        "| order | " + " | ".join(shown) + " |",
+        "|---" * (len(shown) + 1) + "|",
     ]
-    for config in shown:
-        names = [f"{c.PLACEMENT}: {c.placed_name(experiment, config, placed)}" for placed in c.PLACEMENTS]
+    for order in c.ORDERS[experiment]:
+        names = [f"{c.PLACEMENT}: {c.placed_name(experiment, config, order)}" for config in shown]
         row: list[Interval] = [results.interval(name, "throughput") for name in names]
-        lines.append(f"| {config} | " + " | ".join(map(str, row)) + " |")
+        lines.append(f"| {', '.join(order)} | " + " | ".join(map(str, row)) + " |")
     return "\n".join(lines) + "\n"
 
 
 def _replayed(results: Results, experiment: str, loads: tuple[int, ...]) -> str:
     """His procedure, many times: five runs of each cell with his noise around the simulated means."""
-    table = _published(experiment)
+    table = published(experiment)
     names = [[c.name(experiment, config, users) for users in loads] for config in configs(experiment)]
     truth = np.array([[results.mean(name, "throughput") for name in row] for row in names])
     random = np.random.default_rng(2010)
@@ -163,7 +116,7 @@ def _replayed(results: Results, experiment: str, loads: tuple[int, ...]) -> str:
     changed, right = 0, np.zeros(columns)
     gaps = np.zeros(columns)
     for _ in range(_REPLAYS):
-        seen = truth * (1 + table.noise / math.sqrt(_RUNS) * random.standard_normal(truth.shape))
+        seen = truth * (1 + table.noise / math.sqrt(RUNS) * random.standard_normal(truth.shape))
         winners = seen.argmax(axis=0)
         changed += len(set(winners)) > 1
         right += truth[winners, range(columns)] > 0.98 * truth.max(axis=0)

@@ -1,0 +1,115 @@
+"""What his own figures can tell: five runs of a cell, whose means and deviations he gives."""
+
+from importlib.resources import files
+from typing import NamedTuple
+
+import numpy as np
+
+from vcpulab.statistics import holm
+from vcpulab.studies.devine2010 import cases as c
+from vcpulab.studies.devine2010.analysis import SURE, configs
+from vcpulab.studies.study import read_cells
+
+RUNS = 5
+
+
+class Table(NamedTuple):
+    """One of his throughput tables: configurations by loads."""
+
+    configs: tuple[str, ...]
+    means: np.ndarray
+    sds: np.ndarray
+    """Population form, of five runs."""
+    loads: tuple[int, ...]
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of one run, as a part of the mean, pooled over all cells."""
+        return float(np.sqrt(np.mean((self.sds / self.means) ** 2) * RUNS / (RUNS - 1)))
+
+
+class Test(NamedTuple):
+    """A test of F."""
+
+    f: float
+    p: float
+
+    def __str__(self) -> str:
+        return f"F = {self.f:.2f}, p = {self.p:.2g}"
+
+
+def published(experiment: str, metric: str = "throughput") -> Table:
+    """What he printed."""
+    cells = read_cells(files("vcpulab.studies").joinpath("devine2010", "published.csv"))
+    found = {
+        (cell.config, cell.load, cell.stat): cell.number
+        for cell in cells
+        if (cell.experiment, cell.metric) == (experiment, metric) and cell.source.startswith("Table")
+    }
+    loads = sorted({int(load.removeprefix("users=")) for _, load, _ in found})
+    named = configs(experiment)
+    means, sds = (
+        np.array([[found.get((x, f"users={n}", stat), 0) for n in loads] for x in named], dtype=float)
+        for stat in ("mean", "sd")
+    )
+    return Table(named, means, sds, tuple(loads))
+
+
+def between(table: Table, users: int) -> Test:
+    """Analysis of variance at one load: do the configurations differ by more than such runs do by chance?"""
+    column = table.loads.index(users)
+    within = float(np.mean(table.sds[:, column] ** 2)) * RUNS / (RUNS - 1)
+    f = RUNS * float(np.var(table.means[:, column], ddof=1)) / within
+    rows = len(table.configs)
+    return Test(f, _f_tail(rows - 1, rows * (RUNS - 1), f))
+
+
+def interaction(table: Table) -> Test:
+    """Does the order of the configurations depend on the load?"""
+    # On logarithms: what a configuration does to all loads alike, and a load to all configurations, drops out.
+    logs = np.log(table.means)
+    rest = logs - logs.mean(axis=0) - logs.mean(axis=1, keepdims=True) + logs.mean()
+    rows, columns = logs.shape
+    degrees = (rows - 1) * (columns - 1)
+    f = RUNS * float(np.sum(rest**2)) / degrees / table.noise**2
+    return Test(f, _f_tail(degrees, rows * columns * (RUNS - 1), f))
+
+
+def behind(table: Table, users: int) -> tuple[str, list[str]]:
+    """His best configuration at a load, and those that his runs tell from it (Welch's test, Holm's correction)."""
+    from scipy.stats import ttest_ind_from_stats
+
+    column = table.loads.index(users)
+    means, sds = table.means[:, column], table.sds[:, column] * np.sqrt(RUNS / (RUNS - 1))
+    top = int(means.argmax())
+    others = [i for i in range(len(means)) if i != top]
+    ps = [
+        float(ttest_ind_from_stats(means[top], sds[top], RUNS, means[i], sds[i], RUNS, equal_var=False).pvalue)
+        for i in others
+    ]
+    told = [table.configs[i] for i, p in zip(others, holm(ps), strict=True) if p < SURE]
+    return table.configs[top], told
+
+
+def in_words(experiment: str, users: int) -> str:
+    """What his runs tell of the best configuration at a load."""
+    table = published(experiment)
+    if users not in table.loads:
+        return "his figures are not public"
+    top, told = behind(table, users)
+    return f"his own runs: {top} best, told from it {', '.join(told) or 'none'}; all alike: {between(table, users)}"
+
+
+def change(few: int, many: int) -> str:
+    """How his web throughput changes from one load to another, mean over the configurations, with its 95 % interval."""
+    table = published(c.WEB)
+    columns = [table.loads.index(users) for users in (few, many)]
+    change = float(table.means[:, columns[1]].mean() - table.means[:, columns[0]].mean())
+    half = 1.96 * float(np.sqrt((table.sds[:, columns] ** 2).sum() / (RUNS - 1))) / len(table.configs)
+    return f"his own from {few} to {many}: {change:+.1f} ± {half:.1f}/s"
+
+
+def _f_tail(between: int, within: int, f: float) -> float:
+    from scipy.special import fdtrc
+
+    return float(fdtrc(between, within, f))
