@@ -45,19 +45,24 @@ def _no_single_best(results: Results) -> Verdict:
 
 
 def _trade(results: Results) -> Verdict:
-    """Only configurations whose throughput differs for sure can be in an order."""
-    shown, told, against = [], 0, 0
+    """Only configurations that differ for sure, in throughput and in response time, have an order in both."""
+    shown, with_it, against = [], 0, 0
     for users in c.WEB_USERS:
         pairs = list(combinations(_web(users), 2))
-        faster = [results.difference("throughput", a, b) for a, b in pairs]
-        slower = [results.difference("response_time", a, b).interval.mean for a, b in pairs]
-        ps = holm([x.p or 0.0 for x in faster])
-        sure = [x.interval.mean != 0 and p < SURE for x, p in zip(faster, ps, strict=True)]
-        wrong = sum(s and x.interval.mean * r > 0 for s, x, r in zip(sure, faster, slower, strict=True))
-        told, against = told + sum(sure), against + wrong
-        shown.append(f"{wrong} of {sum(sure)} at {users} users")
-    said = f"pairs of configurations with more throughput for sure, but longer response times: {', '.join(shown)}"
-    return _said(told > 0 and not against, said)
+        faster, slower = (_sure_signs(results, figure, pairs) for figure in ("throughput", "response_time"))
+        products = [x * r for x, r in zip(faster, slower, strict=True)]
+        shown.append(f"{products.count(-1)} and {products.count(1)} at {users} users")
+        with_it, against = with_it + products.count(-1), against + products.count(1)
+    said = "pairs of configurations in which more throughput surely goes with shorter and with longer response times"
+    return _said(with_it > 0 and not against, f"{said}: {', '.join(shown)}")
+
+
+def _sure_signs(results: Results, figure: str, pairs: Sequence[tuple[str, str]]) -> list[int]:
+    """Whether the first of each pair has more (1) or less (-1) of it; 0: that cannot be told."""
+    gaps = [results.difference(figure, a, b) for a, b in pairs]
+    ps = holm([gap.p or 0.0 for gap in gaps])
+    means = [gap.interval.mean for gap in gaps]
+    return [(mean > 0) - (mean < 0) if p < SURE else 0 for mean, p in zip(means, ps, strict=True)]
 
 
 def _best_are(experiment: str, users: int, *named: str) -> Callable[[Results], Verdict]:
