@@ -22,8 +22,6 @@ _HEADINGS = (
     "error, %",
 )
 
-_CONTRADICTED = "; the authors' own figures contradict it"
-
 
 class Done(NamedTuple):
     """A study that was run."""
@@ -59,13 +57,7 @@ def page(done: Iterable[Done], command: str) -> str:
             headings = ["table: metric", "cells", "number", "τ", "error, %", "in published intervals"]
             parts.append(_table(headings, (_score(score) for score in found)))
         not_holding = [
-            [
-                claim.id,
-                verdict.outcome.value + _CONTRADICTED * claim.contradicted,
-                claim.text,
-                verdict.figures,
-                claim.in_paper,
-            ]
+            [claim.id, verdict.outcome.value, claim.text, verdict.figures, claim.in_paper]
             for claim, verdict in each.judged
             if verdict.outcome is not Outcome.HOLDS
         ]
