@@ -24,6 +24,7 @@ from vcpulab import (
     monitors,
     rtapp,
     store,
+    sweep_cli,
     traces,
     vectors,
     views,
@@ -188,6 +189,7 @@ app.command(study)
 advice_cli.register(app)
 bounds_cli.register(app)
 manage_cli.register(app)
+sweep_cli.register(app)
 
 
 @export.command(help_epilogue=_help("vcpulab export perfetto out/trace --out web.pftrace"))
