@@ -131,7 +131,7 @@ class Dask:
             )
         try:
             self._client: distributed.Client = distributed.Client(
-                self._cluster or f"tcp://{scheduler}", timeout=10, set_as_default=False
+                self._cluster or f"tcp://{scheduler}", timeout=min(patience_s, 10), set_as_default=False
             )
         except (OSError, ValueError) as error:
             raise ClusterLostError(f"no scheduler answers at {self._where}\n  hint: dask scheduler") from error

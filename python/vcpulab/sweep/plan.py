@@ -351,7 +351,9 @@ class _Reader:
         for label, members in groups.items():
             lengths = [len(axes[index].values) for index in members]
             if len(set(lengths)) > 1:
-                self._say("vary", f"axes with `{label.replace(' ', ' = ')}` have {lengths} values; allowed: as many each")
+                self._say(
+                    "vary", f"axes with `{label.replace(' ', ' = ')}` have {lengths} values; allowed: as many each"
+                )
         sample = self._document.get("sample")
         if sample is None:
             return self._grid(axes, list(groups.values()), replications)

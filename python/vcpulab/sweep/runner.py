@@ -67,7 +67,9 @@ class Fixed(Sizer):
         """Nothing."""
 
 
-def run(plan: Plan, store: Store, executor: Executor, sizer: Sizer | None = None, progress: Progress | None = None) -> None:
+def run(
+    plan: Plan, store: Store, executor: Executor, sizer: Sizer | None = None, progress: Progress | None = None
+) -> None:
     """Does every run of the plan that is not in the store.
 
     Args:
@@ -153,7 +155,9 @@ class _Sweep:
                 if self._progress is not None:
                     self._progress(done, self._total)
         except ClusterLostError as error:
-            raise SweepFailedError(f"{error}\n  hint: what is done is kept; the same command goes on from there") from None
+            raise SweepFailedError(
+                f"{error}\n  hint: what is done is kept; the same command goes on from there"
+            ) from None
         finally:
             self._unkept += [outcome.measured.frame for outcome in self._arrived() if outcome.measured is not None]
             self._keep()
@@ -221,4 +225,3 @@ class _Sweep:
             frame = pl.concat(self._unkept)
             self._store.add(frame)
             self._unkept = []
-

@@ -173,8 +173,8 @@ class Store:
             name, state = self._name(file), file.stat()
             if known.pop(name, None) == (state.st_size, state.st_mtime_ns):
                 continue
-            self._forget(file)
             if _is_whole(file):
+                self._forget(file)
                 self._take_in(file)
             else:
                 self._set_aside(file, "its content is not what its name says")
@@ -292,7 +292,9 @@ def _check(folder: Path, *, create: bool) -> None:
         if not create:
             raise UsageError(f"{folder}: no store of sweeps is there\n  hint: vcpulab sweep FILE --store {folder}")
         if folder.exists() and any(not entry.name.startswith(".") for entry in folder.iterdir()):
-            raise UsageError(f"{folder}: holds other files than a store of sweeps\n  hint: --store names a new directory")
+            raise UsageError(
+                f"{folder}: holds other files than a store of sweeps\n  hint: --store names a new directory"
+            )
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(mark, json.dumps({"format": FORMAT}).encode() + b"\n")
     try:

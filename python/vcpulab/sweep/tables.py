@@ -228,7 +228,6 @@ def columns(store: Store) -> list[tuple[str, str, str]]:
     ]
 
 
-
 def as_csv(frame: pl.DataFrame) -> str:
     """With a line of headings.
 

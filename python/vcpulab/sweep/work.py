@@ -102,7 +102,9 @@ def measure(batch: Batch, go_on: Callable[[], bool] | None = None) -> Measured:
 
 def _nested(items: Iterable[Item], results: list[_engine.Results]) -> pl.DataFrame:
     """A row for each run."""
-    frame = pl.DataFrame(list(items), pl.Schema({"run_id": pl.String, "scenario": pl.String, "seed": pl.Int64}), orient="row")
+    frame = pl.DataFrame(
+        list(items), pl.Schema({"run_id": pl.String, "scenario": pl.String, "seed": pl.Int64}), orient="row"
+    )
     for name in TABLES:
         parts = [pl.Series(name, getattr(result, name)()) for result in results]
         runs = pl.concat([pl.repeat(index, len(part), eager=True, dtype=pl.UInt32) for index, part in enumerate(parts)])
