@@ -27,7 +27,10 @@ _DEFAULT_STORE = Path("out/sweep")
 def register(app: App) -> None:
     """Adds these commands to a command line."""
     app.command(
-        sweep, help_epilogue=examples("vcpulab sweep weights.toml --dry-run", "vcpulab sweep weights.toml --show web.throughput")
+        sweep,
+        help_epilogue=examples(
+            "vcpulab sweep weights.toml --dry-run", "vcpulab sweep weights.toml --show web.throughput"
+        ),
     )
     app.command(
         query,
@@ -83,6 +86,10 @@ def sweep(
     metrics = _metrics(plan, show)
     if out is not None:
         tables.check_free(out)
+    if plot is not None:
+        from vcpulab.sweep import chart
+
+        chart.check(plan, plot)
     if plan.left_out:
         views.say(f"left out where the scheduler does not have them: {', '.join(plan.left_out)}")
     with Store.open(store, create=not dry_run) as opened:
@@ -106,8 +113,6 @@ def sweep(
             tables.export(plan, opened, out)
             views.say(f"written to {out}")
         if plot is not None:
-            from vcpulab.sweep import chart
-
             chart.write(plan, tables.summary(plan, opened, metrics[:1]), metrics[0], plot)
             views.say(f"written to {plot}")
     return 0
@@ -179,7 +184,7 @@ def _run(plan: Plan, store: Store, text: str, jobs: int) -> int:
         doing = executor(text, jobs)
         try:
             with views.progress(f"sweep {plan.name}") as progress:
-                runner.run(plan, store, doing, progress=lambda done, total: progress(done / total) and None)
+                runner.run(plan, store, doing, progress=lambda done, total: progress(done / total))
         finally:
             doing.close()
     except (runner.SweepFailedError, ClusterLostError) as error:

@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import parse_qs, urlsplit
 
@@ -15,7 +15,7 @@ from vcpulab.sweep.work import Batch, Measured, measure
 from vcpulab.usage import UsageError
 
 if TYPE_CHECKING:
-    import distributed
+    from distributed import Client, Future, LocalCluster
 
 
 class ClusterLostError(RuntimeError):
@@ -88,12 +88,13 @@ class Local:
 
 
 def _drained(outcomes: "queue.SimpleQueue[Outcome]", timeout_s: float) -> list[Outcome]:
+    found: list[Outcome] = []
     try:
-        found = [outcomes.get(timeout=timeout_s)]
+        found.append(outcomes.get(timeout=timeout_s))
         while True:
             found.append(outcomes.get_nowait())
     except queue.Empty:
-        return found if "found" in locals() else []
+        return found
 
 
 PATIENCE_S = 60.0
@@ -121,7 +122,7 @@ class Dask:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self._where = scheduler or "the local cluster"
         self._patience_s = patience_s
-        self._cluster: distributed.LocalCluster | None = None
+        self._cluster: LocalCluster | None = None
         if scheduler is None:
             self._cluster = distributed.LocalCluster(
                 n_workers=workers or os.cpu_count() or 1,
@@ -130,12 +131,12 @@ class Dask:
                 silence_logs=logging.CRITICAL,
             )
         try:
-            self._client: distributed.Client = distributed.Client(
+            self._client: Client = distributed.Client(
                 self._cluster or f"tcp://{scheduler}", timeout=min(patience_s, 10), set_as_default=False
             )
         except (OSError, ValueError) as error:
             raise ClusterLostError(f"no scheduler answers at {self._where}\n  hint: dask scheduler") from error
-        self._futures: dict[int, distributed.Future] = {}
+        self._futures: dict[int, Future[Measured]] = {}
         self._outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
         self._slots = 0
         self._asked_at = -1.0
@@ -157,8 +158,9 @@ class Dask:
 
     def _threads(self) -> int:
         try:
-            found = self._client.sync(self._client.scheduler.ncores, callback_timeout=10)
+            found: dict[str, int] = self._client.nthreads()
         except (OSError, TimeoutError, AttributeError, RuntimeError):
+            # It may come back; whether it is gone is told by what becomes of the batches.
             self._check()
             return self._slots
         return sum(found.values())
@@ -169,25 +171,21 @@ class Dask:
 
     def submit(self, batch: Batch) -> None:
         """See `Executor`."""
-        # Two retries: of what may be a passing fault of a worker. Dask itself gives the batches of a worker that died
-        # to another one.
+        # Dask itself gives the batches of a worker that died to another one, four times at most.
         future = self._client.submit(measure, batch, pure=False)
         self._futures[batch.number] = future
         future.add_done_callback(lambda done: self._outcomes.put(self._outcome(batch.number, done)))
 
-    def _outcome(self, batch: int, future: "distributed.Future") -> Outcome:
+    def _outcome(self, batch: int, future: "Future[Measured]") -> Outcome:
         from distributed.scheduler import KilledWorker
 
         self._futures.pop(batch, None)
-        if future.status == "finished":
-            try:
-                return Outcome(batch, future.result())
-            except Exception as error:  # noqa: BLE001 - whatever kept it from arriving
-                return Outcome(batch, None, None if isinstance(error, (OSError, TimeoutError)) else error)
-        if future.status in ("cancelled", "lost"):
+        try:
+            return Outcome(batch, future.result(timeout=60))
+        except (KilledWorker, CancelledError, OSError, TimeoutError):
             return Outcome(batch, None)
-        error = future.exception()
-        return Outcome(batch, None, None if isinstance(error, KilledWorker) else error)
+        except Exception as error:  # noqa: BLE001 - whatever the worker raised
+            return Outcome(batch, None, error)
 
     def gather(self, timeout_s: float) -> list[Outcome]:
         """See `Executor`."""

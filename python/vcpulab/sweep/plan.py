@@ -226,7 +226,7 @@ class _Reader:
     def finish(self) -> None:
         """Raises:
         UsageError: everything that was wrong.
-        """  # noqa: D205, D400
+        """  # noqa: D205
         if self._problems:
             raise UsageError("\n".join(self._problems))
 
@@ -259,10 +259,10 @@ class _Reader:
         """An integer."""
         holder = self._document.get(table, {}) if table else self._document
         value = holder.get(field, default)
-        if not _is_whole(value) or not low <= value <= high:
-            self._wrong(f"{table}.{field}" if table else field, value, f"an integer from {low} to {high}")
-            return low
-        return int(value)
+        if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
+            return value
+        self._wrong(f"{table}.{field}" if table else field, value, f"an integer from {low} to {high}")
+        return low
 
     def axes(self, base: Scenario | None) -> tuple[Axis, ...]:
         """What varies."""
@@ -435,8 +435,8 @@ def _sample(
 ) -> Iterator[tuple[Any, ...]]:
     """Points spread over the axes: by Sobol's sequence, shifted by chance, or by chance alone.
 
-    Sobol 1967, "On the distribution of points in a cube and the approximate evaluation of integrals"; the shift modulo 1
-    is that of Cranley and Patterson 1976, "Randomization of number theoretic methods for multiple integration".
+    Sobol 1967, "On the distribution of points in a cube and the approximate evaluation of integrals"; the shift modulo
+    1 is that of Cranley and Patterson 1976, "Randomization of number theoretic methods for multiple integration".
     """
     chance = random.Random(seed)
     if method == "random":

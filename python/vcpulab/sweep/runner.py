@@ -14,7 +14,7 @@ from vcpulab.sweep.store import Store
 from vcpulab.sweep.work import Batch, Item, Measured, RunFailedError, canonical, engine
 
 TASK_S = 0.5
-"""How long a task should last: longer than the quarter of a second below which handing it out weighs, by a margin for runs
+"""How long a task should last: more than the quarter of a second below which handing it out weighs, by a margin for runs
 that are quicker than those before them."""
 _GROWTH_MAX = 8
 """How much larger a batch may be than the one before: an estimate from a few runs may be far off."""
@@ -24,7 +24,7 @@ _KEEP_S = 1.0
 _TRIES = 4
 """How often a batch is handed out when workers die of it, or with it."""
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int], object]
 """Told how many runs are done, and how many there are."""
 
 
@@ -90,7 +90,9 @@ def run(
         done = store.done(units)
         missing = [unit for key, unit in units.items() if key not in done]
         if missing:
-            _Sweep(plan, store, executor, sizer or Sizer(), progress, len(units)).run(missing)
+            _Sweep(plan, store, executor=executor, sizer=sizer or Sizer(), progress=progress, total=len(units)).run(
+                missing
+            )
         # What cannot be read is done again.
         elif not store.verify(store.shards(units)):
             return
@@ -125,7 +127,7 @@ class _Sweep:
     """One go at what is missing."""
 
     def __init__(
-        self, plan: Plan, store: Store, executor: Executor, sizer: Sizer, progress: Progress | None, total: int
+        self, plan: Plan, store: Store, *, executor: Executor, sizer: Sizer, progress: Progress | None, total: int
     ) -> None:
         self._plan, self._store, self._executor, self._sizer = plan, store, executor, sizer
         self._progress = progress

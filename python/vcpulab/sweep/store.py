@@ -6,9 +6,9 @@
     STORE/damaged/               files whose content is not what their name says
     STORE/index.sqlite           which run stands in which shard
 
-A run stands in one shard, whoever writes at the same time: to add runs is a transaction of the index, which lets one writer
-in at a time, takes in first what others have left, and adds what is not there yet. A file has its name only when it is
-whole and on the disk. So a writer that is killed leaves either nothing or a shard that the next one takes in.
+A run stands in one shard, whoever writes at the same time: to add runs is a transaction of the index, which lets one
+writer in at a time, takes in first what others have left, and adds what is not there yet. A file has its name only when
+it is whole and on the disk. So a writer that is killed leaves either nothing or a shard that the next one takes in.
 """
 
 import json
@@ -331,7 +331,7 @@ def _opened(file: Path) -> sqlite3.Connection:
         index.executescript(_SCHEMA)
         (state,) = index.execute("PRAGMA quick_check(1)").fetchone()
         if state != "ok":
-            raise sqlite3.DatabaseError(state)
+            raise sqlite3.DatabaseError(state)  # noqa: TRY301 - as SQLite itself would
     except BaseException:
         index.close()
         raise

@@ -165,7 +165,7 @@ def check_free(directory: Path) -> None:
 
 
 def export(plan: Plan, store: Store, directory: Path) -> None:
-    """Writes all tables of a sweep (Parquet), in the order of its points: the same bytes whoever did the runs, and when.
+    """Writes all tables of a sweep (Parquet), in the order of its points: the same bytes whoever did the runs.
 
     Raises:
         UsageError: there is something else of that name.

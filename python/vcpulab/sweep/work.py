@@ -1,4 +1,4 @@
-"""The work of a sweep in pieces: what a worker is given, does, and gives back. A worker needs nothing but this package."""
+"""The work of a sweep in pieces: what a worker is given, does, and gives back. It needs nothing but this package."""
 
 import time
 from collections.abc import Callable, Iterable
