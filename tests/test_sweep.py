@@ -759,7 +759,7 @@ def test_an_interrupt_is_answered(here: Path, tmp_path: Path) -> None:
 
 def dask(*arguments: str) -> "subprocess.Popen[bytes]":
     """A part of a cluster, as a user starts it."""
-    command = [VCPULAB.with_name("dask"), *arguments, "--no-dashboard"]
+    command = [str(VCPULAB.with_name("dask")), *arguments, "--no-dashboard"]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcpulab import plots
-from vcpulab.outcomes import Metric
 from vcpulab._extras import require
+from vcpulab.outcomes import Metric
 from vcpulab.plots import COLOURS
 from vcpulab.sweep.plan import Plan
 from vcpulab.sweep.tables import Row
@@ -35,7 +35,7 @@ def check(plan: Plan, file: Path) -> None:
 
 
 def draw(plan: Plan, rows: Sequence[Row], metric: Metric) -> "alt.TopLevelMixin":
-    """The metric over what varies first, a line for each value of what varies second, with 95 % confidence intervals."""
+    """The metric over what varies first, a line for each value of the second, with 95 % confidence intervals."""
     first = plan.paths[0]
     second = plan.paths[1] if len(plan.paths) > 1 else None
     across = all(isinstance(row.values[0], (int, float)) for row in rows)

@@ -14,8 +14,8 @@ from vcpulab.sweep.store import Store
 from vcpulab.sweep.work import Batch, Item, Measured, RunFailedError, canonical, engine
 
 TASK_S = 0.5
-"""How long a task should last: more than the quarter of a second below which handing it out weighs, by a margin for runs
-that are quicker than those before them."""
+"""How long a task should last: more than the quarter of a second below which handing it out weighs, by a margin for
+runs that are quicker than those before them."""
 _GROWTH_MAX = 8
 """How much larger a batch may be than the one before: an estimate from a few runs may be far off."""
 _BATCH_MAX = 10_000
