@@ -718,7 +718,7 @@ def test_the_commands_run_show_ask_and_export(command: Vcpulab, here: Path, tmp_
     [
         (["sweep"], "FILE is missing"),
         (["sweep", "missing.toml"], "missing.toml: no such file"),
-        (["sweep", "hogs.toml"], "hogs.toml"),
+        (["sweep", "hogs.toml"], "hogs.toml: is a scenario; allowed: a sweep file"),
         (["sweep", "rates.toml", "--executor", "slurm"], "--executor: found `slurm`"),
         (["sweep", "rates.toml", "--executor", "dask://"], "--executor: found"),
         (["sweep", "rates.toml", "--executor", "dask://local?workers=many"], "--executor: found"),

@@ -51,16 +51,20 @@ def draw(plan: Plan, rows: Sequence[Row], metric: Metric) -> "alt.TopLevelMixin"
         if (interval := row.intervals[0]) is not None
     ]
     lines = list(dict.fromkeys(str(each["line"]) for each in data))
-    legend = None if second is None else alt.Legend()
-    colour = alt.Color("line:N", sort=lines, title=second, legend=legend, scale=alt.Scale(range=COLOURS))
-    x = alt.X("x:Q", title=first, scale=alt.Scale(zero=False)) if across else alt.X("x:N", title=first, sort=None)
-    base = alt.Chart(alt.InlineData(values=data)).encode(x=x, color=colour)
+    legend = None if second is None else alt.Legend(title=second)
+    colour = alt.Color("line:N", legend=legend, scale=alt.Scale(domain=lines, range=COLOURS))
+    shape = alt.Shape("line:N", legend=legend, scale=alt.Scale(domain=lines))
     y = alt.Y("mean:Q", title=metric.said())
+    base = alt.Chart(alt.InlineData(values=data)).encode(color=colour)
+    if across:
+        base = base.encode(x=alt.X("x:Q", title=first, scale=alt.Scale(zero=False)))
+    else:
+        # Side by side: there is no way between them.
+        x = alt.X("x:N", title=first, sort=None, axis=alt.Axis(labelAngle=0))
+        base = base.encode(x=x, xOffset=alt.XOffset("line:N", sort=lines))
     marks = [
         base.mark_rule(strokeWidth=1.5).encode(y="low:Q", y2="high:Q"),
-        base.mark_point(filled=True, size=45).encode(
-            y=y, shape=alt.Shape("line:N", sort=lines, title=second, legend=None)
-        ),
+        base.mark_point(filled=True, size=45, opacity=1).encode(y=y, shape=shape),
     ]
     if across:
         marks.insert(0, base.mark_line().encode(y=y))

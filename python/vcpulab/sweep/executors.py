@@ -118,8 +118,9 @@ class Dask:
         """
         distributed = require("distributed", "dask")
         # What becomes of the cluster is told here; its own stack traces say it in many words.
-        for name in ("distributed", "tornado", "asyncio"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+        for name in list(logging.root.manager.loggerDict):
+            if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
+                logging.getLogger(name).setLevel(logging.CRITICAL)
         self._where = scheduler or "the local cluster"
         self._patience_s = patience_s
         self._cluster: LocalCluster | None = None

@@ -107,7 +107,7 @@ def _nested(items: Iterable[Item], results: list[_engine.Results]) -> pl.DataFra
     )
     for name in TABLES:
         parts = [pl.Series(name, getattr(result, name)()) for result in results]
-        runs = pl.concat([pl.repeat(index, len(part), eager=True, dtype=pl.UInt32) for index, part in enumerate(parts)])
+        runs = pl.Series([index for index, part in enumerate(parts) for _ in range(len(part))], dtype=pl.UInt32)
         rows = pl.DataFrame({"index": runs, name: pl.concat(parts).struct.unnest().drop("replication").to_struct()})
         lists = rows.group_by("index", maintain_order=True).agg(name)
         frame = frame.with_row_index("index").join(lists, on="index", how="left", maintain_order="left").drop("index")

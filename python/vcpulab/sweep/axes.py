@@ -1,0 +1,97 @@
+"""What varies in a sweep, and the points that follow: the whole grid, or a sample."""
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+
+class Span(NamedTuple):
+    """All values between two."""
+
+    low: float
+    high: float
+    whole: bool
+    """Only integers: both ends are."""
+    logarithmic: bool
+    unit: str
+
+    def at(self, fraction: float) -> int | float | str:
+        """The value at a fraction of the way, 0 to 1."""
+        if self.logarithmic:
+            value = math.exp(math.log(self.low) + fraction * (math.log(self.high) - math.log(self.low)))
+        else:
+            value = self.low + fraction * (self.high - self.low)
+        # Twelve digits: what a way through logarithms adds behind them is not meant.
+        value = min(max(float(f"{value:.12g}"), self.low), self.high)
+        number = round(value) if self.whole else value
+        return f"{number}{self.unit}" if self.unit else number
+
+    def steps(self, number: int) -> tuple[int | float | str, ...]:
+        """So many values, evenly spaced, both ends among them."""
+        return tuple(self.at(index / max(number - 1, 1)) for index in range(number))
+
+
+class Axis(NamedTuple):
+    """A field that varies."""
+
+    path: str
+    values: tuple[Any, ...]
+    """What it takes; empty: anything in the span."""
+    span: Span | None
+    zip: str | None
+    """Axes of the same name here move together."""
+
+    def at(self, fraction: float) -> Any:
+        """The value for a sample, 0 up to but not 1."""
+        if self.span is not None and not self.values:
+            return self.span.at(fraction)
+        return self.values[int(fraction * len(self.values))]
+
+
+Point = tuple[Any, ...]
+"""A value for each axis."""
+
+
+def groups(axes: Sequence[Axis]) -> list[list[int]]:
+    """The axes by number, those that move together in one group."""
+    found: dict[str, list[int]] = {}
+    for index, axis in enumerate(axes):
+        found.setdefault(f"zip {axis.zip}" if axis.zip else f"axis {index}", []).append(index)
+    return list(found.values())
+
+
+def grid(axes: Sequence[Axis]) -> Iterator[Point]:
+    """Every combination of values, the first axis slowest."""
+    together = groups(axes)
+    for indexes in product(*(range(len(axes[members[0]].values)) for members in together)):
+        values: list[Any] = [None] * len(axes)
+        for members, index in zip(together, indexes, strict=True):
+            for axis in members:
+                values[axis] = axes[axis].values[index]
+        yield tuple(values)
+
+
+def sample(axes: Sequence[Axis], method: str, number: int, seed: int) -> Iterator[Point]:
+    """Points spread over the axes: by Sobol's sequence, shifted by chance, or by chance alone.
+
+    Sobol 1967, "On the distribution of points in a cube and the approximate evaluation of integrals"; the shift modulo
+    1 is that of Cranley and Patterson 1976, "Randomization of number theoretic methods for multiple integration".
+    """
+    chance = random.Random(seed)
+    together = groups(axes)
+    if method == "random":
+        fractions: Iterator[list[float]] = ([chance.random() for _ in together] for _ in range(number))
+    else:
+        from scipy.stats.qmc import Sobol
+
+        shift = [chance.random() for _ in together]
+        sequence = Sobol(len(together), scramble=False).random_base2(max(number - 1, 0).bit_length())[:number]
+        fractions = ([(float(x) + by) % 1.0 for x, by in zip(row, shift, strict=True)] for row in sequence)
+    for row in fractions:
+        values: list[Any] = [None] * len(axes)
+        for members, fraction in zip(together, row, strict=True):
+            for axis in members:
+                values[axis] = axes[axis].at(fraction)
+        yield tuple(values)
