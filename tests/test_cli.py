@@ -27,6 +27,7 @@ COMMANDS += ["import rt-app", "monitor", "monitor xenmon", "monitor xencpu", "mo
 COMMANDS += ["lint", "whatif", "compare", "manage"]
 COMMANDS += ["bounds"]
 COMMANDS += ["profile", "profile list", "profile show", "profile measure"]
+COMMANDS += ["sweep", "query"]
 COMMANDS += [f"study {name}" for name in ("list", "show", "run", "report", "predict", "fit", "overview")]
 
 
@@ -175,7 +176,8 @@ def test_version(command: Vcpulab) -> None:
 def test_examples_in_the_help_work(command: Vcpulab, tmp_path: Path, demo: Path, name: str) -> None:
     assert command("init", "web.toml").returncode == 0
     shutil.copytree(next(vectors.bundled().glob("null-*")), tmp_path / "my-vectors")
-    shutil.copy(ROOT / "examples" / "lottery.py", tmp_path)
+    for example in ("lottery.py", "weights.toml"):
+        shutil.copy(ROOT / "examples" / example, tmp_path)
     shutil.copy(ROOT / "examples" / "rt-app.json", tmp_path / "workload.json")
     described = functools.reduce(operator.getitem, name.split(), app)
     epilogue = str(described.help_epilogue)

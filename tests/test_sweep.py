@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from support import VCPULAB, Vcpulab
+from support import ROOT, VCPULAB, Vcpulab
 from vcpulab import EngineError, _engine, outcomes, run_many
 from vcpulab.sweep import Dask, Executor, Local, Plan, Store, SweepFailedError, executor, export, query, run, summary
 from vcpulab.sweep.executors import Outcome
@@ -554,6 +554,17 @@ def test_an_index_damaged_in_its_middle_is_made_again(
     assert doing.runs == 0
 
 
+def test_questions_need_no_index_that_can_be_written(plan: Plan, tmp_path: Path) -> None:
+    swept(plan, tmp_path)
+    for left in (tmp_path / "store").glob("index.sqlite*"):
+        left.unlink()
+    (tmp_path / "store/index.sqlite").mkdir()
+    with Store.open(tmp_path / "store") as store:
+        assert query(store, "SELECT count(*) FROM runs").item() == RUNS
+    with pytest.raises(OSError, match="index.sqlite"):
+        Store.open(tmp_path / "store", create=True)
+
+
 def test_stores_are_merged_by_copying_their_shards(
     here: Path, plan: Plan, tmp_path: Path, undisturbed: dict[str, bytes]
 ) -> None:
@@ -690,7 +701,7 @@ def test_the_commands_run_show_ask_and_export(command: Vcpulab, here: Path, tmp_
     for name in ("web.toml", "rates.toml"):
         shutil.copy(here / name, tmp_path)
     dry = command("sweep", "rates.toml", "--store", "s", "--dry-run")
-    assert dry.returncode == 2, "there is no store yet"
+    assert (dry.returncode, "60 to do" in dry.stderr, (tmp_path / "s").exists()) == (0, True, False)
     first = command("sweep", "rates.toml", "--store", "s", "--show", "web.throughput", "--format", "json")
     assert first.returncode == 0, first.stderr
     assert "60 runs, 0 of them in s, 60 to do" in first.stderr
@@ -789,6 +800,11 @@ def test_a_scheduler_that_goes_away_is_said_and_the_sweep_goes_on_elsewhere(
         for one in (scheduler, worker):
             one.kill()
             one.wait()
+
+
+def test_the_guide_shows_the_example() -> None:
+    example = (ROOT / "examples" / "weights.toml").read_text()
+    assert f"```toml\n{example}```" in (ROOT / "docs" / "guides" / "sweeps.md").read_text()
 
 
 def test_where_no_scheduler_answers(command: Vcpulab, here: Path, tmp_path: Path) -> None:

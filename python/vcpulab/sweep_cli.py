@@ -92,19 +92,19 @@ def sweep(
         chart.check(plan, plot)
     if plan.left_out:
         views.say(f"left out where the scheduler does not have them: {', '.join(plan.left_out)}")
+    units = {unit.key for unit in plan.units()}
+    if dry_run and not store.exists():
+        _announce(plan, store, len(units), 0)
+        return 0
     with Store.open(store, create=not dry_run) as opened:
         if verify:
             opened.verify()
         _tell(opened)
-        units = {unit.key for unit in plan.units()}
         there = len(opened.done(units))
-        views.say(
-            f"{plan.name}: {len(plan.points)} points, {len(units)} runs, {there} of them in {store}, "
-            f"{len(units) - there} to do"
-        )
+        _announce(plan, store, len(units), there)
         if dry_run:
             return 0
-        status = _run(plan, opened, executor, jobs)
+        status = _run(plan, opened, executor, jobs, there)
         _tell(opened)
         if status:
             return status
@@ -179,12 +179,21 @@ def _verified(store: Path) -> int:
         return 1 if damaged else 0
 
 
-def _run(plan: Plan, store: Store, text: str, jobs: int) -> int:
+def _announce(plan: Plan, store: Path, runs: int, there: int) -> None:
+    views.say(f"{plan.name}: {len(plan.points)} points, {runs} runs, {there} of them in {store}, {runs - there} to do")
+
+
+def _run(plan: Plan, store: Store, text: str, jobs: int, there: int) -> int:
+    """The exit status."""
+
+    def of_what_was_missing(done: int, total: int) -> float:
+        return max(0.0, (done - there) / max(total - there, 1))
+
     try:
         doing = executor(text, jobs)
         try:
             with views.progress(f"sweep {plan.name}") as progress:
-                runner.run(plan, store, doing, progress=lambda done, total: progress(done / total))
+                runner.run(plan, store, doing, progress=lambda *done: progress(of_what_was_missing(*done)))
         finally:
             doing.close()
     except (runner.SweepFailedError, ClusterLostError) as error:

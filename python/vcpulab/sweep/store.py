@@ -60,7 +60,7 @@ class Store:
             OSError: it cannot be read, or written.
         """
         _check(folder, create=create)
-        found = cls(folder, _connect(folder))
+        found = cls(folder, _connect(folder, create=create))
         found.refresh()
         return found
 
@@ -308,13 +308,15 @@ def _check(folder: Path, *, create: bool) -> None:
         (folder / kind).mkdir(exist_ok=True)
 
 
-def _connect(folder: Path) -> sqlite3.Connection:
-    """The index; one that is damaged is begun anew."""
+def _connect(folder: Path, *, create: bool) -> sqlite3.Connection:
+    """The index; one that is damaged is begun anew, and who only reads can do without."""
     file = folder / _INDEX
     try:
         return _opened(file)
     except sqlite3.OperationalError as error:
-        raise OSError(f"{file}: {error}") from None
+        if create:
+            raise OSError(f"{file}: {error}") from None
+        return _opened(":memory:")
     except sqlite3.DatabaseError:
         # Everything in it stands in the files, too.
         for left in (file, file.with_name(f"{_INDEX}-wal"), file.with_name(f"{_INDEX}-shm")):
@@ -322,13 +324,16 @@ def _connect(folder: Path) -> sqlite3.Connection:
         return _opened(file)
 
 
-def _opened(file: Path) -> sqlite3.Connection:
+def _opened(file: Path | str) -> sqlite3.Connection:
     index = sqlite3.connect(file, timeout=_WAIT_S, isolation_level=None)
     try:
         index.execute("PRAGMA journal_mode = WAL")
         # Lost at worst with the machine's power, and made again from the files.
         index.execute("PRAGMA synchronous = NORMAL")
         index.executescript(_SCHEMA)
+        # Can it be written?
+        index.execute("BEGIN IMMEDIATE")
+        index.execute("ROLLBACK")
         (state,) = index.execute("PRAGMA quick_check(1)").fetchone()
         if state != "ok":
             raise sqlite3.DatabaseError(state)  # noqa: TRY301 - as SQLite itself would
