@@ -528,6 +528,27 @@ def test_damaged_shards_are_set_aside_and_their_runs_done_again(
     assert (tmp_path / "store/damaged" / shard.name).exists()
 
 
+def test_a_disk_that_damages_all_that_is_written_ends_the_sweep(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swept(plan, tmp_path)
+    monkeypatch.setattr(Store, "verify", lambda *_: 1)
+    with pytest.raises(SweepFailedError, match="is the disk sound"):
+        swept(plan, tmp_path)
+
+
+def test_a_sweep_that_is_changed_keeps_the_parameters_of_its_runs(plan: Plan, here: Path, tmp_path: Path) -> None:
+    swept(plan, tmp_path)
+    swept(Plan.from_toml(SWEEP.replace("[128, 256, 512, 1024]", "[128, 300]"), here / "rates.toml"), tmp_path)
+    swept(plan, tmp_path)
+    swept(plan, tmp_path)
+    with Store.open(tmp_path / "store") as store:
+        assert [version for _, version, _ in store.plans()] == [1, 2, 3]
+        weights = query(store, 'SELECT DISTINCT "domain.web.weight" AS w FROM runs ORDER BY w')["w"].to_list()
+        assert weights == [128, 256, 300, 512, 1024]
+        assert query(store, "SELECT count(*) FROM points").item() == RUNS, "those of the last time"
+
+
 @pytest.mark.parametrize("content", [None, b"", b"nonsense" * 1000])
 def test_the_index_is_made_again_from_the_shards(
     plan: Plan, tmp_path: Path, undisturbed: dict[str, bytes], content: bytes | None
@@ -780,12 +801,13 @@ def test_an_interrupt_is_answered(here: Path, tmp_path: Path) -> None:
     ) as sweep:
         assert sweep.stderr is not None
         assert "to do" in sweep.stderr.readline()
-        time.sleep(0.7)
+        while not runs_in(tmp_path / "s"):
+            time.sleep(0.05)
         sweep.send_signal(signal.SIGINT)
         said = sweep.stderr.read()
     assert sweep.returncode == 130
     assert "what is done is kept" in said
-    assert len(runs_in(tmp_path / "s")) > 0
+    assert 0 < len(runs_in(tmp_path / "s")) < 2000
 
 
 def dask(*arguments: str) -> "subprocess.Popen[bytes]":

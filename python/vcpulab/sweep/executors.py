@@ -154,7 +154,10 @@ class Dask:
         elif self._deserted_at is None:
             self._deserted_at = now
         elif now - self._deserted_at > self._patience_s:
-            raise ClusterLostError(f"{self._where} has had no worker for {self._patience_s:g} s")
+            raise ClusterLostError(
+                f"{self._where} has had no worker for {self._patience_s:g} s\n"
+                "  hint: workers without vcpulab end as soon as they are given work; their logs say so"
+            )
         return self._slots
 
     def _threads(self) -> int:
@@ -173,7 +176,11 @@ class Dask:
     def submit(self, batch: Batch) -> None:
         """See `Executor`."""
         # Dask itself gives the batches of a worker that died to another one, four times at most.
-        future = self._client.submit(measure, batch, pure=False)
+        try:
+            future = self._client.submit(measure, batch, pure=False)
+        except RuntimeError:
+            self._check()
+            raise
         self._futures[batch.number] = future
         future.add_done_callback(lambda done: self._outcomes.put(self._outcome(batch.number, done)))
 
@@ -191,17 +198,20 @@ class Dask:
     def gather(self, timeout_s: float) -> list[Outcome]:
         """See `Executor`."""
         found = _drained(self._outcomes, timeout_s)
-        if not found or any(outcome.measured is None and outcome.error is None for outcome in found):
-            self._check()
+        if self._client.status != "running":
+            # What has arrived counts; to hand out the rest again is of no use.
+            found = [outcome for outcome in found if outcome.measured is not None]
+            if not found:
+                self._check()
         return found
 
     def close(self) -> None:
         """See `Executor`."""
         if self._client.status == "running":
             self._client.cancel(list(self._futures.values()), force=True)
-        self._client.close(timeout=5)
+        self._client.close(timeout=2)
         if self._cluster is not None:
-            self._cluster.close(timeout=10)
+            self._cluster.close(timeout=5)
 
 
 def executor(text: str, jobs: int = 0) -> Executor:

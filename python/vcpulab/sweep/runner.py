@@ -21,6 +21,8 @@ _GROWTH_MAX = 8
 _BATCH_MAX = 10_000
 _KEEP_S = 1.0
 """Results are kept at least so often: what is lost at worst."""
+_ROUNDS_MAX = 6
+"""What is damaged is done again, unless it is damaged again and again."""
 _TRIES = 4
 """How often a batch is handed out when workers die of it, or with it."""
 
@@ -86,7 +88,7 @@ def run(
     """
     units = {unit.key: unit for unit in plan.units()}
     store.add_plan(plan.name, plan_frame(plan))
-    while True:
+    for _ in range(_ROUNDS_MAX):
         done = store.done(units)
         missing = [unit for key, unit in units.items() if key not in done]
         if missing:
@@ -96,6 +98,7 @@ def run(
         # What cannot be read is done again.
         elif not store.verify(store.shards(units)):
             return
+    raise SweepFailedError(f"{store.folder}: what is written there does not read the same\n  hint: is the disk sound?")
 
 
 def plan_frame(plan: Plan) -> pl.DataFrame:
@@ -199,7 +202,7 @@ class _Sweep:
                 points = sorted({self._points[item.key] for item in batch.items})
                 raise SweepFailedError(
                     f"{tries} workers died of the same {len(batch.items)} runs (points {points[0]} to {points[-1]})\n"
-                    "  hint: have they enough memory?"
+                    "  hint: have they vcpulab, and enough memory?"
                 )
             self._hand_out(batch, tries)
             return 0

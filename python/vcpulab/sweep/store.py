@@ -13,7 +13,9 @@ it is whole and on the disk. So a writer that is killed leaves either nothing or
 
 import json
 import os
+import signal
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import file_digest, sha256
@@ -91,10 +93,12 @@ class Store:
             rows = self._index.execute(query, (json.dumps(list(runs)),))
         return [self.folder / name for (name,) in rows]
 
-    def plans(self) -> list[Path]:
-        """The files that say what sweeps asked for."""
-        rows = self._index.execute("SELECT name FROM files WHERE name LIKE 'plans/%' ORDER BY name")
-        return [self.folder / name for (name,) in rows]
+    def plans(self) -> list[tuple[str, int, Path]]:
+        """What sweeps asked for: name of the sweep, how often it had been changed, and file; the last ones last."""
+        rows = self._index.execute("SELECT name FROM files WHERE name LIKE 'plans/%'")
+        files = [self.folder / name for (name,) in rows]
+        said = [(pl.read_parquet_metadata(file), file) for file in files]
+        return sorted((meta["sweep"], int(meta["version"]), file) for meta, file in said)
 
     def count(self) -> int:
         """Runs of this engine that are there."""
@@ -117,11 +121,12 @@ class Store:
         Returns:
             How many were set aside; their runs are not there any more.
         """
-        with self._writing():
-            listed = [*self._files()] if files is None else list(files)
-            bad = [file for file in listed if not _is_whole(file)]
-            for file in bad:
-                self._set_aside(file, "its content is not what its name says")
+        listed = [*self._files()] if files is None else list(files)
+        bad = [file for file in listed if not _is_whole(file)]
+        if bad:
+            with self._writing():
+                for file in bad:
+                    self._set_aside(file)
         return len(bad)
 
     # ---- adding ----
@@ -138,34 +143,33 @@ class Store:
                 self._take_in(self._write("shards", fresh, {"engine": engine()}))
 
     def add_plan(self, sweep: str, frame: pl.DataFrame) -> None:
-        """Keeps what a sweep asks for, in place of what it asked for before.
+        """Keeps what a sweep asks for. What it asked for before is kept, too: it names the parameters of runs.
 
         Raises:
             OSError: it cannot be written.
         """
         with self._writing():
-            new = self._write("plans", frame, {"sweep": sweep})
-            for file in self.plans():
-                if file != new and pl.read_parquet_metadata(file).get("sweep") == sweep:
-                    file.unlink()
-                    self._forget(file)
-            self._take_in(new)
+            before = [(version, file) for name, version, file in self.plans() if name == sweep]
+            version, newest = before[-1] if before else (0, None)
+            if newest is None or not (_is_whole(newest) and pl.read_parquet(newest).equals(frame)):
+                self._take_in(self._write("plans", frame, {"sweep": sweep, "version": str(version + 1)}))
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
         """One writer at a time, who knows all that is there."""
-        try:
-            self._index.execute("BEGIN IMMEDIATE")
+        with _uninterrupted():
             try:
-                self._catch_up()
-                yield
-                self._index.execute("COMMIT")
-            except BaseException:
-                if self._index.in_transaction:
-                    self._index.execute("ROLLBACK")
-                raise
-        except sqlite3.OperationalError as error:
-            raise OSError(f"{self.folder / _INDEX}: {error}") from None
+                self._index.execute("BEGIN IMMEDIATE")
+                try:
+                    self._catch_up()
+                    yield
+                    self._index.execute("COMMIT")
+                except BaseException:
+                    if self._index.in_transaction:
+                        self._index.execute("ROLLBACK")
+                    raise
+            except sqlite3.OperationalError as error:
+                raise OSError(f"{self.folder / _INDEX}: {error}") from None
 
     def _catch_up(self) -> None:
         known = {name: (size, changed) for name, size, changed in self._index.execute(_KNOWN)}
@@ -177,7 +181,7 @@ class Store:
                 self._forget(file)
                 self._take_in(file)
             else:
-                self._set_aside(file, "its content is not what its name says")
+                self._set_aside(file)
         for name in known:
             self._forget(self.folder / name)
         for kind in _KINDS:
@@ -216,7 +220,7 @@ class Store:
         write_whole(file, buffer.getvalue())
         return file
 
-    def _set_aside(self, file: Path, why: str) -> None:
+    def _set_aside(self, file: Path) -> None:
         damaged = self.folder / "damaged"
         damaged.mkdir(exist_ok=True)
         runs = self._index.execute("SELECT count(*) FROM runs WHERE file = ?", (self._name(file),)).fetchone()[0]
@@ -224,7 +228,7 @@ class Store:
         if file.exists():
             file.replace(damaged / file.name)
         lost = f"; its {runs} runs will be done again" if runs else ""
-        self._note(f"{file}: damaged ({why}): moved to {damaged}{lost}")
+        self._note(f"{file}: damaged (its content is not what its name says): moved to {damaged}{lost}")
 
     def _forget(self, file: Path) -> None:
         self._index.execute("DELETE FROM runs WHERE file = ?", (self._name(file),))
@@ -245,6 +249,22 @@ class Store:
 _KINDS = ("shards", "plans")
 _LISTED = "SELECT value FROM json_each(?)"
 _KNOWN = "SELECT name, size, changed FROM files"
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until it is over: it must not come between a transaction and its end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pressed:
+            signal.raise_signal(signal.SIGINT)
 
 
 def write_whole(file: Path, content: bytes) -> None:

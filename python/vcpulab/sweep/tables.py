@@ -20,6 +20,8 @@ from vcpulab.usage import UsageError
 _MARK = "export.json"
 _FORMAT = "vcpulab-sweep-export/1"
 
+_POINTS = pl.Schema({"sweep": pl.String, "point": pl.UInt32, "replication": pl.UInt32, "run_id": pl.String})
+
 _THING = pl.format("{} {} {}", "domain", "app", "kind")
 _KINDS: tuple[tuple[str, str, pl.Expr, Sequence[Figure]], ...] = (
     ("domain", "domains", pl.col("domain"), DOMAIN_FIGURES),
@@ -56,12 +58,13 @@ def views(store: Store) -> dict[str, pl.LazyFrame]:
     if not shards:
         raise UsageError(f"{store.folder}: there are no runs of this engine\n  hint: vcpulab sweep FILE")
     found = {table: scan(shards, table) for table in TABLES}
-    plans = [pl.read_parquet(file) for file in store.plans()]
-    asked = pl.concat(plans, how="diagonal_relaxed") if plans else pl.DataFrame(schema={"run_id": pl.String})
+    plans = {(sweep, version): pl.read_parquet(file) for sweep, version, file in store.plans()}
+    asked = pl.concat(plans.values(), how="diagonal_relaxed") if plans else pl.DataFrame(schema=_POINTS)
     # A run of several sweeps has the values that any of them gave it: they are all of one scenario.
-    paths = [column for column in asked.columns if column not in ("sweep", "point", "replication", "run_id")]
+    paths = [column for column in asked.columns if column not in _POINTS]
     values = asked.group_by("run_id").agg(pl.col(path).drop_nulls().first() for path in paths)
-    points = asked.select(column for column in ("sweep", "point", "replication", "run_id") if column in asked.columns)
+    newest = dict(sorted(plans))
+    points = pl.concat([pl.DataFrame(schema=_POINTS), *(plans[last].select(*_POINTS) for last in newest.items())])
     return {
         "runs": scan(shards).join(values.lazy(), on="run_id", how="left").select("run_id", "seed", *paths, "scenario"),
         "points": points.lazy(),
