@@ -167,12 +167,13 @@ IO_FIGURES = (
 )
 
 _APP = pl.format("{} {} {}", "domain", "app", "kind")
-_TABLES = (
+KINDS = (
     ("domain", "domains", pl.col("domain"), DOMAIN_FIGURES),
     ("app", "apps", _APP, APP_FIGURES),
     ("pcpu", "pcpus", pl.col("pcpu").cast(pl.String), PCPU_FIGURES),
     ("io", "io", pl.col("domain"), IO_FIGURES),
 )
+"""What figures are of: kind, table, name of the thing, and its figures."""
 
 _SUMMARY_SCHEMA = pl.Schema(
     {
@@ -190,7 +191,7 @@ _SUMMARY_SCHEMA = pl.Schema(
 def summarise(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Every figure of every thing over the replications; columns as in `Run.summary`."""
     # A run saved by an earlier version may lack a table.
-    there = [kind for kind in _TABLES if kind[1] in tables]
+    there = [kind for kind in KINDS if kind[1] in tables]
     summary = pl.concat([summary_of(tables[table], of, name, figures) for of, table, name, figures in there])
     # Most domains have few devices.
     return summary.filter((pl.col("of") != "io") | pl.col("mean").is_not_null())

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from vcpulab import _engine, outcomes
-from vcpulab.figures import APP_FIGURES, DOMAIN_FIGURES, IO_FIGURES, PCPU_FIGURES, Figure, Interval
+from vcpulab.figures import KINDS, PCPU_FIGURES, Figure, Interval
 from vcpulab.sweep.plan import Plan
 from vcpulab.sweep.runner import plan_frame
 from vcpulab.sweep.store import Store
@@ -21,14 +21,6 @@ _MARK = "export.json"
 _FORMAT = "vcpulab-sweep-export/1"
 
 _POINTS = pl.Schema({"sweep": pl.String, "point": pl.UInt32, "replication": pl.UInt32, "run_id": pl.String})
-
-_THING = pl.format("{} {} {}", "domain", "app", "kind")
-_KINDS: tuple[tuple[str, str, pl.Expr, Sequence[Figure]], ...] = (
-    ("domain", "domains", pl.col("domain"), DOMAIN_FIGURES),
-    ("app", "apps", _THING, APP_FIGURES),
-    ("pcpu", "pcpus", pl.col("pcpu").cast(pl.String), PCPU_FIGURES),
-    ("io", "io", pl.col("domain"), IO_FIGURES),
-)
 
 
 def scan(shards: Sequence[Path], table: str | None = None) -> pl.LazyFrame:
@@ -75,7 +67,7 @@ def views(store: Store) -> dict[str, pl.LazyFrame]:
 
 def figures(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
     """Every figure of every run: run_id, of, name, figure, unit, value, as in `Run.summary` before means are taken."""
-    parts = [_long(tables[table], of, name, these) for of, table, name, these in _KINDS]
+    parts = [_long(tables[table], of, name, these) for of, table, name, these in KINDS]
     means = [figure.value.mean().alias(figure.name) for figure in PCPU_FIGURES]
     fairness = outcomes.HOST_FIGURES[-1]
     host = (
