@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -619,6 +620,19 @@ def test_runs_of_another_engine_are_kept_and_not_used(
         assert (store.count(), doing.runs) == (RUNS, RUNS)
         assert query(store, "SELECT count(*) FROM runs").item() == RUNS
         assert store.foreign() == {"0.0.9-old": RUNS}
+
+
+def test_files_of_another_format_are_kept_and_not_used(
+    plan: Plan, tmp_path: Path, undisturbed: dict[str, bytes]
+) -> None:
+    swept(plan, tmp_path)
+    for kind, content in (("shards", b"of another time"), ("plans", b"of another kind")):
+        (tmp_path / "store" / kind / f"{sha256(content).hexdigest()}.parquet").write_bytes(content)
+    with Store.open(tmp_path / "store") as store:
+        assert len(store.notes) == 2
+        assert all("of another format" in note for note in store.notes)
+        assert query(store, "SELECT count(*) FROM runs").item() == RUNS
+    assert swept(plan, tmp_path) == undisturbed
 
 
 def test_what_is_no_store_is_left_alone(tmp_path: Path) -> None:

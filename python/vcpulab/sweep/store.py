@@ -97,8 +97,8 @@ class Store:
         """What sweeps asked for: name of the sweep, how often it had been changed, and file; the last ones last."""
         rows = self._index.execute("SELECT name FROM files WHERE name LIKE 'plans/%'")
         files = [self.folder / name for (name,) in rows]
-        said = [(pl.read_parquet_metadata(file), file) for file in files]
-        return sorted((meta["sweep"], int(meta["version"]), file) for meta, file in said)
+        said = [(_says(file), file) for file in files]
+        return sorted((it["sweep"], int(it["version"]), file) for it, file in said if it.get("format") == FORMAT)
 
     def count(self) -> int:
         """Runs of this engine that are there."""
@@ -190,10 +190,10 @@ class Store:
 
     def _take_in(self, file: Path) -> None:
         """Puts a file, known to be whole, into the index."""
-        metadata = pl.read_parquet_metadata(file)
-        made_by = metadata.get("engine")
-        if metadata.get("format") != FORMAT:
-            self._note(f"{file}: of another format (`{metadata.get('format')}`): kept, not used")
+        says = _says(file)
+        made_by = says.get("engine")
+        if says.get("format") != FORMAT:
+            self._note(f"{file}: of another format (`{says.get('format')}`): kept, not used")
             made_by = None
         elif file.parent.name == "shards":
             runs = pl.read_parquet(file, columns=["run_id"])["run_id"]
@@ -288,6 +288,14 @@ def write_whole(file: Path, content: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _says(file: Path) -> dict[str, str]:
+    """What a file says of itself; nothing: it is none of ours."""
+    try:
+        return pl.read_parquet_metadata(file)
+    except (pl.exceptions.PolarsError, OSError):
+        return {}
 
 
 def _is_whole(file: Path) -> bool:
