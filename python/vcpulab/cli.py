@@ -19,6 +19,7 @@ from vcpulab import (
     _engine,
     advice_cli,
     bounds_cli,
+    capacity_cli,
     files,
     manage_cli,
     monitors,
@@ -188,6 +189,7 @@ app.command(export)
 app.command(study)
 advice_cli.register(app)
 bounds_cli.register(app)
+capacity_cli.register(app)
 manage_cli.register(app)
 sweep_cli.register(app)
 

@@ -68,6 +68,17 @@ def progress(what: str) -> Iterator[Callable[[float], bool]]:
         yield advance
 
 
+@contextmanager
+def status(what: str) -> Iterator[Callable[[str], None]]:
+    """What is going on, on stderr, if that is a terminal; takes what it has come to."""
+    console = _stderr()
+    if not console.is_terminal:
+        yield lambda _said: None
+        return
+    with console.status(what) as shown:
+        yield lambda said: shown.update(f"{what}: {said}")
+
+
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1) -> None:
     """A table; the first columns hold text, which may wrap, the others numbers, which go on below if there are many."""
     console = _stdout()

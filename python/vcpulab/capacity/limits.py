@@ -1,0 +1,37 @@
+"""The limits that hold where none are given: nobody fails, and responses stay near those of an idle host."""
+
+from vcpulab.figures import Interval
+from vcpulab.outcomes import Limit, metric, people, values
+from vcpulab.runs import Run
+
+SLOWER = 10
+"""How many times slower than on an idle host a response may be.
+
+The rule of thumb for "busy, but usable": the mean response of an M/M/1 queue is ten times its service where nine tenths of
+its capacity are used (Kleinrock 1975, "Queueing systems", volume 1, section 3.2).
+"""
+
+_CLIENTS = ("open-loop", "closed-loop", "stream")
+
+
+def default_limits(idle: Run) -> list[Limit]:
+    """No failure, and a 99th percentile of the response time of at most `SLOWER` times that in this run.
+
+    Of every client; and of every application in a domain without clients that has response times.
+    """
+    limits = []
+    everybody = people(idle.scenario)
+    asked = {who.domain for who in everybody if who.thing.split()[-1] in _CLIENTS}
+    for who in everybody:
+        if who.domain in asked and who.thing.split()[-1] not in _CLIENTS:
+            continue
+        p99, failed = (metric(idle.scenario, f"{who.names[0]}.{figure}") for figure in ("response_p99", "failed"))
+        there = Interval.of(values(idle, [p99])[p99.name])
+        if there is not None:
+            limits += [Limit(failed, "<=", 0.0), Limit(p99, "<=", SLOWER * there.mean)]
+    return limits
+
+
+def said() -> str:
+    """What these limits are, in words."""
+    return f"no failed requests, and a response p99 of at most {SLOWER} times that at the lowest load"
