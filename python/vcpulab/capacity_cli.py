@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,11 +11,18 @@ from cyclopts import App, Parameter
 from vcpulab import files, views
 from vcpulab.capacity import Capacity, Growth, growth
 from vcpulab.capacity import capacity as find_capacity
+from vcpulab.capacity.energy import HOURS_PER_YEAR, Power
+from vcpulab.capacity.fleet import fleet as take_apart
 from vcpulab.capacity.growing import FULL, Point
-from vcpulab.capacity.guard import Guard
+from vcpulab.capacity.guard import Guard, StoppedError
 from vcpulab.capacity.limits import said as default_limits_said
-from vcpulab.figures import number
+from vcpulab.capacity.placing import Placement, UnplaceableError
+from vcpulab.capacity.placing import place as find_place
+from vcpulab.capacity.quantities import quantity
+from vcpulab.figures import number as number_said
+from vcpulab.info import profiles
 from vcpulab.outcomes import limit as read_limit
+from vcpulab.scenario import Scenario
 from vcpulab.usage import UsageError, examples
 
 app = App()
@@ -83,6 +91,181 @@ def capacity(
     else:
         _show(scenario.name, found)
     return DONE if found.found.outcome in ("found", "all") else FAILED
+
+
+@app.command(
+    help_epilogue=examples(
+        "vcpulab place web.toml --limit 'response_p99 < 50ms'",
+        "vcpulab place web.toml --apart web,batch --out out/hosts",
+    )
+)
+def place(
+    files_: Annotated[tuple[Path, ...], Parameter(name="FILE", negative=(), show_default=False)],
+    /,
+    *,
+    limit: Words = (),
+    host: str | None = None,
+    apart: Words = (),
+    together: Words = (),
+    margin: float = 0.0,
+    memory: str | None = None,
+    idle_watts: float = Power().idle,
+    busy_watts: float = Power().busy,
+    replications: int | None = None,
+    budget: str = "10m",
+    out: Path | None = None,
+    format: Format = "table",  # noqa: A002 - the option's name
+    jobs: Jobs = 0,
+) -> int:
+    """Place domains on as few equal hosts as keep limits: packed by what they need, judged by simulation.
+
+    Args:
+        files_: Scenario files; their domains are placed with their clients. dom0 and driver domains are on every host.
+        limit: What must hold, such as `web.response_p99 < 50ms`, or of every client `response_p99 < 50ms`; may be given
+            again. Without any: no failed requests, and a response p99 of at most 10 times that of the domain alone.
+        host: The hosts: a hardware profile, or a scenario file whose host it is; that of the first file if left out.
+        apart: Domains of which no two may be on one host: a,b; may be given again.
+        together: Domains that have to be on one host: a,b; may be given again.
+        margin: Of each resource, to leave free when packing, %.
+        memory: Of a host, such as 64GiB; enough for everything if left out.
+        idle_watts: What an idle host draws.
+        busy_watts: What a busy host draws.
+        replications: As for `capacity`.
+        budget: Time after which to stop.
+        out: Write a scenario file for each host to this directory.
+        format: How to print.
+        jobs: As for `capacity`.
+    """
+    _replications(replications)
+    power = _power(idle_watts, busy_watts)
+    if not 0 <= margin < 100:
+        raise UsageError(f"--margin: found `{margin:g}`; allowed: 0 to less than 100")
+    scenarios: dict[str, Scenario] = {}
+    for path in files_:
+        label = path.stem
+        while label in scenarios:
+            label += "x"
+        scenarios[label] = files.load(path)
+    taken = take_apart(scenarios, host=_host(host, scenarios), together=_groups("--together", together))
+    for note in taken.notes:
+        views.say(note)
+    try:
+        with views.status("placing") as progress:
+            placed = find_place(
+                taken,
+                limit,
+                apart=_groups("--apart", apart),
+                margin=margin / 100,
+                memory=None if memory is None else _bytes(memory),
+                replications=replications,
+                jobs=jobs,
+                guard=Guard(_seconds(budget)),
+                progress=progress,
+            )
+    except (UnplaceableError, StoppedError) as error:
+        views.error(str(error))
+        return FAILED
+    if out is not None:
+        _write_hosts(placed, out)
+    if format == "json":
+        print(json.dumps(placed.document(power), indent=2))
+    else:
+        _show_placement(placed, power)
+    return DONE
+
+
+def _host(host: str | None, scenarios: Mapping[str, Scenario]) -> Scenario | None:
+    if host is None:
+        return None
+    if host.endswith(".toml"):
+        return files.load(Path(host))
+    names = [profile["name"] for profile in profiles()]
+    if host not in names:
+        raise UsageError(f"--host: found `{host}`; allowed: a scenario file (*.toml), or one of {', '.join(names)}")
+    first = next(iter(scenarios.values()))
+    own = [f"host.{field}" for field in ("pcpus", "pcpus_per_socket", "costs") if field in first.written()["host"]]
+    return first.change({**dict.fromkeys(own), "host.profile": host})
+
+
+def _groups(option: str, words: Sequence[str]) -> list[list[str]]:
+    groups = [[name.strip() for name in word.split(",")] for word in words]
+    for word, names in zip(words, groups, strict=True):
+        if len(names) < 2 or len(set(names)) < len(names) or not all(names):
+            raise UsageError(f"{option}: found `{word}`; allowed: two or more names of domains, such as web,batch")
+    return groups
+
+
+def _bytes(memory: str) -> float:
+    try:
+        found = quantity(memory)
+    except ValueError:
+        found = 0
+    if found <= 0:
+        raise UsageError(f"--memory: found `{memory}`; allowed: a size such as 64GiB")
+    return found
+
+
+def _power(idle: float, busy: float) -> Power:
+    if not 0 <= idle <= busy < float("inf"):
+        raise UsageError(
+            f"--idle-watts, --busy-watts: found `{idle:g}`, `{busy:g}`; allowed: from 0, and idle is at most busy"
+        )
+    return Power(idle, busy)
+
+
+def _write_hosts(placed: Placement, out: Path) -> None:
+    names = [f"host-{number}.toml" for number in range(1, len(placed.hosts) + 1)]
+    if out.exists() and (not out.is_dir() or {path.name for path in out.iterdir()} - set(names)):
+        raise UsageError(f"{out}: there is something else\n  hint: another directory, or an empty one")
+    out.mkdir(parents=True, exist_ok=True)
+    for name, host in zip(names, placed.hosts, strict=True):
+        files.write(out / name, host.scenario.to_toml())
+    views.say(f"written to {out}: {len(names)} scenario{'s' if len(names) > 1 else ''}")
+
+
+def _show_placement(placed: Placement, power: Power) -> None:
+    domains = sum(len(host.domains) for host in placed.hosts)
+    print(
+        f"{_count(domains, 'domain')} on {_count(len(placed.hosts), 'host')}; one host each would be {len(placed.alone)}"
+    )
+    least = "no fewer hosts keep the limits" if placed.proven else "not proven to be the least"
+    print(f"{least}; {_count(placed.runs, 'host')} simulated")
+    if placed.by_default:
+        print(f"limits, as none were given: {default_limits_said('of the domain alone')}")
+    most = ", ".join(f"{name} {total:.2f}" for name, total in list(placed.needs.items())[:3])
+    print(f"all needs together, in hosts: {most}")
+    for names, reason in zip(placed.refused, placed.reasons, strict=True):
+        print(f"not on one host: {', '.join(names)}: {reason}")
+    print()
+    rows = [
+        [
+            f"host-{number}",
+            ", ".join(host.domains),
+            "–" if host.tightest is None else f"{host.tightest.limit}: {host.tightest.interval}",
+            "–" if not host.stations else f"{host.stations[0].name}, {100 * host.stations[0].used:.0f} %",
+            number_said(100 * host.used),
+            number_said(power.draws(host.used)),
+        ]
+        for number, host in enumerate(placed.hosts, 1)
+    ]
+    headings = ["host", "domains", "tightest limit", "nearest to full", "pCPUs busy, %", "draws, W"]
+    views.print_table("Hosts", headings, rows, text_columns=4)
+    watts = placed.watts(power)
+    too_few = ", too few" if placed.proven and len(placed.today) < len(placed.hosts) else ""
+    energy = [
+        [what, str(hosts), number_said(watts[key]), number_said(watts[key] * HOURS_PER_YEAR / 1000)]
+        for what, key, hosts in (
+            ("placed so", "placed", len(placed.hosts)),
+            ("one host for each", "alone", len(placed.alone)),
+            (f"as the files are{too_few}", "today", len(placed.today)),
+        )
+    ]
+    title = f"Energy, if a host draws {power.idle:g} W idle and {power.busy:g} W busy, and a straight line between"
+    views.print_table(title, ["", "hosts", "W", "kWh/year"], energy)
+
+
+def _count(count: int, thing: str) -> str:
+    return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
 def _replications(given: int | None) -> None:
@@ -161,7 +344,7 @@ def _show(name: str, found: Capacity) -> None:
     views.print_table("Loads tried", headings, rows, text_columns=2)
     if found.saturated is not None:
         shown = found.saturated.stations[:_STATIONS_SHOWN]
-        stations = [[one.name, one.kind, one.why, number(100 * one.used)] for one in shown]
+        stations = [[one.name, one.kind, one.why, number_said(100 * one.used)] for one in shown]
         title = f"How full everything is on the way of the requests, at {found.growth.said(found.saturated.value)}"
         views.print_table(title, ["station", "kind", "measured", "used, %"], stations, text_columns=3)
 

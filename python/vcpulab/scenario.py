@@ -141,6 +141,11 @@ class Scenario:
         asked = {"seed": seed, "run.replications": replications}
         return self.change({field: value for field, value in asked.items() if value is not None})
 
+    @property
+    def folder(self) -> Path:
+        """Where files are looked for that it names."""
+        return self._folder
+
     def to_toml(self) -> str:
         """As a scenario file, complete: with every default spelled out."""
         return self._engine.to_toml()

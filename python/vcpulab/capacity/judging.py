@@ -37,7 +37,9 @@ class Judged:
 
     @property
     def slack(self) -> float:
-        """How far the mean is from the bound, as a fraction of it; negative: beyond it."""
+        """How far the mean is from the bound, as a fraction of it; negative: beyond it. All of it for a 0 that must be."""
+        if self.standing == "holds" and self.limit.bound == 0:
+            return 1.0
         return -self.limit.excess(None if self.interval is None else self.interval.mean)
 
     def row(self) -> dict[str, object]:

@@ -1,8 +1,9 @@
 """The limits that hold where none are given: nobody fails, and responses stay near those of an idle host."""
 
 from vcpulab.figures import Interval
-from vcpulab.outcomes import Limit, metric, people, values
+from vcpulab.outcomes import Limit, Who, metric, people, values
 from vcpulab.runs import Run
+from vcpulab.scenario import Scenario
 
 SLOWER = 10
 """How many times slower than on an idle host a response may be.
@@ -14,17 +15,20 @@ its capacity are used (Kleinrock 1975, "Queueing systems", volume 1, section 3.2
 _CLIENTS = ("open-loop", "closed-loop", "stream")
 
 
+def asking(scenario: Scenario) -> list[Who]:
+    """Whose requests count: every client; and every application in a domain without clients."""
+    everybody = people(scenario)
+    asked = {who.domain for who in everybody if who.thing.split()[-1] in _CLIENTS}
+    return [who for who in everybody if who.domain not in asked or who.thing.split()[-1] in _CLIENTS]
+
+
 def default_limits(idle: Run) -> list[Limit]:
     """No failure, and a 99th percentile of the response time of at most `SLOWER` times that in this run.
 
-    Of every client; and of every application in a domain without clients that has response times.
+    Of all whose requests count and who have response times.
     """
     limits = []
-    everybody = people(idle.scenario)
-    asked = {who.domain for who in everybody if who.thing.split()[-1] in _CLIENTS}
-    for who in everybody:
-        if who.domain in asked and who.thing.split()[-1] not in _CLIENTS:
-            continue
+    for who in asking(idle.scenario):
         p99, failed = (metric(idle.scenario, f"{who.names[0]}.{figure}") for figure in ("response_p99", "failed"))
         there = Interval.of(values(idle, [p99])[p99.name])
         if there is not None:
@@ -32,6 +36,6 @@ def default_limits(idle: Run) -> list[Limit]:
     return limits
 
 
-def said() -> str:
+def said(lowest: str = "at the lowest load") -> str:
     """What these limits are, in words."""
-    return f"no failed requests, and a response p99 of at most {SLOWER} times that at the lowest load"
+    return f"no failed requests, and a response p99 of at most {SLOWER} times that {lowest}"

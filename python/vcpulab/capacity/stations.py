@@ -18,7 +18,7 @@ from vcpulab.capacity.quantities import quantity
 from vcpulab.runs import Run
 
 Kind = Literal[
-    "driver domain", "guest vCPU", "pCPUs", "cap", "budget", "disk", "line", "client machine", "connections", "workers"
+    "driver domain", "guest vCPU", "pCPUs", "cap", "budget", "disk", "line", "client machine", "connections", "backlog"
 ]
 
 WAITS_MATTER = 0.1
@@ -31,9 +31,9 @@ _RESERVATIONS = (
 """Parameters of a domain by which schedulers reserve CPU time for each vCPU: how much, in which time, and more if left?"""
 
 QUEUE_LONG = 3
-"""More requests for each worker than this are a queue that no station below `NEAR_FULL` explains (M/D/1: 2.4 at 0.8)."""
+"""More requests for each worker than this are a queue that no station below `NEAR_FULL` explains: M/D/1 has 2.4 at 0.8."""
 NEAR_FULL = 0.8
-"""Where no station is as full, applications may limit themselves: their workers, the connections that they take."""
+"""Where no station is as full, look at what applications allow themselves, and where requests pile up."""
 
 
 @dataclass(frozen=True)
@@ -274,10 +274,6 @@ class _Host:
     def machines(self) -> Iterator[Station]:
         clients: dict[str, list[tuple[Mapping[str, Any], dict[str, Any]]]] = {}
         for name, client, row in self._clients():
-            held = self._held(client, row)
-            if "connections_max" in client:
-                why = f"{held:.1f} of {client['connections_max']} requests outstanding"
-                yield Station("connections", f"connections of {name}", min(1, held / client["connections_max"]), why)
             if "machine" in client:
                 clients.setdefault(client["machine"], []).append((client, row))
         for machine, users in clients.items():
@@ -292,9 +288,6 @@ class _Host:
             yield Station(
                 "client machine", f"line of {machine}", line / table["bits_per_s"], f"{line / 1e6:.0f} Mbit/s"
             )
-            held = sum(self._held(client, row) for client, row in users)
-            share = held / table["connections_max"]
-            yield Station("client machine", f"ports of {machine}", min(1, share), f"{held:.0f} connections")
 
     def _held(self, client: Mapping[str, Any], row: Mapping[str, Any]) -> float:
         """Connections that a client has: a user's own, or by Little's law those that wait for an answer."""
@@ -303,7 +296,18 @@ class _Host:
         return float(row["throughput_per_s"] * (row["response_mean_ns"] or 0) / 1e9)
 
     def applications(self) -> Iterator[Station]:
-        """What applications allow themselves: workers, and connections that they refuse."""
+        """What clients and applications allow themselves, and where requests pile up."""
+        ports: dict[str, float] = {}
+        for name, client, row in self._clients():
+            held = self._held(client, row)
+            if "connections_max" in client:
+                why = f"{held:.1f} of {client['connections_max']} requests outstanding"
+                yield Station("connections", f"connections of {name}", min(1, held / client["connections_max"]), why)
+            if "machine" in client:
+                ports[client["machine"]] = ports.get(client["machine"], 0) + held
+        for machine, held in ports.items():
+            most = self.document["client_machine"][machine]["connections_max"]
+            yield Station("client machine", f"ports of {machine}", min(1, held / most), f"{held:.0f} connections")
         for domain in sorted(self.concerned):
             position = 0
             for app in self.domains[domain].get("app", []):
@@ -311,11 +315,14 @@ class _Host:
                 position += app.get("instance", 1)
                 if row is None:
                     continue
-                if "workers" in app and row["response_mean_ns"]:
-                    inside = row["throughput_per_s"] * row["response_mean_ns"] / 1e9
-                    if inside > QUEUE_LONG * app["workers"]:
-                        why = f"{inside:.1f} requests in service and waiting, and {app['workers']} to serve them"
-                        yield Station("workers", f"workers of {domain}", 1.0, why)
+                workers = app.get("workers", app.get("threads"))
+                inside = row["throughput_per_s"] * (row["response_mean_ns"] or 0) / 1e9
+                if workers and inside > QUEUE_LONG * workers:
+                    why = (
+                        f"{inside:.1f} requests in service or waiting for {workers} to serve them, though nothing is near "
+                        "full: work comes in bursts, or those who serve wait for others"
+                    )
+                    yield Station("backlog", f"backlog of {domain}", 1.0, why)
                 if "connections_max" in app and row["failed"]:
                     why = f"{row['failed'] / self.seconds:.1f} requests/s refused, dropped or broken off"
                     yield Station("connections", f"connections of {domain}", 1.0, why)

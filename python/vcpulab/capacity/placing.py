@@ -1,0 +1,390 @@
+"""On how few equal hosts do domains fit, so that limits hold? Packed by needs, judged by simulation.
+
+Each item is run alone on a host: that gives its needs. They are packed onto as few hosts as their sums allow; each host is
+then run and judged, and a set of items that breaks a limit, made as small as it can be, is refused from then on: no host
+may have it, or more. When no packing is left for a number of hosts, there is one host more. So the number of hosts is the
+least, as far as needs add up, and as a set that breaks limits does not mend when more comes to it.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from vcpulab._engine import ScenarioError
+from vcpulab.capacity.energy import HOURS_PER_YEAR, Power
+from vcpulab.capacity.fleet import Fleet, Item, item_of
+from vcpulab.capacity.guard import Guard
+from vcpulab.capacity.judging import REPLICATIONS, Judged, Verdict, try_out, worst
+from vcpulab.capacity.limits import asking, default_limits
+from vcpulab.capacity.needs import measured, needs, used_by_all
+from vcpulab.capacity.packing import Load, Problem, pack
+from vcpulab.capacity.stations import Station, stations
+from vcpulab.outcomes import Limit, limit
+from vcpulab.runs import run
+from vcpulab.scenario import Scenario, split
+from vcpulab.usage import UsageError
+
+_THING = re.compile(r"\s*(?P<metric>[^<>=\s]+)")
+
+
+class UnplaceableError(Exception):
+    """A domain that keeps its limits on no host, not even alone; the text says which, and what breaks."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host with what was placed on it."""
+
+    items: list[Item]
+    scenario: Scenario
+    judged: list[Judged]
+    used: float
+    """Share of the pCPUs' time that is not idle."""
+    stations: list[Station]
+
+    @property
+    def domains(self) -> list[str]:
+        """What was placed on it."""
+        return [domain for item in self.items for domain in item.domains]
+
+    @property
+    def tightest(self) -> Judged | None:
+        """The limit that is nearest to breaking: what binds this host."""
+        return worst(self.judged) if self.judged else None
+
+
+def _used(hosts: Iterable[Host]) -> list[float]:
+    return [host.used for host in hosts]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where everything is."""
+
+    fleet: Fleet
+    hosts: list[Host]
+    alone: list[Host]
+    """Each item on a host of its own."""
+    limits: list[Limit]
+    by_default: bool
+    refused: list[list[str]]
+    """Sets of domains that break a limit on one host, none of them larger than it need be; by what it breaks."""
+    reasons: list[str]
+    """For each of them the limit, and what it came to."""
+    proven: bool
+    """Is it certain, under the two assumptions, that fewer hosts do not do?"""
+    needs: dict[str, float]
+    """Resource to how many hosts all needs together would fill; what matters least left out."""
+    today: list[float]
+    """How busy the pCPUs are of each scenario given, as it is, 0 to 1."""
+    runs: int
+    """Hosts that were simulated."""
+
+    def watts(self, power: Power) -> dict[str, float]:
+        """What all hosts draw together, W: as placed, with one host for each item, and as the files are."""
+        used = {"placed": _used(self.hosts), "alone": _used(self.alone), "today": self.today}
+        return {name: sum(map(power.draws, hosts)) for name, hosts in used.items()}
+
+    def saved_kwh_per_year(self, power: Power) -> float:
+        """Energy saved against one host for each item, kWh in a year."""
+        watts = self.watts(power)
+        return (watts["alone"] - watts["placed"]) * HOURS_PER_YEAR / 1000
+
+    def document(self, power: Power) -> dict[str, object]:
+        """As plain data."""
+        return {
+            "hosts": [
+                {
+                    "domains": host.domains,
+                    "pcpus_used_percent": 100 * host.used,
+                    "tightest": host.tightest.row() if host.tightest else None,
+                    "limits": [judged.row() for judged in host.judged],
+                    "stations": [station.row() for station in host.stations],
+                }
+                for host in self.hosts
+            ],
+            "hosts_alone": len(self.alone),
+            "proven_least": self.proven,
+            "limits_by_default": self.by_default,
+            "refused": [
+                {"domains": names, "because": reason} for names, reason in zip(self.refused, self.reasons, strict=True)
+            ],
+            "hosts_today": len(self.today),
+            "needs_in_hosts": self.needs,
+            "watts": self.watts(power),
+            "idle_watts": power.idle,
+            "busy_watts": power.busy,
+            "saved_kwh_per_year": self.saved_kwh_per_year(power),
+            "hosts_simulated": self.runs,
+        }
+
+
+def place(
+    fleet: Fleet,
+    limits: Iterable[str] = (),
+    *,
+    apart: Iterable[Sequence[str]] = (),
+    margin: float = 0.0,
+    memory: float | None = None,
+    replications: int | None = None,
+    jobs: int = 0,
+    guard: Guard | None = None,
+    progress: Callable[[str], None] = lambda _said: None,
+) -> Placement:
+    """Places a fleet on as few hosts as keep the limits.
+
+    Args:
+        fleet: what to place, and the host.
+        limits: what must hold, such as `web.response_p99 < 50ms`; without a name, such as `response_p99 < 50ms`, of every
+            client. Without any: no failures, and responses near those that each domain has alone.
+        apart: groups of domains of which no two may be on one host.
+        margin: share of each resource to leave free when packing.
+        memory: of a host, bytes; `None`: enough.
+        replications: as for `capacity`.
+        jobs: replications at a time.
+        guard: stops it when it takes too long.
+        progress: is told what is done.
+
+    Raises:
+        UnplaceableError: a domain does not keep its limits even alone.
+        UsageError: a limit or a group cannot be understood.
+        StoppedError: the guard wants no more.
+    """
+    placing = _Placing(fleet, list(limits), replications, jobs, guard or Guard(), progress)
+    return placing.place([_separate(fleet, names) for names in apart], margin, memory)
+
+
+def _separate(fleet: Fleet, names: Sequence[str]) -> list[Item]:
+    """The items of a group of which no two may be on one host."""
+    found: dict[str, str] = {}
+    items = []
+    for name in names:
+        item = item_of(fleet.items, name, "--apart")
+        if item.name in found:
+            raise UsageError(f"--apart: `{found[item.name]}` and `{name}` are both apart and together")
+        found[item.name] = name
+        items.append(item)
+    return items
+
+
+@dataclass
+class _Placing:
+    fleet: Fleet
+    texts: list[str]
+    replications: int | None
+    jobs: int
+    guard: Guard
+    progress: Callable[[str], None]
+    verdicts: dict[tuple[str, ...], Verdict] = field(default_factory=dict)
+    limits: dict[str, list[Limit]] = field(default_factory=dict)
+    """Item to the limits that it brings to its host."""
+    common: list[Limit] = field(default_factory=list)
+    """Limits that every host has."""
+
+    def place(self, apart: list[list[Item]], margin: float, memory: float | None) -> Placement:
+        alone = self._alone()
+        kinds, counts = self._kinds(apart)
+        empty = self._empty()
+        item_needs = [
+            needs(
+                self.fleet, members[0], self.verdicts[members[0].name,].run, empty, self._limits([members[0]]), memory
+            )
+            for members in kinds
+        ]
+        for members, need in zip(kinds, item_needs, strict=True):
+            if need.get("memory", 0) > 1:
+                raise UnplaceableError(
+                    f"{members[0].name}: needs {need['memory']:.3g} times the memory that a host has left"
+                )
+        problem = Problem(
+            counts,
+            # What fits alone is not refused for the margin.
+            [{name: min(1.0, need / (1 - margin)) for name, need in one.items()} for one in item_needs],
+            [pair for group in apart for pair in _pairs(group, kinds)],
+        )
+        reasons: list[str] = []
+        proven = True
+        for hosts in range(problem.least_hosts(), len(self.fleet.items) + 1):
+            while True:
+                self.progress(f"packing onto {hosts} host{'s' if hosts > 1 else ''}")
+                packed, certain = pack(problem, hosts)
+                if packed is None:
+                    proven = proven and certain
+                    break
+                refused = self._refuse(packed, kinds, reasons)
+                if not refused:
+                    return self._placement(self._hosts(packed, kinds), alone, problem, kinds, reasons, proven)
+                problem.refused += refused
+        # Every item keeps its limits alone, so this is where the items' needs alone are more than a host has.
+        return self._placement([[item] for item in self.fleet.items], alone, problem, kinds, reasons, proven)
+
+    def _alone(self) -> list[Host]:
+        unknown = list(self.texts)
+        for item in self.fleet.items:
+            self.progress(f"{item.name} alone")
+            try:
+                scenario = self.fleet.scenario([item])
+            except ScenarioError as error:
+                said = "; ".join(f"{problem['field'] or 'it'}: {problem['message']}" for problem in error.problems)
+                raise UsageError(f"{item.name} cannot be on the host: {said}") from None
+            self.limits[item.name] = []
+            for text in self.texts:
+                found = _limits_of(scenario, item, text)
+                self.limits[item.name] += found
+                if found and text in unknown:
+                    unknown.remove(text)
+        for text in unknown:
+            self.common.append(self._common_limit(text))
+        for item in self.fleet.items:
+            if not self.texts:
+                idle = self.fleet.scenario([item])
+                self.limits[item.name] = default_limits(self.guard.watch(run, self._again(idle), jobs=self.jobs))
+            verdict = self._judge([item])
+            if verdict.standing != "holds" and verdict.judged:
+                raise UnplaceableError(_unplaceable(item, verdict))
+        if not any(self.limits.values()) and not self.common:
+            raise UsageError("--limit: needed, because no domain has response times that limits could be on by default")
+        return [self._host([item]) for item in self.fleet.items]
+
+    def _again(self, scenario: Scenario) -> Scenario:
+        return scenario.with_run(replications=self._replications(scenario))
+
+    def _replications(self, scenario: Scenario) -> int:
+        return self.replications or max(scenario.replications, REPLICATIONS)
+
+    def _common_limit(self, text: str) -> Limit:
+        """A limit on the whole host, or on a domain that is on every host."""
+        scenario = self.fleet.scenario(self.fleet.items[:1])
+        match = _THING.match(text)
+        first = (split(match["metric"]) or [""])[0] if match else ""
+        if match and first not in {"host", *self.fleet.common}:
+            names = sorted({name for item in self.fleet.items for name in item.names} | self.fleet.common | {"host"})
+            raise UsageError(f"--limit: found `{text}`: there is no `{first}`; allowed: {', '.join(names)}")
+        return limit(scenario, text)
+
+    def _limits(self, items: Iterable[Item]) -> list[Limit]:
+        return [*self.common, *(one for item in items for one in self.limits[item.name])]
+
+    def _judge(self, items: Sequence[Item]) -> Verdict:
+        key = tuple(item.name for item in items)
+        if key not in self.verdicts:
+            self.progress(f"{', '.join(key)} on one host")
+            scenario = self.fleet.scenario(items, f"host with {', '.join(key)}")
+            self.verdicts[key] = try_out(
+                scenario,
+                self._limits(items),
+                replications=self._replications(scenario),
+                jobs=self.jobs,
+                guard=self.guard,
+            )
+        return self.verdicts[key]
+
+    def _host(self, items: list[Item]) -> Host:
+        verdict = self._judge(items)
+        return Host(items, verdict.run.scenario, verdict.judged, used_by_all(verdict.run), stations(verdict.run))
+
+    def _empty(self) -> Mapping[str, float]:
+        """What a host without items uses."""
+        if not self.fleet.common:
+            return {}
+        return measured(self.guard.watch(run, self.fleet.scenario([]), jobs=self.jobs))
+
+    def _kinds(self, apart: Iterable[Sequence[Item]]) -> tuple[list[list[Item]], list[int]]:
+        """Items that are alike, limits included; those that are to be apart are like nothing else."""
+        special = {item.name for group in apart for item in group}
+        kinds: dict[str, list[Item]] = {}
+        for item in self.fleet.items:
+            bounds = [(one.metric.figure, one.operator, round(one.bound, 9)) for one in self.limits[item.name]]
+            key = item.name if item.name in special else f"{item.kind} {bounds}"
+            kinds.setdefault(key, []).append(item)
+        return list(kinds.values()), [len(members) for members in kinds.values()]
+
+    def _hosts(self, packed: Sequence[Load], kinds: Sequence[Sequence[Item]]) -> list[list[Item]]:
+        """Items for the loads, first come, first placed, and in the order of the files."""
+        left = [list(members) for members in kinds]
+        hosts = []
+        for load in packed:
+            chosen = [left[kind].pop(0) for kind, count in load.items() for _ in range(count)]
+            hosts.append([item for item in self.fleet.items if item in chosen])
+        return [items for items in hosts if items]
+
+    def _refuse(self, packed: Sequence[Load], kinds: Sequence[Sequence[Item]], reasons: list[str]) -> list[Load]:
+        """What of a packing breaks limits, made small."""
+        refused: list[Load] = []
+        for items in self._hosts(packed, kinds):
+            if len(items) < 2 or self._judge(items).standing == "holds":
+                continue
+            few = self._fewest(items)
+            load: Load = {}
+            for item in few:
+                kind = next(index for index, members in enumerate(kinds) if item in members)
+                load[kind] = load.get(kind, 0) + 1
+            if load not in refused:
+                refused.append(load)
+                reasons.append(_broken(self._judge(few)))
+        return refused
+
+    def _fewest(self, items: list[Item]) -> list[Item]:
+        """A part of these that breaks a limit, and would not with any one less."""
+        for item in items:
+            rest = [one for one in items if one is not item]
+            if len(rest) > 1 and self._judge(rest).standing != "holds":
+                return self._fewest(rest)
+        return items
+
+    def _placement(
+        self,
+        hosts: list[list[Item]],
+        alone: list[Host],
+        problem: Problem,
+        kinds: Sequence[Sequence[Item]],
+        reasons: list[str],
+        proven: bool,
+    ) -> Placement:
+        refused = [
+            [item.name for kind, count in load.items() for item in kinds[kind][:count]] for load in problem.refused
+        ]
+        return Placement(
+            fleet=self.fleet,
+            hosts=[self._host(items) for items in sorted(hosts, key=lambda items: self.fleet.items.index(items[0]))],
+            alone=alone,
+            limits=[*self.common, *(one for found in self.limits.values() for one in found)],
+            by_default=not self.texts,
+            refused=refused,
+            reasons=reasons,
+            proven=proven,
+            needs=problem.totals(),
+            today=[used_by_all(self.guard.watch(run, scenario, jobs=self.jobs)) for scenario in self.fleet.given],
+            runs=len(self.verdicts),
+        )
+
+
+def _limits_of(scenario: Scenario, item: Item, text: str) -> list[Limit]:
+    """What a limit says of an item; nothing if it is on others."""
+    match = _THING.match(text)
+    steps = split(match["metric"]) if match else []
+    if match and len(steps) == 1:
+        start, end = match.span("metric")
+        everybody = [who for who in asking(scenario) if who.domain in item.domains]
+        return [limit(scenario, f"{text[:start]}{who.names[0]}.{text[start:end]}{text[end:]}") for who in everybody]
+    if steps and steps[0] in item.names:
+        return [limit(scenario, text)]
+    return []
+
+
+def _pairs(group: Sequence[Item], kinds: Sequence[Sequence[Item]]) -> list[tuple[int, int]]:
+    numbers = [next(index for index, members in enumerate(kinds) if item in members) for item in group]
+    return [(a, b) for position, a in enumerate(numbers) for b in numbers[position + 1 :]]
+
+
+def _broken(verdict: Verdict) -> str:
+    tightest = worst(verdict.judged)
+    came_to = "has no value" if tightest.interval is None else f"is {tightest.interval}"
+    how = "" if tightest.standing == "broken" else ", which cannot be told apart from it"
+    return f"{tightest.limit}: it {came_to}{how}"
+
+
+def _unplaceable(item: Item, verdict: Verdict) -> str:
+    domains = f"{item.name}: " + ("they break" if len(item.domains) > 1 else "it breaks")
+    full = max(stations(verdict.run, item.domains), key=lambda station: station.used)
+    return f"{domains} a limit even alone on a host\n  {_broken(verdict)}\n  nearest to full: {full}"
