@@ -328,7 +328,7 @@ Said = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def vcpulab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
-    """The command line, in this process, with `closed.toml`: exit status, stdout, stderr with the line ends as blanks."""
+    """The command line, in this process: exit status, stdout, stderr with the line ends as blanks."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "closed.toml").write_text(CLOSED)
     (tmp_path / "hogs.toml").write_text(TWO_HOGS)

@@ -98,28 +98,28 @@ def test_parameters_of_another_scheduler_are_left_out_and_named() -> None:
 
 def test_a_planted_packing_is_found() -> None:
     needs = [{"cpu": need} for need in (0.5, 0.3, 0.2)]
-    packed, certain = pack(Problem([3, 3, 3], needs), 3)
+    packed, certain = pack(Problem([3, 3, 3], needs, needs), 3)
     assert packed == [{0: 1, 1: 1, 2: 1}] * 3
     assert certain
-    assert pack(Problem([3, 3, 3], needs), 2) == (None, True)
+    assert pack(Problem([3, 3, 3], needs, needs), 2) == (None, True)
 
 
 def test_every_resource_counts() -> None:
     needs = [{"cpu": 0.1, "disk": 0.6}, {"cpu": 0.1, "line": 0.6}]
-    assert pack(Problem([2, 2], needs), 2)[0] == [{0: 1, 1: 1}] * 2
-    assert pack(Problem([3, 1], needs), 2)[0] is None
+    assert pack(Problem([2, 2], needs, needs), 2)[0] == [{0: 1, 1: 1}] * 2
+    assert pack(Problem([3, 1], needs, needs), 2)[0] is None
 
 
 def test_what_was_refused_is_on_no_host_nor_is_more_of_it() -> None:
     needs = [{"cpu": 0.1}]
-    assert pack(Problem([4], needs, refused=[{0: 3}]), 1)[0] is None
-    assert pack(Problem([4], needs, refused=[{0: 3}]), 2)[0] == [{0: 2}, {0: 2}]
+    assert pack(Problem([4], needs, needs, refused=[{0: 3}]), 1)[0] is None
+    assert pack(Problem([4], needs, needs, refused=[{0: 3}]), 2)[0] == [{0: 2}, {0: 2}]
 
 
 def test_kinds_that_are_apart() -> None:
     needs = [{"cpu": 0.1}, {"cpu": 0.1}]
-    assert pack(Problem([1, 1], needs, apart=[(0, 1)]), 1)[0] is None
-    assert pack(Problem([1, 1], needs, apart=[(0, 1)]), 2)[0] is not None
+    assert pack(Problem([1, 1], needs, needs, apart=[(0, 1)]), 1)[0] is None
+    assert pack(Problem([1, 1], needs, needs, apart=[(0, 1)]), 2)[0] is not None
 
 
 # ---- placing ----
@@ -148,15 +148,15 @@ def test_guests_whose_cpu_time_fits_but_whose_disk_does_not() -> None:
     assert placed.needs["pCPUs of Pool-0"] < 0.2
     assert placed.needs["disk of dom0"] < 1, "by needs alone both fit on one host"
     assert groups(placed) == [["a"], ["b"]]
-    assert placed.refused == [["a", "b"]]
-    assert "response_p99 < 25.0 ms" in placed.reasons[0]
+    assert [refused.names for refused in placed.refused] == [["a", "b"]]
+    assert "response_p99 < 25.0 ms" in placed.refused[0].why
 
 
 def test_fewest_of_what_breaks_is_refused() -> None:
     # Three fit by their needs, two break the limit already: then no host has two, in whichever company.
     placed = place(of(webs("a", "b", "c")), ["response_p99 < 17ms"])
     assert len(placed.hosts) == 3
-    assert placed.refused == [["a", "b"]]
+    assert [refused.names for refused in placed.refused] == [["a", "b"]]
 
 
 def test_apart_and_together() -> None:
@@ -176,6 +176,23 @@ def test_a_domain_that_takes_what_it_gets_needs_what_its_limit_asks_for() -> Non
     assert len(place(of(text), ["throughput > 400"]).hosts) == 2
 
 
+def test_a_domain_without_limits_gets_what_is_left() -> None:
+    text = webs("web") + '[domain.batch]\napp = [{ kind = "hog" }]\n'
+    placed = place(of(text), ["web.response_p99 < 500ms"])
+    assert groups(placed) == [["web", "batch"]]
+    assert placed.unlimited == ["batch"]
+
+
+def test_requests_that_fail_are_not_served() -> None:
+    # Without a queue, whoever comes while another is served is refused.
+    scenario = Scenario.from_toml(webs("a", "b")).change(
+        {f"client.{name}-users.connections_max": 2 for name in ("a", "b")}
+    )
+    with pytest.raises(UnplaceableError, match="a-users.failed <= 0"):
+        place(fleet({"file": scenario}), ["response_p99 < 1s"])
+    assert len(place(fleet({"file": scenario}), ["response_p99 < 1s", "failed < 1e6"]).hosts) == 1
+
+
 def test_memory_and_margin() -> None:
     text = jobs(a=30, b=30)
     scenario = Scenario.from_toml(text).change({f"domain.{name}.memory": "4GiB" for name in ("dom0", "a", "b")})
@@ -183,7 +200,7 @@ def test_memory_and_margin() -> None:
     assert len(place(taken, ["throughput > 9"], memory=12 * 2**30).hosts) == 1
     assert len(place(taken, ["throughput > 9"], memory=11 * 2**30).hosts) == 2
     assert len(place(of(text), ["throughput > 9"], margin=0.5).hosts) == 2
-    with pytest.raises(UnplaceableError, match="a: needs .* the memory"):
+    with pytest.raises(UnplaceableError, match=r"a: needs .* the memory"):
         place(taken, ["throughput > 9"], memory=6 * 2**30)
 
 

@@ -62,8 +62,8 @@ def capacity(
         file: Scenario file.
         grow: What grows: a number of the scenario (web.users, web.rate), or copies:NAME, copies of a domain with its
             clients.
-        limit: What must hold, such as `web.response_p99 < 50ms`; may be given again. Without any: no failed requests, and
-            a response p99 of at most 10 times that at the lowest load.
+        limit: What must hold, such as `web.response_p99 < 50ms`; may be given again. Without any: no failed requests,
+            and a response p99 of at most 10 times that at the lowest load.
         lowest: From where to look; 1, or the rate at which a hundred requests come in a replication, if left out.
         highest: Up to where to look; what the scenario allows if left out.
         replications: Of each load, to begin with; four times as many where it is close. The scenario's, but at least 5,
@@ -225,17 +225,19 @@ def _write_hosts(placed: Placement, out: Path) -> None:
 
 def _show_placement(placed: Placement, power: Power) -> None:
     domains = sum(len(host.domains) for host in placed.hosts)
-    print(
-        f"{_count(domains, 'domain')} on {_count(len(placed.hosts), 'host')}; one host each would be {len(placed.alone)}"
-    )
+    hosts = _count(len(placed.hosts), "host")
+    print(f"{_count(domains, 'domain')} on {hosts}; one host each would be {len(placed.alone)}")
     least = "no fewer hosts keep the limits" if placed.proven else "not proven to be the least"
     print(f"{least}; {_count(placed.runs, 'host')} simulated")
     if placed.by_default:
         print(f"limits, as none were given: {default_limits_said('of the domain alone')}")
     most = ", ".join(f"{name} {total:.2f}" for name, total in list(placed.needs.items())[:3])
     print(f"all needs together, in hosts: {most}")
-    for names, reason in zip(placed.refused, placed.reasons, strict=True):
-        print(f"not on one host: {', '.join(names)}: {reason}")
+    if placed.unlimited:
+        names = ", ".join(placed.unlimited)
+        print(f"no limit is on {names}: what is left of a host's CPU time is enough for that")
+    for refused in placed.refused:
+        print(f"not on one host: {', '.join(refused.names)}: {refused.why}")
     print()
     rows = [
         [
@@ -307,6 +309,8 @@ def said(found: Capacity) -> list[str]:
         lines.append(f"not monotone: broken at {places}, although larger loads keep the limits")
     if found.by_default:
         lines.append(f"limits, as none were given: {default_limits_said()}")
+    else:
+        lines.append("no request of the clients concerned may fail, either, unless a limit on failures is given")
     beyond, saturated = found.first_beyond, found.saturated
     if beyond is not None:
         lines.append(f"first limit to break: {_limit_said(beyond, grows)}")

@@ -1,8 +1,8 @@
 """What hosts draw: a straight line from an idle host to a busy one.
 
-Fan, Weber and Barroso 2007, "Power provisioning for a warehouse-sized computer" (ISCA, pp. 13-23), find that power follows
-the CPU's utilisation along such a line to within a few percent for groups of machines. Left out: fans, disks, cooling, and
-what a host draws that is switched off.
+Fan, Weber and Barroso 2007, "Power provisioning for a warehouse-sized computer" (ISCA, pp. 13-23), find that power
+follows the CPU's utilisation along such a line to within a few percent for groups of machines. Left out: fans, disks,
+cooling, and what a host draws that is switched off.
 """
 
 from typing import NamedTuple

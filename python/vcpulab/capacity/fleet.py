@@ -1,7 +1,7 @@
 """Scenarios taken apart into what can be placed: domains with their clients, and the host that they are placed on.
 
-Driver domains that own cards and disks, and `dom0`, are on every host. Domains that use each other's services, and a stub
-domain with those that it serves, stay together.
+Driver domains that own cards and disks, and `dom0`, are on every host. Domains that use each other's services, and a
+stub domain with those that it serves, stay together.
 """
 
 import json

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from vcpulab.capacity.growth import Growth
 from vcpulab.capacity.guard import Guard
 from vcpulab.capacity.judging import REPLICATIONS, Judged, Standing, together, try_out, worst
-from vcpulab.capacity.limits import default_limits
+from vcpulab.capacity.limits import default_limits, served
 from vcpulab.capacity.search import Found, search
 from vcpulab.capacity.stations import Station, bottleneck, stations
 from vcpulab.outcomes import Limit
@@ -65,7 +65,7 @@ class Capacity:
 
     @property
     def saturated(self) -> Point | None:
-        """Where the bottleneck shows: the first load beyond at which something is full, or else the largest one tried."""
+        """Where the bottleneck shows: the first load beyond at which something is full, or else the largest tried."""
         there = [point for point in self.points if point.bottleneck is not None]
         least = -math.inf if self.found.value is None else self.found.value
         beyond = [point for point in there if point.value > least] or there[-1:]
@@ -119,7 +119,8 @@ def capacity(
 
     Args:
         growth: what grows.
-        limits: what must hold; without any: no failures, and responses near those at the lowest load.
+        limits: what must hold, besides that clients' requests do not fail; without any: responses near those at the
+            lowest load.
         replications: of each load to begin with; by default the scenario's, or five if it has fewer.
         jobs: replications at a time.
         guard: stops it when it takes too long.
@@ -139,7 +140,7 @@ def capacity(
     lowest = growth.at(growth.within.lowest)
     replications = replications or max(lowest.replications, REPLICATIONS)
     guard = guard or Guard()
-    given = list(limits)
+    given = served(lowest, limits)
     points: dict[float, Point] = {}
 
     def measure(value: float) -> Standing:

@@ -37,7 +37,7 @@ class Judged:
 
     @property
     def slack(self) -> float:
-        """How far the mean is from the bound, as a fraction of it; negative: beyond it. All of it for a 0 that must be."""
+        """How far the mean is from the bound, as a fraction of it; negative: beyond. A 0 that must be one is 1."""
         if self.standing == "holds" and self.limit.bound == 0:
             return 1.0
         return -self.limit.excess(None if self.interval is None else self.interval.mean)

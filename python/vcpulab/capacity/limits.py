@@ -1,5 +1,7 @@
 """The limits that hold where none are given: nobody fails, and responses stay near those of an idle host."""
 
+from collections.abc import Sequence
+
 from vcpulab.figures import Interval
 from vcpulab.outcomes import Limit, Who, metric, people, values
 from vcpulab.runs import Run
@@ -8,8 +10,8 @@ from vcpulab.scenario import Scenario
 SLOWER = 10
 """How many times slower than on an idle host a response may be.
 
-The rule of thumb for "busy, but usable": the mean response of an M/M/1 queue is ten times its service where nine tenths of
-its capacity are used (Kleinrock 1975, "Queueing systems", volume 1, section 3.2).
+The rule of thumb for "busy, but usable": the mean response of an M/M/1 queue is ten times its service where nine
+tenths of its capacity are used (Kleinrock 1975, "Queueing systems", volume 1, section 3.2).
 """
 
 _CLIENTS = ("open-loop", "closed-loop", "stream")
@@ -34,6 +36,18 @@ def default_limits(idle: Run) -> list[Limit]:
         if there is not None:
             limits += [Limit(failed, "<=", 0.0), Limit(p99, "<=", SLOWER * there.mean)]
     return limits
+
+
+def served(scenario: Scenario, limits: Sequence[Limit]) -> list[Limit]:
+    """Limits, and that no request fails of clients that they concern: a load that is refused is not carried.
+
+    Not of clients on whose failures there is a limit.
+    """
+    concerned = {one.metric.domain for one in limits}
+    clients = [who for who in asking(scenario) if who.thing.split()[-1] in _CLIENTS and who.domain in concerned]
+    failures = [metric(scenario, f"{who.names[0]}.failed") for who in clients]
+    named = {one.metric for one in limits}
+    return [*limits, *(Limit(failed, "<=", 0.0) for failed in failures if failed not in named)]
 
 
 def said(lowest: str = "at the lowest load") -> str:

@@ -1,6 +1,6 @@
 """What an item needs of a host: measured with the item alone on one, less what an empty host uses."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -33,14 +33,21 @@ def measured(run: Run) -> dict[str, float]:
 
 
 def needs(
-    fleet: Fleet, item: Item, alone: Run, empty: Mapping[str, float], limits: Iterable[Limit], memory: float | None
+    fleet: Fleet,
+    item: Item,
+    alone: Run,
+    *,
+    empty: Mapping[str, float],
+    limits: Sequence[Limit] | None = None,
+    memory: float | None = None,
 ) -> dict[str, float]:
-    """Resource to the share of what an empty host has of it that the item needs, more than 0.
+    """Resource to the share of what an empty host has of it that the item needs; without limits, that it uses alone.
 
-    An item that takes all the CPU time it can get (as one that computes without end) and that has a limit on its throughput
-    needs only as much as the limit does.
+    What has no limit needs nothing: it gets what is left.
+    An item that takes all the CPU time it can get (as one that computes without end) and that has a limit on its
+    throughput needs only as much as the limit does.
     """
-    share = _share_needed(item, alone, limits)
+    share = 1.0 if limits is None else _share_needed(item, alone, limits)
     mine = {f"vCPUs of {name}" for name in item.domains}
     found = {}
     for name, used in measured(alone).items():
@@ -56,7 +63,9 @@ def needs(
     return found
 
 
-def _share_needed(item: Item, alone: Run, limits: Iterable[Limit]) -> float:
+def _share_needed(item: Item, alone: Run, limits: Sequence[Limit]) -> float:
+    if not limits:
+        return 0.0
     least = [one for one in limits if one.metric.figure == "throughput" and one.operator.startswith(">")]
     occupied = [one.used for one in stations(alone, item.domains) if one.kind == "guest vCPU"]
     if not least or max(occupied, default=0.0) < _ELASTIC:

@@ -1,12 +1,13 @@
 """Packing items onto equal hosts, by constraint programming (OR-tools CP-SAT; extra `place`).
 
-Items of one kind are alike, so only how many of each kind a host has is decided: that keeps hosts and items that could be
-swapped from being tried in every order.
+Items of one kind are alike, so only how many of each kind a host has is decided: that keeps hosts and items that
+could be swapped from being tried in every order.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from vcpulab._extras import require
@@ -33,6 +34,8 @@ class Problem:
     """How many items there are of each kind."""
     needs: Sequence[Mapping[str, float]]
     """For each kind: resource to what one item needs of it, as a share of a host's."""
+    wants: Sequence[Mapping[str, float]]
+    """The same for what it would use, if it could: hosts are packed so that the fullest has least of it."""
     apart: Sequence[tuple[int, int]] = ()
     """Kinds of which a host may have one item together."""
     refused: list[Load] = field(default_factory=list)
@@ -63,7 +66,7 @@ def pack(problem: Problem, hosts: int) -> tuple[list[Load] | None, bool]:
         Each host's load, or `None` if there is none; and whether that is certain.
 
     Examples:
-        >>> pack(Problem([2, 2], [{"cpu": 0.6}, {"cpu": 0.4}]), 2)
+        >>> pack(Problem([2, 2], [{"cpu": 0.6}, {"cpu": 0.4}], [{"cpu": 0.6}, {"cpu": 0.4}]), 2)
         ([{0: 1, 1: 1}, {0: 1, 1: 1}], True)
     """
     model = cp_model.CpModel()
@@ -71,13 +74,13 @@ def pack(problem: Problem, hosts: int) -> tuple[list[Load] | None, bool]:
     amount = [[model.new_int_var(0, problem.counts[kind], f"{kind}@{host}") for kind in kinds] for host in range(hosts)]
     for kind in kinds:
         model.add(sum(row[kind] for row in amount) == problem.counts[kind])
-    fullest = model.new_int_var(0, _PARTS, "fullest")
+    fullest = model.new_int_var(0, _PARTS * sum(problem.counts), "fullest")
     loads = []
     for row in amount:
-        for name in sorted({name for need in problem.needs for name in need}):
-            used = sum(_parts(problem.needs[kind].get(name, 0)) * row[kind] for kind in kinds)
-            model.add(used <= fullest)
-        loads.append(sum((1 + sum(map(_parts, problem.needs[kind].values()))) * row[kind] for kind in kinds))
+        for shares, most in ((problem.needs, _PARTS), (problem.wants, fullest)):
+            for name in sorted({name for share in shares for name in share}):
+                model.add(sum(_parts(shares[kind].get(name, 0)) * row[kind] for kind in kinds) <= most)
+        loads.append(sum((1 + sum(map(_parts, problem.wants[kind].values()))) * row[kind] for kind in kinds))
         for first, second in problem.apart:
             model.add(row[first] + row[second] <= 1)
         for refused in problem.refused:
@@ -87,7 +90,7 @@ def pack(problem: Problem, hosts: int) -> tuple[list[Load] | None, bool]:
                 model.add(row[kind] < count).only_enforce_if(less)
                 fewer.append(less)
             model.add_bool_or(fewer)
-    for larger, smaller in zip(loads, loads[1:], strict=False):
+    for larger, smaller in pairwise(loads):
         model.add(larger >= smaller)
     model.minimize(fullest)
     solver = cp_model.CpSolver()

@@ -1,21 +1,22 @@
 """On how few equal hosts do domains fit, so that limits hold? Packed by needs, judged by simulation.
 
-Each item is run alone on a host: that gives its needs. They are packed onto as few hosts as their sums allow; each host is
-then run and judged, and a set of items that breaks a limit, made as small as it can be, is refused from then on: no host
-may have it, or more. When no packing is left for a number of hosts, there is one host more. So the number of hosts is the
-least, as far as needs add up, and as a set that breaks limits does not mend when more comes to it.
+Each item is run alone on a host: that gives its needs. They are packed onto as few hosts as their sums allow; each
+host is then run and judged, and a set of items that breaks a limit, made as small as it can be, is refused from then
+on: no host may have it, or more. When no packing is left for a number of hosts, there is one host more. So the number
+of hosts is the least, as far as needs add up, and as a set that breaks limits does not mend when more comes to it.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from vcpulab._engine import ScenarioError
 from vcpulab.capacity.energy import HOURS_PER_YEAR, Power
 from vcpulab.capacity.fleet import Fleet, Item, item_of
 from vcpulab.capacity.guard import Guard
 from vcpulab.capacity.judging import REPLICATIONS, Judged, Verdict, try_out, worst
-from vcpulab.capacity.limits import asking, default_limits
+from vcpulab.capacity.limits import asking, default_limits, served
 from vcpulab.capacity.needs import measured, needs, used_by_all
 from vcpulab.capacity.packing import Load, Problem, pack
 from vcpulab.capacity.stations import Station, stations
@@ -53,6 +54,14 @@ class Host:
         return worst(self.judged) if self.judged else None
 
 
+class Refused(NamedTuple):
+    """Domains that break a limit on one host, and would not with any one less."""
+
+    names: list[str]
+    why: str
+    """The limit, and what it came to."""
+
+
 def _used(hosts: Iterable[Host]) -> list[float]:
     return [host.used for host in hosts]
 
@@ -65,16 +74,15 @@ class Placement:
     hosts: list[Host]
     alone: list[Host]
     """Each item on a host of its own."""
-    limits: list[Limit]
     by_default: bool
-    refused: list[list[str]]
-    """Sets of domains that break a limit on one host, none of them larger than it need be; by what it breaks."""
-    reasons: list[str]
-    """For each of them the limit, and what it came to."""
+    """Were no limits given?"""
+    refused: list[Refused]
     proven: bool
     """Is it certain, under the two assumptions, that fewer hosts do not do?"""
     needs: dict[str, float]
     """Resource to how many hosts all needs together would fill; what matters least left out."""
+    unlimited: list[str]
+    """Items without limits: they get what is left."""
     today: list[float]
     """How busy the pCPUs are of each scenario given, as it is, 0 to 1."""
     runs: int
@@ -106,10 +114,9 @@ class Placement:
             "hosts_alone": len(self.alone),
             "proven_least": self.proven,
             "limits_by_default": self.by_default,
-            "refused": [
-                {"domains": names, "because": reason} for names, reason in zip(self.refused, self.reasons, strict=True)
-            ],
+            "refused": [one._asdict() for one in self.refused],
             "hosts_today": len(self.today),
+            "without_limits": self.unlimited,
             "needs_in_hosts": self.needs,
             "watts": self.watts(power),
             "idle_watts": power.idle,
@@ -134,8 +141,8 @@ def place(
     """Places a fleet on as few hosts as keep the limits.
 
     Args:
-        fleet: what to place, and the host.
-        limits: what must hold, such as `web.response_p99 < 50ms`; without a name, such as `response_p99 < 50ms`, of every
+        fleet: what to place, and the host. limits: what must hold, such as `web.response_p99 < 50ms`; without a name,
+        such as `response_p99 < 50ms`, of every
             client. Without any: no failures, and responses near those that each domain has alone.
         apart: groups of domains of which no two may be on one host.
         margin: share of each resource to leave free when packing.
@@ -180,29 +187,27 @@ class _Placing:
     """Item to the limits that it brings to its host."""
     common: list[Limit] = field(default_factory=list)
     """Limits that every host has."""
+    refused: list[Refused] = field(default_factory=list)
 
     def place(self, apart: list[list[Item]], margin: float, memory: float | None) -> Placement:
         alone = self._alone()
         kinds, counts = self._kinds(apart)
         empty = self._empty()
-        item_needs = [
-            needs(
-                self.fleet, members[0], self.verdicts[members[0].name,].run, empty, self._limits([members[0]]), memory
-            )
-            for members in kinds
-        ]
+        item_needs = []
+        for first, *_alike in kinds:
+            run_alone = self._judge([first]).run
+            limits = self._limits([first])
+            item_needs.append(needs(self.fleet, first, run_alone, empty=empty, limits=limits, memory=memory))
         for members, need in zip(kinds, item_needs, strict=True):
             if need.get("memory", 0) > 1:
-                raise UnplaceableError(
-                    f"{members[0].name}: needs {need['memory']:.3g} times the memory that a host has left"
-                )
+                raise UnplaceableError(f"{members[0].name}: needs {need['memory']:.3g} times the memory of a host")
         problem = Problem(
             counts,
             # What fits alone is not refused for the margin.
             [{name: min(1.0, need / (1 - margin)) for name, need in one.items()} for one in item_needs],
+            [needs(self.fleet, first, self._judge([first]).run, empty=empty) for first, *_alike in kinds],
             [pair for group in apart for pair in _pairs(group, kinds)],
         )
-        reasons: list[str] = []
         proven = True
         for hosts in range(problem.least_hosts(), len(self.fleet.items) + 1):
             while True:
@@ -211,12 +216,12 @@ class _Placing:
                 if packed is None:
                     proven = proven and certain
                     break
-                refused = self._refuse(packed, kinds, reasons)
+                refused = self._refuse(packed, kinds)
                 if not refused:
-                    return self._placement(self._hosts(packed, kinds), alone, problem, kinds, reasons, proven)
+                    return self._placement(self._hosts(packed, kinds), alone, problem.totals(), proven)
                 problem.refused += refused
         # Every item keeps its limits alone, so this is where the items' needs alone are more than a host has.
-        return self._placement([[item] for item in self.fleet.items], alone, problem, kinds, reasons, proven)
+        return self._placement([[item] for item in self.fleet.items], alone, problem.totals(), proven)
 
     def _alone(self) -> list[Host]:
         unknown = list(self.texts)
@@ -233,6 +238,8 @@ class _Placing:
                 self.limits[item.name] += found
                 if found and text in unknown:
                     unknown.remove(text)
+        for item in self.fleet.items:
+            self.limits[item.name] = served(self.fleet.scenario([item]), self.limits[item.name])
         for text in unknown:
             self.common.append(self._common_limit(text))
         for item in self.fleet.items:
@@ -308,7 +315,7 @@ class _Placing:
             hosts.append([item for item in self.fleet.items if item in chosen])
         return [items for items in hosts if items]
 
-    def _refuse(self, packed: Sequence[Load], kinds: Sequence[Sequence[Item]], reasons: list[str]) -> list[Load]:
+    def _refuse(self, packed: Sequence[Load], kinds: Sequence[Sequence[Item]]) -> list[Load]:
         """What of a packing breaks limits, made small."""
         refused: list[Load] = []
         for items in self._hosts(packed, kinds):
@@ -321,39 +328,29 @@ class _Placing:
                 load[kind] = load.get(kind, 0) + 1
             if load not in refused:
                 refused.append(load)
-                reasons.append(_broken(self._judge(few)))
+                self.refused.append(Refused([item.name for item in few], _broken(self._judge(few))))
         return refused
 
     def _fewest(self, items: list[Item]) -> list[Item]:
         """A part of these that breaks a limit, and would not with any one less."""
-        for item in items:
+        for item in reversed(items):
             rest = [one for one in items if one is not item]
             if len(rest) > 1 and self._judge(rest).standing != "holds":
                 return self._fewest(rest)
         return items
 
     def _placement(
-        self,
-        hosts: list[list[Item]],
-        alone: list[Host],
-        problem: Problem,
-        kinds: Sequence[Sequence[Item]],
-        reasons: list[str],
-        proven: bool,
+        self, hosts: list[list[Item]], alone: list[Host], totals: dict[str, float], proven: bool
     ) -> Placement:
-        refused = [
-            [item.name for kind, count in load.items() for item in kinds[kind][:count]] for load in problem.refused
-        ]
         return Placement(
             fleet=self.fleet,
             hosts=[self._host(items) for items in sorted(hosts, key=lambda items: self.fleet.items.index(items[0]))],
             alone=alone,
-            limits=[*self.common, *(one for found in self.limits.values() for one in found)],
             by_default=not self.texts,
-            refused=refused,
-            reasons=reasons,
+            refused=self.refused,
             proven=proven,
-            needs=problem.totals(),
+            needs=totals,
+            unlimited=[item.name for item in self.fleet.items if not self.limits[item.name]],
             today=[used_by_all(self.guard.watch(run, scenario, jobs=self.jobs)) for scenario in self.fleet.given],
             runs=len(self.verdicts),
         )

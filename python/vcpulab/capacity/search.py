@@ -1,8 +1,8 @@
 """The largest value up to which everything tried holds: bracketed by doubling, then bisected.
 
-A try answers `holds`, `open` (cannot be told apart from the limit) or `broken`. Two borders are looked for: the last value
-that holds, and the first that is broken; what lies between is open. Whether the answer is the same below and above is
-looked at in a few places: responses need not be monotone.
+A try answers `holds`, `open` (cannot be told apart from the limit) or `broken`. Two borders are looked for: the last
+value that holds, and the first that is broken; what lies between is open. Whether the answer is the same below and
+above is looked at in a few places: responses need not be monotone.
 """
 
 import math
@@ -50,8 +50,8 @@ class Found:
     """What a search has found out."""
 
     outcome: Outcome
-    """`found`: a largest value; `none`: not even the lowest one holds; `all`: even the highest one does; `stopped`: there
-    was no time or memory left to go on."""
+    """`found`: a largest value; `none`: not even the lowest one holds; `all`: even the highest one does; `stopped`:
+    there was no time or memory left to go on."""
     value: float | None
     """The largest value up to which everything tried holds."""
     open_until: float | None
@@ -105,9 +105,9 @@ class _Search:
         self.at = within.lowest
 
     def run(self) -> None:
-        if self.stands(self.within.lowest) != "holds":
-            return
         self.double(self.within.lowest, {"open", "broken"})
+        if self.borders()[0] is None:
+            return
         for _ in range(_REPAIRS_MAX):
             self.bisect()
             before = self.borders()
@@ -129,9 +129,9 @@ class _Search:
         """The last value up to which all hold, the first that does not, the first that is broken."""
         holds = no = broken = None
         for value, standing in sorted(self.tried.items()):
-            if standing == "holds" and no is None:
+            if no is None and standing == "holds":
                 holds = value
-            elif standing != "holds" and no is None:
+            elif no is None:
                 no = value
             if standing == "broken":
                 broken = value

@@ -1,11 +1,11 @@
 """How busy everything is that requests pass, as measured; and which of it is the bottleneck.
 
-A station is what work queues for: the vCPUs of guests and driver domains, disks, lines, the machines of clients, and the
-limits of applications. A vCPU is occupied while it runs and while it waits for a pCPU: both keep its work waiting. So the
-vCPU that is never blocked is saturated, and the reason is what it waits for: nothing (it has all the CPU time that it
-can use), its cap or budget, or pCPUs that others have. The bottleneck is the station nearest to full (the utilisation
-law and the bottleneck of operational analysis: Denning and Buzen 1978, "The operational analysis of queueing network
-models", Computing Surveys 10, pp. 225-261).
+A station is what work queues for: the vCPUs of guests and driver domains, disks, lines, the machines of clients, and
+the limits of applications. A vCPU is occupied while it runs and while it waits for a pCPU: both keep its work
+waiting. So the vCPU that is never blocked is saturated, and the reason is what it waits for: nothing (it has all the
+CPU time that it can use), its cap or budget, or pCPUs that others have. The bottleneck is the station nearest to full
+(the utilisation law and the bottleneck of operational analysis: Denning and Buzen 1978, "The operational analysis of
+queueing network models", Computing Surveys 10, pp. 225-261).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,10 +28,10 @@ _RESERVATIONS = (
     ("slice", "period", "extratime"),
     ("nat_slice", "nat_period", "xtratime"),
 )
-"""Parameters of a domain by which schedulers reserve CPU time for each vCPU: how much, in which time, and more if left?"""
+"""Parameters of a domain that reserve CPU time for each of its vCPUs: how much, in which time, and is it the most?"""
 
 QUEUE_LONG = 3
-"""More requests for each worker than this are a queue that no station below `NEAR_FULL` explains: M/D/1 has 2.4 at 0.8."""
+"""More requests for each worker than this are a queue that no station below `NEAR_FULL` explains: M/D/1: 2.4."""
 NEAR_FULL = 0.8
 """Where no station is as full, look at what applications allow themselves, and where requests pile up."""
 
@@ -66,7 +66,10 @@ def stations(run: Run, concerned: Iterable[str] = ()) -> list[Station]:
     found = [*host.vcpus(), *host.pools(), *host.disks(), *host.lines(), *host.machines()]
     if all(station.used < NEAR_FULL for station in found):
         found += host.applications()
-    return sorted(found, key=lambda station: -station.used)
+    fullest: dict[tuple[str, str], Station] = {}
+    for station in sorted(found, key=lambda station: -station.used):
+        fullest.setdefault((station.kind, station.name), station)
+    return list(fullest.values())
 
 
 def bottleneck(found: Iterable[Station]) -> Station | None:
@@ -181,9 +184,8 @@ class _Host:
     def _waits(self) -> dict[str, dict[str, float]]:
         """Domain to what it waited for, ns."""
         found: dict[str, dict[str, float]] = {}
-        for row in (
-            self.run.df_waits().group_by("domain", "by", maintain_order=True).agg(pl.col("wait_ns").sum()).to_dicts()
-        ):
+        sums = self.run.df_waits().group_by("domain", "by", maintain_order=True).agg(pl.col("wait_ns").sum())
+        for row in sums.to_dicts():
             found.setdefault(row["domain"], {})[row["by"]] = row["wait_ns"]
         return found
 
@@ -220,7 +222,7 @@ class _Host:
         moved = sum((row["disk_read_bytes"] or 0) + (row["disk_written_bytes"] or 0) for row in self.io.values())
         transfers = moved / self.seconds / self.costs["ssd_bytes_per_s"]
         latency = requests / self.seconds * self.costs["ssd_latency_ns"] / 1e9 / self.costs["ssd_channels"]
-        return max(transfers, latency)
+        return float(max(transfers, latency))
 
     def lines(self) -> Iterator[Station]:
         cards: dict[tuple[str | None, str | None], list[str]] = {}
@@ -236,14 +238,13 @@ class _Host:
             )
             used = max(sent, received) / self.costs["nic_bits_per_s"]
             where = card or (f"card of {owner}" if owner else "network card")
-            yield Station(
-                "line", f"line of {where}", used, f"out {sent / 1e6:.0f} Mbit/s, in {received / 1e6:.0f} Mbit/s"
-            )
+            rates = f"out {sent / 1e6:.0f} Mbit/s, in {received / 1e6:.0f} Mbit/s"
+            yield Station("line", f"line of {where}", used, rates)
 
     def _outside(self, owner: str | None, names: list[str], way: str) -> float:
         """Share of these domains' packets that crosses the line: others stay inside the host."""
         packets = self._sum(names, f"packets_{way}")
-        crossed = self.io[owner][f"nic_{way}"] if owner in self.io else None
+        crossed = float(self.io[owner][f"nic_{way}"]) if owner in self.io else None
         return 1.0 if crossed is None or not packets else min(1.0, crossed / packets)
 
     def _sum(self, names: Iterable[str], column: str) -> float:
@@ -273,7 +274,7 @@ class _Host:
 
     def machines(self) -> Iterator[Station]:
         clients: dict[str, list[tuple[Mapping[str, Any], dict[str, Any]]]] = {}
-        for name, client, row in self._clients():
+        for _name, client, row in self._clients():
             if "machine" in client:
                 clients.setdefault(client["machine"], []).append((client, row))
         for machine, users in clients.items():
@@ -311,20 +312,20 @@ class _Host:
         for domain in sorted(self.concerned):
             position = 0
             for app in self.domains[domain].get("app", []):
-                row = self._row(domain, app["kind"], position)
+                served = self._row(domain, app["kind"], position)
                 position += app.get("instance", 1)
-                if row is None:
+                if served is None:
                     continue
                 workers = app.get("workers", app.get("threads"))
-                inside = row["throughput_per_s"] * (row["response_mean_ns"] or 0) / 1e9
+                inside = served["throughput_per_s"] * (served["response_mean_ns"] or 0) / 1e9
                 if workers and inside > QUEUE_LONG * workers:
                     why = (
-                        f"{inside:.1f} requests in service or waiting for {workers} to serve them, though nothing is near "
-                        "full: work comes in bursts, or those who serve wait for others"
+                        f"{inside:.1f} requests in service or waiting, {workers} to serve them, though nothing is "
+                        "near full: work comes in bursts, or those who serve wait for others"
                     )
                     yield Station("backlog", f"backlog of {domain}", 1.0, why)
-                if "connections_max" in app and row["failed"]:
-                    why = f"{row['failed'] / self.seconds:.1f} requests/s refused, dropped or broken off"
+                if "connections_max" in app and served["failed"]:
+                    why = f"{served['failed'] / self.seconds:.1f} requests/s refused, dropped or broken off"
                     yield Station("connections", f"connections of {domain}", 1.0, why)
 
 
