@@ -23,6 +23,7 @@ from vcpulab.cli import app
 from vcpulab.runs import TABLES
 
 COMMANDS = ["run", "check", "commands", "list", "init", "schema", "schedulers", "conformance", "bench", "demo"]
+COMMANDS += ["capacity", "place"]
 COMMANDS += ["import rt-app", "monitor", "monitor xenmon", "monitor xencpu", "monitor xenoprof", "top"]
 COMMANDS += ["lint", "whatif", "compare", "manage"]
 COMMANDS += ["bounds"]

@@ -19,6 +19,7 @@ from vcpulab.capacity.limits import said as default_limits_said
 from vcpulab.capacity.placing import Placement, UnplaceableError
 from vcpulab.capacity.placing import place as find_place
 from vcpulab.capacity.quantities import quantity
+from vcpulab.capacity.search import Found
 from vcpulab.figures import number as number_said
 from vcpulab.info import profiles
 from vcpulab.outcomes import limit as read_limit
@@ -38,7 +39,7 @@ _UNITS_S = {"s": 1, "m": 60, "min": 60, "h": 3600}
 
 @app.command(
     help_epilogue=examples(
-        "vcpulab capacity web.toml --grow web.rate --limit 'web.response_p99 < 50ms'",
+        "vcpulab capacity web.toml --grow web.rate --highest 800 --limit 'web.response_p99 < 50ms'",
         "vcpulab capacity web.toml --grow copies:web --format json",
     )
 )
@@ -296,17 +297,7 @@ def said(found: Capacity) -> list[str]:
         lines.append(f"not finished: {it.stopped}; {grows.name} = {value} is the largest known to keep the limits")
     else:
         lines.append(f"{grows.name} = {value} keeps all limits (95 % confidence); in the file it is {present}")
-    if it.value is not None and it.broken is not None:
-        if it.open_until is not None and it.open_until > it.value:
-            lines.append(
-                f"between {value} and {grows.said(it.open_until)} it cannot be told apart from a limit; "
-                f"from {grows.said(it.broken)} on one is broken"
-            )
-        else:
-            lines.append(f"from {grows.said(it.broken)} on a limit is broken")
-    if it.broken_below:
-        places = ", ".join(map(grows.said, it.broken_below))
-        lines.append(f"not monotone: broken at {places}, although larger loads keep the limits")
+    lines += _borders_said(it, grows)
     if found.by_default:
         lines.append(f"limits, as none were given: {default_limits_said()}")
     else:
@@ -319,6 +310,23 @@ def said(found: Capacity) -> list[str]:
         lines.append(f"bottleneck at {grows.said(saturated.value)}: {full}")
         if full.used < FULL:
             lines.append("nothing is full there: response times grow before anything is used up")
+    return lines
+
+
+def _borders_said(it: Found, grows: Growth) -> list[str]:
+    """What lies beyond the value."""
+    lines = []
+    if it.value is not None and it.broken is not None:
+        if it.open_until is not None and it.open_until > it.value:
+            between = f"between {grows.said(it.value)} and {grows.said(it.open_until)}"
+            lines.append(f"{between} it cannot be told apart from a limit; at {grows.said(it.broken)} one is broken")
+        else:
+            lines.append(f"at {grows.said(it.broken)} a limit is broken")
+    if it.broken_below:
+        places, held = ", ".join(map(grows.said, it.broken_below)), ", ".join(map(grows.said, it.holds_above))
+        lines.append(
+            f"not monotone: broken at {places}, though {held} held: what breaks is rare there, or it comes and goes"
+        )
     return lines
 
 

@@ -141,9 +141,9 @@ def place(
     """Places a fleet on as few hosts as keep the limits.
 
     Args:
-        fleet: what to place, and the host. limits: what must hold, such as `web.response_p99 < 50ms`; without a name,
-        such as `response_p99 < 50ms`, of every
-            client. Without any: no failures, and responses near those that each domain has alone.
+        fleet: what to place, and the host.
+        limits: what must hold, such as `web.response_p99 < 50ms`, or of every client `response_p99 < 50ms`, besides that
+            clients' requests do not fail; without any: responses near those that each domain has alone.
         apart: groups of domains of which no two may be on one host.
         margin: share of each resource to leave free when packing.
         memory: of a host, bytes; `None`: enough.
