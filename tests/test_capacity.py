@@ -375,6 +375,7 @@ def test_the_command_prints_the_answer_in_words(vcpulab: Said) -> None:
             "`client.users.rate` is not set; allowed: a number, such as client.users.users",
         ),
         ("closed.toml --grow web.think", "is `100ms`; allowed: a number"),
+        ("closed.toml --grow run.replications", "`run.replications` loads nothing"),
         ("closed.toml --grow copies:mail", "no domain `mail` to copy; allowed: one of web"),
         ("closed.toml --grow copies:dom0", "no domain `dom0` to copy"),
         ("closed.toml --grow web.users --limit web.response<5ms", "`web` has no figure `response`"),

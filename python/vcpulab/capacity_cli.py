@@ -300,7 +300,7 @@ def said(found: Capacity) -> list[str]:
     lines += _borders_said(it, grows)
     if found.by_default:
         lines.append(f"limits, as none were given: {default_limits_said()}")
-    else:
+    elif any(one.metric.figure == "failed" for one in found.limits):
         lines.append("no request of the clients concerned may fail, either, unless a limit on failures is given")
     beyond, saturated = found.first_beyond, found.saturated
     if beyond is not None:

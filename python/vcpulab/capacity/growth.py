@@ -1,7 +1,7 @@
 """What can grow: a number of the scenario, such as a client's users or rate; or copies of a domain with its clients."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ REQUESTS_MIN = 100
 
 _COPIES = "copies:"
 _OPTION = "--grow"
+_NO_LOAD = ("name", "seed", "run")
 
 
 @dataclass(frozen=True)
@@ -67,11 +68,12 @@ def growth(scenario: Scenario, word: str, *, lowest: float | None = None, highes
     if word.startswith(_COPIES):
         return _copies(scenario, word.removeprefix(_COPIES), lowest, highest)
     path = resolve(scenario, word, f"{_OPTION} {word}")
+    if split(path)[0] in _NO_LOAD:
+        raise UsageError(f"{_OPTION} {word}: `{path}` loads nothing; allowed: a number, such as {_allowed(scenario)}")
     present = _at(scenario.to_dict(), path)
     if isinstance(present, bool) or not isinstance(present, int | float):
         found = "is not set" if present is None else f"is `{present}`"
-        allowed = ", ".join([*_numbers(scenario), f"{_COPIES}NAME"])
-        raise UsageError(f"{_OPTION} {word}: `{path}` {found}; allowed: a number, such as {allowed}")
+        raise UsageError(f"{_OPTION} {word}: `{path}` {found}; allowed: a number, such as {_allowed(scenario)}")
     # The engine writes a rate without a fraction as an integer.
     whole = isinstance(present, int) and not path.endswith(".rate")
 
@@ -200,7 +202,13 @@ def _at(document: Any, path: str) -> Any:
     return document
 
 
-def _numbers(scenario: Scenario) -> Iterator[str]:
+def _allowed(scenario: Scenario) -> str:
     """The loads of a scenario's clients."""
-    for name, table in scenario.to_dict().get("client", {}).items():
-        yield from (join(["client", name, field]) for field in ("users", "rate", "streams") if field in table)
+    clients = scenario.to_dict().get("client", {}).items()
+    loads = [
+        join(["client", name, field])
+        for name, table in clients
+        for field in ("users", "rate", "streams")
+        if field in table
+    ]
+    return ", ".join([*loads, f"{_COPIES}NAME"])

@@ -20,12 +20,12 @@ from vcpulab.capacity.limits import asking, default_limits, served
 from vcpulab.capacity.needs import measured, needs, used_by_all
 from vcpulab.capacity.packing import Load, Problem, pack
 from vcpulab.capacity.stations import Station, stations
-from vcpulab.outcomes import Limit, limit
-from vcpulab.runs import run
+from vcpulab.outcomes import Limit, limit, metric, values
+from vcpulab.runs import Run, run
 from vcpulab.scenario import Scenario, split
 from vcpulab.usage import UsageError
 
-_THING = re.compile(r"\s*(?P<metric>[^<>=\s]+)")
+_PATH = re.compile(r"\s*(?P<metric>[^<>=\s]+)")
 
 
 class UnplaceableError(Exception):
@@ -142,8 +142,8 @@ def place(
 
     Args:
         fleet: what to place, and the host.
-        limits: what must hold, such as `web.response_p99 < 50ms`, or of every client `response_p99 < 50ms`, besides that
-            clients' requests do not fail; without any: responses near those that each domain has alone.
+        limits: what must hold, such as `web.response_p99 < 50ms`, or of every client `response_p99 < 50ms`; clients'
+            requests may not fail, either. Without any: responses near those of each domain alone.
         apart: groups of domains of which no two may be on one host.
         margin: share of each resource to leave free when packing.
         memory: of a host, bytes; `None`: enough.
@@ -220,54 +220,48 @@ class _Placing:
                 if not refused:
                     return self._placement(self._hosts(packed, kinds), alone, problem.totals(), proven)
                 problem.refused += refused
-        # Every item keeps its limits alone, so this is where the items' needs alone are more than a host has.
+        # The solver gave up, even on one host for each; that holds.
         return self._placement([[item] for item in self.fleet.items], alone, problem.totals(), proven)
 
     def _alone(self) -> list[Host]:
         unknown = list(self.texts)
         for item in self.fleet.items:
             self.progress(f"{item.name} alone")
-            try:
-                scenario = self.fleet.scenario([item])
-            except ScenarioError as error:
-                said = "; ".join(f"{problem['field'] or 'it'}: {problem['message']}" for problem in error.problems)
-                raise UsageError(f"{item.name} cannot be on the host: {said}") from None
-            self.limits[item.name] = []
-            for text in self.texts:
-                found = _limits_of(scenario, item, text)
-                self.limits[item.name] += found
-                if found and text in unknown:
-                    unknown.remove(text)
-        for item in self.fleet.items:
-            self.limits[item.name] = served(self.fleet.scenario([item]), self.limits[item.name])
-        for text in unknown:
-            self.common.append(self._common_limit(text))
-        for item in self.fleet.items:
-            if not self.texts:
-                idle = self.fleet.scenario([item])
-                self.limits[item.name] = default_limits(self.guard.watch(run, self._again(idle), jobs=self.jobs))
-            verdict = self._judge([item])
-            if verdict.standing != "holds" and verdict.judged:
-                raise UnplaceableError(_unplaceable(item, verdict))
+            idle = self._run_alone(item)
+            found = {text: _limits_of(idle, item, text) for text in self.texts}
+            given = [one for limits in found.values() for one in limits]
+            self.limits[item.name] = served(idle.scenario, given) if self.texts else default_limits(idle)
+            unknown = [text for text in unknown if not found[text]]
+        self.common = [limit for text in unknown for limit in self._common_limits(text)]
         if not any(self.limits.values()) and not self.common:
             raise UsageError("--limit: needed, because no domain has response times that limits could be on by default")
+        for item in self.fleet.items:
+            verdict = self._judge([item])
+            if verdict.standing != "holds":
+                raise UnplaceableError(_unplaceable(item, verdict))
         return [self._host([item]) for item in self.fleet.items]
 
-    def _again(self, scenario: Scenario) -> Scenario:
-        return scenario.with_run(replications=self._replications(scenario))
+    def _run_alone(self, item: Item) -> Run:
+        try:
+            scenario = self.fleet.scenario([item])
+        except ScenarioError as error:
+            said = "; ".join(f"{problem['field'] or 'it'}: {problem['message']}" for problem in error.problems)
+            raise UsageError(f"{item.name} cannot be on the host: {said}") from None
+        return self.guard.watch(run, scenario.with_run(replications=self._replications(scenario)), jobs=self.jobs)
 
     def _replications(self, scenario: Scenario) -> int:
         return self.replications or max(scenario.replications, REPLICATIONS)
 
-    def _common_limit(self, text: str) -> Limit:
-        """A limit on the whole host, or on a domain that is on every host."""
+    def _common_limits(self, text: str) -> list[Limit]:
+        """A limit on the whole host, or on a domain that is on every host; nothing if it was one on everybody."""
         scenario = self.fleet.scenario(self.fleet.items[:1])
-        match = _THING.match(text)
-        first = (split(match["metric"]) or [""])[0] if match else ""
-        if match and first not in {"host", *self.fleet.common}:
+        steps = _steps(text)
+        if len(steps) == 1:
+            return []
+        if steps and steps[0] not in {"host", *self.fleet.common}:
             names = sorted({name for item in self.fleet.items for name in item.names} | self.fleet.common | {"host"})
-            raise UsageError(f"--limit: found `{text}`: there is no `{first}`; allowed: {', '.join(names)}")
-        return limit(scenario, text)
+            raise UsageError(f"--limit: found `{text}`: there is no `{steps[0]}`; allowed: {', '.join(names)}")
+        return [limit(scenario, text)]
 
     def _limits(self, items: Iterable[Item]) -> list[Limit]:
         return [*self.common, *(one for item in items for one in self.limits[item.name])]
@@ -356,17 +350,27 @@ class _Placing:
         )
 
 
-def _limits_of(scenario: Scenario, item: Item, text: str) -> list[Limit]:
+def _limits_of(alone: Run, item: Item, text: str) -> list[Limit]:
     """What a limit says of an item; nothing if it is on others."""
-    match = _THING.match(text)
-    steps = split(match["metric"]) if match else []
-    if match and len(steps) == 1:
-        start, end = match.span("metric")
-        everybody = [who for who in asking(scenario) if who.domain in item.domains]
-        return [limit(scenario, f"{text[:start]}{who.names[0]}.{text[start:end]}{text[end:]}") for who in everybody]
-    if steps and steps[0] in item.names:
-        return [limit(scenario, text)]
-    return []
+    steps = _steps(text)
+    if len(steps) == 1:
+        everybody = [who for who in asking(alone.scenario) if who.domain in item.domains]
+        named = [limit(alone.scenario, f"{who.names[0]}.{text.strip()}") for who in everybody]
+        return [one for one in named if _means_something(one, alone)]
+    return [limit(alone.scenario, text)] if steps and steps[0] in item.names else []
+
+
+def _steps(text: str) -> list[str]:
+    """The path that a limit begins with."""
+    match = _PATH.match(text)
+    return split(match["metric"]) if match else []
+
+
+def _means_something(one: Limit, alone: Run) -> bool:
+    """Who computes without end completes work, but has no response times that could be limited."""
+    work = metric(alone.scenario, f"{one.metric.name.rpartition('.')[0]}.throughput")
+    found = values(alone, [one.metric, work])
+    return any(value is not None for value in found[one.metric.name]) or not any(found[work.name])
 
 
 def _pairs(group: Sequence[Item], kinds: Sequence[Sequence[Item]]) -> list[tuple[int, int]]:
