@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from vcpulab import files, views
+from vcpulab.bounds.quantities import size_bytes
 from vcpulab.capacity import Capacity, Growth, growth
 from vcpulab.capacity import capacity as find_capacity
 from vcpulab.capacity.energy import HOURS_PER_YEAR, Power
@@ -18,7 +19,6 @@ from vcpulab.capacity.guard import Guard, StoppedError
 from vcpulab.capacity.limits import said as default_limits_said
 from vcpulab.capacity.placing import Placement, UnplaceableError
 from vcpulab.capacity.placing import place as find_place
-from vcpulab.capacity.quantities import quantity
 from vcpulab.capacity.search import Found
 from vcpulab.figures import number as number_said
 from vcpulab.info import profiles
@@ -198,7 +198,7 @@ def _groups(option: str, words: Sequence[str]) -> list[list[str]]:
 
 def _bytes(memory: str) -> float:
     try:
-        found = quantity(memory)
+        found = size_bytes(memory)
     except ValueError:
         found = 0
     if found <= 0:

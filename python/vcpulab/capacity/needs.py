@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
+from vcpulab.bounds.quantities import size_bytes
 from vcpulab.capacity.fleet import Fleet, Item
-from vcpulab.capacity.quantities import quantity
 from vcpulab.capacity.stations import stations
 from vcpulab.outcomes import Limit, values
 from vcpulab.runs import Run
@@ -57,7 +57,7 @@ def needs(
             found[name] = share * (used - there) / (1 - there)
     if memory is not None:
         domains = alone.scenario.to_dict()["domain"]
-        sizes = {name: quantity(table["memory"]) for name, table in domains.items()}
+        sizes = {name: size_bytes(table["memory"]) for name, table in domains.items()}
         free = memory - sum(sizes[name] for name in fleet.common)
         found["memory"] = sum(sizes[name] for name in item.domains) / free if free > 0 else float("inf")
     return found

@@ -8,14 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from vcpulab._extras import require
-
-if TYPE_CHECKING:
-    from ortools.sat.python import cp_model
-else:
-    cp_model = require("ortools.sat.python.cp_model", "place")
 
 _PARTS = 100_000
 """A host's capacity is counted in so many parts."""
@@ -65,10 +59,14 @@ def pack(problem: Problem, hosts: int) -> tuple[list[Load] | None, bool]:
     Returns:
         Each host's load, or `None` if there is none; and whether that is certain.
 
+    Raises:
+        MissingExtraError: OR-tools are not installed.
+
     Examples:
         >>> pack(Problem([2, 2], [{"cpu": 0.6}, {"cpu": 0.4}], [{"cpu": 0.6}, {"cpu": 0.4}]), 2)
         ([{0: 1, 1: 1}, {0: 1, 1: 1}], True)
     """
+    cp_model = require("ortools.sat.python.cp_model", "place")
     model = cp_model.CpModel()
     kinds = range(len(problem.counts))
     amount = [[model.new_int_var(0, problem.counts[kind], f"{kind}@{host}") for kind in kinds] for host in range(hosts)]

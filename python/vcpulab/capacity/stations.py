@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from vcpulab.capacity.quantities import quantity
+from vcpulab.bounds.quantities import span_ns
 from vcpulab.runs import Run
 
 Kind = Literal[
@@ -282,7 +282,7 @@ class _Host:
             asked = sum((row["completed"] + row["failed"]) / self.seconds for _client, row in users)
             servers = sorted({client["server"] for client, _row in users})
             packets = self._sum(servers, "packets_received") + self._sum(servers, "packets_sent")
-            request_ns, packet_ns = (quantity(table.get(field, "0ns")) for field in ("request_cpu", "packet_cpu"))
+            request_ns, packet_ns = (span_ns(table.get(field, "0ns")) for field in ("request_cpu", "packet_cpu"))
             busy = (asked * request_ns + packets / self.seconds * packet_ns) / 1e9 / table["processors"]
             yield Station("client machine", f"processors of {machine}", min(1, busy), f"{asked:.0f} requests/s")
             line = max(self._sum(servers, f"bytes_{way}") for way in ("sent", "received")) * 8 / self.seconds
