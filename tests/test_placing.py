@@ -1,6 +1,7 @@
 """Domains on as few hosts as keep limits: taking scenarios apart, packing, and the simulation that judges."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from support import TWO_HOGS
 from vcpulab import Scenario
+from vcpulab._extras import MissingExtraError
 from vcpulab.capacity.energy import Power
 from vcpulab.capacity.fleet import Fleet, fleet
 from vcpulab.capacity.packing import Problem, pack
@@ -208,6 +210,12 @@ def test_a_domain_that_fits_nowhere_is_named() -> None:
     text = webs("small") + webs("large", rate=300).removeprefix(HOST)
     with pytest.raises(UnplaceableError, match=r"large: it breaks a limit even alone .*\n  large-users"):
         place(of(text), ["response_p99 < 100ms"])
+
+
+def test_without_the_solver_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ortools.sat.python.cp_model", None)
+    with pytest.raises(MissingExtraError, match=r"vcpulab\[place\]"):
+        pack(Problem([1], [{"cpu": 0.1}], [{"cpu": 0.1}]), 1)
 
 
 def test_placing_is_deterministic() -> None:

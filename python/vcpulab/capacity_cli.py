@@ -39,7 +39,7 @@ _UNITS_S = {"s": 1, "m": 60, "min": 60, "h": 3600}
 
 @app.command(
     help_epilogue=examples(
-        "vcpulab capacity web.toml --grow web.rate --highest 800 --limit 'web.response_p99 < 50ms'",
+        "vcpulab capacity web.toml --grow web.rate --highest 800",
         "vcpulab capacity web.toml --grow copies:web --format json",
     )
 )
