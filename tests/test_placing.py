@@ -13,6 +13,7 @@ from vcpulab import Scenario
 from vcpulab._extras import MissingExtraError
 from vcpulab.capacity.energy import Power
 from vcpulab.capacity.fleet import Fleet, fleet
+from vcpulab.capacity.guard import StoppedError
 from vcpulab.capacity.packing import Problem, pack
 from vcpulab.capacity.placing import Placement, UnplaceableError, place
 from vcpulab.cli import main
@@ -210,6 +211,16 @@ def test_a_domain_that_fits_nowhere_is_named() -> None:
     text = webs("small") + webs("large", rate=300).removeprefix(HOST)
     with pytest.raises(UnplaceableError, match=r"large: it breaks a limit even alone .*\n  large-users"):
         place(of(text), ["response_p99 < 100ms"])
+
+
+def test_a_search_that_is_stopped_keeps_what_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_arguments: object) -> None:
+        raise StoppedError("enough")
+
+    monkeypatch.setattr("vcpulab.capacity.placing._Placing._pack", stopped)
+    placed = place(of(webs("a", "b", "c")), ["response_p99 < 17ms"])
+    assert len(placed.hosts) == 3
+    assert (placed.proven, placed.stopped) == (False, "enough")
 
 
 def test_without_the_solver_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

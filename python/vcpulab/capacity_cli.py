@@ -33,6 +33,7 @@ Jobs = Annotated[int, Parameter(name=["--jobs", "-j"])]
 Words = Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)]
 Format = Literal["table", "json"]
 _STATIONS_SHOWN = 8
+_REFUSED_SHOWN = 8
 _BUDGET = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)(?P<unit>s|m|min|h)")
 _UNITS_S = {"s": 1, "m": 60, "min": 60, "h": 3600}
 
@@ -228,7 +229,9 @@ def _show_placement(placed: Placement, power: Power) -> None:
     domains = sum(len(host.domains) for host in placed.hosts)
     hosts = _count(len(placed.hosts), "host")
     print(f"{_count(domains, 'domain')} on {hosts}; one host each would be {len(placed.alone)}")
-    least = "no fewer hosts keep the limits" if placed.proven else "not proven to be the least"
+    least = "no fewer hosts keep the limits" if placed.proven else "fewer may do, but were not found"
+    if placed.stopped is not None:
+        least = f"{least}: {placed.stopped}"
     print(f"{least}; {_count(placed.runs, 'host')} simulated")
     if placed.by_default:
         print(f"limits, as none were given: {default_limits_said('of the domain alone')}")
@@ -237,8 +240,10 @@ def _show_placement(placed: Placement, power: Power) -> None:
     if placed.unlimited:
         names = ", ".join(placed.unlimited)
         print(f"no limit is on {names}: what is left of a host's CPU time is enough for that")
-    for refused in placed.refused:
+    for refused in placed.refused[:_REFUSED_SHOWN]:
         print(f"not on one host: {', '.join(refused.names)}: {refused.why}")
+    if len(placed.refused) > _REFUSED_SHOWN:
+        print(f"and {len(placed.refused) - _REFUSED_SHOWN} more sets that break limits")
     print()
     rows = [
         [

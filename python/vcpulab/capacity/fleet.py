@@ -19,6 +19,9 @@ from vcpulab.usage import UsageError
 Tables = dict[str, dict[str, Any]]
 """Kind of table (`domain`, `client`, `client_machine`) to name to fields."""
 
+_NAME_LONG = 32
+"""A scenario's name has room for so much of an item's."""
+
 _KINDS = ("domain", "client", "client_machine")
 _REFERENCES = {"server": "domain", "machine": "client_machine", "driver_domain": "domain"}
 _REFERENCES |= dict.fromkeys(("to", "database", "directory", "files"), "domain")
@@ -68,7 +71,7 @@ class Fleet:
     notes: list[str]
     """What was changed to place domains of several files on one kind of host."""
 
-    def scenario(self, items: Iterable[Item], name: str = "") -> Scenario:
+    def scenario(self, items: Sequence[Item]) -> Scenario:
         """A host with these items.
 
         Raises:
@@ -83,9 +86,10 @@ class Fleet:
             actions += item.actions
         if actions:
             document["action"] = actions
-        if name:
-            document["name"] = name
-        return Scenario.from_toml(tomli_w.dumps(document), f"<{name or 'host'}>", folder=self.base.folder)
+        if items:
+            more = f" and {len(items) - 1} more" if len(items) > 1 else ""
+            document["name"] = f"host with {items[0].name[:_NAME_LONG]}{more}"
+        return Scenario.from_toml(tomli_w.dumps(document), "<host>", folder=self.base.folder)
 
     @property
     def common(self) -> set[str]:

@@ -1,9 +1,10 @@
 """On how few equal hosts do domains fit, so that limits hold? Packed by needs, judged by simulation.
 
 Each item is run alone on a host: that gives its needs. They are packed onto as few hosts as their sums allow; each
-host is then run and judged, and a set of items that breaks a limit, made as small as it can be, is refused from then
-on: no host may have it, or more. When no packing is left for a number of hosts, there is one host more. So the number
-of hosts is the least, as far as needs add up, and as a set that breaks limits does not mend when more comes to it.
+host is then run and judged, and a set of items that breaks a limit is refused from then on: no host may have it, or
+more. One host is added until all hold; then each smaller number is tried again and again, until no packing is left,
+or enough were tried. So the number of hosts is the least where that is said, as far as needs add up, and as a set that
+breaks limits does not mend when more comes to it.
 """
 
 import re
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from vcpulab._engine import ScenarioError
 from vcpulab.capacity.energy import HOURS_PER_YEAR, Power
 from vcpulab.capacity.fleet import Fleet, Item, item_of
-from vcpulab.capacity.guard import Guard
+from vcpulab.capacity.guard import Guard, StoppedError
 from vcpulab.capacity.judging import REPLICATIONS, Judged, Verdict, try_out, worst
 from vcpulab.capacity.limits import asking, default_limits, served
 from vcpulab.capacity.needs import measured, needs, used_by_all
@@ -26,6 +27,12 @@ from vcpulab.scenario import Scenario, split
 from vcpulab.usage import UsageError
 
 _PATH = re.compile(r"\s*(?P<metric>[^<>=\s]+)")
+
+
+ROUNDS = 20
+"""So many packings are tried on one number of hosts; then it is open whether there is one that holds."""
+FEW = 6
+"""Of so many items it is found out which of them break a limit; for more that takes longer than to pack again."""
 
 
 class UnplaceableError(Exception):
@@ -55,7 +62,7 @@ class Host:
 
 
 class Refused(NamedTuple):
-    """Domains that break a limit on one host, and would not with any one less."""
+    """Domains that break a limit on one host; where they are few, they would not with any one less."""
 
     names: list[str]
     why: str
@@ -77,6 +84,8 @@ class Placement:
     by_default: bool
     """Were no limits given?"""
     refused: list[Refused]
+    stopped: str | None
+    """Why the search for fewer hosts was ended, if it was."""
     proven: bool
     """Is it certain, under the two assumptions, that fewer hosts do not do?"""
     needs: dict[str, float]
@@ -113,6 +122,7 @@ class Placement:
             ],
             "hosts_alone": len(self.alone),
             "proven_least": self.proven,
+            "stopped": self.stopped,
             "limits_by_default": self.by_default,
             "refused": [one._asdict() for one in self.refused],
             "hosts_today": len(self.today),
@@ -188,6 +198,7 @@ class _Placing:
     common: list[Limit] = field(default_factory=list)
     """Limits that every host has."""
     refused: list[Refused] = field(default_factory=list)
+    stopped: str | None = None
 
     def place(self, apart: list[list[Item]], margin: float, memory: float | None) -> Placement:
         alone = self._alone()
@@ -208,20 +219,47 @@ class _Placing:
             [needs(self.fleet, first, self._judge([first]).run, empty=empty) for first, *_alike in kinds],
             [pair for group in apart for pair in _pairs(group, kinds)],
         )
+        packed = self._first(problem, kinds)
         proven = True
-        for hosts in range(problem.least_hosts(), len(self.fleet.items) + 1):
-            while True:
-                self.progress(f"packing onto {hosts} host{'s' if hosts > 1 else ''}")
-                packed, certain = pack(problem, hosts)
-                if packed is None:
-                    proven = proven and certain
+        try:
+            for hosts in range(problem.least_hosts(), len(packed)):
+                better, certain = self._pack(problem, kinds, hosts)
+                proven = proven and certain
+                if better is not None:
+                    packed = better
                     break
-                refused = self._refuse(packed, kinds)
+        except StoppedError as error:
+            self.stopped = str(error)
+            proven = False
+        return self._placement(packed, alone, problem.totals(), proven)
+
+    def _first(self, problem: Problem, kinds: Sequence[Sequence[Item]]) -> list[list[Item]]:
+        """A placement that holds, found quickly: hosts as even as can be, one more until all hold."""
+        for hosts in range(problem.least_hosts(), len(self.fleet.items)):
+            self.progress(f"packing onto {hosts} host{'s' if hosts > 1 else ''}")
+            loads, _certain = pack(problem, hosts)
+            if loads is not None:
+                refused = self._refuse(loads, kinds)
                 if not refused:
-                    return self._placement(self._hosts(packed, kinds), alone, problem.totals(), proven)
+                    return self._hosts(loads, kinds)
                 problem.refused += refused
-        # The solver gave up, even on one host for each; that holds.
-        return self._placement([[item] for item in self.fleet.items], alone, problem.totals(), proven)
+        # Each alone holds.
+        return [[item] for item in self.fleet.items]
+
+    def _pack(
+        self, problem: Problem, kinds: Sequence[Sequence[Item]], hosts: int
+    ) -> tuple[list[list[Item]] | None, bool]:
+        """A placement on so many hosts that holds, if there is one; and whether that is certain."""
+        for round_ in range(ROUNDS):
+            self.progress(f"packing onto {hosts} host{'s' if hosts > 1 else ''}, try {round_ + 1}")
+            loads, certain = pack(problem, hosts)
+            if loads is None:
+                return None, certain
+            refused = self._refuse(loads, kinds)
+            if not refused:
+                return self._hosts(loads, kinds), True
+            problem.refused += refused
+        return None, False
 
     def _alone(self) -> list[Host]:
         unknown = list(self.texts)
@@ -270,7 +308,7 @@ class _Placing:
         key = tuple(item.name for item in items)
         if key not in self.verdicts:
             self.progress(f"{', '.join(key)} on one host")
-            scenario = self.fleet.scenario(items, f"host with {', '.join(key)}")
+            scenario = self.fleet.scenario(items)
             self.verdicts[key] = try_out(
                 scenario,
                 self._limits(items),
@@ -326,7 +364,9 @@ class _Placing:
         return refused
 
     def _fewest(self, items: list[Item]) -> list[Item]:
-        """A part of these that breaks a limit, and would not with any one less."""
+        """A part of these that breaks a limit, and would not with any one less; all of them if they are many."""
+        if len(items) > FEW:
+            return items
         for item in reversed(items):
             rest = [one for one in items if one is not item]
             if len(rest) > 1 and self._judge(rest).standing != "holds":
@@ -342,10 +382,11 @@ class _Placing:
             alone=alone,
             by_default=not self.texts,
             refused=self.refused,
+            stopped=self.stopped,
             proven=proven,
             needs=totals,
             unlimited=[item.name for item in self.fleet.items if not self.limits[item.name]],
-            today=[used_by_all(self.guard.watch(run, scenario, jobs=self.jobs)) for scenario in self.fleet.given],
+            today=[used_by_all(run(scenario, jobs=self.jobs)) for scenario in self.fleet.given],
             runs=len(self.verdicts),
         )
 
