@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support import TWO_HOGS
+from support import ROOT, TWO_HOGS
 from vcpulab import Scenario, run
 from vcpulab.capacity import Capacity, bottleneck, capacity, growth, stations
 from vcpulab.capacity.guard import Guard, StoppedError
@@ -193,6 +193,16 @@ def test_copies_fill_the_host() -> None:
     assert answer.saturated is not None
     assert answer.saturated.bottleneck is not None
     assert answer.saturated.bottleneck.kind == "pCPUs"
+
+
+def test_periodic_work_fills_a_pool() -> None:
+    # Each copy computes 1.5 ms in 5 ms, and the pool has two pCPUs: six take 90 % of them, seven would take 105 %.
+    scenario = Scenario.load(ROOT / "scenarios" / "pools.toml").change({"run.duration": "2s", "action": None})
+    answer = capacity(growth(scenario, "copies:control", highest=8))
+    assert (answer.found.value, answer.found.broken) == (6, 7)
+    assert answer.saturated is not None
+    assert answer.saturated.bottleneck is not None
+    assert answer.saturated.bottleneck.name == "pCPUs of rt"
 
 
 def test_copies_have_clients_machines_and_actions_of_their_own() -> None:
