@@ -27,6 +27,7 @@ from vcpulab import (
     store,
     sweep_cli,
     traces,
+    tune_cli,
     vectors,
     views,
     xentop,
@@ -192,6 +193,7 @@ bounds_cli.register(app)
 capacity_cli.register(app)
 manage_cli.register(app)
 sweep_cli.register(app)
+tune_cli.register(app)
 
 
 @export.command(help_epilogue=_help("vcpulab export perfetto out/trace --out web.pftrace"))

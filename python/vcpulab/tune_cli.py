@@ -1,0 +1,338 @@
+"""`vcpulab tune`: what should I set?"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tomli_w
+from cyclopts import App, Parameter
+
+from vcpulab import files, outcomes, views
+from vcpulab._extras import require
+from vcpulab.compare import Comparison, gainers_and_payers
+from vcpulab.figures import Interval, number
+from vcpulab.scenario import Scenario
+from vcpulab.tuning import goals as wanted
+from vcpulab.tuning.advice import steps
+from vcpulab.tuning.confirm import Confirmation, confirm
+from vcpulab.tuning.goals import Goal
+from vcpulab.tuning.knobs import Space
+from vcpulab.tuning.knobs import space as space_of
+from vcpulab.tuning.search import REPLICATIONS, Candidate, Found, Search
+from vcpulab.usage import UsageError, examples
+
+DONE, FAILED = 0, 1
+TRIALS = 100
+"""Candidates, if nobody says how many or how long."""
+_TRIALS_MAX = 1_000_000
+
+_SPAN = re.compile(r"(?P<number>\d+(\.\d+)?)(?P<unit>s|m|min|h|)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+
+Many = Annotated[tuple[str, ...], Parameter(negative=(), show_default=False, consume_multiple=False)]
+
+def register(app: App) -> None:
+    """Adds the command."""
+    app.command(tune, help_epilogue=examples(
+        "vcpulab tune web.toml --trials 20",
+        "vcpulab tune web.toml --trials 10 --only 'domain.*.weight' --maximise web.throughput",
+        "vcpulab tune web.toml --trials 10 --knob host.scheduler=credit,credit2 --minimise web.response_p99",
+        "vcpulab tune web.toml --trials 10 --limit 'batch.throughput > 1' --write tuned.toml",
+        "vcpulab tune web.toml --budget 2s --format json",
+    ))
+
+
+def tune(
+    file: Path,
+    /,
+    *,
+    maximise: Many = (),
+    minimise: Many = (),
+    limit: Many = (),
+    knob: Many = (),
+    only: Many = (),
+    trials: int | None = None,
+    budget: str | None = None,
+    replications: int = REPLICATIONS,
+    seed: int | None = None,
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
+    write: Path | None = None,
+    report: Path | None = None,
+    format: Literal["table", "json"] = "table",  # noqa: A002 - the option's name
+    jobs: Annotated[int, Parameter(name=["--jobs", "-j"])] = 0,
+) -> int:
+    """Search for the best setting of a scenario, confirm it against the present one, and say how to set it.
+
+    A search that is interrupted keeps what it has measured; the same command goes on. The same scenario, options and
+    seed give the same result with --trials; with --budget it depends on the machine how far the search gets.
+
+    Args:
+        file: Scenario file.
+        maximise: A metric to make greater, such as web.throughput; may be repeated, and all count alike. If none is
+            named: throughput and response times of all clients and applications, fairness, and that driver domains do
+            not wait.
+        minimise: A metric to make smaller, such as web.response_p99.
+        limit: What must hold, such as 'web.response_p99 < 50ms'.
+        knob: What may be turned, by hand: PATH=LOW..HIGH or PATH=a,b,c.
+        only: What may be turned, of what the schedulers have: a path such as domain.dom0.weight, or a pattern such as
+            'domain.*.cap'. If neither is given: schedulers of the same release, weights or reservations, slices, rate
+            limits, vCPUs and pinning of driver domains.
+        trials: Settings to try, the present one among them; 100 if no budget is given.
+        budget: Time to search, such as 30s, 5m or 1h; the confirmation comes on top.
+        replications: Of each setting that is not given up earlier.
+        seed: Of the search; the scenario's if left out.
+        out: Directory for what is measured; by default one in out/tune that only this search has.
+        write: Write the scenario with the setting found to this file.
+        report: Write a report with charts (HTML) to this file.
+        format: How to print.
+        jobs: Replications at a time; 0: one for each processor. It never changes the result.
+    """
+    require("optuna", "tune")
+    seconds = _seconds(budget)
+    _between("--trials", trials, 2, _TRIALS_MAX)
+    _between("--replications", replications, 2, 1000)
+    _between("--seed", seed, 0, 2**63 - 1)
+    _between("--jobs", jobs, 0, 1024)
+    scenario = files.load(file)
+    space = space_of(scenario, knob, only)
+    goals = _goals(scenario, maximise, minimise)
+    limits = [outcomes.limit(scenario, text) for text in limit]
+    wanted.contradictions(limits)
+    seed = scenario.seed if seed is None else seed
+    search = Search(space, goals, limits, seed=seed, replications=replications, jobs=jobs)
+    folder = out or Path("out/tune") / f"{file.stem}-{search.name()}"
+    search.keep(folder)
+    trials = TRIALS if trials is None and seconds is None else trials
+    with _keeping(folder):
+        with views.progress(f"tuning {scenario.name}") as progress:
+            found = search.run(trials=trials, seconds=seconds, progress=progress)
+        with views.progress("confirming") as progress:
+            confirmed = None if found.best is search.present else confirm(search, found.best, progress)
+    answer = Answer(search, found, confirmed)
+    if format == "json":
+        print(json.dumps(answer.document(), indent=2))
+    else:
+        _show(answer)
+    if write is not None and answer.advised:
+        files.write(write, tomli_w.dumps(found.best.scenario.written()))
+        views.say(f"written to {write}")
+    if report is not None:
+        from vcpulab.tuning.report import write_report
+
+        write_report(report, answer)
+        views.say(f"written to {report}")
+    return DONE if answer.kept else FAILED
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came out."""
+
+    search: Search
+    found: Found
+    confirmed: Confirmation | None
+    """`None`: nothing was to be confirmed."""
+
+    @property
+    def space(self) -> Space:
+        """What was searched."""
+        return self.search.space
+
+    @property
+    def kept(self) -> bool:
+        """Did any setting keep the limits?"""
+        return self.found.standings[self.found.best.number].excess <= 0
+
+    @property
+    def advised(self) -> bool:
+        """Is there anything to set?"""
+        return self.kept and self.confirmed is not None and self.confirmed.verdict in ("better", "keeps the limits")
+
+    @property
+    def verdict(self) -> str:
+        """The answer in a sentence."""
+        present_keeps = self.found.standings[0].excess <= 0
+        if not self.kept:
+            return "No setting that was tried keeps the limits; the nearest is shown."
+        if self.confirmed is None:
+            return "Nothing that was tried beats the present setting."
+        if self.confirmed.verdict == "keeps the limits":
+            return "The setting found keeps the limits, and the present one does not."
+        if self.confirmed.verdict == "better":
+            return "The setting found is better than the present one."
+        if not present_keeps:
+            return "The best that was found does not keep the limits for sure: on fresh random numbers it is too close."
+        unclear = self.confirmed.verdict == "unclear"
+        why = "is not told apart from it" if unclear else "is no better"
+        return (
+            f"Nothing that was tried beats the present setting: the best that was found {why} on fresh random numbers."
+        )
+
+    def saved(self) -> float:
+        """Share of the replications that need not be run."""
+        return 1 - self.found.runs / self.found.runs_full if self.found.runs_full else 0.0
+
+    def turned(self) -> Iterator[tuple[str, str, str]]:
+        """Key of each knob that the best turns, its present position and the new one."""
+        for knob in self.space.knobs:
+            pick = self.found.best.picks.get(knob.key, knob.now)
+            if pick != knob.now:
+                yield knob.key, knob.options[knob.now].label, knob.options[pick].label
+
+    def nearest(self) -> list[str]:
+        """How far the best is beyond each limit that it does not keep."""
+        return [
+            f"{one} ({number(_mean(self.found.best, one))} {one.metric.unit})"
+            for one in self.search.limits
+            if wanted.excess(one, self.found.best.rows) > 0
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """All of it, as data."""
+        found, confirmed = self.found, self.confirmed
+        winner = found.best.scenario
+        return {
+            "scenario": self.space.scenario.name,
+            "seed": self.search.seed,
+            "verdict": self.verdict,
+            "advised": self.advised,
+            "goals": [str(goal) for goal in self.search.goals],
+            "limits": [str(limit) for limit in self.search.limits],
+            "changes": dict(found.best.changes),
+            "score": None if confirmed is None else confirmed.score._asdict(),
+            "gains": {} if confirmed is None else {name: gain._asdict() for name, gain in confirmed.gains.items()},
+            "comparisons": [] if confirmed is None else [one.row() for one in confirmed.comparisons],
+            "kept": []
+            if confirmed is None
+            else [
+                {"limit": str(k.limit), "mean": k.interval.mean if k.interval else None, "sure": k.sure}
+                for k in confirmed.limits
+            ],
+            "nearest": [] if self.kept else self.nearest(),
+            "knobs": [
+                {"knob": key, "from": before, "to": after, "costs": _said(found.costs.get(key))}
+                for key, before, after in self.turned()
+            ],
+            "importance": dict(found.importance),
+            "policies": {name: found.standings[c.number].score for name, c in found.policies.items()},
+            "commands": [asdict(step) for step in steps(self.space.scenario, winner)] if self.advised else [],
+            "search": {
+                "settings": self.space.size,
+                "candidates": len(found.candidates),
+                "replications_run": found.runs,
+                "replications_saved": found.runs_full - found.runs,
+                "everything_tried": found.exhausted,
+                "front": [
+                    {"changes": dict(c.changes), "gains": list(found.standings[c.number].gains)} for c in found.front
+                ],
+            },
+        }
+
+
+def _show(answer: Answer) -> None:
+    found, confirmed = answer.found, answer.confirmed
+    tried = f"{len(found.candidates)} of {answer.space.size} settings tried"
+    print(f"{answer.space.scenario.name}: {tried}, {100 * answer.saved():.0f} % of their replications saved")
+    print(f"wanted: {'; '.join(map(str, [*answer.search.goals, *answer.search.limits]))}\n")
+    print(answer.verdict)
+    if not answer.kept:
+        print(f"beyond its limit, and by how much: {'; '.join(answer.nearest())}")
+    rows = [
+        [key, before, after, str(found.costs.get(key, "–")), _share(found.importance.get(key))]
+        for key, before, after in answer.turned()
+    ]
+    if rows:
+        headings = ["knob", "now", "found", "turning it back\ncosts of the score", "importance\nin the search"]
+        views.print_table("What is turned", headings, rows, text_columns=3)
+    others = [[key, _share(share)] for key, share in found.importance.items() if key not in {row[0] for row in rows}]
+    if others:
+        views.print_table("Knobs that stay where they are", ["knob", "importance in the search"], others[:8])
+    if len(found.policies) > 1:
+        ranked = sorted(found.policies.items(), key=lambda item: found.standings[item[1].number].order, reverse=True)
+        policies = [
+            [name, f"{found.standings[c.number].score:+.3f}", _verbal(answer, c)] for name, c in ranked
+        ]
+        views.print_table("The best under each scheduler", ["scheduler", "score in the search", "limits"], policies)
+    if confirmed is not None:
+        _show_confirmed(confirmed)
+    if answer.advised:
+        print("To set it:")
+        views.show_commands(steps(answer.space.scenario, found.best.scenario))
+
+
+def _show_confirmed(confirmed: Confirmation) -> None:
+    n = confirmed.score.n
+    rows = [[name, str(gain)] for name, gain in confirmed.gains.items()]
+    rows.append(["score: their mean", str(confirmed.score)])
+    views.print_table(f"Gain on fresh random numbers, {n} replications", ["goal", "gain"], rows)
+    if confirmed.limits:
+        words = {True: "kept", False: "not kept", None: "not sure"}
+        limits = [[str(one.limit), words[one.sure], str(one.interval or "–")] for one in confirmed.limits]
+        views.print_table("Limits", ["limit", "kept", "value"], limits, text_columns=2)
+    gainers, payers = gainers_and_payers(confirmed.comparisons)
+    for title, side in (("Who gains", gainers), ("Who pays", payers)):
+        listed = [[who, one.metric.said(), *_cells(one)] for who, many in side.items() for one in many]
+        if listed:
+            views.print_table(title, ["domain", "metric", "now", "then", "difference", "%"], listed, text_columns=2)
+
+
+def _cells(one: Comparison) -> list[str]:
+    percent = "–" if one.percent is None else f"{one.percent:+.1f}"
+    return [str(one.before), str(one.after), str(one.difference), percent]
+
+
+def _verbal(answer: Answer, candidate: Candidate) -> str:
+    if not answer.search.limits:
+        return "–"
+    return "kept" if answer.found.standings[candidate.number].excess <= 0 else "not kept"
+
+
+def _share(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.0f} %"
+
+
+def _said(interval: Interval | None) -> dict[str, Any] | None:
+    return None if interval is None else interval._asdict()
+
+
+def _mean(candidate: Candidate, limit: outcomes.Limit) -> float:
+    interval = Interval.of(row[limit.metric.name] for row in candidate.rows)
+    return float("nan") if interval is None else interval.mean
+
+
+def _goals(scenario: Scenario, maximise: Sequence[str], minimise: Sequence[str]) -> list[Goal]:
+    stated = [wanted.goal(scenario, name, higher=True) for name in maximise]
+    stated += [wanted.goal(scenario, name, higher=False) for name in minimise]
+    names = [goal.name for goal in stated]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"--maximise, --minimise: `{name}` is named twice; allowed: each metric once")
+    return stated or wanted.default_goals(scenario)
+
+
+def _seconds(budget: str | None) -> float | None:
+    if budget is None:
+        return None
+    match = _SPAN.fullmatch(budget.strip())
+    seconds = float(match["number"]) * _SECONDS[match["unit"]] if match else 0.0
+    if not 0 < seconds <= 30 * 86400:
+        raise UsageError(f"--budget: found `{budget}`; allowed: a time such as 30s, 5m or 1h, at most 720h")
+    return seconds
+
+
+def _between(option: str, value: int | None, least: int, most: int) -> None:
+    if value is not None and not least <= value <= most:
+        raise UsageError(f"{option}: found `{value}`; allowed: an integer from {least} to {most}")
+
+
+@contextmanager
+def _keeping(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        views.say(f"what was measured is kept in {folder}\n  hint: the same command goes on")
+        raise
