@@ -235,7 +235,8 @@ class Answer:
 
 def _show(answer: Answer) -> None:
     found, confirmed = answer.found, answer.confirmed
-    tried = f"{len(found.candidates)} of {answer.space.size} settings tried"
+    size = answer.space.size
+    tried = f"{len(found.candidates)} of {size if size < 10**6 else f'{size:.1g}'} settings tried"
     print(f"{answer.space.scenario.name}: {tried}, {100 * answer.saved():.0f} % of their replications saved")
     print(f"wanted: {'; '.join(map(str, [*answer.search.goals, *answer.search.limits]))}\n")
     print(answer.verdict)
@@ -247,7 +248,7 @@ def _show(answer: Answer) -> None:
     ]
     if rows:
         headings = ["knob", "now", "found", "turning it back\ncosts of the score", "importance\nin the search"]
-        views.print_table("What is turned", headings, rows, text_columns=3)
+        views.print_table("What the best turns", headings, rows, text_columns=3)
     others = [[key, _share(share)] for key, share in found.importance.items() if key not in {row[0] for row in rows}]
     if others:
         views.print_table("Knobs that stay where they are", ["knob", "importance in the search"], others[:8])
@@ -268,7 +269,7 @@ def _show_confirmed(confirmed: Confirmation) -> None:
     n = confirmed.score.n
     rows = [[name, str(gain)] for name, gain in confirmed.gains.items()]
     rows.append(["score: their mean", str(confirmed.score)])
-    views.print_table(f"Gain on fresh random numbers, {n} replications", ["goal", "gain"], rows)
+    views.print_table("Gain, confirmed", ["goal", f"gain in {n} fresh replications"], rows)
     if confirmed.limits:
         words = {True: "kept", False: "not kept", None: "not sure"}
         limits = [[str(one.limit), words[one.sure], str(one.interval or "–")] for one in confirmed.limits]

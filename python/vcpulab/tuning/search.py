@@ -216,18 +216,18 @@ class Search:
             best = max([best, *self._full()], key=lambda candidate: self.standing(candidate).order)
             exhausted = exhausted or len(self._candidates) >= self.space.size
         progress(1.0)
-        searched = list(self._candidates)
+        searched, runs = list(self._candidates), self._runs
         best = self._simplified(best, tell)
         return Found(
             candidates=searched,
             best=best,
             policies=self._policies(),
             costs=self._costs(best, tell),
-            standings={candidate.number: self.standing(candidate) for candidate in self._candidates if candidate.rows},
+            standings={candidate.number: self.standing(candidate) for candidate in self._by_key.values() if candidate.rows},
             front=self._front(searched),
             importance=self._importance(optuna, study, best),
-            runs=self._runs,
-            runs_full=sum(self.replications for candidate in self._candidates if candidate.rows),
+            runs=runs,
+            runs_full=sum(self.replications for candidate in searched if candidate.rows),
             seconds=self._clock.spent(),
             exhausted=exhausted,
         )
@@ -392,15 +392,22 @@ class Search:
 
     def _simplified(self, best: Candidate, tell: Callable[[float], bool]) -> Candidate:
         """The best with every knob turned back to the present setting that does not matter."""
-        for knob in reversed(self._turned(best)):
-            simpler = self._back(best, knob, tell)
-            if simpler is None:
-                continue
-            there, back = self.standing(best), self.standing(simpler)
-            alike = there.score - back.score < _SAME_SCORE or not _greater(self.scores(best), self.scores(simpler))
-            if back.excess <= there.excess and alike and back.score > -_SAME_SCORE:
-                best = simpler
-        return best
+        before = None
+        # Turning one knob back may take away what another was good for.
+        while best is not before:
+            before = best
+            for knob in reversed(self._turned(best)):
+                simpler = self._back(best, knob, tell)
+                if simpler is not None and self._as_good(simpler, best):
+                    best = simpler
+        there = self.standing(best)
+        # Who gains nothing to speak of need not turn anything.
+        return self.present if self.standing(self.present).excess <= 0 and there.score < _SAME_SCORE else best
+
+    def _as_good(self, simpler: Candidate, best: Candidate) -> bool:
+        there, back = self.standing(best), self.standing(simpler)
+        alike = there.score - back.score < _SAME_SCORE or not _greater(self.scores(best), self.scores(simpler))
+        return back.excess <= there.excess and alike and (there.excess > 0 or back.score > -_SAME_SCORE)
 
     def _costs(self, best: Candidate, tell: Callable[[float], bool]) -> dict[str, Interval]:
         """What turning back each knob costs."""
@@ -420,10 +427,14 @@ class Search:
         ]
 
     def _back(self, candidate: Candidate, knob: Knob, tell: Callable[[float], bool]) -> Candidate | None:
-        """The candidate with one knob turned back, run to the end; `None`: that cannot be, or changes nothing."""
+        """The candidate with one knob turned back, run to the end; `None`: that cannot be, or it is the same setting."""
         picks = {**candidate.picks, knob.key: knob.now}
         back = self._candidate(picks)
-        if back is candidate or back.scenario is self.space.scenario:
+        if back is candidate:
+            # The knob had no effect beside the others.
+            candidate.picks = picks
+            return None
+        if back.scenario is self.space.scenario:
             return None
         while len(back.rows) < self.replications:
             self._measure([back], len(back.rows), tell)
@@ -433,7 +444,7 @@ class Search:
 
     def _policies(self) -> dict[str, Candidate]:
         best: dict[str, Candidate] = {}
-        for candidate in self._candidates:
+        for candidate in self._by_key.values():
             name = str(candidate.scenario.to_dict()["host"]["scheduler"])
             if candidate.rows and (
                 name not in best or self.standing(candidate).order > self.standing(best[name]).order
