@@ -4,25 +4,22 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tomli_w
 from cyclopts import App, Parameter
 
 from vcpulab import files, outcomes, views
 from vcpulab._extras import require
-from vcpulab.compare import Comparison, gainers_and_payers
-from vcpulab.figures import Interval, number
+from vcpulab.commands import differing
 from vcpulab.scenario import Scenario
 from vcpulab.tuning import goals as wanted
-from vcpulab.tuning.advice import steps
+from vcpulab.tuning.answer import Answer
 from vcpulab.tuning.confirm import Confirmation, confirm
 from vcpulab.tuning.goals import Goal
-from vcpulab.tuning.knobs import Space
 from vcpulab.tuning.knobs import space as space_of
-from vcpulab.tuning.search import REPLICATIONS, Candidate, Found, Search
+from vcpulab.tuning.search import REPLICATIONS, Candidate, Search
 from vcpulab.usage import UsageError, examples
 
 DONE, FAILED = 0, 1
@@ -35,15 +32,19 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 
 Many = Annotated[tuple[str, ...], Parameter(negative=(), show_default=False, consume_multiple=False)]
 
+
 def register(app: App) -> None:
     """Adds the command."""
-    app.command(tune, help_epilogue=examples(
-        "vcpulab tune web.toml --trials 20",
-        "vcpulab tune web.toml --trials 10 --only 'domain.*.weight' --maximise web.throughput",
-        "vcpulab tune web.toml --trials 10 --knob host.scheduler=credit,credit2 --minimise web.response_p99",
-        "vcpulab tune web.toml --trials 10 --limit 'batch.throughput > 1' --write tuned.toml",
-        "vcpulab tune web.toml --budget 2s --format json",
-    ))
+    app.command(
+        tune,
+        help_epilogue=examples(
+            "vcpulab tune web.toml --trials 20",
+            "vcpulab tune web.toml --trials 10 --only 'domain.*.weight' --maximise web.throughput",
+            "vcpulab tune web.toml --trials 10 --knob host.scheduler=credit,credit2 --minimise web.response_p99",
+            "vcpulab tune web.toml --trials 10 --limit 'batch.throughput > 1' --write tuned.toml",
+            "vcpulab tune web.toml --budget 2s --format json",
+        ),
+    )
 
 
 def tune(
@@ -96,14 +97,15 @@ def tune(
     _between("--trials", trials, 2, _TRIALS_MAX)
     _between("--replications", replications, 2, 1000)
     _between("--seed", seed, 0, 2**63 - 1)
-    _between("--jobs", jobs, 0, 1024)
     scenario = files.load(file)
     space = space_of(scenario, knob, only)
     goals = _goals(scenario, maximise, minimise)
     limits = [outcomes.limit(scenario, text) for text in limit]
     wanted.contradictions(limits)
     seed = scenario.seed if seed is None else seed
-    search = Search(space, goals, limits, seed=seed, replications=replications, jobs=jobs)
+    search = Search(
+        space, goals, limits, seed=seed, replications=replications, jobs=files.at_least_zero("--jobs", jobs)
+    )
     folder = out or Path("out/tune") / f"{file.stem}-{search.name()}"
     search.keep(folder)
     trials = TRIALS if trials is None and seconds is None else trials
@@ -128,111 +130,6 @@ def tune(
     return DONE if answer.kept else FAILED
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What came out."""
-
-    search: Search
-    found: Found
-    confirmed: Confirmation | None
-    """`None`: nothing was to be confirmed."""
-
-    @property
-    def space(self) -> Space:
-        """What was searched."""
-        return self.search.space
-
-    @property
-    def kept(self) -> bool:
-        """Did any setting keep the limits?"""
-        return self.found.standings[self.found.best.number].excess <= 0
-
-    @property
-    def advised(self) -> bool:
-        """Is there anything to set?"""
-        return self.kept and self.confirmed is not None and self.confirmed.verdict in ("better", "keeps the limits")
-
-    @property
-    def verdict(self) -> str:
-        """The answer in a sentence."""
-        present_keeps = self.found.standings[0].excess <= 0
-        if not self.kept:
-            return "No setting that was tried keeps the limits; the nearest is shown."
-        if self.confirmed is None:
-            return "Nothing that was tried beats the present setting."
-        if self.confirmed.verdict == "keeps the limits":
-            return "The setting found keeps the limits, and the present one does not."
-        if self.confirmed.verdict == "better":
-            return "The setting found is better than the present one."
-        if not present_keeps:
-            return "The best that was found does not keep the limits for sure: on fresh random numbers it is too close."
-        unclear = self.confirmed.verdict == "unclear"
-        why = "is not told apart from it" if unclear else "is no better"
-        return (
-            f"Nothing that was tried beats the present setting: the best that was found {why} on fresh random numbers."
-        )
-
-    def saved(self) -> float:
-        """Share of the replications that need not be run."""
-        return 1 - self.found.runs / self.found.runs_full if self.found.runs_full else 0.0
-
-    def turned(self) -> Iterator[tuple[str, str, str]]:
-        """Key of each knob that the best turns, its present position and the new one."""
-        for knob in self.space.knobs:
-            pick = self.found.best.picks.get(knob.key, knob.now)
-            if pick != knob.now:
-                yield knob.key, knob.options[knob.now].label, knob.options[pick].label
-
-    def nearest(self) -> list[str]:
-        """How far the best is beyond each limit that it does not keep."""
-        return [
-            f"{one} ({number(_mean(self.found.best, one))} {one.metric.unit})"
-            for one in self.search.limits
-            if wanted.excess(one, self.found.best.rows) > 0
-        ]
-
-    def document(self) -> dict[str, Any]:
-        """All of it, as data."""
-        found, confirmed = self.found, self.confirmed
-        winner = found.best.scenario
-        return {
-            "scenario": self.space.scenario.name,
-            "seed": self.search.seed,
-            "verdict": self.verdict,
-            "advised": self.advised,
-            "goals": [str(goal) for goal in self.search.goals],
-            "limits": [str(limit) for limit in self.search.limits],
-            "changes": dict(found.best.changes),
-            "score": None if confirmed is None else confirmed.score._asdict(),
-            "gains": {} if confirmed is None else {name: gain._asdict() for name, gain in confirmed.gains.items()},
-            "comparisons": [] if confirmed is None else [one.row() for one in confirmed.comparisons],
-            "kept": []
-            if confirmed is None
-            else [
-                {"limit": str(k.limit), "mean": k.interval.mean if k.interval else None, "sure": k.sure}
-                for k in confirmed.limits
-            ],
-            "nearest": [] if self.kept else self.nearest(),
-            "knobs": [
-                {"knob": key, "from": before, "to": after, "costs": _said(found.costs.get(key))}
-                for key, before, after in self.turned()
-            ],
-            "importance": dict(found.importance),
-            "policies": {name: found.standings[c.number].score for name, c in found.policies.items()},
-            "commands": [asdict(step) for step in steps(self.space.scenario, winner)] if self.advised else [],
-            "search": {
-                "settings": self.space.size,
-                "candidates": len(found.candidates),
-                "replications_run": found.runs,
-                "replications_saved": found.runs_full - found.runs,
-                "everything_tried": found.exhausted,
-                "front": [
-                    {"changes": dict(c.changes), "gains": list(found.standings[c.number].gains)} for c in found.front
-                ],
-            },
-        }
-
-
 def _show(answer: Answer) -> None:
     found, confirmed = answer.found, answer.confirmed
     size = answer.space.size
@@ -254,15 +151,13 @@ def _show(answer: Answer) -> None:
         views.print_table("Knobs that stay where they are", ["knob", "importance in the search"], others[:8])
     if len(found.policies) > 1:
         ranked = sorted(found.policies.items(), key=lambda item: found.standings[item[1].number].order, reverse=True)
-        policies = [
-            [name, f"{found.standings[c.number].score:+.3f}", _verbal(answer, c)] for name, c in ranked
-        ]
+        policies = [[name, f"{found.standings[c.number].score:+.3f}", _verbal(answer, c)] for name, c in ranked]
         views.print_table("The best under each scheduler", ["scheduler", "score in the search", "limits"], policies)
     if confirmed is not None:
         _show_confirmed(confirmed)
     if answer.advised:
-        print("To set it:")
-        views.show_commands(steps(answer.space.scenario, found.best.scenario))
+        print("\nTo set it on a real host:\n")
+        views.show_commands(differing(answer.space.scenario, found.best.scenario))
 
 
 def _show_confirmed(confirmed: Confirmation) -> None:
@@ -274,16 +169,9 @@ def _show_confirmed(confirmed: Confirmation) -> None:
         words = {True: "kept", False: "not kept", None: "not sure"}
         limits = [[str(one.limit), words[one.sure], str(one.interval or "–")] for one in confirmed.limits]
         views.print_table("Limits", ["limit", "kept", "value"], limits, text_columns=2)
-    gainers, payers = gainers_and_payers(confirmed.comparisons)
-    for title, side in (("Who gains", gainers), ("Who pays", payers)):
-        listed = [[who, one.metric.said(), *_cells(one)] for who, many in side.items() for one in many]
-        if listed:
-            views.print_table(title, ["domain", "metric", "now", "then", "difference", "%"], listed, text_columns=2)
-
-
-def _cells(one: Comparison) -> list[str]:
-    percent = "–" if one.percent is None else f"{one.percent:+.1f}"
-    return [str(one.before), str(one.after), str(one.difference), percent]
+    changed = [one for one in confirmed.comparisons if one.verdict in ("better", "worse")]
+    if changed:
+        views.show_comparison(changed, (confirmed.before, confirmed.after), ("now", "found"), all=False)
 
 
 def _verbal(answer: Answer, candidate: Candidate) -> str:
@@ -294,15 +182,6 @@ def _verbal(answer: Answer, candidate: Candidate) -> str:
 
 def _share(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.0f} %"
-
-
-def _said(interval: Interval | None) -> dict[str, Any] | None:
-    return None if interval is None else interval._asdict()
-
-
-def _mean(candidate: Candidate, limit: outcomes.Limit) -> float:
-    interval = Interval.of(row[limit.metric.name] for row in candidate.rows)
-    return float("nan") if interval is None else interval.mean
 
 
 def _goals(scenario: Scenario, maximise: Sequence[str], minimise: Sequence[str]) -> list[Goal]:

@@ -1,7 +1,7 @@
 """What should I set? The search for the best setting of a scenario.
 
 `knobs` says what may be turned, `goals` what for, `search` tries settings on common random numbers and drops hopeless
-ones early, `confirm` sets the winner against the present setting on fresh random numbers, `advice` says what to type.
+ones early, `confirm` sets the winner against the present setting on fresh random numbers.
 """
 
 from vcpulab.tuning.confirm import Confirmation, confirm

@@ -1,8 +1,8 @@
 """The winner against the present setting, on random numbers that the search has not seen.
 
 The best of many is partly the luckiest of many, so what the search measured is no estimate of the gain. Both settings
-run again on fresh seeds, in up to three looks with twice the replications each; at every look the interval of the paired
-differences is at a third of the error allowed (Bonferroni), so that looking again cannot make a gain of nothing.
+run again on fresh seeds, in up to three looks with twice the replications each; at every look a third of the error is
+allowed (Bonferroni), so that looking again cannot make a gain of nothing.
 """
 
 import math

@@ -63,7 +63,7 @@ def goal(scenario: Scenario, name: str, *, higher: bool) -> Goal:
 
 
 def default_goals(scenario: Scenario) -> list[Goal]:
-    """What is wanted where nobody says: throughput and response of everybody, fairness, driver domains that do not wait.
+    """What is wanted where nobody says: throughput, response times, fairness, driver domains that do not wait.
 
     A service is judged by those who ask it.
 
@@ -73,11 +73,7 @@ def default_goals(scenario: Scenario) -> list[Goal]:
     """
     document = scenario.to_dict()
     services = {(client["server"], client.get("app")) for client in document.get("client", {}).values()}
-    judged = {
-        who.thing
-        for who in people(scenario)
-        if not any(f"{who.domain} {position} {kind}" == who.thing for position, kind in _apps(document, who.domain, services))
-    }
+    judged = {who.thing for who in people(scenario) if (who.domain, who.thing.rpartition(" ")[2]) not in services}
     listed = metrics(scenario)
     drivers = {name for name, table in document["domain"].items() if table.get("driver_domain")}
     wanted = (
@@ -91,12 +87,6 @@ def default_goals(scenario: Scenario) -> list[Goal]:
         for name, higher, chosen in wanted
         if chosen
     ]
-
-
-def _apps(document: Mapping[str, object], domain: str, services: set[tuple[str, str | None]]) -> list[tuple[int, str]]:
-    """The applications of a domain that answer clients outside."""
-    apps = document["domain"][domain].get("app", [])  # type: ignore[index]
-    return [(position, app["kind"]) for position, app in enumerate(apps) if (domain, app["kind"]) in services]
 
 
 def contradictions(limits: Sequence[Limit]) -> None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from vcpulab import settings
@@ -30,7 +31,7 @@ GRIDS: Mapping[str, Sequence[int]] = {
     "ctx_allow": (100_000, 500_000, 1_000_000, 5_000_000, 10_000_000, 50_000_000),
     "mcu_adv": (1, 2, 5, 10, 20, 50, 100),
 }
-"""Values worth trying, over the range in which a parameter makes sense; of others, halves and doubles of the default."""
+"""Values worth trying, over the range in which a parameter makes sense; of others halves and doubles of the default."""
 
 UNASKED = ("weight", "tslice_ms", "slice_ms", "ratelimit_us", "ctx_allow", "mcu_adv")
 """Parameters that are searched where nobody says which."""
@@ -142,6 +143,11 @@ class Space:
             if knob.name == _SCHEDULER:
                 scheduler = knob.options[picked[knob.key]].label
         return picked
+
+    def each_scheduler(self) -> Iterator[dict[str, int]]:
+        """Each scheduler with its own parameters as they would be."""
+        for index in range(len(self.schedulers)):
+            yield self.picks(partial(_now_but_for_the_scheduler, index))
 
     def every(self) -> Iterator[dict[str, int]]:
         """Every setting there is."""
@@ -267,6 +273,10 @@ class Space:
             changes["host.ratelimit_us"] = 1000 * tslice
 
 
+def _now_but_for_the_scheduler(index: int, knob: Knob) -> int:
+    return index if knob.name == _SCHEDULER else knob.now
+
+
 _COMPOUND = ("reservation", "reservation_period", "warp", "pinning")
 
 
@@ -319,7 +329,9 @@ def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] =
             knobs += _stated(scenario, path, values, word, [name for name in names if name])
     knobs = [knob for knob in knobs if len(knob.options) > 1]
     if not knobs:
-        raise UsageError("nothing is free to be tuned: no knob has more than one position\n  hint: --knob PATH=LOW..HIGH")
+        raise UsageError(
+            "nothing is free to be tuned: no knob has more than one position\n  hint: --knob PATH=LOW..HIGH"
+        )
     return Space(scenario, tuple(knobs))
 
 
@@ -503,7 +515,7 @@ def _of_values(
 
 
 def _of_drivers(document: Mapping[str, Any], written: Mapping[str, Any]) -> Iterator[Knob]:
-    """vCPUs and pinning of driver domains."""
+    """VCPUs and pinning of driver domains."""
     pcpus = int(document["host"]["pcpus"])
     drivers = [name for name, table in document["domain"].items() if table.get("driver_domain")]
     pinned = any("affinity" in fields for fields in written.get("domain", {}).values()) or bool(document.get("pool"))
@@ -514,7 +526,9 @@ def _of_drivers(document: Mapping[str, Any], written: Mapping[str, Any]) -> Iter
         values = sorted({n for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32) if n <= pcpus} | {now})
         options = tuple(Option(str(value), value) for value in values)
         yield Knob(join(["domain", name, "vcpus"]), options, values.index(now))
-    options = tuple(Option(label, label if index else None) for index, label in enumerate(("none", "pinned", "exclusive")))
+    options = tuple(
+        Option(label, label if index else None) for index, label in enumerate(("none", "pinned", "exclusive"))
+    )
     yield Knob(join(["domain", drivers[0], "pinning"]), options, 0, ordered=False)
 
 
@@ -561,7 +575,7 @@ def _stated(scenario: Scenario, path: str, values: list[Any], word: str, names: 
     """A knob stated by hand, one for each scheduler that has it if it is a parameter of schedulers."""
     *where, field = split(path)
     scope = "global" if where == ["host"] else "domain"
-    owners = [
+    owners: list[str | None] = [
         name
         for name in names
         for generation in [settings.generation_of(name, None)]
@@ -594,7 +608,7 @@ def _stated(scenario: Scenario, path: str, values: list[Any], word: str, names: 
         yield Knob(path, tuple(options), now, ordered, owner)
 
 
-def _check(scenario: Scenario, path: str, option: Option, word: str, owners: Sequence[str]) -> None:
+def _check(scenario: Scenario, path: str, option: Option, word: str, owners: Sequence[str | None]) -> None:
     present = scenario.to_dict()["host"]["scheduler"]
     elsewhere = {_SCHEDULER: owners[0]} if owners and present not in owners else {}
     settings.change(scenario, {**elsewhere, path: option.value}, {path: f"--knob {word}"})

@@ -1,13 +1,13 @@
 """The search: candidates from Optuna's tree-structured Parzen estimator, raced against the best setting so far.
 
-Replication i of every candidate has the same random numbers (Law 2015, section 11.2), so candidates are compared pair by
-pair. Replications are added one at a time to a batch of candidates, and a candidate is dropped as soon as it is hopeless:
-significantly (5 %, Student's paired test) worse than the best so far, or significantly beyond a limit (racing: Maron and
-Moore 1994, "Hoeffding races", with Student's interval in place of Hoeffding's).
+Replication i of every candidate has the same random numbers (Law 2015, section 11.2), so candidates are compared pair
+by pair. Replications are added one at a time to a batch of candidates, and a candidate is dropped as soon as it is
+hopeless: significantly (5 %, Student's paired test) worse than the best so far, or significantly beyond a limit. That
+is racing (Maron and Moore 1994, "Hoeffding races"), with Student's interval in place of Hoeffding's.
 
-What is searched, in which order, follows from the scenario, the seed and the number of candidates alone: batches have one
-size, whatever the processors. A search that was interrupted is replayed with the replications that are on disk, which
-takes no time, and goes on where it stopped, as if nothing had happened.
+What is searched, in which order, follows from the scenario, the seed and the number of candidates alone: batches have
+one size, whatever the processors. A search that was interrupted is replayed with the replications that are on disk,
+which takes no time, and goes on where it stopped, as if nothing had happened.
 """
 
 import json
@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -204,9 +205,7 @@ class Search:
         present = self._first(tell)
         self._enqueue(study, int(min(most, 4096)))
         best, exhausted = present, self.space.size == 1
-        while not exhausted and len(self._candidates) < most and (
-            seconds is None or self._clock.spent() < seconds
-        ):
+        while not exhausted and len(self._candidates) < most and (seconds is None or self._clock.spent() < seconds):
             batch, again, exhausted = self._ask(study, int(min(BATCH, most - len(self._candidates))))
             self._clock.start()
             self._race([candidate for _, candidate in batch], best, tell)
@@ -223,7 +222,9 @@ class Search:
             best=best,
             policies=self._policies(),
             costs=self._costs(best, tell),
-            standings={candidate.number: self.standing(candidate) for candidate in self._by_key.values() if candidate.rows},
+            standings={
+                candidate.number: self.standing(candidate) for candidate in self._by_key.values() if candidate.rows
+            },
             front=self._front(searched),
             importance=self._importance(optuna, study, best),
             runs=runs,
@@ -252,10 +253,7 @@ class Search:
             study.enqueue_trial(dict(picks))
 
     def _in_any_case(self, most: int) -> list[Mapping[str, int]]:
-        first = [self.space.present]
-        choice = next((knob for knob in self.space.knobs if knob.name == "host.scheduler"), None)
-        for index in range(len(choice.options)) if choice is not None else ():
-            first.append(self.space.picks(lambda knob, index=index: index if knob is choice else knob.now))
+        first = [self.space.present, *self.space.each_scheduler()]
         if self.space.size <= most:
             first += list(self.space.every())
         return list({json.dumps(picks, sort_keys=True): picks for picks in first}.values())
@@ -269,7 +267,7 @@ class Search:
         repeats = 0
         while len(new) < wanted and repeats < _REPEATS_MAX:
             trial = study.ask()
-            candidate = self._candidate(self.space.picks(lambda knob, trial=trial: _suggest(trial, knob)))
+            candidate = self._candidate(self.space.picks(partial(_suggest, trial)))
             if candidate in self._candidates:
                 again.append((trial, candidate))
                 repeats += 1
@@ -313,12 +311,15 @@ class Search:
     def _race(self, batch: Sequence[Candidate], best: Candidate, tell: Callable[[float], bool]) -> None:
         racing = [candidate for candidate in batch if candidate.dropped is None]
         for replication in range(self.replications):
-            self._measure(racing, replication, lambda part, done=replication: tell((done + part) / self.replications))
+            self._measure(racing, replication, partial(self._within, tell, replication))
             if not self._drop or replication + 1 == self.replications:
                 continue
             for candidate in racing:
                 candidate.dropped = self._hopeless(candidate, best)
             racing = [candidate for candidate in racing if candidate.dropped is None]
+
+    def _within(self, tell: Callable[[float], bool], replication: int, part: float) -> bool:
+        return tell((replication + part) / self.replications)
 
     def _hopeless(self, candidate: Candidate, best: Candidate) -> str | None:
         """Why a candidate can be dropped: it will hardly become the best."""
@@ -342,9 +343,7 @@ class Search:
         scenarios = [candidate.scenario.with_run(seed=seed, replications=1) for candidate in candidates]
         keys = [sha256(scenario.to_toml().encode()).hexdigest()[:32] for scenario in scenarios]
         missing = [index for index, key in enumerate(keys) if self._units.get(key) is None]
-        ran = run_many(
-            [scenarios[index] for index in missing], jobs=self._jobs, waits=False, progress=lambda part: tell(part)
-        )
+        ran = run_many([scenarios[index] for index in missing], jobs=self._jobs, waits=False, progress=tell)
         for index, run in zip(missing, ran, strict=True):
             measured = {name: found[0] for name, found in values(run, self.asked).items()}
             self._units.add(keys[index], str(candidates[index].number), replication, measured)  # type: ignore[arg-type]
@@ -427,7 +426,7 @@ class Search:
         ]
 
     def _back(self, candidate: Candidate, knob: Knob, tell: Callable[[float], bool]) -> Candidate | None:
-        """The candidate with one knob turned back, run to the end; `None`: that cannot be, or it is the same setting."""
+        """The candidate with one knob turned back, run to the end; `None`: it cannot be, or is the same setting."""
         picks = {**candidate.picks, knob.key: knob.now}
         back = self._candidate(picks)
         if back is candidate:
@@ -581,7 +580,9 @@ def _claim(folder: Path, identity: Mapping[str, object]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         if not mark.exists():
             if any(folder.iterdir()):
-                raise UsageError(f"--out: `{folder}` holds other files than a search's; allowed: a new or empty directory")
+                raise UsageError(
+                    f"--out: `{folder}` holds other files than a search's; allowed: a new or empty directory"
+                )
             scratch = folder / ".tune.json.new"
             scratch.write_text(json.dumps(identity, indent=2) + "\n", encoding="utf-8")
             scratch.replace(mark)
