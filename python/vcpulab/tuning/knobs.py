@@ -181,14 +181,11 @@ class Space:
             if knob.key in picked
         }
         changes: dict[str, Any] = {}
-        scheduler, generation = self._scheduler(), None
-        for name, (option, is_now) in chosen.items():
-            if name == _SCHEDULER and not is_now:
-                scheduler, generation = option.label, option.value
-        if scheduler != self._scheduler():
-            changes[_SCHEDULER] = scheduler
-            if generation is not None:
-                changes["host.generation"] = generation
+        scheduler = self._scheduler()
+        choice, is_present = chosen.get(_SCHEDULER, (None, True))
+        if choice is not None and not is_present:
+            scheduler = choice.label
+            changes |= _switched(choice)
         for name, (option, is_now) in chosen.items():
             if not is_now and name != _SCHEDULER and split(name)[-1] not in _COMPOUND:
                 changes[name] = option.value
@@ -367,31 +364,45 @@ def _known(scenario: Scenario, choice: Knob | None) -> list[Knob]:
 def _choice(scenario: Scenario, values: Sequence[Any] | None, word: str) -> Knob:
     """Which scheduler: those that the same release of the hypervisor has, or those that were named."""
     host = scenario.to_dict()["host"]
-    vcpus = sum(int(table["vcpus"]) for table in scenario.to_dict()["domain"].values())
+    present = str(host["scheduler"])
     listed = {policy["name"]: policy for policy in schedulers()}
     options = []
-    for name in listed if values is None else [*dict.fromkeys([host["scheduler"], *map(str, values)])]:
+    for name in listed if values is None else dict.fromkeys([present, *map(str, values)]):
         if name not in listed:
             raise UsageError(f"--knob {word}: there is no scheduler `{name}`; allowed: {', '.join(listed)}")
-        generation = _same_release(listed[name], host["generation"])
-        needs_table = any(param["default"] is None for param in listed[name]["generations"][-1]["params"])
-        if name == host["scheduler"]:
-            options.append(Option(name, None))
-        elif values is not None:
-            if needs_table:
-                raise UsageError(f"--knob {word}: `{name}` needs a timetable, which is not searched for")
-            options.append(Option(name, generation))
-        elif generation and not needs_table and (name != "null" or vcpus <= host["pcpus"]) and not _pools(scenario):
-            options.append(Option(name, generation))
-    now = next(index for index, option in enumerate(options) if option.label == host["scheduler"])
-    newest = [
-        Option(o.label, None if o.value == listed[o.label]["generations"][-1]["name"] else o.value) for o in options
-    ]
-    return Knob(_SCHEDULER, tuple(newest), now, ordered=False)
+        release = _same_release(listed[name], host["generation"])
+        newest = listed[name]["generations"][-1]["name"]
+        option = Option(name, None if name == present or release == newest else release)
+        if name != present:
+            if any(param["default"] is None for param in listed[name]["generations"][-1]["params"]):
+                if values is not None:
+                    raise UsageError(f"--knob {word}: `{name}` needs a timetable, which is not searched for")
+                continue
+            if values is None and not (release and _would_do(scenario, option)):
+                continue
+            if values is not None:
+                settings.change(scenario, _switched(option), {_SCHEDULER: f"--knob {word}"})
+        options.append(option)
+    now = next(index for index, option in enumerate(options) if option.label == present)
+    return Knob(_SCHEDULER, tuple(options), now, ordered=False)
 
 
-def _pools(scenario: Scenario) -> bool:
-    return bool(scenario.to_dict().get("pool"))
+def _switched(option: Option) -> dict[str, Any]:
+    """What changes with the choice of a scheduler."""
+    return {_SCHEDULER: option.label, **({"host.generation": option.value} if option.value else {})}
+
+
+def _would_do(scenario: Scenario, option: Option) -> bool:
+    """Can the scheduler be had for the asking? Not where there are pools, or actions that only another one takes."""
+    document = scenario.to_dict()
+    vcpus = sum(int(table["vcpus"]) for table in document["domain"].values())
+    if document.get("pool") or (option.label == "null" and vcpus > document["host"]["pcpus"]):
+        return False
+    try:
+        settings.change(scenario, _switched(option))
+    except UsageError:
+        return False
+    return True
 
 
 def _same_release(policy: Mapping[str, Any], release: str) -> str | None:

@@ -7,7 +7,8 @@ from html import escape
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from vcpulab import report
+from vcpulab import plots, report
+from vcpulab._extras import require
 from vcpulab.commands import differing
 from vcpulab.comparison_report import HEADINGS, cells, in_words
 from vcpulab.tuning.answer import Answer
@@ -15,6 +16,8 @@ from vcpulab.tuning.search import Candidate
 
 if TYPE_CHECKING:
     import altair as alt
+else:
+    alt = require("altair", "report")
 
 _FRONT_MAX = 30
 """More lines than that cannot be told apart."""
@@ -27,8 +30,6 @@ def write_report(path: str | PathLike[str], answer: Answer) -> None:
         path: the file; replaced if it is there.
         answer: what came out.
     """
-    from vcpulab import plots
-
     wanted = "; ".join(map(str, [*answer.search.goals, *answer.search.limits]))
     lead = f"<p>{escape(answer.verdict)}</p><p>Wanted: {escape(wanted)}.</p>"
     body = report.section("What to set", [_knobs(answer), _commands(answer)])
@@ -77,10 +78,14 @@ def _scheduler(candidate: Candidate) -> str:
     return str(candidate.scenario.to_dict()["host"]["scheduler"])
 
 
+def _by_scheduler(answer: Answer) -> "alt.Color":
+    names = answer.space.schedulers
+    scale = alt.Scale(domain=names, range=plots.COLOURS)
+    return alt.Color("scheduler:N", sort=names, scale=scale, legend=alt.Legend(orient="bottom"))
+
+
 def _history(answer: Answer) -> "alt.TopLevelMixin":
     """The score of each candidate in the order in which they were tried, and the best so far."""
-    from vcpulab.plots import COLOURS, alt, dressed
-
     standings = answer.found.standings
     rows: list[dict[str, Any]] = []
     best: float | None = None
@@ -100,12 +105,11 @@ def _history(answer: Answer) -> "alt.TopLevelMixin":
                 "changes": _changes(candidate),
             }
         )
-    names = list(dict.fromkeys(row["scheduler"] for row in rows))
     base = alt.Chart(alt.InlineData(values=rows)).encode(x=alt.X("tried:Q", title="setting, in the order tried"))
     points = base.mark_point(size=50).encode(
         y=alt.Y("score:Q", title="score: mean gain over the present setting"),
-        color=alt.Color("scheduler:N", sort=names, scale=alt.Scale(domain=names, range=COLOURS)),
-        shape=alt.Shape("end:N", title=None),
+        color=_by_scheduler(answer),
+        shape=alt.Shape("end:N", title=None, legend=alt.Legend(orient="bottom")),
         tooltip=["tried:Q", "score:Q", "scheduler:N", "why:N", "changes:N"],
     )
     line = base.mark_line(interpolate="step-after", opacity=0.6, color="currentColor").encode(y="best:Q")
@@ -114,13 +118,11 @@ def _history(answer: Answer) -> "alt.TopLevelMixin":
     chart = alt.layer(line, points).properties(
         width="container", height=260, title=title, description=f"{title}. {said}."
     )
-    return dressed(chart)
+    return plots.dressed(chart)
 
 
 def _front(answer: Answer) -> "alt.TopLevelMixin":
     """The gains of settings that no other beats in every goal: a line for each."""
-    from vcpulab.plots import COLOURS, alt, dressed
-
     standings, goals = answer.found.standings, [goal.name for goal in answer.search.goals]
     best = answer.found.best
     front = sorted(answer.found.front, key=lambda one: standings[one.number].score, reverse=True)[:_FRONT_MAX]
@@ -136,7 +138,6 @@ def _front(answer: Answer) -> "alt.TopLevelMixin":
         for number, candidate in shown.items()
         for goal, gain in zip(goals, standings[number].gains, strict=True)
     ]
-    names = list(dict.fromkeys(row["scheduler"] for row in rows))
     title = "What is traded for what: settings that none beats in every goal"
     chart = (
         alt.Chart(alt.InlineData(values=rows))
@@ -145,25 +146,23 @@ def _front(answer: Answer) -> "alt.TopLevelMixin":
             x=alt.X("goal:N", sort=goals, title=None, axis=alt.Axis(labelAngle=0)),
             y=alt.Y("gain:Q", title="gain over the present setting"),
             detail="setting:N",
-            color=alt.Color("scheduler:N", sort=names, scale=alt.Scale(domain=names, range=COLOURS)),
+            color=_by_scheduler(answer),
             strokeWidth=alt.condition("datum.which == 'advised'", alt.value(4), alt.value(1.2)),
             opacity=alt.condition("datum.which == 'other'", alt.value(0.5), alt.value(1)),
             tooltip=["setting:N", "goal:N", "gain:Q", "which:N"],
         )
         .properties(width="container", height=260, title=title, description=f"{title}. {len(shown)} settings.")
     )
-    return dressed(chart)
+    return plots.dressed(chart)
 
 
 def _importance(answer: Answer) -> "alt.TopLevelMixin":
-    from vcpulab.plots import COLOURS, alt, dressed
-
     rows = [{"knob": key, "share": 100 * share} for key, share in answer.found.importance.items()]
     title = "Which knobs set the best quarter of settings apart"
     said = "; ".join(f"{row['knob']}: {row['share']:.0f} %" for row in rows)
     chart = (
         alt.Chart(alt.InlineData(values=rows))
-        .mark_bar(color=COLOURS[0])
+        .mark_bar(color=plots.COLOURS[0])
         .encode(
             x=alt.X("share:Q", title="importance, %"),
             y=alt.Y("knob:N", sort=None, title=None, axis=alt.Axis(labelLimit=240)),
@@ -171,7 +170,7 @@ def _importance(answer: Answer) -> "alt.TopLevelMixin":
         )
         .properties(width="container", height=alt.Step(20), title=title, description=f"{title}. {said}.")
     )
-    return dressed(chart)
+    return plots.dressed(chart)
 
 
 def _changes(candidate: Candidate) -> str:

@@ -1,4 +1,4 @@
-"""The search: candidates from Optuna's tree-structured Parzen estimator, raced against the best setting so far.
+"""The search: candidates from Optuna's tree-structured Parzen estimator, raced against each other and the best so far.
 
 Replication i of every candidate has the same random numbers (Law 2015, section 11.2), so candidates are compared pair
 by pair. Replications are added one at a time to a batch of candidates, and a candidate is dropped as soon as it is
@@ -314,27 +314,28 @@ class Search:
             self._measure(racing, replication, partial(self._within, tell, replication))
             if not self._drop or replication + 1 == self.replications:
                 continue
+            n = replication + 1
+            leader = max([best, *racing], key=lambda candidate, n=n: self.standing(candidate, n).order)
             for candidate in racing:
-                candidate.dropped = self._hopeless(candidate, best)
+                candidate.dropped = self._hopeless(candidate, leader, n)
             racing = [candidate for candidate in racing if candidate.dropped is None]
 
     def _within(self, tell: Callable[[float], bool], replication: int, part: float) -> bool:
         return tell((replication + part) / self.replications)
 
-    def _hopeless(self, candidate: Candidate, best: Candidate) -> str | None:
-        """Why a candidate can be dropped: it will hardly become the best."""
-        n = len(candidate.rows)
-        if n < 2:
+    def _hopeless(self, candidate: Candidate, leader: Candidate, n: int) -> str | None:
+        """Why a candidate can be dropped after n replications: it will hardly become the best."""
+        if n < 2 or candidate is leader:
             return None
-        if self.standing(best).excess > 0:
+        if self.standing(leader, n).excess > 0:
             # Nothing keeps the limits yet: the nearer the better.
-            beyond = [[_beyond(self.limits, row) for row in which.rows[:n]] for which in (candidate, best)]
+            beyond = [[_beyond(self.limits, row) for row in which.rows[:n]] for which in (candidate, leader)]
             return "further beyond the limits than the best" if _greater(beyond[0], beyond[1]) else None
         for limit in self.limits:
             over = [min(limit.excess(row[limit.metric.name]), 2.0) for row in candidate.rows]
             if _greater(over, [0.0] * n):
                 return f"beyond {limit}"
-        scores = [self.scores(which)[:n] for which in (best, candidate)]
+        scores = [self.scores(which)[:n] for which in (leader, candidate)]
         return "worse than the best" if _greater(scores[0], scores[1]) else None
 
     def _measure(self, candidates: Sequence[Candidate], replication: int, tell: Callable[[float], bool]) -> None:
@@ -365,14 +366,14 @@ class Search:
             for new, old in zip(candidate.rows, self.present.rows, strict=False)
         ]
 
-    def standing(self, candidate: Candidate) -> Standing:
-        """What a candidate is worth, from the replications it has."""
-        n = len(candidate.rows)
+    def standing(self, candidate: Candidate, n: int | None = None) -> Standing:
+        """What a candidate is worth, from its first n replications, or from all that it has."""
+        rows = candidate.rows[:n]
         gains = tuple(
-            math.fsum(goal.gain(new, old) for new, old in zip(candidate.rows, self.present.rows, strict=False)) / n
+            math.fsum(goal.gain(new, old) for new, old in zip(rows, self.present.rows, strict=False)) / len(rows)
             for goal in self.goals
         )
-        beyond = math.fsum(max(excess(limit, candidate.rows), 0.0) for limit in self.limits)
+        beyond = math.fsum(max(excess(limit, rows), 0.0) for limit in self.limits)
         return Standing(math.fsum(gains) / len(gains), gains, beyond)
 
     def _full(self) -> list[Candidate]:
@@ -592,8 +593,9 @@ def _claim(folder: Path, identity: Mapping[str, object]) -> None:
         raise UsageError(f"--out: `{folder}` cannot be used: {error}") from None
     other = [name for name, value in identity.items() if not isinstance(there, dict) or there.get(name) != value]
     if other:
-        what = {"format": "made by another version", "version": "made by another version"}
-        why = what.get(other[0]) or f"of another {other[0].removesuffix('s') if other[0] == 'goals' else other[0]}"
+        made = "made by another version"
+        named = {"format": made, "version": made, "knobs": "of other knobs", "goals": "of other goals"}
+        why = {**named, "limits": "of other limits"}.get(other[0], f"of another {other[0]}")
         raise UsageError(
             f"--out: the search in `{folder}` is {why}; what it measured does not count here\n"
             "  hint: another directory, or delete this one"
