@@ -38,10 +38,10 @@ def register(app: App) -> None:
     app.command(
         tune,
         help_epilogue=examples(
-            "vcpulab tune web.toml --trials 20",
-            "vcpulab tune web.toml --trials 10 --only 'domain.*.weight' --maximise web.throughput",
-            "vcpulab tune web.toml --trials 10 --knob host.scheduler=credit,credit2 --minimise web.response_p99",
-            "vcpulab tune web.toml --trials 10 --limit 'batch.throughput > 1' --write tuned.toml",
+            "vcpulab tune web.toml --trials 12",
+            "vcpulab tune web.toml --trials 9 --only 'domain.*.weight'",
+            "vcpulab tune web.toml --trials 9 --knob batch.cap=10..90",
+            "vcpulab tune web.toml --trials 9 --limit 'batch.throughput > 1'",
             "vcpulab tune web.toml --budget 2s --format json",
         ),
     )
@@ -164,7 +164,7 @@ def _show_confirmed(confirmed: Confirmation) -> None:
     n = confirmed.score.n
     rows = [[name, str(gain)] for name, gain in confirmed.gains.items()]
     rows.append(["score: their mean", str(confirmed.score)])
-    views.print_table("Gain, confirmed", ["goal", f"gain in {n} fresh replications"], rows)
+    views.print_table("Gain", ["goal", f"gain in {n} fresh replications"], rows)
     if confirmed.limits:
         words = {True: "kept", False: "not kept", None: "not sure"}
         limits = [[str(one.limit), words[one.sure], str(one.interval or "–")] for one in confirmed.limits]

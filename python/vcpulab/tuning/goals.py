@@ -17,6 +17,7 @@ Row = Mapping[str, float | None]
 """The metrics of one replication."""
 
 GAIN_MAX = 2.0
+_EXCESS_MAX = 1e6
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def excess(limit: Limit, rows: Sequence[Row]) -> float:
     values = [row[limit.metric.name] for row in rows]
     present = [value for value in values if value is not None]
     if len(present) < len(values) or not present:
-        return GAIN_MAX
+        return _EXCESS_MAX
     mean = math.fsum(present) / len(present)
-    over = min(limit.excess(mean), GAIN_MAX)
-    return max(over, 1e-12) if not limit.holds(mean) else min(over, 0.0)
+    over = limit.excess(mean)
+    return min(max(over, 0.0), _EXCESS_MAX) or 1e-12 if not limit.holds(mean) else min(over, 0.0)

@@ -212,7 +212,7 @@ class Search:
             self._clock.stop()
             for trial, candidate in [*batch, *again]:
                 self._tell(study, trial, candidate)
-            best = max([best, *self._full()], key=lambda candidate: self.standing(candidate).order)
+            best = max([best, *self._full()], key=partial(self._order, None))
             exhausted = exhausted or len(self._candidates) >= self.space.size
         progress(1.0)
         searched, runs = list(self._candidates), self._runs
@@ -315,10 +315,13 @@ class Search:
             if not self._drop or replication + 1 == self.replications:
                 continue
             n = replication + 1
-            leader = max([best, *racing], key=lambda candidate, n=n: self.standing(candidate, n).order)
+            leader = max([best, *racing], key=partial(self._order, n))
             for candidate in racing:
                 candidate.dropped = self._hopeless(candidate, leader, n)
             racing = [candidate for candidate in racing if candidate.dropped is None]
+
+    def _order(self, n: int | None, candidate: Candidate) -> tuple[bool, float, float]:
+        return self.standing(candidate, n).order
 
     def _within(self, tell: Callable[[float], bool], replication: int, part: float) -> bool:
         return tell((replication + part) / self.replications)
@@ -332,8 +335,7 @@ class Search:
             beyond = [[_beyond(self.limits, row) for row in which.rows[:n]] for which in (candidate, leader)]
             return "further beyond the limits than the best" if _greater(beyond[0], beyond[1]) else None
         for limit in self.limits:
-            over = [min(limit.excess(row[limit.metric.name]), 2.0) for row in candidate.rows]
-            if _greater(over, [0.0] * n):
+            if _greater([excess(limit, [row]) for row in candidate.rows], [0.0] * n):
                 return f"beyond {limit}"
         scores = [self.scores(which)[:n] for which in (leader, candidate)]
         return "worse than the best" if _greater(scores[0], scores[1]) else None
@@ -391,7 +393,11 @@ class Search:
         return [candidate for candidate in keeping if not beaten(candidate)]
 
     def _simplified(self, best: Candidate, tell: Callable[[float], bool]) -> Candidate:
-        """The best with every knob turned back to the present setting that does not matter."""
+        """The best, under the present scheduler if that does, with every knob turned back that does not matter."""
+        scheduler = self.space.scenario.to_dict()["host"]["scheduler"]
+        stays = max((one for one in self._full() if _scheduler(one) == scheduler), key=partial(self._order, None))
+        if self._as_good(stays, best):
+            best = stays
         before = None
         # Turning one knob back may take away what another was good for.
         while best is not before:
@@ -445,7 +451,7 @@ class Search:
     def _policies(self) -> dict[str, Candidate]:
         best: dict[str, Candidate] = {}
         for candidate in self._by_key.values():
-            name = str(candidate.scenario.to_dict()["host"]["scheduler"])
+            name = _scheduler(candidate)
             if candidate.rows and (
                 name not in best or self.standing(candidate).order > self.standing(best[name]).order
             ):
@@ -547,6 +553,10 @@ def name_of(identity: Mapping[str, object]) -> str:
     return sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
 
 
+def _scheduler(candidate: Candidate) -> str:
+    return str(candidate.scenario.to_dict()["host"]["scheduler"])
+
+
 def _asked(goals: Sequence[Goal], limits: Sequence[Limit]) -> list[Metric]:
     all_of_them = [metric for goal in goals for metric in goal.metrics] + [limit.metric for limit in limits]
     return list({metric.name: metric for metric in all_of_them}.values())
@@ -571,7 +581,7 @@ def _greater(first: Sequence[float], second: Sequence[float]) -> bool:
 
 
 def _beyond(limits: Sequence[Limit], row: Row) -> float:
-    return math.fsum(max(min(limit.excess(row[limit.metric.name]), 2.0), 0.0) for limit in limits)
+    return math.fsum(max(excess(limit, [row]), 0.0) for limit in limits)
 
 
 def _claim(folder: Path, identity: Mapping[str, object]) -> None:
