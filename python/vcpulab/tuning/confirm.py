@@ -5,7 +5,6 @@ run again on fresh seeds, in up to three looks with twice the replications each;
 allowed (Bonferroni), so that looking again cannot make a gain of nothing.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -15,7 +14,7 @@ from vcpulab.figures import CONFIDENCE, Interval
 from vcpulab.outcomes import Limit, values
 from vcpulab.runs import Run, run_many
 from vcpulab.statistics import paired
-from vcpulab.tuning.goals import Goal, Row
+from vcpulab.tuning.goals import Goal, Row, score
 from vcpulab.tuning.search import Candidate, Search, seed_of
 
 LOOKS = (8, 16, 32)
@@ -65,18 +64,17 @@ def confirm(search: Search, winner: Candidate, progress: Callable[[float], bool]
         before, after = run_many(pair, waits=False, progress=progress)
         old, new = (_rows(values(run, search.asked), look) for run in (before, after))
         scores = [
-            math.fsum(goal.gain(b, a) for goal in search.goals) / len(search.goals)
-            for a, b in zip(old, new, strict=True)
+            score(search.goals, [goal.gain(b, a) for goal in search.goals]) for a, b in zip(old, new, strict=True)
         ]
         kept = [_kept(limit, new) for limit in search.limits]
         broken = any(_kept(limit, old).sure is False for limit in search.limits)
         verdict = _verdict(scores, kept, broken=broken)
         if verdict != "unclear":
             break
-    score = Interval.of(scores)
-    assert score is not None
+    mean = Interval.of(scores)
+    assert mean is not None
     gains = {goal.name: _of(goal, old, new) for goal in search.goals}
-    return Confirmation(verdict, score, gains, compare(before, after), kept, before, after)
+    return Confirmation(verdict, mean, gains, compare(before, after), kept, before, after)
 
 
 def _verdict(scores: Sequence[float], kept: Sequence[Kept], *, broken: bool) -> Verdict:

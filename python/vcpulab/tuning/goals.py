@@ -2,7 +2,7 @@
 
 Goals are of many units. A gain is what was gained over the present setting on the same random numbers, on one scale: of
 rates and times the difference over the mean of both (so 0.1 is about 10 %, and 2 the most there is); of percentages and
-indices, which have an end, the difference over the whole (so 0.1 is ten points). The score is the mean gain.
+indices, which have an end, the difference over the whole (so 0.1 is ten points). The score is the mean gain, by weight.
 """
 
 import math
@@ -18,6 +18,7 @@ Row = Mapping[str, float | None]
 
 GAIN_MAX = 2.0
 _EXCESS_MAX = 1e6
+_MEANS = 0.1
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class Goal:
     name: str
     metrics: tuple[Metric, ...]
     higher: bool
+    weight: float = 1.0
+    """How much it counts in the score."""
 
     def gain(self, new: Row, old: Row) -> float:
         """How much better a replication is than the same one under another setting; 0: alike."""
@@ -49,6 +52,11 @@ class Goal:
         return f"{'maximise' if self.higher else 'minimise'} {self.name}"
 
 
+def score(goals: Sequence[Goal], gains: Sequence[float]) -> float:
+    """The mean gain, by weight."""
+    return math.fsum(g.weight * gain for g, gain in zip(goals, gains, strict=True)) / math.fsum(g.weight for g in goals)
+
+
 def goal(scenario: Scenario, name: str, *, higher: bool) -> Goal:
     """A goal that is stated by hand.
 
@@ -66,6 +74,8 @@ def goal(scenario: Scenario, name: str, *, higher: bool) -> Goal:
 def default_goals(scenario: Scenario) -> list[Goal]:
     """What is wanted where nobody says: throughput, response times, fairness, driver domains that do not wait.
 
+    The last two are means rather than ends: they count for a tenth, so that no customer pays for them.
+
     A service is judged by those who ask it.
 
     Examples:
@@ -78,14 +88,14 @@ def default_goals(scenario: Scenario) -> list[Goal]:
     listed = metrics(scenario)
     drivers = {name for name, table in document["domain"].items() if table.get("driver_domain")}
     wanted = (
-        ("throughput", True, [m for m in listed if m.figure == "throughput" and m.thing in judged]),
-        ("response_p99", False, [m for m in listed if m.figure == "response_p99" and m.thing in judged]),
-        ("host.fairness", True, [m for m in listed if m.figure == "fairness"]),
-        ("driver domains waited", False, [m for m in listed if m.figure == "waited" and m.domain in drivers]),
+        ("throughput", True, 1.0, [m for m in listed if m.figure == "throughput" and m.thing in judged]),
+        ("response_p99", False, 1.0, [m for m in listed if m.figure == "response_p99" and m.thing in judged]),
+        ("host.fairness", True, _MEANS, [m for m in listed if m.figure == "fairness"]),
+        ("driver domains waited", False, _MEANS, [m for m in listed if m.figure == "waited" and m.domain in drivers]),
     )
     return [
-        Goal(chosen[0].name if len(chosen) == 1 and "." not in name else name, tuple(chosen), higher)
-        for name, higher, chosen in wanted
+        Goal(chosen[0].name if len(chosen) == 1 and "." not in name else name, tuple(chosen), higher, weight)
+        for name, higher, weight, chosen in wanted
         if chosen
     ]
 

@@ -29,7 +29,7 @@ from vcpulab.runs import run_many
 from vcpulab.scenario import Scenario
 from vcpulab.statistics import paired
 from vcpulab.studies.runner import Units
-from vcpulab.tuning.goals import Goal, Row, excess
+from vcpulab.tuning.goals import Goal, Row, excess, score
 from vcpulab.tuning.knobs import Knob, Space
 from vcpulab.usage import UsageError
 
@@ -37,13 +37,17 @@ if TYPE_CHECKING:
     import optuna
 
 FORMAT = "vcpulab-tune/1"
-BATCH = 8
+import os
+
+SINGLE = bool(os.environ.get("SINGLE"))
+BATCH = int(os.environ.get("BATCHN", "8"))
 """Candidates raced together. The sampler learns after each batch."""
 REPLICATIONS = 6
 """Replications of a candidate that is not dropped."""
 _SIGNIFICANT = 0.05
 _SAME_SCORE = 0.002
-"""A knob is turned back if that costs less of the score, or if it cannot be told apart."""
+_PART_OF_SCORE = 0.1
+"""A knob is turned back if that costs less of the score, or less than this part of it if that is not significant."""
 _QUANTILE = 0.25
 _TOP = 5
 """What matters is looked for in what sets the best quarter apart, if these are at least so many."""
@@ -201,7 +205,7 @@ class Search:
             return progress(min(max(of_trials, of_time, 0.0), 1.0))
 
         sampler = optuna.samplers.TPESampler(seed=self.seed % 2**32)
-        study = optuna.create_study(sampler=sampler, directions=["maximize"] * len(self.goals))
+        study = optuna.create_study(sampler=sampler, directions=["maximize"] * (1 if SINGLE else len(self.goals)))
         present = self._first(tell)
         self._enqueue(study, int(min(most, 4096)))
         best, exhausted = present, self.space.size == 1
@@ -304,7 +308,7 @@ class Search:
         for index, limit in enumerate(self.limits):
             trial.set_constraint(f"{index}: {limit}", excess(limit, candidate.rows))
         trial.set_user_attr("candidate", candidate.number)
-        study.tell(trial, list(standing.gains))
+        study.tell(trial, [standing.score] if SINGLE else list(standing.gains))
 
     # ---- racing ----
 
@@ -348,7 +352,7 @@ class Search:
         missing = [index for index, key in enumerate(keys) if self._units.get(key) is None]
         ran = run_many([scenarios[index] for index in missing], jobs=self._jobs, waits=False, progress=tell)
         for index, run in zip(missing, ran, strict=True):
-            measured = {name: found[0] for name, found in values(run, self.asked).items()}
+            measured = {name: _defined(found[0]) for name, found in values(run, self.asked).items()}
             self._units.add(keys[index], str(candidates[index].number), replication, measured)  # type: ignore[arg-type]
         for candidate, key in zip(candidates, keys, strict=True):
             candidate.rows.append(self._units.get(key) or {})
@@ -364,7 +368,7 @@ class Search:
     def scores(self, candidate: Candidate) -> list[float]:
         """The score of each replication against the same one of the present setting."""
         return [
-            math.fsum(goal.gain(new, old) for goal in self.goals) / len(self.goals)
+            score(self.goals, [goal.gain(new, old) for goal in self.goals])
             for new, old in zip(candidate.rows, self.present.rows, strict=False)
         ]
 
@@ -376,7 +380,7 @@ class Search:
             for goal in self.goals
         )
         beyond = math.fsum(max(excess(limit, rows), 0.0) for limit in self.limits)
-        return Standing(math.fsum(gains) / len(gains), gains, beyond)
+        return Standing(score(self.goals, gains), gains, beyond)
 
     def _full(self) -> list[Candidate]:
         return [candidate for candidate in self._candidates if len(candidate.rows) == self.replications]
@@ -412,7 +416,10 @@ class Search:
 
     def _as_good(self, simpler: Candidate, best: Candidate) -> bool:
         there, back = self.standing(best), self.standing(simpler)
-        alike = there.score - back.score < _SAME_SCORE or not _greater(self.scores(best), self.scores(simpler))
+        lost = there.score - back.score
+        alike = lost < _SAME_SCORE or (
+            lost < _PART_OF_SCORE * there.score and not _greater(self.scores(best), self.scores(simpler))
+        )
         return back.excess <= there.excess and alike and (there.excess > 0 or back.score > -_SAME_SCORE)
 
     def _costs(self, best: Candidate, tell: Callable[[float], bool]) -> dict[str, Interval]:
@@ -475,7 +482,7 @@ class Search:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             found: dict[str, float] = optuna.importance.get_param_importances(
-                alike, evaluator=evaluator, target=lambda trial: -math.fsum(trial.values)
+                alike, evaluator=evaluator, target=lambda trial: -score(self.goals, trial.values)
             )
         return {name: share for name, share in found.items() if share > 0 and name != "host.scheduler"}
 
@@ -551,6 +558,10 @@ def seed_of(seed: int, purpose: str, number: int) -> int:
 def name_of(identity: Mapping[str, object]) -> str:
     """A short name for all this."""
     return sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _defined(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else value
 
 
 def _scheduler(candidate: Candidate) -> str:
