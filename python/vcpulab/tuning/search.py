@@ -1,9 +1,12 @@
-"""The search: candidates from Optuna's tree-structured Parzen estimator, raced against each other and the best so far.
+"""The search: candidates are proposed, and raced against each other and the best so far.
 
 Replication i of every candidate has the same random numbers (Law 2015, section 11.2), so candidates are compared pair
 by pair. Replications are added one at a time to a batch of candidates, and a candidate is dropped as soon as it is
 hopeless: significantly (5 %, Student's paired test) worse than the best so far, or significantly beyond a limit. That
 is racing (Maron and Moore 1994, "Hoeffding races"), with Student's interval in place of Hoeffding's.
+
+What is proposed: half by Optuna's tree-structured Parzen estimator of the score and the limits, half neighbours of the
+best. Of several goals the score is one view; the settings that none beats in every goal are kept as well.
 
 What is searched, in which order, follows from the scenario, the seed and the number of candidates alone: batches have
 one size, whatever the processors. A search that was interrupted is replayed with the replications that are on disk,
@@ -12,6 +15,7 @@ which takes no time, and goes on where it stopped, as if nothing had happened.
 
 import json
 import math
+import random
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -37,10 +41,7 @@ if TYPE_CHECKING:
     import optuna
 
 FORMAT = "vcpulab-tune/1"
-import os
-
-SINGLE = bool(os.environ.get("SINGLE"))
-BATCH = int(os.environ.get("BATCHN", "8"))
+BATCH = 8
 """Candidates raced together. The sampler learns after each batch."""
 REPLICATIONS = 6
 """Replications of a candidate that is not dropped."""
@@ -48,6 +49,7 @@ _SIGNIFICANT = 0.05
 _SAME_SCORE = 0.002
 _PART_OF_SCORE = 0.1
 """A knob is turned back if that costs less of the score, or less than this part of it if that is not significant."""
+_FINALISTS = 6
 _QUANTILE = 0.25
 _TOP = 5
 """What matters is looked for in what sets the best quarter apart, if these are at least so many."""
@@ -159,6 +161,8 @@ class Search:
         self._by_key: dict[str, Candidate] = {}
         self._candidates: list[Candidate] = []
         self._runs = 0
+        self._chance = random.Random(seed_of(seed, "neighbours", 0))
+        self._turns: dict[str, list[Knob]] = {}
 
     def keep(self, folder: Path) -> None:
         """Keeps what is measured in a folder, and takes what is there already.
@@ -205,12 +209,12 @@ class Search:
             return progress(min(max(of_trials, of_time, 0.0), 1.0))
 
         sampler = optuna.samplers.TPESampler(seed=self.seed % 2**32)
-        study = optuna.create_study(sampler=sampler, directions=["maximize"] * (1 if SINGLE else len(self.goals)))
+        study = optuna.create_study(sampler=sampler, direction="maximize")
         present = self._first(tell)
         self._enqueue(study, int(min(most, 4096)))
         best, exhausted = present, self.space.size == 1
         while not exhausted and len(self._candidates) < most and (seconds is None or self._clock.spent() < seconds):
-            batch, again, exhausted = self._ask(study, int(min(BATCH, most - len(self._candidates))))
+            batch, again, exhausted = self._ask(study, int(min(BATCH, most - len(self._candidates))), best)
             self._clock.start()
             self._race([candidate for _, candidate in batch], best, tell)
             self._clock.stop()
@@ -220,7 +224,7 @@ class Search:
             exhausted = exhausted or len(self._candidates) >= self.space.size
         progress(1.0)
         searched, runs = list(self._candidates), self._runs
-        best = self._simplified(best, tell)
+        best = self._simplified(self._final(tell), tell)
         return Found(
             candidates=searched,
             best=best,
@@ -263,13 +267,16 @@ class Search:
         return list({json.dumps(picks, sort_keys=True): picks for picks in first}.values())
 
     def _ask(
-        self, study: "optuna.Study", wanted: int
+        self, study: "optuna.Study", wanted: int, best: Candidate
     ) -> tuple[list[tuple["optuna.Trial", Candidate]], list[tuple["optuna.Trial", Candidate]], bool]:
         """New candidates, those that were there already, and whether there was nothing new to be found."""
         new: list[tuple[optuna.Trial, Candidate]] = []
         again: list[tuple[optuna.Trial, Candidate]] = []
         repeats = 0
         while len(new) < wanted and repeats < _REPEATS_MAX:
+            # Every other one is a neighbour of what is good: where there are many knobs, most matter one by one.
+            if len(new) % 2:
+                study.enqueue_trial(self._neighbour(best))
             trial = study.ask()
             candidate = self._candidate(self.space.picks(partial(_suggest, trial)))
             if candidate in self._candidates:
@@ -283,6 +290,21 @@ class Search:
             self._candidates.append(candidate)
             new.append((trial, candidate))
         return new, again, repeats >= _REPEATS_MAX
+
+    def _neighbour(self, best: Candidate) -> dict[str, int]:
+        """The best setting, or the best under some scheduler, with one or two knobs turned."""
+        candidate = self._chance.choice([best, self._chance.choice([*self._policies().values()])])
+        knobs = [k for k in self.space.active(_scheduler(candidate)) if k.name != "host.scheduler"]
+        # Each has its turn, so that none is forgotten.
+        turns = self._turns.setdefault(_scheduler(candidate), [])
+        if not turns:
+            turns += self._chance.sample(knobs, len(knobs))
+        turned = [turns.pop(), *self._chance.sample(knobs, min(self._chance.randrange(2), len(knobs)))] if knobs else []
+        picks = dict(candidate.picks)
+        for knob in turned:
+            others = [index for index in range(len(knob.options)) if index != candidate.picks.get(knob.key, knob.now)]
+            picks[knob.key] = self._chance.choice(others)
+        return picks
 
     def _candidate(self, picks: Mapping[str, int]) -> Candidate:
         """The setting; the same object whenever it is the same scenario."""
@@ -308,7 +330,7 @@ class Search:
         for index, limit in enumerate(self.limits):
             trial.set_constraint(f"{index}: {limit}", excess(limit, candidate.rows))
         trial.set_user_attr("candidate", candidate.number)
-        study.tell(trial, [standing.score] if SINGLE else list(standing.gains))
+        study.tell(trial, standing.score)
 
     # ---- racing ----
 
@@ -383,10 +405,10 @@ class Search:
         return Standing(score(self.goals, gains), gains, beyond)
 
     def _full(self) -> list[Candidate]:
-        return [candidate for candidate in self._candidates if len(candidate.rows) == self.replications]
+        return [candidate for candidate in self._candidates if len(candidate.rows) >= self.replications]
 
     def _front(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        standings = {c.number: self.standing(c) for c in candidates if len(c.rows) == self.replications}
+        standings = {c.number: self.standing(c) for c in candidates if len(c.rows) >= self.replications}
         keeping = [c for c in candidates if c.number in standings and standings[c.number].excess <= 0]
 
         def beaten(one: Candidate) -> bool:
@@ -396,10 +418,22 @@ class Search:
 
         return [candidate for candidate in keeping if not beaten(candidate)]
 
+    def _final(self, tell: Callable[[float], bool]) -> Candidate:
+        """The best of the best, with twice the replications: who leads a large field is partly lucky."""
+        ranked = sorted(self._full(), key=partial(self._order, None), reverse=True)
+        finalists = {candidate.number: candidate for candidate in [self.present, *ranked[:_FINALISTS]]}
+        for candidate in ranked:
+            if _scheduler(candidate) not in map(_scheduler, finalists.values()):
+                finalists[candidate.number] = candidate
+        for replication in range(self.replications, 2 * self.replications):
+            self._measure([*finalists.values()], replication, tell)
+        return max(finalists.values(), key=partial(self._order, None))
+
     def _simplified(self, best: Candidate, tell: Callable[[float], bool]) -> Candidate:
         """The best, under the present scheduler if that does, with every knob turned back that does not matter."""
         scheduler = self.space.scenario.to_dict()["host"]["scheduler"]
-        stays = max((one for one in self._full() if _scheduler(one) == scheduler), key=partial(self._order, None))
+        finalists = (one for one in self._full() if len(one.rows) == len(self.present.rows))
+        stays = max((one for one in finalists if _scheduler(one) == scheduler), key=partial(self._order, None))
         if self._as_good(stays, best):
             best = stays
         before = None
@@ -449,7 +483,7 @@ class Search:
             return None
         if back.scenario is self.space.scenario:
             return None
-        while len(back.rows) < self.replications:
+        while len(back.rows) < len(self.present.rows):
             self._measure([back], len(back.rows), tell)
         # It may have been reached by other picks, of knobs that have no effect beside each other.
         back.picks, back.dropped = picks, None
@@ -475,14 +509,14 @@ class Search:
         ]
         if len(there) < _TOP / _QUANTILE:
             return {}
-        alike = optuna.create_study(directions=study.directions)
+        alike = optuna.create_study(direction="maximize")
         alike.add_trials(there)
         evaluator = optuna.importance.PedAnovaImportanceEvaluator(target_quantile=_QUANTILE)
         # The evaluator minimises, and says so.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             found: dict[str, float] = optuna.importance.get_param_importances(
-                alike, evaluator=evaluator, target=lambda trial: -score(self.goals, trial.values)
+                alike, evaluator=evaluator, target=lambda trial: -trial.value
             )
         return {name: share for name, share in found.items() if share > 0 and name != "host.scheduler"}
 
