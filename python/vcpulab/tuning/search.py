@@ -48,7 +48,8 @@ REPLICATIONS = 6
 _SIGNIFICANT = 0.05
 _SAME_SCORE = 0.002
 _PART_OF_SCORE = 0.1
-"""A knob is turned back if that costs less of the score, or less than this part of it if that is not significant."""
+"""A knob is turned back if that costs less of the score, or less than this part of it if that is not significant;
+another scheduler is taken only if it gains more by such a part."""
 _FINALISTS = 6
 _QUANTILE = 0.25
 _TOP = 5
@@ -419,14 +420,14 @@ class Search:
         return [candidate for candidate in keeping if not beaten(candidate)]
 
     def _final(self, tell: Callable[[float], bool]) -> Candidate:
-        """The best of the best, with twice the replications: who leads a large field is partly lucky."""
-        ranked = sorted(self._full(), key=partial(self._order, None), reverse=True)
-        finalists = {candidate.number: candidate for candidate in [self.present, *ranked[:_FINALISTS]]}
-        for candidate in ranked:
-            if _scheduler(candidate) not in map(_scheduler, finalists.values()):
-                finalists[candidate.number] = candidate
-        for replication in range(self.replications, 2 * self.replications):
-            self._measure([*finalists.values()], replication, tell)
+        """The best of the best, with twice the replications: who leads a large field is partly lucky.
+
+        Of each scheduler the best is there, even if it was given up.
+        """
+        ranked = sorted(self._full(), key=partial(self._order, None), reverse=True)[:_FINALISTS]
+        finalists = {one.number: one for one in [self.present, *ranked, *self._policies().values()]}
+        for replication in range(2 * self.replications):
+            self._measure([one for one in finalists.values() if len(one.rows) == replication], replication, tell)
         return max(finalists.values(), key=partial(self._order, None))
 
     def _simplified(self, best: Candidate, tell: Callable[[float], bool]) -> Candidate:
@@ -434,7 +435,9 @@ class Search:
         scheduler = self.space.scenario.to_dict()["host"]["scheduler"]
         finalists = (one for one in self._full() if len(one.rows) == len(self.present.rows))
         stays = max((one for one in finalists if _scheduler(one) == scheduler), key=partial(self._order, None))
-        if self._as_good(stays, best):
+        # Another scheduler takes a restart, so it must be worth one.
+        there, here = self.standing(best), self.standing(stays)
+        if here.excess <= there.excess and here.score >= (1 - _PART_OF_SCORE) * there.score:
             best = stays
         before = None
         # Turning one knob back may take away what another was good for.
