@@ -367,9 +367,9 @@ def test_desktop_scenario_shows_what_the_guide_says() -> None:
         {"host.ratelimit_us": 0},
     ]
     runs = vcpulab.run_many([now.change(changes) for changes in settings], waits=False)
-    asked = [metric(now, name) for name in ("game.failed", "sys-audio.response_p99")]
+    asked = [metric(now, name) for name in ("game.0.failed", "sys-audio.response_p99")]
     found = [{name: max(v or 0.0 for v in listed) for name, listed in values(run, asked).items()} for run in runs]
     late, sound = ([one[metric.name] for one in found] for metric in asked)
-    assert min(late[0], late[3]) > 200
+    assert min(late[0], late[3]) > 100
     assert max(late[1], late[2]) == 0
     assert sound[3] < 0.5 * min(sound[:3])

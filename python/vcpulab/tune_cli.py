@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 
 from vcpulab import files, outcomes, views
 from vcpulab._extras import require
-from vcpulab.commands import differing
+from vcpulab.commands import new_steps
 from vcpulab.scenario import Scenario
 from vcpulab.tuning import goals as wanted
 from vcpulab.tuning.answer import Answer
@@ -157,7 +157,7 @@ def _show(answer: Answer) -> None:
         _show_confirmed(confirmed)
     if answer.advised:
         print("\nTo set it on a real host:\n")
-        views.show_commands(differing(answer.space.scenario, found.best.scenario))
+        views.show_commands(new_steps(answer.space.scenario, found.best.scenario))
 
 
 def _show_confirmed(confirmed: Confirmation) -> None:

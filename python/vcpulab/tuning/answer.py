@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from vcpulab.commands import differing
+from vcpulab.commands import new_steps
 from vcpulab.figures import Interval, number
 from vcpulab.outcomes import Limit
 from vcpulab.tuning.confirm import Confirmation
@@ -104,7 +104,7 @@ class Answer:
             ],
             "importance": dict(found.importance),
             "policies": {name: found.standings[c.number].score for name, c in found.policies.items()},
-            "commands": [asdict(step) for step in differing(self.space.scenario, winner)] if self.advised else [],
+            "commands": [asdict(step) for step in new_steps(self.space.scenario, winner)] if self.advised else [],
             "search": {
                 "settings": self.space.size,
                 "candidates": len(found.candidates),

@@ -33,8 +33,11 @@ class Goal:
 
     def gain(self, new: Row, old: Row) -> float:
         """How much better a replication is than the same one under another setting; 0: alike."""
-        gains = [self._gain(one, new[one.name], old[one.name]) for one in self.metrics]
-        return math.fsum(gains) / len(gains)
+        # Every domain counts alike, however many run in it.
+        by_domain: dict[str, list[float]] = {}
+        for one in self.metrics:
+            by_domain.setdefault(one.domain, []).append(self._gain(one, new[one.name], old[one.name]))
+        return math.fsum(math.fsum(gains) / len(gains) for gains in by_domain.values()) / len(by_domain)
 
     def _gain(self, one: Metric, new: float | None, old: float | None) -> float:
         if new is None or old is None:

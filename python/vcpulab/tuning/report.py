@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcpulab import plots, report
 from vcpulab._extras import require
-from vcpulab.commands import differing
+from vcpulab.commands import new_steps
 from vcpulab.comparison_report import HEADINGS, cells, in_words
 from vcpulab.tuning.answer import Answer
 from vcpulab.tuning.search import Candidate
@@ -69,7 +69,7 @@ def _knobs(answer: Answer) -> str:
 def _commands(answer: Answer) -> str:
     if not answer.advised:
         return ""
-    steps = differing(answer.space.scenario, answer.found.best.scenario)
+    steps = new_steps(answer.space.scenario, answer.found.best.scenario)
     lines = [step.text if step.how == "run" else f"# {step.how}: {step.text}" for step in steps]
     return f"<pre>{escape(chr(10).join(lines))}</pre>"
 
