@@ -177,6 +177,14 @@ def test_fairness_is_one_where_all_wait_alike() -> None:
     assert fairness[1] == pytest.approx(121 / 202, abs=0.03)
 
 
+def test_a_host_on_which_nothing_runs_is_neither_fair_nor_unfair() -> None:
+    """It was not a number."""
+    idle = vcpulab.Scenario.from_dict(
+        {"name": "idle", "run": {"duration": "10ms"}, "host": {"pcpus": 1, "scheduler": "credit"}, "domain": {"a": {}}}
+    )
+    assert values(vcpulab.run(idle), [metric(idle, "host.fairness")]) == {"host.fairness": [None]}
+
+
 def test_common_random_numbers_tell_apart_what_independent_runs_do_not() -> None:
     calm = WEB.change({"client.httperf.rate": 200})
     changed = calm.change({"domain.web.app.0.request_cpu": "500us"})

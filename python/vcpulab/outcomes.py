@@ -48,7 +48,7 @@ HOST_FIGURES = (
         "index",
         "how evenly waiting is shared: Jain's index over domains of running / (running + waiting); 1: all alike",
         # Jain, Chiu, Hawe 1984, "A quantitative measure of fairness and discrimination": (sum x)^2 / (n sum x^2).
-        _MET.sum() ** 2 / (_MET.count() * (_MET**2).sum()),
+        pl.when(_MET.sum() > 0).then(_MET.sum() ** 2 / (_MET.count() * (_MET**2).sum())),
     ),
 )
 """Figures of the whole host: means over its pCPUs, and fairness over its domains."""
