@@ -1,0 +1,60 @@
+//! Histograms of times in bounded memory.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// Times below are one, ns.
+const LOWEST_NS: u64 = 64;
+/// Times above count as this, ns: an hour.
+const HIGHEST_NS: u64 = 3_600_000_000_000;
+
+/// Times, to 1 %; takes memory with the first.
+#[derive(Clone, Debug, Default)]
+pub struct Times {
+    times: Option<Box<Histogram<u32>>>,
+    sum_ns: i128,
+    count: u64,
+}
+
+impl Times {
+    pub fn add(&mut self, ns: i64) {
+        let made = || Box::new(Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, 2).expect("the bounds are allowed"));
+        self.times.get_or_insert_with(made).saturating_record(ns.max(0).unsigned_abs());
+        self.sum_ns += i128::from(ns);
+        self.count += 1;
+    }
+
+    /// What there is to say of them.
+    pub fn spread(&self) -> Spread {
+        let Some(times) = &self.times else { return Spread::default() };
+        let at = |percent: f64| times.value_at_percentile(percent).min(times.max());
+        Spread {
+            count: self.count,
+            mean_ns: self.sum_ns as f64 / self.count as f64,
+            min_ns: times.min(),
+            p10_ns: at(10.0),
+            p25_ns: at(25.0),
+            p50_ns: at(50.0),
+            p75_ns: at(75.0),
+            p90_ns: at(90.0),
+            p99_ns: at(99.0),
+            max_ns: times.max(),
+        }
+    }
+}
+
+/// How times are spread; percentiles are good to 1 %. All 0 where there was none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "their names say it")]
+pub struct Spread {
+    pub count: u64,
+    pub mean_ns: f64,
+    pub min_ns: u64,
+    pub p10_ns: u64,
+    pub p25_ns: u64,
+    pub p50_ns: u64,
+    pub p75_ns: u64,
+    pub p90_ns: u64,
+    pub p99_ns: u64,
+    pub max_ns: u64,
+}
