@@ -143,7 +143,7 @@ pub struct Share {
 /// Who was on the pCPU where a vCPU was woken: for wake-ups from outside (timers, devices) whoever happened to be there.
 #[derive(Clone, Debug, Serialize)]
 pub struct Waking {
-    /// Domain and number of the vCPU; `None`: the pCPU was idle, or it was the host.
+    /// Domain and number of the vCPU; `None`: the pCPU was idle, it was the host, or that is not known.
     pub waker: Option<(u32, u32)>,
     /// Domain and number.
     pub woken: (u32, u32),
@@ -309,16 +309,16 @@ impl Counter {
         if self.vcpus[v].home.is_none() && from == Some(Runstate::Running) {
             self.vcpus[v].home = Some(p as u32);
         }
+        if self.vcpus[v].at.is_some_and(|stay| stay.state == to && from.is_none_or(|from| from == to)) {
+            // Said twice: it goes on.
+            return;
+        }
         let stay = self.leave(v, now, from);
         let counted = &mut self.vcpus[v];
         let (state, whole_ns) = match stay {
             Some((state, lasted)) => (Some(state), lasted),
             None => (from, None),
         };
-        if state == Some(to) && whole_ns.is_some() {
-            // Said twice (waking and woken up): it goes on.
-            return;
-        }
         if let Some(ns) = whole_ns {
             match state {
                 Some(Runstate::Running) => counted.execution.add(ns),
@@ -454,9 +454,7 @@ impl Counter {
     pub fn finish(mut self) -> (Summary, Vec<Finding>) {
         let end = self.end_ns;
         for v in 0..self.vcpus.len() {
-            if self.vcpus[v].at.is_some() {
-                self.leave(v, end, None);
-            }
+            self.leave(v, end, None);
         }
         for pcpu in &mut self.pcpus {
             pcpu.account(end);

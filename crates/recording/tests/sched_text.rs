@@ -1,0 +1,138 @@
+//! Text of perf and ftrace.
+
+mod support;
+
+use proptest::prelude::*;
+use vcpulab_recording::{Format, Options, ReadError, Recording, Report, Threads};
+
+/// As `perf sched script` writes it: QEMU is process 2345, its vCPU threads are 2350 and 2351.
+const PERF: &str = "\
+       swapper     0/0     [003]    81.250000: sched:sched_waking: comm=CPU 0/KVM pid=2350 prio=120 target_cpu=003
+       swapper     0/0     [003]    81.250004: sched:sched_wakeup: comm=CPU 0/KVM pid=2350 prio=120 target_cpu=003
+       swapper     0/0     [003]    81.250010: sched:sched_switch: prev_comm=swapper/3 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=CPU 0/KVM next_pid=2350 next_prio=120
+     CPU 0/KVM  2345/2350  [003]    81.251010: sched:sched_switch: prev_comm=CPU 0/KVM prev_pid=2350 prev_prio=120 prev_state=R+ ==> next_comm=CPU 1/KVM next_pid=2351 next_prio=120
+     CPU 1/KVM  2345/2351  [003]    81.253010: sched:sched_switch: prev_comm=CPU 1/KVM prev_pid=2351 prev_prio=120 prev_state=S ==> next_comm=CPU 0/KVM next_pid=2350 next_prio=120
+     CPU 0/KVM  2345/2350  [003]    81.254010: sched:sched_switch: prev_comm=CPU 0/KVM prev_pid=2350 prev_prio=120 prev_state=S ==> next_comm=kworker/3:1-events next_pid=77 next_prio=120
+kworker/3:1-eve    77/77    [003]    81.254110: sched:sched_switch: prev_comm=kworker/3:1-eve prev_pid=77 prev_prio=120 prev_state=I ==> next_comm=swapper/3 next_pid=0 next_prio=120
+";
+
+/// The same as ftrace writes it, in the short form, with what a file of its kind begins with.
+const FTRACE: &str = "\
+# tracer: nop
+#
+#           TASK-PID    TGID       CPU#  |||||  TIMESTAMP  FUNCTION
+          <idle>-0     (-------) [003] dNh4.    81.250004: sched_wakeup: CPU 0/KVM:2350 [120] CPU:003
+          <idle>-0     (-------) [003] d..2.    81.250010: sched_switch: swapper/3:0 [120] R ==> CPU 0/KVM:2350 [120]
+       CPU 0/KVM-2350  (   2345) [003] d..2.    81.251010: sched_switch: CPU 0/KVM:2350 [120] R+ ==> CPU 1/KVM:2351 [120]
+       CPU 0/KVM-2350  (   2345) [003] .....    81.251500: irq_handler_entry: irq=9 name=acpi
+       CPU 1/KVM-2351  (   2345) [003] d..2.    81.253010: sched_switch: CPU 1/KVM:2351 [120] S ==> CPU 0/KVM:2350 [120]
+       CPU 0/KVM-2350  (   2345) [003] d..2.    81.254010: sched_switch: CPU 0/KVM:2350 [120] S ==> kworker/3:1:77 [120]
+     kworker/3:1-77    (     77) [003] d..2.    81.254110: sched_switch: kworker/3:1:77 [120] I ==> swapper/3:0 [120]
+";
+
+fn vcpus() -> Threads {
+    [(2350, (2345, 0)), (2351, (2345, 1))].into()
+}
+
+fn read(text: &[u8], threads: Threads) -> Result<Report, ReadError> {
+    let mut recording = Recording::new(Format::SchedText, Options { threads, cpu_mhz: None })?;
+    recording.feed(text, |_| ())?;
+    recording.finish(|_| ())
+}
+
+#[test]
+fn perf_and_ftrace_tell_the_same() {
+    for (text, began) in [(PERF, 250_000_000), (FTRACE, 250_004_000)] {
+        let report = read(text.as_bytes(), vcpus()).expect("it is such text");
+        let summary = &report.summary;
+        assert_eq!(summary.span_ns, 254_110_000 - began);
+        let [zero, one] = &summary.vcpus[..] else { panic!("two vCPUs: {summary:?}") };
+        assert_eq!((zero.domain, zero.vcpu, zero.running_ns, zero.preempted), (2345, 0, 2_000_000, 1));
+        assert_eq!((zero.wakes, zero.executions, zero.wakes_to_idle), (1, 2, 0));
+        assert_eq!(zero.wake_latency.mean_ns, (250_010_000 - began) as f64);
+        assert_eq!((one.running_ns, one.blocked_ns), (2_000_000, 1_100_000));
+        let [pcpu] = &summary.pcpus[..] else { panic!("one pCPU") };
+        assert_eq!((pcpu.pcpu, pcpu.busy_ns, pcpu.host_ns, pcpu.switches), (3, 4_000_000, 100_000, 5));
+        assert!(report.notes.is_empty(), "{:?}", report.notes);
+    }
+}
+
+#[test]
+fn threads_that_look_like_vcpus_are_found() {
+    let report = read(PERF.as_bytes(), Threads::new()).expect("it is such text");
+    let found: Vec<_> = report.threads.iter().map(|thread| (thread.thread, thread.process, thread.vcpu)).collect();
+    assert_eq!(found, [(2350, Some(2345), 0), (2351, Some(2345), 1)]);
+    assert!(report.notes.iter().any(|note| note.what == "no vCPU that runs, waits or blocks"));
+    assert!(report.summary.vcpus.is_empty());
+}
+
+#[test]
+fn lost_events_make_the_time_unknown() {
+    let lost = FTRACE.replace("       CPU 1/KVM-2351", "CPU:3 [LOST 12 EVENTS]\n       CPU 1/KVM-2351");
+    let report = read(lost.as_bytes(), vcpus()).expect("it is such text");
+    assert_eq!((report.summary.lost_records, report.summary.gaps), (12, 1));
+    assert_eq!(report.summary.pcpus[0].unknown_ns, 2_000_000);
+}
+
+#[test]
+fn what_is_not_understood_is_noted_with_its_line() {
+    let text = format!("{PERF}garbage [x] sched_switch: nothing\n{}\n", "y".repeat(100_000));
+    let report = read(text.as_bytes(), vcpus()).expect("it is such text");
+    let notes: Vec<_> = report.notes.iter().map(|note| (note.what, note.found.as_str())).collect();
+    assert_eq!(
+        notes,
+        [
+            ("lines of the scheduler not understood", "garbage [x] sched_switch: nothing"),
+            ("overlong lines", "more than 4096 bytes"),
+        ]
+    );
+}
+
+#[test]
+fn other_text_is_refused() {
+    assert_eq!(read(b"", vcpus()).err(), Some(ReadError::Empty));
+    let error = read(b"Name ID\nDomain-0 0\n", vcpus()).expect_err("it is a listing").to_string();
+    assert!(error.contains("none of 2 lines") && error.contains("Name ID"), "{error}");
+}
+
+#[test]
+fn text_cut_anywhere_or_in_pieces_is_read() {
+    for cut in 1..PERF.len() {
+        let _ = read(&PERF.as_bytes()[..cut], vcpus());
+    }
+    let whole = serde_json::to_string(&read(PERF.as_bytes(), vcpus()).expect("it is such text"));
+    let mut recording =
+        Recording::new(Format::SchedText, Options { threads: vcpus(), cpu_mhz: None }).expect("allowed");
+    for byte in PERF.as_bytes() {
+        recording.feed(&[*byte], |_| ()).expect("text is fed without errors");
+    }
+    let pieces = serde_json::to_string(&recording.finish(|_| ()).expect("it is such text"));
+    assert_eq!(whole.expect("JSON"), pieces.expect("JSON"));
+}
+
+#[test]
+fn a_long_text_takes_no_more_memory() {
+    let peak = |lines| {
+        let (text, threads) = support::switches(lines);
+        allocation_counter::measure(|| drop(read(text.as_bytes(), threads.clone()))).bytes_max
+    };
+    assert!(peak(100_000) <= peak(1_000) + (1 << 12));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn changed_bytes_never_break_it(changes in prop::collection::vec((0..PERF.len(), any::<u8>()), 1..30)) {
+        let mut text = PERF.as_bytes().to_vec();
+        for (at, byte) in changes {
+            text[at] = byte;
+        }
+        if let Ok(report) = read(&text, vcpus()) {
+            for vcpu in &report.summary.vcpus {
+                let all = vcpu.running_ns + vcpu.runnable_ns + vcpu.blocked_ns + vcpu.offline_ns + vcpu.unknown_ns;
+                prop_assert_eq!(all, report.summary.span_ns);
+            }
+        }
+    }
+}
