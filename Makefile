@@ -54,10 +54,12 @@ docs: build
 
 ## Every fuzz target for a minute (needs a nightly toolchain and cargo-fuzz)
 fuzz:
-	mkdir -p fuzz/corpus/scenario fuzz/corpus/vector
+	mkdir -p fuzz/corpus/scenario fuzz/corpus/vector fuzz/corpus/xentrace fuzz/corpus/sched_text
 	cargo +nightly fuzz run scenario fuzz/corpus/scenario fuzz/seeds/scenario crates/scenario/bad scenarios \
 	  -- -max_total_time=$(FUZZ_SECONDS) -dict=fuzz/scenario.dict
 	cargo +nightly fuzz run vector fuzz/corpus/vector fuzz/seeds/vector -- -max_total_time=$(FUZZ_SECONDS)
+	cargo +nightly fuzz run xentrace fuzz/corpus/xentrace fuzz/seeds/xentrace -- -max_total_time=$(FUZZ_SECONDS)
+	cargo +nightly fuzz run sched_text fuzz/corpus/sched_text fuzz/seeds/sched_text -- -max_total_time=$(FUZZ_SECONDS)
 
 ## Pins every Python package, with hashes (needs uv)
 lock:

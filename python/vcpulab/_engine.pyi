@@ -10,6 +10,7 @@ __all__ = [
     "Context",
     "EngineError",
     "LiveSamples",
+    "RecordingReader",
     "Rejected",
     "Results",
     "Scenario",
@@ -144,6 +145,27 @@ class Scenario:
     def duration_ns(self) -> int: ...
     @property
     def warmup_ns(self) -> int: ...
+
+@final
+class RecordingReader:
+    """Reads what a real host recorded, fed in pieces; what is wrong with it raises `ValueError`, without the file's name."""
+
+    def __new__(
+        cls,
+        format: str,
+        *,
+        cpu_mhz: float | None = None,
+        threads: Mapping[int, tuple[int, int]] = ...,
+        events: str | PathLike[str] | None = None,
+    ) -> RecordingReader:
+        """Reads `xentrace` or `sched-text`; `threads` are those that are vCPUs, with domain and number.
+
+        `events` is an Arrow file to write, in the columns of `Trace.events`.
+        """
+    def feed(self, bytes: bytes) -> None:
+        """Takes the next bytes."""
+    def finish(self) -> str:
+        """The recording ends: all there is to say of it, as JSON."""
 
 @final
 class Table:

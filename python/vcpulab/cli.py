@@ -21,6 +21,7 @@ from vcpulab import (
     bounds_cli,
     capacity_cli,
     files,
+    import_cli,
     manage_cli,
     monitors,
     rtapp,
@@ -41,6 +42,7 @@ from vcpulab.monitors import NotRecordedError
 from vcpulab.names import Tool
 from vcpulab.plugins import PluginError
 from vcpulab.policy import load as load_policy
+from vcpulab.recordings import RecordingError
 from vcpulab.runs import Run
 from vcpulab.runs import run as run_scenario
 from vcpulab.study_cli import app as study
@@ -196,24 +198,48 @@ sweep_cli.register(app)
 tune_cli.register(app)
 
 
-@export.command(help_epilogue=_help("vcpulab export perfetto out/trace --out web.pftrace"))
-def perfetto(source: Path, /, *, out: Path, replication: int = 0) -> None:
-    """Write one replication as a trace that https://ui.perfetto.dev opens.
+@export.command(
+    help_epilogue=_help(
+        "vcpulab export perfetto out/trace --out web.pftrace", "vcpulab export perfetto trace.bin --out host.pftrace"
+    )
+)
+def perfetto(
+    source: Path,
+    /,
+    *,
+    out: Path,
+    replication: int = 0,
+    cpu_mhz: float | None = None,
+    threads: Path | None = None,
+) -> None:
+    """Write one replication, or what a real host recorded, as a trace that https://ui.perfetto.dev opens.
 
     Args:
-        source: What `vcpulab run` wrote: a directory of --trace, or one of --out, which knows only who ran when.
+        source: What `vcpulab run` wrote: a directory of --trace, or one of --out, which knows only who ran when. Or a
+            trace of xentrace, perf or ftrace, as `vcpulab import` reads it.
         out: File to write; replaced if it is there.
-        replication: Which one.
+        replication: Which one of a run.
+        cpu_mhz: For a trace of Xen, as for `vcpulab import`.
+        threads: For a trace of KVM, as for `vcpulab import`.
     """
     try:
-        traces.export_perfetto(source, out, replication)
+        if source.is_file():
+            import_cli.export_perfetto(source, out, cpu_mhz=cpu_mhz, threads=threads)
+        else:
+            traces.export_perfetto(source, out, replication)
     except (FileNotFoundError, ValueError) as error:
         raise UsageError(str(error)) from None
     views.say(f"written to {out}\n  hint: open it in https://ui.perfetto.dev")
 
 
-import_ = App(name="import", help="Make scenarios of the files of other tools.", help_format="plaintext")
+import_ = App(
+    name="import",
+    help="Read what real hosts recorded, and make scenarios of the files of other tools.",
+    help_epilogue=import_cli.EXAMPLES,
+    help_format="plaintext",
+)
 app.command(import_)
+import_cli.register(import_)
 
 
 @import_.command(
@@ -617,7 +643,7 @@ def _call(arguments: Sequence[str] | None) -> int:
     except _engine.ScenarioError as error:
         views.say(str(error))
         return WRONG
-    except (UsageError, PluginError, NotRecordedError) as error:
+    except (UsageError, PluginError, NotRecordedError, RecordingError) as error:
         views.error(str(error))
         return WRONG
     except BrokenPipeError:

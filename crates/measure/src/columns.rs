@@ -38,7 +38,7 @@ macro_rules! columns {
         }
     ) => {
         $(#[doc = $doc])*
-        #[derive(Clone, PartialEq, Debug)]
+        #[derive(Clone, Default, PartialEq, Debug)]
         pub struct $row {
             $($(#[doc = $column_doc])* pub $column: $cell,)*
         }

@@ -17,7 +17,7 @@ pub mod wakeups;
 
 pub use collect::{Measured, Names, collect};
 pub use meter::{Keep, Meter, TRACE_ROWS_MAX};
-pub use record::{Measuring, Recorder, Traced};
+pub use record::{EventFile, Measuring, Recorder, Traced};
 pub use samples::Sampler;
 pub use tables::{
     AppRow, AppSampleRow, DomainRow, EventRow, IoRow, PcpuRow, PcpuSampleRow, ProfileRow, SampleRow,

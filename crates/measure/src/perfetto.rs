@@ -106,7 +106,7 @@ const NEEDS_STATE: u32 = 2;
 /// A vCPU (domain −1: idle), a domain (vCPU −1), a pCPU (domain −1, vCPU its number).
 type Thing = (i64, i64);
 
-/// Writes what a [`Recorder`](crate::Recorder) has recorded as a Perfetto trace: a track for each pCPU (who runs), one for
+/// Writes what an [`EventFile`](crate::EventFile) holds as a Perfetto trace: a track for each pCPU (who runs), one for
 /// each vCPU (its runstates) under its domain, counters of the scheduler's state, and flows from the vCPU that wakes another
 /// to that one's wait and execution. `names` are the domains' by their numbers.
 ///
@@ -260,6 +260,10 @@ impl<'a, W: Write> Writer<'a, W> {
             ("timer", ..) => {
                 let track = self.pcpu(event.pcpu.unwrap_or(0))?;
                 self.put(time, track, INSTANT, Some("scheduler's timer"), |_| ())?;
+            }
+            ("lost", ..) => {
+                let track = self.pcpu(event.pcpu.unwrap_or(0))?;
+                self.put(time, track, INSTANT, Some("records are missing until here"), |_| ())?;
             }
             ("io", Some((domain, _)), Some(step)) => {
                 let track = self.thing((domain, -1))?;

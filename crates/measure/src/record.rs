@@ -17,16 +17,14 @@ use crate::tables::EventRow;
 const ROWS_HELD: usize = 1 << 16;
 
 /// Writes events to an Arrow file.
-pub struct Recorder {
+pub struct EventFile {
     rows: Vec<EventRow>,
     file: FileWriter<BufWriter<File>>,
-    /// Measuring has begun.
-    begun: bool,
     /// Why nothing is written any more.
     failed: Option<String>,
 }
 
-impl Recorder {
+impl EventFile {
     /// Creates the file.
     ///
     /// # Errors
@@ -38,7 +36,53 @@ impl Recorder {
         let schema = EventRow::batch(&[]).schema();
         let file = FileWriter::try_new_with_options(BufWriter::new(file), &schema, options);
         let file = file.map_err(|error| error.to_string())?;
-        Ok(Recorder { rows: Vec::with_capacity(ROWS_HELD), file, begun: false, failed: None })
+        Ok(EventFile { rows: Vec::with_capacity(ROWS_HELD), file, failed: None })
+    }
+
+    /// Adds an event; what cannot be written is told at the end.
+    pub fn push(&mut self, row: EventRow) {
+        self.rows.push(row);
+        if self.rows.len() == ROWS_HELD {
+            self.write();
+        }
+    }
+
+    #[cold]
+    fn write(&mut self) {
+        if self.failed.is_none() {
+            let written = self.file.write(&EventRow::batch(&self.rows));
+            self.failed = written.err().map(|error| error.to_string());
+        }
+        self.rows.clear();
+    }
+
+    /// Writes what is still held, and ends the file.
+    ///
+    /// # Errors
+    /// What could not be written, now or before.
+    pub fn finish(mut self) -> Result<(), String> {
+        self.write();
+        match self.failed {
+            Some(failed) => Err(failed),
+            None => self.file.finish().map_err(|error| error.to_string()),
+        }
+    }
+}
+
+/// Records what happens on a host.
+pub struct Recorder {
+    events: EventFile,
+    /// Measuring has begun.
+    begun: bool,
+}
+
+impl Recorder {
+    /// Creates the file.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn create(path: &Path) -> Result<Self, String> {
+        Ok(Recorder { events: EventFile::create(path)?, begun: false })
     }
 
     /// Starts with how things stand.
@@ -55,17 +99,9 @@ impl Recorder {
         }
     }
 
-    /// Writes what is still held, and ends the file.
-    ///
-    /// # Errors
-    /// What could not be written, now or before.
     fn finish(mut self, host: &Context) -> Result<(), String> {
         self.push(row(host.now(), "end"));
-        self.write();
-        match self.failed {
-            Some(failed) => Err(failed),
-            None => self.file.finish().map_err(|error| error.to_string()),
-        }
+        self.events.finish()
     }
 
     fn runstate(&mut self, host: &Context, v: VcpuId) {
@@ -81,36 +117,13 @@ impl Recorder {
 
     fn push(&mut self, row: EventRow) {
         if self.begun {
-            self.rows.push(row);
-            if self.rows.len() == ROWS_HELD {
-                self.write();
-            }
+            self.events.push(row);
         }
-    }
-
-    #[cold]
-    fn write(&mut self) {
-        if self.failed.is_none() {
-            let written = self.file.write(&EventRow::batch(&self.rows));
-            self.failed = written.err().map(|error| error.to_string());
-        }
-        self.rows.clear();
     }
 }
 
 fn row(time_ns: Time, kind: &'static str) -> EventRow {
-    EventRow {
-        time_ns,
-        kind,
-        pcpu: None,
-        domain: None,
-        vcpu: None,
-        by_domain: None,
-        by_vcpu: None,
-        what: None,
-        value: None,
-        id: None,
-    }
+    EventRow { time_ns, kind, ..EventRow::default() }
 }
 
 fn of(row: EventRow, host: &Context, v: VcpuId) -> EventRow {

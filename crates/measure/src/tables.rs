@@ -462,7 +462,7 @@ columns! {
     pub struct EventRow in "events" {
         /// When, ns since the host started.
         pub time_ns: i64,
-        /// What: `decision`, `switch`, `runstate`, `wake`, `migration`, `timer` (the scheduler's), `io`, `state` (the scheduler's), `end`.
+        /// What: `decision`, `switch`, `runstate`, `wake`, `migration`, `timer` (the scheduler's), `io`, `state` (the scheduler's), `lost` (records of that pCPU are missing until now), `end`.
         pub kind: &'static str,
         /// Where; for a migration, to where.
         pub pcpu: Option<u32>,

@@ -3,6 +3,7 @@
 mod context;
 mod error;
 mod policy;
+mod recording;
 mod results;
 mod scenario;
 mod watch;
@@ -20,6 +21,8 @@ mod _engine {
     use super::context::Context;
     #[pymodule_export]
     use super::error::{EngineError, Rejected, ScenarioError};
+    #[pymodule_export]
+    use super::recording::RecordingReader;
     #[pymodule_export]
     use super::results::{
         LiveSamples, Results, Table, export_perfetto, run, run_managed, run_many, run_policy,

@@ -18,7 +18,9 @@ pub struct Times {
 
 impl Times {
     pub fn add(&mut self, ns: i64) {
-        let made = || Box::new(Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, 2).expect("the bounds are allowed"));
+        let made = || {
+            Box::new(Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, 2).expect("the bounds are allowed"))
+        };
         self.times.get_or_insert_with(made).saturating_record(ns.max(0).unsigned_abs());
         self.sum_ns += i128::from(ns);
         self.count += 1;

@@ -36,7 +36,9 @@ pub enum ReadError {
     #[error("is empty; allowed: a recording")]
     Empty,
     /// It begins otherwise.
-    #[error("byte 0: found the word {found:#010x}; allowed: 0x2001f003, with which xentrace's files of Xen 4 begin{hint}")]
+    #[error(
+        "byte 0: found the word {found:#010x}; allowed: 0x2001f003, with which xentrace's files of Xen 4 begin{hint}"
+    )]
     NotXentrace {
         /// The first word.
         found: u32,
@@ -44,13 +46,17 @@ pub enum ReadError {
         hint: &'static str,
     },
     /// Nothing tells how long a tick is.
-    #[error("no execution times of 0.1 ms or more to find the counter's frequency from\n  hint: --cpu-mhz; `xl info` shows it")]
+    #[error(
+        "no execution times of 0.1 ms or more to find the counter's frequency from\n  hint: --cpu-mhz; `xl info` shows it"
+    )]
     NoFrequency,
     /// An option.
     #[error("--cpu-mhz: found `{0}`; allowed: 1 to 100000")]
     Mhz(f64),
     /// No line is one of the scheduler's.
-    #[error("none of {lines} lines is a sched_switch, sched_wakeup or sched_waking event as `perf sched script` or ftrace writes them; the first: `{first}`")]
+    #[error(
+        "none of {lines} lines is a sched_switch, sched_wakeup or sched_waking event as `perf sched script` or ftrace writes them; the first: `{first}`"
+    )]
     NotSchedText {
         /// Lines read.
         lines: u64,
@@ -67,7 +73,9 @@ impl ReadError {
             }
             0x587a_37fd => "\n  hint: it is compressed (xz)",
             _ if found & 0xffff == 0x8b1f => "\n  hint: it is compressed (gzip)",
-            _ if found < crate::PCPUS_MAX => "\n  hint: xentrace of Xen 3 wrote files like this; record with Xen 4",
+            _ if found < crate::PCPUS_MAX => {
+                "\n  hint: xentrace of Xen 3 wrote files like this; record with Xen 4"
+            }
             _ => "",
         };
         ReadError::NotXentrace { found, hint }
@@ -155,12 +163,26 @@ impl Recording {
             Reader::Xentrace(reader) => {
                 reader.finish(&mut sink)?;
                 let records = reader.records_seen();
-                (Format::Xentrace, reader.bytes(), reader.clock(), records, reader.notes().clone(), Vec::new())
+                (
+                    Format::Xentrace,
+                    reader.bytes(),
+                    reader.clock(),
+                    records,
+                    reader.notes().clone(),
+                    Vec::new(),
+                )
             }
             Reader::SchedText(reader) => {
                 reader.finish(&mut sink)?;
                 let notes = reader.notes().clone();
-                (Format::SchedText, reader.bytes(), SchedText::clock(), reader.records_seen(), notes, reader.threads())
+                (
+                    Format::SchedText,
+                    reader.bytes(),
+                    SchedText::clock(),
+                    reader.records_seen(),
+                    notes,
+                    reader.threads(),
+                )
             }
         };
         let end = Place::Byte(bytes);

@@ -158,11 +158,7 @@ impl SchedText {
         if line.is_empty() || line.starts_with('#') {
             return;
         }
-        let event = [(SWITCH, "sched_switch: "), (WAKEUP, "sched_wakeup: "), (WAKING, "sched_waking: ")];
-        let event = event.iter().find_map(|&(which, text)| {
-            let (prefix, fields) = line.split_once(text)?;
-            Some((which, prefix.strip_suffix("sched:").unwrap_or(prefix), fields))
-        });
+        let event = event_of(line);
         let Some((which, prefix, fields)) = event else {
             match lost(line) {
                 Some(lost) => {
@@ -223,7 +219,12 @@ impl SchedText {
         let who = self.who(to.thread);
         let before = self.state(who, to.thread, Runstate::Running);
         // Said to run elsewhere: that it stopped there is missing.
-        sink(&Event { time_ns, pcpu: at.pcpu, who, kind: Kind::Run(before.filter(|&s| s != Runstate::Running)) });
+        sink(&Event {
+            time_ns,
+            pcpu: at.pcpu,
+            who,
+            kind: Kind::Run(before.filter(|&s| s != Runstate::Running)),
+        });
     }
 
     fn wake(&mut self, at: &Prefix, task: &Task<'_>, sink: &mut impl FnMut(&Event)) {
@@ -255,7 +256,8 @@ impl SchedText {
         } else if time_ns < self.emitted_ns {
             let means = "they count as if they came with the line before";
             let early = self.emitted_ns - time_ns;
-            self.notes.add("lines out of order", means, Place::Line(self.line), || format!("{early} ns early"));
+            self.notes
+                .add("lines out of order", means, Place::Line(self.line), || format!("{early} ns early"));
         }
         let time_ns = time_ns.max(self.emitted_ns);
         self.emitted_ns = time_ns;
@@ -360,6 +362,24 @@ impl SchedText {
     }
 }
 
+/// Which event, what stands before it, its fields. (Searching for single characters is several times as fast as for texts.)
+fn event_of(line: &str) -> Option<(usize, &str, &str)> {
+    line.match_indices(':').find_map(|(at, _)| {
+        let before = &line[..at];
+        let named = |which: usize| Some((which, before.strip_suffix(LINES[which])?));
+        let (which, prefix) = [SWITCH, WAKEUP, WAKING].into_iter().find_map(named)?;
+        Some((which, prefix.strip_suffix("sched:").unwrap_or(prefix), line[at + 1..].strip_prefix(' ')?))
+    })
+}
+
+/// What stands before and after the last ` name=`.
+fn field<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
+    text.rmatch_indices('=').find_map(|(at, _)| {
+        let before = text[..at].strip_suffix(name)?.strip_suffix(' ')?;
+        Some((before, &text[at + 1..]))
+    })
+}
+
 /// Task, thread, CPU, flags, time.
 fn prefix_of(text: &str) -> Option<Prefix> {
     let text = text.trim_end().strip_suffix(':')?;
@@ -396,11 +416,14 @@ fn seconds(text: &str) -> Option<u64> {
 
 /// From whom, in which state it stops, to whom.
 fn switch(fields: &str) -> Option<(Task<'_>, char, Task<'_>)> {
-    let (from, to) = fields.rsplit_once(" ==> ")?;
+    let arrow = |(at, _): (usize, &str)| {
+        Some((fields[..at].strip_suffix(" ==")?, fields[at + 1..].strip_prefix(' ')?))
+    };
+    let (from, to) = fields.rmatch_indices('>').find_map(arrow)?;
     if let Some(from) = from.strip_prefix("prev_comm=") {
-        let (name, rest) = from.rsplit_once(" prev_pid=")?;
-        let state = rest.rsplit_once("prev_state=")?.1.chars().next()?;
-        let (next, rest_of_next) = to.strip_prefix("next_comm=")?.rsplit_once(" next_pid=")?;
+        let (name, rest) = field(from, "prev_pid")?;
+        let state = field(rest, "prev_state")?.1.chars().next()?;
+        let (next, rest_of_next) = field(to.strip_prefix("next_comm=")?, "next_pid")?;
         let from = Task { name, thread: number(rest)? };
         return Some((from, state, Task { name: next, thread: number(rest_of_next)? }));
     }
@@ -411,7 +434,7 @@ fn switch(fields: &str) -> Option<(Task<'_>, char, Task<'_>)> {
 /// Who is woken.
 fn woken(fields: &str) -> Option<Task<'_>> {
     if let Some(task) = fields.strip_prefix("comm=") {
-        let (name, rest) = task.rsplit_once(" pid=")?;
+        let (name, rest) = field(task, "pid")?;
         return Some(Task { name, thread: number(rest)? });
     }
     short(fields)

@@ -553,10 +553,26 @@ impl Counter {
             .collect();
         wakers.sort_by_key(|waking| (waking.woken, waking.waker));
         let mut findings: Vec<Finding> = vec![
-            ("gaps", self.gaps, "what vCPUs were at across them counts as unknown, and so do waits across them"),
-            ("contradictions", self.contradictions, "records are missing there or out of order; the time before counts as unknown"),
-            ("records of more vCPUs than are told apart", self.not_shown, "those vCPUs are not shown; what they ran counts as the host's"),
-            ("pairs of vCPUs beyond those told apart", self.pairs_not_shown, "who wakes whom, and who runs where, are not complete"),
+            (
+                "gaps",
+                self.gaps,
+                "what vCPUs were at across them counts as unknown, and so do waits across them",
+            ),
+            (
+                "contradictions",
+                self.contradictions,
+                "records are missing there or out of order; the time before counts as unknown",
+            ),
+            (
+                "records of more vCPUs than are told apart",
+                self.not_shown,
+                "those vCPUs are not shown; what they ran counts as the host's",
+            ),
+            (
+                "pairs of vCPUs beyond those told apart",
+                self.pairs_not_shown,
+                "who wakes whom, and who runs where, are not complete",
+            ),
         ];
         findings.retain(|(_, count, _)| *count > 0);
         if self.runstates == 0 {

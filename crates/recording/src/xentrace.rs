@@ -165,7 +165,10 @@ impl Xentrace {
         let length = first + 4 * extra;
         if event >> 12 == 0 || event == CPU_CHANGE || length as u64 > window.left {
             self.damage(window, "damaged records", || {
-                format!("pCPU {}: the word {head:#010x}, {} bytes before its window's end", window.pcpu, window.left)
+                format!(
+                    "pCPU {}: the word {head:#010x}, {} bytes before its window's end",
+                    window.pcpu, window.left
+                )
             });
             self.astray = true;
             return Ok(Step::Used(4));
@@ -257,9 +260,13 @@ impl Xentrace {
             (LOST, &[records, _, low, high]) => {
                 let first = u64::from(high) << 32 | u64::from(low);
                 let earliest = before.map_or(0, |(last, _)| last);
-                let since_ns =
-                    self.counters.at(pcpu, first).clamp(earliest.min(ticks), ticks);
-                self.order.push(Event { time_ns: ticks, pcpu, who: Who::Host, kind: Kind::Lost { records, since_ns } });
+                let since_ns = self.counters.at(pcpu, first).clamp(earliest.min(ticks), ticks);
+                self.order.push(Event {
+                    time_ns: ticks,
+                    pcpu,
+                    who: Who::Host,
+                    kind: Kind::Lost { records, since_ns },
+                });
                 self.calibration.forget(pcpu);
             }
             (CONTINUE, &[packed]) => push(ticks, unpack(packed), Kind::Continue),
@@ -300,11 +307,13 @@ impl Xentrace {
             match jump {
                 Jump::Glitch => {
                     let means = "a record that does not fit its neighbours has the time of the one before";
-                    self.notes.add("times out of line", means, place, || format!("pCPU {pcpu}: reading {reading}"));
+                    self.notes
+                        .add("times out of line", means, place, || format!("pCPU {pcpu}: reading {reading}"));
                 }
                 Jump::Moved(ahead) => {
                     let means = "the jump is taken out; what passed at that moment is unknown, and waits across it are wrong";
-                    self.notes.add("clocks that jump", means, place, || format!("pCPU {pcpu}: by {ahead} ticks"));
+                    self.notes
+                        .add("clocks that jump", means, place, || format!("pCPU {pcpu}: by {ahead} ticks"));
                 }
             }
             self.calibration.forget(pcpu);
@@ -482,7 +491,9 @@ fn known(event: u32) -> Option<(&'static str, bool)> {
         0x2_800a => ("switch", false),
         0x2_800b..=0x2_800d => ("timer", false),
         0x2_8011 => ("goes on, for at most so long", false),
-        _ if event & 0xf_f000 == POLICIES => (POLICY.get((event >> 9 & 7) as usize).unwrap_or(&"a policy's own"), false),
+        _ if event & 0xf_f000 == POLICIES => {
+            (POLICY.get((event >> 9 & 7) as usize).unwrap_or(&"a policy's own"), false)
+        }
         _ if event >> 16 > 2 => ("another class", false),
         _ => return None,
     })

@@ -6,29 +6,13 @@ use proptest::prelude::*;
 use vcpulab_recording::{Format, Options, ReadError, Recording, Report, Threads};
 
 /// As `perf sched script` writes it: QEMU is process 2345, its vCPU threads are 2350 and 2351.
-const PERF: &str = "\
-       swapper     0/0     [003]    81.250000: sched:sched_waking: comm=CPU 0/KVM pid=2350 prio=120 target_cpu=003
-       swapper     0/0     [003]    81.250004: sched:sched_wakeup: comm=CPU 0/KVM pid=2350 prio=120 target_cpu=003
-       swapper     0/0     [003]    81.250010: sched:sched_switch: prev_comm=swapper/3 prev_pid=0 prev_prio=120 prev_state=R ==> next_comm=CPU 0/KVM next_pid=2350 next_prio=120
-     CPU 0/KVM  2345/2350  [003]    81.251010: sched:sched_switch: prev_comm=CPU 0/KVM prev_pid=2350 prev_prio=120 prev_state=R+ ==> next_comm=CPU 1/KVM next_pid=2351 next_prio=120
-     CPU 1/KVM  2345/2351  [003]    81.253010: sched:sched_switch: prev_comm=CPU 1/KVM prev_pid=2351 prev_prio=120 prev_state=S ==> next_comm=CPU 0/KVM next_pid=2350 next_prio=120
-     CPU 0/KVM  2345/2350  [003]    81.254010: sched:sched_switch: prev_comm=CPU 0/KVM prev_pid=2350 prev_prio=120 prev_state=S ==> next_comm=kworker/3:1-events next_pid=77 next_prio=120
-kworker/3:1-eve    77/77    [003]    81.254110: sched:sched_switch: prev_comm=kworker/3:1-eve prev_pid=77 prev_prio=120 prev_state=I ==> next_comm=swapper/3 next_pid=0 next_prio=120
-";
+const PERF: &str = include_str!("../../../examples/perf-sched.txt");
+
+/// In perf's short form.
+const SHORT: &str = include_str!("../../../fuzz/seeds/sched_text/perf.txt");
 
 /// The same as ftrace writes it, in the short form, with what a file of its kind begins with.
-const FTRACE: &str = "\
-# tracer: nop
-#
-#           TASK-PID    TGID       CPU#  |||||  TIMESTAMP  FUNCTION
-          <idle>-0     (-------) [003] dNh4.    81.250004: sched_wakeup: CPU 0/KVM:2350 [120] CPU:003
-          <idle>-0     (-------) [003] d..2.    81.250010: sched_switch: swapper/3:0 [120] R ==> CPU 0/KVM:2350 [120]
-       CPU 0/KVM-2350  (   2345) [003] d..2.    81.251010: sched_switch: CPU 0/KVM:2350 [120] R+ ==> CPU 1/KVM:2351 [120]
-       CPU 0/KVM-2350  (   2345) [003] .....    81.251500: irq_handler_entry: irq=9 name=acpi
-       CPU 1/KVM-2351  (   2345) [003] d..2.    81.253010: sched_switch: CPU 1/KVM:2351 [120] S ==> CPU 0/KVM:2350 [120]
-       CPU 0/KVM-2350  (   2345) [003] d..2.    81.254010: sched_switch: CPU 0/KVM:2350 [120] S ==> kworker/3:1:77 [120]
-     kworker/3:1-77    (     77) [003] d..2.    81.254110: sched_switch: kworker/3:1:77 [120] I ==> swapper/3:0 [120]
-";
+const FTRACE: &str = include_str!("../../../fuzz/seeds/sched_text/ftrace.txt");
 
 fn vcpus() -> Threads {
     [(2350, (2345, 0)), (2351, (2345, 1))].into()
@@ -42,7 +26,7 @@ fn read(text: &[u8], threads: Threads) -> Result<Report, ReadError> {
 
 #[test]
 fn perf_and_ftrace_tell_the_same() {
-    for (text, began) in [(PERF, 250_000_000), (FTRACE, 250_004_000)] {
+    for (text, began) in [(PERF, 250_000_000), (SHORT, 250_000_000), (FTRACE, 250_004_000)] {
         let report = read(text.as_bytes(), vcpus()).expect("it is such text");
         let summary = &report.summary;
         assert_eq!(summary.span_ns, 254_110_000 - began);
@@ -60,7 +44,8 @@ fn perf_and_ftrace_tell_the_same() {
 #[test]
 fn threads_that_look_like_vcpus_are_found() {
     let report = read(PERF.as_bytes(), Threads::new()).expect("it is such text");
-    let found: Vec<_> = report.threads.iter().map(|thread| (thread.thread, thread.process, thread.vcpu)).collect();
+    let found: Vec<_> =
+        report.threads.iter().map(|thread| (thread.thread, thread.process, thread.vcpu)).collect();
     assert_eq!(found, [(2350, Some(2345), 0), (2351, Some(2345), 1)]);
     assert!(report.notes.iter().any(|note| note.what == "no vCPU that runs, waits or blocks"));
     assert!(report.summary.vcpus.is_empty());

@@ -79,7 +79,8 @@ fn the_counter_is_calibrated_by_the_execution_times_that_xen_measured() {
 
 #[test]
 fn a_wrong_frequency_is_noted() {
-    let report = read(CREDIT, Options { cpu_mhz: Some(2000.0), ..Options::default() }).expect("it is a trace");
+    let report =
+        read(CREDIT, Options { cpu_mhz: Some(2000.0), ..Options::default() }).expect("it is a trace");
     assert_eq!(notes(&report), ["a frequency that does not fit"]);
 }
 
@@ -132,7 +133,8 @@ fn in_whatever_pieces_it_comes_it_is_the_same() {
     let as_json = |report: &Report| serde_json::to_string(report).expect("a report is JSON");
     let whole = as_json(&read(CREDIT, Options::default()).expect("it is a trace"));
     for size in [1, 3, 7, 40, 41, 1000] {
-        let mut recording = Recording::new(Format::Xentrace, Options::default()).expect("options are allowed");
+        let mut recording =
+            Recording::new(Format::Xentrace, Options::default()).expect("options are allowed");
         for piece in CREDIT.chunks(size) {
             recording.feed(piece, |_| ()).expect("it is a trace");
         }
@@ -241,7 +243,8 @@ fn unknown_events_are_counted_and_noted() {
         .change(300, 1, 1, 0)
         .done();
     let report = at_1_ghz(&trace);
-    let counted = |event: &str| report.records.iter().find(|known| known.event == event).map(|known| known.name);
+    let counted =
+        |event: &str| report.records.iter().find(|known| known.event == event).map(|known| known.name);
     assert_eq!(counted("0x2fabc"), Some(None));
     assert_eq!(counted("0x81002"), Some(Some("another class")));
     assert_eq!(counted("0x22a42"), Some(Some("null's own")));
@@ -253,7 +256,12 @@ fn unknown_events_are_counted_and_noted() {
 fn more_vcpus_than_can_be_told_apart_are_noted() {
     let mut trace = Maker::default().window(0);
     for domain in 0..5000 {
-        trace = trace.change(u64::from(domain) * 100, domain, 1, 0).change(u64::from(domain) * 100 + 50, domain, 0, 1);
+        trace = trace.change(u64::from(domain) * 100, domain, 1, 0).change(
+            u64::from(domain) * 100 + 50,
+            domain,
+            0,
+            1,
+        );
     }
     let report = at_1_ghz(&trace.done());
     accounted(&report);
@@ -266,7 +274,8 @@ fn memory_does_not_grow_with_the_length() {
     let peak = |repeats: usize| {
         let mut bytes = 0;
         let allocated = allocation_counter::measure(|| {
-            let mut recording = Recording::new(Format::Xentrace, Options::default()).expect("options are allowed");
+            let mut recording =
+                Recording::new(Format::Xentrace, Options::default()).expect("options are allowed");
             for piece in Repeated::of(CREDIT).take(repeats) {
                 bytes += piece.len();
                 recording.feed(&piece, |_| ()).expect("it is a trace");
@@ -303,7 +312,8 @@ fn one_round_without_end_is_bounded_too() {
 
 #[test]
 fn events_say_what_happened() {
-    let trace = Maker::default().window(0).record(0x2_8001, 5, &[9]).change(6, 9, 3, 1).change(7, 9, 1, 0).done();
+    let trace =
+        Maker::default().window(0).record(0x2_8001, 5, &[9]).change(6, 9, 3, 1).change(7, 9, 1, 0).done();
     let mut kinds = Vec::new();
     let mut recording = Recording::new(Format::Xentrace, GHZ).expect("options are allowed");
     recording.feed(&trace, |_| ()).expect("it is a trace");

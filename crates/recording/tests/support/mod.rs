@@ -41,7 +41,8 @@ pub struct Repeated {
 
 impl Repeated {
     pub fn of(bytes: &[u8]) -> Self {
-        let readings: Vec<usize> = layout(bytes).filter(|(_, timed, _)| *timed).map(|(at, ..)| at + 4).collect();
+        let readings: Vec<usize> =
+            layout(bytes).filter(|(_, timed, _)| *timed).map(|(at, ..)| at + 4).collect();
         let at = |i: usize| u64::from_le_bytes(bytes[i..i + 8].try_into().expect("eight bytes"));
         let lasts = at(readings[readings.len() - 1]) - at(readings[0]) + 1000;
         Repeated { bytes: bytes.to_vec(), readings, lasts }

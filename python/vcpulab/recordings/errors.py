@@ -1,0 +1,13 @@
+"""What is wrong with a file."""
+
+
+class RecordingError(ValueError):
+    """The file does not hold what it should; the text says where, what was found, and what is allowed."""
+
+
+def wrong(file: str, line: int | None, found: object, allowed: str) -> RecordingError:
+    """The error for one place of a file; `line` counts from 1."""
+    place = file if line is None else f"{file}:{line}"
+    shown = str(found)
+    shown = shown if len(shown) <= 80 else f"{shown[:80]}…"
+    return RecordingError(f"{place}: found `{shown}`; allowed: {allowed}")
