@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 VCPULAB = Path(sys.executable).with_name("vcpulab")
@@ -40,6 +41,15 @@ def run_vcpulab(arguments: Sequence[str], cwd: Path, **environment: str) -> subp
         timeout=200,
         check=False,
     )
+
+
+def packets(file: Path) -> list[Any]:
+    """A trace for Perfetto, read with its own classes."""
+    from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
+
+    trace = Trace()
+    trace.ParseFromString(file.read_bytes())
+    return list(trace.packet)
 
 
 def opened(browser: str, page: Path) -> str:

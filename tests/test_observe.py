@@ -6,13 +6,12 @@ import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 import vcpulab
-from support import ROOT, Vcpulab
+from support import ROOT, Vcpulab, packets
 from vcpulab import names, traces
 
 HOST = {"profile": "generic", "pcpus": 2, "scheduler": "credit"}
@@ -115,15 +114,6 @@ def test_a_trace_replaces_nothing_but_a_trace(web: tuple[vcpulab.Run, Path], tmp
         vcpulab.run(run.scenario, events=tmp_path)
     with pytest.raises(FileNotFoundError, match="does not hold a trace"):
         vcpulab.Trace.load(tmp_path)
-
-
-def packets(file: Path) -> list[Any]:
-    """Read with Perfetto's own classes."""
-    from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
-
-    trace = Trace()
-    trace.ParseFromString(file.read_bytes())
-    return list(trace.packet)
 
 
 def test_perfetto_classes_read_what_was_counted(web: tuple[vcpulab.Run, Path], tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import json
 import lzma
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support import ROOT, Vcpulab
+from support import ROOT, Vcpulab, packets
 from vcpulab import Scenario, monitors, recordings, run
 from vcpulab.jtl import Jtl
 from vcpulab.recordings import RecordingError, jtl, xenmon, xl
@@ -71,24 +72,33 @@ def test_real_traces_are_read_without_a_doubt(real: tuple[Path, recordings.Recor
 
 
 def test_cpu_time_is_that_of_xl_list(real: tuple[Path, recordings.Recording]) -> None:
-    """`xl list` shows tenths of a second, at two times a little before and after the trace."""
+    """`xl list` was asked a little before and after the trace, and tells tenths of a second: each domain to 0.1 s."""
     folder, recording = real
     before, after = (xl.read_list(folder / f"list{n}.txt") for n in (0, 1))
-    vcpus = by_name(folder, recording)
-    for first, last in zip(before, after, strict=True):
-        used = last.cpu_s - first.cpu_s
-        running = vcpus[first.name]["running_ns"] / 1e9
-        assert running - 0.11 <= used <= running + 0.16, (first.name, used, running)
+    used = {first.name: last.cpu_s - first.cpu_s for first, last in zip(before, after, strict=True)}
+    all_s = sum(used.values())
+    assert recording.summary["span_ns"] / 1e9 <= all_s + 0.1 * len(used)
+    for name, vcpu in by_name(folder, recording).items():
+        share = used[name] / all_s
+        assert vcpu["share"] == pytest.approx(share, abs=0.1 * (1 + share * len(used)) / all_s), name
+
+
+def test_cpu_time_is_that_measured_by_xen(real: tuple[Path, recordings.Recording]) -> None:
+    """Xen records how long each execution took by its own clock; together they took as long as by the counter."""
+    _, recording = real
+    clock = recording.report["clock"]
+    assert clock["executions"] > 2000
+    assert clock["by_executions_mhz"] == pytest.approx(1000, rel=1e-3)
 
 
 def test_shares_are_those_the_hogs_computed(real: tuple[Path, recordings.Recording]) -> None:
-    """A hog's iterations in its 10 s, at 10.2 ns each, against its share of these 4 s."""
+    """A hog's iterations in its 10 s, at 10.2 ns each, against its share of 4 s among these."""
     folder, recording = real
     vcpus = by_name(folder, recording)
     for name, said in guests(folder).items():
-        if "wake_us" not in (folder / "guests.txt").read_text().split(f"G {name} ")[1].split("\n")[0]:
+        if not vcpus[name]["wakes"]:
             share = said["iters"] * work_of(folder, name) * ITERATION_NS / 10e9
-            assert vcpus[name]["share"] == pytest.approx(share, abs=0.01)
+            assert vcpus[name]["share"] == pytest.approx(share, abs=0.015), name
 
 
 def test_those_that_sleep_compute_as_long_as_they_should(real: tuple[Path, recordings.Recording]) -> None:
@@ -105,7 +115,7 @@ def test_those_that_sleep_compute_as_long_as_they_should(real: tuple[Path, recor
 def test_events_and_perfetto(real: tuple[Path, recordings.Recording], tmp_path: Path, command: Vcpulab) -> None:
     folder, recording = real
     recordings.read_trace(folder / "trace.bin.xz", "xentrace", events=tmp_path / "events.arrow")
-    events = pl.read_ipc(tmp_path / "events.arrow", memory_map=False)
+    events = pl.read_ipc(tmp_path / "events.arrow")
     assert events["time_ns"].is_sorted()
     switches = events.filter(kind="switch")
     assert switches.height == recording.summary["pcpus"][0]["switches"]
@@ -115,14 +125,17 @@ def test_events_and_perfetto(real: tuple[Path, recordings.Recording], tmp_path: 
         assert events.filter(kind="runstate", what="running", **of).height == vcpu["executions"]
     done = command("export", "perfetto", str(folder / "trace.bin.xz"), "--out", "host.pftrace")
     assert done.returncode == 0, done.stderr
-    from perfetto.trace_processor import TraceProcessor
-
-    with TraceProcessor(trace=str(tmp_path / "host.pftrace")) as processor:
-        query = "select name, count() as n from slice where name in ('running', 'runnable') group by name order by name"
-        counted = {row.name: row.n for row in processor.query(query)}
-    executions = sum(vcpu["executions"] for vcpu in recording.summary["vcpus"])
-    assert counted["running"] == executions
-    assert counted["runnable"] >= executions - 10
+    slices: Counter[str] = Counter()
+    tracks, names = {}, {}
+    for packet in packets(tmp_path / "host.pftrace"):
+        tracks[packet.track_descriptor.uuid] = packet.track_descriptor.name
+        names.update((name.iid, name.name) for name in packet.interned_data.event_names)
+        event = packet.track_event
+        if event.type == event.TYPE_SLICE_BEGIN:
+            slices[f"{tracks[event.track_uuid]}: {names[event.name_iid]}"] += 1
+    for name, vcpu in by_name(folder, recording).items():
+        assert slices[f"{name} vCPU 0: running"] == slices[f"pCPU 0: {name} vCPU 0"] == vcpu["executions"]
+        assert slices[f"{name} vCPU 0: blocked"] in {vcpu["block"]["count"], vcpu["block"]["count"] + 1}
 
 
 def test_show(real: tuple[Path, recordings.Recording], command: Vcpulab) -> None:
@@ -330,7 +343,7 @@ def test_logs_that_this_program_writes_are_read(tmp_path: Path) -> None:
         """
     )
     for written in ("csv", "xml"):
-        made = run(scenario, jtl=Jtl(tmp_path / written, format=written))  # type: ignore[arg-type]
+        made = run(scenario, jtl=Jtl(tmp_path / written, format=written))
         [log] = (tmp_path / written).iterdir()
         assert recordings.kind_of(log) == "jtl"
         requests = jtl.read_jtl(log)

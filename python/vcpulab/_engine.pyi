@@ -148,11 +148,11 @@ class Scenario:
 
 @final
 class RecordingReader:
-    """Reads what a real host recorded, fed in pieces; what is wrong with it raises `ValueError`, without the file's name."""
+    """Reads what a real host recorded, fed in pieces; what is wrong with it raises `ValueError` that names no file."""
 
     def __new__(
         cls,
-        format: str,
+        format: str,  # noqa: A002
         *,
         cpu_mhz: float | None = None,
         threads: Mapping[int, tuple[int, int]] = ...,
@@ -162,7 +162,7 @@ class RecordingReader:
 
         `events` is an Arrow file to write, in the columns of `Trace.events`.
         """
-    def feed(self, bytes: bytes) -> None:
+    def feed(self, data: bytes) -> None:
         """Takes the next bytes."""
     def finish(self) -> str:
         """The recording ends: all there is to say of it, as JSON."""

@@ -35,8 +35,8 @@ def import_files(
     """Read what a real host recorded, and say what it holds.
 
     Traces of xentrace and the text of `perf sched script` or ftrace; what `xl list`, `vcpu-list`, `sched-credit`,
-    `sched-credit2`, `sched-rtds` and `info` print, domains' files (xl.cfg), XenMon's logs, JMeter's. Files may be compressed.
-    Names of domains are taken from the files of `xl list` beside the traces.
+    `sched-credit2`, `sched-rtds` and `info` print, domains' files (xl.cfg), XenMon's logs, JMeter's. Files may be
+    compressed. Names of domains are taken from what `xl list` printed, given too or in files list*.txt beside a trace.
 
     Args:
         paths: The files.

@@ -40,11 +40,11 @@ impl RecordingReader {
     }
 
     /// Takes the next bytes.
-    fn feed(&mut self, py: Python<'_>, bytes: &[u8]) -> PyResult<()> {
+    fn feed(&mut self, py: Python<'_>, data: &[u8]) -> PyResult<()> {
         let Some((recording, events)) = &mut self.reading else { return Err(over()) };
         let fed = py.detach(|| match events {
-            None => recording.feed(bytes, |_| ()),
-            Some(events) => recording.feed(bytes, |event| events.add(event)),
+            None => recording.feed(data, |_| ()),
+            Some(events) => recording.feed(data, |event| events.add(event)),
         });
         if fed.is_err() {
             self.reading = None;

@@ -211,7 +211,7 @@ impl Xentrace {
             self.astray = true;
             return Ok(Step::Used(12));
         }
-        let alone = self.last.len() <= 1;
+        let alone = self.last.iter().flatten().nth(1).is_none();
         let again = self.window.is_some_and(|before| pcpu < before.pcpu || alone && pcpu == before.pcpu);
         if again && !self.order.full() {
             self.calibrate(false)?;

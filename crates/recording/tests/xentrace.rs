@@ -164,6 +164,18 @@ fn pcpus_are_put_in_order_of_time() {
 }
 
 #[test]
+fn one_pcpu_of_many_has_rounds_too() {
+    let mut trace = Maker::default();
+    for step in 0..100u64 {
+        trace = trace.window(7).change(step * 1000, 1, 1, 0).change(step * 1000 + 500, 1, 0, 1);
+    }
+    let mut seen = 0;
+    let mut recording = Recording::new(Format::Xentrace, GHZ).expect("options are allowed");
+    recording.feed(&trace.done(), |_| seen += 1).expect("it is a trace");
+    assert!(seen >= 190, "{seen} events before the end");
+}
+
+#[test]
 fn a_wake_up_on_another_pcpu_counts_once_and_moves() {
     let trace = Maker::default()
         .window(0)

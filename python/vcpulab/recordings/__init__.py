@@ -1,8 +1,8 @@
 """What real hosts record, read: traces of their schedulers, and the texts of their tools.
 
-`read` knows a file by what is in it, and answers with what it holds; a file that holds something else, or is damaged where
-that cannot be passed over, is refused with a `RecordingError` that names the file, the line, what was found and what may be
-there. Files may be compressed (xz, gzip, bzip2).
+`read` knows a file by what is in it, and answers with what it holds; a file that holds something else, or is damaged
+where that cannot be passed over, is refused with a `RecordingError` that names the file, the line, what was found and
+what may be there. Files may be compressed (xz, gzip, bzip2).
 """
 
 from vcpulab.recordings.errors import RecordingError
