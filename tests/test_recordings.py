@@ -126,7 +126,8 @@ def test_events_and_perfetto(real: tuple[Path, recordings.Recording], tmp_path: 
     done = command("export", "perfetto", str(folder / "trace.bin.xz"), "--out", "host.pftrace")
     assert done.returncode == 0, done.stderr
     slices: Counter[str] = Counter()
-    tracks, names = {}, {}
+    tracks: dict[int, str] = {}
+    names: dict[int, str] = {}
     for packet in packets(tmp_path / "host.pftrace"):
         tracks[packet.track_descriptor.uuid] = packet.track_descriptor.name
         names.update((name.iid, name.name) for name in packet.interned_data.event_names)

@@ -97,7 +97,7 @@ class Trace:
 
         Columns:
             time_ns: when, since the host started.
-            kind: `decision`, `switch`, `runstate`, `wake`, `migration`, `timer`, `io`, `state` or `end`.
+            kind: `decision`, `switch`, `runstate`, `wake`, `migration`, `timer`, `io`, `state`, `lost` or `end`.
             pcpu: where; for a migration, to where.
             domain: whose: the domain's number (-1: idle); for a switch, the one that runs from now on.
             vcpu: its vCPU (for idle: the pCPU's number).
