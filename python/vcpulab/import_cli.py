@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from vcpulab import _engine, recordings, views
+from vcpulab import _engine, files, recordings, views
 from vcpulab.recordings import Read, Recording, RecordingError
 from vcpulab.recordings.xl import read_list
 from vcpulab.usage import UsageError, examples
@@ -50,6 +50,8 @@ def import_files(
     if not paths:
         raise UsageError("no files\n  hint: vcpulab import --help")
     mapping = recordings.read_threads(threads) if threads is not None else []
+    for path in paths:
+        _check_readable(path)
     known = [(path, kind or recordings.kind_of(path)) for path in paths]
     traces = [path for path, its_kind in known if its_kind in ("xentrace", "sched-text")]
     if events is not None and len(traces) != 1:
@@ -75,6 +77,14 @@ def import_files(
         names = _names(held)
         for read in held:
             _show(read, names)
+
+
+def _check_readable(path: Path) -> None:
+    try:
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise UsageError(f"{path}: {files.reason(error)}") from None
 
 
 def _names(held: Sequence[Read]) -> dict[int, str]:

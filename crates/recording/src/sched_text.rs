@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 
+use memchr::{memchr_iter, memrchr_iter};
 use serde::Serialize;
 
 use crate::clock::{ClockReport, Counters, Jump};
@@ -45,8 +46,8 @@ pub struct Thread {
 /// Reads such text as it comes.
 #[derive(Debug)]
 pub struct SchedText {
-    threads: Threads,
-    states: BTreeMap<u32, Runstate>,
+    /// By thread: which vCPU it is, and what it is at if that is known.
+    vcpus: BTreeMap<u32, (Who, Option<Runstate>)>,
     /// Threads called like vCPUs: process, name, number.
     found: BTreeMap<u32, (Option<u32>, String, u32)>,
     /// The beginning of a line.
@@ -94,9 +95,10 @@ impl SchedText {
     /// A reader that knows these vCPUs.
     #[must_use]
     pub fn new(threads: Threads) -> Self {
+        let vcpu = |(thread, (domain, vcpu))| (thread, (Who::Vcpu { domain, vcpu }, None));
+        let vcpus = threads.into_iter().map(vcpu).collect();
         SchedText {
-            threads,
-            states: BTreeMap::new(),
+            vcpus,
             found: BTreeMap::new(),
             carry: Vec::new(),
             overlong: false,
@@ -151,7 +153,7 @@ impl SchedText {
     fn one(&mut self, line: &[u8], sink: &mut impl FnMut(&Event)) {
         self.line += 1;
         let line = String::from_utf8_lossy(line);
-        let line = line.trim_end();
+        let line = line.trim_ascii_end();
         if self.line == 1 {
             self.first_line = line.chars().take(SHOWN_MAX).collect();
         }
@@ -213,11 +215,9 @@ impl SchedText {
             'X' | 'Z' | 'x' => Runstate::Offline,
             _ => Runstate::Blocked,
         };
-        let who = self.who(from.thread);
-        self.state(who, from.thread, stops);
+        let (who, _) = self.becomes(from.thread, stops);
         sink(&Event { time_ns, pcpu: at.pcpu, who, kind: Kind::change(Runstate::Running, stops) });
-        let who = self.who(to.thread);
-        let before = self.state(who, to.thread, Runstate::Running);
+        let (who, before) = self.becomes(to.thread, Runstate::Running);
         // Said to run elsewhere: that it stopped there is missing.
         sink(&Event {
             time_ns,
@@ -230,15 +230,15 @@ impl SchedText {
     fn wake(&mut self, at: &Prefix, task: &Task<'_>, sink: &mut impl FnMut(&Event)) {
         self.learn(task, None);
         let time_ns = self.time(at, sink);
-        let who = self.who(task.thread);
-        if !matches!(who, Who::Vcpu { .. }) {
-            return;
+        match self.vcpus.get(&task.thread) {
+            None => return,
+            Some((_, Some(Runstate::Running | Runstate::Runnable))) => {
+                self.counts[AWAKE] += 1;
+                return;
+            }
+            Some(_) => {}
         }
-        if matches!(self.states.get(&task.thread), Some(Runstate::Running | Runstate::Runnable)) {
-            self.counts[AWAKE] += 1;
-            return;
-        }
-        let before = self.state(who, task.thread, Runstate::Runnable);
+        let (who, before) = self.becomes(task.thread, Runstate::Runnable);
         sink(&Event { time_ns, pcpu: at.pcpu, who, kind: Kind::Wake(before) });
     }
 
@@ -273,27 +273,23 @@ impl SchedText {
         time_ns
     }
 
-    fn who(&self, thread: u32) -> Who {
-        match self.threads.get(&thread) {
-            _ if thread == 0 => Who::Idle,
-            Some(&(domain, vcpu)) => Who::Vcpu { domain, vcpu },
-            None => Who::Host,
+    /// Who a thread is; of a vCPU, notes what it is at from now on, and answers with that before.
+    fn becomes(&mut self, thread: u32, state: Runstate) -> (Who, Option<Runstate>) {
+        match self.vcpus.get_mut(&thread) {
+            _ if thread == 0 => (Who::Idle, None),
+            Some((who, at)) => (*who, at.replace(state)),
+            None => (Who::Host, None),
         }
-    }
-
-    /// Notes a vCPU's state; answers with that before.
-    fn state(&mut self, who: Who, thread: u32, state: Runstate) -> Option<Runstate> {
-        matches!(who, Who::Vcpu { .. }).then(|| self.states.insert(thread, state)).flatten()
     }
 
     /// Is it called like a vCPU?
     fn learn(&mut self, task: &Task<'_>, process: Option<u32>) {
+        let Some(rest) = task.name.strip_prefix("CPU ") else { return };
         if let Some((known, ..)) = self.found.get_mut(&task.thread) {
             *known = known.or(process);
             return;
         }
-        let number = task.name.strip_prefix("CPU ").and_then(|rest| rest.strip_suffix("/KVM"));
-        if let Some(vcpu) = number.and_then(|number| number.parse().ok())
+        if let Some(vcpu) = rest.strip_suffix("/KVM").and_then(|number| number.parse().ok())
             && self.found.len() < VCPUS_MAX
         {
             self.found.insert(task.thread, (process, task.name.to_owned(), vcpu));
@@ -364,7 +360,7 @@ impl SchedText {
 
 /// Which event, what stands before it, its fields. (Searching for single characters is several times as fast as for texts.)
 fn event_of(line: &str) -> Option<(usize, &str, &str)> {
-    line.match_indices(':').find_map(|(at, _)| {
+    memchr_iter(b':', line.as_bytes()).find_map(|at| {
         let before = &line[..at];
         let named = |which: usize| Some((which, before.strip_suffix(LINES[which])?));
         let (which, prefix) = [SWITCH, WAKEUP, WAKING].into_iter().find_map(named)?;
@@ -374,7 +370,7 @@ fn event_of(line: &str) -> Option<(usize, &str, &str)> {
 
 /// What stands before and after the last ` name=`.
 fn field<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
-    text.rmatch_indices('=').find_map(|(at, _)| {
+    memrchr_iter(b'=', text.as_bytes()).find_map(|at| {
         let before = text[..at].strip_suffix(name)?.strip_suffix(' ')?;
         Some((before, &text[at + 1..]))
     })
@@ -382,18 +378,18 @@ fn field<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
 
 /// Task, thread, CPU, flags, time.
 fn prefix_of(text: &str) -> Option<Prefix> {
-    let text = text.trim_end().strip_suffix(':')?;
+    let text = text.trim_ascii_end().strip_suffix(':')?;
     let (before, after) = text.rsplit_once('[')?;
     let (pcpu, rest) = after.split_once(']')?;
     let pcpu = pcpu.trim().parse().ok().filter(|&pcpu| pcpu < PCPUS_MAX)?;
-    let time_ns = seconds(rest.split_whitespace().next_back()?)?;
-    let mut before = before.trim_end();
+    let time_ns = seconds(rest.rsplit(' ').next()?)?;
+    let mut before = before.trim_ascii_end();
     let mut process = None;
     if let Some(inside) = before.strip_suffix(')') {
         let (task, number) = inside.rsplit_once('(')?;
-        (before, process) = (task.trim_end(), number.trim().parse().ok());
+        (before, process) = (task.trim_ascii_end(), number.trim().parse().ok());
     }
-    let last = before.rsplit(char::is_whitespace).next()?;
+    let last = before.rsplit(' ').next()?;
     let thread = match last.split_once('/') {
         Some((of, thread)) if of.parse::<u32>().is_ok() && thread.parse::<u32>().is_ok() => {
             process = of.parse().ok();
@@ -416,10 +412,8 @@ fn seconds(text: &str) -> Option<u64> {
 
 /// From whom, in which state it stops, to whom.
 fn switch(fields: &str) -> Option<(Task<'_>, char, Task<'_>)> {
-    let arrow = |(at, _): (usize, &str)| {
-        Some((fields[..at].strip_suffix(" ==")?, fields[at + 1..].strip_prefix(' ')?))
-    };
-    let (from, to) = fields.rmatch_indices('>').find_map(arrow)?;
+    let arrow = |at: usize| Some((fields[..at].strip_suffix(" ==")?, fields[at + 1..].strip_prefix(' ')?));
+    let (from, to) = memrchr_iter(b'>', fields.as_bytes()).find_map(arrow)?;
     if let Some(from) = from.strip_prefix("prev_comm=") {
         let (name, rest) = field(from, "prev_pid")?;
         let state = field(rest, "prev_state")?.1.chars().next()?;
