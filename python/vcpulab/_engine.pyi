@@ -156,10 +156,12 @@ class RecordingReader:
         *,
         cpu_mhz: float | None = None,
         threads: Mapping[int, tuple[int, int]] = ...,
+        window_ns: tuple[int, int] | None = None,
         events: str | PathLike[str] | None = None,
     ) -> RecordingReader:
         """Reads `xentrace` or `sched-text`; `threads` are those that are vCPUs, with domain and number.
 
+        `window_ns` is from when to before when to look, since the first record; times then count from its beginning.
         `events` is an Arrow file to write, in the columns of `Trace.events`.
         """
     def feed(self, data: bytes) -> None:

@@ -20,8 +20,14 @@ pub struct RecordingReader {
 #[pymethods]
 impl RecordingReader {
     #[new]
-    #[pyo3(signature = (format, *, cpu_mhz = None, threads = BTreeMap::new(), events = None))]
-    fn new(format: &str, cpu_mhz: Option<f64>, threads: Threads, events: Option<PathBuf>) -> PyResult<Self> {
+    #[pyo3(signature = (format, *, cpu_mhz = None, threads = BTreeMap::new(), window_ns = None, events = None))]
+    fn new(
+        format: &str,
+        cpu_mhz: Option<f64>,
+        threads: Threads,
+        window_ns: Option<(i64, i64)>,
+        events: Option<PathBuf>,
+    ) -> PyResult<Self> {
         let format = match format {
             "xentrace" => Format::Xentrace,
             "sched-text" => Format::SchedText,
@@ -30,7 +36,7 @@ impl RecordingReader {
                 return Err(PyValueError::new_err(message));
             }
         };
-        let recording = Recording::new(format, Options { cpu_mhz, threads }).map_err(wrong)?;
+        let recording = Recording::new(format, Options { cpu_mhz, threads, window_ns }).map_err(wrong)?;
         let create = |path: PathBuf| {
             let file = EventFile::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             Ok(Events { path, file, current: Vec::new() })

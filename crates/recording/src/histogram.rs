@@ -5,6 +5,8 @@ use serde::Serialize;
 
 /// Times below are one, ns.
 const LOWEST_NS: u64 = 64;
+/// Into so many equal parts quantiles cut a spread.
+const QUANTILES: u32 = 128;
 /// Times above count as this, ns: an hour.
 const HIGHEST_NS: u64 = 3_600_000_000_000;
 
@@ -41,12 +43,13 @@ impl Times {
             p90_ns: at(90.0),
             p99_ns: at(99.0),
             max_ns: times.max(),
+            quantiles_ns: (0..=QUANTILES).map(|part| at(100.0 * part as f64 / QUANTILES as f64)).collect(),
         }
     }
 }
 
 /// How times are spread; percentiles are good to 1 %. All 0 where there was none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Spread {
     pub count: u64,
@@ -59,4 +62,6 @@ pub struct Spread {
     pub p90_ns: u64,
     pub p99_ns: u64,
     pub max_ns: u64,
+    /// From the least to the greatest at equal distances; none where there was no time.
+    pub quantiles_ns: Vec<u64>,
 }

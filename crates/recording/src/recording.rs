@@ -4,7 +4,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::clock::{ClockReport, MHZ};
-use crate::event::Event;
+use crate::event::{Event, Kind};
 use crate::notes::{Note, Place};
 use crate::sched_text::{SchedText, Thread, Threads};
 use crate::summary::{Counter, Summary};
@@ -27,6 +27,8 @@ pub struct Options {
     pub cpu_mhz: Option<f64>,
     /// In text: which threads are vCPUs.
     pub threads: Threads,
+    /// Only what happens from one time to before another, ns since the first record; times then count from the first.
+    pub window_ns: Option<(i64, i64)>,
 }
 
 /// Why a recording cannot be read.
@@ -93,6 +95,7 @@ enum Reader {
 pub struct Recording {
     reader: Reader,
     counter: Counter,
+    window_ns: Option<(i64, i64)>,
 }
 
 /// All there is to say of a recording.
@@ -127,7 +130,7 @@ impl Recording {
             Format::Xentrace => Reader::Xentrace(Box::new(Xentrace::new(options.cpu_mhz))),
             Format::SchedText => Reader::SchedText(Box::new(SchedText::new(options.threads))),
         };
-        Ok(Recording { reader, counter: Counter::default() })
+        Ok(Recording { reader, counter: Counter::default(), window_ns: options.window_ns })
     }
 
     /// Takes the next bytes; `each` gets the events that are complete with them, in order of time.
@@ -135,10 +138,12 @@ impl Recording {
     /// # Errors
     /// It is no such recording, or its times cannot be told.
     pub fn feed(&mut self, bytes: &[u8], mut each: impl FnMut(&Event)) -> Result<(), ReadError> {
-        let Self { reader, counter } = self;
+        let Self { reader, counter, window_ns } = self;
         let mut sink = |event: &Event| {
-            counter.count(event);
-            each(event);
+            if let Some(event) = within(event, *window_ns) {
+                counter.count(&event);
+                each(&event);
+            }
         };
         match reader {
             Reader::Xentrace(reader) => reader.feed(bytes, &mut sink),
@@ -154,10 +159,12 @@ impl Recording {
     /// # Errors
     /// It was no recording, or its times cannot be told.
     pub fn finish(self, mut each: impl FnMut(&Event)) -> Result<Report, ReadError> {
-        let Self { mut reader, mut counter } = self;
+        let Self { mut reader, mut counter, window_ns } = self;
         let mut sink = |event: &Event| {
-            counter.count(event);
-            each(event);
+            if let Some(event) = within(event, window_ns) {
+                counter.count(&event);
+                each(&event);
+            }
         };
         let (format, bytes, clock, records, mut notes, threads) = match &mut reader {
             Reader::Xentrace(reader) => {
@@ -201,4 +208,18 @@ impl Recording {
         let notes = notes.iter().cloned().collect();
         Ok(Report { format, bytes, clock, records, notes, threads, summary })
     }
+}
+
+/// An event as the window shows it; the end of the recording is that of the window.
+fn within(event: &Event, window_ns: Option<(i64, i64)>) -> Option<Event> {
+    let Some((from, to)) = window_ns else { return Some(*event) };
+    let ends = event.kind == Kind::End;
+    if !ends && !(from..to).contains(&event.time_ns) {
+        return None;
+    }
+    let kind = match event.kind {
+        Kind::Lost { records, since_ns } => Kind::Lost { records, since_ns: (since_ns - from).max(0) },
+        kind => kind,
+    };
+    Some(Event { time_ns: event.time_ns.clamp(from, to) - from, kind, ..*event })
 }

@@ -72,6 +72,7 @@ def read_trace(
     *,
     cpu_mhz: float | None = None,
     threads: Iterable[VcpuThread] = (),
+    part: tuple[float, float] | None = None,
     events: str | PathLike[str] | None = None,
     progress: Callable[[float], bool] | None = None,
 ) -> Recording:
@@ -82,6 +83,7 @@ def read_trace(
         format: What it is written in.
         cpu_mhz: Frequency of the counter in Xen's trace; found from the execution times in it if left out.
         threads: In text: which threads are vCPUs; if none, those that are called `CPU n/KVM`, the process being the VM.
+        part: Only what happened from one fraction of its time to another; it is read twice then.
         events: Write what happened to this Arrow file, in the columns of `Trace.events`.
         progress: Called with the part of the file that is read, 0 to 1; `False` stops.
 
@@ -96,8 +98,13 @@ def read_trace(
     if format == "sched-text" and not vcpus:
         vcpus = tuple(_vcpus_in(_fed(path, _engine.RecordingReader(format), None)["threads"]))
     mapping = {vcpu.thread: (vcpu.domain, vcpu.vcpu) for vcpu in vcpus}
+    window: tuple[int, int] | None = None
+    if part is not None:
+        whole = _fed(path, _engine.RecordingReader(format, cpu_mhz=cpu_mhz, threads=mapping), progress)
+        span_ns = int(whole["summary"]["span_ns"])
+        window = (round(part[0] * span_ns), round(part[1] * span_ns))
     try:
-        reader = _engine.RecordingReader(format, cpu_mhz=cpu_mhz, threads=mapping, events=events)
+        reader = _engine.RecordingReader(format, cpu_mhz=cpu_mhz, threads=mapping, window_ns=window, events=events)
     except ValueError as error:
         raise RecordingError(str(error)) from None
     return Recording(path, _fed(path, reader, progress), vcpus)

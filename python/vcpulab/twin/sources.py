@@ -1,0 +1,135 @@
+"""What is known of a recorded host, gathered from whatever files there are of it."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vcpulab import recordings
+from vcpulab.recordings import RecordingError
+from vcpulab.recordings.xl import Domain, Sched, Vcpu
+from vcpulab.settings import generation_of
+from vcpulab.usage import UsageError
+
+_SPAN = re.compile(r"(?P<number>\d+)(?P<unit>us|ms|s|)")
+_PARAMS = {
+    "tslice": ("tslice_ms", "ms"),
+    "ratelimit": ("ratelimit_us", "us"),
+    "migration-delay": ("migration_delay_us", "us"),
+}
+"""What `xl sched-…` prints of a scheduler as a whole, and what it is called here."""
+_UNITS_US = {"us": 1, "": 1, "ms": 1000, "s": 1_000_000}
+_COLUMNS = {
+    "credit": {"weight": "weight", "cap": "cap"},
+    "credit2": {"weight": "weight", "cap": "cap"},
+    "rtds": {"period": "period_us", "budget": "budget_us", "extratime": "extratime"},
+}
+
+
+@dataclass
+class Sources:
+    """The files of one host, and what they say."""
+
+    trace: Path
+    kind: recordings.Kind
+    cpu_mhz: float | None = None
+    names: dict[int, str] = field(default_factory=dict)
+    """Domain number to name."""
+    scheduler: str | None = None
+    """`None`: no file says it."""
+    host_params: dict[str, int] = field(default_factory=dict)
+    domain_params: dict[int, dict[str, int]] = field(default_factory=dict)
+    affinity: dict[tuple[int, int], str] = field(default_factory=dict)
+    """Of a domain's vCPU, where it is not `all`."""
+    threads: list[recordings.VcpuThread] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """What was not used, and why."""
+
+    def name(self, domain: int) -> str:
+        """What a domain is called in a scenario."""
+        if domain == 0:
+            return "dom0"
+        return re.sub(r"[^A-Za-z0-9_.-]", "-", self.names.get(domain, f"dom{domain}"))
+
+
+def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path | None = None) -> Sources:
+    """Reads all files but the trace, which is read for each part of it.
+
+    Args:
+        paths: Files, and directories of files; in directories what is no recording is passed over.
+        cpu_mhz: Frequency of the counter in Xen's trace.
+        threads: For KVM, which threads are vCPUs.
+
+    Raises:
+        UsageError: there is no trace, or more than one.
+        RecordingError: a file named is no recording.
+        OSError: it cannot be read.
+    """
+    known: list[tuple[Path, recordings.Kind]] = []
+    for path in paths:
+        if path.is_dir():
+            for file in sorted(path.iterdir()):
+                try:
+                    known += [(file, recordings.kind_of(file))] if file.is_file() else []
+                except (RecordingError, OSError):
+                    continue
+        else:
+            known.append((path, recordings.kind_of(path)))
+    traces = [(path, kind) for path, kind in known if kind in ("xentrace", "sched-text")]
+    if len(traces) != 1:
+        said = ", ".join(str(path) for path, _ in traces) or "none"
+        raise UsageError(
+            f"found {said}; allowed: one trace, of xentrace, perf or ftrace, and what else there is of its host"
+        )
+    sources = Sources(*traces[0], cpu_mhz)
+    if threads is not None:
+        sources.threads = recordings.read_threads(threads)
+    for path, kind in known:
+        if kind not in ("xentrace", "sched-text"):
+            _take(sources, path, kind, recordings.read(path, kind).holds)
+    return sources
+
+
+def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> None:  # noqa: ANN401, PLR0912
+    if kind == "xl-list":
+        listed: list[Domain] = holds
+        sources.names.update((domain.number, domain.name) for domain in listed)
+    elif kind == "xl-vcpu-list":
+        vcpus: list[Vcpu] = holds
+        sources.names.update((vcpu.domain, vcpu.name) for vcpu in vcpus)
+        sources.affinity.update(((vcpu.domain, vcpu.number), vcpu.hard) for vcpu in vcpus if vcpu.hard != "all")
+    elif kind == "xl-sched":
+        pools: list[Sched] = holds
+        if len(pools) > 1:
+            sources.notes.append(f"{path}: CPU pools besides {pools[0].pool} are left out")
+        _take_scheduler(sources, pools[0])
+    elif kind == "xl-info":
+        said: Mapping[str, str] = holds
+        if sources.cpu_mhz is None and "cpu_mhz" in said:
+            sources.cpu_mhz = float(said["cpu_mhz"])
+        sources.scheduler = sources.scheduler or said.get("xen_scheduler")
+    else:
+        sources.notes.append(f"{path}: not used: {kind} says nothing of how vCPUs behave")
+
+
+def _take_scheduler(sources: Sources, pool: Sched) -> None:
+    sources.scheduler = pool.scheduler
+    generation = generation_of(pool.scheduler)
+    has = {param["name"] for param in generation["params"]} if generation is not None else set()
+    for printed, text in pool.parameters.items():
+        match = _SPAN.fullmatch(text)
+        name, unit = _PARAMS.get(printed, (printed.replace("-", "_"), ""))
+        if match is None or name not in has:
+            sources.notes.append(f"{printed}={text}: not a parameter of {pool.scheduler} here")
+            continue
+        sources.host_params[name] = int(match["number"]) * _UNITS_US[match["unit"]] // _UNITS_US[unit]
+    for row in pool.domains:
+        values = {
+            name: int(row[column] == "yes") if column == "extratime" else int(row[column])
+            for column, name in _COLUMNS.get(pool.scheduler, {}).items()
+            if column in row
+        }
+        # RTDS has parameters for each vCPU; the first one's stand for all.
+        sources.domain_params.setdefault(int(row["id"]), values)
+        sources.names.setdefault(int(row["id"]), str(row["name"]))
