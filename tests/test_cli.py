@@ -28,7 +28,7 @@ COMMANDS += ["import rt-app", "monitor", "monitor xenmon", "monitor xencpu", "mo
 COMMANDS += ["lint", "whatif", "compare", "manage"]
 COMMANDS += ["bounds", "tune"]
 COMMANDS += ["profile", "profile list", "profile show", "profile measure"]
-COMMANDS += ["sweep", "query"]
+COMMANDS += ["sweep", "query", "twin", "twin score"]
 COMMANDS += [f"study {name}" for name in ("list", "show", "run", "report", "predict", "fit", "overview")]
 
 
@@ -180,6 +180,7 @@ def test_examples_in_the_help_work(command: Vcpulab, tmp_path: Path, demo: Path,
     for example in ("lottery.py", "weights.toml"):
         shutil.copy(ROOT / "examples" / example, tmp_path)
     shutil.copy(ROOT / "examples" / "rt-app.json", tmp_path / "workload.json")
+    shutil.copytree(ROOT / "tests/recordings/xen4.17-credit-weights", tmp_path / "recorded")
     described = functools.reduce(operator.getitem, name.split(), app)
     epilogue = str(described.help_epilogue)
     examples = [line.strip().removeprefix("$ ") for line in epilogue.splitlines() if line.strip().startswith("$ ")]

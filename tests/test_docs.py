@@ -30,6 +30,7 @@ def test_examples_work(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     for example in sorted((ROOT / "examples").glob("*.*")):
         shutil.copy(example, tmp_path)
+    shutil.copytree(ROOT / "tests/recordings/xen4.17-credit-weights", tmp_path / "recorded")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PATH", f"{VCPULAB.parent}{os.pathsep}{os.environ['PATH']}")
     names: dict[str, object] = {}

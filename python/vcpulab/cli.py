@@ -46,6 +46,7 @@ from vcpulab.recordings import RecordingError
 from vcpulab.runs import Run
 from vcpulab.runs import run as run_scenario
 from vcpulab.study_cli import app as study
+from vcpulab.twin_cli import app as twin
 from vcpulab.usage import UsageError
 from vcpulab.usage import examples as _help
 
@@ -190,6 +191,7 @@ def init(path: Path = Path("scenario.toml"), /, *, force: Annotated[bool, Parame
 export = App(name="export", help="Write what was recorded in the formats of other tools.", help_format="plaintext")
 app.command(export)
 app.command(study)
+app.command(twin)
 advice_cli.register(app)
 bounds_cli.register(app)
 capacity_cli.register(app)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import tomli_w
@@ -42,7 +43,7 @@ def read(
     assert sources.kind in ("xentrace", "sched-text")
     return recordings.read_trace(
         sources.trace,
-        sources.kind,  # type: ignore[arg-type]
+        sources.kind,
         cpu_mhz=sources.cpu_mhz,
         threads=sources.threads,
         part=part,
@@ -65,7 +66,8 @@ def make(sources: Sources, recording: Recording, *, scheduler: str | None = None
     used = scheduler or sources.scheduler
     if used is None:
         raise UsageError(
-            "nothing says which scheduler was recorded\n  hint: add what `xl info` or `xl sched-credit` prints, or --scheduler"
+            "nothing says which scheduler was recorded\n"
+            "  hint: add what `xl info` or `xl sched-credit` prints, or --scheduler"
         )
     by_domain: dict[int, list[Mapping[str, Any]]] = {}
     for vcpu in summary["vcpus"]:
@@ -100,11 +102,11 @@ def make(sources: Sources, recording: Recording, *, scheduler: str | None = None
         },
         "domain": domains,
     }
-    notes.append("who wakes whom is not kept: a vCPU that another domain woke sleeps as long as it did then")
     text = tomli_w.dumps(document)
     head = [
         f"Made by `vcpulab twin` of {sources.trace.name}: {summary['span_ns'] / 1e9:.3f} s of it.",
         "Lists of times are spreads: quantiles at equal distances, of which one is drawn each time.",
+        "Who wakes whom is not kept: a vCPU that another domain woke sleeps as long as it did then.",
         *notes,
     ]
     commented = "".join(f"# {line}\n" for line in head) + "\n" + text
@@ -123,7 +125,7 @@ def _app(vcpu: Mapping[str, Any]) -> dict[str, Any] | None:
 def _spread(times: Mapping[str, Any], least: int) -> list[str]:
     """Quantiles, so that they have the mean that was measured: a histogram is good to 1 % only."""
     quantiles: Sequence[int] = times["quantiles_ns"]
-    halves = [(a + b) / 2 for a, b in zip(quantiles, quantiles[1:], strict=False)]
+    halves = [(a + b) / 2 for a, b in pairwise(quantiles)]
     factor = times["mean_ns"] * len(halves) / sum(halves) if sum(halves) > 0 else 1.0
     return [f"{max(least, round(factor * quantile))}ns" for quantile in quantiles]
 

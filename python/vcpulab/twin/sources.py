@@ -91,7 +91,7 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
     return sources
 
 
-def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> None:  # noqa: ANN401, PLR0912
+def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> None:
     if kind == "xl-list":
         listed: list[Domain] = holds
         sources.names.update((domain.number, domain.name) for domain in listed)
@@ -109,7 +109,8 @@ def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> No
         if sources.cpu_mhz is None and "cpu_mhz" in said:
             sources.cpu_mhz = float(said["cpu_mhz"])
         sources.scheduler = sources.scheduler or said.get("xen_scheduler")
-    else:
+    elif kind != "xl-cfg":
+        # What a domain's file says that matters, its vCPUs show.
         sources.notes.append(f"{path}: not used: {kind} says nothing of how vCPUs behave")
 
 
