@@ -19,7 +19,8 @@ fn vcpus() -> Threads {
 }
 
 fn read(text: &[u8], threads: Threads) -> Result<Report, ReadError> {
-    let mut recording = Recording::new(Format::SchedText, Options { threads, cpu_mhz: None, window_ns: None })?;
+    let mut recording =
+        Recording::new(Format::SchedText, Options { threads, cpu_mhz: None, window_ns: None })?;
     recording.feed(text, |_| ())?;
     recording.finish(|_| ())
 }
@@ -87,7 +88,8 @@ fn text_cut_anywhere_or_in_pieces_is_read() {
     }
     let whole = serde_json::to_string(&read(PERF.as_bytes(), vcpus()).expect("it is such text"));
     let mut recording =
-        Recording::new(Format::SchedText, Options { threads: vcpus(), cpu_mhz: None, window_ns: None }).expect("allowed");
+        Recording::new(Format::SchedText, Options { threads: vcpus(), cpu_mhz: None, window_ns: None })
+            .expect("allowed");
     for byte in PERF.as_bytes() {
         recording.feed(&[*byte], |_| ()).expect("text is fed without errors");
     }

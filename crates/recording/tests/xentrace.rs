@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use support::{CREDIT, CREDIT2, Maker, Repeated, WINDOW, crowd, layout};
 use vcpulab_recording::{Event, Format, Kind, Options, ReadError, Recording, Report, Who};
 
-const GHZ: Options = Options { cpu_mhz: Some(1000.0), threads: std::collections::BTreeMap::new(), window_ns: None };
+const GHZ: Options =
+    Options { cpu_mhz: Some(1000.0), threads: std::collections::BTreeMap::new(), window_ns: None };
 
 fn read(bytes: &[u8], options: Options) -> Result<Report, ReadError> {
     let mut recording = Recording::new(Format::Xentrace, options)?;
