@@ -4,12 +4,15 @@ import json
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import vcpulab
 from support import ROOT, Vcpulab
 from vcpulab import twin
 from vcpulab.twin.build import read
+from vcpulab.twin.sequences import turns_of
+from vcpulab.usage import UsageError
 
 REAL = ROOT / "tests" / "recordings"
 FOLDERS = sorted(path.name for path in REAL.iterdir() if path.is_dir())
@@ -28,6 +31,31 @@ def test_twins_share_switch_and_wait_as_the_recorded_host_did(name: str) -> None
     waits = [row for row in judged if row.what.startswith("wake") and row.of != "dom0"]
     assert sum(bool(row.holds) for row in waits) >= 0.7 * len(waits) - 1, off
     assert all(abs(row.off) < 50 for row in waits), off
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_twins_that_replay_do_so_more_closely(name: str, tmp_path: Path) -> None:
+    sources = twin.gather([REAL / name])
+    events = tmp_path / "events.arrow"
+    made = twin.make(sources, read(sources, (0.0, 0.5), events=events), events=events)
+    rows = twin.score(made.scenario, sources, read(sources, (0.5, 1.0)), replications=2)
+    judged = [row for row in rows if row.holds is not None and row.of != "dom0"]
+    off = [(row.of, row.what, round(row.off, 1)) for row in judged if not row.holds]
+    assert len(off) <= 1, off
+    assert all(what.startswith("wake") for _, what, _ in off), off
+
+
+def test_turns_are_cpu_time_between_waking_and_blocking(tmp_path: Path) -> None:
+    """A vCPU that is preempted while it computes has computed as long as without."""
+    states = [(9, "runnable"), (10, "running"), (14, "runnable"), (20, "running"), (21, "blocked"), (30, "runnable")]
+    rows = {"kind": "runstate", "domain": 1, "vcpu": 0}
+    table = pl.DataFrame([{**rows, "time_ns": time, "what": what} for time, what in [(5, "blocked"), *states]])
+    table.write_ipc(tmp_path / "events.arrow")
+    assert turns_of(tmp_path / "events.arrow") == {(1, 0): (9, [(5, 9)])}
+    many = pl.concat([table] * 10_001)
+    many.write_ipc(tmp_path / "events.arrow")
+    with pytest.raises(UsageError, match="found 20002 turns of computing and blocking; allowed: at most 20000"):
+        turns_of(tmp_path / "events.arrow")
 
 
 @pytest.mark.parametrize("name", FOLDERS)

@@ -1,6 +1,7 @@
 """`vcpulab twin`: a scenario that behaves as a recorded host did, and how well it does."""
 
 import json
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,7 +12,6 @@ from cyclopts import App, Parameter
 from vcpulab import files, twin, views
 from vcpulab.figures import number
 from vcpulab.recordings import Recording
-from vcpulab.scenario import Scenario
 from vcpulab.twin import Row
 from vcpulab.twin.build import read
 from vcpulab.usage import UsageError, examples
@@ -24,6 +24,7 @@ app = App(
 )
 
 Threads = Annotated[Path | None, Parameter(name="--threads")]
+Replay = Annotated[bool, Parameter(negative=())]
 
 
 @app.default
@@ -33,6 +34,7 @@ def make(
     scheduler: str | None = None,
     cpu_mhz: float | None = None,
     threads: Threads = None,
+    replay: Replay = False,
     force: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
     """Make a scenario of a recording: each vCPU computes and sleeps as it did, under the scheduler that it had.
@@ -44,15 +46,13 @@ def make(
         scheduler: Simulate this scheduler, where no file says which was recorded.
         cpu_mhz: Frequency of the counter in Xen's trace, MHz; found from the trace or `xl info` if left out.
         threads: For KVM: a file with a line `thread name vcpu` for each vCPU.
+        replay: Do what was done one time after the other, instead of drawing from its spreads.
         force: Replace what is there.
     """
     if out is not None and out.exists() and not force:
         raise UsageError(f"{out}: exists already\n  hint: --force replaces it")
     sources = _gathered(paths, cpu_mhz, threads)
-    recording = _read(sources, (0.0, 1.0))
-    made = twin.make(sources, recording, scheduler=scheduler)
-    for note in made.notes:
-        views.warn(note)
+    made = _made(sources, 1.0, scheduler, replay=replay)
     if out is None:
         print(made.text, end="")
         return
@@ -69,6 +69,7 @@ def score(
     replications: int = twin.REPLICATIONS,
     cpu_mhz: float | None = None,
     threads: Threads = None,
+    replay: Replay = False,
     format: Literal["table", "json", "csv"] = "table",  # noqa: A002 - the option's name
 ) -> None:
     """Say how well a twin reproduces the part of a recording that it was not made of.
@@ -81,6 +82,7 @@ def score(
         replications: Of the simulation.
         cpu_mhz: As for `vcpulab twin`.
         threads: As for `vcpulab twin`.
+        replay: As for `vcpulab twin`.
         format: How to print.
     """
     if not 5 <= split <= 95:
@@ -91,7 +93,8 @@ def score(
     if scenario is not None:
         held, against = files.load(scenario), _read(sources, (0.0, 1.0))
     else:
-        held, against = _made(sources, split / 100, scheduler), _read(sources, (split / 100, 1.0))
+        made = _made(sources, split / 100, scheduler, replay=replay)
+        held, against = made.scenario, _read(sources, (split / 100, 1.0))
     with views.progress("simulating") as progress:
         rows = twin.score(held, sources, against, replications=replications, progress=progress)
     if len(rows) == 1:
@@ -99,11 +102,14 @@ def score(
     _show(rows, format)
 
 
-def _made(sources: twin.Sources, split: float, scheduler: str | None) -> Scenario:
-    made = twin.make(sources, _read(sources, (0.0, split)), scheduler=scheduler)
+def _made(sources: twin.Sources, split: float, scheduler: str | None, *, replay: bool) -> twin.Made:
+    with tempfile.TemporaryDirectory() as scratch:
+        events = Path(scratch, "events.arrow") if replay else None
+        recording = _read(sources, (0.0, split), events)
+        made = twin.make(sources, recording, scheduler=scheduler, events=events)
     for note in made.notes:
         views.warn(note)
-    return made.scenario
+    return made
 
 
 def _gathered(paths: Sequence[Path], cpu_mhz: float | None, threads: Path | None) -> twin.Sources:
@@ -115,9 +121,9 @@ def _gathered(paths: Sequence[Path], cpu_mhz: float | None, threads: Path | None
         raise UsageError(f"{error.filename}: {files.reason(error)}") from None
 
 
-def _read(sources: twin.Sources, part: tuple[float, float]) -> Recording:
+def _read(sources: twin.Sources, part: tuple[float, float], events: Path | None = None) -> Recording:
     with views.progress(f"reading {sources.trace.name}") as progress:
-        recording = read(sources, part, progress)
+        recording = read(sources, part, progress, events)
     for note in recording.notes:
         views.warn(f"{sources.trace}: {note['what']} ({note['count']}): {note['means']}")
     return recording

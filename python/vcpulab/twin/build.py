@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import tomli_w
@@ -10,12 +11,13 @@ import tomli_w
 from vcpulab import recordings
 from vcpulab.recordings import Recording
 from vcpulab.scenario import Scenario
+from vcpulab.twin.sequences import Turns, turns_of
 from vcpulab.twin.sources import Sources
 from vcpulab.usage import UsageError
 
 BLOCKS_LEAST = 5
 """A vCPU that blocked less often has no spread to draw from: it always computes, or is idle."""
-PCPUS_MOST = 512
+EVENTS_OF_PHASE = 1000
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,9 @@ def read(
     sources: Sources,
     part: tuple[float, float] = (0.0, 1.0),
     progress: Callable[[float], bool] | None = None,
+    events: Path | None = None,
 ) -> Recording:
-    """A part of a recording, from one fraction of its time to another.
+    """A part of a recording, from one fraction of its time to another; all that happened in it is written to `events`.
 
     Raises:
         RecordingError: it is no recording.
@@ -48,16 +51,18 @@ def read(
         threads=sources.threads,
         part=part,
         progress=progress,
+        events=events,
     )
 
 
-def make(sources: Sources, recording: Recording, *, scheduler: str | None = None) -> Made:
+def make(sources: Sources, recording: Recording, *, scheduler: str | None = None, events: Path | None = None) -> Made:
     """The twin of a host, by what a part of its recording says.
 
     Args:
         sources: what else is known of the host.
         recording: the part.
         scheduler: the one to simulate, if no file says which was recorded.
+        events: replay what happened, as `read` wrote it there, instead of drawing from its spreads.
 
     Raises:
         UsageError: nothing says the scheduler, or nothing ran.
@@ -69,6 +74,7 @@ def make(sources: Sources, recording: Recording, *, scheduler: str | None = None
             "nothing says which scheduler was recorded\n"
             "  hint: add what `xl info` or `xl sched-credit` prints, or --scheduler"
         )
+    turns = turns_of(events) if events is not None else {}
     by_domain: dict[int, list[Mapping[str, Any]]] = {}
     for vcpu in summary["vcpus"]:
         by_domain.setdefault(vcpu["domain"], []).append(vcpu)
@@ -78,7 +84,8 @@ def make(sources: Sources, recording: Recording, *, scheduler: str | None = None
     for number in sorted(by_domain):
         vcpus = by_domain[number]
         count = max(vcpu["vcpu"] for vcpu in vcpus) + 1
-        apps = [app for vcpu in vcpus if (app := _app(vcpu)) is not None]
+        done = [(vcpu, turns.get((number, vcpu["vcpu"]))) for vcpu in vcpus]
+        apps = [app for vcpu, its in done if (app := _app(vcpu) if its is None else _replay(its)) is not None]
         table: dict[str, Any] = {"vcpus": count}
         if used == sources.scheduler:
             table |= sources.domain_params.get(number, {})
@@ -105,7 +112,9 @@ def make(sources: Sources, recording: Recording, *, scheduler: str | None = None
     text = tomli_w.dumps(document)
     head = [
         f"Made by `vcpulab twin` of {sources.trace.name}: {summary['span_ns'] / 1e9:.3f} s of it.",
-        "Lists of times are spreads: quantiles at equal distances, of which one is drawn each time.",
+        "It replays what happened, and begins anew at the end."
+        if events is not None
+        else "Lists of times are spreads: quantiles at equal distances, of which one is drawn each time.",
         "Who wakes whom is not kept: a vCPU that another domain woke sleeps as long as it did then.",
         *notes,
     ]
@@ -120,6 +129,15 @@ def _app(vcpu: Mapping[str, Any]) -> dict[str, Any] | None:
         return {"kind": "phases", "phase": [{"event": event}]}
     wanted = vcpu["running_ns"] + vcpu["runnable_ns"]
     return {"kind": "hog"} if wanted > vcpu["blocked_ns"] + vcpu["offline_ns"] and vcpu["running_ns"] > 0 else None
+
+
+def _replay(its: Turns) -> dict[str, Any]:
+    """The turns of a vCPU one after the other, beginning when it first woke."""
+    events = [
+        event for run, sleep in its.turns for event in ({"run": f"{max(run, 1)}ns"}, {"sleep": f"{max(sleep, 1)}ns"})
+    ]
+    phases = [{"event": events[at : at + EVENTS_OF_PHASE]} for at in range(0, len(events), EVENTS_OF_PHASE)]
+    return {"kind": "phases", "start_delay": f"{its.first_wake_ns}ns", "phase": phases}
 
 
 def _spread(times: Mapping[str, Any], least: int) -> list[str]:
