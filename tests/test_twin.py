@@ -90,6 +90,8 @@ def test_twin_on_the_command_line_and_what_is_made_of_it(command: Vcpulab, tmp_p
     shutil.copytree(REAL / "xen4.17-credit2-weights", tmp_path / "recorded")
     made = command("twin", "recorded", "--out", "host.toml")
     assert made.returncode == 0, made.stderr
+    # A twin that was written beside its recording is none of its files.
+    shutil.copy(tmp_path / "host.toml", tmp_path / "recorded")
     again = command("twin", "recorded", "--out", "host.toml")
     assert again.returncode == 2
     assert "--force replaces it" in again.stderr

@@ -100,7 +100,7 @@ pub struct Vcpu {
     pub wait: Spread,
     /// Each stay on a pCPU.
     pub execution: Spread,
-    /// CPU time from waking to blocking, over all executions between.
+    /// CPU time from waking to blocking, over all executions between, whatever kept it from running meanwhile.
     pub burst: Spread,
     /// From blocking to waking.
     pub block: Spread,
@@ -354,7 +354,11 @@ impl Counter {
                 }
             }
             Runstate::Runnable if state == Some(Runstate::Running) => counted.preempted += 1,
-            Runstate::Runnable => {
+            // A cap lets it go on, or begins to hold it back: nothing woke it.
+            Runstate::Runnable if state == Some(Runstate::Offline) => {}
+            Runstate::Offline if state != Some(Runstate::Blocked) => {}
+            // Woken, even if a cap holds it back at first.
+            Runstate::Runnable | Runstate::Offline => {
                 counted.wakes += 1;
                 counted.burst_ns = Some(0);
                 let home = counted.home.map_or(p, |home| home as usize);
@@ -371,15 +375,15 @@ impl Counter {
                     self.pairs_not_shown += 1;
                 }
             }
-            Runstate::Blocked | Runstate::Offline => {
-                if let (Runstate::Blocked, Some(burst)) = (to, counted.burst_ns) {
+            Runstate::Blocked => {
+                if let Some(burst) = counted.burst_ns.filter(|&burst| burst > 0) {
                     counted.burst.add(burst);
                 }
                 (counted.woken, counted.burst_ns) = (None, None);
             }
         }
         // A vCPU that runs without having waited (a record is missing, or it was never said) was woken unseen.
-        if running && !matches!(state, Some(Runstate::Runnable)) {
+        if running && !matches!(state, Some(Runstate::Runnable | Runstate::Offline)) {
             counted.burst_ns = None;
         }
     }
@@ -633,5 +637,49 @@ impl OnPcpu {
             None => &mut self.unknown_ns,
         }) += passed;
         self.until_ns = self.until_ns.max(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Runstate::{Blocked, Offline, Running};
+
+    /// What a vCPU on one pCPU did, by when and to what.
+    fn vcpu(did: &[(i64, Kind)]) -> Vcpu {
+        let mut counter = Counter::default();
+        let who = Who::Vcpu { domain: 1, vcpu: 0 };
+        for &(time_ns, kind) in did {
+            counter.count(&Event { time_ns, pcpu: 0, who, kind });
+        }
+        counter.finish().0.vcpus.remove(0)
+    }
+
+    /// A cap took burst and wake-up away: what it interrupted counted as nothing, and going on as waking.
+    #[test]
+    fn a_cap_interrupts_a_burst_and_wakes_nobody() {
+        let computes = [
+            (1_000, Kind::Block(Some(Running))),
+            (5_000, Kind::Wake(Some(Blocked))),
+            (6_000, Kind::Run(None)),
+            (9_000, Kind::Offline(Some(Running))),
+            (30_000, Kind::Wake(Some(Offline))),
+            (31_000, Kind::Run(None)),
+            (33_000, Kind::Block(Some(Running))),
+        ];
+        let held_back = vcpu(&computes);
+        assert_eq!((held_back.wakes, held_back.burst.count, held_back.burst.mean_ns), (1, 1, 5_000.0));
+        assert_eq!(held_back.wake_latency.mean_ns, 1_000.0);
+        let woken_while_held_back = vcpu(&[
+            (1_000, Kind::Block(Some(Running))),
+            (5_000, Kind::Offline(Some(Blocked))),
+            (8_000, Kind::Run(Some(Offline))),
+            (10_000, Kind::Block(Some(Running))),
+        ]);
+        assert_eq!((woken_while_held_back.wakes, woken_while_held_back.wake_latency.mean_ns), (1, 3_000.0));
+        assert_eq!(
+            (woken_while_held_back.block.mean_ns, woken_while_held_back.burst.mean_ns),
+            (4_000.0, 2_000.0)
+        );
     }
 }

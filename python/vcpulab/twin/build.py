@@ -127,8 +127,9 @@ def _app(vcpu: Mapping[str, Any]) -> dict[str, Any] | None:
     if vcpu["block"]["count"] >= BLOCKS_LEAST and vcpu["burst"]["count"] >= BLOCKS_LEAST:
         event = [{"run": _spread(vcpu["burst"], least=1)}, {"sleep": _spread(vcpu["block"], least=0)}]
         return {"kind": "phases", "phase": [{"event": event}]}
-    wanted = vcpu["running_ns"] + vcpu["runnable_ns"]
-    return {"kind": "hog"} if wanted > vcpu["blocked_ns"] + vcpu["offline_ns"] and vcpu["running_ns"] > 0 else None
+    # Off line is a vCPU that a cap holds back, too.
+    wanted = vcpu["running_ns"] + vcpu["runnable_ns"] + vcpu["offline_ns"]
+    return {"kind": "hog"} if wanted > vcpu["blocked_ns"] and vcpu["running_ns"] > 0 else None
 
 
 def _replay(its: Turns) -> dict[str, Any]:

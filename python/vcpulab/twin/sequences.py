@@ -62,7 +62,7 @@ def _turns(changes: list[tuple[int, str]]) -> Turns | None:
             since = time
         elif state == "blocked":
             blocked_at, burst, ran = time, ran, 0
-        elif state == "runnable" and blocked_at is not None:
+        elif state in ("runnable", "offline") and blocked_at is not None:
             if first_wake is None:
                 first_wake = time
             else:

@@ -86,7 +86,8 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
     if threads is not None:
         sources.threads = recordings.read_threads(threads)
     for path, kind in known:
-        if kind not in ("xentrace", "sched-text"):
+        # What a domain's file says that matters, its vCPUs show.
+        if kind not in ("xentrace", "sched-text", "xl-cfg"):
             _take(sources, path, kind, recordings.read(path, kind).holds)
     return sources
 
@@ -109,8 +110,7 @@ def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> No
         if sources.cpu_mhz is None and "cpu_mhz" in said:
             sources.cpu_mhz = float(said["cpu_mhz"])
         sources.scheduler = sources.scheduler or said.get("xen_scheduler")
-    elif kind != "xl-cfg":
-        # What a domain's file says that matters, its vCPUs show.
+    else:
         sources.notes.append(f"{path}: not used: {kind} says nothing of how vCPUs behave")
 
 
