@@ -1,0 +1,281 @@
+// The only program of a guest, started by its kernel as /init.
+//
+// The kernel hands what it does not know of its command line to us as environment:
+//   nm=NAME     how to sign the results
+//   sec=S       for how many seconds to work
+//   wk=N        iterations of one computation (1,000,000 if absent)
+//   sl=US       sleep so many microseconds before each computation (absent or 0: a hog)
+//   adr=IP      own address on the virtual network; without `ask`, a server that computes `wk` iterations for each request
+//   ask=IP      a client: sleep, compute, send one request to that server, wait for the reply
+//   rep=BYTES   length of the replies a client asks for (1,000 if absent)
+//
+// It says `data/ready` in xenstore when it is up, begins at the time Dom0 answers with in `data/start` (seconds since 1970,
+// the same clock in all guests), and leaves its figures in `data/result` and on the console.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PORT = 7000, CLIENTS_MAX = 16, REPLY_BYTES_MAX = 64 * 1024, SAMPLES_MAX = 1 << 20 };
+static const int64_t SECOND_NS = 1000000000;
+
+struct request {
+    uint32_t reply_bytes;
+    char rest[124];
+};
+
+struct samples {
+    size_t count;
+    uint32_t tenth_us[SAMPLES_MAX]; // tenths of a microsecond
+};
+
+static struct samples delays; // how much longer than asked each sleep took
+static struct samples responses;
+static char reply[REPLY_BYTES_MAX];
+static int64_t end_ns, computing_ns;
+static long computations;
+
+static void stop(const char *what) {
+    perror(what);
+    for (;;) pause();
+}
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return t.tv_sec * SECOND_NS + t.tv_nsec;
+}
+
+static long option(const char *name, long otherwise) {
+    const char *text = getenv(name);
+    return text ? atol(text) : otherwise;
+}
+
+// ---------------------------------------------------------------- xenstore
+
+enum { XENSTORE_READ = 2, XENSTORE_WRITE = 11, XENSTORE_ERROR = 16 };
+
+struct xenstore_header {
+    uint32_t type, request, transaction, length;
+};
+
+static void read_fully(int file, void *to, size_t length) {
+    for (size_t done = 0; done < length;) {
+        ssize_t got = read(file, (char *)to + done, length - done);
+        if (got <= 0) stop("xenstore");
+        done += got;
+    }
+}
+
+// One question and its answer, as text. Returns whether the answer is not an error.
+static int xenstore(uint32_t type, const void *body, uint32_t length, char answer[4097]) {
+    static int file = -1;
+    if (file < 0 && (file = open("/dev/xen/xenbus", O_RDWR)) < 0) stop("/dev/xen/xenbus");
+    struct xenstore_header header = {type, 0, 0, length};
+    if (write(file, &header, sizeof header) < 0 || write(file, body, length) < 0) stop("xenstore");
+    read_fully(file, &header, sizeof header);
+    if (header.length > 4096) stop("xenstore answer too long");
+    read_fully(file, answer, header.length);
+    answer[header.length] = 0;
+    return header.type != XENSTORE_ERROR;
+}
+
+static void tell(const char *key, const char *value) {
+    char body[4096], answer[4097];
+    int length = snprintf(body, sizeof body, "%s%c%s", key, 0, value);
+    if (!xenstore(XENSTORE_WRITE, body, length, answer)) stop(key);
+}
+
+static int64_t wait_for_start(void) {
+    char answer[4097];
+    while (!xenstore(XENSTORE_READ, "data/start", sizeof "data/start", answer)) usleep(50000);
+    return atoll(answer) * SECOND_NS;
+}
+
+// ---------------------------------------------------------------- work
+
+// Five instructions an iteration, whatever the compiler.
+static void compute(long iterations) {
+    uint64_t x = 1;
+    int64_t from = now_ns();
+    if (iterations > 0)
+        __asm__ volatile("1: imul %2, %0\n\t"
+                         "add %3, %0\n\t"
+                         "rol $13, %0\n\t"
+                         "dec %1\n\t"
+                         "jnz 1b"
+                         : "+r"(x), "+r"(iterations)
+                         : "r"(6364136223846793005ull), "r"(1442695040888963407ull)
+                         : "cc");
+    computing_ns += now_ns() - from;
+    computations++;
+}
+
+static void note(struct samples *to, int64_t ns) {
+    if (to->count < SAMPLES_MAX) to->tenth_us[to->count++] = ns / 100;
+}
+
+static void sleep_us(long us) {
+    if (us <= 0) return;
+    struct timespec asked = {us / 1000000, us % 1000000 * 1000};
+    int64_t from = now_ns();
+    nanosleep(&asked, NULL);
+    note(&delays, now_ns() - from - us * 1000);
+}
+
+// ---------------------------------------------------------------- network
+
+static void bring_up(const char *address) {
+    int module = open("/xen-netfront.ko", O_RDONLY);
+    if (module < 0 || syscall(SYS_finit_module, module, "", 0) < 0) stop("xen-netfront");
+    int any = socket(AF_INET, SOCK_DGRAM, 0);
+    struct ifreq card = {.ifr_name = "eth0"};
+    for (int tries = 0; ioctl(any, SIOCGIFINDEX, &card) < 0; tries++) {
+        if (tries == 600) stop("eth0");
+        usleep(50000);
+    }
+    struct sockaddr_in *to = (struct sockaddr_in *)&card.ifr_addr;
+    to->sin_family = AF_INET;
+    if (!inet_aton(address, &to->sin_addr) || ioctl(any, SIOCSIFADDR, &card) < 0) stop(address);
+    if (ioctl(any, SIOCGIFFLAGS, &card) < 0) stop("eth0");
+    card.ifr_flags |= IFF_UP;
+    if (ioctl(any, SIOCSIFFLAGS, &card) < 0) stop("eth0");
+    close(any);
+}
+
+static void without_delay(int connection) {
+    int yes = 1;
+    setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+}
+
+static int listen_for_clients(void) {
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+    if (bind(listener, (struct sockaddr *)&here, sizeof here) < 0 || listen(listener, CLIENTS_MAX) < 0) stop("listen");
+    return listener;
+}
+
+static int connect_to(const char *address) {
+    struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+    if (!inet_aton(address, &there.sin_addr)) stop(address);
+    for (int tries = 0; tries < 600; tries++) {
+        int connection = socket(AF_INET, SOCK_STREAM, 0);
+        if (connect(connection, (struct sockaddr *)&there, sizeof there) == 0) {
+            without_delay(connection);
+            return connection;
+        }
+        close(connection);
+        usleep(100000);
+    }
+    stop(address);
+    return -1;
+}
+
+static void serve(int listener, long iterations) {
+    struct pollfd files[1 + CLIENTS_MAX] = {{.fd = listener, .events = POLLIN}};
+    int count = 1;
+    for (int64_t left; (left = end_ns - now_ns()) > 0;) {
+        if (poll(files, count, left / 1000000 + 1) <= 0) continue;
+        if (files[0].revents && count <= CLIENTS_MAX) {
+            int client = accept(listener, NULL, NULL);
+            without_delay(client);
+            files[count++] = (struct pollfd){.fd = client, .events = POLLIN};
+        }
+        for (int i = 1; i < count; i++) {
+            struct request asked;
+            if (!files[i].revents) continue;
+            if (recv(files[i].fd, &asked, sizeof asked, MSG_WAITALL) != sizeof asked || asked.reply_bytes > REPLY_BYTES_MAX) {
+                files[i].fd = -1; // poll passes over it
+                continue;
+            }
+            compute(iterations);
+            send(files[i].fd, reply, asked.reply_bytes, MSG_NOSIGNAL);
+        }
+    }
+}
+
+static void ask(int server, uint32_t reply_bytes) {
+    struct request asked = {.reply_bytes = reply_bytes};
+    int64_t from = now_ns();
+    int64_t left_us = (end_ns - from) / 1000 + 1000;
+    struct timeval patience = {left_us / 1000000, left_us % 1000000};
+    setsockopt(server, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    if (send(server, &asked, sizeof asked, MSG_NOSIGNAL) != sizeof asked) stop("send");
+    if (recv(server, reply, reply_bytes, MSG_WAITALL) == (ssize_t)reply_bytes) note(&responses, now_ns() - from);
+}
+
+// ---------------------------------------------------------------- results
+
+static int ascending(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static char result[512];
+
+static void __attribute__((format(printf, 1, 2))) add(const char *format, ...) {
+    size_t length = strlen(result);
+    va_list values;
+    va_start(values, format);
+    vsnprintf(result + length, sizeof result - length, format, values);
+    va_end(values);
+}
+
+static void add_percentiles(const char *name, struct samples *of) {
+    if (!of->count) return;
+    qsort(of->tenth_us, of->count, sizeof of->tenth_us[0], ascending);
+    size_t last = of->count - 1;
+    add(" %s p50=%.1f p90=%.1f p99=%.1f max=%.1f", name, of->tenth_us[last / 2] / 10.0, of->tenth_us[last * 90 / 100] / 10.0,
+        of->tenth_us[last * 99 / 100] / 10.0, of->tenth_us[last] / 10.0);
+}
+
+int main(void) {
+    const char *name = getenv("nm"), *address = getenv("adr"), *server = getenv("ask");
+    long iterations = option("wk", 1000000), pause_us = option("sl", 0);
+    uint32_t reply_bytes = option("rep", 1000);
+    int connection = -1, listener = -1;
+
+    mount("dev", "/dev", "devtmpfs", 0, NULL);
+    memset(&delays, 0, sizeof delays); // so that no page is first touched while we measure
+    memset(&responses, 0, sizeof responses);
+    if (reply_bytes < 1 || reply_bytes > REPLY_BYTES_MAX) stop("rep");
+    if (address) {
+        bring_up(address);
+        if (server) connection = connect_to(server);
+        else listener = listen_for_clients();
+    }
+
+    tell("data/ready", "1");
+    int64_t start_ns = wait_for_start();
+    end_ns = start_ns + option("sec", 10) * SECOND_NS;
+    struct timespec start = {start_ns / SECOND_NS, 0};
+    clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &start, NULL);
+
+    if (listener >= 0) serve(listener, iterations);
+    else
+        while (now_ns() < end_ns) {
+            sleep_us(pause_us);
+            compute(iterations);
+            if (connection >= 0) ask(connection, reply_bytes);
+        }
+
+    add("G %s iters=%ld work_us_mean=%.1f", name, computations, computations ? computing_ns / 1e3 / computations : 0.0);
+    add_percentiles("wake_us", &delays);
+    add_percentiles("response_us", &responses);
+    tell("data/result", result);
+    puts(result);
+    fflush(stdout);
+    for (;;) pause();
+}

@@ -1,0 +1,196 @@
+"""From Debian's packages to what QEMU boots: Xen, a kernel, and an initial RAM disk for Dom0."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+import re
+import struct
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+XEN = "4.17"
+PACKAGES = [f"xen-hypervisor-{XEN}-amd64", f"xen-utils-{XEN}", "linux-image-amd64", "busybox-static", "qemu-system-x86"]
+"""The generic kernel, because the cloud kernel cannot be a Dom0."""
+
+XEN_PROGRAMS = ["xenstored", "xen-init-dom0", "xenconsoled", "xl", "xentrace"]
+
+MODULES = {
+    "early": ["xenfs", "xen-evtchn", "xen-gntdev", "xen-privcmd"],
+    "network": ["bridge", "xen-netback"],
+    "disk": ["virtio_pci", "virtio_blk"],
+}
+"""Of Dom0's kernel, by when `dom0-init` loads them."""
+
+
+class RealXenError(Exception):
+    """Something outside this project did not work; the text says what, and shows what it said."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """Files to boot from, below one folder."""
+
+    folder: Path
+
+    @property
+    def packages(self) -> Path:
+        """Debian's packages, as they came."""
+        return self.folder / "packages"
+
+    @property
+    def root(self) -> Path:
+        """Their contents."""
+        return self.folder / "root"
+
+    @property
+    def xen(self) -> Path:
+        """The hypervisor, as the 32-bit ELF file that QEMU can load."""
+        return self.folder / "xen"
+
+    @property
+    def kernel(self) -> Path:
+        """The kernel of Dom0 and guests, unpacked: under emulation that would take longer than here."""
+        return self.folder / "vmlinux"
+
+    @property
+    def initrd(self) -> Path:
+        """Dom0's files, without an experiment."""
+        return self.folder / "dom0.cpio"
+
+    @property
+    def libraries(self) -> str:
+        """A search path for the shared libraries of the packages."""
+        return ":".join(str(self.root / where) for where in ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"))
+
+
+def build(image: Image) -> None:
+    """Makes everything that is missing or older than what it is made of."""
+    image.folder.mkdir(parents=True, exist_ok=True)
+    if not image.root.exists():
+        _unpack(image)
+    if not image.xen.exists():
+        image.xen.write_bytes(gzip.decompress((image.root / f"boot/xen-{XEN}-amd64.gz").read_bytes()))
+    if not image.kernel.exists():
+        image.kernel.write_bytes(_unpacked_kernel(_only(image.root, "boot/vmlinuz-*").read_bytes()))
+    made_of = [HERE / "dom0-init", HERE / "vif-bridge", HERE / "guest.c", Path(__file__)]
+    if not image.initrd.exists() or any(image.initrd.stat().st_mtime < part.stat().st_mtime for part in made_of):
+        _write_initrd(image)
+
+
+def archive(files: dict[str, tuple[int, bytes]]) -> bytes:
+    """A cpio archive as Linux reads it (`newc`), of files by path with mode and contents; makes their folders too.
+
+    The format: Documentation/driver-api/early-userspace/buffer-format.rst of Linux. Archives may follow each other.
+    """
+    folders = {str(parent) for path in files for parent in Path(path).parents} - {"."}
+    entries = sorted([(folder, 0o40755, b"") for folder in folders] + [(path, *what) for path, what in files.items()])
+    archived = bytearray()
+    for inode, (path, mode, contents) in enumerate([*entries, ("TRAILER!!!", 0, b"")], start=1):
+        name = path.encode() + b"\0"
+        fields = [inode, mode, 0, 0, 1, 0, len(contents), 0, 0, 0, 0, len(name), 0]
+        archived += b"070701" + b"".join(b"%08x" % field for field in fields) + name
+        archived += bytes(-len(archived) % 4) + contents
+        archived += bytes(-len(archived) % 4)
+    return bytes(archived)
+
+
+def _unpack(image: Image) -> None:
+    """Packages with all they need that this system has not; nothing is installed."""
+    (image.packages / "partial").mkdir(parents=True, exist_ok=True)
+    print("downloading Debian's packages", flush=True)
+    download = ["apt-get", "--quiet", "--yes", "--download-only", "--no-install-recommends"]
+    options = ["-o", f"Dir::Cache::archives={image.packages.absolute()}", "-o", "Debug::NoLocking=1"]
+    _run([*download, *options, "install", *PACKAGES], hint="as root, `apt-get update` brings the list of packages up to date")
+    partial = image.root.with_name("root.partial")
+    for package in sorted(image.packages.glob("*.deb")):
+        _run(["dpkg-deb", "--extract", str(package), str(partial)])
+    partial.rename(image.root)
+
+
+def _run(command: list[str], hint: str = "", **environment: str) -> str:
+    """What a command writes."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
+    if done.returncode != 0:
+        said = "\n".join((done.stdout + done.stderr).splitlines()[-10:])
+        raise RealXenError(f"`{' '.join(command)}` failed:\n{said}" + (f"\n\nhint: {hint}" if hint else ""))
+    return done.stdout
+
+
+def _only(root: Path, pattern: str) -> Path:
+    found = sorted(root.glob(pattern))
+    if len(found) != 1:
+        raise RealXenError(f"expected one file `{pattern}` in the packages, found {len(found)}")
+    return found[0]
+
+
+def _unpacked_kernel(boot_image: bytes) -> bytes:
+    """The ELF file in a bzImage: Documentation/x86/boot.rst of Linux, `setup_sects` and `payload_offset`."""
+    setup_sectors = boot_image[0x1F1]
+    offset, length = struct.unpack_from("<II", boot_image, 0x248)
+    payload = boot_image[(setup_sectors + 1) * 512 + offset :][:length]
+    try:
+        return lzma.LZMADecompressor().decompress(payload)
+    except lzma.LZMAError as error:
+        raise RealXenError(f"Debian's kernel is not compressed with xz any more: {error}") from error
+
+
+def _write_initrd(image: Image) -> None:
+    programs = [image.root / f"usr/lib/xen-{XEN}/bin" / program for program in XEN_PROGRAMS] + [image.root / "usr/bin/xenstore"]
+    guest = image.folder / "guest"
+    _run(["gcc", "-static", "-O2", "-Wall", "-Wextra", "-Werror", "-s", "-o", str(guest), str(HERE / "guest.c")])
+    netfront = _modules(image.root, ["xen-netfront"])
+    files = {
+        "init": (0o100755, (HERE / "dom0-init").read_bytes()),
+        "etc/xen/scripts/vif-bridge": (0o100755, (HERE / "vif-bridge").read_bytes()),
+        "etc/xen/xl.conf": (0o100644, b""),
+        "bin/busybox": (0o100755, (image.root / "bin/busybox").read_bytes()),
+        "guest/vmlinux": (0o100644, image.kernel.read_bytes()),
+        "guest/initrd": (0o100644, archive({"init": (0o100755, guest.read_bytes()), **{m.name: _file(m) for m in netfront}})),
+    }
+    # The C library opens this one itself, to end threads.
+    unwinder = Path(_run(["gcc", "-print-file-name=libgcc_s.so.1"]).strip())
+    files[f"lib/x86_64-linux-gnu/{unwinder.name}"] = _file(unwinder)
+    for program in programs:
+        files[str(program.relative_to(image.root))] = _file(program)
+        for library in _libraries(program, image.libraries):
+            # All where the dynamic linker looks without a configuration.
+            where = "lib64" if library.name.startswith("ld-linux") else "lib/x86_64-linux-gnu"
+            files[f"{where}/{library.name}"] = _file(library)
+    for when, names in MODULES.items():
+        for number, module in enumerate(_modules(image.root, names)):
+            files[f"modules/{when}/{number:02}-{module.name}"] = _file(module)
+    image.initrd.write_bytes(archive(files))
+
+
+def _file(path: Path) -> tuple[int, bytes]:
+    return 0o100755, path.read_bytes()
+
+
+def _libraries(program: Path, search: str) -> list[Path]:
+    """Every shared library a program needs, and the dynamic linker."""
+    listed = _run(["ldd", str(program)], LD_LIBRARY_PATH=search)
+    return [Path(path) for path in re.findall(r"(?:=> |^\s+)(/\S+)", listed, flags=re.MULTILINE)]
+
+
+def _modules(root: Path, names: list[str]) -> list[Path]:
+    """Kernel modules after those they need, which each names in its own `depends=`."""
+    found = {path.stem.replace("-", "_"): path for path in root.glob("lib/modules/*/kernel/**/*.ko")}
+    ordered: dict[str, Path] = {}
+
+    def add(name: str) -> None:
+        path = found.get(name.replace("-", "_"))
+        if path is None:
+            raise RealXenError(f"the kernel's package has no module `{name}`")
+        depends = re.search(rb"\0depends=([^\0]*)\0", path.read_bytes())
+        for needed in depends.group(1).decode().split(",") if depends else []:
+            if needed:
+                add(needed)
+        ordered.setdefault(name, path)
+
+    for name in names:
+        add(name)
+    return list(dict.fromkeys(ordered.values()))
