@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 FUZZ_SECONDS ?= 60
 
-.PHONY: build demo test bench lint fmt docs fuzz lock
+.PHONY: build demo test bench lint fmt docs fuzz lock real-xen
 
 ## The command line, at .venv/bin/vcpulab
 build: .venv/installed
@@ -65,3 +65,8 @@ fuzz:
 lock:
 	uv pip compile pyproject.toml --all-extras --group tools --universal --python-version 3.11 --generate-hashes \
 	  --custom-compile-command "make lock" --quiet --output-file requirements.lock
+
+## Records a real Xen in QEMU's emulation, and runs our own tools on it: all of real-xen/experiments.toml, or
+## REAL_XEN="name name" (takes minutes each; needs Debian's apt-get, as root, and gcc)
+real-xen: build
+	$(BIN)/python real-xen/run.py $(REAL_XEN)

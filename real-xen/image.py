@@ -16,7 +16,10 @@ XEN = "4.17"
 PACKAGES = [f"xen-hypervisor-{XEN}-amd64", f"xen-utils-{XEN}", "linux-image-amd64", "busybox-static", "qemu-system-x86"]
 """The generic kernel, because the cloud kernel cannot be a Dom0."""
 
-XEN_PROGRAMS = ["xenstored", "xen-init-dom0", "xenconsoled", "xl", "xentrace"]
+XEN_PROGRAMS = [
+    *(f"usr/lib/xen-{XEN}/bin/{name}" for name in ("xenstored", "xen-init-dom0", "xenconsoled", "xl", "xentrace")),
+    "usr/bin/xenstore",
+]
 
 MODULES = {
     "early": ["xenfs", "xen-evtchn", "xen-gntdev", "xen-privcmd"],
@@ -104,15 +107,15 @@ def _unpack(image: Image) -> None:
     print("downloading Debian's packages", flush=True)
     download = ["apt-get", "--quiet", "--yes", "--download-only", "--no-install-recommends"]
     options = ["-o", f"Dir::Cache::archives={image.packages.absolute()}", "-o", "Debug::NoLocking=1"]
-    _run([*download, *options, "install", *PACKAGES], hint="as root, `apt-get update` brings the list of packages up to date")
+    run([*download, *options, "install", *PACKAGES], hint="`apt-get update`, as root, brings its lists up to date")
     partial = image.root.with_name("root.partial")
     for package in sorted(image.packages.glob("*.deb")):
-        _run(["dpkg-deb", "--extract", str(package), str(partial)])
+        run(["dpkg-deb", "--extract", str(package), str(partial)])
     partial.rename(image.root)
 
 
-def _run(command: list[str], hint: str = "", **environment: str) -> str:
-    """What a command writes."""
+def run(command: list[str], hint: str = "", **environment: str) -> str:
+    """What a command writes. Its failure is an error with the end of what it said."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
     if done.returncode != 0:
         said = "\n".join((done.stdout + done.stderr).splitlines()[-10:])
@@ -139,20 +142,21 @@ def _unpacked_kernel(boot_image: bytes) -> bytes:
 
 
 def _write_initrd(image: Image) -> None:
-    programs = [image.root / f"usr/lib/xen-{XEN}/bin" / program for program in XEN_PROGRAMS] + [image.root / "usr/bin/xenstore"]
+    programs = [image.root / program for program in XEN_PROGRAMS]
     guest = image.folder / "guest"
-    _run(["gcc", "-static", "-O2", "-Wall", "-Wextra", "-Werror", "-s", "-o", str(guest), str(HERE / "guest.c")])
-    netfront = _modules(image.root, ["xen-netfront"])
+    run(["gcc", "-static", "-O2", "-Wall", "-Wextra", "-Werror", "-s", "-o", str(guest), str(HERE / "guest.c")])
+    guest_files = {path.name: _file(path) for path in _modules(image.root, ["xen-netfront"])}
+    guest_files["init"] = _file(guest)
     files = {
-        "init": (0o100755, (HERE / "dom0-init").read_bytes()),
-        "etc/xen/scripts/vif-bridge": (0o100755, (HERE / "vif-bridge").read_bytes()),
+        "init": _file(HERE / "dom0-init"),
+        "etc/xen/scripts/vif-bridge": _file(HERE / "vif-bridge"),
         "etc/xen/xl.conf": (0o100644, b""),
-        "bin/busybox": (0o100755, (image.root / "bin/busybox").read_bytes()),
-        "guest/vmlinux": (0o100644, image.kernel.read_bytes()),
-        "guest/initrd": (0o100644, archive({"init": (0o100755, guest.read_bytes()), **{m.name: _file(m) for m in netfront}})),
+        "bin/busybox": _file(image.root / "bin/busybox"),
+        "guest/vmlinux": _file(image.kernel),
+        "guest/initrd": (0o100644, archive(guest_files)),
     }
     # The C library opens this one itself, to end threads.
-    unwinder = Path(_run(["gcc", "-print-file-name=libgcc_s.so.1"]).strip())
+    unwinder = Path(run(["gcc", "-print-file-name=libgcc_s.so.1"]).strip())
     files[f"lib/x86_64-linux-gnu/{unwinder.name}"] = _file(unwinder)
     for program in programs:
         files[str(program.relative_to(image.root))] = _file(program)
@@ -172,7 +176,7 @@ def _file(path: Path) -> tuple[int, bytes]:
 
 def _libraries(program: Path, search: str) -> list[Path]:
     """Every shared library a program needs, and the dynamic linker."""
-    listed = _run(["ldd", str(program)], LD_LIBRARY_PATH=search)
+    listed = run(["ldd", str(program)], LD_LIBRARY_PATH=search)
     return [Path(path) for path in re.findall(r"(?:=> |^\s+)(/\S+)", listed, flags=re.MULTILINE)]
 
 

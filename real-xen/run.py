@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,18 +12,18 @@ import sys
 import tarfile
 import time
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from image import HERE, Image, RealXenError, archive, build
+from image import HERE, Image, RealXenError, archive, build, run
 
 OUT = HERE.parent / "out/real-xen"
 DISK_BYTES = 256 << 20
 WARM_UP_SECONDS = 1
-RECORD_SECONDS = 4
-WORK_SECONDS = 10
-"""For how long guests work: warm-up, recording, and what `xl` itself takes."""
+MARGIN_SECONDS = 5
+"""For how long guests work on after the recording, and `xl` may take around it."""
 
 GLOBAL_OPTIONS = {"credit": {"tslice_ms": "-t", "ratelimit_us": "-r"}, "credit2": {"ratelimit_us": "-r"}}
 """What `xl` calls the parameters of each scheduler as a whole."""
@@ -31,35 +32,59 @@ GUEST_WORDS = {"work": "wk", "sleep_us": "sl", "address": "adr", "ask": "ask", "
 """What `guest.c` calls them."""
 
 
+class ExperimentError(Exception):
+    """A table of `experiments.toml` says what cannot be."""
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One table of `experiments.toml`."""
 
     name: str
-    scheduler: str
-    guests: list[dict[str, Any]]
+    scheduler: str = ""
+    guests: tuple[dict[str, Any], ...] = ()
     parameters: dict[str, int] = field(default_factory=dict)
+    seconds: int = 4
 
     def __post_init__(self) -> None:
         where = f"experiments.toml: [{self.name}]"
         if self.scheduler not in GLOBAL_OPTIONS:
-            raise RealXenError(f"{where}: scheduler `{self.scheduler}` is not one of: {', '.join(GLOBAL_OPTIONS)}")
-        self._known(f"{where}: parameters", self.parameters, GLOBAL_OPTIONS[self.scheduler])
+            raise ExperimentError(f"{where}: scheduler `{self.scheduler}` is not one of: {', '.join(GLOBAL_OPTIONS)}")
+        _check(f"{where}: parameters", self.parameters, GLOBAL_OPTIONS[self.scheduler])
+        _check(where, {"seconds": self.seconds}, ["seconds"])
+        if not self.guests:
+            raise ExperimentError(f"{where}: no guests")
         for guest in self.guests:
-            self._known(f"{where}: guest", guest, ["name", "weight", "cap", *GUEST_WORDS])
             if not str(guest.get("name", "")).isalnum():
-                raise RealXenError(f"{where}: guest without a name of letters and digits: {guest}")
-
-    @staticmethod
-    def _known(where: str, given: Any, allowed: Any) -> None:
-        for key in given:
-            if key not in allowed:
-                raise RealXenError(f"{where}: `{key}` is not one of: {', '.join(allowed)}")
+                raise ExperimentError(f"{where}: every guest needs a name of letters and digits: {guest}")
+            _check(f"{where}: guest `{guest['name']}`", guest, ["name", "weight", "cap", *GUEST_WORDS])
 
     def files(self) -> dict[str, tuple[int, bytes]]:
         """What Dom0 reads: a configuration for each guest, and the plan that `dom0-init` follows."""
-        texts = {f"{guest['name']}.cfg": _guest_configuration(guest) for guest in self.guests} | {"plan": self._plan()}
+        texts = {f"{guest['name']}.cfg": self._configuration(guest) for guest in self.guests}
+        texts["plan.sh"] = self._plan()
         return {f"experiment/{name}": (0o100644, text.encode()) for name, text in texts.items()}
+
+    @property
+    def work_seconds(self) -> int:
+        """For how long guests work."""
+        return WARM_UP_SECONDS + self.seconds + MARGIN_SECONDS
+
+    def _configuration(self, guest: dict[str, Any]) -> str:
+        words = [f"{word}={guest[key]}" for key, word in GUEST_WORDS.items() if key in guest]
+        extra = " ".join(["console=hvc0 quiet rdinit=/init", f"nm={guest['name']}", *words, f"sec={self.work_seconds}"])
+        lines = [
+            f'name="{guest["name"]}"',
+            'type="pv"',
+            'kernel="/guest/vmlinux"',
+            'ramdisk="/guest/initrd"',
+            "memory=192",
+            "vcpus=1",
+            f'extra="{extra}"',
+        ]
+        if "address" in guest:
+            lines.append('vif=["bridge=guests"]')
+        return "\n".join(lines) + "\n"
 
     def _plan(self) -> str:
         tool = f"xl sched-{self.scheduler}"
@@ -74,36 +99,37 @@ class Experiment:
         network = "yes" if any("address" in guest for guest in self.guests) else ""
         return (
             f'guests="{" ".join(guest["name"] for guest in self.guests)}"\n'
-            f"record_seconds={RECORD_SECONDS}\nwarm_up_seconds={WARM_UP_SECONDS}\nnetwork={network}\n"
+            f"warm_up_seconds={WARM_UP_SECONDS}\nrecord_seconds={self.seconds}\nwork_seconds={self.work_seconds}\n"
+            f"network={network}\n"
             f"set_parameters() {{ {' && '.join(orders) or ':'}; }}\n"
             f"show_parameters() {{ {tool} && {tool} -s; }}\n"
         )
 
 
-def _guest_configuration(guest: dict[str, Any]) -> str:
-    words = [f"{word}={guest[key]}" for key, word in GUEST_WORDS.items() if key in guest]
-    extra = " ".join(["console=hvc0 quiet rdinit=/init", f"nm={guest['name']}", *words, f"sec={WORK_SECONDS}"])
-    lines = [
-        f'name="{guest["name"]}"',
-        'type="pv"',
-        'kernel="/guest/vmlinux"',
-        'ramdisk="/guest/initrd"',
-        "memory=192",
-        "vcpus=1",
-        f'extra="{extra}"',
-    ]
-    if "address" in guest:
-        lines.append('vif=["bridge=guests"]')
-    return "\n".join(lines) + "\n"
+def _check(where: str, given: dict[str, Any], allowed: Iterable[str]) -> None:
+    """Known words only, and numbers where numbers belong: what passes goes into a shell script."""
+    for key, value in given.items():
+        if key not in allowed:
+            raise ExperimentError(f"{where}: `{key}` is not one of: {', '.join(allowed)}")
+        if key in {"address", "ask"}:
+            if not re.fullmatch(r"\d+(\.\d+){3}", str(value)):
+                raise ExperimentError(f"{where}: {key} `{value}` is not an IPv4 address")
+        elif key != "name" and (not isinstance(value, int) or value < 0):
+            raise ExperimentError(f"{where}: {key} `{value}` is not a whole number from 0")
 
 
 def read_experiments(path: Path) -> dict[str, Experiment]:
     """All experiments of a file, checked."""
     try:
-        tables = tomllib.loads(path.read_text())
-        return {name: Experiment(name, **table) for name, table in tables.items()}
+        return {name: Experiment(name, **table) for name, table in tomllib.loads(path.read_text()).items()}
     except (tomllib.TOMLDecodeError, TypeError) as error:
-        raise RealXenError(f"{path.name}: {error}") from error
+        raise ExperimentError(f"{path.name}: {error}") from error
+
+
+def is_recorded(experiment: Experiment, folder: Path) -> bool:
+    """Whether the folder holds a recording of the experiment as it stands now in the table."""
+    kept = {path.name: path.read_bytes() for path in folder.glob("*") if path.suffix in {".sh", ".cfg"}}
+    return kept == {Path(path).name: contents for path, (_, contents) in experiment.files().items()}
 
 
 def qemu_command(image: Image, scheduler: str, initrd: Path, disk: Path, console: Path) -> list[str]:
@@ -150,6 +176,7 @@ def record(image: Image, experiment: Experiment, to: Path, limit_minutes: int) -
         results.extractall(work, filter="data")
     initrd.unlink()
     disk.unlink()
+    shutil.rmtree(to, ignore_errors=True)
     work.rename(to)
 
 
@@ -170,7 +197,7 @@ def _follow(qemu: subprocess.Popen[bytes], name: str, console: Path, limit_minut
         if ended and "DONE" in said:
             return
         if ended:
-            raise RealXenError(_with_tail(f"{name}: QEMU ended with status {qemu.returncode} before Dom0 was done", console))
+            raise RealXenError(_with_tail(f"{name}: QEMU ended too early, with status {qemu.returncode}", console))
         if minutes > limit_minutes:
             raise RealXenError(_with_tail(f"{name}: not done after {limit_minutes} minutes", console))
         time.sleep(1)
@@ -185,13 +212,39 @@ def _with_tail(message: str, console: Path) -> str:
     return "\n".join(parts)
 
 
+def analyse(folder: Path) -> None:
+    """Runs on a recording what `vcpulab` has for recordings; what each command says is kept beside it."""
+    files = [str(folder / name) for name in ("trace.bin", "list0.txt", "list1.txt", "vcpus.txt", "sched.txt")]
+    files += sorted(str(path) for path in folder.glob("*.cfg"))
+    host = str(folder / "host.toml")
+    steps = {
+        "import": ["import", *files, "--show"],
+        "twin": ["twin", *files, "--out", host],
+        "score": ["twin", "score", *files],
+    }
+    program = Path(sys.executable).with_name("vcpulab")
+    for step, arguments in steps.items():
+        if not _understands(program, arguments[0]):
+            print(f"{folder.name}: not run, for want of the command: vcpulab {arguments[0]}", flush=True)
+            continue
+        said = run([str(program), *arguments])
+        (folder / f"{step}.txt").write_text(said)
+        print(f"{folder.name}: vcpulab {step}\n{said}", flush=True)
+
+
+def _understands(program: Path, command: str) -> bool:
+    if not program.exists():
+        return False
+    return subprocess.run([program, command, "--help"], check=False, capture_output=True).returncode == 0
+
+
 def main() -> int:
     """The command line; the exit status."""
     experiments = read_experiments(HERE / "experiments.toml")
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("names", nargs="*", metavar="NAME", help=f"which of: {', '.join(experiments)} (default: all)")
-    arguments.add_argument("--out", type=Path, default=OUT, help="where recordings go, a folder each (default: %(default)s)")
-    arguments.add_argument("--minutes", type=int, default=60, help="give up on an experiment after (default: %(default)s)")
+    arguments.add_argument("names", nargs="*", metavar="NAME", help=f"default: {', '.join(experiments)}")
+    arguments.add_argument("--out", type=Path, default=OUT, help="for a folder each (default: %(default)s)")
+    arguments.add_argument("--minutes", type=int, default=60, help="limit for each (default: %(default)s)")
     given = arguments.parse_args()
     for name in given.names:
         if name not in experiments:
@@ -199,11 +252,12 @@ def main() -> int:
     image = Image(OUT / "image")
     build(image)
     for name in given.names or experiments:
-        to = given.out / name
-        if to.exists():
-            print(f"{name}: kept, as recorded before in {to}", flush=True)
+        folder = given.out / name
+        if is_recorded(experiments[name], folder):
+            print(f"{name}: recorded before in {folder}", flush=True)
         else:
-            record(image, experiments[name], to, given.minutes)
+            record(image, experiments[name], folder, given.minutes)
+        analyse(folder)
     return 0
 
 
@@ -211,7 +265,6 @@ if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that QEMU is ended too
     try:
         sys.exit(main())
-    except RealXenError as error:
-        sys.exit(f"error: {error}")
-    except KeyboardInterrupt:
-        sys.exit(1)
+    except (RealXenError, ExperimentError, KeyboardInterrupt) as error:
+        print(f"error: {error or 'interrupted'}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, ExperimentError) else 1)
