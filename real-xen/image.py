@@ -11,7 +11,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
 XEN = "4.17"
 PACKAGES = [f"xen-hypervisor-{XEN}-amd64", f"xen-utils-{XEN}", "linux-image-amd64", "busybox-static", "qemu-system-x86"]
 """The generic kernel, because the cloud kernel cannot be a Dom0."""

@@ -132,8 +132,12 @@ def is_recorded(experiment: Experiment, folder: Path) -> bool:
     return kept == {Path(path).name: contents for path, (_, contents) in experiment.files().items()}
 
 
-def qemu_command(image: Image, scheduler: str, initrd: Path, disk: Path, console: Path) -> list[str]:
-    """A machine in which nothing depends on real time until Dom0 loads the driver of its disk."""
+def qemu_command(image: Image, scheduler: str) -> list[str]:
+    """A machine in which nothing depends on real time until Dom0 loads the driver of its disk.
+
+    Its files are named relative to the folder that it runs in: Xen reads the names of what it is booted with, and must not
+    take longer for longer ones.
+    """
     xen = "console=com1 com1=115200,8n1 dom0_mem=1200M dom0_max_vcpus=1 loglvl=warning noreboot=1"
     return [
         *("nice", "-n", "10", str(image.root / "usr/bin/qemu-system-x86_64")),
@@ -143,10 +147,12 @@ def qemu_command(image: Image, scheduler: str, initrd: Path, disk: Path, console
         *("-accel", "tcg", "-icount", "shift=1,sleep=off", "-cpu", "max,-smap,-smep,-pku"),
         # The clock and the random numbers are the same in every run.
         *("-rtc", "base=2026-01-01T00:00:00,clock=vm", "-seed", "1"),
-        *("-serial", f"file:{console}"),
-        *("-drive", f"file={disk},format=raw,if=none,id=results", "-device", "virtio-blk-pci,drive=results"),
-        *("-kernel", str(image.xen), "-append", f"{xen} sched={scheduler}"),
-        *("-initrd", f"{image.kernel} console=hvc0 quiet rdinit=/init,{initrd}"),
+        # The firmware leaves disks alone that it is not to boot from: they answer in real time.
+        *("-boot", "strict=on"),
+        *("-serial", "file:../console.txt"),
+        *("-drive", "file=disk,format=raw,if=none,id=results", "-device", "virtio-blk-pci,drive=results"),
+        *("-kernel", "xen", "-append", f"{xen} sched={scheduler}"),
+        *("-initrd", "vmlinux console=hvc0 quiet rdinit=/init,initrd"),
     ]
 
 
@@ -154,28 +160,31 @@ def record(image: Image, experiment: Experiment, to: Path, limit_minutes: int) -
     """Boots the machine, waits for it to write its results, and leaves them in folder `to`."""
     work = to.with_name(to.name + ".partial")
     shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    initrd, disk, console = work / "initrd", work / "disk", work / "console.txt"
-    initrd.write_bytes(image.initrd.read_bytes() + archive(experiment.files()))
-    with disk.open("wb") as file:
-        file.truncate(DISK_BYTES)
+    machine = work / "machine"
+    machine.mkdir(parents=True)
+    (machine / "xen").symlink_to(image.xen)
+    (machine / "vmlinux").symlink_to(image.kernel)
+    (machine / "initrd").write_bytes(image.initrd.read_bytes() + archive(experiment.files()))
+    with (machine / "disk").open("wb") as disk:
+        disk.truncate(DISK_BYTES)
     environment = {
         **os.environ,
         "LD_LIBRARY_PATH": image.libraries,
         "QEMU_MODULE_DIR": str(image.root / "usr/lib/x86_64-linux-gnu/qemu"),
     }
-    command = qemu_command(image, experiment.scheduler, initrd, disk, console)
+    command = qemu_command(image, experiment.scheduler)
     with (work / "qemu.txt").open("wb") as said:
-        qemu = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        qemu = subprocess.Popen(
+            command, cwd=machine, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said
+        )
     try:
-        _follow(qemu, experiment.name, console, limit_minutes)
+        _follow(qemu, experiment.name, work / "console.txt", limit_minutes)
     finally:
         qemu.kill()
         qemu.wait()
-    with tarfile.open(disk) as results:
+    with tarfile.open(machine / "disk") as results:
         results.extractall(work, filter="data")
-    initrd.unlink()
-    disk.unlink()
+    shutil.rmtree(machine)
     shutil.rmtree(to, ignore_errors=True)
     work.rename(to)
 
@@ -252,7 +261,7 @@ def main() -> int:
     image = Image(OUT / "image")
     build(image)
     for name in given.names or experiments:
-        folder = given.out / name
+        folder = given.out.resolve() / name
         if is_recorded(experiments[name], folder):
             print(f"{name}: recorded before in {folder}", flush=True)
         else:
