@@ -69,4 +69,4 @@ lock:
 ## Records a real Xen in QEMU's emulation, and runs our own tools on it: all of real-xen/experiments.toml, or
 ## REAL_XEN="name name" (takes minutes each; needs Debian's apt-get, as root, and gcc)
 real-xen: build
-	$(BIN)/python real-xen/run.py $(REAL_XEN)
+	$(BIN)/python real-xen/record.py $(REAL_XEN)

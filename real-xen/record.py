@@ -132,11 +132,11 @@ def is_recorded(experiment: Experiment, folder: Path) -> bool:
     return kept == {Path(path).name: contents for path, (_, contents) in experiment.files().items()}
 
 
-def qemu_command(image: Image, scheduler: str) -> list[str]:
+def qemu_command(image: Image, scheduler: str, seed: int) -> list[str]:
     """A machine in which nothing depends on real time until Dom0 loads the driver of its disk.
 
-    Its files are named relative to the folder that it runs in: Xen reads the names of what it is booted with, and must not
-    take longer for longer ones.
+    Its files are named relative to the folder that it runs in: Xen reads the names of what it is booted with, and must
+    not take longer for longer ones.
     """
     xen = "console=com1 com1=115200,8n1 dom0_mem=1200M dom0_max_vcpus=1 loglvl=warning noreboot=1"
     return [
@@ -146,7 +146,7 @@ def qemu_command(image: Image, scheduler: str) -> list[str]:
         # Every instruction takes 2 ns; an idle machine goes straight to its next timer.
         *("-accel", "tcg", "-icount", "shift=1,sleep=off", "-cpu", "max,-smap,-smep,-pku"),
         # The clock and the random numbers are the same in every run.
-        *("-rtc", "base=2026-01-01T00:00:00,clock=vm", "-seed", "1"),
+        *("-rtc", "base=2026-01-01T00:00:00,clock=vm", "-seed", str(seed)),
         # The firmware leaves disks alone that it is not to boot from: they answer in real time.
         *("-boot", "strict=on"),
         *("-serial", "file:../console.txt"),
@@ -156,7 +156,7 @@ def qemu_command(image: Image, scheduler: str) -> list[str]:
     ]
 
 
-def record(image: Image, experiment: Experiment, to: Path, limit_minutes: int) -> None:
+def record(image: Image, experiment: Experiment, seed: int, to: Path, limit_minutes: int) -> None:
     """Boots the machine, waits for it to write its results, and leaves them in folder `to`."""
     work = to.with_name(to.name + ".partial")
     shutil.rmtree(work, ignore_errors=True)
@@ -172,7 +172,7 @@ def record(image: Image, experiment: Experiment, to: Path, limit_minutes: int) -
         "LD_LIBRARY_PATH": image.libraries,
         "QEMU_MODULE_DIR": str(image.root / "usr/lib/x86_64-linux-gnu/qemu"),
     }
-    command = qemu_command(image, experiment.scheduler)
+    command = qemu_command(image, experiment.scheduler, seed)
     with (work / "qemu.txt").open("wb") as said:
         qemu = subprocess.Popen(
             command, cwd=machine, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said
@@ -227,24 +227,26 @@ def analyse(folder: Path) -> None:
     files += sorted(str(path) for path in folder.glob("*.cfg"))
     host = str(folder / "host.toml")
     steps = {
-        "import": ["import", *files, "--show"],
-        "twin": ["twin", *files, "--out", host],
-        "score": ["twin", "score", *files],
+        "import": (["import", "--show", *files], "--show"),
+        "twin": (["twin", *files, "--out", host], "--out"),
+        "score": (["twin", "score", *files], "score"),
     }
     program = Path(sys.executable).with_name("vcpulab")
-    for step, arguments in steps.items():
-        if not _understands(program, arguments[0]):
-            print(f"{folder.name}: not run, for want of the command: vcpulab {arguments[0]}", flush=True)
+    for step, (arguments, word) in steps.items():
+        if not _understands(program, arguments[0], word):
+            print(f"{folder.name}: {step}: not run, this vcpulab has no `{arguments[0]}` with `{word}`", flush=True)
             continue
         said = run([str(program), *arguments])
         (folder / f"{step}.txt").write_text(said)
-        print(f"{folder.name}: vcpulab {step}\n{said}", flush=True)
+        print(f"{folder.name}: {step}\n{said}", flush=True)
 
 
-def _understands(program: Path, command: str) -> bool:
+def _understands(program: Path, command: str, word: str) -> bool:
+    """Whether the help of a command mentions a word."""
     if not program.exists():
         return False
-    return subprocess.run([program, command, "--help"], check=False, capture_output=True).returncode == 0
+    helped = subprocess.run([program, command, "--help"], check=False, capture_output=True, text=True)
+    return helped.returncode == 0 and word in helped.stdout
 
 
 def main() -> int:
@@ -254,6 +256,7 @@ def main() -> int:
     arguments.add_argument("names", nargs="*", metavar="NAME", help=f"default: {', '.join(experiments)}")
     arguments.add_argument("--out", type=Path, default=OUT, help="for a folder each (default: %(default)s)")
     arguments.add_argument("--minutes", type=int, default=60, help="limit for each (default: %(default)s)")
+    arguments.add_argument("--seed", type=int, default=1, help="another gives an independent recording (default: 1)")
     given = arguments.parse_args()
     for name in given.names:
         if name not in experiments:
@@ -261,11 +264,11 @@ def main() -> int:
     image = Image(OUT / "image")
     build(image)
     for name in given.names or experiments:
-        folder = given.out.resolve() / name
+        folder = given.out.resolve() / (name if given.seed == 1 else f"{name}-{given.seed}")
         if is_recorded(experiments[name], folder):
             print(f"{name}: recorded before in {folder}", flush=True)
         else:
-            record(image, experiments[name], folder, given.minutes)
+            record(image, experiments[name], given.seed, folder, given.minutes)
         analyse(folder)
     return 0
 
