@@ -179,12 +179,12 @@ def record(image: Image, experiment: Experiment, seed: int, to: Path, limit_minu
         )
     try:
         _follow(qemu, experiment.name, work / "console.txt", limit_minutes)
+        with tarfile.open(machine / "disk") as results:
+            results.extractall(work, filter="data")
     finally:
         qemu.kill()
         qemu.wait()
-    with tarfile.open(machine / "disk") as results:
-        results.extractall(work, filter="data")
-    shutil.rmtree(machine)
+        shutil.rmtree(machine)
     shutil.rmtree(to, ignore_errors=True)
     work.rename(to)
 
@@ -274,9 +274,9 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that QEMU is ended too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C does, so that QEMU is ended too
     try:
         sys.exit(main())
     except (RealXenError, ExperimentError, KeyboardInterrupt) as error:
-        print(f"error: {error or 'interrupted'}", file=sys.stderr)
+        print(f"error: {str(error) or 'interrupted'}", file=sys.stderr)
         sys.exit(2 if isinstance(error, ExperimentError) else 1)
