@@ -222,31 +222,21 @@ def _with_tail(message: str, console: Path) -> str:
 
 
 def analyse(folder: Path) -> None:
-    """Runs on a recording what `vcpulab` has for recordings; what each command says is kept beside it."""
-    files = [str(folder / name) for name in ("trace.bin", "list0.txt", "list1.txt", "vcpus.txt", "sched.txt")]
-    files += sorted(str(path) for path in folder.glob("*.cfg"))
-    host = str(folder / "host.toml")
-    steps = {
-        "import": (["import", "--show", *files], "--show"),
-        "twin": (["twin", *files, "--out", host], "--out"),
-        "score": (["twin", "score", *files], "score"),
-    }
+    """Imports a recording, builds its twin and scores it; what each command says is kept beside the recording."""
     program = Path(sys.executable).with_name("vcpulab")
-    for step, (arguments, word) in steps.items():
-        if not _understands(program, arguments[0], word):
-            print(f"{folder.name}: {step}: not run, this vcpulab has no `{arguments[0]}` with `{word}`", flush=True)
-            continue
-        said = run([str(program), *arguments])
-        (folder / f"{step}.txt").write_text(said)
-        print(f"{folder.name}: {step}\n{said}", flush=True)
-
-
-def _understands(program: Path, command: str, word: str) -> bool:
-    """Whether the help of a command mentions a word."""
     if not program.exists():
-        return False
-    helped = subprocess.run([program, command, "--help"], check=False, capture_output=True, text=True)
-    return helped.returncode == 0 and word in helped.stdout
+        print(f"{folder.name}: not analysed, as {program} is not there", flush=True)
+        return
+    files = [str(folder / name) for name in ("trace.bin", "list0.txt", "vcpus.txt", "sched.txt", "info.txt")]
+    steps = {
+        "import": ["import", "--show", *files],
+        "twin": ["twin", *files, "--force", "--out", str(folder / "host.toml")],
+        "score": ["twin", "score", *files],
+    }
+    for step, arguments in steps.items():
+        said = run([str(program), *arguments], COLUMNS="140")
+        (folder / f"{step}.txt").write_text(said)
+        print(said if step == "score" else f"{folder.name}: {folder / step}.txt", flush=True)
 
 
 def main() -> int:
