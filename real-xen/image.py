@@ -21,6 +21,8 @@ XEN_PROGRAMS = [
     "usr/bin/xenstore",
 ]
 
+LIBRARIES = "lib/x86_64-linux-gnu"
+
 MODULES = {
     "early": ["xenfs", "xen-evtchn", "xen-gntdev", "xen-privcmd"],
     "network": ["bridge", "xen-netback"],
@@ -64,10 +66,10 @@ class Image:
         """Dom0's files, without an experiment."""
         return self.folder / "dom0.cpio"
 
-    @property
-    def libraries(self) -> str:
-        """A search path for the shared libraries of the packages."""
-        return ":".join(str(self.root / where) for where in ("usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"))
+    def linked(self, *options: str) -> list[str]:
+        """How a program of the packages is started with their shared libraries, whatever this system has."""
+        linker = self.root / LIBRARIES / "ld-linux-x86-64.so.2"
+        return [str(linker), "--library-path", f"{self.root / LIBRARIES}:{self.root / 'usr' / LIBRARIES}", *options]
 
 
 def build(image: Image) -> None:
@@ -102,11 +104,14 @@ def archive(files: dict[str, tuple[int, bytes]]) -> bytes:
 
 
 def _unpack(image: Image) -> None:
-    """Packages with all they need that this system has not; nothing is installed."""
+    """Packages with all they need, as if nothing were installed here; and nothing is."""
     (image.packages / "partial").mkdir(parents=True, exist_ok=True)
+    nothing_installed = image.packages / "status"
+    nothing_installed.touch()
     print("downloading Debian's packages", flush=True)
-    download = ["apt-get", "--quiet", "--yes", "--download-only", "--no-install-recommends"]
-    options = ["-o", f"Dir::Cache::archives={image.packages.absolute()}", "-o", "Debug::NoLocking=1"]
+    download = ["apt-get", "--quiet", "--yes", "--download-only", "--no-install-recommends", "-o", "Debug::NoLocking=1"]
+    folders = {"Dir::Cache::archives": image.packages, "Dir::State::status": nothing_installed}
+    options = [word for name, path in folders.items() for word in ("-o", f"{name}={path}")]
     run([*download, *options, "install", *PACKAGES], hint="`apt-get update`, as root, brings its lists up to date")
     partial = image.root.with_name("root.partial")
     for package in sorted(image.packages.glob("*.deb")):
@@ -155,15 +160,11 @@ def _write_initrd(image: Image) -> None:
         "guest/vmlinux": _file(image.kernel),
         "guest/initrd": (0o100644, archive(guest_files)),
     }
-    # The C library opens this one itself, to end threads.
-    unwinder = Path(run(["gcc", "-print-file-name=libgcc_s.so.1"]).strip())
-    files[f"lib/x86_64-linux-gnu/{unwinder.name}"] = _file(unwinder)
     for program in programs:
         files[str(program.relative_to(image.root))] = _file(program)
-        for library in _libraries(program, image.libraries):
-            # All where the dynamic linker looks without a configuration.
-            where = "lib64" if library.name.startswith("ld-linux") else "lib/x86_64-linux-gnu"
-            files[f"{where}/{library.name}"] = _file(library)
+    for library in _libraries(image, programs):
+        files[f"{LIBRARIES}/{library.name}"] = _file(library)
+    files["lib64/ld-linux-x86-64.so.2"] = files[f"{LIBRARIES}/ld-linux-x86-64.so.2"]
     for when, names in MODULES.items():
         for number, module in enumerate(_modules(image.root, names)):
             files[f"modules/{when}/{number:02}-{module.name}"] = _file(module)
@@ -174,10 +175,14 @@ def _file(path: Path) -> tuple[int, bytes]:
     return 0o100755, path.read_bytes()
 
 
-def _libraries(program: Path, search: str) -> list[Path]:
-    """Every shared library a program needs, and the dynamic linker."""
-    listed = run(["ldd", str(program)], LD_LIBRARY_PATH=search)
-    return [Path(path) for path in re.findall(r"(?:=> |^\s+)(/\S+)", listed, flags=re.MULTILINE)]
+def _libraries(image: Image, programs: list[Path]) -> set[Path]:
+    """Every shared library that programs need."""
+    # The C library opens this one itself, to end threads; the linker is not in its own list.
+    libraries = {image.root / LIBRARIES / name for name in ("libgcc_s.so.1", "ld-linux-x86-64.so.2")}
+    for program in programs:
+        listed = run(image.linked("--list", str(program)))
+        libraries |= {Path(path) for path in re.findall(r"\.so\S* => (/\S+)", listed)}
+    return libraries
 
 
 def _modules(root: Path, names: list[str]) -> list[Path]:

@@ -140,7 +140,7 @@ def qemu_command(image: Image, scheduler: str, seed: int) -> list[str]:
     """
     xen = "console=com1 com1=115200,8n1 dom0_mem=1200M dom0_max_vcpus=1 loglvl=warning noreboot=1"
     return [
-        *("nice", "-n", "10", str(image.root / "usr/bin/qemu-system-x86_64")),
+        *("nice", "-n", "10", *image.linked(str(image.root / "usr/bin/qemu-system-x86_64"))),
         *("-L", str(image.root / "usr/share/qemu"), "-L", str(image.root / "usr/share/seabios")),
         *("-nodefaults", "-display", "none", "-no-reboot", "-machine", "pc", "-m", "4096", "-smp", "1"),
         # Every instruction takes 2 ns; an idle machine goes straight to its next timer.
@@ -167,15 +167,11 @@ def record(image: Image, experiment: Experiment, seed: int, to: Path, limit_minu
     (machine / "initrd").write_bytes(image.initrd.read_bytes() + archive(experiment.files()))
     with (machine / "disk").open("wb") as disk:
         disk.truncate(DISK_BYTES)
-    environment = {
-        **os.environ,
-        "LD_LIBRARY_PATH": image.libraries,
-        "QEMU_MODULE_DIR": str(image.root / "usr/lib/x86_64-linux-gnu/qemu"),
-    }
     command = qemu_command(image, experiment.scheduler, seed)
+    modules = {"QEMU_MODULE_DIR": str(image.root / "usr/lib/x86_64-linux-gnu/qemu")}
     with (work / "qemu.txt").open("wb") as said:
         qemu = subprocess.Popen(
-            command, cwd=machine, env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said
+            command, cwd=machine, env=os.environ | modules, stdin=subprocess.DEVNULL, stdout=said, stderr=said
         )
     try:
         _follow(qemu, experiment.name, work / "console.txt", limit_minutes)
