@@ -1,15 +1,17 @@
 """What a request and its answer are on the wire: packets of TCP, as few as there can be.
 
-The rules are those of the simulator (`crates/io/src/tcp.rs`): segments of 1448 B with 66 B of headers; an
-acknowledgement once more than one full segment has come (Linux's rule), none for the segment that completes an answer
-after which the connection closes; one round for set-up, one for closing. Not counted, so that the numbers are lower
-bounds: acknowledgements that time out, packets sent again, calls repeated.
+The rules are those of the simulator (`crates/io/src/tcp.rs`): segments of 1448 B with 66 B of headers, and on a line
+24 B of framing; an acknowledgement once more than one full segment has come (Linux's rule), none for the segment that
+completes an answer after which the connection closes; one round for set-up, one for closing. Not counted, so that the
+numbers are lower bounds: acknowledgements that time out, packets sent again, calls repeated.
 """
 
 from collections import Counter
 from typing import NamedTuple
 
 SEGMENT_BYTES = 1448
+FRAMING_BYTES = 24
+"""Preamble, check sequence and gap of a frame on Ethernet (IEEE 802.3: 8, 4 and 12)."""
 HEADER_BYTES = 66
 SEGMENT_ESTIMATE_MIN = 536
 OFFLOADED_SEGMENTS = 44
@@ -26,8 +28,8 @@ class Packet(NamedTuple):
 
     @property
     def line_bytes(self) -> int:
-        """Its size on the line."""
-        return self.data + self.segments * HEADER_BYTES
+        """What it takes up of a line."""
+        return self.data + self.segments * (HEADER_BYTES + FRAMING_BYTES)
 
 
 EMPTY = Packet(0)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from vcpulab.bounds.packets import FRAMING_BYTES
 from vcpulab.bounds.quantities import span_ns
 from vcpulab.runs import Run
 
@@ -233,7 +234,7 @@ class _Host:
             if not self.concerned & set(names):
                 continue
             sent, received = (
-                self._outside(owner, names, way) * self._sum(names, f"bytes_{way}") * 8 / self.seconds
+                self._outside(owner, names, way) * self._line_bits(names, way) / self.seconds
                 for way in ("sent", "received")
             )
             used = max(sent, received) / self.costs["nic_bits_per_s"]
@@ -246,6 +247,10 @@ class _Host:
         packets = self._sum(names, f"packets_{way}")
         crossed = float(self.io[owner][f"nic_{way}"]) if owner in self.io else None
         return 1.0 if crossed is None or not packets else min(1.0, crossed / packets)
+
+    def _line_bits(self, names: list[str], way: str) -> float:
+        """What these domains' packets take up of a line."""
+        return 8 * (self._sum(names, f"bytes_{way}") + FRAMING_BYTES * self._sum(names, f"packets_{way}"))
 
     def _sum(self, names: Iterable[str], column: str) -> float:
         return sum(self.io[name][column] or 0 for name in names if name in self.io)
@@ -285,7 +290,7 @@ class _Host:
             request_ns, packet_ns = (span_ns(table.get(field, "0ns")) for field in ("request_cpu", "packet_cpu"))
             busy = (asked * request_ns + packets / self.seconds * packet_ns) / 1e9 / table["processors"]
             yield Station("client machine", f"processors of {machine}", min(1, busy), f"{asked:.0f} requests/s")
-            line = max(self._sum(servers, f"bytes_{way}") for way in ("sent", "received")) * 8 / self.seconds
+            line = max(self._line_bits(servers, way) for way in ("sent", "received")) / self.seconds
             yield Station(
                 "client machine", f"line of {machine}", line / table["bits_per_s"], f"{line / 1e6:.0f} Mbit/s"
             )
