@@ -182,12 +182,15 @@ def allocations(decisions: pl.DataFrame, title: str) -> "alt.TopLevelMixin":
     )
     chart = (
         alt.Chart(_data(long))
-        .mark_line(interpolate="step-before", point={"filled": True, "size": 20})
+        .mark_line(interpolate="step-before")
         .encode(
             x=alt.X("time_s:Q", title="time, s"),
             y=alt.Y("percent:Q", title="% of a pCPU", scale=alt.Scale(zero=True)),
             color=alt.Color("domain:N", sort=domains, scale=alt.Scale(domain=domains, range=COLOURS)),
-            strokeDash=alt.StrokeDash("what:N", scale=alt.Scale(domain=["used", "allocated"], range=[[1, 0], [5, 3]])),
+            strokeDash=alt.StrokeDash(
+                "what:N",
+                scale=alt.Scale(domain=["used", "allocated"], range=[[1, 0], [5, 3]]),
+            ),
             tooltip=["domain:N", "what:N", "time_s:Q", "percent:Q"],
         )
         .properties(width="container", height=220, title=title, description=f"{title}. {said}.")
