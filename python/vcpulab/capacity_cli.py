@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from vcpulab import files, views
-from vcpulab.bounds.quantities import size_bytes
 from vcpulab.capacity import Capacity, Growth, growth
 from vcpulab.capacity import capacity as find_capacity
 from vcpulab.capacity.energy import HOURS_PER_YEAR, Power
@@ -23,6 +22,7 @@ from vcpulab.capacity.search import Found
 from vcpulab.figures import number as number_said
 from vcpulab.info import profiles
 from vcpulab.outcomes import limit as read_limit
+from vcpulab.quantities import size_bytes
 from vcpulab.scenario import Scenario
 from vcpulab.usage import UsageError, examples
 

@@ -4,13 +4,13 @@ The registry knows by which command each parameter of each generation is set (`T
 are put together for a whole scenario, with CPU pools, pinning and timed actions.
 """
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from vcpulab.info import schedulers
+from vcpulab.quantities import span_ns
 from vcpulab.scenario import Scenario, join
 
 POOL_0 = "Pool-0"
@@ -62,7 +62,7 @@ def commands(scenario: Scenario) -> list[Step]:
             later.append({"op": "create", "at": domain.table["start"], "domain": name})
         else:
             steps += domain.set_up()
-    for action in sorted([*later, *document.get("action", [])], key=_nanoseconds):
+    for action in sorted([*later, *document.get("action", [])], key=lambda action: span_ns(action["at"])):
         steps += (Step(step.how, step.text, action["at"]) for step in _act(action, pools, domains))
     return steps
 
@@ -316,13 +316,3 @@ def members(pcpus: str) -> list[int]:
         first, _, last = part.partition("-")
         listed += range(int(first), int(last or first) + 1)
     return listed
-
-
-_SPAN = re.compile(r"(?P<number>[0-9.]+)(?P<unit>[a-z]+)")
-_UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "min": 60_000_000_000}
-
-
-def _nanoseconds(action: Mapping[str, Any]) -> float:
-    match = _SPAN.fullmatch(action["at"])
-    assert match, "a complete scenario has its times in one form"
-    return float(match["number"]) * _UNITS_NS[match["unit"]]

@@ -16,6 +16,7 @@ import polars as pl
 from vcpulab.commands import members
 from vcpulab.figures import number
 from vcpulab.info import schedulers
+from vcpulab.quantities import size_bytes
 from vcpulab.runs import Run
 from vcpulab.scenario import Scenario, join
 from vcpulab.settings import generation_of
@@ -290,19 +291,9 @@ def short_slices(host: Host) -> Iterator[Finding]:
 
 def switch_cost_ns(costs: Mapping[str, int], domain: Mapping[str, Any]) -> float:
     """What a switch to that domain takes at most, ns: the decision, the switch, and its working set from memory."""
-    size = min(_bytes(domain.get("working_set", "0B")), max(costs["l2_bytes"], costs["l3_bytes"]))
+    size = min(size_bytes(domain.get("working_set", "0B")), max(costs["l2_bytes"], costs["l3_bytes"]))
     misses = size / costs["cache_line_bytes"] / costs["misses_at_once"]
     return costs["decision_ns"] + costs["context_switch_ns"] + misses * costs["l3_miss_ps"] / 1e3
-
-
-_BYTES = {"GiB": 1 << 30, "MiB": 1 << 20, "KiB": 1 << 10, "GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
-
-
-def _bytes(text: str) -> float:
-    for unit, size in _BYTES.items():
-        if text.endswith(unit):
-            return float(text.removesuffix(unit)) * size
-    return 0.0
 
 
 def _span(pcpus: list[int]) -> str:

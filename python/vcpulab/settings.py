@@ -7,6 +7,7 @@ not take away the old one's parameters: they are left out, and named.
 import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from vcpulab import _engine
@@ -165,10 +166,12 @@ def _listed(found: str, names: Sequence[str]) -> str:
     return ", ".join(near or [*names[:8], "…"])
 
 
+@cache
 def _engine_fields() -> list[str]:
     return [name for name in json.loads(_engine.schema())["properties"] if name not in NAMED]
 
 
+@cache
 def _fields(thing: str) -> set[str]:
     """The fields of a kind of table, whichever of its forms it has."""
     definition = json.loads(_engine.schema())["$defs"][thing]
@@ -176,6 +179,7 @@ def _fields(thing: str) -> set[str]:
     return {field for form in forms for field in form.get("properties", ())}
 
 
+@cache
 def _param_names(scope: str) -> set[str]:
     return {
         param["name"]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vcpulab.bounds.quantities import size_bytes, span_ns
+from vcpulab.quantities import size_bytes, span_ns
 
 Params = Mapping[str, Any]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vcpulab.bounds.model import Station
-from vcpulab.bounds.quantities import pcpu_set
+from vcpulab.quantities import pcpu_set
 
 _ACCOUNTING_S = 0.03
 """How often the credit scheduler settles accounts, unless told otherwise; caps hold from one such time to another."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from vcpulab.bounds.cpus import Cpus
 from vcpulab.bounds.model import Station
 from vcpulab.bounds.packets import OFFLOADED_SEGMENTS, Packet
-from vcpulab.bounds.quantities import span_ns
+from vcpulab.quantities import span_ns
 from vcpulab.scenario import Scenario
 
 PAGE_BYTES = 4096

@@ -9,7 +9,7 @@ from vcpulab.bounds.applications import REQUEST_BYTES, Application, Piece, Work,
 from vcpulab.bounds.host import Host, NotModelledError, Party, Stage
 from vcpulab.bounds.model import Load, Model
 from vcpulab.bounds.packets import EMPTY, Exchange, Packet, exchange, last, stream
-from vcpulab.bounds.quantities import size_bytes, span_ns
+from vcpulab.quantities import size_bytes, span_ns
 from vcpulab.scenario import Scenario
 
 _WINDOW_BYTES = 65_535

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from vcpulab.bounds.quantities import size_bytes
 from vcpulab.capacity.fleet import Fleet, Item
 from vcpulab.capacity.stations import stations
 from vcpulab.outcomes import Limit, values
+from vcpulab.quantities import size_bytes
 from vcpulab.runs import Run
 
 _ELASTIC = 0.99

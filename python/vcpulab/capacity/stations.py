@@ -15,7 +15,7 @@ from typing import Any, Literal
 import polars as pl
 
 from vcpulab.bounds.packets import FRAMING_BYTES
-from vcpulab.bounds.quantities import span_ns
+from vcpulab.quantities import span_ns
 from vcpulab.runs import Run
 
 Kind = Literal[
