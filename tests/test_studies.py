@@ -239,3 +239,15 @@ def test_scores_keep_roles_apart_and_leave_doubtful_cells_out() -> None:
     assert (predicted.cells, predicted.tau, predicted.within) == (2, 1.0, "1 of 2")
     assert predicted.mape == pytest.approx(4.5)
     assert (fitted.role, fitted.cells, fitted.tau, fitted.mape) == ("fitted", 1, None, 0.0)
+
+
+def test_published_intervals_are_found_in_the_tables_where_they_stand() -> None:
+    devine = study("devine2010")
+    widths = [
+        row.half_width
+        for row in predict.predictions(devine, Results({}))
+        if row.cell.metric == "throughput" and row.cell.source == "Table 5.1" and row.cell.value
+    ]
+    assert len(widths) == 40
+    assert widths[0] == 25.27
+    assert None not in widths

@@ -35,7 +35,8 @@ class Prediction(NamedTuple):
 def predictions(study: Study, results: Results) -> list[Prediction]:
     """One for each cell of the study, public or not."""
     found = []
-    widths = {_place(cell): cell.number for cell in study.cells if cell.stat == "ci95"}
+    # A table's intervals stand in another table.
+    widths = {cell.key[:9]: cell.number for cell in study.cells if cell.stat == "ci95"}
     for cell in study.cells:
         try:
             said = study.estimate(cell, results)
@@ -43,14 +44,9 @@ def predictions(study: Study, results: Results) -> list[Prediction]:
             said = str(missing)
         role = "fitted" if cell.value and study.calibration.fitted_on(cell) else "predicted"
         estimate, reason = (said, "") if isinstance(said, Interval) else (None, said)
-        width = widths.get(_place(cell)) if cell.stat == "mean" else None
+        width = widths.get(cell.key[:9]) if cell.stat == "mean" else None
         found.append(Prediction(cell, estimate, role, reason, study.doubtful(cell), width))
     return found
-
-
-def _place(cell: Cell) -> tuple[str, ...]:
-    """Where a cell stands, whatever it says of what is there."""
-    return (*cell.key[:9], cell.source)
 
 
 def to_csv(predicted: Iterable[Prediction]) -> str:
