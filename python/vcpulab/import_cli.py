@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 from vcpulab import _engine, files, recordings, views
 from vcpulab.recordings import Read, Recording, RecordingError
 from vcpulab.recordings.xl import read_list
+from vcpulab.twin.links import links
 from vcpulab.usage import UsageError, examples
 
 _STATES = ("running", "runnable", "blocked", "offline", "unknown")
@@ -219,12 +220,12 @@ def _show_trace(recording: Recording, names: Mapping[int, str]) -> None:
     woken = [v for v in vcpus if v["wakes"]]
     views.print_table(
         "after a wake-up",
-        ["vCPU", "wakes", "pCPU idle", "ran next", "ran later", "ran elsewhere", "most often on the pCPU then"],
+        ["vCPU", "wakes", "pCPU idle", "ran next", "ran later", "ran elsewhere", "woken by (else timers, devices)"],
         [
             [
                 name(v["domain"], v["vcpu"]),
                 *(str(v[count]) for count in after),
-                _wakers(summary["wakers"], v, name),
+                _wakers(summary, v, name),
             ]
             for v in woken[:_WAKERS_SHOWN]
         ],
@@ -234,10 +235,15 @@ def _show_trace(recording: Recording, names: Mapping[int, str]) -> None:
         views.warn(_note(note))
 
 
-def _wakers(wakers: Sequence[Mapping[str, Any]], vcpu: Mapping[str, Any], name: Any) -> str:
-    of = [waking for waking in wakers if waking["woken"] == [vcpu["domain"], vcpu["vcpu"]]]
-    most = max(of, key=lambda waking: int(waking["count"]))
-    return f"{name(*most['waker']) if most['waker'] else 'no vCPU'} ({most['count']})"
+def _wakers(summary: Mapping[str, Any], vcpu: Mapping[str, Any], name: Any) -> str:
+    """Which vCPUs woke it, where that was no chance; else timers and devices did."""
+    woken = vcpu["domain"], vcpu["vcpu"]
+    senders = {waker for waker, whom in links(summary) if whom == woken}
+    counts = {
+        tuple(waking["waker"] or ()): waking["count"] for waking in summary["wakers"] if waking["woken"] == [*woken]
+    }
+    ordered = sorted(senders, key=lambda waker: -counts[waker])
+    return ", ".join(f"{name(*waker)} ({counts[waker]})" for waker in ordered)
 
 
 def _show_skipped(records: Sequence[Mapping[str, Any]]) -> None:

@@ -224,6 +224,8 @@ class Run:
             wait_p95_ns: 95th percentile of the wait.
             wait_p99_ns: 99th percentile of the wait.
             wait_max_ns: longest wait.
+            wake_p50_ns: median wait after waking up; null where waits are not told apart (`waits=True` does).
+            wake_p90_ns: 90th percentile of the same.
             l2_misses: lines brought into an L2 cache again because others had run in between.
             l3_misses: those of them that came from memory; without an L3 cache all of them.
             refill_ns: time that took, overhead of the pCPUs.

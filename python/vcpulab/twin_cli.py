@@ -13,7 +13,7 @@ from vcpulab import files, twin, views
 from vcpulab.figures import number
 from vcpulab.recordings import Recording
 from vcpulab.twin import Row
-from vcpulab.twin.build import read
+from vcpulab.twin.build import read, read_events
 from vcpulab.usage import UsageError, examples
 
 app = App(
@@ -103,10 +103,12 @@ def score(
 
 
 def _made(sources: twin.Sources, split: float, scheduler: str | None, *, replay: bool) -> twin.Made:
+    part = (0.0, split)
+    recording = _read(sources, part)
     with tempfile.TemporaryDirectory() as scratch:
-        events = Path(scratch, "events.arrow") if replay else None
-        recording = _read(sources, (0.0, split), events)
-        made = twin.make(sources, recording, scheduler=scheduler, events=events)
+        with views.progress("who wakes whom") as progress:
+            events = read_events(sources, part, recording, Path(scratch, "events.arrow"), progress, replay=replay)
+        made = twin.make(sources, recording, scheduler=scheduler, events=events, replay=replay)
     for note in made.notes:
         views.warn(note)
     return made
@@ -121,9 +123,9 @@ def _gathered(paths: Sequence[Path], cpu_mhz: float | None, threads: Path | None
         raise UsageError(f"{error.filename}: {files.reason(error)}") from None
 
 
-def _read(sources: twin.Sources, part: tuple[float, float], events: Path | None = None) -> Recording:
+def _read(sources: twin.Sources, part: tuple[float, float]) -> Recording:
     with views.progress(f"reading {sources.trace.name}") as progress:
-        recording = read(sources, part, progress, events)
+        recording = read(sources, part, progress)
     for note in recording.notes:
         views.warn(f"{sources.trace}: {note['what']} ({note['count']}): {note['means']}")
     return recording

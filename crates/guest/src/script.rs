@@ -38,6 +38,10 @@ pub enum Step {
     Wake { at: u32, all: bool },
     /// Waits at this point until so many tasks have come there.
     Barrier { at: u32, tasks: u32 },
+    /// Sends an event over that channel of the machine: who waits for one at its other end goes on, or the next who does.
+    Notify(u32),
+    /// Waits for an event of that channel, unless one is pending, and takes it.
+    AwaitEvent(u32),
     /// Waits for a request to the service that the task belongs to, and goes on at the steps for its class.
     Await,
     /// Answers the request: with so many bytes, or with what it asks for.

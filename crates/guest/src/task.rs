@@ -34,6 +34,10 @@ pub struct Request {
 pub enum Io {
     /// Answer the request of this connection.
     Reply { connection: u64, bytes: u32 },
+    /// Send an event over a channel.
+    Notify(u32),
+    /// Go on with an event of a channel.
+    AwaitEvent(u32),
     /// Ask a service, and go on with the answer.
     Call(Call),
     /// Open a stream, and go on when it is open.
@@ -235,6 +239,8 @@ impl Task {
                 Step::Wait { at, unlocks } => return Demand::Wait(at, unlocks),
                 Step::Wake { at, all } => return Demand::Wake(at, all),
                 Step::Barrier { at, tasks } => return Demand::Barrier(at, tasks),
+                Step::Notify(channel) => return Demand::Io(Io::Notify(channel)),
+                Step::AwaitEvent(channel) => return Demand::Io(Io::AwaitEvent(channel)),
                 Step::Await => return Demand::Await,
                 Step::Reply(bytes) => {
                     if let Some(Request { connection, asks, .. }) = self.request {

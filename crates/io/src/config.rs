@@ -20,6 +20,8 @@ pub struct MachineConfig {
     pub disks: Vec<DiskUnitConfig>,
     /// The services, by number: the guest and its application.
     pub services: Vec<(usize, usize)>,
+    /// How many event channels there are between tasks.
+    pub channels: usize,
     /// Does only one vCPU of a driver domain at a time handle packets? (So it was while back ends were tasklets.)
     pub packets_in_turn: bool,
     /// How far each cost in the domains varies, percent to both sides.

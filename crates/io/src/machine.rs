@@ -4,6 +4,7 @@
 //! tasks. With nothing left it blocks.
 
 mod calls;
+mod channels;
 mod connections;
 mod counts;
 mod disks;
@@ -29,6 +30,7 @@ use crate::interface::{Interface, InterfaceCounts, InterfaceWork};
 use crate::nic::{Nic, NicCounts};
 use crate::tcp::{ConnectionId, Connections, Packet, Side};
 
+use channels::Channel;
 pub use counts::IoCounts;
 pub use profiler::{Layer, Layers, Samples};
 use profiler::{Profiler, Share};
@@ -139,6 +141,7 @@ pub struct Machine {
     log: Option<RequestLog>,
     /// By number: guest and application.
     services: Vec<(usize, usize)>,
+    channels: Vec<Channel>,
     connections: Connections,
     /// Connections that users of clients keep, by client and user.
     users: Vec<Vec<Option<ConnectionId>>>,
@@ -203,6 +206,7 @@ impl Machine {
             client_machine_sources: 0,
             log: None,
             services: config.services.clone(),
+            channels: vec![Channel::default(); config.channels],
             connections: Connections::default(),
             users: Vec::new(),
             streams: Vec::new(),

@@ -44,6 +44,7 @@ impl Runner for Domains {
             nics: vec![],
             disks: vec![],
             services: vec![],
+            channels: 0,
             packets_in_turn: false,
             spread_percent: 0,
             clients: vec![],

@@ -132,6 +132,7 @@ impl Case {
                 ring_slots: self.ring_slots,
             }],
             disks: vec![],
+            channels: 0,
             services: (1..=self.servers as usize).map(|guest| (guest, server)).collect(),
             packets_in_turn: false,
             spread_percent: 10,

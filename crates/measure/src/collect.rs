@@ -166,6 +166,8 @@ fn domain_row(
     let time = |of: fn(&VcpuRow) -> i64| own.iter().map(|row| of(row)).sum::<i64>();
     let count = |of: fn(&VcpuRow) -> u64| own.iter().map(|row| of(row)).sum::<u64>();
     let waits = meter.waits.all(d);
+    let after_waking = meter.waits.after_waking(d);
+    let wake = |share| after_waking.as_ref().map(|waits| waits.value_at_quantile(share));
     DomainRow {
         replication,
         domain: names.domains[d.index()].clone(),
@@ -189,6 +191,8 @@ fn domain_row(
         wait_p95_ns: waits.value_at_quantile(0.95),
         wait_p99_ns: waits.value_at_quantile(0.99),
         wait_max_ns: own.iter().map(|row| row.wait_max_ns).max().unwrap_or(0),
+        wake_p50_ns: wake(0.50),
+        wake_p90_ns: wake(0.90),
         l2_misses: count(|row| row.l2_misses),
         l3_misses: count(|row| row.l3_misses),
         refill_ns: time(|row| row.refill_ns),

@@ -50,6 +50,10 @@ columns! {
         pub wait_p99_ns: u64,
         /// Longest wait, ns.
         pub wait_max_ns: u64,
+        /// Median wait after waking up, whatever the cause, ns; null: waits are not told apart by what they began with.
+        pub wake_p50_ns: Option<u64>,
+        /// 90th percentile of the same, ns.
+        pub wake_p90_ns: Option<u64>,
         /// Lines brought into an L2 cache again because others had run in between.
         pub l2_misses: u64,
         /// Lines brought in again from memory because others had run in between; without an L3 cache all of the L2's.

@@ -50,6 +50,14 @@ impl Waited {
     }
 }
 
+fn together<'a>(waits: impl Iterator<Item = &'a Waited>) -> Histogram<u32> {
+    let mut all = empty();
+    for waited in waits {
+        all.add(&waited.histogram).expect("a histogram that grows has room");
+    }
+    all
+}
+
 fn empty() -> Histogram<u32> {
     // Room for a second from the start: it grows for longer waits only.
     let mut waits = Histogram::new_with_bounds(1, 1_000_000_000, WAIT_DIGITS).expect("the bounds are valid");
@@ -128,11 +136,13 @@ impl WaitsByOrigin {
 
     /// All waits of a domain.
     pub fn all(&self, d: DomId) -> Histogram<u32> {
-        let mut all = empty();
-        for (_, waited) in self.of(d) {
-            all.add(&waited.histogram).expect("a histogram that grows has room");
-        }
-        all
+        together(self.of(d).map(|(_, waited)| waited))
+    }
+
+    /// All of them that began with a wake-up. None if origins are not told apart.
+    pub fn after_waking(&self, d: DomId) -> Option<Histogram<u32>> {
+        let wake_ups = self.of(d).filter(|&(origin, _)| origin > 0).map(|(_, waited)| waited);
+        (self.origins > 1).then(|| together(wake_ups))
     }
 
     /// Those that began with a wake-up, by cause and, if it was an event, by the domain of the vCPU that sent it, if one

@@ -6,7 +6,7 @@ use vcpulab_guest::{AppConfig, Script};
 
 use crate::check::Checker;
 use crate::limits::APPS_MAX;
-use crate::phases::{Meetings, raw_phase, script};
+use crate::phases::{Channels, Meetings, raw_phase, script};
 use crate::problem::{Place, Problem, did_you_mean};
 use crate::profile::Constants;
 use crate::raw::RawApp;
@@ -327,13 +327,14 @@ pub(crate) fn config(
     app: &AppSpec,
     service: &dyn Fn(i64) -> i64,
     meetings: &Meetings<'_>,
+    channels: &Channels<'_>,
     constants: &Constants,
 ) -> AppConfig {
     match app {
         AppSpec::Phases { phases, rounds, delay_ns, .. } => AppConfig {
             delay: *delay_ns,
             meets_others: true,
-            ..AppConfig::new(script(phases, *rounds, meetings))
+            ..AppConfig::new(script(phases, *rounds, meetings, channels))
         },
         AppSpec::Kind { kind, values, .. } => {
             let resolved = |(param, &value): (&AppParam, &i64)| match param.kind {

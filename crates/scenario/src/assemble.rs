@@ -1,15 +1,18 @@
 //! From a checked scenario to what the engine takes.
 
-use vcpulab_guest::KernelConfig;
+use vcpulab_guest::{KernelConfig, Random};
 use vcpulab_host::{
-    Action, Costs, CpuMask, DomId, DomainConfig, HostConfig, TimedAction, VcpuConfig, VcpuId,
+    Action, Costs, CpuMask, DomId, DomainConfig, HostConfig, Span, TimedAction, VcpuConfig, VcpuId,
 };
 use vcpulab_io::{GuestConfig, MachineConfig};
 
 use crate::ending::Endings;
-use crate::phases::Meetings;
+use crate::phases::{Channels, Meetings};
 use crate::spec::{ActionSpec, Change, DomainSpec, Drivers, Spec};
 use crate::{apps, client_machines, clients, disks, network};
+
+/// The purpose of the random number that says when applications begin: others' are in `vcpulab-io`.
+const START: u64 = 4 << 32;
 
 /// The host of a scenario. The same for all its replications: they differ in what surrounds it.
 pub fn host_config(spec: &Spec) -> HostConfig {
@@ -74,14 +77,17 @@ fn engine_position(domain: &DomainSpec, position: usize) -> usize {
 pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
     let (constants, drivers) = (&spec.host.constants, spec.host.drivers);
     let services = services(spec);
+    let channels = Channels::of(&spec.domains);
+    let later = Random::new(seed, 0, START).below(spec.start_spread_ns as u64 + 1) as Span;
     let number = |service: (usize, usize)| {
         services.iter().position(|&known| known == service).expect("a checked scenario refers to services")
     };
     let apps = |domain: &DomainSpec| {
         let meetings = Meetings::of(domain);
         let instances = domain.apps.iter().flat_map(|app| {
-            let config =
-                apps::config(app, &|value| number(apps::service_of(value)) as i64, &meetings, constants);
+            let service = |value| number(apps::service_of(value)) as i64;
+            let mut config = apps::config(app, &service, &meetings, &channels, constants);
+            config.delay += later;
             std::iter::repeat_n(config, app.instances() as usize)
         });
         instances.collect()
@@ -113,6 +119,7 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
             .iter()
             .map(|&(domain, position)| (domain, engine_position(&spec.domains[domain], position)))
             .collect(),
+        channels: channels.len(),
         // Network back ends were tasklets until well into the days of Xen 4.
         packets_in_turn: ["xen2", "xen3"].iter().any(|old| spec.pools[0].generation.name.starts_with(old)),
         spread_percent: constants.cost_spread_percent,

@@ -50,6 +50,7 @@ pub(crate) fn check(
         seed: checker.int(&raw.seed, 1, 0..=i64::MAX).unwrap_or(1) as u64,
         duration_ns: checker.span(&run.duration, Some(DURATION_NS), 1..=SPAN_NS_MAX).unwrap_or(1),
         warmup_ns: checker.span(&run.warmup, Some(WARMUP_NS), 0..=SPAN_NS_MAX).unwrap_or(0),
+        start_spread_ns: checker.span(&run.start_spread, Some(0), 0..=SPAN_NS_MAX).unwrap_or(0),
         replications: checker.int(&run.replications, 1, 1..=REPLICATIONS_MAX.into()).unwrap_or(1) as u32,
         sample_ns: 0,
         profiler_cycles: checker.profiler(&run),

@@ -1,13 +1,15 @@
 //! What is allowed in a scenario but probably not meant.
 
+use std::collections::BTreeMap;
+
 use vcpulab_sched::policies;
 
 use crate::apps;
 use crate::check::NamedDomain;
 use crate::entitlement::{SHARE, share, weight};
-use crate::problem::{Problem, Report};
+use crate::problem::{Problem, Report, did_you_mean};
 use crate::raw::RawScenario;
-use crate::read::At;
+use crate::read::{At, Field};
 use crate::spec::{ActionSpec, AppSpec, Change, PoolSpec, Spec};
 use crate::units::Duration;
 
@@ -33,6 +35,7 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
     }
     pools(spec, raw, report);
     unserved(spec, raw_domains, report);
+    one_sided_channels(raw_domains, report);
     for (index, (name, _)) in raw.client_machine.get().into_iter().flat_map(|named| &named.0).enumerate() {
         if !spec.clients.iter().any(|client| client.machine == Some(index)) {
             report.warning(&name.place, Problem::says("no client runs on this machine"));
@@ -73,6 +76,37 @@ fn pools(spec: &Spec, raw: &RawScenario, report: &mut Report<'_>) {
             report.warning(&name.place, Problem::says(message));
         }
     }
+}
+
+/// Event channels of which scripts name one end only.
+fn one_sided_channels(raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
+    let apps = raw_domains.iter().flat_map(|(_, domain)| domain.value.app.get().into_iter().flatten());
+    let phases = apps.flat_map(|app| app.value.phase.get().into_iter().flatten());
+    let events: Vec<_> =
+        phases.flat_map(|phase| phase.value.event.get().into_iter().flatten()).map(|event| &event.value).collect();
+    let notified: BTreeMap<&str, &At<String>> = ends(events.iter().map(|event| &event.notify));
+    let awaited: BTreeMap<&str, &At<String>> = ends(events.iter().map(|event| &event.r#await));
+    for (name, at) in &awaited {
+        if !notified.contains_key(name) {
+            let problem = Problem::says("nobody notifies this channel: who awaits its events waits for ever");
+            let meant = did_you_mean(name, notified.keys().copied());
+            report.warning(&at.place, meant.into_iter().fold(problem, Problem::hint));
+        }
+    }
+    for (name, at) in &notified {
+        if !awaited.contains_key(name) {
+            report.warning(&at.place, Problem::says("nobody awaits the events of this channel"));
+        }
+    }
+}
+
+/// The channels that events name, and where each is named first.
+fn ends<'a>(fields: impl Iterator<Item = &'a Field<String>>) -> BTreeMap<&'a str, &'a At<String>> {
+    let mut ends = BTreeMap::new();
+    for at in fields.filter_map(|field| field.0.as_ref()) {
+        ends.entry(at.value.as_str()).or_insert(at);
+    }
+    ends
 }
 
 fn doubtful_app(app: &AppSpec, place: &crate::problem::Place, report: &mut Report<'_>) {

@@ -1,7 +1,7 @@
 //! Applications whose script stands in the scenario, in rt-app's words: checked, written back, and as the engine takes
 //! them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use vcpulab_guest::{Script, Step};
 use vcpulab_host::Span;
@@ -62,6 +62,8 @@ impl Checker<'_, '_> {
             (&raw.resume, EventSpec::Resume),
             (&raw.signal, EventSpec::Signal),
             (&raw.barrier, EventSpec::Barrier),
+            (&raw.notify, EventSpec::Notify),
+            (&raw.r#await, EventSpec::Await),
         ];
         let mut draw = drawn.iter().filter(|(field, _)| !field.is_none());
         let mut span = spans.iter().filter(|(field, _)| !field.is_none());
@@ -146,6 +148,8 @@ pub(crate) fn raw_phase(phase: &PhaseSpec) -> RawPhase {
         EventSpec::Resume(name) => RawEvent { resume: name.into(), ..none() },
         EventSpec::Signal(name) => RawEvent { signal: name.into(), ..none() },
         EventSpec::Barrier(name) => RawEvent { barrier: name.into(), ..none() },
+        EventSpec::Notify(name) => RawEvent { notify: name.into(), ..none() },
+        EventSpec::Await(name) => RawEvent { r#await: name.into(), ..none() },
     };
     let events = phase.events.iter().map(|e| event(e).into()).collect::<Vec<_>>();
     RawPhase { r#loop: i64::from(phase.rounds).into(), event: events.into() }
@@ -202,7 +206,12 @@ impl<'a> Meetings<'a> {
 /// What an event refers to.
 fn places(event: &EventSpec) -> [Option<(Sort, &str)>; 2] {
     match event {
-        EventSpec::Run(_) | EventSpec::Runtime(_) | EventSpec::Sleep(_) | EventSpec::Timer(_) => [None, None],
+        EventSpec::Run(_)
+        | EventSpec::Runtime(_)
+        | EventSpec::Sleep(_)
+        | EventSpec::Timer(_)
+        | EventSpec::Notify(_)
+        | EventSpec::Await(_) => [None, None],
         EventSpec::Lock(name) | EventSpec::Unlock(name) => [Some((Sort::Lock, name)), None],
         EventSpec::Suspend(name) | EventSpec::Resume(name) | EventSpec::Signal(name) => {
             [Some((Sort::Point, name)), None]
@@ -212,7 +221,39 @@ fn places(event: &EventSpec) -> [Option<(Sort, &str)>; 2] {
     }
 }
 
-pub(crate) fn script(phases: &[PhaseSpec], rounds: Option<u32>, meetings: &Meetings<'_>) -> Script {
+/// The event channels that the scripts of a host name; their numbers in the engine are their places in alphabetical order.
+#[derive(Default)]
+pub(crate) struct Channels<'a>(Vec<&'a str>);
+
+impl<'a> Channels<'a> {
+    pub fn of(domains: &'a [DomainSpec]) -> Self {
+        let apps = domains.iter().flat_map(|domain| &domain.apps);
+        let phases = apps.filter_map(|app| match app {
+            AppSpec::Phases { phases, .. } => Some(phases),
+            AppSpec::Kind { .. } => None,
+        });
+        let names = phases.flatten().flat_map(|phase| &phase.events).filter_map(|event| match event {
+            EventSpec::Notify(name) | EventSpec::Await(name) => Some(name.as_str()),
+            _ => None,
+        });
+        Channels(names.collect::<BTreeSet<_>>().into_iter().collect())
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn number(&self, name: &str) -> u32 {
+        self.0.partition_point(|known| *known < name) as u32
+    }
+}
+
+pub(crate) fn script(
+    phases: &[PhaseSpec],
+    rounds: Option<u32>,
+    meetings: &Meetings<'_>,
+    channels: &Channels<'_>,
+) -> Script {
     let lock = |name: &str| meetings.number(Sort::Lock, name);
     let point = |name: &str| meetings.number(Sort::Point, name);
     let mut script = Script::default();
@@ -240,6 +281,8 @@ pub(crate) fn script(phases: &[PhaseSpec], rounds: Option<u32>, meetings: &Meeti
                     at: meetings.number(Sort::Barrier, name),
                     tasks: meetings.tasks(Sort::Barrier, name),
                 },
+                EventSpec::Notify(name) => Step::Notify(channels.number(name)),
+                EventSpec::Await(name) => Step::AwaitEvent(channels.number(name)),
             };
             script.steps.push(step);
             if let EventSpec::Wait { mutex, .. } = event {
@@ -317,6 +360,28 @@ mod tests {
     }
 
     #[test]
+    fn events_cross_from_domain_to_domain_and_none_is_lost() {
+        // The client sends two events in a row; the server, which takes 2 ms for each, answers once for both.
+        let text = "[run]\nduration = \"1s\"\nwarmup = \"0s\"\n[host]\nprofile = \"exact\"\nscheduler = \"round-robin\"\n\
+                    [domain.client]\napp = [{ kind = \"phases\", phase = [{ event = [{ run = \"1ms\" }, { notify = \"ask\" }, \
+                    { notify = \"ask\" }, { await = \"answer\" }] }] }]\n\
+                    [domain.server]\napp = [{ kind = \"phases\", phase = [{ loop = 2, event = [{ await = \"ask\" }, { run = \"2ms\" }] }, \
+                    { event = [{ notify = \"answer\" }] }] }]\n";
+        let scenario = Scenario::parse(text, "f").unwrap_or_else(|problems| panic!("{problems}"));
+        assert_eq!(Scenario::parse(&scenario.to_toml(), "again").as_ref(), Ok(&scenario));
+        let results = run(&scenario, &RunOptions { jobs: 1, waits: true, ..RunOptions::default() }, &|_| true).unwrap();
+        let completed: Vec<u64> = results.apps.iter().map(|app| app.completed).collect();
+        assert_eq!(completed, [199; 2], "a round takes 5 ms of one pCPU; the last one ends with the run");
+        let woken_by: Vec<_> = results
+            .wakeups
+            .iter()
+            .filter(|wakeups| wakeups.cause != "start")
+            .map(|wakeups| (wakeups.domain.as_str(), wakeups.cause.as_str()))
+            .collect();
+        assert_eq!(woken_by, [("client", "event from server"), ("server", "event from client")]);
+    }
+
+    #[test]
     fn a_script_that_never_computes_lets_time_pass() {
         let app = "{ kind = \"phases\", phase = [{ loop = 1000, event = [{ lock = \"l\" }, { unlock = \"l\" }] }] }";
         assert!(completed(1, app)[0] > 0);
@@ -343,6 +408,22 @@ mod tests {
             let problems = Scenario::parse(&text(run), "f").unwrap_err().to_string();
             assert!(problems.contains(said), "{problems}");
         }
+    }
+
+    #[test]
+    fn all_begin_later_by_the_same_random_time() {
+        let text = "[run]\nduration = \"1s\"\nwarmup = \"0s\"\nreplications = 20\nstart_spread = \"100ms\"\n\
+                    [host]\nprofile = \"exact\"\nscheduler = \"round-robin\"\npcpus = 2\n\
+                    [domain.a]\napp = [{ kind = \"phases\", loop = 1, phase = [{ event = [{ run = \"50ms\" }] }] }]\n\
+                    [domain.b]\napp = [{ kind = \"phases\", loop = 1, start_delay = \"5ms\", phase = [{ event = [{ run = \"50ms\" }] }] }]\n";
+        let scenario = Scenario::parse(text, "f").unwrap();
+        assert_eq!(Scenario::parse(&scenario.to_toml(), "again").as_ref(), Ok(&scenario));
+        let results = run(&scenario, &RunOptions { jobs: 1, ..RunOptions::default() }, &|_| true).unwrap();
+        let ends: Vec<i64> = results.apps.iter().map(|app| app.last_completed_ns.unwrap()).collect();
+        let pairs: Vec<(i64, i64)> = ends.chunks(2).map(|pair| (pair[0], pair[1] - pair[0])).collect();
+        assert!(pairs.iter().all(|&(first, later)| later == 5_000_000 && (50_000_000..=150_000_000).contains(&first)));
+        let firsts: std::collections::BTreeSet<_> = pairs.iter().map(|pair| pair.0 / 20_000_000).collect();
+        assert!(firsts.len() >= 4, "spread over the time allowed: {pairs:?}");
     }
 
     #[test]

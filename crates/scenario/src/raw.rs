@@ -52,6 +52,9 @@ record! {
         duration: Duration,
         /// Time that runs first and is not measured.
         warmup: Duration,
+        /// Applications begin up to so much later than they would: by the same random time for all of them, drawn for each
+        /// replication. Where in its periods the scheduler is when a workload begins is then left to chance. Default: `0s`.
+        start_spread: Duration,
         /// How many independent runs, each with its own random numbers.
         #[schemars(range(min = 1, max = REPLICATIONS_MAX))]
         replications: i64,
@@ -277,6 +280,11 @@ record! {
         mutex: String,
         /// Waits until as many tasks have come here as the scripts of the domain name it.
         barrier: String,
+        /// Sends an event over a channel of that name; whoever waits there, in whatever domain, goes on. Events that nobody
+        /// waits for are pending.
+        notify: String,
+        /// Takes an event that is pending on a channel of that name, or waits for the next one.
+        r#await: String,
     }
 }
 

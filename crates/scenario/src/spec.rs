@@ -19,6 +19,8 @@ pub struct Spec {
     pub duration_ns: Span,
     /// Time before that, ns.
     pub warmup_ns: Span,
+    /// Applications begin up to so much later, by the same time in a replication, ns.
+    pub start_spread_ns: Span,
     /// Number of independent runs.
     pub replications: u32,
     /// Time between two samples of the counters, ns; 0: none are taken.
@@ -283,7 +285,7 @@ pub struct PhaseSpec {
     pub events: Vec<EventSpec>,
 }
 
-/// An event of a phase: times in ns, and names of what tasks of the domain meet at.
+/// An event of a phase: times in ns, and names of what tasks meet at, those of a domain if nothing else is said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventSpec {
     /// Computes: for that time, or for one drawn from the distribution with these quantiles.
@@ -313,6 +315,10 @@ pub enum EventSpec {
     Signal(String),
     /// Waits for all whose scripts name it.
     Barrier(String),
+    /// Sends an event over a channel, which is the host's.
+    Notify(String),
+    /// Takes an event of a channel, or waits for one.
+    Await(String),
 }
 
 /// A client outside the host.

@@ -119,6 +119,11 @@ fn raw(spec: &Spec) -> RawScenario {
         run: RawRun {
             duration: Duration(spec.duration_ns).into(),
             warmup: Duration(spec.warmup_ns).into(),
+            start_spread: if spec.start_spread_ns == 0 {
+                Field::default()
+            } else {
+                Duration(spec.start_spread_ns).into()
+            },
             replications: i64::from(spec.replications).into(),
             sample: Duration(spec.sample_ns).into(),
             profiler: crate::monitors::raw_profiler(spec),

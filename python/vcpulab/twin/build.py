@@ -1,8 +1,7 @@
 """From a recording to a scenario."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,14 @@ import tomli_w
 from vcpulab import recordings
 from vcpulab.recordings import Recording
 from vcpulab.scenario import Scenario
-from vcpulab.twin.sequences import Turns, turns_of
+from vcpulab.twin.apps import drawn, replayed
+from vcpulab.twin.links import Link, Vcpu, links
+from vcpulab.twin.sequences import TURNS_MOST, Turns, turns_of
 from vcpulab.twin.sources import Sources
 from vcpulab.usage import UsageError
 
-BLOCKS_LEAST = 5
-"""A vCPU that blocked less often has no spread to draw from: it always computes, or is idle."""
-EVENTS_OF_PHASE = 1000
+NAME_CHARS_MOST = 64
+"""The longest name that a scenario may have."""
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,55 @@ def read(
     )
 
 
-def make(sources: Sources, recording: Recording, *, scheduler: str | None = None, events: Path | None = None) -> Made:
+def read_events(
+    sources: Sources,
+    part: tuple[float, float],
+    recording: Recording,
+    to: Path,
+    progress: Callable[[float], bool] | None = None,
+    *,
+    replay: bool = False,
+) -> Path | None:
+    """Writes what happened in a part of a recording, or in as much of its beginning as can be replayed.
+
+    Args:
+        sources: as for `read`.
+        part: as for `read`.
+        recording: what `read` said of that part.
+        to: the Arrow file to write.
+        progress: as for `read`.
+        replay: is all to be replayed? Otherwise only vCPUs that wake one another need it.
+
+    Returns:
+        The file; `None`: nothing that happened is needed.
+    """
+    if not (replay or links(recording.summary)):
+        return None
+    blocks = sum(vcpu["block"]["count"] for vcpu in recording.summary["vcpus"])
+    begin, end = part
+    read(sources, (begin, begin + (end - begin) * min(1.0, 0.8 * TURNS_MOST / max(blocks, 1))), progress, to)
+    return to
+
+
+def make(
+    sources: Sources,
+    recording: Recording,
+    *,
+    scheduler: str | None = None,
+    events: Path | None = None,
+    replay: bool = False,
+) -> Made:
     """The twin of a host, by what a part of its recording says.
 
     Args:
         sources: what else is known of the host.
         recording: the part.
         scheduler: the one to simulate, if no file says which was recorded.
-        events: replay what happened, as `read` wrote it there, instead of drawing from its spreads.
+        events: what `read_events` wrote.
+        replay: replay what happened, instead of drawing from its spreads.
 
     Raises:
-        UsageError: nothing says the scheduler, or nothing ran.
+        UsageError: nothing says the scheduler, nothing ran, or there are too many events.
     """
     summary, notes = recording.summary, list(sources.notes)
     used = scheduler or sources.scheduler
@@ -74,32 +112,15 @@ def make(sources: Sources, recording: Recording, *, scheduler: str | None = None
             "nothing says which scheduler was recorded\n"
             "  hint: add what `xl info` or `xl sched-credit` prints, or --scheduler"
         )
-    turns = turns_of(events) if events is not None else {}
-    by_domain: dict[int, list[Mapping[str, Any]]] = {}
-    for vcpu in summary["vcpus"]:
-        by_domain.setdefault(vcpu["domain"], []).append(vcpu)
-    domains: dict[str, Any] = {}
-    names = sources.names | recording.names
-    sources.names.update(names)
-    for number in sorted(by_domain):
-        vcpus = by_domain[number]
-        count = max(vcpu["vcpu"] for vcpu in vcpus) + 1
-        done = [(vcpu, turns.get((number, vcpu["vcpu"]))) for vcpu in vcpus]
-        apps = [app for vcpu, its in done if (app := _app(vcpu) if its is None else _replay(its)) is not None]
-        table: dict[str, Any] = {"vcpus": count}
-        if used == sources.scheduler:
-            table |= sources.domain_params.get(number, {})
-        if any((number, vcpu) in sources.affinity for vcpu in range(count)):
-            table["affinity"] = [sources.affinity.get((number, vcpu), "all") for vcpu in range(count)]
-        domains[sources.name(number)] = table | ({"app": apps} if apps else {})
-        if count > 1 and apps:
-            notes.append(f"{sources.name(number)}: what its {count} vCPUs did is shared among them by its guest kernel")
-    if not domains:
+    if not summary["vcpus"]:
         raise UsageError(f"{sources.trace}: no vCPU ran in it; nothing to make a twin of")
+    sources.names.update(sources.names | recording.names)
+    turns = _turns_to_replay(summary, events, replay=replay)
     pcpus = max(pcpu["pcpu"] for pcpu in summary["pcpus"]) + 1
     document = {
         "name": f"twin of {sources.trace.parent.name or sources.trace.name}",
-        "run": {"duration": "10s", "warmup": "1s", "replications": 5},
+        # How the scheduler's ticks lay to the recording is chance: 30 ms is the longest of Credit's periods.
+        "run": {"duration": "10s", "warmup": "1s", "start_spread": "30ms", "replications": 5},
         "host": {
             "profile": "exact",
             "pcpus": pcpus,
@@ -107,46 +128,71 @@ def make(sources: Sources, recording: Recording, *, scheduler: str | None = None
             **(sources.host_params if used == sources.scheduler else {}),
             "costs": {"context_switch_ns": _switch_ns(summary)},
         },
-        "domain": domains,
+        "domain": _domains(sources, summary, turns, notes, with_params=used == sources.scheduler),
     }
-    text = tomli_w.dumps(document)
     head = [
         f"Made by `vcpulab twin` of {sources.trace.name}: {summary['span_ns'] / 1e9:.3f} s of it.",
-        "It replays what happened, and begins anew at the end."
-        if events is not None
-        else "Lists of times are spreads: quantiles at equal distances, of which one is drawn each time.",
-        "Who wakes whom is not kept: a vCPU that another domain woke sleeps as long as it did then.",
-        *notes,
+        "Lists of times are spreads: quantiles at equal distances, of which one is drawn each time.",
     ]
-    commented = "".join(f"# {line}\n" for line in head) + "\n" + text
+    if turns:
+        head += [
+            f"{len(turns)} of {len(summary['vcpus'])} vCPUs do what they did turn by turn, and begin anew at the end.",
+            "A channel `a-wakes-b` stands for events that a sent when b was blocked.",
+        ]
+    head += notes
+    commented = "".join(f"# {line}\n" for line in head) + "\n" + tomli_w.dumps(document)
     return Made(Scenario.from_toml(commented, "<twin>"), commented, notes)
 
 
-def _app(vcpu: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a vCPU wanted: time to compute between waking and blocking, and time blocked."""
-    if vcpu["block"]["count"] >= BLOCKS_LEAST and vcpu["burst"]["count"] >= BLOCKS_LEAST:
-        event = [{"run": _spread(vcpu["burst"], least=1)}, {"sleep": _spread(vcpu["block"], least=0)}]
-        return {"kind": "phases", "phase": [{"event": event}]}
-    # Off line is a vCPU that a cap holds back, too.
-    wanted = vcpu["running_ns"] + vcpu["runnable_ns"] + vcpu["offline_ns"]
-    return {"kind": "hog"} if wanted > vcpu["blocked_ns"] and vcpu["running_ns"] > 0 else None
+def _turns_to_replay(summary: Mapping[str, Any], events: Path | None, *, replay: bool) -> dict[Vcpu, Turns]:
+    """Of all that ever blocked or woke somebody; or, if not all is replayed, of those that wake one another."""
+    if events is None:
+        return {}
+    woken = links(summary)
+    linked = {vcpu for link in woken for vcpu in link}
+    return {
+        vcpu: its
+        for vcpu, its in turns_of(events, woken).items()
+        if (replay or vcpu in linked) and any(turn.blocked or len(turn.computes) > 1 for turn in its.turns)
+    }
 
 
-def _replay(its: Turns) -> dict[str, Any]:
-    """The turns of a vCPU one after the other, beginning when it first woke."""
-    events = [
-        event for run, sleep in its.turns for event in ({"run": f"{max(run, 1)}ns"}, {"sleep": f"{max(sleep, 1)}ns"})
-    ]
-    phases = [{"event": events[at : at + EVENTS_OF_PHASE]} for at in range(0, len(events), EVENTS_OF_PHASE)]
-    return {"kind": "phases", "start_delay": f"{its.first_wake_ns}ns", "phase": phases}
+def _domains(
+    sources: Sources,
+    summary: Mapping[str, Any],
+    turns: Mapping[Vcpu, Turns],
+    notes: list[str],
+    *,
+    with_params: bool,
+) -> dict[str, Any]:
+    by_domain: dict[int, list[Mapping[str, Any]]] = {}
+    for vcpu in summary["vcpus"]:
+        by_domain.setdefault(vcpu["domain"], []).append(vcpu)
+    counts = {number: max(vcpu["vcpu"] for vcpu in vcpus) + 1 for number, vcpus in by_domain.items()}
 
+    def called(vcpu: Vcpu) -> str:
+        return sources.name(vcpu[0]) if counts[vcpu[0]] == 1 else f"{sources.name(vcpu[0])}.{vcpu[1]}"
 
-def _spread(times: Mapping[str, Any], least: int) -> list[str]:
-    """Quantiles, so that they have the mean that was measured: a histogram is good to 1 % only."""
-    quantiles: Sequence[int] = times["quantiles_ns"]
-    halves = [(a + b) / 2 for a, b in pairwise(quantiles)]
-    factor = times["mean_ns"] * len(halves) / sum(halves) if sum(halves) > 0 else 1.0
-    return [f"{max(least, round(factor * quantile))}ns" for quantile in quantiles]
+    def channel(link: Link) -> str:
+        name = "-wakes-".join(map(called, link))
+        return name if len(name) <= NAME_CHARS_MOST else "-wakes-".join(f"{d}.{v}" for d, v in link)
+
+    domains: dict[str, Any] = {}
+    for number, vcpus in sorted(by_domain.items()):
+        count = counts[number]
+        its = [(vcpu, turns.get((number, vcpu["vcpu"]))) for vcpu in vcpus]
+        apps = [drawn(vcpu) if replay is None else replayed(replay, channel) for vcpu, replay in its]
+        table: dict[str, Any] = {"vcpus": count} | (sources.domain_params.get(number, {}) if with_params else {})
+        if any((number, vcpu) in sources.affinity for vcpu in range(count)):
+            table["affinity"] = [sources.affinity.get((number, vcpu), "all") for vcpu in range(count)]
+        if any(apps):
+            table["app"] = [app for app in apps if app is not None]
+            if count > 1:
+                notes.append(
+                    f"{sources.name(number)}: what its {count} vCPUs did is shared among them by its guest kernel"
+                )
+        domains[sources.name(number)] = table
+    return domains
 
 
 def _switch_ns(summary: Mapping[str, Any]) -> int:

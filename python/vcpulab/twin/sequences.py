@@ -1,71 +1,153 @@
-"""What each vCPU did, turn by turn: for twins that replay a recording instead of drawing from its spreads."""
+"""What each vCPU did, turn by turn: for twins that replay a recording instead of drawing from its spreads.
 
+A turn is what a vCPU computes from waking to blocking, whom it wakes meanwhile, and what ends the block: time, or an
+event of another one whose turns are known, too. It comes after so much CPU time of its sender, and who waits for it
+waits for as long as that takes: a scheduler that slows the sender slows the receiver.
+"""
+
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
 
+from vcpulab.twin.links import Link, Vcpu
 from vcpulab.usage import UsageError
 
 TURNS_MOST = 20_000
 """More turns of all vCPUs make a scenario file that is too long."""
 
 
-class Turns(NamedTuple):
-    """What a vCPU did from its first waking on."""
+class Turn(NamedTuple):
+    """One turn of a vCPU."""
 
-    first_wake_ns: int
-    turns: list[tuple[int, int]]
-    """CPU time until it blocked, and how long it was blocked then, ns; in order."""
+    computes: tuple[tuple[int, Vcpu | None], ...]
+    """CPU time, ns, and whom it wakes after it; at the end nobody."""
+    blocked: int | Vcpu
+    """For how long, ns; or until that one sends an event. 0: the recording ended before it blocked."""
 
 
-def turns_of(events: Path) -> dict[tuple[int, int], Turns]:
-    """Domain and vCPU to what it did, of those that blocked at all.
+@dataclass
+class Turns:
+    """What a vCPU did, from when it is first known to want a pCPU."""
+
+    vcpu: Vcpu
+    first_ns: int
+    turns: list[Turn]
+
+
+class _Event(NamedTuple):
+    """One vCPU wakes another: in which turns of both."""
+
+    waker: Vcpu
+    turn: int
+    woken: Vcpu
+    ends: int
+
+
+@dataclass
+class _Open:
+    """A vCPU as its records come."""
+
+    first_ns: int | None = None
+    since: int | None = None
+    ran: int = 0
+    blocked_at: int | None = None
+    sent: list[tuple[int, _Event]] = field(default_factory=list)
+    """CPU time in its turn, and what it sent then."""
+    turns: list[tuple[int, int, list[tuple[int, _Event]], _Event | None]] = field(default_factory=list)
+    """CPU time, time blocked, what it sent, and what woke it."""
+
+    def is_known(self) -> bool:
+        return self.first_ns is not None
+
+    def computed(self, now: int) -> int:
+        return self.ran + (0 if self.since is None else now - self.since)
+
+
+def turns_of(events: Path, links: Set[Link] = frozenset()) -> dict[Vcpu, Turns]:
+    """What each vCPU did.
 
     Args:
         events: What `recordings.read_trace` wrote there.
+        links: Who wakes whom; other wake-ups are put down to time.
 
     Raises:
         UsageError: there is too much of it.
     """
-    states = pl.scan_ipc(events).filter(pl.col("kind") == "runstate", pl.col("domain") >= 0)
-    blocks = states.filter(pl.col("what") == "blocked").select(pl.len()).collect().item()
+    scanned = pl.scan_ipc(events).filter(pl.col("kind").is_in(["runstate", "wake"]), pl.col("domain") >= 0)
+    blocks = scanned.filter(kind="runstate", what="blocked").select(pl.len()).collect().item()
     if blocks > TURNS_MOST:
         raise UsageError(
             f"found {blocks} turns of computing and blocking; allowed: at most {TURNS_MOST}\n"
             "  hint: replay a shorter recording, or draw from its spreads"
         )
-    frame = states.select("domain", "vcpu", "time_ns", "what").collect()
-    found = {}
-    for (domain, vcpu), rows in frame.group_by(["domain", "vcpu"], maintain_order=True):
-        turns = _turns(list(zip(rows["time_ns"], rows["what"], strict=True)))
-        if turns is not None:
-            found[int(domain), int(vcpu)] = turns
-    return found
+    columns = ["time_ns", "kind", "what", "domain", "vcpu", "by_domain", "by_vcpu"]
+    return _turns(scanned.select(columns).collect().iter_rows(), links)
 
 
-def _turns(changes: list[tuple[int, str]]) -> Turns | None:
-    """From changes of runstate to turns; the last one, which did not end, is left out.
+_Row = tuple[int, str, str, int, int, int | None, int | None]
+
+
+def _turns(rows: Iterable[_Row], links: Set[Link]) -> dict[Vcpu, Turns]:
+    """From changes of runstate, and who was there at wake-ups, to turns.
 
     Examples:
-        >>> _turns([(5, "blocked"), (9, "runnable"), (10, "running"), (14, "blocked"), (20, "runnable")])
-        Turns(first_wake_ns=9, turns=[(4, 6)])
+        >>> states = [(5, "blocked"), (9, "runnable"), (10, "running"), (14, "blocked"), (20, "runnable")]
+        >>> _turns([(time, "runstate", state, 1, 0, None, None) for time, state in states], set())
+        {(1, 0): Turns(vcpu=(1, 0), first_ns=9, turns=[Turn(computes=((4, None),), blocked=6)])}
     """
-    turns: list[tuple[int, int]] = []
-    first_wake = since = blocked_at = None
-    ran = burst = 0
-    for time, state in changes:
-        if since is not None:
-            ran += time - since
-            since = None
-        if state == "running":
-            since = time
-        elif state == "blocked":
-            blocked_at, burst, ran = time, ran, 0
-        elif state in ("runnable", "offline") and blocked_at is not None:
-            if first_wake is None:
-                first_wake = time
-            else:
-                turns.append((burst, time - blocked_at))
-            blocked_at, ran = None, 0
-    return Turns(first_wake, turns) if first_wake is not None and turns else None
+    found: dict[Vcpu, _Open] = {}
+    woken_by: dict[Vcpu, _Event] = {}
+    time = 0
+    for time, kind, what, domain, vcpu, by_domain, by_vcpu in rows:
+        who = domain, vcpu
+        its = found.setdefault(who, _Open())
+        if kind == "wake":
+            waker = (by_domain or 0, by_vcpu or 0)
+            sender = found.get(waker) if by_domain is not None and (waker, who) in links else None
+            if sender is not None and sender.is_known() and its.is_known() and its.blocked_at is not None:
+                woken_by[who] = _Event(waker, len(sender.turns), who, len(its.turns))
+                sender.sent.append((sender.computed(time), woken_by[who]))
+            continue
+        if its.since is not None:
+            its.ran += time - its.since
+            its.since = None
+        if what == "blocked":
+            its.blocked_at = time
+            continue
+        if its.first_ns is None:
+            its.first_ns, its.ran, its.sent = time, 0, []
+        elif its.blocked_at is not None:
+            its.turns.append((its.ran, time - its.blocked_at, its.sent, woken_by.pop(who, None)))
+            its.ran, its.sent = 0, []
+        its.blocked_at = None
+        if what == "running":
+            its.since = time
+    for its in found.values():
+        if its.blocked_at is None and its.computed(time) > 0:
+            its.turns.append((its.computed(time), 0, its.sent, None))
+    complete = {who: len(its.turns) for who, its in found.items()}
+    return {
+        who: Turns(who, its.first_ns, [_turn(turn, complete) for turn in its.turns])
+        for who, its in found.items()
+        if its.first_ns is not None and its.turns
+    }
+
+
+def _turn(turn: tuple[int, int, list[tuple[int, _Event]], _Event | None], complete: dict[Vcpu, int]) -> Turn:
+    """Events of which not both ends are in complete turns are put down to time."""
+    burst, blocked, sent, woken_by = turn
+
+    def whole(event: _Event) -> bool:
+        return event.turn < complete[event.waker] and event.ends < complete[event.woken]
+
+    computes: list[tuple[int, Vcpu | None]] = []
+    done = 0
+    for at, event in sent:
+        if whole(event):
+            computes.append((at - done, event.woken))
+            done = at
+    computes.append((burst - done, None))
+    return Turn(tuple(computes), woken_by.waker if woken_by is not None and whole(woken_by) else blocked)

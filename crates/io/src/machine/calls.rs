@@ -12,6 +12,8 @@ impl Machine {
     pub(super) fn call(&mut self, ctx: &mut WorldContext<'_>, guest: usize, task: usize, io: Io) {
         match io {
             Io::Reply { connection, bytes } => self.answer(ctx, connection, bytes),
+            Io::Notify(channel) => self.notify(ctx, channel),
+            Io::AwaitEvent(channel) => self.await_event(guest, task, channel),
             Io::Call(call) => self.ask_service(ctx, guest, task, call),
             Io::Connect(peer) => self.open_stream(ctx, guest, task, peer),
             Io::Send { stream, bytes, push } => self.send(ctx, guest, task, stream, (bytes, push)),

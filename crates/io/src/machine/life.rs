@@ -32,6 +32,7 @@ impl Machine {
         if let Some(block) = self.guests[guest].block {
             self.blocks[block].reboot();
         }
+        self.leave_channels(guest);
         self.guests[guest].turn = None;
         self.guests[guest].loopback.clear();
         self.guests[guest].kept.iter_mut().for_each(Vec::clear);

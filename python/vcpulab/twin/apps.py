@@ -1,0 +1,52 @@
+"""What a vCPU wanted, as an application of a scenario: drawn from spreads, or turn by turn."""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from vcpulab.twin.links import Link
+from vcpulab.twin.sequences import Turns
+
+BLOCKS_LEAST = 5
+"""A vCPU that blocked less often has no spread to draw from: it always computes, or is idle."""
+EVENTS_OF_PHASE = 1000
+
+
+def drawn(vcpu: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Times to compute and to sleep from the spreads in a summary; or a hog; or nothing."""
+    if vcpu["block"]["count"] >= BLOCKS_LEAST and vcpu["burst"]["count"] >= BLOCKS_LEAST:
+        event = [{"run": _spread(vcpu["burst"], least=1)}, {"sleep": _spread(vcpu["block"], least=0)}]
+        return {"kind": "phases", "phase": [{"event": event}]}
+    # Off line is a vCPU that a cap holds back, too.
+    wanted = vcpu["running_ns"] + vcpu["runnable_ns"] + vcpu["offline_ns"]
+    return {"kind": "hog"} if wanted > vcpu["blocked_ns"] and vcpu["running_ns"] > 0 else None
+
+
+def replayed(its: Turns, channel: Callable[[Link], str]) -> dict[str, Any]:
+    """The turns of a vCPU one after the other, and again from the first.
+
+    Args:
+        its: the turns.
+        channel: what the event channel of two vCPUs is called.
+    """
+    events: list[dict[str, str]] = []
+    for computes, blocked in its.turns:
+        for cpu_ns, woken in computes:
+            if cpu_ns > 0:
+                events.append({"run": f"{cpu_ns}ns"})
+            if woken is not None:
+                events.append({"notify": channel((its.vcpu, woken))})
+        if isinstance(blocked, tuple):
+            events.append({"await": channel((blocked, its.vcpu))})
+        elif blocked > 0:
+            events.append({"sleep": f"{blocked}ns"})
+    phases = [{"event": events[at : at + EVENTS_OF_PHASE]} for at in range(0, len(events), EVENTS_OF_PHASE)]
+    return {"kind": "phases", "start_delay": f"{its.first_ns}ns", "phase": phases}
+
+
+def _spread(times: Mapping[str, Any], least: int) -> list[str]:
+    """Quantiles, so that they have the mean that was measured: a histogram is good to 1 % only."""
+    quantiles: Sequence[int] = times["quantiles_ns"]
+    halves = [(a + b) / 2 for a, b in pairwise(quantiles)]
+    factor = times["mean_ns"] * len(halves) / sum(halves) if sum(halves) > 0 else 1.0
+    return [f"{max(least, round(factor * quantile))}ns" for quantile in quantiles]
