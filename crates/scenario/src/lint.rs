@@ -82,8 +82,10 @@ fn pools(spec: &Spec, raw: &RawScenario, report: &mut Report<'_>) {
 fn one_sided_channels(raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
     let apps = raw_domains.iter().flat_map(|(_, domain)| domain.value.app.get().into_iter().flatten());
     let phases = apps.flat_map(|app| app.value.phase.get().into_iter().flatten());
-    let events: Vec<_> =
-        phases.flat_map(|phase| phase.value.event.get().into_iter().flatten()).map(|event| &event.value).collect();
+    let events: Vec<_> = phases
+        .flat_map(|phase| phase.value.event.get().into_iter().flatten())
+        .map(|event| &event.value)
+        .collect();
     let notified: BTreeMap<&str, &At<String>> = ends(events.iter().map(|event| &event.notify));
     let awaited: BTreeMap<&str, &At<String>> = ends(events.iter().map(|event| &event.r#await));
     for (name, at) in &awaited {

@@ -369,7 +369,8 @@ mod tests {
                     { event = [{ notify = \"answer\" }] }] }]\n";
         let scenario = Scenario::parse(text, "f").unwrap_or_else(|problems| panic!("{problems}"));
         assert_eq!(Scenario::parse(&scenario.to_toml(), "again").as_ref(), Ok(&scenario));
-        let results = run(&scenario, &RunOptions { jobs: 1, waits: true, ..RunOptions::default() }, &|_| true).unwrap();
+        let results =
+            run(&scenario, &RunOptions { jobs: 1, waits: true, ..RunOptions::default() }, &|_| true).unwrap();
         let completed: Vec<u64> = results.apps.iter().map(|app| app.completed).collect();
         assert_eq!(completed, [199; 2], "a round takes 5 ms of one pCPU; the last one ends with the run");
         let woken_by: Vec<_> = results
@@ -421,7 +422,11 @@ mod tests {
         let results = run(&scenario, &RunOptions { jobs: 1, ..RunOptions::default() }, &|_| true).unwrap();
         let ends: Vec<i64> = results.apps.iter().map(|app| app.last_completed_ns.unwrap()).collect();
         let pairs: Vec<(i64, i64)> = ends.chunks(2).map(|pair| (pair[0], pair[1] - pair[0])).collect();
-        assert!(pairs.iter().all(|&(first, later)| later == 5_000_000 && (50_000_000..=150_000_000).contains(&first)));
+        assert!(
+            pairs
+                .iter()
+                .all(|&(first, later)| later == 5_000_000 && (50_000_000..=150_000_000).contains(&first))
+        );
         let firsts: std::collections::BTreeSet<_> = pairs.iter().map(|pair| pair.0 / 20_000_000).collect();
         assert!(firsts.len() >= 4, "spread over the time allowed: {pairs:?}");
     }
