@@ -3,8 +3,8 @@
 use vcpulab_host::Span;
 pub use vcpulab_host::mask::PCPUS_MAX;
 
-/// Longest scenario file, bytes.
-pub const FILE_BYTES_MAX: usize = 1 << 20;
+/// Longest scenario file, bytes: room for 20,000 turns of vCPUs that are replayed.
+pub const FILE_BYTES_MAX: usize = 4 << 20;
 /// Problems reported for one file; what goes beyond is only counted.
 pub const PROBLEMS_MAX: usize = 100;
 /// Longest name of a scenario, domain or client, characters.

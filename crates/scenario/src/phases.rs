@@ -69,7 +69,8 @@ impl Checker<'_, '_> {
         let mut span = spans.iter().filter(|(field, _)| !field.is_none());
         let mut name = names.iter().filter(|(field, _)| !field.is_none());
         let given = [draw.clone().count(), span.clone().count(), name.clone().count()];
-        if given.iter().sum::<usize>() + usize::from(!raw.wait.is_none()) != 1 {
+        let done = raw.done.get().copied().unwrap_or(false);
+        if given.iter().sum::<usize>() + usize::from(!raw.wait.is_none()) + usize::from(done) != 1 {
             let words: Vec<&str> =
                 RawEvent::FIELDS.iter().copied().filter(|field| *field != "mutex").collect();
             let allowed = format!("exactly one of {}", words.join(", "));
@@ -90,6 +91,9 @@ impl Checker<'_, '_> {
         }
         if let Some((field, make)) = name.next() {
             return self.meeting(field).map(make);
+        }
+        if done {
+            return Some(EventSpec::Done);
         }
         Some(EventSpec::Wait { at: self.meeting(&raw.wait)?, mutex: self.meeting(&raw.mutex)? })
     }
@@ -150,6 +154,7 @@ pub(crate) fn raw_phase(phase: &PhaseSpec) -> RawPhase {
         EventSpec::Barrier(name) => RawEvent { barrier: name.into(), ..none() },
         EventSpec::Notify(name) => RawEvent { notify: name.into(), ..none() },
         EventSpec::Await(name) => RawEvent { r#await: name.into(), ..none() },
+        EventSpec::Done => RawEvent { done: true.into(), ..none() },
     };
     let events = phase.events.iter().map(|e| event(e).into()).collect::<Vec<_>>();
     RawPhase { r#loop: i64::from(phase.rounds).into(), event: events.into() }
@@ -211,7 +216,8 @@ fn places(event: &EventSpec) -> [Option<(Sort, &str)>; 2] {
         | EventSpec::Sleep(_)
         | EventSpec::Timer(_)
         | EventSpec::Notify(_)
-        | EventSpec::Await(_) => [None, None],
+        | EventSpec::Await(_)
+        | EventSpec::Done => [None, None],
         EventSpec::Lock(name) | EventSpec::Unlock(name) => [Some((Sort::Lock, name)), None],
         EventSpec::Suspend(name) | EventSpec::Resume(name) | EventSpec::Signal(name) => {
             [Some((Sort::Point, name)), None]
@@ -283,6 +289,7 @@ pub(crate) fn script(
                 },
                 EventSpec::Notify(name) => Step::Notify(channels.number(name)),
                 EventSpec::Await(name) => Step::AwaitEvent(channels.number(name)),
+                EventSpec::Done => Step::Done,
             };
             script.steps.push(step);
             if let EventSpec::Wait { mutex, .. } = event {
@@ -293,7 +300,9 @@ pub(crate) fn script(
             script.repeat(from, phase.rounds);
         }
     }
-    script.steps.push(Step::Done);
+    if !script.steps.contains(&Step::Done) {
+        script.steps.push(Step::Done);
+    }
     match rounds {
         Some(0) => script.steps = vec![Step::Stop],
         Some(rounds) => {
@@ -429,6 +438,16 @@ mod tests {
         );
         let firsts: std::collections::BTreeSet<_> = pairs.iter().map(|pair| pair.0 / 20_000_000).collect();
         assert!(firsts.len() >= 4, "spread over the time allowed: {pairs:?}");
+    }
+
+    #[test]
+    fn a_script_may_say_what_a_unit_of_work_is() {
+        let events = "{ run = \"10ms\" }, { done = true }, { run = \"30ms\" }, { done = true }";
+        let app = format!("{{ kind = \"phases\", phase = [{{ event = [{events}] }}] }}");
+        assert_eq!(completed(1, &app), [49]);
+        let text = "[host]\nscheduler = \"credit\"\n[domain.a]\napp = [{ kind = \"phases\", phase = [{ event = [{ done = false }] }] }]\n";
+        let problems = Scenario::parse(text, "f").unwrap_err().to_string();
+        assert!(problems.contains("allowed: exactly one of"), "{problems}");
     }
 
     #[test]

@@ -285,6 +285,8 @@ record! {
         notify: String,
         /// Takes an event that is pending on a channel of that name, or waits for the next one.
         r#await: String,
+        /// A unit of work is complete. In a script that never says so a round of all phases is one.
+        done: bool,
     }
 }
 

@@ -319,6 +319,8 @@ pub enum EventSpec {
     Notify(String),
     /// Takes an event of a channel, or waits for one.
     Await(String),
+    /// A unit of work is complete.
+    Done,
 }
 
 /// A client outside the host.

@@ -23,19 +23,20 @@ def drawn(vcpu: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def replayed(its: Turns, channel: Callable[[Link], str]) -> dict[str, Any]:
-    """The turns of a vCPU one after the other, and again from the first.
+    """The turns of a vCPU one after the other, and again from the first; each is a unit of work.
 
     Args:
         its: the turns.
         channel: what the event channel of two vCPUs is called.
     """
-    events: list[dict[str, str]] = []
+    events: list[dict[str, Any]] = []
     for computes, blocked in its.turns:
         for cpu_ns, woken in computes:
             if cpu_ns > 0:
                 events.append({"run": f"{cpu_ns}ns"})
             if woken is not None:
                 events.append({"notify": channel((its.vcpu, woken))})
+        events.append({"done": True})
         if isinstance(blocked, tuple):
             events.append({"await": channel((blocked, its.vcpu))})
         elif blocked > 0:

@@ -12,7 +12,7 @@ from vcpulab.recordings import Recording
 from vcpulab.scenario import Scenario
 from vcpulab.twin.apps import drawn, replayed
 from vcpulab.twin.links import Link, Vcpu, links
-from vcpulab.twin.sequences import TURNS_MOST, Turns, turns_of
+from vcpulab.twin.sequences import TURNS_MOST, Turns, span_ns, turns_of
 from vcpulab.twin.sources import Sources
 from vcpulab.usage import UsageError
 
@@ -134,9 +134,10 @@ def make(
         f"Made by `vcpulab twin` of {sources.trace.name}: {summary['span_ns'] / 1e9:.3f} s of it.",
         "Lists of times are spreads: quantiles at equal distances, of which one is drawn each time.",
     ]
-    if turns:
+    if events is not None and turns:
         head += [
-            f"{len(turns)} of {len(summary['vcpus'])} vCPUs do what they did turn by turn, and begin anew at the end.",
+            f"{len(turns)} of {len(summary['vcpus'])} vCPUs do what they did in {span_ns(events) / 1e9:.3f} s, turn by "
+            "turn, and begin anew at the end.",
             "A channel `a-wakes-b` stands for events that a sent when b was blocked.",
         ]
     head += notes

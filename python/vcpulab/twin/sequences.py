@@ -87,6 +87,12 @@ def turns_of(events: Path, links: Set[Link] = frozenset()) -> dict[Vcpu, Turns]:
     return _turns(scanned.select(columns).collect().iter_rows(), links)
 
 
+def span_ns(events: Path) -> int:
+    """How long that took."""
+    span: int = pl.scan_ipc(events).select(pl.col("time_ns").max() - pl.col("time_ns").min()).collect().item()
+    return span
+
+
 _Row = tuple[int, str, str, int, int, int | None, int | None]
 
 
