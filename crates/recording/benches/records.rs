@@ -6,10 +6,15 @@
 mod support;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use support::{CREDIT, CREDIT2, Repeated, crowd, switches};
+use support::{CREDIT, CREDIT2, FTRACE, PERF, Repeated, RepeatedText, SHORT, crowd, switches};
 use vcpulab_recording::{Format, Options, Recording};
 
 const CHUNK_BYTES: usize = 1 << 18;
+const LINES: usize = 500_000;
+
+fn lines(text: &str) -> Vec<String> {
+    text.split_inclusive('\n').map(str::to_owned).collect()
+}
 
 fn read(format: Format, options: &Options, bytes: &[u8]) {
     let mut recording = Recording::new(format, options.clone()).expect("options are allowed");
@@ -33,11 +38,19 @@ fn records(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(records as u64));
         group.bench_function(name, |b| b.iter(|| read(Format::Xentrace, &Options::default(), &bytes)));
     }
-    let lines = 500_000;
-    let (text, threads) = switches(lines);
-    group.throughput(Throughput::Elements(lines as u64));
+    let (alike, threads) = switches(LINES);
+    let repeated = |text| RepeatedText::of(text).flat_map(|piece| lines(&piece)).take(LINES).collect();
+    let texts: [(_, String); 4] = [
+        ("ftrace's text", alike),
+        ("ftrace's short text", repeated(FTRACE)),
+        ("perf's text", repeated(PERF)),
+        ("perf's short text", repeated(SHORT)),
+    ];
+    group.throughput(Throughput::Elements(LINES as u64));
     let options = Options { threads, ..Options::default() };
-    group.bench_function("ftrace's text", |b| b.iter(|| read(Format::SchedText, &options, text.as_bytes())));
+    for (name, text) in texts {
+        group.bench_function(name, |b| b.iter(|| read(Format::SchedText, &options, text.as_bytes())));
+    }
     group.finish();
 }
 

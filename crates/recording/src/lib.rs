@@ -15,6 +15,7 @@ mod histogram;
 mod notes;
 mod order;
 pub mod recording;
+mod sched_line;
 pub mod sched_text;
 pub mod summary;
 pub mod xentrace;

@@ -1,26 +1,19 @@
 //! Text of the Linux scheduler's events: of `perf sched script` and `perf script`, and of ftrace (`trace`, `trace-cmd report`).
 //!
-//! A line is a task's name, its thread (perf: after its process), the CPU in brackets, flags perhaps, the time in seconds,
-//! the event, and its fields:
-//!
-//! ```text
-//! CPU 0/KVM  2345/2350  [003]  81.250114: sched:sched_switch: prev_comm=CPU 0/KVM prev_pid=2350 prev_prio=120 prev_state=S ==> next_comm=swapper/3 next_pid=0 next_prio=120
-//!  CPU 0/KVM-2350  (   2345) [003] d..2.  81.250114: sched_switch: CPU 0/KVM:2350 [120] S ==> swapper/3:0 [120]
-//! ```
-//!
 //! A vCPU of a KVM guest is a thread; QEMU calls it `CPU n/KVM`.
 
 use std::collections::BTreeMap;
 
-use memchr::{memchr_iter, memrchr_iter};
+use memchr::memchr;
 use serde::Serialize;
 
+use crate::VCPUS_MAX;
 use crate::clock::{ClockReport, Counters, Jump};
 use crate::event::{Event, Kind, Runstate, Who};
 use crate::notes::{Notes, Place};
 use crate::recording::ReadError;
+use crate::sched_line::{self, Prefix, Task, Which};
 use crate::xentrace::EventCount;
-use crate::{PCPUS_MAX, VCPUS_MAX};
 
 /// Longer lines are passed over.
 const LINE_BYTES_MAX: usize = 4096;
@@ -70,26 +63,9 @@ pub struct SchedText {
 /// What lines are counted as; the first three are understood.
 const LINES: [&str; 6] =
     ["sched_switch", "sched_wakeup", "sched_waking", "of vCPUs awake already", "lost records", "other lines"];
-const SWITCH: usize = 0;
-const WAKEUP: usize = 1;
-const WAKING: usize = 2;
 const AWAKE: usize = 3;
 const LOST: usize = 4;
 const OTHER: usize = 5;
-
-/// The part of a line before the event.
-struct Prefix {
-    thread: u32,
-    process: Option<u32>,
-    pcpu: u32,
-    time_ns: u64,
-}
-
-/// A task as events name it.
-struct Task<'a> {
-    name: &'a str,
-    thread: u32,
-}
 
 impl SchedText {
     /// A reader that knows these vCPUs.
@@ -115,11 +91,13 @@ impl SchedText {
     }
 
     /// Takes the next bytes, and hands on the events of the lines that end there.
-    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(&Event)) {
+    pub fn feed(&mut self, mut bytes: &[u8], sink: &mut impl FnMut(&Event)) {
         self.bytes += bytes.len() as u64;
-        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
-            let ends = piece.ends_with(b"\n");
-            if ends && self.carry.is_empty() && !self.overlong && piece.len() <= LINE_BYTES_MAX {
+        while !bytes.is_empty() {
+            let end = memchr(b'\n', bytes);
+            let (piece, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
+            bytes = rest;
+            if end.is_some() && self.carry.is_empty() && !self.overlong && piece.len() <= LINE_BYTES_MAX {
                 self.one(piece, sink);
                 continue;
             }
@@ -129,7 +107,7 @@ impl SchedText {
                 self.overlong = true;
                 self.carry.clear();
             }
-            if ends {
+            if end.is_some() {
                 self.held(sink);
             }
         }
@@ -152,17 +130,15 @@ impl SchedText {
 
     fn one(&mut self, line: &[u8], sink: &mut impl FnMut(&Event)) {
         self.line += 1;
-        let line = String::from_utf8_lossy(line);
         let line = line.trim_ascii_end();
         if self.line == 1 {
-            self.first_line = line.chars().take(SHOWN_MAX).collect();
+            self.first_line = shown(line);
         }
-        if line.is_empty() || line.starts_with('#') {
+        if line.is_empty() || line.starts_with(b"#") {
             return;
         }
-        let event = event_of(line);
-        let Some((which, prefix, fields)) = event else {
-            match lost(line) {
+        let Some((which, prefix, fields)) = sched_line::event(line) else {
+            match sched_line::lost(line) {
                 Some(lost) => {
                     self.counts[LOST] += 1;
                     self.lost = Some(lost);
@@ -171,38 +147,38 @@ impl SchedText {
             }
             return;
         };
-        let understood = match (which, prefix_of(prefix)) {
-            (_, None) => false,
-            (SWITCH, Some(at)) => match switch(fields) {
-                Some((from, state, to)) => {
-                    self.switch(&at, &from, state, &to, sink);
-                    true
-                }
-                None => false,
-            },
-            (_, Some(at)) => match woken(fields) {
-                Some(task) => {
-                    self.wake(&at, &task, sink);
-                    true
-                }
-                None => false,
-            },
-        };
-        if understood {
-            self.counts[which] += 1;
-        } else {
+        let Some(()) = self.event(which, prefix, fields, sink) else {
             let means = "passed over: who runs afterwards may be wrong until the next line of that CPU";
-            self.notes.add("lines of the scheduler not understood", means, Place::Line(self.line), || {
-                line.chars().take(SHOWN_MAX).collect()
-            });
+            let place = Place::Line(self.line);
+            self.notes.add("lines of the scheduler not understood", means, place, || shown(line));
+            return;
+        };
+        self.counts[which as usize] += 1;
+    }
+
+    fn event(
+        &mut self,
+        which: Which,
+        prefix: &[u8],
+        fields: &[u8],
+        sink: &mut impl FnMut(&Event),
+    ) -> Option<()> {
+        let at = sched_line::prefix(prefix)?;
+        match which {
+            Which::Switch => {
+                let (from, state, to) = sched_line::switch(fields)?;
+                self.switch(&at, &from, state, &to, sink);
+            }
+            Which::Wakeup | Which::Waking => self.wake(&at, &sched_line::woken(fields)?, sink),
         }
+        Some(())
     }
 
     fn switch(
         &mut self,
         at: &Prefix,
         from: &Task<'_>,
-        state: char,
+        state: u8,
         to: &Task<'_>,
         sink: &mut impl FnMut(&Event),
     ) {
@@ -211,8 +187,8 @@ impl SchedText {
         self.learn(to, None);
         let time_ns = self.time(at, sink);
         let stops = match state {
-            'R' => Runstate::Runnable,
-            'X' | 'Z' | 'x' => Runstate::Offline,
+            b'R' => Runstate::Runnable,
+            b'X' | b'Z' | b'x' => Runstate::Offline,
             _ => Runstate::Blocked,
         };
         let (who, _) = self.becomes(from.thread, stops);
@@ -284,15 +260,15 @@ impl SchedText {
 
     /// Is it called like a vCPU?
     fn learn(&mut self, task: &Task<'_>, process: Option<u32>) {
-        let Some(rest) = task.name.strip_prefix("CPU ") else { return };
+        let Some(rest) = task.name.strip_prefix(b"CPU ") else { return };
         if let Some((known, ..)) = self.found.get_mut(&task.thread) {
             *known = known.or(process);
             return;
         }
-        if let Some(vcpu) = rest.strip_suffix("/KVM").and_then(|number| number.parse().ok())
+        if let Some(vcpu) = rest.strip_suffix(b"/KVM").and_then(sched_line::whole)
             && self.found.len() < VCPUS_MAX
         {
-            self.found.insert(task.thread, (process, task.name.to_owned(), vcpu));
+            self.found.insert(task.thread, (process, String::from_utf8_lossy(task.name).into_owned(), vcpu));
         }
     }
 
@@ -307,7 +283,7 @@ impl SchedText {
         if self.bytes == 0 {
             return Err(ReadError::Empty);
         }
-        if self.counts[..=WAKING].iter().sum::<u64>() == 0 {
+        if self.counts[..AWAKE].iter().sum::<u64>() == 0 {
             return Err(ReadError::NotSchedText { lines: self.line, first: self.first_line.clone() });
         }
         sink(&Event { time_ns: self.emitted_ns, pcpu: 0, who: Who::Host, kind: Kind::End });
@@ -358,101 +334,7 @@ impl SchedText {
     }
 }
 
-/// Which event, what stands before it, its fields. (Searching for single characters is several times as fast as for texts.)
-fn event_of(line: &str) -> Option<(usize, &str, &str)> {
-    memchr_iter(b':', line.as_bytes()).find_map(|at| {
-        let before = &line[..at];
-        let named = |which: usize| Some((which, before.strip_suffix(LINES[which])?));
-        let (which, prefix) = [SWITCH, WAKEUP, WAKING].into_iter().find_map(named)?;
-        Some((which, prefix.strip_suffix("sched:").unwrap_or(prefix), line[at + 1..].strip_prefix(' ')?))
-    })
-}
-
-/// What stands before and after the last ` name=`.
-fn field<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
-    memrchr_iter(b'=', text.as_bytes()).find_map(|at| {
-        let before = text[..at].strip_suffix(name)?.strip_suffix(' ')?;
-        Some((before, &text[at + 1..]))
-    })
-}
-
-/// Task, thread, CPU, flags, time.
-fn prefix_of(text: &str) -> Option<Prefix> {
-    let text = text.trim_ascii_end().strip_suffix(':')?;
-    let (before, after) = text.rsplit_once('[')?;
-    let (pcpu, rest) = after.split_once(']')?;
-    let pcpu = pcpu.trim().parse().ok().filter(|&pcpu| pcpu < PCPUS_MAX)?;
-    let time_ns = seconds(rest.rsplit(' ').next()?)?;
-    let mut before = before.trim_ascii_end();
-    let mut process = None;
-    if let Some(inside) = before.strip_suffix(')') {
-        let (task, number) = inside.rsplit_once('(')?;
-        (before, process) = (task.trim_ascii_end(), number.trim().parse().ok());
-    }
-    let last = before.rsplit(' ').next()?;
-    let thread = match last.split_once('/') {
-        Some((of, thread)) if of.parse::<u32>().is_ok() && thread.parse::<u32>().is_ok() => {
-            process = of.parse().ok();
-            thread
-        }
-        _ => last.rsplit('-').next()?,
-    };
-    Some(Prefix { thread: thread.parse().ok()?, process, pcpu, time_ns })
-}
-
-/// Seconds with up to nine decimals, as ns.
-fn seconds(text: &str) -> Option<u64> {
-    let (whole, part) = text.split_once('.')?;
-    if part.is_empty() || part.len() > 9 || !part.bytes().all(|digit| digit.is_ascii_digit()) {
-        return None;
-    }
-    let scale = 10u64.pow(9 - part.len() as u32);
-    whole.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(part.parse::<u64>().ok()? * scale)
-}
-
-/// From whom, in which state it stops, to whom.
-fn switch(fields: &str) -> Option<(Task<'_>, char, Task<'_>)> {
-    let arrow = |at: usize| Some((fields[..at].strip_suffix(" ==")?, fields[at + 1..].strip_prefix(' ')?));
-    let (from, to) = memrchr_iter(b'>', fields.as_bytes()).find_map(arrow)?;
-    if let Some(from) = from.strip_prefix("prev_comm=") {
-        let (name, rest) = field(from, "prev_pid")?;
-        let state = field(rest, "prev_state")?.1.chars().next()?;
-        let (next, rest_of_next) = field(to.strip_prefix("next_comm=")?, "next_pid")?;
-        let from = Task { name, thread: number(rest)? };
-        return Some((from, state, Task { name: next, thread: number(rest_of_next)? }));
-    }
-    let (from, state) = from.rsplit_once(' ')?;
-    Some((short(from)?, state.chars().next()?, short(to)?))
-}
-
-/// Who is woken.
-fn woken(fields: &str) -> Option<Task<'_>> {
-    if let Some(task) = fields.strip_prefix("comm=") {
-        let (name, rest) = field(task, "pid")?;
-        return Some(Task { name, thread: number(rest)? });
-    }
-    short(fields)
-}
-
-/// `name:thread [priority]`, whatever follows.
-fn short(text: &str) -> Option<Task<'_>> {
-    let (task, _) = text.split_once(" [")?;
-    let (name, thread) = task.rsplit_once(':')?;
-    Some(Task { name, thread: number(thread)? })
-}
-
-/// The digits at the beginning.
-fn number(text: &str) -> Option<u32> {
-    text[..text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len())].parse().ok()
-}
-
-/// Of which CPU, if that is said, and how many records were lost: `CPU:3 [LOST 12 EVENTS]`, or perf's `LOST 12` lines.
-fn lost(line: &str) -> Option<(Option<u32>, u32)> {
-    if let Some((before, after)) = line.split_once("[LOST ") {
-        let pcpu = before.trim().strip_prefix("CPU:").and_then(|cpu| cpu.trim().parse().ok());
-        return Some((pcpu, number(after).unwrap_or(0)));
-    }
-    let (_, after) = line.split_once("PERF_RECORD_LOST")?;
-    let digits = after.trim_start_matches(|c: char| !c.is_ascii_digit());
-    Some((None, number(digits).unwrap_or(0)))
+/// The beginning of a line, for a message.
+fn shown(line: &[u8]) -> String {
+    String::from_utf8_lossy(line).chars().take(SHOWN_MAX).collect()
 }

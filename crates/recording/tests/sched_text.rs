@@ -3,16 +3,8 @@
 mod support;
 
 use proptest::prelude::*;
+use support::{FTRACE, PERF, RepeatedText, SHORT};
 use vcpulab_recording::{Format, Options, ReadError, Recording, Report, Threads};
-
-/// As `perf sched script` writes it: QEMU is process 2345, its vCPU threads are 2350 and 2351.
-const PERF: &str = include_str!("../../../examples/perf-sched.txt");
-
-/// In perf's short form.
-const SHORT: &str = include_str!("../../../fuzz/seeds/sched_text/perf.txt");
-
-/// The same as ftrace writes it, in the short form, with what a file of its kind begins with.
-const FTRACE: &str = include_str!("../../../fuzz/seeds/sched_text/ftrace.txt");
 
 fn vcpus() -> Threads {
     [(2350, (2345, 0)), (2351, (2345, 1))].into()
@@ -97,13 +89,28 @@ fn text_cut_anywhere_or_in_pieces_is_read() {
     assert_eq!(whole.expect("JSON"), pieces.expect("JSON"));
 }
 
+/// A text is fed line by line while it is made, so what is measured is what the reader holds.
 #[test]
 fn a_long_text_takes_no_more_memory() {
-    let peak = |lines| {
-        let (text, threads) = support::switches(lines);
-        allocation_counter::measure(|| drop(read(text.as_bytes(), threads.clone()))).bytes_max
+    let peak = |text, repeats| {
+        let mut bytes = 0;
+        let allocated = allocation_counter::measure(|| {
+            let options = Options { threads: vcpus(), ..Options::default() };
+            let mut recording = Recording::new(Format::SchedText, options).expect("allowed");
+            for piece in RepeatedText::of(text).take(repeats) {
+                bytes += piece.len();
+                recording.feed(piece.as_bytes(), |_| ()).expect("text is fed without errors");
+            }
+            recording.finish(|_| ()).expect("it is such text");
+        });
+        (bytes, allocated.bytes_max)
     };
-    assert!(peak(100_000) <= peak(1_000) + (1 << 12));
+    for text in [PERF, SHORT, FTRACE] {
+        let (_, short) = peak(text, 100);
+        let (bytes, long) = peak(text, 20_000);
+        assert!(bytes > 10 << 20);
+        assert!(long <= short + (1 << 12), "{long} bytes for {bytes}, {short} for a 200th");
+    }
 }
 
 proptest! {

@@ -6,6 +6,13 @@ use std::fmt::Write as _;
 
 use vcpulab_recording::Threads;
 
+/// As `perf sched script` writes it: QEMU is process 2345, its vCPU threads are 2350 and 2351.
+pub const PERF: &str = include_str!("../../../../examples/perf-sched.txt");
+/// In perf's short form.
+pub const SHORT: &str = include_str!("../../../../fuzz/seeds/sched_text/perf.txt");
+/// The same as ftrace writes it, in the short form, with what a file of its kind begins with.
+pub const FTRACE: &str = include_str!("../../../../fuzz/seeds/sched_text/ftrace.txt");
+
 /// The first windows of real traces: Xen 4.17, one pCPU, Dom0, two hogs and three guests that sleep and compute.
 pub const CREDIT: &[u8] = include_bytes!("../../testdata/xen4.17-credit.bin");
 pub const CREDIT2: &[u8] = include_bytes!("../../testdata/xen4.17-credit2.bin");
@@ -143,4 +150,38 @@ pub fn switches(lines: usize) -> (String, Threads) {
         .expect("a string takes all text");
     }
     (text, [(2350, (1, 0)), (2351, (1, 1))].into())
+}
+
+/// The same text over and over, each time later. Times have six decimals.
+pub struct RepeatedText {
+    /// What stands before the time of a line, that time in us, and what follows.
+    lines: Vec<(&'static str, u64, &'static str)>,
+    later: u64,
+}
+
+impl RepeatedText {
+    pub fn of(text: &'static str) -> Self {
+        let timed = |line: &'static str| {
+            let (before, event) = line.split_at(line.find(": sched")?);
+            let begins = before.rfind(' ')? + 1;
+            let at = before[begins..].replace('.', "").parse().expect("a time");
+            Some((&before[..begins], at, event))
+        };
+        RepeatedText { lines: text.lines().filter_map(timed).collect(), later: 0 }
+    }
+}
+
+impl Iterator for RepeatedText {
+    type Item = String;
+
+    fn next(&mut self) -> Option<String> {
+        let mut text = String::new();
+        for (before, at, event) in &self.lines {
+            let at = at + self.later;
+            writeln!(text, "{before}{}.{:06}{event}", at / 1_000_000, at % 1_000_000)
+                .expect("a string takes all text");
+        }
+        self.later += self.lines[self.lines.len() - 1].1 - self.lines[0].1 + 100;
+        Some(text)
+    }
 }
