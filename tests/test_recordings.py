@@ -1,5 +1,6 @@
 """Recordings of real hosts: what is read of them, against what the host's own tools said, and what is refused."""
 
+import contextlib
 import gzip
 import json
 import lzma
@@ -14,10 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import texts
 from support import ROOT, Vcpulab, packets
 from vcpulab import Scenario, monitors, recordings, run
 from vcpulab.jtl import Jtl
 from vcpulab.recordings import RecordingError, jtl, xenmon, xl
+from vcpulab.twin import gather
 
 REAL = ROOT / "tests" / "recordings"
 FOLDERS = sorted(path for path in REAL.iterdir() if path.is_dir())
@@ -222,6 +225,12 @@ cap = 0x10
         ("jtl", "<a/>", ":1: found `<a>`; allowed: `<testResults>`"),
         ("jtl", "<testResults>\n<httpSample t='1'/></testResults>", ":2: found `<httpSample> without ts`"),
         ("jtl", "<testResults>", ":1: no XML"),
+        ("jtl", '<?xml version="1.0" encoding="big5"?>\n<testResults/>', ":1: no XML that is read: multi-byte"),
+        ("jtl", "<testResults>" + "<a>" * 200, ":1: found `elements in elements`; allowed: at most 100"),
+        ("jtl", '<testResults>\n<a b="' + "c" * (1 << 21), ":2: found `a longer tag or comment`; allowed: at most"),
+        ("jtl", "timeStamp,elapsed,label,success,elapsed\n1,2,x,true,3\n", ":1: found `timeStamp,"),
+        ("xl-list", f"Name ID Mem VCPUs State Time(s)\nweb {'1' * 5000} 1 1 r----- 1.0\n", ":2: found `web 1"),
+        ("xl-vcpu-list", f"{' '.join(xl.VCPU_HEADING)}\nweb {'1' * 5000} 0 0 r-- 1.0 all / all\n", ":2: found"),
         ("jtl", '<!DOCTYPE a [<!ENTITY b "c">]><testResults/>', ":1: found `<!DOCTYPE`"),
         ("sched-text", "hello\n", "none of 1 lines"),
         ("xentrace", "hello", "byte 0: found the word"),
@@ -235,22 +244,87 @@ def test_what_is_wrong_is_said_with_its_place(kind: recordings.Kind, text: str, 
     assert str(tmp_path / "file") in str(raised.value)
 
 
+@pytest.mark.timeout(5)
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("xl-list", f"{' '.join(xl.LIST_HEADING)}\nweb{' ' * 900_000}x\n"),
+        ("xl-vcpu-list", f"{' '.join(xl.VCPU_HEADING)}\n{'1 1 1 r-- 1 ' * 70_000}\n"),
+        ("xl-cfg", "x = []\n" + "x += [1]\n" * 100_000),
+        ("xl-cfg", "x = ''\n" + "x += 'a'\n" * 100_000),
+        (None, "\n " * 8000),
+    ],
+)
+def test_texts_made_to_take_long_do_not(kind: recordings.Kind | None, text: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text(text)
+    with contextlib.suppress(RecordingError):
+        recordings.read(tmp_path / "file", kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("host : a\nxen_version : 4\ncpu_mhz : fast\n", "found `fast`; allowed: a frequency as cpu_mhz"),
+        ("host : a\nxen_version : 4\ncpu_mhz : nan\n", "found `nan`; allowed: a frequency as cpu_mhz"),
+    ],
+)
+def test_what_is_wrong_beside_a_trace_is_said(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text(text)
+    with pytest.raises(RecordingError, match=re.escape(message)):
+        gather([PERF, tmp_path / "file"])
+
+
+def test_a_parameter_that_cannot_be_is_left_out_and_said(tmp_path: Path) -> None:
+    (tmp_path / "sched.txt").write_text(f"Cpupool Pool-0: tslice={'1' * 5000}ms ratelimit=1ms\n")
+    sources = gather([PERF, tmp_path / "sched.txt"])
+    assert sources.host_params == {"ratelimit_us": 1000}
+    assert [note[:8] for note in sources.notes] == ["tslice=1"]
+
+
+@pytest.mark.parametrize("thread", ["1" * 5000, "0", "4294967296"])
+def test_threads_that_cannot_be_are_refused(thread: str, tmp_path: Path) -> None:
+    (tmp_path / "threads").write_text(f"1 web 0\n{thread} web 1\n")
+    with pytest.raises(RecordingError, match=":2: found `"):
+        recordings.read_threads(tmp_path / "threads")
+
+
+SEEDS = [path for folder in (REAL, ROOT / "fuzz" / "seeds" / "texts") for path in sorted(folder.rglob("*"))]
+TEXTS = [path for path in SEEDS if path.suffix in (".txt", ".cfg", ".csv", ".xml")]
+SNIPPETS = [
+    b" ",
+    b"\n",
+    b"\t",
+    b"9" * 5000,
+    b"-1",
+    b"nan",
+    b"1e999",
+    b":",
+    b"=",
+    b"[",
+    b'"',
+    b"<",
+    b"/>",
+    b"&",
+    b"\0",
+    b"\xff",
+]
+
+
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_changed_texts_are_read_or_refused(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = REAL / "xen4.17-credit-mixed"
-    name = data.draw(st.sampled_from(["list0.txt", "vcpus.txt", "sched.txt", "ioA.cfg"]))
-    text = bytearray((folder / name).read_bytes())
-    for at, byte in data.draw(st.lists(st.tuples(st.integers(0, len(text) - 1), st.integers(0, 255)), max_size=8)):
-        text[at] = byte
+    """Pieces of real files, cut out, doubled, or replaced by what readers stumble over; `make fuzz` does more of it."""
+    text = data.draw(st.sampled_from(TEXTS)).read_bytes()
+    place = st.integers(0, len(text))
+    for begin, end, times, instead in data.draw(
+        st.lists(
+            st.tuples(place, place, st.integers(0, 2), st.sampled_from(SNIPPETS) | st.binary(max_size=4)), max_size=4
+        )
+    ):
+        text = text[:begin] + text[begin:end] * times + instead + text[max(begin, end) :]
     path = tmp_path_factory.getbasetemp() / "changed"
     path.write_bytes(text)
-    kinds: tuple[recordings.Kind, ...] = ("xl-list", "xl-vcpu-list", "xl-sched", "xl-cfg", "xl-info", "xenmon", "jtl")
-    for kind in kinds:
-        try:
-            recordings.read(path, kind).as_data()
-        except RecordingError as error:
-            assert str(path) in str(error)  # noqa: PT017 - it may also be read
+    texts.check(path)
 
 
 # ---- files as they are ----

@@ -13,6 +13,9 @@ from vcpulab.recordings.sources import CHUNK_BYTES, lines_of, opened
 
 LABELS_MAX = 1000
 _MS_MAX = 10**15
+_TAG_BYTES_MAX = 1 << 20
+_DEPTH_MAX = 100
+"""Of elements in elements; samples of samples are some five deep."""
 _CSV_NEEDED = ("timeStamp", "elapsed", "label", "success")
 
 
@@ -98,8 +101,8 @@ def _csv(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
         for row in reader:
             if columns is None:
                 columns = row
-                if any(column not in columns for column in _CSV_NEEDED):
-                    raise wrong(str(path), 1, ",".join(row), f"a heading with {', '.join(_CSV_NEEDED)}")
+                if any(columns.count(column) != 1 for column in _CSV_NEEDED):
+                    raise wrong(str(path), 1, ",".join(row), f"a heading with {', '.join(_CSV_NEEDED)}, each once")
             elif row:
                 if len(row) != len(columns):
                     raise wrong(str(path), reader.line_num, ",".join(row), f"{len(columns)} values")
@@ -123,6 +126,8 @@ def _xml(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
         line = parser.CurrentLineNumber
         if depth == 0 and name != "testResults":
             raise wrong(str(path), line, f"<{name}>", "`<testResults>`")
+        if depth == _DEPTH_MAX:
+            raise wrong(str(path), line, "elements in elements", f"at most {_DEPTH_MAX} deep")
         # Samples in samples are parts of a page; the page counts.
         if depth == 1 and name in ("httpSample", "sample"):
             for attribute in ("ts", "t", "s"):
@@ -139,12 +144,26 @@ def _xml(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
     parser.StartDoctypeDeclHandler = refuse
     parser.StartElementHandler = start
     parser.EndElementHandler = end
-    try:
-        with opened(path) as (source, _):
-            while chunk := source.read(CHUNK_BYTES):
-                parser.Parse(chunk, False)
-                yield from found
-                found.clear()
-        parser.Parse(b"", True)
-    except expat.ExpatError as error:
-        raise RecordingError(f"{path}:{error.lineno}: no XML: {expat.ErrorString(error.code)}") from None
+
+    def parse(data: bytes) -> None:
+        try:
+            parser.Parse(data, not data)
+        except expat.ExpatError as error:
+            raise RecordingError(f"{path}:{error.lineno}: no XML: {expat.ErrorString(error.code)}") from None
+        except RecordingError:
+            raise
+        except (ValueError, LookupError) as error:  # encodings that the parser does not know
+            raise RecordingError(f"{path}:{parser.CurrentLineNumber}: no XML that is read: {error}") from None
+
+    fed = 0
+    with opened(path) as (source, _):
+        while chunk := source.read(CHUNK_BYTES):
+            parse(chunk)
+            fed += len(chunk)
+            if fed - parser.CurrentByteIndex > _TAG_BYTES_MAX:
+                # The parser holds what has no end yet.
+                allowed = f"at most {_TAG_BYTES_MAX} bytes"
+                raise wrong(str(path), parser.CurrentLineNumber, "a longer tag or comment", allowed)
+            yield from found
+            found.clear()
+    parse(b"")

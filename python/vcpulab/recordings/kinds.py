@@ -87,7 +87,7 @@ def kind_of(path: str | PathLike[str]) -> Kind:
             return kind
     if re.search(r"\bsched_(switch|wakeup|waking): ", text) or text.startswith("# tracer:"):
         return "sched-text"
-    if re.search(r"(?m)^\s*(name|kernel|memory|vcpus|type|builder)\s*=", text):
+    if re.search(r"(?m)^[ \t]*(name|kernel|memory|vcpus|type|builder)[ \t]*=", text):
         return "xl-cfg"
     raise RecordingError(
         f"{path}: not known by how it begins; allowed: {', '.join(KINDS)}\n  hint: --kind says what it is"

@@ -1,6 +1,7 @@
 """Traces of schedulers: `xentrace` of Xen 4, and the text of `perf sched script` or ftrace."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -150,7 +151,7 @@ def read_threads(path: str | PathLike[str]) -> list[VcpuThread]:
         if not words:
             continue
         allowed = "`thread name vcpu`: a thread's number from 1, a VM's name, a vCPU's number from 0"
-        if len(words) != 3 or not (words[0].isdecimal() and words[2].isdecimal()):
+        if len(words) != 3 or not all(re.fullmatch("[0-9]{1,10}", word) for word in words[::2]):
             raise wrong(str(path), line, text, allowed)
         thread, vcpu = int(words[0]), int(words[2])
         if not (0 < thread < 1 << 32 and vcpu < 1 << 16):

@@ -58,8 +58,11 @@ class Sched:
     """Columns by their headings in lower case: `name`, `id`, and `weight`, `cap`, `period` (us), `budget` (us)…"""
 
 
-_LIST = re.compile(r"(?P<name>\S.*?)\s+(\d+)\s+(\d+)\s+(\d+)\s+([a-z-]{6})\s+(\d+(?:\.\d+)?)")
-_VCPU = re.compile(r"(?P<name>\S.*?)\s+(\d+)\s+(\d+)\s+(\d+|-)\s+([a-z-]{3})\s+(\d+(?:\.\d+)?)\s+(\S.*?)\s+/\s+(\S.*)")
+_NUMBER = r"[0-9]{1,9}"
+_SECONDS = r"[0-9]{1,12}(\.[0-9]{1,9})?"
+_LIST = (r".+", _NUMBER, _NUMBER, _NUMBER, r"[a-z-]{6}", _SECONDS)
+_VCPU = (r".+", _NUMBER, _NUMBER, rf"{_NUMBER}|-", r"[a-z-]{3}", _SECONDS, r".+", "/", r".+")
+"""The cells of a row; names may hold spaces."""
 LIST_HEADING = ["Name", "ID", "Mem", "VCPUs", "State", "Time(s)"]
 VCPU_HEADING = ["Name", "ID", "VCPU", "CPU", "State", "Time(s)", "Affinity", "(Hard", "/", "Soft)"]
 _SCHED_COLUMNS = {"weight", "cap", "period", "budget", "extratime", "vcpu"}
@@ -87,22 +90,22 @@ def read_vcpu_list(path: str | PathLike[str]) -> list[Vcpu]:
     rows = _rows(path, VCPU_HEADING, _VCPU, "name, ID, vCPU, CPU, three state letters, seconds, affinity / affinity")
     return [
         Vcpu(name, int(domain), int(number), None if pcpu == "-" else int(pcpu), state, float(time), hard, soft)
-        for name, domain, number, pcpu, state, time, hard, soft in rows
+        for name, domain, number, pcpu, state, time, hard, _, soft in rows
     ]
 
 
-def _rows(path: str | PathLike[str], heading: list[str], row: re.Pattern[str], allowed: str) -> list[tuple[str, ...]]:
+def _rows(path: str | PathLike[str], heading: list[str], row: tuple[str, ...], allowed: str) -> list[list[str]]:
     lines = text_of(Path(path)).splitlines()
     if not lines or lines[0].split() != heading:
         raise wrong(str(path), 1, lines[0] if lines else "", f"the heading `{' '.join(heading)}`")
-    rows: list[tuple[str, ...]] = []
+    rows: list[list[str]] = []
     for number, line in enumerate(lines[1:], 2):
         if not line.strip():
             continue
-        match = row.fullmatch(line.strip())
-        if match is None:
+        cells = line.rsplit(maxsplit=len(row) - 1)
+        if len(cells) != len(row) or not all(map(re.fullmatch, row, cells)):
             raise wrong(str(path), number, line, allowed)
-        rows.append(match.groups())
+        rows.append([cell.strip() for cell in cells])
     return rows
 
 
@@ -207,7 +210,8 @@ def read_cfg(path: str | PathLike[str]) -> dict[str, Value]:
 def _joined(before: Value | None, more: Value) -> Value:
     """What `+=` makes: lists and strings grow, others are replaced."""
     if isinstance(before, list) and isinstance(more, list):
-        return before + more
+        before.extend(more)
+        return before
     return before + more if isinstance(before, str) and isinstance(more, str) else more
 
 

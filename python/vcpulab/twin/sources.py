@@ -8,11 +8,12 @@ from typing import Any
 
 from vcpulab import recordings
 from vcpulab.recordings import RecordingError
+from vcpulab.recordings.errors import wrong
 from vcpulab.recordings.xl import Domain, Sched, Vcpu
 from vcpulab.settings import generation_of
 from vcpulab.usage import UsageError
 
-_SPAN = re.compile(r"(?P<number>\d+)(?P<unit>us|ms|s|)")
+_SPAN = re.compile(r"(?P<number>[0-9]{1,12})(?P<unit>us|ms|s|)")
 _PARAMS = {
     "tslice": ("tslice_ms", "ms"),
     "ratelimit": ("ratelimit_us", "us"),
@@ -108,10 +109,17 @@ def _take(sources: Sources, path: Path, kind: recordings.Kind, holds: Any) -> No
     elif kind == "xl-info":
         said: Mapping[str, str] = holds
         if sources.cpu_mhz is None and "cpu_mhz" in said:
-            sources.cpu_mhz = float(said["cpu_mhz"])
+            sources.cpu_mhz = _mhz(path, said["cpu_mhz"])
         sources.scheduler = sources.scheduler or said.get("xen_scheduler")
     else:
         sources.notes.append(f"{path}: not used: {kind} says nothing of how vCPUs behave")
+
+
+def _mhz(path: Path, text: str) -> float:
+    mhz = float(text) if re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,9})?", text) else 0.0
+    if not 1 <= mhz <= 100_000:
+        raise wrong(str(path), None, text, "a frequency as cpu_mhz, 1 to 100000")
+    return mhz
 
 
 def _take_scheduler(sources: Sources, pool: Sched) -> None:

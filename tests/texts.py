@@ -1,0 +1,30 @@
+"""Any file as each of the texts that the Python front reads, for the test that changes real ones and for `make fuzz`."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from support import ROOT
+from vcpulab import ScenarioError, recordings, rtapp
+from vcpulab.recordings import RecordingError
+from vcpulab.twin import gather
+from vcpulab.usage import UsageError
+
+TRACE = ROOT / "examples" / "perf-sched.txt"
+KINDS = [kind for kind in recordings.KINDS if kind not in ("xentrace", "sched-text")]
+"""What is read in Python; traces have fuzz targets of their own."""
+
+
+def check(path: Path) -> None:
+    """Reads it in every way: what comes of it is an answer, or an error that is documented and names the file."""
+    readers: dict[str, Callable[[], object]] = {
+        **{kind: lambda kind=kind: recordings.read(path, kind).as_data() for kind in KINDS},
+        "any": lambda: recordings.kind_of(path),
+        "threads": lambda: recordings.read_threads(path),
+        "beside a trace": lambda: gather([TRACE, path]),
+        "rt-app": lambda: rtapp.read(path.read_text(errors="replace"), str(path)),
+    }
+    for read in readers.values():
+        try:
+            read()
+        except (RecordingError, UsageError, rtapp.RtAppError, ScenarioError) as error:
+            assert str(path) in str(error), error
