@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 FUZZ_SECONDS ?= 60
+FUZZ_TARGETS := scenario vector xentrace sched_text texts
 
 .PHONY: build demo test bench lint fmt docs fuzz lock real-xen
 
@@ -52,19 +53,24 @@ docs: build
 	$(BIN)/python docs/generate.py
 	cargo doc --workspace --no-deps --locked
 
-## Every fuzz target for a minute (needs a nightly toolchain and cargo-fuzz)
-fuzz:
-	mkdir -p fuzz/corpus/scenario fuzz/corpus/vector fuzz/corpus/xentrace fuzz/corpus/sched_text
+## Every fuzz target for a minute, or FUZZ_SECONDS (needs a nightly toolchain and cargo-fuzz)
+fuzz: build
+	mkdir -p $(FUZZ_TARGETS:%=fuzz/corpus/%) fuzz/artifacts/texts
 	cargo +nightly fuzz run scenario fuzz/corpus/scenario fuzz/seeds/scenario crates/scenario/bad scenarios \
 	  -- -max_total_time=$(FUZZ_SECONDS) -dict=fuzz/scenario.dict
 	cargo +nightly fuzz run vector fuzz/corpus/vector fuzz/seeds/vector -- -max_total_time=$(FUZZ_SECONDS)
 	cargo +nightly fuzz run xentrace fuzz/corpus/xentrace fuzz/seeds/xentrace -- -max_total_time=$(FUZZ_SECONDS)
 	cargo +nightly fuzz run sched_text fuzz/corpus/sched_text fuzz/seeds/sched_text -- -max_total_time=$(FUZZ_SECONDS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r fuzz/requirements.lock
+	PYTHONPATH=tests $(BIN)/python fuzz/fuzz_targets/fuzz_texts.py fuzz/corpus/texts fuzz/seeds/texts tests/recordings \
+	  -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -artifact_prefix=fuzz/artifacts/texts/
 
 ## Pins every Python package, with hashes (needs uv)
 lock:
 	uv pip compile pyproject.toml --all-extras --group tools --universal --python-version 3.11 --generate-hashes \
 	  --custom-compile-command "make lock" --quiet --output-file requirements.lock
+	uv pip compile --group fuzz --universal --python-version 3.11 --generate-hashes \
+	  --custom-compile-command "make lock" --quiet --output-file fuzz/requirements.lock
 
 ## Records a real Xen in QEMU's emulation, and runs our own tools on it: all of real-xen/experiments.toml, or
 ## REAL_XEN="name name" (takes minutes each; needs Debian's apt-get, as root, and gcc)

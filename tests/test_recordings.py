@@ -1,5 +1,6 @@
 """Recordings of real hosts: what is read of them, against what the host's own tools said, and what is refused."""
 
+import bz2
 import contextlib
 import gzip
 import json
@@ -7,6 +8,7 @@ import lzma
 import re
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -290,24 +292,7 @@ def test_threads_that_cannot_be_are_refused(thread: str, tmp_path: Path) -> None
 
 SEEDS = [path for folder in (REAL, ROOT / "fuzz" / "seeds" / "texts") for path in sorted(folder.rglob("*"))]
 TEXTS = [path for path in SEEDS if path.suffix in (".txt", ".cfg", ".csv", ".xml")]
-SNIPPETS = [
-    b" ",
-    b"\n",
-    b"\t",
-    b"9" * 5000,
-    b"-1",
-    b"nan",
-    b"1e999",
-    b":",
-    b"=",
-    b"[",
-    b'"',
-    b"<",
-    b"/>",
-    b"&",
-    b"\0",
-    b"\xff",
-]
+SNIPPETS = [*map(str.encode, (*' \n\t:=["<&\0é', "/>", "9" * 5000, "-1", "nan", "1e999")), b"\xff"]
 
 
 @settings(max_examples=300, deadline=None)
@@ -316,11 +301,8 @@ def test_changed_texts_are_read_or_refused(data: st.DataObject, tmp_path_factory
     """Pieces of real files, cut out, doubled, or replaced by what readers stumble over; `make fuzz` does more of it."""
     text = data.draw(st.sampled_from(TEXTS)).read_bytes()
     place = st.integers(0, len(text))
-    for begin, end, times, instead in data.draw(
-        st.lists(
-            st.tuples(place, place, st.integers(0, 2), st.sampled_from(SNIPPETS) | st.binary(max_size=4)), max_size=4
-        )
-    ):
+    change = st.tuples(place, place, st.integers(0, 2), st.sampled_from(SNIPPETS) | st.binary(max_size=4))
+    for begin, end, times, instead in data.draw(st.lists(change, max_size=4)):
         text = text[:begin] + text[begin:end] * times + instead + text[max(begin, end) :]
     path = tmp_path_factory.getbasetemp() / "changed"
     path.write_bytes(text)
@@ -340,10 +322,20 @@ def test_compressed_or_not_it_is_the_same(tmp_path: Path) -> None:
         for path in (folder / "trace.bin.xz", tmp_path / "trace.bin", tmp_path / "trace.bin.gz")
     ]
     assert reports[0] == reports[1] == reports[2]
-    xz = (folder / "trace.bin.xz").read_bytes()
-    (tmp_path / "cut.xz").write_bytes(xz[: len(xz) // 2])
-    with pytest.raises(RecordingError, match="compressed, but damaged or cut off"):
-        recordings.read(tmp_path / "cut.xz")
+
+
+@pytest.mark.parametrize("compress", [lzma.compress, gzip.compress, bz2.compress])
+def test_damaged_compression_is_refused(compress: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    compressed = compress(PERF.read_bytes() * 100)
+    half = len(compressed) // 2
+    for name, damaged in {
+        "cut": compressed[:half],
+        "changed": compressed[:half] + b"damaged!" + compressed[half + 8 :],
+        "begun": compressed[:12] + b"damaged!" * 10,
+    }.items():
+        (tmp_path / name).write_bytes(damaged)
+        with pytest.raises(RecordingError, match=f"{name}: compressed, but damaged or cut off"):
+            recordings.read(tmp_path / name, "sched-text")
 
 
 def test_too_long_texts_are_refused(tmp_path: Path) -> None:

@@ -36,7 +36,10 @@ def opened(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
             source = cast(BinaryIO, bz2.BZ2File(raw))
         try:
             yield source, raw
-        except (lzma.LZMAError, EOFError, zlib.error, gzip.BadGzipFile) as error:
+        except (lzma.LZMAError, EOFError, zlib.error, OSError) as error:
+            # Damage that gzip and bzip2 find is an OSError too, without the number that those of the system have.
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
             raise RecordingError(f"{path}: compressed, but damaged or cut off: {error}") from None
 
 
