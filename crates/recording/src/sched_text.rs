@@ -17,6 +17,8 @@ use crate::xentrace::EventCount;
 
 /// Longer lines are passed over.
 const LINE_BYTES_MAX: usize = 4096;
+/// vCPUs of a VM have lower numbers; more than any KVM gives one.
+const VCPUS_END: u32 = 1 << 13;
 /// Characters of a line that a message shows.
 const SHOWN_MAX: usize = 120;
 
@@ -266,6 +268,7 @@ impl SchedText {
             return;
         }
         if let Some(vcpu) = rest.strip_suffix(b"/KVM").and_then(sched_line::whole)
+            && vcpu < VCPUS_END
             && self.found.len() < VCPUS_MAX
         {
             self.found.insert(task.thread, (process, String::from_utf8_lossy(task.name).into_owned(), vcpu));

@@ -33,6 +33,10 @@ const SWITCH_FROM: u32 = 0x0002_800e;
 const SWITCH_TO: u32 = 0x0002_800f;
 /// What Xen calls the domain of the idle vCPUs.
 const IDLE: u32 = 0x7fff;
+/// Domains have lower numbers: those from here on mean something else (`DOMID_FIRST_RESERVED` in Xen's public header).
+const DOMAINS_END: u32 = 0x7ff0;
+/// vCPUs of a domain have lower numbers; more than any Xen gives one.
+const VCPUS_END: u32 = 1 << 13;
 /// The longest record: word, reading, seven extra words.
 const RECORD_BYTES_MAX: usize = 4 + 8 + 7 * 4;
 /// Different events outside the scheduler's class that are told apart.
@@ -252,9 +256,13 @@ impl Xentrace {
         let before = self.last[pcpu as usize];
         let ticks = self.time(pcpu, reading);
         self.last[pcpu as usize] = Some((ticks, false));
-        let mut push = |time_ns, who, kind| self.order.push(Event { time_ns, pcpu, who, kind });
+        let mut impossible = None;
+        let mut push = |time_ns, who: Result<Who, (u32, u32)>, kind| match who {
+            Ok(who) => self.order.push(Event { time_ns, pcpu, who, kind }),
+            Err(numbers) => impossible = Some(numbers),
+        };
         if let Some((since_ns, true)) = before {
-            push(ticks, Who::Host, Kind::Lost { records: 0, since_ns });
+            push(ticks, Ok(Who::Host), Kind::Lost { records: 0, since_ns });
         }
         match (event, words) {
             (LOST, &[records, _, low, high]) => {
@@ -297,6 +305,16 @@ impl Xentrace {
                     format!("event {event:#x} with {} words", words.len())
                 });
             }
+        }
+        if let Some((domain, vcpu)) = impossible {
+            let means = "damaged, and passed over: who runs afterwards may be wrong until the next record of that pCPU";
+            self.notes.add("records of impossible vCPUs", means, Place::Byte(self.offset), || {
+                format!(
+                    "vCPU {vcpu} of domain {domain}; allowed: 0 to {} of 0 to {}",
+                    VCPUS_END - 1,
+                    DOMAINS_END - 1
+                )
+            });
         }
     }
 
@@ -405,12 +423,17 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(four.try_into().ok()?))
 }
 
-fn unpack(packed: u32) -> Who {
+fn unpack(packed: u32) -> Result<Who, (u32, u32)> {
     who(packed >> 16, packed & 0xffff)
 }
 
-fn who(domain: u32, vcpu: u32) -> Who {
-    if domain == IDLE { Who::Idle } else { Who::Vcpu { domain, vcpu } }
+/// Whom these numbers mean; `Err`: nobody can have them.
+fn who(domain: u32, vcpu: u32) -> Result<Who, (u32, u32)> {
+    match (domain, vcpu) {
+        (IDLE, _) => Ok(Who::Idle),
+        (..DOMAINS_END, ..VCPUS_END) => Ok(Who::Vcpu { domain, vcpu }),
+        numbers => Err(numbers),
+    }
 }
 
 /// How often an event was recorded.

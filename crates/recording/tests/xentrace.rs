@@ -266,6 +266,23 @@ fn unknown_events_are_counted_and_noted() {
 }
 
 #[test]
+fn vcpus_that_cannot_be_are_passed_over_and_noted() {
+    let trace = Maker::default()
+        .window(0)
+        .change(100, 1, 1, 0)
+        .record(0x2_8005, 200, &[1, 1 << 31])
+        .record(0x2_1011, 300, &[0xfff0_0000])
+        .record(0x2_8001, 400, &[0x7ff1])
+        .done();
+    let report = at_1_ghz(&trace);
+    accounted(&report);
+    let [note] = &report.notes[..] else { panic!("one note: {:?}", report.notes) };
+    assert_eq!((note.what, note.count), ("records of impossible vCPUs", 3));
+    assert_eq!(note.found, "vCPU 2147483648 of domain 1; allowed: 0 to 8191 of 0 to 32751");
+    assert_eq!((report.summary.vcpus.len(), report.summary.domains.len()), (1, 1));
+}
+
+#[test]
 fn more_vcpus_than_can_be_told_apart_are_noted() {
     let mut trace = Maker::default().window(0);
     for domain in 0..5000 {

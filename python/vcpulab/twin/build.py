@@ -112,6 +112,9 @@ def make(
             "nothing says which scheduler was recorded\n"
             "  hint: add what `xl info` or `xl sched-credit` prints, or --scheduler"
         )
+    summary, left_out = _known(summary)
+    if left_out:
+        notes.append(f"{left_out} vCPUs of whom the recording never says whether they run are left out")
     if not summary["vcpus"]:
         raise UsageError(f"{sources.trace}: no vCPU ran in it; nothing to make a twin of")
     sources.names.update(sources.names | recording.names)
@@ -143,6 +146,19 @@ def make(
     head += notes
     commented = "".join(f"# {line}\n" for line in head) + "\n" + tomli_w.dumps(document)
     return Made(Scenario.from_toml(commented, "<twin>"), commented, notes)
+
+
+def _known(summary: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
+    """A summary without the vCPUs that only a stray record names, and how many those are."""
+    known = [vcpu for vcpu in summary["vcpus"] if vcpu["unknown_ns"] < summary["span_ns"]]
+    numbers = {(vcpu["domain"], vcpu["vcpu"]) for vcpu in known}
+    told = {None, *numbers}
+    wakers = [
+        waking
+        for waking in summary["wakers"]
+        if tuple(waking["woken"]) in numbers and (waking["waker"] and tuple(waking["waker"])) in told
+    ]
+    return {**summary, "vcpus": known, "wakers": wakers}, len(summary["vcpus"]) - len(known)
 
 
 def _turns_to_replay(summary: Mapping[str, Any], events: Path | None, *, replay: bool) -> dict[Vcpu, Turns]:
