@@ -227,12 +227,16 @@ def test_a_kvm_host_has_a_twin_under_a_scheduler_of_choice(command: Vcpulab, tmp
         (("empty",), "found none; allowed: one trace"),
         (("score", "recorded", "--split", "0"), "--split: found `0`; allowed: 5 to 95"),
         (("score", "recorded", "--replications", "1"), "--replications: found `1`"),
+        (("score", "asleep.txt", "--scheduler", "credit"), "asleep.txt: no vCPU of its first 50 % is in the rest"),
         (("score", "recorded", "--scenario", "hogs.toml"), "none of its domains has the name of one recorded"),
         (("recorded", "--scheduler", "o1"), "o1"),
     ],
 )
 def test_twin_says_what_is_wrong(command: Vcpulab, tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
     (tmp_path / "empty").mkdir()
+    # It is woken at once; what follows is of others.
+    lines = (ROOT / "examples" / "perf-sched.txt").read_text().splitlines(keepends=True)
+    (tmp_path / "asleep.txt").write_text(lines[0] + lines[-1])
     (tmp_path / "noise.bin").write_bytes(bytes(range(256)) * 4)
     shutil.copytree(REAL / "xen4.17-credit-weights", tmp_path / "recorded")
     result = command("twin", *arguments)

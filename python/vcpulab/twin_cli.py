@@ -97,6 +97,8 @@ def score(
         held, against = made.scenario, _read(sources, (split / 100, 1.0))
     with views.progress("simulating") as progress:
         rows = twin.score(held, sources, against, replications=replications, progress=progress)
+    if len(rows) == 1 and scenario is None:
+        raise UsageError(f"{sources.trace}: no vCPU of its first {split:g} % is in the rest; allowed: another --split")
     if len(rows) == 1:
         raise UsageError(f"{scenario}: none of its domains has the name of one recorded")
     _show(rows, format)

@@ -200,7 +200,8 @@ impl Recording {
         if let (Some(used), Some(told)) = (clock.mhz, clock.by_executions_mhz)
             && (used / told - 1.0).abs() > 0.01
         {
-            let means = "all times are wrong by that much, unless the counter's pace changed";
+            let means =
+                "all times are wrong by that much, unless the counter's pace changed or records are missing";
             notes.add("a frequency that does not fit", means, end, || {
                 format!("{used} MHz was used; the execution times in the recording say {told:.3} MHz")
             });

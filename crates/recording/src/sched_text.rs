@@ -121,7 +121,8 @@ impl SchedText {
             self.line += 1;
             let place = Place::Line(self.line);
             let found = || format!("more than {LINE_BYTES_MAX} bytes");
-            self.notes.add("overlong lines", "passed over", place, found);
+            let means = "passed over: if the scheduler wrote them, who runs afterwards may be wrong";
+            self.notes.add("overlong lines", means, place, found);
         } else {
             let line = std::mem::take(&mut self.carry);
             self.one(&line, sink);
@@ -288,6 +289,25 @@ impl SchedText {
         }
         if self.counts[..AWAKE].iter().sum::<u64>() == 0 {
             return Err(ReadError::NotSchedText { lines: self.line, first: self.first_line.clone() });
+        }
+        let switches = self.counts[Which::Switch as usize];
+        let wakes = self.counts[Which::Wakeup as usize] + self.counts[Which::Waking as usize];
+        for (count, what, means) in [
+            (
+                switches,
+                "no sched_switch",
+                "who runs, and for how long, is not known: record sched_switch too",
+            ),
+            (
+                wakes,
+                "no sched_wakeup nor sched_waking",
+                "wake-ups, and CPU time between waking and blocking, are not known: record sched_waking too",
+            ),
+        ] {
+            if count == 0 {
+                self.notes
+                    .add(what, means, Place::Line(self.line), || "seen over the whole recording".into());
+            }
         }
         sink(&Event { time_ns: self.emitted_ns, pcpu: 0, who: Who::Host, kind: Kind::End });
         Ok(())

@@ -53,6 +53,18 @@ fn lost_events_make_the_time_unknown() {
 }
 
 #[test]
+fn what_was_not_recorded_is_noted() {
+    let only = |event: &str| PERF.lines().filter(|line| line.contains(event)).collect::<Vec<_>>().join("\n");
+    for (event, missing) in
+        [("sched_wak", "no sched_switch"), ("sched_switch", "no sched_wakeup nor sched_waking")]
+    {
+        let report = read(only(event).as_bytes(), vcpus()).expect("it is such text");
+        let notes: Vec<_> = report.notes.iter().map(|note| note.what).collect();
+        assert_eq!(notes, [missing]);
+    }
+}
+
+#[test]
 fn what_is_not_understood_is_noted_with_its_line() {
     let text = format!("{PERF}garbage [x] sched_switch: nothing\n{}\n", "y".repeat(100_000));
     let report = read(text.as_bytes(), vcpus()).expect("it is such text");
