@@ -53,7 +53,7 @@ docs: build
 	$(BIN)/python docs/generate.py
 	cargo doc --workspace --no-deps --locked
 
-## Every fuzz target for a minute, or FUZZ_SECONDS (needs a nightly toolchain and cargo-fuzz)
+## Every fuzz target for a minute, or FUZZ_SECONDS (needs a nightly toolchain, cargo-fuzz and, for the last, Linux)
 fuzz: build
 	mkdir -p $(FUZZ_TARGETS:%=fuzz/corpus/%) fuzz/artifacts/texts
 	cargo +nightly fuzz run scenario fuzz/corpus/scenario fuzz/seeds/scenario crates/scenario/bad scenarios \
