@@ -1,7 +1,9 @@
 """Twins of recorded hosts: what is made of a recording, and how well it behaves like the part it was not made of."""
 
 import json
+import lzma
 import shutil
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -169,6 +171,22 @@ def test_what_guests_were_said_to_do_gives_their_shares(name: str) -> None:
     shares = {row.of: row.off for row in rows if row.what == "share"}
     assert all(abs(off) < 3.5 for off in shares.values()), shares
     assert all(abs(off) < 1 for off in shares.values()) or name.endswith("mixed"), shares
+
+
+def test_vcpus_that_only_a_stray_record_names_are_left_out(tmp_path: Path) -> None:
+    folder = shutil.copytree(REAL / "xen4.17-credit-weights", tmp_path / "recorded")
+    trace = lzma.decompress((folder / "trace.bin.xz").read_bytes())
+    (folder / "trace.bin.xz").unlink()
+    window, reading = struct.unpack_from("<4I", trace)[:3], struct.unpack_from("<Q", trace, 16)[0]
+    yields = [(reading + step, domain, vcpu) for step, (domain, vcpu) in enumerate([(6, 400), (77, 0)])]
+    stray = b"".join(struct.pack("<IQII", 0xA0028005, *named) for named in yields)
+    (folder / "trace.bin").write_bytes(struct.pack("<3I", *window[:2], len(stray)) + stray + trace)
+    sources = twin.gather([folder])
+    made = twin.make(sources, read(sources))
+    assert "2 vCPUs of whom the recording never says whether they run are left out" in made.notes
+    domains = made.scenario.to_dict()["domain"]
+    assert {domain["vcpus"] for domain in domains.values()} == {1}
+    assert "dom77" not in domains
 
 
 def test_a_twin_has_the_names_parameters_and_scheduler_of_its_host() -> None:

@@ -148,7 +148,7 @@ def make(
     return Made(Scenario.from_toml(commented, "<twin>"), commented, notes)
 
 
-def _known(summary: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
+def _known(summary: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
     """A summary without the vCPUs that only a stray record names, and how many those are."""
     known = [vcpu for vcpu in summary["vcpus"] if vcpu["unknown_ns"] < summary["span_ns"]]
     numbers = {(vcpu["domain"], vcpu["vcpu"]) for vcpu in known}
