@@ -563,6 +563,11 @@ impl Kernel {
         next
     }
 
+    /// How many connections a service has at once now; those in its backlog are not among them.
+    pub fn connections(&self, app: usize) -> u32 {
+        self.services[app].as_ref().map_or(0, |service| service.served)
+    }
+
     /// After how many requests a service closes a connection; 0: never.
     pub fn requests_max(&self, app: usize) -> u32 {
         self.services[app].as_ref().map_or(0, |service| service.config.requests_max)

@@ -57,6 +57,8 @@ pub enum Step {
     Receive(u32),
     /// Reads from or writes to its domain's disk.
     Disk(DiskAccess),
+    /// Reads the file that the request at hand asks for, of those that its application serves; waits if it is not in memory.
+    ReadAsked,
     /// Waits until all it wrote is on the disk.
     Sync,
     /// A unit of work is complete. Its response time counts from the request, the release or the last unit.
@@ -190,6 +192,17 @@ impl ServiceConfig {
     }
 }
 
+/// The files that a service answers with, where they need not all fit into its domain's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FilesConfig {
+    /// How many there are of each size that clients ask for.
+    pub per_size: u32,
+    /// Memory that the process of each connection has for itself while the connection lasts, bytes.
+    pub process_bytes: u64,
+    /// Memory of the domain's kernel and of its other programs, bytes.
+    pub system_bytes: u64,
+}
+
 /// An application as configured.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AppConfig {
@@ -201,6 +214,8 @@ pub struct AppConfig {
     pub script: Script,
     /// The service that its tasks answer for, if any.
     pub service: Option<ServiceConfig>,
+    /// The files that it serves, unless all are in memory.
+    pub files: Option<FilesConfig>,
     /// What a socket of its streams keeps at most until it is acknowledged, bytes; `None`: the operating system's default.
     pub send_buffer: Option<u32>,
     /// Memory that all its tasks touch together whenever one of them runs (its program), bytes.
@@ -221,6 +236,7 @@ impl AppConfig {
             delay: 0,
             script,
             service: None,
+            files: None,
             send_buffer: None,
             shared_bytes: 0,
             private_bytes: 0,

@@ -48,6 +48,8 @@ pub enum Io {
     Receive { stream: u64, bytes: u32 },
     /// Access the disk.
     Disk(DiskAccess),
+    /// Go on when a file of this size, one of those that the application serves, is in memory.
+    ReadFile { bytes: u32 },
     /// Go on when all that was written is on the disk.
     Sync,
 }
@@ -264,6 +266,11 @@ impl Task {
                     }
                 }
                 Step::Disk(access) => return Demand::Io(Io::Disk(access)),
+                Step::ReadAsked => {
+                    if let Some(Request { asks, .. }) = self.request {
+                        return Demand::Io(Io::ReadFile { bytes: asks });
+                    }
+                }
                 Step::Sync => return Demand::Io(Io::Sync),
                 Step::Done => return self.done(now, Span::MAX),
                 Step::Deadline(deadline) => return self.done(now, deadline),

@@ -14,6 +14,7 @@ use vcpulab_guest::script::DiskAccess;
 use vcpulab_host::{Span, Time, VcpuId};
 
 use crate::disk::DiskRequest;
+use crate::file_set::{FileSet, FileSetConfig};
 use crate::page_cache::{CacheConfig, Found, PageCache, Stretch};
 use crate::write_back::WriteBack;
 
@@ -161,6 +162,8 @@ struct Slot {
 struct Operation {
     access: DiskAccess,
     file: usize,
+    /// Most of it that is read or written at once past the page cache, bytes.
+    piece: u64,
     /// What is left of it.
     left: Stretch,
     /// What of that is being copied.
@@ -185,6 +188,7 @@ pub struct Block {
     config: BlockConfig,
     random: Random,
     cache: PageCache,
+    files: Option<FileSet>,
     write_back: WriteBack,
     /// By task.
     operations: Vec<Option<Operation>>,
@@ -224,6 +228,7 @@ impl Block {
             config,
             random,
             cache: PageCache::new(config.cache),
+            files: None,
             write_back: WriteBack::new(&config.cache),
             operations: Vec::new(),
             runs: VecDeque::new(),
@@ -266,10 +271,11 @@ impl Block {
         };
         let left = Stretch { start, bytes };
         self.operations.resize(self.operations.len().max(task + 1), None);
-        let operation = Operation { access, file, left, copying: 0, under_way: 0, waited: false };
+        let operation =
+            Operation { access, file, piece: bytes, left, copying: 0, under_way: 0, waited: false };
         self.operations[task] = Some(operation);
         match access {
-            DiskAccess { direct: true, write, .. } => self.request(task, left, write),
+            DiskAccess { direct: true, .. } => self.go_on_past_cache(task),
             DiskAccess { write: false, random: true, .. } => {
                 if self.random.below(file_bytes) < self.cache.cached(file) {
                     self.copy(task, bytes);
@@ -280,6 +286,32 @@ impl Block {
             DiskAccess { write: true, .. } if !self.writers.is_empty() => self.writers.push_back(task),
             _ => self.go_on(task),
         }
+    }
+
+    /// The guest serves these files from now on.
+    pub fn serve_files(&mut self, config: &FileSetConfig, random: Random) {
+        let files = FileSet::new(config, random);
+        let place = self.cache.file(usize::MAX, files.bytes());
+        self.files = Some(files.at(self.cache.stretch(place).start));
+    }
+
+    /// A task reads a file of this size, one of those served, while so many processes take memory from them. True: it
+    /// waits until [`take_resumed`](Self::take_resumed) names it; false: the file is in memory.
+    ///
+    /// What is not there is read as who goes through a file is read ahead for: in pieces, one after the other.
+    pub fn read_file(&mut self, task: usize, bytes: u32, processes: u32) -> bool {
+        self.counts.accesses += 1;
+        let Some(left) = self.files.as_mut().and_then(|files| files.read(bytes, processes)) else {
+            self.counts.hits += 1;
+            return false;
+        };
+        let access = DiskAccess { bytes, write: false, random: false, direct: true, file_bytes: left.bytes };
+        let piece = self.config.cache.readahead_max_bytes.max(PAGE_BYTES);
+        self.operations.resize(self.operations.len().max(task + 1), None);
+        self.operations[task] =
+            Some(Operation { access, file: 0, piece, left, copying: 0, under_way: 0, waited: true });
+        self.go_on_past_cache(task);
+        true
     }
 
     /// A task waits until all that was written is on the disk: until [`take_resumed`](Self::take_resumed) names it.
@@ -315,6 +347,7 @@ impl Block {
         }
         self.behind.clear();
         self.cache.forget();
+        self.files.iter_mut().for_each(FileSet::forget);
         self.write_back.forget();
     }
 
@@ -324,6 +357,18 @@ impl Block {
             (operation.under_way, operation.waited) = (stretch.bytes, true);
         }
         self.runs.push_back(Run { stretch, write, purpose: Purpose::Task(task) });
+    }
+
+    /// A task goes on with its access past the page cache.
+    fn go_on_past_cache(&mut self, task: usize) {
+        let Some(Some(Operation { access, piece, left, .. })) = self.operations.get_mut(task) else { return };
+        let next = Stretch { start: left.start, bytes: left.bytes.min(*piece) };
+        *left = Stretch { start: next.end(), bytes: left.bytes - next.bytes };
+        let write = access.write;
+        match next.bytes {
+            0 => self.end(task),
+            _ => self.request(task, next, write),
+        }
     }
 
     /// So many bytes are to be copied for a task.
@@ -551,7 +596,7 @@ impl Block {
         }
         let Operation { access, file, left, .. } = *operation;
         if access.direct {
-            self.end(task);
+            self.go_on_past_cache(task);
         } else {
             self.cache.add(file, left.pages().bytes);
             self.copy(task, left.bytes);

@@ -6,6 +6,7 @@ use vcpulab_host::{Span, VcpuId};
 use crate::block::BlockConfig;
 use crate::blockback::BlockBackCosts;
 use crate::disk::DiskConfig;
+use crate::file_set::FileSetConfig;
 
 /// Everything around the vCPUs of one host.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +61,8 @@ pub struct GuestConfig {
     pub network: NetworkCosts,
     /// Its virtual disk, if it has one.
     pub block: Option<VirtualDiskConfig>,
+    /// Files on it that one of its applications serves out of memory as far as they are there.
+    pub files: Option<FileSetConfig>,
     /// What the back ends cost, if it is a driver domain (or owns its devices itself).
     pub driver: Option<DriverCosts>,
 }

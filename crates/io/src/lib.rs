@@ -20,6 +20,7 @@ pub mod config;
 pub mod disk;
 mod driver;
 pub mod elevator;
+pub mod file_set;
 mod interface;
 pub mod machine;
 pub mod nic;
@@ -34,6 +35,7 @@ pub use config::{
     Ask, ClientConfig, ClientMachineConfig, DiskUnitConfig, DriverCosts, GuestConfig, InterfaceConfig, Link,
     Load, MachineConfig, NetworkCosts, NicConfig, Owner, ProfilerConfig, VirtualDiskConfig,
 };
+pub use file_set::FileSetConfig;
 pub use interface::InterfaceCounts;
 pub use machine::{AppResult, IoCounts, Layer, Layers, Machine, Samples};
 pub use nic::NicCounts;

@@ -40,6 +40,7 @@ const COSTS: u64 = 0;
 const ARRIVALS: u64 = 1 << 32;
 const DISKS: u64 = 2 << 32;
 const FILES: u64 = 3 << 32;
+const SERVED_FILES: u64 = 4 << 32;
 
 /// What a spinning vCPU is given to do: as good as for ever, and still counted.
 const SPIN: Span = Span::MAX - 1;
@@ -280,6 +281,9 @@ impl Machine {
             let vcpu = VcpuId(guest.first_vcpu.0 + virtual_disk.vcpu);
             let mut block = Block::new(virtual_disk.block, area as u32, vcpu, random);
             block.emulation_ns = virtual_disk.emulation_ns;
+            if let Some(files) = &guest.files {
+                block.serve_files(files, Random::new(config.seed, area as u64, SERVED_FILES));
+            }
             self.blocks.push(block);
             self.disk_of.push(virtual_disk.disk);
             area

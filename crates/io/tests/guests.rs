@@ -35,6 +35,7 @@ impl Runner for Domains {
             interface: None,
             network: NetworkCosts::default(),
             block: None,
+            files: None,
             driver: None,
         };
         let guests = self.0.into_iter().enumerate().map(guest).collect();

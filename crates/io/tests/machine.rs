@@ -97,6 +97,7 @@ impl Case {
                 ..NetworkCosts::default()
             },
             block: None,
+            files: None,
             driver,
         };
         let ns = self.driver_ns;

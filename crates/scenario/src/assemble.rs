@@ -9,7 +9,7 @@ use vcpulab_io::{GuestConfig, MachineConfig};
 use crate::ending::Endings;
 use crate::phases::{Channels, Meetings};
 use crate::spec::{ActionSpec, Change, DomainSpec, Drivers, Spec};
-use crate::{apps, client_machines, clients, disks, network};
+use crate::{apps, client_machines, clients, disks, files, network};
 
 /// The purpose of the random number that says when applications begin: others' are in `vcpulab-io`.
 const START: u64 = 4 << 32;
@@ -107,6 +107,7 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
             interface: network::interface(index, spec),
             network: network::network_costs(domain, drivers, constants),
             block: disks::virtual_disk(index, spec),
+            files: files::served(index, spec),
             driver: (owns || domain.driver_domain).then(|| network::driver_costs(domain, drivers, constants)),
         }
     };

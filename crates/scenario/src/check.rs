@@ -88,6 +88,7 @@ pub(crate) fn check(
     }
     checker.client_machines(raw, &mut spec, place);
     checker.clients(raw, &mut spec, place);
+    checker.served_files(&spec, &raw_domains);
     spec.sample_ns = checker.sample(&run, &spec);
     checker.actions(raw, &mut spec, &raw_domains, schedulers_known, place);
     crate::lint::lint(&spec, raw, &raw_domains, checker.report);

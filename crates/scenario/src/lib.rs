@@ -38,6 +38,7 @@ mod describe;
 mod disks;
 mod ending;
 mod entitlement;
+mod files;
 mod io_table;
 mod jtl;
 mod life;

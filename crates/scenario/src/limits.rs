@@ -45,5 +45,7 @@ pub const QUANTILES_MAX: usize = 1024;
 pub const EVENTS_MAX: usize = 1024;
 /// Most kinds of requests that one client mixes.
 pub const MIX_MAX: usize = 256;
-/// Most network cards.
+/// Most files that one server answers with.
+pub const SERVED_FILES_MAX: usize = 1 << 20;
+/// Most network cards, and most disks.
 pub const CARDS_MAX: usize = 64;

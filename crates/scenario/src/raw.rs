@@ -144,7 +144,8 @@ record! {
         disk: RawVirtualDisk,
         /// Memory for pages of files. Default: the profile's.
         page_cache: Size,
-        /// Its memory: when it is destroyed, the hypervisor frees every page. Default: twice the memory for pages of files.
+        /// Its memory: when it is destroyed, the hypervisor frees every page; a `web-server` has its files there. Default:
+        /// twice the memory for pages of files.
         memory: Size,
         /// How long its guest takes to shut down once it is asked to. Default: the profile's.
         shutdown: Duration,

@@ -1,14 +1,17 @@
 //! A static web server.
 
 use super::{
-    AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind, RequestClass, SPAN_MAX, SYN_QUEUE, service,
-    work_and_copy,
+    AppKind, AppParam, Default, KILOBYTE_CPU, MEMORY_MAX, ParamKind, RequestClass, SPAN_MAX, SYN_QUEUE,
+    service, work_and_copy,
 };
-use crate::script::ServiceConfig;
+use crate::script::{AppConfig, FilesConfig, ServiceConfig, Step};
+
+/// Largest site: so many files of each size.
+const FILES_PER_SIZE_MAX: i64 = 10_000;
 
 pub const KIND: AppKind = AppKind {
     name: "web-server",
-    doc: "Serves files over HTTP, out of memory. Its units are requests.",
+    doc: "Serves files over HTTP, out of memory unless `files_per_size` is given. Its units are requests.",
     params: &[
         AppParam {
             name: "request_cpu",
@@ -47,6 +50,27 @@ pub const KIND: AppKind = AppKind {
             0,
             "none: a server of files that leaves it to its clients",
         ),
+        AppParam::count(
+            "files_per_size",
+            "How many files it has of each size that clients ask for; which of them is a matter of chance. Those asked for last are in memory, as many as there is room for in the domain's `memory`; others are read from its disk. 0: all are in memory.",
+            (0, FILES_PER_SIZE_MAX),
+            0,
+            "all in memory: a site that is small beside its server's memory",
+        ),
+        AppParam {
+            name: "process_memory",
+            doc: "Memory that the process of each connection has for itself; files have that much less. Only with `files_per_size`.",
+            kind: ParamKind::Size { min: 0, max: MEMORY_MAX },
+            default: Default::Value(1 << 20),
+            source: "Apache's processes take about a megabyte each (Professional LAMP, Wrox 2006, section 9.4); with interpreters in them it is several times that",
+        },
+        AppParam {
+            name: "system_memory",
+            doc: "Memory of the domain's kernel and of its other programs, which files do not have either. Only with `files_per_size`.",
+            kind: ParamKind::Size { min: 0, max: MEMORY_MAX },
+            default: Default::Value(24 << 20),
+            source: "assumption: a Linux 2.6 without a desktop takes 16 to 32 MB: kernel, page descriptors, slabs, and a dozen daemons",
+        },
     ],
     classes: &[RequestClass {
         name: "get",
@@ -57,12 +81,18 @@ pub const KIND: AppKind = AppKind {
     }],
     build: |args| {
         let request = work_and_copy(args.get("request_cpu"), args.get("kilobyte_cpu"));
+        let files = (args.get("files_per_size") > 0).then(|| FilesConfig {
+            per_size: args.get_u32("files_per_size"),
+            process_bytes: args.get("process_memory") as u64,
+            system_bytes: args.get("system_memory") as u64,
+        });
+        let steps = files.map(|_| Step::ReadAsked).into_iter().chain([request]).collect();
         let config = ServiceConfig {
             backlog: args.get_u32("backlog"),
             syn_queue: args.get_u32("syn_queue"),
             requests_max: args.get_u32("requests_max"),
             ..ServiceConfig::of(args.get_u32("connections_max"))
         };
-        service(args, args.get_u32("workers"), config, &[vec![request]])
+        AppConfig { files, ..service(args, args.get_u32("workers"), config, &[steps]) }
     },
 };

@@ -18,6 +18,7 @@ impl Machine {
             Io::Connect(peer) => self.open_stream(ctx, guest, task, peer),
             Io::Send { stream, bytes, push } => self.send(ctx, guest, task, stream, (bytes, push)),
             Io::Receive { stream, bytes } => self.read(ctx, guest, task, stream, bytes),
+            Io::ReadFile { bytes } => self.read_file(guest, task, bytes),
             Io::Disk(_) | Io::Sync => self.disk_access(ctx, guest, task, io),
         }
     }
@@ -31,6 +32,15 @@ impl Machine {
             _ => self.blocks[block].sync(task),
         }
         self.resume_disk_tasks(ctx, guest);
+    }
+
+    fn read_file(&mut self, guest: usize, task: usize, bytes: u32) {
+        let Some(block) = self.guests[guest].block else { return };
+        let kernel = &mut self.guests[guest].kernel;
+        let processes = kernel.connections(kernel.app_of(task));
+        if self.blocks[block].read_file(task, bytes, processes) {
+            kernel.wait(task);
+        }
     }
 
     fn ask_service(&mut self, ctx: &mut WorldContext<'_>, guest: usize, task: usize, call: Call) {
