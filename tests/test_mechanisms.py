@@ -128,6 +128,28 @@ def test_kernel_builds_in_guests_slow_each_other_by_their_caches() -> None:
     assert cold_free[0] > 1.1 * two[0], "without the caches the difference is gone"
 
 
+def test_processes_that_take_the_memory_of_files_stop_a_web_server() -> None:
+    def served(changes: dict[str, Any]) -> tuple[float, float, float]:
+        result = run("web-server-memory", changes)
+        (read,) = result.df_io().filter(domain="web").get_column("disk_read_bytes")
+        throughput = figure(result, "web 1 open-loop", "throughput", "app")
+        return throughput, used(result, "web"), float(read) / (6e3 * throughput)
+
+    thrown, fewer, larger = (
+        served(changes)
+        for changes in ({}, {"domain.web.app.0.connections_max": 100}, {"domain.web.memory": "512MiB"})
+    )
+    for fits in (fewer, larger):
+        assert fits[0] > 5 * thrown[0], "requests"
+        assert fits[1] > 3 * thrown[1], "CPU time"
+        assert fits[2] < thrown[2] / 3, "KB from the disk for each request"
+    below = served({"client.httperf.rate": 1000})
+    assert below[0] == pytest.approx(1000, rel=0.05), "few processes leave room for files"
+    never = served({"domain.web.app.0.files_per_size": 0})
+    assert never[2] == 0
+    assert never[0] == pytest.approx(larger[0], rel=0.05)
+
+
 def test_routing_costs_the_driver_domain_and_offloads_spare_the_guest() -> None:
     bridged, routed = run("driver-packets"), run("driver-packets", {"domain.dom0.forwarding": "routing"})
     assert used(routed, "dom0") > 1.03 * used(bridged, "dom0")

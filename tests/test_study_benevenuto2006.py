@@ -7,7 +7,7 @@ import pytest
 
 from vcpulab.figures import Interval
 from vcpulab.studies import predict, study
-from vcpulab.studies.benevenuto2006.cases import TWO_CARDS, build_case, gap_ns, receive_case, web_case
+from vcpulab.studies.benevenuto2006.cases import TWO_CARDS, WEB_RATES, build_case, gap_ns, receive_case, web_case
 from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort, Runner, Units
 from vcpulab.studies.study import Case, Outcome
@@ -119,3 +119,29 @@ def test_charts_leave_out_what_was_not_run() -> None:
 
 def test_all_charts_draw() -> None:
     assert len([chart.chart.to_dict() for chart in STUDY.charts(Anything({}))]) == 12
+
+
+def test_cpu_of_the_web_server_must_fall_at_each_rate_beyond_its_limit() -> None:
+    def outcomes(cpu_beyond: float, cpu_at_limit: float) -> list[Outcome]:
+        figures = {"throughput": 300.0, "cpu_guest": 30.0, "cpu_total": 60.0, "disk_kb": 15.0}
+        served = {web_case("xen", rate): figures for rate in WEB_RATES}
+        served |= {web_case("linux", rate): {"throughput": 1.0 * rate, "cpu_total": 99.0} for rate in WEB_RATES}
+        for rate in (rate for rate in WEB_RATES if rate <= 2750):
+            at = {"throughput": 1.0 * rate, "cpu_guest": cpu_at_limit, "cpu_total": 2 * cpu_at_limit}
+            served[web_case("xen", rate)] = {**figures, **at}
+        served[web_case("xen", 4000)] = {**figures, "cpu_total": cpu_beyond}
+        return [CLAIMS[claim].verdict(made_up(served)).outcome for claim in ("B-3", "B-5")]
+
+    assert outcomes(60, 95) == [Outcome.HOLDS, Outcome.HOLDS]
+    assert outcomes(195, 95) == [Outcome.HOLDS, Outcome.FAILS], "at one of the rates it does not"
+    assert outcomes(60, 50) == [Outcome.FAILS, Outcome.HOLDS], "the guest's CPU is not what limits it"
+
+
+def test_processes_leave_the_files_of_the_web_server_no_memory() -> None:
+    limit, beyond, linux = web_case("xen", 2500), web_case("xen", 8000), web_case("linux", 8000)
+    results = run(limit, beyond, linux)
+    assert results.mean(beyond, "cpu_total") < 0.6 * results.mean(limit, "cpu_total")
+    assert results.mean(beyond, "throughput") < 0.3 * results.mean(limit, "throughput")
+    assert results.mean(beyond, "disk_kb") > 3 * results.mean(limit, "disk_kb") > 0
+    assert results.mean(linux, "disk_kb") == 0
+    assert results.mean(linux, "throughput") > 2500

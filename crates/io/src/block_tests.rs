@@ -11,6 +11,7 @@ use crate::block::{Block, BlockConfig, BlockCosts, BlockWork, Submitted};
 use crate::blockback::{BlockBack, BlockBackCosts, BlockBackWork, Store};
 use crate::disk::tests::{FLASH, SPINDLE};
 use crate::disk::{Disk, DiskConfig};
+use crate::file_set::FileSetConfig;
 use crate::page_cache::CacheConfig;
 
 const KB: u32 = 1 << 10;
@@ -29,6 +30,8 @@ const STRAIGHT: BlockConfig = BlockConfig::straight(COSTS, CACHE);
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Access(DiskAccess),
+    /// A file of this size, of those served, while there are so many processes.
+    File(u32, u32),
     Sync,
 }
 
@@ -169,6 +172,11 @@ impl Bench {
             guest.tasks[task].waits = true;
             match guest.tasks[task].steps.pop_front() {
                 Some(Step::Access(access)) => block.access(task, task, access),
+                Some(Step::File(bytes, processes)) => {
+                    let task_waits = block.read_file(task, bytes, processes);
+                    guest.tasks[task].waits = task_waits;
+                    guest.tasks[task].done.extend((!task_waits).then_some(now));
+                }
                 Some(Step::Sync) => block.sync(task),
                 None => unreachable!("it has steps"),
             }
@@ -349,6 +357,41 @@ fn what_a_guest_asked_for_before_it_booted_comes_for_nobody() {
     assert_eq!(bench.done(0), 12);
     let counts = bench.blocks[0].counts;
     assert_eq!(counts.requests, counts.responses, "nothing is left in the ring");
+}
+
+/// One file of 300 KB and one of 4 KB, of which the memory holds both.
+fn serve_two_files(block: &mut Block) {
+    let sizes = vec![(4 * KB, 1), (300 * KB, 1)];
+    let files =
+        FileSetConfig { sizes, per_size: 1, memory_bytes: 304 << 10, process_bytes: u64::from(100 * KB) };
+    block.serve_files(&files, Random::new(1, 0, 0));
+}
+
+#[test]
+fn a_served_file_that_is_not_in_memory_is_read_as_far_ahead_as_files_are() {
+    for (config, requests) in [(STRAIGHT, 3), (SPLIT, 7)] {
+        let mut bench = Bench::new(SPINDLE, &[config]);
+        serve_two_files(&mut bench.blocks[0]);
+        bench.task(0, [Step::File(300 * KB, 0), Step::File(4 * KB, 0)]);
+        assert_eq!((bench.run(), bench.done(0)), (0, 2), "all are in memory");
+        bench.blocks[0].reboot();
+        bench.task(0, [Step::File(300 * KB, 0), Step::File(300 * KB, 0)]);
+        bench.run();
+        let counts = bench.blocks[0].counts;
+        assert_eq!((bench.done(0), counts.accesses, counts.hits), (4, 4, 3));
+        assert_eq!((counts.requests, counts.read_bytes), (requests, 300 << 10), "128, 128 and 44 KB");
+    }
+}
+
+#[test]
+fn processes_that_take_the_memory_make_files_come_from_the_disk() {
+    let mut bench = Bench::new(SPINDLE, &[SPLIT]);
+    serve_two_files(&mut bench.blocks[0]);
+    bench.task(0, [Step::File(4 * KB, 3), Step::File(300 * KB, 3), Step::File(4 * KB, 4)]);
+    bench.run();
+    let counts = bench.blocks[0].counts;
+    assert_eq!((counts.accesses, counts.hits), (3, 1), "4 KB are left, which the large file takes from the small");
+    assert_eq!(counts.read_bytes, 304 << 10);
 }
 
 #[test]

@@ -73,10 +73,11 @@ def _profile(cell: Cell, results: Results) -> Interval | str:
 
 
 _LIMITS = """
-* **Past saturation the web server's CPU time does not fall** (B-5). What is refused costs little, and the guest's
-  CPU stays full while there is anything to serve. For it to fall, processes of the server must wait for something
-  else than the CPU. Our guess, which the simulation does not have: 256 processes leave a guest of 256 MB no room
-  for the 297 MB of files, which then come from the disk.
+* **Past saturation the web server's CPU time falls** (B-5) by another way than the author says. He explains it by
+  connections that are refused; those cost little here, and by themselves lower nothing. Here 256 processes of Apache
+  leave a guest of 256 MB no room for the 297 MB of files, which then come from the disk. CPU time falls at once, and
+  then rises slowly with what is refused. This hangs on the memory of a process, which is assumed: with less than some
+  700 KB nothing falls (notes.md).
 * **The kernel's share of the profile** is low: the server's own system calls are part of the application's time
   here, and of the kernel's in OProfile. Hypervisor, kernel and programs are all that can be compared of Table 5.2.
 * **The saturation rate** hangs on the web server's CPU time for a request, which is not fitted here: it is that of

@@ -150,14 +150,15 @@ def _served(window: Window) -> dict[str, float]:
         "cpu_total": idd + window.cpu("web"),
         "packets_per_s": window.rate("web", "packets_received") + window.rate("web", "packets_sent"),
         "response_ms": window.response_ms("web 1 open-loop"),
-        "disk_mb_per_s": _disk_mb_per_s(window),
+        "disk_kb": _disk_kb(window),
     }
 
 
-def _disk_mb_per_s(window: Window) -> float:
-    """What the server's domain read from its disk in the whole run."""
+def _disk_kb(window: Window) -> float:
+    """What the server's domain reads from its disk for each connection served, KB; over the whole run."""
     (read,) = window.run.df_io().filter(domain="web").get_column("disk_read_bytes")
-    return float(read or 0) * 1e3 / window.run.scenario.duration_ns
+    (served,) = window.run.df_apps().filter(kind="open-loop").get_column("completed")
+    return float(read or 0) / 1e3 / max(1.0, float(served))
 
 
 def _content(window: Window) -> dict[str, float]:

@@ -182,7 +182,14 @@ def _falls_past_saturation(results: Results) -> Verdict:
         f"{number(results.mean(web_case('xen', rate), 'cpu_total'))} % at {rate}/s" for rate in (limit, *beyond)
     )
     linux = results.mean(web_case("linux", beyond[-1]), "cpu_total")
-    return _verdict(falls, f"CPU of both: {cpu}; Linux {number(linux)} % at {beyond[-1]}/s", p)
+    read = " and ".join(
+        f"{results.mean(web_case('xen', rate), 'disk_kb'):.1f} KB at {rate}/s" for rate in (limit, beyond[-1])
+    )
+    text = (
+        f"CPU of both: {cpu}; Linux {number(linux)} % at {beyond[-1]}/s; "
+        f"a connection takes {read} from the guest's disk"
+    )
+    return _verdict(falls, text, p)
 
 
 # ---- one and two cards ----
