@@ -136,8 +136,7 @@ def test_processes_that_take_the_memory_of_files_stop_a_web_server() -> None:
         return throughput, used(result, "web"), float(read) / (6e3 * throughput)
 
     thrown, fewer, larger = (
-        served(changes)
-        for changes in ({}, {"domain.web.app.0.connections_max": 100}, {"domain.web.memory": "512MiB"})
+        served(changes) for changes in ({}, {"domain.web.app.0.connections_max": 100}, {"domain.web.memory": "512MiB"})
     )
     for fits in (fewer, larger):
         assert fits[0] > 5 * thrown[0], "requests"

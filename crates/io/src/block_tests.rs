@@ -390,7 +390,11 @@ fn processes_that_take_the_memory_make_files_come_from_the_disk() {
     bench.task(0, [Step::File(4 * KB, 3), Step::File(300 * KB, 3), Step::File(4 * KB, 4)]);
     bench.run();
     let counts = bench.blocks[0].counts;
-    assert_eq!((counts.accesses, counts.hits), (3, 1), "4 KB are left, which the large file takes from the small");
+    assert_eq!(
+        (counts.accesses, counts.hits),
+        (3, 1),
+        "4 KB are left, which the large file takes from the small"
+    );
     assert_eq!(counts.read_bytes, 304 << 10);
 }
 

@@ -170,7 +170,10 @@ mod tests {
     /// Which files are in memory, the one used last first.
     fn here(files: &FileSet) -> Vec<u32> {
         let older = |&file: &u32| Some(files.neighbours[file as usize].older);
-        std::iter::successors(Some(files.end()), older).skip(1).take_while(|&file| file != files.end()).collect()
+        std::iter::successors(Some(files.end()), older)
+            .skip(1)
+            .take_while(|&file| file != files.end())
+            .collect()
     }
 
     #[test]

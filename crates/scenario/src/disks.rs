@@ -96,7 +96,11 @@ impl Checker<'_, '_> {
     /// What reads or writes files needs a disk.
     pub(crate) fn disk_needed(&mut self, spec: &Spec, domain: usize, app: &AppSpec, place: &Place) {
         let config = app.alone();
-        let uses = config.script.steps.iter().any(|step| matches!(step, Step::Disk(_) | Step::ReadAsked | Step::Sync));
+        let uses = config
+            .script
+            .steps
+            .iter()
+            .any(|step| matches!(step, Step::Disk(_) | Step::ReadAsked | Step::Sync));
         if uses && virtual_disk(domain, spec).is_none() {
             let problem = Problem::says(format!("`{}` needs a disk in its domain", app.kind()));
             self.report.error(place, problem.hint("add `disk = { driver_domain = \"dom0\" }`"));

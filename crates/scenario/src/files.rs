@@ -25,14 +25,17 @@ impl Checker<'_, '_> {
             for ((position, app), place) in domain.apps.iter().enumerate().zip(places) {
                 let Some(files) = app.alone().files else { continue };
                 if std::mem::replace(&mut before, true) {
-                    let problem = Problem::says("another application of this domain has its memory for files");
+                    let problem =
+                        Problem::says("another application of this domain has its memory for files");
                     self.report.error(place, problem.hint("only one of them can have `files_per_size`"));
                 }
                 let [memory, system] =
                     [domain.memory_bytes, files.system_bytes].map(|bytes| Size(bytes as i64));
                 if memory.0 < system.0 {
-                    let problem = Problem::says("the domain has less memory than its system takes");
-                    let problem = problem.found(format!("{memory}, of which {system} are `system_memory`"));
+                    let message = format!(
+                        "`system_memory` of {system} does not fit into the domain's memory of {memory}"
+                    );
+                    let problem = Problem::says(message);
                     self.report.error(place, problem.hint("give the domain more `memory`"));
                 }
                 let count = sizes(spec, (index, position)).len() * files.per_size as usize;
@@ -114,8 +117,7 @@ mod tests {
         };
         says("", WEB, "", "`web-server` needs a disk in its domain");
         let little = format!("{DISK}\nmemory = \"16MiB\"");
-        says(&little, WEB, "", "the domain has less memory than its system takes");
-        says(&little, WEB, "", "found: `16MiB, of which 24MiB are `system_memory``");
+        says(&little, WEB, "", "`system_memory` of 24MiB does not fit into the domain's memory of 16MiB");
         let twice = format!("{WEB} }}, {{ {WEB}");
         says(DISK, &twice, "", "only one of them can have `files_per_size`");
         let many = WEB.replace("61", "10001");
