@@ -123,7 +123,7 @@ def _web() -> Iterable[Case]:
         for host, template in zip(HOSTS, ("web.toml", "web-linux.toml"), strict=True):
             slow = rate > _SETTLES_SLOWLY
             changes = {"client.httperf.rate": rate} | ({"run.duration": "20s"} if slow else {})
-            fast = {"run.duration": "4s"} if slow else _SHORT
+            fast = {"run.duration": "10s"} if slow else _SHORT
             yield _web_case(web_case(host, rate), template, changes, _served, fast)
     yield _web_case("web-server: content", "web.toml", {"client.httperf.rate": WEB_PROFILED}, _content)
     yield _web_case("xenoprof-example: web server", "web.toml", {"client.httperf.rate": WEB_PROFILED}, _profile)
