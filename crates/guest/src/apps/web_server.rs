@@ -62,7 +62,7 @@ pub const KIND: AppKind = AppKind {
             doc: "Memory that the process of each connection has for itself; files have that much less. Only with `files_per_size`.",
             kind: ParamKind::Size { min: 0, max: MEMORY_MAX },
             default: Default::Value(1 << 20),
-            source: "Apache's processes take about a megabyte each (Professional LAMP, Wrox 2006, section 9.4); with interpreters in them it is several times that",
+            source: "Apache's processes take about a megabyte each (Professional LAMP, Wrox, section 9.4); with interpreters in them it is several times that",
         },
         AppParam {
             name: "system_memory",
