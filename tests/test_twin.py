@@ -156,6 +156,16 @@ def test_a_twin_of_a_request_loop_is_a_closed_loop(name: str, tmp_path: Path) ->
         assert 2 * after < 1.1 * before, domain
 
 
+def test_a_twin_may_be_long(command: Vcpulab, tmp_path: Path) -> None:
+    shutil.copytree(LOOPS / "credit", tmp_path / "recorded")
+    assert command("twin", "recorded", "--out", "host.toml").returncode == 0
+    assert (tmp_path / "host.toml").stat().st_size > 1 << 20
+    done = command("whatif", "host.toml", "--set", "server.cap=5", "--set", "run.duration=1s")
+    assert done.returncode == 0, done.stderr
+    # A turn is a unit of work: there are enough of them in a second.
+    assert "client pays: client.throughput" in done.stdout, done.stdout
+
+
 def test_twins_of_long_recordings_replay_their_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vcpulab.twin.build.TURNS_MOST", 1000)
     made = twin_of(LOOPS / "credit", tmp_path)

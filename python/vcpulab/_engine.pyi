@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import final
+from typing import Final, final
 
 from vcpulab.problems import Problem
 
 __all__ = [
+    "FILE_BYTES_MAX",
+    "NAME_CHARS_MAX",
     "Context",
     "EngineError",
     "LiveSamples",
@@ -34,6 +36,11 @@ __all__ = [
     "starter",
     "tables",
 ]
+
+FILE_BYTES_MAX: Final[int]
+"""Longest scenario file."""
+NAME_CHARS_MAX: Final[int]
+"""Longest name in a scenario."""
 
 class ScenarioError(ValueError):
     """A scenario that cannot run; its text says everything that is wrong."""

@@ -12,8 +12,6 @@ import tomli_w
 from vcpulab import _engine
 from vcpulab.problems import Problem
 
-# One byte more than the engine accepts: an endless file is refused like any that is too long.
-_READ_BYTES_MAX = (1 << 20) + 1
 _STEP = re.compile(r'"(?P<quoted>[^"]*)"|(?P<bare>[^."]+)')
 
 
@@ -48,7 +46,8 @@ class Scenario:
             OSError: it cannot be read.
         """
         with Path(path).open("rb") as file:
-            data = file.read(_READ_BYTES_MAX)
+            # One byte more than the engine accepts: an endless file is refused like any that is too long.
+            data = file.read(_engine.FILE_BYTES_MAX + 1)
         folder = Path(path).parent
         return cls(_engine.Scenario.parse_bytes(data, fspath(path), folder), data.decode(), folder)
 

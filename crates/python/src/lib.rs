@@ -18,6 +18,11 @@ use vcpulab_scenario::{Problems, Profile};
 #[pymodule]
 mod _engine {
     #[pymodule_export]
+    const FILE_BYTES_MAX: usize = vcpulab_scenario::limits::FILE_BYTES_MAX;
+    #[pymodule_export]
+    const NAME_CHARS_MAX: usize = vcpulab_scenario::limits::NAME_CHARS_MAX;
+
+    #[pymodule_export]
     use super::context::Context;
     #[pymodule_export]
     use super::error::{EngineError, Rejected, ScenarioError};

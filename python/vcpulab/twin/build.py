@@ -7,7 +7,7 @@ from typing import Any
 
 import tomli_w
 
-from vcpulab import recordings
+from vcpulab import _engine, recordings
 from vcpulab.recordings import Recording
 from vcpulab.scenario import Scenario
 from vcpulab.twin.apps import drawn, replayed
@@ -15,9 +15,6 @@ from vcpulab.twin.links import Link, Vcpu, links
 from vcpulab.twin.sequences import TURNS_MOST, Turns, span_ns, turns_of
 from vcpulab.twin.sources import Sources
 from vcpulab.usage import UsageError
-
-NAME_CHARS_MOST = 64
-"""The longest name that a scenario may have."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +189,7 @@ def _domains(
 
     def channel(link: Link) -> str:
         name = "-wakes-".join(map(called, link))
-        return name if len(name) <= NAME_CHARS_MOST else "-wakes-".join(f"{d}.{v}" for d, v in link)
+        return name if len(name) <= _engine.NAME_CHARS_MAX else "-wakes-".join(f"{d}.{v}" for d, v in link)
 
     domains: dict[str, Any] = {}
     for number, vcpus in sorted(by_domain.items()):
