@@ -6,14 +6,19 @@ import gzip
 import lzma
 import os
 import re
+import shutil
 import struct
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 XEN = "4.17"
-PACKAGES = [f"xen-hypervisor-{XEN}-amd64", f"xen-utils-{XEN}", "linux-image-amd64", "busybox-static", "qemu-system-x86"]
+PACKAGES = [
+    *(f"xen-hypervisor-{XEN}-amd64", f"xen-utils-{XEN}", "linux-image-amd64"),
+    *("busybox-static", "qemu-system-x86", "linux-perf"),
+]
 """The generic kernel, because the cloud kernel cannot be a Dom0."""
 
 XEN_PROGRAMS = [
@@ -23,12 +28,19 @@ XEN_PROGRAMS = [
 
 LIBRARIES = "lib/x86_64-linux-gnu"
 
+DISK = ["virtio_pci", "virtio_blk"]
+"""The modules for the disk that results are written to."""
+
 MODULES = {
     "early": ["xenfs", "xen-evtchn", "xen-gntdev", "xen-privcmd"],
     "network": ["bridge", "xen-netback"],
-    "disk": ["virtio_pci", "virtio_blk"],
+    "disk": DISK,
 }
 """Of Dom0's kernel, by when `dom0-init` loads them."""
+
+
+Files = dict[str, tuple[int, bytes]]
+"""By path: mode and contents."""
 
 
 class RealXenError(Exception):
@@ -45,6 +57,11 @@ class Image:
     def packages(self) -> Path:
         """Debian's packages, as they came."""
         return self.folder / "packages"
+
+    @property
+    def made_of(self) -> Path:
+        """Names of the packages asked for, once all of them are unpacked."""
+        return self.folder / "packages.txt"
 
     @property
     def root(self) -> Path:
@@ -72,21 +89,27 @@ class Image:
         return [str(linker), "--library-path", f"{self.root / LIBRARIES}:{self.root / 'usr' / LIBRARIES}", *options]
 
 
-def build(image: Image) -> None:
-    """Makes everything that is missing or older than what it is made of."""
-    image.folder.mkdir(parents=True, exist_ok=True)
-    if not image.root.exists():
+def unpack(image: Image) -> None:
+    """Packages to files, a hypervisor and a kernel, where that is not done yet."""
+    if not image.made_of.exists() or image.made_of.read_text().split() != PACKAGES:
+        shutil.rmtree(image.folder, ignore_errors=True)
         _unpack(image)
+        image.made_of.write_text("\n".join(PACKAGES))
     if not image.xen.exists():
         image.xen.write_bytes(gzip.decompress((image.root / f"boot/xen-{XEN}-amd64.gz").read_bytes()))
     if not image.kernel.exists():
         image.kernel.write_bytes(_unpacked_kernel(_only(image.root, "boot/vmlinuz-*").read_bytes()))
+
+
+def build(image: Image) -> None:
+    """Makes everything that is missing or older than what it is made of."""
+    unpack(image)
     made_of = [HERE / "dom0-init", HERE / "vif-bridge", HERE / "guest.c", Path(__file__)]
     if not image.initrd.exists() or any(image.initrd.stat().st_mtime < part.stat().st_mtime for part in made_of):
         _write_initrd(image)
 
 
-def archive(files: dict[str, tuple[int, bytes]]) -> bytes:
+def archive(files: Files) -> bytes:
     """A cpio archive as Linux reads it (`newc`), of files by path with mode and contents; makes their folders too.
 
     The format: Documentation/driver-api/early-userspace/buffer-format.rst of Linux. Archives may follow each other.
@@ -113,10 +136,8 @@ def _unpack(image: Image) -> None:
     folders = {"Dir::Cache::archives": image.packages, "Dir::State::status": nothing_installed}
     options = [word for name, path in folders.items() for word in ("-o", f"{name}={path}")]
     run([*download, *options, "install", *PACKAGES], hint="`apt-get update`, as root, brings its lists up to date")
-    partial = image.root.with_name("root.partial")
     for package in sorted(image.packages.glob("*.deb")):
-        run(["dpkg-deb", "--extract", str(package), str(partial)])
-    partial.rename(image.root)
+        run(["dpkg-deb", "--extract", str(package), str(image.root)])
 
 
 def run(command: list[str], hint: str = "", **environment: str) -> str:
@@ -146,33 +167,38 @@ def _unpacked_kernel(boot_image: bytes) -> bytes:
         raise RealXenError(f"Debian's kernel is not compressed with xz any more: {error}") from error
 
 
+def system(image: Image, init: str, programs: Iterable[str], modules: dict[str, list[str]]) -> Files:
+    """What a machine boots: its script, busybox, programs with the libraries they need, and modules by when it loads them."""
+    files = {"init": file(HERE / init), "bin/busybox": file(image.root / "bin/busybox")}
+    paths = [image.root / program for program in programs]
+    for path in paths:
+        files[str(path.relative_to(image.root))] = file(path)
+    for library in _libraries(image, paths):
+        files[f"{LIBRARIES}/{library.name}"] = file(library)
+    files["lib64/ld-linux-x86-64.so.2"] = files[f"{LIBRARIES}/ld-linux-x86-64.so.2"]
+    for when, names in modules.items():
+        for number, module in enumerate(_modules(image.root, names)):
+            files[f"modules/{when}/{number:02}-{module.name}"] = file(module)
+    return files
+
+
+def file(path: Path) -> tuple[int, bytes]:
+    """Mode and contents of a program, as `archive` takes them."""
+    return 0o100755, path.read_bytes()
+
+
 def _write_initrd(image: Image) -> None:
-    programs = [image.root / program for program in XEN_PROGRAMS]
     guest = image.folder / "guest"
     run(["gcc", "-static", "-O2", "-Wall", "-Wextra", "-Werror", "-s", "-o", str(guest), str(HERE / "guest.c")])
-    guest_files = {path.name: _file(path) for path in _modules(image.root, ["xen-netfront"])}
-    guest_files["init"] = _file(guest)
-    files = {
-        "init": _file(HERE / "dom0-init"),
-        "etc/xen/scripts/vif-bridge": _file(HERE / "vif-bridge"),
+    guest_files = {path.name: file(path) for path in _modules(image.root, ["xen-netfront"])}
+    guest_files["init"] = file(guest)
+    files = system(image, "dom0-init", XEN_PROGRAMS, MODULES) | {
+        "etc/xen/scripts/vif-bridge": file(HERE / "vif-bridge"),
         "etc/xen/xl.conf": (0o100644, b""),
-        "bin/busybox": _file(image.root / "bin/busybox"),
-        "guest/vmlinux": _file(image.kernel),
+        "guest/vmlinux": file(image.kernel),
         "guest/initrd": (0o100644, archive(guest_files)),
     }
-    for program in programs:
-        files[str(program.relative_to(image.root))] = _file(program)
-    for library in _libraries(image, programs):
-        files[f"{LIBRARIES}/{library.name}"] = _file(library)
-    files["lib64/ld-linux-x86-64.so.2"] = files[f"{LIBRARIES}/ld-linux-x86-64.so.2"]
-    for when, names in MODULES.items():
-        for number, module in enumerate(_modules(image.root, names)):
-            files[f"modules/{when}/{number:02}-{module.name}"] = _file(module)
     image.initrd.write_bytes(archive(files))
-
-
-def _file(path: Path) -> tuple[int, bytes]:
-    return 0o100755, path.read_bytes()
 
 
 def _libraries(image: Image, programs: list[Path]) -> set[Path]:

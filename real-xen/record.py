@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
-import tarfile
-import time
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import machine
 from image import HERE, Image, RealXenError, archive, build, run
 
 OUT = HERE.parent / "out/real-xen"
-DISK_BYTES = 256 << 20
 WARM_UP_SECONDS = 1
 MARGIN_SECONDS = 5
 """For how long guests work on after the recording, and `xl` may take around it."""
@@ -132,89 +127,15 @@ def is_recorded(experiment: Experiment, folder: Path) -> bool:
     return kept == {Path(path).name: contents for path, (_, contents) in experiment.files().items()}
 
 
-def qemu_command(image: Image, scheduler: str, seed: int) -> list[str]:
-    """A machine in which nothing depends on real time until Dom0 loads the driver of its disk.
-
-    Its files are named relative to the folder that it runs in: Xen reads the names of what it is booted with, and must
-    not take longer for longer ones.
-    """
+def record(image: Image, experiment: Experiment, seed: int, to: Path, limit_minutes: int) -> None:
+    """Runs an experiment, and leaves what it recorded in folder `to`."""
     xen = "console=com1 com1=115200,8n1 dom0_mem=1200M dom0_max_vcpus=1 loglvl=warning noreboot=1"
-    return [
-        *("nice", "-n", "10", *image.linked(str(image.root / "usr/bin/qemu-system-x86_64"))),
-        *("-L", str(image.root / "usr/share/qemu"), "-L", str(image.root / "usr/share/seabios")),
-        *("-nodefaults", "-display", "none", "-no-reboot", "-machine", "pc", "-m", "4096", "-smp", "1"),
-        # Every instruction takes 2 ns; an idle machine goes straight to its next timer.
-        *("-accel", "tcg", "-icount", "shift=1,sleep=off", "-cpu", "max,-smap,-smep,-pku"),
-        # The clock and the random numbers are the same in every run.
-        *("-rtc", "base=2026-01-01T00:00:00,clock=vm", "-seed", str(seed)),
-        # The firmware leaves disks alone that it is not to boot from: they answer in real time.
-        *("-boot", "strict=on"),
-        *("-serial", "file:../console.txt"),
-        *("-drive", "file=disk,format=raw,if=none,id=results", "-device", "virtio-blk-pci,drive=results"),
-        *("-kernel", "xen", "-append", f"{xen} sched={scheduler}"),
+    boot = [
+        *("-kernel", "xen", "-append", f"{xen} sched={experiment.scheduler}"),
         *("-initrd", "vmlinux console=hvc0 quiet rdinit=/init,initrd"),
     ]
-
-
-def record(image: Image, experiment: Experiment, seed: int, to: Path, limit_minutes: int) -> None:
-    """Boots the machine, waits for it to write its results, and leaves them in folder `to`."""
-    work = to.with_name(to.name + ".partial")
-    shutil.rmtree(work, ignore_errors=True)
-    machine = work / "machine"
-    machine.mkdir(parents=True)
-    (machine / "xen").symlink_to(image.xen)
-    (machine / "vmlinux").symlink_to(image.kernel)
-    (machine / "initrd").write_bytes(image.initrd.read_bytes() + archive(experiment.files()))
-    with (machine / "disk").open("wb") as disk:
-        disk.truncate(DISK_BYTES)
-    command = qemu_command(image, experiment.scheduler, seed)
-    modules = {"QEMU_MODULE_DIR": str(image.root / "usr/lib/x86_64-linux-gnu/qemu")}
-    with (work / "qemu.txt").open("wb") as said:
-        qemu = subprocess.Popen(
-            command, cwd=machine, env=os.environ | modules, stdin=subprocess.DEVNULL, stdout=said, stderr=said
-        )
-    try:
-        _follow(qemu, experiment.name, work / "console.txt", limit_minutes)
-        with tarfile.open(machine / "disk") as results:
-            results.extractall(work, filter="data")
-    finally:
-        qemu.kill()
-        qemu.wait()
-        shutil.rmtree(machine)
-    shutil.rmtree(to, ignore_errors=True)
-    work.rename(to)
-
-
-def _follow(qemu: subprocess.Popen[bytes], name: str, console: Path, limit_minutes: int) -> None:
-    """Passes on what Dom0 says until it is done."""
-    begin = time.monotonic()
-    shown = 0
-    while True:
-        ended = qemu.poll() is not None
-        lines = console.read_text(errors="replace").splitlines() if console.exists() else []
-        said = [line[3:] for line in lines if line.startswith("## ")]
-        minutes = (time.monotonic() - begin) / 60
-        for line in said[shown:]:
-            print(f"{name}: {minutes:5.1f} min  {line}", flush=True)
-        shown = len(said)
-        if said and said[-1].startswith("FAILED"):
-            raise RealXenError(_with_tail(f"{name}: {said[-1]}", console))
-        if ended and "DONE" in said:
-            return
-        if ended:
-            raise RealXenError(_with_tail(f"{name}: QEMU ended too early, with status {qemu.returncode}", console))
-        if minutes > limit_minutes:
-            raise RealXenError(_with_tail(f"{name}: not done after {limit_minutes} minutes", console))
-        time.sleep(1)
-
-
-def _with_tail(message: str, console: Path) -> str:
-    parts = [message]
-    for file in (console.with_name("qemu.txt"), console):
-        lines = file.read_text(errors="replace").splitlines() if file.exists() else []
-        if tail := [line for line in lines if line.strip()][-20:]:
-            parts += [f"\n{file}, its end:", *(f"  {line}" for line in tail)]
-    return "\n".join(parts)
+    initrd = image.initrd.read_bytes() + archive(experiment.files())
+    machine.run(image, experiment.name, boot, initrd, seed, to, limit_minutes)
 
 
 def analyse(folder: Path) -> None:

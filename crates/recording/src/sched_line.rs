@@ -41,7 +41,9 @@ pub fn event(line: &[u8]) -> Option<(Which, &[u8], &[u8])> {
         let (before, fields) = (&line[..at], line[at + 1..].strip_prefix(b" ")?);
         let (which, prefix) = if let Some(prefix) = before.strip_suffix(b"sched_switch") {
             (Which::Switch, prefix)
-        } else if let Some(prefix) = before.strip_suffix(b"sched_wakeup") {
+        } else if let Some(prefix) =
+            before.strip_suffix(b"_new").unwrap_or(before).strip_suffix(b"sched_wakeup")
+        {
             (Which::Wakeup, prefix)
         } else {
             (Which::Waking, before.strip_suffix(b"sched_waking")?)

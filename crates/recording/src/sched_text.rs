@@ -197,13 +197,16 @@ impl SchedText {
         let (who, _) = self.becomes(from.thread, stops);
         sink(&Event { time_ns, pcpu: at.pcpu, who, kind: Kind::change(Runstate::Running, stops) });
         let (who, before) = self.becomes(to.thread, Runstate::Running);
-        // Said to run elsewhere: that it stopped there is missing.
-        sink(&Event {
-            time_ns,
-            pcpu: at.pcpu,
-            who,
-            kind: Kind::Run(before.filter(|&s| s != Runstate::Running)),
-        });
+        if before == Some(Runstate::Blocked) {
+            let means = "the time since blocking counts as unknown; record `sched_wakeup`, and give `perf script` the option \
+                         `--guest-code`: without it perf leaves out what interrupts did while a guest was running";
+            let found =
+                || format!("{}, thread {}, runs after blocking", String::from_utf8_lossy(to.name), to.thread);
+            self.notes.add("wake-ups that are missing", means, Place::Line(self.line), found);
+        }
+        // Who runs could run before. If it is said to run elsewhere, that it stopped there is missing.
+        let could = before.filter(|&state| state != Runstate::Running).map(|_| Runstate::Runnable);
+        sink(&Event { time_ns, pcpu: at.pcpu, who, kind: Kind::Run(could) });
     }
 
     fn wake(&mut self, at: &Prefix, task: &Task<'_>, sink: &mut impl FnMut(&Event)) {
@@ -247,6 +250,9 @@ impl SchedText {
         let since_ns = std::mem::replace(&mut self.last[p], time_ns);
         if let Some((_, records)) = self.lost.take_if(|(pcpu, _)| pcpu.is_none_or(|pcpu| pcpu == at.pcpu)) {
             let kind = Kind::Lost { records, since_ns };
+            for (_, state) in self.vcpus.values_mut() {
+                *state = None; // It may have changed unseen.
+            }
             sink(&Event { time_ns, pcpu: at.pcpu, who: Who::Host, kind });
         }
         time_ns

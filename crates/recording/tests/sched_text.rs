@@ -52,6 +52,78 @@ fn lost_events_make_the_time_unknown() {
     assert_eq!(report.summary.pcpus[0].unknown_ns, 2_000_000);
 }
 
+/// Of a KVM host (Linux 6.1), with `perf script --guest-code -F +pid`: an interrupt while thread 133's guest runs wakes 97.
+const REAL: &str = "\
+       CPU 0/KVM    91/97    [000]    35.212027:       sched:sched_switch: prev_comm=CPU 0/KVM prev_pid=97 prev_prio=120 prev_state=S ==> next_comm=CPU 0/KVM next_pid=115 next_prio=120
+       CPU 0/KVM   109/115   [000]    35.212071: sched:sched_stat_runtime: comm=CPU 0/KVM pid=115 runtime=49656 [ns] vruntime=26184901619 [ns]
+       CPU 0/KVM   109/115   [000]    35.212076:       sched:sched_switch: prev_comm=CPU 0/KVM prev_pid=115 prev_prio=120 prev_state=R+ ==> next_comm=CPU 0/KVM next_pid=133 next_prio=120
+     [guest/127]   127/133   [000]    35.215105:       sched:sched_waking: comm=CPU 0/KVM pid=97 prio=120 target_cpu=000
+     [guest/127]   127/133   [000]    35.215110: sched:sched_stat_runtime: comm=CPU 0/KVM pid=133 runtime=2452476 [ns] vruntime=26188071680 [ns]
+       CPU 0/KVM   127/133   [000]    35.215118:       sched:sched_switch: prev_comm=CPU 0/KVM prev_pid=133 prev_prio=120 prev_state=R ==> next_comm=CPU 0/KVM next_pid=97 next_prio=120
+       CPU 0/KVM    91/97    [000]    35.216663:       sched:sched_switch: prev_comm=CPU 0/KVM prev_pid=97 prev_prio=120 prev_state=R ==> next_comm=rcu_preempt next_pid=15 next_prio=120
+";
+
+fn three_vms() -> Threads {
+    [(97, (91, 0)), (115, (109, 0)), (133, (127, 0))].into()
+}
+
+#[test]
+fn perf_tells_who_is_woken_while_a_guest_runs() {
+    let report = read(REAL.as_bytes(), three_vms()).expect("it is such text");
+    assert!(report.notes.is_empty(), "{:?}", report.notes);
+    let woken = &report.summary.vcpus[0];
+    assert_eq!((woken.domain, woken.wakes, woken.wake_latency.mean_ns), (91, 1, 13_000.0));
+    assert_eq!((woken.blocked_ns, woken.running_ns, woken.unknown_ns), (3_078_000, 1_545_000, 0));
+    assert_eq!(
+        report.records.last().map(|lines| (lines.event.as_str(), lines.count)),
+        Some(("other lines", 2))
+    );
+}
+
+/// perf without `--guest-code` leaves such lines out; a vCPU seemed to be blocked until it ran.
+#[test]
+fn wake_ups_that_perf_left_out_make_the_time_unknown() {
+    let without: String =
+        REAL.lines().filter(|line| !line.contains("[guest/")).map(|line| format!("{line}\n")).collect();
+    let report = read(without.as_bytes(), three_vms()).expect("it is such text");
+    let notes: Vec<_> =
+        report.notes.iter().map(|note| (note.what, note.count, note.found.as_str())).collect();
+    assert_eq!(
+        notes,
+        [
+            ("contradictions", 1, "seen over the whole recording"),
+            ("no sched_wakeup nor sched_waking", 1, "seen over the whole recording"),
+            ("wake-ups that are missing", 1, "CPU 0/KVM, thread 97, runs after blocking"),
+        ]
+    );
+    let woken = &report.summary.vcpus[0];
+    assert_eq!((woken.wakes, woken.wake_latency.count, woken.block.count), (0, 0, 0));
+    assert_eq!((woken.blocked_ns, woken.running_ns, woken.unknown_ns), (0, 1_545_000, 3_091_000));
+}
+
+/// Awake before the gap, it may have blocked in it.
+#[test]
+fn after_a_gap_no_wake_up_is_taken_for_a_repetition() {
+    let lines: Vec<&str> = REAL.lines().collect();
+    let text = format!(
+        "{}\nCPU:0 [LOST 3 EVENTS]\n{}\n{}\n",
+        lines[5],
+        lines[3].replace("35.215105", "35.217105"),
+        lines[5].replace("35.215118", "35.217118")
+    );
+    let report = read(text.as_bytes(), three_vms()).expect("it is such text");
+    let woken = &report.summary.vcpus[0];
+    assert_eq!((woken.wakes, woken.executions), (1, 2));
+    assert_eq!(woken.wake_latency.mean_ns, 13_000.0);
+}
+
+#[test]
+fn a_new_thread_is_woken_too() {
+    let text = REAL.replace("sched_waking", "sched_wakeup_new");
+    let report = read(text.as_bytes(), three_vms()).expect("it is such text");
+    assert_eq!(report.summary.vcpus[0].wakes, 1);
+}
+
 #[test]
 fn what_was_not_recorded_is_noted() {
     let only = |event: &str| PERF.lines().filter(|line| line.contains(event)).collect::<Vec<_>>().join("\n");
