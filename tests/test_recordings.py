@@ -25,7 +25,7 @@ from vcpulab.recordings import RecordingError, jtl, xenmon, xl
 from vcpulab.twin import gather
 
 REAL = ROOT / "tests" / "recordings"
-FOLDERS = sorted(path for path in REAL.iterdir() if path.is_dir())
+FOLDERS = sorted(REAL.glob("xen*"))
 PERF = ROOT / "examples" / "perf-sched.txt"
 FTRACE = ROOT / "fuzz" / "seeds" / "sched_text" / "ftrace.txt"
 ITERATION_NS = 10.2

@@ -19,7 +19,7 @@ from vcpulab.twin.sequences import Turn, Turns, turns_of
 from vcpulab.usage import UsageError
 
 REAL = ROOT / "tests" / "recordings"
-FOLDERS = sorted(path.name for path in REAL.iterdir() if path.is_dir())
+FOLDERS = sorted(path.name for path in REAL.glob("xen*"))
 LOOPS = ROOT / "tests" / "request-loops"
 
 
