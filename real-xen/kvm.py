@@ -8,11 +8,18 @@ import sys
 from pathlib import Path
 
 import machine
-from image import DISK, HERE, Image, RealXenError, archive, file, system, unpack
+from image import DISK, HERE, Image, RealXenError, archive, file, run, system, unpack
 
 OUT = HERE.parent / "out/real-xen"
 MODULES = {"kvm": ["kvm-amd"], "disk": DISK}
 """By when `kvm-init` loads them. The emulated processor is one of AMD's, which can be emulated with its virtualization."""
+TEXTS = {
+    "perf": ["script", "--guest-code", "--ns", "-F", "+pid"],
+    "perf-plain": ["script", "--ns"],
+    "timehist": ["sched", "timehist", "-s"],
+}
+"""What perf is asked to write of its recording: out here, since it would take minutes on the emulated host."""
+
 FIRMWARE = "usr/share/qemu/qboot.rom"
 
 
@@ -28,6 +35,13 @@ def initrd(image: Image) -> bytes:
     return archive(files)
 
 
+def write_texts(image: Image, folder: Path) -> None:
+    """Has perf write what it recorded."""
+    perf = image.linked(str(image.root / "usr/bin/perf"))
+    for name, options in TEXTS.items():
+        (folder / f"{name}.txt").write_text(run([*perf, *options, "-i", str(folder / "perf.data")]))
+
+
 def main() -> int:
     """The command line; the exit status."""
     arguments = argparse.ArgumentParser(description=__doc__)
@@ -38,7 +52,9 @@ def main() -> int:
     image = Image(OUT / "image")
     unpack(image)
     boot = ["-kernel", "vmlinux", "-append", "console=ttyS0 quiet rdinit=/init", "-initrd", "initrd"]
-    machine.run(image, "kvm", boot, initrd(image), given.seed, given.out.resolve() / "kvm", given.minutes)
+    folder = given.out.resolve() / "kvm"
+    machine.run(image, "kvm", boot, initrd(image), given.seed, folder, given.minutes)
+    write_texts(image, folder)
     return 0
 
 
