@@ -168,7 +168,7 @@ def _unpacked_kernel(boot_image: bytes) -> bytes:
 
 
 def system(image: Image, init: str, programs: Iterable[str], modules: dict[str, list[str]]) -> Files:
-    """What a machine boots: its script, busybox, programs with the libraries they need, and modules by when it loads them."""
+    """What a machine boots: its script, busybox, programs with their libraries, and modules by when it loads them."""
     files = {"init": file(HERE / init), "bin/busybox": file(image.root / "bin/busybox")}
     paths = [image.root / program for program in programs]
     for path in paths:

@@ -12,7 +12,7 @@ from image import DISK, HERE, Image, RealXenError, archive, file, run, system, u
 
 OUT = HERE.parent / "out/real-xen"
 MODULES = {"kvm": ["kvm-amd"], "disk": DISK}
-"""By when `kvm-init` loads them. The emulated processor is one of AMD's, which can be emulated with its virtualization."""
+"""By when `kvm-init` loads them. Of the kinds of virtualization, QEMU emulates AMD's."""
 TEXTS = {
     "perf": ["script", "--guest-code", "--ns", "-F", "+pid"],
     "perf-plain": ["script", "--ns"],
@@ -53,7 +53,7 @@ def main() -> int:
     unpack(image)
     boot = ["-kernel", "vmlinux", "-append", "console=ttyS0 quiet rdinit=/init", "-initrd", "initrd"]
     folder = given.out.resolve() / "kvm"
-    machine.run(image, "kvm", boot, initrd(image), given.seed, folder, given.minutes)
+    machine.run(image, boot, initrd(image), folder, seed=given.seed, limit_minutes=given.minutes)
     write_texts(image, folder)
     return 0
 

@@ -36,16 +36,15 @@ def _qemu(image: Image, boot: list[str], seed: int) -> list[str]:
     ]
 
 
-def run(image: Image, name: str, boot: list[str], initrd: bytes, seed: int, to: Path, limit_minutes: int) -> None:
+def run(image: Image, boot: list[str], initrd: bytes, to: Path, *, seed: int, limit_minutes: int) -> None:
     """Boots the machine, waits for it to write its results, and leaves them in folder `to`.
 
     Args:
         image: What it is made of; `boot` finds `xen` and `vmlinux` of it in the folder it runs in.
-        name: What messages call it.
         boot: Options of QEMU's: what is booted.
         initrd: For the file of this name, which `boot` names.
+        to: Folder of results, by whose name messages call it; what was there is replaced.
         seed: Of the machine's random numbers.
-        to: Folder of results; what was there is replaced.
         limit_minutes: After that it is stopped.
     """
     work = to.with_name(to.name + ".partial")
@@ -60,10 +59,15 @@ def run(image: Image, name: str, boot: list[str], initrd: bytes, seed: int, to: 
     modules = {"QEMU_MODULE_DIR": str(image.root / "usr/lib/x86_64-linux-gnu/qemu")}
     with (work / "qemu.txt").open("wb") as said:
         qemu = subprocess.Popen(
-            _qemu(image, boot, seed), cwd=machine, env=os.environ | modules, stdin=subprocess.DEVNULL, stdout=said, stderr=said
+            _qemu(image, boot, seed),
+            cwd=machine,
+            env=os.environ | modules,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
         )
     try:
-        _follow(qemu, name, work / "console.txt", limit_minutes)
+        _follow(qemu, to.name, work / "console.txt", limit_minutes)
         with tarfile.open(machine / "disk") as results:
             results.extractall(work, filter="data")
     finally:

@@ -135,7 +135,7 @@ def record(image: Image, experiment: Experiment, seed: int, to: Path, limit_minu
         *("-initrd", "vmlinux console=hvc0 quiet rdinit=/init,initrd"),
     ]
     initrd = image.initrd.read_bytes() + archive(experiment.files())
-    machine.run(image, experiment.name, boot, initrd, seed, to, limit_minutes)
+    machine.run(image, boot, initrd, to, seed=seed, limit_minutes=limit_minutes)
 
 
 def analyse(folder: Path) -> None:
