@@ -11,9 +11,13 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use vcpulab_host::{NEVER, Span, Time};
 
+use crate::idle_tick::{IdleTick, Tick};
 use crate::script::{AppConfig, ServiceConfig, Unit};
 use crate::task::{Demand, Io, Request, Task};
 use crate::{AppStats, Random};
+
+/// The purpose of the random number that says when ticks are; tasks count from 1.
+const TICKS: u64 = 5 << 32;
 
 /// A domain's inside as configured.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -26,6 +30,8 @@ pub struct KernelConfig {
     pub page_fault_ns: Span,
     /// Time slice of a task while others wait for the same vCPU, ns.
     pub slice_ns: Span,
+    /// Its tick, if it is left on when a vCPU goes idle.
+    pub idle_tick: Option<IdleTick>,
 }
 
 /// What a vCPU does next for its tasks.
@@ -33,6 +39,8 @@ pub struct KernelConfig {
 pub enum Next {
     /// Compute for this long, ns.
     Run(Span),
+    /// Do the kernel's own work for this long, ns.
+    Tick(Span),
     /// Burn time until a lock is given back.
     Spin,
     /// This task asks for something. It goes on at once unless it is told to wait ([`Kernel::wait`]).
@@ -72,6 +80,7 @@ struct Vcpu {
     /// What a task that always wanted to compute has had so far, ns.
     had: Span,
     sleepers: BinaryHeap<Reverse<(Time, usize)>>,
+    tick: Option<Tick>,
     /// A full time slice.
     slice_ns: Span,
 }
@@ -89,6 +98,7 @@ impl Vcpu {
             new: false,
             had: 0,
             sleepers: BinaryHeap::with_capacity(tasks),
+            tick: None,
         }
     }
 
@@ -213,6 +223,11 @@ impl Kernel {
             kicks: Vec::with_capacity(tasks.max(config.vcpus)),
             config: config.clone(),
         };
+        if let Some(tick) = config.idle_tick {
+            // Those of different guests are not in step; those of a guest's vCPUs are.
+            let phase = Random::new(seed, domain, TICKS).below(tick.period_ns as u64) as Time;
+            kernel.vcpus.iter_mut().for_each(|vcpu| vcpu.tick = Some(Tick::new(tick, phase)));
+        }
         for (index, app) in config.apps.iter().enumerate() {
             for _ in 0..app.tasks {
                 let number = kernel.tasks.len();
@@ -291,7 +306,13 @@ impl Kernel {
     /// What `vcpu` does next for its tasks.
     pub fn next(&mut self, vcpu: usize, now: Time) -> Next {
         self.wake_sleepers(vcpu, now);
+        if let Some(span) = self.vcpus[vcpu].tick.as_mut().and_then(|tick| tick.work(now)) {
+            return Next::Tick(span);
+        }
         while let Some(number) = self.vcpus[vcpu].choose() {
+            if let Some(tick) = &mut self.vcpus[vcpu].tick {
+                tick.goes_on();
+            }
             let task = &mut self.tasks[number];
             if task.left == 0 && !task.spins {
                 let script = &self.config.apps[task.app].script;
@@ -316,6 +337,9 @@ impl Kernel {
                 Rank::Other if !vcpu.queue.is_empty() => Next::Run(task.left.min(vcpu.slice)),
                 Rank::Other | Rank::Holds => Next::Run(task.left),
             };
+        }
+        if let Some(tick) = &mut self.vcpus[vcpu].tick {
+            tick.idles(now);
         }
         Next::Idle
     }
@@ -425,7 +449,13 @@ impl Kernel {
 
     /// `vcpu` has computed, or spun, for this long.
     pub fn computed(&mut self, vcpu: usize, span: Span) {
-        let Vcpu { current: Some(number), slice, began, .. } = &mut self.vcpus[vcpu] else { return };
+        let Vcpu { current, slice, began, tick, .. } = &mut self.vcpus[vcpu];
+        let Some(number) = current else {
+            if let Some(tick) = tick {
+                tick.worked(span);
+            }
+            return;
+        };
         let task = &mut self.tasks[*number];
         *slice -= span;
         task.had += span;
@@ -497,7 +527,9 @@ impl Kernel {
 
     /// When the next sleeper of `vcpu` is to be woken (`NEVER`: nobody sleeps).
     pub fn next_timer(&self, vcpu: usize) -> Time {
-        self.vcpus[vcpu].sleepers.peek().map_or(NEVER, |&Reverse((time, _))| time)
+        let Vcpu { sleepers, tick, .. } = &self.vcpus[vcpu];
+        let tick = tick.as_ref().map_or(NEVER, Tick::due);
+        sleepers.peek().map_or(tick, |&Reverse((time, _))| time.min(tick))
     }
 
     fn wake_sleepers(&mut self, vcpu: usize, now: Time) {
@@ -605,7 +637,8 @@ impl Kernel {
         }
         let Some(other) = self.vcpus.iter().position(|vcpu| vcpu.online) else { return };
         let tasks = self.tasks.len();
-        let from = std::mem::replace(&mut self.vcpus[vcpu], Vcpu::new(false, 0, tasks, self.config.slice_ns));
+        let off = Vcpu { tick: self.vcpus[vcpu].tick, ..Vcpu::new(false, 0, tasks, self.config.slice_ns) };
+        let from = std::mem::replace(&mut self.vcpus[vcpu], off);
         let to = &mut self.vcpus[other];
         for task in self.tasks.iter_mut().filter(|task| task.vcpu == vcpu) {
             task.vcpu = other;
@@ -629,7 +662,8 @@ mod tests {
     const TIME_SLICE: Span = 10_000_000;
 
     fn kernel(vcpus: usize, apps: Vec<AppConfig>) -> Kernel {
-        Kernel::new(&KernelConfig { vcpus, apps, page_fault_ns: 100, slice_ns: TIME_SLICE }, 0, 1, 0)
+        let config = KernelConfig { vcpus, apps, page_fault_ns: 100, slice_ns: TIME_SLICE, idle_tick: None };
+        Kernel::new(&config, 0, 1, 0)
     }
 
     fn compute(ns: Span) -> Step {

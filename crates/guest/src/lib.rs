@@ -8,12 +8,14 @@
 //! A guest knows nothing of schedulers, nor of what other domains do.
 
 pub mod apps;
+mod idle_tick;
 pub mod kernel;
 pub mod random;
 pub mod script;
 pub mod stats;
 mod task;
 
+pub use idle_tick::IdleTick;
 pub use kernel::{Called, Kernel, KernelConfig, Next};
 pub use random::Random;
 pub use script::{AppConfig, Script, ServiceConfig, Step, Unit};

@@ -586,7 +586,7 @@ impl Machine {
                     self.call(ctx, index, task, io);
                     continue;
                 }
-                Next::Run(span) => Op::Run(span),
+                Next::Run(span) | Next::Tick(span) => Op::Run(span),
                 Next::Spin => Op::Run(SPIN),
                 Next::Idle => Op::Block(None),
             };
@@ -600,7 +600,11 @@ impl Machine {
             }
             self.touch_task(ctx, v);
             if let Op::Run(span) = op {
-                self.begin_work(v, Work::Tasks(span), Share::begun(Layers::application(span), ctx.now()));
+                let layers = match next {
+                    Next::Tick(_) => Layers::kernel(span, 0),
+                    _ => Layers::application(span),
+                };
+                self.begin_work(v, Work::Tasks(span), Share::begun(layers, ctx.now()));
             }
             return op;
         }

@@ -30,7 +30,7 @@ impl Runner for Domains {
         let config = HostConfig { pcpus: 1, costs: Costs::ZERO, domains, ..HostConfig::default() };
         let guest = |(index, apps): (usize, Vec<AppConfig>)| GuestConfig {
             first_vcpu: VcpuId(1 + index as u32),
-            kernel: KernelConfig { vcpus: 1, apps, page_fault_ns: 0, slice_ns: 10_000_000 },
+            kernel: KernelConfig { vcpus: 1, apps, page_fault_ns: 0, slice_ns: 10_000_000, idle_tick: None },
             working_set_bytes: 0,
             interface: None,
             network: NetworkCosts::default(),

@@ -80,7 +80,7 @@ impl Case {
         };
         let guest = |index: u32, apps, driver| GuestConfig {
             first_vcpu: VcpuId(self.pcpus + index),
-            kernel: KernelConfig { vcpus: 1, apps, page_fault_ns: 0, slice_ns: 10_000_000 },
+            kernel: KernelConfig { vcpus: 1, apps, page_fault_ns: 0, slice_ns: 10_000_000, idle_tick: None },
             working_set_bytes: 0,
             interface: Some(InterfaceConfig {
                 link: link(&driver),

@@ -101,6 +101,7 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
                 vcpus: domain.affinity.len(),
                 apps: apps(domain),
                 slice_ns: constants.task_slice_ns,
+                idle_tick: domain.idle_tick,
                 page_fault_ns: if drivers == Drivers::BareMetal { 0 } else { constants.page_fault_ns },
             },
             working_set_bytes: domain.working_set_bytes,

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
+use vcpulab_guest::IdleTick;
 use vcpulab_host::{CpuMask, Params, Scope, Span};
 use vcpulab_sched::{Generation, Policy, policies};
 
@@ -474,12 +475,25 @@ impl Checker<'_, '_> {
             disk: None,
             page_cache_bytes: page_cache as u64,
             memory_bytes: self.size(&raw.memory, 2 * page_cache, 0..=1 << 51).unwrap_or(0) as u64,
+            idle_tick: self.idle_tick(raw),
             shutdown_ns: self
                 .span(&raw.shutdown, Some(host.constants.shutdown_ns), 0..=SPAN_NS_MAX)
                 .unwrap_or(0),
             on_crash: self.on_crash(&raw.on_crash),
             apps: Vec::new(),
         }
+    }
+
+    fn idle_tick(&mut self, raw: &RawDomain) -> Option<IdleTick> {
+        let (period, cpu) = (&raw.idle_tick, &raw.idle_tick_cpu);
+        if let (Some(At { place, .. }), None) | (None, Some(At { place, .. })) = (&period.0, &cpu.0) {
+            self.report.error(place, Problem::says("`idle_tick` and `idle_tick_cpu` belong together"));
+        }
+        let allowed = 1..=SPAN_NS_MAX;
+        Some(IdleTick {
+            period_ns: self.span(period, None, allowed.clone())?,
+            cpu_ns: self.span(cpu, None, allowed)?,
+        })
     }
 
     fn affinity(

@@ -149,6 +149,11 @@ record! {
         memory: Size,
         /// How long its guest takes to shut down once it is asked to. Default: the profile's.
         shutdown: Duration,
+        /// Its kernel's tick, which is left on when a vCPU goes idle: the next one finds it idle, and only then is it stopped
+        /// (as by Linux 6.1). So a vCPU that goes idle wakes once more. Default: the tick is stopped at once.
+        idle_tick: Duration,
+        /// CPU time of such a tick. Required with `idle_tick`.
+        idle_tick_cpu: Duration,
         /// What the toolstack does when its guest has crashed: destroy it, restart it, or leave it as it is.
         #[schemars(extend("enum" = ["destroy", "restart", "preserve"]))]
         on_crash: String,

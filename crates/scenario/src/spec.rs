@@ -1,5 +1,6 @@
 //! A checked scenario. Every value is within its limits and every reference leads somewhere.
 
+use vcpulab_guest::IdleTick;
 use vcpulab_guest::apps::AppKind;
 use vcpulab_host::{CpuMask, Params, Span, Time};
 use vcpulab_io::Load;
@@ -214,6 +215,8 @@ pub struct DomainSpec {
     pub memory_bytes: u64,
     /// How long its guest takes to shut down, ns.
     pub shutdown_ns: Span,
+    /// Its kernel's tick, if that is left on when a vCPU goes idle.
+    pub idle_tick: Option<IdleTick>,
     /// What the toolstack does when its guest has crashed.
     pub on_crash: OnCrash,
     /// What it runs.

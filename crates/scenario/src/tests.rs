@@ -402,3 +402,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_guest_that_leaves_its_tick_on_wakes_twice_for_a_sleep() {
+    let text = |tick: &str| {
+        format!(
+            "[run]\nduration = \"2s\"\nwarmup = \"0s\"\n[host]\nprofile = \"exact\"\nscheduler = \"credit2\"\n\
+             [domain.a]\n{tick}\napp = [{{ kind = \"phases\", phase = [{{ event = [{{ run = \"1ms\" }}, {{ sleep = \"19ms\" }}] }}] }}]\n"
+        )
+    };
+    let of = |tick: &str| {
+        let scenario = Scenario::parse(&text(tick), "f").unwrap_or_else(|problems| panic!("{problems}"));
+        assert_eq!(Scenario::parse(&scenario.to_toml(), "again").as_ref(), Ok(&scenario));
+        let results = run(&scenario, &RunOptions { jobs: 1, ..RunOptions::default() }, &|_| true).unwrap();
+        (results.vcpus[0].executions, results.vcpus[0].running_ns, results.apps[0].completed)
+    };
+    assert_eq!(of(""), (100, 100_000_000, 99));
+    assert_eq!(of("idle_tick = \"4ms\"\nidle_tick_cpu = \"50us\""), (200, 105_000_000, 99));
+    // Who sleeps for less than a tick meets it in some sleeps only.
+    let (executions, ..) = of("idle_tick = \"40ms\"\nidle_tick_cpu = \"50us\"");
+    assert!((140..=160).contains(&executions), "{executions}");
+    let alone = Scenario::parse(&text("idle_tick = \"4ms\""), "f").unwrap_err().to_string();
+    assert!(alone.contains("`idle_tick` and `idle_tick_cpu` belong together"), "{alone}");
+}

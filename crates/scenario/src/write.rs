@@ -224,6 +224,8 @@ fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
         page_cache: Size(domain.page_cache_bytes as i64).into(),
         memory: Size(domain.memory_bytes as i64).into(),
         shutdown: Duration(domain.shutdown_ns).into(),
+        idle_tick: domain.idle_tick.map_or_else(Field::default, |tick| Duration(tick.period_ns).into()),
+        idle_tick_cpu: domain.idle_tick.map_or_else(Field::default, |tick| Duration(tick.cpu_ns).into()),
         on_crash: crate::life::raw_on_crash(domain.on_crash),
         app: if apps.is_empty() { Field::default() } else { apps.into() },
         params: raw_params(&domain.params, &spec.pools[domain.pool], spec),

@@ -64,7 +64,13 @@ fn run(app: AppConfig, turns: u32) -> (Kernel, i64) {
     let (tasks, classes) = (app.tasks, app.script.classes.len().max(1) as u32);
     let serves = app.service.is_some();
     let stops = app.script.steps.contains(&Step::Stop);
-    let config = KernelConfig { vcpus: 2, apps: vec![app], page_fault_ns: 1000, slice_ns: 10_000_000 };
+    let config = KernelConfig {
+        vcpus: 2,
+        apps: vec![app],
+        page_fault_ns: 1000,
+        slice_ns: 10_000_000,
+        idle_tick: None,
+    };
     let mut kernel = Kernel::new(&config, 0, 1, 0);
     let (mut now, mut requests, mut in_no_time) = (0i64, 0, 0);
     for _ in 0..turns {
@@ -87,7 +93,7 @@ fn run(app: AppConfig, turns: u32) -> (Kernel, i64) {
                         }
                         continue;
                     }
-                    Next::Idle => {}
+                    Next::Tick(_) | Next::Idle => {}
                 }
                 break;
             }
