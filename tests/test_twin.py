@@ -243,6 +243,8 @@ def test_a_kvm_host_has_a_twin_under_a_scheduler_of_choice(command: Vcpulab, tmp
     made = command("twin", "perf-sched.txt", "--scheduler", "credit2")
     assert made.returncode == 0, made.stderr
     assert vcpulab.Scenario.from_toml(made.stdout).to_dict()["host"]["scheduler"] == "credit2"
+    written = command("twin", "perf-sched.txt", "--scheduler", "credit2", "--out", "kvm.toml")
+    assert "hint: vcpulab run kvm.toml" in written.stdout + written.stderr
 
 
 @pytest.mark.parametrize(

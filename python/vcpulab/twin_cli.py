@@ -57,7 +57,9 @@ def make(
         print(made.text, end="")
         return
     files.write(out, made.text)
-    views.say(f"written to {out}\n  hint: vcpulab twin score {' '.join(map(str, paths))}")
+    # Only under the scheduler that was recorded can it be held against the recording.
+    held = " ".join(["twin score", *map(str, paths)])
+    views.say(f"written to {out}\n  hint: vcpulab {held if scheduler is None else f'run {out}'}")
 
 
 @app.command(help_epilogue=examples("vcpulab twin score recorded"))
