@@ -105,7 +105,8 @@ def _history(answer: Answer) -> "alt.TopLevelMixin":
                 "changes": _changes(candidate),
             }
         )
-    base = alt.Chart(alt.InlineData(values=rows)).encode(x=alt.X("tried:Q", title="setting, in the order tried"))
+    order = alt.X("tried:Q", title="setting, in the order tried", axis=alt.Axis(tickMinStep=1, format="d"))
+    base = alt.Chart(alt.InlineData(values=rows)).encode(x=order)
     points = base.mark_point(size=50).encode(
         y=alt.Y("score:Q", title="score: mean gain over the present setting"),
         color=_by_scheduler(answer),
