@@ -42,6 +42,12 @@ def test_real_recordings_are_read_without_a_doubt(real: tuple[str, recordings.Re
         assert vcpu["unknown_ns"] < 0.01 * span
 
 
+def test_vcpus_that_are_found_are_read_as_those_that_were_told(real: tuple[str, recordings.Recording]) -> None:
+    name, recording = real
+    path = REAL / f"{name}.txt.xz"
+    assert recordings.read_trace(path, "sched-text", threads=recording.threads).report == recording.report
+
+
 def test_time_and_wake_ups_are_those_of_the_lines(real: tuple[str, recordings.Recording]) -> None:
     """Counted here in the simplest way: from each switch to the next, the one who was switched to runs."""
     name, recording = real

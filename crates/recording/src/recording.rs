@@ -25,7 +25,8 @@ pub enum Format {
 pub struct Options {
     /// Frequency of the counter in Xen's traces, MHz; `None`: found from the execution times in the recording.
     pub cpu_mhz: Option<f64>,
-    /// In text: which threads are vCPUs.
+    /// In text: which threads are vCPUs; none: those that are called so, each in the domain of its process's number, or, if
+    /// that is not known or has the vCPU twice, of its own.
     pub threads: Threads,
     /// Only what happens from one time to before another, ns since the first record; times then count from the first.
     pub window_ns: Option<(i64, i64)>,
@@ -181,6 +182,7 @@ impl Recording {
             }
             Reader::SchedText(reader) => {
                 reader.finish(&mut sink)?;
+                counter.rename_domains(&reader.processes());
                 let notes = reader.notes().clone();
                 (
                     Format::SchedText,

@@ -43,6 +43,8 @@ pub struct Thread {
 pub struct SchedText {
     /// By thread: which vCPU it is, and what it is at if that is known.
     vcpus: BTreeMap<u32, (Who, Option<Runstate>)>,
+    /// Nobody said which threads are vCPUs: those that are called so are.
+    finds: bool,
     /// Threads called like vCPUs: process, name, number.
     found: BTreeMap<u32, (Option<u32>, String, u32)>,
     /// The beginning of a line.
@@ -70,13 +72,16 @@ const LOST: usize = 4;
 const OTHER: usize = 5;
 
 impl SchedText {
-    /// A reader that knows these vCPUs.
+    /// A reader that knows these vCPUs. If none are given it finds those that are called like vCPUs, each at first in a domain
+    /// of its own, with the thread's number ([`Self::processes`]).
     #[must_use]
     pub fn new(threads: Threads) -> Self {
+        let finds = threads.is_empty();
         let vcpu = |(thread, (domain, vcpu))| (thread, (Who::Vcpu { domain, vcpu }, None));
         let vcpus = threads.into_iter().map(vcpu).collect();
         SchedText {
             vcpus,
+            finds,
             found: BTreeMap::new(),
             carry: Vec::new(),
             overlong: false,
@@ -279,6 +284,9 @@ impl SchedText {
             && self.found.len() < VCPUS_MAX
         {
             self.found.insert(task.thread, (process, String::from_utf8_lossy(task.name).into_owned(), vcpu));
+            if self.finds {
+                self.vcpus.insert(task.thread, (Who::Vcpu { domain: task.thread, vcpu }, None));
+            }
         }
     }
 
@@ -335,6 +343,12 @@ impl SchedText {
             vcpu: *vcpu,
         };
         self.found.iter().map(thread).collect()
+    }
+
+    /// The process of each vCPU that it found and whose process the text tells, by thread: its VM.
+    pub fn processes(&self) -> BTreeMap<u32, u32> {
+        let found = self.found.iter().filter(|_| self.finds);
+        found.filter_map(|(&thread, &(process, ..))| Some((thread, process?))).collect()
     }
 
     /// Which lines there were.

@@ -453,6 +453,16 @@ impl Counter {
         pcpu.gap_from_ns = since_ns;
     }
 
+    /// Domains have other numbers from now on; unless two vCPUs would be the same one then: all stay as they are.
+    pub fn rename_domains(&mut self, to: &BTreeMap<u32, u32>) {
+        let name = |domain| to.get(domain).copied().unwrap_or(*domain);
+        let renamed: BTreeMap<(u32, u32), usize> =
+            self.number.iter().map(|((domain, vcpu), &v)| ((name(domain), *vcpu), v)).collect();
+        if renamed.len() == self.number.len() {
+            self.number = renamed;
+        }
+    }
+
     /// The end: the summary, and what there is to note.
     #[must_use]
     pub fn finish(mut self) -> (Summary, Vec<Finding>) {

@@ -40,6 +40,16 @@ fn threads_that_look_like_vcpus_are_found() {
     let found: Vec<_> =
         report.threads.iter().map(|thread| (thread.thread, thread.process, thread.vcpu)).collect();
     assert_eq!(found, [(2350, Some(2345), 0), (2351, Some(2345), 1)]);
+    let told = read(PERF.as_bytes(), vcpus()).expect("it is such text");
+    let json = |report: &Report| serde_json::to_string(report).expect("it can be written");
+    assert_eq!(json(&report), json(&told), "as if somebody had said which they are");
+    // Two threads of a process that are called alike cannot both be its vCPU 0.
+    let twice = PERF.replace("CPU 1/KVM", "CPU 0/KVM");
+    let report = read(twice.as_bytes(), Threads::new()).expect("it is such text");
+    let found: Vec<_> = report.summary.vcpus.iter().map(|vcpu| (vcpu.domain, vcpu.vcpu)).collect();
+    assert_eq!(found, [(2350, 0), (2351, 0)]);
+    let none = PERF.replace("/KVM", "/TCG");
+    let report = read(none.as_bytes(), Threads::new()).expect("it is such text");
     assert!(report.notes.iter().any(|note| note.what == "no vCPU that runs, waits or blocks"));
     assert!(report.summary.vcpus.is_empty());
 }

@@ -96,19 +96,27 @@ def read_trace(
     """
     path = Path(path)
     vcpus = tuple(threads)
-    if format == "sched-text" and not vcpus:
-        vcpus = tuple(_vcpus_in(_fed(path, _engine.RecordingReader(format), None)["threads"]))
-    mapping = {vcpu.thread: (vcpu.domain, vcpu.vcpu) for vcpu in vcpus}
     window: tuple[int, int] | None = None
-    if part is not None:
-        whole = _fed(path, _engine.RecordingReader(format, cpu_mhz=cpu_mhz, threads=mapping), progress)
+
+    def read(events: str | PathLike[str] | None = None) -> dict[str, Any]:
+        mapping = {vcpu.thread: (vcpu.domain, vcpu.vcpu) for vcpu in vcpus}
+        try:
+            reader = _engine.RecordingReader(format, cpu_mhz=cpu_mhz, threads=mapping, window_ns=window, events=events)
+        except ValueError as error:
+            raise RecordingError(str(error)) from None
+        return _fed(path, reader, progress)
+
+    # What happens cannot be written before it is known to whom.
+    finds = format == "sched-text" and not vcpus
+    whole = read() if part is not None or finds else None
+    if whole is not None and finds:
+        vcpus = tuple(_vcpus_in(whole["threads"]))
+    if whole is not None and part is not None:
         span_ns = int(whole["summary"]["span_ns"])
         window = (round(part[0] * span_ns), round(part[1] * span_ns))
-    try:
-        reader = _engine.RecordingReader(format, cpu_mhz=cpu_mhz, threads=mapping, window_ns=window, events=events)
-    except ValueError as error:
-        raise RecordingError(str(error)) from None
-    return Recording(path, _fed(path, reader, progress), vcpus)
+    told_apart = len({(vcpu.domain, vcpu.vcpu) for vcpu in vcpus}) == len(vcpus)
+    enough = whole is not None and window is None and events is None and told_apart
+    return Recording(path, whole if enough and whole is not None else read(events), vcpus)
 
 
 def _fed(path: Path, reader: _engine.RecordingReader, progress: Callable[[float], bool] | None) -> dict[str, Any]:
