@@ -233,6 +233,13 @@ def test_twin_on_the_command_line_and_what_is_made_of_it(command: Vcpulab, tmp_p
     assert "hogA pays: hogA.throughput" in whatif.stdout
     linted = command("lint", "host.toml", "--replications", "2")
     assert linted.returncode in (0, 1), linted.stderr
+    tuned = command("tune", "host.toml", "--trials", "3", "--only", "domain.*.weight")
+    assert tuned.returncode == 0, tuned.stderr
+    text = (tmp_path / "host.toml").read_text()
+    (tmp_path / "other.toml").write_text(text.replace("weight = 512", "weight = 4096"))
+    compared = command("compare", "host.toml", "other.toml", "--replications", "2")
+    assert compared.returncode == 0, compared.stderr
+    assert "hogA.throughput" in compared.stdout
 
 
 def test_a_kvm_host_has_a_twin_under_a_scheduler_of_choice(command: Vcpulab, tmp_path: Path) -> None:
