@@ -421,6 +421,27 @@ mod tests {
     }
 
     #[test]
+    fn who_is_gone_awaits_nothing_and_begins_anew_when_it_boots() {
+        let text = |op: &str| {
+            format!(
+                "[run]\nduration = \"1s\"\nwarmup = \"0s\"\n[host]\nprofile = \"exact\"\nscheduler = \"credit2\"\n\
+                 [domain.client]\napp = [{{ kind = \"phases\", phase = [{{ event = [{{ sleep = \"10ms\" }}, {{ notify = \"ask\" }}] }}] }}]\n\
+                 [domain.server]\nshutdown = \"0s\"\napp = [{{ kind = \"phases\", phase = [{{ event = [{{ await = \"ask\" }}, {{ run = \"1ms\" }}] }}] }}]\n\
+                 [[action]]\nat = \"505ms\"\nop = \"{op}\"\ndomain = \"server\"\n"
+            )
+        };
+        let completed = |op: &str| {
+            let scenario = Scenario::parse(&text(op), "f").unwrap_or_else(|problems| panic!("{problems}"));
+            let results =
+                run(&scenario, &RunOptions { jobs: 1, ..RunOptions::default() }, &|_| true).unwrap();
+            results.apps.iter().map(|app| app.completed).collect::<Vec<_>>()
+        };
+        assert_eq!(completed("destroy"), [99, 50]);
+        let [99, server] = completed("reboot")[..] else { panic!("the client goes on") };
+        assert!((90..=99).contains(&server), "events wait while it boots: {server}");
+    }
+
+    #[test]
     fn all_begin_later_by_the_same_random_time() {
         let text = "[run]\nduration = \"1s\"\nwarmup = \"0s\"\nreplications = 20\nstart_spread = \"100ms\"\n\
                     [host]\nprofile = \"exact\"\nscheduler = \"round-robin\"\npcpus = 2\n\

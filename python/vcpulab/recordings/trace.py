@@ -106,17 +106,18 @@ def read_trace(
             raise RecordingError(str(error)) from None
         return _fed(path, reader, progress)
 
-    # What happens cannot be written before it is known to whom.
     finds = format == "sched-text" and not vcpus
-    whole = read() if part is not None or finds else None
-    if whole is not None and finds:
-        vcpus = tuple(_vcpus_in(whole["threads"]))
-    if whole is not None and part is not None:
-        span_ns = int(whole["summary"]["span_ns"])
-        window = (round(part[0] * span_ns), round(part[1] * span_ns))
-    told_apart = len({(vcpu.domain, vcpu.vcpu) for vcpu in vcpus}) == len(vcpus)
-    enough = whole is not None and window is None and events is None and told_apart
-    return Recording(path, whole if enough and whole is not None else read(events), vcpus)
+    if finds or part is not None:
+        whole = read()
+        if finds:
+            vcpus = tuple(_vcpus_in(whole["threads"]))
+        if part is not None:
+            span_ns = int(whole["summary"]["span_ns"])
+            window = (round(part[0] * span_ns), round(part[1] * span_ns))
+        # What happens cannot be written before it is known to whom.
+        elif events is None and len({(vcpu.domain, vcpu.vcpu) for vcpu in vcpus}) == len(vcpus):
+            return Recording(path, whole, vcpus)
+    return Recording(path, read(events), vcpus)
 
 
 def _fed(path: Path, reader: _engine.RecordingReader, progress: Callable[[float], bool] | None) -> dict[str, Any]:
