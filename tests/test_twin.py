@@ -124,13 +124,21 @@ def test_who_wakes_whom_is_told_from_who_happened_to_run() -> None:
     def waking(waker: int | None, woken: int, count: int) -> dict[str, object]:
         return {"waker": None if waker is None else [waker, 0], "woken": [woken, 0], "count": count}
 
-    ran = {0: 50, 1: 200, 2: 700}
+    def pcpu(idle_ns: int, ran: dict[int, int]) -> dict[str, object]:
+        shares = [{"domain": domain, "vcpu": 0, "running_ns": time} for domain, time in ran.items()]
+        return {"idle_ns": idle_ns, "host_ns": 0, "shares": shares}
+
     summary = {
-        "vcpus": [{"domain": domain, "vcpu": 0, "running_ns": time} for domain, time in ran.items()],
-        "pcpus": [{"idle_ns": 50, "host_ns": 0}],
+        "pcpus": [pcpu(50, {0: 50, 1: 200, 2: 700})],
         "wakers": [waking(0, 1, 90), waking(2, 1, 60), waking(1, 0, 100), waking(2, 0, 30), waking(None, 0, 3)],
     }
     assert links(summary) == {((0, 0), (1, 0)), ((1, 0), (0, 0))}
+    # Of eight pCPUs two share one: at more than half of the timer's wake-ups the other is there, with a sixteenth of the host.
+    shared = {
+        "pcpus": [pcpu(300, {5: 500, 6: 200}), *[pcpu(1000, {}) for _ in range(7)]],
+        "wakers": [waking(5, 6, 60), waking(None, 6, 40)],
+    }
+    assert links(shared) == set()
 
 
 def twin_of(folder: Path, scratch: Path, part: tuple[float, float] = (0.0, 0.5), *, replay: bool = False) -> twin.Made:

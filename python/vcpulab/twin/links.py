@@ -4,7 +4,7 @@ A timer or a device wakes a vCPU whoever happens to run: each other vCPU is ther
 of the time. One that sends events is there far more often.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Vcpu = tuple[int, int]
@@ -22,34 +22,45 @@ COUNT_LEAST = 10
 
 def links(summary: Mapping[str, Any]) -> set[Link]:
     """Who woke whom in a recording, by its summary."""
-    ran: dict[Vcpu | None, int] = {(vcpu["domain"], vcpu["vcpu"]): vcpu["running_ns"] for vcpu in summary["vcpus"]}
-    ran[None] = sum(pcpu["idle_ns"] + pcpu["host_ns"] for pcpu in summary["pcpus"])
+    pcpus = [
+        {(share["domain"], share["vcpu"]): share["running_ns"] for share in pcpu["shares"]}
+        | {None: pcpu["idle_ns"] + pcpu["host_ns"]}
+        for pcpu in summary["pcpus"]
+    ]
     found: dict[Vcpu, dict[Vcpu | None, int]] = {}
     for waking in summary["wakers"]:
         waker = None if waking["waker"] is None else (waking["waker"][0], waking["waker"][1])
         found.setdefault((waking["woken"][0], waking["woken"][1]), {})[waker] = waking["count"]
     return {
         (waker, woken)
-        for woken, wakers in found.items()
-        for waker in _wakers({who: (wakers.get(who, 0), time) for who, time in ran.items() if who != woken})
+        for woken, wakes in found.items()
+        for waker in _wakers(wakes, [{who: time for who, time in pcpu.items() if who != woken} for pcpu in pcpus])
     }
 
 
-def _wakers(there: dict[Vcpu | None, tuple[int, int]]) -> Iterator[Vcpu]:
-    """Of wake-ups that each found itself there at, and the time that each ran: who is no chance.
+def _wakers(wakes: Mapping[Vcpu | None, int], pcpus: Sequence[Mapping[Vcpu | None, int]]) -> Iterator[Vcpu]:
+    """Of wake-ups that each found itself there at, and the time that each ran on each pCPU: who is no chance.
 
-    The most frequent in relation to its time is taken out, and the others are compared among themselves.
+    By chance somebody is there as often as is its part of the time of a pCPU, at most of that where it ran most: timers
+    and devices have pCPUs of their own. The most frequent in relation to that is taken out, and the others are compared
+    among themselves.
 
     Examples:
-        >>> list(_wakers({(0, 0): (90, 100), (1, 0): (80, 300), (2, 0): (20, 4000), None: (10, 2000)}))
+        >>> wakes = {(0, 0): 90, (1, 0): 80, (2, 0): 20, None: 10}
+        >>> list(_wakers(wakes, [{(0, 0): 100, (1, 0): 300, (2, 0): 4000, None: 2000}]))
         [(0, 0), (1, 0)]
     """
-    there = dict(there)
-    all_wakes = sum(wakes for wakes, _ in there.values())
-    while there:
-        who, (wakes, time) = max(there.items(), key=lambda each: each[1][0] / max(each[1][1], 1))
-        by_chance = sum(w for w, _ in there.values()) * time / max(sum(t for _, t in there.values()), 1)
-        if who is None or wakes < max(LIFT_LEAST * by_chance, PART_LEAST * all_wakes, COUNT_LEAST):
+    wakes, times = dict(wakes), [dict(pcpu) for pcpu in pcpus]
+    all_wakes = sum(wakes.values())
+
+    def by_chance(who: Vcpu | None) -> float:
+        return sum(wakes.values()) * max(pcpu.get(who, 0) / max(sum(pcpu.values()), 1) for pcpu in times)
+
+    while wakes and times:
+        who = max(wakes, key=lambda each: wakes[each] / max(by_chance(each), 1e-9))
+        if who is None or wakes[who] < max(LIFT_LEAST * by_chance(who), PART_LEAST * all_wakes, COUNT_LEAST):
             return
         yield who
-        del there[who]
+        del wakes[who]
+        for pcpu in times:
+            pcpu.pop(who, None)
