@@ -133,7 +133,7 @@ def test_who_wakes_whom_is_told_from_who_happened_to_run() -> None:
         "wakers": [waking(0, 1, 90), waking(2, 1, 60), waking(1, 0, 100), waking(2, 0, 30), waking(None, 0, 3)],
     }
     assert links(summary) == {((0, 0), (1, 0)), ((1, 0), (0, 0))}
-    # Of eight pCPUs two share one: at more than half of the timer's wake-ups the other is there, with a sixteenth of the host.
+    # Two vCPUs share one of eight pCPUs: one is often there when a timer wakes the other, with little of the host.
     shared = {
         "pcpus": [pcpu(300, {5: 500, 6: 200}), *[pcpu(1000, {}) for _ in range(7)]],
         "wakers": [waking(5, 6, 60), waking(None, 6, 40)],
