@@ -11,8 +11,9 @@ use crate::phases::{Channels, Meetings};
 use crate::spec::{ActionSpec, Change, DomainSpec, Drivers, Spec};
 use crate::{apps, client_machines, clients, disks, files, network};
 
-/// The purpose of the random number that says when applications begin: others' are in `vcpulab-io`.
-const START: u64 = 4 << 32;
+/// The purpose of the random number that says when applications begin: others' are in `vcpulab-io` (up to `4 << 32`) and in
+/// `vcpulab-guest` (`5 << 32`).
+const START: u64 = 6 << 32;
 
 /// The host of a scenario. The same for all its replications: they differ in what surrounds it.
 pub fn host_config(spec: &Spec) -> HostConfig {
