@@ -25,6 +25,8 @@ pub struct MachineConfig {
     pub channels: usize,
     /// Does only one vCPU of a driver domain at a time handle packets? (So it was while back ends were tasklets.)
     pub packets_in_turn: bool,
+    /// Segments of a TCP connection that may be under way before the first acknowledgement.
+    pub initial_segments: u32,
     /// How far each cost in the domains varies, percent to both sides.
     pub spread_percent: i64,
     /// The clients outside.

@@ -97,22 +97,26 @@ impl Interface {
 
     /// What the guest's network does next on that vCPU. One vCPU receives; all send, if the card takes anything.
     pub fn next(&mut self, vcpu_number: usize, card_takes: bool) -> Option<InterfaceWork> {
-        if vcpu_number == self.vcpu_number {
-            if std::mem::take(&mut self.event_pending) {
-                return Some(InterfaceWork::Upcall);
-            }
-            if let Some(packet) = self.receive_ring.pop_front() {
-                self.counts.received += 1;
-                self.counts.bytes_received += u64::from(packet.line_bytes());
-                return Some(InterfaceWork::Receive(packet));
-            }
+        let receives = vcpu_number == self.vcpu_number;
+        if receives && std::mem::take(&mut self.event_pending) {
+            return Some(InterfaceWork::Upcall);
         }
-        if !card_takes || self.transmit_ring.len() + self.sending == self.slots {
+        // What a packet calls for leaves before the next one is taken: TCP answers in its receive path.
+        let room = self.transmit_ring.len() + self.sending < self.slots;
+        if card_takes
+            && room
+            && let Some(packet) = self.to_send.pop_front()
+        {
+            self.sending += 1;
+            return Some(InterfaceWork::Send(packet));
+        }
+        if !receives {
             return None;
         }
-        let packet = self.to_send.pop_front()?;
-        self.sending += 1;
-        Some(InterfaceWork::Send(packet))
+        let packet = self.receive_ring.pop_front()?;
+        self.counts.received += 1;
+        self.counts.bytes_received += u64::from(packet.line_bytes());
+        Some(InterfaceWork::Receive(packet))
     }
 
     /// Does anything wait to be sent?
@@ -233,6 +237,19 @@ mod tests {
         assert_eq!(send(&mut interface), Some(false));
         let (_, tell) = interface.take().unwrap();
         assert!(!tell, "an event is due already");
+    }
+
+    #[test]
+    fn an_answer_leaves_before_the_next_packet_is_taken() {
+        let mut interface = interface(2);
+        interface.to_send.clear();
+        for connection in [7, 8] {
+            interface.hand_over(packet(connection, Kind::Syn)).unwrap();
+        }
+        assert!(matches!(interface.next(0, true), Some(InterfaceWork::Receive(_))));
+        interface.queue_to_send(packet(7, Kind::SynAck));
+        assert!(matches!(interface.next(0, true), Some(InterfaceWork::Send(_))));
+        assert!(matches!(interface.next(0, true), Some(InterfaceWork::Receive(_))));
     }
 
     #[test]

@@ -208,7 +208,7 @@ impl Machine {
             log: None,
             services: config.services.clone(),
             channels: vec![Channel::default(); config.channels],
-            connections: Connections::default(),
+            connections: Connections::new(config.initial_segments),
             users: Vec::new(),
             streams: Vec::new(),
             lost: VecDeque::new(),

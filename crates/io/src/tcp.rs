@@ -11,8 +11,6 @@ use vcpulab_host::{Span, Time};
 pub const SEGMENT_BYTES: u32 = 1448;
 /// Link, IP and TCP headers with time stamps, bytes.
 pub const HEADER_BYTES: u32 = 66;
-/// Segments that may be under way before the first acknowledgement (RFC 3390, for segments of this size: three or four).
-const INITIAL_SEGMENTS: u32 = 4;
 /// Most bytes under way: a receive window of 64 KB, the most without window scaling (RFC 9293, section 3.1).
 pub const WINDOW_MAX: u32 = 65_535;
 /// What a packet takes up in a socket's buffer whatever its size, bytes: small ones fill it with little data (a page half,
@@ -140,11 +138,11 @@ struct End {
 }
 
 impl End {
-    fn new() -> Self {
+    fn new(initial_segments: u32) -> Self {
         End {
             queued: 0,
             under_way: 0,
-            window: INITIAL_SEGMENTS * SEGMENT_BYTES,
+            window: initial_segments.saturating_mul(SEGMENT_BYTES).min(WINDOW_MAX),
             peer_space: WINDOW_MAX,
             segment: SEGMENT_BYTES,
             send_buffer: SEND_BUFFER,
@@ -242,7 +240,9 @@ pub struct Connection {
 
 impl Connection {
     /// One that is about to begin.
-    pub fn new(parties: [Party; 2], now: Time) -> Self {
+    ///
+    /// Each end may have `initial_segments` under way before the first acknowledgement.
+    pub fn new(parties: [Party; 2], now: Time, initial_segments: u32) -> Self {
         Connection {
             parties,
             asked_at: now,
@@ -260,7 +260,7 @@ impl Connection {
             streams: false,
             readers: [None; 2],
             senders: [None; 2],
-            ends: [End::new(); 2],
+            ends: [End::new(initial_segments); 2],
             answered: false,
         }
     }
@@ -408,8 +408,9 @@ impl Connection {
 }
 
 /// All connections. Numbers are used again.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Connections {
+    initial_segments: u32,
     all: Vec<(u32, Option<Connection>)>,
     free: Vec<u32>,
     /// How many each client machine has.
@@ -417,6 +418,11 @@ pub struct Connections {
 }
 
 impl Connections {
+    /// None yet; each will begin with this window, in segments.
+    pub fn new(initial_segments: u32) -> Self {
+        Connections { initial_segments, all: Vec::new(), free: Vec::new(), of_machines: Vec::new() }
+    }
+
     /// Adds one between these two.
     pub fn open(&mut self, parties: [Party; 2], now: Time) -> ConnectionId {
         let number = self.free.pop().unwrap_or_else(|| {
@@ -424,7 +430,7 @@ impl Connections {
             self.all.len() as u32 - 1
         });
         let (uses, connection) = &mut self.all[number as usize];
-        *connection = Some(Connection::new(parties, now));
+        *connection = Some(Connection::new(parties, now, self.initial_segments));
         u64::from(*uses) << 32 | u64::from(number)
     }
 
@@ -488,7 +494,7 @@ mod tests {
 
     /// Lets one end send a message of `bytes`, every packet delivered at once; returns data packets and acknowledgements.
     fn transfer(bytes: u64, segments_max: u32) -> (u32, u32) {
-        let mut connections = Connections::default();
+        let mut connections = Connections::new(4);
         let number = connections.open(PARTIES, 0);
         let connection = connections.get(number).unwrap();
         connection.expect(Side::Caller, bytes);
@@ -534,7 +540,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_is_late_closes_the_window_and_opens_it_again() {
-        let mut connections = Connections::default();
+        let mut connections = Connections::new(4);
         let number = connections.open(PARTIES, 0);
         let connection = connections.get(number).unwrap();
         connection.streams = true;
@@ -566,7 +572,7 @@ mod tests {
     #[test]
     fn small_pieces_of_a_stream_fill_segments_and_pushed_ones_do_not() {
         let packets = |push: bool| {
-            let mut connections = Connections::default();
+            let mut connections = Connections::new(4);
             let number = connections.open(PARTIES, 0);
             let connection = connections.get(number).unwrap();
             connection.streams = true;
@@ -590,7 +596,7 @@ mod tests {
 
     #[test]
     fn what_belongs_to_a_connection_that_is_over_finds_nothing() {
-        let mut connections = Connections::default();
+        let mut connections = Connections::new(4);
         let first = connections.open(PARTIES, 0);
         connections.close(first);
         connections.close(first);
@@ -601,7 +607,7 @@ mod tests {
 
     #[test]
     fn no_more_is_under_way_than_the_send_buffer_keeps() {
-        let mut connections = Connections::default();
+        let mut connections = Connections::new(4);
         let number = connections.open(PARTIES, 0);
         let connection = connections.get(number).unwrap();
         connection.set_send_buffer(Side::Caller, 16_384);

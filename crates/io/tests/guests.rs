@@ -47,6 +47,7 @@ impl Runner for Domains {
             services: vec![],
             channels: 0,
             packets_in_turn: false,
+            initial_segments: 4,
             spread_percent: 0,
             clients: vec![],
             profiler: None,

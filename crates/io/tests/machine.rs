@@ -136,6 +136,7 @@ impl Case {
             channels: 0,
             services: (1..=self.servers as usize).map(|guest| (guest, server)).collect(),
             packets_in_turn: false,
+            initial_segments: 4,
             spread_percent: 10,
             profiler: None,
             clients: (0..self.servers as usize).map(client).collect(),
@@ -304,6 +305,14 @@ fn a_driver_domain_that_was_paused_takes_up_where_it_stopped() {
     // 64 connections wait meanwhile, and the requests beyond them fail at the client.
     assert!((250..400).contains(&outcome.completed), "{outcome:?}");
     assert!((100..250).contains(&outcome.failed) && outcome.lost == 0, "{outcome:?}");
+}
+
+/// Nothing is known yet of a connection whose call is lost, so that its caller waits as long as TCP does: not 200 ms.
+#[test]
+fn a_call_that_is_lost_is_made_again_after_seconds() {
+    let outcome = Case { paused: true, ring_slots: 8, ..CASE }.run();
+    // The card holds eight calls; the others of the 64 connections wait until after the end.
+    assert!((50..=56).contains(&outcome.open), "{outcome:?}");
 }
 
 #[test]

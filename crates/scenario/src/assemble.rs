@@ -125,6 +125,7 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
         channels: channels.len(),
         // Network back ends were tasklets until well into the days of Xen 4.
         packets_in_turn: ["xen2", "xen3"].iter().any(|old| spec.pools[0].generation.name.starts_with(old)),
+        initial_segments: constants.tcp_initial_segments as u32,
         spread_percent: constants.cost_spread_percent,
         clients: spec
             .clients

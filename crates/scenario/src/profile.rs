@@ -184,6 +184,8 @@ constants! {
     nic_bits_per_s: 1_000..=10_000_000_000_000,
     /// Least time between two interrupts of the NIC (interrupt coalescing).
     nic_interrupt_gap_ns: 0..=COST_NS_MAX,
+    /// Segments that a TCP connection may have under way before the first acknowledgement.
+    tcp_initial_segments: 1..=64,
     /// Time of a packet between the NIC and a client, one way, besides the line's own.
     link_latency_ns: 0..=COST_NS_MAX,
 }

@@ -126,7 +126,7 @@ impl Machine {
     }
 
     /// A call is not answered.
-    fn call_again_later(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId) {
+    pub(super) fn call_again_later(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId) {
         let Some(connection) = self.connections.get(id) else { return };
         let again = ctx.now() + (CALL_AGAIN << connection.calls);
         connection.calls += 1;
@@ -537,7 +537,7 @@ impl Machine {
     }
 
     fn log_no_connection(&mut self, now: Time, client: usize, Asking { user, ask, begun }: Asking) {
-        let mut over = Connection::new([Party::Client { client, user }, Party::Outside], begun);
+        let mut over = Connection::new([Party::Client { client, user }, Party::Outside], begun, 0);
         over.class = ask.class;
         self.log_request(now, &over, Outcome::NoConnection);
     }

@@ -10,7 +10,7 @@ use crate::blockback::BlockBackWork;
 use crate::config::{Link, Owner};
 use crate::driver::DriverWork;
 use crate::interface::InterfaceWork;
-use crate::tcp::{Packet, Party};
+use crate::tcp::{Kind, Packet, Party};
 
 /// The next step of a packet's way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -358,8 +358,12 @@ impl Machine {
 
     // ---- losses ----
 
-    /// A packet found no room: whoever sent it sends it again, soon if the answers to what follows tell of it.
+    /// A packet found no room: whoever sent it sends it again, soon if the answers to what follows tell of it; a call, of
+    /// which nothing is known yet, only after seconds.
     pub(super) fn lose(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
+        if packet.kind == Kind::Syn {
+            return self.call_again_later(ctx, packet.connection);
+        }
         let from = packet.to.other();
         let Some(connection) = self.connections.get(packet.connection) else { return };
         let soon = packet.bytes > 0 && connection.shrink(from);
