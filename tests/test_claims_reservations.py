@@ -83,10 +83,10 @@ def test_bvt_balances_nothing() -> None:
 
 def test_bvt_small_allowance_costs_switches() -> None:
     small, large = run("bvt-small-allowance"), run("bvt-small-allowance", {"host.ctx_allow": 50_000_000})
-    assert figure(small, "web 1 open-loop", "throughput", "app") == about(430)
-    assert figure(large, "web 1 open-loop", "throughput", "app") == about(834)
-    assert figure(small, "0", "overhead", "pcpu") == about(44.1)
-    assert figure(large, "0", "overhead", "pcpu") == about(6.7)
+    assert figure(small, "web 1 open-loop", "throughput", "app") == about(425)
+    assert figure(large, "web 1 open-loop", "throughput", "app") == about(815)
+    assert figure(small, "0", "overhead", "pcpu") == about(44.8)
+    assert figure(large, "0", "overhead", "pcpu") == about(9.4)
 
 
 # Atropos

@@ -36,7 +36,7 @@ def test_a_small_allowance_makes_dom0_run_often_for_little_and_costs_throughput(
 
     throughput, executions, io = zip(*(bvt(ms, {}) for ms in (50, 5, 1)), strict=True)
     assert throughput[0] > 1.1 * throughput[1] > 1.5 * throughput[2]
-    assert 2 * executions[0] < executions[1] < executions[2] / 2
+    assert 2 * executions[0] < executions[1] < executions[2] / 1.5
     assert io[0] > 2 * io[1] > 4 * io[2]
     free = [bvt(ms, FREE)[0] for ms in (50, 5, 1)]
     assert free[0] < 1.12 * free[2], "without costs of switches and cold caches the fall vanishes"
