@@ -1,13 +1,16 @@
 """The study of Cherkasova, Gupta and Vahdat: that it is complete, and that its checks can tell right from wrong."""
 
 from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from vcpulab.figures import Interval
+from vcpulab.scenario import Scenario
 from vcpulab.studies import study
 from vcpulab.studies.cherkasova2007 import alert, claims
-from vcpulab.studies.cherkasova2007.cases import ALERT_TARGETS, bvt, credit, sedf
+from vcpulab.studies.cherkasova2007.cases import ALERT_TARGETS, bvt, credit, nearly_saturated, sedf
 from vcpulab.studies.predict import predictions
 from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort, Runner, Units
@@ -70,6 +73,19 @@ def test_weights_and_shares() -> None:
     assert (half["domain.dom0.extratime"], half["domain.dom1.period"]) == (0, 10_000_000)
     assert credit(2, capped=True)["domain.dom1.cap"] == 33
     assert "domain.dom1.cap" not in credit(2, capped=False)
+
+
+@pytest.mark.parametrize("capacity", [250, 703, 1200])
+def test_the_rate_offered_is_a_twentieth_below_the_highest_that_is_served(capacity: int) -> None:
+    def trial(scenario: Scenario) -> Any:
+        served = min(scenario.to_dict()["client"]["httperf"]["rate"], capacity)
+        return SimpleNamespace(throughput=lambda _client: served)
+
+    case = next(case for case in STUDY.cases() if case.prepare)
+    scenario = nearly_saturated(STUDY.scenario(case), trial)
+    offered = scenario.to_dict()["client"]["httperf"]["rate"]
+    assert 0.93 * capacity < offered < 0.97 * capacity
+    assert scenario.duration_ns == STUDY.scenario(case).duration_ns, "trials may be shorter"
 
 
 def test_errors_have_the_sign_of_the_figures() -> None:

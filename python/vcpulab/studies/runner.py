@@ -86,9 +86,14 @@ class Unit:
     key: str
 
     def measure(self, going_on: Callable[[], bool]) -> dict[str, float]:
-        """Runs it."""
-        ran = run_scenario(self.scenario, jobs=1, waits=False, progress=lambda _: going_on())
-        return dict(self.case.measure(Window(ran, self.case.main)))
+        """Runs it, after the trials that its case needs."""
+
+        def trial(scenario: Scenario) -> Window:
+            ran = run_scenario(scenario, jobs=1, waits=False, progress=lambda _: going_on())
+            return Window(ran, self.case.main)
+
+        scenario = self.case.prepare(self.scenario, trial) if self.case.prepare else self.scenario
+        return dict(self.case.measure(trial(scenario)))
 
 
 class Runner:

@@ -68,6 +68,12 @@ class Cell(NamedTuple):
         return float(self.value) if self.value else None
 
 
+Trial = Callable[[Scenario], Window]
+"""Runs a scenario once, and gives its window."""
+Prepare = Callable[[Scenario, Trial], Scenario]
+"""From the scenario of a replication, and trials, the scenario that is measured."""
+
+
 @dataclass(frozen=True)
 class Case:
     """A scenario that a study runs, and what is measured in it."""
@@ -88,6 +94,8 @@ class Case:
     """Figures whose intervals decide how many replications there are."""
     fast: Mapping[str, object] = field(default_factory=dict)
     """What is different in a fast run, such as its duration."""
+    prepare: Prepare | None = None
+    """Sets what its authors found by trial before they measured, such as a load; in each replication anew."""
 
     @property
     def key(self) -> str:

@@ -10,7 +10,7 @@ LIMITS = """
 * **Throughput that falls with the load.** His Credit rows fall from 112 to 79 req/s from 25 to 500 users, his SEDF
   rows from 101 to 80. In the model Dom0's first vCPU is the bottleneck, whose work for a request does not depend on
   the load: throughput levels off and does not fall. His Apache takes 4 ms of CPU for a request at 25 users and 7 ms
-  at 500, ours 6.5 ms at all loads. The notes say what was tried (cold caches, other bottlenecks) and why it was not
+  at 500, ours 6.3 ms at all loads. The notes say what was tried (cold caches, other bottlenecks) and why it was not
   taken.
 * **Claims within his noise.** Which web configuration is best at a load, his own runs do not tell (analysis of
   variance: p = 0.27 to 0.87). The claims that say so are marked.
