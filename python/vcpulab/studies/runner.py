@@ -106,6 +106,7 @@ class Runner:
         self._units = units
         self._calibration = calibration
         self._scenarios: dict[str, Scenario] = {}
+        self._made: dict[tuple[str, int], Unit] = {}
         self._done = 0
         self._planned = 0
 
@@ -154,6 +155,13 @@ class Runner:
         return [self._units.get(self._unit(case, k).key) or {} for k in range(n)]
 
     def _unit(self, case: Case, replication: int) -> Unit:
+        # Asked for again in each round; a scenario takes a millisecond to make.
+        unit = self._made.get((case.key, replication))
+        if unit is None:
+            unit = self._made[case.key, replication] = self._make(case, replication)
+        return unit
+
+    def _make(self, case: Case, replication: int) -> Unit:
         if case.key not in self._scenarios:
             self._scenarios[case.key] = self._study.scenario(case, self._calibration, fast=self._effort.fast)
         base = self._scenarios[case.key]
