@@ -174,8 +174,13 @@ def test_version(command: Vcpulab) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_examples_in_the_help_work(command: Vcpulab, tmp_path: Path, demo: Path, name: str) -> None:
+def test_examples_in_the_help_work(
+    command: Vcpulab, tmp_path: Path, demo: Path, name: str, request: pytest.FixtureRequest
+) -> None:
     assert command("init", "web.toml").returncode == 0
+    if name.startswith("study "):
+        # What is done is not run again: otherwise it would be once for each of these commands.
+        shutil.copytree(request.getfixturevalue("studies"), tmp_path / "out" / "study")
     shutil.copytree(next(vectors.bundled().glob("null-*")), tmp_path / "my-vectors")
     for example in ("lottery.py", "weights.toml"):
         shutil.copy(ROOT / "examples" / example, tmp_path)

@@ -22,11 +22,15 @@ def blocks(page: Path) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_examples_work(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_work(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     """In order: shell commands (their output has every line shown), Python, and files, named in their first line.
 
-    The examples are there, under the names that the guides give them.
+    The examples are there, under the names that the guides give them, and what studies have run already.
     """
+    if "vcpulab study run" in page.read_text():
+        shutil.copytree(request.getfixturevalue("studies"), tmp_path / "out" / "study")
     monkeypatch.chdir(tmp_path)
     for example in sorted((ROOT / "examples").glob("*.*")):
         shutil.copy(example, tmp_path)
