@@ -24,7 +24,7 @@ demo: build
 ## All tests: the crates, the Python front (which tests the binding), and whether generated files are up to date
 test: build
 	cargo test --workspace --exclude vcpulab-python --locked --quiet
-	$(BIN)/python -m pytest --quiet
+	$(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile
 
 ## How fast the engine is on this machine
 bench: build

@@ -3,13 +3,12 @@
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 import vcpulab
-from support import TWO_HOGS, VCPULAB, Vcpulab, run_vcpulab
+from support import TWO_HOGS, Vcpulab, run_vcpulab
 
 
 @pytest.fixture
@@ -37,22 +36,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert result.returncode == 0, result.stderr
     (directory / "stdout").write_text(result.stdout)
     return directory
-
-
-@pytest.fixture(scope="session")
-def studies(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Results of all studies by a short look; the run of `cherkasova2007` was killed twice and gone on with."""
-    folder = tmp_path_factory.mktemp("studies")
-    command = [str(VCPULAB), "study", "run", "cherkasova2007", "--fast", "--out", "st"]
-    units = folder / "st" / "cherkasova2007-fast" / "units.jsonl"
-    for lines in (3, 10):
-        with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL) as process:
-            while process.poll() is None and (not units.exists() or units.read_bytes().count(b"\n") < lines):
-                time.sleep(0.02)
-            process.kill()
-    done = run_vcpulab(["study", "report", "all", "--fast", "--out", "st"], folder)
-    assert done.returncode == 0, done.stderr
-    return folder / "st"
 
 
 @pytest.fixture(scope="session")

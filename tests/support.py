@@ -1,13 +1,23 @@
 """What several tests use."""
 
+import functools
+import operator
 import os
+import re
+import shlex
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from vcpulab.cli import app
+
 ROOT = Path(__file__).parent.parent
+STUDIES_PAGE = ROOT / "docs" / "guides" / "comparing-with-published.md"
 VCPULAB = Path(sys.executable).with_name("vcpulab")
 
 Vcpulab = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -41,6 +51,53 @@ def run_vcpulab(arguments: Sequence[str], cwd: Path, **environment: str) -> subp
         timeout=200,
         check=False,
     )
+
+
+def examples_of(command: Vcpulab, name: str) -> list[list[str]]:
+    """The arguments of each example that the help of a command shows."""
+    described = functools.reduce(operator.getitem, name.split(), app)
+    epilogue = str(described.help_epilogue)
+    examples = [line.strip().removeprefix("$ ") for line in epilogue.splitlines() if line.strip().startswith("$ ")]
+    assert examples
+    shown = command(*name.split(), "--help").stdout
+    assert all(example in shown for example in examples)
+    return [shlex.split(example)[1:] for example in examples]
+
+
+def examples_work(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In order: shell commands (their output has every line shown), Python, and files, named in their first line.
+
+    The examples are there, under the names that the guides give them.
+    """
+    monkeypatch.chdir(tmp_path)
+    for example in sorted((ROOT / "examples").glob("*.*")):
+        shutil.copy(example, tmp_path)
+    shutil.copytree(ROOT / "tests/recordings/xen4.17-credit-weights", tmp_path / "recorded")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PATH", f"{VCPULAB.parent}{os.pathsep}{os.environ['PATH']}")
+    names: dict[str, object] = {}
+    for kind, text in _blocks(page):
+        if kind == "python":
+            exec(compile(text, page.name, "exec"), names)
+        elif kind == "console":
+            assert text.startswith("$ ")
+            for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+                command, *shown = step.rstrip("\n").split("\n")
+                result = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120, check=False)
+                output = result.stdout + result.stderr
+                assert result.returncode == 0, f"{command}: {output}"
+                for line in shown:
+                    assert line.strip() in output, command
+        elif (named := re.match(r"# (\S+\.toml)$", text, re.MULTILINE)) is not None:
+            (tmp_path / named[1]).write_text(text)
+
+
+def _blocks(page: Path) -> Iterator[tuple[str, str]]:
+    for match in _BLOCK.finditer(page.read_text()):
+        yield match["kind"], match["text"]
+
+
+_BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def packets(file: Path) -> list[Any]:

@@ -1,13 +1,10 @@
 """The command line, as a user runs it: what it prints, where, and its exit status."""
 
 import csv
-import functools
 import gzip
 import io
 import json
-import operator
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -17,9 +14,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from support import ROOT, TWO_HOGS, VCPULAB, Vcpulab
+from support import ROOT, TWO_HOGS, VCPULAB, Vcpulab, examples_of
 from vcpulab import vectors
-from vcpulab.cli import app
 from vcpulab.runs import TABLES
 
 COMMANDS = ["run", "check", "commands", "list", "init", "schema", "schedulers", "conformance", "bench", "demo"]
@@ -29,7 +25,6 @@ COMMANDS += ["lint", "whatif", "compare", "manage"]
 COMMANDS += ["bounds", "tune"]
 COMMANDS += ["profile", "profile list", "profile show", "profile measure"]
 COMMANDS += ["sweep", "query", "twin", "twin score"]
-COMMANDS += [f"study {name}" for name in ("list", "show", "run", "report", "predict", "fit", "overview")]
 
 
 def test_run_prints_every_kind_of_figure(command: Vcpulab) -> None:
@@ -174,26 +169,14 @@ def test_version(command: Vcpulab) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_examples_in_the_help_work(
-    command: Vcpulab, tmp_path: Path, demo: Path, name: str, request: pytest.FixtureRequest
-) -> None:
+def test_examples_in_the_help_work(command: Vcpulab, tmp_path: Path, demo: Path, name: str) -> None:
     assert command("init", "web.toml").returncode == 0
-    if name.startswith("study "):
-        # What is done is not run again: otherwise it would be once for each of these commands.
-        shutil.copytree(request.getfixturevalue("studies"), tmp_path / "out" / "study")
     shutil.copytree(next(vectors.bundled().glob("null-*")), tmp_path / "my-vectors")
     for example in ("lottery.py", "weights.toml"):
         shutil.copy(ROOT / "examples" / example, tmp_path)
     shutil.copy(ROOT / "examples" / "rt-app.json", tmp_path / "workload.json")
     shutil.copytree(ROOT / "tests/recordings/xen4.17-credit-weights", tmp_path / "recorded")
-    described = functools.reduce(operator.getitem, name.split(), app)
-    epilogue = str(described.help_epilogue)
-    examples = [line.strip().removeprefix("$ ") for line in epilogue.splitlines() if line.strip().startswith("$ ")]
-    assert examples
-    shown = command(*name.split(), "--help").stdout
-    for example in examples:
-        assert example in shown
-        arguments = shlex.split(example)[1:]
+    for arguments in examples_of(command, name):
         if name == "init":
             (tmp_path / "web.toml").unlink()
         if name == "demo":

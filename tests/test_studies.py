@@ -4,12 +4,15 @@ import csv
 import json
 import math
 import re
+import shutil
+import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from support import opened, run_vcpulab
+from support import STUDIES_PAGE, VCPULAB, Vcpulab, examples_of, examples_work, opened, run_vcpulab
 from vcpulab.figures import Interval
 from vcpulab.statistics import holm, kendall_tau, mape, mser5, paired
 from vcpulab.studies import NAMES, predict, study
@@ -110,10 +113,21 @@ def test_replications_are_added_until_the_interval_is_tight() -> None:
     assert interval.n == 12 or (interval.half_width or math.inf) <= 0.05 * interval.mean
 
 
-@pytest.fixture
-def ran(studies: Path) -> Path:
-    """The results of the study whose run was killed; beside it the others."""
-    return studies / "cherkasova2007-fast"
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study whose run was killed, and run again; beside it the others."""
+    folder = tmp_path_factory.mktemp("study")
+    command = [str(VCPULAB), "study", "run", "cherkasova2007", "--fast", "--out", "st"]
+    units = folder / "st" / "cherkasova2007-fast" / "units.jsonl"
+    for lines in (3, 10):
+        with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL) as process:
+            while process.poll() is None and (not units.exists() or units.read_bytes().count(b"\n") < lines):
+                time.sleep(0.02)
+            process.kill()
+    for arguments in (command[1:], ["study", "report", "all", "--fast", "--out", "st"]):
+        done = run_vcpulab(arguments, folder)
+        assert done.returncode == 0, done.stderr
+    return folder / "st" / "cherkasova2007-fast"
 
 
 def test_killed_run_goes_on_with_nothing_lost_or_doubled(ran: Path) -> None:
@@ -131,8 +145,7 @@ def test_killed_run_goes_on_with_nothing_lost_or_doubled(ran: Path) -> None:
 
 def test_prediction_has_a_row_for_every_cell(ran: Path) -> None:
     out = ran.parent.parent
-    arguments = ["study", "predict", "cherkasova2007", "--fast", "--results", ran.parent.name, "--out", "cells.csv"]
-    done = run_vcpulab(arguments, out)
+    done = run_vcpulab(["study", "predict", "cherkasova2007", "--fast", "--results", "st", "--out", "cells.csv"], out)
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader((out / "cells.csv").read_text().splitlines()))
     assert list(rows[0]) == [*COLUMNS, "ci_lo", "ci_hi", "role"]
@@ -143,6 +156,19 @@ def test_prediction_has_a_row_for_every_cell(ran: Path) -> None:
         assert row["role"] in ("fitted", "predicted")
         if row["value"]:
             assert float(row["ci_lo"]) <= float(row["value"]) <= float(row["ci_hi"])
+
+
+@pytest.mark.parametrize("name", ["list", "show", "run", "report", "predict", "fit", "overview"])
+def test_examples_in_the_help_work(command: Vcpulab, tmp_path: Path, ran: Path, name: str) -> None:
+    shutil.copytree(ran.parent, tmp_path / "out" / "study")  # what is done is not run again
+    for arguments in examples_of(command, f"study {name}"):
+        result = command(*arguments)
+        assert result.returncode == 0, result.stderr
+
+
+def test_examples_of_the_guide_work(ran: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ran.parent, tmp_path / "out" / "study")
+    examples_work(STUDIES_PAGE, tmp_path, monkeypatch)
 
 
 def test_withheld_cells_are_predicted_never_fitted() -> None:
