@@ -220,6 +220,13 @@ def test_report_needs_nothing_else(name: str, ran: Path) -> None:
         assert (folder / drawing).read_text().startswith("<svg")
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_report_says_what_stands_in_the_way(name: str, ran: Path) -> None:
+    folder = ran.with_name(f"{name}-fast")
+    assert study(name).limits.strip() in (folder / "report.md").read_text()
+    assert "What does not agree, and why</h2>" in (folder / "report.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

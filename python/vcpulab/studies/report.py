@@ -42,6 +42,7 @@ def write(study: Study, results: Results, effort: Effort, folder: Path) -> None:
         *_claims(judged),
         *_tables(predicted),
         *_agreement(study, predicted),
+        *_limits(study),
         *_calibration(study.calibration),
         *_answers(study, results),
         *_method(study, results, predicted, effort),
@@ -224,6 +225,12 @@ def _agreement(study: Study, predicted: Sequence[Prediction]) -> Iterator[Block]
         "At 0 they are equal.",
         f"vcpulab study report {study.name}",
     )
+
+
+def _limits(study: Study) -> Iterator[Block]:
+    if study.limits:
+        yield Heading("What does not agree, and why")
+        yield Prose(study.limits.strip())
 
 
 def residuals(predicted: Sequence[Prediction]) -> "alt.TopLevelMixin":

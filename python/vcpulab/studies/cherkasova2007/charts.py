@@ -210,7 +210,7 @@ def _tails(results: Results) -> Chart:
     )
     text = (
         "Left: share of all points at or below an error; right: at or above. Hollow: Credit as published. Which of "
-        "Credit's versions the authors had is open (C-I7): released 3.0.3 errs upwards only, 3.3.0 to both sides."
+        "Credit's versions the authors had is open (C-I7): released 3.0.3 errs upwards far more, 3.3.0 to both sides."
     )
     return Chart(title, dressed(chart), text, "alert")
 
