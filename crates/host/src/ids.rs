@@ -18,7 +18,7 @@ pub struct PcpuId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct VcpuId(pub u32);
 
-/// One domain, numbered from 0 in order of creation. (The number an administrator sees is `Context::domain_number`.)
+/// One domain, numbered from 0 in order of creation. (The number an administrator sees is `HostState::domain_number`.)
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct DomId(pub u32);
 
