@@ -7,10 +7,10 @@ import pytest
 
 import vcpulab
 from support import ROOT, Vcpulab, opened
-from vcpulab.compare import compare, gainers_and_payers
-from vcpulab.outcomes import limit, metric, metrics, people, values
-from vcpulab.settings import apply
-from vcpulab.usage import UsageError
+from vcpulab.advice.compare import compare, gainers_and_payers
+from vcpulab.cli.usage import UsageError
+from vcpulab.results.outcomes import limit, metric, metrics, people, values
+from vcpulab.scenario.settings import apply
 
 SHORT = {"run.duration": "300ms", "run.warmup": "100ms", "run.replications": 4}
 WEB = vcpulab.Scenario.load(ROOT / "scenarios/web-server.toml").change(SHORT)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import vcpulab
 from support import TWO_HOGS
 from vcpulab import Problem, Run, Scenario, ScenarioError, _engine
-from vcpulab.runs import TABLES
+from vcpulab.results.run import TABLES
 
 
 @pytest.mark.parametrize("table", [*(f"df_{table}" for table in TABLES), "summary"])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import vcpulab
 from support import ROOT, Vcpulab
-from vcpulab.bounds import Bounds, Checked, bounds, check
-from vcpulab.bounds.applications import REQUEST_BYTES
+from vcpulab.advice.bounds import Bounds, Checked, bounds, check
+from vcpulab.advice.bounds.applications import REQUEST_BYTES
 
 STUDIES = ROOT / "python" / "vcpulab" / "studies"
 FILES = [
@@ -139,7 +139,7 @@ def test_sizes_of_requests_are_those_of_the_registry() -> None:
 def test_every_kind_of_application_is_known_or_said_not_to_be() -> None:
     page = (ROOT / "docs" / "reference" / "applications.md").read_text()
     kinds = set(re.findall(r"^## `(\S+)`", page, re.MULTILINE))
-    from vcpulab.bounds.applications import _KINDS
+    from vcpulab.advice.bounds.applications import _KINDS
 
     assert kinds - set(_KINDS) == {"spin"}, "threads at a lock: what they burn is no demand"
     found = bounds(vcpulab.Scenario.load(ROOT / "scenarios" / "phases.toml"))

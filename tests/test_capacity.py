@@ -10,12 +10,12 @@ import pytest
 
 from support import ROOT, TWO_HOGS
 from vcpulab import Scenario, run
-from vcpulab.capacity import Capacity, bottleneck, capacity, growth, stations
-from vcpulab.capacity.guard import Guard, StoppedError
-from vcpulab.capacity.judging import Standing, judge
-from vcpulab.capacity.search import Found, Range, search
-from vcpulab.cli import main
-from vcpulab.outcomes import limit
+from vcpulab.advice.capacity import Capacity, bottleneck, capacity, growth, stations
+from vcpulab.advice.capacity.guard import Guard, StoppedError
+from vcpulab.advice.capacity.judging import Standing, judge
+from vcpulab.advice.capacity.search import Found, Range, search
+from vcpulab.cli.main import main
+from vcpulab.results.outcomes import limit
 
 SERVICE_MS = 10.0
 

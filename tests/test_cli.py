@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 from support import ROOT, TWO_HOGS, VCPULAB, Vcpulab, examples_of
-from vcpulab import vectors
-from vcpulab.runs import TABLES
+from vcpulab import conformance as vectors
+from vcpulab.results.run import TABLES
 
 COMMANDS = ["run", "check", "commands", "list", "init", "schema", "schedulers", "conformance", "bench", "demo"]
 COMMANDS += ["capacity", "place"]

@@ -7,7 +7,7 @@ import pytest
 
 from support import ROOT, Vcpulab
 from vcpulab import Scenario
-from vcpulab.commands import Step, commands
+from vcpulab.hypervisors.xl import Step, commands
 
 
 def typed(host: str, domain: str, rest: str = "") -> list[Step]:

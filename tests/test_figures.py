@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vcpulab
-from vcpulab.figures import APP_FIGURES, DOMAIN_FIGURES, PCPU_FIGURES, Interval, number
+from vcpulab.results.figures import APP_FIGURES, DOMAIN_FIGURES, PCPU_FIGURES, Interval, number
 
 
 @pytest.mark.parametrize(

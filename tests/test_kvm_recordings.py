@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from support import ROOT, Vcpulab
-from vcpulab import recordings
+from vcpulab import formats as recordings
 
 REAL = ROOT / "tests" / "recordings" / "kvm6.1"
 

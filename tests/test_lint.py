@@ -10,7 +10,7 @@ import tomli_w
 
 import vcpulab
 from support import ROOT, Vcpulab
-from vcpulab.lint import Advice, lint
+from vcpulab.advice.lint.lint import Advice, lint
 
 HOG = {"app": [{"kind": "hog"}]}
 WEB = {"nic": {"driver_domain": "dom0"}, "app": [{"kind": "web-server"}]}

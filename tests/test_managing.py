@@ -7,7 +7,7 @@ import pytest
 
 import vcpulab
 from support import ROOT, Vcpulab, opened
-from vcpulab.managing import (
+from vcpulab.advice.managing import (
     CONTROLLERS,
     Controller,
     Integral,
@@ -18,8 +18,8 @@ from vcpulab.managing import (
     Settings,
     manage,
 )
-from vcpulab.managing.limits import limiter
-from vcpulab.usage import UsageError
+from vcpulab.advice.managing.limits import limiter
+from vcpulab.cli.usage import UsageError
 
 SERVICES = vcpulab.Scenario.load(ROOT / "scenarios/workload-manager.toml").change(
     {"run.duration": "60s", "run.replications": 2}

@@ -10,9 +10,10 @@ from textual.widgets import Static
 
 import vcpulab
 from support import Vcpulab
-from vcpulab import Run, Scenario, monitors, xentop
-from vcpulab.monitors import NotRecordedError
-from vcpulab.top import Top
+from vcpulab import Run, Scenario
+from vcpulab.hypervisors import monitors, xentop
+from vcpulab.hypervisors.monitors import NotRecordedError
+from vcpulab.show.top import Top
 
 SEVERAL = {
     "name": "several",

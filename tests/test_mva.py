@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vcpulab.bounds import asymptotic, mva
-from vcpulab.bounds.mva import Centre, Closed, Open, solve
+from vcpulab.advice.bounds import asymptotic, mva
+from vcpulab.advice.bounds.mva import Centre, Closed, Open, solve
 
 
 def repairman(machines: int, repairers: int, think: float, repair: float) -> float:

@@ -12,7 +12,8 @@ import pytest
 
 import vcpulab
 from support import ROOT, Vcpulab, packets
-from vcpulab import names, traces
+from vcpulab.hypervisors import counters as names
+from vcpulab.results import trace as traces
 
 HOST = {"profile": "generic", "pcpus": 2, "scheduler": "credit"}
 

@@ -10,13 +10,13 @@ import pytest
 
 from support import TWO_HOGS
 from vcpulab import Scenario
-from vcpulab._extras import MissingExtraError
-from vcpulab.capacity.energy import Power
-from vcpulab.capacity.fleet import Fleet, fleet
-from vcpulab.capacity.guard import StoppedError
-from vcpulab.capacity.packing import Problem, pack
-from vcpulab.capacity.placing import Placement, UnplaceableError, place
-from vcpulab.cli import main
+from vcpulab.advice.capacity.guard import StoppedError
+from vcpulab.advice.placing.energy import Power
+from vcpulab.advice.placing.fleet import Fleet, fleet
+from vcpulab.advice.placing.packing import Problem, pack
+from vcpulab.advice.placing.placing import Placement, UnplaceableError, place
+from vcpulab.cli.main import main
+from vcpulab.extras import MissingExtraError
 
 HOST = """\
 name = "a fleet"
@@ -217,7 +217,7 @@ def test_a_search_that_is_stopped_keeps_what_holds(monkeypatch: pytest.MonkeyPat
     def stopped(*_arguments: object) -> None:
         raise StoppedError("enough")
 
-    monkeypatch.setattr("vcpulab.capacity.placing._Placing._pack", stopped)
+    monkeypatch.setattr("vcpulab.advice.placing.placing._Placing._pack", stopped)
     placed = place(of(webs("a", "b", "c")), ["response_p99 < 17ms"])
     assert len(placed.hosts) == 3
     assert (placed.proven, placed.stopped) == (False, "enough")

@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 
 import texts
 from support import ROOT, Vcpulab, packets
-from vcpulab import Scenario, monitors, recordings, run
-from vcpulab.jtl import Jtl
-from vcpulab.recordings import RecordingError, jtl, xenmon, xl
+from vcpulab import Scenario, run
+from vcpulab import formats as recordings
+from vcpulab.formats import RecordingError, jtl, xenmon, xl
+from vcpulab.hypervisors import monitors
+from vcpulab.results.jtl import Jtl
 from vcpulab.twin import gather
 
 REAL = ROOT / "tests" / "recordings"

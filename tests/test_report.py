@@ -9,8 +9,8 @@ import pytest
 
 import vcpulab
 from support import opened
-from vcpulab import demo as experiment
-from vcpulab import plots
+from vcpulab.cli import demo as experiment
+from vcpulab.show import charts as plots
 
 # Throughput and CPU time of all runs; for each run its waits, its wake-ups and its timeline.
 CHARTS = 2 + 3 * len(experiment.scenarios())

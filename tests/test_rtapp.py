@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from support import ROOT, Vcpulab
-from vcpulab import rtapp
-from vcpulab.runs import run
-from vcpulab.scenario import Scenario
+from vcpulab.formats import rtapp
+from vcpulab.results.run import run
+from vcpulab.scenario.scenario import Scenario
 
 EXAMPLE = ROOT / "examples" / "rt-app.json"
 

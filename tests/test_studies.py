@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from support import STUDIES_PAGE, VCPULAB, Vcpulab, examples_of, examples_work, opened, run_vcpulab
-from vcpulab.figures import Interval
-from vcpulab.statistics import holm, kendall_tau, mape, mser5, paired
+from vcpulab.results.figures import Interval
+from vcpulab.results.statistics import holm, kendall_tau, mape, mser5, paired
 from vcpulab.studies import NAMES, predict, study
 from vcpulab.studies.results import Missing, Results
 from vcpulab.studies.runner import Effort, Runner, Units

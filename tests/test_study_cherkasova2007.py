@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from vcpulab.figures import Interval
-from vcpulab.scenario import Scenario
+from vcpulab.results.figures import Interval
+from vcpulab.scenario.scenario import Scenario
 from vcpulab.studies import study
 from vcpulab.studies.cherkasova2007 import alert, claims
 from vcpulab.studies.cherkasova2007.cases import ALERT_TARGETS, bvt, credit, nearly_saturated, sedf

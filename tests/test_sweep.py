@@ -17,13 +17,14 @@ import polars as pl
 import pytest
 
 from support import ROOT, VCPULAB
-from vcpulab import EngineError, _engine, outcomes, run_many
-from vcpulab.cli import main
-from vcpulab.sweep import Dask, Executor, Local, Plan, Store, SweepFailedError, executor, export, query, run, summary
-from vcpulab.sweep.executors import Outcome
-from vcpulab.sweep.runner import Fixed, Sizer
-from vcpulab.sweep.work import Batch, Measured, measure
-from vcpulab.usage import UsageError
+from vcpulab import EngineError, _engine, run_many
+from vcpulab.cli.main import main
+from vcpulab.cli.usage import UsageError
+from vcpulab.results import outcomes
+from vcpulab.sweeps import Dask, Executor, Local, Plan, Store, SweepFailedError, executor, export, query, run, summary
+from vcpulab.sweeps.executors import Outcome
+from vcpulab.sweeps.runner import Fixed, Sizer
+from vcpulab.sweeps.work import Batch, Measured, measure
 
 WEB = """\
 [run]
@@ -393,7 +394,7 @@ def test_batches_grow_until_a_task_lasts_long_enough() -> None:
 KILLED = """
 import os, signal, sys, time
 from pathlib import Path
-from vcpulab.sweep import Local, Plan, Store, executors, run, runner
+from vcpulab.sweeps import Local, Plan, Store, executors, run, runner
 
 fsync, measure, steps = os.fsync, executors.measure, int(sys.argv[3])
 
@@ -606,7 +607,7 @@ def test_runs_of_another_engine_are_kept_and_not_used(
     plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("work", "store", "runner"):
-        monkeypatch.setattr(f"vcpulab.sweep.{module}.engine", lambda: "0.0.9-old")
+        monkeypatch.setattr(f"vcpulab.sweeps.{module}.engine", lambda: "0.0.9-old")
     with Store.open(tmp_path / "store", create=True) as store:
         run(plan, store, Counting())
         assert store.count() == RUNS
@@ -656,7 +657,7 @@ def test_what_is_no_store_is_left_alone(tmp_path: Path) -> None:
 FULL = """
 import resource, signal, sys
 from pathlib import Path
-from vcpulab.cli import main
+from vcpulab.cli.main import main
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 status = main(["sweep", sys.argv[1], "--store", sys.argv[2], "--jobs", "1"]) if len(sys.argv) > 3 else None
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))

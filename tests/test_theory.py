@@ -14,7 +14,7 @@ import pytest
 
 import vcpulab
 from vcpulab import Interval
-from vcpulab.bounds.mva import Centre, Closed, solve
+from vcpulab.advice.bounds.mva import Centre, Closed, solve
 
 PER_BYTE_PS = 1_000_000_000 // 1024
 MEAN_BYTES = 2048

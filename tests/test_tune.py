@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 
 import vcpulab
+import vcpulab.scenario.settings
 from support import ROOT, VCPULAB, Vcpulab, opened
-from vcpulab.cli import main
-from vcpulab.outcomes import limit, metric, values
-from vcpulab.tuning import Found, Knob, Search, goal, space
-from vcpulab.tuning.goals import default_goals
-from vcpulab.usage import UsageError
+from vcpulab.advice.tuning import Found, Knob, Search, goal, space
+from vcpulab.advice.tuning.goals import default_goals
+from vcpulab.cli.main import main
+from vcpulab.cli.usage import UsageError
+from vcpulab.results.outcomes import limit, metric, values
 
 # A server, and a batch machine in its way: a small cap on that one is what a quick server wants.
 PLANTED = """\
@@ -107,7 +108,7 @@ def test_every_setting_of_every_shipped_scenario_is_valid() -> None:
         chance = random.Random(7)
         assert found.changes(found.present) == {}
         for _ in range(30):
-            vcpulab.settings.change(scenario, found.changes(found.picks(partial(at_random, chance))))
+            vcpulab.scenario.settings.change(scenario, found.changes(found.picks(partial(at_random, chance))))
 
 
 def at_random(chance: random.Random, knob: Knob) -> int:

@@ -13,10 +13,10 @@ import pytest
 import vcpulab
 from support import ROOT, Vcpulab
 from vcpulab import twin
+from vcpulab.cli.usage import UsageError
 from vcpulab.twin.build import read, read_events
 from vcpulab.twin.links import links
 from vcpulab.twin.sequences import Turn, Turns, turns_of
-from vcpulab.usage import UsageError
 
 REAL = ROOT / "tests" / "recordings"
 FOLDERS = sorted(path.name for path in REAL.glob("xen*"))
