@@ -6,10 +6,11 @@ from functools import partial
 from pathlib import Path
 
 from support import ROOT
-from vcpulab import ScenarioError, recordings, rtapp
-from vcpulab.recordings import RecordingError
+from vcpulab import ScenarioError
+from vcpulab import formats as recordings
+from vcpulab.cli.usage import UsageError
+from vcpulab.formats import RecordingError, rtapp
 from vcpulab.twin import gather
-from vcpulab.usage import UsageError
 
 TRACE = ROOT / "examples" / "perf-sched.txt"
 KINDS = [kind for kind in recordings.KINDS if kind not in ("xentrace", "sched-text")]

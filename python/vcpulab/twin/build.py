@@ -7,14 +7,15 @@ from typing import Any
 
 import tomli_w
 
-from vcpulab import _engine, recordings
-from vcpulab.recordings import Recording
-from vcpulab.scenario import Scenario
+from vcpulab import _engine
+from vcpulab import formats as recordings
+from vcpulab.cli.usage import UsageError
+from vcpulab.formats import Recording
+from vcpulab.scenario.scenario import Scenario
 from vcpulab.twin.apps import drawn, replayed
 from vcpulab.twin.links import Link, Vcpu, links
 from vcpulab.twin.sequences import TURNS_MOST, Turns, span_ns, turns_of
 from vcpulab.twin.sources import Sources
-from vcpulab.usage import UsageError
 
 
 @dataclass(frozen=True)

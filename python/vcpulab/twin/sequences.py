@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import polars as pl
 
+from vcpulab.cli.usage import UsageError
 from vcpulab.twin.links import Link, Vcpu
-from vcpulab.usage import UsageError
 
 TURNS_MOST = 20_000
 """More turns of all vCPUs make a scenario file that is too long."""

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vcpulab import recordings
-from vcpulab.recordings import RecordingError
-from vcpulab.recordings.errors import wrong
-from vcpulab.recordings.xl import Domain, Sched, Vcpu
-from vcpulab.settings import generation_of
-from vcpulab.usage import UsageError
+from vcpulab import formats as recordings
+from vcpulab.cli.usage import UsageError
+from vcpulab.formats import RecordingError
+from vcpulab.formats.errors import wrong
+from vcpulab.formats.xl import Domain, Sched, Vcpu
+from vcpulab.scenario.settings import generation_of
 
 _SPAN = re.compile(r"(?P<number>[0-9]{1,12})(?P<unit>us|ms|s|)")
 _PARAMS = {
