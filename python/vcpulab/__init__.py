@@ -10,8 +10,7 @@ Examples:
     ['dom0', 'web', 'batch']
 """
 
-from vcpulab._engine import EngineError, ScenarioError
-from vcpulab.extras import MissingExtraError
+from vcpulab.errors import EngineError, MissingExtraError, ScenarioError
 from vcpulab.policy import Context, Policy, Rejected
 from vcpulab.results.figures import Interval
 from vcpulab.results.jtl import Jtl

@@ -14,7 +14,8 @@ from vcpulab.advice.compare import Comparison, compare
 from vcpulab.advice.lint.lint import as_data, other_warnings
 from vcpulab.advice.lint.lint import lint as lint_scenario
 from vcpulab.cli import files, views
-from vcpulab.cli.usage import UsageError, examples
+from vcpulab.cli.usage import examples
+from vcpulab.errors import RequestError
 from vcpulab.hypervisors.xl import new_steps
 from vcpulab.results.outcomes import metrics
 from vcpulab.results.run import Run, run_many
@@ -66,7 +67,7 @@ def lint(
         jobs: Replications at a time; 0: one for each processor.
     """
     if not 2 <= replications <= 10_000:
-        raise UsageError(f"--replications: found `{replications}`; allowed: 2 to 10000")
+        raise RequestError(f"--replications: found `{replications}`; allowed: 2 to 10000")
     found = {}
     for path in file:
         with views.progress(f"trying what mends {path}") as progress:
@@ -78,7 +79,7 @@ def lint(
                     progress=progress,
                 )
             except OSError as error:
-                raise UsageError(f"{path}: {files.reason(error)}") from None
+                raise RequestError(f"{path}: {files.reason(error)}") from None
         found[str(path)] = as_data(advice)
         warnings = other_warnings(scenario, advice)
         found[str(path)] += [{"rule": "warning", **warning} for warning in warnings]
@@ -120,7 +121,7 @@ def whatif(
         jobs: Replications at a time; 0: one for each processor.
     """
     if not set:
-        raise UsageError("--set: nothing is set; allowed: PATH=VALUE, such as --set domain.web.weight=512")
+        raise RequestError("--set: nothing is set; allowed: PATH=VALUE, such as --set domain.web.weight=512")
     before = _with_run(files.load(file), seed, replications)
     changed = settings.apply(before, set)
     for path in changed.left_out:
@@ -168,10 +169,10 @@ def compare_(
         jobs: Replications at a time; 0: one for each processor.
     """
     if a.is_dir() != b.is_dir():
-        raise UsageError(f"{a}, {b}: allowed: two scenario files, or two directories of runs")
+        raise RequestError(f"{a}, {b}: allowed: two scenario files, or two directories of runs")
     if a.is_dir():
         if replications is not None or seed is not None:
-            raise UsageError("--replications, --seed: these runs are over; allowed: with scenario files")
+            raise RequestError("--replications, --seed: these runs are over; allowed: with scenario files")
         runs = (files.run_of(a), files.run_of(b))
     else:
         first = _with_run(files.load(a), seed, replications)
@@ -180,7 +181,7 @@ def compare_(
     _warn_of_differences(*runs)
     found = compare(*runs)
     if not found:
-        raise UsageError(f"{a}, {b}: they have no domain or client in common, and nothing to compare")
+        raise RequestError(f"{a}, {b}: they have no domain or client in common, and nothing to compare")
     labels = (str(a), str(b)) if str(a) != str(b) else ("first", "second")
     _show(found, runs, labels, format=format, all=all)
     if report is not None:
@@ -191,7 +192,7 @@ def compare_(
 
 def _with_run(scenario: Scenario, seed: int | None, replications: int | None) -> Scenario:
     if replications is not None and replications < 2:
-        raise UsageError(f"--replications: found `{replications}`; allowed: at least 2, for an interval")
+        raise RequestError(f"--replications: found `{replications}`; allowed: at least 2, for an interval")
     wanted = replications if replications is not None else max(REPLICATIONS, scenario.replications)
     return files.with_run(scenario, seed=seed, replications=wanted)
 

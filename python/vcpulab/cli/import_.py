@@ -11,8 +11,9 @@ from cyclopts import App, Parameter
 from vcpulab import _engine
 from vcpulab import formats as recordings
 from vcpulab.cli import files, views
-from vcpulab.cli.usage import UsageError, examples
-from vcpulab.formats import Read, Recording, RecordingError
+from vcpulab.cli.usage import examples
+from vcpulab.errors import RecordingError, RequestError
+from vcpulab.formats import Read, Recording
 from vcpulab.formats.xl import read_list
 from vcpulab.twin.links import links
 
@@ -51,14 +52,14 @@ def import_files(
         events: Write what happened in the trace to this Arrow file.
     """
     if not paths:
-        raise UsageError("no files\n  hint: vcpulab import --help")
+        raise RequestError("no files\n  hint: vcpulab import --help")
     mapping = recordings.read_threads(threads) if threads is not None else []
     for path in paths:
         _check_readable(path)
     known = [(path, kind or recordings.kind_of(path)) for path in paths]
     traces = [path for path, its_kind in known if its_kind in ("xentrace", "sched-text")]
     if events is not None and len(traces) != 1:
-        raise UsageError(f"--events: found {len(traces)} traces; allowed: one")
+        raise RequestError(f"--events: found {len(traces)} traces; allowed: one")
     held = []
     for path, its_kind in known:
         with views.progress(f"reading {path.name}") as progress:
@@ -87,7 +88,7 @@ def _check_readable(path: Path) -> None:
         with path.open("rb"):
             pass
     except OSError as error:
-        raise UsageError(f"{path}: {files.reason(error)}") from None
+        raise RequestError(f"{path}: {files.reason(error)}") from None
 
 
 def _names(held: Sequence[Read]) -> dict[int, str]:
@@ -114,7 +115,7 @@ def export_perfetto(trace: Path, out: Path, *, cpu_mhz: float | None, threads: P
         file = Path(scratch, "events.arrow")
         read = recordings.read(trace, cpu_mhz=cpu_mhz, threads=mapping, events=file, progress=progress)
         if not isinstance(read.holds, Recording):
-            raise UsageError(f"{trace}: found {read.kind}; allowed: a trace of xentrace, perf or ftrace")
+            raise RequestError(f"{trace}: found {read.kind}; allowed: a trace of xentrace, perf or ftrace")
         for note in read.holds.notes:
             views.warn(_note(note))
         _engine.export_perfetto(file, _names([read]), out)

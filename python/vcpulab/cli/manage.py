@@ -12,7 +12,8 @@ from vcpulab.advice.managing import CONTROLLERS, Controller, Managed, Settings, 
 from vcpulab.advice.managing.controller import load as load_controller
 from vcpulab.advice.managing.manager import STABILITY
 from vcpulab.cli import files, views
-from vcpulab.cli.usage import UsageError, examples
+from vcpulab.cli.usage import examples
+from vcpulab.errors import RequestError
 from vcpulab.plugins import PluginError
 from vcpulab.results.figures import APP_FIGURES
 from vcpulab.scenario import settings
@@ -95,7 +96,7 @@ def _controller(name: str) -> type[Controller]:
 def _seconds(text: str) -> float:
     match = _SPAN.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"--interval: found `{text}`; allowed: a time span such as 5s or 500ms")
+        raise RequestError(f"--interval: found `{text}`; allowed: a time span such as 5s or 500ms")
     return float(match["number"]) * _SECONDS[match["unit"]]
 
 

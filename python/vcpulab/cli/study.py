@@ -6,7 +6,8 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from vcpulab.cli import views
-from vcpulab.cli.usage import UsageError, examples
+from vcpulab.cli.usage import examples
+from vcpulab.errors import RequestError
 from vcpulab.results.cache import RunCache
 from vcpulab.studies import NAMES, predict, study
 from vcpulab.studies.fitting import fit as fit_constants
@@ -216,7 +217,7 @@ def fit(
         ("--replications", replications, 1, 100),
     ):
         if not least <= value <= most:
-            raise UsageError(f"{option}: found `{value}`; allowed: an integer from {least} to {most}")
+            raise RequestError(f"{option}: found `{value}`; allowed: an integer from {least} to {most}")
     found = fit_constants(
         _study(name), samples=samples, best=descents, walk=walk, replications=replications, jobs=jobs, say=views.say
     )
@@ -243,7 +244,7 @@ def _verdict(claim: Claim, results: Results) -> tuple[str, str]:
 
 def _run(it: Study, out: Path, effort: Effort, only: str | None = None) -> Results:
     if only is not None and only not in it.experiments:
-        raise UsageError(f"--only: found `{only}`; allowed: {', '.join(it.experiments)}")
+        raise RequestError(f"--only: found `{only}`; allowed: {', '.join(it.experiments)}")
     cases = [case for case in it.cases() if only in (None, case.experiment)]
     units = RunCache(_folder(it, out, effort) / "units.jsonl")
     with views.progress(f"{it.name}: {len(cases)} cases") as progress:
@@ -262,7 +263,7 @@ def _study(name: str) -> Study:
     try:
         return study(name)
     except KeyError as error:
-        raise UsageError(str(error.args[0])) from None
+        raise RequestError(str(error.args[0])) from None
 
 
 def _percent(text: str) -> float:
@@ -271,5 +272,5 @@ def _percent(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value <= 100:
-        raise UsageError(f"--ci: found `{text}`; allowed: more than 0%, at most 100%")
+        raise RequestError(f"--ci: found `{text}`; allowed: more than 0%, at most 100%")
     return value / 100

@@ -10,7 +10,8 @@ import polars as pl
 from cyclopts import App, Parameter
 
 from vcpulab.cli import files, views
-from vcpulab.cli.usage import UsageError, examples
+from vcpulab.cli.usage import examples
+from vcpulab.errors import RequestError
 from vcpulab.results import outcomes
 from vcpulab.results.figures import number
 from vcpulab.sweeps import runner, tables
@@ -77,13 +78,13 @@ def sweep(
     files.at_least_zero("--jobs", jobs)
     if file is None:
         if not verify:
-            raise UsageError("FILE is missing\n  hint: vcpulab sweep FILE, or vcpulab sweep --verify --store DIR")
+            raise RequestError("FILE is missing\n  hint: vcpulab sweep FILE, or vcpulab sweep --verify --store DIR")
         return _verified(store)
     with views.progress(f"checking {file}") as progress:
         try:
             plan = Plan.load(file, progress)
         except OSError as error:
-            raise UsageError(f"{file}: {files.reason(error)}") from None
+            raise RequestError(f"{file}: {files.reason(error)}") from None
     metrics = _metrics(plan, show)
     if out is not None:
         tables.check_free(out)
@@ -138,9 +139,9 @@ def query(
         tables_: List the tables with their columns.
     """
     if (sql is None) != tables_:
-        raise UsageError("allowed: either a question or --tables\n  hint: vcpulab query STORE 'SELECT * FROM runs'")
+        raise RequestError("allowed: either a question or --tables\n  hint: vcpulab query STORE 'SELECT * FROM runs'")
     if format == "parquet" and out is None and sys.stdout.isatty():
-        raise UsageError("--format parquet: allowed: with --out FILE")
+        raise RequestError("--format parquet: allowed: with --out FILE")
     with Store.open(store) as opened:
         _tell(opened)
         if sql is None:

@@ -11,7 +11,8 @@ from cyclopts import App, Parameter
 
 from vcpulab import twin
 from vcpulab.cli import files, views
-from vcpulab.cli.usage import UsageError, examples
+from vcpulab.cli.usage import examples
+from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
 from vcpulab.results.figures import number
 from vcpulab.twin import Row
@@ -51,7 +52,7 @@ def make(
         force: Replace what is there.
     """
     if out is not None and out.exists() and not force:
-        raise UsageError(f"{out}: exists already\n  hint: --force replaces it")
+        raise RequestError(f"{out}: exists already\n  hint: --force replaces it")
     sources = _gathered(paths, cpu_mhz, threads)
     made = _made(sources, 1.0, scheduler, replay=replay)
     if out is None:
@@ -89,9 +90,9 @@ def score(
         format: How to print.
     """
     if not 5 <= split <= 95:
-        raise UsageError(f"--split: found `{split:g}`; allowed: 5 to 95")
+        raise RequestError(f"--split: found `{split:g}`; allowed: 5 to 95")
     if not 2 <= replications <= 10_000:
-        raise UsageError(f"--replications: found `{replications}`; allowed: 2 to 10000")
+        raise RequestError(f"--replications: found `{replications}`; allowed: 2 to 10000")
     sources = _gathered(paths, cpu_mhz, threads)
     if scenario is not None:
         held, against = files.load(scenario), _read(sources, (0.0, 1.0))
@@ -101,9 +102,11 @@ def score(
     with views.progress("simulating") as progress:
         rows = twin.score(held, sources, against, replications=replications, progress=progress)
     if len(rows) == 1 and scenario is None:
-        raise UsageError(f"{sources.trace}: no vCPU of its first {split:g} % is in the rest; allowed: another --split")
+        raise RequestError(
+            f"{sources.trace}: no vCPU of its first {split:g} % is in the rest; allowed: another --split"
+        )
     if len(rows) == 1:
-        raise UsageError(f"{scenario}: none of its domains has the name of one recorded")
+        raise RequestError(f"{scenario}: none of its domains has the name of one recorded")
     _show(rows, format)
 
 
@@ -121,11 +124,11 @@ def _made(sources: twin.Sources, split: float, scheduler: str | None, *, replay:
 
 def _gathered(paths: Sequence[Path], cpu_mhz: float | None, threads: Path | None) -> twin.Sources:
     if not paths:
-        raise UsageError("no files\n  hint: vcpulab twin --help")
+        raise RequestError("no files\n  hint: vcpulab twin --help")
     try:
         return twin.gather(paths, cpu_mhz=cpu_mhz, threads=threads)
     except OSError as error:
-        raise UsageError(f"{error.filename}: {files.reason(error)}") from None
+        raise RequestError(f"{error.filename}: {files.reason(error)}") from None
 
 
 def _read(sources: twin.Sources, part: tuple[float, float]) -> Recording:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from vcpulab import _engine
+from vcpulab.errors import EngineError, VcpulabError
 from vcpulab.results.cache import key, maker
 from vcpulab.scenario.scenario import Scenario
 
@@ -62,7 +63,7 @@ class Measured(NamedTuple):
     """A row for each run: its key, seed, scenario, and each table as a list of rows."""
 
 
-class RunFailedError(RuntimeError):
+class RunFailedError(VcpulabError):
     """The engine failed in a run; it would again."""
 
     def __init__(self, key: str, message: str) -> None:
@@ -91,11 +92,11 @@ def measure(batch: Batch, go_on: Callable[[], bool] | None = None) -> Measured:
     scenarios = [parsed[item.scenario].with_run(seed=item.seed) for item in batch.items]
     try:
         results = _engine.run_many(scenarios, jobs=1, progress=progress)
-    except _engine.EngineError:
+    except EngineError:
         for item, scenario in zip(batch.items, scenarios, strict=True):
             try:
                 _engine.run(scenario, jobs=1, progress=progress)
-            except _engine.EngineError as error:
+            except EngineError as error:
                 raise RunFailedError(item.key, str(error)) from None
         raise
     frame = _nested(batch.items, results)

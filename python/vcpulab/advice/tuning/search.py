@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcpulab.advice.tuning.goals import Goal, Row, excess, score
 from vcpulab.advice.tuning.knobs import Knob, Space
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError
 from vcpulab.extras import require
 from vcpulab.results import cache
 from vcpulab.results.figures import Interval
@@ -145,7 +145,7 @@ class Search:
             drop: drop hopeless candidates before they have all replications.
 
         Raises:
-            UsageError: another search is kept in the folder.
+            RequestError: another search is kept in the folder.
         """
         self.space = space
         self.goals = list(goals)
@@ -169,7 +169,7 @@ class Search:
         """Keeps what is measured in a folder, and takes what is there already.
 
         Raises:
-            UsageError: another search is kept in it.
+            RequestError: another search is kept in it.
         """
         _claim(folder, self._identity())
         self._ran = cache.RunCache(folder / "runs.jsonl")
@@ -315,7 +315,7 @@ class Search:
             try:
                 scenario = settings.change(self.space.scenario, changes).scenario
                 impossible = None
-            except UsageError as error:
+            except RequestError as error:
                 scenario, impossible = self.space.scenario, f"cannot be set: {error}"
             number = len(self._by_key)
             self._by_key[key] = Candidate(number, dict(picks), changes, scenario, dropped=impossible)
@@ -639,7 +639,7 @@ def _claim(folder: Path, identity: Mapping[str, object]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         if not mark.exists():
             if any(folder.iterdir()):
-                raise UsageError(
+                raise RequestError(
                     f"--out: `{folder}` holds other files than a search's; allowed: a new or empty directory"
                 )
             scratch = folder / ".tune.json.new"
@@ -648,13 +648,13 @@ def _claim(folder: Path, identity: Mapping[str, object]) -> None:
             return
         there = json.loads(mark.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"--out: `{folder}` cannot be used: {error}") from None
+        raise RequestError(f"--out: `{folder}` cannot be used: {error}") from None
     other = [name for name, value in identity.items() if not isinstance(there, dict) or there.get(name) != value]
     if other:
         made = "made by another version"
         named = {"format": made, "version": made, "knobs": "of other knobs", "goals": "of other goals"}
         why = {**named, "limits": "of other limits"}.get(other[0], f"of another {other[0]}")
-        raise UsageError(
+        raise RequestError(
             f"--out: the search in `{folder}` is {why}; what it measured does not count here\n"
             "  hint: another directory, or delete this one"
         )
