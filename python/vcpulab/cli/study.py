@@ -8,10 +8,11 @@ from cyclopts import App, Parameter
 from vcpulab.cli import terminal, views
 from vcpulab.cli.usage import examples
 from vcpulab.errors import RequestError
+from vcpulab.results.cache import RunCache
 from vcpulab.studies import NAMES, predict, study
 from vcpulab.studies.fitting import fit as fit_constants
 from vcpulab.studies.results import Results
-from vcpulab.studies.runner import Effort, Runner, Units
+from vcpulab.studies.runner import Effort, Runner
 from vcpulab.studies.study import Claim, Study
 
 app = App(
@@ -245,7 +246,7 @@ def _run(it: Study, out: Path, effort: Effort, only: str | None = None) -> Resul
     if only is not None and only not in it.experiments:
         raise RequestError(f"--only: found `{only}`; allowed: {', '.join(it.experiments)}")
     cases = [case for case in it.cases() if only in (None, case.experiment)]
-    units = Units(_folder(it, out, effort) / "units.jsonl")
+    units = RunCache(_folder(it, out, effort) / "units.jsonl")
     with terminal.progress(f"{it.name}: {len(cases)} cases") as progress:
         return Runner(it, effort, units).run(cases, progress)
 

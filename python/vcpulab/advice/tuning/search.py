@@ -25,19 +25,17 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vcpulab import _engine
 from vcpulab.advice.tuning.goals import Goal, Row, excess, score
 from vcpulab.advice.tuning.knobs import Knob, Space
 from vcpulab.errors import RequestError
 from vcpulab.extras import require
-from vcpulab.results import outcomes
+from vcpulab.results import cache
 from vcpulab.results.figures import Interval
 from vcpulab.results.outcomes import Limit, Metric, values
 from vcpulab.results.run import run_many
 from vcpulab.results.statistics import paired
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.studies.runner import Units
 
 if TYPE_CHECKING:
     import optuna
@@ -157,7 +155,7 @@ class Search:
         self._jobs = jobs
         self._drop = drop
         self.asked = _asked(self.goals, self.limits)
-        self._units = Units(None)
+        self._ran = cache.RunCache(None)
         self._clock = _Clock(None)
         if folder is not None:
             self.keep(folder)
@@ -174,7 +172,7 @@ class Search:
             RequestError: another search is kept in it.
         """
         _claim(folder, self._identity())
-        self._units = Units(folder / "runs.jsonl")
+        self._ran = cache.RunCache(folder / "runs.jsonl")
         self._clock = _Clock(folder / "batches.txt")
 
     def run(
@@ -373,14 +371,14 @@ class Search:
         """Runs one replication of some candidates, those that are not on disk."""
         seed = seed_of(self.seed, "search", replication)
         scenarios = [candidate.scenario.with_run(seed=seed, replications=1) for candidate in candidates]
-        keys = [sha256(scenario.to_toml().encode()).hexdigest()[:32] for scenario in scenarios]
-        missing = [index for index, key in enumerate(keys) if self._units.get(key) is None]
+        keys = [cache.key(cache.maker(__name__), scenario.to_toml()) for scenario in scenarios]
+        missing = [index for index, known in enumerate(keys) if self._ran.get(known) is None]
         ran = run_many([scenarios[index] for index in missing], jobs=self._jobs, waits=False, progress=tell)
         for index, run in zip(missing, ran, strict=True):
             measured = {name: _defined(found[0]) for name, found in values(run, self.asked).items()}
-            self._units.add(keys[index], str(candidates[index].number), replication, measured)  # type: ignore[arg-type]
-        for candidate, key in zip(candidates, keys, strict=True):
-            candidate.rows.append(self._units.get(key) or {})
+            self._ran.add(keys[index], str(candidates[index].number), replication, measured)  # type: ignore[arg-type]
+        for candidate, known in zip(candidates, keys, strict=True):
+            candidate.rows.append(self._ran.get(known) or {})
         self._runs += len(candidates)
 
     # ---- what they are worth ----
@@ -663,11 +661,5 @@ def _claim(folder: Path, identity: Mapping[str, object]) -> None:
 
 
 def _version() -> str:
-    """What measures and what searches: the engine, this code, and Optuna's."""
-    optuna = require("optuna", "tune")
-    here = Path(__file__).parent
-    hashed = sha256(Path(_engine.__file__).read_bytes())
-    for file in (Path(outcomes.__file__), *(here / name for name in ("goals.py", "knobs.py", "search.py"))):
-        hashed.update(file.read_bytes())
-    hashed.update(optuna.__version__.encode())
-    return hashed.hexdigest()
+    """A hash of what measures and what searches: the engine, this code and all that it imports, and Optuna's."""
+    return cache.key(cache.maker(__name__), require("optuna", "tune").__version__)
