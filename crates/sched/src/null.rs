@@ -5,8 +5,9 @@ use std::fmt;
 use vcpulab_host::{Context, CpuMask, Decision, HostRules, Params, PcpuId, Scheduler, VcpuId};
 
 use crate::list::{Links, List};
+use crate::policy::{Generation, Registered};
 use crate::table::put;
-use crate::{Generation, Policy, Registered, Toolstack};
+use crate::toolstack::Toolstack;
 
 /// The policy.
 #[derive(Clone, Debug)]
@@ -20,19 +21,21 @@ pub struct Null {
 }
 
 impl Registered for Null {
-    const POLICY: Policy = Policy {
-        name: "null",
-        doc: "One vCPU for each pCPU and nothing to decide.",
-        generations: &[Generation {
+    type Rules = ();
+    const NAME: &'static str = "null";
+    const DOC: &'static str = "One vCPU for each pCPU and nothing to decide.";
+    const GENERATIONS: &'static [(Generation, ())] = &[(
+        Generation {
             name: "xen4.17",
             params: &[],
             work_conserving: false,
             hard_affinity: true,
             toolstack: Toolstack { tool: "xl", sched: "null", domain: "", global: "", set: &[] },
-        }],
-    };
+        },
+        (),
+    )];
 
-    fn new(_generation: usize, _global: &Params, _pcpus: u32) -> Self {
+    fn new(_rules: (), _global: &Params, _pcpus: u32) -> Self {
         Null { assigned: Vec::new(), free: CpuMask::EMPTY, waiting: List::default(), links: Links::default() }
     }
 }
