@@ -13,9 +13,9 @@ Examples:
 from vcpulab._engine import EngineError, ScenarioError
 from vcpulab.extras import MissingExtraError
 from vcpulab.policy import Context, Policy, Rejected
-from vcpulab.results.figures import Interval
 from vcpulab.results.jtl import Jtl
 from vcpulab.results.run import Run, run, run_many
+from vcpulab.results.statistics import Interval
 from vcpulab.results.trace import Trace
 from vcpulab.scenario.catalogue import build_info, profiles, schedulers, schema
 from vcpulab.scenario.problems import Problem

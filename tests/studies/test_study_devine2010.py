@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from vcpulab.results.figures import Interval
+from vcpulab.results.statistics import Interval
 from vcpulab.studies import study
 from vcpulab.studies.devine2010 import cases as c
 from vcpulab.studies.devine2010 import noise

@@ -12,8 +12,8 @@ from cyclopts import App, Parameter
 from vcpulab.advice.bounds import Bounds, Checked, bounds, check
 from vcpulab.cli import files, views
 from vcpulab.cli.usage import examples
-from vcpulab.results.figures import number
 from vcpulab.results.run import run
+from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import Scenario
 
 DONE, EXCEEDED = 0, 1

@@ -20,8 +20,8 @@ from vcpulab.advice.placing.placing import Placement, UnplaceableError
 from vcpulab.advice.placing.placing import place as find_place
 from vcpulab.cli import files, views
 from vcpulab.cli.usage import UsageError, examples
-from vcpulab.results.figures import number as number_said
 from vcpulab.results.outcomes import limit as read_limit
+from vcpulab.results.statistics import number as number_said
 from vcpulab.scenario.catalogue import profiles
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.units import size_bytes

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vcpulab.cli import views
-from vcpulab.results.figures import Interval
 from vcpulab.results.run import Run
 from vcpulab.results.run import run as run_scenario
+from vcpulab.results.statistics import Interval
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.studies import study
 

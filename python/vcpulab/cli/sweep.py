@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 from vcpulab.cli import files, views
 from vcpulab.cli.usage import UsageError, examples
 from vcpulab.results import outcomes
-from vcpulab.results.figures import number
+from vcpulab.results.statistics import number
 from vcpulab.sweeps import runner, tables
 from vcpulab.sweeps.executors import ClusterLostError, executor
 from vcpulab.sweeps.plan import Plan

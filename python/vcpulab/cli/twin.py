@@ -13,7 +13,7 @@ from vcpulab import twin
 from vcpulab.cli import files, views
 from vcpulab.cli.usage import UsageError, examples
 from vcpulab.formats import Recording
-from vcpulab.results.figures import number
+from vcpulab.results.statistics import number
 from vcpulab.twin import Row
 from vcpulab.twin.build import read, read_events
 

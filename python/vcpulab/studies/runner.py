@@ -18,8 +18,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from vcpulab import _engine
-from vcpulab.results.figures import Interval
 from vcpulab.results.run import run as run_scenario
+from vcpulab.results.statistics import Interval
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.studies.calibration import Calibration
 from vcpulab.studies.results import Results
