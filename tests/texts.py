@@ -8,8 +8,8 @@ from pathlib import Path
 from support import ROOT
 from vcpulab import ScenarioError
 from vcpulab import formats as recordings
-from vcpulab.cli.usage import UsageError
-from vcpulab.formats import RecordingError, rtapp
+from vcpulab.errors import RecordingError, RequestError
+from vcpulab.formats import rtapp
 from vcpulab.twin import gather
 
 TRACE = ROOT / "examples" / "perf-sched.txt"
@@ -31,5 +31,5 @@ def check(path: Path) -> None:
             answer = read()
             if isinstance(answer, recordings.Read):
                 json.dumps(answer.as_data(), allow_nan=False)
-        except (RecordingError, UsageError, rtapp.RtAppError, ScenarioError) as error:
+        except (RecordingError, RequestError, ScenarioError) as error:
             assert str(path) in str(error)  # noqa: PT017 - it may also be read

@@ -3,9 +3,7 @@
 import importlib
 from types import ModuleType
 
-
-class MissingExtraError(ImportError):
-    """An optional package is not installed; the text says which extra to install."""
+from vcpulab.errors import MissingExtraError
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -15,7 +13,7 @@ def require(module: str, extra: str) -> ModuleType:
         >>> require("not_a_module", "report")
         Traceback (most recent call last):
         ...
-        vcpulab.extras.MissingExtraError: `not_a_module` is not installed
+        vcpulab.errors.MissingExtraError: `not_a_module` is not installed
           hint: pip install 'vcpulab[report]'
     """
     try:

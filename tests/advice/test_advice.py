@@ -8,7 +8,7 @@ import pytest
 import vcpulab
 from support import ROOT, Vcpulab, opened
 from vcpulab.advice.compare import compare, gainers_and_payers
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError
 from vcpulab.results.outcomes import limit, metric, metrics, people, values
 from vcpulab.results.statistics import holm
 from vcpulab.scenario.settings import apply
@@ -122,9 +122,9 @@ def test_names_of_metrics() -> None:
     assert metric(WEB, "web.gotten").of == "domain"
     named = [found.name for found in metrics(WEB)]
     assert len(named) == len(set(named))
-    with pytest.raises(UsageError, match="`web` has no figure `speed`; allowed: gotten"):
+    with pytest.raises(RequestError, match="`web` has no figure `speed`; allowed: gotten"):
         metric(WEB, "web.speed")
-    with pytest.raises(UsageError, match="there is no `wbe`"):
+    with pytest.raises(RequestError, match="there is no `wbe`"):
         metric(WEB, "wbe.throughput")
 
 
@@ -152,7 +152,7 @@ def test_limits() -> None:
         "web.response_p99 < 1e",
         "< 3",
     ):
-        with pytest.raises(UsageError, match="allowed: "):
+        with pytest.raises(RequestError, match="allowed: "):
             limit(WEB, wrong)
 
 

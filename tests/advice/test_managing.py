@@ -19,7 +19,7 @@ from vcpulab.advice.managing import (
     manage,
 )
 from vcpulab.advice.managing.limits import limiter
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError
 
 SERVICES = vcpulab.Scenario.load(ROOT / "scenarios/workload-manager.toml").change(
     {"run.duration": "60s", "run.replications": 2}
@@ -74,7 +74,7 @@ def test_limits_hold(scheduler: str, generation: str) -> None:
 
 
 def test_schedulers_without_limits_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"bvt .* neither caps nor reservations"):
+    with pytest.raises(RequestError, match=r"bvt .* neither caps nor reservations"):
         managed("bvt", "xen3.0")
 
 

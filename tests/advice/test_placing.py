@@ -16,7 +16,7 @@ from vcpulab.advice.placing.fleet import Fleet, fleet
 from vcpulab.advice.placing.packing import Problem, pack
 from vcpulab.advice.placing.placing import Placement, UnplaceableError, place
 from vcpulab.cli.main import main
-from vcpulab.extras import MissingExtraError
+from vcpulab.errors import MissingExtraError
 
 HOST = """\
 name = "a fleet"

@@ -19,7 +19,7 @@ from support import ROOT, VCPULAB, Vcpulab, opened
 from vcpulab.advice.tuning import Found, Knob, Search, goal, space
 from vcpulab.advice.tuning.goals import default_goals
 from vcpulab.cli.main import main
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError
 from vcpulab.results.outcomes import limit, metric, values
 
 # A server, and a batch machine in its way: a small cap on that one is what a quick server wants.
@@ -294,14 +294,14 @@ def test_another_search_is_not_taken_for_this_one(planted: vcpulab.Scenario, tmp
         "of another scenario": Search(space(planted.change({"client.http.rate": 1000}), [CAPS]), goals),
     }
     for said, other in others.items():
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(RequestError, match=said):
             other.keep(tmp_path)
     mark = tmp_path / "tune.json"
     mark.write_text(json.dumps({**json.loads(mark.read_text()), "version": "0"}))
-    with pytest.raises(UsageError, match="made by another version"):
+    with pytest.raises(RequestError, match="made by another version"):
         Search(caps, goals, folder=tmp_path)
     mark.write_text("{")
-    with pytest.raises(UsageError, match="cannot be used"):
+    with pytest.raises(RequestError, match="cannot be used"):
         Search(caps, goals, folder=tmp_path)
 
 

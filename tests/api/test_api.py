@@ -227,3 +227,10 @@ def test_other_frame_libraries_read_the_tables() -> None:
     table = results.domains()
     assert hasattr(table, "__arrow_c_stream__")
     assert pl.DataFrame(table).equals(pl.DataFrame(table)), "it can be read more than once"
+
+
+def test_a_public_name_imports_its_module_when_it_is_used() -> None:
+    assert set(vcpulab.__all__) == {*vcpulab._HOMES, "__version__"}
+    assert all(hasattr(vcpulab, name) for name in vcpulab.__all__)
+    code = "import sys, vcpulab; sys.exit(bool({'polars', 'numpy', 'vcpulab._engine'} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -21,7 +21,8 @@ import texts
 from support import ROOT, Vcpulab, packets
 from vcpulab import Scenario, run
 from vcpulab import formats as recordings
-from vcpulab.formats import RecordingError, jtl, xenmon, xl
+from vcpulab.errors import RecordingError
+from vcpulab.formats import jtl, xenmon, xl
 from vcpulab.hypervisors import monitors
 from vcpulab.results.jtl import Jtl
 from vcpulab.twin import gather

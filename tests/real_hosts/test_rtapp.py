@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from support import ROOT, Vcpulab
+from vcpulab.errors import RecordingError
 from vcpulab.formats import rtapp
 from vcpulab.results.run import run
 from vcpulab.scenario.scenario import Scenario
@@ -137,7 +138,7 @@ def test_what_is_wrong_is_told_with_its_place(text: str, message: str | None) ->
     if message is None:
         assert rtapp.read(text, "w").notes
         return
-    with pytest.raises(rtapp.RtAppError) as error:
+    with pytest.raises(RecordingError) as error:
         rtapp.read(text, "w")
     assert str(error.value).startswith(message)
 

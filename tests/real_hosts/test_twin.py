@@ -13,7 +13,7 @@ import pytest
 import vcpulab
 from support import ROOT, Vcpulab
 from vcpulab import twin
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError
 from vcpulab.twin.build import read, read_events
 from vcpulab.twin.links import links
 from vcpulab.twin.sequences import Turn, Turns, turns_of
@@ -87,7 +87,7 @@ def test_turns_are_cpu_time_between_waking_and_blocking(tmp_path: Path) -> None:
     rows = states((1, 0), (5, "blocked"), *changes)
     turns = turns_of(wrote(tmp_path / "events.arrow", rows))
     assert turns == {(1, 0): Turns((1, 0), 9, [Turn(((5, None),), 9)])}
-    with pytest.raises(UsageError, match="found 20002 turns of computing and blocking; allowed: at most 20000"):
+    with pytest.raises(RequestError, match="found 20002 turns of computing and blocking; allowed: at most 20000"):
         turns_of(wrote(tmp_path / "events.arrow", rows * 10_001))
 
 

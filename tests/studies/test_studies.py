@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from support import STUDIES_PAGE, VCPULAB, Vcpulab, examples_of, examples_work, opened, run_vcpulab
+from vcpulab.results.cache import RunCache
 from vcpulab.results.statistics import Interval, holm, kendall_tau, mape, mser5, paired
 from vcpulab.studies import NAMES, predict, study
 from vcpulab.studies.results import Missing, Results
-from vcpulab.studies.runner import Effort, Runner, Units
+from vcpulab.studies.runner import Effort, Runner
 from vcpulab.studies.study import COLUMNS
 
 
@@ -92,21 +93,21 @@ def test_every_case_is_a_valid_scenario(name: str) -> None:
 
 def test_units_survive_a_writer_that_is_killed(tmp_path: Path) -> None:
     file = tmp_path / "units.jsonl"
-    units = Units(file)
+    units = RunCache(file)
     units.add("one", "case", 0, {"x": 1.5})
-    file.write_text(file.read_text() + '{"key": "two", "figures": {"x": ')
-    again = Units(file)
+    file.write_text(file.read_text() + '{"key": "two", "metrics": {"x": ')
+    again = RunCache(file)
     assert again.get("one") == {"x": 1.5}
     assert again.get("two") is None
     again.add("two", "case", 1, {"x": 2.5})
-    assert Units(file).get("two") == {"x": 2.5}
+    assert RunCache(file).get("two") == {"x": 2.5}
 
 
 def test_replications_are_added_until_the_interval_is_tight() -> None:
     it = study("cherkasova2007")
     case = next(case for case in it.cases() if case.precise and not case.prepare)
     case = replace(case, changes={**case.changes, "run.duration": "300ms", "run.sample": "10ms"})
-    tight = Runner(replace(it, replications=3), Effort(precision=0.05, replications_max=12), Units(None))
+    tight = Runner(replace(it, replications=3), Effort(precision=0.05, replications_max=12), RunCache(None))
     results = tight.run([case])
     interval = results.interval(case.key, case.precise[0])
     assert interval.n == 12 or (interval.half_width or math.inf) <= 0.05 * interval.mean
@@ -136,10 +137,10 @@ def test_killed_run_goes_on_with_nothing_lost_or_doubled(ran: Path) -> None:
     it = study("cherkasova2007")
     wanted = {(case.key, k) for case in it.cases() for k in range(2) if case.main or case.precise}
     assert wanted <= {(line["case"], line["replication"]) for line in lines}
-    again = Units(None)
+    again = RunCache(None)
     case = next(case for case in it.cases() if case.key == lines[0]["case"])
     Runner(it, Effort(fast=True), again).run([case])
-    assert again.get(lines[0]["key"]) == lines[0]["figures"], "an interrupted run has the same results"
+    assert again.get(lines[0]["key"]) == lines[0]["metrics"], "an interrupted run has the same results"
 
 
 def test_prediction_has_a_row_for_every_cell(ran: Path) -> None:

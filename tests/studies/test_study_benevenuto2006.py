@@ -5,11 +5,12 @@ from collections.abc import Mapping
 
 import pytest
 
+from vcpulab.results.cache import RunCache
 from vcpulab.results.statistics import Interval
 from vcpulab.studies import predict, study
 from vcpulab.studies.benevenuto2006.cases import TWO_CARDS, WEB_RATES, build_case, gap_ns, receive_case, web_case
 from vcpulab.studies.results import Results
-from vcpulab.studies.runner import Effort, Runner, Units
+from vcpulab.studies.runner import Effort, Runner
 from vcpulab.studies.study import Case, Outcome
 
 STUDY = study("benevenuto2006")
@@ -21,7 +22,7 @@ def case(key: str) -> Case:
 
 
 def run(*keys: str) -> Results:
-    return Runner(STUDY, Effort(fast=True), Units(None)).run([case(key) for key in keys])
+    return Runner(STUDY, Effort(fast=True), RunCache(None)).run([case(key) for key in keys])
 
 
 def made_up(figures: Mapping[str, Mapping[str, float]]) -> Results:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from vcpulab.results.cache import RunCache
 from vcpulab.results.statistics import Interval
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.studies import study
@@ -13,7 +14,7 @@ from vcpulab.studies.cherkasova2007 import alert, claims
 from vcpulab.studies.cherkasova2007.cases import ALERT_TARGETS, bvt, credit, nearly_saturated, sedf
 from vcpulab.studies.predict import predictions
 from vcpulab.studies.results import Results
-from vcpulab.studies.runner import Effort, Runner, Units
+from vcpulab.studies.runner import Effort, Runner
 from vcpulab.studies.study import Outcome
 
 STUDY = study("cherkasova2007")
@@ -180,7 +181,7 @@ def run() -> Results:
     )
     cases = [case for case in STUDY.cases() if case.name in names]
     assert len(cases) == len(names)
-    return Runner(STUDY, Effort(fast=True), Units(None)).run(cases)
+    return Runner(STUDY, Effort(fast=True), RunCache(None)).run(cases)
 
 
 def test_batches_make_throughput(run: Results) -> None:

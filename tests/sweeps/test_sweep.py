@@ -19,7 +19,7 @@ import pytest
 from support import ROOT, VCPULAB
 from vcpulab import EngineError, _engine, run_many
 from vcpulab.cli.main import main
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError
 from vcpulab.results import outcomes
 from vcpulab.sweeps import Dask, Executor, Local, Plan, Store, SweepFailedError, executor, export, query, run, summary
 from vcpulab.sweeps.executors import Outcome
@@ -235,7 +235,7 @@ def test_another_scheduler_takes_away_what_it_does_not_know(tmp_path: Path) -> N
     ],
 )
 def test_what_is_wrong_with_a_sweep_file_is_said(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(UsageError) as error:
+    with pytest.raises(RequestError) as error:
         plan_of(tmp_path, text)
     assert said in str(error.value)
     assert str(tmp_path / "sweep.toml") in str(error.value)
@@ -251,7 +251,7 @@ def test_all_points_that_cannot_be_run_are_said_at_once(tmp_path: Path) -> None:
     path = "client.users.rate"
     values = [100, -1]
     """
-    with pytest.raises(UsageError) as error:
+    with pytest.raises(RequestError) as error:
         plan_of(tmp_path, text)
     said = str(error.value)
     assert "5 of 6 points cannot be run; nothing was run" in said
@@ -614,7 +614,7 @@ def test_runs_of_another_engine_are_kept_and_not_used(
     monkeypatch.undo()
     with Store.open(tmp_path / "store") as store:
         assert (store.count(), store.foreign()) == (0, {"0.0.9-old": RUNS})
-        with pytest.raises(UsageError, match="no runs of this engine"):
+        with pytest.raises(RequestError, match="no runs of this engine"):
             query(store, "SELECT * FROM runs")
         doing = Counting()
         run(plan, store, doing)
@@ -638,19 +638,19 @@ def test_files_of_another_format_are_kept_and_not_used(
 
 def test_what_is_no_store_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match="holds other files"):
+    with pytest.raises(RequestError, match="holds other files"):
         Store.open(tmp_path, create=True)
-    with pytest.raises(UsageError, match="no store of sweeps is there"):
+    with pytest.raises(RequestError, match="no store of sweeps is there"):
         Store.open(tmp_path / "missing")
-    with pytest.raises(UsageError, match="not a directory"):
+    with pytest.raises(RequestError, match="not a directory"):
         Store.open(tmp_path / "thesis.tex", create=True)
     later = tmp_path / "later"
     later.mkdir()
     (later / "store.json").write_text('{"format": "vcpulab-sweep/2"}')
-    with pytest.raises(UsageError, match="written by another version, format `vcpulab-sweep/2`"):
+    with pytest.raises(RequestError, match="written by another version, format `vcpulab-sweep/2`"):
         Store.open(later)
     (later / "store.json").write_text("{")
-    with pytest.raises(UsageError, match="damaged"):
+    with pytest.raises(RequestError, match="damaged"):
         Store.open(later)
 
 
@@ -726,7 +726,7 @@ def test_questions_are_answered_with_the_parameters_of_the_points(full_store: St
     ],
 )
 def test_a_question_that_cannot_be_answered_is_one_line(full_store: Store, sql: str, said: str) -> None:
-    with pytest.raises(UsageError) as error:
+    with pytest.raises(RequestError) as error:
         query(full_store, sql)
     assert said in str(error.value)
     assert len(str(error.value).splitlines()) <= 2

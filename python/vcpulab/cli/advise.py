@@ -13,8 +13,9 @@ from vcpulab.advice import comparison_report
 from vcpulab.advice.compare import Comparison, compare
 from vcpulab.advice.lint.lint import as_data, other_warnings
 from vcpulab.advice.lint.lint import lint as lint_scenario
-from vcpulab.cli import files, views
-from vcpulab.cli.usage import UsageError, examples
+from vcpulab.cli import files, terminal, views
+from vcpulab.cli.usage import examples
+from vcpulab.errors import RequestError
 from vcpulab.hypervisors.xl import new_steps
 from vcpulab.results.outcomes import metrics
 from vcpulab.results.run import Run, run_many
@@ -66,10 +67,10 @@ def lint(
         jobs: Replications at a time; 0: one for each processor.
     """
     if not 2 <= replications <= 10_000:
-        raise UsageError(f"--replications: found `{replications}`; allowed: 2 to 10000")
+        raise RequestError(f"--replications: found `{replications}`; allowed: 2 to 10000")
     found = {}
     for path in file:
-        with views.progress(f"trying what mends {path}") as progress:
+        with terminal.progress(f"trying what mends {path}") as progress:
             try:
                 scenario, advice = lint_scenario(
                     path,
@@ -78,7 +79,7 @@ def lint(
                     progress=progress,
                 )
             except OSError as error:
-                raise UsageError(f"{path}: {files.reason(error)}") from None
+                raise RequestError(f"{path}: {files.reason(error)}") from None
         found[str(path)] = as_data(advice)
         warnings = other_warnings(scenario, advice)
         found[str(path)] += [{"rule": "warning", **warning} for warning in warnings]
@@ -120,14 +121,14 @@ def whatif(
         jobs: Replications at a time; 0: one for each processor.
     """
     if not set:
-        raise UsageError("--set: nothing is set; allowed: PATH=VALUE, such as --set domain.web.weight=512")
+        raise RequestError("--set: nothing is set; allowed: PATH=VALUE, such as --set domain.web.weight=512")
     before = _with_run(files.load(file), seed, replications)
     changed = settings.apply(before, set)
     for path in changed.left_out:
-        views.warn(f"{path} is left out: the new scheduler does not have it")
+        terminal.warn(f"{path} is left out: the new scheduler does not have it")
     for warning in changed.scenario.warnings:
         if warning["message"] not in {known["message"] for known in before.warnings}:
-            views.warn(f"as changed: {warning['field'] or ''}: {warning['message']}")
+            terminal.warn(f"as changed: {warning['field'] or ''}: {warning['message']}")
     runs = _run(before, changed.scenario, jobs)
     found = compare(*runs)
     _show(found, runs, ("now", "changed"), format=format, all=all)
@@ -137,10 +138,10 @@ def whatif(
         said = ", ".join(f"{path} = {json.dumps(value)}" for path, value in changed.changes.items())
         title = f"What if: {before.name}"
         comparison_report.write(report, title, ("now", "changed"), runs, found, lead=f"<p>{escape(said)}</p>")
-        views.say(f"written to {report}")
+        terminal.say(f"written to {report}")
     if write is not None:
         files.write(write, changed.scenario.to_toml())
-        views.say(f"written to {write}")
+        terminal.say(f"written to {write}")
 
 
 def compare_(
@@ -168,10 +169,10 @@ def compare_(
         jobs: Replications at a time; 0: one for each processor.
     """
     if a.is_dir() != b.is_dir():
-        raise UsageError(f"{a}, {b}: allowed: two scenario files, or two directories of runs")
+        raise RequestError(f"{a}, {b}: allowed: two scenario files, or two directories of runs")
     if a.is_dir():
         if replications is not None or seed is not None:
-            raise UsageError("--replications, --seed: these runs are over; allowed: with scenario files")
+            raise RequestError("--replications, --seed: these runs are over; allowed: with scenario files")
         runs = (files.run_of(a), files.run_of(b))
     else:
         first = _with_run(files.load(a), seed, replications)
@@ -180,40 +181,40 @@ def compare_(
     _warn_of_differences(*runs)
     found = compare(*runs)
     if not found:
-        raise UsageError(f"{a}, {b}: they have no domain or client in common, and nothing to compare")
+        raise RequestError(f"{a}, {b}: they have no domain or client in common, and nothing to compare")
     labels = (str(a), str(b)) if str(a) != str(b) else ("first", "second")
     _show(found, runs, labels, format=format, all=all)
     if report is not None:
         title = f"{labels[0]} and {labels[1]}"
         comparison_report.write(report, title, labels, runs, found)
-        views.say(f"written to {report}")
+        terminal.say(f"written to {report}")
 
 
 def _with_run(scenario: Scenario, seed: int | None, replications: int | None) -> Scenario:
     if replications is not None and replications < 2:
-        raise UsageError(f"--replications: found `{replications}`; allowed: at least 2, for an interval")
+        raise RequestError(f"--replications: found `{replications}`; allowed: at least 2, for an interval")
     wanted = replications if replications is not None else max(REPLICATIONS, scenario.replications)
     return files.with_run(scenario, seed=seed, replications=wanted)
 
 
 def _run(before: Scenario, after: Scenario, jobs: int) -> tuple[Run, Run]:
-    with views.progress(f"running {before.name}") as progress:
+    with terminal.progress(f"running {before.name}") as progress:
         first, second = run_many([before, after], jobs=files.at_least_zero("--jobs", jobs), progress=progress)
     return first, second
 
 
 def _warn_of_differences(a: Run, b: Run) -> None:
     if a.scenario.seed != b.scenario.seed:
-        views.warn(f"seeds {a.scenario.seed} and {b.scenario.seed}: the runs are independent, differences less sure")
+        terminal.warn(f"seeds {a.scenario.seed} and {b.scenario.seed}: the runs are independent, differences less sure")
     if a.scenario.replications != b.scenario.replications:
         least = min(a.scenario.replications, b.scenario.replications)
-        views.warn(f"{a.scenario.replications} and {b.scenario.replications} replications: the first {least} count")
+        terminal.warn(f"{a.scenario.replications} and {b.scenario.replications} replications: the first {least} count")
     if a.scenario.duration_ns != b.scenario.duration_ns:
-        views.warn(f"{a.scenario.duration_ns / 1e9:g} and {b.scenario.duration_ns / 1e9:g} s: not equally long")
+        terminal.warn(f"{a.scenario.duration_ns / 1e9:g} and {b.scenario.duration_ns / 1e9:g} s: not equally long")
     theirs = [{metric.name.rpartition(".")[0]: None for metric in metrics(run.scenario)} for run in (a, b)]
     for one, other, which in ((*theirs, "first"), (*reversed(theirs), "second")):
         if alone := [name for name in one if name not in other]:
-            views.warn(f"only in the {which}, not compared: {', '.join(alone)}")
+            terminal.warn(f"only in the {which}, not compared: {', '.join(alone)}")
 
 
 def _show(

@@ -18,8 +18,9 @@ from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.fleet import fleet as take_apart
 from vcpulab.advice.placing.placing import Placement, UnplaceableError
 from vcpulab.advice.placing.placing import place as find_place
-from vcpulab.cli import files, views
-from vcpulab.cli.usage import UsageError, examples
+from vcpulab.cli import files, terminal, views
+from vcpulab.cli.usage import examples
+from vcpulab.errors import RequestError
 from vcpulab.results.outcomes import limit as read_limit
 from vcpulab.results.statistics import number as number_said
 from vcpulab.scenario.catalogue import profiles
@@ -79,7 +80,7 @@ def capacity(
     limits = [read_limit(scenario, text) for text in limit]
     _replications(replications)
     grows = growth(scenario, grow, lowest=lowest, highest=highest)
-    with views.status(f"growing {grows.name}") as progress:
+    with terminal.status(f"growing {grows.name}") as progress:
         found = find_capacity(
             grows, limits, replications=replications, jobs=jobs, guard=Guard(_seconds(budget)), progress=progress
         )
@@ -87,7 +88,7 @@ def capacity(
         from vcpulab.advice.capacity.report import write
 
         write(report, scenario.name, found, said(found))
-        views.say(f"written to {report}")
+        terminal.say(f"written to {report}")
     if format == "json":
         print(json.dumps(found.document(), indent=2))
     else:
@@ -141,7 +142,7 @@ def place(
     _replications(replications)
     power = _power(idle_watts, busy_watts)
     if not 0 <= margin < 100:
-        raise UsageError(f"--margin: found `{margin:g}`; allowed: 0 to less than 100")
+        raise RequestError(f"--margin: found `{margin:g}`; allowed: 0 to less than 100")
     scenarios: dict[str, Scenario] = {}
     for path in files_:
         label = path.stem
@@ -150,9 +151,9 @@ def place(
         scenarios[label] = files.load(path)
     taken = take_apart(scenarios, host=_host(host, scenarios), together=_groups("--together", together))
     for note in taken.notes:
-        views.say(note)
+        terminal.say(note)
     try:
-        with views.status("placing") as progress:
+        with terminal.status("placing") as progress:
             placed = find_place(
                 taken,
                 limit,
@@ -165,7 +166,7 @@ def place(
                 progress=progress,
             )
     except (UnplaceableError, StoppedError) as error:
-        views.error(str(error))
+        terminal.error(str(error))
         return FAILED
     if out is not None:
         _write_hosts(placed, out)
@@ -183,7 +184,7 @@ def _host(host: str | None, scenarios: Mapping[str, Scenario]) -> Scenario | Non
         return files.load(Path(host))
     names = [profile["name"] for profile in profiles()]
     if host not in names:
-        raise UsageError(f"--host: found `{host}`; allowed: a scenario file (*.toml), or one of {', '.join(names)}")
+        raise RequestError(f"--host: found `{host}`; allowed: a scenario file (*.toml), or one of {', '.join(names)}")
     first = next(iter(scenarios.values()))
     own = [f"host.{field}" for field in ("pcpus", "pcpus_per_socket", "costs") if field in first.written()["host"]]
     return first.change({**dict.fromkeys(own), "host.profile": host})
@@ -193,7 +194,7 @@ def _groups(option: str, words: Sequence[str]) -> list[list[str]]:
     groups = [[name.strip() for name in word.split(",")] for word in words]
     for word, names in zip(words, groups, strict=True):
         if len(names) < 2 or len(set(names)) < len(names) or not all(names):
-            raise UsageError(f"{option}: found `{word}`; allowed: two or more names of domains, such as web,batch")
+            raise RequestError(f"{option}: found `{word}`; allowed: two or more names of domains, such as web,batch")
     return groups
 
 
@@ -203,13 +204,13 @@ def _bytes(memory: str) -> float:
     except ValueError:
         found = 0
     if found <= 0:
-        raise UsageError(f"--memory: found `{memory}`; allowed: a size such as 64GiB")
+        raise RequestError(f"--memory: found `{memory}`; allowed: a size such as 64GiB")
     return found
 
 
 def _power(idle: float, busy: float) -> Power:
     if not 0 <= idle <= busy < float("inf"):
-        raise UsageError(
+        raise RequestError(
             f"--idle-watts, --busy-watts: found `{idle:g}`, `{busy:g}`; allowed: from 0, and idle is at most busy"
         )
     return Power(idle, busy)
@@ -218,11 +219,11 @@ def _power(idle: float, busy: float) -> Power:
 def _write_hosts(placed: Placement, out: Path) -> None:
     names = [f"host-{number}.toml" for number in range(1, len(placed.hosts) + 1)]
     if out.exists() and (not out.is_dir() or {path.name for path in out.iterdir()} - set(names)):
-        raise UsageError(f"{out}: there is something else\n  hint: another directory, or an empty one")
+        raise RequestError(f"{out}: there is something else\n  hint: another directory, or an empty one")
     out.mkdir(parents=True, exist_ok=True)
     for name, host in zip(names, placed.hosts, strict=True):
         files.write(out / name, host.scenario.to_toml())
-    views.say(f"written to {out}: {len(names)} scenario{'s' if len(names) > 1 else ''}")
+    terminal.say(f"written to {out}: {len(names)} scenario{'s' if len(names) > 1 else ''}")
 
 
 def _show_placement(placed: Placement, power: Power) -> None:
@@ -278,13 +279,13 @@ def _count(count: int, thing: str) -> str:
 
 def _replications(given: int | None) -> None:
     if given is not None and not 2 <= given <= 1000:
-        raise UsageError(f"--replications: found `{given}`; allowed: an integer from 2 to 1000")
+        raise RequestError(f"--replications: found `{given}`; allowed: an integer from 2 to 1000")
 
 
 def _seconds(budget: str) -> float:
     match = _BUDGET.fullmatch(budget.strip())
     if match is None or float(match["number"]) == 0:
-        raise UsageError(f"--budget: found `{budget}`; allowed: a time such as 90s, 10m or 2h")
+        raise RequestError(f"--budget: found `{budget}`; allowed: a time such as 90s, 10m or 2h")
     return float(match["number"]) * _UNITS_S[match["unit"]]
 
 

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from vcpulab._engine import ScenarioError
-from vcpulab.cli import views
-from vcpulab.cli.usage import UsageError
+from vcpulab.cli import terminal
+from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.results.run import Run
 from vcpulab.results.run import run as run_scenario
 from vcpulab.scenario.problems import Problem
@@ -16,14 +15,14 @@ def load(path: Path) -> Scenario:
 
     Raises:
         ScenarioError: everything that is wrong with it.
-        UsageError: it cannot be read.
+        RequestError: it cannot be read.
     """
     try:
         scenario = Scenario.load(path)
     except OSError as error:
-        raise UsageError(f"{path}: {reason(error)}") from None
+        raise RequestError(f"{path}: {reason(error)}") from None
     for warning in scenario.warnings:
-        views.warn(line_of(warning))
+        terminal.warn(line_of(warning))
     return scenario
 
 
@@ -32,41 +31,41 @@ def run_of(source: Path) -> Run:
 
     Raises:
         ScenarioError: everything that is wrong with the scenario.
-        UsageError: it cannot be read, or holds no run.
+        RequestError: it cannot be read, or holds no run.
     """
     if not source.is_dir():
         scenario = load(source)
-        with views.progress(f"running {scenario.name}") as progress:
+        with terminal.progress(f"running {scenario.name}") as progress:
             return run_scenario(scenario, progress=progress)
     try:
         return Run.load(source)
     except FileNotFoundError as error:
-        raise UsageError(str(error)) from None
+        raise RequestError(str(error)) from None
 
 
 def with_run(scenario: Scenario, *, seed: int | None = None, replications: int | None = None) -> Scenario:
     """The scenario with `--seed` and `--replications`, where given.
 
     Raises:
-        UsageError: a value is not allowed.
+        RequestError: a value is not allowed.
     """
     try:
         return scenario.with_run(seed=seed, replications=replications)
     except ScenarioError as error:
         lines = (f"--{str(p['field']).removeprefix('run.')}: {p['message']}" for p in error.problems)
-        raise UsageError("\n".join(lines)) from None
+        raise RequestError("\n".join(lines)) from None
     except ValueError as error:
-        raise UsageError(str(error)) from None
+        raise RequestError(str(error)) from None
 
 
 def at_least_zero(option: str, value: int) -> int:
     """The value of an option such as `--jobs`.
 
     Raises:
-        UsageError: it is not allowed.
+        RequestError: it is not allowed.
     """
     if not 0 <= value <= 1024:
-        raise UsageError(f"{option}: found `{value}`; allowed: an integer from 0 to 1024")
+        raise RequestError(f"{option}: found `{value}`; allowed: an integer from 0 to 1024")
     return value
 
 
@@ -74,12 +73,12 @@ def write(path: Path, text: str) -> None:
     """Writes a text file.
 
     Raises:
-        UsageError: it cannot be written.
+        RequestError: it cannot be written.
     """
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"{path}: {reason(error)}") from None
+        raise RequestError(f"{path}: {reason(error)}") from None
 
 
 def line_of(problem: Problem) -> str:

@@ -20,17 +20,17 @@ from vcpulab import conformance as vectors
 from vcpulab.cli import advise as advice_cli
 from vcpulab.cli import bounds as bounds_cli
 from vcpulab.cli import capacity as capacity_cli
-from vcpulab.cli import files, views
+from vcpulab.cli import files, terminal, views
 from vcpulab.cli import import_ as import_cli
 from vcpulab.cli import manage as manage_cli
 from vcpulab.cli import sweep as sweep_cli
 from vcpulab.cli import tune as tune_cli
 from vcpulab.cli.study import app as study
 from vcpulab.cli.twin import app as twin
-from vcpulab.cli.usage import UsageError
 from vcpulab.cli.usage import examples as _help
-from vcpulab.extras import MissingExtraError, require
-from vcpulab.formats import RecordingError, rtapp
+from vcpulab.errors import EngineError, MissingExtraError, RecordingError, RequestError, ScenarioError
+from vcpulab.extras import require
+from vcpulab.formats import rtapp
 from vcpulab.hypervisors import monitors, xentop
 from vcpulab.hypervisors.counters import Tool
 from vcpulab.hypervisors.monitors import NotRecordedError
@@ -117,7 +117,7 @@ def run(
     if out is not None:
         store.check_free(out)
     own = None if policy is None else load_policy(policy)
-    with views.progress(f"running {scenario.name}") as progress:
+    with terminal.progress(f"running {scenario.name}") as progress:
         result = run_scenario(
             scenario,
             jobs=files.at_least_zero("--jobs", jobs),
@@ -128,13 +128,13 @@ def run(
             policy=own,
         )
     for warning in result.warnings:
-        views.warn(warning)
+        terminal.warn(warning)
     if out is not None:
         result.save(out)
     _print_run(result, format, names, waits, io=io)
     for written in (out, trace, jtl):
         if written is not None:
-            views.say(f"written to {written}")
+            terminal.say(f"written to {written}")
 
 
 def _print_run(result: Run, form: str, names: Tool | None, waits: bool | None, *, io: bool) -> None:
@@ -157,8 +157,8 @@ def check(file: Annotated[tuple[Path, ...], Parameter(negative=())], /) -> int:
     for path in file:
         try:
             files.load(path)
-        except (UsageError, _engine.ScenarioError) as error:
-            views.say(str(error))
+        except (RequestError, ScenarioError) as error:
+            terminal.say(str(error))
             status = WRONG
         else:
             print(f"{path}: ok")
@@ -177,10 +177,10 @@ def init(path: Path = Path("scenario.toml"), /, *, force: Annotated[bool, Parame
         with path.open("w" if force else "x") as file:
             file.write(_engine.starter())
     except FileExistsError:
-        raise UsageError(f"{path}: exists already\n  hint: --force replaces it") from None
+        raise RequestError(f"{path}: exists already\n  hint: --force replaces it") from None
     except OSError as error:
-        raise UsageError(f"{path}: {files.reason(error)}") from None
-    views.say(f"written to {path}\n  hint: vcpulab run {path}")
+        raise RequestError(f"{path}: {files.reason(error)}") from None
+    terminal.say(f"written to {path}\n  hint: vcpulab run {path}")
 
 
 export = App(name="export", help="Write what was recorded in the formats of other tools.", help_format="plaintext")
@@ -225,8 +225,8 @@ def perfetto(
         else:
             traces.export_perfetto(source, out, replication)
     except (FileNotFoundError, ValueError) as error:
-        raise UsageError(str(error)) from None
-    views.say(f"written to {out}\n  hint: open it in https://ui.perfetto.dev")
+        raise RequestError(str(error)) from None
+    terminal.say(f"written to {out}\n  hint: open it in https://ui.perfetto.dev")
 
 
 import_ = App(
@@ -259,29 +259,29 @@ def import_rt_app(
         force: Replace what is there.
     """
     if vcpus is not None and not 1 <= vcpus <= 512:
-        raise UsageError(f"--vcpus: found `{vcpus}`; allowed: an integer from 1 to 512")
+        raise RequestError(f"--vcpus: found `{vcpus}`; allowed: an integer from 1 to 512")
     if out is not None and out.exists() and not force:
-        raise UsageError(f"{out}: exists already\n  hint: --force replaces it")
+        raise RequestError(f"{out}: exists already\n  hint: --force replaces it")
     try:
         with file.open("rb") as source:
             data = source.read(_WORKLOAD_BYTES_MAX + 1)
     except OSError as error:
-        raise UsageError(f"{file}: {files.reason(error)}") from None
+        raise RequestError(f"{file}: {files.reason(error)}") from None
     if len(data) > _WORKLOAD_BYTES_MAX:
-        raise UsageError(f"{file}: too long; allowed: at most {_WORKLOAD_BYTES_MAX} bytes")
+        raise RequestError(f"{file}: too long; allowed: at most {_WORKLOAD_BYTES_MAX} bytes")
     try:
         made = rtapp.read(data.decode(), str(file), vcpus=vcpus)
     except UnicodeDecodeError:
-        raise UsageError(f"{file}: not text (UTF-8)") from None
-    except rtapp.RtAppError as error:
-        raise UsageError(str(error)) from None
+        raise RequestError(f"{file}: not text (UTF-8)") from None
+    except RecordingError as error:
+        raise RequestError(str(error)) from None
     for note in made.notes:
-        views.warn(str(note))
+        terminal.warn(str(note))
     if out is None:
         print(made.text, end="")
         return
     files.write(out, made.text)
-    views.say(f"written to {out}\n  hint: vcpulab run {out}")
+    terminal.say(f"written to {out}\n  hint: vcpulab run {out}")
 
 
 monitor = App(
@@ -304,7 +304,7 @@ def xenmon(source: Path, /, *, out: Path, replication: int = 0, prefix: str = "l
         prefix: What the files' names begin with.
     """
     for path in monitors.xenmon(files.run_of(source), out, replication=replication, prefix=prefix):
-        views.say(f"written to {path}")
+        terminal.say(f"written to {path}")
 
 
 @monitor.command(help_epilogue=_help("vcpulab monitor xencpu web.toml"))
@@ -370,9 +370,9 @@ def top(
         replication: Which one.
     """
     if not 0.01 <= delay <= 3600:
-        raise UsageError(f"--delay: found `{delay}`; allowed: 0.01 to 3600")
+        raise RequestError(f"--delay: found `{delay}`; allowed: 0.01 to 3600")
     if iterations is not None and iterations < 1:
-        raise UsageError(f"--iterations: found `{iterations}`; allowed: an integer from 1")
+        raise RequestError(f"--iterations: found `{iterations}`; allowed: an integer from 1")
     asked: dict[xentop.Extra, bool] = {
         "networks": networks,
         "vbds": vbds,
@@ -440,9 +440,9 @@ def list_domains(
     try:
         report = _engine.listing(files.load(file)._engine, at)
     except ValueError as error:
-        if isinstance(error, _engine.ScenarioError):
+        if isinstance(error, ScenarioError):
             raise
-        raise UsageError(f"--at: found `{at}`; {error}") from None
+        raise RequestError(f"--at: found `{at}`; {error}") from None
     if format == "json":
         print(report)
     elif vcpus:
@@ -463,7 +463,7 @@ def schedulers(name: str | None = None, /, *, format: Format = "table") -> None:
     names = [scheduler["name"] for scheduler in listed]
     if name is not None:
         if name not in names:
-            raise UsageError(f"found `{name}`; allowed: one of {', '.join(names)}")
+            raise RequestError(f"found `{name}`; allowed: one of {', '.join(names)}")
         listed = [scheduler for scheduler in listed if scheduler["name"] == name]
     if format == "json":
         print(json.dumps(listed, indent=2))
@@ -521,16 +521,16 @@ def measure_profile(
     from vcpulab.scenario.measured import measure
 
     if out is not None and out.exists() and not force:
-        raise UsageError(f"{out}: exists already\n  hint: --force replaces it")
+        raise RequestError(f"{out}: exists already\n  hint: --force replaces it")
     measured = measure(_profile(base))
     for constant, reason in measured.missing.items():
-        views.warn(f"{constant}: not measured: {reason}")
+        terminal.warn(f"{constant}: not measured: {reason}")
     if out is None:
         print(measured.text, end="")
         return
     files.write(out, measured.text)
     views.show_measured(measured.figures)
-    views.say(f'written to {out}\n  hint: profile = "{out.name}" in the [host] of a scenario beside it')
+    terminal.say(f'written to {out}\n  hint: profile = "{out.name}" in the [host] of a scenario beside it')
 
 
 def _profile(name: str) -> dict[str, Any]:
@@ -538,7 +538,7 @@ def _profile(name: str) -> dict[str, Any]:
     found = next((built_in for built_in in listed if built_in["name"] == name), None)
     if found is None and not name.endswith(".toml"):
         names = ", ".join(built_in["name"] for built_in in listed)
-        raise UsageError(f"found `{name}`; allowed: one of {names}, or a file (`*.toml`)")
+        raise RequestError(f"found `{name}`; allowed: one of {names}, or a file (`*.toml`)")
     return found or json.loads(_engine.read_profile(name))
 
 
@@ -561,7 +561,7 @@ def conformance(
     try:
         report = _engine.conformance(paths, files.at_least_zero("--jobs", jobs))
     except ValueError as error:
-        raise UsageError(str(error)) from None
+        raise RequestError(str(error)) from None
     parsed = json.loads(report)
     if format == "json":
         print(report)
@@ -580,7 +580,7 @@ def bench(*, format: Format = "table", seconds: float = 0.5, out: Path | None = 
         out: Also write the figures (JSON) to this file.
     """
     if not 0 < seconds <= 60:
-        raise UsageError(f"--seconds: found `{seconds}`; allowed: more than 0, at most 60")
+        raise RequestError(f"--seconds: found `{seconds}`; allowed: more than 0, at most 60")
     from vcpulab.cli import demo as experiment
 
     figures = json.loads(_engine.bench(seconds)) | experiment.wall_time()
@@ -590,7 +590,7 @@ def bench(*, format: Format = "table", seconds: float = 0.5, out: Path | None = 
             out.parent.mkdir(parents=True, exist_ok=True)
             out.write_text(report + "\n")
         except OSError as error:
-            raise UsageError(f"{out}: {files.reason(error)}") from None
+            raise RequestError(f"{out}: {files.reason(error)}") from None
     if format == "json":
         print(report)
     else:
@@ -620,7 +620,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except KeyboardInterrupt:
-        views.say("interrupted")
+        terminal.say("interrupted")
         return INTERRUPTED
 
 
@@ -635,21 +635,21 @@ def _call(arguments: Sequence[str] | None) -> int:
         )
         sys.stdout.flush()
     except CycloptsError as error:
-        views.error(f"{error}\n  hint: vcpulab --help")
+        terminal.error(f"{error}\n  hint: vcpulab --help")
         return WRONG
-    except _engine.ScenarioError as error:
-        views.say(str(error))
+    except ScenarioError as error:
+        terminal.say(str(error))
         return WRONG
-    except (UsageError, PluginError, NotRecordedError, RecordingError) as error:
-        views.error(str(error))
+    except (RequestError, PluginError, NotRecordedError, RecordingError) as error:
+        terminal.error(str(error))
         return WRONG
     except BrokenPipeError:
         raise
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
-        views.error(f"{name}{files.reason(error)}")
+        terminal.error(f"{name}{files.reason(error)}")
         return WRONG if isinstance(error, FileExistsError) else FAILED
-    except (_engine.EngineError, MissingExtraError, MemoryError) as error:
-        views.error(str(error) or "out of memory")
+    except (EngineError, MissingExtraError, MemoryError) as error:
+        terminal.error(str(error) or "out of memory")
         return FAILED
     return status if isinstance(status, int) else DONE

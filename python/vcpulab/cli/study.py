@@ -5,12 +5,14 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from vcpulab.cli import views
-from vcpulab.cli.usage import UsageError, examples
+from vcpulab.cli import terminal, views
+from vcpulab.cli.usage import examples
+from vcpulab.errors import RequestError
+from vcpulab.results.cache import RunCache
 from vcpulab.studies import NAMES, predict, study
 from vcpulab.studies.fitting import fit as fit_constants
 from vcpulab.studies.results import Results
-from vcpulab.studies.runner import Effort, Runner, Units
+from vcpulab.studies.runner import Effort, Runner
 from vcpulab.studies.study import Claim, Study
 
 app = App(
@@ -94,7 +96,7 @@ def run(
         if len(shown) <= _CELLS_SHOWN:
             views.print_table(it.title, headings, shown)
         else:
-            views.say(f"{it.name}: {len(shown)} cells are not shown here\n  hint: vcpulab study report {it.name}")
+            terminal.say(f"{it.name}: {len(shown)} cells are not shown here\n  hint: vcpulab study report {it.name}")
         scores = [
             [
                 f"{score.table}, {score.metric}",
@@ -160,7 +162,7 @@ def predict_(
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(predict.to_csv(rows), encoding="utf-8")
     said = sum(1 for row in rows if row.estimate is not None)
-    views.say(f"written to {out}: {said} of {len(rows)} cells")
+    terminal.say(f"written to {out}: {said} of {len(rows)} cells")
 
 
 @app.command(help_epilogue=examples("vcpulab study overview --fast --out studies.md"))
@@ -182,7 +184,7 @@ def overview(
     done = [overviews.Done.of(it, _run(it, results, effort)) for it in _studies("all")]
     command = "vcpulab study overview" + (" --fast" if fast else "")
     out.write_text(overviews.page(done, command), encoding="utf-8")
-    views.say(f"written to {out}")
+    terminal.say(f"written to {out}")
 
 
 @app.command(help_epilogue=examples("vcpulab study fit venkatesh2015 --samples 1 --descents 1 --out fit.toml"))
@@ -215,12 +217,12 @@ def fit(
         ("--replications", replications, 1, 100),
     ):
         if not least <= value <= most:
-            raise UsageError(f"{option}: found `{value}`; allowed: an integer from {least} to {most}")
+            raise RequestError(f"{option}: found `{value}`; allowed: an integer from {least} to {most}")
     found = fit_constants(
-        _study(name), samples=samples, best=descents, walk=walk, replications=replications, jobs=jobs, say=views.say
+        _study(name), samples=samples, best=descents, walk=walk, replications=replications, jobs=jobs, say=terminal.say
     )
     out.write_text(found.text(), encoding="utf-8")
-    views.say(f"written to {out}")
+    terminal.say(f"written to {out}")
 
 
 def _row(row: predict.Prediction) -> list[str]:
@@ -242,10 +244,10 @@ def _verdict(claim: Claim, results: Results) -> tuple[str, str]:
 
 def _run(it: Study, out: Path, effort: Effort, only: str | None = None) -> Results:
     if only is not None and only not in it.experiments:
-        raise UsageError(f"--only: found `{only}`; allowed: {', '.join(it.experiments)}")
+        raise RequestError(f"--only: found `{only}`; allowed: {', '.join(it.experiments)}")
     cases = [case for case in it.cases() if only in (None, case.experiment)]
-    units = Units(_folder(it, out, effort) / "units.jsonl")
-    with views.progress(f"{it.name}: {len(cases)} cases") as progress:
+    units = RunCache(_folder(it, out, effort) / "units.jsonl")
+    with terminal.progress(f"{it.name}: {len(cases)} cases") as progress:
         return Runner(it, effort, units).run(cases, progress)
 
 
@@ -261,7 +263,7 @@ def _study(name: str) -> Study:
     try:
         return study(name)
     except KeyError as error:
-        raise UsageError(str(error.args[0])) from None
+        raise RequestError(str(error.args[0])) from None
 
 
 def _percent(text: str) -> float:
@@ -270,5 +272,5 @@ def _percent(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value <= 100:
-        raise UsageError(f"--ci: found `{text}`; allowed: more than 0%, at most 100%")
+        raise RequestError(f"--ci: found `{text}`; allowed: more than 0%, at most 100%")
     return value / 100

@@ -16,8 +16,9 @@ from vcpulab.advice.tuning.confirm import Confirmation, confirm
 from vcpulab.advice.tuning.goals import Goal
 from vcpulab.advice.tuning.knobs import space as space_of
 from vcpulab.advice.tuning.search import REPLICATIONS, Candidate, Search
-from vcpulab.cli import files, views
-from vcpulab.cli.usage import UsageError, examples
+from vcpulab.cli import files, terminal, views
+from vcpulab.cli.usage import examples
+from vcpulab.errors import RequestError
 from vcpulab.extras import require
 from vcpulab.hypervisors.xl import new_steps
 from vcpulab.results import outcomes
@@ -111,9 +112,9 @@ def tune(
     search.keep(folder)
     trials = TRIALS if trials is None and seconds is None else trials
     with _keeping(folder):
-        with views.progress(f"tuning {scenario.name}") as progress:
+        with terminal.progress(f"tuning {scenario.name}") as progress:
             found = search.run(trials=trials, seconds=seconds, progress=progress)
-        with views.progress("confirming") as progress:
+        with terminal.progress("confirming") as progress:
             confirmed = None if found.best is search.present else confirm(search, found.best, progress)
     answer = Answer(search, found, confirmed)
     if format == "json":
@@ -122,12 +123,12 @@ def tune(
         _show(answer)
     if write is not None and answer.advised:
         files.write(write, tomli_w.dumps(found.best.scenario.written()))
-        views.say(f"written to {write}")
+        terminal.say(f"written to {write}")
     if report is not None:
         from vcpulab.advice.tuning.report import write_report
 
         write_report(report, answer)
-        views.say(f"written to {report}")
+        terminal.say(f"written to {report}")
     return DONE if answer.kept else FAILED
 
 
@@ -191,7 +192,7 @@ def _goals(scenario: Scenario, maximise: Sequence[str], minimise: Sequence[str])
     names = [goal.name for goal in stated]
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(f"--maximise, --minimise: `{name}` is named twice; allowed: each metric once")
+            raise RequestError(f"--maximise, --minimise: `{name}` is named twice; allowed: each metric once")
     return stated or wanted.default_goals(scenario)
 
 
@@ -201,13 +202,13 @@ def _seconds(budget: str | None) -> float | None:
     match = _SPAN.fullmatch(budget.strip())
     seconds = float(match["number"]) * _SECONDS[match["unit"]] if match else 0.0
     if not 0 < seconds <= 30 * 86400:
-        raise UsageError(f"--budget: found `{budget}`; allowed: a time such as 30s, 5m or 1h, at most 720h")
+        raise RequestError(f"--budget: found `{budget}`; allowed: a time such as 30s, 5m or 1h, at most 720h")
     return seconds
 
 
 def _between(option: str, value: int | None, least: int, most: int) -> None:
     if value is not None and not least <= value <= most:
-        raise UsageError(f"{option}: found `{value}`; allowed: an integer from {least} to {most}")
+        raise RequestError(f"{option}: found `{value}`; allowed: an integer from {least} to {most}")
 
 
 @contextmanager
@@ -215,5 +216,5 @@ def _keeping(folder: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        views.say(f"what was measured is kept in {folder}\n  hint: the same command goes on")
+        terminal.say(f"what was measured is kept in {folder}\n  hint: the same command goes on")
         raise

@@ -10,8 +10,9 @@ import polars as pl
 from cyclopts import App, Parameter
 
 from vcpulab import twin
-from vcpulab.cli import files, views
-from vcpulab.cli.usage import UsageError, examples
+from vcpulab.cli import files, terminal, views
+from vcpulab.cli.usage import examples
+from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
 from vcpulab.results.statistics import number
 from vcpulab.twin import Row
@@ -51,7 +52,7 @@ def make(
         force: Replace what is there.
     """
     if out is not None and out.exists() and not force:
-        raise UsageError(f"{out}: exists already\n  hint: --force replaces it")
+        raise RequestError(f"{out}: exists already\n  hint: --force replaces it")
     sources = _gathered(paths, cpu_mhz, threads)
     made = _made(sources, 1.0, scheduler, replay=replay)
     if out is None:
@@ -60,7 +61,7 @@ def make(
     files.write(out, made.text)
     # Only under the scheduler that was recorded can it be held against the recording.
     held = " ".join(["twin score", *map(str, paths)])
-    views.say(f"written to {out}\n  hint: vcpulab {held if scheduler is None else f'run {out}'}")
+    terminal.say(f"written to {out}\n  hint: vcpulab {held if scheduler is None else f'run {out}'}")
 
 
 @app.command(help_epilogue=examples("vcpulab twin score recorded"))
@@ -89,21 +90,23 @@ def score(
         format: How to print.
     """
     if not 5 <= split <= 95:
-        raise UsageError(f"--split: found `{split:g}`; allowed: 5 to 95")
+        raise RequestError(f"--split: found `{split:g}`; allowed: 5 to 95")
     if not 2 <= replications <= 10_000:
-        raise UsageError(f"--replications: found `{replications}`; allowed: 2 to 10000")
+        raise RequestError(f"--replications: found `{replications}`; allowed: 2 to 10000")
     sources = _gathered(paths, cpu_mhz, threads)
     if scenario is not None:
         held, against = files.load(scenario), _read(sources, (0.0, 1.0))
     else:
         made = _made(sources, split / 100, scheduler, replay=replay)
         held, against = made.scenario, _read(sources, (split / 100, 1.0))
-    with views.progress("simulating") as progress:
+    with terminal.progress("simulating") as progress:
         rows = twin.score(held, sources, against, replications=replications, progress=progress)
     if len(rows) == 1 and scenario is None:
-        raise UsageError(f"{sources.trace}: no vCPU of its first {split:g} % is in the rest; allowed: another --split")
+        raise RequestError(
+            f"{sources.trace}: no vCPU of its first {split:g} % is in the rest; allowed: another --split"
+        )
     if len(rows) == 1:
-        raise UsageError(f"{scenario}: none of its domains has the name of one recorded")
+        raise RequestError(f"{scenario}: none of its domains has the name of one recorded")
     _show(rows, format)
 
 
@@ -111,28 +114,28 @@ def _made(sources: twin.Sources, split: float, scheduler: str | None, *, replay:
     part = (0.0, split)
     recording = _read(sources, part)
     with tempfile.TemporaryDirectory() as scratch:
-        with views.progress("who wakes whom") as progress:
+        with terminal.progress("who wakes whom") as progress:
             events = read_events(sources, part, recording, Path(scratch, "events.arrow"), progress, replay=replay)
         made = twin.make(sources, recording, scheduler=scheduler, events=events, replay=replay)
     for note in made.notes:
-        views.warn(note)
+        terminal.warn(note)
     return made
 
 
 def _gathered(paths: Sequence[Path], cpu_mhz: float | None, threads: Path | None) -> twin.Sources:
     if not paths:
-        raise UsageError("no files\n  hint: vcpulab twin --help")
+        raise RequestError("no files\n  hint: vcpulab twin --help")
     try:
         return twin.gather(paths, cpu_mhz=cpu_mhz, threads=threads)
     except OSError as error:
-        raise UsageError(f"{error.filename}: {files.reason(error)}") from None
+        raise RequestError(f"{error.filename}: {files.reason(error)}") from None
 
 
 def _read(sources: twin.Sources, part: tuple[float, float]) -> Recording:
-    with views.progress(f"reading {sources.trace.name}") as progress:
+    with terminal.progress(f"reading {sources.trace.name}") as progress:
         recording = read(sources, part, progress)
     for note in recording.notes:
-        views.warn(f"{sources.trace}: {note['what']} ({note['count']}): {note['means']}")
+        terminal.warn(f"{sources.trace}: {note['what']} ({note['count']}): {note['means']}")
     return recording
 
 

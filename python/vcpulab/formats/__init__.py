@@ -5,7 +5,7 @@ where that cannot be passed over, is refused with a `RecordingError` that names 
 what may be there. Files may be compressed (xz, gzip, bzip2).
 """
 
-from vcpulab.formats.errors import RecordingError
+from vcpulab.errors import RecordingError
 from vcpulab.formats.kinds import KINDS, Kind, Read, kind_of, read
 from vcpulab.formats.trace import Recording, VcpuThread, read_threads, read_trace
 

@@ -1,8 +1,6 @@
 """What is wrong with a file."""
 
-
-class RecordingError(ValueError):
-    """The file does not hold what it should; the text says where, what was found, and what is allowed."""
+from vcpulab.errors import RecordingError
 
 
 def wrong(file: str, line: int | None, found: object, allowed: str) -> RecordingError:

@@ -8,7 +8,8 @@ from os import PathLike
 from pathlib import Path
 from xml.parsers import expat
 
-from vcpulab.formats.errors import RecordingError, wrong
+from vcpulab.errors import RecordingError
+from vcpulab.formats.errors import wrong
 from vcpulab.formats.sources import CHUNK_BYTES, lines_of, opened
 
 LABELS_MAX = 1000

@@ -7,8 +7,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
+from vcpulab.errors import RecordingError
 from vcpulab.formats import jtl, xenmon, xl
-from vcpulab.formats.errors import RecordingError
 from vcpulab.formats.sources import opened
 from vcpulab.formats.trace import Recording, VcpuThread, read_trace
 

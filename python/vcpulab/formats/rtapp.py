@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from vcpulab.errors import RecordingError
 from vcpulab.scenario.scenario import Scenario
 
 DOMAIN = "rt-app"
@@ -78,10 +79,6 @@ _LAX = re.compile(r'(?P<string>"(?:\\.|[^"\\])*")|/\*.*?\*/|//[^\n]*', re.DOTALL
 _COMMA = re.compile(r'(?P<string>"(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 
 
-class RtAppError(ValueError):
-    """The file is none of rt-app's."""
-
-
 @dataclass(frozen=True)
 class Note:
     """Something in a file that the scenario does not say."""
@@ -123,7 +120,7 @@ def read(text: str, file: str = "<string>", *, vcpus: int | None = None) -> Impo
         vcpus: vCPUs of the domain; if left out, as many as the file names CPUs, or one.
 
     Raises:
-        RtAppError: it is no such file.
+        RecordingError: it is no such file.
         ScenarioError: what it says exceeds what a scenario may be.
 
     Examples:
@@ -154,13 +151,15 @@ def _parse(text: str, file: str) -> _Object:
         document = json.loads(strict, object_pairs_hook=_Object, parse_constant=constant)
     except json.JSONDecodeError as error:
         message = error.msg[:1].lower() + error.msg[1:]
-        raise RtAppError(f"{file}:{error.lineno}:{error.colno}: not JSON, even as rt-app takes it: {message}") from None
+        raise RecordingError(
+            f"{file}:{error.lineno}:{error.colno}: not JSON, even as rt-app takes it: {message}"
+        ) from None
     except ValueError as error:
-        raise RtAppError(f"{file}: {error}") from None
+        raise RecordingError(f"{file}: {error}") from None
     except RecursionError:
-        raise RtAppError(f"{file}: objects within objects within objects: too deep") from None
+        raise RecordingError(f"{file}: objects within objects within objects: too deep") from None
     if not isinstance(document, _Object):
-        raise RtAppError(f"{file}: found {_shown(document)}; allowed: an object with `tasks`")
+        raise RecordingError(f"{file}: found {_shown(document)}; allowed: an object with `tasks`")
     return document
 
 
@@ -212,7 +211,7 @@ class _Import:
     # ---- what stands in the file, checked ----
 
     def wrong(self, path: str, value: Any, allowed: str) -> NoReturn:
-        raise RtAppError(f"{self.file}: {path}: found {_shown(value)}; allowed: {allowed}")
+        raise RecordingError(f"{self.file}: {path}: found {_shown(value)}; allowed: {allowed}")
 
     def object(self, value: Any, path: str) -> _Object:
         return value if isinstance(value, _Object) else self.wrong(path, value, "an object")
@@ -238,7 +237,7 @@ class _Import:
     def document(self, document: _Object, vcpus: int | None) -> Imported:
         tasks = document.last("tasks")
         if tasks is None:
-            raise RtAppError(f"{self.file}: tasks: required, but not given")
+            raise RecordingError(f"{self.file}: tasks: required, but not given")
         apps = [line for name, task in self.object(tasks, "tasks") for line in self.task(name, task)]
         duration = _DURATION_S
         for key, value in document:
@@ -249,7 +248,7 @@ class _Import:
             elif key != "tasks":
                 self.note(key, value, "not understood: left out")
         if not apps:
-            raise RtAppError(f"{self.file}: tasks: none of them does anything that a scenario can say")
+            raise RecordingError(f"{self.file}: tasks: none of them does anything that a scenario can say")
         for timer, users in self.timers.items():
             if len(users) > 1:
                 self.note(f"timer {_shown(timer)}", "one for several tasks", "each has one of its own")

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from vcpulab.formats.errors import RecordingError, wrong
+from vcpulab.errors import RecordingError
+from vcpulab.formats.errors import wrong
 
 CHUNK_BYTES = 1 << 18
 LINE_BYTES_MAX = 1 << 16

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vcpulab import _engine
-from vcpulab.formats.errors import RecordingError, wrong
+from vcpulab.errors import RecordingError
+from vcpulab.formats.errors import wrong
 from vcpulab.formats.sources import CHUNK_BYTES, lines_of, opened
 
 Format = Literal["xentrace", "sched-text"]

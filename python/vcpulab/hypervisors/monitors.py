@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from vcpulab.errors import RequestError
 from vcpulab.results.run import Run
 from vcpulab.scenario.scenario import Scenario
 
@@ -23,7 +24,7 @@ _GROUP = ("replication", "domain")
 _NO_SAMPLES = 'the run has no samples\n  hint: say `sample = "1s"` in [run] and run it again'
 
 
-class NotRecordedError(ValueError):
+class NotRecordedError(RequestError):
     """The run did not record what a monitor reads; the text says what to change."""
 
 

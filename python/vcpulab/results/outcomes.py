@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 import polars as pl
 
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError
 from vcpulab.results.figures import APP_FIGURES, DOMAIN_FIGURES, IO_FIGURES, PCPU_FIGURES, Figure
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import number
@@ -137,7 +137,7 @@ def metric(scenario: Scenario, name: str, blame: str = "metric") -> Metric:
     """The metric of that name.
 
     Raises:
-        UsageError: there is none; the text says which there are.
+        RequestError: there is none; the text says which there are.
 
     Examples:
         >>> metric(Scenario.starter(), "web.response_p99").name
@@ -152,9 +152,9 @@ def metric(scenario: Scenario, name: str, blame: str = "metric") -> Metric:
             return listed[f"{person.names[0]}.{figure}"]
     things = sorted({found.name.rpartition(".")[0] for found in listed.values()})
     if join(who) not in things:
-        raise UsageError(f"{blame}: there is no `{join(who)}` in `{name}`; allowed: {', '.join(things)}")
+        raise RequestError(f"{blame}: there is no `{join(who)}` in `{name}`; allowed: {', '.join(things)}")
     figures = [found.figure for found in listed.values() if found.name.rpartition(".")[0] == join(who)]
-    raise UsageError(f"{blame}: `{join(who)}` has no figure `{figure}`; allowed: {', '.join(figures)}")
+    raise RequestError(f"{blame}: `{join(who)}` has no figure `{figure}`; allowed: {', '.join(figures)}")
 
 
 def values(run: Run, asked: Iterable[Metric]) -> dict[str, list[float | None]]:
@@ -233,7 +233,7 @@ def limit(scenario: Scenario, text: str, option: str = "--limit") -> Limit:
     """A limit such as `web.response_p99 < 50ms`.
 
     Raises:
-        UsageError: it cannot be understood.
+        RequestError: it cannot be understood.
 
     Examples:
         >>> print(limit(Scenario.starter(), "web.response_p99<0.05s"))
@@ -241,7 +241,7 @@ def limit(scenario: Scenario, text: str, option: str = "--limit") -> Limit:
     """
     match = _LIMIT.fullmatch(text)
     if match is None:
-        raise UsageError(f"{option}: found `{text}`; allowed: METRIC < VALUE, such as `web.response_p99 < 50ms`")
+        raise RequestError(f"{option}: found `{text}`; allowed: METRIC < VALUE, such as `web.response_p99 < 50ms`")
     found = metric(scenario, match["metric"], option)
     scales = _SCALES.get(found.unit, _SCALES["%"] if found.unit.startswith("%") else {"": 1})
     try:
@@ -249,5 +249,5 @@ def limit(scenario: Scenario, text: str, option: str = "--limit") -> Limit:
     except (ValueError, KeyError):
         units = ", ".join(unit for unit in scales if unit) or "none"
         allowed = f"a number, with one of the units {units} or none"
-        raise UsageError(f"{option}: found `{text}`; allowed: {allowed}") from None
+        raise RequestError(f"{option}: found `{text}`; allowed: {allowed}") from None
     return Limit(found, match["operator"], bound)

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from vcpulab import _engine
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.scenario.catalogue import schedulers
 from vcpulab.scenario.problems import Problem
 from vcpulab.scenario.scenario import Scenario, join, split
@@ -39,7 +39,7 @@ def apply(scenario: Scenario, words: Iterable[str], option: str = "--set") -> Ch
         option: what they were given to, for messages.
 
     Raises:
-        UsageError: a setting cannot be understood, or makes no valid scenario.
+        RequestError: a setting cannot be understood, or makes no valid scenario.
 
     Examples:
         >>> changed = apply(Scenario.starter(), ["web.weight=512", "host.scheduler=credit2"])
@@ -52,10 +52,10 @@ def apply(scenario: Scenario, words: Iterable[str], option: str = "--set") -> Ch
     for word in words:
         given, equals, text = word.partition("=")
         if not equals or not given.strip():
-            raise UsageError(f"{option}: found `{word}`; allowed: PATH=VALUE, such as domain.web.weight=512")
+            raise RequestError(f"{option}: found `{word}`; allowed: PATH=VALUE, such as domain.web.weight=512")
         path = resolve(scenario, given.strip(), f"{option} {word}", document)
         if path in changes:
-            raise UsageError(f"{option} {word}: `{path}` is set twice")
+            raise RequestError(f"{option} {word}: `{path}` is set twice")
         changes[path] = value_of(text.strip())
         words_by_path[path] = word
     return change(scenario, changes, {path: f"{option} {word}" for path, word in words_by_path.items()})
@@ -70,7 +70,7 @@ def change(scenario: Scenario, changes: Mapping[str, Any], words: Mapping[str, s
         words: path to how it was given, for messages.
 
     Raises:
-        UsageError: the result is no valid scenario.
+        RequestError: the result is no valid scenario.
     """
     words = words or {}
     # A default need not be set back.
@@ -79,11 +79,11 @@ def change(scenario: Scenario, changes: Mapping[str, Any], words: Mapping[str, s
     left_out = _foreign(scenario, changes)
     try:
         changed = scenario.change({**dict.fromkeys(left_out), **changes})
-    except _engine.ScenarioError as error:
-        raise UsageError("\n".join(_blamed(problem, words) for problem in error.problems)) from None
+    except ScenarioError as error:
+        raise RequestError("\n".join(_blamed(problem, words) for problem in error.problems)) from None
     except KeyError as error:
         given = ", ".join(words.values()) or ", ".join(changes)
-        raise UsageError(f"{given}: {error.args[0]}") from None
+        raise RequestError(f"{given}: {error.args[0]}") from None
     return Changed(changed, dict(changes), left_out)
 
 
@@ -121,7 +121,7 @@ def resolve(scenario: Scenario, given: str, blame: str, document: Mapping[str, A
         document: the complete scenario, if it is at hand.
 
     Raises:
-        UsageError: nothing or more than one thing has that name.
+        RequestError: nothing or more than one thing has that name.
 
     Examples:
         >>> resolve(Scenario.starter(), "web.weight", "--set")
@@ -130,12 +130,12 @@ def resolve(scenario: Scenario, given: str, blame: str, document: Mapping[str, A
     document = scenario.to_dict() if document is None else document
     steps = split(given)
     if not steps:
-        raise UsageError(f"{blame}: found `{given}`; allowed: a path such as domain.web.weight")
+        raise RequestError(f"{blame}: found `{given}`; allowed: a path such as domain.web.weight")
     first, rest = steps[0], steps[1:]
     if first in NAMED:
         names = list(document.get(first, {}))
         if not rest or rest[0] not in names:
-            raise UsageError(
+            raise RequestError(
                 f"{blame}: there is no {first} `{rest[0] if rest else ''}`; "
                 f"allowed: {_listed(rest[0] if rest else '', names) or 'none, the scenario has none'}"
             )
@@ -148,13 +148,13 @@ def resolve(scenario: Scenario, given: str, blame: str, document: Mapping[str, A
         if len(asking) == 1:
             return join(["client", asking[0], *rest])
         if len(asking) > 1:
-            raise UsageError(f"{blame}: `{first}` has several clients; allowed: one of {', '.join(asking)}")
+            raise RequestError(f"{blame}: `{first}` has several clients; allowed: one of {', '.join(asking)}")
     if not found:
         known = [*_engine_fields(), *(name for kind in NAMED for name in document.get(kind, {}))]
-        raise UsageError(f"{blame}: there is no `{first}`; allowed: {_listed(first, known)}")
+        raise RequestError(f"{blame}: there is no `{first}`; allowed: {_listed(first, known)}")
     if len(found) > 1:
         paths = ", ".join(join([kind, *steps]) for kind in found)
-        raise UsageError(f"{blame}: `{given}` could mean {paths}; allowed: one of these")
+        raise RequestError(f"{blame}: `{given}` could mean {paths}; allowed: one of these")
     return join([found[0], *steps])
 
 

@@ -10,7 +10,8 @@ from textual.containers import VerticalScroll
 from textual.timer import Timer
 from textual.widgets import Footer, Input, Static
 
-from vcpulab._engine import EngineError, LiveSamples
+from vcpulab._engine import LiveSamples
+from vcpulab.errors import EngineError
 from vcpulab.hypervisors import xentop
 from vcpulab.hypervisors.monitors import NotRecordedError, check_sampled, samples
 from vcpulab.results.run import Run

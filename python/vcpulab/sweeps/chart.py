@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError
 from vcpulab.extras import require
 from vcpulab.results.outcomes import Metric
 from vcpulab.show import charts as plots
@@ -24,12 +24,12 @@ def check(plan: Plan, file: Path) -> None:
     """Makes sure that a picture can be drawn.
 
     Raises:
-        UsageError: it cannot.
+        RequestError: it cannot.
     """
     if file.suffix not in _KINDS:
-        raise UsageError(f"--plot: found `{file}`; allowed: a file {', '.join(f'*{kind}' for kind in _KINDS)}")
+        raise RequestError(f"--plot: found `{file}`; allowed: a file {', '.join(f'*{kind}' for kind in _KINDS)}")
     if len(plan.paths) > 2:
-        raise UsageError(
+        raise RequestError(
             f"--plot: {len(plan.paths)} things vary; allowed: one or two\n  hint: vcpulab query, and a plot of your own"
         )
 

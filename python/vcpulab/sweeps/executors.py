@@ -10,7 +10,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import parse_qs, urlsplit
 
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError, VcpulabError
 from vcpulab.extras import require
 from vcpulab.sweeps.work import Batch, Measured, measure
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from distributed import Client, Future, LocalCluster
 
 
-class ClusterLostError(RuntimeError):
+class ClusterLostError(VcpulabError):
     """There is nobody left to do the work."""
 
 
@@ -218,7 +218,7 @@ def executor(text: str, jobs: int = 0) -> Executor:
     """The executor that is meant by `local`, `dask://HOST:PORT` or `dask://local?workers=N`.
 
     Raises:
-        UsageError: none is.
+        RequestError: none is.
         MissingExtraError: a package is not installed.
         ClusterLostError: the scheduler does not answer.
     """
@@ -227,11 +227,11 @@ def executor(text: str, jobs: int = 0) -> Executor:
     url = urlsplit(text)
     asked = parse_qs(url.query, keep_blank_values=True)
     allowed = "local, dask://HOST:PORT or dask://local?workers=N (and ?patience=SECONDS)"
-    wrong = UsageError(f"--executor: found `{text}`; allowed: {allowed}")
+    wrong = RequestError(f"--executor: found `{text}`; allowed: {allowed}")
     if url.scheme != "dask" or url.path or url.fragment or not asked.keys() <= {"workers", "patience"}:
         raise wrong
     if jobs:
-        raise UsageError(f"--jobs: allowed: only with --executor local; `{text}` has its own workers")
+        raise RequestError(f"--jobs: allowed: only with --executor local; `{text}` has its own workers")
     try:
         workers, patience_s = int(_one(asked, "workers", "0")), float(_one(asked, "patience", str(PATIENCE_S)))
         port = url.port

@@ -7,8 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from vcpulab import _engine
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.sweeps.axes import Point
@@ -57,18 +56,18 @@ class Plan:
             checked: called now and then with the fraction of the points that are checked.
 
         Raises:
-            UsageError: everything that is wrong with the file, or with its points.
+            RequestError: everything that is wrong with the file, or with its points.
             ScenarioError: what is wrong with the scenario that it starts from.
             OSError: it cannot be read.
         """
         with path.open("rb") as file:
             data = file.read(_FILE_BYTES_MAX + 1)
         if len(data) > _FILE_BYTES_MAX:
-            raise UsageError(f"{path}: too long; allowed: at most {_FILE_BYTES_MAX} bytes")
+            raise RequestError(f"{path}: too long; allowed: at most {_FILE_BYTES_MAX} bytes")
         try:
             text = data.decode()
         except UnicodeDecodeError:
-            raise UsageError(f"{path}: not a text file (UTF-8)") from None
+            raise RequestError(f"{path}: not a text file (UTF-8)") from None
         return cls.from_toml(text, path, checked)
 
     @classmethod
@@ -127,7 +126,7 @@ def _check(
     """The digest of each point's scenario.
 
     Raises:
-        UsageError: what is wrong with any of them.
+        RequestError: what is wrong with any of them.
     """
     digests: list[str] = []
     wrong: dict[str, list[int]] = {}
@@ -135,10 +134,10 @@ def _check(
     for point, values in enumerate(points):
         try:
             scenario, without = _changed(base, paths, values)
-        except _engine.ScenarioError as error:
+        except ScenarioError as error:
             for problem in error.problems:
                 wrong.setdefault(f"{problem['field']}: {problem['message']}", []).append(point)
-        except (KeyError, UsageError) as error:
+        except (KeyError, RequestError) as error:
             wrong.setdefault(str(error.args[0]), []).append(point)
         else:
             digests.append(sha256(canonical(scenario).encode()).hexdigest())
@@ -156,4 +155,4 @@ def _check(
         lines += hints
     if len(wrong) > _PROBLEMS_SHOWN:
         lines.append(f"  and {len(wrong) - _PROBLEMS_SHOWN} more problems")
-    raise UsageError("\n".join(lines))
+    raise RequestError("\n".join(lines))

@@ -11,7 +11,7 @@ from typing import Any
 import tomli_w
 
 from vcpulab import _engine
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.sweeps.axes import Axis, Point, Span, grid, groups, sample
@@ -36,19 +36,19 @@ class Reader:
             # By the engine's own reader: Python's knows an older TOML.
             self._document: dict[str, Any] = json.loads(_engine.tables(text))
         except ValueError as error:
-            raise UsageError(f"{path}: {error}".rstrip()) from None
+            raise RequestError(f"{path}: {error}".rstrip()) from None
         if "domain" in self._document and "vary" not in self._document:
-            raise UsageError(
+            raise RequestError(
                 f"{path}: is a scenario; allowed: a sweep file\n  hint: it names `{path.name}` as its scenario"
             )
         self._fields(self._document, "", ("name", "scenario", "replications", "seed", "vary", "sample"))
 
     def finish(self) -> None:
         """Raises:
-        UsageError: everything that was wrong.
+        RequestError: everything that was wrong.
         """  # noqa: D205
         if self._problems:
-            raise UsageError("\n".join(self._problems))
+            raise RequestError("\n".join(self._problems))
 
     def scenario(self) -> Scenario | None:
         """The scenario that the sweep starts from."""
@@ -110,7 +110,7 @@ class Reader:
         elif base is not None:
             try:
                 path = settings.resolve(base, path, self._place(f"{where}.path"))
-            except UsageError as error:
+            except RequestError as error:
                 self._problems.append(str(error))
         if label is not None and (not isinstance(label, str) or not label):
             self._wrong(f"{where}.zip", label, "a name")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import polars as pl
 
+from vcpulab.errors import VcpulabError
 from vcpulab.sweeps.executors import ClusterLostError, Executor, Outcome
 from vcpulab.sweeps.plan import Plan, Unit
 from vcpulab.sweeps.store import Store
@@ -30,7 +31,7 @@ Progress = Callable[[int, int], object]
 """Told how many runs are done, and how many there are."""
 
 
-class SweepFailedError(RuntimeError):
+class SweepFailedError(VcpulabError):
     """A sweep came to an end before its end; what was done is kept."""
 
 

@@ -25,7 +25,7 @@ from typing import Self
 
 import polars as pl
 
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError
 from vcpulab.sweeps.work import FORMAT, engine
 
 _MARK = "store.json"
@@ -58,7 +58,7 @@ class Store:
             create: make one, if nothing is there.
 
         Raises:
-            UsageError: it holds no store, or one of another format.
+            RequestError: it holds no store, or one of another format.
             OSError: it cannot be read, or written.
         """
         _check(folder, create=create)
@@ -311,16 +311,16 @@ def _check(folder: Path, *, create: bool) -> None:
     """Makes sure that a store is there.
 
     Raises:
-        UsageError: it is something else.
+        RequestError: it is something else.
     """
     mark = folder / _MARK
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder}: not a directory")
+        raise RequestError(f"{folder}: not a directory")
     if not mark.exists():
         if not create:
-            raise UsageError(f"{folder}: no store of sweeps is there\n  hint: vcpulab sweep FILE --store {folder}")
+            raise RequestError(f"{folder}: no store of sweeps is there\n  hint: vcpulab sweep FILE --store {folder}")
         if folder.exists() and any(not entry.name.startswith(".") for entry in folder.iterdir()):
-            raise UsageError(
+            raise RequestError(
                 f"{folder}: holds other files than a store of sweeps\n  hint: --store names a new directory"
             )
         folder.mkdir(parents=True, exist_ok=True)
@@ -329,9 +329,9 @@ def _check(folder: Path, *, create: bool) -> None:
         found = json.loads(mark.read_bytes())
         written = found["format"]
     except (ValueError, KeyError, TypeError):
-        raise UsageError(f"{mark}: damaged\n  hint: its content is {json.dumps({'format': FORMAT})}") from None
+        raise RequestError(f"{mark}: damaged\n  hint: its content is {json.dumps({'format': FORMAT})}") from None
     if written != FORMAT:
-        raise UsageError(f"{folder}: written by another version, format `{written}`; allowed: `{FORMAT}`")
+        raise RequestError(f"{folder}: written by another version, format `{written}`; allowed: `{FORMAT}`")
     for kind in _KINDS:
         (folder / kind).mkdir(exist_ok=True)
 

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from vcpulab import _engine
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError
 from vcpulab.results import outcomes
 from vcpulab.results.figures import KINDS, PCPU_FIGURES, Figure
 from vcpulab.results.statistics import Interval
@@ -46,11 +46,11 @@ def views(store: Store) -> dict[str, pl.LazyFrame]:
     replication.
 
     Raises:
-        UsageError: there are no runs of this engine.
+        RequestError: there are no runs of this engine.
     """
     shards = store.shards()
     if not shards:
-        raise UsageError(f"{store.folder}: there are no runs of this engine\n  hint: vcpulab sweep FILE")
+        raise RequestError(f"{store.folder}: there are no runs of this engine\n  hint: vcpulab sweep FILE")
     found = {table: scan(shards, table) for table in TABLES}
     plans = {(sweep, version): pl.read_parquet(file) for sweep, version, file in store.plans()}
     asked = pl.concat(plans.values(), how="diagonal_relaxed") if plans else pl.DataFrame(schema=_POINTS)
@@ -152,20 +152,20 @@ def check_free(directory: Path) -> None:
     """Makes sure that an export may be written there: it is new, empty, or holds an export (which is replaced).
 
     Raises:
-        UsageError: it is something else.
+        RequestError: it is something else.
     """
     if directory.is_dir():
         if any(directory.iterdir()) and not (directory / _MARK).is_file():
-            raise UsageError(f"{directory}: holds other files than an export's; they would be lost")
+            raise RequestError(f"{directory}: holds other files than an export's; they would be lost")
     elif directory.exists() or directory.is_symlink():
-        raise UsageError(f"{directory}: not a directory")
+        raise RequestError(f"{directory}: not a directory")
 
 
 def export(plan: Plan, store: Store, directory: Path) -> None:
     """Writes all tables of a sweep (Parquet), in the order of its points: the same bytes whoever did the runs.
 
     Raises:
-        UsageError: there is something else of that name.
+        RequestError: there is something else of that name.
         OSError: it cannot be written.
     """
     check_free(directory)
@@ -204,16 +204,18 @@ def query(store: Store, sql: str) -> pl.DataFrame:
     """The answer to a question in SQL, as Polars understands it.
 
     Raises:
-        UsageError: it is no such question, or cannot be answered.
+        RequestError: it is no such question, or cannot be answered.
     """
     if not sql.strip().lower().startswith(_READS):
-        raise UsageError(f"found `{sql.strip()[:60]}`; allowed: a question that only reads, such as SELECT … FROM runs")
+        raise RequestError(
+            f"found `{sql.strip()[:60]}`; allowed: a question that only reads, such as SELECT … FROM runs"
+        )
     try:
         return pl.SQLContext(views(store), eager=False).execute(sql).collect()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         hint = next((f"\n  hint: {line[0].lower()}{line[1:]}" for line in lines if line.startswith("Did you mean")), "")
-        raise UsageError(f"{lines[0] if lines else type(error).__name__}{hint}") from None
+        raise RequestError(f"{lines[0] if lines else type(error).__name__}{hint}") from None
 
 
 def columns(store: Store) -> list[tuple[str, str, str]]:
@@ -229,9 +231,9 @@ def as_csv(frame: pl.DataFrame) -> str:
     """With a line of headings.
 
     Raises:
-        UsageError: a column holds lists.
+        RequestError: a column holds lists.
     """
     try:
         return frame.write_csv()
     except pl.exceptions.ComputeError as error:
-        raise UsageError(f"--format csv: {str(error).splitlines()[0]}\n  hint: --format json") from None
+        raise RequestError(f"--format csv: {str(error).splitlines()[0]}\n  hint: --format json") from None

@@ -3,13 +3,13 @@
 import time
 from collections.abc import Callable, Iterable
 from functools import cache
-from hashlib import sha256
-from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
 
 from vcpulab import _engine
+from vcpulab.errors import EngineError, VcpulabError
+from vcpulab.results.cache import key, maker
 from vcpulab.scenario.scenario import Scenario
 
 TABLES = ("domains", "vcpus", "pcpus", "apps", "io", "waits", "wakeups")
@@ -20,8 +20,11 @@ FORMAT = "vcpulab-sweep/1"
 
 @cache
 def engine() -> str:
-    """The engine: its version, and a hash of its code. Only runs of the same one are taken for the same."""
-    return f"{_engine.build_info()['version']}-{sha256(Path(_engine.__file__).read_bytes()).hexdigest()[:16]}"
+    """The engine: its version, and a hash of its code and of what keeps its tables here.
+
+    Only runs of the same one are taken for the same.
+    """
+    return f"{_engine.build_info()['version']}-{maker(__name__)[:16]}"
 
 
 def canonical(scenario: Scenario) -> str:
@@ -31,7 +34,7 @@ def canonical(scenario: Scenario) -> str:
 
 def key_of(digest: str, seed: int) -> str:
     """What names a run: everything that it depends on. `digest` stands for the canonical scenario."""
-    return sha256(f"{FORMAT}\0{engine()}\0{digest}\0{seed}".encode()).hexdigest()[:32]
+    return key(engine(), FORMAT, digest, str(seed))
 
 
 class Item(NamedTuple):
@@ -60,7 +63,7 @@ class Measured(NamedTuple):
     """A row for each run: its key, seed, scenario, and each table as a list of rows."""
 
 
-class RunFailedError(RuntimeError):
+class RunFailedError(VcpulabError):
     """The engine failed in a run; it would again."""
 
     def __init__(self, key: str, message: str) -> None:
@@ -89,11 +92,11 @@ def measure(batch: Batch, go_on: Callable[[], bool] | None = None) -> Measured:
     scenarios = [parsed[item.scenario].with_run(seed=item.seed) for item in batch.items]
     try:
         results = _engine.run_many(scenarios, jobs=1, progress=progress)
-    except _engine.EngineError:
+    except EngineError:
         for item, scenario in zip(batch.items, scenarios, strict=True):
             try:
                 _engine.run(scenario, jobs=1, progress=progress)
-            except _engine.EngineError as error:
+            except EngineError as error:
                 raise RunFailedError(item.key, str(error)) from None
         raise
     frame = _nested(batch.items, results)

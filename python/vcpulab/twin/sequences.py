@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError
 from vcpulab.twin.links import Link, Vcpu
 
 TURNS_MOST = 20_000
@@ -74,12 +74,12 @@ def turns_of(events: Path, links: Set[Link] = frozenset()) -> dict[Vcpu, Turns]:
         links: Who wakes whom; other wake-ups are put down to time.
 
     Raises:
-        UsageError: there is too much of it.
+        RequestError: there is too much of it.
     """
     scanned = pl.scan_ipc(events).filter(pl.col("kind").is_in(["runstate", "wake"]), pl.col("domain") >= 0)
     blocks = scanned.filter(kind="runstate", what="blocked").select(pl.len()).collect().item()
     if blocks > TURNS_MOST:
-        raise UsageError(
+        raise RequestError(
             f"found {blocks} turns of computing and blocking; allowed: at most {TURNS_MOST}\n"
             "  hint: replay a shorter recording, or draw from its spreads"
         )

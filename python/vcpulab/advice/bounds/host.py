@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from vcpulab.advice.bounds.cpus import Cpus
 from vcpulab.advice.bounds.model import Station
 from vcpulab.advice.bounds.packets import OFFLOADED_SEGMENTS, Packet
+from vcpulab.errors import VcpulabError
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.units import span_ns
 
@@ -36,7 +37,7 @@ class Party(NamedTuple):
     machine: str | None = None
 
 
-class NotModelledError(Exception):
+class NotModelledError(VcpulabError):
     """A way through the host that the model does not know."""
 
 

@@ -10,7 +10,7 @@ from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Standing, toge
 from vcpulab.advice.capacity.limits import default_limits, served
 from vcpulab.advice.capacity.search import Found, search
 from vcpulab.advice.capacity.stations import Station, bottleneck, stations
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError
 from vcpulab.results.outcomes import Limit
 
 FULL = 0.9
@@ -127,7 +127,7 @@ def capacity(
         progress: is told what is tried.
 
     Raises:
-        UsageError: nothing has response times or failures that limits could be on by default.
+        RequestError: nothing has response times or failures that limits could be on by default.
 
     Examples:
         >>> from vcpulab import Scenario
@@ -177,5 +177,5 @@ def _defaults(growth: Growth, replications: int, jobs: int, guard: Guard) -> lis
     idle = growth.at(growth.within.lowest).with_run(replications=replications)
     found = default_limits(guard.watch(run, idle, jobs=jobs))
     if not found:
-        raise UsageError("--limit: needed, because nothing in this scenario completed a request at the lowest load")
+        raise RequestError("--limit: needed, because nothing in this scenario completed a request at the lowest load")
     return found

@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vcpulab import _engine
 from vcpulab.advice.capacity.search import Range
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.results.outcomes import Limit, Metric
 from vcpulab.scenario.scenario import Scenario, join, split
 from vcpulab.scenario.settings import resolve
@@ -58,7 +57,7 @@ def growth(scenario: Scenario, word: str, *, lowest: float | None = None, highes
         highest: up to where; the default is what the scenario allows.
 
     Raises:
-        UsageError: that is nothing that can grow.
+        RequestError: that is nothing that can grow.
 
     Examples:
         >>> users = growth(Scenario.starter(), "http.rate")
@@ -69,11 +68,11 @@ def growth(scenario: Scenario, word: str, *, lowest: float | None = None, highes
         return _copies(scenario, word.removeprefix(_COPIES), lowest, highest)
     path = resolve(scenario, word, f"{_OPTION} {word}")
     if split(path)[0] in _NO_LOAD:
-        raise UsageError(f"{_OPTION} {word}: `{path}` loads nothing; allowed: a number, such as {_allowed(scenario)}")
+        raise RequestError(f"{_OPTION} {word}: `{path}` loads nothing; allowed: a number, such as {_allowed(scenario)}")
     present = _at(scenario.to_dict(), path)
     if isinstance(present, bool) or not isinstance(present, int | float):
         found = "is not set" if present is None else f"is `{present}`"
-        raise UsageError(f"{_OPTION} {word}: `{path}` {found}; allowed: a number, such as {_allowed(scenario)}")
+        raise RequestError(f"{_OPTION} {word}: `{path}` {found}; allowed: a number, such as {_allowed(scenario)}")
     # The engine writes a rate without a fraction as an integer.
     whole = isinstance(present, int) and not path.endswith(".rate")
 
@@ -90,7 +89,7 @@ def _copies(scenario: Scenario, name: str, lowest: float | None, highest: float 
     domains = [domain for domain, table in document["domain"].items() if not table.get("driver_domain")]
     if name not in domains:
         allowed = f"one of {', '.join(domains)}" if domains else "none, all domains are driver domains"
-        raise UsageError(f"{_OPTION} {_COPIES}{name}: there is no domain `{name}` to copy; allowed: {allowed}")
+        raise RequestError(f"{_OPTION} {_COPIES}{name}: there is no domain `{name}` to copy; allowed: {allowed}")
 
     def at(value: float) -> Scenario:
         changes: dict[str, Any] = {}
@@ -160,15 +159,15 @@ def _within(
         if value is None:
             continue
         if whole and value != int(value):
-            raise UsageError(f"{option}: found `{value:g}`; allowed: an integer")
+            raise RequestError(f"{option}: found `{value:g}`; allowed: an integer")
         if not math.isfinite(value) or not valid(value):
-            raise UsageError(f"{option}: found `{value:g}`, which makes no valid scenario")
+            raise RequestError(f"{option}: found `{value:g}`, which makes no valid scenario")
     start = least if lowest is None else lowest
     if not valid(start):
-        raise UsageError(f"{_OPTION}: {start:g} makes no valid scenario\n  hint: --lowest says where to begin")
+        raise RequestError(f"{_OPTION}: {start:g} makes no valid scenario\n  hint: --lowest says where to begin")
     end = _largest_valid(start, whole, valid) if highest is None else highest
     if end < start:
-        raise UsageError(f"--highest: found `{end:g}`; allowed: at least the lowest value, {start:g}")
+        raise RequestError(f"--highest: found `{end:g}`; allowed: at least the lowest value, {start:g}")
     return Range(start, end, whole)
 
 
@@ -186,7 +185,7 @@ def _largest_valid(start: float, whole: bool, valid: Callable[[float], bool]) ->
 def _valid(at: Callable[[float], Scenario], value: float) -> bool:
     try:
         at(value)
-    except (_engine.ScenarioError, OverflowError):
+    except (ScenarioError, OverflowError):
         return False
     return True
 

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from vcpulab.errors import VcpulabError
+
 T = TypeVar("T")
 
 _MEMORY_SHARE = 0.5
 _STATM = Path("/proc/self/statm")
 
 
-class StoppedError(Exception):
+class StoppedError(VcpulabError):
     """No time or memory left for what was going on; the text says which."""
 
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vcpulab._engine import ScenarioError
 from vcpulab.advice.compare import Comparison, compare
 from vcpulab.advice.lint.rules import RULES, Finding, Host, owners
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.hypervisors.xl import Step, new_steps
 from vcpulab.results.run import run, run_many
 from vcpulab.scenario.problems import Problem
@@ -85,7 +84,7 @@ def lint(
     for finding in [*foreign, *findings]:
         try:
             mends.append(change(base, finding.changes).scenario if finding.changes else None)
-        except UsageError:
+        except RequestError:
             # What would mend it alone does not go together with the rest; the reason stands.
             mends.append(None)
     there = [mended for mended in mends if mended is not None]

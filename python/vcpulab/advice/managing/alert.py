@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from vcpulab._engine import ScenarioError
 from vcpulab.advice.managing.limits import limits
+from vcpulab.errors import ScenarioError
 from vcpulab.results.run import run
 from vcpulab.scenario.scenario import Scenario, join
 

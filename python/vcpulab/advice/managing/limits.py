@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError
 from vcpulab.scenario.settings import generation_of
 
 PERIOD_NS = 10_000_000
@@ -43,7 +43,7 @@ def limiter(pool: Mapping[str, Any]) -> Callable[[float, int], dict[str, int]]:
     """From % of a pCPU and a number of vCPUs to parameters, for the scheduler of a pool.
 
     Raises:
-        UsageError: it has neither caps nor reservations.
+        RequestError: it has neither caps nor reservations.
 
     Examples:
         >>> limiter({"scheduler": "credit", "generation": "xen4.17"})(37.4, 1)
@@ -57,7 +57,7 @@ def limiter(pool: Mapping[str, Any]) -> Callable[[float, int], dict[str, int]]:
     for limiting, way in _WAYS.items():
         if limiting in names:
             return lambda share, vcpus: {name: v for name, v in way(share, vcpus).items() if name in names}
-    raise UsageError(
+    raise RequestError(
         f"{pool['scheduler']} ({pool['generation']}) has neither caps nor reservations to limit a domain with; "
         "allowed: credit and credit2 from xen3.0.3 and xen4.17 on, sedf, rtds, atropos"
     )
@@ -67,7 +67,7 @@ def limits(document: Mapping[str, Any], domain: str, share: float) -> dict[str, 
     """The parameters that limit a domain of a complete scenario to a share, % of a pCPU.
 
     Raises:
-        UsageError: its scheduler has neither caps nor reservations.
+        RequestError: its scheduler has neither caps nor reservations.
     """
     table = document["domain"][domain]
     pool = document["host"] if "pool" not in table else document["pool"][table["pool"]]

@@ -11,7 +11,7 @@ from vcpulab import _engine
 from vcpulab.advice.managing.alert import allocation_errors
 from vcpulab.advice.managing.controller import Controller, Seen
 from vcpulab.advice.managing.limits import LEAST, limits
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError
 from vcpulab.hypervisors.xl import members
 from vcpulab.results.figures import Figure, summary_of
 from vcpulab.results.run import Run, ran
@@ -98,7 +98,7 @@ def manage(scenario: Scenario, settings: Settings, *, progress: Callable[[float]
         progress: called now and then with the fraction done; returning `False` cancels.
 
     Raises:
-        UsageError: the settings do not fit the scenario.
+        RequestError: the settings do not fit the scenario.
         EngineError: the run failed; what a controller raised is its cause.
         KeyboardInterrupt: it was cancelled.
     """
@@ -124,18 +124,18 @@ def _check(document: Mapping[str, Any], settings: Settings, scenario: Scenario) 
     domains = document["domain"]
     for name in settings.domains:
         if name not in domains:
-            raise UsageError(f"there is no domain `{name}` to manage; allowed: {', '.join(domains)}")
+            raise RequestError(f"there is no domain `{name}` to manage; allowed: {', '.join(domains)}")
     if not settings.domains:
-        raise UsageError("no domain to manage")
+        raise RequestError("no domain to manage")
     if not 0 < settings.target <= 1:
-        raise UsageError(f"target: found `{settings.target:g}`; allowed: above 0, at most 1")
+        raise RequestError(f"target: found `{settings.target:g}`; allowed: above 0, at most 1")
     if not 0.01 <= settings.interval_s * 2 <= scenario.duration_ns / 1e9:
         longest = scenario.duration_ns / 2e9
-        raise UsageError(
+        raise RequestError(
             f"interval: found `{settings.interval_s:g}` s; allowed: 0.005 to {longest:g} s, half of the run"
         )
     if settings.start is not None and not settings.start >= LEAST:
-        raise UsageError(f"start: found `{settings.start:g}`; allowed: at least {LEAST:g} % of a pCPU")
+        raise RequestError(f"start: found `{settings.start:g}`; allowed: at least {LEAST:g} % of a pCPU")
 
 
 class _Loop:

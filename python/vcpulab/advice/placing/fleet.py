@@ -12,7 +12,7 @@ from typing import Any
 import tomli_w
 
 from vcpulab.advice.capacity.stations import serving
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.settings import change
 
@@ -108,7 +108,7 @@ def fleet(
         together: names of domains that have to be on one host.
 
     Raises:
-        UsageError: there is nothing to place, or it needs a driver domain that the host has not.
+        RequestError: there is nothing to place, or it needs a driver domain that the host has not.
 
     Examples:
         >>> taken = fleet({"starter": Scenario.starter()})
@@ -131,7 +131,7 @@ def fleet(
         items += _items(label, scenario, base, taken, notes)
     items = _merged(items, together)
     if not items:
-        raise UsageError("there is nothing to place: all domains are driver domains or dom0")
+        raise RequestError("there is nothing to place: all domains are driver domains or dom0")
     return Fleet(items, stays, base, list(scenarios.values()), notes)
 
 
@@ -171,7 +171,7 @@ def _items(
     for name in common:
         users = [user for user, table in domains.items() if name in serving(table)]
         if users and name not in host_common:
-            raise UsageError(
+            raise RequestError(
                 f"{label}: domain `{users[0]}` needs the driver domain `{name}`; the host has "
                 f"{', '.join(host_common) or 'none'}"
             )
@@ -261,10 +261,10 @@ def item_of(items: Iterable[Item], name: str, option: str) -> Item:
     """The item that has a domain.
 
     Raises:
-        UsageError: none has.
+        RequestError: none has.
     """
     for item in items:
         if name in item.domains:
             return item
     known = ", ".join(domain for item in items for domain in item.domains)
-    raise UsageError(f"{option}: there is no domain `{name}` to place; allowed: {known}")
+    raise RequestError(f"{option}: there is no domain `{name}` to place; allowed: {known}")

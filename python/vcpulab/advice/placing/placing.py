@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from vcpulab._engine import ScenarioError
 from vcpulab.advice.capacity.guard import Guard, StoppedError
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Verdict, try_out, worst
 from vcpulab.advice.capacity.limits import asking, default_limits, served
@@ -21,7 +20,7 @@ from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.fleet import Fleet, Item, item_of
 from vcpulab.advice.placing.needs import measured, needs, used_by_all
 from vcpulab.advice.placing.packing import Load, Problem, pack
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError, ScenarioError, VcpulabError
 from vcpulab.results.outcomes import Limit, limit, metric, values
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.scenario import Scenario, split
@@ -35,7 +34,7 @@ FEW = 6
 """Of so many items it is found out which of them break a limit; for more that takes longer than to pack again."""
 
 
-class UnplaceableError(Exception):
+class UnplaceableError(VcpulabError):
     """A domain that keeps its limits on no host, not even alone; the text says which, and what breaks."""
 
 
@@ -164,7 +163,7 @@ def place(
 
     Raises:
         UnplaceableError: a domain does not keep its limits even alone.
-        UsageError: a limit or a group cannot be understood.
+        RequestError: a limit or a group cannot be understood.
         StoppedError: the guard wants no more.
     """
     placing = _Placing(fleet, list(limits), replications, jobs, guard or Guard(), progress)
@@ -178,7 +177,7 @@ def _separate(fleet: Fleet, names: Sequence[str]) -> list[Item]:
     for name in names:
         item = item_of(fleet.items, name, "--apart")
         if item.name in found:
-            raise UsageError(f"--apart: `{found[item.name]}` and `{name}` are both apart and together")
+            raise RequestError(f"--apart: `{found[item.name]}` and `{name}` are both apart and together")
         found[item.name] = name
         items.append(item)
     return items
@@ -272,7 +271,9 @@ class _Placing:
             unknown = [text for text in unknown if not found[text]]
         self.common = [limit for text in unknown for limit in self._common_limits(text)]
         if not any(self.limits.values()) and not self.common:
-            raise UsageError("--limit: needed, because no domain has response times that limits could be on by default")
+            raise RequestError(
+                "--limit: needed, because no domain has response times that limits could be on by default"
+            )
         for item in self.fleet.items:
             verdict = self._judge([item])
             if verdict.standing != "holds":
@@ -284,7 +285,7 @@ class _Placing:
             scenario = self.fleet.scenario([item])
         except ScenarioError as error:
             said = "; ".join(f"{problem['field'] or 'it'}: {problem['message']}" for problem in error.problems)
-            raise UsageError(f"{item.name} cannot be on the host: {said}") from None
+            raise RequestError(f"{item.name} cannot be on the host: {said}") from None
         return self.guard.watch(run, scenario.with_run(replications=self._replications(scenario)), jobs=self.jobs)
 
     def _replications(self, scenario: Scenario) -> int:
@@ -298,7 +299,7 @@ class _Placing:
             return []
         if steps and steps[0] not in {"host", *self.fleet.common}:
             names = sorted({name for item in self.fleet.items for name in item.names} | self.fleet.common | {"host"})
-            raise UsageError(f"--limit: found `{text}`: there is no `{steps[0]}`; allowed: {', '.join(names)}")
+            raise RequestError(f"--limit: found `{text}`: there is no `{steps[0]}`; allowed: {', '.join(names)}")
         return [limit(scenario, text)]
 
     def _limits(self, items: Iterable[Item]) -> list[Limit]:

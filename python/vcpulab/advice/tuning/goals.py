@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError
 from vcpulab.results.outcomes import Limit, Metric, metric, metrics, people
 from vcpulab.scenario.scenario import Scenario
 
@@ -64,7 +64,7 @@ def goal(scenario: Scenario, name: str, *, higher: bool) -> Goal:
     """A goal that is stated by hand.
 
     Raises:
-        UsageError: there is no such metric.
+        RequestError: there is no such metric.
 
     Examples:
         >>> print(goal(Scenario.starter(), "web.response_p99", higher=False))
@@ -107,7 +107,7 @@ def contradictions(limits: Sequence[Limit]) -> None:
     """Refuses limits that nothing can keep.
 
     Raises:
-        UsageError: two of them exclude each other.
+        RequestError: two of them exclude each other.
     """
     for first in limits:
         for second in limits:
@@ -117,7 +117,7 @@ def contradictions(limits: Sequence[Limit]) -> None:
             if second.operator.startswith(">") and (
                 second.bound > first.bound or (second.bound == first.bound and strict)
             ):
-                raise UsageError(f"--limit: `{first}` and `{second}` contradict each other")
+                raise RequestError(f"--limit: `{first}` and `{second}` contradict each other")
 
 
 def excess(limit: Limit, rows: Sequence[Row]) -> float:

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError
 from vcpulab.scenario import settings
 from vcpulab.scenario.catalogue import schedulers
 from vcpulab.scenario.scenario import Scenario, join, split
@@ -288,7 +288,7 @@ def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] =
             vCPUs and pinning of driver domains.
 
     Raises:
-        UsageError: there is nothing to turn, or it cannot be understood.
+        RequestError: there is nothing to turn, or it cannot be understood.
 
     Examples:
         >>> found = space(Scenario.starter(), ["host.scheduler=credit,credit2"], ["dom0.weight"])
@@ -300,7 +300,7 @@ def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] =
     stated = [_parsed(scenario, word, document) for word in by_hand]
     twice = {path for path, *_ in stated if sum(path == other for other, *_ in stated) > 1}
     if twice:
-        raise UsageError(f"--knob: `{min(twice)}` is stated twice")
+        raise RequestError(f"--knob: `{min(twice)}` is stated twice")
     chosen = [_choice(scenario, values, word) for path, values, word in stated if path == _SCHEDULER]
     unasked = not by_hand and not only
     patterns = [_pattern(scenario, word, document) for word in only]
@@ -311,7 +311,7 @@ def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] =
         known = [k for k in known if k.name != _SCHEDULER and k.scheduler in (None, present)]
     for pattern, word in zip(patterns, only, strict=True):
         if not any(fnmatchcase(knob.name, pattern) for knob in known):
-            raise UsageError(f"--only: found `{word}`; allowed: {_some({knob.name for knob in known})}")
+            raise RequestError(f"--only: found `{word}`; allowed: {_some({knob.name for knob in known})}")
     knobs = [
         knob
         for knob in known
@@ -326,7 +326,7 @@ def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] =
             knobs += _stated(scenario, path, values, word, [name for name in names if name])
     knobs = [knob for knob in knobs if len(knob.options) > 1]
     if not knobs:
-        raise UsageError(
+        raise RequestError(
             "nothing is free to be tuned: no knob has more than one position\n  hint: --knob PATH=LOW..HIGH"
         )
     return Space(scenario, tuple(knobs))
@@ -369,14 +369,14 @@ def _choice(scenario: Scenario, values: Sequence[Any] | None, word: str) -> Knob
     options = []
     for name in listed if values is None else dict.fromkeys([present, *map(str, values)]):
         if name not in listed:
-            raise UsageError(f"--knob {word}: there is no scheduler `{name}`; allowed: {', '.join(listed)}")
+            raise RequestError(f"--knob {word}: there is no scheduler `{name}`; allowed: {', '.join(listed)}")
         release = _same_release(listed[name], host["generation"])
         newest = listed[name]["generations"][-1]["name"]
         option = Option(name, None if name == present or release == newest else release)
         if name != present:
             if any(param["default"] is None for param in listed[name]["generations"][-1]["params"]):
                 if values is not None:
-                    raise UsageError(f"--knob {word}: `{name}` needs a timetable, which is not searched for")
+                    raise RequestError(f"--knob {word}: `{name}` needs a timetable, which is not searched for")
                 continue
             if values is None and not (release and _would_do(scenario, option)):
                 continue
@@ -400,7 +400,7 @@ def _would_do(scenario: Scenario, option: Option) -> bool:
         return False
     try:
         settings.change(scenario, _switched(option))
-    except UsageError:
+    except RequestError:
         return False
     return True
 
@@ -549,7 +549,7 @@ def _of_drivers(document: Mapping[str, Any], written: Mapping[str, Any]) -> Iter
 def _parsed(scenario: Scenario, word: str, document: Mapping[str, Any]) -> tuple[str, list[Any], str]:
     given, equals, text = word.partition("=")
     if not equals or not given.strip() or not text.strip():
-        raise UsageError(
+        raise RequestError(
             f"--knob: found `{word}`; allowed: PATH=LOW..HIGH or PATH=a,b,c, such as domain.web.weight=64..1024"
         )
     path = settings.resolve(scenario, given.strip(), f"--knob {word}", document)
@@ -560,7 +560,7 @@ def _parsed(scenario: Scenario, word: str, document: Mapping[str, Any]) -> tuple
     if not isinstance(values, list):
         values = [settings.value_of(part.strip()) for part in text.split(",")]
     if any(value is None for value in values):
-        raise UsageError(f"--knob: found `{word}`; allowed: PATH=a,b,c, with a value between each two commas")
+        raise RequestError(f"--knob: found `{word}`; allowed: PATH=a,b,c, with a value between each two commas")
     return path, values, word
 
 
@@ -568,7 +568,9 @@ def _between(low_text: str, high_text: str, word: str) -> list[Any]:
     low, high = settings.value_of(low_text), settings.value_of(high_text)
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (low, high))
     if not numbers or not (math.isfinite(low) and math.isfinite(high)) or low >= high:
-        raise UsageError(f"--knob: found `{word}`; allowed: PATH=LOW..HIGH, two numbers of which the second is greater")
+        raise RequestError(
+            f"--knob: found `{word}`; allowed: PATH=LOW..HIGH, two numbers of which the second is greater"
+        )
     whole = isinstance(low, int) and isinstance(high, int)
     if whole and high - low < OPTIONS_MAX // 2:
         return list(range(low, high + 1))

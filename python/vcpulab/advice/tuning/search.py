@@ -25,18 +25,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vcpulab import _engine
 from vcpulab.advice.tuning.goals import Goal, Row, excess, score
 from vcpulab.advice.tuning.knobs import Knob, Space
-from vcpulab.cli.usage import UsageError
+from vcpulab.errors import RequestError
 from vcpulab.extras import require
-from vcpulab.results import outcomes
+from vcpulab.results import cache
 from vcpulab.results.outcomes import Limit, Metric, values
 from vcpulab.results.run import run_many
 from vcpulab.results.statistics import Interval, paired
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.studies.runner import Units
 
 if TYPE_CHECKING:
     import optuna
@@ -146,7 +144,7 @@ class Search:
             drop: drop hopeless candidates before they have all replications.
 
         Raises:
-            UsageError: another search is kept in the folder.
+            RequestError: another search is kept in the folder.
         """
         self.space = space
         self.goals = list(goals)
@@ -156,7 +154,7 @@ class Search:
         self._jobs = jobs
         self._drop = drop
         self.asked = _asked(self.goals, self.limits)
-        self._units = Units(None)
+        self._ran = cache.RunCache(None)
         self._clock = _Clock(None)
         if folder is not None:
             self.keep(folder)
@@ -170,10 +168,10 @@ class Search:
         """Keeps what is measured in a folder, and takes what is there already.
 
         Raises:
-            UsageError: another search is kept in it.
+            RequestError: another search is kept in it.
         """
         _claim(folder, self._identity())
-        self._units = Units(folder / "runs.jsonl")
+        self._ran = cache.RunCache(folder / "runs.jsonl")
         self._clock = _Clock(folder / "batches.txt")
 
     def run(
@@ -316,7 +314,7 @@ class Search:
             try:
                 scenario = settings.change(self.space.scenario, changes).scenario
                 impossible = None
-            except UsageError as error:
+            except RequestError as error:
                 scenario, impossible = self.space.scenario, f"cannot be set: {error}"
             number = len(self._by_key)
             self._by_key[key] = Candidate(number, dict(picks), changes, scenario, dropped=impossible)
@@ -372,14 +370,14 @@ class Search:
         """Runs one replication of some candidates, those that are not on disk."""
         seed = seed_of(self.seed, "search", replication)
         scenarios = [candidate.scenario.with_run(seed=seed, replications=1) for candidate in candidates]
-        keys = [sha256(scenario.to_toml().encode()).hexdigest()[:32] for scenario in scenarios]
-        missing = [index for index, key in enumerate(keys) if self._units.get(key) is None]
+        keys = [cache.key(cache.maker(__name__), scenario.to_toml()) for scenario in scenarios]
+        missing = [index for index, known in enumerate(keys) if self._ran.get(known) is None]
         ran = run_many([scenarios[index] for index in missing], jobs=self._jobs, waits=False, progress=tell)
         for index, run in zip(missing, ran, strict=True):
             measured = {name: _defined(found[0]) for name, found in values(run, self.asked).items()}
-            self._units.add(keys[index], str(candidates[index].number), replication, measured)  # type: ignore[arg-type]
-        for candidate, key in zip(candidates, keys, strict=True):
-            candidate.rows.append(self._units.get(key) or {})
+            self._ran.add(keys[index], str(candidates[index].number), replication, measured)  # type: ignore[arg-type]
+        for candidate, known in zip(candidates, keys, strict=True):
+            candidate.rows.append(self._ran.get(known) or {})
         self._runs += len(candidates)
 
     # ---- what they are worth ----
@@ -640,7 +638,7 @@ def _claim(folder: Path, identity: Mapping[str, object]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         if not mark.exists():
             if any(folder.iterdir()):
-                raise UsageError(
+                raise RequestError(
                     f"--out: `{folder}` holds other files than a search's; allowed: a new or empty directory"
                 )
             scratch = folder / ".tune.json.new"
@@ -649,24 +647,18 @@ def _claim(folder: Path, identity: Mapping[str, object]) -> None:
             return
         there = json.loads(mark.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"--out: `{folder}` cannot be used: {error}") from None
+        raise RequestError(f"--out: `{folder}` cannot be used: {error}") from None
     other = [name for name, value in identity.items() if not isinstance(there, dict) or there.get(name) != value]
     if other:
         made = "made by another version"
         named = {"format": made, "version": made, "knobs": "of other knobs", "goals": "of other goals"}
         why = {**named, "limits": "of other limits"}.get(other[0], f"of another {other[0]}")
-        raise UsageError(
+        raise RequestError(
             f"--out: the search in `{folder}` is {why}; what it measured does not count here\n"
             "  hint: another directory, or delete this one"
         )
 
 
 def _version() -> str:
-    """What measures and what searches: the engine, this code, and Optuna's."""
-    optuna = require("optuna", "tune")
-    here = Path(__file__).parent
-    hashed = sha256(Path(_engine.__file__).read_bytes())
-    for file in (Path(outcomes.__file__), *(here / name for name in ("goals.py", "knobs.py", "search.py"))):
-        hashed.update(file.read_bytes())
-    hashed.update(optuna.__version__.encode())
-    return hashed.hexdigest()
+    """A hash of what measures and what searches: the engine, this code and all that it imports, and Optuna's."""
+    return cache.key(cache.maker(__name__), require("optuna", "tune").__version__)
