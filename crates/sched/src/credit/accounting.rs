@@ -1,6 +1,6 @@
 //! Ticks, charging, and the accounting pass.
 
-use vcpulab_host::{Context, DomId, PcpuId, Scheduler, Time, VcpuId};
+use vcpulab_host::{DomId, PcpuId, PolicyContext, Scheduler, Time, VcpuId};
 
 use super::{Credit, Priority};
 
@@ -24,7 +24,7 @@ impl Credit {
         vcpu.start += credits * 100_000;
     }
 
-    pub(super) fn tick(&mut self, ctx: &mut Context, p: PcpuId) {
+    pub(super) fn tick(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         let v = ctx.current(p);
         self.pcpus[p.index()].ticks += 1;
         if !ctx.is_idle(v) {
@@ -40,8 +40,8 @@ impl Credit {
             if !self.vcpus[v.index()].active {
                 self.activate(ctx, v);
             } else if self.rules.tick_migrates && self.choose(ctx, v) != p {
-                ctx.mark_migrating(v);
-                ctx.flag(p);
+                ctx.start_migration(v);
+                ctx.raise_reschedule(p);
             }
         }
         let third = p == ctx.first_pcpu() && self.pcpus[p.index()].ticks.is_multiple_of(3);
@@ -55,7 +55,7 @@ impl Credit {
 
     // ---- active vCPUs and domains ----
 
-    pub(super) fn activate(&mut self, ctx: &Context, v: VcpuId) {
+    pub(super) fn activate(&mut self, ctx: &PolicyContext, v: VcpuId) {
         if self.vcpus[v.index()].active {
             return;
         }
@@ -99,7 +99,7 @@ impl Credit {
 
     /// Hands out the credits of a period by weight. (`docs/schedulers/credit.md`, *The accounting pass*, whose names
     /// these are.)
-    pub(super) fn account(&mut self, ctx: &mut Context) {
+    pub(super) fn account(&mut self, ctx: &mut PolicyContext) {
         let mut total = self.total_credit;
         if self.credit_balance < 0 {
             total = total.wrapping_add(self.credit_balance.wrapping_neg() as u32);
@@ -156,7 +156,14 @@ impl Credit {
 
     /// Gives `v` its share of the period; returns what counts towards the balance. `cap_each`: the debt from which on a
     /// capped vCPU is held.
-    fn credit_vcpu(&mut self, ctx: &mut Context, d: DomId, v: VcpuId, share: i32, cap_each: u32) -> i32 {
+    fn credit_vcpu(
+        &mut self,
+        ctx: &mut PolicyContext,
+        d: DomId,
+        v: VcpuId,
+        share: i32,
+        cap_each: u32,
+    ) -> i32 {
         let bound = self.period_credit as i32;
         let capped = self.domains[d.index()].cap != 0;
         let vcpu = &mut self.vcpus[v.index()];
@@ -196,7 +203,7 @@ impl Credit {
         if self.rules.balance_counts_lost { credit } else { kept }
     }
 
-    fn report(&self, ctx: &mut Context) {
+    fn report(&self, ctx: &mut PolicyContext) {
         if !ctx.wants_state() {
             return;
         }

@@ -1,12 +1,12 @@
 //! Load balancing: a pCPU steals the vCPU of another one's queue that deserves to run more than its own.
 
-use vcpulab_host::{Context, CpuMask, PcpuId, VcpuId};
+use vcpulab_host::{CpuMask, PcpuId, PolicyContext, VcpuId};
 
 use super::{Credit, Priority, StealFrom};
 
 impl Credit {
     /// A vCPU of higher priority than `than` that waits elsewhere and may run on `p`, taken off its queue.
-    pub(crate) fn steal(&mut self, ctx: &mut Context, p: PcpuId, than: Priority) -> Option<VcpuId> {
+    pub(crate) fn steal(&mut self, ctx: &mut PolicyContext, p: PcpuId, than: Priority) -> Option<VcpuId> {
         let mut peers = ctx.pcpus().without(&self.idlers);
         peers.remove(p);
         let mut after = match self.rules.steal_from {
@@ -28,7 +28,7 @@ impl Credit {
                 let v = VcpuId(u);
                 if ctx.affinity(v).contains(p) && !self.cache_hot(ctx, v) {
                     self.dequeue(peer, v);
-                    ctx.set_home(v, p);
+                    ctx.set_processor(v, p);
                     self.last_victim = peer;
                     return Some(v);
                 }
@@ -38,7 +38,7 @@ impl Credit {
         None
     }
 
-    fn cache_hot(&self, ctx: &Context, v: VcpuId) -> bool {
+    fn cache_hot(&self, ctx: &PolicyContext, v: VcpuId) -> bool {
         let ran = if self.rules.delay_from_decision {
             self.vcpus[v.index()].last_sched
         } else {

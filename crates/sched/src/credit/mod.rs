@@ -18,8 +18,8 @@ pub(crate) mod rules;
 use std::fmt;
 
 use vcpulab_host::{
-    Context, CpuMask, Decision, DomId, HostRules, ParamSpec, Params, PcpuId, Placement, Rejected, Scheduler,
-    Span, Time, TimerId, VcpuId,
+    CpuMask, Decision, DomId, HostRules, ParamSpec, Params, PcpuId, Placement, PolicyContext, Rejected,
+    Scheduler, Span, Time, TimerId, VcpuId,
 };
 
 use self::params::{CAP, MIGRATION_DELAY, RATELIMIT, TSLICE, WEIGHT};
@@ -120,7 +120,7 @@ impl Scheduler for Credit {
         self.rules.host
     }
 
-    fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
+    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         if self.rules.accounting_timer && self.accounting.is_none() {
             let timer = ctx.new_timer(p, ACCOUNTING);
             ctx.set_timer(timer, self.tslice);
@@ -136,7 +136,7 @@ impl Scheduler for Credit {
         self.new_vcpu(ctx.idle(p), Priority::Idle);
     }
 
-    fn add_domain(&mut self, _ctx: &mut Context, d: DomId) {
+    fn add_domain(&mut self, _ctx: &mut PolicyContext, d: DomId) {
         let domain = Domain {
             weight: WEIGHT.default as u32,
             cap: CAP.default as u32,
@@ -147,18 +147,18 @@ impl Scheduler for Credit {
         self.active_domain_links.grow(d.index() + 1);
     }
 
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.new_vcpu(v, Priority::Under);
         if self.rules.active_at_creation {
             self.activate(ctx, v);
         }
         if self.rules.host.placement == Placement::Policy {
-            let home = self.pick(ctx, v);
-            ctx.set_home(v, home);
+            let own = self.pick(ctx, v);
+            ctx.set_processor(v, own);
         }
     }
 
-    fn remove(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if self.vcpus[v.index()].active {
             self.deactivate(ctx.dom(v), v);
         }
@@ -168,7 +168,7 @@ impl Scheduler for Credit {
     }
 
     #[inline]
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_current(v) || self.queue_links.listed(v.0) {
             return;
         }
@@ -177,26 +177,26 @@ impl Scheduler for Credit {
             vcpu.priority = Priority::Boost;
         }
         vcpu.placed = false;
-        let p = ctx.home(v);
+        let p = ctx.processor(v);
         self.enqueue(p, v);
         self.tickle(ctx, p, v);
     }
 
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
-        let p = ctx.home(v);
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        let p = ctx.processor(v);
         if ctx.is_current(v) {
-            ctx.flag(p);
+            ctx.raise_reschedule(p);
         } else if self.queue_links.listed(v.0) {
             self.dequeue(p, v);
         }
     }
 
-    fn yielded(&mut self, _ctx: &mut Context, v: VcpuId) {
+    fn yielded(&mut self, _ctx: &mut PolicyContext, v: VcpuId) {
         self.vcpus[v.index()].yielding = self.rules.yields;
     }
 
     #[inline]
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let current = ctx.current(p);
         if let Some(kept) = self.charge_or_keep(ctx, current) {
             return kept;
@@ -216,12 +216,12 @@ impl Scheduler for Credit {
     }
 
     /// For creation and migration.
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
         self.vcpus[v.index()].placed = !self.rules.boost_placed;
         self.choose(ctx, v)
     }
 
-    fn timer(&mut self, ctx: &mut Context, token: u32) {
+    fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
         if token != ACCOUNTING {
             return self.tick(ctx, PcpuId(token));
         }
@@ -231,7 +231,7 @@ impl Scheduler for Credit {
         }
     }
 
-    fn adjust(&mut self, _ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
+    fn adjust(&mut self, _ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
         match params.int(WEIGHT.name) {
             None | Some(0) => {}
             Some(weight) => self.set_weight(d, weight as u32),
@@ -243,7 +243,7 @@ impl Scheduler for Credit {
         Ok(())
     }
 
-    fn adjust_global(&mut self, ctx: &mut Context, params: &Params) -> Result<(), Rejected> {
+    fn adjust_global(&mut self, ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
         if !self.rules.tunable {
             return Err(Rejected);
         }
@@ -270,7 +270,7 @@ impl Scheduler for Credit {
         Ok(())
     }
 
-    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         let show = |out: &mut dyn fmt::Write, v: VcpuId| {
             let (domain, number) = ctx.name(v);
             let vcpu = &self.vcpus[v.index()];
@@ -303,7 +303,7 @@ impl Scheduler for Credit {
 impl Credit {
     /// Charges the outgoing vCPU, if CPU time is measured; the decision, if the rate limit keeps it.
     #[inline]
-    pub(crate) fn charge_or_keep(&mut self, ctx: &Context, current: VcpuId) -> Option<Decision> {
+    pub(crate) fn charge_or_keep(&mut self, ctx: &PolicyContext, current: VcpuId) -> Option<Decision> {
         if !self.rules.measured || ctx.is_idle(current) {
             return None;
         }
@@ -328,7 +328,7 @@ impl Credit {
 
     /// `p` runs `next`, which is on no queue any more.
     #[inline]
-    pub(crate) fn dispatch(&mut self, ctx: &mut Context, p: PcpuId, next: VcpuId) -> Decision {
+    pub(crate) fn dispatch(&mut self, ctx: &mut PolicyContext, p: PcpuId, next: VcpuId) -> Decision {
         let (now, current, idle) = (ctx.now(), ctx.current(p), ctx.idle(p));
         if next == idle {
             self.idlers.insert(p);

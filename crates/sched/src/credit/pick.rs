@@ -1,26 +1,26 @@
 //! pCPUs for vCPUs: which one suits a vCPU, and which ones decide because a vCPU has begun to wait.
 
-use vcpulab_host::{Context, CpuMask, PcpuId, VcpuId};
+use vcpulab_host::{CpuMask, PcpuId, PolicyContext, VcpuId};
 
 use super::rules::Pick;
 use super::{Credit, Priority};
 
 impl Credit {
     /// The pCPU that suits `v` best now.
-    pub(super) fn choose(&self, ctx: &Context, v: VcpuId) -> PcpuId {
-        let (home, affinity) = (ctx.home(v), ctx.affinity(v));
+    pub(super) fn choose(&self, ctx: &PolicyContext, v: VcpuId) -> PcpuId {
+        let (own, affinity) = (ctx.processor(v), ctx.affinity(v));
         if self.rules.pick == Pick::Lowest {
-            return affinity.first().unwrap_or(home);
+            return affinity.first().unwrap_or(own);
         }
-        let own = affinity.contains(home);
-        let choice = if own { home } else { affinity.next_after(home).unwrap_or(home) };
+        let allowed = affinity.contains(own);
+        let choice = if allowed { own } else { affinity.next_after(own).unwrap_or(own) };
         if self.rules.pick == Pick::Own {
             return choice;
         }
         let mut idle = self.idlers;
-        if own && self.pcpus[home.index()].queue.first().is_none_or(|u| ctx.is_idle(VcpuId(u))) {
+        if allowed && self.pcpus[own.index()].queue.first().is_none_or(|u| ctx.is_idle(VcpuId(u))) {
             // With nothing waiting it is as good as idle, even if another vCPU runs.
-            idle.insert(home);
+            idle.insert(own);
         }
         let idle = idle.and(affinity);
         if idle.contains(choice) { choice } else { idle.next_after(choice).unwrap_or(choice) }
@@ -28,7 +28,7 @@ impl Credit {
 
     /// Makes a pCPU or several decide because `v` has been queued on `p`.
     #[inline]
-    pub(super) fn tickle(&mut self, ctx: &mut Context, p: PcpuId, v: VcpuId) {
+    pub(super) fn tickle(&mut self, ctx: &mut PolicyContext, p: PcpuId, v: VcpuId) {
         let current = ctx.current(p);
         let priority = self.vcpus[current.index()].priority;
         let preempts = self.vcpus[v.index()].priority > priority;
@@ -38,12 +38,12 @@ impl Credit {
                 mask = mask.or(&self.idlers).and(ctx.affinity(v));
             }
             for q in mask.iter() {
-                ctx.flag(q);
+                ctx.raise_reschedule(q);
             }
             return;
         }
         if let Some(target) = self.tickled(ctx, p, v, preempts) {
-            ctx.flag(target);
+            ctx.raise_reschedule(target);
             if self.rules.tickled_is_busy {
                 self.idlers.remove(target);
             }
@@ -51,9 +51,9 @@ impl Credit {
     }
 
     /// The one pCPU that is to decide: `p`, or an idle one. `preempts`: `v` has a higher priority than what `p` runs.
-    /// (A pinned vCPU on an idle pCPU has a rule of its own in `xen4.17`; it does what the first one here does.)
+    /// (A pinned vCPU on an idle pCPU has a rule of its allowed in `xen4.17`; it does what the first one here does.)
     #[inline]
-    fn tickled(&mut self, ctx: &mut Context, p: PcpuId, v: VcpuId, preempts: bool) -> Option<PcpuId> {
+    fn tickled(&mut self, ctx: &mut PolicyContext, p: PcpuId, v: VcpuId, preempts: bool) -> Option<PcpuId> {
         let current = ctx.current(p);
         if self.vcpus[current.index()].priority == Priority::Idle {
             return Some(p);
@@ -67,7 +67,7 @@ impl Credit {
             return Some(idler);
         }
         if preempts && self.rules.preempted_migrates {
-            ctx.mark_migrating(current);
+            ctx.start_migration(current);
         }
         preempts.then_some(p)
     }

@@ -1,16 +1,16 @@
 //! Moves between run queues, which their load averages drive.
 
-use vcpulab_host::{Context, VcpuId};
+use vcpulab_host::{PolicyContext, VcpuId};
 
 use super::{Credit2, Vcpu};
 
 impl Credit2 {
-    pub(super) fn move_to(&mut self, ctx: &mut Context, v: VcpuId, target: usize) {
+    pub(super) fn move_to(&mut self, ctx: &mut PolicyContext, v: VcpuId, target: usize) {
         if self.vcpus[v.index()].on_cpu {
             self.vcpus[v.index()].moving_to = Some(target);
-            ctx.mark_migrating(v);
+            ctx.start_migration(v);
             if self.rules.leaving_tickles {
-                self.tickle(ctx, ctx.home(v));
+                self.tickle(ctx, ctx.processor(v));
             }
             return;
         }
@@ -20,12 +20,12 @@ impl Credit2 {
             self.update_load_of_mover(ctx, v, -1);
         }
         self.unassign(v);
-        let home = if self.rules.rotates {
+        let own = if self.rules.rotates {
             self.turn_rotor(ctx, v, target)
         } else {
             self.runqueues[target].members.first()
         };
-        ctx.set_home(v, home.unwrap_or(ctx.home(v)));
+        ctx.set_processor(v, own.unwrap_or(ctx.processor(v)));
         self.assign(v, target);
         if waited {
             self.update_load_of_mover(ctx, v, 1);
@@ -34,7 +34,7 @@ impl Credit2 {
         }
     }
 
-    fn update_load_of_mover(&mut self, ctx: &Context, v: VcpuId, change: i64) {
+    fn update_load_of_mover(&mut self, ctx: &PolicyContext, v: VcpuId, change: i64) {
         if self.rules.move_keeps_load {
             self.update_runqueue_load(ctx, self.vcpus[v.index()].runqueue, change);
         } else {
@@ -43,7 +43,7 @@ impl Credit2 {
     }
 
     /// The run queue with the least balance load, without `v` itself, among those that `v` may go to.
-    pub(super) fn least_loaded(&self, ctx: &Context, v: VcpuId) -> Option<usize> {
+    pub(super) fn least_loaded(&self, ctx: &PolicyContext, v: VcpuId) -> Option<usize> {
         let vcpu = &self.vcpus[v.index()];
         let mut least = None;
         for (r, runqueue) in self.runqueues.iter().enumerate() {
@@ -57,16 +57,16 @@ impl Credit2 {
         least.map(|(r, _)| r)
     }
 
-    fn suits(&self, ctx: &Context, v: VcpuId, r: usize) -> bool {
+    fn suits(&self, ctx: &PolicyContext, v: VcpuId, r: usize) -> bool {
         !self.rules.hard_affinity || !self.runqueues[r].members.and(ctx.affinity(v)).is_empty()
     }
 
-    fn may_move(&self, ctx: &Context, v: VcpuId, r: usize) -> bool {
+    fn may_move(&self, ctx: &PolicyContext, v: VcpuId, r: usize) -> bool {
         self.vcpus[v.index()].moving_to.is_none() && self.suits(ctx, v, r)
     }
 
     /// Moves a vCPU, or swaps two, between this run queue and the one whose load differs most from it.
-    pub(super) fn balance(&mut self, ctx: &mut Context, own: usize) {
+    pub(super) fn balance(&mut self, ctx: &mut PolicyContext, own: usize) {
         self.update_runqueue_load(ctx, own, 0);
         let (mut partner, mut difference) = (None, 0);
         for r in (0..self.runqueues.len()).filter(|&r| r != own) {
@@ -100,7 +100,7 @@ impl Credit2 {
     /// the two balance loads closest to each other.
     fn best_exchange(
         &mut self,
-        ctx: &Context,
+        ctx: &PolicyContext,
         own: usize,
         other: usize,
         mut difference: i64,

@@ -1,7 +1,7 @@
 //! Caps: a domain has a budget of CPU time in each period, of which its vCPUs take their part; without any they are
 //! parked.
 
-use vcpulab_host::{Context, DomId, Rejected, Span, VcpuId};
+use vcpulab_host::{DomId, PolicyContext, Rejected, Span, VcpuId};
 
 use super::{Credit2, Vcpu};
 use crate::list::List;
@@ -11,7 +11,7 @@ const QUOTA_MIN: Span = 500_000;
 
 impl Credit2 {
     /// Whether `v` has budget, or none is needed, or it could take some out of its domain's. If not it is parked.
-    pub(super) fn grab_budget(&mut self, ctx: &mut Context, v: VcpuId) -> bool {
+    pub(super) fn grab_budget(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> bool {
         let Vcpu { budget, quota, .. } = self.vcpus[v.index()];
         let Some(budget) = budget.filter(|&budget| budget <= 0) else { return true };
         let d = ctx.dom(v);
@@ -34,7 +34,7 @@ impl Credit2 {
     }
 
     /// Gives back what `v`, which stops running, has left; the vCPUs that can go on with it.
-    pub(super) fn return_budget(&mut self, ctx: &Context, v: VcpuId) -> List {
+    pub(super) fn return_budget(&mut self, ctx: &PolicyContext, v: VcpuId) -> List {
         let vcpu = &mut self.vcpus[v.index()];
         let Some(budget) = vcpu.budget.filter(|&budget| budget > 0) else { return List::default() };
         vcpu.budget = Some(0);
@@ -43,7 +43,7 @@ impl Credit2 {
         if domain.budget > 0 { std::mem::take(&mut domain.parked) } else { List::default() }
     }
 
-    pub(super) fn unpark(&mut self, ctx: &mut Context, mut parked: List) {
+    pub(super) fn unpark(&mut self, ctx: &mut PolicyContext, mut parked: List) {
         while let Some(u) = parked.first() {
             self.parked_links.remove(&mut parked, u);
             let v = VcpuId(u);
@@ -58,7 +58,7 @@ impl Credit2 {
         }
     }
 
-    pub(super) fn refill(&mut self, ctx: &mut Context, d: DomId) {
+    pub(super) fn refill(&mut self, ctx: &mut PolicyContext, d: DomId) {
         let (now, period) = (ctx.now(), self.cap_period);
         let domain = &mut self.domains[d.index()];
         while domain.next_refill <= now {
@@ -76,7 +76,7 @@ impl Credit2 {
         self.unpark(ctx, parked);
     }
 
-    pub(super) fn set_cap(&mut self, ctx: &mut Context, d: DomId, cap: i64) -> Result<(), Rejected> {
+    pub(super) fn set_cap(&mut self, ctx: &mut PolicyContext, d: DomId, cap: i64) -> Result<(), Rejected> {
         let count = ctx.vcpus_of(d).count() as i64;
         if cap > 100 * count || cap < 0 {
             return Err(Rejected);
@@ -109,7 +109,7 @@ impl Credit2 {
             for v in ctx.vcpus_of(d) {
                 if ctx.is_current(v) {
                     self.charge(ctx, v);
-                    self.tickle(ctx, ctx.home(v));
+                    self.tickle(ctx, ctx.processor(v));
                 }
                 self.vcpus[v.index()].budget = Some(0);
             }

@@ -1,6 +1,6 @@
 //! Burning credit, and the reset that gives everybody a fresh allotment.
 
-use vcpulab_host::{Context, VcpuId};
+use vcpulab_host::{PolicyContext, VcpuId};
 
 use super::{ALLOTMENT, Credit2};
 
@@ -9,7 +9,7 @@ const CREDIT_MAX: i32 = 10_500_000;
 
 impl Credit2 {
     /// Charges `v` for the time since it was last charged, by the ratio of the greatest weight to its own.
-    pub(super) fn charge(&mut self, ctx: &Context, v: VcpuId) {
+    pub(super) fn charge(&mut self, ctx: &PolicyContext, v: VcpuId) {
         if ctx.is_idle(v) {
             return;
         }
@@ -35,7 +35,7 @@ impl Credit2 {
     }
 
     /// Gives everybody a fresh allotment, because `next`, chosen to run, or those that wait have none left.
-    pub(super) fn reset(&mut self, ctx: &mut Context, r: usize, next: VcpuId) {
+    pub(super) fn reset(&mut self, ctx: &mut PolicyContext, r: usize, next: VcpuId) {
         let credit = self.vcpus[next.index()].credit;
         let allotment = match self.rules.credit_min {
             Some(min) if credit == min => 2 * ALLOTMENT,
@@ -51,7 +51,7 @@ impl Credit2 {
             if self.rules.reset_charges && ctx.is_current(v) {
                 self.charge(ctx, v);
                 if self.vcpus[v.index()].budget.is_some_and(|budget| budget <= 0) {
-                    self.tickle(ctx, ctx.home(v));
+                    self.tickle(ctx, ctx.processor(v));
                 }
             }
             let vcpu = &mut self.vcpus[v.index()];

@@ -1,6 +1,6 @@
 //! Load averages of run queues and vCPUs.
 
-use vcpulab_host::{Context, VcpuId};
+use vcpulab_host::{PolicyContext, VcpuId};
 
 use super::{Credit2, LoadAverage, RunQueue};
 
@@ -20,7 +20,7 @@ impl Credit2 {
         ((span.wrapping_mul(full) as u64).wrapping_add(old) >> window) as i64
     }
 
-    pub(super) fn update_runqueue_load(&mut self, ctx: &Context, r: usize, change: i64) {
+    pub(super) fn update_runqueue_load(&mut self, ctx: &PolicyContext, r: usize, change: i64) {
         let now = ctx.now() >> 10;
         let RunQueue { runnable, load, balance_load, .. } = self.runqueues[r];
         let value = self.decay(load.value, runnable, load.time, now);
@@ -31,7 +31,7 @@ impl Credit2 {
         runqueue.runnable = runnable + change;
     }
 
-    pub(super) fn update_vcpu_load(&mut self, ctx: &Context, v: VcpuId, change: i64) {
+    pub(super) fn update_vcpu_load(&mut self, ctx: &PolicyContext, v: VcpuId, change: i64) {
         let now = ctx.now() >> 10;
         // What held until now.
         let runnable = match change {
@@ -43,7 +43,7 @@ impl Credit2 {
         self.vcpus[v.index()].load = LoadAverage { value, time: now };
     }
 
-    pub(super) fn update_load(&mut self, ctx: &Context, v: VcpuId, change: i64) {
+    pub(super) fn update_load(&mut self, ctx: &PolicyContext, v: VcpuId, change: i64) {
         self.update_runqueue_load(ctx, self.vcpus[v.index()].runqueue, change);
         self.update_vcpu_load(ctx, v, change);
     }

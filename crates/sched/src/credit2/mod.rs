@@ -21,8 +21,8 @@ mod wakeup;
 use std::fmt;
 
 use vcpulab_host::{
-    Context, CpuMask, Decision, DomId, HostRules, ParamSpec, Params, PcpuId, Placement, Rejected, Scheduler,
-    Span, Time, TimerId, VcpuId,
+    CpuMask, Decision, DomId, HostRules, ParamSpec, Params, PcpuId, Placement, PolicyContext, Rejected,
+    Scheduler, Span, Time, TimerId, VcpuId,
 };
 
 use self::params::{
@@ -140,14 +140,14 @@ impl Scheduler for Credit2 {
         self.rules.host
     }
 
-    fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
+    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         let idle = Vcpu { credit: self.rules.idle_credit, ..self.new_vcpu(ctx, 1) };
         put(&mut self.vcpus, ctx.idle(p).index(), idle);
         self.grow(ctx.idle(p));
         self.join_runqueue(ctx, p);
     }
 
-    fn add_domain(&mut self, ctx: &mut Context, d: DomId) {
+    fn add_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
         let domain = Domain {
             weight: WEIGHT.default as i32,
             cap: 0,
@@ -160,19 +160,19 @@ impl Scheduler for Credit2 {
         put(&mut self.domains, d.index(), domain);
     }
 
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let mut vcpu = self.new_vcpu(ctx, self.domains[ctx.dom(v).index()].weight);
         vcpu.pinned = ctx.affinity(v).len() == 1;
         put(&mut self.vcpus, v.index(), vcpu);
         self.grow(v);
         if self.rules.host.placement == Placement::Policy {
-            let home = self.pick(ctx, v);
-            ctx.set_home(v, home);
+            let own = self.pick(ctx, v);
+            ctx.set_processor(v, own);
         }
-        self.assign(v, self.runqueue_of[ctx.home(v).index()]);
+        self.assign(v, self.runqueue_of[ctx.processor(v).index()]);
     }
 
-    fn remove(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if self.parked_links.listed(v.0) {
             self.parked_links.remove(&mut self.domains[ctx.dom(v).index()].parked, v.0);
             ctx.unpark(v);
@@ -180,13 +180,13 @@ impl Scheduler for Credit2 {
         self.unassign(v);
     }
 
-    fn remove_domain(&mut self, ctx: &mut Context, d: DomId) {
+    fn remove_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
         if let Some(refill) = self.domains[d.index()].refill.take() {
             ctx.drop_timer(refill);
         }
     }
 
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_current(v) || self.waits(v) {
             return;
         }
@@ -199,12 +199,12 @@ impl Scheduler for Credit2 {
         self.find_pcpu(ctx, v);
     }
 
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_current(v) {
             if self.rules.leaving_tickles {
-                self.tickle(ctx, ctx.home(v));
+                self.tickle(ctx, ctx.processor(v));
             } else {
-                ctx.flag(ctx.home(v));
+                ctx.raise_reschedule(ctx.processor(v));
             }
         } else if self.waits(v) {
             self.update_load(ctx, v, -1);
@@ -214,11 +214,11 @@ impl Scheduler for Credit2 {
         }
     }
 
-    fn yielded(&mut self, _ctx: &mut Context, v: VcpuId) {
+    fn yielded(&mut self, _ctx: &mut PolicyContext, v: VcpuId) {
         self.vcpus[v.index()].yielding = self.rules.yields;
     }
 
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let r = self.runqueue_of[p.index()];
         let (current, idle) = (ctx.current(p), ctx.idle(p));
         self.runqueues[r].tickled.remove(p);
@@ -256,14 +256,14 @@ impl Scheduler for Credit2 {
         let vcpu = &mut self.vcpus[next.index()];
         vcpu.start = ctx.now();
         vcpu.tickled_for = None;
-        if ctx.home(next) != p {
+        if ctx.processor(next) != p {
             vcpu.credit = vcpu.credit.wrapping_add(COMPENSATION);
-            ctx.set_home(next, p);
+            ctx.set_processor(next, p);
         }
         Decision { next, slice: self.slice(ctx, r, next, next == current) }
     }
 
-    fn context_saved(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn context_saved(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_idle(v) {
             return;
         }
@@ -281,42 +281,42 @@ impl Scheduler for Credit2 {
     }
 
     /// For creation and migration.
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
-        let home = ctx.home(v);
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        let own = ctx.processor(v);
         let target = self.vcpus[v.index()].moving_to.take();
         let picked = if self.rules.rotates {
             let picked = target.and_then(|r| self.turn_rotor(ctx, v, r));
             picked.or_else(|| self.least_loaded(ctx, v).and_then(|r| self.turn_rotor(ctx, v, r)))
         } else {
             let r = target.or_else(|| self.least_loaded(ctx, v));
-            r.and_then(|r| self.runqueues[r].members.next_after(home))
+            r.and_then(|r| self.runqueues[r].members.next_after(own))
         };
-        picked.unwrap_or(home)
+        picked.unwrap_or(own)
     }
 
     fn share_lock(&self, p: PcpuId, q: PcpuId) -> bool {
         self.runqueue_of[p.index()] == self.runqueue_of[q.index()]
     }
 
-    fn migrate(&mut self, ctx: &mut Context, v: VcpuId, p: PcpuId) {
+    fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {
         let target = self.runqueue_of[p.index()];
         if target != self.vcpus[v.index()].runqueue {
             self.move_to(ctx, v, target);
         } else if self.rules.migrates_within {
-            ctx.set_home(v, p);
+            ctx.set_processor(v, p);
         }
     }
 
-    fn affinity(&mut self, _ctx: &mut Context, v: VcpuId, mask: &CpuMask) {
+    fn affinity(&mut self, _ctx: &mut PolicyContext, v: VcpuId, mask: &CpuMask) {
         self.vcpus[v.index()].pinned = mask.len() == 1;
     }
 
     /// A capped domain's budget is refilled.
-    fn timer(&mut self, ctx: &mut Context, token: u32) {
+    fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
         self.refill(ctx, DomId(token));
     }
 
-    fn adjust(&mut self, ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
+    fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
         if let Some(weight @ 1..) = params.int(WEIGHT.name) {
             self.set_weight(ctx, d, weight.min(i64::from(i32::MAX)) as i32);
         }
@@ -326,7 +326,7 @@ impl Scheduler for Credit2 {
         }
     }
 
-    fn adjust_global(&mut self, _ctx: &mut Context, params: &Params) -> Result<(), Rejected> {
+    fn adjust_global(&mut self, _ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
         match params.int(RATELIMIT.name) {
             Some(us) if self.rules.ratelimit && RATELIMIT.allows(&us.into()) => {
                 self.ratelimit = us * US;
@@ -336,7 +336,7 @@ impl Scheduler for Credit2 {
         }
     }
 
-    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         for (r, runqueue) in self.runqueues.iter().enumerate() {
             let members: Vec<u32> = runqueue.members.iter().map(|p| p.0).collect();
             let RunQueue { runnable, balance_load, max_weight, .. } = runqueue;
@@ -364,12 +364,12 @@ impl Scheduler for Credit2 {
 
 impl Credit2 {
     /// [`Scan::Near`].
-    fn choose_near(&self, ctx: &Context, p: PcpuId, r: usize, current: VcpuId) -> VcpuId {
+    fn choose_near(&self, ctx: &PolicyContext, p: PcpuId, r: usize, current: VcpuId) -> VcpuId {
         let best = if ctx.runnable(current) { current } else { ctx.idle(p) };
         let best_credit = i64::from(self.vcpus[best.index()].credit);
         let near = |&u: &u32| {
             let credit = i64::from(self.vcpus[u as usize].credit);
-            ctx.home(VcpuId(u)) == p || best_credit + i64::from(self.migrate_resist) <= credit
+            ctx.processor(VcpuId(u)) == p || best_credit + i64::from(self.migrate_resist) <= credit
         };
         match self.waiting_links.iter(&self.runqueues[r].waiting).find(near) {
             Some(u) if i64::from(self.vcpus[u as usize].credit) > best_credit => VcpuId(u),
@@ -378,7 +378,7 @@ impl Credit2 {
     }
 
     /// [`Scan::Eligible`], unless the rate limit keeps the current vCPU.
-    fn choose_eligible(&mut self, ctx: &mut Context, p: PcpuId, r: usize, current: VcpuId) -> VcpuId {
+    fn choose_eligible(&mut self, ctx: &mut PolicyContext, p: PcpuId, r: usize, current: VcpuId) -> VcpuId {
         let idle = ctx.idle(p);
         let mut yields = false;
         let mut best = current;
@@ -403,7 +403,7 @@ impl Credit2 {
                 break;
             }
             let reserved = vcpu.tickled_for.is_some_and(|q| q != p && self.runqueues[r].tickled.contains(q));
-            let resists = ctx.home(v) != p && best_credit + i64::from(self.migrate_resist) > credit;
+            let resists = ctx.processor(v) != p && best_credit + i64::from(self.migrate_resist) > credit;
             let passed = !ctx.runnable(v) || !ctx.affinity(v).contains(p) || reserved || resists;
             if !passed && self.grab_budget(ctx, v) {
                 return v;
@@ -413,7 +413,7 @@ impl Credit2 {
     }
 
     /// The time until `next` has no more credit than the first that waits. `kept`: it ran before, too.
-    fn slice(&self, ctx: &Context, r: usize, next: VcpuId, kept: bool) -> Span {
+    fn slice(&self, ctx: &PolicyContext, r: usize, next: VcpuId, kept: bool) -> Span {
         let runqueue = &self.runqueues[r];
         let vcpu = &self.vcpus[next.index()];
         let head = runqueue.waiting.first().map(|u| i64::from(self.vcpus[u as usize].credit));
@@ -474,7 +474,7 @@ impl Registered for Credit2 {
 }
 
 impl Credit2 {
-    fn new_vcpu(&self, ctx: &Context, weight: i32) -> Vcpu {
+    fn new_vcpu(&self, ctx: &PolicyContext, weight: i32) -> Vcpu {
         let time = if self.rules.load_from_creation { ctx.now() >> 10 } else { 0 };
         Vcpu {
             credit: ALLOTMENT,

@@ -1,6 +1,6 @@
 //! Run queues: the pCPUs that share one, the vCPUs assigned to it, and those of them that wait.
 
-use vcpulab_host::{Context, CpuMask, DomId, PcpuId, VcpuId};
+use vcpulab_host::{CpuMask, DomId, PcpuId, PolicyContext, VcpuId};
 
 use super::params::ARRANGEMENTS;
 use super::{Credit2, LoadAverage, RunQueue, Vcpu};
@@ -11,7 +11,7 @@ impl Credit2 {
     // ---- pCPUs ----
 
     /// Puts `p` into the smallest run queue that it may share, or into a new one.
-    pub(super) fn join_runqueue(&mut self, ctx: &Context, p: PcpuId) {
+    pub(super) fn join_runqueue(&mut self, ctx: &PolicyContext, p: PcpuId) {
         let socket = p.0.checked_div(self.cpus_per_socket).unwrap_or_else(|| ctx.socket(p));
         let pcpus = ctx.pcpus().len();
         let limit = pcpus / ((pcpus - 1) / self.runqueue_max + 1);
@@ -45,13 +45,13 @@ impl Credit2 {
     }
 
     /// Makes `p` decide, and notes that it has been asked.
-    pub(super) fn tickle(&mut self, ctx: &mut Context, p: PcpuId) {
+    pub(super) fn tickle(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         self.runqueues[self.runqueue_of[p.index()]].tickled.insert(p);
-        ctx.flag(p);
+        ctx.raise_reschedule(p);
     }
 
     /// The next pCPU in turn of a run queue that suits `v`.
-    pub(super) fn turn_rotor(&mut self, ctx: &Context, v: VcpuId, r: usize) -> Option<PcpuId> {
+    pub(super) fn turn_rotor(&mut self, ctx: &PolicyContext, v: VcpuId, r: usize) -> Option<PcpuId> {
         let runqueue = &mut self.runqueues[r];
         let next = runqueue.members.and(ctx.affinity(v)).next_after(runqueue.rotor)?;
         runqueue.rotor = next;
@@ -75,7 +75,7 @@ impl Credit2 {
         self.runqueues[r].balance_load = self.without(self.runqueues[r].balance_load, load);
     }
 
-    pub(super) fn set_weight(&mut self, ctx: &Context, d: DomId, weight: i32) {
+    pub(super) fn set_weight(&mut self, ctx: &PolicyContext, d: DomId, weight: i32) {
         let old = std::mem::replace(&mut self.domains[d.index()].weight, weight);
         for v in ctx.vcpus_of(d) {
             self.vcpus[v.index()].weight = weight;

@@ -1,6 +1,6 @@
 //! The pCPU that decides because a vCPU has begun to wait.
 
-use vcpulab_host::{Context, PcpuId, Span, VcpuId};
+use vcpulab_host::{PcpuId, PolicyContext, Span, VcpuId};
 
 use super::Credit2;
 
@@ -8,7 +8,7 @@ use super::Credit2;
 const RATELIMIT_TOLERANCE: Span = 50_000;
 
 impl Credit2 {
-    pub(super) fn find_pcpu(&mut self, ctx: &mut Context, v: VcpuId) {
+    pub(super) fn find_pcpu(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let found = if self.rules.idle_first {
             self.idle_or_preemptable(ctx, v)
         } else {
@@ -21,23 +21,23 @@ impl Credit2 {
     }
 
     /// An idle pCPU, its own if possible; or its own; or the one whose vCPU it is furthest ahead of.
-    fn idle_or_preemptable(&mut self, ctx: &Context, v: VcpuId) -> Option<PcpuId> {
-        let home = ctx.home(v);
+    fn idle_or_preemptable(&mut self, ctx: &PolicyContext, v: VcpuId) -> Option<PcpuId> {
+        let own = ctx.processor(v);
         let runqueue = &self.runqueues[self.vcpus[v.index()].runqueue];
-        if self.vcpus[v.index()].pinned && runqueue.idle.contains(home) && !runqueue.tickled.contains(home) {
-            return Some(home);
+        if self.vcpus[v.index()].pinned && runqueue.idle.contains(own) && !runqueue.tickled.contains(own) {
+            return Some(own);
         }
         let idle = runqueue.idle.without(&runqueue.tickled).and(ctx.affinity(v));
         if !idle.is_empty() {
-            return if idle.contains(home) { Some(home) } else { idle.next_after(home) };
+            return if idle.contains(own) { Some(own) } else { idle.next_after(own) };
         }
         let mut busy =
             runqueue.members.without(&runqueue.idle).without(&runqueue.tickled).and(ctx.affinity(v));
-        if busy.contains(home) {
-            if self.score(ctx, home, v) > 0 {
-                return Some(home);
+        if busy.contains(own) {
+            if self.score(ctx, own, v) > 0 {
+                return Some(own);
             }
-            busy.remove(home);
+            busy.remove(own);
         }
         let (mut best, mut best_score) = (None, 0);
         for p in busy.iter() {
@@ -50,7 +50,7 @@ impl Credit2 {
     }
 
     /// By how much it would be better to run `v` on `p` than what runs there. Charges what runs there.
-    fn score(&mut self, ctx: &Context, p: PcpuId, v: VcpuId) -> i64 {
+    fn score(&mut self, ctx: &PolicyContext, p: PcpuId, v: VcpuId) -> i64 {
         let current = ctx.current(p);
         let ran = ctx.now() - ctx.switched_at(current);
         let too_early = self.ratelimit > RATELIMIT_TOLERANCE && ran <= self.ratelimit - RATELIMIT_TOLERANCE;
@@ -59,24 +59,24 @@ impl Credit2 {
         }
         self.charge(ctx, current);
         let ahead = i64::from(self.vcpus[v.index()].credit) - i64::from(self.vcpus[current.index()].credit);
-        if p == ctx.home(v) { ahead } else { ahead - i64::from(self.migrate_resist) }
+        if p == ctx.processor(v) { ahead } else { ahead - i64::from(self.migrate_resist) }
     }
 
     /// Its own pCPU if that runs a vCPU of less credit; else an idle one; else the one whose vCPU has least credit.
-    fn preemptable_or_idle(&mut self, ctx: &Context, v: VcpuId) -> Option<PcpuId> {
-        let home = ctx.home(v);
+    fn preemptable_or_idle(&mut self, ctx: &PolicyContext, v: VcpuId) -> Option<PcpuId> {
+        let own = ctx.processor(v);
         let credit = self.vcpus[v.index()].credit;
-        self.charge(ctx, ctx.current(home));
-        if self.vcpus[ctx.current(home).index()].credit < credit {
-            return Some(home);
+        self.charge(ctx, ctx.current(own));
+        if self.vcpus[ctx.current(own).index()].credit < credit {
+            return Some(own);
         }
         let runqueue = &self.runqueues[self.vcpus[v.index()].runqueue];
         let idle = runqueue.idle.without(&runqueue.tickled);
         if !idle.is_empty() {
-            return idle.next_after(home);
+            return idle.next_after(own);
         }
         let mut busy = runqueue.members.without(&runqueue.idle).without(&runqueue.tickled);
-        busy.remove(home);
+        busy.remove(own);
         let (mut least, mut least_credit) = (None, 1 << 30);
         for p in busy.iter() {
             self.charge(ctx, ctx.current(p));

@@ -26,7 +26,7 @@ pub struct Rules {
 
 const XEN_3_0_2: Rules = Rules {
     host: HostRules {
-        flags_at_start: false,
+        reschedule_at_start: false,
         placement: Placement::RoundRobin,
         adjust_pauses: true,
         pause: PauseRule::Marked,
