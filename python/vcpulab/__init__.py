@@ -23,9 +23,9 @@ if TYPE_CHECKING:
         VcpulabError,
     )
     from vcpulab.policy import Context, Policy, Rejected
-    from vcpulab.results.figures import Interval
     from vcpulab.results.jtl import Jtl
     from vcpulab.results.run import Run, run, run_many
+    from vcpulab.results.statistics import Interval
     from vcpulab.results.trace import Trace
     from vcpulab.scenario.catalogue import build_info, profiles, schedulers, schema
     from vcpulab.scenario.problems import Problem
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Context": "vcpulab.policy",
     "EngineError": "vcpulab.errors",
-    "Interval": "vcpulab.results.figures",
+    "Interval": "vcpulab.results.statistics",
     "Jtl": "vcpulab.results.jtl",
     "MissingExtraError": "vcpulab.errors",
     "Policy": "vcpulab.policy",

@@ -14,8 +14,7 @@ import pytest
 
 from support import STUDIES_PAGE, VCPULAB, Vcpulab, examples_of, examples_work, opened, run_vcpulab
 from vcpulab.results.cache import RunCache
-from vcpulab.results.figures import Interval
-from vcpulab.results.statistics import holm, kendall_tau, mape, mser5, paired
+from vcpulab.results.statistics import Interval, holm, kendall_tau, mape, mser5, paired
 from vcpulab.studies import NAMES, predict, study
 from vcpulab.studies.results import Missing, Results
 from vcpulab.studies.runner import Effort, Runner
@@ -61,7 +60,7 @@ def test_agreement_of_orders_and_values() -> None:
 def test_results_are_combined_within_replications() -> None:
     results = Results({"a": [{"x": 10.0}, {"x": 40.0}], "b": [{"x": 5.0}, {"x": 20.0}]})
     ratio = results.combine(lambda first, second: first / second, ("a", "x"), ("b", "x"))
-    assert ratio == Interval(2.0, 0.0, 2)
+    assert ratio == Interval(2.0, 0.0, 2, 0.0)
     with pytest.raises(Missing, match="`c` was not run"):
         results.mean("c", "x")
     with pytest.raises(Missing, match="does not measure `y`"):
@@ -233,9 +232,9 @@ def test_report_says_what_stands_in_the_way(name: str, ran: Path) -> None:
     [
         (("run", "nobody2000"), "no study `nobody2000`; there are: cherkasova2007"),
         (("run", "cherkasova2007", "--only", "nothing"), "--only: found `nothing`; allowed: dom0-weight-sweep"),
-        (("run", "cherkasova2007", "--ci", "none"), "--ci: found `none`; allowed: more than 0%"),
-        (("run", "cherkasova2007", "--ci", "0"), "--ci: found `0`; allowed: more than 0%"),
-        (("run", "cherkasova2007", "--ci", "nan"), "--ci: found `nan`; allowed: more than 0%"),
+        (("run", "cherkasova2007", "--precision", "none"), "--precision: found `none`; allowed: more than 0%"),
+        (("run", "cherkasova2007", "--precision", "0"), "--precision: found `0`; allowed: more than 0%"),
+        (("run", "cherkasova2007", "--precision", "nan"), "--precision: found `nan`; allowed: more than 0%"),
         (("fit", "cherkasova2007", "--out", "x.toml", "--samples", "-1"), "--samples: found `-1`; allowed"),
     ],
 )

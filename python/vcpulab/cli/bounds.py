@@ -11,8 +11,8 @@ from vcpulab.advice.bounds import Bounds, Checked, check
 from vcpulab.advice.bounds import bounds as bounds_of
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import Flag, Jobs, Replications, Table, command
-from vcpulab.results.figures import number
 from vcpulab.results.run import run
+from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import Scenario
 
 DONE, EXCEEDED = 0, 1

@@ -11,8 +11,8 @@ from vcpulab.advice.capacity.limits import said as default_limits_said
 from vcpulab.advice.capacity.search import Found
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import Budget, Jobs, Report, Several, Slo, Table, command
-from vcpulab.results.figures import number as number_said
 from vcpulab.results.outcomes import limit as read_limit
+from vcpulab.results.statistics import number as number_said
 
 DONE, FAILED = 0, 1
 _STATIONS_SHOWN = 8

@@ -11,9 +11,9 @@ from cyclopts import Parameter
 
 from vcpulab.cli import terminal, views
 from vcpulab.cli.options import Jobs, command
-from vcpulab.results.figures import Interval
 from vcpulab.results.run import Run
 from vcpulab.results.run import run as run_scenario
+from vcpulab.results.statistics import Interval
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.studies import study
 

@@ -76,7 +76,9 @@ class Range:
             return
         holds = {"at least": ge, "above": gt, "at most": le, "below": lt}
         if not all(bound is None or holds[word](value, bound) for word, bound in self._bounds.items()):
-            raise RequestError(found=f"{value:.12g}" if isinstance(value, float) else value, allowed=str(self))
+            if isinstance(value, float):
+                raise RequestError(found=f"{value:.12g}", allowed=str(self))
+            raise RequestError(found=value, allowed=f"an integer {'from ' if str(self)[0].isdigit() else ''}{self}")
 
 
 def number(

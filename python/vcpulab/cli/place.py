@@ -15,7 +15,7 @@ from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import Budget, Jobs, Memory, Out, Scenarios, Several, Slo, Table, Words, command
 from vcpulab.cli.options import number as an_option
 from vcpulab.errors import RequestError
-from vcpulab.results.figures import number as number_said
+from vcpulab.results.statistics import number as number_said
 from vcpulab.scenario.catalogue import profiles
 from vcpulab.scenario.scenario import Scenario
 

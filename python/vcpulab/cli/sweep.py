@@ -13,7 +13,7 @@ from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import AnyFormat, Flag, Jobs, Out, command
 from vcpulab.errors import RequestError
 from vcpulab.results import outcomes
-from vcpulab.results.figures import number
+from vcpulab.results.statistics import number
 from vcpulab.sweeps import runner, tables
 from vcpulab.sweeps.executors import ClusterLostError, executor
 from vcpulab.sweeps.plan import Plan

@@ -15,7 +15,7 @@ from vcpulab.cli.options import AnyFormat, CpuMhz, Force, Out, Threads, command,
 from vcpulab.cli.options import number as an_option
 from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
-from vcpulab.results.figures import number
+from vcpulab.results.statistics import number
 from vcpulab.twin import Row
 from vcpulab.twin.build import read, read_events
 

@@ -20,8 +20,9 @@ from vcpulab.advice.lint.lint import Advice
 from vcpulab.cli import terminal
 from vcpulab.hypervisors.counters import COUNTERS, Tool
 from vcpulab.hypervisors.xl import Step
-from vcpulab.results.figures import IO_FIGURES, Interval, number, summary_of, wakeups
+from vcpulab.results.figures import IO_FIGURES, summary_of, wakeups
 from vcpulab.results.run import Run
+from vcpulab.results.statistics import Interval, number
 from vcpulab.show.report import grid_of, summary_grid
 
 # Wide enough for every table where there is no terminal that says how wide it is.

@@ -102,4 +102,4 @@ def markdown() -> str:
         for tool in TOOLS
         for counter in COUNTERS[tool]
     ]
-    return "\n".join(["| `--names` | counter | unit | what it is here |", "|---|---|---|---|", *rows])
+    return "\n".join(["| `--counters` | counter | unit | what it is here |", "|---|---|---|---|", *rows])

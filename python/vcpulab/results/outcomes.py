@@ -14,8 +14,9 @@ from typing import Literal, NamedTuple
 import polars as pl
 
 from vcpulab.errors import RequestError
-from vcpulab.results.figures import APP_FIGURES, DOMAIN_FIGURES, IO_FIGURES, PCPU_FIGURES, Figure, number
+from vcpulab.results.figures import APP_FIGURES, DOMAIN_FIGURES, IO_FIGURES, PCPU_FIGURES, Figure
 from vcpulab.results.run import Run
+from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import Scenario, join, split
 
 Better = Literal["higher", "lower"]
@@ -228,7 +229,7 @@ class Limit(NamedTuple):
         return f"{self.metric.name} {self.operator} {number(self.bound)} {self.metric.unit}"
 
 
-def limit(scenario: Scenario, text: str, option: str = "--limit") -> Limit:
+def limit(scenario: Scenario, text: str, option: str = "--slo") -> Limit:
     """A limit such as `web.response_p99 < 50ms`.
 
     Raises:
