@@ -130,13 +130,20 @@ def _read_size(_kind: object, tokens: Sequence["Token"]) -> int:
 def duration(help: str) -> Parameter:
     """An option that takes a time with its unit; the command gets seconds."""
     return Parameter(
-        help=f"{help} A number with a unit: ms, s, m or min, h.", converter=_read_duration, show_default=_said
+        help=f"{help} A number with a unit: ms, s, m or min, h.",
+        metavar="TIME",
+        converter=_read_duration,
+        show_default=_said,
     )
 
 
-def _said(seconds: float) -> str:
-    whole = next(((unit, length) for unit, length in (("h", 3600), ("m", 60)) if seconds % length == 0), ("s", 1))
-    return f"{seconds / whole[1]:g}{whole[0]}"
+def _said(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    unit, length = next(
+        ((unit, length) for unit, length in (("h", 3600), ("m", 60)) if seconds % length == 0), ("s", 1)
+    )
+    return f"{seconds / length:g}{unit}"
 
 
 Jobs = Annotated[
@@ -168,11 +175,12 @@ Precision = Annotated[
     Parameter(
         help="Half-width of the confidence intervals that decide, relative to the mean; replications are added until "
         "they are as narrow. Allowed: more than 0%, at most 100%.",
+        metavar="PERCENT",
         converter=_read_percentage,
         show_default=lambda value: f"{100 * value:g}%",
     ),
 ]
-Memory = Annotated[int | None, Parameter(converter=_read_size)]
+Memory = Annotated[int | None, Parameter(metavar="SIZE", converter=_read_size)]
 Words = Annotated[tuple[str, ...], Parameter(negative=(), show_default=False, consume_multiple=False)]
 Slo = Words
 Vary = Words
