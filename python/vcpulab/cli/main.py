@@ -386,7 +386,7 @@ def top(
             print("\n".join(xentop.table(update, options)))
         return
     require("textual", "top")
-    from vcpulab.show.top import Top
+    from vcpulab.cli.top import Top
 
     shown = files.run_of(source) if source.is_dir() else files.load(source)
     terminal = Top(shown, delay_s=delay, replication=replication, options=options)
