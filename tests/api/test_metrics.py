@@ -1,6 +1,7 @@
 """Means, intervals and how they are written."""
 
 import math
+import re
 
 import polars as pl
 import pytest
@@ -8,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vcpulab
-from vcpulab.results.figures import APP_FIGURES, DOMAIN_FIGURES, PCPU_FIGURES
+from support import ROOT
+from vcpulab.results.addresses import AddressError, addresses
+from vcpulab.results.metrics import APP, DOMAIN, HOST, METRICS, PCPU, markdown
 from vcpulab.results.statistics import Interval, number
 
 
@@ -61,19 +64,67 @@ def test_intervals_are_written_to_two_digits_of_their_width() -> None:
 
 def test_domain_shares_sum_to_the_elapsed_time(hogs: vcpulab.Run) -> None:
     for domain in ("a", "b"):
-        shares = [hogs.interval("domain", domain, figure) for figure in ("gotten", "blocked", "waited")]
-        assert sum(share.mean for share in shares if share) == pytest.approx(100)
+        shares = [hogs[f"{domain}.{metric}"] for metric in ("gotten", "blocked", "waited")]
+        assert sum(share.mean for share in shares) == pytest.approx(100)
 
 
 def test_allocation_is_compared_with_entitlement(hogs: vcpulab.Run) -> None:
     entitled = hogs.df_domains().group_by("domain").agg(pl.col("entitlement").first())
     assert dict(entitled.iter_rows()) == {"a": 0.25, "b": 0.75}
-    got, of_entitlement = hogs.interval("domain", "b", "gotten"), hogs.interval("domain", "b", "of_entitlement")
-    assert got is not None
-    assert of_entitlement is not None
+    got, of_entitlement = hogs["b.gotten"], hogs["b.of_entitlement"]
     assert of_entitlement.mean == pytest.approx(got.mean / 0.75)
 
 
-def test_summary_has_every_figure_of_every_thing(hogs: vcpulab.Run) -> None:
+def test_summary_has_every_metric_of_every_thing(hogs: vcpulab.Run) -> None:
     counts = dict(hogs.summary().group_by("of").len().iter_rows())
-    assert counts == {"domain": 2 * len(DOMAIN_FIGURES), "app": 2 * len(APP_FIGURES), "pcpu": len(PCPU_FIGURES)}
+    assert counts == {
+        "domain": 2 * len(DOMAIN),
+        "app": 2 * len(APP),
+        "pcpu": len(PCPU),
+        "host": len(HOST),
+    }
+
+
+def test_every_address_of_a_table_is_valid(hogs: vcpulab.Run) -> None:
+    """Where several clients share a domain, too."""
+    client = {"kind": "open-loop", "server": "web", "rate": 20}
+    shared = vcpulab.Scenario.starter().change(
+        {"client.more": client, "client.web": client, "run.duration": "50ms", "run.replications": 2}
+    )
+    for run in (hogs, vcpulab.run(shared)):
+        listed = [address.name for address in addresses(run.scenario)]
+        summary = run.summary()
+        assert set(summary["address"]) <= set(listed)
+        assert len(listed) == len(set(listed))
+        for row in summary.iter_rows(named=True):
+            found = run.get(row["address"])
+            assert (found[:3] if found else (None, None, 0)) == (row["mean"], row["half_width"], row["n"])
+        assert set(run.metrics()["address"]) == set(listed)
+    assert set(run.df_apps()["name"]) == {"web.0", "http", "more", "web.3", "batch"}
+
+
+def test_a_wrong_address_is_told_what_is_allowed(hogs: vcpulab.Run) -> None:
+    with pytest.raises(
+        KeyError, match=r"`a` has no metric `gottn`; allowed: throughput, .*\n  hint: did you mean `gotten`"
+    ):
+        hogs["a.gottn"]
+    with pytest.raises(vcpulab.RequestError, match="there is no `c`; allowed: a, b, host"):
+        hogs.get("c.gotten")
+    assert hogs.get("a.response_p99") is None
+    with pytest.raises(AddressError, match="not defined in any replication: nothing was completed"):
+        hogs["a.response_p99"]
+
+
+def test_every_metric_is_in_the_documentation() -> None:
+    assert markdown() in (ROOT / "docs/reference/metrics.md").read_text()
+    for metrics in METRICS.values():
+        names = [metric.name for metric in metrics]
+        assert len(names) == len(set(names))
+        assert all(metric.doc and metric.undefined_is for metric in metrics)
+        assert all(metric.bounds[0] < metric.bounds[1] for metric in metrics)
+
+
+def test_the_registry_alone_decides_what_a_unit_means() -> None:
+    for file in sorted((ROOT / "python/vcpulab").rglob("*.py")):
+        guesses = re.findall(r"unit(?: == |\.startswith|\.endswith)|in \w*\.?unit\\b", file.read_text())
+        assert not guesses or file.parent.name in {"formats"}, f"{file}: {guesses}"

@@ -1,192 +1,176 @@
-"""What a run is judged by: metrics with names, units and directions, and limits on them.
+"""Addresses of numbers: `http.response_p99`, `web.wait_p99`, `pcpu.0.idle`, `host.idle`.
 
-`httperf.response_p99` is a figure of a client, `web.gotten` one of a domain, `web.0.throughput` one of the first
-application in a domain, `host.idle` one of the whole host. What a domain's only client or application achieves may be
-asked for by the domain's name: `web.throughput`.
+An address is the name of a thing and a metric of it. A client has its own name; the first application of the domain
+`web` is `web.0`; a domain's name stands for its devices too, and for its only client or application, where it has but
+one. Addresses are the same everywhere: in tables, in JSON, in `run["http.response_p99"]`, in options, in messages.
 """
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
-
-import polars as pl
+from difflib import get_close_matches
+from typing import NamedTuple
 
 from vcpulab.errors import RequestError
-from vcpulab.results.figures import APP_FIGURES, DOMAIN_FIGURES, IO_FIGURES, PCPU_FIGURES, Figure
-from vcpulab.results.run import Run
+from vcpulab.results.metrics import APP, DOMAIN, HOST, IO, PCPU, Better, Metric, Of
 from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import Scenario, join, split
 
-Better = Literal["higher", "lower"]
-Of = Literal["app", "domain", "io", "host"]
 
-BETTER: Mapping[str, Better] = {
-    "throughput": "higher",
-    "failed": "lower",
-    "response_p50": "lower",
-    "response_p95": "lower",
-    "response_p99": "lower",
-    "waited": "lower",
-    "wait_p50": "lower",
-    "wait_p99": "lower",
-    "overhead": "lower",
-    "fairness": "higher",
-    "ring_drops": "lower",
-    "nic_drops": "lower",
-    "retransmissions": "lower",
-}
-"""Figures with a good and a bad direction; others, such as CPU time gotten, only tell what happened."""
-
-_WANTED = pl.col("running_ns") + pl.col("runnable_ns")
-_MET = pl.when(_WANTED > 0).then(pl.col("running_ns") / _WANTED)
-
-HOST_FIGURES = (
-    *PCPU_FIGURES,
-    Figure(
-        "fairness",
-        "index",
-        "how evenly waiting is shared: Jain's index over domains of running / (running + waiting); 1: all alike",
-        # Jain, Chiu, Hawe 1984, "A quantitative measure of fairness and discrimination": (sum x)^2 / (n sum x^2).
-        pl.when(_MET.sum() > 0).then(_MET.sum() ** 2 / (_MET.count() * (_MET**2).sum())),
-    ),
-)
-"""Figures of the whole host: means over its pCPUs, and fairness over its domains."""
+class AddressError(RequestError, KeyError):
+    """There is no number of that address, or it was never defined."""
 
 
-class Metric(NamedTuple):
-    """Something that a run is judged by."""
+class Address(NamedTuple):
+    """A metric of a thing."""
 
-    name: str
-    """As people type it, such as `web.response_p99`."""
-    of: Of
     thing: str
-    """What it is of, as in `Run.summary`; nothing for the host."""
-    figure: str
-    unit: str
+    """What it is of, as in `Run.summary`."""
+    of: Of
+    """The kind of thing."""
+    metric: Metric
     domain: str
-    """The domain it concerns; for a client the one that it asks, for the host nothing."""
+    """The domain that it concerns; for a client the one that it asks, for the host and its pCPUs nothing."""
+
+    @property
+    def name(self) -> str:
+        """As people type it, such as `web.response_p99`."""
+        return f"{self.thing}.{self.metric.name}"
+
+    @property
+    def unit(self) -> str:
+        """The unit of the metric."""
+        return self.metric.unit.text
 
     @property
     def better(self) -> Better | None:
-        """Which direction is good; `None`: neither."""
-        return BETTER.get(self.figure)
+        """The good direction; `None`: there is none."""
+        return self.metric.better
 
-    def said(self) -> str:
-        """Its name and unit."""
+    @property
+    def title(self) -> str:
+        """Its name and unit, as for an axis."""
         return f"{self.name}, {self.unit}"
+
+    def __str__(self) -> str:
+        return self.name
 
 
 @dataclass(frozen=True)
-class Who:
-    """A client or application: a row of `df_apps`."""
+class App:
+    """An application or a client: a row of `Run.df_apps`."""
 
-    thing: str
+    name: str
+    """What it is called in addresses and tables."""
     domain: str
-    names: tuple[str, ...]
-    """How it may be called; the first is its name in tables."""
+    """Where it runs; for a client the domain that it asks."""
+    position: int
+    """In its domain, from 0; clients come after the applications."""
+    kind: str
+    """As in a scenario file."""
+    client: str | None
+    """The client's name; `None`: an application."""
+    aliases: tuple[str, ...]
+    """What else it may be called."""
 
 
-def people(scenario: Scenario) -> list[Who]:
-    """The clients and applications of a scenario, domain by domain."""
+def apps(scenario: Scenario) -> list[App]:
+    """The applications and clients of a scenario, domain by domain.
+
+    Examples:
+        >>> [(app.name, app.kind) for app in apps(Scenario.starter())]
+        [('web.0', 'web-server'), ('http', 'open-loop'), ('batch', 'hog')]
+    """
     document = scenario.to_dict()
     clients = document.get("client", {})
-    found: list[Who] = []
+    found: list[App] = []
     for domain, table in document["domain"].items():
-        apps = [str(app["kind"]) for app in table.get("app", []) for _ in range(app.get("instance", 1))]
+        running = [str(app["kind"]) for app in table.get("app", []) for _ in range(app.get("instance", 1))]
         asking = [(name, str(client["kind"])) for name, client in clients.items() if client["server"] == domain]
-        rows = [*((None, kind) for kind in apps), *asking]
+        rows = [*((None, kind) for kind in running), *asking]
         for position, (client, kind) in enumerate(rows):
             names = [join([domain, str(position)])]
             if client is not None and client not in document["domain"]:
                 names.insert(0, join([client]))
             # The domain's name is its only client's, or its only application's.
-            if (client is not None and len(asking) == 1) or (not asking and len(apps) == 1):
+            if (client is not None and len(asking) == 1) or (not asking and len(running) == 1):
                 names.insert(0 if client is None or client == domain else 1, join([domain]))
-            found.append(Who(f"{domain} {position} {kind}", domain, tuple(dict.fromkeys(names))))
+            name, *aliases = dict.fromkeys(names)
+            found.append(App(name, domain, position, kind, client, tuple(aliases)))
     return found
 
 
-def metrics(scenario: Scenario) -> list[Metric]:
-    """Everything that runs of this scenario can be judged by: of clients and applications, domains, the host.
+_OF_DOMAINS: Mapping[Of, tuple[Metric, ...]] = {"domain": DOMAIN, "io": IO}
+
+
+def addresses(scenario: Scenario) -> list[Address]:
+    """The address of every number that runs of a scenario have: of applications and clients, domains, the host, pCPUs.
 
     Examples:
-        >>> [metric.name for metric in metrics(Scenario.starter()) if metric.figure == "throughput"]
+        >>> [address.name for address in addresses(Scenario.starter()) if address.metric.name == "throughput"]
         ['web.0.throughput', 'http.throughput', 'batch.throughput']
     """
-    everybody = people(scenario)
-    apps = [
-        Metric(f"{who.names[0]}.{figure.name}", "app", who.thing, figure.name, figure.unit, who.domain)
-        for who in everybody
-        for figure in APP_FIGURES
+    document = scenario.to_dict()
+    domains = [(join([name]), name) for name in document["domain"]]
+    return [
+        *(Address(app.name, "app", one, app.domain) for app in apps(scenario) for one in APP),
+        *(
+            Address(thing, of, one, domain)
+            for thing, domain in domains
+            for of, metrics in _OF_DOMAINS.items()
+            for one in metrics
+        ),
+        *(Address("host", "host", one, "") for one in HOST),
+        *(Address(f"pcpu.{pcpu}", "pcpu", one, "") for pcpu in range(document["host"]["pcpus"]) for one in PCPU),
     ]
-    domains = scenario.to_dict()["domain"]
-    kinds: tuple[tuple[Of, tuple[Figure, ...]], ...] = (("domain", DOMAIN_FIGURES), ("io", IO_FIGURES))
-    of_domains = [
-        Metric(f"{join([domain])}.{figure.name}", of, domain, figure.name, figure.unit, domain)
-        for domain in domains
-        for of, figures in kinds
-        for figure in figures
-    ]
-    of_host = [Metric(f"host.{figure.name}", "host", "", figure.name, figure.unit, "") for figure in HOST_FIGURES]
-    return [*apps, *of_domains, *of_host]
 
 
-def metric(scenario: Scenario, name: str, blame: str = "metric") -> Metric:
-    """The metric of that name.
+def find(scenario: Scenario, text: str, field: str | None = None) -> Address:
+    """The address that a text means.
+
+    Args:
+        scenario: what it is an address in.
+        text: an address; `web.response_p99` may stand for that of the only client of `web`.
+        field: the argument that it comes from, for messages.
 
     Raises:
-        RequestError: there is none; the text says which there are.
+        AddressError: there is none; the text says which there are.
 
     Examples:
-        >>> metric(Scenario.starter(), "web.response_p99").name
+        >>> find(Scenario.starter(), "web.response_p99").name
         'http.response_p99'
     """
-    listed = {found.name: found for found in metrics(scenario)}
-    if name in listed:
-        return listed[name]
-    *who, figure = split(name) or [""]
-    for person in people(scenario):
-        if join(who) in person.names and f"{person.names[0]}.{figure}" in listed:
-            return listed[f"{person.names[0]}.{figure}"]
-    things = sorted({found.name.rpartition(".")[0] for found in listed.values()})
-    if join(who) not in things:
-        raise RequestError(f"{blame}: there is no `{join(who)}` in `{name}`; allowed: {', '.join(things)}")
-    figures = [found.figure for found in listed.values() if found.name.rpartition(".")[0] == join(who)]
-    raise RequestError(f"{blame}: `{join(who)}` has no figure `{figure}`; allowed: {', '.join(figures)}")
+    listed = {address.name: address for address in addresses(scenario)}
+    if text in listed:
+        return listed[text]
+    *steps, last = split(text) or [""]
+    thing = join(steps)
+    for app in apps(scenario):
+        if thing in app.aliases and f"{app.name}.{last}" in listed:
+            return listed[f"{app.name}.{last}"]
+    things = list(dict.fromkeys(address.thing for address in listed.values()))
+    if thing not in things:
+        raise AddressError(
+            f"there is no `{thing}`",
+            field=field,
+            found=text,
+            allowed=", ".join(sorted(name for name in things if not name.startswith("pcpu."))),
+            hint=_did_you_mean(thing, things),
+        )
+    metrics = [address.metric.name for address in listed.values() if address.thing == thing]
+    raise AddressError(
+        f"`{thing}` has no metric `{last}`",
+        field=field,
+        found=text,
+        allowed=", ".join(metrics),
+        hint=_did_you_mean(last, metrics),
+    )
 
 
-def values(run: Run, asked: Iterable[Metric]) -> dict[str, list[float | None]]:
-    """The metrics of a run: name to a value for each replication, `None` where it is not defined."""
-    frames: dict[str, pl.DataFrame] = {}
-    found = {}
-    for one in asked:
-        if one.of not in frames:
-            frames[one.of] = _frame(run, one.of)
-        found[one.name] = frames[one.of].filter(pl.col("thing") == one.thing)[one.figure].to_list()
-    return found
-
-
-def _frame(run: Run, of: str) -> pl.DataFrame:
-    """Figures of every replication and thing."""
-    if of == "host":
-        return _of_host(run)
-    table, thing, figures = {
-        "app": (run.df_apps, pl.format("{} {} {}", "domain", "app", "kind"), APP_FIGURES),
-        "domain": (run.df_domains, pl.col("domain"), DOMAIN_FIGURES),
-        "io": (run.df_io, pl.col("domain"), IO_FIGURES),
-    }[of]
-    chosen = (figure.value.cast(pl.Float64).alias(figure.name) for figure in figures)
-    return table().sort("replication", maintain_order=True).select("replication", thing.alias("thing"), *chosen)
-
-
-def _of_host(run: Run) -> pl.DataFrame:
-    means = [figure.value.mean().alias(figure.name) for figure in PCPU_FIGURES]
-    pcpus = run.df_pcpus().group_by("replication").agg(means)
-    fairness = HOST_FIGURES[-1]
-    domains = run.df_domains().group_by("replication").agg(fairness.value.alias(fairness.name))
-    return pcpus.join(domains, on="replication").sort("replication").with_columns(pl.lit("").alias("thing"))
+def _did_you_mean(word: str, words: list[str]) -> str | None:
+    near = get_close_matches(word, words, 1)
+    return f"did you mean `{near[0]}`?" if near else None
 
 
 # ---- limits ----
@@ -197,19 +181,13 @@ _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
-_LIMIT = re.compile(r"\s*(?P<metric>[^<>=\s]+)\s*(?P<operator><=|>=|<|>)\s*(?P<value>[-+.0-9eE]+)\s*(?P<unit>\S*)\s*")
-_SCALES: Mapping[str, Mapping[str, float]] = {
-    "µs": {"": 1, "ns": 1e-3, "us": 1, "µs": 1, "ms": 1e3, "s": 1e6},
-    "ms": {"": 1, "ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1, "s": 1e3},
-    "1/s": {"": 1, "/s": 1, "1/s": 1, "req/s": 1},
-    "%": {"": 1, "%": 1},
-}
+_LIMIT = re.compile(r"\s*(?P<address>[^<>=\s]+)\s*(?P<operator><=|>=|<|>)\s*(?P<value>[-+.0-9eE]+)\s*(?P<unit>\S*)\s*")
 
 
 class Limit(NamedTuple):
-    """What must hold of a metric."""
+    """A bound on a metric of a thing."""
 
-    metric: Metric
+    address: Address
     operator: str
     bound: float
     """In the metric's unit."""
@@ -226,10 +204,10 @@ class Limit(NamedTuple):
         return over / abs(self.bound) if self.bound else over
 
     def __str__(self) -> str:
-        return f"{self.metric.name} {self.operator} {number(self.bound)} {self.metric.unit}"
+        return f"{self.address} {self.operator} {number(self.bound)} {self.address.unit}"
 
 
-def limit(scenario: Scenario, text: str, option: str = "--limit") -> Limit:
+def limit(scenario: Scenario, text: str, field: str = "--limit") -> Limit:
     """A limit such as `web.response_p99 < 50ms`.
 
     Raises:
@@ -241,13 +219,14 @@ def limit(scenario: Scenario, text: str, option: str = "--limit") -> Limit:
     """
     match = _LIMIT.fullmatch(text)
     if match is None:
-        raise RequestError(f"{option}: found `{text}`; allowed: METRIC < VALUE, such as `web.response_p99 < 50ms`")
-    found = metric(scenario, match["metric"], option)
-    scales = _SCALES.get(found.unit, _SCALES["%"] if found.unit.startswith("%") else {"": 1})
+        allowed = "METRIC < VALUE, such as `web.response_p99 < 50ms`"
+        raise RequestError(field=field, found=text, allowed=allowed)
+    address = find(scenario, match["address"], field)
+    written = address.metric.unit.written
     try:
-        bound = float(match["value"]) * scales[match["unit"]]
+        bound = float(match["value"]) * written[match["unit"]]
     except (ValueError, KeyError):
-        units = ", ".join(unit for unit in scales if unit) or "none"
+        units = ", ".join(unit for unit in written if unit) or "none"
         allowed = f"a number, with one of the units {units} or none"
-        raise RequestError(f"{option}: found `{text}`; allowed: {allowed}") from None
-    return Limit(found, match["operator"], bound)
+        raise RequestError(field=field, found=text, allowed=allowed) from None
+    return Limit(address, match["operator"], bound)
