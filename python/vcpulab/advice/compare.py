@@ -61,7 +61,7 @@ def compare(before: Run, after: Run, asked: Iterable[Address] | None = None) -> 
 
     Examples:
         >>> import vcpulab
-        >>> now = vcpulab.Scenario.starter().change({"run.duration": "200ms", "run.replications": 3})
+        >>> now = vcpulab.Scenario.starter().change({"run.duration": "200ms", "run.replications": 6})
         >>> then = now.change({"domain.batch.cap": 50})
         >>> found = compare(*vcpulab.run_many([now, then]))
         >>> [c.verdict for c in found if c.address.name == "batch.gotten"]
