@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support import VCPULAB, Vcpulab, run_vcpulab
-from vcpulab.cli.main import COMMANDS, app, overview
+from vcpulab.cli.main import COMMANDS, Command, app, overview
 
 HEAVY = ("polars", "numpy", "scipy", "altair", "rich.progress", "textual", "optuna")
 LISTED = [command for commands in COMMANDS.values() for command in commands]
@@ -48,9 +48,8 @@ def test_the_help_lists_every_command_in_its_group(command: Vcpulab) -> None:
 
 
 @pytest.mark.parametrize("listed", LISTED, ids=lambda listed: listed.name)
-def test_the_help_of_a_command_begins_as_that_of_all(listed: object) -> None:
-    name, _, summary = listed  # type: ignore[misc, has-type]
-    assert app()[name].help.splitlines()[0] == summary
+def test_the_help_of_a_command_begins_as_that_of_all(listed: Command) -> None:
+    assert app()[listed.name].help.splitlines()[0] == listed.summary
 
 
 @pytest.mark.parametrize(

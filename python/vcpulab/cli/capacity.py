@@ -11,7 +11,7 @@ from vcpulab.advice.capacity.limits import said as default_limits_said
 from vcpulab.advice.capacity.search import Found
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import Budget, Jobs, Report, Several, Slo, Table, command
-from vcpulab.results.outcomes import limit as read_limit
+from vcpulab.results.addresses import limit as read_limit
 from vcpulab.results.statistics import number as number_said
 
 DONE, FAILED = 0, 1
@@ -84,7 +84,7 @@ def said(found: Capacity) -> list[str]:
     lines += _borders_said(it, grows)
     if found.by_default:
         lines.append(f"limits, as none were given: {default_limits_said()}")
-    elif any(one.metric.figure == "failed" for one in found.limits):
+    elif any(one.address.metric.name == "failed" for one in found.limits):
         lines.append("no request of the clients concerned may fail, either, unless a limit on failures is given")
     beyond, saturated = found.first_beyond, found.saturated
     if beyond is not None:
@@ -117,7 +117,7 @@ def _borders_said(it: Found, grows: Growth) -> list[str]:
 def _limit_said(point: Point, grows: Growth) -> str:
     worst = point.worst
     measured = "it has no value: nothing was completed" if worst.interval is None else f"it is {worst.interval}"
-    unit = "" if worst.interval is None else f" {worst.limit.metric.unit}"
+    unit = "" if worst.interval is None else f" {worst.limit.address.unit}"
     return f"{worst.limit}; at {grows.said(point.value)} {measured}{unit}"
 
 

@@ -39,7 +39,7 @@ def perfetto(
 
             export_perfetto(source, out, cpu_mhz=cpu_mhz, threads=threads)
         else:
-            from vcpulab.results.trace import export_perfetto as export_trace
+            from vcpulab.results.perfetto import export_perfetto as export_trace
 
             export_trace(source, out, replication)
     except (FileNotFoundError, ValueError) as error:

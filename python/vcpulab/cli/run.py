@@ -66,8 +66,8 @@ def run(
         result = run_scenario(
             scenario,
             jobs=jobs,
-            trace=out is not None,
-            events=trace,
+            decisions=out is not None,
+            trace=trace,
             jtl=None if jtl is None else jtl_logs.Jtl(jtl, jtl_format, jtl_warmup),
             progress=progress,
             policy=own,

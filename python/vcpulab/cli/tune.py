@@ -19,7 +19,7 @@ from vcpulab.cli.options import Jobs, Out, Report, Seed, Slo, Table, Words, comm
 from vcpulab.errors import RequestError
 from vcpulab.extras import require
 from vcpulab.hypervisors.xl import new_steps
-from vcpulab.results import outcomes
+from vcpulab.results import addresses
 from vcpulab.scenario.scenario import Scenario
 
 DONE, FAILED = 0, 1
@@ -81,7 +81,7 @@ def tune(
     scenario = files.load(file)
     space = space_of(scenario, vary, only)
     goals = _goals(scenario, maximise, minimise)
-    limits = [outcomes.limit(scenario, text) for text in slo]
+    limits = [addresses.limit(scenario, text) for text in slo]
     wanted.contradictions(limits)
     seed = scenario.seed if seed is None else seed
     search = Search(space, goals, limits, seed=seed, replications=replications, jobs=jobs)
