@@ -12,10 +12,10 @@ from vcpulab.scenario.scenario import Scenario
 from vcpulab.studies import study
 from vcpulab.studies.cherkasova2007 import alert, claims
 from vcpulab.studies.cherkasova2007.cases import ALERT_TARGETS, bvt, credit, nearly_saturated, sedf
+from vcpulab.studies.definition import Outcome
 from vcpulab.studies.predict import predictions
 from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort, Runner
-from vcpulab.studies.study import Outcome
 
 STUDY = study("cherkasova2007")
 

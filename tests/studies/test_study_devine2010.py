@@ -8,14 +8,14 @@ import pytest
 from vcpulab.results.cache import RunCache
 from vcpulab.results.figures import Interval
 from vcpulab.studies import study
+from vcpulab.studies.definition import Outcome
 from vcpulab.studies.devine2010 import cases as c
 from vcpulab.studies.devine2010 import noise
 from vcpulab.studies.devine2010.analysis import WEB_CONFIGS, WINDOWS_CONFIGS, best
+from vcpulab.studies.devine2010.best_by_load import best_by_load
 from vcpulab.studies.devine2010.estimates import his_half_width, population_sd
-from vcpulab.studies.devine2010.load import best_by_load
 from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort, Runner
-from vcpulab.studies.study import Outcome
 
 STUDY = study("devine2010")
 

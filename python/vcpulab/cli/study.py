@@ -10,10 +10,10 @@ from vcpulab.cli.usage import examples
 from vcpulab.errors import RequestError
 from vcpulab.results.cache import RunCache
 from vcpulab.studies import NAMES, predict, study
+from vcpulab.studies.definition import Claim, Study
 from vcpulab.studies.fitting import fit as fit_constants
 from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort, Runner
-from vcpulab.studies.study import Claim, Study
 
 app = App(
     name="study",

@@ -17,8 +17,8 @@ import numpy as np
 from vcpulab.results.cache import RunCache
 from vcpulab.results.figures import Interval
 from vcpulab.studies.calibration import Calibration
+from vcpulab.studies.definition import Case, Cell, Study
 from vcpulab.studies.runner import Effort, Runner
-from vcpulab.studies.study import Case, Cell, Study
 
 _STEP = 0.08
 _WALK = 0.12

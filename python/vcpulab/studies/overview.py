@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from vcpulab.results.figures import number
+from vcpulab.studies.definition import Outcome, Study
 from vcpulab.studies.predict import Prediction, Score, predictions, scores
 from vcpulab.studies.report import Judged, summary
 from vcpulab.studies.results import Results
-from vcpulab.studies.study import Outcome, Study
 
 _HEADINGS = (
     "study",

@@ -13,10 +13,10 @@ from vcpulab.show import blocks
 from vcpulab.show import report as page
 from vcpulab.show.blocks import Block, Drawing, Grid, Heading, Prose
 from vcpulab.studies.calibration import Calibration
+from vcpulab.studies.definition import Chart, Claim, Outcome, Study, Verdict
 from vcpulab.studies.predict import Prediction, predictions, scores
 from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort
-from vcpulab.studies.study import Chart, Claim, Outcome, Study, Verdict
 
 if TYPE_CHECKING:
     import altair as alt

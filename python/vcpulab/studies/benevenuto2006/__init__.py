@@ -14,8 +14,8 @@ from vcpulab.studies.benevenuto2006.estimates import (
     slowdown,
     web_ratio,
 )
+from vcpulab.studies.definition import Cell, Study
 from vcpulab.studies.results import Results
-from vcpulab.studies.study import Cell, Study
 
 
 def estimate(cell: Cell, results: Results) -> Interval | str:

@@ -5,7 +5,7 @@ from statistics import fmean, pstdev
 
 import polars as pl
 
-from vcpulab.studies.study import Case
+from vcpulab.studies.definition import Case
 from vcpulab.studies.window import Window
 
 # ---- TCP receive (section 6.1a, Figure 6.1; section 6.2, Figures 6.4 and 6.5) ----

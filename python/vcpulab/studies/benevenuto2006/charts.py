@@ -23,8 +23,8 @@ from vcpulab.studies.benevenuto2006.estimates import (
     web_ratio,
 )
 from vcpulab.studies.charts import Mark, curves, published
+from vcpulab.studies.definition import Chart
 from vcpulab.studies.results import Missing, Results
-from vcpulab.studies.study import Chart
 
 _SYSTEMS = dict(zip(HOSTS, ("Xen", "Linux"), strict=True))
 

@@ -26,8 +26,8 @@ from vcpulab.studies.benevenuto2006.estimates import (
     slowdown,
     web_ratio,
 )
+from vcpulab.studies.definition import Claim, Outcome, Verdict
 from vcpulab.studies.results import Results
-from vcpulab.studies.study import Claim, Outcome, Verdict
 
 SIZES = tuple(RECEIVE_MBIT)
 SURE = 0.05

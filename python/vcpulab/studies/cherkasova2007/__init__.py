@@ -8,8 +8,8 @@ from vcpulab.studies.cherkasova2007 import alert
 from vcpulab.studies.cherkasova2007.cases import ALERT_DOM0, ALERT_TARGETS, ALLOWANCES_MS, PERIODS_MS, RATIOS, cases
 from vcpulab.studies.cherkasova2007.charts import charts
 from vcpulab.studies.cherkasova2007.claims import CLAIMS
+from vcpulab.studies.definition import Cell, Study
 from vcpulab.studies.results import Results
-from vcpulab.studies.study import Cell, Study
 
 _LIMITS = """
 * **How much was offered** the paper does not say. Each row here has 95 % of the highest rate that its setting serves

@@ -6,7 +6,7 @@ from functools import partial
 import polars as pl
 
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.studies.study import Case, Trial
+from vcpulab.studies.definition import Case, Trial
 from vcpulab.studies.window import Window
 
 RATIOS = (0.25, 0.5, 1.0, 2.0, 4.0)

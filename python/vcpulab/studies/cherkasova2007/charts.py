@@ -19,8 +19,8 @@ from vcpulab.studies.cherkasova2007.cases import (
     PERIODS_MS,
     RATIOS,
 )
+from vcpulab.studies.definition import Chart
 from vcpulab.studies.results import Missing, Results
-from vcpulab.studies.study import Chart
 
 if TYPE_CHECKING:
     import altair as alt

@@ -16,8 +16,8 @@ from vcpulab.studies.cherkasova2007.cases import (
     PERIODS_MS,
     RATIOS,
 )
+from vcpulab.studies.definition import Claim, Outcome, Verdict
 from vcpulab.studies.results import Results
-from vcpulab.studies.study import Claim, Outcome, Verdict
 
 X = "web_throughput"
 DOM0, DOM1 = "cpu_util@dom0", "cpu_util@dom1"

@@ -1,13 +1,13 @@
 """J. Devine: Credit and SEDF settings under a web site of three guests and under a Windows domain (2010)."""
 
+from vcpulab.studies.definition import Study
+from vcpulab.studies.devine2010.best_by_load import best_by_load
 from vcpulab.studies.devine2010.cases import EXCHANGE, MOSS, PLACEMENT, VPS, WEB
 from vcpulab.studies.devine2010.cases import cases as all_cases
 from vcpulab.studies.devine2010.charts import charts as all_charts
 from vcpulab.studies.devine2010.claims import CLAIMS
 from vcpulab.studies.devine2010.estimates import doubt, estimate
-from vcpulab.studies.devine2010.load import best_by_load
 from vcpulab.studies.devine2010.texts import LIMITS
-from vcpulab.studies.study import Study
 
 STUDY = Study(
     name="devine2010",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from vcpulab.studies.study import Case
+from vcpulab.studies.definition import Case
 from vcpulab.studies.window import Window
 
 WEB, MOSS, EXCHANGE, VPS = "web-application", "windows-domain-moss", "windows-domain-exchange", "vps-hosting"

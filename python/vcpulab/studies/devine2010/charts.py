@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from importlib.resources import files
 
 from vcpulab.studies.charts import Mark, curves, marks, published
+from vcpulab.studies.definition import Chart, read_cells
 from vcpulab.studies.devine2010 import cases as c
 from vcpulab.studies.devine2010.analysis import configs
 from vcpulab.studies.results import Results
-from vcpulab.studies.study import Chart, read_cells
 
 _LOADS = {c.WEB: c.WEB_USERS, c.MOSS: c.MOSS_USERS, c.EXCHANGE: c.EXCHANGE_USERS, c.VPS: c.WEB_USERS}
 _SHOWN = {"credit": "Credit", "sedf": "SEDF"}

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from itertools import combinations
 
 from vcpulab.results.statistics import holm, paired
+from vcpulab.studies.definition import Claim, Outcome, Verdict
 from vcpulab.studies.devine2010 import cases as c
 from vcpulab.studies.devine2010 import noise
 from vcpulab.studies.devine2010.analysis import SURE, WEB_CONFIGS, WINDOWS_CONFIGS, best, mean_by_replication, mean_over
 from vcpulab.studies.results import Results
-from vcpulab.studies.study import Claim, Outcome, Verdict
 
 
 def _said(holds: bool, figures: str, p: float | None = None) -> Verdict:

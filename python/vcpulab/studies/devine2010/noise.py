@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from vcpulab.results.statistics import holm
+from vcpulab.studies.definition import read_cells
 from vcpulab.studies.devine2010 import cases as c
 from vcpulab.studies.devine2010.analysis import SURE, configs
-from vcpulab.studies.study import read_cells
 
 RUNS = 5
 

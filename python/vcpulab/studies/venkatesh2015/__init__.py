@@ -1,10 +1,10 @@
 """V. Venkatesh: Credit, SEDF, Credit2 and an enhanced credit scheduler beside each other, on Xen 4.4.1 (2015)."""
 
+from vcpulab.studies.definition import Chart, Study
 from vcpulab.studies.results import Results
-from vcpulab.studies.study import Chart, Study
 from vcpulab.studies.venkatesh2015.cases import cases
 from vcpulab.studies.venkatesh2015.claims import CLAIMS
-from vcpulab.studies.venkatesh2015.figures import estimate
+from vcpulab.studies.venkatesh2015.estimates import estimate
 
 
 def _charts(results: Results) -> list[Chart]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from vcpulab.studies.study import Case
+from vcpulab.studies.definition import Case
 from vcpulab.studies.window import Window
 
 MS = 1_000_000

@@ -5,9 +5,9 @@ from contextlib import suppress
 
 from vcpulab.show.charts import Bar, bars
 from vcpulab.studies.charts import Mark, curves, marks, published
+from vcpulab.studies.definition import Cell, Chart
 from vcpulab.studies.results import Missing, Results
-from vcpulab.studies.study import Cell, Chart
-from vcpulab.studies.venkatesh2015 import figures
+from vcpulab.studies.venkatesh2015 import estimates as figures
 from vcpulab.studies.venkatesh2015.cases import ENHANCED_READINGS, OPERATIONS, ROWS, SCHEDULERS, SEDF_READINGS, SIZES_MB
 
 NAMES = {"credit": "Credit", "sedf": "SEDF", "credit2": "Credit2", "enhanced": "Enhanced"}

@@ -6,9 +6,9 @@ from statistics import mean
 
 from vcpulab.results.figures import Interval
 from vcpulab.results.statistics import holm, paired
+from vcpulab.studies.definition import Claim, Outcome, Verdict
 from vcpulab.studies.results import Results
-from vcpulab.studies.study import Claim, Outcome, Verdict
-from vcpulab.studies.venkatesh2015 import figures
+from vcpulab.studies.venkatesh2015 import estimates as figures
 from vcpulab.studies.venkatesh2015.cases import SCHEDULERS
 
 SURE = 0.05

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from statistics import mean
 
 from vcpulab.results.figures import Interval
+from vcpulab.studies.definition import Cell
 from vcpulab.studies.results import Results
-from vcpulab.studies.study import Cell
 from vcpulab.studies.venkatesh2015.cases import OPERATIONS, ROWS, SIZES_MB
 
 LINK_MBIT = 100.0
