@@ -17,7 +17,7 @@ from vcpulab.results.cache import RunCache
 from vcpulab.results.figures import Interval
 from vcpulab.results.statistics import holm, kendall_tau, mape, mser5, paired
 from vcpulab.studies import NAMES, predict, study
-from vcpulab.studies.definition import COLUMNS
+from vcpulab.studies.cells import COLUMNS
 from vcpulab.studies.results import Missing, Results
 from vcpulab.studies.runner import Effort, Runner
 

@@ -9,7 +9,8 @@ from vcpulab.results.cache import RunCache
 from vcpulab.results.figures import Interval
 from vcpulab.studies import predict, study
 from vcpulab.studies.benevenuto2006.cases import TWO_CARDS, WEB_RATES, build_case, gap_ns, receive_case, web_case
-from vcpulab.studies.definition import Case, Outcome
+from vcpulab.studies.case import Case
+from vcpulab.studies.claims import Outcome
 from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort, Runner
 

@@ -7,7 +7,7 @@ import pytest
 from vcpulab.results.cache import RunCache
 from vcpulab.results.figures import Interval
 from vcpulab.studies import study
-from vcpulab.studies.definition import Outcome
+from vcpulab.studies.claims import Outcome
 from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort, Runner
 from vcpulab.studies.venkatesh2015 import estimates as figures

@@ -17,7 +17,9 @@ import numpy as np
 from vcpulab.results.cache import RunCache
 from vcpulab.results.figures import Interval
 from vcpulab.studies.calibration import Calibration
-from vcpulab.studies.definition import Case, Cell, Study
+from vcpulab.studies.case import Case
+from vcpulab.studies.cells import Cell
+from vcpulab.studies.definition import Study
 from vcpulab.studies.runner import Effort, Runner
 
 _STEP = 0.08

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from vcpulab.results.figures import Interval
 from vcpulab.results.statistics import kendall_tau, mape
-from vcpulab.studies.definition import COLUMNS, Cell, Study
+from vcpulab.studies.cells import COLUMNS, Cell
+from vcpulab.studies.definition import Study
 from vcpulab.studies.results import Missing, Results
 
 

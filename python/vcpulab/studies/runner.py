@@ -16,7 +16,8 @@ from vcpulab.results.cache import RunCache, key, maker
 from vcpulab.results.figures import Interval
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.studies.calibration import Calibration
-from vcpulab.studies.definition import Case, Study
+from vcpulab.studies.case import Case
+from vcpulab.studies.definition import Study
 from vcpulab.studies.results import Results
 from vcpulab.studies.unit import Unit
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from vcpulab.results.figures import Interval
-from vcpulab.studies.definition import Cell
+from vcpulab.studies.cells import Cell
 from vcpulab.studies.devine2010 import cases as c
 from vcpulab.studies.devine2010.analysis import best
 from vcpulab.studies.results import Results
