@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vcpulab
-from vcpulab.results.figures import APP_FIGURES, DOMAIN_FIGURES, PCPU_FIGURES, Interval, number
+from vcpulab.results.figures import APP_FIGURES, DOMAIN_FIGURES, PCPU_FIGURES
+from vcpulab.results.statistics import Interval, number
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_a_number_is_written_close_to_what_it_is(value: float) -> None:
 
 @given(st.floats(-1e12, 1e12), st.integers(2, 30))
 def test_equal_values_have_no_width(value: float, n: int) -> None:
-    assert Interval.of([value] * n) == Interval(value, 0.0, n)
+    assert Interval.of([value] * n) == Interval(value, 0.0, n, 0.0)
 
 
 def test_intervals_are_written_to_two_digits_of_their_width() -> None:

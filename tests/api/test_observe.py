@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -209,6 +210,18 @@ def test_a_saved_run_can_be_exported(hogs: vcpulab.Run, tmp_path: Path) -> None:
     assert begins
     with pytest.raises(ValueError, match="no replication 3"):
         traces.export_perfetto(tmp_path / "run", tmp_path / "run.pftrace", replication=3)
+
+
+def test_a_saved_run_is_exported_without_charts(hogs: vcpulab.Run, tmp_path: Path) -> None:
+    """It needed Altair, which only draws."""
+    hogs.save(tmp_path / "run")
+    code = (
+        "import sys; sys.modules['altair'] = None\n"
+        "from vcpulab.results.trace import export_perfetto\n"
+        "export_perfetto('run', 'run.pftrace')"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    assert (tmp_path / "run.pftrace").stat().st_size > 0
 
 
 def test_command_line_traces_and_exports(command: Vcpulab, tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ from textual.widgets import Static
 import vcpulab
 from support import Vcpulab
 from vcpulab import Run, Scenario
+from vcpulab.cli.top import Top
+from vcpulab.formats.xenmon import COLUMNS
 from vcpulab.hypervisors import monitors, xentop
 from vcpulab.hypervisors.monitors import NotRecordedError
-from vcpulab.show.top import Top
 
 SEVERAL = {
     "name": "several",
@@ -59,7 +60,7 @@ def test_xenmon_logs_are_in_its_columns(several: Run, tmp_path: Path) -> None:
     assert [path.name for path in written] == [f"log-dom{number}.log" for number in range(4)]
     for domain, path in zip(["dom0", "web", "sink", "hog"], written, strict=True):
         heading, *lines = path.read_text().splitlines()
-        assert heading.split()[1:] == monitors.XENMON_COLUMNS
+        assert heading.split()[1:] == COLUMNS
         rows = [[float(cell) for cell in line.split()] for line in lines]
         assert {len(row) for row in rows} == {16}
         times = [(row[0], row[1]) for row in rows]

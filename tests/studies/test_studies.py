@@ -14,8 +14,7 @@ import pytest
 
 from support import STUDIES_PAGE, VCPULAB, Vcpulab, examples_of, examples_work, opened, run_vcpulab
 from vcpulab.results.cache import RunCache
-from vcpulab.results.figures import Interval
-from vcpulab.results.statistics import holm, kendall_tau, mape, mser5, paired
+from vcpulab.results.statistics import Interval, holm, kendall_tau, mape, mser5, paired
 from vcpulab.studies import NAMES, predict, study
 from vcpulab.studies.cells import COLUMNS
 from vcpulab.studies.results import Missing, Results
@@ -61,7 +60,7 @@ def test_agreement_of_orders_and_values() -> None:
 def test_results_are_combined_within_replications() -> None:
     results = Results({"a": [{"x": 10.0}, {"x": 40.0}], "b": [{"x": 5.0}, {"x": 20.0}]})
     ratio = results.combine(lambda first, second: first / second, ("a", "x"), ("b", "x"))
-    assert ratio == Interval(2.0, 0.0, 2)
+    assert ratio == Interval(2.0, 0.0, 2, 0.0)
     with pytest.raises(Missing, match="`c` was not run"):
         results.mean("c", "x")
     with pytest.raises(Missing, match="does not measure `y`"):

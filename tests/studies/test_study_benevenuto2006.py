@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from vcpulab.results.cache import RunCache
-from vcpulab.results.figures import Interval
+from vcpulab.results.statistics import Interval
 from vcpulab.studies import predict, study
 from vcpulab.studies.benevenuto2006.cases import TWO_CARDS, WEB_RATES, build_case, gap_ns, receive_case, web_case
 from vcpulab.studies.case import Case

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from vcpulab.results.cache import RunCache
-from vcpulab.results.figures import Interval
+from vcpulab.results.statistics import Interval
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.studies import study
 from vcpulab.studies.cherkasova2007 import alert, claims

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from vcpulab.results.cache import RunCache
-from vcpulab.results.figures import Interval
+from vcpulab.results.statistics import Interval
 from vcpulab.studies import study
 from vcpulab.studies.claims import Outcome
 from vcpulab.studies.devine2010 import cases as c

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from vcpulab.results.cache import RunCache
-from vcpulab.results.figures import Interval
+from vcpulab.results.statistics import Interval
 from vcpulab.studies import study
 from vcpulab.studies.claims import Outcome
 from vcpulab.studies.results import Results

@@ -2,18 +2,18 @@
 
 Both run with the same seed, so that replication i of one meets the same arrivals and sizes as replication i of the
 other (common random numbers); differences are taken replication by replication, with Student's interval of their mean
-(Law 2015, "Simulation modeling and analysis", sections 10.2 and 11.2). Of the metrics that have a good direction,
-those are called better or worse whose difference stays significant at 5 % when corrected for their number (Holm).
+(Law 2015, "Simulation modeling and analysis", sections 10.2 and 11.2). Every p value is corrected for the number of
+metrics that are compared (Holm), in two families: those that have a good direction, of which better or worse is said,
+and those that have none, of which higher or lower is said. A difference counts that stays significant at 5 %.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from vcpulab.results.figures import CONFIDENCE, Interval
 from vcpulab.results.outcomes import Metric, metrics, values
 from vcpulab.results.run import Run
-from vcpulab.results.statistics import holm, paired
+from vcpulab.results.statistics import CONFIDENCE, Interval, holm, paired
 
 Verdict = Literal["better", "worse", "higher", "lower", "same", "unclear"]
 
@@ -28,7 +28,8 @@ class Comparison:
     difference: Interval
     """After minus before."""
     p: float | None
-    """Probability of such a difference if there were none, corrected for the number of metrics; `None`: one pair."""
+    """Probability of such a difference if there were none, corrected for the number of metrics compared that have a
+    good direction, or of those that have none; `None`: one pair."""
     verdict: Verdict
     """`same`: exactly; `unclear`: not told apart."""
 
@@ -80,14 +81,18 @@ def compare(before: Run, after: Run, asked: Iterable[Metric] | None = None) -> l
         was, became = Interval.of(b for _, b in pairs), Interval.of(a for a, _ in pairs)
         if difference is not None and was is not None and became is not None:
             found.append((metric, was, became, difference))
-    judged = [
-        index for index, (metric, *_, difference) in enumerate(found) if metric.better and difference.p is not None
-    ]
-    corrected = dict(zip(judged, holm([found[index][3].p or 0.0 for index in judged]), strict=True))
+    corrected: dict[str, float] = {}
+    for directed in (True, False):
+        family = {
+            metric.name: difference.p
+            for metric, _, _, difference in found
+            if (metric.better is not None) == directed and difference.p is not None
+        }
+        corrected |= dict(zip(family, holm(list(family.values())), strict=True))
     return [
         Comparison(metric, was, became, difference.interval, p, _verdict(metric, difference.interval, p))
-        for index, (metric, was, became, difference) in enumerate(found)
-        for p in [corrected.get(index, difference.p)]
+        for metric, was, became, difference in found
+        for p in [corrected.get(metric.name)]
     ]
 
 

@@ -8,8 +8,8 @@ from html import escape
 from os import PathLike
 
 from vcpulab.advice.compare import Comparison, gainers_and_payers
-from vcpulab.results.figures import number
 from vcpulab.results.run import Run, run
+from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show import report
 

@@ -13,7 +13,7 @@ from vcpulab.advice import comparison_report
 from vcpulab.advice.compare import Comparison, compare
 from vcpulab.advice.lint.lint import as_data, other_warnings
 from vcpulab.advice.lint.lint import lint as lint_scenario
-from vcpulab.cli import files, views
+from vcpulab.cli import files, terminal, views
 from vcpulab.cli.usage import examples
 from vcpulab.errors import RequestError
 from vcpulab.hypervisors.xl import new_steps
@@ -70,7 +70,7 @@ def lint(
         raise RequestError(f"--replications: found `{replications}`; allowed: 2 to 10000")
     found = {}
     for path in file:
-        with views.progress(f"trying what mends {path}") as progress:
+        with terminal.progress(f"trying what mends {path}") as progress:
             try:
                 scenario, advice = lint_scenario(
                     path,
@@ -125,10 +125,10 @@ def whatif(
     before = _with_run(files.load(file), seed, replications)
     changed = settings.apply(before, set)
     for path in changed.left_out:
-        views.warn(f"{path} is left out: the new scheduler does not have it")
+        terminal.warn(f"{path} is left out: the new scheduler does not have it")
     for warning in changed.scenario.warnings:
         if warning["message"] not in {known["message"] for known in before.warnings}:
-            views.warn(f"as changed: {warning['field'] or ''}: {warning['message']}")
+            terminal.warn(f"as changed: {warning['field'] or ''}: {warning['message']}")
     runs = _run(before, changed.scenario, jobs)
     found = compare(*runs)
     _show(found, runs, ("now", "changed"), format=format, all=all)
@@ -138,10 +138,10 @@ def whatif(
         said = ", ".join(f"{path} = {json.dumps(value)}" for path, value in changed.changes.items())
         title = f"What if: {before.name}"
         comparison_report.write(report, title, ("now", "changed"), runs, found, lead=f"<p>{escape(said)}</p>")
-        views.say(f"written to {report}")
+        terminal.say(f"written to {report}")
     if write is not None:
         files.write(write, changed.scenario.to_toml())
-        views.say(f"written to {write}")
+        terminal.say(f"written to {write}")
 
 
 def compare_(
@@ -187,7 +187,7 @@ def compare_(
     if report is not None:
         title = f"{labels[0]} and {labels[1]}"
         comparison_report.write(report, title, labels, runs, found)
-        views.say(f"written to {report}")
+        terminal.say(f"written to {report}")
 
 
 def _with_run(scenario: Scenario, seed: int | None, replications: int | None) -> Scenario:
@@ -198,23 +198,23 @@ def _with_run(scenario: Scenario, seed: int | None, replications: int | None) ->
 
 
 def _run(before: Scenario, after: Scenario, jobs: int) -> tuple[Run, Run]:
-    with views.progress(f"running {before.name}") as progress:
+    with terminal.progress(f"running {before.name}") as progress:
         first, second = run_many([before, after], jobs=files.at_least_zero("--jobs", jobs), progress=progress)
     return first, second
 
 
 def _warn_of_differences(a: Run, b: Run) -> None:
     if a.scenario.seed != b.scenario.seed:
-        views.warn(f"seeds {a.scenario.seed} and {b.scenario.seed}: the runs are independent, differences less sure")
+        terminal.warn(f"seeds {a.scenario.seed} and {b.scenario.seed}: the runs are independent, differences less sure")
     if a.scenario.replications != b.scenario.replications:
         least = min(a.scenario.replications, b.scenario.replications)
-        views.warn(f"{a.scenario.replications} and {b.scenario.replications} replications: the first {least} count")
+        terminal.warn(f"{a.scenario.replications} and {b.scenario.replications} replications: the first {least} count")
     if a.scenario.duration_ns != b.scenario.duration_ns:
-        views.warn(f"{a.scenario.duration_ns / 1e9:g} and {b.scenario.duration_ns / 1e9:g} s: not equally long")
+        terminal.warn(f"{a.scenario.duration_ns / 1e9:g} and {b.scenario.duration_ns / 1e9:g} s: not equally long")
     theirs = [{metric.name.rpartition(".")[0]: None for metric in metrics(run.scenario)} for run in (a, b)]
     for one, other, which in ((*theirs, "first"), (*reversed(theirs), "second")):
         if alone := [name for name in one if name not in other]:
-            views.warn(f"only in the {which}, not compared: {', '.join(alone)}")
+            terminal.warn(f"only in the {which}, not compared: {', '.join(alone)}")
 
 
 def _show(

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from vcpulab.advice.bounds import Bounds, Checked, bounds, check
-from vcpulab.cli import files, views
+from vcpulab.cli import files, terminal, views
 from vcpulab.cli.usage import examples
-from vcpulab.results.figures import number
 from vcpulab.results.run import run
+from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import Scenario
 
 DONE, EXCEEDED = 0, 1
@@ -64,12 +64,14 @@ def show(
         _tables(found, checked)
     beyond = [] if checked is None else [one for one in checked if not one.holds]
     for one in beyond:
-        views.error(f"{one.name}: {one.what} {number(one.simulated.mean)} is beyond its bound of {number(one.bound)}")
+        terminal.error(
+            f"{one.name}: {one.what} {number(one.simulated.mean)} is beyond its bound of {number(one.bound)}"
+        )
     return EXCEEDED if beyond else DONE
 
 
 def _checked(scenario: Scenario, found: Bounds, jobs: int) -> list[Checked]:
-    with views.progress(f"running {scenario.name}") as progress:
+    with terminal.progress(f"running {scenario.name}") as progress:
         return check(found, run(scenario, jobs=jobs, waits=False, progress=progress))
 
 

@@ -18,11 +18,11 @@ from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.fleet import fleet as take_apart
 from vcpulab.advice.placing.placing import Placement, UnplaceableError
 from vcpulab.advice.placing.placing import place as find_place
-from vcpulab.cli import files, views
+from vcpulab.cli import files, terminal, views
 from vcpulab.cli.usage import examples
 from vcpulab.errors import RequestError
-from vcpulab.results.figures import number as number_said
 from vcpulab.results.outcomes import limit as read_limit
+from vcpulab.results.statistics import number as number_said
 from vcpulab.scenario.catalogue import profiles
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.units import size_bytes
@@ -80,7 +80,7 @@ def capacity(
     limits = [read_limit(scenario, text) for text in limit]
     _replications(replications)
     grows = growth(scenario, grow, lowest=lowest, highest=highest)
-    with views.status(f"growing {grows.name}") as progress:
+    with terminal.status(f"growing {grows.name}") as progress:
         found = find_capacity(
             grows, limits, replications=replications, jobs=jobs, guard=Guard(_seconds(budget)), progress=progress
         )
@@ -88,7 +88,7 @@ def capacity(
         from vcpulab.advice.capacity.report import write
 
         write(report, scenario.name, found, said(found))
-        views.say(f"written to {report}")
+        terminal.say(f"written to {report}")
     if format == "json":
         print(json.dumps(found.document(), indent=2))
     else:
@@ -151,9 +151,9 @@ def place(
         scenarios[label] = files.load(path)
     taken = take_apart(scenarios, host=_host(host, scenarios), together=_groups("--together", together))
     for note in taken.notes:
-        views.say(note)
+        terminal.say(note)
     try:
-        with views.status("placing") as progress:
+        with terminal.status("placing") as progress:
             placed = find_place(
                 taken,
                 limit,
@@ -166,7 +166,7 @@ def place(
                 progress=progress,
             )
     except (UnplaceableError, StoppedError) as error:
-        views.error(str(error))
+        terminal.error(str(error))
         return FAILED
     if out is not None:
         _write_hosts(placed, out)
@@ -223,7 +223,7 @@ def _write_hosts(placed: Placement, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for name, host in zip(names, placed.hosts, strict=True):
         files.write(out / name, host.scenario.to_toml())
-    views.say(f"written to {out}: {len(names)} scenario{'s' if len(names) > 1 else ''}")
+    terminal.say(f"written to {out}: {len(names)} scenario{'s' if len(names) > 1 else ''}")
 
 
 def _show_placement(placed: Placement, power: Power) -> None:

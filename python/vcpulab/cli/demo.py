@@ -7,10 +7,10 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
-from vcpulab.cli import views
-from vcpulab.results.figures import Interval
+from vcpulab.cli import terminal, views
 from vcpulab.results.run import Run
 from vcpulab.results.run import run as run_scenario
+from vcpulab.results.statistics import Interval
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.studies import study
 
@@ -69,7 +69,7 @@ def run(out: str | PathLike[str], *, jobs: int = 0) -> Path:
 
     runs: dict[str, Run] = {}
     for label, scenario in scenarios().items():
-        with views.progress(f"running under {label}") as progress:
+        with terminal.progress(f"running under {label}") as progress:
             runs[label] = run_scenario(scenario, jobs=jobs, trace=True, progress=progress)
     rows = comparison(runs)
     headings = ["scheduler", *(metric.heading for metric in METRICS)]

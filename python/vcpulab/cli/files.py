@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from vcpulab.cli import views
+from vcpulab.cli import terminal
 from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.results.run import Run
 from vcpulab.results.run import run as run_scenario
@@ -22,7 +22,7 @@ def load(path: Path) -> Scenario:
     except OSError as error:
         raise RequestError(f"{path}: {reason(error)}") from None
     for warning in scenario.warnings:
-        views.warn(line_of(warning))
+        terminal.warn(line_of(warning))
     return scenario
 
 
@@ -35,7 +35,7 @@ def run_of(source: Path) -> Run:
     """
     if not source.is_dir():
         scenario = load(source)
-        with views.progress(f"running {scenario.name}") as progress:
+        with terminal.progress(f"running {scenario.name}") as progress:
             return run_scenario(scenario, progress=progress)
     try:
         return Run.load(source)

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 
 from vcpulab import _engine
 from vcpulab import formats as recordings
-from vcpulab.cli import files, views
+from vcpulab.cli import files, terminal, views
 from vcpulab.cli.usage import examples
 from vcpulab.errors import RecordingError, RequestError
 from vcpulab.formats import Read, Recording
@@ -62,7 +62,7 @@ def import_files(
         raise RequestError(f"--events: found {len(traces)} traces; allowed: one")
     held = []
     for path, its_kind in known:
-        with views.progress(f"reading {path.name}") as progress:
+        with terminal.progress(f"reading {path.name}") as progress:
             held.append(
                 recordings.read(
                     path,
@@ -74,7 +74,7 @@ def import_files(
                 )
             )
     if events is not None:
-        views.say(f"written to {events}")
+        terminal.say(f"written to {events}")
     if format == "json":
         print(json.dumps([read.as_data() for read in held], indent=2))
     elif show or events is None:
@@ -102,7 +102,7 @@ def _names(held: Sequence[Read]) -> dict[int, str]:
                 try:
                     names.update((domain.number, domain.name) for domain in read_list(listing))
                 except (RecordingError, OSError):
-                    views.warn(f"{listing}: not read: not what `xl list` prints")
+                    terminal.warn(f"{listing}: not read: not what `xl list` prints")
         elif read.kind == "xl-list":
             names.update((domain.number, domain.name) for domain in read.holds)
     return names
@@ -111,13 +111,13 @@ def _names(held: Sequence[Read]) -> dict[int, str]:
 def export_perfetto(trace: Path, out: Path, *, cpu_mhz: float | None, threads: Path | None) -> None:
     """Writes a recording as a trace that Perfetto opens; for `vcpulab export perfetto`."""
     mapping = recordings.read_threads(threads) if threads is not None else []
-    with tempfile.TemporaryDirectory() as scratch, views.progress(f"reading {trace.name}") as progress:
+    with tempfile.TemporaryDirectory() as scratch, terminal.progress(f"reading {trace.name}") as progress:
         file = Path(scratch, "events.arrow")
         read = recordings.read(trace, cpu_mhz=cpu_mhz, threads=mapping, events=file, progress=progress)
         if not isinstance(read.holds, Recording):
             raise RequestError(f"{trace}: found {read.kind}; allowed: a trace of xentrace, perf or ftrace")
         for note in read.holds.notes:
-            views.warn(_note(note))
+            terminal.warn(_note(note))
         _engine.export_perfetto(file, _names([read]), out)
 
 
@@ -218,7 +218,7 @@ def _show_trace(recording: Recording, names: Mapping[int, str]) -> None:
         text_columns=2,
     )
     if len(summary["vcpus"]) > len(vcpus):
-        views.say(f"{len(summary['vcpus']) - len(vcpus)} more vCPUs: --format json")
+        terminal.say(f"{len(summary['vcpus']) - len(vcpus)} more vCPUs: --format json")
     after = ("wakes", "wakes_to_idle", "wakes_ran_next", "wakes_ran_later", "wakes_ran_elsewhere")
     woken = [v for v in vcpus if v["wakes"]]
     views.print_table(
@@ -235,7 +235,7 @@ def _show_trace(recording: Recording, names: Mapping[int, str]) -> None:
     )
     _show_skipped(report["records"])
     for note in recording.notes:
-        views.warn(_note(note))
+        terminal.warn(_note(note))
 
 
 def _wakers(summary: Mapping[str, Any], vcpu: Mapping[str, Any], name: Any) -> str:

@@ -20,7 +20,7 @@ from vcpulab import conformance as vectors
 from vcpulab.cli import advise as advice_cli
 from vcpulab.cli import bounds as bounds_cli
 from vcpulab.cli import capacity as capacity_cli
-from vcpulab.cli import files, views
+from vcpulab.cli import files, terminal, views
 from vcpulab.cli import import_ as import_cli
 from vcpulab.cli import manage as manage_cli
 from vcpulab.cli import sweep as sweep_cli
@@ -117,7 +117,7 @@ def run(
     if out is not None:
         store.check_free(out)
     own = None if policy is None else load_policy(policy)
-    with views.progress(f"running {scenario.name}") as progress:
+    with terminal.progress(f"running {scenario.name}") as progress:
         result = run_scenario(
             scenario,
             jobs=files.at_least_zero("--jobs", jobs),
@@ -128,13 +128,13 @@ def run(
             policy=own,
         )
     for warning in result.warnings:
-        views.warn(warning)
+        terminal.warn(warning)
     if out is not None:
         result.save(out)
     _print_run(result, format, names, waits, io=io)
     for written in (out, trace, jtl):
         if written is not None:
-            views.say(f"written to {written}")
+            terminal.say(f"written to {written}")
 
 
 def _print_run(result: Run, form: str, names: Tool | None, waits: bool | None, *, io: bool) -> None:
@@ -158,7 +158,7 @@ def check(file: Annotated[tuple[Path, ...], Parameter(negative=())], /) -> int:
         try:
             files.load(path)
         except (RequestError, ScenarioError) as error:
-            views.say(str(error))
+            terminal.say(str(error))
             status = WRONG
         else:
             print(f"{path}: ok")
@@ -180,7 +180,7 @@ def init(path: Path = Path("scenario.toml"), /, *, force: Annotated[bool, Parame
         raise RequestError(f"{path}: exists already\n  hint: --force replaces it") from None
     except OSError as error:
         raise RequestError(f"{path}: {files.reason(error)}") from None
-    views.say(f"written to {path}\n  hint: vcpulab run {path}")
+    terminal.say(f"written to {path}\n  hint: vcpulab run {path}")
 
 
 export = App(name="export", help="Write what was recorded in the formats of other tools.", help_format="plaintext")
@@ -226,7 +226,7 @@ def perfetto(
             traces.export_perfetto(source, out, replication)
     except (FileNotFoundError, ValueError) as error:
         raise RequestError(str(error)) from None
-    views.say(f"written to {out}\n  hint: open it in https://ui.perfetto.dev")
+    terminal.say(f"written to {out}\n  hint: open it in https://ui.perfetto.dev")
 
 
 import_ = App(
@@ -276,12 +276,12 @@ def import_rt_app(
     except RecordingError as error:
         raise RequestError(str(error)) from None
     for note in made.notes:
-        views.warn(str(note))
+        terminal.warn(str(note))
     if out is None:
         print(made.text, end="")
         return
     files.write(out, made.text)
-    views.say(f"written to {out}\n  hint: vcpulab run {out}")
+    terminal.say(f"written to {out}\n  hint: vcpulab run {out}")
 
 
 monitor = App(
@@ -304,7 +304,7 @@ def xenmon(source: Path, /, *, out: Path, replication: int = 0, prefix: str = "l
         prefix: What the files' names begin with.
     """
     for path in monitors.xenmon(files.run_of(source), out, replication=replication, prefix=prefix):
-        views.say(f"written to {path}")
+        terminal.say(f"written to {path}")
 
 
 @monitor.command(help_epilogue=_help("vcpulab monitor xencpu web.toml"))
@@ -386,7 +386,7 @@ def top(
             print("\n".join(xentop.table(update, options)))
         return
     require("textual", "top")
-    from vcpulab.show.top import Top
+    from vcpulab.cli.top import Top
 
     shown = files.run_of(source) if source.is_dir() else files.load(source)
     terminal = Top(shown, delay_s=delay, replication=replication, options=options)
@@ -524,13 +524,13 @@ def measure_profile(
         raise RequestError(f"{out}: exists already\n  hint: --force replaces it")
     measured = measure(_profile(base))
     for constant, reason in measured.missing.items():
-        views.warn(f"{constant}: not measured: {reason}")
+        terminal.warn(f"{constant}: not measured: {reason}")
     if out is None:
         print(measured.text, end="")
         return
     files.write(out, measured.text)
     views.show_measured(measured.figures)
-    views.say(f'written to {out}\n  hint: profile = "{out.name}" in the [host] of a scenario beside it')
+    terminal.say(f'written to {out}\n  hint: profile = "{out.name}" in the [host] of a scenario beside it')
 
 
 def _profile(name: str) -> dict[str, Any]:
@@ -620,7 +620,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except KeyboardInterrupt:
-        views.say("interrupted")
+        terminal.say("interrupted")
         return INTERRUPTED
 
 
@@ -635,21 +635,21 @@ def _call(arguments: Sequence[str] | None) -> int:
         )
         sys.stdout.flush()
     except CycloptsError as error:
-        views.error(f"{error}\n  hint: vcpulab --help")
+        terminal.error(f"{error}\n  hint: vcpulab --help")
         return WRONG
     except ScenarioError as error:
-        views.say(str(error))
+        terminal.say(str(error))
         return WRONG
     except (RequestError, PluginError, NotRecordedError, RecordingError) as error:
-        views.error(str(error))
+        terminal.error(str(error))
         return WRONG
     except BrokenPipeError:
         raise
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
-        views.error(f"{name}{files.reason(error)}")
+        terminal.error(f"{name}{files.reason(error)}")
         return WRONG if isinstance(error, FileExistsError) else FAILED
     except (EngineError, MissingExtraError, MemoryError) as error:
-        views.error(str(error) or "out of memory")
+        terminal.error(str(error) or "out of memory")
         return FAILED
     return status if isinstance(status, int) else DONE

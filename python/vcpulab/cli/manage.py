@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 from vcpulab.advice.managing import CONTROLLERS, Controller, Managed, Settings, manage
 from vcpulab.advice.managing.controller import load as load_controller
 from vcpulab.advice.managing.manager import STABILITY
-from vcpulab.cli import files, views
+from vcpulab.cli import files, terminal, views
 from vcpulab.cli.usage import examples
 from vcpulab.errors import RequestError
 from vcpulab.plugins import PluginError
@@ -69,7 +69,7 @@ def manage_(
     variants = {name: _under(scenario, name) for name in scheduler} or {_own(scenario): scenario}
     runs: dict[str, Managed] = {}
     for index, (label, variant) in enumerate(variants.items()):
-        with views.progress(f"managing under {label} ({index + 1} of {len(variants)})") as progress:
+        with terminal.progress(f"managing under {label} ({index + 1} of {len(variants)})") as progress:
             runs[label] = manage(variant, chosen, progress=progress)
     if format == "json":
         print(json.dumps({label: _described(managed) for label, managed in runs.items()}, indent=2))
@@ -79,7 +79,7 @@ def manage_(
         _show(runs)
     if report is not None:
         _write_report(report, scenario, controller, runs)
-        views.say(f"written to {report}")
+        terminal.say(f"written to {report}")
 
 
 def _controller(name: str) -> type[Controller]:
@@ -110,7 +110,7 @@ def _under(scenario: Scenario, name: str) -> Scenario:
     words = [f"host.scheduler={scheduler}", *([f"host.generation={generation}"] if generation else [])]
     changed = settings.apply(scenario, words, f"--scheduler {name}:")
     for path in changed.left_out:
-        views.warn(f"under {name}: {path} is left out: it does not have it")
+        terminal.warn(f"under {name}: {path} is left out: it does not have it")
     return changed.scenario
 
 

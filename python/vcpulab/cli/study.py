@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from vcpulab.cli import views
+from vcpulab.cli import terminal, views
 from vcpulab.cli.usage import examples
 from vcpulab.errors import RequestError
 from vcpulab.results.cache import RunCache
@@ -97,7 +97,7 @@ def run(
         if len(shown) <= _CELLS_SHOWN:
             views.print_table(it.title, headings, shown)
         else:
-            views.say(f"{it.name}: {len(shown)} cells are not shown here\n  hint: vcpulab study report {it.name}")
+            terminal.say(f"{it.name}: {len(shown)} cells are not shown here\n  hint: vcpulab study report {it.name}")
         scores = [
             [
                 f"{score.table}, {score.metric}",
@@ -163,7 +163,7 @@ def predict_(
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(predict.to_csv(rows), encoding="utf-8")
     said = sum(1 for row in rows if row.estimate is not None)
-    views.say(f"written to {out}: {said} of {len(rows)} cells")
+    terminal.say(f"written to {out}: {said} of {len(rows)} cells")
 
 
 @app.command(help_epilogue=examples("vcpulab study overview --fast --out studies.md"))
@@ -185,7 +185,7 @@ def overview(
     done = [overviews.Done.of(it, _run(it, results, effort)) for it in _studies("all")]
     command = "vcpulab study overview" + (" --fast" if fast else "")
     out.write_text(overviews.page(done, command), encoding="utf-8")
-    views.say(f"written to {out}")
+    terminal.say(f"written to {out}")
 
 
 @app.command(help_epilogue=examples("vcpulab study fit venkatesh2015 --samples 1 --descents 1 --out fit.toml"))
@@ -220,10 +220,10 @@ def fit(
         if not least <= value <= most:
             raise RequestError(f"{option}: found `{value}`; allowed: an integer from {least} to {most}")
     found = fit_constants(
-        _study(name), samples=samples, best=descents, walk=walk, replications=replications, jobs=jobs, say=views.say
+        _study(name), samples=samples, best=descents, walk=walk, replications=replications, jobs=jobs, say=terminal.say
     )
     out.write_text(found.text(), encoding="utf-8")
-    views.say(f"written to {out}")
+    terminal.say(f"written to {out}")
 
 
 def _row(row: predict.Prediction) -> list[str]:
@@ -248,7 +248,7 @@ def _run(it: Study, out: Path, effort: Effort, only: str | None = None) -> Resul
         raise RequestError(f"--only: found `{only}`; allowed: {', '.join(it.experiments)}")
     cases = [case for case in it.cases() if only in (None, case.experiment)]
     units = RunCache(_folder(it, out, effort) / "units.jsonl")
-    with views.progress(f"{it.name}: {len(cases)} cases") as progress:
+    with terminal.progress(f"{it.name}: {len(cases)} cases") as progress:
         return Runner(it, effort, units).run(cases, progress)
 
 

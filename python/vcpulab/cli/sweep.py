@@ -9,11 +9,11 @@ from typing import Annotated, Literal
 import polars as pl
 from cyclopts import App, Parameter
 
-from vcpulab.cli import files, views
+from vcpulab.cli import files, terminal, views
 from vcpulab.cli.usage import examples
 from vcpulab.errors import RequestError
 from vcpulab.results import outcomes
-from vcpulab.results.figures import number
+from vcpulab.results.statistics import number
 from vcpulab.sweeps import runner, tables
 from vcpulab.sweeps.executors import ClusterLostError, executor
 from vcpulab.sweeps.plan import Plan
@@ -80,7 +80,7 @@ def sweep(
         if not verify:
             raise RequestError("FILE is missing\n  hint: vcpulab sweep FILE, or vcpulab sweep --verify --store DIR")
         return _verified(store)
-    with views.progress(f"checking {file}") as progress:
+    with terminal.progress(f"checking {file}") as progress:
         try:
             plan = Plan.load(file, progress)
         except OSError as error:
@@ -93,7 +93,7 @@ def sweep(
 
         chart.check(plan, plot)
     if plan.left_out:
-        views.say(f"left out where the scheduler does not have them: {', '.join(plan.left_out)}")
+        terminal.say(f"left out where the scheduler does not have them: {', '.join(plan.left_out)}")
     units = {unit.key for unit in plan.units()}
     if dry_run and not store.exists():
         _announce(plan, store, len(units), 0)
@@ -113,10 +113,10 @@ def sweep(
         _print(plan, tables.summary(plan, opened, metrics), metrics, format)
         if out is not None:
             tables.export(plan, opened, out)
-            views.say(f"written to {out}")
+            terminal.say(f"written to {out}")
         if plot is not None:
             chart.write(plan, tables.summary(plan, opened, metrics[:1]), metrics[0], plot)
-            views.say(f"written to {plot}")
+            terminal.say(f"written to {plot}")
     return 0
 
 
@@ -158,7 +158,7 @@ def query(
         sys.stdout.buffer.flush()
         return
     out.write_bytes(data)
-    views.say(f"written to {out}")
+    terminal.say(f"written to {out}")
 
 
 def _bytes(frame: pl.DataFrame, form: str) -> bytes:
@@ -177,12 +177,14 @@ def _verified(store: Path) -> int:
     with Store.open(store) as opened:
         damaged = opened.verify()
         _tell(opened)
-        views.say(f"{store}: {opened.count()} runs, {damaged} files damaged")
+        terminal.say(f"{store}: {opened.count()} runs, {damaged} files damaged")
         return 1 if damaged else 0
 
 
 def _announce(plan: Plan, store: Path, runs: int, there: int) -> None:
-    views.say(f"{plan.name}: {len(plan.points)} points, {runs} runs, {there} of them in {store}, {runs - there} to do")
+    terminal.say(
+        f"{plan.name}: {len(plan.points)} points, {runs} runs, {there} of them in {store}, {runs - there} to do"
+    )
 
 
 def _run(plan: Plan, store: Store, text: str, jobs: int, there: int) -> int:
@@ -194,15 +196,15 @@ def _run(plan: Plan, store: Store, text: str, jobs: int, there: int) -> int:
     try:
         doing = executor(text, jobs)
         try:
-            with views.progress(f"sweep {plan.name}") as progress:
+            with terminal.progress(f"sweep {plan.name}") as progress:
                 runner.run(plan, store, doing, progress=lambda *done: progress(of_what_was_missing(*done)))
         finally:
             doing.close()
     except (runner.SweepFailedError, ClusterLostError) as error:
-        views.error(str(error))
+        terminal.error(str(error))
         return 1
     except KeyboardInterrupt:
-        views.say("what is done is kept; the same command goes on from there")
+        terminal.say("what is done is kept; the same command goes on from there")
         raise
     return 0
 
@@ -216,10 +218,10 @@ def _metrics(plan: Plan, show: str | None) -> list[outcomes.Metric]:
 
 def _tell(store: Store) -> None:
     for note in store.notes:
-        views.warn(note)
+        terminal.warn(note)
     store.notes.clear()
     for made_by, runs in store.foreign().items():
-        views.warn(f"{store.folder}: {runs} runs of another engine ({made_by}): kept, not used")
+        terminal.warn(f"{store.folder}: {runs} runs of another engine ({made_by}): kept, not used")
 
 
 def _print(plan: Plan, rows: Sequence[tables.Row], metrics: Sequence[outcomes.Metric], form: str) -> None:
@@ -231,7 +233,7 @@ def _print(plan: Plan, rows: Sequence[tables.Row], metrics: Sequence[outcomes.Me
         headings = [*plan.paths, *(metric.said() for metric in metrics)]
         views.print_table(plan.name, headings, shown, text_columns=len(plan.paths))
         if len(rows) > _ROWS_SHOWN:
-            views.say(f"{len(rows) - _ROWS_SHOWN} more points\n  hint: --format csv")
+            terminal.say(f"{len(rows) - _ROWS_SHOWN} more points\n  hint: --format csv")
         return
     records = [
         {
@@ -257,7 +259,7 @@ def _print_frame(frame: pl.DataFrame, most: int) -> None:
     text = max((i for i, kind in enumerate(frame.dtypes, 1) if not kind.is_numeric()), default=1)
     views.print_table("", frame.columns, rows, text_columns=min(text, len(frame.columns)))
     if frame.height > most:
-        views.say(f"{frame.height - most} more rows\n  hint: --format csv")
+        terminal.say(f"{frame.height - most} more rows\n  hint: --format csv")
 
 
 def _value(value: object) -> str:

@@ -16,7 +16,7 @@ from vcpulab.advice.tuning.confirm import Confirmation, confirm
 from vcpulab.advice.tuning.goals import Goal
 from vcpulab.advice.tuning.knobs import space as space_of
 from vcpulab.advice.tuning.search import REPLICATIONS, Candidate, Search
-from vcpulab.cli import files, views
+from vcpulab.cli import files, terminal, views
 from vcpulab.cli.usage import examples
 from vcpulab.errors import RequestError
 from vcpulab.extras import require
@@ -112,9 +112,9 @@ def tune(
     search.keep(folder)
     trials = TRIALS if trials is None and seconds is None else trials
     with _keeping(folder):
-        with views.progress(f"tuning {scenario.name}") as progress:
+        with terminal.progress(f"tuning {scenario.name}") as progress:
             found = search.run(trials=trials, seconds=seconds, progress=progress)
-        with views.progress("confirming") as progress:
+        with terminal.progress("confirming") as progress:
             confirmed = None if found.best is search.present else confirm(search, found.best, progress)
     answer = Answer(search, found, confirmed)
     if format == "json":
@@ -123,12 +123,12 @@ def tune(
         _show(answer)
     if write is not None and answer.advised:
         files.write(write, tomli_w.dumps(found.best.scenario.written()))
-        views.say(f"written to {write}")
+        terminal.say(f"written to {write}")
     if report is not None:
         from vcpulab.advice.tuning.report import write_report
 
         write_report(report, answer)
-        views.say(f"written to {report}")
+        terminal.say(f"written to {report}")
     return DONE if answer.kept else FAILED
 
 
@@ -216,5 +216,5 @@ def _keeping(folder: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        views.say(f"what was measured is kept in {folder}\n  hint: the same command goes on")
+        terminal.say(f"what was measured is kept in {folder}\n  hint: the same command goes on")
         raise

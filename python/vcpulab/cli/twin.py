@@ -10,11 +10,11 @@ import polars as pl
 from cyclopts import App, Parameter
 
 from vcpulab import twin
-from vcpulab.cli import files, views
+from vcpulab.cli import files, terminal, views
 from vcpulab.cli.usage import examples
 from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
-from vcpulab.results.figures import number
+from vcpulab.results.statistics import number
 from vcpulab.twin import Row
 from vcpulab.twin.build import read, read_events
 
@@ -61,7 +61,7 @@ def make(
     files.write(out, made.text)
     # Only under the scheduler that was recorded can it be held against the recording.
     held = " ".join(["twin score", *map(str, paths)])
-    views.say(f"written to {out}\n  hint: vcpulab {held if scheduler is None else f'run {out}'}")
+    terminal.say(f"written to {out}\n  hint: vcpulab {held if scheduler is None else f'run {out}'}")
 
 
 @app.command(help_epilogue=examples("vcpulab twin score recorded"))
@@ -99,7 +99,7 @@ def score(
     else:
         made = _made(sources, split / 100, scheduler, replay=replay)
         held, against = made.scenario, _read(sources, (split / 100, 1.0))
-    with views.progress("simulating") as progress:
+    with terminal.progress("simulating") as progress:
         rows = twin.score(held, sources, against, replications=replications, progress=progress)
     if len(rows) == 1 and scenario is None:
         raise RequestError(
@@ -114,11 +114,11 @@ def _made(sources: twin.Sources, split: float, scheduler: str | None, *, replay:
     part = (0.0, split)
     recording = _read(sources, part)
     with tempfile.TemporaryDirectory() as scratch:
-        with views.progress("who wakes whom") as progress:
+        with terminal.progress("who wakes whom") as progress:
             events = read_events(sources, part, recording, Path(scratch, "events.arrow"), progress, replay=replay)
         made = twin.make(sources, recording, scheduler=scheduler, events=events, replay=replay)
     for note in made.notes:
-        views.warn(note)
+        terminal.warn(note)
     return made
 
 
@@ -132,10 +132,10 @@ def _gathered(paths: Sequence[Path], cpu_mhz: float | None, threads: Path | None
 
 
 def _read(sources: twin.Sources, part: tuple[float, float]) -> Recording:
-    with views.progress(f"reading {sources.trace.name}") as progress:
+    with terminal.progress(f"reading {sources.trace.name}") as progress:
         recording = read(sources, part, progress)
     for note in recording.notes:
-        views.warn(f"{sources.trace}: {note['what']} ({note['count']}): {note['means']}")
+        terminal.warn(f"{sources.trace}: {note['what']} ({note['count']}): {note['means']}")
     return recording
 
 

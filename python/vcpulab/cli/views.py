@@ -2,8 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePath
 from typing import Any
@@ -12,17 +11,18 @@ import polars as pl
 import tomli_w
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from vcpulab.advice.compare import Comparison
 from vcpulab.advice.comparison_report import HEADINGS, cells, change, in_words
 from vcpulab.advice.lint.lint import Advice
+from vcpulab.cli import terminal
 from vcpulab.hypervisors.counters import COUNTERS, Tool
 from vcpulab.hypervisors.xl import Step
-from vcpulab.results.figures import IO_FIGURES, Interval, number, summary_of, wakeups
+from vcpulab.results.figures import IO_FIGURES, summary_of, wakeups
 from vcpulab.results.run import Run
+from vcpulab.results.statistics import Interval, number
 from vcpulab.show.report import grid_of, summary_grid
 
 # Wide enough for every table where there is no terminal that says how wide it is.
@@ -32,51 +32,6 @@ _PIPE_COLUMNS = 240
 def _stdout() -> Console:
     width = None if sys.stdout.isatty() else _PIPE_COLUMNS
     return Console(highlight=False, width=width, soft_wrap=False)
-
-
-def _stderr() -> Console:
-    return Console(stderr=True, highlight=False, soft_wrap=True)
-
-
-def say(message: str) -> None:
-    """Tells something on stderr."""
-    _stderr().print(Text(message))
-
-
-def warn(message: str) -> None:
-    """Tells on stderr what may not be meant."""
-    _stderr().print(Text.assemble(("warning: ", "bold yellow"), message))
-
-
-def error(message: str) -> None:
-    """Tells on stderr what is wrong."""
-    _stderr().print(Text.assemble(("error: ", "bold red"), message))
-
-
-@contextmanager
-def progress(what: str) -> Iterator[Callable[[float], bool]]:
-    """A progress bar on stderr, if that is a terminal; takes the fraction done."""
-    console = _stderr()
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=1.0)
-
-        def advance(fraction: float) -> bool:
-            bar.update(task, completed=fraction)
-            return True
-
-        yield advance
-
-
-@contextmanager
-def status(what: str) -> Iterator[Callable[[str], None]]:
-    """What is going on, on stderr, if that is a terminal; takes what it has come to."""
-    console = _stderr()
-    if not console.is_terminal:
-        yield lambda _said: None
-        return
-    with console.status(what) as shown:
-        yield lambda said: shown.update(f"{what}: {said}")
 
 
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1) -> None:
@@ -224,7 +179,7 @@ def _show_io(run: Run) -> None:
 def _show_waits(run: Run) -> None:
     """A row for each domain that waited, a column for each thing it waited for."""
     if run.not_attributed is not None:
-        say(f"who made whom wait is not known: {run.not_attributed}")
+        terminal.say(f"who made whom wait is not known: {run.not_attributed}")
         return
     frame = run.waits()
     if frame.is_empty():

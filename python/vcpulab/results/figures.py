@@ -1,81 +1,11 @@
-"""The figures read off a run: what each is, in which unit, and its mean with a confidence interval.
+"""The figures read off a run: what each is, in which unit, and its mean with a confidence interval."""
 
-Every figure is first taken for each replication by itself; replications are independent, so the interval of the mean
-over them is Student's: mean ± t(0.975, n-1) s/√n (Student 1908, "The probable error of a mean").
-"""
-
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import polars as pl
 
-CONFIDENCE = 0.95
-
-
-class Interval(NamedTuple):
-    """A mean over replications and half the width of its confidence interval."""
-
-    mean: float
-    half_width: float | None
-    """`None`: one value alone has no interval."""
-    n: int
-    """Number of replications it was taken from."""
-
-    @classmethod
-    def of(cls, values: Iterable[float | None]) -> "Interval | None":
-        """The mean of these values with its 95 % confidence interval; missing values do not count.
-
-        Returns:
-            `None` if there is no value at all.
-
-        Examples:
-            >>> Interval.of([10.0, 12.0, 14.0])
-            Interval(mean=12.0, half_width=4.96..., n=3)
-        """
-        present = [value for value in values if value is not None]
-        n = len(present)
-        if n == 0:
-            return None
-        # From the first value on, so that equal values have no width at all.
-        mean = present[0] + math.fsum(value - present[0] for value in present) / n
-        if n == 1:
-            return cls(mean, None, 1)
-        deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in present) / (n - 1))
-        return cls(mean, _t_quantile(n - 1) * deviation / math.sqrt(n), n)
-
-    def __str__(self) -> str:
-        if self.half_width is None:
-            return number(self.mean)
-        if self.half_width == 0:
-            return f"{number(self.mean)} ± 0"
-        decimals = min(_decimals(self.half_width, 2), _decimals(self.mean, 5))
-        return f"{self.mean:.{decimals}f} ± {self.half_width:.{decimals}f}"
-
-
-def _t_quantile(degrees: int) -> float:
-    # Only this corner of scipy: the whole of scipy.stats takes half a second to import.
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees, 0.5 + CONFIDENCE / 2))
-
-
-def number(value: float) -> str:
-    """The value with three significant digits.
-
-    Examples:
-        >>> number(1234.5678), number(0.0123456), number(0.0)
-        ('1235', '0.0123', '0')
-    """
-    return f"{value:.{_decimals(value, 3)}f}" if value else "0"
-
-
-def _decimals(value: float, digits: int) -> int:
-    """Decimals that show so many significant digits of the value, at most 6."""
-    if value == 0:
-        return 6
-    return max(0, min(6, digits - 1 - math.floor(math.log10(abs(value)))))
+from vcpulab.results.statistics import Interval
 
 
 @dataclass(frozen=True)
@@ -204,8 +134,8 @@ def summary_of(table: pl.DataFrame, of: str, name: pl.Expr, figures: Iterable[Fi
     values = table.select(name.alias("name"), *(f.value.alias(f.name) for f in figures))
     for (thing,), replications in values.group_by(["name"], maintain_order=True):
         for figure in figures:
-            interval = Interval.of(replications.get_column(figure.name)) or (None, None, 0)
-            rows.append((of, thing, figure.name, figure.unit, *interval))
+            interval = Interval.of(replications.get_column(figure.name))
+            rows.append((of, thing, figure.name, figure.unit, *(interval[:3] if interval else (None, None, 0))))
     return pl.DataFrame(rows, _SUMMARY_SCHEMA, orient="row")
 
 

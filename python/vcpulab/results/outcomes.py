@@ -14,8 +14,9 @@ from typing import Literal, NamedTuple
 import polars as pl
 
 from vcpulab.errors import RequestError
-from vcpulab.results.figures import APP_FIGURES, DOMAIN_FIGURES, IO_FIGURES, PCPU_FIGURES, Figure, number
+from vcpulab.results.figures import APP_FIGURES, DOMAIN_FIGURES, IO_FIGURES, PCPU_FIGURES, Figure
 from vcpulab.results.run import Run
+from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import Scenario, join, split
 
 Better = Literal["higher", "lower"]

@@ -9,8 +9,9 @@ import polars as pl
 from vcpulab import _engine
 from vcpulab.policy import MakePolicy
 from vcpulab.results import trace as traces
-from vcpulab.results.figures import Interval, summarise, waits
+from vcpulab.results.figures import summarise, waits
 from vcpulab.results.jtl import Jtl
+from vcpulab.results.statistics import Interval
 from vcpulab.scenario.scenario import Scenario
 
 if TYPE_CHECKING:

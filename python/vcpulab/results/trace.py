@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 import polars as pl
 
 from vcpulab import _engine
+from vcpulab.results import timeline
 
 if TYPE_CHECKING:
     from vcpulab.results.run import Run
@@ -155,10 +156,8 @@ def export_perfetto(source: str | PathLike[str], out: str | PathLike[str], repli
 
 def _events_of(run: "Run", replication: int) -> pl.DataFrame:
     """The decisions of a saved run as events: who had which pCPU, and when each vCPU ran."""
-    from vcpulab.show import charts as plots
-
     end = run.scenario.warmup_ns + run.scenario.duration_ns
-    slices = plots.slices(run, replication, run.scenario.warmup_ns, end).with_columns(
+    slices = timeline.slices(run, replication, run.scenario.warmup_ns, end).with_columns(
         pl.col("vcpu").cast(pl.Int64), pl.col("domain").cast(pl.Int64), pl.col("pcpu").cast(pl.UInt32)
     )
     ran = slices.filter(pl.col("domain") >= 0)

@@ -9,7 +9,8 @@ import polars as pl
 
 from vcpulab.extras import require
 from vcpulab.results import figures
-from vcpulab.results.figures import Interval
+from vcpulab.results.statistics import Interval, number
+from vcpulab.results.timeline import slices
 
 if TYPE_CHECKING:
     import altair as alt
@@ -176,8 +177,8 @@ def allocations(decisions: pl.DataFrame, title: str) -> "alt.TopLevelMixin":
     )
     domains = _in_order(decisions["domain"])
     said = "; ".join(
-        f"{name}: allocated {figures.number(float(group['allocated'].mean() or 0))} % and used "  # type: ignore[arg-type]
-        f"{figures.number(float(group['used'].mean() or 0))} % of a pCPU on average"  # type: ignore[arg-type]
+        f"{name}: allocated {number(float(group['allocated'].mean() or 0))} % and used "  # type: ignore[arg-type]
+        f"{number(float(group['used'].mean() or 0))} % of a pCPU on average"  # type: ignore[arg-type]
         for (name,), group in decisions.group_by(["domain"], maintain_order=True)
     )
     chart = (
@@ -244,8 +245,7 @@ def wakeups(run: "Run", title: str | None = None) -> "alt.TopLevelMixin":
     domains = _in_order(run.df_domains()["domain"])
     lines = figures.wakeups(run.tables())
     said = "; ".join(
-        f"{row['domain']}, {row['cause']}: median {figures.number(row['p50_us'])} µs, "
-        f"99 % within {figures.number(row['p99_us'])} µs"
+        f"{row['domain']}, {row['cause']}: median {number(row['p50_us'])} µs, 99 % within {number(row['p99_us'])} µs"
         for row in lines.iter_rows(named=True)
     )
     chart = (
@@ -321,37 +321,6 @@ def timeline(
         )
     )
     return dressed(chart)
-
-
-def slices(run: "Run", replication: int, start_ns: int, end_ns: int) -> pl.DataFrame:
-    """Who had each pCPU from when to when, cut to a window; domain -1 is idle."""
-    trace = run.df_trace().filter(replication=replication).sort("pcpu", "time_ns", maintain_order=True)
-    measured_ns = run.scenario.warmup_ns
-    # What ran before the first decision is what that decision replaced.
-    first = trace.group_by("pcpu", maintain_order=True).first()
-    before = first.select(
-        "pcpu",
-        pl.lit(measured_ns, pl.Int64).alias("start_ns"),
-        pl.col("from_domain").alias("domain"),
-        pl.col("from_vcpu").alias("vcpu"),
-        pl.lit(None, pl.Int64).alias("waited_ns"),
-    )
-    after = trace.select(
-        "pcpu",
-        pl.col("time_ns").alias("start_ns"),
-        pl.col("to_domain").alias("domain"),
-        pl.col("to_vcpu").alias("vcpu"),
-        "waited_ns",
-    )
-    last_ns = measured_ns + run.scenario.duration_ns
-    return (
-        pl.concat([before, after])
-        .sort("pcpu", "start_ns", maintain_order=True)
-        .with_columns(pl.col("start_ns").shift(-1).over("pcpu").fill_null(last_ns).alias("end_ns"))
-        .with_columns(pl.col("start_ns").clip(lower_bound=start_ns), pl.col("end_ns").clip(upper_bound=end_ns))
-        .filter(pl.col("start_ns") < pl.col("end_ns"))
-        .select("pcpu", "domain", "vcpu", "start_ns", "end_ns", "waited_ns")
-    )
 
 
 def _data(frame: pl.DataFrame) -> "alt.InlineData":

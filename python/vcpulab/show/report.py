@@ -16,7 +16,8 @@ import polars as pl
 
 from vcpulab import _engine
 from vcpulab.extras import require
-from vcpulab.results.figures import APP_FIGURES, DOMAIN_FIGURES, PCPU_FIGURES, Figure, Interval
+from vcpulab.results.figures import APP_FIGURES, DOMAIN_FIGURES, PCPU_FIGURES, Figure
+from vcpulab.results.statistics import Interval
 
 if TYPE_CHECKING:
     import altair as alt

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vcpulab.extras import require
-from vcpulab.results.figures import Interval
+from vcpulab.results.statistics import Interval
 from vcpulab.show.charts import COLOURS, dressed
 from vcpulab.studies.results import Missing, Results
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from vcpulab.results.cache import RunCache
-from vcpulab.results.figures import Interval
+from vcpulab.results.statistics import Interval
 from vcpulab.studies.calibration import Calibration
 from vcpulab.studies.case import Case
 from vcpulab.studies.cells import Cell

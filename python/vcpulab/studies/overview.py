@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from vcpulab.results.figures import number
+from vcpulab.results.statistics import number
 from vcpulab.studies.claims import SIGNIFICANT, Outcome
 from vcpulab.studies.definition import Study
 from vcpulab.studies.predict import Prediction, Score, predictions, scores
@@ -45,9 +45,9 @@ def page(done: Iterable[Done], command: str) -> str:
         "# Published and simulated",
         f"Written by `{command}`. τ is Kendall's rank agreement between published and simulated values (1: the same "
         "order), error the mean absolute difference in % of the published value; both are means over the metrics of "
-        "the tables. *Predicted* cells are those that no constant was fitted on. A claim *holds* or *fails* where chance "
-        f"is excluded (paired differences, p < {SIGNIFICANT} after Holm's correction); a claim whose direction the data "
-        "do not settle *cannot be tested*.",
+        "the tables. *Predicted* cells are those that no constant was fitted on. A claim *holds* or *fails* where "
+        f"chance is excluded (paired differences, p < {SIGNIFICANT} after Holm's correction); a claim whose direction "
+        "the data do not settle *cannot be tested*.",
         _table(
             _HEADINGS,
             (_summary(each) for each in done),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from vcpulab.results.figures import number
+from vcpulab.results.statistics import number
 from vcpulab.show import blocks
 from vcpulab.show import report as page
 from vcpulab.show.blocks import Block, Drawing, Grid, Heading, Prose

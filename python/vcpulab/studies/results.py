@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from vcpulab.results.figures import Interval
-from vcpulab.results.statistics import Difference, paired
+from vcpulab.results.statistics import Difference, Interval, paired
 
 Values = Sequence[tuple[str, str]]
 """Cases, each with a metric."""

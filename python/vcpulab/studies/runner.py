@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from vcpulab.results.cache import RunCache, key, maker
-from vcpulab.results.figures import Interval
+from vcpulab.results.statistics import Interval
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.studies.calibration import Calibration
 from vcpulab.studies.case import Case

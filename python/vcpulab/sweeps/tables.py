@@ -12,7 +12,8 @@ import polars as pl
 from vcpulab import _engine
 from vcpulab.errors import RequestError
 from vcpulab.results import outcomes
-from vcpulab.results.figures import KINDS, PCPU_FIGURES, Figure, Interval
+from vcpulab.results.figures import KINDS, PCPU_FIGURES, Figure
+from vcpulab.results.statistics import Interval
 from vcpulab.sweeps.plan import Plan
 from vcpulab.sweeps.runner import plan_frame
 from vcpulab.sweeps.store import Store

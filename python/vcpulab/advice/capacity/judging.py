@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vcpulab.advice.capacity.guard import Guard
-from vcpulab.results.figures import CONFIDENCE, Interval
 from vcpulab.results.outcomes import Limit, values
 from vcpulab.results.run import Run, run
+from vcpulab.results.statistics import CONFIDENCE, Interval, t_quantile
 from vcpulab.scenario.scenario import Scenario
 
 Standing = Literal["holds", "open", "broken"]
@@ -44,7 +44,7 @@ class Judged:
 
     def row(self) -> dict[str, object]:
         """As flat data."""
-        mean, half_width, n = self.interval or (None, None, 0)
+        mean, half_width, n = self.interval[:3] if self.interval else (None, None, 0)
         return {
             "limit": str(self.limit),
             "metric": self.limit.metric.name,
@@ -77,9 +77,9 @@ def judge(limit: Limit, found: Sequence[float | None], *, limits: int = 1) -> Ju
         return Judged(limit, interval, "broken")
     if len(present) < len(found):
         return Judged(limit, interval, "open")
-    if limit.holds(_bound(present, limit, toward_breaking=True, error=(1 - CONFIDENCE) / LOOKS)):
+    if limit.holds(_bound(interval, limit, toward_breaking=True, error=(1 - CONFIDENCE) / LOOKS)):
         return Judged(limit, interval, "holds")
-    if not limit.holds(_bound(present, limit, toward_breaking=False, error=(1 - CONFIDENCE) / LOOKS / limits)):
+    if not limit.holds(_bound(interval, limit, toward_breaking=False, error=(1 - CONFIDENCE) / LOOKS / limits)):
         return Judged(limit, interval, "broken")
     return Judged(limit, interval, "open")
 
@@ -90,17 +90,12 @@ def _surely_broken(limit: Limit, present: Iterable[float]) -> bool:
     return nothing and any(value > 0 for value in present)
 
 
-def _bound(present: Sequence[float], limit: Limit, *, toward_breaking: bool, error: float) -> float:
+def _bound(interval: Interval, limit: Limit, *, toward_breaking: bool, error: float) -> float:
     """The one-sided confidence bound of the mean; a single value has none but infinity."""
-    n = len(present)
     sign = 1 if limit.operator.startswith("<") == toward_breaking else -1
-    if n < 2:
+    if interval.standard_error is None:
         return sign * math.inf
-    from scipy.special import stdtrit
-
-    mean = present[0] + math.fsum(value - present[0] for value in present) / n
-    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in present) / (n - 1))
-    return mean + sign * float(stdtrit(n - 1, 1 - error)) * deviation / math.sqrt(n)
+    return interval.mean + sign * t_quantile(interval.n - 1, 1 - error) * interval.standard_error
 
 
 def together(judged: Iterable[Judged]) -> Standing:

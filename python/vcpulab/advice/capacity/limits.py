@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from vcpulab.results.figures import Interval
 from vcpulab.results.outcomes import Limit, Who, metric, people, values
 from vcpulab.results.run import Run
+from vcpulab.results.statistics import Interval
 from vcpulab.scenario.scenario import Scenario
 
 SLOWER = 10

@@ -9,8 +9,8 @@ from vcpulab.advice.tuning.goals import excess
 from vcpulab.advice.tuning.knobs import Space
 from vcpulab.advice.tuning.search import Candidate, Found, Search
 from vcpulab.hypervisors.xl import new_steps
-from vcpulab.results.figures import Interval, number
 from vcpulab.results.outcomes import Limit
+from vcpulab.results.statistics import Interval, number
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ from typing import Literal
 from vcpulab.advice.compare import Comparison, compare
 from vcpulab.advice.tuning.goals import Goal, Row, score
 from vcpulab.advice.tuning.search import Candidate, Search, seed_of
-from vcpulab.results.figures import CONFIDENCE, Interval
 from vcpulab.results.outcomes import Limit, values
 from vcpulab.results.run import Run, run_many
-from vcpulab.results.statistics import paired
+from vcpulab.results.statistics import CONFIDENCE, Interval, paired
 
 LOOKS = (8, 16, 32)
 """Replications at each look."""

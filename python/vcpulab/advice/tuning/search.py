@@ -30,10 +30,9 @@ from vcpulab.advice.tuning.knobs import Knob, Space
 from vcpulab.errors import RequestError
 from vcpulab.extras import require
 from vcpulab.results import cache
-from vcpulab.results.figures import Interval
 from vcpulab.results.outcomes import Limit, Metric, values
 from vcpulab.results.run import run_many
-from vcpulab.results.statistics import paired
+from vcpulab.results.statistics import Interval, paired
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
 

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import correlation
 
-from vcpulab.results.figures import number
-from vcpulab.results.statistics import Difference
+from vcpulab.results.statistics import Difference, number
 from vcpulab.studies.benevenuto2006.cases import (
     BUILDS,
     HOSTS,

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from vcpulab.hypervisors.monitors import sampled_busy_s, utilisation
-from vcpulab.results.figures import Interval
+from vcpulab.results.statistics import Interval
 from vcpulab.studies.benevenuto2006.cases import PERIODS_CYCLES
 from vcpulab.studies.benevenuto2006.ratios import build_increase, receive_ratio, saturation, slowdown, web_ratio
 from vcpulab.studies.cells import Cell

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from vcpulab.extras import require
-from vcpulab.results.figures import Interval
+from vcpulab.results.statistics import Interval
 from vcpulab.show.charts import COLOURS, dressed
 from vcpulab.studies.cells import Cell
 from vcpulab.studies.charts import Chart, Mark, curves, marks, published

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import StatisticsError, correlation
 
-from vcpulab.results.figures import Interval, number
-from vcpulab.results.statistics import Difference, kendall_tau
+from vcpulab.results.statistics import Difference, Interval, kendall_tau, number
 from vcpulab.studies.cherkasova2007 import alert
 from vcpulab.studies.cherkasova2007.cases import (
     ALERT_SCHEDULERS,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from vcpulab.results.figures import Interval
+from vcpulab.results.statistics import Interval
 from vcpulab.studies.cells import Cell
 from vcpulab.studies.cherkasova2007 import alert
 from vcpulab.studies.cherkasova2007.cases import (

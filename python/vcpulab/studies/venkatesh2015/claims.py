@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from statistics import mean
 
-from vcpulab.results.figures import Interval
-from vcpulab.results.statistics import Difference
+from vcpulab.results.statistics import Difference, Interval
 from vcpulab.studies.claims import Claims, Verdict, decide
 from vcpulab.studies.results import Results, Values
 from vcpulab.studies.venkatesh2015 import estimates

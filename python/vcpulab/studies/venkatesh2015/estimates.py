@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from statistics import mean
 
-from vcpulab.results.figures import Interval
+from vcpulab.results.statistics import Interval
 from vcpulab.studies.cells import Cell
 from vcpulab.studies.results import Results, Values
 from vcpulab.studies.venkatesh2015.cases import (
