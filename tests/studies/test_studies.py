@@ -16,9 +16,9 @@ from support import STUDIES_PAGE, VCPULAB, Vcpulab, examples_of, examples_work, 
 from vcpulab.results.cache import RunCache
 from vcpulab.results.statistics import Interval, holm, kendall_tau, mape, mser5, paired
 from vcpulab.studies import NAMES, predict, study
+from vcpulab.studies.cells import COLUMNS
 from vcpulab.studies.results import Missing, Results
 from vcpulab.studies.runner import Effort, Runner
-from vcpulab.studies.study import COLUMNS
 
 
 def test_mser_cuts_what_has_not_settled() -> None:

@@ -11,10 +11,11 @@ from vcpulab.errors import RequestError
 from vcpulab.results.cache import RunCache
 from vcpulab.studies import NAMES, predict
 from vcpulab.studies import study as study_of
+from vcpulab.studies.claims import Claim
+from vcpulab.studies.definition import Study
 from vcpulab.studies.fitting import fit as fit_constants
 from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort, Runner
-from vcpulab.studies.study import Claim, Study
 
 study = group(
     "study",
@@ -111,7 +112,7 @@ def run(
             "Agreement", ["table, metric", "cells", "tau", "mean error, %", "in intervals", "role"], scores
         )
         claims = [[c.id, *_verdict(c, results), c.text] for c in it.claims]
-        views.print_table("Claims", ["claim", "outcome", "figures", "text"], claims, text_columns=4)
+        views.print_table("Claims", ["claim", "outcome", "evidence", "text"], claims, text_columns=4)
 
 
 @command("report", "vcpulab study report cherkasova2007 --fast", of=study)
@@ -220,7 +221,7 @@ def _number(value: float | None) -> str:
 def _verdict(claim: Claim, results: Results) -> tuple[str, str]:
     verdict = claim.verdict(results)
     sure = "" if verdict.p is None else f" (p = {verdict.p:.2g})"
-    return verdict.outcome.value, verdict.figures + sure
+    return verdict.outcome.value, verdict.evidence + sure
 
 
 def _run(it: Study, out: Path, effort: Effort, only: str | None = None) -> Results:
