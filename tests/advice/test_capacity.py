@@ -15,7 +15,7 @@ from vcpulab.advice.capacity.guard import Guard, StoppedError
 from vcpulab.advice.capacity.judging import Standing, judge
 from vcpulab.advice.capacity.search import Found, Range, search
 from vcpulab.cli.main import main
-from vcpulab.results.outcomes import limit
+from vcpulab.results.addresses import limit
 
 SERVICE_MS = 10.0
 
@@ -388,7 +388,7 @@ def test_the_command_prints_the_answer_in_words(vcpulab: Said) -> None:
         ("closed.toml --grow run.replications", "`run.replications` loads nothing"),
         ("closed.toml --grow copies:mail", "no domain `mail` to copy; allowed: one of web"),
         ("closed.toml --grow copies:dom0", "no domain `dom0` to copy"),
-        ("closed.toml --grow web.users --limit web.response<5ms", "`web` has no figure `response`"),
+        ("closed.toml --grow web.users --limit web.response<5ms", "`web` has no metric `response`"),
         ("closed.toml --grow web.users --limit fast", "allowed: METRIC < VALUE"),
         ("closed.toml --grow web.users --lowest 1.5", "--lowest: found `1.5`; allowed: an integer"),
         ("closed.toml --grow web.users --highest 1000000", "makes no valid scenario"),

@@ -278,7 +278,7 @@ def test_the_command_writes_a_scenario_for_each_host(vcpulab: Callable[..., Any]
         ("none.toml", "none.toml: no such file"),
         ("jobs.toml --limit c.throughput>1", "there is no `c`; allowed: a, b, dom0, host"),
         ("jobs.toml --limit throughput>fast", "--limit: found"),
-        ("jobs.toml --limit a.speed>1", "`a` has no figure `speed`"),
+        ("jobs.toml --limit a.speed>1", "`a` has no metric `speed`"),
         ("jobs.toml --apart a", "allowed: two or more names of domains"),
         ("jobs.toml --apart a,c", "--apart: there is no domain `c` to place; allowed: a, b"),
         ("jobs.toml --together a,dom0", "--together: there is no domain `dom0` to place"),

@@ -21,7 +21,7 @@ from vcpulab.advice.tuning import Found, Knob, Search, goal, space
 from vcpulab.advice.tuning.goals import default_goals
 from vcpulab.cli.main import main
 from vcpulab.errors import RequestError
-from vcpulab.results.outcomes import limit, metric, values
+from vcpulab.results.addresses import find, limit
 
 # A server, and a batch machine in its way: a small cap on that one is what a quick server wants.
 PLANTED = """\
@@ -193,7 +193,7 @@ def test_what_does_not_matter_is_turned_back(planted: vcpulab.Scenario) -> None:
 
 def test_services_are_judged_by_those_who_ask(planted: vcpulab.Scenario) -> None:
     throughput, response, fairness, waited = default_goals(planted)
-    assert [metric.name for metric in throughput.metrics] == ["http.throughput", "batch.throughput"]
+    assert [address.name for address in throughput.addresses] == ["http.throughput", "batch.throughput"]
     assert (fairness.name, waited.name) == ("host.fairness", "dom0.waited")
     old = {"http.response_p99": 20.0, "batch.response_p99": None}
     assert response.gain({**old, "http.response_p99": 10.0}, old) == pytest.approx(1 / 3)
@@ -247,7 +247,7 @@ def test_a_limit_that_only_the_winner_keeps(tune: Vcpulab) -> None:
         (["planted.toml", "--replications", "1"], "--replications: found `1`"),
         (["planted.toml", "--seed", "-1"], "--seed: found `-1`"),
         (["planted.toml", "--jobs", "-1"], "--jobs: found `-1`"),
-        (["planted.toml", "--maximise", "web.speed"], "`web` has no figure `speed`"),
+        (["planted.toml", "--maximise", "web.speed"], "`web` has no metric `speed`"),
         (["planted.toml", "--minimise", "nobody.waited"], "there is no `nobody`"),
         (["planted.toml", "--maximise", "web.gotten", "--minimise", "web.gotten"], "`web.gotten` is named twice"),
         (["planted.toml", "--limit", "web.response_p99"], "allowed: METRIC < VALUE"),
@@ -375,9 +375,9 @@ def test_desktop_scenario_shows_what_the_guide_says() -> None:
         {"host.ratelimit_us": 0},
     ]
     runs = vcpulab.run_many([now.change(changes) for changes in settings], waits=False)
-    asked = [metric(now, name) for name in ("game.0.failed", "sys-audio.response_p99")]
-    found = [{name: max(v or 0.0 for v in listed) for name, listed in values(run, asked).items()} for run in runs]
-    late, sound = ([one[metric.name] for one in found] for metric in asked)
+    asked = [find(now, name) for name in ("game.0.failed", "sys-audio.response_p99")]
+    found = [{name: max(v or 0.0 for v in listed) for name, listed in run.values(asked).items()} for run in runs]
+    late, sound = ([one[address.name] for one in found] for address in asked)
     assert min(late[0], late[3]) > 100
     assert max(late[1], late[2]) == 0
     assert sound[3] < 0.5 * min(sound[:3])

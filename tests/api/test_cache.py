@@ -52,7 +52,7 @@ def test_another_statistic_or_metric_is_another_key(package: Path) -> None:
     before = keys()
     assert keys() == before
     statistic, metrics, scenario = changed(
-        package, before, "results/statistics.py", "results/figures.py", "scenario/scenario.py"
+        package, before, "results/statistics.py", "results/metrics.py", "scenario/scenario.py"
     )
     assert statistic[:2] == [True, True], "MSER-5 cuts the warm-up off; a search tests differences"
     assert metrics[:2] == [True, True]

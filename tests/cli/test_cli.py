@@ -16,7 +16,7 @@ import pytest
 
 from support import ROOT, TWO_HOGS, VCPULAB, Vcpulab, examples_of
 from vcpulab import conformance as vectors
-from vcpulab.results.run import TABLES
+from vcpulab.results.tables import TABLES
 
 COMMANDS = ["run", "check", "commands", "list", "init", "schema", "schedulers", "conformance", "bench", "demo"]
 COMMANDS += ["capacity", "place"]
@@ -27,7 +27,7 @@ COMMANDS += ["profile", "profile list", "profile show", "profile measure"]
 COMMANDS += ["sweep", "query", "twin", "twin score"]
 
 
-def test_run_prints_every_kind_of_figure(command: Vcpulab) -> None:
+def test_run_prints_every_kind_of_metric(command: Vcpulab) -> None:
     result = command("run", "hogs.toml")
     assert result.returncode == 0, result.stderr
     for word in ("two hogs", "Domains", "gotten", "of entitlement", "Applications", "throughput", "pCPUs", "±"):
@@ -39,7 +39,7 @@ def test_run_as_json(command: Vcpulab) -> None:
     result = command("run", "hogs.toml", "--format", "json", "--seed", "9", "--replications", "2")
     document = json.loads(result.stdout)
     assert (document["seed"], document["replications"]) == (9, 2)
-    gotten = {f["name"]: f["mean"] for f in document["figures"] if f["figure"] == "gotten"}
+    gotten = {f["thing"]: f["mean"] for f in document["metrics"] if f["metric"] == "gotten"}
     assert gotten == pytest.approx({"a": 25, "b": 75}, abs=8)
 
 

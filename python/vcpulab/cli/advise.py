@@ -17,7 +17,7 @@ from vcpulab.cli import files, terminal, views
 from vcpulab.cli.usage import examples
 from vcpulab.errors import RequestError
 from vcpulab.hypervisors.xl import new_steps
-from vcpulab.results.outcomes import metrics
+from vcpulab.results.addresses import addresses
 from vcpulab.results.run import Run, run_many
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
@@ -211,7 +211,7 @@ def _warn_of_differences(a: Run, b: Run) -> None:
         terminal.warn(f"{a.scenario.replications} and {b.scenario.replications} replications: the first {least} count")
     if a.scenario.duration_ns != b.scenario.duration_ns:
         terminal.warn(f"{a.scenario.duration_ns / 1e9:g} and {b.scenario.duration_ns / 1e9:g} s: not equally long")
-    theirs = [{metric.name.rpartition(".")[0]: None for metric in metrics(run.scenario)} for run in (a, b)]
+    theirs = [{address.thing: None for address in addresses(run.scenario) if address.of != "pcpu"} for run in (a, b)]
     for one, other, which in ((*theirs, "first"), (*reversed(theirs), "second")):
         if alone := [name for name in one if name not in other]:
             terminal.warn(f"only in the {which}, not compared: {', '.join(alone)}")

@@ -21,7 +21,7 @@ from vcpulab.advice.placing.placing import place as find_place
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.usage import examples
 from vcpulab.errors import RequestError
-from vcpulab.results.outcomes import limit as read_limit
+from vcpulab.results.addresses import limit as read_limit
 from vcpulab.results.statistics import number as number_said
 from vcpulab.scenario.catalogue import profiles
 from vcpulab.scenario.scenario import Scenario
@@ -306,7 +306,7 @@ def said(found: Capacity) -> list[str]:
     lines += _borders_said(it, grows)
     if found.by_default:
         lines.append(f"limits, as none were given: {default_limits_said()}")
-    elif any(one.metric.figure == "failed" for one in found.limits):
+    elif any(one.address.metric.name == "failed" for one in found.limits):
         lines.append("no request of the clients concerned may fail, either, unless a limit on failures is given")
     beyond, saturated = found.first_beyond, found.saturated
     if beyond is not None:
@@ -339,7 +339,7 @@ def _borders_said(it: Found, grows: Growth) -> list[str]:
 def _limit_said(point: Point, grows: Growth) -> str:
     worst = point.worst
     measured = "it has no value: nothing was completed" if worst.interval is None else f"it is {worst.interval}"
-    unit = "" if worst.interval is None else f" {worst.limit.metric.unit}"
+    unit = "" if worst.interval is None else f" {worst.limit.address.unit}"
     return f"{worst.limit}; at {grows.said(point.value)} {measured}{unit}"
 
 

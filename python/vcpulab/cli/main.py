@@ -39,7 +39,7 @@ from vcpulab.plugins import PluginError
 from vcpulab.policy import load as load_policy
 from vcpulab.results import jtl as jtl_logs
 from vcpulab.results import store
-from vcpulab.results import trace as traces
+from vcpulab.results.perfetto import export_perfetto
 from vcpulab.results.run import Run
 from vcpulab.results.run import run as run_scenario
 from vcpulab.scenario.catalogue import profiles as all_profiles
@@ -121,8 +121,8 @@ def run(
         result = run_scenario(
             scenario,
             jobs=files.at_least_zero("--jobs", jobs),
-            trace=out is not None,
-            events=trace,
+            decisions=out is not None,
+            trace=trace,
             jtl=None if jtl is None else jtl_logs.Jtl(jtl, jtl_format, jtl_warmup),
             progress=progress,
             policy=own,
@@ -223,7 +223,7 @@ def perfetto(
         if source.is_file():
             import_cli.export_perfetto(source, out, cpu_mhz=cpu_mhz, threads=threads)
         else:
-            traces.export_perfetto(source, out, replication)
+            export_perfetto(source, out, replication)
     except (FileNotFoundError, ValueError) as error:
         raise RequestError(str(error)) from None
     terminal.say(f"written to {out}\n  hint: open it in https://ui.perfetto.dev")

@@ -10,12 +10,11 @@ from cyclopts import App, Parameter
 
 from vcpulab.advice.managing import CONTROLLERS, Controller, Managed, Settings, manage
 from vcpulab.advice.managing.controller import load as load_controller
-from vcpulab.advice.managing.manager import STABILITY
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.usage import examples
 from vcpulab.errors import RequestError
 from vcpulab.plugins import PluginError
-from vcpulab.results.figures import APP_FIGURES
+from vcpulab.results.metrics import APP, CONTROLLER
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show import report
@@ -117,7 +116,7 @@ def _under(scenario: Scenario, name: str) -> Scenario:
 def _described(managed: Managed) -> dict[str, object]:
     return {
         "stability": managed.stability().to_dicts(),
-        "figures": managed.run.summary().filter(of="app").to_dicts(),
+        "metrics": managed.run.summary().filter(of="app").to_dicts(),
         "decisions": managed.decisions.to_dicts(),
     }
 
@@ -133,9 +132,9 @@ def _grids(runs: dict[str, Managed]) -> list[tuple[str, list[str], list[list[str
     """Caption, headings and rows of each table."""
     steadiness, served = [], []
     for label, managed in runs.items():
-        headings, rows = report.grid_of(managed.stability(), "domain", STABILITY)
+        headings, rows = report.grid_of(managed.stability(), "domain", CONTROLLER)
         steadiness += [[label, *row] for row in rows]
-        app_headings, rows = report.grid_of(managed.run.summary(), "app", APP_FIGURES)
+        app_headings, rows = report.grid_of(managed.run.summary().filter(of="app"), "app", APP)
         served += [[label, *row] for row in rows]
     return [
         ("How steady the manager's hand was", ["scheduler", *headings], steadiness),

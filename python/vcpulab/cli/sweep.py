@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.usage import examples
 from vcpulab.errors import RequestError
-from vcpulab.results import outcomes
+from vcpulab.results.addresses import Address, find
 from vcpulab.results.statistics import number
 from vcpulab.sweeps import runner, tables
 from vcpulab.sweeps.executors import ClusterLostError, executor
@@ -133,7 +133,7 @@ def query(
 
     Args:
         store: Directory of the results.
-        sql: The question; tables are runs, points, figures and the result tables, joined by the column `run_id`.
+        sql: The question; tables are runs, points, metrics and the result tables, joined by the column `run_id`.
         format: How to print; Parquet goes to a file.
         out: Write the answer to this file instead of printing it.
         tables_: List the tables with their columns.
@@ -209,11 +209,11 @@ def _run(plan: Plan, store: Store, text: str, jobs: int, there: int) -> int:
     return 0
 
 
-def _metrics(plan: Plan, show: str | None) -> list[outcomes.Metric]:
+def _metrics(plan: Plan, show: str | None) -> list[Address]:
     if show is None:
         return tables.default_metrics(plan)
     scenario = plan.scenario(0)
-    return [outcomes.metric(scenario, name.strip(), "--show") for name in show.split(",")]
+    return [find(scenario, name.strip(), "--show") for name in show.split(",")]
 
 
 def _tell(store: Store) -> None:
@@ -224,13 +224,13 @@ def _tell(store: Store) -> None:
         terminal.warn(f"{store.folder}: {runs} runs of another engine ({made_by}): kept, not used")
 
 
-def _print(plan: Plan, rows: Sequence[tables.Row], metrics: Sequence[outcomes.Metric], form: str) -> None:
+def _print(plan: Plan, rows: Sequence[tables.Row], metrics: Sequence[Address], form: str) -> None:
     if form == "table":
         shown = [
             [*(_value(value) for value in row.values), *("–" if i is None else str(i) for i in row.intervals)]
             for row in rows[:_ROWS_SHOWN]
         ]
-        headings = [*plan.paths, *(metric.said() for metric in metrics)]
+        headings = [*plan.paths, *(metric.title for metric in metrics)]
         views.print_table(plan.name, headings, shown, text_columns=len(plan.paths))
         if len(rows) > _ROWS_SHOWN:
             terminal.say(f"{len(rows) - _ROWS_SHOWN} more points\n  hint: --format csv")

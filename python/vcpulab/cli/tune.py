@@ -21,7 +21,7 @@ from vcpulab.cli.usage import examples
 from vcpulab.errors import RequestError
 from vcpulab.extras import require
 from vcpulab.hypervisors.xl import new_steps
-from vcpulab.results import outcomes
+from vcpulab.results import addresses
 from vcpulab.scenario.scenario import Scenario
 
 DONE, FAILED = 0, 1
@@ -102,7 +102,7 @@ def tune(
     scenario = files.load(file)
     space = space_of(scenario, knob, only)
     goals = _goals(scenario, maximise, minimise)
-    limits = [outcomes.limit(scenario, text) for text in limit]
+    limits = [addresses.limit(scenario, text) for text in limit]
     wanted.contradictions(limits)
     seed = scenario.seed if seed is None else seed
     search = Search(
