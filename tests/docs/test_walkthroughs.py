@@ -1,4 +1,4 @@
-"""The walkthroughs name functions: each is where they say, and is called by what comes before it or by the loop."""
+"""The walkthroughs name functions, and ARCHITECTURE.md files: each is where they say."""
 
 import re
 
@@ -30,3 +30,12 @@ def test_other_names_in_the_text_are_in_the_code() -> None:
     )
     assert names
     assert not [name for name in sorted(names) if not re.search(rf"\b{name}\b", sources)]
+
+
+def test_the_architecture_page_names_what_there_is() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    paths = set(re.findall(r"`((?:crates|python|docs|scenarios)/[\w./-]+)`", text))
+    assert len(paths) > 20
+    made_up = {path for path in paths if "NAME" in path}
+    assert all((ROOT / path).parent.is_dir() for path in made_up)
+    assert not sorted(path for path in paths - made_up if not (ROOT / path).exists())
