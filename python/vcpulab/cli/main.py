@@ -581,7 +581,7 @@ def bench(*, format: Format = "table", seconds: float = 0.5, out: Path | None = 
     """
     if not 0 < seconds <= 60:
         raise RequestError(f"--seconds: found `{seconds}`; allowed: more than 0, at most 60")
-    from vcpulab.cli import demo as experiment
+    from vcpulab.studies import demo as experiment
 
     figures = json.loads(_engine.bench(seconds)) | experiment.wall_time()
     report = json.dumps(figures, indent=2)
