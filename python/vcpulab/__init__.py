@@ -13,8 +13,6 @@ Examples:
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from vcpulab.results import accessors
-
 if TYPE_CHECKING:
     from vcpulab.errors import (
         EngineError,
@@ -85,8 +83,6 @@ __all__ = [
     "schema",
 ]
 
-
-accessors["plot"] = "vcpulab.show.plots:Plots"
 
 if not TYPE_CHECKING:  # a checker sees the imports above, and knows what is not there
 

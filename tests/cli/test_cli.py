@@ -18,7 +18,19 @@ from support import ROOT, TWO_HOGS, VCPULAB, Vcpulab, examples_of
 from vcpulab import conformance as vectors
 from vcpulab.results.tables import TABLES
 
-COMMANDS = ["run", "check", "commands", "list", "init", "schema", "schedulers", "conformance", "bench", "demo"]
+COMMANDS = [
+    "run",
+    "check",
+    "xl",
+    "xl commands",
+    "xl list",
+    "init",
+    "schema",
+    "schedulers",
+    "conformance",
+    "bench",
+    "demo",
+]
 COMMANDS += ["capacity", "place"]
 COMMANDS += ["import rt-app", "monitor", "monitor xenmon", "monitor xencpu", "monitor xenoprof", "top"]
 COMMANDS += ["lint", "whatif", "compare", "manage"]
@@ -46,8 +58,8 @@ def test_run_as_json(command: Vcpulab) -> None:
 def test_run_as_csv(command: Vcpulab) -> None:
     result = command("run", "hogs.toml", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(result.stdout)))
-    assert {row["of"] for row in rows} == {"domain", "app", "pcpu"}
-    assert {row["n"] for row in rows if row["figure"] == "gotten"} == {"3"}
+    assert {row["of"] for row in rows} == {"domain", "app", "pcpu", "host"}
+    assert {row["n"] for row in rows if row["metric"] == "gotten"} == {"3"}
 
 
 def test_run_writes_a_directory_that_says_how_to_repeat_it(command: Vcpulab, tmp_path: Path) -> None:
@@ -56,7 +68,7 @@ def test_run_writes_a_directory_that_says_how_to_repeat_it(command: Vcpulab, tmp
     names = {path.name for path in (tmp_path / "out" / "a").iterdir()}
     tables = {f"{table}.parquet" for table in TABLES}
     assert names == {"scenario.toml", "result.json"} | tables
-    assert pl.read_parquet(tmp_path / "out/a/trace.parquet").height > 0
+    assert pl.read_parquet(tmp_path / "out/a/decisions.parquet").height > 0
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a"], "nothing else is left behind"
     again = command("run", "out/a/scenario.toml", "--format", "json", "--out", "out/b")
     assert again.stdout == first.stdout

@@ -1,26 +1,30 @@
-"""The demo on the terminal: runs it, prints the comparison, and writes the report."""
+"""`vcpulab demo`: runs the demo, prints the comparison, and writes the report."""
 
-from os import PathLike
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from vcpulab.cli import terminal, views
-from vcpulab.results.run import run as run_scenario
-from vcpulab.studies import demo
+from vcpulab.cli.options import Jobs, command
+from vcpulab.results.run import run
+from vcpulab.studies import demo as experiment
 
 
-def run(out: str | PathLike[str], *, jobs: int = 0) -> Path:
-    """Runs the experiment, prints the comparison, and writes the report to `out`.
-
-    Returns:
-        The report's path.
-    """
+@command("demo", "vcpulab demo --out out/demo")
+def demo(
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o"], help="Directory for report.html.")] = Path("out/demo"),
+    jobs: Jobs = 0,
+) -> None:
+    """Repeat the web-server experiment of Cherkasova, Gupta and Vahdat 2007 and compare."""
     with terminal.progress("looking for the load of each row"):
-        scenarios = demo.loaded(demo.scenarios(), jobs=jobs)
+        scenarios = experiment.loaded(experiment.scenarios(), jobs=jobs)
     runs = {}
     for label, scenario in scenarios.items():
         with terminal.progress(f"running under {label}") as progress:
-            runs[label] = run_scenario(scenario, jobs=jobs, decisions=True, progress=progress)
-    views.print_table(f"{demo.TITLE} (5 replications)", demo.HEADINGS, demo.comparison(runs))
-    path = Path(out) / "report.html"
-    demo.write(path, runs)
-    return path
+            runs[label] = run(scenario, jobs=jobs, decisions=True, progress=progress)
+    views.print_table(f"{experiment.TITLE} (5 replications)", experiment.HEADINGS, experiment.comparison(runs))
+    path = out / "report.html"
+    experiment.write(path, runs)
+    print(f"report: {path}")

@@ -175,9 +175,9 @@ def _separate(fleet: Fleet, names: Sequence[str]) -> list[Item]:
     found: dict[str, str] = {}
     items = []
     for name in names:
-        item = item_of(fleet.items, name, "--apart")
+        item = item_of(fleet.items, name, "apart")
         if item.name in found:
-            raise RequestError(f"--apart: `{found[item.name]}` and `{name}` are both apart and together")
+            raise RequestError(f"`{found[item.name]}` and `{name}` are both apart and together", field="apart")
         found[item.name] = name
         items.append(item)
     return items
@@ -272,7 +272,7 @@ class _Placing:
         self.common = [limit for text in unknown for limit in self._common_limits(text)]
         if not any(self.limits.values()) and not self.common:
             raise RequestError(
-                "--limit: needed, because no domain has response times that limits could be on by default"
+                "needed, because no domain has response times that limits could be on by default", field="slo"
             )
         for item in self.fleet.items:
             verdict = self._judge([item])
@@ -299,7 +299,7 @@ class _Placing:
             return []
         if steps and steps[0] not in {"host", *self.fleet.common}:
             names = sorted({name for item in self.fleet.items for name in item.names} | self.fleet.common | {"host"})
-            raise RequestError(f"--limit: found `{text}`: there is no `{steps[0]}`; allowed: {', '.join(names)}")
+            raise RequestError(f"there is no `{steps[0]}`", field="slo", found=text, allowed=", ".join(names))
         return [limit(scenario, text)]
 
     def _limits(self, items: Iterable[Item]) -> list[Limit]:
