@@ -7,7 +7,7 @@ use vcpulab_measure::{
     TraceRow, VcpuRow, VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow,
 };
 
-use crate::table;
+use crate::markdown::table;
 
 pub fn page() -> String {
     let mut page = String::from(
