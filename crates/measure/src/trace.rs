@@ -1,4 +1,4 @@
-//! Records everything that happens on a host to a file, as it happens.
+//! Every event of a run, written to a file as it happens.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -10,10 +10,10 @@ use vcpulab_host::{
     Context, DomId, IoStep, Observer, PcpuId, RunState, StateRow, Switch, Time, VcpuId, WakeCause,
 };
 
-use crate::meter::Meter;
+use crate::counters::Meter;
 use crate::tables::EventRow;
 
-/// So many events are held in memory before they are written.
+/// Events held in memory before they are written.
 const ROWS_HELD: usize = 1 << 16;
 
 /// Writes events to an Arrow file.

@@ -5,9 +5,8 @@ use vcpulab_host::{
     WakeCause,
 };
 
-use crate::by_pcpu::ByPcpu;
-use crate::waits::Waits;
-use crate::wakeups::WaitsByOrigin;
+use crate::counters::by_pcpu::ByPcpu;
+use crate::waits::{Waits, WaitsByOrigin};
 
 /// A trace keeps at most this many decisions of one run (128 MB); the rest is counted, not kept.
 pub const TRACE_ROWS_MAX: usize = 4_000_000;
@@ -63,7 +62,9 @@ pub struct Meter {
     pub(crate) switches: Vec<u64>,
     pub(crate) baseline: Baseline,
     pub(crate) trace: Option<Vec<Switch>>,
+    /// Decisions that the trace had no room for.
     pub(crate) untraced: u64,
+    /// Actions whose values the scheduler refused.
     pub(crate) rejected_actions: u64,
     pub(crate) by_pcpu: Option<ByPcpu>,
 }
@@ -114,16 +115,6 @@ impl Meter {
         if let Some(trace) = &mut self.trace {
             trace.clear();
         }
-    }
-
-    /// Decisions that the trace had no room for.
-    pub fn untraced(&self) -> u64 {
-        self.untraced
-    }
-
-    /// Actions whose values the scheduler refused.
-    pub fn rejected_actions(&self) -> u64 {
-        self.rejected_actions
     }
 
     /// What was counted for `v`.
@@ -212,9 +203,9 @@ mod tests {
     struct Measure;
 
     impl Runner for Measure {
-        type Out = crate::Measured;
+        type Out = crate::Results;
 
-        fn run<S: Scheduler>(self, scheduler: S) -> crate::Measured {
+        fn run<S: Scheduler>(self, scheduler: S) -> crate::Results {
             let mut programs = Programs::default();
             programs.set(VcpuId(1), Program { steps: vec![Step::Hog], repeat: false });
             programs.set(VcpuId(2), Program { steps: vec![Step::Hog], repeat: false });

@@ -3,7 +3,7 @@
 use vcpulab_host::{CacheCounts, Context, DomId, RunTimes, Span, Time, VcpuId};
 
 use crate::collect::Names;
-use crate::meter::{Meter, VcpuCounts};
+use crate::counters::meter::{Meter, VcpuCounts};
 use crate::tables::{PcpuSampleRow, SampleRow, VcpuSampleRow};
 
 /// What a sampler has seen of a vCPU so far.
@@ -43,7 +43,7 @@ impl Sampler {
         self.time.saturating_add(self.interval_ns)
     }
 
-    /// Takes one now, unless no time has passed. What the host does not know of the domains, I/O, is left at zero and null;
+    /// Takes a sample now, unless no time has passed. The host knows nothing of the domains' I/O: it is left at zero and null, and
     /// the rows are returned to fill it in.
     pub fn take(
         &mut self,
@@ -52,74 +52,12 @@ impl Sampler {
         host: &Context,
         meter: &mut Meter,
     ) -> &mut [SampleRow] {
-        let (first, elapsed_ns) = (self.domains.len(), host.now() - self.time);
-        if elapsed_ns == 0 {
+        let first = self.domains.len();
+        if host.now() == self.time {
             return &mut [];
         }
         for d in (0..host.domain_count() as u32).map(DomId) {
-            let domain = &names.domains[d.index()];
-            let mut row = SampleRow {
-                replication,
-                time_ns: host.now(),
-                domain: domain.clone(),
-                number: host.domain_number(d),
-                state: host.domain_state(d).map(|state| state.to_string()),
-                vcpus: 0,
-                elapsed_ns,
-                running_ns: 0,
-                runnable_ns: 0,
-                blocked_ns: 0,
-                offline_ns: 0,
-                allocated_ns: 0,
-                executions: 0,
-                wakeups: 0,
-                context_switches: 0,
-                preemptions: 0,
-                migrations: 0,
-                l2_misses: 0,
-                l3_misses: 0,
-                refill_ns: 0,
-                io_count: 0,
-                packets_received: None,
-                packets_sent: None,
-                packets_dropped: None,
-                bytes_received: None,
-                bytes_sent: None,
-                page_exchanges: None,
-                events: None,
-                disk_reads: None,
-                disk_writes: None,
-                disk_read_bytes: None,
-                disk_written_bytes: None,
-            };
-            for v in host.vcpus_of(d) {
-                let now = look(host, meter, v);
-                let (times, counts, caches) = now;
-                let before = std::mem::replace(&mut self.seen[v.index()], now);
-                let (times_before, counts_before, caches_before) = before;
-                let running_ns = times.running_ns - times_before.running_ns;
-                row.running_ns += running_ns;
-                row.runnable_ns += times.runnable_ns - times_before.runnable_ns;
-                row.blocked_ns += times.blocked_ns - times_before.blocked_ns;
-                row.offline_ns += times.offline_ns - times_before.offline_ns;
-                row.allocated_ns += counts.allocated_ns - counts_before.allocated_ns;
-                row.executions += counts.executions - counts_before.executions;
-                row.wakeups += counts.wakeups - counts_before.wakeups;
-                row.context_switches += counts.switched_out - counts_before.switched_out;
-                row.preemptions += counts.preemptions - counts_before.preemptions;
-                row.migrations += counts.migrations - counts_before.migrations;
-                row.l2_misses += caches.l2_misses - caches_before.l2_misses;
-                row.l3_misses += caches.l3_misses - caches_before.l3_misses;
-                row.refill_ns += caches.refill_ns - caches_before.refill_ns;
-                self.vcpus.push(VcpuSampleRow {
-                    replication,
-                    time_ns: host.now(),
-                    domain: domain.clone(),
-                    vcpu: row.vcpus,
-                    running_ns,
-                });
-                row.vcpus += 1;
-            }
+            let row = self.domain(replication, names, host, meter, d);
             self.domains.push(row);
         }
         self.time = host.now();
@@ -138,6 +76,59 @@ impl Sampler {
         }));
         &mut self.domains[first..]
     }
+
+    /// The sample of a domain; those of its vCPUs are kept on the way.
+    fn domain(
+        &mut self,
+        replication: u32,
+        names: &Names,
+        host: &Context,
+        meter: &Meter,
+        d: DomId,
+    ) -> SampleRow {
+        let domain = &names.domains[d.index()];
+        let mut row = SampleRow {
+            replication,
+            time_ns: host.now(),
+            domain: domain.clone(),
+            number: host.domain_number(d),
+            state: host.domain_state(d).map(|state| state.to_string()),
+            elapsed_ns: host.now() - self.time,
+            ..SampleRow::default()
+        };
+        for v in host.vcpus_of(d) {
+            let now = look(host, meter, v);
+            let before = std::mem::replace(&mut self.seen[v.index()], now);
+            self.vcpus.push(VcpuSampleRow {
+                replication,
+                time_ns: host.now(),
+                domain: domain.clone(),
+                vcpu: row.vcpus,
+                running_ns: now.0.running_ns - before.0.running_ns,
+            });
+            row.vcpus += 1;
+            add(&mut row, before, now);
+        }
+        row
+    }
+}
+
+/// Adds what a vCPU did between two looks.
+fn add(row: &mut SampleRow, before: Seen, now: Seen) {
+    let ((times, counts, caches), (times_before, counts_before, caches_before)) = (now, before);
+    row.running_ns += times.running_ns - times_before.running_ns;
+    row.runnable_ns += times.runnable_ns - times_before.runnable_ns;
+    row.blocked_ns += times.blocked_ns - times_before.blocked_ns;
+    row.offline_ns += times.offline_ns - times_before.offline_ns;
+    row.allocated_ns += counts.allocated_ns - counts_before.allocated_ns;
+    row.executions += counts.executions - counts_before.executions;
+    row.wakeups += counts.wakeups - counts_before.wakeups;
+    row.context_switches += counts.switched_out - counts_before.switched_out;
+    row.preemptions += counts.preemptions - counts_before.preemptions;
+    row.migrations += counts.migrations - counts_before.migrations;
+    row.l2_misses += caches.l2_misses - caches_before.l2_misses;
+    row.l3_misses += caches.l3_misses - caches_before.l3_misses;
+    row.refill_ns += caches.refill_ns - caches_before.refill_ns;
 }
 
 fn look(host: &Context, meter: &Meter, v: VcpuId) -> Seen {

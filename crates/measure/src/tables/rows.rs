@@ -1,6 +1,6 @@
-//! The result tables. One row for each replication and thing; times in nanoseconds of simulated time.
+//! The rows of the result tables: one for each replication and thing; times in nanoseconds of simulated time.
 
-use crate::columns::columns;
+use crate::tables::columns::columns;
 
 columns! {
     /// What each domain got in each replication.

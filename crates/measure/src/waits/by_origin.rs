@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use vcpulab_host::{Context, DomId, Span, Switch, VcpuId, WakeCause};
 
-use crate::waits::DOMAINS_MAX;
+use crate::waits::attribution::DOMAINS_MAX;
 
 /// Waits are kept to two significant digits, from 1 ns up to 1000 s.
 const WAIT_DIGITS: u8 = 2;
