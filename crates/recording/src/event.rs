@@ -34,7 +34,7 @@ pub enum Who {
 /// What a vCPU is at, as Xen defines it; the numbers are those in its trace records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Runstate {
+pub enum RunState {
     /// It executes.
     Running = 0,
     /// It could, and waits for a pCPU.
@@ -45,10 +45,10 @@ pub enum Runstate {
     Offline = 3,
 }
 
-impl Runstate {
+impl RunState {
     /// All, in the order of their numbers.
-    pub const ALL: [Runstate; 4] =
-        [Runstate::Running, Runstate::Runnable, Runstate::Blocked, Runstate::Offline];
+    pub const ALL: [RunState; 4] =
+        [RunState::Running, RunState::Runnable, RunState::Blocked, RunState::Offline];
 
     /// The state of that number.
     #[must_use]
@@ -67,15 +67,15 @@ impl Runstate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A pCPU begins to execute it; what it was at before, if the record says so.
-    Run(Option<Runstate>),
+    Run(Option<RunState>),
     /// It stops, though it could go on: its slice is over, another goes first, or it yields.
     Preempted,
     /// It stops, or no longer waits for a pCPU, until an event wakes it.
-    Block(Option<Runstate>),
+    Block(Option<RunState>),
     /// It waits for a pCPU from now on.
-    Wake(Option<Runstate>),
+    Wake(Option<RunState>),
     /// It may not run from now on.
-    Offline(Option<Runstate>),
+    Offline(Option<RunState>),
     /// The scheduler has looked, and lets it go on.
     Continue,
     /// It asks to let others run.
@@ -100,26 +100,39 @@ pub enum Kind {
 impl Kind {
     /// The change from one runstate to another.
     #[must_use]
-    pub fn change(from: Runstate, to: Runstate) -> Self {
+    pub fn change(from: RunState, to: RunState) -> Self {
         match (from, to) {
-            (_, Runstate::Running) => Kind::Run(Some(from)),
-            (Runstate::Running, Runstate::Runnable) => Kind::Preempted,
-            (_, Runstate::Runnable) => Kind::Wake(Some(from)),
-            (_, Runstate::Blocked) => Kind::Block(Some(from)),
-            (_, Runstate::Offline) => Kind::Offline(Some(from)),
+            (_, RunState::Running) => Kind::Run(Some(from)),
+            (RunState::Running, RunState::Runnable) => Kind::Preempted,
+            (_, RunState::Runnable) => Kind::Wake(Some(from)),
+            (_, RunState::Blocked) => Kind::Block(Some(from)),
+            (_, RunState::Offline) => Kind::Offline(Some(from)),
         }
     }
 
     /// What it was at until now (if that is known) and is at from now on; `None`: that does not change.
     #[must_use]
-    pub fn states(self) -> Option<(Option<Runstate>, Runstate)> {
+    pub fn states(self) -> Option<(Option<RunState>, RunState)> {
         match self {
-            Kind::Run(from) => Some((from, Runstate::Running)),
-            Kind::Preempted => Some((Some(Runstate::Running), Runstate::Runnable)),
-            Kind::Wake(from) => Some((from, Runstate::Runnable)),
-            Kind::Block(from) => Some((from, Runstate::Blocked)),
-            Kind::Offline(from) => Some((from, Runstate::Offline)),
+            Kind::Run(from) => Some((from, RunState::Running)),
+            Kind::Preempted => Some((Some(RunState::Running), RunState::Runnable)),
+            Kind::Wake(from) => Some((from, RunState::Runnable)),
+            Kind::Block(from) => Some((from, RunState::Blocked)),
+            Kind::Offline(from) => Some((from, RunState::Offline)),
             _ => None,
         }
     }
+}
+
+/// How often an event was recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EventCount {
+    /// Its number, as 0x and hexadecimal digits.
+    pub event: String,
+    /// What it is; `None`: unknown.
+    pub name: Option<&'static str>,
+    /// How often.
+    pub count: u64,
+    /// Whether figures are made of it.
+    pub used: bool,
 }

@@ -10,8 +10,10 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod error;
 pub mod event;
 mod histogram;
+mod limits;
 mod notes;
 mod order;
 pub mod recording;
@@ -21,14 +23,11 @@ pub mod summary;
 pub mod xentrace;
 
 pub use clock::{ClockReport, MHZ};
-pub use event::{Event, Kind, Runstate, Who};
+pub use error::ReadError;
+pub use event::{Event, EventCount, Kind, RunState, Who};
 pub use histogram::Spread;
+pub use limits::{PCPUS_MAX, VCPUS_MAX};
 pub use notes::{Note, Notes, Place};
-pub use recording::{Format, Options, ReadError, Recording, Report};
+pub use recording::{Format, Options, Recording, Report};
 pub use sched_text::{Thread, Threads};
 pub use summary::Summary;
-
-/// pCPUs that a recording may speak of.
-pub const PCPUS_MAX: u32 = 4096;
-/// vCPUs that are told apart; what others do is counted as not shown.
-pub const VCPUS_MAX: usize = 4096;

@@ -1,14 +1,14 @@
 //! A recording of any kind, and what is made of it.
 
 use serde::Serialize;
-use thiserror::Error;
 
 use crate::clock::{ClockReport, MHZ};
-use crate::event::{Event, Kind};
+use crate::error::ReadError;
+use crate::event::{Event, EventCount, Kind};
 use crate::notes::{Note, Place};
 use crate::sched_text::{SchedText, Thread, Threads};
 use crate::summary::{Counter, Summary};
-use crate::xentrace::{EventCount, Xentrace};
+use crate::xentrace::Xentrace;
 
 /// What a recording is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -30,59 +30,6 @@ pub struct Options {
     pub threads: Threads,
     /// Only what happens from one time to before another, ns since the first record; times then count from the first.
     pub window_ns: Option<(i64, i64)>,
-}
-
-/// Why a recording cannot be read.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum ReadError {
-    /// Nothing is there.
-    #[error("is empty; allowed: a recording")]
-    Empty,
-    /// It begins otherwise.
-    #[error(
-        "byte 0: found the word {found:#010x}; allowed: 0x2001f003, with which xentrace's files of Xen 4 begin{hint}"
-    )]
-    NotXentrace {
-        /// The first word.
-        found: u32,
-        /// What it may be instead.
-        hint: &'static str,
-    },
-    /// Nothing tells how long a tick is.
-    #[error(
-        "no execution times of 0.1 ms or more to find the counter's frequency from\n  hint: --cpu-mhz; `xl info` shows it"
-    )]
-    NoFrequency,
-    /// An option.
-    #[error("--cpu-mhz: found `{0}`; allowed: 1 to 100000")]
-    Mhz(f64),
-    /// No line is one of the scheduler's.
-    #[error(
-        "none of {lines} lines is a sched_switch, sched_wakeup or sched_waking event as `perf sched script` or ftrace writes them; the first: `{first}`"
-    )]
-    NotSchedText {
-        /// Lines read.
-        lines: u64,
-        /// The first, cut short.
-        first: String,
-    },
-}
-
-impl ReadError {
-    pub(crate) fn not_xentrace(found: u32) -> Self {
-        let hint = match found {
-            _ if found.swap_bytes() == crate::xentrace::WINDOW => {
-                "\n  hint: it was recorded on a big-endian machine; none such is read"
-            }
-            0x587a_37fd => "\n  hint: it is compressed (xz)",
-            _ if found & 0xffff == 0x8b1f => "\n  hint: it is compressed (gzip)",
-            _ if found < crate::PCPUS_MAX => {
-                "\n  hint: xentrace of Xen 3 wrote files like this; record with Xen 4"
-            }
-            _ => "",
-        };
-        ReadError::NotXentrace { found, hint }
-    }
 }
 
 #[derive(Debug)]

@@ -11,7 +11,7 @@
 
 use memchr::{memchr, memchr_iter, memrchr, memrchr_iter};
 
-use crate::PCPUS_MAX;
+use crate::limits::PCPUS_MAX;
 
 /// Where and when, and who ran.
 pub struct Prefix {

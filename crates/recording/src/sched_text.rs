@@ -7,13 +7,12 @@ use std::collections::BTreeMap;
 use memchr::memchr;
 use serde::Serialize;
 
-use crate::VCPUS_MAX;
 use crate::clock::{ClockReport, Counters, Jump};
-use crate::event::{Event, Kind, Runstate, Who};
+use crate::error::ReadError;
+use crate::event::{Event, EventCount, Kind, RunState, Who};
+use crate::limits::VCPUS_MAX;
 use crate::notes::{Notes, Place};
-use crate::recording::ReadError;
 use crate::sched_line::{self, Prefix, Task, Which};
-use crate::xentrace::EventCount;
 
 /// Longer lines are passed over.
 const LINE_BYTES_MAX: usize = 4096;
@@ -42,7 +41,7 @@ pub struct Thread {
 #[derive(Debug)]
 pub struct SchedText {
     /// By thread: which vCPU it is, and what it is at if that is known.
-    vcpus: BTreeMap<u32, (Who, Option<Runstate>)>,
+    vcpus: BTreeMap<u32, (Who, Option<RunState>)>,
     /// Nobody said which threads are vCPUs: those that are called so are.
     finds: bool,
     /// Threads called like vCPUs: process, name, number.
@@ -195,14 +194,14 @@ impl SchedText {
         self.learn(to, None);
         let time_ns = self.time(at, sink);
         let stops = match state {
-            b'R' => Runstate::Runnable,
-            b'X' | b'Z' | b'x' => Runstate::Offline,
-            _ => Runstate::Blocked,
+            b'R' => RunState::Runnable,
+            b'X' | b'Z' | b'x' => RunState::Offline,
+            _ => RunState::Blocked,
         };
         let (who, _) = self.becomes(from.thread, stops);
-        sink(&Event { time_ns, pcpu: at.pcpu, who, kind: Kind::change(Runstate::Running, stops) });
-        let (who, before) = self.becomes(to.thread, Runstate::Running);
-        if before == Some(Runstate::Blocked) {
+        sink(&Event { time_ns, pcpu: at.pcpu, who, kind: Kind::change(RunState::Running, stops) });
+        let (who, before) = self.becomes(to.thread, RunState::Running);
+        if before == Some(RunState::Blocked) {
             let means = "the time since blocking counts as unknown; record `sched_wakeup`, and give `perf script` the option \
                          `--guest-code`: without it perf leaves out what interrupts did while a guest was running";
             let found =
@@ -210,7 +209,7 @@ impl SchedText {
             self.notes.add("wake-ups that are missing", means, Place::Line(self.line), found);
         }
         // Who runs could run before. If it is said to run elsewhere, that it stopped there is missing.
-        let could = before.filter(|&state| state != Runstate::Running).map(|_| Runstate::Runnable);
+        let could = before.filter(|&state| state != RunState::Running).map(|_| RunState::Runnable);
         sink(&Event { time_ns, pcpu: at.pcpu, who, kind: Kind::Run(could) });
     }
 
@@ -219,13 +218,13 @@ impl SchedText {
         let time_ns = self.time(at, sink);
         match self.vcpus.get(&task.thread) {
             None => return,
-            Some((_, Some(Runstate::Running | Runstate::Runnable))) => {
+            Some((_, Some(RunState::Running | RunState::Runnable))) => {
                 self.counts[AWAKE] += 1;
                 return;
             }
             Some(_) => {}
         }
-        let (who, before) = self.becomes(task.thread, Runstate::Runnable);
+        let (who, before) = self.becomes(task.thread, RunState::Runnable);
         sink(&Event { time_ns, pcpu: at.pcpu, who, kind: Kind::Wake(before) });
     }
 
@@ -264,7 +263,7 @@ impl SchedText {
     }
 
     /// Who a thread is; of a vCPU, notes what it is at from now on, and answers with that before.
-    fn becomes(&mut self, thread: u32, state: Runstate) -> (Who, Option<Runstate>) {
+    fn becomes(&mut self, thread: u32, state: RunState) -> (Who, Option<RunState>) {
         match self.vcpus.get_mut(&thread) {
             _ if thread == 0 => (Who::Idle, None),
             Some((who, at)) => (*who, at.replace(state)),

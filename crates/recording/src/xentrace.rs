@@ -10,19 +10,19 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::PCPUS_MAX;
 use crate::clock::{Calibration, ClockReport, Counters, Jump, Scale};
-use crate::event::{Event, Kind, Runstate, Who};
+use crate::error::ReadError;
+use crate::event::{Event, EventCount, Kind, RunState, Who};
+use crate::limits::PCPUS_MAX;
 use crate::notes::{Notes, Place};
 use crate::order::Order;
-use crate::recording::ReadError;
 
 /// The first word of the record that begins a window: event `TRC_TRACE_CPU_CHANGE`, two extra words, no reading.
-pub const WINDOW: u32 = 0x2001_f003;
+const WINDOW: u32 = 0x2001_f003;
 const LOST: u32 = 0x0001_f001;
 const WRAP: u32 = 0x0001_f002;
 const CPU_CHANGE: u32 = 0x0001_f003;
-/// Runstates before and after are in bits 8 and 4 from here on.
+/// RunStates before and after are in bits 8 and 4 from here on.
 const RUNSTATE: u32 = 0x0002_1001;
 const CONTINUE: u32 = 0x0002_1002;
 const POLICIES: u32 = 0x0002_2000;
@@ -149,7 +149,7 @@ impl Xentrace {
         let Some(head) = word(bytes, 0) else { return Ok(Step::Short) };
         let Some(window) = self.window else {
             if head != WINDOW {
-                return Err(ReadError::not_xentrace(head));
+                return Err(not_xentrace(head));
             }
             return self.begin(bytes, sink);
         };
@@ -293,7 +293,7 @@ impl Xentrace {
             (DOMAIN_ADDED, &[domain]) => push(ticks, who(domain, 0), Kind::Added),
             (DOMAIN_REMOVED, &[domain]) => push(ticks, who(domain, 0), Kind::Removed),
             (_, &[packed]) if is_runstate(event) => {
-                if let Some((from, to)) = Runstate::of(event >> 8 & 0xf).zip(Runstate::of(event >> 4 & 0xf)) {
+                if let Some((from, to)) = RunState::of(event >> 8 & 0xf).zip(RunState::of(event >> 4 & 0xf)) {
                     push(ticks, unpack(packed), Kind::change(from, to));
                 }
             }
@@ -400,6 +400,20 @@ impl Xentrace {
     }
 }
 
+/// The error for a file that begins with another word.
+fn not_xentrace(found: u32) -> ReadError {
+    let hint = match found {
+        _ if found.swap_bytes() == WINDOW => {
+            "\n  hint: it was recorded on a big-endian machine; none such is read"
+        }
+        0x587a_37fd => "\n  hint: it is compressed (xz)",
+        _ if found & 0xffff == 0x8b1f => "\n  hint: it is compressed (gzip)",
+        _ if found < PCPUS_MAX => "\n  hint: xentrace of Xen 3 wrote files like this; record with Xen 4",
+        _ => "",
+    };
+    ReadError::NotXentrace { found, hint }
+}
+
 /// Gives events their times; none is before the one before it.
 fn hand_on(
     events: impl Iterator<Item = Event>,
@@ -434,19 +448,6 @@ fn who(domain: u32, vcpu: u32) -> Result<Who, (u32, u32)> {
         (..DOMAINS_END, ..VCPUS_END) => Ok(Who::Vcpu { domain, vcpu }),
         numbers => Err(numbers),
     }
-}
-
-/// How often an event was recorded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct EventCount {
-    /// Its number, as 0x and hexadecimal digits.
-    pub event: String,
-    /// What it is; `None`: unknown.
-    pub name: Option<&'static str>,
-    /// How often.
-    pub count: u64,
-    /// Whether figures are made of it.
-    pub used: bool,
 }
 
 #[derive(Debug)]

@@ -132,9 +132,9 @@ fn named<'a>(spec: &'a Spec, machine: &'a Machine) -> impl Iterator<Item = Named
 
 #[cfg(test)]
 mod tests {
-    use vcpulab_measure::{AppRow, AppSampleRow, Results};
+    use vcpulab_measure::{AppRow, AppSampleRow};
 
-    use crate::{RunOptions, Scenario, run};
+    use crate::{Results, RunOptions, Scenario, run};
 
     /// Units with response times, with late ones, without response times, and requests refused; one domain comes later,
     /// another is rebooted.

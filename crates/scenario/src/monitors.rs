@@ -230,8 +230,8 @@ fn refill_ns(host: &Context) -> Span {
 
 #[cfg(test)]
 mod tests {
-    use crate::{RunOptions, Scenario, run};
-    use vcpulab_measure::{ProfileRow, Results};
+    use crate::{Results, RunOptions, Scenario, run};
+    use vcpulab_measure::ProfileRow;
 
     /// A web server, a receiver of streams and a hog beside the driver domain, on two pCPUs.
     fn several_guests(run_table: &str) -> Results {
