@@ -1,4 +1,4 @@
-//! Reads a meter and its host into rows.
+//! From a meter and its host to the rows of the result tables.
 
 use vcpulab_host::{Context, DomId, PcpuId, VcpuId};
 
@@ -6,7 +6,7 @@ use crate::counters::Meter;
 use crate::tables::{DomainRow, PcpuRow, Results, TraceRow, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow};
 use crate::waits::{Charged, NotAttributed};
 
-/// What things are called.
+/// Names of domains and pools.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// The domains, in order of creation.

@@ -1,4 +1,4 @@
-//! What a run leaves behind.
+//! The results of a run.
 //!
 //! A [`Meter`] listens to a host and counts; it never changes what happens. A [`Sampler`] reads its counters at regular
 //! intervals. [`collect()`] reads a meter and its host into [`Results`] at the end of a run: the result tables ([`tables`]),

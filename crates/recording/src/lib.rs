@@ -1,11 +1,11 @@
 //! Recordings of real hosts.
 //!
 //! A [`Recording`] is fed with bytes as they come, from [`xentrace`] or as the text of `perf sched script` or ftrace
-//! ([`sched_text`]). It turns them into [`Event`]s in order of time, hands each on, and counts them into a [`Summary`].
+//! ([`sched_text`]). It turns them into [`Event`]s in order of time, emits each, and counts them into a [`Summary`].
 //! Memory is bounded by the numbers of vCPUs and pCPUs, not by the length of the recording.
 //!
-//! Recordings are not trusted: what was not understood, was missing or contradicts itself is told in [`Notes`], with what
-//! that means for the figures.
+//! Recordings are not trusted: records that were not understood, are missing or contradict each other are reported as
+//! [`Notes`], with the consequence for the metrics.
 
 #![forbid(unsafe_code)]
 

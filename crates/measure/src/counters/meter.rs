@@ -11,7 +11,7 @@ use crate::waits::{Waits, WaitsByOrigin};
 /// A trace keeps at most this many decisions of one run (128 MB); the rest is counted, not kept.
 pub const TRACE_ROWS_MAX: usize = 4_000_000;
 
-/// What is counted for each vCPU.
+/// Counters of a vCPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VcpuCounts {
     /// Times it was switched in: XenMon's executions.
@@ -30,7 +30,7 @@ pub struct VcpuCounts {
     pub wait_max_ns: Span,
 }
 
-/// Where the counters of the host stood when measuring began.
+/// The host's counters when measuring began.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Baseline {
     pub time: Time,
@@ -39,25 +39,25 @@ pub(crate) struct Baseline {
     pub pcpus: Vec<(Span, Span, Span, u64)>,
 }
 
-/// What a meter keeps besides its counters. It takes time, or memory.
+/// What a meter keeps besides its counters, at a cost in time or memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Keep {
-    /// Every decision that changed what a pCPU runs.
+    /// Every decision that changed the vCPU on a pCPU.
     pub trace: bool,
-    /// Who made whom wait, and how long vCPUs waited by what woke them.
+    /// The causes of waits: the domains that had the pCPUs, and the wake-ups they began with.
     pub waits: bool,
-    /// What each domain did on each pCPU.
+    /// Counters of each domain on each pCPU.
     pub by_pcpu: bool,
 }
 
-/// Listens to one run.
+/// The observer that counts.
 #[derive(Clone, Debug)]
 pub struct Meter {
     keep: Keep,
     pub(crate) vcpus: Vec<VcpuCounts>,
     /// Waits of each domain's vCPUs for a pCPU, one for each execution.
     pub(crate) waits: WaitsByOrigin,
-    /// Who made whom wait.
+    /// Waits, charged to the domains that had the pCPUs.
     pub(crate) attributed: Waits,
     pub(crate) switches: Vec<u64>,
     pub(crate) baseline: Baseline,
@@ -117,7 +117,7 @@ impl Meter {
         }
     }
 
-    /// What was counted for `v`.
+    /// The counters of `v`.
     pub fn counts(&self, v: VcpuId) -> VcpuCounts {
         self.vcpus[v.index()]
     }

@@ -1,4 +1,4 @@
-//! The host's counters at a regular interval, as monitors read them.
+//! The host's counters at regular intervals, as monitors read them.
 
 use vcpulab_host::{CacheCounts, Context, DomId, RunTimes, Span, Time, VcpuId};
 
@@ -6,22 +6,22 @@ use crate::collect::Names;
 use crate::counters::meter::{Meter, VcpuCounts};
 use crate::tables::{PcpuSampleRow, SampleRow, VcpuSampleRow};
 
-/// What a sampler has seen of a vCPU so far.
+/// A vCPU's counters at the last sample.
 type Seen = (RunTimes, VcpuCounts, CacheCounts);
 
-/// Takes samples of a host; each tells what happened since the one before.
+/// Takes samples of a host, each of the time since the one before.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     interval_ns: Span,
-    /// When the last one was taken.
+    /// Time of the last sample.
     time: Time,
     /// By number of the vCPU.
     seen: Vec<Seen>,
-    /// What was sampled of the domains.
+    /// Samples of the domains.
     pub domains: Vec<SampleRow>,
-    /// What was sampled of the vCPUs.
+    /// Samples of the vCPUs.
     pub vcpus: Vec<VcpuSampleRow>,
-    /// What was sampled of the domains by pCPU.
+    /// Samples of the domains by pCPU.
     pub pcpus: Vec<PcpuSampleRow>,
 }
 
@@ -38,7 +38,7 @@ impl Sampler {
         }
     }
 
-    /// When the next sample is due.
+    /// Time at which the next sample is due.
     pub fn next(&self) -> Time {
         self.time.saturating_add(self.interval_ns)
     }

@@ -20,12 +20,12 @@ use proto::{
     SLICE_END, STATE_CLEARED, Trace, TracePacket, TrackDescriptor, TrackEvent,
 };
 
-/// Writes what an [`EventFile`](crate::EventFile) holds as a Perfetto trace: a track for each pCPU (who runs), one for
+/// Writes the events of an [`EventFile`](crate::EventFile) as a Perfetto trace: a track for each pCPU (the vCPU that runs), one for
 /// each vCPU (its runstates) under its domain, counters of the scheduler's state, and flows from the vCPU that wakes another
 /// to that one's wait and execution. `names` are the domains' by their numbers.
 ///
 /// # Errors
-/// What cannot be read or written.
+/// The error of reading or writing.
 pub fn export(events: &Path, names: &BTreeMap<i64, String>, out: &Path) -> Result<(), String> {
     let of = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let file = File::open(events).map_err(|error| of(events, &error))?;
@@ -42,7 +42,7 @@ pub fn export(events: &Path, names: &BTreeMap<i64, String>, out: &Path) -> Resul
     writer.out.flush().map_err(|error| of(out, &error))
 }
 
-/// What a vCPU's track shows.
+/// The state that a vCPU's track shows.
 #[derive(Default)]
 struct Vcpu {
     state: Option<String>,
@@ -57,7 +57,7 @@ struct Writer<'a, W: Write> {
     tracks: BTreeMap<(u64, String), u64>,
     interned: BTreeMap<String, u64>,
     vcpus: BTreeMap<Thing, Vcpu>,
-    /// By pCPU: does it show an execution?
+    /// By pCPU: whether its track shows an execution.
     runs: BTreeMap<u32, bool>,
     flows: u64,
     runnable: i64,
@@ -166,7 +166,7 @@ impl<'a, W: Write> Writer<'a, W> {
         Ok(())
     }
 
-    /// Closes whatever is open.
+    /// Closes all open slices.
     fn end(&mut self, time: i64) -> std::io::Result<()> {
         for vcpu in
             self.vcpus.iter().filter(|(_, shown)| shown.state.is_some()).map(|(&v, _)| v).collect::<Vec<_>>()

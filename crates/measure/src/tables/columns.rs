@@ -34,9 +34,9 @@ cells!(
 pub struct Columns {
     /// The table's name.
     pub table: &'static str,
-    /// What a row of it tells.
+    /// The content of its rows.
     pub doc: &'static str,
-    /// Its columns in order: name and documentation.
+    /// The columns in order: name and documentation.
     pub columns: &'static [(&'static str, &'static str)],
 }
 

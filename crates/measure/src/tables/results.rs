@@ -9,17 +9,17 @@ use crate::waits::NotAttributed;
 macro_rules! each_table {
     ($call:ident) => {
         $call! {
-            /// What each domain got.
+            /// CPU time, waits and switches of each domain.
             domains: $crate::tables::DomainRow,
-            /// What each vCPU got.
+            /// CPU time, waits and switches of each vCPU.
             vcpus: $crate::tables::VcpuRow,
-            /// How each pCPU spent its time.
+            /// The time of each pCPU.
             pcpus: $crate::tables::PcpuRow,
-            /// What each application and client achieved.
+            /// Work completed by each application and client.
             apps: $crate::tables::AppRow,
-            /// What crossed the devices of each domain.
+            /// Traffic of each domain's devices.
             io: $crate::tables::IoRow,
-            /// Who made whom wait.
+            /// Waits for a pCPU, by the domain that had it meanwhile.
             waits: $crate::tables::WaitRow,
             /// Waits after wake-ups, by domain and cause.
             wakeups: $crate::tables::WakeUpRow,
@@ -47,7 +47,7 @@ macro_rules! results {
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct Results {
             $($(#[doc = $doc])* pub $table: Vec<$row>,)*
-            /// Why `waits` is empty, if it was not measured.
+            /// The reason why `waits` is empty, if it was not measured.
             pub not_attributed: Option<NotAttributed>,
             /// Decisions for which the trace had no room.
             pub untraced: u64,

@@ -7,7 +7,7 @@ use crate::histogram::Times;
 use crate::limits::{PAIRS_MAX, PCPUS_MAX, VCPUS_MAX};
 use crate::summary::pcpu::OnPcpu;
 
-/// What is counted for a vCPU.
+/// Counters of a vCPU.
 #[derive(Debug, Default)]
 pub(super) struct Counted {
     stay: Option<Stay>,
@@ -28,7 +28,7 @@ pub(super) struct Counted {
     pub(super) slice_ns: i64,
     /// The pCPU that it ran on last.
     pcpu: Option<u32>,
-    /// Its last wake-up, until it runs: when, where it ran before, and the number of switches there.
+    /// Its last wake-up, until it runs: the time, the pCPU that it ran on before, and the number of switches there.
     woken: Option<(i64, Option<u32>, u64)>,
     /// CPU time since it woke; `None`: not known since when.
     burst_ns: Option<i64>,
@@ -44,9 +44,9 @@ pub(super) struct Counted {
 struct Stay {
     state: RunState,
     since_ns: i64,
-    /// Began with a record, not before the first of all, and nothing is missing since.
+    /// Whether it began with a record and nothing is missing since.
     whole: bool,
-    /// Gaps there were when it began: of its pCPU if it runs, of all if not.
+    /// Number of gaps when it began: of its pCPU if it runs, of all if not.
     gaps: u64,
 }
 
@@ -66,7 +66,7 @@ pub struct Counter {
     pub(super) end_ns: i64,
     pub(super) lost_records: u64,
     pub(super) gaps: u64,
-    /// When the latest gap began.
+    /// Time at which the latest gap began.
     gap_from_ns: i64,
     pub(super) contradictions: u64,
     /// Changes of runstates.
@@ -78,7 +78,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Counts one more.
+    /// Counts an event.
     pub fn count(&mut self, event: &Event) {
         let now = event.time_ns;
         self.end_ns = self.end_ns.max(now);
@@ -135,7 +135,7 @@ impl Counter {
         }
     }
 
-    /// Its index; `None` if there are too many.
+    /// The index of a vCPU; `None` if there are too many.
     fn vcpu(&mut self, domain: u32, vcpu: u32) -> Option<usize> {
         if let Some(&v) = self.number.get(&(domain, vcpu)) {
             return Some(v);
@@ -154,7 +154,7 @@ impl Counter {
             self.vcpus[v].pcpu = Some(p as u32);
         }
         if self.vcpus[v].stay.is_some_and(|stay| stay.state == to && from.is_none_or(|from| from == to)) {
-            // Said twice: it goes on.
+            // Recorded twice: it goes on.
             return;
         }
         let stay = self.leave(v, now, from);
@@ -225,13 +225,13 @@ impl Counter {
                 (counted.woken, counted.burst_ns) = (None, None);
             }
         }
-        // A vCPU that runs without having waited (a record is missing, or it was never said) was woken unseen.
+        // A vCPU that runs without having waited (a record is missing) was woken unseen.
         if running && !matches!(state, Some(RunState::Runnable | RunState::Offline)) {
             counted.burst_ns = None;
         }
     }
 
-    /// Accounts the time until now: what it was at, and for how long if all of that is known.
+    /// Accounts the time until now. Returns the runstate that ends, and its length if all of it is known.
     pub(super) fn leave(
         &mut self,
         v: usize,
@@ -240,7 +240,7 @@ impl Counter {
     ) -> Option<(RunState, Option<i64>)> {
         let counted = &mut self.vcpus[v];
         let Some(stay) = counted.stay else {
-            // It was at this since the recording began, if nothing is missing.
+            // It was in this state since the recording began, if nothing is missing.
             let known = from.filter(|_| self.gaps == 0);
             let Some(from) = known else {
                 counted.unknown_ns += now;
@@ -262,7 +262,7 @@ impl Counter {
             _ => (self.gaps, self.gap_from_ns),
         };
         let contradicts = from.is_some_and(|from| from != stay.state);
-        // What is not known begins with the only gap, if there was but one.
+        // With a single gap, the time up to it is known.
         let known_ns = match gaps - stay.gaps {
             0 if contradicts => 0,
             0 => lasted,
@@ -303,7 +303,7 @@ impl Counter {
         pcpu.gap_from_ns = since_ns;
     }
 
-    /// Domains have other numbers from now on; unless two vCPUs would be the same one then: all stay as they are.
+    /// Gives domains other numbers, unless two vCPUs would be the same one then.
     pub fn rename_domains(&mut self, to: &BTreeMap<u32, u32>) {
         let name = |domain| to.get(domain).copied().unwrap_or(*domain);
         let renamed: BTreeMap<(u32, u32), usize> =
@@ -314,7 +314,7 @@ impl Counter {
     }
 }
 
-/// Adds to one of a bounded number of things; `false`: there are too many.
+/// Adds to one of a bounded number of sums; `false`: there are too many.
 fn add<K: Ord, N: std::ops::AddAssign>(to: &mut BTreeMap<K, N>, key: K, more: N) -> bool {
     let room = to.len() < PAIRS_MAX;
     match to.get_mut(&key) {
@@ -331,7 +331,7 @@ mod tests {
     use crate::summary::types::Vcpu;
     use RunState::{Blocked, Offline, Running};
 
-    /// What a vCPU on one pCPU did, by when and to what.
+    /// The summary of a vCPU on one pCPU with these events.
     fn vcpu(did: &[(i64, Kind)]) -> Vcpu {
         let mut counter = Counter::default();
         let who = Who::Vcpu { domain: 1, vcpu: 0 };

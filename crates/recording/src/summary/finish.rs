@@ -6,7 +6,7 @@ use crate::summary::counter::Counter;
 use crate::summary::pcpu::OnPcpu;
 use crate::summary::types::{Domain, Pcpu, Share, Summary, Vcpu, Waking};
 
-/// What was found, how often, and what it means.
+/// A finding, its number, and its consequence.
 pub type Finding = (&'static str, u64, &'static str);
 
 impl Counter {
@@ -141,12 +141,12 @@ impl Counter {
                 "records are missing there or out of order; the time before counts as unknown",
             ),
             (
-                "records of more vCPUs than are told apart",
+                "records of more vCPUs than are counted",
                 self.not_shown,
                 "those vCPUs are not shown; what they ran counts as the host's",
             ),
             (
-                "pairs of vCPUs beyond those told apart",
+                "pairs of vCPUs beyond those counted",
                 self.pairs_not_shown,
                 "who wakes whom, and who runs where, are not complete",
             ),

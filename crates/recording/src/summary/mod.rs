@@ -1,4 +1,4 @@
-//! A recording's summary: who ran where, waited, woke whom.
+//! A recording's summary: CPU time, waits, wake-ups and switches of domains, vCPUs and pCPUs.
 
 mod counter;
 mod finish;

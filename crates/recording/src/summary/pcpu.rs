@@ -1,16 +1,16 @@
-//! Who is on a pCPU, and where its time went.
+//! The use of a pCPU's time.
 
 use crate::event::{RunState, Who};
 
-/// What is counted for a pCPU.
+/// Counters of a pCPU.
 #[derive(Debug, Default)]
 pub struct OnPcpu {
     pub seen: bool,
-    /// Who, since when; `None`: nobody, or not known.
+    /// The thread or vCPU that runs, and since when; `None`: none, or not known.
     pub current: Option<(Who, i64)>,
-    /// Until when its time is accounted.
+    /// Time up to which its time is accounted.
     pub until_ns: i64,
-    /// What it is at without a current is known: it switches.
+    /// Whether it is between two vCPUs.
     pub switching: bool,
     pub busy_ns: i64,
     pub idle_ns: i64,
@@ -19,12 +19,12 @@ pub struct OnPcpu {
     pub unknown_ns: i64,
     pub switches: u64,
     pub gaps: u64,
-    /// When the latest gap began.
+    /// Time at which the latest gap began.
     pub gap_from_ns: i64,
 }
 
 impl OnPcpu {
-    /// Someone starts to run here, or stops.
+    /// A thread or vCPU starts to run here, or stops.
     pub fn switch(&mut self, now: i64, who: Who, to: RunState) {
         if to == RunState::Running {
             self.account(now);

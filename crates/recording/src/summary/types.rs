@@ -1,13 +1,13 @@
-//! What a summary tells.
+//! The summary of a recording.
 
 use serde::Serialize;
 
 use crate::histogram::Spread;
 
-/// What a recording holds. Times are ns; rates per second of the recording.
+/// Everything that a recording tells of domains, vCPUs and pCPUs. Times are ns; rates per second of the recording.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
-    /// From the first record to the last.
+    /// Time from the first record to the last.
     pub span_ns: i64,
     /// By number.
     pub domains: Vec<Domain>,
@@ -15,7 +15,7 @@ pub struct Summary {
     pub vcpus: Vec<Vcpu>,
     /// By number; those with records only.
     pub pcpus: Vec<Pcpu>,
-    /// Who woke whom.
+    /// Wake-ups by waker and woken vCPU.
     pub wakers: Vec<Waking>,
     /// Records that were never written, where the recorder knew their number.
     pub lost_records: u64,
@@ -25,7 +25,7 @@ pub struct Summary {
     pub contradictions: u64,
 }
 
-/// All vCPUs of a domain together.
+/// A domain: all its vCPUs together.
 #[derive(Clone, Debug, Serialize)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Domain {
@@ -36,9 +36,9 @@ pub struct Domain {
     pub share: f64,
     pub wakes_per_s: f64,
     pub executions_per_s: f64,
-    /// When it was created, if that was recorded.
+    /// Time at which it was created, if that was recorded.
     pub added_ns: Option<i64>,
-    /// When it was destroyed, if that was recorded.
+    /// Time at which it was destroyed, if that was recorded.
     pub removed_ns: Option<i64>,
 }
 
@@ -58,22 +58,22 @@ impl Domain {
     }
 }
 
-/// What a vCPU did.
+/// A vCPU: its runstates, wake-ups and executions.
 #[derive(Clone, Debug, Serialize)]
 pub struct Vcpu {
-    /// Its domain.
+    /// The domain's number.
     pub domain: u32,
-    /// Its number there.
+    /// Its number in the domain.
     pub vcpu: u32,
-    /// Time in each runstate.
+    /// Time running.
     pub running_ns: i64,
-    /// Waiting for a pCPU.
+    /// Time waiting for a pCPU.
     pub runnable_ns: i64,
-    /// Waiting for events.
+    /// Time waiting for events.
     pub blocked_ns: i64,
-    /// Not allowed to run.
+    /// Time not allowed to run.
     pub offline_ns: i64,
-    /// What it was at then is not known: records are missing.
+    /// Time in an unknown runstate: records are missing.
     pub unknown_ns: i64,
     /// Running, of one pCPU, 0 to 1.
     pub share: f64,
@@ -101,9 +101,9 @@ pub struct Vcpu {
     pub wakes_ran_later: u64,
     /// Wake-ups after which another pCPU took it.
     pub wakes_ran_elsewhere: u64,
-    /// Mean time that the scheduler granted an execution; 0 where it does not say.
+    /// Mean slice that the scheduler granted; 0 where it was not recorded.
     pub slice_mean_ns: i64,
-    /// From waking to running.
+    /// Time from waking to running.
     pub wake_latency: Spread,
     /// Each wait for a pCPU, after waking or preemption.
     pub wait: Spread,
@@ -111,34 +111,34 @@ pub struct Vcpu {
     pub execution: Spread,
     /// CPU time from waking to blocking, over all executions between, whatever kept it from running meanwhile.
     pub burst: Spread,
-    /// From blocking to waking.
+    /// Time from blocking to waking.
     pub block: Spread,
 }
 
-/// Where the time of a pCPU went.
+/// A pCPU: the uses of its time.
 #[derive(Clone, Debug, Serialize)]
 pub struct Pcpu {
-    /// Its number.
+    /// The pCPU's number.
     pub pcpu: u32,
-    /// vCPUs.
+    /// Time running vCPUs.
     pub busy_ns: i64,
-    /// Nothing.
+    /// Time idle.
     pub idle_ns: i64,
-    /// Threads that are no vCPUs.
+    /// Time running threads that are no vCPUs.
     pub host_ns: i64,
-    /// From one's stop to the next's start.
+    /// Time from the stop of one vCPU to the start of the next.
     pub switching_ns: i64,
-    /// Before the first record, and where records are missing.
+    /// Time before the first record, and where records are missing.
     pub unknown_ns: i64,
-    /// Times that someone else was put on it, idle too.
+    /// Times that another vCPU was put on it, the idle one too.
     pub switches: u64,
     /// The same, a second.
     pub switches_per_s: f64,
-    /// vCPUs by what they ran here.
+    /// Time of each vCPU that ran on it.
     pub shares: Vec<Share>,
 }
 
-/// What a vCPU ran on a pCPU.
+/// CPU time of a vCPU on a pCPU.
 #[derive(Clone, Debug, Serialize)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Share {
@@ -149,13 +149,13 @@ pub struct Share {
     pub share: f64,
 }
 
-/// Who was on the pCPU where a vCPU was woken: for wake-ups from outside (timers, devices) whoever happened to be there.
+/// The vCPU that ran on the pCPU where another was woken: for wake-ups from outside (timers, devices) any that happened to run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Waking {
     /// Domain and number of the vCPU; `None`: the pCPU was idle, it was the host, or that is not known.
     pub waker: Option<(u32, u32)>,
     /// Domain and number.
     pub woken: (u32, u32),
-    /// How often.
+    /// Number of wake-ups.
     pub count: u64,
 }
