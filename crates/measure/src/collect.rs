@@ -1,6 +1,6 @@
 //! From a meter and its host to the rows of the result tables.
 
-use vcpulab_host::{Context, DomId, PcpuId, VcpuId};
+use vcpulab_host::{DomId, HostState, PcpuId, VcpuId};
 
 use crate::counters::Meter;
 use crate::tables::{DomainRow, PcpuRow, Results, TraceRow, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow};
@@ -17,7 +17,7 @@ pub struct Names {
 
 /// What happened on a host from the meter's last reset up to now. The host knows neither applications, devices nor
 /// entitlements: their tables are empty, I/O counts zero and entitlements null.
-pub fn collect(replication: u32, names: &Names, host: &Context, meter: &Meter) -> Results {
+pub fn collect(replication: u32, names: &Names, host: &HostState, meter: &Meter) -> Results {
     let vcpus: Vec<VcpuRow> = host
         .guest_vcpus()
         .map(|v| vcpu_row(replication, &names.domains[host.dom(v).index()], host, meter, v))
@@ -63,7 +63,7 @@ pub fn collect(replication: u32, names: &Names, host: &Context, meter: &Meter) -
 fn wait_rows(
     replication: u32,
     names: &Names,
-    host: &Context,
+    host: &HostState,
     meter: &Meter,
 ) -> Result<Vec<WaitRow>, NotAttributed> {
     let row = |(d, charged, wait_ns): (DomId, Charged, _)| WaitRow {
@@ -114,7 +114,7 @@ fn add_wake_ups(results: &mut Results, replication: u32, names: &Names, meter: &
     }
 }
 
-fn vcpu_row(replication: u32, domain: &str, host: &Context, meter: &Meter, v: VcpuId) -> VcpuRow {
+fn vcpu_row(replication: u32, domain: &str, host: &HostState, meter: &Meter, v: VcpuId) -> VcpuRow {
     let (now, before, counts) = (host.run_times(v), meter.baseline.vcpus[v.index()], meter.counts(v));
     let (caches, caches_before) = (host.caches().counts(v), meter.baseline.caches[v.index()]);
     let (number, vcpu) = host.name(v);
@@ -144,7 +144,7 @@ fn vcpu_row(replication: u32, domain: &str, host: &Context, meter: &Meter, v: Vc
 fn domain_row(
     replication: u32,
     names: &Names,
-    host: &Context,
+    host: &HostState,
     meter: &Meter,
     d: DomId,
     vcpus: &[VcpuRow],
@@ -187,7 +187,7 @@ fn domain_row(
     }
 }
 
-fn pcpu_row(replication: u32, names: &Names, host: &Context, meter: &Meter, p: PcpuId) -> PcpuRow {
+fn pcpu_row(replication: u32, names: &Names, host: &HostState, meter: &Meter, p: PcpuId) -> PcpuRow {
     let (run, idle, overhead) = host.pcpu_times(p);
     let (run_before, idle_before, overhead_before, decisions_before) = meter.baseline.pcpus[p.index()];
     PcpuRow {

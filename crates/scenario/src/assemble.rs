@@ -170,7 +170,7 @@ fn actions_for(spec: &Spec, change: &Change) -> Vec<Action> {
         Change::Unpause(domain) => vec![Action::Unpause(id(*domain))],
         Change::Life(..) => Vec::new(),
         Change::Plug(domain, vcpu, on) => {
-            let action = if *on { Action::Plug } else { Action::Unplug };
+            let action = if *on { Action::Online } else { Action::Offline };
             vec![action(vcpu_id(spec, *domain, *vcpu))]
         }
         Change::Affinity(domain, vcpu, mask) => {

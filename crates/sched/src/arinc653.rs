@@ -3,18 +3,149 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Context, Decision, HostRules, ParamKind, ParamSpec, ParamValue, Params, PcpuId, Placement,
-    Rejected, Scheduler, Scope, Span, Time, TimetableEntry, VcpuId,
+    AffinityRule, Decision, HostRules, ParamKind, ParamSpec, ParamValue, Params, PcpuId, Placement,
+    PolicyContext, Rejected, Scheduler, Scope, Span, Time, TimetableEntry, VcpuId,
 };
 
+use crate::policy::{Generation, Registered};
 use crate::table::put;
-use crate::{Generation, Policy, Registered, Toolstack};
+use crate::toolstack::Toolstack;
 
 const ENTRIES_MAX: usize = 64;
 /// How long a pCPU idles at a time while there is no timetable.
 const FRAME_WITHOUT_TIMETABLE: Span = 10_000_000;
-/// `xen4.4.1` refuses entries for vCPUs from this number on.
-const VCPU_MAX_XEN_4_4: i64 = 8192;
+
+/// A slot of the timetable.
+#[derive(Clone, Debug)]
+struct Slot {
+    entry: TimetableEntry,
+    /// The vCPU it names, once that exists.
+    vcpu: Option<VcpuId>,
+}
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct Arinc653 {
+    rules: Rules,
+    slots: Vec<Slot>,
+    frame: Span,
+    next_frame: Time,
+    slot: usize,
+    next_switch: Time,
+    awake: Vec<bool>,
+}
+
+impl Arinc653 {
+    fn install(&mut self, params: &Params, now: Time) -> Result<(), Rejected> {
+        let (Some(frame), Some(ParamValue::Timetable(entries))) =
+            (params.int("major_frame_ns"), params.get("entries"))
+        else {
+            return Err(Rejected);
+        };
+        let total = entries.iter().try_fold(0i64, |sum, entry| sum.checked_add(entry.runtime_ns));
+        let good = frame > 0
+            && (1..=ENTRIES_MAX).contains(&entries.len())
+            && entries.iter().all(|entry| entry.runtime_ns > 0)
+            && total.is_some_and(|total| total <= frame)
+            && entries.iter().all(|entry| entry.vcpu <= self.rules.vcpu_max);
+        if !good {
+            return Err(Rejected);
+        }
+        self.slots = entries.iter().map(|&entry| Slot { entry, vcpu: None }).collect();
+        self.frame = frame;
+        self.next_frame = now;
+        Ok(())
+    }
+
+    /// Lets the slots that name `v` know it.
+    fn resolve(&mut self, ctx: &PolicyContext, v: VcpuId) {
+        let name = ctx.name(v);
+        for slot in &mut self.slots {
+            if (slot.entry.domain, slot.entry.vcpu) == name {
+                slot.vcpu = Some(v);
+            }
+        }
+    }
+}
+
+impl Scheduler for Arinc653 {
+    fn rules(&self) -> HostRules {
+        self.rules.host
+    }
+
+    fn add_pcpu(&mut self, _ctx: &mut PolicyContext, _p: PcpuId) {}
+
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        put(&mut self.awake, v.index(), false);
+        self.resolve(ctx, v);
+    }
+
+    fn remove(&mut self, _ctx: &mut PolicyContext, v: VcpuId) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.vcpu == Some(v)) {
+            slot.vcpu = None;
+        }
+    }
+
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        self.awake[v.index()] = true;
+        ctx.raise_reschedule(ctx.processor(v));
+    }
+
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        self.awake[v.index()] = false;
+        if ctx.is_current(v) {
+            ctx.raise_reschedule(ctx.processor(v));
+        }
+    }
+
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
+        let now = ctx.now();
+        if self.slots.is_empty() {
+            self.next_frame = now + FRAME_WITHOUT_TIMETABLE;
+        } else if now >= self.next_frame {
+            self.slot = 0;
+            self.next_frame = now + self.frame;
+            self.next_switch = now + self.slots[0].entry.runtime_ns;
+        } else {
+            while now >= self.next_switch && self.slot < self.slots.len() {
+                self.slot += 1;
+                self.next_switch += self.slots.get(self.slot).map_or(0, |slot| slot.entry.runtime_ns);
+            }
+        }
+        if self.slot >= self.slots.len() {
+            self.next_switch = self.next_frame;
+        }
+        let next = self
+            .slots
+            .get(self.slot)
+            .and_then(|slot| slot.vcpu)
+            .filter(|&v| self.awake[v.index()] && ctx.runnable(v) && ctx.processor(v) == p)
+            .unwrap_or(ctx.idle(p));
+        Decision { next, slice: self.next_switch - now }
+    }
+
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        ctx.processor(v)
+    }
+
+    fn adjust_global(&mut self, ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
+        self.install(params, ctx.now())?;
+        for v in ctx.pool_vcpus() {
+            self.resolve(ctx, v);
+        }
+        Ok(())
+    }
+
+    fn dump(&self, _ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
+        for (i, Slot { entry, .. }) in self.slots.iter().enumerate() {
+            let mark = if i == self.slot { "*" } else { " " };
+            writeln!(out, "{mark} slot {i}: d{}v{} for {} ns", entry.domain, entry.vcpu, entry.runtime_ns)?;
+        }
+        writeln!(out, "next switch {}, next major frame {}", self.next_switch, self.next_frame)
+    }
+}
+
+// ---- parameters, generations and creation ----
 
 /// Timetables are loaded by a program of one's own, through the toolstack's library (xc_sched_arinc653_schedule_set).
 const XL: Toolstack = Toolstack { tool: "xl", sched: "arinc653", domain: "", global: "", set: &[] };
@@ -37,51 +168,38 @@ const PARAMS: &[ParamSpec] = &[
     },
 ];
 
-/// A slot of the timetable.
-#[derive(Clone, Debug)]
-struct Slot {
-    entry: TimetableEntry,
-    /// The vCPU it names, once that exists.
-    vcpu: Option<VcpuId>,
+/// The rules of one generation.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    host: HostRules,
+    /// The greatest number of a vCPU in a timetable.
+    vcpu_max: i64,
 }
 
-/// The policy.
-#[derive(Clone, Debug)]
-pub struct Arinc653 {
-    xen44: bool,
-    slots: Vec<Slot>,
-    frame: Span,
-    next_frame: Time,
-    slot: usize,
-    next_switch: Time,
-    awake: Vec<bool>,
+const XEN_4_4_1: Rules = Rules {
+    host: HostRules {
+        placement: Placement::LeastPopulated,
+        affinity: AffinityRule::AlwaysPickFirst,
+        ..HostRules::XEN_4_17
+    },
+    vcpu_max: 8191,
+};
+const XEN_4_17: Rules = Rules { host: HostRules::XEN_4_17, vcpu_max: i64::MAX };
+
+const fn generation(name: &'static str) -> Generation {
+    Generation { name, params: PARAMS, work_conserving: false, hard_affinity: false, toolstack: XL }
 }
 
 impl Registered for Arinc653 {
-    const POLICY: Policy = Policy {
-        name: "arinc653",
-        doc: "A fixed cyclic timetable for partitioned systems.",
-        generations: &[
-            Generation {
-                name: "xen4.4.1",
-                params: PARAMS,
-                work_conserving: false,
-                hard_affinity: false,
-                toolstack: XL,
-            },
-            Generation {
-                name: "xen4.17",
-                params: PARAMS,
-                work_conserving: false,
-                hard_affinity: false,
-                toolstack: XL,
-            },
-        ],
-    };
+    type Rules = Rules;
+    const NAME: &'static str = "arinc653";
+    const DOC: &'static str = "A fixed cyclic timetable for partitioned systems.";
+    const GENERATIONS: &'static [(Generation, Rules)] =
+        &[(generation("xen4.4.1"), XEN_4_4_1), (generation("xen4.17"), XEN_4_17)];
 
-    fn new(generation: usize, global: &Params, _pcpus: u32) -> Self {
+    fn new(rules: Rules, global: &Params, _pcpus: u32) -> Self {
         let mut policy = Arinc653 {
-            xen44: generation == 0,
+            rules,
             slots: Vec::new(),
             frame: 0,
             next_frame: 0,
@@ -92,120 +210,5 @@ impl Registered for Arinc653 {
         // A timetable that is not acceptable is none.
         let _ = policy.install(global, 0);
         policy
-    }
-}
-
-impl Arinc653 {
-    fn install(&mut self, params: &Params, now: Time) -> Result<(), Rejected> {
-        let (Some(frame), Some(ParamValue::Timetable(entries))) =
-            (params.int("major_frame_ns"), params.get("entries"))
-        else {
-            return Err(Rejected);
-        };
-        let total = entries.iter().try_fold(0i64, |sum, entry| sum.checked_add(entry.runtime_ns));
-        let good = frame > 0
-            && (1..=ENTRIES_MAX).contains(&entries.len())
-            && entries.iter().all(|entry| entry.runtime_ns > 0)
-            && total.is_some_and(|total| total <= frame)
-            && !(self.xen44 && entries.iter().any(|entry| entry.vcpu >= VCPU_MAX_XEN_4_4));
-        if !good {
-            return Err(Rejected);
-        }
-        self.slots = entries.iter().map(|&entry| Slot { entry, vcpu: None }).collect();
-        self.frame = frame;
-        self.next_frame = now;
-        Ok(())
-    }
-
-    /// Lets the slots that name `v` know it.
-    fn resolve(&mut self, ctx: &Context, v: VcpuId) {
-        let name = ctx.name(v);
-        for slot in &mut self.slots {
-            if (slot.entry.domain, slot.entry.vcpu) == name {
-                slot.vcpu = Some(v);
-            }
-        }
-    }
-}
-
-impl Scheduler for Arinc653 {
-    fn rules(&self) -> HostRules {
-        if self.xen44 {
-            let (placement, affinity) = (Placement::LeastPopulated, AffinityRule::AlwaysPickFirst);
-            HostRules { placement, affinity, ..HostRules::XEN_4_17 }
-        } else {
-            HostRules::XEN_4_17
-        }
-    }
-
-    fn add_pcpu(&mut self, _ctx: &mut Context, _p: PcpuId) {}
-
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
-        put(&mut self.awake, v.index(), false);
-        self.resolve(ctx, v);
-    }
-
-    fn remove(&mut self, _ctx: &mut Context, v: VcpuId) {
-        for slot in self.slots.iter_mut().filter(|slot| slot.vcpu == Some(v)) {
-            slot.vcpu = None;
-        }
-    }
-
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
-        self.awake[v.index()] = true;
-        ctx.flag(ctx.home(v));
-    }
-
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
-        self.awake[v.index()] = false;
-        if ctx.is_current(v) {
-            ctx.flag(ctx.home(v));
-        }
-    }
-
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
-        let now = ctx.now();
-        if self.slots.is_empty() {
-            self.next_frame = now + FRAME_WITHOUT_TIMETABLE;
-        } else if now >= self.next_frame {
-            self.slot = 0;
-            self.next_frame = now + self.frame;
-            self.next_switch = now + self.slots[0].entry.runtime_ns;
-        } else {
-            while now >= self.next_switch && self.slot < self.slots.len() {
-                self.slot += 1;
-                self.next_switch += self.slots.get(self.slot).map_or(0, |slot| slot.entry.runtime_ns);
-            }
-        }
-        if self.slot >= self.slots.len() {
-            self.next_switch = self.next_frame;
-        }
-        let next = self
-            .slots
-            .get(self.slot)
-            .and_then(|slot| slot.vcpu)
-            .filter(|&v| self.awake[v.index()] && ctx.runnable(v) && ctx.home(v) == p)
-            .unwrap_or(ctx.idle(p));
-        Decision { next, slice: self.next_switch - now }
-    }
-
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
-        ctx.home(v)
-    }
-
-    fn adjust_global(&mut self, ctx: &mut Context, params: &Params) -> Result<(), Rejected> {
-        self.install(params, ctx.now())?;
-        for v in ctx.pool_vcpus() {
-            self.resolve(ctx, v);
-        }
-        Ok(())
-    }
-
-    fn dump(&self, _ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
-        for (i, Slot { entry, .. }) in self.slots.iter().enumerate() {
-            let mark = if i == self.slot { "*" } else { " " };
-            writeln!(out, "{mark} slot {i}: d{}v{} for {} ns", entry.domain, entry.vcpu, entry.runtime_ns)?;
-        }
-        writeln!(out, "next switch {}, next major frame {}", self.next_switch, self.next_frame)
     }
 }

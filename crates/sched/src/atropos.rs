@@ -5,49 +5,18 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Context, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId,
-    Placement, Rejected, Scheduler, Scope, Span, Time, VcpuId,
+    AffinityRule, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId, Placement,
+    PolicyContext, Rejected, Scheduler, Scope, Span, Time, VcpuId,
 };
 
 use crate::list::{Links, List};
+use crate::params::MS;
+use crate::policy::{Generation, Registered};
 use crate::table::put;
-use crate::{Generation, Policy, Registered, Set, Toolstack};
+use crate::toolstack::{Set, Toolstack};
 
-const MS: Span = 1_000_000;
 /// Quantum of slack, and the shortest slice there is.
 const QUANTUM: Span = 5 * MS;
-
-const fn span(name: &'static str, default: Span, doc: &'static str) -> ParamSpec {
-    let kind = ParamKind::Int { min: 1, max: i64::MAX, also: &[] };
-    ParamSpec { name, scope: Scope::Domain, unit: "ns", kind, default, doc }
-}
-
-const PERIOD: ParamSpec = span("nat_period", 10_000 * MS, "Natural period: how often the slice is due.");
-const SLICE: ParamSpec =
-    span("nat_slice", 10 * MS, "Natural slice: CPU time in each period; not more than the period.");
-const LATENCY: ParamSpec =
-    span("latency", 10_000 * MS, "How soon to run after a long block; not more than the period.");
-const XTRATIME: ParamSpec = ParamSpec {
-    name: "xtratime",
-    scope: Scope::Domain,
-    unit: "",
-    kind: ParamKind::Flag,
-    default: 1,
-    doc: "1: takes part in the slack.",
-};
-const XM: Toolstack = Toolstack {
-    tool: "xm",
-    sched: "atropos",
-    domain: "atropos DOM",
-    global: "",
-    set: &[
-        ("nat_period", Set::Place),
-        ("nat_slice", Set::Place),
-        ("latency", Set::Place),
-        ("xtratime", Set::Place),
-    ],
-};
-const PARAMS: &[ParamSpec] = &[PERIOD, SLICE, LATENCY, XTRATIME];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Class {
@@ -83,7 +52,7 @@ struct Pcpu {
 /// The policy.
 #[derive(Clone, Debug)]
 pub struct Atropos {
-    intended: bool,
+    rules: Rules,
     pcpus: Vec<Pcpu>,
     vcpus: Vec<Vcpu>,
     queued: Links,
@@ -91,48 +60,14 @@ pub struct Atropos {
     slack_turn: usize,
 }
 
-impl Registered for Atropos {
-    const POLICY: Policy = Policy {
-        name: "atropos",
-        doc: "Soft real-time: a slice in every period, latency hints, and slack.",
-        generations: &[
-            Generation {
-                name: "xen2.0",
-                params: PARAMS,
-                work_conserving: false,
-                hard_affinity: true,
-                toolstack: XM,
-            },
-            Generation {
-                name: "xen2.0-intended",
-                params: PARAMS,
-                work_conserving: false,
-                hard_affinity: true,
-                toolstack: Toolstack::NONE,
-            },
-        ],
-    };
-
-    fn new(generation: usize, _global: &Params, _pcpus: u32) -> Self {
-        let links = Links::default();
-        Atropos {
-            intended: generation == 1,
-            pcpus: Vec::new(),
-            vcpus: Vec::new(),
-            queued: links,
-            slack_turn: 0,
-        }
-    }
-}
-
 impl Atropos {
-    fn enqueue(&mut self, ctx: &Context, v: VcpuId) {
+    fn enqueue(&mut self, ctx: &PolicyContext, v: VcpuId) {
         if !ctx.runnable(v) {
             return;
         }
         let deadline = self.vcpus[v.index()].deadline;
         let on_wait = matches!(self.vcpus[v.index()].class, Class::Wait | Class::Unblocked);
-        let pcpu = &mut self.pcpus[ctx.home(v).index()];
+        let pcpu = &mut self.pcpus[ctx.processor(v).index()];
         let queue = if on_wait { &mut pcpu.wait } else { &mut pcpu.run };
         let later = |&u: &u32| ctx.is_idle(VcpuId(u)) || self.vcpus[u as usize].deadline > deadline;
         let before = self.queued.iter(queue).find(later);
@@ -140,18 +75,18 @@ impl Atropos {
         self.vcpus[v.index()].on_wait = on_wait;
     }
 
-    fn dequeue(&mut self, ctx: &Context, v: VcpuId) {
+    fn dequeue(&mut self, ctx: &PolicyContext, v: VcpuId) {
         if self.queued.listed(v.0) {
-            let pcpu = &mut self.pcpus[ctx.home(v).index()];
+            let pcpu = &mut self.pcpus[ctx.processor(v).index()];
             let queue = if self.vcpus[v.index()].on_wait { &mut pcpu.wait } else { &mut pcpu.run };
             self.queued.remove(queue, v.0);
         }
     }
 
-    fn charge(&mut self, ctx: &Context, v: VcpuId) {
+    fn charge(&mut self, ctx: &PolicyContext, v: VcpuId) {
         let runnable = ctx.runnable(v);
         let vcpu = &mut self.vcpus[v.index()];
-        let guaranteed = !self.intended || vcpu.class == Class::Run;
+        let guaranteed = !self.rules.keeps_guarantees || vcpu.class == Class::Run;
         if runnable && guaranteed || vcpu.class == Class::Unblocked {
             vcpu.remain -= ctx.now() - vcpu.since;
             if vcpu.remain <= 0 {
@@ -174,7 +109,7 @@ impl Atropos {
         vcpu.deadline += vcpu.period;
         if vcpu.remain <= 0 {
             vcpu.class = Class::Wait;
-        } else if self.intended {
+        } else if self.rules.keeps_guarantees {
             vcpu.class = Class::Run;
         }
     }
@@ -195,7 +130,7 @@ impl Atropos {
         Some((VcpuId(u), QUANTUM))
     }
 
-    fn report(&self, ctx: &mut Context, v: VcpuId) {
+    fn report(&self, ctx: &mut PolicyContext, v: VcpuId) {
         if !ctx.is_idle(v) {
             let vcpu = &self.vcpus[v.index()];
             ctx.report(v, "deadline", vcpu.deadline);
@@ -228,7 +163,7 @@ impl Vcpu {
 impl Scheduler for Atropos {
     fn rules(&self) -> HostRules {
         HostRules {
-            flags_at_start: true,
+            reschedule_at_start: true,
             placement: Placement::RoundRobin,
             adjust_pauses: false,
             pause: PauseRule::Marked,
@@ -236,7 +171,7 @@ impl Scheduler for Atropos {
         }
     }
 
-    fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
+    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         let idle = ctx.idle(p);
         put(&mut self.vcpus, idle.index(), Vcpu::new());
         self.queued.grow(idle.index() + 1);
@@ -245,12 +180,12 @@ impl Scheduler for Atropos {
         put(&mut self.pcpus, p.index(), pcpu);
     }
 
-    fn insert(&mut self, _ctx: &mut Context, v: VcpuId) {
+    fn insert(&mut self, _ctx: &mut PolicyContext, v: VcpuId) {
         put(&mut self.vcpus, v.index(), Vcpu::new());
         self.queued.grow(v.index() + 1);
     }
 
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.dequeue(ctx, v);
         let now = ctx.now();
         let vcpu = &mut self.vcpus[v.index()];
@@ -259,7 +194,7 @@ impl Scheduler for Atropos {
             vcpu.slice = vcpu.nat_slice / (vcpu.nat_period / vcpu.latency);
             vcpu.period = vcpu.latency;
             vcpu.remain = vcpu.slice;
-            if self.intended {
+            if self.rules.keeps_guarantees {
                 vcpu.class = Class::Run;
             }
         } else {
@@ -268,12 +203,12 @@ impl Scheduler for Atropos {
         self.enqueue(ctx, v);
     }
 
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.vcpus[v.index()].class = Class::Blocked;
         self.dequeue(ctx, v);
     }
 
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let now = ctx.now();
         let (current, idle) = (ctx.current(p), ctx.idle(p));
         if current != idle {
@@ -306,11 +241,11 @@ impl Scheduler for Atropos {
         Decision { next, slice: (until - now).max(QUANTUM) }
     }
 
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
-        ctx.home(v)
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        ctx.processor(v)
     }
 
-    fn adjust(&mut self, ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
+    fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
         for v in ctx.vcpus_of(d) {
             let vcpu = &mut self.vcpus[v.index()];
             let period = params.int(PERIOD.name).unwrap_or(vcpu.nat_period);
@@ -325,7 +260,7 @@ impl Scheduler for Atropos {
         Ok(())
     }
 
-    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         for (p, pcpu) in ctx.pcpus().iter().map(|p| (p.0, &self.pcpus[p.index()])) {
             for (name, queue) in [("run", &pcpu.run), ("wait", &pcpu.wait)] {
                 write!(out, "pCPU {p}: {name}:")?;
@@ -338,5 +273,65 @@ impl Scheduler for Atropos {
             }
         }
         Ok(())
+    }
+}
+
+// ---- parameters, generations and creation ----
+
+const fn span(name: &'static str, default: Span, doc: &'static str) -> ParamSpec {
+    let kind = ParamKind::Int { min: 1, max: i64::MAX, also: &[] };
+    ParamSpec { name, scope: Scope::Domain, unit: "ns", kind, default, doc }
+}
+
+const PERIOD: ParamSpec = span("nat_period", 10_000 * MS, "Natural period: how often the slice is due.");
+const SLICE: ParamSpec =
+    span("nat_slice", 10 * MS, "Natural slice: CPU time in each period; not more than the period.");
+const LATENCY: ParamSpec =
+    span("latency", 10_000 * MS, "How soon to run after a long block; not more than the period.");
+const XTRATIME: ParamSpec = ParamSpec {
+    name: "xtratime",
+    scope: Scope::Domain,
+    unit: "",
+    kind: ParamKind::Flag,
+    default: 1,
+    doc: "1: takes part in the slack.",
+};
+const XM: Toolstack = Toolstack {
+    tool: "xm",
+    sched: "atropos",
+    domain: "atropos DOM",
+    global: "",
+    set: &[
+        ("nat_period", Set::Place),
+        ("nat_slice", Set::Place),
+        ("latency", Set::Place),
+        ("xtratime", Set::Place),
+    ],
+};
+const PARAMS: &[ParamSpec] = &[PERIOD, SLICE, LATENCY, XTRATIME];
+
+/// The rules of one generation.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Slack is not charged to the slice, and a new period or a long block makes the guarantee hold again. The release
+    /// lost these three steps, so its guarantees fade away.
+    keeps_guarantees: bool,
+}
+
+const fn generation(name: &'static str, toolstack: Toolstack) -> Generation {
+    Generation { name, params: PARAMS, work_conserving: false, hard_affinity: true, toolstack }
+}
+
+impl Registered for Atropos {
+    type Rules = Rules;
+    const NAME: &'static str = "atropos";
+    const DOC: &'static str = "Soft real-time: a slice in every period, latency hints, and slack.";
+    const GENERATIONS: &'static [(Generation, Rules)] = &[
+        (generation("xen2.0", XM), Rules { keeps_guarantees: false }),
+        (generation("xen2.0-intended", Toolstack::NONE), Rules { keeps_guarantees: true }),
+    ];
+
+    fn new(rules: Rules, _global: &Params, _pcpus: u32) -> Self {
+        Atropos { rules, pcpus: Vec::new(), vcpus: Vec::new(), queued: Links::default(), slack_turn: 0 }
     }
 }

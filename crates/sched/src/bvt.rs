@@ -7,15 +7,16 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Context, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule,
-    PcpuId, Placement, Rejected, Scheduler, Scope, Span, Time, TimerId, VcpuId,
+    AffinityRule, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId,
+    Placement, PolicyContext, Rejected, Scheduler, Scope, Span, Time, TimerId, VcpuId,
 };
 
 use crate::list::{Links, List};
+use crate::params::MS;
+use crate::policy::{Generation, Registered};
 use crate::table::put;
-use crate::{Generation, Policy, Registered, Set, Toolstack};
+use crate::toolstack::{Set, Toolstack};
 
-const MS: Span = 1_000_000;
 /// Minimum charging unit, ns: time run is charged in whole ones, rounded up.
 const MCU: u32 = 100_000;
 const NEVER_RUNS: u32 = u32::MAX;
@@ -23,13 +24,309 @@ const NEVER_RUNS: u32 = u32::MAX;
 const WRAP_FROM: u32 = 0xF000_0000;
 const WRAP_BY: u32 = 0xE000_0000;
 
+#[derive(Clone, Debug, Default)]
+struct Vcpu {
+    /// Actual virtual time.
+    avt: u32,
+    /// Effective virtual time: actual less what is borrowed.
+    evt: u32,
+    /// What the time run is counted from.
+    since: Time,
+    /// Has it been put on another pCPU since it last woke?
+    moved: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Domain {
+    mcu_adv: u32,
+    warpback: bool,
+    /// The value last given, which an adjust that leaves it out repeats.
+    warpback_given: bool,
+    warpvalue: i32,
+    warpl: Span,
+    warpu: Span,
+    warped: bool,
+    warp_timer: TimerId,
+    unwarp_timer: TimerId,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Pcpu {
+    /// The runnable vCPUs, the running one and the idle one included.
+    queue: List,
+    svt: u32,
+}
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct Bvt {
+    rules: Rules,
+    ctx_allow: i32,
+    pcpus: Vec<Pcpu>,
+    vcpus: Vec<Vcpu>,
+    domains: Vec<Domain>,
+    queued: Links,
+}
+
+impl Bvt {
+    /// Actual virtual time of `v` once the time it has run is charged.
+    fn charged(&self, ctx: &PolicyContext, v: VcpuId) -> u32 {
+        let vcpu = &self.vcpus[v.index()];
+        let ran = (ctx.now() - vcpu.since) as u32;
+        let units = ran.wrapping_add(MCU - 1) / MCU;
+        vcpu.avt.wrapping_add(units.wrapping_mul(self.domains[ctx.dom(v).index()].mcu_adv))
+    }
+
+    fn effective(&self, ctx: &PolicyContext, v: VcpuId, avt: u32) -> u32 {
+        let domain = &self.domains[ctx.dom(v).index()];
+        if domain.warped { avt.wrapping_sub(domain.warpvalue as u32) } else { avt }
+    }
+
+    fn report(&self, ctx: &mut PolicyContext, v: VcpuId) {
+        if !ctx.is_idle(v) {
+            let vcpu = &self.vcpus[v.index()];
+            ctx.report(v, "avt", i64::from(vcpu.avt));
+            ctx.report(v, "evt", i64::from(vcpu.evt));
+        }
+    }
+
+    /// Sets virtual times of the pCPU back before they wrap.
+    fn set_back(&mut self, ctx: &PolicyContext, p: PcpuId) {
+        self.pcpus[p.index()].svt -= WRAP_BY;
+        for v in ctx.pool_vcpus().filter(|&v| ctx.processor(v) == p) {
+            let vcpu = &mut self.vcpus[v.index()];
+            vcpu.avt = vcpu.avt.wrapping_sub(WRAP_BY);
+            vcpu.evt = vcpu.evt.wrapping_sub(WRAP_BY);
+        }
+    }
+
+    fn reschedule_domain(&self, ctx: &mut PolicyContext, d: DomId) {
+        if let Some(v) = ctx.vcpus_of(d).next() {
+            ctx.raise_reschedule(ctx.processor(v));
+        }
+    }
+}
+
+impl Scheduler for Bvt {
+    fn rules(&self) -> HostRules {
+        self.rules.host
+    }
+
+    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
+        let idle = ctx.idle(p);
+        put(&mut self.vcpus, idle.index(), Vcpu { avt: NEVER_RUNS, evt: NEVER_RUNS, ..Vcpu::default() });
+        self.queued.grow(idle.index() + 1);
+        let mut pcpu = Pcpu::default();
+        self.queued.push_back(&mut pcpu.queue, idle.0);
+        put(&mut self.pcpus, p.index(), pcpu);
+    }
+
+    fn add_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
+        let p = ctx.first_pcpu();
+        let domain = Domain {
+            mcu_adv: MCU_ADV.default as u32,
+            warpback: false,
+            warpback_given: false,
+            warpvalue: 0,
+            warpl: WARPL.default * MS,
+            warpu: WARPU.default * MS,
+            warped: false,
+            warp_timer: ctx.new_timer(p, 2 * d.0),
+            unwarp_timer: ctx.new_timer(p, 2 * d.0 + 1),
+        };
+        put(&mut self.domains, d.index(), domain);
+    }
+
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        let svt = self.pcpus[ctx.processor(v).index()].svt;
+        put(&mut self.vcpus, v.index(), Vcpu { avt: svt, evt: svt, ..Vcpu::default() });
+        self.queued.grow(v.index() + 1);
+    }
+
+    fn remove_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
+        ctx.drop_timer(self.domains[d.index()].warp_timer);
+        ctx.drop_timer(self.domains[d.index()].unwarp_timer);
+    }
+
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        if self.queued.listed(v.0) {
+            return;
+        }
+        let p = ctx.processor(v);
+        let pcpu = &mut self.pcpus[p.index()];
+        self.queued.push_front(&mut pcpu.queue, v.0);
+        let vcpu = &mut self.vcpus[v.index()];
+        if vcpu.avt < pcpu.svt || vcpu.moved {
+            vcpu.avt = pcpu.svt;
+            vcpu.moved = false;
+        }
+        let evt = self.effective(ctx, v, self.vcpus[v.index()].avt);
+        self.vcpus[v.index()].evt = evt;
+        let current = ctx.current(p);
+        if ctx.is_idle(current) {
+            return ctx.raise_reschedule(p);
+        }
+        let running = self.effective(ctx, current, self.charged(ctx, current));
+        if evt <= running {
+            return ctx.raise_reschedule(p);
+        }
+        let mcu_adv = self.domains[ctx.dom(current).index()].mcu_adv;
+        let ahead = i64::from(evt.wrapping_sub(running) / mcu_adv);
+        let until = self.vcpus[current.index()].since + ahead + i64::from(self.ctx_allow);
+        let slice = ctx.slice_timer(p);
+        if ctx.timer_expiry(slice) > until {
+            ctx.set_timer(slice, until);
+        }
+    }
+
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        let p = ctx.processor(v);
+        if ctx.is_current(v) {
+            ctx.raise_reschedule(p);
+        } else if self.queued.listed(v.0) {
+            self.queued.remove(&mut self.pcpus[p.index()].queue, v.0);
+        }
+    }
+
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
+        let now = ctx.now();
+        let (current, idle) = (ctx.current(p), ctx.idle(p));
+        if current != idle {
+            let avt = self.charged(ctx, current);
+            let evt = self.effective(ctx, current, avt);
+            let vcpu = &mut self.vcpus[current.index()];
+            (vcpu.avt, vcpu.evt) = (avt, evt);
+            let domain = &self.domains[ctx.dom(current).index()];
+            if domain.warpback && domain.warpl > 0 {
+                ctx.stop_timer(domain.warp_timer);
+            }
+            let queue = &mut self.pcpus[p.index()].queue;
+            self.queued.remove(queue, current.0);
+            if ctx.runnable(current) {
+                self.queued.push_back(queue, current.0);
+            }
+        }
+        let (mut next, mut next_evt) = (idle, NEVER_RUNS);
+        let (mut second, mut second_evt) = (None, NEVER_RUNS);
+        let mut least_avt = NEVER_RUNS;
+        for u in self.queued.iter(&self.pcpus[p.index()].queue) {
+            let vcpu = &self.vcpus[u as usize];
+            if vcpu.evt < next_evt {
+                (second, second_evt) = (Some(next), next_evt);
+                (next, next_evt) = (VcpuId(u), vcpu.evt);
+            } else if second_evt == NEVER_RUNS || vcpu.evt < second_evt {
+                (second, second_evt) = (Some(VcpuId(u)), vcpu.evt);
+            }
+            least_avt = least_avt.min(vcpu.avt);
+        }
+        if next != idle {
+            let domain = &self.domains[ctx.dom(next).index()];
+            if domain.warped && domain.warpl > 0 {
+                ctx.set_timer(domain.warp_timer, now + domain.warpl);
+            }
+        }
+        if least_avt != NEVER_RUNS {
+            self.pcpus[p.index()].svt = least_avt;
+        }
+        if self.pcpus[p.index()].svt >= WRAP_FROM {
+            self.set_back(ctx, p);
+        }
+        let allow = self.ctx_allow as u32;
+        let slice = if next == idle {
+            allow
+        } else if second.is_none_or(|second| second == idle) {
+            allow.wrapping_mul(10)
+        } else {
+            let mcu_adv = self.domains[ctx.dom(next).index()].mcu_adv;
+            let (next, second) = (&self.vcpus[next.index()], &self.vcpus[second.unwrap_or(idle).index()]);
+            (second.evt.wrapping_sub(next.evt) / mcu_adv).wrapping_add(allow)
+        };
+        if self.rules.counts_from_decision || next != current {
+            self.vcpus[next.index()].since = now;
+        }
+        self.report(ctx, current);
+        if next != current {
+            self.report(ctx, next);
+        }
+        ctx.report_pcpu(p, "svt", i64::from(self.pcpus[p.index()].svt));
+        Decision { next, slice: Span::from(slice as i32) }
+    }
+
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        ctx.processor(v)
+    }
+
+    fn affinity(&mut self, _ctx: &mut PolicyContext, v: VcpuId, _mask: &CpuMask) {
+        self.vcpus[v.index()].moved = true;
+    }
+
+    fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
+        let d = DomId(token / 2);
+        let domain = &mut self.domains[d.index()];
+        if token.is_multiple_of(2) {
+            domain.warped = false;
+            let at_once = domain.warpu == 0;
+            if at_once {
+                domain.warpback = false;
+            }
+            ctx.set_timer(domain.unwarp_timer, ctx.now() + domain.warpu);
+            if at_once {
+                self.reschedule_domain(ctx, d);
+            }
+        } else if domain.warpback {
+            domain.warped = true;
+            self.reschedule_domain(ctx, d);
+        }
+    }
+
+    fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
+        let domain = &mut self.domains[d.index()];
+        let mcu_adv = params.int(MCU_ADV.name).map_or(domain.mcu_adv, |adv| adv as u32);
+        let warpback = params.int(WARPBACK.name).map_or(domain.warpback_given, |flag| flag != 0);
+        let warpvalue = params.int(WARPVALUE.name).map_or(domain.warpvalue, |value| value as i32);
+        let warpl = params.int(WARPL.name).map_or(domain.warpl, |ms| ms.saturating_mul(MS));
+        let warpu = params.int(WARPU.name).map_or(domain.warpu, |ms| ms.saturating_mul(MS));
+        if mcu_adv == 0 || warpl < 0 || warpu < 0 {
+            return Err(Rejected);
+        }
+        (domain.mcu_adv, domain.warpvalue, domain.warpl, domain.warpu) = (mcu_adv, warpvalue, warpl, warpu);
+        (domain.warpback, domain.warpback_given, domain.warped) = (warpback, warpback, warpback);
+        ctx.stop_timer(domain.unwarp_timer);
+        if !warpback {
+            ctx.stop_timer(domain.warp_timer);
+        }
+        Ok(())
+    }
+
+    fn adjust_global(&mut self, _ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
+        if let Some(allow) = params.int(CTX_ALLOW.name) {
+            self.ctx_allow = allow as i32;
+        }
+        Ok(())
+    }
+
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
+        for (p, pcpu) in ctx.pcpus().iter().map(|p| (p.0, &self.pcpus[p.index()])) {
+            write!(out, "pCPU {p}: svt {}; queue:", pcpu.svt)?;
+            for u in self.queued.iter(&pcpu.queue) {
+                let ((domain, number), vcpu) = (ctx.name(VcpuId(u)), &self.vcpus[u as usize]);
+                write!(out, " d{domain}v{number}(avt {} evt {})", vcpu.avt, vcpu.evt)?;
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+}
+
+// ---- parameters, generations and creation ----
+
 const CTX_ALLOW: ParamSpec = ParamSpec {
     name: "ctx_allow",
     scope: Scope::Global,
     unit: "ns",
     kind: ParamKind::Int { min: 0, max: i32::MAX as i64, also: &[] },
     default: 5_000_000,
-    doc: "Context switch allowance: how long the running vCPU may get ahead of another with an equal claim.",
+    doc: "PolicyContext switch allowance: how long the running vCPU may get ahead of another with an equal claim.",
 };
 const MCU_ADV: ParamSpec = ParamSpec {
     name: "mcu_adv",
@@ -84,336 +381,56 @@ const fn xm(domain: &'static str, global: &'static str) -> Toolstack {
 }
 const PARAMS: &[ParamSpec] = &[CTX_ALLOW, MCU_ADV, WARPBACK, WARPVALUE, WARPL, WARPU];
 
-#[derive(Clone, Debug, Default)]
-struct Vcpu {
-    /// Actual virtual time.
-    avt: u32,
-    /// Effective virtual time: actual less what is borrowed.
-    evt: u32,
-    /// What the time run is counted from.
-    since: Time,
-    /// Has it been put on another pCPU since it last woke?
-    moved: bool,
+/// The rules of one generation.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    host: HostRules,
+    /// Time run counts from the last decision. Otherwise from the switch, so that a vCPU that is kept pays twice.
+    counts_from_decision: bool,
 }
 
-#[derive(Clone, Debug)]
-struct Domain {
-    mcu_adv: u32,
-    warpback: bool,
-    /// The value last given, which an adjust that leaves it out repeats.
-    warpback_given: bool,
-    warpvalue: i32,
-    warpl: Span,
-    warpu: Span,
-    warped: bool,
-    warp_timer: TimerId,
-    unwarp_timer: TimerId,
-}
+const XEN_2_0: Rules = Rules {
+    host: HostRules {
+        reschedule_at_start: true,
+        placement: Placement::RoundRobin,
+        adjust_pauses: false,
+        pause: PauseRule::Marked,
+        affinity: AffinityRule::Ignored,
+    },
+    counts_from_decision: true,
+};
+const XEN_3_0: Rules = Rules {
+    host: HostRules {
+        reschedule_at_start: false,
+        adjust_pauses: true,
+        affinity: AffinityRule::Directly,
+        ..XEN_2_0.host
+    },
+    counts_from_decision: false,
+};
 
-#[derive(Clone, Debug, Default)]
-struct Pcpu {
-    /// The runnable vCPUs, the running one and the idle one included.
-    queue: List,
-    svt: u32,
-}
-
-/// The policy.
-#[derive(Clone, Debug)]
-pub struct Bvt {
-    xen2: bool,
-    ctx_allow: i32,
-    pcpus: Vec<Pcpu>,
-    vcpus: Vec<Vcpu>,
-    domains: Vec<Domain>,
-    queued: Links,
+const fn generation(name: &'static str, toolstack: Toolstack) -> Generation {
+    Generation { name, params: PARAMS, work_conserving: false, hard_affinity: true, toolstack }
 }
 
 impl Registered for Bvt {
-    const POLICY: Policy = Policy {
-        name: "bvt",
-        doc: "Weighted fair shares by virtual time, with warping for latency-sensitive domains.",
-        generations: &[
-            Generation {
-                name: "xen2.0",
-                params: PARAMS,
-                work_conserving: false,
-                hard_affinity: true,
-                toolstack: xm("bvt DOM", "bvt_ctxallow"),
-            },
-            Generation {
-                name: "xen3.0",
-                params: PARAMS,
-                work_conserving: false,
-                hard_affinity: true,
-                toolstack: xm("sched-bvt DOM", "sched-bvt-ctxallow"),
-            },
-        ],
-    };
+    type Rules = Rules;
+    const NAME: &'static str = "bvt";
+    const DOC: &'static str =
+        "Weighted fair shares by virtual time, with warping for latency-sensitive domains.";
+    const GENERATIONS: &'static [(Generation, Rules)] = &[
+        (generation("xen2.0", xm("bvt DOM", "bvt_ctxallow")), XEN_2_0),
+        (generation("xen3.0", xm("sched-bvt DOM", "sched-bvt-ctxallow")), XEN_3_0),
+    ];
 
-    fn new(generation: usize, global: &Params, _pcpus: u32) -> Self {
+    fn new(rules: Rules, global: &Params, _pcpus: u32) -> Self {
         Bvt {
-            xen2: generation == 0,
+            rules,
             ctx_allow: global.int(CTX_ALLOW.name).unwrap_or(CTX_ALLOW.default) as i32,
             pcpus: Vec::new(),
             vcpus: Vec::new(),
             domains: Vec::new(),
             queued: Links::default(),
         }
-    }
-}
-
-impl Bvt {
-    /// Actual virtual time of `v` once the time it has run is charged.
-    fn charged(&self, ctx: &Context, v: VcpuId) -> u32 {
-        let vcpu = &self.vcpus[v.index()];
-        let ran = (ctx.now() - vcpu.since) as u32;
-        let units = ran.wrapping_add(MCU - 1) / MCU;
-        vcpu.avt.wrapping_add(units.wrapping_mul(self.domains[ctx.dom(v).index()].mcu_adv))
-    }
-
-    fn effective(&self, ctx: &Context, v: VcpuId, avt: u32) -> u32 {
-        let domain = &self.domains[ctx.dom(v).index()];
-        if domain.warped { avt.wrapping_sub(domain.warpvalue as u32) } else { avt }
-    }
-
-    fn report(&self, ctx: &mut Context, v: VcpuId) {
-        if !ctx.is_idle(v) {
-            let vcpu = &self.vcpus[v.index()];
-            ctx.report(v, "avt", i64::from(vcpu.avt));
-            ctx.report(v, "evt", i64::from(vcpu.evt));
-        }
-    }
-
-    /// Sets virtual times of the pCPU back before they wrap.
-    fn set_back(&mut self, ctx: &Context, p: PcpuId) {
-        self.pcpus[p.index()].svt -= WRAP_BY;
-        for v in ctx.pool_vcpus().filter(|&v| ctx.home(v) == p) {
-            let vcpu = &mut self.vcpus[v.index()];
-            vcpu.avt = vcpu.avt.wrapping_sub(WRAP_BY);
-            vcpu.evt = vcpu.evt.wrapping_sub(WRAP_BY);
-        }
-    }
-
-    fn flag_domain(&self, ctx: &mut Context, d: DomId) {
-        if let Some(v) = ctx.vcpus_of(d).next() {
-            ctx.flag(ctx.home(v));
-        }
-    }
-}
-
-impl Scheduler for Bvt {
-    fn rules(&self) -> HostRules {
-        HostRules {
-            flags_at_start: self.xen2,
-            placement: Placement::RoundRobin,
-            adjust_pauses: !self.xen2,
-            pause: PauseRule::Marked,
-            affinity: if self.xen2 { AffinityRule::Ignored } else { AffinityRule::Directly },
-        }
-    }
-
-    fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
-        let idle = ctx.idle(p);
-        put(&mut self.vcpus, idle.index(), Vcpu { avt: NEVER_RUNS, evt: NEVER_RUNS, ..Vcpu::default() });
-        self.queued.grow(idle.index() + 1);
-        let mut pcpu = Pcpu::default();
-        self.queued.push_back(&mut pcpu.queue, idle.0);
-        put(&mut self.pcpus, p.index(), pcpu);
-    }
-
-    fn add_domain(&mut self, ctx: &mut Context, d: DomId) {
-        let p = ctx.first_pcpu();
-        let domain = Domain {
-            mcu_adv: MCU_ADV.default as u32,
-            warpback: false,
-            warpback_given: false,
-            warpvalue: 0,
-            warpl: WARPL.default * MS,
-            warpu: WARPU.default * MS,
-            warped: false,
-            warp_timer: ctx.new_timer(p, 2 * d.0),
-            unwarp_timer: ctx.new_timer(p, 2 * d.0 + 1),
-        };
-        put(&mut self.domains, d.index(), domain);
-    }
-
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
-        let svt = self.pcpus[ctx.home(v).index()].svt;
-        put(&mut self.vcpus, v.index(), Vcpu { avt: svt, evt: svt, ..Vcpu::default() });
-        self.queued.grow(v.index() + 1);
-    }
-
-    fn remove_domain(&mut self, ctx: &mut Context, d: DomId) {
-        ctx.drop_timer(self.domains[d.index()].warp_timer);
-        ctx.drop_timer(self.domains[d.index()].unwarp_timer);
-    }
-
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
-        if self.queued.listed(v.0) {
-            return;
-        }
-        let p = ctx.home(v);
-        let pcpu = &mut self.pcpus[p.index()];
-        self.queued.push_front(&mut pcpu.queue, v.0);
-        let vcpu = &mut self.vcpus[v.index()];
-        if vcpu.avt < pcpu.svt || vcpu.moved {
-            vcpu.avt = pcpu.svt;
-            vcpu.moved = false;
-        }
-        let evt = self.effective(ctx, v, self.vcpus[v.index()].avt);
-        self.vcpus[v.index()].evt = evt;
-        let current = ctx.current(p);
-        if ctx.is_idle(current) {
-            return ctx.flag(p);
-        }
-        let running = self.effective(ctx, current, self.charged(ctx, current));
-        if evt <= running {
-            return ctx.flag(p);
-        }
-        let mcu_adv = self.domains[ctx.dom(current).index()].mcu_adv;
-        let ahead = i64::from(evt.wrapping_sub(running) / mcu_adv);
-        let until = self.vcpus[current.index()].since + ahead + i64::from(self.ctx_allow);
-        let slice = ctx.slice_timer(p);
-        if ctx.timer_expiry(slice) > until {
-            ctx.set_timer(slice, until);
-        }
-    }
-
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
-        let p = ctx.home(v);
-        if ctx.is_current(v) {
-            ctx.flag(p);
-        } else if self.queued.listed(v.0) {
-            self.queued.remove(&mut self.pcpus[p.index()].queue, v.0);
-        }
-    }
-
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
-        let now = ctx.now();
-        let (current, idle) = (ctx.current(p), ctx.idle(p));
-        if current != idle {
-            let avt = self.charged(ctx, current);
-            let evt = self.effective(ctx, current, avt);
-            let vcpu = &mut self.vcpus[current.index()];
-            (vcpu.avt, vcpu.evt) = (avt, evt);
-            let domain = &self.domains[ctx.dom(current).index()];
-            if domain.warpback && domain.warpl > 0 {
-                ctx.stop_timer(domain.warp_timer);
-            }
-            let queue = &mut self.pcpus[p.index()].queue;
-            self.queued.remove(queue, current.0);
-            if ctx.runnable(current) {
-                self.queued.push_back(queue, current.0);
-            }
-        }
-        let (mut next, mut next_evt) = (idle, NEVER_RUNS);
-        let (mut second, mut second_evt) = (None, NEVER_RUNS);
-        let mut least_avt = NEVER_RUNS;
-        for u in self.queued.iter(&self.pcpus[p.index()].queue) {
-            let vcpu = &self.vcpus[u as usize];
-            if vcpu.evt < next_evt {
-                (second, second_evt) = (Some(next), next_evt);
-                (next, next_evt) = (VcpuId(u), vcpu.evt);
-            } else if second_evt == NEVER_RUNS || vcpu.evt < second_evt {
-                (second, second_evt) = (Some(VcpuId(u)), vcpu.evt);
-            }
-            least_avt = least_avt.min(vcpu.avt);
-        }
-        if next != idle {
-            let domain = &self.domains[ctx.dom(next).index()];
-            if domain.warped && domain.warpl > 0 {
-                ctx.set_timer(domain.warp_timer, now + domain.warpl);
-            }
-        }
-        if least_avt != NEVER_RUNS {
-            self.pcpus[p.index()].svt = least_avt;
-        }
-        if self.pcpus[p.index()].svt >= WRAP_FROM {
-            self.set_back(ctx, p);
-        }
-        let allow = self.ctx_allow as u32;
-        let slice = if next == idle {
-            allow
-        } else if second.is_none_or(|second| second == idle) {
-            allow.wrapping_mul(10)
-        } else {
-            let mcu_adv = self.domains[ctx.dom(next).index()].mcu_adv;
-            let (next, second) = (&self.vcpus[next.index()], &self.vcpus[second.unwrap_or(idle).index()]);
-            (second.evt.wrapping_sub(next.evt) / mcu_adv).wrapping_add(allow)
-        };
-        if self.xen2 || next != current {
-            self.vcpus[next.index()].since = now;
-        }
-        self.report(ctx, current);
-        if next != current {
-            self.report(ctx, next);
-        }
-        ctx.report_pcpu(p, "svt", i64::from(self.pcpus[p.index()].svt));
-        Decision { next, slice: Span::from(slice as i32) }
-    }
-
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
-        ctx.home(v)
-    }
-
-    fn affinity(&mut self, _ctx: &mut Context, v: VcpuId, _mask: &CpuMask) {
-        self.vcpus[v.index()].moved = true;
-    }
-
-    fn timer(&mut self, ctx: &mut Context, token: u32) {
-        let d = DomId(token / 2);
-        let domain = &mut self.domains[d.index()];
-        if token.is_multiple_of(2) {
-            domain.warped = false;
-            let at_once = domain.warpu == 0;
-            if at_once {
-                domain.warpback = false;
-            }
-            ctx.set_timer(domain.unwarp_timer, ctx.now() + domain.warpu);
-            if at_once {
-                self.flag_domain(ctx, d);
-            }
-        } else if domain.warpback {
-            domain.warped = true;
-            self.flag_domain(ctx, d);
-        }
-    }
-
-    fn adjust(&mut self, ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
-        let domain = &mut self.domains[d.index()];
-        let mcu_adv = params.int(MCU_ADV.name).map_or(domain.mcu_adv, |adv| adv as u32);
-        let warpback = params.int(WARPBACK.name).map_or(domain.warpback_given, |flag| flag != 0);
-        let warpvalue = params.int(WARPVALUE.name).map_or(domain.warpvalue, |value| value as i32);
-        let warpl = params.int(WARPL.name).map_or(domain.warpl, |ms| ms.saturating_mul(MS));
-        let warpu = params.int(WARPU.name).map_or(domain.warpu, |ms| ms.saturating_mul(MS));
-        if mcu_adv == 0 || warpl < 0 || warpu < 0 {
-            return Err(Rejected);
-        }
-        (domain.mcu_adv, domain.warpvalue, domain.warpl, domain.warpu) = (mcu_adv, warpvalue, warpl, warpu);
-        (domain.warpback, domain.warpback_given, domain.warped) = (warpback, warpback, warpback);
-        ctx.stop_timer(domain.unwarp_timer);
-        if !warpback {
-            ctx.stop_timer(domain.warp_timer);
-        }
-        Ok(())
-    }
-
-    fn adjust_global(&mut self, _ctx: &mut Context, params: &Params) -> Result<(), Rejected> {
-        if let Some(allow) = params.int(CTX_ALLOW.name) {
-            self.ctx_allow = allow as i32;
-        }
-        Ok(())
-    }
-
-    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
-        for (p, pcpu) in ctx.pcpus().iter().map(|p| (p.0, &self.pcpus[p.index()])) {
-            write!(out, "pCPU {p}: svt {}; queue:", pcpu.svt)?;
-            for u in self.queued.iter(&pcpu.queue) {
-                let ((domain, number), vcpu) = (ctx.name(VcpuId(u)), &self.vcpus[u as usize]);
-                write!(out, " d{domain}v{number}(avt {} evt {})", vcpu.avt, vcpu.evt)?;
-            }
-            writeln!(out)?;
-        }
-        Ok(())
     }
 }

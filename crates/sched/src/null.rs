@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use vcpulab_host::{Context, CpuMask, Decision, HostRules, Params, PcpuId, Scheduler, VcpuId};
+use vcpulab_host::{CpuMask, Decision, HostRules, Params, PcpuId, PolicyContext, Scheduler, VcpuId};
 
 use crate::list::{Links, List};
+use crate::policy::{Generation, Registered};
 use crate::table::put;
-use crate::{Generation, Policy, Registered, Toolstack};
+use crate::toolstack::Toolstack;
 
 /// The policy.
 #[derive(Clone, Debug)]
@@ -20,39 +21,41 @@ pub struct Null {
 }
 
 impl Registered for Null {
-    const POLICY: Policy = Policy {
-        name: "null",
-        doc: "One vCPU for each pCPU and nothing to decide.",
-        generations: &[Generation {
+    type Rules = ();
+    const NAME: &'static str = "null";
+    const DOC: &'static str = "One vCPU for each pCPU and nothing to decide.";
+    const GENERATIONS: &'static [(Generation, ())] = &[(
+        Generation {
             name: "xen4.17",
             params: &[],
             work_conserving: false,
             hard_affinity: true,
             toolstack: Toolstack { tool: "xl", sched: "null", domain: "", global: "", set: &[] },
-        }],
-    };
+        },
+        (),
+    )];
 
-    fn new(_generation: usize, _global: &Params, _pcpus: u32) -> Self {
+    fn new(_rules: (), _global: &Params, _pcpus: u32) -> Self {
         Null { assigned: Vec::new(), free: CpuMask::EMPTY, waiting: List::default(), links: Links::default() }
     }
 }
 
 impl Null {
-    fn assign(&mut self, ctx: &mut Context, v: VcpuId, p: PcpuId) {
+    fn assign(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {
         self.assigned[p.index()] = Some(v);
         self.free.remove(p);
-        ctx.set_home(v, p);
+        ctx.set_processor(v, p);
     }
 
     /// Takes its pCPU from `v`, if it has one, for the first that waits for it.
-    fn release(&mut self, ctx: &mut Context, v: VcpuId) {
-        let home = ctx.home(v);
-        if self.assigned[home.index()] == Some(v) {
-            self.assigned[home.index()] = None;
-            self.free.insert(home);
-            if let Some(next) = self.take_waiting(ctx, home) {
-                self.assign(ctx, next, home);
-                ctx.flag(home);
+    fn release(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        let own = ctx.processor(v);
+        if self.assigned[own.index()] == Some(v) {
+            self.assigned[own.index()] = None;
+            self.free.insert(own);
+            if let Some(next) = self.take_waiting(ctx, own) {
+                self.assign(ctx, next, own);
+                ctx.raise_reschedule(own);
             }
         }
     }
@@ -62,7 +65,7 @@ impl Null {
     }
 
     /// Takes the first that waits and may run on `p`.
-    fn take_waiting(&mut self, ctx: &Context, p: PcpuId) -> Option<VcpuId> {
+    fn take_waiting(&mut self, ctx: &PolicyContext, p: PcpuId) -> Option<VcpuId> {
         let first = self.links.iter(&self.waiting).map(VcpuId).find(|&v| ctx.affinity(v).contains(p))?;
         self.links.remove(&mut self.waiting, first.0);
         Some(first)
@@ -74,23 +77,23 @@ impl Scheduler for Null {
         HostRules::XEN_4_17
     }
 
-    fn add_pcpu(&mut self, _ctx: &mut Context, p: PcpuId) {
+    fn add_pcpu(&mut self, _ctx: &mut PolicyContext, p: PcpuId) {
         put(&mut self.assigned, p.index(), None);
         self.free.insert(p);
     }
 
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.links.grow(v.index() + 1);
-        let home = self.pick(ctx, v);
-        ctx.set_home(v, home);
-        if self.free.contains(home) {
-            self.assign(ctx, v, home);
+        let own = self.pick(ctx, v);
+        ctx.set_processor(v, own);
+        if self.free.contains(own) {
+            self.assign(ctx, v, own);
         } else {
             self.links.push_back(&mut self.waiting, v.0);
         }
     }
 
-    fn remove(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if self.waits(v) {
             self.links.remove(&mut self.waiting, v.0);
         } else {
@@ -98,19 +101,19 @@ impl Scheduler for Null {
         }
     }
 
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if !ctx.is_current(v) && !self.waits(v) {
-            ctx.flag(ctx.home(v));
+            ctx.raise_reschedule(ctx.processor(v));
         }
     }
 
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_current(v) {
-            ctx.flag(ctx.home(v));
+            ctx.raise_reschedule(ctx.processor(v));
         }
     }
 
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         if self.assigned[p.index()].is_none()
             && let Some(v) = self.take_waiting(ctx, p)
         {
@@ -120,16 +123,16 @@ impl Scheduler for Null {
         Decision { next, slice: -1 }
     }
 
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
-        let (home, affinity) = (ctx.home(v), ctx.affinity(v));
-        if affinity.contains(home) && self.assigned[home.index()].is_none_or(|u| u == v) {
-            return home;
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        let (own, affinity) = (ctx.processor(v), ctx.affinity(v));
+        if affinity.contains(own) && self.assigned[own.index()].is_none_or(|u| u == v) {
+            return own;
         }
-        affinity.and(&self.free).first().or(affinity.first()).unwrap_or(home)
+        affinity.and(&self.free).first().or(affinity.first()).unwrap_or(own)
     }
 
-    fn migrate(&mut self, ctx: &mut Context, v: VcpuId, p: PcpuId) {
-        if p == ctx.home(v) {
+    fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {
+        if p == ctx.processor(v) {
             return;
         }
         self.release(ctx, v);
@@ -141,10 +144,10 @@ impl Scheduler for Null {
         } else if !self.waits(v) {
             self.links.push_back(&mut self.waiting, v.0);
         }
-        ctx.set_home(v, p);
+        ctx.set_processor(v, p);
     }
 
-    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         for p in ctx.pcpus().iter() {
             match self.assigned[p.index()].map(|v| ctx.name(v)) {
                 Some((domain, vcpu)) => writeln!(out, "pCPU {}: d{domain}v{vcpu}", p.0)?,

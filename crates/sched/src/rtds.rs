@@ -3,53 +3,18 @@
 use std::fmt;
 
 use vcpulab_host::{
-    Context, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, Rejected, Scheduler,
-    Scope, Span, Time, TimerId, VcpuId,
+    CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, PolicyContext, Rejected,
+    Scheduler, Scope, Span, Time, TimerId, VcpuId,
 };
 
 use crate::list::{Links, List};
+use crate::params::US;
+use crate::policy::{Generation, Registered};
 use crate::table::put;
-use crate::{Generation, Policy, Registered, Set, Toolstack};
+use crate::toolstack::{Set, Toolstack};
 
-const US: Span = 1_000;
 /// Least period and budget.
 const LEAST: Span = 10 * US;
-
-const XL: Toolstack = Toolstack {
-    tool: "xl",
-    sched: "rtds",
-    domain: "sched-rtds -d DOM -v all",
-    global: "",
-    set: &[
-        (PERIOD.name, Set::Always("-p")),
-        (BUDGET.name, Set::Always("-b")),
-        (EXTRATIME.name, Set::Always("-e")),
-    ],
-};
-const PERIOD: ParamSpec = ParamSpec {
-    name: "period_us",
-    scope: Scope::Domain,
-    unit: "us",
-    kind: ParamKind::Int { min: 10, max: 1_000_000_000, also: &[] },
-    default: 10_000,
-    doc: "How often each vCPU's budget is refilled; also its relative deadline.",
-};
-const BUDGET: ParamSpec = ParamSpec {
-    name: "budget_us",
-    scope: Scope::Domain,
-    unit: "us",
-    kind: ParamKind::Int { min: 10, max: 1_000_000_000, also: &[] },
-    default: 4_000,
-    doc: "CPU time for each vCPU in each period; not more than the period.",
-};
-const EXTRATIME: ParamSpec = ParamSpec {
-    name: "extratime",
-    scope: Scope::Domain,
-    unit: "",
-    kind: ParamKind::Flag,
-    default: 1,
-    doc: "1: a vCPU that has used its budget goes on in the time that nobody with budget wants.",
-};
 
 #[derive(Clone, Debug)]
 struct Vcpu {
@@ -88,35 +53,8 @@ pub struct Rtds {
     refill_timer: Option<TimerId>,
 }
 
-impl Registered for Rtds {
-    const POLICY: Policy = Policy {
-        name: "rtds",
-        doc: "Real-time: a budget in each period by global earliest deadline first.",
-        generations: &[Generation {
-            name: "xen4.17",
-            params: &[PERIOD, BUDGET, EXTRATIME],
-            toolstack: XL,
-            work_conserving: false,
-            hard_affinity: true,
-        }],
-    };
-
-    fn new(_generation: usize, _global: &Params, _pcpus: u32) -> Self {
-        Rtds {
-            vcpus: Vec::new(),
-            run_queue: List::default(),
-            depleted_queue: List::default(),
-            refill_queue: List::default(),
-            waiting: Links::default(),
-            refilling: Links::default(),
-            tickled: CpuMask::EMPTY,
-            refill_timer: None,
-        }
-    }
-}
-
 impl Rtds {
-    fn refresh(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn refresh(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let now = ctx.now();
         let vcpu = &mut self.vcpus[v.index()];
         let periods = (now - vcpu.deadline) / vcpu.period + 1;
@@ -136,7 +74,7 @@ impl Rtds {
 
     // ---- refill queue ----
 
-    fn set_refill_timer(&mut self, ctx: &mut Context) {
+    fn set_refill_timer(&mut self, ctx: &mut PolicyContext) {
         let Some(timer) = self.refill_timer else { return };
         match self.refill_queue.first() {
             Some(first) => ctx.set_timer(timer, self.vcpus[first as usize].deadline),
@@ -150,14 +88,14 @@ impl Rtds {
         self.refilling.insert_before(&mut self.refill_queue, v.0, before);
     }
 
-    fn refill_insert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn refill_insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.await_refill(v);
         if self.refill_queue.first() == Some(v.0) {
             self.set_refill_timer(ctx);
         }
     }
 
-    fn refill_remove(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn refill_remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if !self.refilling.listed(v.0) {
             return;
         }
@@ -168,7 +106,7 @@ impl Rtds {
         }
     }
 
-    fn refill_reinsert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn refill_reinsert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let was_first = self.refill_queue.first() == Some(v.0);
         self.refilling.remove(&mut self.refill_queue, v.0);
         self.await_refill(v);
@@ -197,7 +135,7 @@ impl Rtds {
     }
 
     /// Charges `v` for the time since it was last charged.
-    fn charge(&mut self, ctx: &Context, v: VcpuId) {
+    fn charge(&mut self, ctx: &PolicyContext, v: VcpuId) {
         if ctx.is_idle(v) {
             return;
         }
@@ -217,10 +155,10 @@ impl Rtds {
     }
 
     /// Asks an idle pCPU, or the one that runs the least urgent vCPU, to decide because `v` waits.
-    fn tickle(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn tickle(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let mut suitable = ctx.affinity(v).and(ctx.pcpus()).without(&self.tickled);
-        let home = ctx.home(v);
-        let mut visited = if suitable.contains(home) { Some(home) } else { suitable.next_after(home) };
+        let own = ctx.processor(v);
+        let mut visited = if suitable.contains(own) { Some(own) } else { suitable.next_after(own) };
         let mut worst: Option<VcpuId> = None;
         while let Some(p) = visited {
             suitable.remove(p);
@@ -236,13 +174,13 @@ impl Rtds {
         if let Some(worst) = worst
             && self.vcpus[v.index()].beats(&self.vcpus[worst.index()])
         {
-            self.take(ctx, ctx.home(worst));
+            self.take(ctx, ctx.processor(worst));
         }
     }
 
-    fn take(&mut self, ctx: &mut Context, p: PcpuId) {
+    fn take(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         self.tickled.insert(p);
-        ctx.flag(p);
+        ctx.raise_reschedule(p);
     }
 }
 
@@ -251,11 +189,11 @@ impl Scheduler for Rtds {
         HostRules::XEN_4_17
     }
 
-    fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
+    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         self.refill_timer.get_or_insert_with(|| ctx.new_timer(p, 0));
     }
 
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let new = Vcpu {
             period: PERIOD.default * US,
             budget: BUDGET.default * US,
@@ -272,12 +210,12 @@ impl Scheduler for Rtds {
         put(&mut self.vcpus, v.index(), new);
         self.waiting.grow(v.index() + 1);
         self.refilling.grow(v.index() + 1);
-        let home = self.pick(ctx, v);
-        ctx.set_home(v, home);
+        let own = self.pick(ctx, v);
+        ctx.set_processor(v, own);
         self.refresh(ctx, v);
     }
 
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_current(v) || self.waiting.listed(v.0) {
             return;
         }
@@ -297,9 +235,9 @@ impl Scheduler for Rtds {
         self.tickle(ctx, v);
     }
 
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_current(v) {
-            ctx.flag(ctx.home(v));
+            ctx.raise_reschedule(ctx.processor(v));
         } else if self.waiting.listed(v.0) {
             self.dequeue(v);
             self.refill_remove(ctx, v);
@@ -308,7 +246,7 @@ impl Scheduler for Rtds {
         }
     }
 
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         self.tickled.remove(p);
         let (current, idle) = (ctx.current(p), ctx.idle(p));
         self.charge(ctx, current);
@@ -334,13 +272,13 @@ impl Scheduler for Rtds {
             self.dequeue(next);
             self.vcpus[next.index()].on_cpu = true;
         }
-        ctx.set_home(next, p);
+        ctx.set_processor(next, p);
         let vcpu = &mut self.vcpus[next.index()];
         vcpu.charged_at = ctx.now();
         Decision { next, slice: vcpu.remaining }
     }
 
-    fn context_saved(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn context_saved(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_idle(v) {
             return;
         }
@@ -354,13 +292,13 @@ impl Scheduler for Rtds {
         }
     }
 
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
-        let (home, affinity) = (ctx.home(v), ctx.affinity(v));
-        if affinity.contains(home) { home } else { affinity.next_after(home).unwrap_or(home) }
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        let (own, affinity) = (ctx.processor(v), ctx.affinity(v));
+        if affinity.contains(own) { own } else { affinity.next_after(own).unwrap_or(own) }
     }
 
     /// The refill timer: new budgets for all whose period is over.
-    fn timer(&mut self, ctx: &mut Context, _token: u32) {
+    fn timer(&mut self, ctx: &mut PolicyContext, _token: u32) {
         let mut refilled = List::default();
         while let Some(u) = self.refill_queue.first()
             && self.vcpus[u as usize].deadline <= ctx.now()
@@ -394,7 +332,7 @@ impl Scheduler for Rtds {
         }
     }
 
-    fn adjust(&mut self, ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
+    fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
         let mut result = Ok(());
         for v in ctx.vcpus_of(d) {
             let vcpu = &mut self.vcpus[v.index()];
@@ -411,7 +349,7 @@ impl Scheduler for Rtds {
         result
     }
 
-    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         for (name, queue) in [("run queue", &self.run_queue), ("depleted", &self.depleted_queue)] {
             write!(out, "{name}:")?;
             for u in self.waiting.iter(queue) {
@@ -425,5 +363,72 @@ impl Scheduler for Rtds {
             writeln!(out)?;
         }
         Ok(())
+    }
+}
+
+// ---- parameters and creation ----
+
+const XL: Toolstack = Toolstack {
+    tool: "xl",
+    sched: "rtds",
+    domain: "sched-rtds -d DOM -v all",
+    global: "",
+    set: &[
+        (PERIOD.name, Set::Always("-p")),
+        (BUDGET.name, Set::Always("-b")),
+        (EXTRATIME.name, Set::Always("-e")),
+    ],
+};
+const PERIOD: ParamSpec = ParamSpec {
+    name: "period_us",
+    scope: Scope::Domain,
+    unit: "us",
+    kind: ParamKind::Int { min: 10, max: 1_000_000_000, also: &[] },
+    default: 10_000,
+    doc: "How often each vCPU's budget is refilled; also its relative deadline.",
+};
+const BUDGET: ParamSpec = ParamSpec {
+    name: "budget_us",
+    scope: Scope::Domain,
+    unit: "us",
+    kind: ParamKind::Int { min: 10, max: 1_000_000_000, also: &[] },
+    default: 4_000,
+    doc: "CPU time for each vCPU in each period; not more than the period.",
+};
+const EXTRATIME: ParamSpec = ParamSpec {
+    name: "extratime",
+    scope: Scope::Domain,
+    unit: "",
+    kind: ParamKind::Flag,
+    default: 1,
+    doc: "1: a vCPU that has used its budget goes on in the time that nobody with budget wants.",
+};
+
+impl Registered for Rtds {
+    type Rules = ();
+    const NAME: &'static str = "rtds";
+    const DOC: &'static str = "Real-time: a budget in each period by global earliest deadline first.";
+    const GENERATIONS: &'static [(Generation, ())] = &[(
+        Generation {
+            name: "xen4.17",
+            params: &[PERIOD, BUDGET, EXTRATIME],
+            toolstack: XL,
+            work_conserving: false,
+            hard_affinity: true,
+        },
+        (),
+    )];
+
+    fn new(_rules: (), _global: &Params, _pcpus: u32) -> Self {
+        Rtds {
+            vcpus: Vec::new(),
+            run_queue: List::default(),
+            depleted_queue: List::default(),
+            refill_queue: List::default(),
+            waiting: Links::default(),
+            refilling: Links::default(),
+            tickled: CpuMask::EMPTY,
+            refill_timer: None,
+        }
     }
 }
