@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vcpulab
-from support import TWO_HOGS
+from support import HANG_S, TWO_HOGS
 from vcpulab import Problem, Run, Scenario, ScenarioError, _engine
 from vcpulab.results.run import TABLES
 
@@ -126,12 +126,11 @@ def test_other_threads_run_meanwhile() -> None:
     long = Scenario.from_toml(TWO_HOGS).change({"run.duration": "300s"})
     thread = threading.Thread(target=tick)
     thread.start()
-    start = time.monotonic()
     vcpulab.run(long)
-    elapsed, counted = time.monotonic() - start, ticks
+    counted = ticks
     stop.set()
     thread.join()
-    assert counted > 100 * elapsed
+    assert counted > 10, "a run that kept the interpreter's lock would let it tick once or twice"
 
 
 def test_progress_grows_to_one_and_can_cancel() -> None:
@@ -197,7 +196,7 @@ def test_interrupting_many_scenarios_ends_them_soon() -> None:
     time.sleep(0.5)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=10)
+    _, errors = process.communicate(timeout=HANG_S)
     assert errors.endswith("KeyboardInterrupt\n")
 
 

@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import time
 from collections import deque
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,7 +10,7 @@ import polars as pl
 import pytest
 
 import vcpulab
-from support import ROOT, TWO_HOGS, VCPULAB, Vcpulab, run_vcpulab
+from support import HANG_S, ROOT, TWO_HOGS, VCPULAB, Vcpulab, run_vcpulab
 from vcpulab import Context, EngineError, Policy, Rejected, Run, Scenario
 from vcpulab.policy import Params, load
 
@@ -618,7 +617,5 @@ def test_a_hook_that_never_ends_can_be_interrupted(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "waiting\n"
         process.send_signal(signal.SIGINT)
-        start = time.monotonic()
-        _, errors = process.communicate(timeout=30)
-    assert time.monotonic() - start < 10
+        _, errors = process.communicate(timeout=HANG_S)
     assert (process.returncode, errors) == (130, "interrupted\n")

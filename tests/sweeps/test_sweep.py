@@ -16,7 +16,7 @@ from typing import NamedTuple
 import polars as pl
 import pytest
 
-from support import ROOT, VCPULAB
+from support import HANG_S, ROOT, VCPULAB
 from vcpulab import EngineError, _engine, run_many
 from vcpulab.cli.main import main
 from vcpulab.errors import RequestError
@@ -432,7 +432,7 @@ def test_killed_again_and_again_it_comes_to_the_same_bytes(
             assert sweep.stdout is not None
             assert sweep.stdout.readline() == b"begins\n"
             if steps:
-                sweep.wait(timeout=60)
+                sweep.wait(timeout=HANG_S)
             else:
                 time.sleep(chance.uniform(0, 0.2))
                 sweep.kill()
@@ -496,7 +496,7 @@ def test_two_sweeps_at_once_leave_every_run_once(
 ) -> None:
     command = [sys.executable, "-c", KILLED, str(here / "rates.toml"), str(tmp_path / "store"), "0"]
     both = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]
-    assert [one.wait(timeout=100) for one in both] == [0, 0]
+    assert [one.wait(timeout=HANG_S) for one in both] == [0, 0]
     assert sorted(runs_in(tmp_path / "store")) == sorted(unit.key for unit in plan.units())
     assert swept(plan, tmp_path) == undisturbed
 
@@ -676,7 +676,7 @@ def test_a_disk_that_is_full_costs_nothing_that_was_there(
         [sys.executable, "-c", FULL, here / "rates.toml", tmp_path / "store"],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=HANG_S,
         check=False,
     )
     assert full.returncode == 1, full.stderr
