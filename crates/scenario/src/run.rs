@@ -451,6 +451,7 @@ pub(crate) fn replication_seed(seed: u64, replication: u32) -> u64 {
 mod tests {
     use super::*;
     use crate::limits;
+    use vcpulab_measure::SampleRow;
 
     fn scenario() -> Scenario {
         let text = "[run]\nduration = \"100ms\"\nwarmup = \"30ms\"\nreplications = 5\n[host]\nscheduler = \"credit\"\n\
