@@ -58,7 +58,7 @@ def run_vcpulab(arguments: Sequence[str], cwd: Path, **environment: str) -> subp
 
 def examples_of(command: Vcpulab, name: str) -> list[list[str]]:
     """The arguments of each example that the help of a command shows."""
-    described = functools.reduce(operator.getitem, name.split(), app)
+    described = functools.reduce(operator.getitem, name.split(), app())
     epilogue = str(described.help_epilogue)
     examples = [line.strip().removeprefix("$ ") for line in epilogue.splitlines() if line.strip().startswith("$ ")]
     assert examples

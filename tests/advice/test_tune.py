@@ -203,7 +203,7 @@ def test_services_are_judged_by_those_who_ask(planted: vcpulab.Scenario) -> None
 
 
 def test_the_answer_can_be_set_and_written(tune: Vcpulab, tmp_path: Path) -> None:
-    result = tune("planted.toml", "--knob", CAPS, "--maximise", "web.throughput", "--trials", "12", "--write", "t.toml")
+    result = tune("planted.toml", "--vary", CAPS, "--maximise", "web.throughput", "--trials", "12", "--write", "t.toml")
     assert result.returncode == 0, result.stderr
     assert "The setting found is better than the present one." in result.stdout
     assert result.stdout.rstrip().endswith("# commands in Dom0\nxl sched-credit -d batch -c 10")
@@ -212,17 +212,15 @@ def test_the_answer_can_be_set_and_written(tune: Vcpulab, tmp_path: Path) -> Non
 
 
 def test_nothing_beats_a_good_setting(tune: Vcpulab) -> None:
-    result = tune(
-        "hogs.toml", "--knob", "domain.a.weight=256,512", "--minimise", "a.waited", "--limit", "a.waited > 60"
-    )
+    result = tune("hogs.toml", "--vary", "domain.a.weight=256,512", "--minimise", "a.waited", "--slo", "a.waited > 60")
     assert result.returncode == 0, result.stderr
     assert "Nothing that was tried beats the present setting." in result.stdout
     assert "To set it" not in result.stdout
 
 
 def test_the_nearest_to_a_limit_that_nobody_keeps(tune: Vcpulab, tmp_path: Path) -> None:
-    limits = ["--limit", "web.throughput > 5000", "--limit", "batch.throughput >= 0"]
-    result = tune("planted.toml", "--knob", CAPS, *limits, "--trials", "12", "--write", "t.toml")
+    limits = ["--slo", "web.throughput > 5000", "--slo", "batch.throughput >= 0"]
+    result = tune("planted.toml", "--vary", CAPS, *limits, "--trials", "12", "--write", "t.toml")
     assert result.returncode == 1, result.stderr
     assert "No setting that was tried keeps the limits; the nearest is shown." in result.stdout
     assert re.search(r"by how much: http.throughput > 5000 1/s \(\d+ 1/s\)", result.stdout)
@@ -230,7 +228,7 @@ def test_the_nearest_to_a_limit_that_nobody_keeps(tune: Vcpulab, tmp_path: Path)
 
 
 def test_a_limit_that_only_the_winner_keeps(tune: Vcpulab) -> None:
-    arguments = ["--knob", CAPS, "--limit", "batch.throughput < 250", "--trials", "12", "--format", "json"]
+    arguments = ["--vary", CAPS, "--slo", "batch.throughput < 250", "--trials", "12", "--format", "json"]
     answer = json.loads(tune("planted.toml", *arguments).stdout)
     assert answer["verdict"].startswith("The setting found keeps the limits")
     assert answer["kept"][0]["sure"]
@@ -250,20 +248,20 @@ def test_a_limit_that_only_the_winner_keeps(tune: Vcpulab) -> None:
         (["planted.toml", "--maximise", "web.speed"], "`web` has no metric `speed`"),
         (["planted.toml", "--minimise", "nobody.waited"], "there is no `nobody`"),
         (["planted.toml", "--maximise", "web.gotten", "--minimise", "web.gotten"], "`web.gotten` is named twice"),
-        (["planted.toml", "--limit", "web.response_p99"], "allowed: METRIC < VALUE"),
-        (["planted.toml", "--limit", "web.waited < 5%", "--limit", "web.waited > 6%"], "contradict each other"),
-        (["planted.toml", "--knob", "web.weight"], "allowed: PATH=LOW..HIGH"),
-        (["planted.toml", "--knob", "web.weight=9..1"], "two numbers of which the second is greater"),
-        (["planted.toml", "--knob", "web.weight=a..b"], "two numbers of which the second is greater"),
-        (["planted.toml", "--knob", "web.weight=0..inf"], "two numbers of which the second is greater"),
-        (["planted.toml", "--knob", "web.weight=1,,2"], "a value between each two commas"),
-        (["planted.toml", "--knob", "web.wieght=1,2"], "did you mean `weight`?"),
-        (["planted.toml", "--knob", "web.weight=1,99999"], "99999"),
-        (["planted.toml", "--knob", "wbe.weight=1,2"], "there is no `wbe`"),
-        (["planted.toml", "--knob", "web.weight=256"], "nothing is free to be tuned"),
-        (["planted.toml", "--knob", "web.weight=1,2", "--knob", "domain.web.weight=3,4"], "is stated twice"),
-        (["planted.toml", "--knob", "host.scheduler=cfs"], "there is no scheduler `cfs`"),
-        (["planted.toml", "--knob", "host.scheduler=arinc653"], "needs a timetable"),
+        (["planted.toml", "--slo", "web.response_p99"], "allowed: METRIC < VALUE"),
+        (["planted.toml", "--slo", "web.waited < 5%", "--slo", "web.waited > 6%"], "contradict each other"),
+        (["planted.toml", "--vary", "web.weight"], "allowed: PATH=LOW..HIGH"),
+        (["planted.toml", "--vary", "web.weight=9..1"], "two numbers of which the second is greater"),
+        (["planted.toml", "--vary", "web.weight=a..b"], "two numbers of which the second is greater"),
+        (["planted.toml", "--vary", "web.weight=0..inf"], "two numbers of which the second is greater"),
+        (["planted.toml", "--vary", "web.weight=1,,2"], "a value between each two commas"),
+        (["planted.toml", "--vary", "web.wieght=1,2"], "did you mean `weight`?"),
+        (["planted.toml", "--vary", "web.weight=1,99999"], "99999"),
+        (["planted.toml", "--vary", "wbe.weight=1,2"], "there is no `wbe`"),
+        (["planted.toml", "--vary", "web.weight=256"], "nothing is free to be tuned"),
+        (["planted.toml", "--vary", "web.weight=1,2", "--vary", "domain.web.weight=3,4"], "is stated twice"),
+        (["planted.toml", "--vary", "host.scheduler=cfs"], "there is no scheduler `cfs`"),
+        (["planted.toml", "--vary", "host.scheduler=arinc653"], "needs a timetable"),
         (["planted.toml", "--only", "web.wieght"], "--only: found `web.wieght`; allowed: "),
         (["planted.toml", "--out", "."], "holds other files than a search's"),
         (["planted.toml", "--out", "planted.toml"], "cannot be used"),
@@ -307,7 +305,7 @@ def test_another_search_is_not_taken_for_this_one(planted: vcpulab.Scenario, tmp
 
 
 def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_happened(tune: Vcpulab, tmp_path: Path) -> None:
-    knobs = ["--knob", "domain.dom0.weight=64..4096", "--knob", "domain.batch.weight=16..4096"]
+    knobs = ["--vary", "domain.dom0.weight=64..4096", "--vary", "domain.batch.weight=16..4096"]
     arguments = ["planted.toml", *knobs, "--trials", "40", "--maximise", "web.throughput", "--format", "json"]
     undisturbed = tune(*arguments, "--out", "undisturbed")
     assert undisturbed.returncode == 0, undisturbed.stderr

@@ -242,7 +242,7 @@ def test_command_line_traces_and_exports(command: Vcpulab, tmp_path: Path) -> No
 
 
 def test_names_of_other_tools(command: Vcpulab, hogs: vcpulab.Run) -> None:
-    result = command("run", "hogs.toml", "--names", "esx")
+    result = command("run", "hogs.toml", "--counters", "esx")
     assert "cpu.ready.summation" in result.stdout
     assert "%RDY" in result.stdout
     one = hogs.df_domains().filter(domain="a", replication=0)

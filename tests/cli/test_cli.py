@@ -18,7 +18,19 @@ from support import ROOT, TWO_HOGS, VCPULAB, Vcpulab, examples_of
 from vcpulab import conformance as vectors
 from vcpulab.results.tables import TABLES
 
-COMMANDS = ["run", "check", "commands", "list", "init", "schema", "schedulers", "conformance", "bench", "demo"]
+COMMANDS = [
+    "run",
+    "check",
+    "xl",
+    "xl commands",
+    "xl list",
+    "init",
+    "schema",
+    "schedulers",
+    "conformance",
+    "bench",
+    "demo",
+]
 COMMANDS += ["capacity", "place"]
 COMMANDS += ["import rt-app", "monitor", "monitor xenmon", "monitor xencpu", "monitor xenoprof", "top"]
 COMMANDS += ["lint", "whatif", "compare", "manage"]

@@ -232,9 +232,9 @@ def test_report_says_what_stands_in_the_way(name: str, ran: Path) -> None:
     [
         (("run", "nobody2000"), "no study `nobody2000`; there are: cherkasova2007"),
         (("run", "cherkasova2007", "--only", "nothing"), "--only: found `nothing`; allowed: dom0-weight-sweep"),
-        (("run", "cherkasova2007", "--ci", "none"), "--ci: found `none`; allowed: more than 0%"),
-        (("run", "cherkasova2007", "--ci", "0"), "--ci: found `0`; allowed: more than 0%"),
-        (("run", "cherkasova2007", "--ci", "nan"), "--ci: found `nan`; allowed: more than 0%"),
+        (("run", "cherkasova2007", "--precision", "none"), "--precision: found `none`; allowed: more than 0%"),
+        (("run", "cherkasova2007", "--precision", "0"), "--precision: found `0`; allowed: more than 0%"),
+        (("run", "cherkasova2007", "--precision", "nan"), "--precision: found `nan`; allowed: more than 0%"),
         (("fit", "cherkasova2007", "--out", "x.toml", "--samples", "-1"), "--samples: found `-1`; allowed"),
     ],
 )

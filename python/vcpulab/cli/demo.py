@@ -5,9 +5,12 @@ from collections.abc import Mapping
 from html import escape
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from cyclopts import Parameter
 
 from vcpulab.cli import terminal, views
+from vcpulab.cli.options import Jobs, command
 from vcpulab.results.run import Run
 from vcpulab.results.run import run as run_scenario
 from vcpulab.results.statistics import Interval
@@ -82,6 +85,16 @@ def run(out: str | PathLike[str], *, jobs: int = 0) -> Path:
         published=_published_bars(),
     )
     return path
+
+
+@command("demo", "vcpulab demo --out out/demo")
+def demo(
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o"], help="Directory for report.html.")] = Path("out/demo"),
+    jobs: Jobs = 0,
+) -> None:
+    """Repeat the web-server experiment of Cherkasova, Gupta and Vahdat 2007 and compare."""
+    print(f"report: {run(out, jobs=jobs)}")
 
 
 def wall_time() -> dict[str, float]:

@@ -115,7 +115,7 @@ def show_comparison(
     runs: tuple[Run, Run],
     labels: tuple[str, str],
     *,
-    all: bool,  # noqa: A002 - as the option is called
+    all: bool,
 ) -> None:
     """What differs between two runs, and what it means for whom.
 

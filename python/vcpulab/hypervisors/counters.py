@@ -100,4 +100,4 @@ def markdown() -> str:
     rows = [
         f"| {tool} | {counter.name} | {counter.unit} | {counter.doc} |" for tool in TOOLS for counter in COUNTERS[tool]
     ]
-    return "\n".join(["| `--names` | counter | unit | what it is here |", "|---|---|---|---|", *rows])
+    return "\n".join(["| `--counters` | counter | unit | what it is here |", "|---|---|---|---|", *rows])

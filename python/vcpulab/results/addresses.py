@@ -207,7 +207,7 @@ class Limit(NamedTuple):
         return f"{self.address} {self.operator} {number(self.bound)} {self.address.unit}"
 
 
-def limit(scenario: Scenario, text: str, field: str = "--limit") -> Limit:
+def limit(scenario: Scenario, text: str, field: str = "slo") -> Limit:
     """A limit such as `web.response_p99 < 50ms`.
 
     Raises:

@@ -15,7 +15,7 @@ REQUESTS_MIN = 100
 """A rate grows from where so many requests come in the time measured: a 99th percentile needs as many."""
 
 _COPIES = "copies:"
-_OPTION = "--grow"
+_OPTION = "--vary"
 _NO_LOAD = ("name", "seed", "run")
 
 
@@ -48,7 +48,7 @@ class Growth:
 
 
 def growth(scenario: Scenario, word: str, *, lowest: float | None = None, highest: float | None = None) -> Growth:
-    """What `--grow` means.
+    """What `--vary` means.
 
     Args:
         scenario: the scenario in which it grows.

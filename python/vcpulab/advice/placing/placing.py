@@ -292,9 +292,7 @@ class _Placing:
             unknown = [text for text in unknown if not found[text]]
         self.common = [limit for text in unknown for limit in self._common_limits(text)]
         if not any(self.limits.values()) and not self.common:
-            raise RequestError(
-                "--limit: needed, because no domain has response times that limits could be on by default"
-            )
+            raise RequestError("--slo: needed, because no domain has response times that limits could be on by default")
         for item in self.fleet.items:
             verdict = self._judge([item])
             if verdict.standing != "holds":
@@ -320,7 +318,7 @@ class _Placing:
             return []
         if steps and steps[0] not in {"host", *self.fleet.common}:
             names = sorted({name for item in self.fleet.items for name in item.names} | self.fleet.common | {"host"})
-            raise RequestError(f"--limit: found `{text}`: there is no `{steps[0]}`; allowed: {', '.join(names)}")
+            raise RequestError(f"--slo: found `{text}`: there is no `{steps[0]}`; allowed: {', '.join(names)}")
         return [limit(scenario, text)]
 
     def _limits(self, items: Iterable[Item]) -> list[Limit]:

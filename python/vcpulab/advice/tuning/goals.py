@@ -66,7 +66,7 @@ def goal(scenario: Scenario, name: str, *, higher: bool) -> Goal:
         >>> print(goal(Scenario.starter(), "web.response_p99", higher=False))
         minimise http.response_p99
     """
-    found = find(scenario, name, "--maximise" if higher else "--minimise")
+    found = find(scenario, name, "maximise" if higher else "minimise")
     return Goal(found.name, (found,), higher)
 
 
@@ -117,7 +117,7 @@ def contradictions(limits: Sequence[Limit]) -> None:
             if second.operator.startswith(">") and (
                 second.bound > first.bound or (second.bound == first.bound and strict)
             ):
-                raise RequestError(f"--limit: `{first}` and `{second}` contradict each other")
+                raise RequestError(f"--slo: `{first}` and `{second}` contradict each other")
 
 
 def excess(limit: Limit, rows: Sequence[Row]) -> float:
