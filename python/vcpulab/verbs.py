@@ -21,17 +21,21 @@ from vcpulab.advice.placing import placing
 from vcpulab.advice.placing.placing import Placement
 from vcpulab.advice.tuning import goals as wanted
 from vcpulab.advice.tuning.answer import Tuning
-from vcpulab.advice.tuning.confirm import confirm
+from vcpulab.advice.tuning.confirming import confirm
 from vcpulab.advice.tuning.goals import Goal
 from vcpulab.advice.tuning.knobs import space
 from vcpulab.advice.tuning.search import REPLICATIONS, Search
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import find
 from vcpulab.results.addresses import limit as read_limit
+from vcpulab.results.cache import RunCache
 from vcpulab.results.run import Run, run_many
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.units import size_bytes
+from vcpulab.studies import study as study_of
+from vcpulab.studies.answer import Agreement
+from vcpulab.studies.runner import Effort, Runner
 from vcpulab.sweeps.answer import Sweep
 from vcpulab.sweeps.executors import executor as executor_of
 from vcpulab.sweeps.plan import Plan
@@ -136,7 +140,7 @@ def tune(
     maximise: Iterable[str] = (),
     minimise: Iterable[str] = (),
     slo: Iterable[str] = (),
-    parameters: Sequence[str] = (),
+    vary: Sequence[str] = (),
     only: Sequence[str] = (),
     trials: int | None = None,
     seconds: float | None = None,
@@ -154,7 +158,7 @@ def tune(
             fairness, and that driver domains do not wait.
         minimise: addresses to make smaller.
         slo: what must hold, such as `web.response_p99 < 50ms`.
-        parameters: what may be changed: `PATH=LOW..HIGH` or `PATH=a,b,c`.
+        vary: what may be changed: `PATH=LOW..HIGH` or `PATH=a,b,c`.
         only: what may be changed, of what the schedulers have: paths, or patterns such as `domain.*.cap`.
         trials: settings to try, the present one among them; 100 if `seconds` is not given.
         seconds: time to search; the confirmation comes on top.
@@ -170,7 +174,7 @@ def tune(
     """
     scenario = _scenario(scenario)
     search = Search(
-        space(scenario, parameters, only),
+        space(scenario, vary, only),
         _goals(scenario, maximise, minimise),
         _limits(scenario, slo),
         seed=scenario.seed if seed is None else seed,
@@ -317,7 +321,7 @@ def lint(scenario: Source, *, replications: int = 10, jobs: int = 0, progress: P
 
     Examples:
         >>> print(lint(Scenario.starter().change({"run.duration": "50ms"}), replications=2))
-        nothing found
+        action[0]: warning: never happens: the run ends at ...
     """
     if isinstance(scenario, Scenario):
         advice = linting.advise(scenario, replications=replications, jobs=jobs, progress=progress)
@@ -359,6 +363,34 @@ def sweep(
             return Sweep(plan, tuple(asked), tuple(summary(plan, opened, asked)))
     finally:
         doing.close()
+
+
+def study(
+    name: str,
+    *,
+    fast: bool = False,
+    precision: float = 0.02,
+    folder: str | PathLike[str] = "out/study",
+    jobs: int = 0,
+    progress: Progress | None = None,
+) -> Agreement:
+    """A published study, run again; what is done already is not run again.
+
+    Args:
+        name: the study, such as `cherkasova2007`.
+        fast: a short look: short runs, two of each; its results are kept apart.
+        precision: replications are added until every interval that decides is at most so wide, of its mean.
+        folder: directory of the results; each study has a folder in it.
+        jobs: replications at a time; 0: one for each processor. It never changes the results.
+        progress: see `Progress`.
+
+    Raises:
+        KeyError: there is no such study.
+    """
+    it = study_of(name)
+    done = RunCache(Path(folder) / (f"{name}-fast" if fast else name) / "units.jsonl")
+    effort = Effort(fast=fast, precision=precision, jobs=jobs)
+    return Agreement(it, Runner(it, effort, done).run(list(it.cases()), progress))
 
 
 def with_replications(scenario: Scenario, seed: int | None, replications: int | None) -> Scenario:

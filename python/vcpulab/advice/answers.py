@@ -72,8 +72,9 @@ class Findings(Answer):
         """A row for each finding: its rule, the field, the reason, the commands that mend it."""
         rows = [(row["rule"], row["field"], row["reason"], row["commands"]) for row in as_data(self.advice)]
         rows += [("warning", one["field"], one["message"], []) for one in other_warnings(self.scenario, self.advice)]
-        schema = {"rule": pl.String, "field": pl.String, "reason": pl.String, "commands": pl.List(pl.String)}
-        return pl.DataFrame(rows, pl.Schema(schema), orient="row")
+        texts = dict.fromkeys(("rule", "field", "reason"), pl.String())
+        schema = pl.Schema([*texts.items(), ("commands", pl.List(pl.String))])
+        return pl.DataFrame(rows, schema, orient="row")
 
     def __str__(self) -> str:
         rows = self.to_frame().iter_rows(named=True)

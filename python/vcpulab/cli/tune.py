@@ -10,7 +10,7 @@ import tomli_w
 
 from vcpulab.advice.tuning import goals as wanted
 from vcpulab.advice.tuning.answer import Tuning
-from vcpulab.advice.tuning.confirm import Confirmation, confirm
+from vcpulab.advice.tuning.confirming import Confirmation, confirm
 from vcpulab.advice.tuning.goals import Goal
 from vcpulab.advice.tuning.knobs import space as space_of
 from vcpulab.advice.tuning.search import REPLICATIONS, Candidate, Search

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from vcpulab.advice.capacity.growth import Growth
 from vcpulab.advice.capacity.guard import Guard
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Standing, together, try_out, worst
 from vcpulab.advice.capacity.limits import default_limits, served
+from vcpulab.advice.capacity.occupancy import Station, bottleneck, stations
 from vcpulab.advice.capacity.search import Found, search
-from vcpulab.advice.capacity.stations import Station, bottleneck, stations
+from vcpulab.advice.capacity.varying import Growth
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import Limit
 from vcpulab.show.answer import Answer

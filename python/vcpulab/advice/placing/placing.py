@@ -17,7 +17,7 @@ import polars as pl
 from vcpulab.advice.capacity.guard import Guard, StoppedError
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Verdict, try_out, worst
 from vcpulab.advice.capacity.limits import asking, default_limits, served
-from vcpulab.advice.capacity.stations import Station, stations
+from vcpulab.advice.capacity.occupancy import Station, stations
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.fleet import Fleet, Item, item_of
 from vcpulab.advice.placing.needs import measured, needs, used_by_all
@@ -105,12 +105,13 @@ class Placement(Answer):
             (number, host.domains, 100 * host.used, str(host.tightest.limit) if host.tightest else None)
             for number, host in enumerate(self.hosts, 1)
         ]
-        schema = {
-            "host": pl.UInt32,
-            "domains": pl.List(pl.String),
-            "pcpus_used_percent": pl.Float64,
-            "limit": pl.String,
-        }
+        names = pl.List(pl.String)
+        schema = [
+            ("host", pl.UInt32()),
+            ("domains", names),
+            ("pcpus_used_percent", pl.Float64()),
+            ("limit", pl.String()),
+        ]
         return pl.DataFrame(rows, pl.Schema(schema), orient="row")
 
     def __str__(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from vcpulab.advice.tuning.confirm import Confirmation
+from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.goals import excess
 from vcpulab.advice.tuning.knobs import Space
 from vcpulab.advice.tuning.search import Candidate, Found, Search
