@@ -105,13 +105,8 @@ class Placement(Answer):
             (number, host.domains, 100 * host.used, str(host.tightest.limit) if host.tightest else None)
             for number, host in enumerate(self.hosts, 1)
         ]
-        names = pl.List(pl.String)
-        schema = [
-            ("host", pl.UInt32()),
-            ("domains", names),
-            ("pcpus_used_percent", pl.Float64()),
-            ("limit", pl.String()),
-        ]
+        kinds = (pl.UInt32(), pl.List(pl.String), pl.Float64(), pl.String())
+        schema = zip(("host", "domains", "pcpus_used_percent", "limit"), kinds, strict=True)
         return pl.DataFrame(rows, pl.Schema(schema), orient="row")
 
     def __str__(self) -> str:
