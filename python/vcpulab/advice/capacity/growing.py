@@ -204,5 +204,5 @@ def _defaults(growth: Growth, replications: int, jobs: int, guard: Guard) -> lis
     idle = growth.at(growth.within.lowest).with_run(replications=replications)
     found = default_limits(guard.watch(run, idle, jobs=jobs))
     if not found:
-        raise RequestError("--slo: needed, because nothing in this scenario completed a request at the lowest load")
+        raise RequestError("needed, because nothing completed a request at the lowest load", field="slo")
     return found

@@ -192,9 +192,9 @@ def _separate(fleet: Fleet, names: Sequence[str]) -> list[Item]:
     found: dict[str, str] = {}
     items = []
     for name in names:
-        item = item_of(fleet.items, name, "--apart")
+        item = item_of(fleet.items, name, "apart")
         if item.name in found:
-            raise RequestError(f"--apart: `{found[item.name]}` and `{name}` are both apart and together")
+            raise RequestError(f"`{found[item.name]}` and `{name}` are both apart and together", field="apart")
         found[item.name] = name
         items.append(item)
     return items
@@ -288,7 +288,9 @@ class _Placing:
             unknown = [text for text in unknown if not found[text]]
         self.common = [limit for text in unknown for limit in self._common_limits(text)]
         if not any(self.limits.values()) and not self.common:
-            raise RequestError("--slo: needed, because no domain has response times that limits could be on by default")
+            raise RequestError(
+                "needed, because no domain has response times that limits could be on by default", field="slo"
+            )
         for item in self.fleet.items:
             verdict = self._judge([item])
             if verdict.standing != "holds":
@@ -314,7 +316,7 @@ class _Placing:
             return []
         if steps and steps[0] not in {"host", *self.fleet.common}:
             names = sorted({name for item in self.fleet.items for name in item.names} | self.fleet.common | {"host"})
-            raise RequestError(f"--slo: found `{text}`: there is no `{steps[0]}`; allowed: {', '.join(names)}")
+            raise RequestError(f"there is no `{steps[0]}`", field="slo", found=text, allowed=", ".join(names))
         return [limit(scenario, text)]
 
     def _limits(self, items: Iterable[Item]) -> list[Limit]:
