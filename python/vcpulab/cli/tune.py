@@ -10,8 +10,8 @@ import tomli_w
 from cyclopts import Parameter
 
 from vcpulab.advice.tuning import goals as wanted
-from vcpulab.advice.tuning.answer import Answer
-from vcpulab.advice.tuning.confirm import Confirmation, confirm
+from vcpulab.advice.tuning.answer import Tuning
+from vcpulab.advice.tuning.confirming import Confirmation, confirm
 from vcpulab.advice.tuning.goals import Goal
 from vcpulab.advice.tuning.knobs import space as space_of
 from vcpulab.advice.tuning.search import REPLICATIONS, Candidate, Search
@@ -96,7 +96,7 @@ def tune(
             found = search.run(trials=trials, seconds=budget, progress=progress)
         with terminal.progress("confirming") as progress:
             confirmed = None if found.best is search.present else confirm(search, found.best, progress)
-    answer = Answer(search, found, confirmed)
+    answer = Tuning(search, found, confirmed)
     if format == "json":
         print(json.dumps(answer.document(), indent=2))
     else:
@@ -112,7 +112,7 @@ def tune(
     return DONE if answer.kept else FAILED
 
 
-def _show(answer: Answer) -> None:
+def _show(answer: Tuning) -> None:
     found, confirmed = answer.found, answer.confirmed
     size = answer.space.size
     tried = f"{len(found.candidates)} of {size if size < 10**6 else f'{size:.1g}'} settings tried"
@@ -156,7 +156,7 @@ def _show_confirmed(confirmed: Confirmation) -> None:
         views.show_comparison(changed, (confirmed.before, confirmed.after), ("now", "found"), all=False)
 
 
-def _verbal(answer: Answer, candidate: Candidate) -> str:
+def _verbal(answer: Tuning, candidate: Candidate) -> str:
     if not answer.search.limits:
         return "–"
     return "kept" if answer.found.standings[candidate.number].excess <= 0 else "not kept"
