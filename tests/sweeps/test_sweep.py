@@ -799,7 +799,7 @@ def test_the_commands_run_show_ask_and_export(typed: Callable[..., Answer], tmp_
         (["sweep", "rates.toml", "--store", "."], "holds other files"),
         (["sweep", "rates.toml", "--plot", "x.pdf"], "--plot"),
         (["query", "missing", "SELECT 1"], "no store of sweeps is there"),
-        (["query", "."], "allowed: either a question or --tables"),
+        (["query", "."], "allowed: either a query or --tables"),
     ],
 )
 def test_wrong_usage_is_told(typed: Callable[..., Answer], arguments: list[str], said: str) -> None:
