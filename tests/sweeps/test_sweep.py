@@ -718,8 +718,8 @@ def test_questions_are_answered_with_the_parameters_of_the_points(full_store: St
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
-        ("DROP TABLE runs", "allowed: a question that only reads"),
-        ("", "allowed: a question that only reads"),
+        ("DROP TABLE runs", "allowed: a query that only reads"),
+        ("", "allowed: a query that only reads"),
         ("SELECT nonsense FROM runs", "nonsense"),
         ("SELECT * FROM nowhere", "nowhere"),
         ("SELECT * FROM runs WHERE", "sql"),
