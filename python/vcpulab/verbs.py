@@ -23,7 +23,7 @@ from vcpulab.advice.tuning import goals as wanted
 from vcpulab.advice.tuning.answer import Tuning
 from vcpulab.advice.tuning.confirming import confirm
 from vcpulab.advice.tuning.goals import Goal
-from vcpulab.advice.tuning.knobs import space
+from vcpulab.advice.tuning.parameters import space
 from vcpulab.advice.tuning.search import REPLICATIONS, Search
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import find

@@ -62,9 +62,10 @@ class Range:
         self._bounds = {"at least": least, "above": above, "at most": most, "below": below}
 
     def __str__(self) -> str:
-        said = [f"{word} {bound}" for word, bound in self._bounds.items() if bound is not None]
-        least, most = self._bounds["at least"], self._bounds["at most"]
-        return ", ".join(said) if least is None or most is None else f"{least} to {most}"
+        least, most, below = (self._bounds[word] for word in ("at least", "at most", "below"))
+        if least is not None and (most is not None or below is not None):
+            return f"{least} to {most}" if below is None else f"{least} to less than {below}"
+        return ", ".join(f"{word} {bound}" for word, bound in self._bounds.items() if bound is not None)
 
     def __call__(self, _kind: object, value: Any) -> None:
         """Checks a value.

@@ -117,14 +117,14 @@ def _groups(field: str, words: Sequence[str]) -> list[list[str]]:
 
 def _power(idle: float, busy: float) -> Power:
     if not 0 <= idle <= busy < float("inf"):
-        raise RequestError(field="idle_watts", found=f"{idle:g}", allowed=f"at most that of a busy host, {busy:g}")
+        raise RequestError(field="idle_watts", found=f"{idle:g}", allowed="from 0, and idle is at most busy")
     return Power(idle, busy)
 
 
 def _write_hosts(placed: Placement, out: Path) -> None:
     names = [f"host-{number}.toml" for number in range(1, len(placed.hosts) + 1)]
     if out.exists() and (not out.is_dir() or {path.name for path in out.iterdir()} - set(names)):
-        raise RequestError(f"{out}: holds other files", hint="another directory, or an empty one")
+        raise RequestError(f"{out}: there is something else", hint="another directory, or an empty one")
     out.mkdir(parents=True, exist_ok=True)
     for name, host in zip(names, placed.hosts, strict=True):
         files.write(out / name, host.scenario.to_toml())

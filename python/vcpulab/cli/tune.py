@@ -13,7 +13,7 @@ from vcpulab.advice.tuning import goals as wanted
 from vcpulab.advice.tuning.answer import Tuning
 from vcpulab.advice.tuning.confirming import Confirmation, confirm
 from vcpulab.advice.tuning.goals import Goal
-from vcpulab.advice.tuning.knobs import space as space_of
+from vcpulab.advice.tuning.parameters import space as space_of
 from vcpulab.advice.tuning.search import REPLICATIONS, Candidate, Search
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import Jobs, Report, Seed, Slo, Table, Words, command, duration, number
@@ -123,14 +123,14 @@ def _show(answer: Tuning) -> None:
         print(f"beyond its limit, and by how much: {'; '.join(answer.nearest())}")
     rows = [
         [key, before, after, str(found.costs.get(key, "–")), _share(found.importance.get(key))]
-        for key, before, after in answer.turned()
+        for key, before, after in answer.changed()
     ]
     if rows:
-        headings = ["knob", "now", "found", "turning it back\ncosts of the score", "importance\nin the search"]
-        views.print_table("What the best turns", headings, rows, text_columns=3)
+        headings = ["parameter", "now", "found", "changing it back\ncosts of the score", "importance\nin the search"]
+        views.print_table("Parameters that the best setting changes", headings, rows, text_columns=3)
     others = [[key, _share(share)] for key, share in found.importance.items() if key not in {row[0] for row in rows}]
     if others:
-        views.print_table("Knobs that stay where they are", ["knob", "importance in the search"], others[:8])
+        views.print_table("Parameters that stay as they are", ["parameter", "importance in the search"], others[:8])
     if len(found.policies) > 1:
         ranked = sorted(found.policies.items(), key=lambda item: found.standings[item[1].number].order, reverse=True)
         policies = [[name, f"{found.standings[c.number].score:+.3f}", _verbal(answer, c)] for name, c in ranked]
