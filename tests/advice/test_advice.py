@@ -7,7 +7,7 @@ import pytest
 
 import vcpulab
 from support import ROOT, Vcpulab, opened
-from vcpulab.advice.compare import compare, gainers_and_payers
+from vcpulab.advice.compare import compare, improved_and_regressed
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import addresses, apps, find, limit
 from vcpulab.results.statistics import holm
@@ -42,7 +42,7 @@ def test_whatif_as_data_has_every_metric(command: Vcpulab, web: Path) -> None:
     found = {row["metric"]: row for row in document["metrics"]}
     assert found["batch.gotten"]["before"] > 90
     assert found["batch.gotten"]["after"] < 60
-    assert found["batch.throughput"]["verdict"] in ("worse", "unclear")
+    assert found["batch.throughput"]["verdict"] in ("regresses", "unclear")
     assert {"http.response_p99", "dom0.waited", "host.fairness", "web.0.throughput"} <= set(found)
 
 
@@ -198,7 +198,7 @@ def test_common_random_numbers_tell_apart_what_independent_runs_do_not() -> None
 def test_nothing_is_told_apart_too_often_where_nothing_differs() -> None:
     """At 5 % for all metrics together, three of ten comparisons of like with like would be too many."""
     runs = vcpulab.run_many([WEB.with_run(seed=seed) for seed in range(1, 12)])
-    wrong = sum(any(gainers_and_payers(compare(runs[0], other))) for other in runs[1:])
+    wrong = sum(any(improved_and_regressed(compare(runs[0], other))) for other in runs[1:])
     assert wrong <= 3
 
 

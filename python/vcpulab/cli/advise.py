@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import polars as pl
 from cyclopts import Parameter
 
 from vcpulab.advice import comparison_report
-from vcpulab.advice.compare import Comparison
+from vcpulab.advice.compare import Comparison, in_words
 from vcpulab.advice.compare import compare as compare_runs
 from vcpulab.advice.lint.lint import as_data, other_warnings
 from vcpulab.advice.lint.lint import lint as lint_scenario
@@ -116,7 +115,7 @@ def whatif(
     if report is not None:
         said = ", ".join(f"{path} = {json.dumps(value)}" for path, value in changed.changes.items())
         title = f"What if: {before.name}"
-        comparison_report.write(report, title, ("now", "changed"), runs, found, lead=f"<p>{escape(said)}</p>")
+        comparison_report.write(report, title, ("now", "changed"), runs, found, lead=[said])
         terminal.say(f"written to {report}")
     if write is not None:
         files.write(write, changed.scenario.to_toml())
@@ -209,7 +208,7 @@ def _show(
 ) -> None:
     rows = [comparison.row() for comparison in found]
     if format == "json":
-        print(json.dumps({"verdict": comparison_report.in_words(found), "metrics": rows}, indent=2))
+        print(json.dumps({"verdict": in_words(found), "metrics": rows}, indent=2))
     elif format == "csv":
         print(pl.DataFrame(rows, infer_schema_length=None).write_csv(), end="")
     else:
