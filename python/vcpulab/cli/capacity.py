@@ -3,15 +3,13 @@
 import json
 from pathlib import Path
 
-from vcpulab.advice.capacity import Capacity, Growth, growth
-from vcpulab.advice.capacity import capacity as find_capacity
+from vcpulab import verbs
+from vcpulab.advice.capacity import Capacity, Growth
 from vcpulab.advice.capacity.growing import FULL, Point
-from vcpulab.advice.capacity.guard import Guard
 from vcpulab.advice.capacity.limits import said as default_limits_said
 from vcpulab.advice.capacity.search import Found
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import Budget, Jobs, Report, Several, Slo, Table, command
-from vcpulab.results.addresses import limit as read_limit
 from vcpulab.results.statistics import number as number_said
 
 DONE, FAILED = 0, 1
@@ -49,11 +47,17 @@ def capacity(
         highest: The highest load; what the scenario allows if left out.
     """
     scenario = files.load(file)
-    limits = [read_limit(scenario, text) for text in slo]
-    grows = growth(scenario, vary, lowest=lowest, highest=highest)
-    with terminal.status(f"growing {grows.name}") as progress:
-        found = find_capacity(
-            grows, limits, replications=replications, jobs=jobs, guard=Guard(budget), progress=progress
+    with terminal.status(f"varying {vary}") as progress:
+        found = verbs.capacity(
+            scenario,
+            vary,
+            slo=slo,
+            lowest=lowest,
+            highest=highest,
+            replications=replications,
+            seconds=budget,
+            jobs=jobs,
+            progress=progress,
         )
     if report is not None:
         from vcpulab.advice.capacity.report import write
