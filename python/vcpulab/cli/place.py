@@ -50,8 +50,9 @@ def place(
 
     Args:
         files_: Scenario files; their domains are placed with their clients. dom0 and driver domains are on every host.
-        slo: An objective, such as `web.response_p99 < 50ms`, or of every client `response_p99 < 50ms`; may be given
-            again. Without any: no failed requests, and a response p99 of at most 10 times that of the domain alone.
+        slo: A service-level objective, such as `web.response_p99 < 50ms`, or of every client `response_p99 < 50ms`; may
+            be given again. Without any: no failed requests, and a response p99 of at most 10 times that of the domain
+            alone.
         host: The hosts: a hardware profile, or a scenario file whose host it is; that of the first file if left out.
         apart: Domains of which no two may be on one host: a,b; may be given again.
         together: Domains that have to be on one host: a,b; may be given again.

@@ -73,7 +73,7 @@ def tune(
             named: throughput and response times of all clients and applications, fairness, and waiting of driver
             domains.
         minimise: A metric to make smaller, such as web.response_p99.
-        slo: An objective, such as 'web.response_p99 < 50ms'.
+        slo: A service-level objective, such as 'web.response_p99 < 50ms'.
         vary: A parameter and its range: PATH=LOW..HIGH or PATH=a,b,c.
         only: Parameters to vary, of those that the schedulers have: a path such as domain.dom0.weight, or a pattern
             such as 'domain.*.cap'. If neither is given: schedulers of the same release, weights or reservations,
