@@ -242,7 +242,7 @@ def test_a_limit_that_only_the_winner_keeps(tune: Vcpulab) -> None:
     [
         (["missing.toml"], "missing.toml: no such file"),
         (["planted.toml", "--trials", "1"], "--trials: found `1`; allowed: an integer from 2"),
-        (["planted.toml", "--budget", "soon"], "--budget: found `soon`; allowed: a time such as 30s"),
+        (["planted.toml", "--budget", "soon"], "--budget: found `soon`; allowed: a time such as 90s"),
         (["planted.toml", "--budget", "0s"], "--budget: found `0s`"),
         (["planted.toml", "--replications", "1"], "--replications: found `1`"),
         (["planted.toml", "--seed", "-1"], "--seed: found `-1`"),

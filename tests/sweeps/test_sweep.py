@@ -718,8 +718,8 @@ def test_questions_are_answered_with_the_parameters_of_the_points(full_store: St
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
-        ("DROP TABLE runs", "allowed: a question that only reads"),
-        ("", "allowed: a question that only reads"),
+        ("DROP TABLE runs", "allowed: a query that only reads"),
+        ("", "allowed: a query that only reads"),
         ("SELECT nonsense FROM runs", "nonsense"),
         ("SELECT * FROM nowhere", "nowhere"),
         ("SELECT * FROM runs WHERE", "sql"),
@@ -799,7 +799,7 @@ def test_the_commands_run_show_ask_and_export(typed: Callable[..., Answer], tmp_
         (["sweep", "rates.toml", "--store", "."], "holds other files"),
         (["sweep", "rates.toml", "--plot", "x.pdf"], "--plot"),
         (["query", "missing", "SELECT 1"], "no store of sweeps is there"),
-        (["query", "."], "allowed: either a question or --tables"),
+        (["query", "."], "allowed: either a query or --tables"),
     ],
 )
 def test_wrong_usage_is_told(typed: Callable[..., Answer], arguments: list[str], said: str) -> None:
