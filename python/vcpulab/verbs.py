@@ -196,7 +196,7 @@ def search_of(
         RequestError: something of this cannot be understood.
     """
     from vcpulab.advice.tuning import goals as goals_of
-    from vcpulab.advice.tuning.knobs import space
+    from vcpulab.advice.tuning.parameters import space
     from vcpulab.advice.tuning.search import REPLICATIONS as OF_EACH
     from vcpulab.advice.tuning.search import Search
 

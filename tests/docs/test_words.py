@@ -12,7 +12,7 @@ NOT = {
     r"\bknobs?\b": "parameter",
     r"\bgainers?\b|\bpayers?\b|\bwho (gains|pays)\b": "improves, regresses",
     r"\bnot told (apart|from)\b|\btold apart from\b": "no significant difference",
-    r"--(names|ci|limit|grow|knob)\b": "--counters, --precision, --slo, --vary, --parameter",
+    r"--(names|ci|limit|grow|knob)\b": "--counters, --precision, --slo, --vary",
     r"\bvcpulab (commands|list)\b": "xl commands, xl list",
     r"\bcards?\b": "NIC",
     r"\bback ends?\b": "backend: netback or blkback",

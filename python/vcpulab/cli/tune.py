@@ -66,7 +66,7 @@ def tune(
             named: throughput and response times of all clients and applications, fairness, and waiting of driver
             domains.
         minimise: A metric to make smaller, such as web.response_p99.
-        slo: An objective, such as 'web.response_p99 < 50ms'.
+        slo: A service-level objective, such as 'web.response_p99 < 50ms'.
         vary: A parameter and its range: PATH=LOW..HIGH or PATH=a,b,c.
         only: Parameters to vary, of those that the schedulers have: a path such as domain.dom0.weight, or a pattern
             such as 'domain.*.cap'. If neither is given: schedulers of the same release, weights or reservations,
@@ -116,14 +116,14 @@ def _show(answer: Tuning) -> None:
         print(f"beyond its limit, and by how much: {'; '.join(answer.nearest())}")
     rows = [
         [key, before, after, str(found.costs.get(key, "–")), _share(found.importance.get(key))]
-        for key, before, after in answer.turned()
+        for key, before, after in answer.changed()
     ]
     if rows:
-        headings = ["knob", "now", "found", "turning it back\ncosts of the score", "importance\nin the search"]
-        views.print_table("What the best turns", headings, rows, text_columns=3)
+        headings = ["parameter", "now", "found", "changing it back\ncosts of the score", "importance\nin the search"]
+        views.print_table("Parameters that the best setting changes", headings, rows, text_columns=3)
     others = [[key, _share(share)] for key, share in found.importance.items() if key not in {row[0] for row in rows}]
     if others:
-        views.print_table("Knobs that stay where they are", ["knob", "importance in the search"], others[:8])
+        views.print_table("Parameters that stay as they are", ["parameter", "importance in the search"], others[:8])
     if len(found.policies) > 1:
         ranked = sorted(found.policies.items(), key=lambda item: found.standings[item[1].number].order, reverse=True)
         policies = [[name, f"{found.standings[c.number].score:+.3f}", _verbal(answer, c)] for name, c in ranked]
