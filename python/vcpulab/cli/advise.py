@@ -29,7 +29,7 @@ def lint(
     format: Table = "table",
     jobs: Jobs = 0,
 ) -> int:
-    """Find settings that are probably not meant, what they cost, and what mends them.
+    """Find probable mistakes in scenario files, their cost, and their remedies.
 
     The exit status is 0 if nothing is found.
 
@@ -74,7 +74,7 @@ def whatif(
     format: AnyFormat = "table",
     jobs: Jobs = 0,
 ) -> None:
-    """Predict what other settings improve and regress, by how much, and how to set them.
+    """Predict improvements and regressions by other settings, and how to set them.
 
     JSON and CSV have every metric.
 

@@ -30,7 +30,7 @@ def bounds(
     format: Table = "table",
     jobs: Jobs = 0,
 ) -> int:
-    """Bound what a host can carry, and name what limits it, by queueing analysis.
+    """Bound the load that a host can carry, by queueing analysis, and name the bottleneck.
 
     Bounds hold whatever the scheduler does; estimates are those of a host without overhead that shares its CPUs evenly.
 

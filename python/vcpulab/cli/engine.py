@@ -1,4 +1,4 @@
-"""`vcpulab schedulers`, `profile`, `schema`, `conformance` and `bench`: what the engine knows, and how good it is."""
+"""`vcpulab schedulers`, `profile`, `schema`, `conformance`, `bench`: contents of the engine, conformance and speed."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files that a command line names: read and written, with one line for each thing that is wrong with them."""
+"""Files that a command line names: read and written, with one line for each problem."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
