@@ -24,12 +24,12 @@ def web(tmp_path: Path) -> Path:
     return path
 
 
-def test_whatif_says_who_gains_who_pays_and_what_to_type(command: Vcpulab, web: Path) -> None:
+def test_whatif_says_what_improves_and_regresses_and_what_to_type(command: Vcpulab, web: Path) -> None:
     result = command("whatif", web.name, "--set", "batch.cap=50", "--set", "web.weight=1024")
     assert result.returncode == 0, result.stderr
     assert "10 pairs of replications" in result.stdout
-    assert "batch pays: batch.throughput -" in result.stdout
-    assert "web gains: " in result.stdout
+    assert "batch regresses: batch.throughput -" in result.stdout
+    assert "web improves: " in result.stdout
     assert "xl sched-credit -d batch -c 50" in result.stdout
     assert "xl sched-credit -d web -w 1024" in result.stdout
     assert "dom0 -w" not in result.stdout, "only what differs"
@@ -93,7 +93,7 @@ def test_compare_scenarios_and_runs_alike(command: Vcpulab, web: Path) -> None:
     runs = command("compare", f"out/{web.name}", f"out/{other.name}", "--format", "csv")
     assert runs.stdout == files.stdout != ""
     itself = command("compare", web.name, web.name)
-    assert "nobody gains or pays" in itself.stdout
+    assert "nothing improves or regresses" in itself.stdout
 
 
 def test_compare_says_what_is_not_compared(command: Vcpulab, web: Path, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_report_of_a_comparison_in_a_browser(command: Vcpulab, web: Path, browse
     assert result.returncode == 0, result.stderr
     page = opened(browser, web.parent / "out/report.html")
     assert page.count('data-drawn=""') == page.count("<figure ") == 9
-    assert "batch pays: batch.throughput" in page
+    assert "batch regresses: batch.throughput" in page
 
 
 def test_names_of_metrics() -> None:

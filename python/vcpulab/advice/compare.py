@@ -18,9 +18,6 @@ from vcpulab.results.run import Run
 from vcpulab.results.statistics import CONFIDENCE, Interval, holm, number, paired
 from vcpulab.show.table import Table
 
-REPLICATIONS = 10
-"""Enough for intervals that are not wider than they need be: t(0.975, 9) is 2.26, t(0.975, 4) 2.78."""
-
 Verdict = Literal["improves", "regresses", "higher", "lower", "same", "unclear"]
 
 
