@@ -517,8 +517,8 @@ impl Machine {
             }
         }
         let guest = &mut self.guests[index];
-        if let Some(index) = guest.interface {
-            let interface = &mut self.interfaces[index];
+        if let Some(interface) = guest.interface {
+            let interface = &mut self.interfaces[interface];
             let costs = guest.network;
             let takes =
                 matches!(interface.link, Link::Driver { .. }) || self.nics[interface.nic].can_send(ctx.now());
