@@ -28,6 +28,7 @@ pub mod pools;
 pub mod program;
 pub mod queue;
 pub mod scheduler;
+pub mod table;
 pub mod world;
 
 pub use action::{Action, TimedAction};
@@ -41,5 +42,6 @@ pub use mask::{CpuMask, PCPUS_MAX};
 pub use observer::{IoKind, IoStep, Observer, StateRow, Switch, WakeCause};
 pub use params::{ParamKind, ParamSpec, ParamValue, Params, Scope, TimetableEntry};
 pub use pools::Pools;
+pub use table::{Id, Table};
 pub use scheduler::{AffinityRule, Decision, HostRules, PauseRule, Placement, Rejected, Scheduler};
 pub use world::{Op, World, WorldContext};

@@ -1,5 +1,5 @@
 //! The tick of a kernel that goes idle: Linux leaves it on at first. The next one finds the vCPU idle, and only then is it
-//! stopped (`tick_stop`), until something is to be done again. So who sleeps longer than a tick wakes twice.
+//! stopped (`tick_stop`), until there is work again. So a vCPU that sleeps longer than a tick wakes twice.
 
 use vcpulab_host::{NEVER, Span, Time};
 
@@ -18,9 +18,9 @@ pub(crate) struct Tick {
     config: IdleTick,
     /// One of the times at which it would be due.
     phase: Time,
-    /// When it is due (`NEVER`: the vCPU is busy, or it is stopped).
+    /// Its next time (`NEVER`: the vCPU is busy, or it is stopped).
     due: Time,
-    /// What is left of its work.
+    /// The rest of its work, ns.
     left: Span,
     stopped: bool,
 }
@@ -34,7 +34,7 @@ impl Tick {
         self.due
     }
 
-    /// The vCPU looks for work: how long it is at its tick before, ns.
+    /// Time of the tick before the vCPU looks for other work, ns; `None`: none is due.
     pub fn work(&mut self, now: Time) -> Option<Span> {
         if self.due <= now {
             (self.due, self.left) = (NEVER, self.config.cpu_ns);
@@ -42,18 +42,18 @@ impl Tick {
         (self.left > 0).then_some(self.left)
     }
 
-    /// It was at its tick for so long.
+    /// Accounts for `span` of its work.
     pub fn worked(&mut self, span: Span) {
         self.left -= span.min(self.left);
     }
 
-    /// It has found a task.
-    pub fn goes_on(&mut self) {
+    /// Starts it again: the vCPU has found a task.
+    pub fn restart(&mut self) {
         (self.due, self.stopped) = (NEVER, false);
     }
 
-    /// It has found nothing.
-    pub fn idles(&mut self, now: Time) {
+    /// Leaves it on for one more time: the vCPU has found nothing.
+    pub fn go_idle(&mut self, now: Time) {
         if !std::mem::replace(&mut self.stopped, true) {
             let since = (now - self.phase).rem_euclid(self.config.period_ns);
             self.due = now + self.config.period_ns - since;
@@ -69,19 +69,19 @@ mod tests {
     fn one_tick_finds_it_idle_and_no_other() {
         let mut tick = Tick::new(IdleTick { period_ns: 100, cpu_ns: 7 }, 30);
         assert_eq!((tick.work(0), tick.due()), (None, NEVER), "it was not idle yet");
-        tick.idles(10);
+        tick.go_idle(10);
         assert_eq!(tick.due(), 30);
         assert_eq!(tick.work(30), Some(7));
         tick.worked(5);
         assert_eq!(tick.work(35), Some(2), "it is not done with it");
         tick.worked(2);
         assert_eq!(tick.work(37), None);
-        tick.idles(37);
+        tick.go_idle(37);
         assert_eq!(tick.due(), NEVER, "stopped");
-        tick.goes_on();
-        tick.idles(30);
+        tick.restart();
+        tick.go_idle(30);
         assert_eq!(tick.due(), 130, "a tick that is due just now is over");
-        tick.goes_on();
+        tick.restart();
         assert_eq!((tick.work(130), tick.due()), (None, NEVER), "something was to be done before");
     }
 }

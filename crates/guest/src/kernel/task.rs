@@ -1,51 +1,52 @@
-//! A task: where its script stands, and what it wants next.
+//! A task: its place in its script, and its next demand.
 
 use vcpulab_host::{Span, Time};
 
-use crate::Random;
+use crate::ids::{AppId, ChannelId, ConnectionId};
+use crate::random::Random;
 use crate::script::{Call, DiskAccess, Peer, Script, Step};
 
-/// How often a `Runtime` step looks at the clock, ns of CPU time. (rt-app's own busy loop works 32 us between two looks.)
+/// CPU time between two looks of a `Runtime` step at the clock, ns. (rt-app's own busy loop works 32 us between them.)
 const RUNTIME_STEP: Span = 32_000;
 
-/// Steps that take no time cost some CPU time once so many have been taken at one instant: a script that goes round
-/// without computing or waiting would never let time pass.
+/// Steps without CPU time at one instant after which they cost some: a script that goes round without computing or
+/// waiting would never let time pass.
 const FREE_STEPS_MAX: u32 = 10_000;
 
-/// What so many steps take then, ns: some ten for each, as for a system call that has nothing to do.
+/// CPU time of that number of steps then, ns: some ten for each, as for a system call that has nothing to do.
 const FREE_STEPS_NS: Span = 100_000;
 
 /// A request to a service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
     /// The connection that it came over.
-    pub connection: u64,
+    pub connection: ConnectionId,
     /// Its class.
     pub class: u32,
-    /// How many bytes it asks for.
+    /// Bytes of the answer that it asks for.
     pub asks: u32,
-    /// When it came.
+    /// Its time of arrival.
     pub since: Time,
 }
 
-/// What a task asks of what surrounds the guest kernel.
+/// A demand of a task on the surroundings of its guest kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each variant says what its fields are")]
 pub enum Io {
     /// Answer the request of this connection.
-    Reply { connection: u64, bytes: u32 },
+    Reply { connection: ConnectionId, bytes: u32 },
     /// Send an event over a channel.
-    Notify(u32),
+    Notify(ChannelId),
     /// Go on with an event of a channel.
-    AwaitEvent(u32),
+    AwaitEvent(ChannelId),
     /// Ask a service, and go on with the answer.
     Call(Call),
     /// Open a stream, and go on when it is open.
     Connect(Peer),
-    /// Hand over bytes for the stream.
-    Send { stream: u64, bytes: u32, push: bool },
+    /// Enqueue bytes for the stream.
+    Send { stream: ConnectionId, bytes: u32, push: bool },
     /// Take bytes from the stream, once they are there.
-    Receive { stream: u64, bytes: u32 },
+    Receive { stream: ConnectionId, bytes: u32 },
     /// Access the disk.
     Disk(DiskAccess),
     /// Go on when a file of this size, one of those that the application serves, is in memory.
@@ -54,7 +55,7 @@ pub enum Io {
     Sync,
 }
 
-/// What a task wants next.
+/// A demand of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Demand {
     /// To compute for this long, ns (more than 0).
@@ -69,9 +70,9 @@ pub(crate) enum Demand {
     Unlock(u32),
     /// To wait at a point, and to give a lock back for it.
     Wait(u32, Option<u32>),
-    /// To wake who waits at a point: all, or the first.
+    /// To wake the tasks that wait at a point: all, or the first.
     Wake(u32, bool),
-    /// To wait at a point until so many tasks are there.
+    /// To wait at a point until this number of tasks is there.
     Barrier(u32, u32),
     /// Something from outside.
     Io(Io),
@@ -84,20 +85,20 @@ pub(crate) enum Demand {
 /// A running task.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
-    pub app: usize,
+    pub app: AppId,
     pub vcpu: usize,
-    /// What is left of what it computes.
+    /// The rest of its computation, ns.
     pub left: Span,
-    /// What it had of its vCPU, as compared with the other tasks there, ns.
-    pub had: Span,
-    /// Does it wait for something other than time?
+    /// Its virtual run time, to be compared with those of the other tasks on its vCPU, ns.
+    pub vruntime: Span,
+    /// Whether it waits for something other than time.
     pub waits: bool,
-    /// Does it burn its time until a lock is free?
+    /// Whether it burns its time until a lock is free.
     pub spins: bool,
-    /// How many spin locks it holds.
+    /// Number of spin locks that it holds.
     pub holds: u32,
     /// Its stream, if it has one.
-    pub stream: Option<u64>,
+    pub stream: Option<ConnectionId>,
     request: Option<Request>,
     position: usize,
     counters: Box<[u32]>,
@@ -107,14 +108,14 @@ pub(crate) struct Task {
     began: Time,
     page_fault_ns: Span,
     random: Random,
-    /// Steps taken at one instant, and which.
+    /// Steps taken at one instant, and that instant.
     free_steps: u32,
     stepped_at: Time,
 }
 
 impl Task {
     pub fn new(
-        app: usize,
+        app: AppId,
         vcpu: usize,
         script: &Script,
         now: Time,
@@ -125,7 +126,7 @@ impl Task {
             app,
             vcpu,
             left: 0,
-            had: 0,
+            vruntime: 0,
             waits: false,
             spins: false,
             holds: 0,
@@ -144,7 +145,7 @@ impl Task {
         }
     }
 
-    /// Is its next step one that waits for a time?
+    /// Whether its next step waits for a time.
     pub fn is_timed(&self, script: &Script) -> bool {
         let timed = |step: &Step| {
             matches!(
@@ -155,7 +156,7 @@ impl Task {
         script.steps.get(self.position).is_some_and(timed)
     }
 
-    /// What it wants next; it has all that it wanted before.
+    /// Its next demand; the one before has been met.
     pub fn advance(&mut self, script: &Script, now: Time) -> Demand {
         if self.busy_until > now {
             return Demand::Compute((self.busy_until - now).min(RUNTIME_STEP));
@@ -303,7 +304,7 @@ impl Task {
         Demand::Done(response, response > deadline)
     }
 
-    /// It takes a request.
+    /// Takes a request, and goes on at the steps for its class.
     pub fn take(&mut self, request: Request, script: &Script) {
         self.request = Some(request);
         self.stream = Some(request.connection);

@@ -1,57 +1,57 @@
-//! One direction of a line: packets go over it one after another at its rate, and arrive a latency later.
+//! One direction of a link: packets go over it one after another at its rate, and arrive a latency later.
 
 use std::collections::VecDeque;
 
 use vcpulab_host::{NEVER, Span, Time};
 
-use crate::tcp::Packet;
+use super::tcp::Packet;
 
-/// What a frame takes up on an Ethernet line besides its headers and data, bytes: preamble, check sequence, and the gap before
+/// Occupancy of an Ethernet link by a frame besides its headers and data, bytes: preamble, check sequence, and the gap before
 /// the next one (IEEE 802.3: 8, 4 and 12).
 const FRAMING_BYTES: u32 = 24;
 
-/// A line in one direction.
+/// A link in one direction.
 #[derive(Clone, Debug)]
-pub struct Wire {
+pub struct Link {
     bits_per_s: i64,
     latency: Span,
-    /// When the line is free again.
+    /// The time from which it is free again.
     free_at: Time,
-    /// What is under way, in order of arrival.
+    /// The packets under way, in order of arrival.
     under_way: VecDeque<(Time, Packet)>,
 }
 
-impl Wire {
-    /// A free line.
+impl Link {
+    /// A free link.
     pub fn new(bits_per_s: i64, latency: Span) -> Self {
-        Wire { bits_per_s, latency, free_at: 0, under_way: VecDeque::with_capacity(256) }
+        Link { bits_per_s, latency, free_at: 0, under_way: VecDeque::with_capacity(256) }
     }
 
-    /// How long so many bytes, headers included, occupy the line in so many frames, ns; at least 1, so that time goes on however
-    /// fast it is.
+    /// Time for which `bytes`, headers included, in this number of frames occupy the link, ns; at least 1, so that time goes
+    /// on however fast it is.
     pub fn occupies(&self, bytes: u32, frames: u32) -> Span {
         let bytes = i64::from(bytes) + i64::from(frames) * i64::from(FRAMING_BYTES);
         (bytes * 8 * 1_000_000_000 / self.bits_per_s).max(1)
     }
 
-    /// Sends a packet now; returns when it has left.
+    /// Sends a packet now; returns the time at which it has left.
     pub fn send(&mut self, now: Time, packet: Packet) -> Time {
-        self.free_at = self.free_at.max(now) + self.occupies(packet.line_bytes(), packet.segments);
+        self.free_at = self.free_at.max(now) + self.occupies(packet.link_bytes(), packet.segments);
         self.under_way.push_back((self.free_at + self.latency, packet));
         self.free_at
     }
 
-    /// How long a packet handed over now would wait for the line, ns.
+    /// Time for which a packet enqueued now would wait, ns.
     pub fn backlog(&self, now: Time) -> Span {
         (self.free_at - now).max(0)
     }
 
-    /// When the next packet arrives (`NEVER`: none is under way).
+    /// Arrival of the next packet (`NEVER`: none is under way).
     pub fn next_arrival(&self) -> Time {
         self.under_way.front().map_or(NEVER, |&(time, _)| time)
     }
 
-    /// Takes a packet that has arrived.
+    /// Removes a packet that has arrived.
     pub fn take_arrived(&mut self, now: Time) -> Option<Packet> {
         if self.next_arrival() > now {
             return None;
@@ -63,14 +63,16 @@ impl Wire {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::{Kind, SEGMENT_BYTES, Side};
+    use vcpulab_guest::ConnectionId;
+
+    use crate::network::tcp::{Kind, SEGMENT_BYTES, Side};
 
     #[test]
-    fn a_line_of_100_mbit_carries_94_of_data() {
-        let mut wire = Wire::new(100_000_000, 0);
+    fn a_link_of_100_mbit_carries_94_of_data() {
+        let mut link = Link::new(100_000_000, 0);
         let (bytes, segments) = (SEGMENT_BYTES, 1);
         let packet = Packet {
-            connection: 1,
+            connection: ConnectionId(1),
             to: Side::Called,
             kind: Kind::Data,
             segments,
@@ -78,15 +80,15 @@ mod tests {
             acknowledges: 0,
             space: 0,
         };
-        let sent_ns = (0..1000).map(|_| wire.send(0, packet)).last().expect("some are sent");
+        let sent_ns = (0..1000).map(|_| link.send(0, packet)).last().expect("some are sent");
         assert_eq!(i64::from(bytes) * 8 * 1000 * 10_000 / sent_ns, 941, "tenths of Mbit/s, as netperf finds");
     }
 
     #[test]
-    fn packets_queue_for_the_line_and_arrive_a_latency_later() {
-        let mut wire = Wire::new(1_000_000_000, 50_000);
+    fn packets_queue_for_the_link_and_arrive_a_latency_later() {
+        let mut link = Link::new(1_000_000_000, 50_000);
         let packet = |connection| Packet {
-            connection,
+            connection: ConnectionId(connection),
             to: Side::Called,
             kind: Kind::Syn,
             segments: 1,
@@ -94,13 +96,13 @@ mod tests {
             acknowledges: 0,
             space: 0,
         };
-        assert_eq!(wire.send(0, packet(1)), 8_000);
-        assert_eq!(wire.send(0, packet(2)), 16_000);
-        assert_eq!(wire.backlog(4_000), 12_000);
-        assert_eq!(wire.next_arrival(), 58_000);
-        assert_eq!(wire.take_arrived(57_999), None);
-        assert_eq!(wire.take_arrived(66_000).map(|packet| packet.connection), Some(1));
-        assert_eq!(wire.take_arrived(66_000).map(|packet| packet.connection), Some(2));
-        assert_eq!(wire.next_arrival(), NEVER);
+        assert_eq!(link.send(0, packet(1)), 8_000);
+        assert_eq!(link.send(0, packet(2)), 16_000);
+        assert_eq!(link.backlog(4_000), 12_000);
+        assert_eq!(link.next_arrival(), 58_000);
+        assert_eq!(link.take_arrived(57_999), None);
+        assert_eq!(link.take_arrived(66_000).map(|packet| packet.connection), Some(ConnectionId(1)));
+        assert_eq!(link.take_arrived(66_000).map(|packet| packet.connection), Some(ConnectionId(2)));
+        assert_eq!(link.next_arrival(), NEVER);
     }
 }
