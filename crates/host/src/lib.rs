@@ -42,6 +42,6 @@ pub use mask::{CpuMask, PCPUS_MAX};
 pub use observer::{IoKind, IoStep, Observer, StateRow, Switch, WakeCause};
 pub use params::{ParamKind, ParamSpec, ParamValue, Params, Scope, TimetableEntry};
 pub use pools::Pools;
-pub use table::{Id, Table};
 pub use scheduler::{AffinityRule, Decision, HostRules, PauseRule, Placement, Rejected, Scheduler};
+pub use table::{Id, Table};
 pub use world::{Op, World, WorldContext};

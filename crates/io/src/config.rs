@@ -1,38 +1,42 @@
-//! What a machine is made of. All costs come from here; the mechanism holds no numbers of its own.
+//! The configuration of a machine. All costs come from here; the mechanism holds no numbers of its own.
 
-use vcpulab_guest::KernelConfig;
-use vcpulab_host::{Span, VcpuId};
+use vcpulab_guest::{AppId, KernelConfig, ServiceId};
+use vcpulab_host::{Span, Table, VcpuId};
 
-use crate::block::BlockConfig;
-use crate::blockback::BlockBackCosts;
-use crate::disk::DiskConfig;
-use crate::file_set::FileSetConfig;
+use crate::ids::{ClientId, ClientMachineId, DiskId, GuestId, NicId};
+use crate::network::bridge::{DriverCosts, NetworkCosts};
+use crate::network::client::ClientConfig;
+use crate::network::client_machine::ClientMachineConfig;
+use crate::network::netfront::NetfrontConfig;
+use crate::network::nic::NicConfig;
+use crate::storage::file_set::FileSetConfig;
+use crate::storage::{DiskUnitConfig, VirtualDiskConfig};
 
 /// Everything around the vCPUs of one host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineConfig {
-    /// Where all random streams start.
+    /// The seed of all random streams.
     pub seed: u64,
     /// The domains, in order of creation.
-    pub guests: Vec<GuestConfig>,
-    /// The network cards.
-    pub nics: Vec<NicConfig>,
+    pub guests: Table<GuestId, GuestConfig>,
+    /// The NICs.
+    pub nics: Table<NicId, NicConfig>,
     /// The disks.
-    pub disks: Vec<DiskUnitConfig>,
-    /// The services, by number: the guest and its application.
-    pub services: Vec<(usize, usize)>,
-    /// How many event channels there are between tasks.
+    pub disks: Table<DiskId, DiskUnitConfig>,
+    /// The services: each an application of a guest.
+    pub services: Table<ServiceId, (GuestId, AppId)>,
+    /// Number of event channels between tasks.
     pub channels: usize,
-    /// Does only one vCPU of a driver domain at a time handle packets? (So it was while back ends were tasklets.)
+    /// Whether only one vCPU of a driver domain at a time handles packets. (So it was while back ends were tasklets.)
     pub packets_in_turn: bool,
     /// Segments of a TCP connection that may be under way before the first acknowledgement.
     pub initial_segments: u32,
-    /// How far each cost in the domains varies, percent to both sides.
+    /// Spread of each cost in the domains, percent to both sides.
     pub spread_percent: i64,
     /// The clients outside.
-    pub clients: Vec<ClientConfig>,
+    pub clients: Table<ClientId, ClientConfig>,
     /// The machines that they run on.
-    pub client_machines: Vec<ClientMachineConfig>,
+    pub client_machines: Table<ClientMachineId, ClientMachineConfig>,
     /// A profiler that takes samples; `None`: none does.
     pub profiler: Option<ProfilerConfig>,
 }
@@ -42,18 +46,29 @@ pub struct MachineConfig {
 pub struct GuestConfig {
     /// Its first vCPU; the others follow.
     pub first_vcpu: VcpuId,
-    /// What runs in it.
+    /// Its kernel and its applications.
     pub kernel: KernelConfig,
     /// Working set of each vCPU, bytes.
     pub working_set_bytes: u64,
-    /// Its network interface, if it has one.
-    pub interface: Option<InterfaceConfig>,
-    /// What the network costs in it.
+    /// Its virtual network interface, if it has one.
+    pub netfront: Option<NetfrontConfig>,
+    /// Costs of the network in it.
     pub network: NetworkCosts,
     /// Its virtual disk, if it has one.
-    pub block: Option<VirtualDiskConfig>,
-    /// Files on it that one of its applications serves out of memory as far as they are there.
+    pub virtual_disk: Option<VirtualDiskConfig>,
+    /// Files on that disk that one of its applications serves, out of memory as far as they are there.
     pub files: Option<FileSetConfig>,
-    /// What the back ends cost, if it is a driver domain (or owns its devices itself).
+    /// Costs of packets in its back ends, if it is a driver domain (or owns its devices itself).
     pub driver: Option<DriverCosts>,
+}
+
+/// A profiler that takes samples of the work of pCPUs, as configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProfilerConfig {
+    /// Number of pCPUs.
+    pub pcpus: u32,
+    /// Busy time of a pCPU between two samples, ns, at least 1.
+    pub period_ns: Span,
+    /// The hypervisor's time for a sample, ns.
+    pub sample_ns: Span,
 }

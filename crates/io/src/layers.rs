@@ -1,6 +1,6 @@
 //! CPU time of a domain by layer: application, kernel, hypervisor.
 
-use vcpulab_host::Span;
+use vcpulab_host::{Span, Time};
 
 /// The part of a domain's software, or of the hypervisor, that executes for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,7 +86,7 @@ impl Layers {
     }
 
     /// The first `done` of it: a kernel prepares what the hypervisor does at the end.
-    pub(crate) fn first(&self, done: Span) -> Layers {
+    fn first(&self, done: Span) -> Layers {
         let mut left = done;
         Layers {
             times: self.times.map(|span| {
@@ -98,7 +98,7 @@ impl Layers {
     }
 
     /// The layer at work after `done` of it.
-    pub(crate) fn at(&self, done: Span) -> Layer {
+    fn at(&self, done: Span) -> Layer {
         let mut end = 0;
         let ends = self.times.map(|span| {
             end += span;
@@ -109,5 +109,58 @@ impl Layers {
 
     pub(crate) fn add(&mut self, other: &Layers) {
         self.times.iter_mut().zip(other.times).for_each(|(time, more)| *time += more);
+    }
+}
+
+/// The layers of a vCPU's piece of work, begun at a time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Share {
+    layers: Layers,
+    since: Time,
+}
+
+impl Share {
+    /// Work begun now.
+    pub fn begun(layers: Layers, now: Time) -> Self {
+        Share { layers, since: now }
+    }
+
+    /// The part of it that is done, `left` not. (A domain that begins anew leaves work undone.)
+    pub fn done(&self, left: Span, now: Time) -> Layers {
+        self.layers.first(self.done_ns(left, now))
+    }
+
+    /// The layer at work when `left` of it is not done.
+    pub fn layer_at(&self, left: Span, now: Time) -> Layer {
+        self.layers.at(self.done_ns(left, now))
+    }
+
+    fn done_ns(&self, left: Span, now: Time) -> Span {
+        (self.layers.sum() - left).min(now - self.since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_done_layer_by_layer() {
+        let layers = Layers::kernel(100, 30).and_application(50);
+        assert_eq!((layers.sum(), layers.of(Layer::Kernel)), (150, 70));
+        let done = [0, 49, 50, 119, 120, 149, 150].map(|done| layers.at(done));
+        let [application, kernel, hypervisor] = Layer::ALL;
+        assert_eq!(done, [application, application, kernel, kernel, hypervisor, hypervisor, hypervisor]);
+        let share = Share::begun(layers, 1000);
+        assert_eq!(share.done(20, 5000).times, [50, 70, 10]);
+        assert_eq!(share.done(0, 1060).times, [50, 10, 0], "no more than there was time for");
+    }
+
+    #[test]
+    fn a_cost_that_varies_keeps_its_shares() {
+        let layers = Layers::kernel(1000, 250);
+        assert_eq!(layers.stretched(1000), layers);
+        assert_eq!(layers.stretched(1100).times, [0, 825, 275]);
+        assert_eq!(layers.stretched(7).sum(), 7);
     }
 }

@@ -1,12 +1,12 @@
 //! A stub domain between a guest and the driver domain: its work is the same wherever it stands among the domains.
 
-use vcpulab_guest::{AppConfig, KernelConfig, Script, ServiceConfig, Step};
+use vcpulab_guest::{AppConfig, AppId, KernelConfig, Script, ServiceConfig, ServiceId, Step};
 use vcpulab_host::{
     Costs, CpuMask, DomainConfig, Host, HostConfig, Params, PcpuId, Scheduler, Span, VcpuConfig, VcpuId,
 };
 use vcpulab_io::{
-    Ask, ClientConfig, DriverCosts, GuestConfig, InterfaceConfig, Layers, Link, Load, Machine, MachineConfig,
-    NetworkCosts, NicConfig, Owner,
+    Ask, ClientConfig, DriverCosts, GuestConfig, GuestId, Layers, Load, Machine, MachineConfig,
+    NetfrontConfig, NetworkCosts, NicConfig, NicId, NicOwner, Uplink,
 };
 use vcpulab_sched::Runner;
 
@@ -27,24 +27,25 @@ enum Role {
 struct Domains(&'static [Role]);
 
 impl Domains {
-    fn index(&self, role: Role) -> usize {
-        self.0.iter().position(|&other| other == role).expect("the domain is there")
+    fn id(&self, role: Role) -> GuestId {
+        GuestId(self.0.iter().position(|&other| other == role).expect("the domain is there") as u32)
     }
 
     fn guest(&self, index: usize) -> GuestConfig {
         let role = self.0[index];
-        let steps = vec![Step::Await, Step::Compute { ns: 100_000, per_byte_ps: 0 }, Step::Reply(None), Step::Done];
+        let steps =
+            vec![Step::Await, Step::Compute { ns: 100_000, per_byte_ps: 0 }, Step::Reply(None), Step::Done];
         let server = AppConfig { service: Some(ServiceConfig::of(64)), ..AppConfig::new(Script::new(steps)) };
         let hog = AppConfig::new(Script::new(vec![Step::Compute { ns: 10_000_000, per_byte_ps: 0 }]));
-        let interface = |link, emulation_ns| InterfaceConfig {
-            link,
-            nic: 0,
+        let netfront = |uplink, emulation_ns| NetfrontConfig {
+            uplink,
+            nic: NicId(0),
             vcpu: 0,
             ring_slots: 256,
             segments_max: 1,
             emulation_ns,
         };
-        let through = |role| Link::Driver { guest: self.index(role), vcpu: 0 };
+        let through = |role| Uplink::DriverDomain { guest: self.id(role), vcpu: 0 };
         let driver = DriverCosts {
             upcall_ns: 1_000,
             bridge_ns: 2_000,
@@ -60,20 +61,21 @@ impl Domains {
                     Role::Hog => vec![hog],
                     Role::Guest => vec![server],
                     Role::Dom0 | Role::Stub => vec![],
-                },
+                }
+                .into(),
                 page_fault_ns: 0,
                 slice_ns: 10_000_000,
                 idle_tick: None,
             },
             working_set_bytes: 0,
-            interface: match role {
-                Role::Dom0 => Some(interface(Link::Owner, 0)),
+            netfront: match role {
+                Role::Dom0 => Some(netfront(Uplink::OwnNic, 0)),
                 Role::Hog => None,
-                Role::Guest => Some(interface(through(Role::Stub), EMULATION)),
-                Role::Stub => Some(interface(through(Role::Dom0), 0)),
+                Role::Guest => Some(netfront(through(Role::Stub), EMULATION)),
+                Role::Stub => Some(netfront(through(Role::Dom0), 0)),
             },
             network: NetworkCosts { receive_ns: 5_000, send_ns: 6_000, ..NetworkCosts::default() },
-            block: None,
+            virtual_disk: None,
             files: None,
             driver: matches!(role, Role::Dom0 | Role::Stub).then_some(driver),
         }
@@ -84,30 +86,32 @@ impl Domains {
             seed: 1,
             guests: (0..self.0.len()).map(|index| self.guest(index)).collect(),
             nics: vec![NicConfig {
-                owner: Owner::Guest { guest: self.index(Role::Dom0), vcpu: 0 },
+                owner: NicOwner::Guest { guest: self.id(Role::Dom0), vcpu: 0 },
                 bits_per_s: 1_000_000_000,
                 interrupt_gap_ns: 0,
                 latency_ns: 20_000,
                 ring_slots: 256,
-            }],
-            disks: vec![],
+            }]
+            .into(),
+            disks: vec![].into(),
             channels: 0,
-            services: vec![(self.index(Role::Guest), 0)],
+            services: vec![(self.id(Role::Guest), AppId(0))].into(),
             packets_in_turn: false,
             initial_segments: 4,
             spread_percent: 0,
             profiler: None,
             clients: vec![ClientConfig {
                 machine: None,
-                service: 0,
+                service: ServiceId(0),
                 load: Load::Open { rate_per_s: 500.0, regular: true },
                 mix: vec![Ask { class: 0, request_bytes: 300, reply_bytes: 10_000, weight: 1 }],
                 connections_max: 64,
                 keep_alive: false,
                 timeout_ns: None,
                 retries: 0,
-            }],
-            client_machines: vec![],
+            }]
+            .into(),
+            client_machines: vec![].into(),
         })
     }
 }
@@ -132,8 +136,8 @@ impl Runner for Domains {
         let mut host = Host::new(&config, scheduler, self.machine(), ()).unwrap();
         host.run_until(SECOND).unwrap();
         let machine = host.world();
-        let received = machine.interface_counts(self.index(Role::Guest)).unwrap().received;
-        (machine.layers(host.context(), self.index(Role::Stub)), received)
+        let received = machine.netfront_counts(self.id(Role::Guest)).unwrap().received;
+        (machine.layers(host.context(), self.id(Role::Stub)), received)
     }
 }
 

@@ -1,52 +1,32 @@
-//! Where the domains' CPU time goes by layers: exactly, and as a profiler that samples would see it.
+//! CPU time of the domains by layer as a profiler that samples sees it.
 //!
-//! The *truth* is kept all the time: every piece of work is told by layer when it is chosen, and counted as far as it was
-//! done. The *profiler* does what Xenoprof does: after so many busy cycles of a pCPU its performance counter interrupts
+//! The *truth* is kept all the time: every piece of work has its [layers](crate::layers), which are counted as far as it was
+//! done. The *profiler* does what Xenoprof does: after a number of busy cycles of a pCPU its performance counter interrupts
 //! (which takes time of the hypervisor), and the sample is put down to whatever is found at work there.
 
-use vcpulab_host::{Context, NEVER, PcpuId, Span, Time, VcpuId, WorldContext};
+use vcpulab_host::{Context, NEVER, PcpuId, Span, Table, WorldContext};
 
-use super::Machine;
+use super::guests::Guests;
 use crate::config::ProfilerConfig;
+use crate::ids::{GuestId, SourceId};
+use crate::layers::Layer;
+use crate::sources::{Source, Sources};
 
-/// The piece of work that a vCPU is at.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Share {
-    layers: Layers,
-    since: Time,
-}
-
-impl Share {
-    /// Work begun now.
-    pub fn begun(layers: Layers, now: Time) -> Self {
-        Share { layers, since: now }
-    }
-
-    /// What of it was done, `left` not. (A domain that begins anew leaves work undone.)
-    pub fn done(&self, left: Span, now: Time) -> Layers {
-        self.layers.first(self.done_ns(left, now))
-    }
-
-    fn done_ns(&self, left: Span, now: Time) -> Span {
-        (self.layers.sum() - left).min(now - self.since)
-    }
-}
-
-/// What a sample can find.
+/// The finding of a sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Found {
-    Domain(usize, Layer),
+    Domain(GuestId, Layer),
     /// The hypervisor decides, switches, or takes an interrupt.
     Overhead,
     /// A cold cache is being filled again.
     Refill,
 }
 
-/// What the samples found since the start.
+/// The findings of all samples since the start.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Samples {
     /// By domain and layer.
-    pub domains: Vec<[u64; 3]>,
+    pub domains: Table<GuestId, [u64; 3]>,
     /// The hypervisor's own decisions, switches and interrupts.
     pub overhead: u64,
     /// Cold caches being filled again.
@@ -54,7 +34,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// All of them.
+    /// Their number.
     pub fn count(&self) -> u64 {
         self.domains.iter().flatten().sum::<u64>() + self.overhead + self.refill
     }
@@ -68,82 +48,67 @@ impl Samples {
     }
 }
 
+/// The performance counter of a pCPU.
+#[derive(Clone, Copy, Debug)]
+struct Counter {
+    source: SourceId,
+    /// Busy time of the pCPU at which it interrupts next, ns.
+    next: Span,
+}
+
 /// The profiler.
 #[derive(Clone, Debug)]
-pub(super) struct Profiler {
+pub(crate) struct Profiler {
     config: ProfilerConfig,
-    /// The source of the first pCPU's counter; those of the others follow.
-    first_source: usize,
-    /// Busy time at which each pCPU's counter interrupts next, ns.
-    next: Vec<Span>,
-    samples: Samples,
+    counters: Table<PcpuId, Counter>,
+    pub samples: Samples,
 }
 
 impl Profiler {
-    /// Its counters begin at 0.
-    pub fn new(config: ProfilerConfig, first_source: usize, guests: usize) -> Self {
-        let samples = Samples { domains: vec![[0; 3]; guests], ..Samples::default() };
-        Profiler { config, first_source, next: vec![config.period_ns; config.pcpus as usize], samples }
-    }
-}
-
-impl Machine {
-    /// CPU time of a guest by layer since the start, ns: together the time in which its vCPUs made progress.
-    pub fn layers(&self, host: &Context, guest: usize) -> Layers {
-        let mut layers = self.guests[guest].layers;
-        let own = (0..).zip(&self.vcpus).filter_map(|(v, vcpu)| Some((VcpuId(v), vcpu.as_ref()?)));
-        for (v, vcpu) in own.filter(|(_, vcpu)| vcpu.guest == guest && vcpu.at_work.is_some()) {
-            layers.add(&vcpu.share.done(host.left(v), host.now()));
-        }
-        layers
+    /// A profiler of this number of guests. Its counters begin at 0.
+    pub fn new(config: ProfilerConfig, guests: usize, sources: &mut Sources) -> Self {
+        let counter = |p| {
+            let source = sources.register(Source::Counter(PcpuId(p)));
+            Counter { source, next: config.period_ns }
+        };
+        let samples = Samples { domains: Table::filled(guests, [0; 3]), ..Samples::default() };
+        Profiler { config, counters: (0..config.pcpus).map(counter).collect(), samples }
     }
 
-    /// What the profiler's samples found since the start, if there is one.
-    pub fn samples(&self) -> Option<&Samples> {
-        self.profiler.as_ref().map(|profiler| &profiler.samples)
-    }
-
-    /// A piece of work is over, `left` of it not done.
-    pub(super) fn count_work(&mut self, guest: usize, share: &Share, left: Span, now: Time) {
-        self.guests[guest].layers.add(&share.done(left, now));
-    }
-
-    /// The counter of a pCPU may have reached its mark.
-    pub(super) fn counter_due(&mut self, ctx: &mut WorldContext<'_>, p: PcpuId) {
-        let found = self.at_work_on(ctx.host(), p);
+    /// Takes the samples that are due when the counter of a pCPU may have overflowed.
+    pub fn counter_due(&mut self, ctx: &mut WorldContext<'_>, p: PcpuId, guests: &Guests) {
+        let found = at_work_on(ctx.host(), p, guests);
         self.sample(ctx, p, found);
     }
 
-    /// A pCPU that was idle has something to do: its counter goes on. What it counted meanwhile was the hypervisor.
-    pub(super) fn counter_goes_on(&mut self, ctx: &mut WorldContext<'_>, p: PcpuId) {
+    /// Lets the counter of a pCPU go on that was idle and has something to do. It counted the hypervisor meanwhile.
+    pub fn counter_goes_on(&mut self, ctx: &mut WorldContext<'_>, p: PcpuId) {
         self.sample(ctx, p, Found::Overhead);
     }
 
     /// Takes the samples that are due, and sets the counter. It stands still while a sample is taken.
     fn sample(&mut self, ctx: &mut WorldContext<'_>, p: PcpuId, found: Found) {
-        let Some(profiler) = &mut self.profiler else { return };
         let (run_ns, _, overhead_ns) = ctx.host().pcpu_times(p);
         let busy_ns = run_ns + overhead_ns;
-        let next = &mut profiler.next[p.index()];
+        let Counter { source, next } = &mut self.counters[p];
         while *next <= busy_ns {
-            profiler.samples.add(found);
-            ctx.charge(p, profiler.config.sample_ns);
-            *next += profiler.config.period_ns + profiler.config.sample_ns;
+            self.samples.add(found);
+            ctx.charge(p, self.config.sample_ns);
+            *next += self.config.period_ns + self.config.sample_ns;
         }
         let idle = ctx.host().is_idle(ctx.host().current(p));
         let due = if idle { NEVER } else { ctx.now() + *next - busy_ns };
-        ctx.set_source(profiler.first_source + p.index(), due);
+        source.set(ctx, due);
     }
+}
 
-    fn at_work_on(&self, host: &Context, p: PcpuId) -> Found {
-        let v = host.current(p);
-        match self.vcpus.get(v.index()) {
-            Some(Some(vcpu)) if host.busy_until(p) <= host.now() => {
-                let done = vcpu.share.done_ns(host.left(v), host.now());
-                Found::Domain(vcpu.guest, vcpu.share.layers.at(done))
-            }
-            Some(Some(_)) if host.hypervisor_until(p) <= host.now() => Found::Refill,
-            _ => Found::Overhead,
+fn at_work_on(host: &Context, p: PcpuId, guests: &Guests) -> Found {
+    let v = host.current(p);
+    match guests.vcpu(v) {
+        Some(vcpu) if host.busy_until(p) <= host.now() => {
+            Found::Domain(vcpu.guest, vcpu.share.layer_at(host.left(v), host.now()))
         }
+        Some(_) if host.hypervisor_until(p) <= host.now() => Found::Refill,
+        _ => Found::Overhead,
     }
 }

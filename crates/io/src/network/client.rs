@@ -1,46 +1,99 @@
-//! A client outside the host: when it asks, and what it sees of the answers.
+//! A client outside the host: its users, the times of their requests, and the answers as they see them.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
-use vcpulab_guest::{AppStats, Random};
+use vcpulab_guest::{AppStats, ConnectionId, Random, ServiceId};
 use vcpulab_host::{NEVER, Span, Time};
 
-use crate::config::{Ask, ClientConfig, Load};
+use crate::ids::{ClientId, ClientMachineId};
+
+/// A client outside, as configured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientConfig {
+    /// The machine that it runs on; `None`: one that limits nothing.
+    pub machine: Option<ClientMachineId>,
+    /// The service that it asks.
+    pub service: ServiceId,
+    /// The times of its requests.
+    pub load: Load,
+    /// The requests among which it draws.
+    pub mix: Vec<Ask>,
+    /// Most requests outstanding; one on top fails at once.
+    pub connections_max: u32,
+    /// Whether a user keeps its connection from one request to the next.
+    pub keep_alive: bool,
+    /// Time from the request without an answer after which it gives up, ns.
+    pub timeout_ns: Option<Span>,
+    /// Further tries after that, or after a refusal, before the request counts as failed.
+    pub retries: u32,
+}
+
+/// The times of a client's requests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "each variant says what its fields are")]
+pub enum Load {
+    /// At a rate per second that does not depend on the answers, at random (a Poisson process) or regularly.
+    Open { rate_per_s: f64, regular: bool },
+    /// Users of which each asks, waits for the answer, thinks (for a random time, exponentially distributed with this mean,
+    /// ns) and asks again. They begin one after the other within the ramp-up time, ns.
+    Closed { users: u32, think_ns: Span, ramp_up_ns: Span },
+    /// Streams of packets of this size, bytes, each at least `gap_ns` after the one before.
+    Stream { streams: u32, packet_bytes: u32, gap_ns: Span },
+}
+
+/// A request of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Its class.
+    pub class: u32,
+    /// Its size, bytes.
+    pub request_bytes: u32,
+    /// Size of the answer, bytes.
+    pub reply_bytes: u32,
+    /// Its frequency in relation to the others.
+    pub weight: u32,
+}
 
 /// A client and its users. In an open loop there is one user, who never waits for an answer.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// As configured.
+    /// Its configuration.
     pub config: ClientConfig,
-    /// What it has seen: requests answered, and those refused, given up or beyond its limit.
+    /// Requests answered, and those refused, given up or beyond its limit.
     pub stats: AppStats,
+    /// The connection that each user of a closed loop keeps.
+    kept: Vec<Option<ConnectionId>>,
+    /// The connection of each stream.
+    streams: Vec<Option<ConnectionId>>,
+    /// Requests that are given up at a time, each with its connection and its begin, in the order of time.
+    timeouts: VecDeque<(Time, ConnectionId, Time)>,
     outstanding: u32,
-    /// When each user acts next.
+    /// The next act of each user.
     due: BinaryHeap<Reverse<(Time, u32)>>,
-    /// How often the request at hand of each user has been tried already; `None`: the user has not begun.
+    /// Tries so far of the request at hand of each user; `None`: the user has not begun.
     tries: Vec<Option<u32>>,
-    /// How many of them have begun.
+    /// Number of users that have begun.
     begun: u32,
     weight: u64,
     random: Random,
 }
 
-/// The least time after which a user asks again who had no connection to ask with, ns: time must go on.
+/// Least time until a user without a connection to ask with asks again, ns: time must go on.
 const TURNED_AWAY_FOR: Span = 1_000_000;
 
 /// A request that a user makes, the same however often it is tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Asking {
-    /// Who asks.
+    /// The user.
     pub user: u32,
-    /// For what.
+    /// The request.
     pub ask: Ask,
-    /// Since when: response times count from here.
+    /// Its begin, from which response times count.
     pub begun: Time,
 }
 
-/// How a request ended.
+/// The end of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// It was answered.
@@ -58,17 +111,17 @@ pub enum Outcome {
 /// A request that is over, as a load generator would log it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClientSample {
-    /// Whose it was.
-    pub client: usize,
-    /// Which user's.
+    /// Its client.
+    pub client: ClientId,
+    /// Its user.
     pub user: u32,
     /// Class of the request.
     pub class: u32,
-    /// When the user began with it; all tries are part of it.
+    /// Its begin; all tries are part of it.
     pub begun: Time,
-    /// When it was over.
+    /// Its end.
     pub ended: Time,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
     /// From the beginning until there was a connection, ns; 0: there was one already.
     pub connect_ns: Span,
@@ -78,13 +131,13 @@ pub struct ClientSample {
     pub sent_bytes: u32,
     /// Size of the answer, bytes; 0: it was not complete.
     pub received_bytes: u32,
-    /// Users of the client that are active at the end: who have begun, or, in an open loop, wait for an answer.
+    /// Users of the client that are active at the end: those that have begun, or, in an open loop, wait for an answer.
     pub active: u32,
     /// The same of all clients on its machine.
     pub active_all: u32,
 }
 
-/// What to do about a request that failed.
+/// The consequence of a failure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failed {
     /// Try again.
@@ -119,15 +172,32 @@ impl Client {
             _ => vec![None; users as usize],
         };
         let weight = config.mix.iter().map(|ask| u64::from(ask.weight)).sum();
-        Client { config, stats: AppStats::default(), outstanding: 0, due, tries, begun: 0, weight, random }
+        let (kept, streams) = match config.load {
+            Load::Open { .. } => (0, 0),
+            Load::Closed { .. } => (users as usize, 0),
+            Load::Stream { .. } => (0, users as usize),
+        };
+        Client {
+            config,
+            stats: AppStats::default(),
+            kept: vec![None; kept],
+            streams: vec![None; streams],
+            timeouts: VecDeque::new(),
+            outstanding: 0,
+            due,
+            tries,
+            begun: 0,
+            weight,
+            random,
+        }
     }
 
-    /// When somebody acts next.
+    /// The next act of a user.
     pub fn next_event(&self) -> Time {
         self.due.peek().map_or(NEVER, |&Reverse((time, _))| time)
     }
 
-    /// Who acts now, if that time has come.
+    /// A user that acts now, if that time has come.
     pub fn take_due(&mut self, now: Time) -> Option<u32> {
         let &Reverse((time, user)) = self.due.peek()?;
         if time > now {
@@ -145,12 +215,12 @@ impl Client {
         Some(user)
     }
 
-    /// A user acts again at that time.
+    /// Lets a user act again at that time.
     pub fn set_due(&mut self, user: u32, at: Time) {
         self.due.push(Reverse((at, user)));
     }
 
-    /// What a user asks for, unless the client is at its limit.
+    /// Draws the request of a user, unless the client is at its limit.
     pub fn ask(&mut self) -> Option<Ask> {
         if self.outstanding >= self.config.connections_max {
             self.stats.failed += 1;
@@ -160,7 +230,7 @@ impl Client {
         Some(self.draw())
     }
 
-    /// How many users are active: who have begun, or, in an open loop, wait for an answer.
+    /// Number of active users: those that have begun, or, in an open loop, wait for an answer.
     pub fn active(&self) -> u32 {
         match self.config.load {
             Load::Open { .. } => self.outstanding,
@@ -168,7 +238,7 @@ impl Client {
         }
     }
 
-    /// What to ask for.
+    /// Draws a request.
     fn draw(&mut self) -> Ask {
         let mix = &self.config.mix;
         if mix.len() == 1 {
@@ -184,14 +254,14 @@ impl Client {
         *drawn.unwrap_or(&mix[0])
     }
 
-    /// A request of a user is answered, so long after it was begun. When does the user ask again?
+    /// Counts a request of a user that is answered `response` after its begin, and lets the user think.
     pub fn answered(&mut self, user: u32, response: Span, now: Time) {
         self.outstanding -= 1;
         self.stats.complete(response, now);
         self.next_turn(user, now);
     }
 
-    /// A request of a user was refused, or not answered in time.
+    /// Counts a try of a user that was refused, or not answered in time, and says what follows.
     pub fn failed(&mut self, user: u32, now: Time) -> Failed {
         if let Some(Some(tries)) = self.tries.get_mut(user as usize)
             && *tries < self.config.retries
@@ -206,11 +276,52 @@ impl Client {
         Failed::GiveUp
     }
 
-    /// A user's machine had no connection for a request.
+    /// Counts a request for which the user's machine had no connection.
     pub fn turned_away(&mut self, user: u32, now: Time) {
         self.outstanding = self.outstanding.saturating_sub(1);
         self.stats.failed += 1;
         self.next_turn(user, now.saturating_add(TURNED_AWAY_FOR));
+    }
+
+    /// Gives a user a connection to keep. (In an open loop none is kept.)
+    pub fn keep(&mut self, user: u32, id: ConnectionId) {
+        if let Some(kept) = self.kept.get_mut(user as usize) {
+            *kept = Some(id);
+        }
+    }
+
+    /// Takes the connection that a user keeps, if it keeps one.
+    pub fn take_kept(&mut self, user: u32) -> Option<ConnectionId> {
+        self.kept.get_mut(user as usize)?.take()
+    }
+
+    /// The connection of a stream, if it has one.
+    pub fn stream(&self, user: u32) -> Option<ConnectionId> {
+        self.streams.get(user as usize).copied().flatten()
+    }
+
+    /// Gives a stream its connection.
+    pub fn set_stream(&mut self, user: u32, id: ConnectionId) {
+        self.streams[user as usize] = Some(id);
+    }
+
+    /// Notes that the request over a connection, begun at `begun`, is given up at `at`, which is no earlier than others'. True:
+    /// it is the only one.
+    pub fn time_out_at(&mut self, at: Time, id: ConnectionId, begun: Time) -> bool {
+        self.timeouts.push_back((at, id, begun));
+        self.timeouts.len() == 1
+    }
+
+    /// The time of the next time-out (`NEVER`: none is set).
+    pub fn next_timeout(&self) -> Time {
+        self.timeouts.front().map_or(NEVER, |&(time, ..)| time)
+    }
+
+    /// Removes a time-out that is due: a connection, and the begin of the request over it.
+    pub fn take_timeout(&mut self, now: Time) -> Option<(ConnectionId, Time)> {
+        let &(_, id, begun) = self.timeouts.front().filter(|&&(time, ..)| time <= now)?;
+        self.timeouts.pop_front();
+        Some((id, begun))
     }
 
     fn next_turn(&mut self, user: u32, now: Time) {
@@ -241,7 +352,7 @@ mod tests {
     fn client(load: Load, mix: Vec<Ask>) -> Client {
         let config = ClientConfig {
             machine: None,
-            service: 0,
+            service: ServiceId(0),
             load,
             mix,
             connections_max: 3,

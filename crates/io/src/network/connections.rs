@@ -3,7 +3,7 @@
 use vcpulab_guest::ConnectionId;
 use vcpulab_host::{Table, Time};
 
-use super::tcp::{Connection, Packet, Party};
+use super::tcp::{Connection, Party};
 use crate::ids::{ClientMachineId, GuestId};
 
 /// All connections. Numbers are used again: an id holds, above the number, how often it was used before, so that a packet of
@@ -61,11 +61,6 @@ impl Connections {
         if *uses == uses_of(id) { connection.as_mut() } else { None }
     }
 
-    /// The guest that a packet is for; `None`: a machine outside, or the connection is over.
-    pub fn destination(&self, packet: &Packet) -> Option<GuestId> {
-        self.get(packet.connection)?.parties[packet.to as usize].guest()
-    }
-
     /// Ends a connection.
     pub fn close(&mut self, id: ConnectionId) {
         if let Some(connection) = self.get(id) {
@@ -120,6 +115,10 @@ mod tests {
         connections.close(first);
         let second = connections.open([Party::Outside; 2], 5);
         assert!(connections.get(first).is_none() && connections.get(second).is_some());
-        assert_eq!((connections.open_count(), number_of(second)), (1, number_of(first)), "its number is used again");
+        assert_eq!(
+            (connections.open_count(), number_of(second)),
+            (1, number_of(first)),
+            "its number is used again"
+        );
     }
 }

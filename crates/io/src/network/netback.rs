@@ -1,235 +1,134 @@
-//! The back ends of a driver domain: between its cards and the rings of the guests behind it. Each of its vCPUs has the cards
-//! and interfaces whose interrupts and events it takes.
+//! The network back ends on one vCPU of a driver domain: between the domain's NICs and the rings of the guests behind it.
 //!
-//! Once it runs it takes everything that is there, in rounds: first from the cards, then from the rings, each guest in
-//! turn; guests hear of it at the end of a round. With nothing left it sleeps. So a driver domain that is given the
-//! pCPU late finds more to do at once: batching is not a parameter here.
+//! They poll: first the NICs, then the rings, each guest in turn, up to a budget for each direction; guests are notified at
+//! the end of a poll. So a driver domain that is given the pCPU late finds more to do at once: batching is not a parameter
+//! here.
 
 use std::collections::VecDeque;
 
-use vcpulab_host::{IoKind, IoStep, Span, VcpuId, WakeCause, WorldContext};
+use vcpulab_host::{Table, Time, WorldContext};
 
-use crate::block::Block;
-use crate::blockback::{BlockBack, BlockBackWork, Store};
-use crate::interface::Interface;
-use crate::nic::Nic;
-use crate::tcp::Packet;
+use super::netfront::Netfront;
+use super::nic::Nic;
+use super::tcp::Packet;
+use crate::ids::{NetfrontId, NicId};
 
-/// Packets of one direction that a driver domain takes in one round, before it looks at the other direction (the usual
-/// budget of a network driver's polling loop).
-const ROUND: usize = 64;
+/// Packets of one direction in one poll, before the other direction has its turn (the usual budget of a network driver's
+/// polling loop).
+const POLL_BUDGET: usize = 64;
 
-/// What a driver domain is at.
+/// A packet taken by a poll.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum DriverWork {
-    /// It takes the notifications that are pending.
-    Upcall,
-    /// It takes a packet from that card.
-    Receive(usize, Packet),
-    /// It takes one from that interface's ring.
-    Send(usize, Packet),
-    /// It serves the virtual disks on that disk.
-    Disk(usize, BlockBackWork, Span),
+pub(crate) enum Polled {
+    /// From that NIC.
+    Nic(NicId, Packet),
+    /// From that netfront's ring.
+    Ring(NetfrontId, Packet),
+    /// None: the budget is used up.
+    BudgetUsed,
+    /// None: nothing is in the rings that a NIC has room for.
+    Empty,
 }
 
-/// A disk, or what stands for one in a stub domain, and its back ends.
+/// The network back ends on one vCPU.
 #[derive(Clone, Debug)]
-pub(crate) struct DiskUnit {
-    pub store: Store,
-    pub back: BlockBack,
-    /// The guest that it belongs to, and which of its vCPUs takes its interrupts; `None`: the hypervisor.
-    pub owner: Option<(usize, u32)>,
-}
-
-/// The devices, and the front ends before them.
-pub(crate) struct Devices<'m> {
-    pub nics: &'m mut [Nic],
-    pub interfaces: &'m mut [Interface],
-    pub disks: &'m mut [DiskUnit],
-    pub blocks: &'m mut [Block],
-}
-
-/// The back ends on one vCPU of a driver domain.
-#[derive(Clone, Debug)]
-pub(crate) struct Backend {
-    /// Where interrupts and events go.
-    pub vcpu: VcpuId,
-    /// The cards whose interrupts it takes.
-    pub nics: Vec<usize>,
-    /// The disks whose interrupts it takes.
-    pub disks: Vec<usize>,
-    /// Do packets wait until another vCPU of the driver domain is done with one?
-    pub waits_for_turn: bool,
-    /// Is it at work, or has it been told that there is some?
-    awake: bool,
-    /// Has it been told something that it has not taken yet?
-    notified: bool,
-    /// Is a round begun that has not ended yet? What it is told meanwhile does not make the round longer: guests that are to
-    /// be told at its end would wait for as long as interrupts come faster than rounds end.
-    in_round: bool,
-    /// What is left of the round in each direction.
+pub(crate) struct Netback {
+    /// The NICs whose interrupts the vCPU takes.
+    pub nics: Vec<NicId>,
+    /// What is left of the poll's budget in each direction.
     receives: usize,
     sends: usize,
-    /// Interfaces with packets in their rings, each once, the next one first.
-    senders: VecDeque<usize>,
-    /// Interfaces whose guests are to be told at the end of the round.
-    to_tell: Vec<usize>,
+    /// Netfronts with packets in their rings, each once, the next one first.
+    senders: VecDeque<NetfrontId>,
+    /// Netfronts whose guests are notified at the end of the poll.
+    to_notify: Vec<NetfrontId>,
 }
 
-impl Backend {
-    /// Back ends with nothing to do.
-    pub fn new(vcpu: VcpuId, interfaces: usize) -> Self {
-        Backend {
-            vcpu,
+impl Netback {
+    /// Back ends with nothing to do, for this number of netfronts.
+    pub fn new(netfronts: usize) -> Self {
+        Netback {
             nics: Vec::new(),
-            disks: Vec::new(),
-            waits_for_turn: false,
-            awake: false,
-            notified: false,
-            in_round: false,
             receives: 0,
             sends: 0,
-            senders: VecDeque::with_capacity(interfaces),
-            to_tell: Vec::with_capacity(interfaces),
+            senders: VecDeque::with_capacity(netfronts),
+            to_notify: Vec::with_capacity(netfronts),
         }
     }
 
-    /// A card has something to tell.
-    pub fn interrupt(&mut self, ctx: &mut WorldContext<'_>, nic: &mut Nic) {
-        nic.interrupted(ctx.now());
-        self.interrupted(ctx);
+    /// Notes a netfront's first packet in an empty ring.
+    pub fn ring_filled(&mut self, netfront: NetfrontId) {
+        self.senders.push_back(netfront);
     }
 
-    /// A device whose interrupts it takes has interrupted.
-    pub fn interrupted(&mut self, ctx: &mut WorldContext<'_>) {
-        ctx.interrupt(ctx.host().home(self.vcpu));
-        let domain = ctx.host().dom(self.vcpu);
-        ctx.step(IoStep { kind: IoKind::Interrupt, domain, id: 0, value: 0 });
-        self.notify(ctx, WakeCause::Interrupt);
+    /// Number of netfronts with packets in their rings.
+    pub fn senders(&self) -> usize {
+        self.senders.len()
     }
 
-    fn notify(&mut self, ctx: &mut WorldContext<'_>, cause: WakeCause) {
-        self.notified = true;
-        if !std::mem::replace(&mut self.awake, true) {
-            if cause == WakeCause::Event {
-                let domain = ctx.host().dom(self.vcpu);
-                ctx.step(IoStep { kind: IoKind::EventSent, domain, id: 0, value: self.senders.len() as i64 });
-            }
-            ctx.kick(self.vcpu, cause);
-        }
-    }
-
-    /// A guest has put a packet into the ring of that interface (`first`: the only one there). One that is at work
-    /// anyway need not be told.
-    pub fn ring_filled(&mut self, ctx: &mut WorldContext<'_>, interface: usize, first: bool) {
-        if first {
-            self.senders.push_back(interface);
-        }
-        self.told(ctx);
-    }
-
-    /// A guest has put something into a ring. One that is at work anyway need not be told.
-    pub fn told(&mut self, ctx: &mut WorldContext<'_>) {
-        if !self.awake {
-            self.notify(ctx, WakeCause::Event);
-        }
-    }
-
-    /// What it does next; `None`: there is nothing. `turn`: may it take packets, or is another vCPU at one?
-    pub fn next(
-        &mut self,
-        ctx: &mut WorldContext<'_>,
-        devices: &mut Devices<'_>,
-        turn: bool,
-    ) -> Option<DriverWork> {
-        loop {
-            if std::mem::take(&mut self.notified) {
-                if !self.in_round {
-                    self.begin_round(devices);
-                }
-                return Some(DriverWork::Upcall);
-            }
-            for &number in &self.disks {
-                let unit = &mut devices.disks[number];
-                if let Some((work, cost)) = unit.back.next_work(devices.blocks, &mut unit.store) {
-                    return Some(DriverWork::Disk(number, work, cost));
-                }
-            }
-            if !turn && (!self.senders.is_empty() || self.waiting(devices.nics) > 0) {
-                self.waits_for_turn = true;
-                return None;
-            }
-            let Devices { nics, interfaces, .. } = devices;
-            if self.receives > 0
-                && let Some((nic, packet)) =
-                    self.nics.iter().find_map(|&nic| nics[nic].take_received().map(|packet| (nic, packet)))
-            {
-                self.receives -= 1;
-                return Some(DriverWork::Receive(nic, packet));
-            }
-            let mut blocked = self.senders.is_empty();
-            if self.sends > 0 && !blocked {
-                match self.take(ctx, nics, interfaces) {
-                    Some((interface, packet)) => {
-                        self.sends -= 1;
-                        return Some(DriverWork::Send(interface, packet));
-                    }
-                    None => blocked = true,
-                }
-            }
-            for interface in self.to_tell.drain(..) {
-                interfaces[interface].send_event(ctx);
-            }
-            let mut disks_wait = false;
-            for &number in &self.disks {
-                let unit = &mut devices.disks[number];
-                while let Some(block) = unit.back.take_to_tell() {
-                    let block = &mut devices.blocks[block];
-                    if block.send_event() {
-                        ctx.kick(block.vcpu, WakeCause::Event);
-                    }
-                }
-                disks_wait |= unit.back.has_work(devices.blocks, &unit.store);
-            }
-            if self.waiting(devices.nics) == 0 && blocked && !disks_wait {
-                (self.awake, self.in_round) = (false, false);
-                return None;
-            }
-            self.begin_round(devices);
-        }
-    }
-
-    fn waiting(&self, nics: &[Nic]) -> usize {
+    /// Number of packets that wait in its NICs.
+    pub fn waiting(&self, nics: &Table<NicId, Nic>) -> usize {
         self.nics.iter().map(|&nic| nics[nic].waiting()).sum()
     }
 
-    fn begin_round(&mut self, devices: &mut Devices<'_>) {
-        self.in_round = true;
-        (self.receives, self.sends) = (self.waiting(devices.nics).min(ROUND), ROUND);
-        for &number in &self.disks {
-            devices.disks[number].back.begin_round();
+    /// Whether there are packets to take.
+    pub fn has_packets(&self, nics: &Table<NicId, Nic>) -> bool {
+        !self.senders.is_empty() || self.waiting(nics) > 0
+    }
+
+    /// Begins a poll.
+    pub fn begin_poll(&mut self, nics: &Table<NicId, Nic>) {
+        (self.receives, self.sends) = (self.waiting(nics).min(POLL_BUDGET), POLL_BUDGET);
+    }
+
+    /// Takes the next packet of the poll.
+    pub fn poll(
+        &mut self,
+        now: Time,
+        nics: &mut Table<NicId, Nic>,
+        netfronts: &mut Table<NetfrontId, Netfront>,
+    ) -> Polled {
+        if self.receives > 0
+            && let Some((nic, packet)) =
+                self.nics.iter().find_map(|&nic| nics[nic].take_received().map(|packet| (nic, packet)))
+        {
+            self.receives -= 1;
+            return Polled::Nic(nic, packet);
+        }
+        if self.senders.is_empty() {
+            return Polled::Empty;
+        }
+        if self.sends == 0 {
+            return Polled::BudgetUsed;
+        }
+        match self.take(now, nics, netfronts) {
+            Some((netfront, packet)) => {
+                self.sends -= 1;
+                Polled::Ring(netfront, packet)
+            }
+            None => Polled::Empty,
         }
     }
 
-    /// The next packet from the rings whose card has room for it.
+    /// The next packet from the rings whose NIC has room for it.
     fn take(
         &mut self,
-        ctx: &WorldContext<'_>,
-        nics: &[Nic],
-        interfaces: &mut [Interface],
-    ) -> Option<(usize, Packet)> {
+        now: Time,
+        nics: &Table<NicId, Nic>,
+        netfronts: &mut Table<NetfrontId, Netfront>,
+    ) -> Option<(NetfrontId, Packet)> {
         for _ in 0..self.senders.len() {
             let sender = self.senders.pop_front()?;
-            let interface = &mut interfaces[sender];
-            if !nics[interface.nic].can_send(ctx.now()) {
+            let netfront = &mut netfronts[sender];
+            if !nics[netfront.nic].can_send(now) {
                 self.senders.push_back(sender);
                 continue;
             }
-            let Some((packet, tell)) = interface.take() else { continue };
-            if tell {
-                self.to_tell.push(sender);
+            let Some((packet, notify)) = netfront.take() else { continue };
+            if notify {
+                self.to_notify.push(sender);
             }
-            if interface.has_packets() {
+            if netfront.has_packets() {
                 self.senders.push_back(sender);
             }
             return Some((sender, packet));
@@ -237,8 +136,15 @@ impl Backend {
         None
     }
 
-    /// The guest behind that interface is to be told at the end of the round.
-    pub fn tell(&mut self, interface: usize) {
-        self.to_tell.push(interface);
+    /// Has the guest of a netfront notified at the end of the poll.
+    pub fn notify_later(&mut self, netfront: NetfrontId) {
+        self.to_notify.push(netfront);
+    }
+
+    /// Ends a poll: notifies guests.
+    pub fn end_poll(&mut self, ctx: &mut WorldContext<'_>, netfronts: &mut Table<NetfrontId, Netfront>) {
+        for netfront in self.to_notify.drain(..) {
+            netfronts[netfront].send_event(ctx);
+        }
     }
 }

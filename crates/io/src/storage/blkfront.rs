@@ -1,25 +1,24 @@
-//! A guest's virtual disk: the block layer with the front end below it, and the ring to the back end.
+//! A guest's virtual disk: the block layer with the blkfront below it, and the ring to the blkback.
 //!
 //! Accesses of tasks become requests. A direct one waits for the disk; a cached one goes through the page cache, which
-//! reads ahead and writes back. What tasks wait for goes before what is written back, without starving it. A domain that
-//! has the disk to itself uses the same layer without a ring: its requests go straight to the disk.
+//! reads ahead and writes back. Requests that tasks wait for go before those that write back, without starving them. A
+//! domain that has the disk to itself uses the same layer without a ring: its requests go straight to the disk.
 //!
-//! A state machine: [`next_work`](Block::next_work) says what the guest's CPU does next, [`finish`](Block::finish) that it
-//! is done, [`take_resumed`](Block::take_resumed) which tasks can go on.
+//! A state machine: [`next_work`](Blkfront::next_work) gives the guest's CPU its next work, [`finish`](Blkfront::finish)
+//! ends it, [`take_resumed`](Blkfront::take_resumed) names the tasks that can go on.
 
 use std::collections::VecDeque;
 
-use vcpulab_guest::Random;
 use vcpulab_guest::script::DiskAccess;
-use vcpulab_host::{Span, Time, VcpuId};
+use vcpulab_guest::{AppId, Random, TaskId};
+use vcpulab_host::{Span, Table, Time, VcpuId};
 
-use crate::disk::DiskRequest;
-use crate::file_set::{FileSet, FileSetConfig};
-use crate::page_cache::{CacheConfig, Found, PageCache, Stretch};
-use crate::write_back::WriteBack;
-
-/// A page of memory, bytes: what a segment of a request holds.
-pub const PAGE_BYTES: u64 = 4096;
+use super::disk::DiskRequest;
+use super::file_set::{FileSet, FileSetConfig};
+use super::page_cache::{CacheConfig, FileId, Found, PageCache};
+use super::stretch::{PAGE_BYTES, Stretch};
+use super::write_back::WriteBack;
+use crate::ids::BlkfrontId;
 
 /// Segments of a request through a ring (`BLKIF_MAX_SEGMENTS_PER_REQUEST` in Xen's public header `io/blkif.h`).
 const RING_SEGMENTS: u64 = 11;
@@ -34,44 +33,50 @@ const STRAIGHT_BYTES: u64 = 512 << 10;
 /// Requests under way straight to a disk (Linux's `nr_requests`).
 const STRAIGHT_SLOTS: usize = 128;
 
-/// Requests that tasks wait for which those that write back let pass when both wait for room. (Two to one is how Linux's
+/// Requests that tasks wait for which go before one that writes back when both wait for room. (Two to one is how Linux's
 /// deadline elevator shares out its batches.)
 const WRITE_BACK_STARVED: u32 = 2;
 
 /// A virtual disk as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockConfig {
-    /// Does it go through a ring to a driver domain, or straight to the disk?
+pub struct BlkfrontConfig {
+    /// Whether it goes through a ring to a driver domain; otherwise it goes straight to the disk.
     pub split: bool,
     /// Largest request, bytes.
     pub request_bytes_max: u64,
     /// Most requests under way.
     pub slots: usize,
-    /// What it costs.
-    pub costs: BlockCosts,
+    /// Its costs.
+    pub costs: BlkfrontCosts,
     /// The guest's page cache.
     pub cache: CacheConfig,
 }
 
-impl BlockConfig {
+impl BlkfrontConfig {
     /// Through a ring of Xen's.
-    pub const fn split(costs: BlockCosts, cache: CacheConfig) -> Self {
+    pub const fn split(costs: BlkfrontCosts, cache: CacheConfig) -> Self {
         let request_bytes_max = RING_SEGMENTS * PAGE_BYTES;
-        BlockConfig { split: true, request_bytes_max, slots: RING_SLOTS, costs, cache }
+        BlkfrontConfig { split: true, request_bytes_max, slots: RING_SLOTS, costs, cache }
     }
 
     /// Straight to the disk.
-    pub const fn straight(costs: BlockCosts, cache: CacheConfig) -> Self {
-        BlockConfig { split: false, request_bytes_max: STRAIGHT_BYTES, slots: STRAIGHT_SLOTS, costs, cache }
+    pub const fn straight(costs: BlkfrontCosts, cache: CacheConfig) -> Self {
+        BlkfrontConfig {
+            split: false,
+            request_bytes_max: STRAIGHT_BYTES,
+            slots: STRAIGHT_SLOTS,
+            costs,
+            cache,
+        }
     }
 }
 
-/// What a virtual disk costs in its guest.
+/// Costs of a virtual disk in its guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BlockCosts {
+pub struct BlkfrontCosts {
     /// Taking one event, whatever came with it, ns.
     pub upcall_ns: Span,
-    /// One request: block layer and front end, or the disk's own driver, ns.
+    /// One request: block layer and blkfront, or the disk's own driver, ns.
     pub request_ns: Span,
     /// One response, ns.
     pub response_ns: Span,
@@ -79,70 +84,70 @@ pub struct BlockCosts {
     pub copy_ps_per_byte: i64,
 }
 
-/// What the block layer is at.
+/// A piece of work of the block layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BlockWork {
-    /// It takes an event.
+pub enum BlkfrontWork {
+    /// Taking an event.
     Upcall,
-    /// It takes the response to the request with that tag.
+    /// Taking the response to the request with that tag.
     Response(u32),
-    /// It copies between the page cache and a task.
-    Copy(usize),
-    /// It makes a request ready.
+    /// Copying between the page cache and a task.
+    Copy(TaskId),
+    /// Making a request ready.
     Request(DiskRequest),
 }
 
-/// Where a request goes that has been made ready.
+/// The way of a request that has been made ready.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Submitted {
-    /// Into the ring. `first`: it is the only one there.
+    /// Into the ring.
     Ring {
-        /// Was the ring empty?
+        /// Whether the ring was empty.
         first: bool,
     },
     /// To the disk: submit it.
     Disk(DiskRequest),
 }
 
-/// What went through a virtual disk since the last reset.
+/// Traffic of a virtual disk since the last reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct BlockCounts {
+pub struct BlkfrontCounts {
     /// Accesses by tasks.
     pub accesses: u64,
     /// Cached reads that did not have to wait for the disk.
     pub hits: u64,
     /// Requests made.
     pub requests: u64,
-    /// Those among them that write.
+    /// Requests among them that write.
     pub writes: u64,
     /// Responses taken.
     pub responses: u64,
-    /// Pages granted to the back end: one for each segment.
+    /// Pages granted to the blkback: one for each segment.
     pub grants: u64,
     /// Events sent to the guest.
     pub events: u64,
-    /// Bytes asked for.
+    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes handed over.
+    /// Bytes written.
     pub written_bytes: u64,
 }
 
-/// For whom a request is.
+/// The purpose of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Purpose {
     /// A task that waits for it.
-    Task(usize),
-    /// Who reads this file in sequence.
-    ReadAhead(usize),
-    /// A guest behind this one that asked so: what reaches this domain as an emulated disk's request goes on from it.
+    Task(TaskId),
+    /// Sequential readers of this file.
+    ReadAhead(FileId),
+    /// A guest behind this one: a request to the disk that this domain emulates goes on from it.
     Behind(DiskRequest),
-    /// Nobody in particular: it writes back, beginning with that byte of all that were ever written back.
+    /// Writing back, beginning with that byte of all that were ever written back.
     WriteBack(u64),
-    /// Nobody any more.
+    /// None any more.
     Nobody,
 }
 
-/// Something to read or write that waits for its requests.
+/// A stretch to read or write that waits for its requests.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     stretch: Stretch,
@@ -157,42 +162,41 @@ struct Slot {
     purpose: Purpose,
 }
 
-/// The access that a task is at.
+/// The access at hand of a task.
 #[derive(Clone, Copy, Debug)]
 struct Operation {
     access: DiskAccess,
-    file: usize,
+    file: FileId,
     /// Most of it that is read or written at once past the page cache, bytes.
     piece: u64,
-    /// What is left of it.
+    /// The rest of it.
     left: Stretch,
-    /// What of that is being copied.
+    /// Bytes of the rest that are being copied.
     copying: u32,
     /// Bytes that it waits for.
     under_way: u64,
-    /// Has it had to wait for the disk?
+    /// Whether it has had to wait for the disk.
     waited: bool,
 }
 
 /// A virtual disk.
 #[derive(Clone, Debug)]
-pub struct Block {
-    /// Where events go.
+pub(crate) struct Blkfront {
+    /// The vCPU that takes its events.
     pub vcpu: VcpuId,
-    /// Its number, and area of the disk.
-    pub area: u32,
-    /// What each of its requests takes more in the domain that emulates it, ns of CPU time.
+    /// Its identity, and so its area of the disk.
+    id: BlkfrontId,
+    /// Emulation of its disk, ns of CPU time for each request in the domain that emulates it.
     pub emulation_ns: Span,
-    /// What went through it.
-    pub counts: BlockCounts,
-    config: BlockConfig,
+    /// Its traffic.
+    pub counts: BlkfrontCounts,
+    config: BlkfrontConfig,
     random: Random,
     cache: PageCache,
     files: Option<FileSet>,
     write_back: WriteBack,
-    /// By task.
-    operations: Vec<Option<Operation>>,
-    /// What tasks wait for.
+    operations: Table<TaskId, Option<Operation>>,
+    /// Stretches that tasks wait for.
     runs: VecDeque<Run>,
     /// Requests for tasks that went before some that write back.
     passed: u32,
@@ -203,34 +207,34 @@ pub struct Block {
     responses: VecDeque<u32>,
     /// Tasks whose data are to be copied; that wait for read-ahead; for room to write; for all that was written up to a
     /// byte; and that can go on.
-    copies: VecDeque<usize>,
-    readers: VecDeque<usize>,
-    writers: VecDeque<usize>,
-    syncs: VecDeque<(u64, usize)>,
-    resumed: VecDeque<usize>,
+    copies: VecDeque<TaskId>,
+    readers: VecDeque<TaskId>,
+    writers: VecDeque<TaskId>,
+    syncs: VecDeque<(u64, TaskId)>,
+    resumed: VecDeque<TaskId>,
     /// Requests of guests behind this one that are complete.
     behind: VecDeque<DiskRequest>,
-    /// An event has been sent that the guest has not taken yet.
+    /// Whether an event has been sent that the guest has not taken yet.
     event_pending: bool,
-    /// An event is due at the end of the back end's round.
+    /// Whether an event is due at the end of the blkback's poll.
     event_due: bool,
 }
 
-impl Block {
+impl Blkfront {
     /// An idle virtual disk; events go to `vcpu`.
-    pub fn new(config: BlockConfig, area: u32, vcpu: VcpuId, random: Random) -> Self {
+    pub fn new(config: BlkfrontConfig, id: BlkfrontId, vcpu: VcpuId, random: Random) -> Self {
         let slots = config.slots.max(1);
-        Block {
+        Blkfront {
             vcpu,
-            area,
+            id,
             emulation_ns: 0,
-            counts: BlockCounts::default(),
+            counts: BlkfrontCounts::default(),
             config,
             random,
             cache: PageCache::new(config.cache),
             files: None,
             write_back: WriteBack::new(&config.cache),
-            operations: Vec::new(),
+            operations: Table::new(),
             runs: VecDeque::new(),
             passed: 0,
             slots: vec![Slot { stretch: Stretch::default(), purpose: Purpose::Nobody }; slots],
@@ -248,32 +252,31 @@ impl Block {
         }
     }
 
-    /// Does it go through a ring?
+    /// Whether it goes through a ring.
     pub fn is_split(&self) -> bool {
         self.config.split
     }
 
     // ---- tasks ----
 
-    /// A task accesses a file of `owner`. It waits until [`take_resumed`](Self::take_resumed) names it.
-    pub fn access(&mut self, task: usize, owner: usize, access: DiskAccess) {
+    /// Begins an access of a task to a file of an application. The task waits until [`take_resumed`](Self::take_resumed) names it.
+    pub fn access(&mut self, task: TaskId, app: AppId, access: DiskAccess) {
         self.counts.accesses += 1;
         let bytes = u64::from(access.bytes);
         if bytes == 0 {
             self.resumed.push_back(task);
             return;
         }
-        let file = self.cache.file(owner, access.file_bytes.max(bytes));
+        let file = self.cache.file(Some(app), access.file_bytes.max(bytes));
         let Stretch { start: file_start, bytes: file_bytes } = self.cache.stretch(file);
         let start = match access.random {
             true => file_start + self.random.below(file_bytes / bytes) * bytes,
             false => self.cache.advance(file, bytes),
         };
         let left = Stretch { start, bytes };
-        self.operations.resize(self.operations.len().max(task + 1), None);
         let operation =
             Operation { access, file, piece: bytes, left, copying: 0, under_way: 0, waited: false };
-        self.operations[task] = Some(operation);
+        *self.operations.entry(task) = Some(operation);
         match access {
             DiskAccess { direct: true, .. } => self.go_on_past_cache(task),
             DiskAccess { write: false, random: true, .. } => {
@@ -288,18 +291,18 @@ impl Block {
         }
     }
 
-    /// The guest serves these files from now on.
+    /// Gives the guest files to serve.
     pub fn serve_files(&mut self, config: &FileSetConfig, random: Random) {
         let files = FileSet::new(config, random);
-        let place = self.cache.file(usize::MAX, files.bytes());
+        let place = self.cache.file(None, files.bytes());
         self.files = Some(files.at(self.cache.stretch(place).start));
     }
 
-    /// A task reads a file of this size, one of those served, while so many processes take memory from them. True: it
-    /// waits until [`take_resumed`](Self::take_resumed) names it; false: the file is in memory.
+    /// Begins a task's reading of a file of this size, one of those served, while `processes` take memory from them. True:
+    /// the task waits until [`take_resumed`](Self::take_resumed) names it; false: the file is in memory.
     ///
-    /// What is not there is read as who goes through a file is read ahead for: in pieces, one after the other.
-    pub fn read_file(&mut self, task: usize, bytes: u32, processes: u32) -> bool {
+    /// A file that is not there is read as a sequential reader reads ahead: in pieces, one after the other.
+    pub fn read_file(&mut self, task: TaskId, bytes: u32, processes: u32) -> bool {
         self.counts.accesses += 1;
         let Some(left) = self.files.as_mut().and_then(|files| files.read(bytes, processes)) else {
             self.counts.hits += 1;
@@ -307,39 +310,38 @@ impl Block {
         };
         let access = DiskAccess { bytes, write: false, random: false, direct: true, file_bytes: left.bytes };
         let piece = self.config.cache.readahead_max_bytes.max(PAGE_BYTES);
-        self.operations.resize(self.operations.len().max(task + 1), None);
-        self.operations[task] =
-            Some(Operation { access, file: 0, piece, left, copying: 0, under_way: 0, waited: true });
+        *self.operations.entry(task) =
+            Some(Operation { access, file: FileId(0), piece, left, copying: 0, under_way: 0, waited: true });
         self.go_on_past_cache(task);
         true
     }
 
-    /// A task waits until all that was written is on the disk: until [`take_resumed`](Self::take_resumed) names it.
-    pub fn sync(&mut self, task: usize) {
+    /// Makes a task wait until all that was written is on the disk: until [`take_resumed`](Self::take_resumed) names it.
+    pub fn sync(&mut self, task: TaskId) {
         let wanted = self.write_back.want_all();
         self.syncs.push_back((wanted, task));
         self.end_syncs();
     }
 
-    /// A task that can go on.
-    pub fn take_resumed(&mut self) -> Option<usize> {
+    /// Removes a task that can go on.
+    pub fn take_resumed(&mut self) -> Option<TaskId> {
         self.resumed.pop_front()
     }
 
-    /// When what was written has waited for so long that it is to be written out: a vCPU should look for work then.
-    /// (`NEVER`: nothing waits.)
+    /// The time at which the oldest dirty memory is to be written out: a vCPU should look for work then (`NEVER`: there is
+    /// none).
     pub fn next_expiry(&self) -> Time {
         self.write_back.next_expiry()
     }
 
-    /// The guest boots: its tasks and its memory are gone. Requests under way complete, for nobody.
+    /// Forgets the tasks and the memory of the guest, which boots. Requests under way complete, for no purpose.
     pub fn reboot(&mut self) {
         for slot in &mut self.slots {
             if !matches!(slot.purpose, Purpose::WriteBack(_)) {
                 slot.purpose = Purpose::Nobody;
             }
         }
-        self.operations.fill(None);
+        self.operations.iter_mut().for_each(|operation| *operation = None);
         self.runs.clear();
         self.syncs.clear();
         for tasks in [&mut self.copies, &mut self.readers, &mut self.writers, &mut self.resumed] {
@@ -351,16 +353,16 @@ impl Block {
         self.write_back.forget();
     }
 
-    /// The disk is to read or write something that a task waits for.
-    fn request(&mut self, task: usize, stretch: Stretch, write: bool) {
+    /// Queues a stretch that a task waits for.
+    fn request(&mut self, task: TaskId, stretch: Stretch, write: bool) {
         if let Some(operation) = &mut self.operations[task] {
             (operation.under_way, operation.waited) = (stretch.bytes, true);
         }
         self.runs.push_back(Run { stretch, write, purpose: Purpose::Task(task) });
     }
 
-    /// A task goes on with its access past the page cache.
-    fn go_on_past_cache(&mut self, task: usize) {
+    /// Lets a task go on with its access past the page cache.
+    fn go_on_past_cache(&mut self, task: TaskId) {
         let Some(Some(Operation { access, piece, left, .. })) = self.operations.get_mut(task) else { return };
         let next = Stretch { start: left.start, bytes: left.bytes.min(*piece) };
         *left = Stretch { start: next.end(), bytes: left.bytes - next.bytes };
@@ -371,16 +373,16 @@ impl Block {
         }
     }
 
-    /// So many bytes are to be copied for a task.
-    fn copy(&mut self, task: usize, bytes: u64) {
+    /// Queues the copying of bytes for a task.
+    fn copy(&mut self, task: TaskId, bytes: u64) {
         if let Some(operation) = &mut self.operations[task] {
             operation.copying = bytes.min(operation.left.bytes) as u32;
             self.copies.push_back(task);
         }
     }
 
-    /// A task goes on with its cached access.
-    fn go_on(&mut self, task: usize) {
+    /// Lets a task go on with its cached access.
+    fn go_on(&mut self, task: TaskId) {
         let Some(Some(Operation { access, file, left, .. })) = self.operations.get(task).copied() else {
             return;
         };
@@ -410,7 +412,7 @@ impl Block {
         }
     }
 
-    fn read_ahead(&mut self, file: usize, wanted: Stretch) {
+    fn read_ahead(&mut self, file: FileId, wanted: Stretch) {
         let purpose = Purpose::ReadAhead(file);
         match self.runs.back_mut() {
             Some(last) if last.purpose == purpose && last.stretch.end() == wanted.start => {
@@ -421,7 +423,7 @@ impl Block {
     }
 
     /// An access is complete.
-    fn end(&mut self, task: usize) {
+    fn end(&mut self, task: TaskId) {
         if let Some(operation) = self.operations[task].take() {
             let Operation { access, waited, .. } = operation;
             self.counts.hits += u64::from(!access.write && !waited);
@@ -448,32 +450,32 @@ impl Block {
 
     // ---- the guest's CPU ----
 
-    /// What the block layer does next, and what that costs. Of a front end only the vCPU that takes its events takes
-    /// responses; all make requests. `disk_has_room` is asked only of a disk without a ring between.
+    /// The next work of the block layer, with its cost. Of a split one only the vCPU that takes its events takes responses;
+    /// all make requests. `disk_has_room` is asked only of a disk without a ring between.
     pub fn next_work(
         &mut self,
         now: Time,
         takes_events: bool,
         disk_has_room: bool,
-    ) -> Option<(BlockWork, Span)> {
+    ) -> Option<(BlkfrontWork, Span)> {
         let costs = self.config.costs;
         if takes_events || !self.config.split {
             if std::mem::take(&mut self.event_pending) {
-                return Some((BlockWork::Upcall, costs.upcall_ns));
+                return Some((BlkfrontWork::Upcall, costs.upcall_ns));
             }
             if let Some(tag) = self.responses.pop_front() {
-                return Some((BlockWork::Response(tag), costs.response_ns));
+                return Some((BlkfrontWork::Response(tag), costs.response_ns));
             }
         }
         if let Some(task) = self.copies.pop_front() {
             let bytes = self.operations[task].map_or(0, |operation| operation.copying);
-            return Some((BlockWork::Copy(task), i64::from(bytes) * costs.copy_ps_per_byte / 1000));
+            return Some((BlkfrontWork::Copy(task), i64::from(bytes) * costs.copy_ps_per_byte / 1000));
         }
         if self.free.is_empty() || (!self.config.split && !disk_has_room) {
             return None;
         }
         let request = self.next_request(now)?;
-        Some((BlockWork::Request(request), costs.request_ns))
+        Some((BlkfrontWork::Request(request), costs.request_ns))
     }
 
     fn next_request(&mut self, now: Time) -> Option<DiskRequest> {
@@ -492,13 +494,13 @@ impl Block {
         self.slots[tag as usize] = Slot { stretch, purpose };
         let area = match purpose {
             Purpose::Behind(request) => request.area,
-            _ => self.area,
+            _ => self.id.0,
         };
-        let (block, bytes) = (self.area, stretch.bytes as u32);
-        Some(DiskRequest { tag, block, area, start: stretch.start, bytes, write })
+        let (blkfront, bytes) = (self.id, stretch.bytes as u32);
+        Some(DiskRequest { tag, blkfront, area, start: stretch.start, bytes, write })
     }
 
-    /// Takes as much as fits into a request from what tasks wait for.
+    /// Takes as much as fits into a request of the first stretch that a task waits for.
     fn take_run(&mut self) -> Option<Run> {
         let run = self.runs.front_mut()?;
         let bytes = run.stretch.bytes.min(self.config.request_bytes_max);
@@ -510,20 +512,20 @@ impl Block {
         Some(taken)
     }
 
-    /// A piece of work is done. If it was a request: where that goes.
-    pub fn finish(&mut self, now: Time, work: BlockWork) -> Option<Submitted> {
+    /// Ends a piece of work. If it was a request: the way of that.
+    pub fn finish(&mut self, now: Time, work: BlkfrontWork) -> Option<Submitted> {
         match work {
-            BlockWork::Upcall => None,
-            BlockWork::Response(tag) => {
+            BlkfrontWork::Upcall => None,
+            BlkfrontWork::Response(tag) => {
                 self.counts.responses += 1;
                 self.complete(tag);
                 None
             }
-            BlockWork::Copy(task) => {
+            BlkfrontWork::Copy(task) => {
                 self.copied(now, task);
                 None
             }
-            BlockWork::Request(request) => Some(self.put(request)),
+            BlkfrontWork::Request(request) => Some(self.put(request)),
         }
     }
 
@@ -543,7 +545,7 @@ impl Block {
         Submitted::Ring { first: self.request_ring.len() == 1 }
     }
 
-    fn copied(&mut self, now: Time, task: usize) {
+    fn copied(&mut self, now: Time, task: TaskId) {
         let Some(Some(operation)) = self.operations.get_mut(task) else { return };
         let bytes = u64::from(std::mem::take(&mut operation.copying));
         if bytes == 0 {
@@ -560,7 +562,7 @@ impl Block {
         self.go_on(task);
     }
 
-    /// A request has been answered: who waits for it may go on.
+    /// Completes a request: the tasks that wait for it may go on.
     fn complete(&mut self, tag: u32) {
         let slot = &mut self.slots[tag as usize];
         let Slot { stretch, purpose } = *slot;
@@ -587,8 +589,8 @@ impl Block {
         }
     }
 
-    /// Some of what a task waits for is there.
-    fn came(&mut self, task: usize, bytes: u64) {
+    /// Takes some of the bytes that a task waits for.
+    fn came(&mut self, task: TaskId, bytes: u64) {
         let Some(Some(operation)) = self.operations.get_mut(task) else { return };
         operation.under_way -= bytes;
         if operation.under_way > 0 {
@@ -605,7 +607,7 @@ impl Block {
 
     // ---- guests behind this one ----
 
-    /// A guest whose disk this domain emulates asks for something: it goes on as a request of this virtual disk, whole.
+    /// Passes on a request of a guest whose disk this domain emulates, as a request of this virtual disk, whole.
     pub fn pass_on(&mut self, request: DiskRequest) {
         let DiskRequest { start, bytes, write, .. } = request;
         assert!(u64::from(bytes) <= self.config.request_bytes_max, "a request goes on whole");
@@ -613,24 +615,24 @@ impl Block {
         self.runs.push_back(Run { stretch, write, purpose: Purpose::Behind(request) });
     }
 
-    /// Is a request of a guest behind this one complete?
+    /// Whether a request of a guest behind this one is complete.
     pub fn has_passed(&self) -> bool {
         !self.behind.is_empty()
     }
 
-    /// Takes a request of a guest behind this one that is complete.
+    /// Removes a request of a guest behind this one that is complete.
     pub fn take_passed(&mut self) -> Option<DiskRequest> {
         self.behind.pop_front()
     }
 
     // ---- the other side of the ring ----
 
-    /// Takes a request from the ring.
+    /// Removes a request from the ring.
     pub fn take_request(&mut self) -> Option<DiskRequest> {
         self.request_ring.pop_front()
     }
 
-    /// Is there something in the ring for the back end?
+    /// Whether there is a request in the ring for the blkback.
     pub fn has_requests(&self) -> bool {
         !self.request_ring.is_empty()
     }

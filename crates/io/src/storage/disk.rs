@@ -1,14 +1,15 @@
 //! A disk that all virtual disks on it share: a spindle with one head, or flash with channels.
 //!
-//! Not modelled: zones of different rates, the drive's own cache (but for this: who goes on where the last request ended
-//! is not charged a turn of the platter, however late he comes), errors.
+//! Not modelled: zones of different rates, the drive's own cache (but for this: a request that begins where the last one
+//! ended is not charged a turn of the platter, however late it comes), errors.
 
 use std::collections::VecDeque;
 
 use vcpulab_guest::Random;
 use vcpulab_host::{NEVER, Span, Time};
 
-use crate::elevator::{Elevator, ElevatorConfig, Extent};
+use super::elevator::{Elevator, ElevatorConfig, Extent};
+use crate::ids::BlkfrontId;
 
 /// A second, ns.
 const SECOND: Span = 1_000_000_000;
@@ -19,17 +20,17 @@ const ROOT_ONE: i64 = 1 << 20;
 /// A disk as configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskConfig {
-    /// How it works.
+    /// Its mechanism.
     pub kind: DiskKind,
     /// Its size, bytes.
     pub capacity_bytes: u64,
-    /// Requests that it and its queue hold at once; who has more waits.
+    /// Requests that it and its queue hold at once; others wait.
     pub queue_depth: usize,
     /// The order in which it serves them.
     pub elevator: ElevatorConfig,
 }
 
-/// How a disk works.
+/// The mechanism of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskKind {
     /// Turning platters under one head.
@@ -57,26 +58,26 @@ pub enum DiskKind {
 /// A request to a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DiskRequest {
-    /// Its name among those of its virtual disk.
+    /// Its number among the requests of its virtual disk.
     pub tag: u32,
     /// The virtual disk that asks, and is answered.
-    pub block: u32,
-    /// The virtual disk whose data they are: which area of the disk it has.
+    pub blkfront: BlkfrontId,
+    /// The area of the disk: that of the virtual disk whose data they are.
     pub area: u32,
-    /// Where it begins within the area, bytes.
+    /// Its begin within the area, bytes.
     pub start: u64,
-    /// How long it is; more than 0.
+    /// Its length, bytes; more than 0.
     pub bytes: u32,
-    /// Written or read?
+    /// Whether it writes; otherwise it reads.
     pub write: bool,
 }
 
-/// What a disk did since the last reset.
+/// Work of a disk since the last reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DiskCounts {
     /// Requests taken in.
     pub requests: u64,
-    /// Those that joined one that waited already.
+    /// Requests that joined one that waited already.
     pub merges: u64,
     /// Bytes read.
     pub read_bytes: u64,
@@ -99,21 +100,21 @@ pub struct Disk {
     elevator: Elevator,
     /// Requests that wait or are served, each with the extent it is part of, in order of arrival.
     requests: Vec<(u64, DiskRequest)>,
-    /// What is being served, and when it is complete.
+    /// The extents being served, each with the time at which it is complete.
     serving: Vec<(Time, Extent)>,
-    /// Complete, but not yet taken by the driver.
+    /// Requests that are complete, but not yet taken by the driver.
     completed: VecDeque<DiskRequest>,
-    /// Where the head stands.
+    /// The position of the head.
     head: u64,
-    /// When the transfers of flash that have begun are over.
+    /// End of the transfers of flash that have begun.
     transfers_end: Time,
     busy_until: Time,
-    /// What it did.
+    /// Its work.
     pub counts: DiskCounts,
 }
 
 impl Disk {
-    /// An idle disk whose capacity so many virtual disks (at least one) share evenly.
+    /// An idle disk whose capacity `areas` virtual disks (at least one) share evenly.
     pub fn new(config: DiskConfig, areas: u32, random: Random) -> Self {
         Disk {
             config,
@@ -130,7 +131,7 @@ impl Disk {
         }
     }
 
-    /// Is there room for another request?
+    /// Whether there is room for another request.
     pub fn can_submit(&self) -> bool {
         self.requests.len() < self.config.queue_depth
     }
@@ -146,12 +147,12 @@ impl Disk {
         self.start(now);
     }
 
-    /// When something is complete next (`NEVER`: it is idle).
+    /// The next completion (`NEVER`: it is idle).
     pub fn next_completion(&self) -> Time {
         self.serving.iter().map(|&(time, _)| time).min().unwrap_or(NEVER)
     }
 
-    /// Completes what is due and goes on with what waits. True: that is worth an interrupt.
+    /// Completes the extents that are due and serves the next. True: that is worth an interrupt.
     pub fn complete(&mut self, now: Time) -> bool {
         let mut interrupts = false;
         while let Some(at) = self.due(now) {
@@ -170,23 +171,23 @@ impl Disk {
         interrupts
     }
 
-    /// Hands the driver a request that is complete.
+    /// Removes a request that is complete, for the driver.
     pub fn take_completed(&mut self) -> Option<DiskRequest> {
         self.completed.pop_front()
     }
 
-    /// Is there something that the driver has not taken yet?
+    /// Whether there is a complete request that the driver has not taken yet.
     pub fn has_completed(&self) -> bool {
         !self.completed.is_empty()
     }
 
-    /// Of what is being served, the first to be complete, if it is by now.
+    /// Of the extents being served, the first to be complete, if it is by now.
     fn due(&self, now: Time) -> Option<usize> {
         let first = self.serving.iter().enumerate().min_by_key(|(_, (time, extent))| (*time, extent.id));
         first.filter(|(_, (time, _))| *time <= now).map(|(at, _)| at)
     }
 
-    /// Serves what waits, as far as it can.
+    /// Serves waiting extents, as far as it can.
     fn start(&mut self, now: Time) {
         while self.serving.len() < self.config.channels()
             && let Some(extent) = self.elevator.take(now, self.head)
@@ -204,7 +205,7 @@ impl Disk {
         }
     }
 
-    /// When an extent that is begun now is complete.
+    /// The time at which an extent that is begun now is complete.
     fn serve(&mut self, now: Time, extent: &Extent) -> Time {
         match self.config.kind {
             DiskKind::Spindle { bytes_per_s, track_seek_ns, average_seek_ns, rotations_per_min } => {
@@ -228,7 +229,7 @@ impl Disk {
 }
 
 impl DiskConfig {
-    /// How many merged requests are served at once.
+    /// Number of merged requests served at once.
     fn channels(&self) -> usize {
         match self.kind {
             DiskKind::Spindle { .. } => 1,
@@ -283,10 +284,10 @@ pub(crate) mod tests {
     }
 
     fn read(area: u32, start: u64, bytes: u32) -> DiskRequest {
-        DiskRequest { tag: 0, block: area, area, start, bytes, write: false }
+        DiskRequest { tag: 0, blkfront: BlkfrontId(area), area, start, bytes, write: false }
     }
 
-    /// Keeps one stream for each area going, each with so many requests under way; the time for `count` of them in all.
+    /// Keeps one stream for each area going, each with `depth` requests under way; the time for `count` of them in all.
     fn run(disk: &mut Disk, count: u64, areas: u32, depth: usize, next: impl Fn(u64) -> (u64, u32)) -> Time {
         let mut positions = vec![0; areas as usize];
         let mut under_way = vec![0; areas as usize];
@@ -405,7 +406,7 @@ pub(crate) mod tests {
                 now += gap * 1_000_000;
                 disk.complete(now);
                 done.extend(std::iter::from_fn(|| disk.take_completed()).map(|request| request.tag));
-                disk.submit(now, DiskRequest { tag: tag as u32, block: area, area, start: place * 4096, bytes: pages * 4096, write });
+                disk.submit(now, DiskRequest { tag: tag as u32, blkfront: BlkfrontId(area), area, start: place * 4096, bytes: pages * 4096, write });
             }
             while disk.next_completion() < NEVER {
                 disk.complete(disk.next_completion());

@@ -1,4 +1,4 @@
-//! The order in which a disk serves what waits for it: a one-way elevator with deadlines, and merging of neighbours.
+//! The order of the requests that a disk serves: a one-way elevator with deadlines, and merging of neighbours.
 //!
 //! Reads and writes wait apart and are served in batches of one direction, in ascending order from where the head is.
 //! Reads go first, but are not preferred for ever; a batch begins with what has waited too long, if anything has. These
@@ -10,9 +10,9 @@ use vcpulab_host::{Span, Time};
 /// The elevator's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ElevatorConfig {
-    /// A read that has waited so long begins the next batch of reads, ns.
+    /// Wait of a read after which it begins the next batch of reads, ns.
     pub read_expires_ns: Span,
-    /// The same for a write, ns.
+    /// Wait of a write after which it begins the next batch of writes, ns.
     pub write_expires_ns: Span,
     /// Most merged requests in a batch.
     pub batch: u32,
@@ -36,14 +36,14 @@ impl ElevatorConfig {
 /// One or more requests that are served as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// Its name: no other has the same.
+    /// Its number: no other has the same.
     pub id: u64,
-    /// Where it begins on the disk, bytes.
+    /// Its begin on the disk, bytes.
     pub start: u64,
-    /// How long it is.
+    /// Its length, bytes.
     pub bytes: u32,
     pub write: bool,
-    /// When its oldest request came.
+    /// Arrival of its oldest request.
     since: Time,
 }
 
@@ -53,14 +53,14 @@ impl Extent {
     }
 }
 
-/// What waits for a disk.
+/// The extents that wait for a disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Elevator {
     config: ElevatorConfig,
     /// Reads and writes, each in ascending order.
     queues: [Vec<Extent>; 2],
     next_id: u64,
-    /// The direction of the batch, and what is left of it.
+    /// The direction of the batch, and the extents left of it.
     writes: bool,
     left: u32,
     /// Batches of reads that writes have let pass.
@@ -68,7 +68,7 @@ pub(crate) struct Elevator {
 }
 
 impl Elevator {
-    /// An empty one, with memory for so many requests.
+    /// An empty elevator, with memory for `capacity` requests.
     pub fn new(config: ElevatorConfig, capacity: usize) -> Self {
         let queue = || Vec::with_capacity(capacity);
         Elevator { config, queues: [queue(), queue()], next_id: 0, writes: false, left: 0, passed: 0 }
@@ -99,7 +99,7 @@ impl Elevator {
         (id, false)
     }
 
-    /// Takes what is to be served next, with the head at `head`.
+    /// Removes the extent that is served next, with the head at `head`.
     pub fn take(&mut self, now: Time, head: u64) -> Option<Extent> {
         let direction = usize::from(self.writes);
         if self.left > 0

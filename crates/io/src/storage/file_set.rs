@@ -1,24 +1,24 @@
 //! The files that a server answers with, and which of them are in its guest's memory: those asked for last (LRU), as many
 //! as fit beside what the server's processes take.
 //!
-//! A file is in memory whole or not at all. One that is being read counts as there already: whoever asks for it meanwhile
-//! does not wait. Memory that processes give back is free at once. When processes take more memory than there is, no file
+//! A file is in memory whole or not at all. One that is being read counts as there already: a task that asks for it
+//! meanwhile does not wait. Memory that processes give back is free at once. When processes take more memory than there is, no file
 //! stays; that the guest swaps then is not modelled.
 
 use vcpulab_guest::Random;
 
-use crate::page_cache::Stretch;
+use super::stretch::Stretch;
 
 /// Files that an application serves.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileSetConfig {
-    /// Their sizes, bytes, each once and ascending, and how often each is asked for in relation to the others.
+    /// Their sizes, bytes, each once and ascending, and the frequency of each in relation to the others.
     pub sizes: Vec<(u32, u64)>,
-    /// How many there are of each size; all of a size are asked for equally often.
+    /// Number of files of each size; all of a size are asked for equally often.
     pub per_size: u32,
     /// Memory for them and for the processes that serve them, bytes.
     pub memory_bytes: u64,
-    /// What each process takes of it, bytes.
+    /// Memory of each process, bytes.
     pub process_bytes: u64,
 }
 
@@ -35,7 +35,7 @@ const NOT_HERE: Neighbours = Neighbours { newer: u32::MAX, older: u32::MAX };
 /// A server's files.
 #[derive(Clone, Debug)]
 pub(crate) struct FileSet {
-    /// Their sizes, ascending, and where the files of each begin on the disk.
+    /// Their sizes, ascending, and the begin of the files of each on the disk.
     sizes: Vec<(u32, u64)>,
     per_size: u32,
     memory_bytes: u64,
@@ -76,18 +76,18 @@ impl FileSet {
         files
     }
 
-    /// They begin there on the disk.
+    /// The same files from `start` on the disk.
     pub fn at(mut self, start: u64) -> Self {
         self.sizes.iter_mut().for_each(|(_, place)| *place += start);
         self
     }
 
-    /// What all take on a disk, bytes.
+    /// Size of all on a disk, bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// One of this size is asked for while there are so many processes: what is to be read from the disk for it.
+    /// Asks for one of this size while there are `processes`: the stretch to be read from the disk for it, if any.
     pub fn read(&mut self, bytes: u32, processes: u32) -> Option<Stretch> {
         let size = self.sizes.binary_search_by_key(&bytes, |&(size, _)| size).ok()?;
         let number = self.random.below(self.per_size.into()) as u32;
@@ -102,7 +102,7 @@ impl FileSet {
         (!here).then_some(Stretch { start, bytes: pages(bytes) })
     }
 
-    /// Forgets what is in memory, as at a boot.
+    /// Empties the memory, as at a boot.
     pub fn forget(&mut self) {
         let end = self.sizes.len() as u32 * self.per_size;
         self.neighbours.clear();
@@ -111,7 +111,7 @@ impl FileSet {
         self.here_bytes = 0;
     }
 
-    /// Drops what was not used for longest until the rest fits.
+    /// Drops the files not used for longest until the rest fits.
     fn make_room(&mut self, processes: u32) {
         let taken = self.process_bytes.saturating_mul(processes.into());
         let room = self.memory_bytes.saturating_sub(taken);
@@ -128,7 +128,7 @@ impl FileSet {
         pages(self.sizes[(file / self.per_size) as usize].0)
     }
 
-    /// A file comes into memory, as the one used last.
+    /// Adds a file to those in memory, as the one used last.
     fn add(&mut self, file: u32) {
         let end = self.end();
         let second = std::mem::replace(&mut self.neighbours[end as usize].older, file);
@@ -145,7 +145,7 @@ impl FileSet {
     }
 }
 
-/// What a file takes in memory and on a disk, bytes.
+/// Size of a file in memory and on a disk, bytes.
 fn pages(bytes: u32) -> u64 {
     Stretch { start: 0, bytes: bytes.into() }.pages().bytes
 }

@@ -1,4 +1,4 @@
-//! What of its files a guest has in memory, and what it reads ahead of those who read in sequence.
+//! The page cache of a guest: the parts of its files that are in memory, and reading ahead of sequential readers.
 //!
 //! A file is what the accesses of one owner (an application, say) with one file size go to; its tasks share it, and the
 //! place where the last sequential access ended. Files lie one behind the other on the virtual disk.
@@ -6,9 +6,17 @@
 //! Kept is how much of each file is in memory, not which pages: a random access finds its data there with that
 //! probability, a sequential one if the whole file is there. Memory that is full takes no more; nothing is evicted.
 
-use crate::block::PAGE_BYTES;
+use vcpulab_guest::AppId;
+use vcpulab_host::Table;
 
-/// Memory for pages, and how it is used.
+use super::stretch::{PAGE_BYTES, Stretch};
+
+vcpulab_host::ids! {
+    /// A file of a virtual disk.
+    pub(crate) struct FileId;
+}
+
+/// Memory for pages, and the rules of its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheConfig {
     /// Memory for pages of files, bytes.
@@ -17,16 +25,16 @@ pub struct CacheConfig {
     pub readahead_first_bytes: u64,
     /// Most that is read ahead at once, bytes.
     pub readahead_max_bytes: u64,
-    /// Write-out begins when more than this waits for it, bytes.
+    /// Dirty memory above which write-out begins, bytes.
     pub dirty_background_bytes: u64,
-    /// Who writes waits while this much is not on the disk, bytes.
+    /// Dirty memory with which writers wait, bytes.
     pub dirty_max_bytes: u64,
-    /// What has waited for so long is written out too, ns.
+    /// Age after which dirty memory is written out too, ns.
     pub dirty_expires_ns: i64,
 }
 
 impl CacheConfig {
-    /// Linux's defaults for a guest with so much memory free: four pages at first, 128 KB (`read_ahead_kb`),
+    /// Linux's defaults for a guest with this memory free: four pages at first, 128 KB (`read_ahead_kb`),
     /// `vm.dirty_background_ratio` 10 %, `vm.dirty_ratio` 20 %, `vm.dirty_expire_centisecs` 30 s.
     pub const fn linux(memory_bytes: u64) -> CacheConfig {
         CacheConfig {
@@ -40,30 +48,11 @@ impl CacheConfig {
     }
 }
 
-/// A stretch of a virtual disk, bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stretch {
-    pub start: u64,
-    pub bytes: u64,
-}
-
-impl Stretch {
-    pub fn end(&self) -> u64 {
-        self.start + self.bytes
-    }
-
-    /// The pages that it touches.
-    pub fn pages(&self) -> Stretch {
-        let start = self.start / PAGE_BYTES * PAGE_BYTES;
-        Stretch { start, bytes: self.end().next_multiple_of(PAGE_BYTES) - start }
-    }
-}
-
-/// What is read at once for a sequential reader.
+/// A stretch read at once for a sequential reader.
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     stretch: Stretch,
-    /// What of it has not arrived yet.
+    /// Bytes of it that have not arrived yet.
     left: u64,
 }
 
@@ -76,7 +65,7 @@ impl Window {
         (self.stretch.start..self.stretch.end()).contains(&place)
     }
 
-    /// Some bytes have arrived. True: they were the last of this window.
+    /// Takes bytes that have arrived. True: they were the last of this window.
     fn arrived(&mut self, bytes: Stretch) -> bool {
         let from = bytes.start.max(self.stretch.start);
         let overlap = bytes.end().min(self.stretch.end()).saturating_sub(from);
@@ -87,45 +76,47 @@ impl Window {
 
 #[derive(Clone, Debug)]
 struct File {
-    owner: usize,
+    /// `None`: the files that a server answers with.
+    owner: Option<AppId>,
     stretch: Stretch,
-    /// Where the last sequential access ended, from its beginning.
+    /// End of the last sequential access, from its beginning.
     position: u64,
-    /// How much of it is in memory.
+    /// Bytes of it in memory.
     cached: u64,
-    /// What is being read, and what comes after it.
+    /// The stretch being read, and the one after it.
     current: Window,
     ahead: Window,
 }
 
-/// What a sequential reader finds.
+/// The data that a sequential reader finds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found {
-    /// So many bytes from there on.
+    /// This number of bytes from there on.
     Here(u64),
     /// They are under way.
     Coming,
 }
 
-/// The files of a guest, and what of them is in memory.
+/// The files of a guest, as far as they are in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct PageCache {
     config: CacheConfig,
-    files: Vec<File>,
+    files: Table<FileId, File>,
     cached: u64,
 }
 
 impl PageCache {
     /// No files.
     pub fn new(config: CacheConfig) -> Self {
-        PageCache { config, files: Vec::new(), cached: 0 }
+        PageCache { config, files: Table::new(), cached: 0 }
     }
 
     /// The file of that owner with that size; at first mention it gets its place on the disk.
-    pub fn file(&mut self, owner: usize, bytes: u64) -> usize {
-        let same = |file: &File| file.owner == owner && file.stretch.bytes == bytes;
-        self.files.iter().position(same).unwrap_or_else(|| {
-            let start = self.files.last().map_or(0, |file| file.stretch.pages().end());
+    pub fn file(&mut self, owner: Option<AppId>, bytes: u64) -> FileId {
+        let same = |(_, file): &(FileId, &File)| file.owner == owner && file.stretch.bytes == bytes;
+        let known = self.files.enumerate().find(same).map(|(id, _)| id);
+        known.unwrap_or_else(|| {
+            let start = self.files.iter().last().map_or(0, |file| file.stretch.pages().end());
             self.files.push(File {
                 owner,
                 stretch: Stretch { start, bytes },
@@ -133,18 +124,17 @@ impl PageCache {
                 cached: 0,
                 current: Window::default(),
                 ahead: Window::default(),
-            });
-            self.files.len() - 1
+            })
         })
     }
 
     /// Its place on the disk.
-    pub fn stretch(&self, file: usize) -> Stretch {
+    pub fn stretch(&self, file: FileId) -> Stretch {
         self.files[file].stretch
     }
 
-    /// Where its next sequential access of so many bytes is; at its end it begins again.
-    pub fn advance(&mut self, file: usize, bytes: u64) -> u64 {
+    /// The place of its next sequential access of this number of bytes; at its end it begins again.
+    pub fn advance(&mut self, file: FileId, bytes: u64) -> u64 {
         let File { stretch, position, .. } = &mut self.files[file];
         if *position + bytes > stretch.bytes {
             *position = 0;
@@ -153,20 +143,20 @@ impl PageCache {
         stretch.start + *position - bytes
     }
 
-    /// How much of it is in memory, bytes.
-    pub fn cached(&self, file: usize) -> u64 {
+    /// Bytes of it in memory.
+    pub fn cached(&self, file: FileId) -> u64 {
         self.files[file].cached
     }
 
-    /// So many bytes of it have come into memory, as far as there is room.
-    pub fn add(&mut self, file: usize, bytes: u64) {
+    /// Adds bytes of it to those in memory, as far as there is room.
+    pub fn add(&mut self, file: FileId, bytes: u64) {
         let File { stretch, cached, .. } = &mut self.files[file];
         let added = bytes.min(stretch.bytes - *cached).min(self.config.bytes - self.cached);
         *cached += added;
         self.cached += added;
     }
 
-    /// Forgets what is in memory, as at a boot.
+    /// Empties the memory, as at a boot.
     pub fn forget(&mut self) {
         self.cached = 0;
         for file in &mut self.files {
@@ -175,11 +165,12 @@ impl PageCache {
         }
     }
 
-    /// What somebody who reads so many bytes in sequence finds at `place`, and what is to be read from the disk now.
+    /// The data that a sequential reader of this number of bytes finds at `place`, and the stretch to be read from the disk
+    /// now.
     ///
     /// The first window is as large as a small read warrants; each one after it is twice as large, up to the largest. A
     /// window is asked for when the one before it comes into use.
-    pub fn read(&mut self, file: usize, place: u64, bytes: u64) -> (Found, Option<Stretch>) {
+    pub fn read(&mut self, file: FileId, place: u64, bytes: u64) -> (Found, Option<Stretch>) {
         let CacheConfig { readahead_first_bytes: first, readahead_max_bytes: most, .. } = self.config;
         let File { stretch, cached, current, ahead, .. } = &mut self.files[file];
         if *cached == stretch.bytes {
@@ -211,8 +202,8 @@ impl PageCache {
         }
     }
 
-    /// What was to be read for sequential readers has arrived. True: those who wait for it may go on.
-    pub fn arrived(&mut self, file: usize, bytes: Stretch) -> bool {
+    /// Takes a stretch that was read for sequential readers. True: those that wait for it may go on.
+    pub fn arrived(&mut self, file: FileId, bytes: Stretch) -> bool {
         let File { current, ahead, .. } = &mut self.files[file];
         let complete = [current.arrived(bytes), ahead.arrived(bytes)].contains(&true);
         self.add(file, bytes.bytes);
@@ -237,15 +228,19 @@ mod tests {
     #[test]
     fn files_lie_one_behind_the_other_and_begin_again_at_their_end() {
         let mut cache = cache(0);
-        assert_eq!([cache.file(0, 5000), cache.file(1, 5000), cache.file(0, 5000)], [0, 1, 0]);
-        assert_eq!(cache.stretch(1), Stretch { start: 8192, bytes: 5000 });
-        assert_eq!([2000, 2000, 2000, 5000].map(|bytes| cache.advance(1, bytes)), [8192, 10_192, 8192, 8192]);
+        let files = [0, 1, 0].map(|app| cache.file(Some(AppId(app)), 5000));
+        assert_eq!(files, [FileId(0), FileId(1), FileId(0)]);
+        assert_eq!(cache.stretch(FileId(1)), Stretch { start: 8192, bytes: 5000 });
+        assert_eq!(
+            [2000, 2000, 2000, 5000].map(|bytes| cache.advance(FileId(1), bytes)),
+            [8192, 10_192, 8192, 8192]
+        );
     }
 
     #[test]
     fn windows_double_and_are_asked_for_ahead() {
         let mut cache = cache(0);
-        let file = cache.file(0, 1024 * KB);
+        let file = cache.file(Some(AppId(0)), 1024 * KB);
         let mut windows = Vec::new();
         let mut place = 0;
         while place < 700 * KB {
@@ -264,7 +259,7 @@ mod tests {
     #[test]
     fn a_window_is_there_when_all_of_it_is() {
         let mut cache = cache(0);
-        let file = cache.file(0, 1024 * KB);
+        let file = cache.file(Some(AppId(0)), 1024 * KB);
         let (_, first) = cache.read(file, 0, 1);
         assert_eq!(first, Some(Stretch { start: 0, bytes: 16 * KB }));
         assert!(!cache.arrived(file, Stretch { start: 4 * KB, bytes: 12 * KB }));
@@ -278,7 +273,7 @@ mod tests {
     fn a_file_that_was_read_is_in_memory_if_it_fits() {
         for (memory, again) in [(64 * KB, Found::Here(48 * KB)), (32 * KB, Found::Coming)] {
             let mut cache = cache(memory);
-            let file = cache.file(0, 48 * KB);
+            let file = cache.file(Some(AppId(0)), 48 * KB);
             for start in [0, 16 * KB, 32 * KB] {
                 let wanted = cache.read(file, start, 16 * KB).1;
                 wanted.map(|wanted| cache.arrived(file, wanted));

@@ -1,31 +1,32 @@
-//! Disk, virtual disks and back ends together, with a pCPU for each guest and for the driver domain.
+//! Disk, virtual disks and blkbacks together, with a pCPU for each guest and for the driver domain.
 
 use std::collections::VecDeque;
 
 use proptest::prelude::*;
-use vcpulab_guest::Random;
 use vcpulab_guest::script::DiskAccess;
-use vcpulab_host::{NEVER, Span, Time, VcpuId};
+use vcpulab_guest::{AppId, Random, TaskId};
+use vcpulab_host::{NEVER, Span, Table, Time, VcpuId};
 
-use crate::block::{Block, BlockConfig, BlockCosts, BlockWork, Submitted};
-use crate::blockback::{BlockBack, BlockBackCosts, BlockBackWork, Store};
-use crate::disk::tests::{FLASH, SPINDLE};
-use crate::disk::{Disk, DiskConfig};
-use crate::file_set::FileSetConfig;
-use crate::page_cache::CacheConfig;
+use super::blkback::{Blkback, BlkbackCosts, BlkbackWork, Store};
+use super::blkfront::{Blkfront, BlkfrontConfig, BlkfrontCosts, BlkfrontWork, Submitted};
+use super::disk::tests::{FLASH, SPINDLE};
+use super::disk::{Disk, DiskConfig};
+use super::file_set::FileSetConfig;
+use super::page_cache::CacheConfig;
+use crate::ids::BlkfrontId;
 
 const KB: u32 = 1 << 10;
 const MB: u32 = 1 << 20;
 const SECOND: Time = 1_000_000_000;
 
 /// Assumed: some microseconds for everything, as for packets.
-const COSTS: BlockCosts =
-    BlockCosts { upcall_ns: 6_000, request_ns: 8_000, response_ns: 6_000, copy_ps_per_byte: 250 };
-const BACK_COSTS: BlockBackCosts = BlockBackCosts { request_ns: 10_000, grant_ns: 1_000, response_ns: 8_000 };
+const COSTS: BlkfrontCosts =
+    BlkfrontCosts { upcall_ns: 6_000, request_ns: 8_000, response_ns: 6_000, copy_ps_per_byte: 250 };
+const BACK_COSTS: BlkbackCosts = BlkbackCosts { request_ns: 10_000, grant_ns: 1_000, response_ns: 8_000 };
 
 const CACHE: CacheConfig = CacheConfig::linux(100 << 20);
-const SPLIT: BlockConfig = BlockConfig::split(COSTS, CACHE);
-const STRAIGHT: BlockConfig = BlockConfig::straight(COSTS, CACHE);
+const SPLIT: BlkfrontConfig = BlkfrontConfig::split(COSTS, CACHE);
+const STRAIGHT: BlkfrontConfig = BlkfrontConfig::straight(COSTS, CACHE);
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -42,7 +43,7 @@ fn access(bytes: u32, file_bytes: u64) -> DiskAccess {
 /// A guest whose tasks do nothing but their steps.
 struct Guest {
     awake: bool,
-    busy: Option<(Time, BlockWork)>,
+    busy: Option<(Time, BlkfrontWork)>,
     tasks: Vec<Task>,
 }
 
@@ -57,27 +58,27 @@ struct Task {
 struct Bench {
     now: Time,
     store: Store,
-    blocks: Vec<Block>,
+    blkfronts: Table<BlkfrontId, Blkfront>,
     guests: Vec<Guest>,
-    back: BlockBack,
+    back: Blkback,
     notified: bool,
     awake: bool,
-    busy: Option<(Time, BlockBackWork)>,
+    busy: Option<(Time, BlkbackWork)>,
     most_under_way: u64,
 }
 
 impl Bench {
-    fn new(disk: DiskConfig, guests: &[BlockConfig]) -> Self {
-        let block = |(i, &config): (usize, &BlockConfig)| {
-            Block::new(config, i as u32, VcpuId(i as u32), Random::new(1, i as u64, 1))
+    fn new(disk: DiskConfig, guests: &[BlkfrontConfig]) -> Self {
+        let blkfront = |(i, &config): (usize, &BlkfrontConfig)| {
+            Blkfront::new(config, BlkfrontId(i as u32), VcpuId(i as u32), Random::new(1, i as u64, 1))
         };
-        let guest = |_: &BlockConfig| Guest { awake: true, busy: None, tasks: Vec::new() };
+        let guest = |_: &BlkfrontConfig| Guest { awake: true, busy: None, tasks: Vec::new() };
         Bench {
             now: 0,
             store: Store::Disk(Box::new(Disk::new(disk, guests.len() as u32, Random::new(1, 0, 0)))),
-            blocks: guests.iter().enumerate().map(block).collect(),
+            blkfronts: guests.iter().enumerate().map(blkfront).collect(),
             guests: guests.iter().map(guest).collect(),
-            back: BlockBack::new(BACK_COSTS),
+            back: Blkback::new(BACK_COSTS),
             notified: false,
             awake: false,
             busy: None,
@@ -135,18 +136,20 @@ impl Bench {
     }
 
     fn run_guest(&mut self, index: usize) {
-        let Bench { now, blocks, guests, store, .. } = self;
+        let Bench { now, blkfronts, guests, store, .. } = self;
         let disk = store.disk_mut().unwrap();
-        let (now, block, guest) = (*now, &mut blocks[index], &mut guests[index]);
+        let (now, blkfront, guest) = (*now, &mut blkfronts[BlkfrontId(index as u32)], &mut guests[index]);
         if let Some((end, work)) = guest.busy {
             if end > now {
                 return;
             }
             guest.busy = None;
-            match block.finish(now, work) {
+            match blkfront.finish(now, work) {
                 Some(Submitted::Disk(request)) => disk.submit(now, request),
                 Some(Submitted::Ring { first }) => {
-                    self.back.ring_filled(index, first);
+                    if first {
+                        self.back.ring_filled(BlkfrontId(index as u32));
+                    }
                     if !std::mem::replace(&mut self.awake, true) {
                         self.notified = true;
                     }
@@ -155,12 +158,13 @@ impl Bench {
             }
         }
         while guest.awake && guest.busy.is_none() {
-            while let Some(task) = block.take_resumed() {
-                assert!(std::mem::take(&mut guest.tasks[task].waits), "it goes on once");
-                guest.tasks[task].done.push(now);
+            while let Some(task) = blkfront.take_resumed() {
+                assert!(std::mem::take(&mut guest.tasks[task.index()].waits), "it goes on once");
+                guest.tasks[task.index()].done.push(now);
             }
-            self.most_under_way = self.most_under_way.max(block.counts.requests - block.counts.responses);
-            if let Some((work, cost)) = block.next_work(now, true, disk.can_submit()) {
+            self.most_under_way =
+                self.most_under_way.max(blkfront.counts.requests - blkfront.counts.responses);
+            if let Some((work, cost)) = blkfront.next_work(now, true, disk.can_submit()) {
                 guest.busy = Some((now + cost, work));
                 continue;
             }
@@ -171,42 +175,45 @@ impl Bench {
             };
             guest.tasks[task].waits = true;
             match guest.tasks[task].steps.pop_front() {
-                Some(Step::Access(access)) => block.access(task, task, access),
+                Some(Step::Access(access)) => {
+                    blkfront.access(TaskId(task as u32), AppId(task as u32), access)
+                }
                 Some(Step::File(bytes, processes)) => {
-                    let task_waits = block.read_file(task, bytes, processes);
+                    let task_waits = blkfront.read_file(TaskId(task as u32), bytes, processes);
                     guest.tasks[task].waits = task_waits;
                     guest.tasks[task].done.extend((!task_waits).then_some(now));
                 }
-                Some(Step::Sync) => block.sync(task),
+                Some(Step::Sync) => blkfront.sync(TaskId(task as u32)),
                 None => unreachable!("it has steps"),
             }
         }
     }
 
     fn run_driver(&mut self) {
-        let Bench { now, blocks, store, back, .. } = self;
+        let Bench { now, blkfronts, store, back, .. } = self;
         if let Some((_, work)) = self.busy.take() {
-            back.finish(*now, work, blocks, store);
+            back.finish(*now, work, blkfronts, store);
         }
         loop {
             if std::mem::take(&mut self.notified) {
-                back.begin_round();
+                back.begin_poll();
             }
-            if let Some((work, cost)) = back.next_work(blocks, store) {
+            if let Some((work, cost)) = back.next_work(blkfronts, store) {
                 self.busy = Some((*now + cost, work));
                 break;
             }
-            while let Some(block) = back.take_to_tell() {
-                self.guests[block].awake |= blocks[block].send_event();
+            while let Some(blkfront) = back.take_to_notify() {
+                self.guests[blkfront.index()].awake |= blkfronts[blkfront].send_event();
             }
-            if !back.has_work(blocks, store) {
+            if !back.has_work(blkfronts, store) {
                 self.awake = false;
                 break;
             }
-            back.begin_round();
+            back.begin_poll();
         }
         // Domains without a ring share the vCPU of the back ends here, as far as waking up goes.
-        for (guest, _) in self.guests.iter_mut().zip(&*blocks).filter(|(_, block)| !block.is_split()) {
+        for (guest, _) in self.guests.iter_mut().zip(&*blkfronts).filter(|(_, blkfront)| !blkfront.is_split())
+        {
             guest.awake = true;
         }
     }
@@ -235,7 +242,7 @@ fn a_file_of_512_mb_in_direct_records_of_1_mb_comes_close_to_the_rate_of_the_dis
             let time = bench.run();
             assert_eq!((bench.done(0), bench.disk().counts.seeks), (512, 0));
             let requests = if config.split { 24 } else { 2 };
-            let counts = bench.blocks[0].counts;
+            let counts = bench.blkfronts[BlkfrontId(0)].counts;
             assert_eq!((counts.requests, counts.responses), (512 * requests, 512 * requests));
             assert_eq!(counts.grants, if config.split { 512 * 256 } else { 0 });
             assert!(counts.events < counts.responses, "rounds batch them");
@@ -280,7 +287,7 @@ fn small_cached_reads_in_sequence_find_what_was_read_ahead() {
     let mut bench = Bench::new(SPINDLE, &[SPLIT]);
     bench.task(0, vec![Step::Access(access(KB, 100 << 20)); 1000]);
     let time = bench.run();
-    let counts = bench.blocks[0].counts;
+    let counts = bench.blkfronts[BlkfrontId(0)].counts;
     assert_eq!((bench.done(0), counts.accesses), (1000, 1000));
     assert!(counts.hits > 970 && counts.hits < 1000, "{counts:?}");
     assert!(counts.requests < 60 && counts.read_bytes < 1400 << 10, "{counts:?}");
@@ -296,7 +303,7 @@ fn a_second_reading_needs_no_disk_if_the_file_fits() {
     let random = DiskAccess { random: true, ..access(4 * KB, 400 << 20) };
     bench.task(0, vec![Step::Access(random); 50_000]);
     bench.run();
-    let hits = bench.blocks[0].counts.hits;
+    let hits = bench.blkfronts[BlkfrontId(0)].counts.hits;
     assert!((1000..20_000).contains(&hits), "as much as is in memory, and not more: {hits}");
 }
 
@@ -305,7 +312,7 @@ fn the_ring_holds_back_what_does_not_fit() {
     let mut bench = Bench::new(SPINDLE, &[SPLIT]);
     bench.task(0, direct(1, 10 * MB, false, false));
     bench.run();
-    assert_eq!((bench.most_under_way, bench.blocks[0].counts.requests), (32, 233));
+    assert_eq!((bench.most_under_way, bench.blkfronts[BlkfrontId(0)].counts.requests), (32, 233));
     let mut bench = Bench::new(DiskConfig { queue_depth: 3, ..SPINDLE }, &[SPLIT, STRAIGHT]);
     (0..2).for_each(|guest| bench.task(guest, direct(10, MB, true, false)));
     bench.run();
@@ -350,34 +357,34 @@ fn what_a_guest_asked_for_before_it_booted_comes_for_nobody() {
     bench.task(0, vec![Step::Access(access(MB, 1 << 30)); 90]);
     bench.run_until(SECOND / 50);
     assert!(bench.disk().next_completion() < NEVER && bench.done(0) > 0);
-    bench.blocks[0].reboot();
+    bench.blkfronts[BlkfrontId(0)].reboot();
     bench.guests[0].tasks.clear();
     (0..3).for_each(|_| bench.task(0, direct(3, MB, true, false).into_iter().chain([Step::Sync])));
     bench.run();
     assert_eq!(bench.done(0), 12);
-    let counts = bench.blocks[0].counts;
+    let counts = bench.blkfronts[BlkfrontId(0)].counts;
     assert_eq!(counts.requests, counts.responses, "nothing is left in the ring");
 }
 
 /// One file of 300 KB and one of 4 KB, of which the memory holds both.
-fn serve_two_files(block: &mut Block) {
+fn serve_two_files(blkfront: &mut Blkfront) {
     let sizes = vec![(4 * KB, 1), (300 * KB, 1)];
     let files =
         FileSetConfig { sizes, per_size: 1, memory_bytes: 304 << 10, process_bytes: u64::from(100 * KB) };
-    block.serve_files(&files, Random::new(1, 0, 0));
+    blkfront.serve_files(&files, Random::new(1, 0, 0));
 }
 
 #[test]
 fn a_served_file_that_is_not_in_memory_is_read_as_far_ahead_as_files_are() {
     for (config, requests) in [(STRAIGHT, 3), (SPLIT, 7)] {
         let mut bench = Bench::new(SPINDLE, &[config]);
-        serve_two_files(&mut bench.blocks[0]);
+        serve_two_files(&mut bench.blkfronts[BlkfrontId(0)]);
         bench.task(0, [Step::File(300 * KB, 0), Step::File(4 * KB, 0)]);
         assert_eq!((bench.run(), bench.done(0)), (0, 2), "all are in memory");
-        bench.blocks[0].reboot();
+        bench.blkfronts[BlkfrontId(0)].reboot();
         bench.task(0, [Step::File(300 * KB, 0), Step::File(300 * KB, 0)]);
         bench.run();
-        let counts = bench.blocks[0].counts;
+        let counts = bench.blkfronts[BlkfrontId(0)].counts;
         assert_eq!((bench.done(0), counts.accesses, counts.hits), (4, 4, 3));
         assert_eq!((counts.requests, counts.read_bytes), (requests, 300 << 10), "128, 128 and 44 KB");
     }
@@ -386,10 +393,10 @@ fn a_served_file_that_is_not_in_memory_is_read_as_far_ahead_as_files_are() {
 #[test]
 fn processes_that_take_the_memory_make_files_come_from_the_disk() {
     let mut bench = Bench::new(SPINDLE, &[SPLIT]);
-    serve_two_files(&mut bench.blocks[0]);
+    serve_two_files(&mut bench.blkfronts[BlkfrontId(0)]);
     bench.task(0, [Step::File(4 * KB, 3), Step::File(300 * KB, 3), Step::File(4 * KB, 4)]);
     bench.run();
-    let counts = bench.blocks[0].counts;
+    let counts = bench.blkfronts[BlkfrontId(0)].counts;
     assert_eq!(
         (counts.accesses, counts.hits),
         (3, 1),
@@ -400,7 +407,7 @@ fn processes_that_take_the_memory_make_files_come_from_the_disk() {
 
 #[test]
 fn reads_do_not_keep_writes_in_memory_for_ever() {
-    let mut bench = Bench::new(SPINDLE, &[BlockConfig { slots: 2, ..SPLIT }]);
+    let mut bench = Bench::new(SPINDLE, &[BlkfrontConfig { slots: 2, ..SPLIT }]);
     (0..8).for_each(|_| bench.task(0, direct(300, 64 * KB, false, false)));
     bench.task(0, vec![Step::Access(DiskAccess { write: true, ..access(MB, 1 << 30) }), Step::Sync]);
     bench.run();
@@ -411,7 +418,7 @@ fn reads_do_not_keep_writes_in_memory_for_ever() {
 #[test]
 fn who_waits_for_room_gets_it_even_if_the_background_would_not_begin() {
     let cache = CacheConfig { dirty_background_bytes: 1 << 30, dirty_max_bytes: 1 << 20, ..CACHE };
-    let mut bench = Bench::new(SPINDLE, &[BlockConfig { cache, ..SPLIT }]);
+    let mut bench = Bench::new(SPINDLE, &[BlkfrontConfig { cache, ..SPLIT }]);
     (0..2).for_each(|_| {
         bench.task(0, vec![Step::Access(DiskAccess { write: true, ..access(MB, 1 << 30) }); 5])
     });
@@ -421,43 +428,48 @@ fn who_waits_for_room_gets_it_even_if_the_background_would_not_begin() {
 
 #[test]
 fn a_copy_that_a_boot_cut_short_is_not_taken_for_another() {
-    let mut block = Block::new(SPLIT, 0, VcpuId(0), Random::new(1, 0, 1));
-    block.access(0, 0, DiskAccess { write: true, ..access(KB, 1 << 20) });
-    let (copy, _) = block.next_work(0, true, true).unwrap();
-    block.reboot();
-    block.access(0, 0, DiskAccess { direct: true, ..access(KB, 1 << 20) });
-    assert_eq!((copy, block.finish(1, copy)), (BlockWork::Copy(0), None));
-    let (request, _) = block.next_work(1, true, true).unwrap();
-    assert_eq!(block.finish(1, request), Some(Submitted::Ring { first: true }));
-    assert_eq!(block.next_work(1, true, true), None, "nothing but the one direct access");
+    let mut blkfront = Blkfront::new(SPLIT, BlkfrontId(0), VcpuId(0), Random::new(1, 0, 1));
+    blkfront.access(TaskId(0), AppId(0), DiskAccess { write: true, ..access(KB, 1 << 20) });
+    let (copy, _) = blkfront.next_work(0, true, true).unwrap();
+    blkfront.reboot();
+    blkfront.access(TaskId(0), AppId(0), DiskAccess { direct: true, ..access(KB, 1 << 20) });
+    assert_eq!((copy, blkfront.finish(1, copy)), (BlkfrontWork::Copy(TaskId(0)), None));
+    let (request, _) = blkfront.next_work(1, true, true).unwrap();
+    assert_eq!(blkfront.finish(1, request), Some(Submitted::Ring { first: true }));
+    assert_eq!(blkfront.next_work(1, true, true), None, "nothing but the one direct access");
 }
 
 #[test]
 fn back_ends_leave_in_the_ring_what_the_disk_has_no_room_for() {
     let disk = Disk::new(DiskConfig { queue_depth: 1, ..SPINDLE }, 1, Random::new(1, 0, 0));
     let mut store = Store::Disk(Box::new(disk));
-    let mut blocks = [Block::new(SPLIT, 0, VcpuId(0), Random::new(1, 0, 1))];
-    let mut back = BlockBack::new(BACK_COSTS);
-    blocks[0].access(0, 0, DiskAccess { direct: true, ..access(MB, 1 << 20) });
-    while let Some((work, _)) = blocks[0].next_work(0, true, false) {
-        if let Some(Submitted::Ring { first }) = blocks[0].finish(0, work) {
-            back.ring_filled(0, first);
+    let mut blkfronts = Table::new();
+    let id = blkfronts.push(Blkfront::new(SPLIT, BlkfrontId(0), VcpuId(0), Random::new(1, 0, 1)));
+    let mut back = Blkback::new(BACK_COSTS);
+    blkfronts[id].access(TaskId(0), AppId(0), DiskAccess { direct: true, ..access(MB, 1 << 20) });
+    while let Some((work, _)) = blkfronts[id].next_work(0, true, false) {
+        if let Some(Submitted::Ring { first: true }) = blkfronts[id].finish(0, work) {
+            back.ring_filled(id);
         }
     }
-    back.begin_round();
-    let (work, cost) = back.next_work(&mut blocks, &mut store).unwrap();
+    back.begin_poll();
+    let (work, cost) = back.next_work(&mut blkfronts, &mut store).unwrap();
     assert_eq!(cost, 10_000 + 11 * 1_000, "eleven pages");
-    back.finish(0, work, &mut blocks, &mut store);
-    assert_eq!((back.next_work(&mut blocks, &mut store), back.has_work(&blocks, &store)), (None, false));
+    back.finish(0, work, &mut blkfronts, &mut store);
+    assert_eq!(
+        (back.next_work(&mut blkfronts, &mut store), back.has_work(&blkfronts, &store)),
+        (None, false)
+    );
     let disk = store.disk_mut().unwrap();
     disk.complete(disk.next_completion());
-    assert!(back.has_work(&blocks, &store));
+    assert!(back.has_work(&blkfronts, &store));
 }
 
 #[test]
-fn more_completions_than_a_round_takes_all_arrive() {
-    let mut bench = Bench::new(SPINDLE, &[BlockConfig { slots: 100, costs: BlockCosts::default(), ..SPLIT }]);
-    bench.back = BlockBack::new(BlockBackCosts::default());
+fn more_completions_than_a_poll_takes_all_arrive() {
+    let mut bench =
+        Bench::new(SPINDLE, &[BlkfrontConfig { slots: 100, costs: BlkfrontCosts::default(), ..SPLIT }]);
+    bench.back = Blkback::new(BlkbackCosts::default());
     // The tasks' files lie side by side: all but the first request merge.
     (0..100).for_each(|_| bench.task(0, direct(1, 4 * KB, false, false)));
     bench.run();
@@ -488,10 +500,10 @@ proptest! {
             1..4,
         ),
     ) {
-        let costs = if free { BlockCosts::default() } else { COSTS };
-        let configs: Vec<BlockConfig> = guests.iter().map(|&(split, slots, memory, _)| {
+        let costs = if free { BlkfrontCosts::default() } else { COSTS };
+        let configs: Vec<BlkfrontConfig> = guests.iter().map(|&(split, slots, memory, _)| {
             let base = if split { SPLIT } else { STRAIGHT };
-            BlockConfig { slots, costs, cache: CacheConfig::linux(memory), ..base }
+            BlkfrontConfig { slots, costs, cache: CacheConfig::linux(memory), ..base }
         }).collect();
         let disk = DiskConfig { queue_depth: depth, ..if flash { FLASH } else { SPINDLE } };
         let mut bench = Bench::new(disk, &configs);
@@ -502,11 +514,11 @@ proptest! {
         for (guest, (.., tasks)) in guests.iter().enumerate() {
             let done: Vec<usize> = bench.guests[guest].tasks.iter().map(|task| task.done.len()).collect();
             prop_assert_eq!(done, tasks.iter().map(Vec::len).collect::<Vec<_>>());
-            let counts = bench.blocks[guest].counts;
+            let counts = bench.blkfronts[BlkfrontId(guest as u32)].counts;
             prop_assert_eq!(counts.requests, counts.responses);
         }
-        let asked: (u64, u64) = bench.blocks.iter().fold((0, 0), |sum, block| {
-            (sum.0 + block.counts.read_bytes, sum.1 + block.counts.written_bytes)
+        let asked: (u64, u64) = bench.blkfronts.iter().fold((0, 0), |sum, blkfront| {
+            (sum.0 + blkfront.counts.read_bytes, sum.1 + blkfront.counts.written_bytes)
         });
         prop_assert_eq!(asked, (bench.disk().counts.read_bytes, bench.disk().counts.written_bytes));
         prop_assert!(!bench.disk().has_completed() && bench.disk().next_completion() == NEVER);

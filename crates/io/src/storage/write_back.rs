@@ -1,24 +1,24 @@
-//! What a guest has written to its files and not yet to its disk.
+//! Dirty memory of a guest: written to its files, and not yet to its disk.
 //!
 //! It is written out in the order it was written in: in the background once there is much of it or it has waited for
-//! long, and at once if somebody waits for it. Not modelled: order by place before the disk's own.
+//! long, and at once if a task waits for it. Not modelled: order by place before the disk's own.
 
 use std::collections::VecDeque;
 
-use vcpulab_host::{NEVER, Span, Time};
+use vcpulab_host::{NEVER, Span, Table, Time};
 
-use crate::block::PAGE_BYTES;
-use crate::page_cache::{CacheConfig, Stretch};
+use super::page_cache::{CacheConfig, FileId};
+use super::stretch::{PAGE_BYTES, Stretch};
 
 #[derive(Clone, Copy, Debug)]
 struct Dirty {
-    file: usize,
+    file: FileId,
     stretch: Stretch,
-    /// When the oldest of it was written.
+    /// The time at which the oldest of it was written.
     since: Time,
 }
 
-/// What is to be written out.
+/// The dirty memory of a guest.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteBack {
     background_bytes: u64,
@@ -26,27 +26,27 @@ pub(crate) struct WriteBack {
     expires: Span,
     /// The oldest first.
     dirty: VecDeque<Dirty>,
-    /// How much of each file is among them.
-    dirty_of: Vec<u64>,
-    /// How much that is in all; what is on its way to the disk; what tasks are just writing. Bytes.
+    /// Bytes of each file among them.
+    dirty_of: Table<FileId, u64>,
+    /// Bytes among them; on their way to the disk; being written by tasks.
     waiting: u64,
     under_way: u64,
     promised: u64,
-    /// How many bytes have been taken out of the queue since the beginning, and up to where somebody waits for them.
+    /// Bytes taken out of the queue since the beginning, and the last of them that a task waits for.
     taken: u64,
     wanted: u64,
 }
 
 impl WriteBack {
-    /// Nothing.
+    /// None.
     pub fn new(config: &CacheConfig) -> Self {
         WriteBack {
             background_bytes: config.dirty_background_bytes,
-            // Less than a page would let nobody write.
+            // With less than a page no task could write.
             max_bytes: config.dirty_max_bytes.max(PAGE_BYTES),
             expires: config.dirty_expires_ns,
             dirty: VecDeque::new(),
-            dirty_of: Vec::new(),
+            dirty_of: Table::new(),
             waiting: 0,
             under_way: 0,
             promised: 0,
@@ -55,7 +55,7 @@ impl WriteBack {
         }
     }
 
-    /// How many of so many bytes may be written now; 0: wait. The room is taken until they have been added.
+    /// The part of `bytes` that may be written now; 0: wait. The room is taken until it has been added.
     pub fn promise(&mut self, bytes: u32) -> u32 {
         let room = self.max_bytes.saturating_sub(self.waiting + self.under_way + self.promised);
         if room < PAGE_BYTES.min(u64::from(bytes)) {
@@ -66,15 +66,15 @@ impl WriteBack {
         promised as u32
     }
 
-    /// What was promised has been written to a file of that size. What is dirty already does not get dirtier.
-    pub fn add(&mut self, now: Time, file: usize, file_bytes: u64, written: Stretch) {
+    /// Adds a promised stretch that was written to a file of that size. Dirty memory does not get dirtier.
+    pub fn add(&mut self, now: Time, file: FileId, file_bytes: u64, written: Stretch) {
         self.promised -= written.bytes;
-        self.dirty_of.resize(self.dirty_of.len().max(file + 1), 0);
-        let bytes = written.bytes.min(file_bytes.saturating_sub(self.dirty_of[file]));
+        let dirty_of = self.dirty_of.entry(file);
+        let bytes = written.bytes.min(file_bytes.saturating_sub(*dirty_of));
         if bytes == 0 {
             return;
         }
-        self.dirty_of[file] += bytes;
+        *dirty_of += bytes;
         self.waiting += bytes;
         match self.dirty.back_mut() {
             Some(last) if last.file == file && last.stretch.end() == written.start => {
@@ -87,24 +87,24 @@ impl WriteBack {
         }
     }
 
-    /// Somebody waits until everything is on the disk: up to which byte that is.
+    /// Wants all of it on the disk; returns the number of the last byte since the beginning.
     pub fn want_all(&mut self) -> u64 {
         self.wanted = self.taken + self.waiting;
         self.wanted
     }
 
-    /// Is something to be written out now? (`pressed`: somebody waits for room.)
+    /// Whether some of it is to be written out now. (`pressed`: a task waits for room.)
     pub fn is_due(&self, now: Time, pressed: bool) -> bool {
         let due = self.waiting > self.background_bytes || self.taken < self.wanted || pressed;
         self.waiting > 0 && (due || self.next_expiry() <= now)
     }
 
-    /// When something has waited for so long that it is due (`NEVER`: nothing waits).
+    /// The time at which the oldest of it expires (`NEVER`: there is none).
     pub fn next_expiry(&self) -> Time {
         self.dirty.front().map_or(NEVER, |dirty| dirty.since.saturating_add(self.expires))
     }
 
-    /// Takes out at most so many bytes to write out; with the number of the first since the beginning.
+    /// Takes at most `bytes_max` bytes to write out; with the number of the first since the beginning.
     pub fn take(&mut self, bytes_max: u64) -> Option<(Stretch, u64)> {
         let Dirty { file, stretch, .. } = self.dirty.front_mut()?;
         let taken = Stretch { bytes: stretch.bytes.min(bytes_max), ..*stretch };
@@ -120,17 +120,17 @@ impl WriteBack {
         Some((taken, self.taken - taken.bytes))
     }
 
-    /// How many bytes have been taken out since the beginning.
+    /// Bytes taken out since the beginning.
     pub fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// So many bytes have been written out.
+    /// Notes that this number of bytes has been written out.
     pub fn written(&mut self, bytes: u64) {
         self.under_way -= bytes;
     }
 
-    /// Forgets what waits, as at a boot. What is on its way to the disk gets there.
+    /// Forgets all that is not on its way to the disk, as at a boot.
     pub fn forget(&mut self) {
         self.dirty.clear();
         self.dirty_of.clear();
@@ -155,7 +155,7 @@ mod tests {
 
     fn write(write_back: &mut WriteBack, start: u64, bytes: u32) -> u32 {
         let bytes = write_back.promise(bytes);
-        write_back.add(5, 0, FILE_BYTES, Stretch { start, bytes: u64::from(bytes) });
+        write_back.add(5, FileId(0), FILE_BYTES, Stretch { start, bytes: u64::from(bytes) });
         bytes
     }
 
@@ -199,7 +199,7 @@ mod tests {
         let mut write_back = write_back(0, 1 << 20);
         for _ in 0..3 {
             let bytes = u64::from(write_back.promise(600));
-            write_back.add(0, 2, 1000, Stretch { start: 0, bytes });
+            write_back.add(0, FileId(2), 1000, Stretch { start: 0, bytes });
         }
         assert_eq!(write_back.want_all(), 1000);
     }
