@@ -6,9 +6,10 @@ use std::rc::Rc;
 use proptest::prelude::*;
 use vcpulab_host::{Host, HostConfig, Params, Scheduler, Time};
 use vcpulab_io::{ClientSample, Machine, MachineConfig, Outcome};
+use vcpulab_scenario::Scenario;
 use vcpulab_sched::Runner;
 
-use crate::{Scenario, host_config, machine_config};
+use crate::{host_config, machine_config};
 
 const SECOND: Time = 1_000_000_000;
 const MS: Time = 1_000_000;
@@ -46,11 +47,7 @@ impl Runner for Run {
 
 /// Every request that was over by the end.
 fn samples(scenario: &Scenario) -> Vec<ClientSample> {
-    let run = Run {
-        host: host_config(scenario),
-        machine: machine_config(scenario, 1),
-        end: scenario.warmup_ns + scenario.duration_ns,
-    };
+    let run = Run { host: host_config(scenario), machine: machine_config(scenario, 1), end: scenario.end() };
     vcpulab_sched::with("credit", "xen4.17", &Params::new(), 2, run).unwrap()
 }
 

@@ -3,12 +3,14 @@
 use serde_json::{Value, json};
 use vcpulab_host::{Context, DomId, Host, Time, VcpuId};
 use vcpulab_io::Machine;
+use vcpulab_spec::Spec;
 
-use crate::assemble::{host_config, machine_config};
-use crate::run::{RunError, STEPS, pools_of, replication_seed};
-use crate::scenario::Scenario;
-use crate::spec::Spec;
-use crate::units::CpuList;
+use crate::build::host::host_config;
+use crate::build::machine::machine_config;
+use crate::error::RunError;
+use crate::run::progress::STEPS;
+use crate::run::schedulers::pools_of;
+use crate::run::seed::replication_seed;
 
 /// Runs the first replication of a scenario up to `at`, and tells who is on the host then, in the order of the toolstack's ids:
 /// `{at_ns, domains: [{name, id, state, time_ns, vcpus: [{vcpu, pcpu, state, time_ns, affinity}]}]}`. States are in the
@@ -17,12 +19,7 @@ use crate::units::CpuList;
 ///
 /// # Errors
 /// See [`RunError`].
-pub fn listing_json(
-    scenario: &Scenario,
-    at: Time,
-    progress: &dyn Fn(f64) -> bool,
-) -> Result<Value, RunError> {
-    let spec: &Spec = scenario;
+pub fn listing_json(spec: &Spec, at: Time, progress: &dyn Fn(f64) -> bool) -> Result<Value, RunError> {
     let machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, 0)));
     let broken = |broken| RunError::Broken { replication: 0, broken };
     let mut host = Host::new(&host_config(spec), pools_of(spec), machine, ()).map_err(broken)?;
@@ -63,12 +60,14 @@ fn vcpu(spec: &Spec, host: &Context, v: VcpuId) -> Value {
         "pcpu": state.filter(|state| !state.offline).map(|_| host.home(v).0),
         "state": state.map(|state| state.to_string()),
         "time_ns": host.cpu_time(v),
-        "affinity": if all { "all".to_owned() } else { CpuList::from(affinity).to_string() },
+        "affinity": if all { "all".to_owned() } else { affinity.to_string() },
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use vcpulab_scenario::Scenario;
+
     use super::*;
 
     #[test]

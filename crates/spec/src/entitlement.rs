@@ -2,19 +2,24 @@
 
 use vcpulab_host::{ParamSpec, Scope};
 
-use crate::params::PERCENT_OF_PCPU;
-use crate::spec::{ActionSpec, Change, DomainSpec, PoolSpec, Spec};
+use crate::action::{ActionSpec, Change};
+use crate::domain::DomainSpec;
+use crate::host::PoolSpec;
+use crate::spec::Spec;
+
+/// The unit of parameters that are a share of one pCPU: no more than all of a domain's vCPUs can be meant.
+pub const PERCENT_OF_PCPU: &str = "% of one pCPU";
 
 /// The parameter that is a domain's share of CPU time under contention, in every scheduler that has shares.
-pub(crate) const SHARE: &str = "weight";
+pub const SHARE: &str = "weight";
 
 /// A scheduler's parameter for shares, if it has one.
-pub(crate) fn share(pool: &PoolSpec) -> Option<&'static ParamSpec> {
+pub fn share(pool: &PoolSpec) -> Option<&'static ParamSpec> {
     pool.generation.params.iter().find(|param| param.scope == Scope::Domain && param.name == SHARE)
 }
 
 /// A domain's weight.
-pub(crate) fn weight(domain: &DomainSpec, share: &ParamSpec) -> i64 {
+pub fn weight(domain: &DomainSpec, share: &ParamSpec) -> i64 {
     domain.params.int(SHARE).unwrap_or(share.default)
 }
 
@@ -68,40 +73,4 @@ fn fair_shares(capacity: f64, weights: &[f64], limits: &[f64]) -> Vec<f64> {
         open = rest;
     }
     shares
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Scenario;
-
-    fn of(host: &str, domains: &str) -> Vec<Option<f64>> {
-        let text = format!("[host]\nscheduler = \"credit\"\nprofile = \"exact\"\n{host}\n{domains}");
-        entitlements(&Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{problems}")))
-    }
-
-    #[test]
-    fn weights_decide_up_to_what_a_domain_can_use() {
-        assert_eq!(of("", "[domain.a]\nweight = 512"), [Some(1.0)]);
-        assert_eq!(
-            of("pcpus = 3", "[domain.a]\nvcpus = 4\nweight = 512\n[domain.b]\nvcpus = 4"),
-            [Some(2.0), Some(1.0)]
-        );
-        // One vCPU uses no more than one pCPU; a cap holds too; the others share the rest.
-        let three = "[domain.a]\nweight = 60000\n[domain.b]\nvcpus = 4\ncap = 50\n[domain.c]\nvcpus = 4";
-        assert_eq!(of("pcpus = 4", three), [Some(1.0), Some(0.5), Some(2.5)]);
-    }
-
-    #[test]
-    fn each_pool_is_shared_by_the_domains_in_it() {
-        let pool = "pcpus = 3\n[pool.rest]\npcpus = \"1-2\"\nscheduler = \"credit2\"";
-        let domains = "[domain.a]\n[domain.b]\nweight = 768\n[domain.c]\npool = \"rest\"\nvcpus = 2";
-        assert_eq!(of(pool, domains), [Some(0.25), Some(0.75), Some(2.0)]);
-    }
-
-    #[test]
-    fn nothing_is_said_where_weights_do_not_decide() {
-        assert_eq!(of("pcpus = 2", "[domain.a]\naffinity = \"0\""), [None]);
-        assert_eq!(of("", "[domain.a]\n[[action]]\nat = \"1s\"\nop = \"pause\"\ndomain = \"a\""), [None]);
-    }
 }

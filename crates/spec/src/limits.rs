@@ -1,12 +1,11 @@
-//! The limits of a scenario, stated once. Each is checked before anything is made whose size depends on the value.
+//! The limits of a scenario, stated once. Each is checked before anything is made whose size
+//! depends on the value.
+
+use std::ops::RangeInclusive;
 
 use vcpulab_host::Span;
 pub use vcpulab_host::mask::PCPUS_MAX;
 
-/// Longest scenario file, bytes: room for 20,000 turns of vCPUs that are replayed.
-pub const FILE_BYTES_MAX: usize = 4 << 20;
-/// Problems reported for one file; what goes beyond is only counted.
-pub const PROBLEMS_MAX: usize = 100;
 /// Longest name of a scenario, domain or client, characters.
 pub const NAME_CHARS_MAX: usize = 64;
 /// Most domains.
@@ -47,5 +46,13 @@ pub const EVENTS_MAX: usize = 1024;
 pub const MIX_MAX: usize = 256;
 /// Most files that one server answers with.
 pub const SERVED_FILES_MAX: usize = 1 << 20;
-/// Most network cards, and most disks.
-pub const CARDS_MAX: usize = 64;
+/// Most NICs, and most disks.
+pub const DEVICES_MAX: usize = 64;
+/// Rates of a link, bits per second.
+pub const LINK_RATES: RangeInclusive<i64> = 1_000..=10_000_000_000_000;
+/// Busy cycles between two samples of the profiler.
+pub const PROFILER_CYCLES: RangeInclusive<i64> = 10_000..=1_000_000_000_000;
+/// Most times that a client tries a request again.
+pub const RETRIES_MAX: i64 = 1000;
+/// Greatest frequency of a kind of requests in a client's mix, in proportion to the others.
+pub const WEIGHT_MAX: i64 = 1_000_000;

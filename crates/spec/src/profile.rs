@@ -1,7 +1,6 @@
 //! Hardware profiles: what everything costs on a machine, each constant with its source.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use serde::Serialize;
 
@@ -47,13 +46,13 @@ macro_rules! constants {
                 }
             }
 
-            /// So many cycles, ns.
+            /// The time of this number of cycles, ns.
             pub fn cycles_ns(&self, cycles: i64) -> i64 {
                 (i128::from(cycles) * 1000 / i128::from(self.cpu_mhz.max(1))) as i64
             }
 
             /// Sets the constant of that name, if there is one.
-            pub(crate) fn set(&mut self, name: &str, value: i64) {
+            pub fn set(&mut self, name: &str, value: i64) {
                 match name {
                     $(stringify!($name) => self.$name = value,)*
                     _ => {}
@@ -240,36 +239,10 @@ pub struct Profile {
     pub constants: BTreeMap<String, Sourced>,
 }
 
-/// The profiles' data files, by name. The first is the default.
-const FILES: [(&str, &str); 7] = [
-    ("generic", include_str!("../profiles/generic.toml")),
-    ("epyc-9355p", include_str!("../profiles/epyc-9355p.toml")),
-    ("lp200r", include_str!("../profiles/lp200r.toml")),
-    ("dl360", include_str!("../profiles/dl360.toml")),
-    ("q9550", include_str!("../profiles/q9550.toml")),
-    ("i3-370m", include_str!("../profiles/i3-370m.toml")),
-    ("exact", include_str!("../profiles/exact.toml")),
-];
-
-static PROFILES: LazyLock<Vec<Profile>> = LazyLock::new(|| {
-    let read = |(name, text)| Profile::parse(text, name).unwrap_or_else(|problems| panic!("{problems}"));
-    FILES.map(read).into()
-});
-
 /// In place of a profile's name: the scenario gives all constants itself.
-pub(crate) const CUSTOM: &str = "custom";
-
-/// All profiles; the first is the default.
-pub fn profiles() -> &'static [Profile] {
-    &PROFILES
-}
+pub const CUSTOM: &str = "custom";
 
 impl Profile {
-    /// The profile of that name.
-    pub fn find(name: &str) -> Option<&'static Profile> {
-        profiles().iter().find(|profile| profile.name == name)
-    }
-
     /// Its constants by value.
     pub fn values(&self) -> Constants {
         let mut constants = Constants::default();
@@ -277,34 +250,5 @@ impl Profile {
             constants.set(name, sourced.value);
         }
         constants
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_profile_is_right_and_says_of_every_constant_how_it_is_known() {
-        for profile in profiles() {
-            for (name, Sourced { kind, source, .. }) in &profile.constants {
-                assert!(source.len() > 10, "{}.{name} needs a source", profile.name);
-                let assumed = source.starts_with("assumption");
-                assert_eq!(assumed, *kind == SourceKind::Assumed, "{}.{name}: {source}", profile.name);
-            }
-        }
-        assert!(SourceKind::ALL.iter().all(|(word, kind)| kind.word() == *word));
-    }
-
-    #[test]
-    fn in_exact_mode_nothing_costs_time() {
-        let exact = Profile::find("exact").unwrap();
-        for (name, sourced) in exact.constants.iter().filter(|(name, _)| is_cost(name)) {
-            assert_eq!(sourced.value, 0, "{name}");
-        }
-    }
-
-    fn is_cost(name: &str) -> bool {
-        name != "task_slice_ns" && ["_ns", "_ps"].iter().any(|unit| name.ends_with(unit))
     }
 }

@@ -4,9 +4,7 @@ use vcpulab_guest::AppStats;
 use vcpulab_host::{Span, Time};
 use vcpulab_io::{AppResult, Machine};
 use vcpulab_measure::{AppRow, AppSampleRow};
-
-use crate::assemble::app_kinds;
-use crate::spec::Spec;
+use vcpulab_spec::{DomainSpec, Spec};
 
 /// A row for each application and client.
 pub(crate) fn app_rows(spec: &Spec, replication: u32, machine: &Machine) -> Vec<AppRow> {
@@ -117,12 +115,12 @@ struct Named<'a> {
 }
 
 fn named<'a>(spec: &'a Spec, machine: &'a Machine) -> impl Iterator<Item = Named<'a>> {
-    let kinds: Vec<Vec<&str>> = spec.domains.iter().map(app_kinds).collect();
+    let kinds: Vec<Vec<&str>> = spec.domains.iter().map(DomainSpec::app_kinds).collect();
     let named = move |AppResult { guest, app, client, stats }| Named {
         domain: &spec.domains[guest].name,
         app: app as u32,
         kind: match client {
-            Some(client) => crate::clients::kind(&spec.clients[client]),
+            Some(client) => spec.clients[client].kind(),
             None => kinds[guest][app],
         },
         stats,
@@ -133,8 +131,9 @@ fn named<'a>(spec: &'a Spec, machine: &'a Machine) -> impl Iterator<Item = Named
 #[cfg(test)]
 mod tests {
     use vcpulab_measure::{AppRow, AppSampleRow};
+    use vcpulab_scenario::Scenario;
 
-    use crate::{Results, RunOptions, Scenario, run};
+    use crate::{Results, RunOptions, run};
 
     /// Units with response times, with late ones, without response times, and requests refused; one domain comes later,
     /// another is rebooted.

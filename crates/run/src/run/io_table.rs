@@ -2,12 +2,11 @@
 
 use vcpulab_io::Machine;
 use vcpulab_measure::IoRow;
-
-use crate::spec::Spec;
+use vcpulab_spec::{DomainSpec, Spec};
 
 /// A row for each domain.
 pub(crate) fn io_rows(spec: &Spec, replication: u32, machine: &Machine) -> Vec<IoRow> {
-    let row = |(index, domain): (usize, &crate::spec::DomainSpec)| {
+    let row = |(index, domain): (usize, &DomainSpec)| {
         let counts = machine.io_counts(index);
         let (interface, nics, block, disks) = (counts.interface, counts.nics, counts.block, counts.disks);
         IoRow {

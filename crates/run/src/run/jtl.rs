@@ -13,10 +13,9 @@ use std::rc::Rc;
 
 use vcpulab_host::Time;
 use vcpulab_io::{ClientSample, Load, Outcome};
+use vcpulab_spec::{ClientSpec, Spec};
 
-use crate::apps::classes;
-use crate::run::RunError;
-use crate::spec::{ClientSpec, Spec};
+use crate::error::RunError;
 
 /// Time 0 of a run in a log: 2000-01-01 00:00:00 UTC, ms since 1970.
 pub const JTL_EPOCH_MS: i64 = 946_684_800_000;
@@ -118,8 +117,8 @@ impl Log {
             Ok(file)
         };
         let file = create().map_err(|error| cannot_write(&path, &error))?;
-        let (domain, app) = client.service;
-        let labels = classes(&spec.domains[domain].apps[app]).iter().map(|class| class.name).collect();
+        let app = &spec.domains[client.service.domain].apps[client.service.app];
+        let labels = app.classes().iter().map(|class| class.name).collect();
         Ok(Log { path, file, client: client.name.clone(), labels })
     }
 

@@ -2,9 +2,7 @@
 
 use vcpulab_host::{ParamKind, ParamValue, Params, Scope};
 use vcpulab_measure::SampleRow;
-
-use crate::params::PERCENT_OF_PCPU;
-use crate::spec::Spec;
+use vcpulab_spec::{PERCENT_OF_PCPU, Spec};
 
 /// What a manager wants: domains, each with values for parameters.
 pub type Wanted = Vec<(String, Vec<(String, i64)>)>;

@@ -1,72 +1,24 @@
-//! What the monitors need of a run: samples of the counters, and busy time by layers.
+//! Samples of the counters, and busy time by layers.
 
 use vcpulab_host::{Context, PcpuId, Span, Time, VcpuId};
-use vcpulab_io::{BlockCounts, InterfaceCounts, Layer, Layers, Machine, ProfilerConfig, Samples};
-use vcpulab_measure::{AppSampleRow, Meter, Names, ProfileRow, SampleRow, Sampler};
+use vcpulab_io::{BlockCounts, InterfaceCounts, Layer, Layers, Machine, Samples};
+use vcpulab_measure::{
+    AppSampleRow, Meter, Names, PcpuSampleRow, ProfileRow, SampleRow, Sampler, VcpuSampleRow,
+};
+use vcpulab_spec::Spec;
 
-use crate::app_table::AppSampler;
-use crate::assemble::app_kinds;
-use crate::check::Checker;
-use crate::limits::{SAMPLE_ROWS_MAX, SPAN_NS_MAX};
-use crate::live::LiveSamples;
-use crate::problem::Problem;
-use crate::raw::{RawProfiler, RawRun};
-use crate::read::{At, Field};
-use crate::spec::{DomainSpec, Spec};
-use crate::units::Duration;
+use crate::build::profiler::profiler;
+use crate::run::app_table::AppSampler;
+use crate::run::live::LiveSamples;
 
-/// Time between two samples where the scenario says nothing.
-const SAMPLE_NS: Span = 1_000_000_000;
-
-/// Busy cycles between two samples of the profiler.
-const CYCLES: std::ops::RangeInclusive<i64> = 10_000..=1_000_000_000_000;
-
-impl Checker<'_, '_> {
-    /// Time between two samples, ns; 0: none are taken. Where nothing is said they are, unless there were too many.
-    pub(crate) fn sample(&mut self, run: &RawRun, spec: &Spec) -> Span {
-        let Some(sample_ns) = self.span(&run.sample, Some(SAMPLE_NS), 0..=SPAN_NS_MAX) else { return 0 };
-        if sample_ns == 0 {
-            return 0;
-        }
-        // A domain has a row for itself, for each of its vCPUs and applications, and for each pCPU that it runs on.
-        let pcpus = spec.host.pcpus as usize;
-        let of = |domain: &DomainSpec| 1 + domain.affinity.len() + app_kinds(domain).len() + pcpus;
-        let things = spec.clients.len() + spec.domains.iter().map(of).sum::<usize>();
-        let at_once = things as i64 * i64::from(spec.replications);
-        // The last one is taken at the end.
-        let most = SAMPLE_ROWS_MAX as i64 / at_once.max(1) - 1;
-        if spec.duration_ns / sample_ns <= most {
-            return sample_ns;
-        }
-        if let Some(At { place, .. }) = &run.sample.0 {
-            let least = Duration(if most > 0 { spec.duration_ns / most + 1 } else { SPAN_NS_MAX });
-            let rows =
-                format!("at least {least} here ({SAMPLE_ROWS_MAX} rows of results), or `0s` for no samples");
-            self.report.error(place, Problem::not_allowed(rows));
-        }
-        0
-    }
-
-    /// Busy cycles between two samples of the profiler, if there is one.
-    pub(crate) fn profiler(&mut self, run: &RawRun) -> Option<i64> {
-        let At { value, .. } = run.profiler.0.as_ref()?;
-        value.cycles.0.as_ref()?;
-        self.int(&value.cycles, 0, CYCLES)
-    }
-}
-
-pub(crate) fn raw_profiler(spec: &Spec) -> Field<RawProfiler> {
-    spec.profiler_cycles.map_or_else(Field::default, |cycles| RawProfiler { cycles: cycles.into() }.into())
-}
-
-/// The profiler of a scenario.
-pub(crate) fn profiler(spec: &Spec) -> Option<ProfilerConfig> {
-    let constants = &spec.host.constants;
-    spec.profiler_cycles.map(|cycles| ProfilerConfig {
-        pcpus: spec.host.pcpus,
-        period_ns: constants.cycles_ns(cycles).max(1),
-        sample_ns: constants.sample_ns,
-    })
+/// The tables of one replication that its monitors fill.
+#[derive(Default)]
+pub(crate) struct Monitored {
+    pub samples: Vec<SampleRow>,
+    pub vcpu_samples: Vec<VcpuSampleRow>,
+    pub pcpu_samples: Vec<PcpuSampleRow>,
+    pub app_samples: Vec<AppSampleRow>,
+    pub profile: Vec<ProfileRow>,
 }
 
 /// Listens to one replication from the end of the warm-up on.
@@ -132,7 +84,7 @@ impl Monitors {
         &rows[rows.len().saturating_sub(domains)..]
     }
 
-    /// Takes the last sample, and tells what it saw: what was sampled of the host and of applications, and busy time by layers.
+    /// Takes the last sample.
     pub fn finish(
         mut self,
         spec: &Spec,
@@ -141,10 +93,16 @@ impl Monitors {
         meter: &mut Meter,
         machine: &Machine,
         live: Option<&LiveSamples>,
-    ) -> (Option<Sampler>, Vec<AppSampleRow>, Vec<ProfileRow>) {
+    ) -> Monitored {
         self.sample(names, host, meter, machine, live);
         let profile = self.profile(spec, names, host, machine);
-        (self.sampler, self.apps.rows, profile)
+        let own = Monitored { app_samples: self.apps.rows, profile, ..Monitored::default() };
+        match self.sampler {
+            None => own,
+            Some(Sampler { domains, vcpus, pcpus, .. }) => {
+                Monitored { samples: domains, vcpu_samples: vcpus, pcpu_samples: pcpus, ..own }
+            }
+        }
     }
 
     fn profile(&self, spec: &Spec, names: &Names, host: &Context, machine: &Machine) -> Vec<ProfileRow> {
@@ -230,8 +188,9 @@ fn refill_ns(host: &Context) -> Span {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Results, RunOptions, Scenario, run};
+    use crate::{Results, RunOptions, run};
     use vcpulab_measure::ProfileRow;
+    use vcpulab_scenario::Scenario;
 
     /// A web server, a receiver of streams and a hog beside the driver domain, on two pCPUs.
     fn several_guests(run_table: &str) -> Results {

@@ -1,29 +1,13 @@
-//! Who is there when: everything that happens to domains is scripted, so what cannot be done is known before the run.
+//! The presence of domains over time: everything that happens to them is scripted, so what cannot be done is known before
+//! the run.
 
 use vcpulab_host::Time;
+use vcpulab_spec::{ActionSpec, Change, Constants, DomainSpec, Ending, LifeChange};
 
-use crate::check::{Checker, NamedDomain};
-use crate::ending::Ending;
-use crate::problem::{Place, Problem, Report};
-use crate::profile::Constants;
-use crate::read::{At, Field};
-use crate::spec::{ActionSpec, Change, DomainSpec, LifeChange, OnCrash};
-use crate::units::Duration;
-
-/// What can be done about a crash, in the toolstack's words. Its own default is the first.
-const ON_CRASH: [(&str, OnCrash); 3] =
-    [("destroy", OnCrash::Destroy), ("restart", OnCrash::Restart), ("preserve", OnCrash::Preserve)];
-
-impl Checker<'_, '_> {
-    pub(crate) fn on_crash(&mut self, field: &Field<String>) -> OnCrash {
-        self.choice(field, &ON_CRASH, |(word, _)| word).map_or(OnCrash::Destroy, |(_, known)| *known)
-    }
-}
-
-pub(crate) fn raw_on_crash(on_crash: OnCrash) -> Field<String> {
-    let word = ON_CRASH.iter().find(|(_, known)| *known == on_crash).map(|(word, _)| (*word).to_owned());
-    word.map_or_else(Field::default, Field::from)
-}
+use crate::file::raw::NamedDomain;
+use crate::text::problem::{Place, Problem, Report};
+use crate::text::read::At;
+use crate::text::units::Duration;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -42,8 +26,8 @@ struct Life {
     /// How its present life ends, if that has begun.
     ending: Option<Ending>,
     paused_at: Option<Time>,
-    /// By vCPU, when it was unplugged.
-    unplugged_at: Vec<Option<Time>>,
+    /// By vCPU, when it went offline.
+    offline_since: Vec<Option<Time>>,
 }
 
 /// The lives of all domains, as far as the actions looked at so far tell.
@@ -67,7 +51,7 @@ impl<'s> Lives<'s> {
             since: 0,
             ending: None,
             paused_at: None,
-            unplugged_at: vec![None; domain.affinity.len()],
+            offline_since: vec![None; domain.affinity.len()],
         };
         let place = |(_, raw): &&'s NamedDomain| raw.value.start.0.as_ref().map(|At { place, .. }| place);
         let mut later: Vec<usize> = (0..domains.len()).filter(|&d| domains[d].start_ns > 0).collect();
@@ -114,7 +98,7 @@ impl<'s> Lives<'s> {
         let problem = match action.change {
             Change::AdjustGlobal(..) => None,
             Change::Life(d, change) => self.change(d, change, action.at),
-            Change::Plug(d, vcpu, on) => self.plug(d, vcpu as usize, on, action.at),
+            Change::Online(d, vcpu, online) => self.online(d, vcpu as usize, online, action.at),
             Change::Adjust(d, _) | Change::Affinity(d, ..) | Change::MovePool(d, _) => {
                 self.absent(d, action.at)
             }
@@ -162,11 +146,11 @@ impl<'s> Lives<'s> {
         problem
     }
 
-    fn plug(&mut self, d: usize, vcpu: usize, on: bool, at: Time) -> Option<Problem> {
+    fn online(&mut self, d: usize, vcpu: usize, online: bool, at: Time) -> Option<Problem> {
         let problem = self.absent(d, at).or_else(|| self.deaf(d));
         let name = &self.domains[d].name;
-        let unplugged_at = &mut self.lives[d].unplugged_at[vcpu];
-        problem.or_else(|| match (*unplugged_at, on) {
+        let offline_since = &mut self.lives[d].offline_since[vcpu];
+        problem.or_else(|| match (*offline_since, online) {
             (None, true) => {
                 Some(Problem::says(format!("vCPU {vcpu} of `{name}` is on line at {}", Duration(at))))
             }
@@ -175,7 +159,7 @@ impl<'s> Lives<'s> {
                 Some(Problem::says(format!("vCPU {vcpu} of `{name}` is off line since {since}")))
             }
             _ => {
-                *unplugged_at = (!on).then_some(at);
+                *offline_since = (!online).then_some(at);
                 None
             }
         })
@@ -185,7 +169,7 @@ impl<'s> Lives<'s> {
     fn live(&mut self, d: usize, at: Time) {
         let life = &mut self.lives[d];
         (life.state, life.since, life.paused_at, life.ending) = (State::There, at, None, None);
-        life.unplugged_at.fill(None);
+        life.offline_since.fill(None);
     }
 
     fn leave(&mut self, d: usize, state: State, at: Time) {

@@ -3,15 +3,12 @@
 use std::collections::BTreeMap;
 
 use vcpulab_sched::policies;
+use vcpulab_spec::{ActionSpec, AppSpec, Change, PoolSpec, SHARE, Service, Spec, share, weight};
 
-use crate::apps;
-use crate::check::NamedDomain;
-use crate::entitlement::{SHARE, share, weight};
-use crate::problem::{Problem, Report, did_you_mean};
-use crate::raw::RawScenario;
-use crate::read::{At, Field};
-use crate::spec::{ActionSpec, AppSpec, Change, PoolSpec, Spec};
-use crate::units::Duration;
+use crate::file::raw::{NamedDomain, RawScenario};
+use crate::text::problem::{Place, Problem, Report, did_you_mean};
+use crate::text::read::{At, Field};
+use crate::text::units::Duration;
 
 pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
     // With errors some of it does not match the file; they come first anyway.
@@ -42,7 +39,7 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
         }
     }
     inverted_shares(spec, raw_domains, report);
-    let end = spec.warmup_ns + spec.duration_ns;
+    let end = spec.end();
     for (domain, (_, raw)) in spec.domains.iter().zip(raw_domains) {
         if let (true, Some(At { place, .. })) = (domain.start_ns >= end, &raw.value.start.0) {
             let message = format!("it is never there: the run ends at {}", Duration(end));
@@ -111,7 +108,7 @@ fn ends<'a>(fields: impl Iterator<Item = &'a Field<String>>) -> BTreeMap<&'a str
     ends
 }
 
-fn doubtful_app(app: &AppSpec, place: &crate::problem::Place, report: &mut Report<'_>) {
+fn doubtful_app(app: &AppSpec, place: &Place, report: &mut Report<'_>) {
     if let (Some(run), Some(period)) = (app.get("run"), app.get("period"))
         && run > period
     {
@@ -125,14 +122,14 @@ fn doubtful_app(app: &AppSpec, place: &crate::problem::Place, report: &mut Repor
 }
 
 fn unserved(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
-    let asked = |service: (usize, usize)| {
-        let by_app = |app: &AppSpec| apps::asks(app).any(|asked| asked == service);
+    let asked = |service: Service| {
+        let by_app = |app: &AppSpec| app.asks().any(|asked| asked == service);
         spec.clients.iter().any(|client| client.service == service)
             || spec.domains.iter().flat_map(|domain| &domain.apps).any(by_app)
     };
     for (index, (domain, (name, _))) in spec.domains.iter().zip(raw_domains).enumerate() {
         for (position, app) in domain.apps.iter().enumerate() {
-            if app.serves() && !asked((index, position)) {
+            if app.serves() && !asked(Service { domain: index, app: position }) {
                 let message = format!("nobody asks its `{}` for anything", app.kind());
                 report.warning(&name.place, Problem::says(message));
             }

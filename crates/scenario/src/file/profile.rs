@@ -3,13 +3,15 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
+use std::sync::LazyLock;
 
-use crate::limits::{FILE_BYTES_MAX, PCPUS_MAX};
-use crate::problem::{Place, Problem, Problems, Report, did_you_mean};
-use crate::profile::{CONSTANTS, Constants, Profile, SourceKind, Sourced};
-use crate::read::{At, Field, Kinds, Named, Node, Read, ReadTable, Reader, document, plain, record};
-use crate::scenario::{text_of, whole_file};
 use toml::de::DeTable;
+use vcpulab_spec::limits::PCPUS_MAX;
+use vcpulab_spec::{CONSTANTS, Constants, Profile, SourceKind, Sourced};
+
+use crate::text::limits::FILE_BYTES_MAX;
+use crate::text::problem::{Place, Problem, Problems, Report, did_you_mean, text_of, whole_file};
+use crate::text::read::{At, Field, Kinds, Named, Node, Read, ReadTable, Reader, document, plain, record};
 
 record! {
     /// A hardware profile.
@@ -34,64 +36,88 @@ record! {
     required [value, kind, source]
 }
 
-impl Profile {
-    /// Reads and checks a profile; `name` is what it is called, also in messages.
-    ///
-    /// # Errors
-    /// Everything that is wrong with it.
-    pub fn parse(text: &str, name: &str) -> Result<Profile, Problems> {
-        let (node, mut reader) = document(text, name)?;
-        let raw = RawProfile::read(&node, &mut reader).unwrap_or_default();
-        let place = Place { span: Some(0..0), field: String::new() };
-        let none = Named::default();
-        let constants = &raw.constants.get().unwrap_or(&none).0;
-        let report = &mut reader.report;
-        // What is given wrongly has been reported as that.
-        let given = |name| node.get_ref().get("constants")?.get_ref().get(name);
-        for constant in CONSTANTS.iter().filter(|constant| given(constant.name).is_none()) {
-            let missing = Problem::says("required, but not given").hint(constant.doc);
-            report.error(&place.member("constants").member(constant.name), missing);
-        }
-        let pcpus = raw.pcpus.get().and_then(|at| sourced(at, 1, PCPUS_MAX.into(), report));
-        let mut profile = Profile {
-            name: name.to_owned(),
-            doc: raw.doc.get().cloned().unwrap_or_default(),
-            pcpus: pcpus.unwrap_or(Sourced { value: 1, kind: SourceKind::Assumed, source: String::new() }),
-            constants: Default::default(),
-        };
-        for (name, At { value, .. }) in constants {
-            match CONSTANTS.iter().find(|constant| constant.name == name.value) {
-                None => unknown_constant(name, report),
-                Some(constant) => {
-                    let sourced = sourced(value, constant.min, constant.max, report);
-                    profile.constants.extend(sourced.map(|sourced| (constant.name.to_owned(), sourced)));
-                }
+/// The profiles' data files, by name. The first is the default.
+const FILES: [(&str, &str); 7] = [
+    ("generic", include_str!("../../profiles/generic.toml")),
+    ("epyc-9355p", include_str!("../../profiles/epyc-9355p.toml")),
+    ("lp200r", include_str!("../../profiles/lp200r.toml")),
+    ("dl360", include_str!("../../profiles/dl360.toml")),
+    ("q9550", include_str!("../../profiles/q9550.toml")),
+    ("i3-370m", include_str!("../../profiles/i3-370m.toml")),
+    ("exact", include_str!("../../profiles/exact.toml")),
+];
+
+static PROFILES: LazyLock<Vec<Profile>> = LazyLock::new(|| {
+    let read = |(name, text)| parse_profile(text, name).unwrap_or_else(|problems| panic!("{problems}"));
+    FILES.map(read).into()
+});
+
+/// All built-in profiles; the first is the default.
+pub fn profiles() -> &'static [Profile] {
+    &PROFILES
+}
+
+/// The built-in profile of that name.
+pub fn find_profile(name: &str) -> Option<&'static Profile> {
+    profiles().iter().find(|profile| profile.name == name)
+}
+
+/// Reads and checks a profile; `name` is what it is called, also in messages.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn parse_profile(text: &str, name: &str) -> Result<Profile, Problems> {
+    let (node, mut reader) = document(text, name)?;
+    let raw = RawProfile::read(&node, &mut reader).unwrap_or_default();
+    let place = Place { span: Some(0..0), field: String::new() };
+    let none = Named::default();
+    let constants = &raw.constants.get().unwrap_or(&none).0;
+    let report = &mut reader.report;
+    // What is given wrongly has been reported as that.
+    let given = |name| node.get_ref().get("constants")?.get_ref().get(name);
+    for constant in CONSTANTS.iter().filter(|constant| given(constant.name).is_none()) {
+        let missing = Problem::says("required, but not given").hint(constant.doc);
+        report.error(&place.member("constants").member(constant.name), missing);
+    }
+    let pcpus = raw.pcpus.get().and_then(|at| sourced(at, 1, PCPUS_MAX.into(), report));
+    let mut profile = Profile {
+        name: name.to_owned(),
+        doc: raw.doc.get().cloned().unwrap_or_default(),
+        pcpus: pcpus.unwrap_or(Sourced { value: 1, kind: SourceKind::Assumed, source: String::new() }),
+        constants: Default::default(),
+    };
+    for (name, At { value, .. }) in constants {
+        match CONSTANTS.iter().find(|constant| constant.name == name.value) {
+            None => unknown_constant(name, report),
+            Some(constant) => {
+                let sourced = sourced(value, constant.min, constant.max, report);
+                profile.constants.extend(sourced.map(|sourced| (constant.name.to_owned(), sourced)));
             }
         }
-        if !report.has_errors() {
-            caches_fit(&profile.values(), &place.member("constants"), report);
-        }
-        reader.report.finish()?;
-        Ok(profile)
     }
+    if !report.has_errors() {
+        caches_fit(&profile.values(), &place.member("constants"), report);
+    }
+    reader.report.finish()?;
+    Ok(profile)
+}
 
-    /// Reads a profile from a file of its own.
-    ///
-    /// # Errors
-    /// It cannot be read, or everything that is wrong with it.
-    pub fn read(path: &Path) -> Result<Profile, Problems> {
-        let name = path.to_string_lossy();
-        let cannot = |why: String| whole_file(&name, format!("cannot be read: {why}"));
-        let unread = |error: std::io::Error| cannot(error.kind().to_string());
-        // Whatever never ends, a pipe or a device, is not even opened.
-        if !std::fs::metadata(path).map_err(unread)?.is_file() {
-            return Err(cannot("not a file".into()));
-        }
-        let mut bytes = Vec::new();
-        let file = File::open(path).map_err(unread)?;
-        file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(unread)?;
-        Profile::parse(text_of(&bytes, &name)?, &name)
+/// Reads a profile from a file of its own.
+///
+/// # Errors
+/// It cannot be read, or everything that is wrong with it.
+pub fn read_profile(path: &Path) -> Result<Profile, Problems> {
+    let name = path.to_string_lossy();
+    let cannot = |why: String| whole_file(&name, format!("cannot be read: {why}"));
+    let unread = |error: std::io::Error| cannot(error.kind().to_string());
+    // Whatever never ends, a pipe or a device, is not even opened.
+    if !std::fs::metadata(path).map_err(unread)?.is_file() {
+        return Err(cannot("not a file".into()));
     }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unread)?;
+    file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(unread)?;
+    parse_profile(text_of(&bytes, &name)?, &name)
 }
 
 fn sourced(raw: &RawSourced, min: i64, max: i64, report: &mut Report<'_>) -> Option<Sourced> {
@@ -144,18 +170,18 @@ mod tests {
     use super::*;
     use crate::Scenario;
 
-    const GENERIC: &str = include_str!("../profiles/generic.toml");
+    const GENERIC: &str = include_str!("../../profiles/generic.toml");
 
     /// What is wrong with the built-in profile `generic` when this is replaced in it.
     fn problems(from: &str, to: &str) -> String {
         assert!(GENERIC.contains(from), "{from}");
-        Profile::parse(&GENERIC.replacen(from, to, 1), "p.toml").unwrap_err().to_string()
+        parse_profile(&GENERIC.replacen(from, to, 1), "p.toml").unwrap_err().to_string()
     }
 
     #[test]
     fn everything_wrong_with_a_profile_is_explained() {
-        let text = include_str!("../bad/profiles/all.toml");
-        let problems = Profile::parse(text, "all.toml").unwrap_err();
+        let text = include_str!("../../bad/profiles/all.toml");
+        let problems = parse_profile(text, "all.toml").unwrap_err();
         let (missing, others): (Vec<_>, Vec<_>) =
             problems.into_iter().partition(|problem| problem.line == Some(1));
         assert_eq!(missing.len(), CONSTANTS.len() - 4, "each that is not given at all");
@@ -204,7 +230,7 @@ mod tests {
                 .contains("s.toml:3:11: host.profile: a profile file can be named by a scenario file only"),
             "{without}"
         );
-        assert!(Profile::read(folder).unwrap_err().to_string().ends_with("cannot be read: not a file"));
+        assert!(read_profile(folder).unwrap_err().to_string().ends_with("cannot be read: not a file"));
     }
 
     #[test]
@@ -212,5 +238,29 @@ mod tests {
         let wrong = scenario("\"custom\"", None).unwrap_err().to_string();
         assert!(wrong.contains("host.pcpus: required with the profile `custom`, but not given"), "{wrong}");
         assert_eq!(wrong.lines().count(), 1 + CONSTANTS.len());
+    }
+
+    #[test]
+    fn every_profile_is_right_and_says_of_every_constant_how_it_is_known() {
+        for profile in profiles() {
+            for (name, Sourced { kind, source, .. }) in &profile.constants {
+                assert!(source.len() > 10, "{}.{name} needs a source", profile.name);
+                let assumed = source.starts_with("assumption");
+                assert_eq!(assumed, *kind == SourceKind::Assumed, "{}.{name}: {source}", profile.name);
+            }
+        }
+        assert!(SourceKind::ALL.iter().all(|(word, kind)| kind.word() == *word));
+    }
+
+    #[test]
+    fn in_exact_mode_nothing_costs_time() {
+        let exact = find_profile("exact").unwrap();
+        for (name, sourced) in exact.constants.iter().filter(|(name, _)| is_cost(name)) {
+            assert_eq!(sourced.value, 0, "{name}");
+        }
+    }
+
+    fn is_cost(name: &str) -> bool {
+        name != "task_slice_ns" && ["_ns", "_ps"].iter().any(|unit| name.ends_with(unit))
     }
 }

@@ -3,16 +3,17 @@
 
 use toml::de::DeTable;
 
-use crate::client_machines::LINK_RATES;
-use crate::limits::{
-    APPS_MAX, CONNECTIONS_MAX, DOMAIN_VCPUS_MAX, PCPUS_MAX, RATE_PER_S_MAX, REPLICATIONS_MAX,
+use vcpulab_spec::limits::{
+    APPS_MAX, CONNECTIONS_MAX, DOMAIN_VCPUS_MAX, LINK_RATES, PCPUS_MAX, PROFILER_CYCLES, RATE_PER_S_MAX,
+    REPLICATIONS_MAX, RETRIES_MAX, WEIGHT_MAX,
 };
-use crate::problem::Place;
-use crate::read::{
+
+use crate::text::problem::Place;
+use crate::text::read::{
     At, Field, Kinds, Named, Node, Number, OneOrMany, RawParams, Read, ReadTable, Reader, WordOrList, plain,
     record, tagged,
 };
-use crate::units::{CpuList, Duration, Size};
+use crate::text::units::{CpuList, Duration, Size};
 
 record! {
     /// A host, the domains on it, what they run, and the clients around it.
@@ -27,7 +28,7 @@ record! {
         /// The machine and its CPU scheduler.
         host: RawHost,
         /// Network cards, by name. Where none is given, each driver domain (or the hypervisor, or the machine) has one.
-        nic: Named<RawCard>,
+        nic: Named<RawNic>,
         /// Disks, by name. Where none is given, each driver domain (or the hypervisor, or the machine) has one.
         disk: Named<RawDisk>,
         /// CPU pools besides `Pool-0`, by name. All other pCPUs are in `Pool-0`, whose scheduler is the host's.
@@ -70,7 +71,7 @@ record! {
     /// A profiler that samples what the pCPUs do.
     struct RawProfiler {
         /// Busy cycles of a pCPU between two samples. Each costs the profile's `sample_ns`.
-        #[schemars(range(min = 10_000, max = 1_000_000_000_000_i64))]
+        #[schemars(range(min = *PROFILER_CYCLES.start(), max = *PROFILER_CYCLES.end()))]
         cycles: i64,
     }
     required [cycles]
@@ -139,7 +140,7 @@ record! {
         /// profile's.
         working_set: Size,
         /// Its network interface.
-        nic: RawNic,
+        nic: RawNetfront,
         /// Its virtual disk.
         disk: RawVirtualDisk,
         /// Memory for pages of files. Default: the profile's.
@@ -165,7 +166,7 @@ record! {
 
 record! {
     /// A domain's network interface.
-    struct RawNic {
+    struct RawNetfront {
         /// The domain whose back end carries its packets. Required, unless the drivers are elsewhere.
         driver_domain: String,
         /// The card that they leave by. Default: the driver domain's first.
@@ -188,7 +189,7 @@ record! {
 
 record! {
     /// A network card.
-    struct RawCard {
+    struct RawNic {
         /// The driver domain that owns it. Required, unless the drivers are elsewhere.
         driver_domain: String,
         /// Which of its vCPUs takes the interrupts.
@@ -362,7 +363,7 @@ record! {
         /// After how long without an answer a request has failed. Default: never.
         timeout: Duration,
         /// How often a request that failed is tried again at once, before the user goes on.
-        #[schemars(range(min = 0, max = 1000))]
+        #[schemars(range(min = 0, max = RETRIES_MAX))]
         retries: i64,
     }
     required [server, users]
@@ -415,7 +416,7 @@ record! {
         /// Size of the answer. Default: the class's.
         file_size: Size,
         /// How often, in proportion to the others.
-        #[schemars(range(min = 1, max = 1_000_000))]
+        #[schemars(range(min = 1, max = WEIGHT_MAX))]
         weight: i64,
     }
 }
@@ -566,4 +567,12 @@ record! {
         vcpu: i64,
     }
     required [at, domain, vcpu]
+}
+
+/// A domain and its name.
+pub(crate) type NamedDomain = (At<String>, At<RawDomain>);
+
+/// The CPU pools besides `Pool-0`.
+pub(crate) fn raw_pools(raw: &RawScenario) -> &[(At<String>, At<RawPool>)] {
+    raw.pool.get().map_or(&[][..], |named| &named.0)
 }

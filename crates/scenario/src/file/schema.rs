@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 use vcpulab_guest::apps::{AppParam, Default as AppDefault, KINDS, ParamKind as AppParamKind};
 use vcpulab_host::{ParamKind, ParamSpec, Scope};
 use vcpulab_sched::policies;
+use vcpulab_spec::{CONSTANTS, CUSTOM, ConstantDoc, PHASES};
 
-use crate::apps::PHASES;
-use crate::profile::{CONSTANTS, CUSTOM, profiles};
-use crate::raw::RawScenario;
-use crate::read::RawSlot;
-use crate::units::{Duration, Size};
-use crate::write::default_value;
+use crate::file::profile::profiles;
+use crate::file::raw::RawScenario;
+use crate::text::defaults::default_value;
+use crate::text::read::RawSlot;
+use crate::text::units::{Duration, Size};
 
 /// The JSON schema (draft 2020-12) of scenario files.
 pub fn schema() -> Value {
@@ -40,7 +40,7 @@ pub fn schema() -> Value {
     let names: Vec<&str> = profiles().iter().map(|profile| profile.name.as_str()).chain([CUSTOM]).collect();
     host["profile"]["anyOf"] = json!([{ "enum": names }, { "type": "string", "pattern": "\\.toml$" }]);
     host["scheduler"]["enum"] = schedulers;
-    let constant = |c: &crate::profile::ConstantDoc| {
+    let constant = |c: &ConstantDoc| {
         (
             c.name.to_owned(),
             json!({ "description": c.doc, "type": "integer", "minimum": c.min, "maximum": c.max }),

@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use crate::limits::PROBLEMS_MAX;
+use vcpulab_spec::limits::NAME_CHARS_MAX;
+
+use crate::text::limits::PROBLEMS_MAX;
 
 /// One thing that is wrong (or, as a warning, doubtful) in a scenario.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
@@ -72,7 +74,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All that is wrong with a scenario, in the order of the file. Never empty.
+/// All problems of a scenario, in the order of the file. Never empty.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct Problems(Vec<Problem>);
 
@@ -105,6 +107,18 @@ impl fmt::Display for Problems {
         }
         Ok(())
     }
+}
+
+/// A problem with a file as a whole.
+pub(crate) fn whole_file(file: &str, message: String) -> Problems {
+    Problem { file: file.into(), ..Problem::says(message) }.into()
+}
+
+/// The text that these bytes of a file are.
+pub(crate) fn text_of<'b>(bytes: &'b [u8], file: &str) -> Result<&'b str, Problems> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        whole_file(file, format!("not a text file: byte {} is not valid UTF-8", error.valid_up_to()))
+    })
 }
 
 /// Where something stands: which part of the text, and which field it is.
@@ -240,7 +254,7 @@ pub(crate) fn did_you_mean<'n>(name: &str, names: impl IntoIterator<Item = &'n s
 
 /// The name that differs least, if it differs by few letters for its length.
 pub(crate) fn closest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
-    if name.chars().count() > crate::limits::NAME_CHARS_MAX {
+    if name.chars().count() > NAME_CHARS_MAX {
         return None;
     }
     let lower = name.to_lowercase();

@@ -8,10 +8,9 @@ use serde::{Serialize, Serializer};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use crate::limits::FILE_BYTES_MAX;
-use crate::problem::{Place, Problem, Problems, Report, did_you_mean, join};
-use crate::scenario::whole_file;
-use crate::units::{CpuList, Duration, Size};
+use crate::text::limits::FILE_BYTES_MAX;
+use crate::text::problem::{Place, Problem, Problems, Report, did_you_mean, join, whole_file};
+use crate::text::units::{CpuList, Duration, Size};
 
 /// A value and where it stands.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -332,6 +331,11 @@ impl<T: Read> Read for WordOrList<T> {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Named<T>(pub Vec<(At<String>, At<T>)>);
 
+/// A table and its name, which stand in no file.
+pub(crate) fn named<T>(name: &str, value: T) -> (At<String>, At<T>) {
+    (name.to_owned().into(), value.into())
+}
+
 impl<T> Default for Named<T> {
     fn default() -> Self {
         Named(Vec::new())
@@ -424,6 +428,12 @@ impl<T> Default for Field<T> {
 impl<T> From<T> for Field<T> {
     fn from(value: T) -> Self {
         Field(Some(value.into()))
+    }
+}
+
+impl<T> From<Option<T>> for Field<T> {
+    fn from(value: Option<T>) -> Self {
+        Field(value.map(At::from))
     }
 }
 

@@ -149,14 +149,9 @@ impl CpuRange {
 
 impl From<&CpuMask> for CpuList {
     fn from(mask: &CpuMask) -> Self {
-        let mut ranges: Vec<(u32, u32)> = Vec::new();
-        for p in mask.iter() {
-            match ranges.last_mut() {
-                Some((_, last)) if *last + 1 == p.0 => *last = p.0,
-                _ => ranges.push((p.0, p.0)),
-            }
-        }
-        CpuList(ranges.into_iter().map(|ends| CpuRange { taken_out: false, ends: Some(ends) }).collect())
+        let range =
+            |(first, last): (PcpuId, PcpuId)| CpuRange { taken_out: false, ends: Some((first.0, last.0)) };
+        CpuList(mask.ranges().into_iter().map(range).collect())
     }
 }
 

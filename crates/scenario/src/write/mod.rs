@@ -1,21 +1,30 @@
 //! A checked scenario as a file again.
 
+mod actions;
+mod apps;
+mod clients;
+mod devices;
+mod domains;
+mod host;
+mod params;
+mod phases;
+
 use std::fmt::Write as _;
 
 use toml::{Table, Value};
-use vcpulab_host::{ParamKind, ParamSpec, ParamValue, Params, Scope};
+use vcpulab_host::{ParamSpec, Scope};
+use vcpulab_spec::Spec;
 
-use crate::apps::raw_app;
-use crate::client_machines::raw_client_machines;
-use crate::clients::raw_client;
-use crate::disks::{raw_disks, raw_virtual_disk};
-use crate::network::{raw_cards, raw_drivers, raw_forwarding, raw_nic};
-use crate::problem::join;
-use crate::profile::CONSTANTS;
-use crate::raw::*;
-use crate::read::{At, Field, Named, OneOrMany, RawParam, RawParams, RawSlot};
-use crate::spec::*;
-use crate::units::{CpuList, Duration, Size};
+use crate::file::raw::{RawProfiler, RawRun, RawScenario};
+use crate::text::defaults::default_value;
+use crate::text::problem::join;
+use crate::text::read::{Named, named};
+use crate::text::units::Duration;
+use crate::write::actions::raw_action;
+use crate::write::clients::{raw_client, raw_client_machines};
+use crate::write::devices::{raw_disks, raw_nics};
+use crate::write::domains::raw_domain;
+use crate::write::host::{raw_host, raw_pool};
 
 pub(crate) fn to_toml(spec: &Spec) -> String {
     let table = Table::try_from(raw(spec)).expect("a scenario is made of what TOML has");
@@ -94,17 +103,6 @@ fn name_of(key: &str) -> Option<&str> {
     quoted.or(Some(key).filter(|key| !key.contains('.')))
 }
 
-/// A parameter's default as it would stand in a file; `None` if there is no such value.
-pub(crate) fn default_value(param: &ParamSpec) -> Option<String> {
-    if !param.allows(&ParamValue::Int(param.default)) {
-        return None;
-    }
-    Some(match param.kind {
-        ParamKind::Choice(words) => format!("{:?}", words[param.default as usize]),
-        _ => param.default.to_string(),
-    })
-}
-
 fn raw(spec: &Spec) -> RawScenario {
     let domains = spec.domains.iter().map(|domain| named(&domain.name, raw_domain(domain, spec))).collect();
     let clients: Vec<_> =
@@ -119,166 +117,19 @@ fn raw(spec: &Spec) -> RawScenario {
         run: RawRun {
             duration: Duration(spec.duration_ns).into(),
             warmup: Duration(spec.warmup_ns).into(),
-            start_spread: if spec.start_spread_ns == 0 {
-                Field::default()
-            } else {
-                Duration(spec.start_spread_ns).into()
-            },
+            start_spread: (spec.start_spread_ns != 0).then_some(Duration(spec.start_spread_ns)).into(),
             replications: i64::from(spec.replications).into(),
             sample: Duration(spec.sample_ns).into(),
-            profiler: crate::monitors::raw_profiler(spec),
+            profiler: spec.profiler_cycles.map(|cycles| RawProfiler { cycles: cycles.into() }).into(),
         }
         .into(),
         host: raw_host(spec).into(),
-        nic: raw_cards(spec),
+        nic: raw_nics(spec),
         disk: raw_disks(spec),
-        pool: if pools.is_empty() { Field::default() } else { Named(pools).into() },
+        pool: (!pools.is_empty()).then_some(Named(pools)).into(),
         domain: Named(domains).into(),
-        client: if clients.is_empty() { Field::default() } else { Named(clients).into() },
+        client: (!clients.is_empty()).then_some(Named(clients)).into(),
         client_machine: raw_client_machines(spec),
-        action: if actions.is_empty() { Field::default() } else { actions.into() },
-    }
-}
-
-fn named<T>(name: &str, value: T) -> (At<String>, At<T>) {
-    (name.to_owned().into(), value.into())
-}
-
-fn raw_host(spec: &Spec) -> RawHost {
-    let (host, pool) = (&spec.host, &spec.pools[0]);
-    let constant =
-        |name: &str| named(name, host.constants.get(name).expect("it is in the list of constants"));
-    let (drivers, bare_metal) = raw_drivers(host.drivers);
-    RawHost {
-        drivers,
-        bare_metal,
-        profile: host.profile.clone().into(),
-        pcpus: i64::from(host.pcpus).into(),
-        pcpus_per_socket: i64::from(host.pcpus_per_socket).into(),
-        scheduler: pool.policy.name.to_owned().into(),
-        generation: pool.generation.name.to_owned().into(),
-        costs: Named(CONSTANTS.iter().map(|doc| constant(doc.name)).collect()).into(),
-        params: raw_params(&pool.params, pool, spec),
-    }
-}
-
-fn raw_pool(pool: &PoolSpec, spec: &Spec) -> RawPool {
-    RawPool {
-        pcpus: CpuList::from(&pool.pcpus).into(),
-        scheduler: pool.policy.name.to_owned().into(),
-        generation: pool.generation.name.to_owned().into(),
-        params: raw_params(&pool.params, pool, spec),
-    }
-}
-
-fn raw_params(params: &Params, pool: &PoolSpec, spec: &Spec) -> RawParams {
-    let raw = |(name, value): (&str, &ParamValue)| {
-        let kind = pool.generation.params.iter().find(|param| param.name == name).map(|param| param.kind);
-        let value = match (value, kind) {
-            (ParamValue::Int(index), Some(ParamKind::Choice(words))) => {
-                RawParam::Word(words[*index as usize].to_owned())
-            }
-            (ParamValue::Int(value), _) => RawParam::Int(*value),
-            (ParamValue::Timetable(slots), _) => {
-                let slot = |slot: &vcpulab_host::TimetableEntry| RawSlot {
-                    domain: domain_numbered(slot.domain, spec).to_owned().into(),
-                    vcpu: slot.vcpu.into(),
-                    runtime: Duration(slot.runtime_ns).into(),
-                };
-                RawParam::Timetable(slots.iter().map(|entry| slot(entry).into()).collect())
-            }
-        };
-        named(name, value)
-    };
-    RawParams(params.iter().map(raw).collect())
-}
-
-fn domain_numbered(number: i64, spec: &Spec) -> &str {
-    let domain = spec.domains.iter().find(|domain| domain.number == number);
-    &domain.expect("a timetable names domains that are there").name
-}
-
-fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
-    let list = |mask: &Option<_>| match mask {
-        Some(mask) => CpuList::from(mask),
-        None => CpuList::parse("all").expect("`all` is a set of pCPUs"),
-    };
-    let first = &domain.affinity[0];
-    let affinity = match domain.affinity.iter().all(|mask| mask == first) {
-        true => OneOrMany::One(list(first)),
-        false => OneOrMany::Many(domain.affinity.iter().map(|mask| list(mask).into()).collect()),
-    };
-    let apps: Vec<At<RawApp>> = domain.apps.iter().map(|app| raw_app(app, spec).into()).collect();
-    let nic = domain.nic.as_ref().map(|nic| raw_nic(nic, spec));
-    let disk = domain.disk.as_ref().map(|disk| raw_virtual_disk(disk, spec));
-    RawDomain {
-        vcpus: (domain.affinity.len() as i64).into(),
-        pool: pool_name(domain.pool, spec),
-        start: if domain.start_ns == 0 { Field::default() } else { Duration(domain.start_ns).into() },
-        affinity: affinity.into(),
-        driver_domain: domain.driver_domain.into(),
-        forwarding: raw_forwarding(domain.forwarding),
-        working_set: Size(domain.working_set_bytes as i64).into(),
-        nic: nic.map_or_else(Field::default, Field::from),
-        disk: disk.map_or_else(Field::default, Field::from),
-        page_cache: Size(domain.page_cache_bytes as i64).into(),
-        memory: Size(domain.memory_bytes as i64).into(),
-        shutdown: Duration(domain.shutdown_ns).into(),
-        idle_tick: domain.idle_tick.map_or_else(Field::default, |tick| Duration(tick.period_ns).into()),
-        idle_tick_cpu: domain.idle_tick.map_or_else(Field::default, |tick| Duration(tick.cpu_ns).into()),
-        on_crash: crate::life::raw_on_crash(domain.on_crash),
-        app: if apps.is_empty() { Field::default() } else { apps.into() },
-        params: raw_params(&domain.params, &spec.pools[domain.pool], spec),
-    }
-}
-
-/// Not said where it is the host's own.
-fn pool_name(pool: usize, spec: &Spec) -> Field<String> {
-    if pool == 0 { Field::default() } else { spec.pools[pool].name.clone().into() }
-}
-
-/// `pool` is the one that its domain is in then.
-fn raw_action(action: &ActionSpec, pool: usize, spec: &Spec) -> RawAction {
-    let at = || Field::from(Duration(action.at));
-    let domain = |index: &usize| Field::from(spec.domains[*index].name.clone());
-    match &action.change {
-        Change::Adjust(index, params) => {
-            let params = raw_params(params, &spec.pools[pool], spec);
-            RawAction::Adjust(RawAdjust { at: at(), domain: domain(index), params })
-        }
-        Change::AdjustGlobal(pool, params) => RawAction::AdjustGlobal(RawAdjustGlobal {
-            at: at(),
-            pool: pool_name(*pool, spec),
-            params: raw_params(params, &spec.pools[*pool], spec),
-        }),
-        Change::Pause(index) => RawAction::Pause(RawPause { at: at(), domain: domain(index) }),
-        Change::Unpause(index) => RawAction::Unpause(RawPause { at: at(), domain: domain(index) }),
-        Change::Affinity(index, vcpu, mask) => RawAction::Affinity(RawAffinity {
-            at: at(),
-            domain: domain(index),
-            vcpu: vcpu.map_or_else(Field::default, |vcpu| i64::from(vcpu).into()),
-            affinity: CpuList::from(mask).into(),
-        }),
-        Change::MovePool(index, pool) => RawAction::MovePool(RawMovePool {
-            at: at(),
-            domain: domain(index),
-            pool: spec.pools[*pool].name.clone().into(),
-        }),
-        Change::Life(index, change) => {
-            let raw = match change {
-                LifeChange::Create => RawAction::Create,
-                LifeChange::Shutdown => RawAction::Shutdown,
-                LifeChange::Reboot => RawAction::Reboot,
-                LifeChange::Crash => RawAction::Crash,
-                LifeChange::Destroy => RawAction::Destroy,
-                LifeChange::Save => RawAction::Save,
-                LifeChange::Restore => RawAction::Restore,
-            };
-            raw(RawLife { at: at(), domain: domain(index) })
-        }
-        Change::Plug(index, vcpu, on) => {
-            let raw = if *on { RawAction::Plug } else { RawAction::Unplug };
-            raw(RawPlug { at: at(), domain: domain(index), vcpu: i64::from(*vcpu).into() })
-        }
+        action: (!actions.is_empty()).then_some(actions).into(),
     }
 }
