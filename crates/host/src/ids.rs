@@ -1,40 +1,55 @@
-//! Typed numbers: simulated time and the identities of things on a host.
+//! Identities of things on a host, each a type of its own.
 
-/// A point in simulated time, in nanoseconds since the host started.
-pub type Time = i64;
+/// The index types of [tables](crate::Table): each is a `u32` in a type of its own, numbered from 0.
+///
+/// ```
+/// vcpulab_host::ids! {
+///     /// A shelf.
+///     pub struct ShelfId;
+/// }
+/// assert_eq!(ShelfId(3).index(), 3);
+/// ```
+#[macro_export]
+macro_rules! ids {
+    ($($(#[$attribute:meta])* $visibility:vis struct $Id:ident;)*) => {$(
+        $(#[$attribute])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+        $visibility struct $Id(pub u32);
 
-/// A length of simulated time, in nanoseconds.
-pub type Span = i64;
-
-/// Later than any event: a timer that is not set.
-pub const NEVER: Time = i64::MAX;
-
-/// One physical CPU, numbered from 0.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub struct PcpuId(pub u32);
-
-/// One virtual CPU, numbered from 0 over the whole host. The idle vCPU of pCPU *p* is number *p*; the vCPUs of
-/// domains follow in order of creation, so a domain's vCPUs are consecutive.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub struct VcpuId(pub u32);
-
-/// One domain, numbered from 0 in order of creation. (The number an administrator sees is `Context::domain_number`.)
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub struct DomId(pub u32);
-
-/// One timer, numbered in order of creation; this order breaks ties between timers due at one instant.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
-pub struct TimerId(pub u32);
-
-macro_rules! indexes {
-    ($($id:ident),*) => {$(
-        impl $id {
+        impl $Id {
             /// As an index into a table kept per id.
             #[inline(always)]
-            pub fn index(self) -> usize {
+            $visibility fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl $crate::Id for $Id {
+            #[inline(always)]
+            fn from_index(index: usize) -> Self {
+                $Id(index as u32)
+            }
+
+            #[inline(always)]
+            fn index(self) -> usize {
                 self.0 as usize
             }
         }
     )*};
 }
-indexes!(PcpuId, VcpuId, DomId, TimerId);
+
+ids! {
+    /// One physical CPU, numbered from 0.
+    pub struct PcpuId;
+
+    /// One virtual CPU, numbered from 0 over the whole host. The idle vCPU of pCPU *p* is number *p*; the vCPUs of
+    /// domains follow in order of creation, so a domain's vCPUs are consecutive.
+    pub struct VcpuId;
+
+    /// One domain, numbered from 0 in order of creation. (An administrator sees
+    /// [`PolicyContext::domain_number`](crate::PolicyContext::domain_number).)
+    pub struct DomId;
+
+    /// One timer, numbered in order of creation; this order breaks ties between timers due at one instant.
+    pub struct TimerId;
+}

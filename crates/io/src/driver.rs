@@ -102,7 +102,7 @@ impl Backend {
 
     /// A device whose interrupts it takes has interrupted.
     pub fn interrupted(&mut self, ctx: &mut WorldContext<'_>) {
-        ctx.interrupt(ctx.host().home(self.vcpu));
+        ctx.interrupt(ctx.host().processor(self.vcpu));
         let domain = ctx.host().dom(self.vcpu);
         ctx.step(IoStep { kind: IoKind::Interrupt, domain, id: 0, value: 0 });
         self.notify(ctx, WakeCause::Interrupt);

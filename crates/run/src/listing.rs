@@ -1,7 +1,7 @@
 //! Who is on the host at one time of a run: what the toolstack's lists show.
 
 use serde_json::{Value, json};
-use vcpulab_host::{Context, DomId, Host, Time, VcpuId};
+use vcpulab_host::{DomId, Host, HostState, Time, VcpuId};
 use vcpulab_io::Machine;
 use vcpulab_spec::Spec;
 
@@ -33,7 +33,7 @@ pub fn listing_json(spec: &Spec, at: Time, progress: &dyn Fn(f64) -> bool) -> Re
     Ok(listed(spec, host.context()))
 }
 
-fn listed(spec: &Spec, host: &Context) -> Value {
+fn listed(spec: &Spec, host: &HostState) -> Value {
     let ids = (0..host.domain_count() as u32).map(DomId);
     let mut present: Vec<(i64, DomId)> = ids.filter_map(|d| Some((host.toolstack_id(d)?, d))).collect();
     present.sort_unstable_by_key(|&(id, _)| id);
@@ -41,7 +41,7 @@ fn listed(spec: &Spec, host: &Context) -> Value {
     json!({ "at_ns": host.now(), "domains": domains })
 }
 
-fn domain(spec: &Spec, host: &Context, id: i64, d: DomId) -> Value {
+fn domain(spec: &Spec, host: &HostState, id: i64, d: DomId) -> Value {
     json!({
         "name": spec.domains[d.index()].name,
         "id": id,
@@ -51,13 +51,13 @@ fn domain(spec: &Spec, host: &Context, id: i64, d: DomId) -> Value {
     })
 }
 
-fn vcpu(spec: &Spec, host: &Context, v: VcpuId) -> Value {
+fn vcpu(spec: &Spec, host: &HostState, v: VcpuId) -> Value {
     let state = host.vcpu_state(v);
     let affinity = host.affinity(v);
     let all = *affinity == spec.pools[host.pool_of(host.dom(v))].pcpus;
     json!({
         "vcpu": host.name(v).1,
-        "pcpu": state.filter(|state| !state.offline).map(|_| host.home(v).0),
+        "pcpu": state.filter(|state| !state.offline).map(|_| host.processor(v).0),
         "state": state.map(|state| state.to_string()),
         "time_ns": host.cpu_time(v),
         "affinity": if all { "all".to_owned() } else { affinity.to_string() },

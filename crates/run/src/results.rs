@@ -28,10 +28,10 @@ macro_rules! for_each_table {
             samples: vcpulab_measure::SampleRow,
             /// One row for each sample of a vCPU.
             vcpu_samples: vcpulab_measure::VcpuSampleRow,
-            /// One row for each sample of a domain on a pCPU that it ran on.
-            pcpu_samples: vcpulab_measure::PcpuSampleRow,
             /// One row for each sample of an application or client.
             app_samples: vcpulab_measure::AppSampleRow,
+            /// One row for each sample of a domain on a pCPU that it ran on.
+            pcpu_samples: vcpulab_measure::PcpuSampleRow,
             /// Busy time by layers.
             profile: vcpulab_measure::ProfileRow,
             /// One row for each decision, if they were to be kept.

@@ -96,7 +96,7 @@ impl Machine {
         while let Some(request) = self.disks[disk].store.disk_mut().and_then(Disk::take_completed) {
             let block = &mut self.blocks[request.block as usize];
             if std::mem::take(&mut first) {
-                ctx.interrupt(ctx.host().home(block.vcpu));
+                ctx.interrupt(ctx.host().processor(block.vcpu));
             }
             if block.respond(request.tag) && block.send_event() {
                 ctx.kick(block.vcpu, WakeCause::Interrupt);

@@ -4,7 +4,7 @@
 //! done. The *profiler* does what Xenoprof does: after so many busy cycles of a pCPU its performance counter interrupts
 //! (which takes time of the hypervisor), and the sample is put down to whatever is found at work there.
 
-use vcpulab_host::{Context, NEVER, PcpuId, Span, Time, VcpuId, WorldContext};
+use vcpulab_host::{HostState, NEVER, PcpuId, Span, Time, VcpuId, WorldContext};
 
 use super::Machine;
 use crate::config::ProfilerConfig;
@@ -199,7 +199,7 @@ impl Profiler {
 
 impl Machine {
     /// CPU time of a guest by layer since the start, ns: together the time in which its vCPUs made progress.
-    pub fn layers(&self, host: &Context, guest: usize) -> Layers {
+    pub fn layers(&self, host: &HostState, guest: usize) -> Layers {
         let mut layers = self.guests[guest].layers;
         let own = (0..).zip(&self.vcpus).filter_map(|(v, vcpu)| Some((VcpuId(v), vcpu.as_ref()?)));
         for (v, vcpu) in own.filter(|(_, vcpu)| vcpu.guest == guest && vcpu.at_work.is_some()) {
@@ -245,7 +245,7 @@ impl Machine {
         ctx.set_source(profiler.first_source + p.index(), due);
     }
 
-    fn at_work_on(&self, host: &Context, p: PcpuId) -> Found {
+    fn at_work_on(&self, host: &HostState, p: PcpuId) -> Found {
         let v = host.current(p);
         match self.vcpus.get(v.index()) {
             Some(Some(vcpu)) if host.busy_until(p) <= host.now() => {

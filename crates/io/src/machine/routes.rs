@@ -292,7 +292,7 @@ impl Machine {
         while let Some(packet) = self.nics[nic].take_received() {
             let interface = self.destination(&packet).and_then(|guest| self.guests[guest].interface);
             let Some(interface) = interface else { continue };
-            let home = ctx.host().home(self.interfaces[interface].vcpu);
+            let home = ctx.host().processor(self.interfaces[interface].vcpu);
             if std::mem::take(&mut first) {
                 ctx.interrupt(home);
             }

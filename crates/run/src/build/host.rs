@@ -80,7 +80,7 @@ fn actions_for(spec: &Spec, change: &Change) -> Vec<Action> {
         Change::Unpause(domain) => vec![Action::Unpause(id(*domain))],
         Change::Life(..) => Vec::new(),
         Change::Online(domain, vcpu, online) => {
-            let action = if *online { Action::Plug } else { Action::Unplug };
+            let action = if *online { Action::Online } else { Action::Offline };
             vec![action(vcpu_id(spec, *domain, *vcpu))]
         }
         Change::Affinity(domain, vcpu, mask) => {

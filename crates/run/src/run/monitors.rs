@@ -1,6 +1,6 @@
 //! Samples of the counters, and busy time by layers.
 
-use vcpulab_host::{Context, PcpuId, Span, Time, VcpuId};
+use vcpulab_host::{HostState, PcpuId, Span, Time, VcpuId};
 use vcpulab_io::{BlockCounts, InterfaceCounts, Layer, Layers, Machine, Samples};
 use vcpulab_measure::{
     AppSampleRow, Meter, Names, PcpuSampleRow, ProfileRow, SampleRow, Sampler, VcpuSampleRow,
@@ -36,7 +36,7 @@ pub(crate) struct Monitors {
 
 impl Monitors {
     /// Begins now.
-    pub fn begin(spec: &Spec, replication: u32, host: &Context, meter: &Meter, machine: &Machine) -> Self {
+    pub fn begin(spec: &Spec, replication: u32, host: &HostState, meter: &Meter, machine: &Machine) -> Self {
         let domains = 0..spec.domains.len();
         Monitors {
             replication,
@@ -59,7 +59,7 @@ impl Monitors {
     pub fn sample(
         &mut self,
         names: &Names,
-        host: &Context,
+        host: &HostState,
         meter: &mut Meter,
         machine: &Machine,
         live: Option<&LiveSamples>,
@@ -89,7 +89,7 @@ impl Monitors {
         mut self,
         spec: &Spec,
         names: &Names,
-        host: &Context,
+        host: &HostState,
         meter: &mut Meter,
         machine: &Machine,
         live: Option<&LiveSamples>,
@@ -105,7 +105,7 @@ impl Monitors {
         }
     }
 
-    fn profile(&self, spec: &Spec, names: &Names, host: &Context, machine: &Machine) -> Vec<ProfileRow> {
+    fn profile(&self, spec: &Spec, names: &Names, host: &HostState, machine: &Machine) -> Vec<ProfileRow> {
         let profiler = profiler(spec);
         let both = self.samples.as_ref().zip(machine.samples());
         let row = |domain: Option<&String>, layer, samples: Option<u64>, exact_ns| ProfileRow {
@@ -177,12 +177,12 @@ fn since<T>(before: Option<T>, now: Option<T>, of: fn(&T) -> u64) -> Option<u64>
 }
 
 /// Time that all pCPUs were busy without progress of anybody, ns.
-fn overhead_ns(host: &Context) -> Span {
+fn overhead_ns(host: &HostState) -> Span {
     (0..host.pcpu_count()).map(|p| host.pcpu_times(PcpuId(p)).2).sum()
 }
 
 /// The part of it in which cold caches were filled again, ns.
-fn refill_ns(host: &Context) -> Span {
+fn refill_ns(host: &HostState) -> Span {
     (0..host.vcpu_count() as u32).map(|v| host.caches().counts(VcpuId(v)).refill_ns).sum()
 }
 
