@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde::Serialize;
 use vcpulab_host::program::Programs;
-use vcpulab_host::{Context, Host, Observer, Scheduler, StateRow, Switch, Time, VcpuId};
+use vcpulab_host::{Host, HostState, Observer, Scheduler, StateRow, Switch, Time, VcpuId};
 use vcpulab_sched::Runner;
 
 use crate::recording::{Decision, State};
@@ -64,7 +64,7 @@ struct Compare<'a> {
 impl Observer for Compare<'_> {
     const WANTS_STATE: bool = true;
 
-    fn switched(&mut self, host: &Context, switch: Switch) {
+    fn switched(&mut self, host: &HostState, switch: Switch) {
         if self.decision.is_some() {
             return;
         }

@@ -34,9 +34,9 @@ pub enum Action {
     /// Put a saved domain on the host again, where it stood.
     Restore(DomId),
     /// Put a vCPU on line again.
-    Plug(VcpuId),
+    Online(VcpuId),
     /// Take a vCPU off line. The first one of a domain stays.
-    Unplug(VcpuId),
+    Offline(VcpuId),
 }
 
 /// An action and when it is due. Actions due at one instant are carried out in the order of the list.

@@ -134,7 +134,7 @@ pub(crate) struct Domain {
 
 /// The host as a scheduler sees it. See the [module](self).
 #[derive(Clone, Debug)]
-pub struct Context {
+pub struct PolicyContext {
     pub(crate) now: Time,
     pub(crate) queue: EventQueue,
     pub(crate) pcpus: Vec<Pcpu>,
@@ -186,7 +186,7 @@ pub struct Work {
     pub schedule_calls: u64,
 }
 
-impl Context {
+impl PolicyContext {
     // ---- what a scheduler reads ----
 
     /// The time now, ns.
@@ -253,7 +253,7 @@ impl Context {
 
     /// The pCPU `v` is assigned to: where it runs, ran last, or has been placed.
     #[inline(always)]
-    pub fn home(&self, v: VcpuId) -> PcpuId {
+    pub fn processor(&self, v: VcpuId) -> PcpuId {
         self.vcpus[v.index()].home
     }
 
@@ -307,7 +307,7 @@ impl Context {
         self.guest_vcpus().filter(|&v| self.vcpus[v.index()].marks & mark::ABSENT == 0)
     }
 
-    /// The domain's number as an administrator sees it (−1 for idle vCPUs: see [`Context::name`]).
+    /// The domain's number as an administrator sees it (−1 for idle vCPUs: see [`PolicyContext::name`]).
     pub fn domain_number(&self, d: DomId) -> i64 {
         self.domains[d.index()].number
     }
@@ -339,7 +339,7 @@ impl Context {
     /// Asks `p`, a pCPU of this scheduler, to decide once the event at hand has been handled (any other ends the run).
     /// Asking twice changes nothing.
     #[inline(always)]
-    pub fn flag(&mut self, p: PcpuId) {
+    pub fn raise_reschedule(&mut self, p: PcpuId) {
         if self.pool_of_pcpu.get(p.index()) == Some(&self.pool) {
             self.flags.insert(p);
         } else {
@@ -350,13 +350,13 @@ impl Context {
 
     /// Assigns `v` to `p`, a pCPU of its domain's CPU pool (anything else ends the run).
     #[inline(always)]
-    pub fn set_home(&mut self, v: VcpuId, p: PcpuId) {
+    pub fn set_processor(&mut self, v: VcpuId, p: PcpuId) {
         if self.vcpus[v.index()].home != p {
-            self.move_home(v, p);
+            self.move_processor(v, p);
         }
     }
 
-    fn move_home(&mut self, v: VcpuId, p: PcpuId) {
+    fn move_processor(&mut self, v: VcpuId, p: PcpuId) {
         let pool = self.domains[self.dom(v).index()].pool;
         if self.pool_of_pcpu.get(p.index()) == Some(&pool) {
             let from = std::mem::replace(&mut self.vcpus[v.index()].home, p);
@@ -449,11 +449,11 @@ impl Context {
 
     /// Marks `v` for migration: it is not runnable until the host has moved it, which it does once `v` is not running.
     #[inline]
-    pub fn mark_migrating(&mut self, v: VcpuId) {
+    pub fn start_migration(&mut self, v: VcpuId) {
         self.set_marks(v, mark::MIGRATING, true);
     }
 
-    /// Does anybody want the values that [`Context::report`] reports?
+    /// Does anybody want the values that [`PolicyContext::report`] reports?
     pub fn wants_state(&self) -> bool {
         self.wants.state
     }
@@ -519,7 +519,7 @@ impl Context {
         self.pcpus[p.index()].ready_at
     }
 
-    /// Up to when it is the hypervisor that works on `p`; from then to [`Context::busy_until`] a cold cache is filled again.
+    /// Up to when it is the hypervisor that works on `p`; from then to [`PolicyContext::busy_until`] a cold cache is filled again.
     pub fn hypervisor_until(&self, p: PcpuId) -> Time {
         self.pcpus[p.index()].hypervisor_until
     }
@@ -672,7 +672,7 @@ impl Context {
     pub(crate) fn use_sets(&mut self, v: VcpuId, sets: &[SetId]) {
         self.caches.use_sets(v, sets);
         if self.costs.l2_bytes > 0 && self.is_current(v) {
-            let p = self.home(v);
+            let p = self.processor(v);
             let refill = self.caches.touch(&self.costs, p, v);
             if refill != 0 {
                 self.settle(p);
@@ -747,3 +747,5 @@ impl Pcpu {
         progress
     }
 }
+/// The host as observers and worlds see it.
+pub type HostState = PolicyContext;

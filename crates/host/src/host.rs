@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::action::{Action, TimedAction};
 use crate::cache::Caches;
-use crate::context::{Context, Domain, Pcpu, RunState, TimerOwner, Vcpu, Wants, mark};
+use crate::context::{Domain, HostState, Pcpu, RunState, TimerOwner, Vcpu, Wants, mark};
 use crate::life::Life;
 use crate::queue::{EventQueue, Rank};
 use crate::scheduler::{AffinityRule, PauseRule, Placement};
@@ -87,7 +87,7 @@ const DECISIONS_PER_EVENT_MAX: u32 = 100_000;
 /// A running host. See the [crate](crate) for its parts.
 #[derive(Clone, Debug)]
 pub struct Host<S, W, O> {
-    core: Context,
+    core: HostState,
     policy: S,
     world: W,
     observer: O,
@@ -117,7 +117,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         actions.sort_by_key(|a| a.at);
         let runstates = observer.wanted_runstates().iter().fold(0, |bits, &state| bits | 1 << state as u8);
         let mut host = Host {
-            core: Context::new(config, Wants { state: O::WANTS_STATE, runstates, io: O::WANTS_IO }),
+            core: HostState::new(config, Wants { state: O::WANTS_STATE, runstates, io: O::WANTS_IO }),
             policy,
             world,
             observer,
@@ -143,7 +143,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             }
         }
         for pool in 0..host.rules.len() {
-            if host.rules[pool].flags_at_start {
+            if host.rules[pool].reschedule_at_start {
                 host.core.flags = host.core.flags.or(&host.core.pools[pool]);
             }
         }
@@ -213,7 +213,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     }
 
     /// The state of the host.
-    pub fn context(&self) -> &Context {
+    pub fn context(&self) -> &HostState {
         &self.core
     }
 
@@ -238,17 +238,17 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     }
 
     /// The observer, together with the state of the host.
-    pub fn observe(&mut self) -> (&Context, &mut O) {
+    pub fn observe(&mut self) -> (&HostState, &mut O) {
         (&self.core, &mut self.observer)
     }
 
     /// The state of the host, the observer, and the world.
-    pub fn parts(&mut self) -> (&Context, &mut O, &W) {
+    pub fn parts(&mut self) -> (&HostState, &mut O, &W) {
         (&self.core, &mut self.observer, &self.world)
     }
 
     /// Takes the host apart.
-    pub fn into_parts(self) -> (Context, S, W, O) {
+    pub fn into_parts(self) -> (HostState, S, W, O) {
         (self.core, self.policy, self.world, self.observer)
     }
 
@@ -306,7 +306,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     fn least_populated(&self, v: VcpuId) -> PcpuId {
         let mut counts = vec![0u32; self.core.pcpus.len()];
         for u in self.core.peers(v).filter(|&u| u != v) {
-            counts[self.core.home(u).index()] += 1;
+            counts[self.core.processor(u).index()] += 1;
         }
         let pcpus = self.core.pools[self.core.pool_of(self.core.dom(v))];
         let mut least = pcpus.first().expect("a pool has a pCPU");
@@ -375,7 +375,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     fn wake_up_due(&mut self, slot: usize) {
         self.core.queue.set(Rank::WakeUp, slot, NEVER);
         let v = VcpuId((self.core.pcpus.len() + slot) as u32);
-        self.core.executing = self.core.home(v);
+        self.core.executing = self.core.processor(v);
         self.unblock(v, WakeCause::Timer, None);
     }
 
@@ -391,12 +391,12 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         for i in 0..self.core.kicks.len() {
             let (v, cause) = self.core.kicks[i];
             if by.is_none() {
-                self.core.executing = self.core.home(v);
+                self.core.executing = self.core.processor(v);
             }
             if !self.unblock(v, cause, by) {
                 self.core.vcpus[v.index()].interrupted = true;
                 if self.core.is_current(v) {
-                    let p = self.core.home(v);
+                    let p = self.core.processor(v);
                     self.core.settle(p);
                     self.core.set_run_end(p);
                 }
@@ -513,7 +513,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let core = &self.core;
         let fits = v.index() < core.vcpus.len()
             && (v == core.idle(p)
-                || !core.is_idle(v) && self.may_run(v) && core.home(v) == p && !core.is_current(v));
+                || !core.is_idle(v) && self.may_run(v) && core.processor(v) == p && !core.is_current(v));
         if fits {
             return Ok(());
         }
@@ -593,7 +593,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         if self.rules_for(v).affinity != AffinityRule::AlwaysPickFirst {
             return self.pick(v);
         }
-        let mut guess = self.core.home(v);
+        let mut guess = self.core.processor(v);
         loop {
             let picked = self.pick(v);
             if self.policy.share_lock(guess, picked) {
@@ -616,7 +616,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             self.core.violate(what);
         }
         self.blame("pick");
-        if fits { picked } else { self.core.home(v) }
+        if fits { picked } else { self.core.processor(v) }
     }
 
     fn migrate(&mut self, v: VcpuId, to: PcpuId) {
@@ -669,11 +669,11 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         }
         self.leave(d)?;
         self.core.domains[d.index()].pool = pool as u32;
-        let homes: Vec<PcpuId> = self.core.vcpus_of(d).map(|v| self.core.home(v)).collect();
+        let homes: Vec<PcpuId> = self.core.vcpus_of(d).map(|v| self.core.processor(v)).collect();
         self.join(d, |_| None)?;
         for (v, from) in self.core.vcpus_of(d).zip(homes) {
             self.core.migrations.retain(|&(moved, ..)| moved != v);
-            self.core.migrations.push((v, from, self.core.home(v)));
+            self.core.migrations.push((v, from, self.core.processor(v)));
         }
         self.release(d);
         Ok(true)
@@ -685,7 +685,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             self.core.pause_vcpu(v);
             self.sleep_unless_runnable(v);
             if self.core.is_current(v) {
-                let home = self.core.home(v);
+                let home = self.core.processor(v);
                 self.core.flags.insert(home);
                 self.serve_flags()?;
             }
@@ -708,13 +708,13 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.policy.add_domain(&mut self.core, d);
         self.blame("add_domain");
         for (number, v) in self.core.vcpus_of(d).enumerate() {
-            let from = self.core.home(v);
+            let from = self.core.processor(v);
             self.core.pause_vcpu(v);
             self.core.set_marks(v, mark::ABSENT, false);
             self.insert(v, affinity(number))?;
             self.observer.affinity_changed(&self.core, v);
             self.core.migrations.retain(|&(moved, ..)| moved != v);
-            self.core.migrations.push((v, from, self.core.home(v)));
+            self.core.migrations.push((v, from, self.core.processor(v)));
         }
         Ok(())
     }
@@ -773,7 +773,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         if rule == AffinityRule::Directly {
             self.pause_and_wait(v)?;
             self.core.affinity[v.index()] = mask;
-            self.core.set_home(v, mask.first().expect("the mask is not empty"));
+            self.core.set_processor(v, mask.first().expect("the mask is not empty"));
             self.observer.affinity_changed(&self.core, v);
             self.policy.affinity(&mut self.core, v, &mask);
             self.blame("affinity");
@@ -784,10 +784,10 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.blame("affinity");
         self.core.affinity[v.index()] = mask;
         self.observer.affinity_changed(&self.core, v);
-        if rule == AffinityRule::IfExcluded && mask.contains(self.core.home(v)) {
+        if rule == AffinityRule::IfExcluded && mask.contains(self.core.processor(v)) {
             return Ok(true);
         }
-        self.core.mark_migrating(v);
+        self.core.start_migration(v);
         self.sleep_unless_runnable(v);
         if rule == AffinityRule::AlwaysPickFirst {
             let to = self.target_of(v);
@@ -841,8 +841,8 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             Action::Reboot(d) => (Some(d), self.destroy(d)? && self.create(d)?),
             Action::Save(d) => (Some(d), self.save(d)?),
             Action::Restore(d) => (Some(d), self.restore(d)?),
-            Action::Plug(v) => (Some(self.core.dom(v)), self.plug(v)),
-            Action::Unplug(v) => (Some(self.core.dom(v)), self.unplug(v)),
+            Action::Online(v) => (Some(self.core.dom(v)), self.plug(v)),
+            Action::Offline(v) => (Some(self.core.dom(v)), self.unplug(v)),
         };
         self.observer.acted(&self.core, domain, accepted);
         Ok(())
@@ -899,7 +899,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     }
 }
 
-impl Context {
+impl HostState {
     fn new(config: &HostConfig, wants: Wants) -> Self {
         let count = config.pcpus as usize;
         let all = CpuMask::first_n(config.pcpus);
@@ -907,7 +907,7 @@ impl Context {
         let pool = |p: PcpuId| pools.iter().position(|pcpus| pcpus.contains(p));
         let pool_of_pcpu = all.iter().map(|p| pool(p).expect("each pCPU is in a pool") as u32).collect();
         let per_socket = if config.pcpus_per_socket == 0 { config.pcpus } else { config.pcpus_per_socket };
-        let mut core = Context {
+        let mut core = HostState {
             now: 0,
             queue: EventQueue::default(),
             pcpus: Vec::with_capacity(count),
@@ -952,7 +952,7 @@ impl Context {
     /// Charges `p` for switching to `to`: the switch itself, then what its cold caches must bring in again.
     #[inline]
     fn charge_switch(&mut self, p: PcpuId, from: VcpuId, to: VcpuId) {
-        let Context { costs, caches, pcpus, .. } = self;
+        let HostState { costs, caches, pcpus, .. } = self;
         if costs.context_switch_ns == 0 && costs.l2_bytes == 0 {
             return;
         }

@@ -1,13 +1,4 @@
-//! Typed numbers: simulated time and the identities of things on a host.
-
-/// A point in simulated time, in nanoseconds since the host started.
-pub type Time = i64;
-
-/// A length of simulated time, in nanoseconds.
-pub type Span = i64;
-
-/// Later than any event: a timer that is not set.
-pub const NEVER: Time = i64::MAX;
+//! Identities of things on a host, each a type of its own.
 
 /// The index types of [tables](crate::Table): each is a `u32` in a type of its own, numbered from 0.
 ///
@@ -55,8 +46,8 @@ ids! {
     /// domains follow in order of creation, so a domain's vCPUs are consecutive.
     pub struct VcpuId;
 
-    /// One domain, numbered from 0 in order of creation. (The number an administrator sees is
-    /// `Context::domain_number`.)
+    /// One domain, numbered from 0 in order of creation. (An administrator sees
+    /// [`PolicyContext::domain_number`](crate::PolicyContext::domain_number).)
     pub struct DomId;
 
     /// One timer, numbered in order of creation; this order breaks ties between timers due at one instant.

@@ -3,7 +3,7 @@
 //! A host has pCPUs, domains and their vCPUs, one queue of events in simulated time, and one CPU scheduler that
 //! decides which vCPU runs on which pCPU and for how long. Three things plug into it, each behind one trait:
 //!
-//! * [`Scheduler`]: the policy. It sees the host only through [`Context`].
+//! * [`Scheduler`]: the policy. It sees the host only through [`PolicyContext`].
 //! * [`World`]: what the vCPUs execute and what surrounds the host (devices, networks, clients).
 //!   [`program::Programs`], the scripted vCPUs of the host contract, is the simplest one.
 //! * [`Observer`]: who listens (counters, traces). `()` listens to nothing.
@@ -29,14 +29,15 @@ pub mod program;
 pub mod queue;
 pub mod scheduler;
 pub mod table;
+pub mod time;
 pub mod world;
 
 pub use action::{Action, TimedAction};
 pub use cache::{CacheCounts, SetId};
-pub use context::{Context, RunState, RunTimes, Work};
+pub use context::{HostState, PolicyContext, RunState, RunTimes, Work};
 pub use costs::Costs;
 pub use host::{Broken, DomainConfig, Host, HostConfig, VcpuConfig};
-pub use ids::{DomId, NEVER, PcpuId, Span, Time, TimerId, VcpuId};
+pub use ids::{DomId, PcpuId, TimerId, VcpuId};
 pub use life::{DomainState, LifeEvent, VcpuState};
 pub use mask::{CpuMask, PCPUS_MAX};
 pub use observer::{IoKind, IoStep, Observer, StateRow, Switch, WakeCause};
@@ -44,4 +45,5 @@ pub use params::{ParamKind, ParamSpec, ParamValue, Params, Scope, TimetableEntry
 pub use pools::Pools;
 pub use scheduler::{AffinityRule, Decision, HostRules, PauseRule, Placement, Rejected, Scheduler};
 pub use table::{Id, Table};
+pub use time::{NEVER, Span, Time};
 pub use world::{Op, World, WorldContext};

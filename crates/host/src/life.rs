@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::context::{Context, Domain, mark};
+use crate::context::{Domain, HostState, mark};
 use crate::{DomId, Span, VcpuId};
 
 /// Where a domain is in its life.
@@ -96,7 +96,7 @@ impl fmt::Display for VcpuState {
     }
 }
 
-impl Context {
+impl HostState {
     /// Is the domain on the host, and its guest alive?
     pub fn is_there(&self, d: DomId) -> bool {
         self.domains[d.index()].life == Life::There

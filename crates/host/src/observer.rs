@@ -1,6 +1,6 @@
 //! Who listens to a run: counters, traces, the conformance recorder.
 
-use crate::{Context, DomId, PcpuId, RunState, Span, Time, VcpuId};
+use crate::{DomId, HostState, PcpuId, RunState, Span, Time, VcpuId};
 
 /// Why a vCPU could go on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -114,36 +114,36 @@ pub trait Observer {
     }
 
     /// A pCPU changed what it runs. Called after the change.
-    fn switched(&mut self, _host: &Context, _switch: Switch) {}
+    fn switched(&mut self, _host: &HostState, _switch: Switch) {}
 
     /// A pCPU took a decision (also one that changes nothing).
-    fn decided(&mut self, _host: &Context, _pcpu: PcpuId) {}
+    fn decided(&mut self, _host: &HostState, _pcpu: PcpuId) {}
 
     /// A blocked vCPU became runnable (or will be so once it is unpaused). `by` is the vCPU whose execution caused it,
     /// if one did.
-    fn woke(&mut self, _host: &Context, _vcpu: VcpuId, _cause: WakeCause, _by: Option<VcpuId>) {}
+    fn woke(&mut self, _host: &HostState, _vcpu: VcpuId, _cause: WakeCause, _by: Option<VcpuId>) {}
 
     /// The event at hand has changed the runstate of `vcpu` from or to one that is [wanted](Observer::wanted_runstates);
     /// told once the event is over, perhaps more than once for one vCPU. Never for idle vCPUs.
-    fn runstate_changed(&mut self, _host: &Context, _vcpu: VcpuId) {}
+    fn runstate_changed(&mut self, _host: &HostState, _vcpu: VcpuId) {}
 
     /// The pCPUs that `vcpu` may run on have changed.
-    fn affinity_changed(&mut self, _host: &Context, _vcpu: VcpuId) {}
+    fn affinity_changed(&mut self, _host: &HostState, _vcpu: VcpuId) {}
 
-    /// The hypervisor itself works on `pcpu` (or brings in what is cold there) up to [`Context::busy_until`].
-    fn busy(&mut self, _host: &Context, _pcpu: PcpuId) {}
+    /// The hypervisor itself works on `pcpu` (or brings in what is cold there) up to [`HostState::busy_until`].
+    fn busy(&mut self, _host: &HostState, _pcpu: PcpuId) {}
 
     /// A timer that the scheduler had set is due on `pcpu`; `token` is the scheduler's name for it.
-    fn timer_due(&mut self, _host: &Context, _pcpu: PcpuId, _token: u32) {}
+    fn timer_due(&mut self, _host: &HostState, _pcpu: PcpuId, _token: u32) {}
 
     /// The world reported a step of I/O.
-    fn io_step(&mut self, _host: &Context, _step: IoStep) {}
+    fn io_step(&mut self, _host: &HostState, _step: IoStep) {}
 
     /// A vCPU was assigned to another pCPU.
-    fn migrated(&mut self, _host: &Context, _vcpu: VcpuId, _from: PcpuId, _to: PcpuId) {}
+    fn migrated(&mut self, _host: &HostState, _vcpu: VcpuId, _from: PcpuId, _to: PcpuId) {}
 
     /// A scripted action was carried out, and whether the scheduler accepted its values.
-    fn acted(&mut self, _host: &Context, _domain: Option<DomId>, _accepted: bool) {}
+    fn acted(&mut self, _host: &HostState, _domain: Option<DomId>, _accepted: bool) {}
 
     /// The scheduler reported state.
     fn state(&mut self, _row: StateRow) {}

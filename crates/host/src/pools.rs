@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::{Context, CpuMask, Decision, DomId, HostRules, Params, PcpuId, Rejected, Scheduler, VcpuId};
+use crate::{
+    CpuMask, Decision, DomId, HostRules, Params, PcpuId, PolicyContext, Rejected, Scheduler, VcpuId,
+};
 
 /// The schedulers of a host's CPU pools, in the order of [`HostConfig::pools`](crate::HostConfig::pools). To each of them
 /// its pool is the whole host.
@@ -30,9 +32,9 @@ impl<'s> Pools<'s> {
     #[inline]
     fn within<R>(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut PolicyContext,
         pool: usize,
-        hook: impl FnOnce(&mut (dyn Scheduler + 's), &mut Context) -> R,
+        hook: impl FnOnce(&mut (dyn Scheduler + 's), &mut PolicyContext) -> R,
     ) -> R {
         let executing = ctx.executing;
         ctx.pool = pool as u32;
@@ -45,7 +47,7 @@ impl<'s> Pools<'s> {
     }
 }
 
-fn pool_of(ctx: &Context, v: VcpuId) -> usize {
+fn pool_of(ctx: &PolicyContext, v: VcpuId) -> usize {
     if ctx.is_idle(v) { ctx.pool_of_pcpu(PcpuId(v.0)) } else { ctx.pool_of(ctx.dom(v)) }
 }
 
@@ -58,48 +60,48 @@ impl Scheduler for Pools<'_> {
         self.schedulers.iter().map(|scheduler| scheduler.rules()).collect()
     }
 
-    fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
+    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         self.pool_of.push(ctx.pool_of_pcpu(p));
         self.within(ctx, ctx.pool_of_pcpu(p), |scheduler, ctx| scheduler.add_pcpu(ctx, p));
     }
 
-    fn add_domain(&mut self, ctx: &mut Context, d: DomId) {
+    fn add_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
         self.within(ctx, ctx.pool_of(d), |scheduler, ctx| scheduler.add_domain(ctx, d));
     }
 
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.within(ctx, pool_of(ctx, v), |scheduler, ctx| scheduler.insert(ctx, v));
     }
 
-    fn remove(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.within(ctx, pool_of(ctx, v), |scheduler, ctx| scheduler.remove(ctx, v));
     }
 
-    fn remove_domain(&mut self, ctx: &mut Context, d: DomId) {
+    fn remove_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
         self.within(ctx, ctx.pool_of(d), |scheduler, ctx| scheduler.remove_domain(ctx, d));
     }
 
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.within(ctx, pool_of(ctx, v), |scheduler, ctx| scheduler.wake(ctx, v));
     }
 
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.within(ctx, pool_of(ctx, v), |scheduler, ctx| scheduler.sleep(ctx, v));
     }
 
-    fn yielded(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn yielded(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.within(ctx, pool_of(ctx, v), |scheduler, ctx| scheduler.yielded(ctx, v));
     }
 
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         self.within(ctx, ctx.pool_of_pcpu(p), |scheduler, ctx| scheduler.schedule(ctx, p))
     }
 
-    fn context_saved(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn context_saved(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.within(ctx, pool_of(ctx, v), |scheduler, ctx| scheduler.context_saved(ctx, v));
     }
 
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
         self.within(ctx, pool_of(ctx, v), |scheduler, ctx| scheduler.pick(ctx, v))
     }
 
@@ -108,29 +110,29 @@ impl Scheduler for Pools<'_> {
         pool == self.pool_of[q.index()] && self.schedulers[pool].share_lock(p, q)
     }
 
-    fn migrate(&mut self, ctx: &mut Context, v: VcpuId, p: PcpuId) {
+    fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {
         self.within(ctx, pool_of(ctx, v), |scheduler, ctx| scheduler.migrate(ctx, v, p));
     }
 
     /// The host has entered the pool that the timer belongs to.
-    fn timer(&mut self, ctx: &mut Context, token: u32) {
+    fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
         self.within(ctx, ctx.pool as usize, |scheduler, ctx| scheduler.timer(ctx, token));
     }
 
-    fn affinity(&mut self, ctx: &mut Context, v: VcpuId, mask: &CpuMask) {
+    fn affinity(&mut self, ctx: &mut PolicyContext, v: VcpuId, mask: &CpuMask) {
         self.within(ctx, pool_of(ctx, v), |scheduler, ctx| scheduler.affinity(ctx, v, mask));
     }
 
-    fn adjust(&mut self, ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
+    fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
         self.within(ctx, ctx.pool_of(d), |scheduler, ctx| scheduler.adjust(ctx, d, params))
     }
 
     /// The host has entered the pool that is meant.
-    fn adjust_global(&mut self, ctx: &mut Context, params: &Params) -> Result<(), Rejected> {
+    fn adjust_global(&mut self, ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
         self.within(ctx, ctx.pool as usize, |scheduler, ctx| scheduler.adjust_global(ctx, params))
     }
 
-    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         self.schedulers.iter().try_for_each(|scheduler| scheduler.dump(ctx, out))
     }
 

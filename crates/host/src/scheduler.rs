@@ -3,7 +3,7 @@
 //! The hooks are those of the hypervisor's own scheduler interface, under its own names. A policy keeps its private
 //! data per pCPU, domain and vCPU in tables indexed by their ids (dense over the host; a scheduler of a CPU pool sees only
 //! those of its pool), and talks to the host only through
-//! [`Context`]: it sets and stops timers, asks pCPUs to reschedule, and reads time, topology, affinity and vCPU state.
+//! [`PolicyContext`]: it sets and stops timers, asks pCPUs to reschedule, and reads time, topology, affinity and vCPU state.
 //! It never calls the decision itself: it flags a pCPU, and the host calls [`Scheduler::schedule`] there once the
 //! event at hand has been handled.
 //!
@@ -11,7 +11,7 @@
 
 use std::fmt;
 
-use crate::{Context, CpuMask, DomId, Params, PcpuId, Span, VcpuId};
+use crate::{CpuMask, DomId, Params, PcpuId, PolicyContext, Span, VcpuId};
 
 /// What a decision gives a pCPU to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,39 +38,39 @@ pub trait Scheduler {
 
     /// A pCPU comes up, in ascending order, before any domain exists. Timers for it are created here; its slice
     /// timer follows. Its idle vCPU is current.
-    fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId);
+    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId);
 
     /// A domain was created or restored, or came from another pool; its vCPUs follow.
-    fn add_domain(&mut self, _ctx: &mut Context, _d: DomId) {}
+    fn add_domain(&mut self, _ctx: &mut PolicyContext, _d: DomId) {}
 
     /// A vCPU was created, not runnable. Under [`Placement::Policy`] its affinity is in force, its home is provisional, and
     /// this is where the policy chooses the final one; under the others its home is set.
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId);
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId);
 
     /// The vCPU leaves this scheduler (its domain moves to another pool, or off the host). It is paused, and its sleep hook
-    /// was called. If the policy parked it ([`Context::park`]), it unparks it here.
-    fn remove(&mut self, _ctx: &mut Context, _v: VcpuId) {}
+    /// was called. If the policy parked it ([`PolicyContext::park`]), it unparks it here.
+    fn remove(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) {}
 
     /// The domain leaves this scheduler; its vCPUs have done so.
-    fn remove_domain(&mut self, _ctx: &mut Context, _d: DomId) {}
+    fn remove_domain(&mut self, _ctx: &mut PolicyContext, _d: DomId) {}
 
     /// The vCPU, which was not runnable, is runnable now. (Also called, in places, for one that never stopped.)
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId);
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId);
 
     /// The vCPU is not runnable any more, for a reason other than blocking by itself.
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId);
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId);
 
     /// The running vCPU yields. Its pCPU is flagged in any case.
-    fn yielded(&mut self, _ctx: &mut Context, _v: VcpuId) {}
+    fn yielded(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) {}
 
     /// What runs next on pCPU `p`? The outgoing vCPU is still `ctx.current(p)`.
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision;
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision;
 
     /// The outgoing vCPU's context is saved: it runs nowhere now. (Also called for idle vCPUs.)
-    fn context_saved(&mut self, _ctx: &mut Context, _v: VcpuId) {}
+    fn context_saved(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) {}
 
     /// The pCPU a vCPU that is to migrate should go to.
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId;
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId;
 
     /// Do two pCPUs share a scheduling lock? Only asked under [`AffinityRule::AlwaysPickFirst`].
     fn share_lock(&self, p: PcpuId, q: PcpuId) -> bool {
@@ -78,21 +78,21 @@ pub trait Scheduler {
     }
 
     /// Moves a vCPU (not current anywhere) to the pCPU picked.
-    fn migrate(&mut self, ctx: &mut Context, v: VcpuId, p: PcpuId) {
-        ctx.set_home(v, p);
+    fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {
+        ctx.set_processor(v, p);
     }
 
     /// A timer made with `ctx.new_timer(.., token)` is due. It is stopped; set it again for a next time.
-    fn timer(&mut self, _ctx: &mut Context, _token: u32) {}
+    fn timer(&mut self, _ctx: &mut PolicyContext, _token: u32) {}
 
     /// The vCPU's hard affinity is about to become `mask` (called before it is stored).
-    fn affinity(&mut self, _ctx: &mut Context, _v: VcpuId, _mask: &CpuMask) {}
+    fn affinity(&mut self, _ctx: &mut PolicyContext, _v: VcpuId, _mask: &CpuMask) {}
 
     /// Changes the parameters of a domain that is there; what `params` leaves out is the policy's to interpret.
     ///
     /// # Errors
     /// [`Rejected`] when this generation refuses the values.
-    fn adjust(&mut self, _ctx: &mut Context, _d: DomId, _params: &Params) -> Result<(), Rejected> {
+    fn adjust(&mut self, _ctx: &mut PolicyContext, _d: DomId, _params: &Params) -> Result<(), Rejected> {
         Err(Rejected)
     }
 
@@ -100,7 +100,7 @@ pub trait Scheduler {
     ///
     /// # Errors
     /// [`Rejected`] when this generation refuses the values, or has none.
-    fn adjust_global(&mut self, _ctx: &mut Context, _params: &Params) -> Result<(), Rejected> {
+    fn adjust_global(&mut self, _ctx: &mut PolicyContext, _params: &Params) -> Result<(), Rejected> {
         Err(Rejected)
     }
 
@@ -108,7 +108,7 @@ pub trait Scheduler {
     ///
     /// # Errors
     /// Only those of `out`.
-    fn dump(&self, _ctx: &Context, _out: &mut dyn fmt::Write) -> fmt::Result {
+    fn dump(&self, _ctx: &PolicyContext, _out: &mut dyn fmt::Write) -> fmt::Result {
         Ok(())
     }
 
@@ -125,7 +125,7 @@ pub trait Scheduler {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostRules {
     /// Is every pCPU's flag set at bring-up, and served once all domains exist? (2.0 generations)
-    pub flags_at_start: bool,
+    pub reschedule_at_start: bool,
     /// Where a new vCPU goes.
     pub placement: Placement,
     /// Does the host pause and unpause each of a domain's vCPUs around `adjust`, serving flags inside the event? (3.x)
@@ -139,7 +139,7 @@ pub struct HostRules {
 impl HostRules {
     /// The rules of the 4.17 release, and the default for new policies.
     pub const XEN_4_17: HostRules = HostRules {
-        flags_at_start: false,
+        reschedule_at_start: false,
         placement: Placement::Policy,
         adjust_pauses: false,
         pause: PauseRule::Counted,

@@ -1,7 +1,6 @@
 //! What the vCPUs execute and what surrounds the host, behind one trait.
 
-use crate::context::Context;
-use crate::{DomId, IoStep, LifeEvent, PcpuId, SetId, Span, Time, VcpuId, WakeCause};
+use crate::{DomId, HostState, IoStep, LifeEvent, PcpuId, SetId, Span, Time, VcpuId, WakeCause};
 
 /// What a vCPU does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,7 +44,7 @@ pub trait World {
 
 /// What a [`World`] may ask of the host.
 pub struct WorldContext<'a> {
-    pub(crate) core: &'a mut Context,
+    pub(crate) core: &'a mut HostState,
 }
 
 impl WorldContext<'_> {
@@ -56,7 +55,7 @@ impl WorldContext<'_> {
     }
 
     /// The host as seen from outside the scheduler: pCPUs, vCPUs, runstates.
-    pub fn host(&self) -> &Context {
+    pub fn host(&self) -> &HostState {
         self.core
     }
 

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Action, Context, Decision, DomId, DomainConfig, Host, HostConfig, HostRules, LifeEvent, Observer, Op,
-    Params, PcpuId, RunTimes, Scheduler, Span, TimedAction, VcpuConfig, VcpuId, World, WorldContext,
+    Action, Decision, DomId, DomainConfig, Host, HostConfig, HostRules, HostState, LifeEvent, Observer, Op,
+    Params, PcpuId, PolicyContext, RunTimes, Scheduler, Span, TimedAction, VcpuConfig, VcpuId, World,
+    WorldContext,
 };
 
 const MS: Span = 1_000_000;
@@ -22,46 +23,46 @@ impl Scheduler for Fifo {
         HostRules::XEN_4_17
     }
 
-    fn add_pcpu(&mut self, _ctx: &mut Context, _p: PcpuId) {}
+    fn add_pcpu(&mut self, _ctx: &mut PolicyContext, _p: PcpuId) {}
 
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         assert!(!ctx.runnable(v) && !self.own.contains(&v));
         self.own.push(v);
     }
 
-    fn remove(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         assert!(!ctx.runnable(v) && !ctx.is_current(v) && !self.queue.contains(&v));
         self.own.retain(|&own| own != v);
     }
 
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         assert!(self.own.contains(&v));
         if !ctx.is_current(v) && !self.queue.contains(&v) {
             self.queue.push_back(v);
-            ctx.flag(PcpuId(0));
+            ctx.raise_reschedule(PcpuId(0));
         }
     }
 
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         assert!(self.own.contains(&v));
         self.queue.retain(|&queued| queued != v);
         if ctx.is_current(v) {
-            ctx.flag(PcpuId(0));
+            ctx.raise_reschedule(PcpuId(0));
         }
     }
 
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let current = ctx.current(p);
         let goes_on = !ctx.is_idle(current) && ctx.runnable(current);
         let next = if goes_on { Some(current) } else { self.queue.pop_front() };
         Decision { next: next.unwrap_or(ctx.idle(p)), slice: -1 }
     }
 
-    fn pick(&mut self, _ctx: &mut Context, _v: VcpuId) -> PcpuId {
+    fn pick(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) -> PcpuId {
         PcpuId(0)
     }
 
-    fn adjust(&mut self, _: &mut Context, _: DomId, _: &Params) -> Result<(), vcpulab_host::Rejected> {
+    fn adjust(&mut self, _: &mut PolicyContext, _: DomId, _: &Params) -> Result<(), vcpulab_host::Rejected> {
         Ok(())
     }
 }
@@ -89,7 +90,7 @@ impl World for Guests {
 struct Acted(Vec<bool>);
 
 impl Observer for Acted {
-    fn acted(&mut self, _host: &Context, _domain: Option<DomId>, accepted: bool) {
+    fn acted(&mut self, _host: &HostState, _domain: Option<DomId>, accepted: bool) {
         self.0.push(accepted);
     }
 }
@@ -186,10 +187,10 @@ fn what_is_saved_goes_on_where_it_stood() {
 fn an_unplugged_vcpu_stops_and_its_wake_up_is_kept() {
     let steps = [Step::Run(4 * MS), Step::Block(2 * MS)];
     let actions = [
-        (1, Action::Unplug(V[1])),
-        (3, Action::Plug(V[1])),
-        (7, Action::Unplug(V[1])),
-        (20, Action::Plug(V[1])),
+        (1, Action::Offline(V[1])),
+        (3, Action::Online(V[1])),
+        (7, Action::Offline(V[1])),
+        (20, Action::Online(V[1])),
     ];
     let mut host = host(&[(V[1], &steps)], &actions);
     assert_eq!(times(&mut host, 3, V[1]), [1, 0, 0, 2]);
@@ -203,8 +204,8 @@ fn an_unplugged_vcpu_stops_and_its_wake_up_is_kept() {
 
 #[test]
 fn what_cannot_be_done_changes_nothing_and_is_said() {
-    let there = [Action::Restore(D0), Action::Create(D0), Action::Plug(V[1]), Action::Unplug(V[0])];
-    let paused = [Action::Save(D0), Action::Shutdown(D0), Action::Crash(D0), Action::Unplug(V[1])];
+    let there = [Action::Restore(D0), Action::Create(D0), Action::Online(V[1]), Action::Offline(V[0])];
+    let paused = [Action::Save(D0), Action::Shutdown(D0), Action::Crash(D0), Action::Offline(V[1])];
     let gone = [
         Action::Destroy(D1),
         Action::Shutdown(D1),
@@ -217,7 +218,7 @@ fn what_cannot_be_done_changes_nothing_and_is_said() {
         Action::Unpause(D1),
         Action::Adjust(D1, Params::new()),
         Action::MovePool(D1, 0),
-        Action::Unplug(V[2]),
+        Action::Offline(V[2]),
     ];
     let mut actions: Vec<(i64, Action)> = there.into_iter().map(|action| (1, action)).collect();
     actions.push((2, Action::Pause(D0)));

@@ -2,13 +2,13 @@
 
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Action, Broken, Context, CpuMask, Decision, DomainConfig, Host, HostConfig, HostRules, PcpuId, Pools,
-    Scheduler, TimedAction, VcpuConfig, VcpuId,
+    Action, Broken, CpuMask, Decision, DomainConfig, Host, HostConfig, HostRules, PcpuId, PolicyContext,
+    Pools, Scheduler, TimedAction, VcpuConfig, VcpuId,
 };
 
 /// Two pCPUs (idle vCPUs 0 and 1), one domain: vCPU 2 wakes at 5 ns and computes without end, vCPU 3 never wakes.
 struct Wrong {
-    decide: fn(&mut Context, PcpuId) -> Decision,
+    decide: fn(&mut PolicyContext, PcpuId) -> Decision,
     failed: bool,
 }
 
@@ -17,27 +17,27 @@ impl Scheduler for Wrong {
         HostRules::XEN_4_17
     }
 
-    fn add_pcpu(&mut self, _ctx: &mut Context, _p: PcpuId) {}
+    fn add_pcpu(&mut self, _ctx: &mut PolicyContext, _p: PcpuId) {}
 
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
-        ctx.set_home(v, PcpuId(0));
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        ctx.set_processor(v, PcpuId(0));
     }
 
-    fn wake(&mut self, ctx: &mut Context, _v: VcpuId) {
-        ctx.flag(PcpuId(0));
-        ctx.flag(PcpuId(1));
+    fn wake(&mut self, ctx: &mut PolicyContext, _v: VcpuId) {
+        ctx.raise_reschedule(PcpuId(0));
+        ctx.raise_reschedule(PcpuId(1));
     }
 
-    fn sleep(&mut self, _ctx: &mut Context, _v: VcpuId) {}
+    fn sleep(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) {}
 
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let decision = (self.decide)(ctx, p);
         self.failed = decision.next == FAIL.next;
         if self.failed { Decision { next: ctx.idle(p), slice: -1 } } else { decision }
     }
 
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
-        ctx.home(v)
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        ctx.processor(v)
     }
 
     fn failure(&self) -> Option<(&'static str, String)> {
@@ -48,7 +48,7 @@ impl Scheduler for Wrong {
 /// What stands for a failure of the policy's own.
 const FAIL: Decision = Decision { next: VcpuId(u32::MAX), slice: 0 };
 
-fn run(decide: fn(&mut Context, PcpuId) -> Decision) -> Result<(), Broken> {
+fn run(decide: fn(&mut PolicyContext, PcpuId) -> Decision) -> Result<(), Broken> {
     let vcpus = vec![VcpuConfig { start: Some(5), affinity: None }, VcpuConfig::default()];
     let config = HostConfig {
         pcpus: 2,
@@ -63,7 +63,7 @@ fn run(decide: fn(&mut Context, PcpuId) -> Decision) -> Result<(), Broken> {
 
 #[test]
 fn a_rule_that_is_broken_is_named_with_time_and_hook() {
-    type Decide = fn(&mut Context, PcpuId) -> Decision;
+    type Decide = fn(&mut PolicyContext, PcpuId) -> Decision;
     let cases: [(Decide, &str); 9] = [
         (
             |_, _| Decision { next: VcpuId(3), slice: 9 },
@@ -75,7 +75,7 @@ fn a_rule_that_is_broken_is_named_with_time_and_hook() {
         ),
         (
             |ctx, p| {
-                ctx.set_home(VcpuId(2), p);
+                ctx.set_processor(VcpuId(2), p);
                 Decision { next: VcpuId(2), slice: 9 }
             },
             "pCPU 1 was given vCPU 0 of domain 7, which already runs",
@@ -94,7 +94,7 @@ fn a_rule_that_is_broken_is_named_with_time_and_hook() {
         ),
         (
             |ctx, p| {
-                ctx.flag(p);
+                ctx.raise_reschedule(p);
                 Decision { next: ctx.idle(p), slice: 9 }
             },
             "decisions keep asking for decisions at one instant",
@@ -114,7 +114,7 @@ fn a_rule_that_is_broken_is_named_with_time_and_hook() {
 
 #[test]
 fn a_policy_that_keeps_the_rules_is_left_alone() {
-    let decide: fn(&mut Context, PcpuId) -> Decision =
+    let decide: fn(&mut PolicyContext, PcpuId) -> Decision =
         |ctx, p| Decision { next: if p.0 == 0 { VcpuId(2) } else { ctx.idle(p) }, slice: 9 };
     assert_eq!(run(decide), Ok(()));
 }
@@ -134,27 +134,27 @@ impl Scheduler for Reach {
         HostRules::XEN_4_17
     }
 
-    fn add_pcpu(&mut self, _ctx: &mut Context, _p: PcpuId) {}
+    fn add_pcpu(&mut self, _ctx: &mut PolicyContext, _p: PcpuId) {}
 
-    fn insert(&mut self, _ctx: &mut Context, _v: VcpuId) {}
+    fn insert(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) {}
 
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         match *self {
-            Reach::Flag(p) => ctx.flag(p),
-            Reach::Home(p) => ctx.set_home(v, p),
-            _ => ctx.flag(ctx.home(v)),
+            Reach::Flag(p) => ctx.raise_reschedule(p),
+            Reach::Home(p) => ctx.set_processor(v, p),
+            _ => ctx.raise_reschedule(ctx.processor(v)),
         }
     }
 
-    fn sleep(&mut self, _ctx: &mut Context, _v: VcpuId) {}
+    fn sleep(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) {}
 
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let next = if let Reach::Choose(v) = *self { v } else { ctx.idle(p) };
         Decision { next, slice: 9 }
     }
 
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
-        if let Reach::Pick(p) = *self { p } else { ctx.home(v) }
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        if let Reach::Pick(p) = *self { p } else { ctx.processor(v) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What each domain did on each pCPU: XenMon keeps its books so. A vCPU that does not run counts where it is assigned.
 
-use vcpulab_host::{Context, DomId, PcpuId, RunTimes, Span, VcpuId};
+use vcpulab_host::{DomId, HostState, PcpuId, RunTimes, Span, VcpuId};
 
 /// What a domain did on a pCPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,11 +29,11 @@ pub struct ByPcpu {
 
 impl ByPcpu {
     /// Begins now.
-    pub(crate) fn reset(&mut self, host: &Context) {
+    pub(crate) fn reset(&mut self, host: &HostState) {
         self.pcpus = host.pcpu_count() as usize;
         self.cells = vec![OnPcpu::default(); host.domain_count() * self.pcpus];
         let vcpus = (0..host.vcpu_count() as u32).map(VcpuId);
-        self.booked = vcpus.map(|v| (host.home(v), host.run_times(v))).collect();
+        self.booked = vcpus.map(|v| (host.processor(v), host.run_times(v))).collect();
     }
 
     fn cell(&mut self, d: DomId, p: PcpuId) -> Option<&mut OnPcpu> {
@@ -42,7 +42,7 @@ impl ByPcpu {
 
     /// A vCPU of a guest was switched in, with so much time allocated.
     #[inline]
-    pub(crate) fn switched_in(&mut self, host: &Context, v: VcpuId, p: PcpuId, allocated_ns: Span) {
+    pub(crate) fn switched_in(&mut self, host: &HostState, v: VcpuId, p: PcpuId, allocated_ns: Span) {
         if self.booked.get(v.index()).is_some_and(|&(at, _)| at != p) {
             self.moved(host, v);
         }
@@ -53,10 +53,10 @@ impl ByPcpu {
     }
 
     /// A vCPU has been assigned to another pCPU: so far it was at the one before.
-    pub(crate) fn moved(&mut self, host: &Context, v: VcpuId) {
+    pub(crate) fn moved(&mut self, host: &HostState, v: VcpuId) {
         let now = host.run_times(v);
         let Some(booked) = self.booked.get_mut(v.index()) else { return };
-        let (at, before) = std::mem::replace(booked, (host.home(v), now));
+        let (at, before) = std::mem::replace(booked, (host.processor(v), now));
         if let Some(cell) = self.cell(host.dom(v), at) {
             cell.running_ns += now.running_ns - before.running_ns;
             cell.runnable_ns += now.runnable_ns - before.runnable_ns;
@@ -65,7 +65,7 @@ impl ByPcpu {
     }
 
     /// Takes what each domain that ran did on each pCPU that it ran on, and begins anew.
-    pub(crate) fn take(&mut self, host: &Context) -> Vec<(DomId, PcpuId, OnPcpu)> {
+    pub(crate) fn take(&mut self, host: &HostState) -> Vec<(DomId, PcpuId, OnPcpu)> {
         for v in host.guest_vcpus() {
             self.moved(host, v);
         }

@@ -1,6 +1,6 @@
 //! Reads a meter and its host into rows.
 
-use vcpulab_host::{Context, DomId, PcpuId, VcpuId};
+use vcpulab_host::{DomId, HostState, PcpuId, VcpuId};
 
 use crate::meter::Meter;
 use crate::tables::{DomainRow, PcpuRow, TraceRow, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow};
@@ -37,7 +37,7 @@ pub struct Names {
 }
 
 /// Reads what happened from the meter's last reset up to now.
-pub fn collect(replication: u32, names: &Names, host: &Context, meter: &Meter) -> Measured {
+pub fn collect(replication: u32, names: &Names, host: &HostState, meter: &Meter) -> Measured {
     let vcpus: Vec<VcpuRow> = host
         .guest_vcpus()
         .map(|v| vcpu_row(replication, &names.domains[host.dom(v).index()], host, meter, v))
@@ -75,7 +75,7 @@ pub fn collect(replication: u32, names: &Names, host: &Context, meter: &Meter) -
 fn wait_rows(
     replication: u32,
     names: &Names,
-    host: &Context,
+    host: &HostState,
     meter: &Meter,
 ) -> Result<Vec<WaitRow>, NotAttributed> {
     let row = |(d, charged, wait_ns): (DomId, Charged, _)| WaitRow {
@@ -126,7 +126,7 @@ fn add_wake_ups(measured: &mut Measured, replication: u32, names: &Names, meter:
     }
 }
 
-fn vcpu_row(replication: u32, domain: &str, host: &Context, meter: &Meter, v: VcpuId) -> VcpuRow {
+fn vcpu_row(replication: u32, domain: &str, host: &HostState, meter: &Meter, v: VcpuId) -> VcpuRow {
     let (now, before, counts) = (host.run_times(v), meter.baseline.vcpus[v.index()], meter.counts(v));
     let (caches, caches_before) = (host.caches().counts(v), meter.baseline.caches[v.index()]);
     let (number, vcpu) = host.name(v);
@@ -156,7 +156,7 @@ fn vcpu_row(replication: u32, domain: &str, host: &Context, meter: &Meter, v: Vc
 fn domain_row(
     replication: u32,
     names: &Names,
-    host: &Context,
+    host: &HostState,
     meter: &Meter,
     d: DomId,
     vcpus: &[VcpuRow],
@@ -199,7 +199,7 @@ fn domain_row(
     }
 }
 
-fn pcpu_row(replication: u32, names: &Names, host: &Context, meter: &Meter, p: PcpuId) -> PcpuRow {
+fn pcpu_row(replication: u32, names: &Names, host: &HostState, meter: &Meter, p: PcpuId) -> PcpuRow {
     let (run, idle, overhead) = host.pcpu_times(p);
     let (run_before, idle_before, overhead_before, decisions_before) = meter.baseline.pcpus[p.index()];
     PcpuRow {

@@ -1,7 +1,7 @@
 //! Counters, waits and the trace of one run.
 
 use vcpulab_host::{
-    CacheCounts, Context, DomId, NEVER, Observer, PcpuId, RunState, RunTimes, Span, Switch, Time, VcpuId,
+    CacheCounts, DomId, HostState, NEVER, Observer, PcpuId, RunState, RunTimes, Span, Switch, Time, VcpuId,
     WakeCause,
 };
 
@@ -86,7 +86,7 @@ impl Meter {
     }
 
     /// Starts measuring now: forgets all that was counted. Must be called once before a host runs.
-    pub fn reset(&mut self, host: &Context) {
+    pub fn reset(&mut self, host: &HostState) {
         self.vcpus.clear();
         self.vcpus.resize(host.vcpu_count(), VcpuCounts::default());
         self.switches.clear();
@@ -138,7 +138,7 @@ impl Observer for Meter {
     }
 
     #[inline]
-    fn switched(&mut self, host: &Context, switch: Switch) {
+    fn switched(&mut self, host: &HostState, switch: Switch) {
         self.switches[switch.pcpu.index()] += 1;
         self.attributed.occupied(host, switch.pcpu);
         if !host.is_idle(switch.to) {
@@ -168,34 +168,34 @@ impl Observer for Meter {
     }
 
     #[inline]
-    fn woke(&mut self, host: &Context, v: VcpuId, _cause: WakeCause, by: Option<VcpuId>) {
+    fn woke(&mut self, host: &HostState, v: VcpuId, _cause: WakeCause, by: Option<VcpuId>) {
         self.vcpus[v.index()].wakeups += 1;
         self.waits.woke(host, v, by);
     }
 
     #[inline]
-    fn runstate_changed(&mut self, host: &Context, v: VcpuId) {
+    fn runstate_changed(&mut self, host: &HostState, v: VcpuId) {
         self.attributed.runstate_changed(host, v);
     }
 
-    fn affinity_changed(&mut self, host: &Context, v: VcpuId) {
+    fn affinity_changed(&mut self, host: &HostState, v: VcpuId) {
         self.attributed.affinity_changed(host, v);
     }
 
     #[inline]
-    fn busy(&mut self, host: &Context, p: PcpuId) {
+    fn busy(&mut self, host: &HostState, p: PcpuId) {
         self.attributed.occupied(host, p);
     }
 
     #[inline]
-    fn migrated(&mut self, host: &Context, v: VcpuId, _from: PcpuId, _to: PcpuId) {
+    fn migrated(&mut self, host: &HostState, v: VcpuId, _from: PcpuId, _to: PcpuId) {
         self.vcpus[v.index()].migrations += 1;
         if let Some(by_pcpu) = &mut self.by_pcpu {
             by_pcpu.moved(host, v);
         }
     }
 
-    fn acted(&mut self, _host: &Context, _domain: Option<DomId>, accepted: bool) {
+    fn acted(&mut self, _host: &HostState, _domain: Option<DomId>, accepted: bool) {
         self.rejected_actions += u64::from(!accepted);
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
 use vcpulab_host::{
-    Context, DomId, IoStep, Observer, PcpuId, RunState, StateRow, Switch, Time, VcpuId, WakeCause,
+    DomId, HostState, IoStep, Observer, PcpuId, RunState, StateRow, Switch, Time, VcpuId, WakeCause,
 };
 
 use crate::meter::Meter;
@@ -86,7 +86,7 @@ impl Recorder {
     }
 
     /// Starts with how things stand.
-    fn begin(&mut self, host: &Context) {
+    fn begin(&mut self, host: &HostState) {
         self.begun = true;
         let now = host.now();
         for p in (0..host.pcpu_count()).map(PcpuId) {
@@ -99,19 +99,20 @@ impl Recorder {
         }
     }
 
-    fn finish(mut self, host: &Context) -> Result<(), String> {
+    fn finish(mut self, host: &HostState) -> Result<(), String> {
         self.push(row(host.now(), "end"));
         self.events.finish()
     }
 
-    fn runstate(&mut self, host: &Context, v: VcpuId) {
+    fn runstate(&mut self, host: &HostState, v: VcpuId) {
         let what = match host.runstate(v) {
             RunState::Running => "running",
             RunState::Blocked => "blocked",
             RunState::Offline => "offline",
             RunState::Runnable => "runnable",
         };
-        let at = EventRow { pcpu: Some(host.home(v).0), what: Some(what), ..row(host.now(), "runstate") };
+        let at =
+            EventRow { pcpu: Some(host.processor(v).0), what: Some(what), ..row(host.now(), "runstate") };
         self.push(of(at, host, v));
     }
 
@@ -126,12 +127,12 @@ fn row(time_ns: Time, kind: &'static str) -> EventRow {
     EventRow { time_ns, kind, ..EventRow::default() }
 }
 
-fn of(row: EventRow, host: &Context, v: VcpuId) -> EventRow {
+fn of(row: EventRow, host: &HostState, v: VcpuId) -> EventRow {
     let (domain, vcpu) = host.name(v);
     EventRow { domain: Some(domain), vcpu: Some(vcpu), ..row }
 }
 
-fn by(row: EventRow, host: &Context, v: VcpuId) -> EventRow {
+fn by(row: EventRow, host: &HostState, v: VcpuId) -> EventRow {
     let (domain, vcpu) = host.name(v);
     EventRow { by_domain: Some(domain), by_vcpu: Some(vcpu), ..row }
 }
@@ -139,9 +140,9 @@ fn by(row: EventRow, host: &Context, v: VcpuId) -> EventRow {
 /// Listens to a run as a whole.
 pub trait Measuring: Observer {
     /// Starts to count; must be called once before a host runs.
-    fn reset(&mut self, host: &Context);
+    fn reset(&mut self, host: &HostState);
     /// What is measured begins now: forgets all that was counted, and starts to record.
-    fn begin(&mut self, host: &Context);
+    fn begin(&mut self, host: &HostState);
     /// What was counted.
     fn meter(&self) -> &Meter;
     /// What was counted, to take from it.
@@ -150,15 +151,15 @@ pub trait Measuring: Observer {
     ///
     /// # Errors
     /// What could not be kept.
-    fn finish(self, host: &Context) -> Result<(), String>;
+    fn finish(self, host: &HostState) -> Result<(), String>;
 }
 
 impl Measuring for Meter {
-    fn reset(&mut self, host: &Context) {
+    fn reset(&mut self, host: &HostState) {
         Meter::reset(self, host);
     }
 
-    fn begin(&mut self, host: &Context) {
+    fn begin(&mut self, host: &HostState) {
         Meter::reset(self, host);
     }
 
@@ -170,7 +171,7 @@ impl Measuring for Meter {
         self
     }
 
-    fn finish(self, _host: &Context) -> Result<(), String> {
+    fn finish(self, _host: &HostState) -> Result<(), String> {
         Ok(())
     }
 }
@@ -184,11 +185,11 @@ pub struct Traced {
 }
 
 impl Measuring for Traced {
-    fn reset(&mut self, host: &Context) {
+    fn reset(&mut self, host: &HostState) {
         self.meter.reset(host);
     }
 
-    fn begin(&mut self, host: &Context) {
+    fn begin(&mut self, host: &HostState) {
         self.meter.reset(host);
         self.recorder.begin(host);
     }
@@ -201,7 +202,7 @@ impl Measuring for Traced {
         &mut self.meter
     }
 
-    fn finish(self, host: &Context) -> Result<(), String> {
+    fn finish(self, host: &HostState) -> Result<(), String> {
         self.recorder.finish(host)
     }
 }
@@ -214,20 +215,20 @@ impl Observer for Traced {
         &[RunState::Running, RunState::Blocked, RunState::Offline, RunState::Runnable]
     }
 
-    fn switched(&mut self, host: &Context, switch: Switch) {
+    fn switched(&mut self, host: &HostState, switch: Switch) {
         self.meter.switched(host, switch);
         let at = row(switch.time, "switch");
         let at = EventRow { pcpu: Some(switch.pcpu.0), value: Some(switch.waited_ns), ..at };
         self.recorder.push(by(of(at, host, switch.to), host, switch.from));
     }
 
-    fn decided(&mut self, host: &Context, p: PcpuId) {
+    fn decided(&mut self, host: &HostState, p: PcpuId) {
         self.meter.decided(host, p);
         let at = EventRow { pcpu: Some(p.0), ..row(host.now(), "decision") };
         self.recorder.push(of(at, host, host.current(p)));
     }
 
-    fn woke(&mut self, host: &Context, v: VcpuId, cause: WakeCause, waker: Option<VcpuId>) {
+    fn woke(&mut self, host: &HostState, v: VcpuId, cause: WakeCause, waker: Option<VcpuId>) {
         self.meter.woke(host, v, cause, waker);
         let at = of(EventRow { what: Some(cause.name()), ..row(host.now(), "wake") }, host, v);
         self.recorder.push(match waker {
@@ -236,32 +237,32 @@ impl Observer for Traced {
         });
     }
 
-    fn runstate_changed(&mut self, host: &Context, v: VcpuId) {
+    fn runstate_changed(&mut self, host: &HostState, v: VcpuId) {
         self.meter.runstate_changed(host, v);
         self.recorder.runstate(host, v);
     }
 
-    fn affinity_changed(&mut self, host: &Context, v: VcpuId) {
+    fn affinity_changed(&mut self, host: &HostState, v: VcpuId) {
         self.meter.affinity_changed(host, v);
     }
 
-    fn busy(&mut self, host: &Context, p: PcpuId) {
+    fn busy(&mut self, host: &HostState, p: PcpuId) {
         self.meter.busy(host, p);
     }
 
-    fn timer_due(&mut self, host: &Context, p: PcpuId, token: u32) {
+    fn timer_due(&mut self, host: &HostState, p: PcpuId, token: u32) {
         let at = EventRow { pcpu: Some(p.0), value: Some(i64::from(token)), ..row(host.now(), "timer") };
         self.recorder.push(at);
     }
 
-    fn migrated(&mut self, host: &Context, v: VcpuId, from: PcpuId, to: PcpuId) {
+    fn migrated(&mut self, host: &HostState, v: VcpuId, from: PcpuId, to: PcpuId) {
         self.meter.migrated(host, v, from, to);
         let at = row(host.now(), "migration");
         let at = EventRow { pcpu: Some(to.0), value: Some(i64::from(from.0)), ..at };
         self.recorder.push(of(at, host, v));
     }
 
-    fn acted(&mut self, host: &Context, domain: Option<DomId>, accepted: bool) {
+    fn acted(&mut self, host: &HostState, domain: Option<DomId>, accepted: bool) {
         self.meter.acted(host, domain, accepted);
     }
 
@@ -272,7 +273,7 @@ impl Observer for Traced {
         self.recorder.push(EventRow { domain, vcpu, what: Some(key), value: Some(value), ..at });
     }
 
-    fn io_step(&mut self, host: &Context, step: IoStep) {
+    fn io_step(&mut self, host: &HostState, step: IoStep) {
         let IoStep { kind, domain, id, value } = step;
         let domain = Some(host.domain_number(domain));
         let at = row(host.now(), "io");

@@ -1,6 +1,6 @@
 //! The host's counters at a regular interval, as monitors read them.
 
-use vcpulab_host::{CacheCounts, Context, DomId, RunTimes, Span, Time, VcpuId};
+use vcpulab_host::{CacheCounts, DomId, HostState, RunTimes, Span, Time, VcpuId};
 
 use crate::collect::Names;
 use crate::meter::{Meter, VcpuCounts};
@@ -27,7 +27,7 @@ pub struct Sampler {
 
 impl Sampler {
     /// A sampler that begins now.
-    pub fn new(interval_ns: Span, host: &Context, meter: &Meter) -> Self {
+    pub fn new(interval_ns: Span, host: &HostState, meter: &Meter) -> Self {
         Sampler {
             interval_ns,
             time: host.now(),
@@ -49,7 +49,7 @@ impl Sampler {
         &mut self,
         replication: u32,
         names: &Names,
-        host: &Context,
+        host: &HostState,
         meter: &mut Meter,
     ) -> &mut [SampleRow] {
         let (first, elapsed_ns) = (self.domains.len(), host.now() - self.time);
@@ -140,6 +140,6 @@ impl Sampler {
     }
 }
 
-fn look(host: &Context, meter: &Meter, v: VcpuId) -> Seen {
+fn look(host: &HostState, meter: &Meter, v: VcpuId) -> Seen {
     (host.run_times(v), meter.counts(v), host.caches().counts(v))
 }

@@ -16,7 +16,7 @@
 
 use std::fmt;
 
-use vcpulab_host::{Context, CpuMask, DomId, NEVER, PcpuId, RunState, Span, Time, VcpuId};
+use vcpulab_host::{CpuMask, DomId, HostState, NEVER, PcpuId, RunState, Span, Time, VcpuId};
 
 /// Waits are attributed on hosts with at most this many domains: what they cost grows with it.
 pub const DOMAINS_MAX: usize = 64;
@@ -200,7 +200,7 @@ pub struct Waits {
 
 impl Waits {
     /// Forgets all, and starts now.
-    pub fn reset(&mut self, host: &Context) {
+    pub fn reset(&mut self, host: &HostState) {
         let domains = host.domain_count();
         let vcpus = host.vcpu_count();
         *self = Waits { domains, next_free: NEVER, on: domains <= DOMAINS_MAX, ..Waits::default() };
@@ -230,13 +230,13 @@ impl Waits {
 
     /// A vCPU may have begun or ended to wait.
     #[inline]
-    pub fn runstate_changed(&mut self, host: &Context, v: VcpuId) {
+    pub fn runstate_changed(&mut self, host: &HostState, v: VcpuId) {
         if self.on {
             self.wait_or_not(host, v);
         }
     }
 
-    fn wait_or_not(&mut self, host: &Context, v: VcpuId) {
+    fn wait_or_not(&mut self, host: &HostState, v: VcpuId) {
         let waits = host.runstate(v) == RunState::Runnable;
         if waits != self.waits[v.index()] {
             let now = host.now();
@@ -254,13 +254,13 @@ impl Waits {
 
     /// A pCPU may have changed hands, or the hypervisor works there.
     #[inline]
-    pub fn occupied(&mut self, host: &Context, p: PcpuId) {
+    pub fn occupied(&mut self, host: &HostState, p: PcpuId) {
         if self.on {
             self.occupy(host, p);
         }
     }
 
-    fn occupy(&mut self, host: &Context, p: PcpuId) {
+    fn occupy(&mut self, host: &HostState, p: PcpuId) {
         let (domains, current, until) = (self.domains as u8, host.current(p), host.busy_until(p));
         let owner = if host.is_idle(current) { domains } else { host.dom(current).0 as u8 };
         if (self.pcpus[p.index()].owner, self.pcpus[p.index()].until) == (owner, until) {
@@ -286,7 +286,7 @@ impl Waits {
     }
 
     /// A vCPU may now run on other pCPUs.
-    pub fn affinity_changed(&mut self, host: &Context, v: VcpuId) {
+    pub fn affinity_changed(&mut self, host: &HostState, v: VcpuId) {
         if !self.on {
             return;
         }
@@ -322,7 +322,11 @@ impl Waits {
     ///
     /// # Errors
     /// Why nothing was attributed.
-    pub fn read(&self, host: &Context, elapsed: Span) -> Result<Vec<(DomId, Charged, Span)>, NotAttributed> {
+    pub fn read(
+        &self,
+        host: &HostState,
+        elapsed: Span,
+    ) -> Result<Vec<(DomId, Charged, Span)>, NotAttributed> {
         if !self.on {
             return Err(self.off.unwrap_or(NotAttributed::NotAsked));
         }

@@ -1,7 +1,7 @@
 //! How long vCPUs wait for a pCPU, by what the wait began with.
 
 use hdrhistogram::Histogram;
-use vcpulab_host::{Context, DomId, Span, Switch, VcpuId, WakeCause};
+use vcpulab_host::{DomId, HostState, Span, Switch, VcpuId, WakeCause};
 
 use crate::waits::DOMAINS_MAX;
 
@@ -85,7 +85,7 @@ pub struct WaitsByOrigin {
 
 impl WaitsByOrigin {
     /// Forgets all. From now on waits are told apart by their origins, or not.
-    pub fn reset(&mut self, host: &Context, origins: bool) {
+    pub fn reset(&mut self, host: &HostState, origins: bool) {
         let (domains, senders) = (host.domain_count(), origins && host.domain_count() <= DOMAINS_MAX);
         self.origins = match (origins, senders) {
             (false, _) => 1,
@@ -101,7 +101,7 @@ impl WaitsByOrigin {
 
     /// A vCPU was woken.
     #[inline]
-    pub fn woke(&mut self, host: &Context, v: VcpuId, by: Option<VcpuId>) {
+    pub fn woke(&mut self, host: &HostState, v: VcpuId, by: Option<VcpuId>) {
         if let Some(waker) = self.wakers.get_mut(v.index()) {
             *waker = match by {
                 Some(by) => PLAIN as u32 + host.dom(by).0,
@@ -112,7 +112,7 @@ impl WaitsByOrigin {
 
     /// A wait is over.
     #[inline]
-    pub fn switched(&mut self, host: &Context, switch: &Switch) {
+    pub fn switched(&mut self, host: &HostState, switch: &Switch) {
         let origin = match switch.woken {
             _ if self.origins == 1 => 0,
             None => 0,

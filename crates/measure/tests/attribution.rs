@@ -10,8 +10,8 @@ use hosts::{Allow, Case, END, case};
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Action, Context, CpuMask, DomId, DomainConfig, Host, HostConfig, Observer, PcpuId, Pools, RunState, Span,
-    Switch, Time, TimedAction, VcpuConfig, VcpuId, WakeCause,
+    Action, CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, Observer, PcpuId, Pools, RunState,
+    Span, Switch, Time, TimedAction, VcpuConfig, VcpuId, WakeCause,
 };
 use vcpulab_measure::waits::Waits;
 use vcpulab_measure::{Keep, Meter, Names, collect};
@@ -34,7 +34,7 @@ struct Both {
 }
 
 impl Both {
-    fn look(&mut self, host: &Context) {
+    fn look(&mut self, host: &HostState) {
         let now = host.now();
         for (p, &(owner, until)) in self.pcpus.iter().enumerate() {
             let busy = until.clamp(self.last, now) - self.last;
@@ -63,27 +63,27 @@ impl Observer for Both {
         self.meter.wanted_runstates()
     }
 
-    fn switched(&mut self, host: &Context, switch: Switch) {
+    fn switched(&mut self, host: &HostState, switch: Switch) {
         self.look(host);
         self.meter.switched(host, switch);
     }
 
-    fn woke(&mut self, host: &Context, v: VcpuId, cause: WakeCause, by: Option<VcpuId>) {
+    fn woke(&mut self, host: &HostState, v: VcpuId, cause: WakeCause, by: Option<VcpuId>) {
         self.look(host);
         self.meter.woke(host, v, cause, by);
     }
 
-    fn runstate_changed(&mut self, host: &Context, v: VcpuId) {
+    fn runstate_changed(&mut self, host: &HostState, v: VcpuId) {
         self.look(host);
         self.meter.runstate_changed(host, v);
     }
 
-    fn affinity_changed(&mut self, host: &Context, v: VcpuId) {
+    fn affinity_changed(&mut self, host: &HostState, v: VcpuId) {
         self.look(host);
         self.meter.affinity_changed(host, v);
     }
 
-    fn busy(&mut self, host: &Context, p: PcpuId) {
+    fn busy(&mut self, host: &HostState, p: PcpuId) {
         self.look(host);
         self.meter.busy(host, p);
     }
@@ -189,9 +189,9 @@ fn domains_that_come_and_go_wait_only_while_they_are_there() {
             action(45, Action::Restore(late)),
             action(50, Action::Reboot(late)),
             action(60, Action::Destroy(mover)),
-            action(65, Action::Unplug(VcpuId(7))),
+            action(65, Action::Offline(VcpuId(7))),
             action(70, Action::Create(mover)),
-            action(75, Action::Plug(VcpuId(7))),
+            action(75, Action::Online(VcpuId(7))),
             action(80, Action::Destroy(late)),
         ],
         ..HostConfig::default()

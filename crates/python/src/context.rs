@@ -1,4 +1,4 @@
-//! The host as a policy written in Python sees it: `vcpulab_host::Context`, with plain integers for ids.
+//! The host as a policy written in Python sees it: `vcpulab_host::PolicyContext`, with plain integers for ids.
 //!
 //! A hook borrows the host's context for as long as it lasts, so the Python object holds none of it: it reaches for what
 //! is lent at the moment, and finds nothing outside a hook. Every id is checked.
@@ -7,7 +7,7 @@ use environmental::environmental;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use vcpulab_host::{Context as Host, CpuMask, DomId, NEVER, PcpuId, Span, Time, TimerId, VcpuId};
+use vcpulab_host::{CpuMask, DomId, NEVER, PcpuId, PolicyContext as Host, Span, Time, TimerId, VcpuId};
 
 environmental!(lent: Host);
 
@@ -72,7 +72,7 @@ impl Context {
     }
 
     fn home(&self, v: u32) -> PyResult<u32> {
-        with(|host| Ok(host.home(vcpu(host, v)?).0))
+        with(|host| Ok(host.processor(vcpu(host, v)?).0))
     }
 
     fn runnable(&self, v: u32) -> PyResult<bool> {
@@ -112,7 +112,7 @@ impl Context {
     fn flag(&self, p: u32) -> PyResult<()> {
         with(|host| {
             let p = own_pcpu(host, p)?;
-            host.flag(p);
+            host.raise_reschedule(p);
             Ok(())
         })
     }
@@ -120,11 +120,11 @@ impl Context {
     fn set_home(&self, v: u32, p: u32) -> PyResult<()> {
         with(|host| {
             let (v, p) = (own_vcpu(host, v)?, own_pcpu(host, p)?);
-            if host.is_current(v) && host.home(v) != p {
-                let (name, home) = (name(host, v), host.home(v).0);
+            if host.is_current(v) && host.processor(v) != p {
+                let (name, home) = (name(host, v), host.processor(v).0);
                 return Err(PyValueError::new_err(format!("{name} runs on pCPU {home}: it cannot move now")));
             }
-            host.set_home(v, p);
+            host.set_processor(v, p);
             Ok(())
         })
     }
@@ -132,7 +132,7 @@ impl Context {
     fn mark_migrating(&self, v: u32) -> PyResult<()> {
         with(|host| {
             let v = own_vcpu(host, v)?;
-            host.mark_migrating(v);
+            host.start_migration(v);
             Ok(())
         })
     }

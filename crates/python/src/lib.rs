@@ -13,14 +13,15 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use vcpulab_scenario::{Problems, Profile};
+use vcpulab_scenario::Problems;
+use vcpulab_spec::Profile;
 
 #[pymodule]
 mod _engine {
     #[pymodule_export]
-    const FILE_BYTES_MAX: usize = vcpulab_scenario::limits::FILE_BYTES_MAX;
+    const FILE_BYTES_MAX: usize = vcpulab_scenario::FILE_BYTES_MAX;
     #[pymodule_export]
-    const NAME_CHARS_MAX: usize = vcpulab_scenario::limits::NAME_CHARS_MAX;
+    const NAME_CHARS_MAX: usize = vcpulab_spec::limits::NAME_CHARS_MAX;
 
     #[pymodule_export]
     use super::context::Context;
@@ -63,13 +64,13 @@ fn profiles() -> String {
 #[pyfunction]
 #[pyo3(signature = (text, file = "<string>"))]
 fn parse_profile(py: Python<'_>, text: &str, file: &str) -> PyResult<String> {
-    profile(py, vcpulab_scenario::Profile::parse(text, file))
+    profile(py, vcpulab_scenario::parse_profile(text, file))
 }
 
 /// A hardware profile in a file of its own, checked. As JSON.
 #[pyfunction]
 fn read_profile(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    profile(py, vcpulab_scenario::Profile::read(&path))
+    profile(py, vcpulab_scenario::read_profile(&path))
 }
 
 fn profile(py: Python<'_>, read: Result<Profile, Problems>) -> PyResult<String> {
@@ -115,7 +116,7 @@ fn conformance(py: Python<'_>, paths: Vec<PathBuf>, jobs: usize) -> PyResult<Str
 #[pyo3(signature = (scenario, at = None))]
 fn listing(py: Python<'_>, scenario: &scenario::Scenario, at: Option<&str>) -> PyResult<String> {
     let scenario = scenario.checked.clone();
-    let end = scenario.warmup_ns + scenario.duration_ns;
+    let end = scenario.end();
     let at = match at.map(|text| vcpulab_scenario::Duration::parse(text).map(|at| at.0)) {
         None => end,
         Some(Some(at)) if (0..=end).contains(&at) => at,
@@ -125,7 +126,7 @@ fn listing(py: Python<'_>, scenario: &scenario::Scenario, at: Option<&str>) -> P
         }
     };
     let work = watch::watched(py, None, move |watch| {
-        vcpulab_scenario::listing_json(&scenario, at, &|done| watch.advance(done))
+        vcpulab_run::listing_json(&scenario, at, &|done| watch.advance(done))
     });
     Ok(pretty(&work?.map_err(error::engine_error)?))
 }

@@ -11,7 +11,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTraceback};
 use vcpulab_host::{
-    Context, CpuMask, Decision, DomId, HostRules, ParamValue, Params, PcpuId, Rejected, Scheduler, VcpuId,
+    CpuMask, Decision, DomId, HostRules, ParamValue, Params, PcpuId, PolicyContext, Rejected, Scheduler,
+    VcpuId,
 };
 
 use crate::context::{self, as_tuple, lend, name, pcpu};
@@ -61,7 +62,7 @@ impl<'py> PyPolicy<'py> {
 
     fn call_python(
         &self,
-        ctx: &mut Context,
+        ctx: &mut PolicyContext,
         hook: &str,
         arguments: impl PyCallArgs<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -72,10 +73,10 @@ impl<'py> PyPolicy<'py> {
     /// Calls a hook and reads its answer. `None`: the policy has failed, now or before.
     fn ask<R>(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut PolicyContext,
         hook: &'static str,
         arguments: impl PyCallArgs<'py>,
-        read: impl FnOnce(&Context, &Bound<'py, PyAny>) -> PyResult<R>,
+        read: impl FnOnce(&PolicyContext, &Bound<'py, PyAny>) -> PyResult<R>,
     ) -> Option<R> {
         if self.failure.is_some() {
             return None;
@@ -85,14 +86,14 @@ impl<'py> PyPolicy<'py> {
     }
 
     /// Calls a hook that answers nothing.
-    fn tell(&mut self, ctx: &mut Context, hook: &'static str, arguments: impl PyCallArgs<'py>) {
+    fn tell(&mut self, ctx: &mut PolicyContext, hook: &'static str, arguments: impl PyCallArgs<'py>) {
         self.ask(ctx, hook, arguments, |_, _| Ok(()));
     }
 
     /// Calls a hook that may refuse what it is given.
     fn propose(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut PolicyContext,
         hook: &'static str,
         arguments: impl PyCallArgs<'py>,
     ) -> Result<(), Rejected> {
@@ -122,40 +123,40 @@ impl Scheduler for PyPolicy<'_> {
         HostRules::XEN_4_17
     }
 
-    fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
+    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         self.tell(ctx, "add_pcpu", (self.context.clone(), p.0));
     }
 
-    fn add_domain(&mut self, ctx: &mut Context, d: DomId) {
+    fn add_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
         self.tell(ctx, "add_domain", (self.context.clone(), d.0));
     }
 
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.tell(ctx, "insert", (self.context.clone(), v.0));
     }
 
-    fn remove(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.tell(ctx, "remove", (self.context.clone(), v.0));
     }
 
-    fn remove_domain(&mut self, ctx: &mut Context, d: DomId) {
+    fn remove_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
         self.tell(ctx, "remove_domain", (self.context.clone(), d.0));
     }
 
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.tell(ctx, "wake", (self.context.clone(), v.0));
     }
 
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.tell(ctx, "sleep", (self.context.clone(), v.0));
     }
 
-    fn yielded(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn yielded(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.tell(ctx, "yielded", (self.context.clone(), v.0));
     }
 
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
-        let read = |ctx: &Context, answer: &Bound<'_, PyAny>| {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
+        let read = |ctx: &PolicyContext, answer: &Bound<'_, PyAny>| {
             let expected =
                 || wrong_answer(answer, "the next vCPU and its slice in ns, such as `(4, 10_000_000)`");
             let (next, slice) = answer.extract::<(u32, i64)>().map_err(|_| expected())?;
@@ -172,44 +173,44 @@ impl Scheduler for PyPolicy<'_> {
         decision.unwrap_or(Decision { next: ctx.idle(p), slice: -1 })
     }
 
-    fn context_saved(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn context_saved(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.tell(ctx, "context_saved", (self.context.clone(), v.0));
     }
 
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
-        let read = |ctx: &Context, answer: &Bound<'_, PyAny>| {
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        let read = |ctx: &PolicyContext, answer: &Bound<'_, PyAny>| {
             let p = answer.extract().map_err(|_| wrong_answer(answer, "a pCPU's number"))?;
             pcpu(ctx, p)
         };
-        self.ask(ctx, "pick", (self.context.clone(), v.0), read).unwrap_or(ctx.home(v))
+        self.ask(ctx, "pick", (self.context.clone(), v.0), read).unwrap_or(ctx.processor(v))
     }
 
-    fn migrate(&mut self, ctx: &mut Context, v: VcpuId, p: PcpuId) {
+    fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {
         self.tell(ctx, "migrate", (self.context.clone(), v.0, p.0));
     }
 
-    fn timer(&mut self, ctx: &mut Context, token: u32) {
+    fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
         self.tell(ctx, "timer", (self.context.clone(), token));
     }
 
-    fn affinity(&mut self, ctx: &mut Context, v: VcpuId, mask: &CpuMask) {
+    fn affinity(&mut self, ctx: &mut PolicyContext, v: VcpuId, mask: &CpuMask) {
         match as_tuple(self.py(), mask) {
             Ok(pcpus) => self.tell(ctx, "affinity", (self.context.clone(), v.0, pcpus)),
             Err(raised) => self.fail("affinity", raised),
         }
     }
 
-    fn adjust(&mut self, ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
+    fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
         let params = self.with_params("adjust", params).ok_or(Rejected)?;
         self.propose(ctx, "adjust", (self.context.clone(), d.0, params))
     }
 
-    fn adjust_global(&mut self, ctx: &mut Context, params: &Params) -> Result<(), Rejected> {
+    fn adjust_global(&mut self, ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
         let params = self.with_params("adjust_global", params).ok_or(Rejected)?;
         self.propose(ctx, "adjust_global", (self.context.clone(), params))
     }
 
-    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         let text = self.call_python(&mut ctx.clone(), "dump", (self.context.clone(),));
         out.write_str(&text.map_or_else(|raised| described(self.py(), &raised), |text| text.to_string()))
     }

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Context, Decision, HostRules, ParamKind, ParamSpec, ParamValue, Params, PcpuId, Placement,
-    Rejected, Scheduler, Scope, Span, Time, TimetableEntry, VcpuId,
+    AffinityRule, Decision, HostRules, ParamKind, ParamSpec, ParamValue, Params, PcpuId, Placement,
+    PolicyContext, Rejected, Scheduler, Scope, Span, Time, TimetableEntry, VcpuId,
 };
 
 use crate::table::put;
@@ -118,7 +118,7 @@ impl Arinc653 {
     }
 
     /// Lets the slots that name `v` know it.
-    fn resolve(&mut self, ctx: &Context, v: VcpuId) {
+    fn resolve(&mut self, ctx: &PolicyContext, v: VcpuId) {
         let name = ctx.name(v);
         for slot in &mut self.slots {
             if (slot.entry.domain, slot.entry.vcpu) == name {
@@ -138,32 +138,32 @@ impl Scheduler for Arinc653 {
         }
     }
 
-    fn add_pcpu(&mut self, _ctx: &mut Context, _p: PcpuId) {}
+    fn add_pcpu(&mut self, _ctx: &mut PolicyContext, _p: PcpuId) {}
 
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         put(&mut self.awake, v.index(), false);
         self.resolve(ctx, v);
     }
 
-    fn remove(&mut self, _ctx: &mut Context, v: VcpuId) {
+    fn remove(&mut self, _ctx: &mut PolicyContext, v: VcpuId) {
         for slot in self.slots.iter_mut().filter(|slot| slot.vcpu == Some(v)) {
             slot.vcpu = None;
         }
     }
 
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.awake[v.index()] = true;
-        ctx.flag(ctx.home(v));
+        ctx.raise_reschedule(ctx.processor(v));
     }
 
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.awake[v.index()] = false;
         if ctx.is_current(v) {
-            ctx.flag(ctx.home(v));
+            ctx.raise_reschedule(ctx.processor(v));
         }
     }
 
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let now = ctx.now();
         if self.slots.is_empty() {
             self.next_frame = now + FRAME_WITHOUT_TIMETABLE;
@@ -184,16 +184,16 @@ impl Scheduler for Arinc653 {
             .slots
             .get(self.slot)
             .and_then(|slot| slot.vcpu)
-            .filter(|&v| self.awake[v.index()] && ctx.runnable(v) && ctx.home(v) == p)
+            .filter(|&v| self.awake[v.index()] && ctx.runnable(v) && ctx.processor(v) == p)
             .unwrap_or(ctx.idle(p));
         Decision { next, slice: self.next_switch - now }
     }
 
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
-        ctx.home(v)
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        ctx.processor(v)
     }
 
-    fn adjust_global(&mut self, ctx: &mut Context, params: &Params) -> Result<(), Rejected> {
+    fn adjust_global(&mut self, ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
         self.install(params, ctx.now())?;
         for v in ctx.pool_vcpus() {
             self.resolve(ctx, v);
@@ -201,7 +201,7 @@ impl Scheduler for Arinc653 {
         Ok(())
     }
 
-    fn dump(&self, _ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+    fn dump(&self, _ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         for (i, Slot { entry, .. }) in self.slots.iter().enumerate() {
             let mark = if i == self.slot { "*" } else { " " };
             writeln!(out, "{mark} slot {i}: d{}v{} for {} ns", entry.domain, entry.vcpu, entry.runtime_ns)?;

@@ -5,8 +5,8 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Context, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId,
-    Placement, Rejected, Scheduler, Scope, Span, Time, VcpuId,
+    AffinityRule, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId, Placement,
+    PolicyContext, Rejected, Scheduler, Scope, Span, Time, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -126,13 +126,13 @@ impl Registered for Atropos {
 }
 
 impl Atropos {
-    fn enqueue(&mut self, ctx: &Context, v: VcpuId) {
+    fn enqueue(&mut self, ctx: &PolicyContext, v: VcpuId) {
         if !ctx.runnable(v) {
             return;
         }
         let deadline = self.vcpus[v.index()].deadline;
         let on_wait = matches!(self.vcpus[v.index()].class, Class::Wait | Class::Unblocked);
-        let pcpu = &mut self.pcpus[ctx.home(v).index()];
+        let pcpu = &mut self.pcpus[ctx.processor(v).index()];
         let queue = if on_wait { &mut pcpu.wait } else { &mut pcpu.run };
         let later = |&u: &u32| ctx.is_idle(VcpuId(u)) || self.vcpus[u as usize].deadline > deadline;
         let before = self.queued.iter(queue).find(later);
@@ -140,15 +140,15 @@ impl Atropos {
         self.vcpus[v.index()].on_wait = on_wait;
     }
 
-    fn dequeue(&mut self, ctx: &Context, v: VcpuId) {
+    fn dequeue(&mut self, ctx: &PolicyContext, v: VcpuId) {
         if self.queued.listed(v.0) {
-            let pcpu = &mut self.pcpus[ctx.home(v).index()];
+            let pcpu = &mut self.pcpus[ctx.processor(v).index()];
             let queue = if self.vcpus[v.index()].on_wait { &mut pcpu.wait } else { &mut pcpu.run };
             self.queued.remove(queue, v.0);
         }
     }
 
-    fn charge(&mut self, ctx: &Context, v: VcpuId) {
+    fn charge(&mut self, ctx: &PolicyContext, v: VcpuId) {
         let runnable = ctx.runnable(v);
         let vcpu = &mut self.vcpus[v.index()];
         let guaranteed = !self.intended || vcpu.class == Class::Run;
@@ -195,7 +195,7 @@ impl Atropos {
         Some((VcpuId(u), QUANTUM))
     }
 
-    fn report(&self, ctx: &mut Context, v: VcpuId) {
+    fn report(&self, ctx: &mut PolicyContext, v: VcpuId) {
         if !ctx.is_idle(v) {
             let vcpu = &self.vcpus[v.index()];
             ctx.report(v, "deadline", vcpu.deadline);
@@ -228,7 +228,7 @@ impl Vcpu {
 impl Scheduler for Atropos {
     fn rules(&self) -> HostRules {
         HostRules {
-            flags_at_start: true,
+            reschedule_at_start: true,
             placement: Placement::RoundRobin,
             adjust_pauses: false,
             pause: PauseRule::Marked,
@@ -236,7 +236,7 @@ impl Scheduler for Atropos {
         }
     }
 
-    fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
+    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         let idle = ctx.idle(p);
         put(&mut self.vcpus, idle.index(), Vcpu::new());
         self.queued.grow(idle.index() + 1);
@@ -245,12 +245,12 @@ impl Scheduler for Atropos {
         put(&mut self.pcpus, p.index(), pcpu);
     }
 
-    fn insert(&mut self, _ctx: &mut Context, v: VcpuId) {
+    fn insert(&mut self, _ctx: &mut PolicyContext, v: VcpuId) {
         put(&mut self.vcpus, v.index(), Vcpu::new());
         self.queued.grow(v.index() + 1);
     }
 
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.dequeue(ctx, v);
         let now = ctx.now();
         let vcpu = &mut self.vcpus[v.index()];
@@ -268,12 +268,12 @@ impl Scheduler for Atropos {
         self.enqueue(ctx, v);
     }
 
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.vcpus[v.index()].class = Class::Blocked;
         self.dequeue(ctx, v);
     }
 
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let now = ctx.now();
         let (current, idle) = (ctx.current(p), ctx.idle(p));
         if current != idle {
@@ -306,11 +306,11 @@ impl Scheduler for Atropos {
         Decision { next, slice: (until - now).max(QUANTUM) }
     }
 
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
-        ctx.home(v)
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        ctx.processor(v)
     }
 
-    fn adjust(&mut self, ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
+    fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
         for v in ctx.vcpus_of(d) {
             let vcpu = &mut self.vcpus[v.index()];
             let period = params.int(PERIOD.name).unwrap_or(vcpu.nat_period);
@@ -325,7 +325,7 @@ impl Scheduler for Atropos {
         Ok(())
     }
 
-    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         for (p, pcpu) in ctx.pcpus().iter().map(|p| (p.0, &self.pcpus[p.index()])) {
             for (name, queue) in [("run", &pcpu.run), ("wait", &pcpu.wait)] {
                 write!(out, "pCPU {p}: {name}:")?;

@@ -7,8 +7,8 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Context, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule,
-    PcpuId, Placement, Rejected, Scheduler, Scope, Span, Time, TimerId, VcpuId,
+    AffinityRule, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId,
+    Placement, PolicyContext, Rejected, Scheduler, Scope, Span, Time, TimerId, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -29,7 +29,7 @@ const CTX_ALLOW: ParamSpec = ParamSpec {
     unit: "ns",
     kind: ParamKind::Int { min: 0, max: i32::MAX as i64, also: &[] },
     default: 5_000_000,
-    doc: "Context switch allowance: how long the running vCPU may get ahead of another with an equal claim.",
+    doc: "PolicyContext switch allowance: how long the running vCPU may get ahead of another with an equal claim.",
 };
 const MCU_ADV: ParamSpec = ParamSpec {
     name: "mcu_adv",
@@ -164,19 +164,19 @@ impl Registered for Bvt {
 
 impl Bvt {
     /// Actual virtual time of `v` once the time it has run is charged.
-    fn charged(&self, ctx: &Context, v: VcpuId) -> u32 {
+    fn charged(&self, ctx: &PolicyContext, v: VcpuId) -> u32 {
         let vcpu = &self.vcpus[v.index()];
         let ran = (ctx.now() - vcpu.since) as u32;
         let units = ran.wrapping_add(MCU - 1) / MCU;
         vcpu.avt.wrapping_add(units.wrapping_mul(self.domains[ctx.dom(v).index()].mcu_adv))
     }
 
-    fn effective(&self, ctx: &Context, v: VcpuId, avt: u32) -> u32 {
+    fn effective(&self, ctx: &PolicyContext, v: VcpuId, avt: u32) -> u32 {
         let domain = &self.domains[ctx.dom(v).index()];
         if domain.warped { avt.wrapping_sub(domain.warpvalue as u32) } else { avt }
     }
 
-    fn report(&self, ctx: &mut Context, v: VcpuId) {
+    fn report(&self, ctx: &mut PolicyContext, v: VcpuId) {
         if !ctx.is_idle(v) {
             let vcpu = &self.vcpus[v.index()];
             ctx.report(v, "avt", i64::from(vcpu.avt));
@@ -185,18 +185,18 @@ impl Bvt {
     }
 
     /// Sets virtual times of the pCPU back before they wrap.
-    fn set_back(&mut self, ctx: &Context, p: PcpuId) {
+    fn set_back(&mut self, ctx: &PolicyContext, p: PcpuId) {
         self.pcpus[p.index()].svt -= WRAP_BY;
-        for v in ctx.pool_vcpus().filter(|&v| ctx.home(v) == p) {
+        for v in ctx.pool_vcpus().filter(|&v| ctx.processor(v) == p) {
             let vcpu = &mut self.vcpus[v.index()];
             vcpu.avt = vcpu.avt.wrapping_sub(WRAP_BY);
             vcpu.evt = vcpu.evt.wrapping_sub(WRAP_BY);
         }
     }
 
-    fn flag_domain(&self, ctx: &mut Context, d: DomId) {
+    fn flag_domain(&self, ctx: &mut PolicyContext, d: DomId) {
         if let Some(v) = ctx.vcpus_of(d).next() {
-            ctx.flag(ctx.home(v));
+            ctx.raise_reschedule(ctx.processor(v));
         }
     }
 }
@@ -204,7 +204,7 @@ impl Bvt {
 impl Scheduler for Bvt {
     fn rules(&self) -> HostRules {
         HostRules {
-            flags_at_start: self.xen2,
+            reschedule_at_start: self.xen2,
             placement: Placement::RoundRobin,
             adjust_pauses: !self.xen2,
             pause: PauseRule::Marked,
@@ -212,7 +212,7 @@ impl Scheduler for Bvt {
         }
     }
 
-    fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
+    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         let idle = ctx.idle(p);
         put(&mut self.vcpus, idle.index(), Vcpu { avt: NEVER_RUNS, evt: NEVER_RUNS, ..Vcpu::default() });
         self.queued.grow(idle.index() + 1);
@@ -221,7 +221,7 @@ impl Scheduler for Bvt {
         put(&mut self.pcpus, p.index(), pcpu);
     }
 
-    fn add_domain(&mut self, ctx: &mut Context, d: DomId) {
+    fn add_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
         let p = ctx.first_pcpu();
         let domain = Domain {
             mcu_adv: MCU_ADV.default as u32,
@@ -237,22 +237,22 @@ impl Scheduler for Bvt {
         put(&mut self.domains, d.index(), domain);
     }
 
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
-        let svt = self.pcpus[ctx.home(v).index()].svt;
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        let svt = self.pcpus[ctx.processor(v).index()].svt;
         put(&mut self.vcpus, v.index(), Vcpu { avt: svt, evt: svt, ..Vcpu::default() });
         self.queued.grow(v.index() + 1);
     }
 
-    fn remove_domain(&mut self, ctx: &mut Context, d: DomId) {
+    fn remove_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
         ctx.drop_timer(self.domains[d.index()].warp_timer);
         ctx.drop_timer(self.domains[d.index()].unwarp_timer);
     }
 
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if self.queued.listed(v.0) {
             return;
         }
-        let p = ctx.home(v);
+        let p = ctx.processor(v);
         let pcpu = &mut self.pcpus[p.index()];
         self.queued.push_front(&mut pcpu.queue, v.0);
         let vcpu = &mut self.vcpus[v.index()];
@@ -264,11 +264,11 @@ impl Scheduler for Bvt {
         self.vcpus[v.index()].evt = evt;
         let current = ctx.current(p);
         if ctx.is_idle(current) {
-            return ctx.flag(p);
+            return ctx.raise_reschedule(p);
         }
         let running = self.effective(ctx, current, self.charged(ctx, current));
         if evt <= running {
-            return ctx.flag(p);
+            return ctx.raise_reschedule(p);
         }
         let mcu_adv = self.domains[ctx.dom(current).index()].mcu_adv;
         let ahead = i64::from(evt.wrapping_sub(running) / mcu_adv);
@@ -279,16 +279,16 @@ impl Scheduler for Bvt {
         }
     }
 
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
-        let p = ctx.home(v);
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        let p = ctx.processor(v);
         if ctx.is_current(v) {
-            ctx.flag(p);
+            ctx.raise_reschedule(p);
         } else if self.queued.listed(v.0) {
             self.queued.remove(&mut self.pcpus[p.index()].queue, v.0);
         }
     }
 
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let now = ctx.now();
         let (current, idle) = (ctx.current(p), ctx.idle(p));
         if current != idle {
@@ -352,15 +352,15 @@ impl Scheduler for Bvt {
         Decision { next, slice: Span::from(slice as i32) }
     }
 
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
-        ctx.home(v)
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        ctx.processor(v)
     }
 
-    fn affinity(&mut self, _ctx: &mut Context, v: VcpuId, _mask: &CpuMask) {
+    fn affinity(&mut self, _ctx: &mut PolicyContext, v: VcpuId, _mask: &CpuMask) {
         self.vcpus[v.index()].moved = true;
     }
 
-    fn timer(&mut self, ctx: &mut Context, token: u32) {
+    fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
         let d = DomId(token / 2);
         let domain = &mut self.domains[d.index()];
         if token.is_multiple_of(2) {
@@ -379,7 +379,7 @@ impl Scheduler for Bvt {
         }
     }
 
-    fn adjust(&mut self, ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
+    fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
         let domain = &mut self.domains[d.index()];
         let mcu_adv = params.int(MCU_ADV.name).map_or(domain.mcu_adv, |adv| adv as u32);
         let warpback = params.int(WARPBACK.name).map_or(domain.warpback_given, |flag| flag != 0);
@@ -398,14 +398,14 @@ impl Scheduler for Bvt {
         Ok(())
     }
 
-    fn adjust_global(&mut self, _ctx: &mut Context, params: &Params) -> Result<(), Rejected> {
+    fn adjust_global(&mut self, _ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
         if let Some(allow) = params.int(CTX_ALLOW.name) {
             self.ctx_allow = allow as i32;
         }
         Ok(())
     }
 
-    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         for (p, pcpu) in ctx.pcpus().iter().map(|p| (p.0, &self.pcpus[p.index()])) {
             write!(out, "pCPU {p}: svt {}; queue:", pcpu.svt)?;
             for u in self.queued.iter(&pcpu.queue) {

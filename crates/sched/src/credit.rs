@@ -7,8 +7,8 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Context, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId,
-    Placement, Rejected, Scheduler, Scope, Span, Time, TimerId, VcpuId,
+    AffinityRule, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, Placement,
+    PolicyContext, Rejected, Scheduler, Scope, Span, Time, TimerId, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -245,7 +245,7 @@ impl Credit {
 
     // ---- active vCPUs and domains ----
 
-    fn activate(&mut self, ctx: &Context, v: VcpuId) {
+    fn activate(&mut self, ctx: &PolicyContext, v: VcpuId) {
         if self.vcpus[v.index()].active {
             return;
         }
@@ -344,8 +344,8 @@ impl Credit {
     // ---- choosing pCPUs ----
 
     /// The pCPU that suits `v` best now.
-    fn choose(&self, ctx: &Context, v: VcpuId) -> PcpuId {
-        let (home, affinity) = (ctx.home(v), ctx.affinity(v));
+    fn choose(&self, ctx: &PolicyContext, v: VcpuId) -> PcpuId {
+        let (home, affinity) = (ctx.processor(v), ctx.affinity(v));
         let after = |p: PcpuId, set: &CpuMask| set.next_after(p);
         if self.release == Xen303 {
             return affinity.first().unwrap_or(home);
@@ -366,7 +366,7 @@ impl Credit {
 
     /// Asks a pCPU or several to decide because `v` has been queued on `p`.
     #[inline]
-    fn tickle(&mut self, ctx: &mut Context, p: PcpuId, v: VcpuId) {
+    fn tickle(&mut self, ctx: &mut PolicyContext, p: PcpuId, v: VcpuId) {
         let current = ctx.current(p);
         let current_priority = self.vcpus[current.index()].priority;
         let above = self.vcpus[v.index()].priority > current_priority;
@@ -376,7 +376,7 @@ impl Credit {
                 mask = mask.or(&self.idlers).and(ctx.affinity(v));
             }
             for q in mask.iter() {
-                ctx.flag(q);
+                ctx.raise_reschedule(q);
             }
             return;
         }
@@ -393,21 +393,21 @@ impl Credit {
                 idler
             } else if above {
                 if self.release == Xen441 {
-                    ctx.mark_migrating(current);
+                    ctx.start_migration(current);
                 }
                 p
             } else {
                 return;
             }
         };
-        ctx.flag(target);
+        ctx.raise_reschedule(target);
         if self.release == Xen417 {
             self.idlers.remove(target);
         }
     }
 
     /// Looks for a vCPU of higher priority than `than` that waits elsewhere and may run on `p`; takes it off its queue.
-    pub(crate) fn steal(&mut self, ctx: &mut Context, p: PcpuId, than: i8) -> Option<VcpuId> {
+    pub(crate) fn steal(&mut self, ctx: &mut PolicyContext, p: PcpuId, than: i8) -> Option<VcpuId> {
         let mut peers = if self.release == Xen303 { *ctx.pcpus() } else { ctx.pcpus().without(&self.idlers) };
         peers.remove(p);
         let mut after = match self.release {
@@ -429,7 +429,7 @@ impl Credit {
                 }
                 if ctx.affinity(v).contains(p) && !self.cache_hot(ctx, v) {
                     self.dequeue(peer, v);
-                    ctx.set_home(v, p);
+                    ctx.set_processor(v, p);
                     if self.release == Xen417 {
                         self.balance_bias = peer;
                     }
@@ -441,7 +441,7 @@ impl Credit {
         None
     }
 
-    fn cache_hot(&self, ctx: &Context, v: VcpuId) -> bool {
+    fn cache_hot(&self, ctx: &PolicyContext, v: VcpuId) -> bool {
         let ran = if self.release == Xen417 { self.vcpus[v.index()].last_sched } else { ctx.switched_at(v) };
         self.migration_delay != 0 && ctx.now() - ran < self.migration_delay
     }
@@ -478,7 +478,7 @@ impl Credit {
 
     /// Charges the outgoing vCPU (4.x); the decision, if the rate limit keeps it.
     #[inline]
-    pub(crate) fn charge_or_keep(&mut self, ctx: &Context, current: VcpuId) -> Option<Decision> {
+    pub(crate) fn charge_or_keep(&mut self, ctx: &PolicyContext, current: VcpuId) -> Option<Decision> {
         if self.release < Xen441 || ctx.is_idle(current) {
             return None;
         }
@@ -500,7 +500,7 @@ impl Credit {
 
     /// `next`, which is on no queue any more, is what `p` runs.
     #[inline]
-    pub(crate) fn dispatch(&mut self, ctx: &mut Context, p: PcpuId, next: VcpuId) -> Decision {
+    pub(crate) fn dispatch(&mut self, ctx: &mut PolicyContext, p: PcpuId, next: VcpuId) -> Decision {
         let (now, current, idle) = (ctx.now(), ctx.current(p), ctx.idle(p));
         let measured = self.release >= Xen441;
         if next == idle {
@@ -525,7 +525,7 @@ impl Credit {
 
     // ---- tick and accounting ----
 
-    fn tick(&mut self, ctx: &mut Context, p: PcpuId) {
+    fn tick(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         let v = ctx.current(p);
         self.pcpus[p.index()].ticks += 1;
         if !ctx.is_idle(v) {
@@ -541,8 +541,8 @@ impl Credit {
             if !self.vcpus[v.index()].active {
                 self.activate(ctx, v);
             } else if self.release >= Xen441 && self.choose(ctx, v) != p {
-                ctx.mark_migrating(v);
-                ctx.flag(p);
+                ctx.start_migration(v);
+                ctx.raise_reschedule(p);
             }
         }
         if self.release <= Xen330 && p == ctx.first_pcpu() && self.pcpus[p.index()].ticks.is_multiple_of(3) {
@@ -554,7 +554,7 @@ impl Credit {
     }
 
     /// Hands out the credits of a period by weight. (Specification, section 14, whose names these are.)
-    fn account(&mut self, ctx: &mut Context) {
+    fn account(&mut self, ctx: &mut PolicyContext) {
         let by_vcpu = self.release >= Xen441;
         let mut total = self.total_credit;
         if self.balance < 0 {
@@ -612,7 +612,7 @@ impl Credit {
     /// Gives `v` its share of the period; returns what counts towards the balance.
     fn credit_vcpu(
         &mut self,
-        ctx: &mut Context,
+        ctx: &mut PolicyContext,
         d: DomId,
         v: VcpuId,
         share: i32,
@@ -658,7 +658,7 @@ impl Credit {
         self.vcpus[v.index()].credit
     }
 
-    fn report(&self, ctx: &mut Context) {
+    fn report(&self, ctx: &mut PolicyContext) {
         if !ctx.wants_state() {
             return;
         }
@@ -694,7 +694,7 @@ impl Scheduler for Credit {
         }
     }
 
-    fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
+    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         if self.release >= Xen441 && self.accounting.is_none() {
             let timer = ctx.new_timer(p, ACCOUNTING);
             ctx.set_timer(timer, self.tslice);
@@ -711,7 +711,7 @@ impl Scheduler for Credit {
         self.new_vcpu(ctx.idle(p), IDLE);
     }
 
-    fn add_domain(&mut self, _ctx: &mut Context, d: DomId) {
+    fn add_domain(&mut self, _ctx: &mut PolicyContext, d: DomId) {
         let domain = Domain {
             weight: WEIGHT.default as u32,
             cap: CAP.default as u32,
@@ -722,19 +722,19 @@ impl Scheduler for Credit {
         self.active_domains.grow(d.index() + 1);
     }
 
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.new_vcpu(v, UNDER);
         match self.release {
             Xen303 => self.activate(ctx, v),
             Xen417 => {
                 let home = self.pick(ctx, v);
-                ctx.set_home(v, home);
+                ctx.set_processor(v, home);
             }
             Xen330 | Xen441 => {}
         }
     }
 
-    fn remove(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if self.vcpus[v.index()].active {
             self.deactivate(ctx.dom(v), v);
         }
@@ -744,7 +744,7 @@ impl Scheduler for Credit {
     }
 
     #[inline]
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_current(v) || self.queued.listed(v.0) {
             return;
         }
@@ -753,26 +753,26 @@ impl Scheduler for Credit {
             vcpu.priority = BOOST;
         }
         vcpu.migrated = false;
-        let p = ctx.home(v);
+        let p = ctx.processor(v);
         self.enqueue(p, v);
         self.tickle(ctx, p, v);
     }
 
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
-        let p = ctx.home(v);
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        let p = ctx.processor(v);
         if ctx.is_current(v) {
-            ctx.flag(p);
+            ctx.raise_reschedule(p);
         } else if self.queued.listed(v.0) {
             self.dequeue(p, v);
         }
     }
 
-    fn yielded(&mut self, _ctx: &mut Context, v: VcpuId) {
+    fn yielded(&mut self, _ctx: &mut PolicyContext, v: VcpuId) {
         self.vcpus[v.index()].yielding = self.release >= Xen441;
     }
 
     #[inline]
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let current = ctx.current(p);
         if let Some(kept) = self.charge_or_keep(ctx, current) {
             return kept;
@@ -792,12 +792,12 @@ impl Scheduler for Credit {
     }
 
     /// For creation and migration: in `xen4.17` the vCPU is not boosted when it wakes next.
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
         self.vcpus[v.index()].migrated = self.release == Xen417;
         self.choose(ctx, v)
     }
 
-    fn timer(&mut self, ctx: &mut Context, token: u32) {
+    fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
         if token != ACCOUNTING {
             return self.tick(ctx, PcpuId(token));
         }
@@ -807,7 +807,7 @@ impl Scheduler for Credit {
         }
     }
 
-    fn adjust(&mut self, _ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
+    fn adjust(&mut self, _ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
         let domain = &mut self.domains[d.index()];
         match params.int(WEIGHT.name) {
             None | Some(0) => {}
@@ -829,7 +829,7 @@ impl Scheduler for Credit {
         Ok(())
     }
 
-    fn adjust_global(&mut self, ctx: &mut Context, params: &Params) -> Result<(), Rejected> {
+    fn adjust_global(&mut self, ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
         if self.release <= Xen330 {
             return Err(Rejected);
         }
@@ -855,7 +855,7 @@ impl Scheduler for Credit {
         Ok(())
     }
 
-    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         let show = |out: &mut dyn fmt::Write, v: VcpuId| {
             let (domain, number) = ctx.name(v);
             let vcpu = &self.vcpus[v.index()];

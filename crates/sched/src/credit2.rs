@@ -7,8 +7,8 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Context, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId,
-    Placement, Rejected, Scheduler, Scope, Span, Time, TimerId, VcpuId,
+    AffinityRule, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, Placement,
+    PolicyContext, Rejected, Scheduler, Scope, Span, Time, TimerId, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -343,7 +343,7 @@ impl Credit2 {
         }
     }
 
-    fn update_runqueue_load(&mut self, ctx: &Context, r: usize, change: i64) {
+    fn update_runqueue_load(&mut self, ctx: &PolicyContext, r: usize, change: i64) {
         let now = ctx.now() >> 10;
         let RunQueue { load, average, balance, .. } = self.runqueues[r];
         let decayed = self.decay(average.average, load, average.time, now);
@@ -354,7 +354,7 @@ impl Credit2 {
         runqueue.load = load + change;
     }
 
-    fn update_vcpu_load(&mut self, ctx: &Context, v: VcpuId, change: i64) {
+    fn update_vcpu_load(&mut self, ctx: &PolicyContext, v: VcpuId, change: i64) {
         let now = ctx.now() >> 10;
         let load = match change {
             0 => i64::from(ctx.runnable(v)),
@@ -365,7 +365,7 @@ impl Credit2 {
         self.vcpus[v.index()].load = Load { average, time: now };
     }
 
-    fn update_load(&mut self, ctx: &Context, v: VcpuId, change: i64) {
+    fn update_load(&mut self, ctx: &PolicyContext, v: VcpuId, change: i64) {
         self.update_runqueue_load(ctx, self.vcpus[v.index()].runqueue, change);
         self.update_vcpu_load(ctx, v, change);
     }
@@ -426,14 +426,14 @@ impl Credit2 {
         self.waiting.listed(v.0)
     }
 
-    fn tickle(&mut self, ctx: &mut Context, p: PcpuId) {
+    fn tickle(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         self.runqueues[self.runqueue_of[p.index()]].tickled.insert(p);
-        ctx.flag(p);
+        ctx.raise_reschedule(p);
     }
 
     // ---- charging ----
 
-    fn charge(&mut self, ctx: &Context, v: VcpuId) {
+    fn charge(&mut self, ctx: &PolicyContext, v: VcpuId) {
         if ctx.is_idle(v) {
             return;
         }
@@ -460,7 +460,7 @@ impl Credit2 {
     }
 
     /// Gives everybody a fresh allotment, because `next`, chosen to run, or those that wait have none left.
-    fn reset(&mut self, ctx: &mut Context, r: usize, next: VcpuId) {
+    fn reset(&mut self, ctx: &mut PolicyContext, r: usize, next: VcpuId) {
         let credit = self.vcpus[next.index()].credit;
         let allotment = match self.release {
             Xen441 if credit < -ALLOTMENT => {
@@ -476,7 +476,7 @@ impl Credit2 {
             if self.release == Xen417 && ctx.is_current(v) {
                 self.charge(ctx, v);
                 if self.vcpus[v.index()].budget.is_some_and(|budget| budget <= 0) {
-                    self.tickle(ctx, ctx.home(v));
+                    self.tickle(ctx, ctx.processor(v));
                 }
             }
             let vcpu = &mut self.vcpus[v.index()];
@@ -489,7 +489,7 @@ impl Credit2 {
 
     // ---- finding a pCPU for a vCPU that has begun to wait ----
 
-    fn find_pcpu(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn find_pcpu(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let found = match self.release {
             Xen441 => self.preemptable_441(ctx, v),
             Xen417 => self.idle_or_preemptable(ctx, v),
@@ -501,8 +501,8 @@ impl Credit2 {
     }
 
     /// An idle pCPU, at home if possible; or home; or the one whose vCPU has least credit.
-    fn idle_or_preemptable(&mut self, ctx: &Context, v: VcpuId) -> Option<PcpuId> {
-        let home = ctx.home(v);
+    fn idle_or_preemptable(&mut self, ctx: &PolicyContext, v: VcpuId) -> Option<PcpuId> {
+        let home = ctx.processor(v);
         let runqueue = &self.runqueues[self.vcpus[v.index()].runqueue];
         if self.vcpus[v.index()].pinned && runqueue.idle.contains(home) && !runqueue.tickled.contains(home) {
             return Some(home);
@@ -530,7 +530,7 @@ impl Credit2 {
     }
 
     /// How much better it would be to run `v` on `p` than what runs there. Charges what runs there.
-    fn score(&mut self, ctx: &Context, p: PcpuId, v: VcpuId) -> i64 {
+    fn score(&mut self, ctx: &PolicyContext, p: PcpuId, v: VcpuId) -> i64 {
         let current = ctx.current(p);
         let ran = ctx.now() - ctx.switched_at(current);
         let too_early = self.ratelimit > RATELIMIT_TOLERANCE && ran <= self.ratelimit - RATELIMIT_TOLERANCE;
@@ -539,12 +539,12 @@ impl Credit2 {
         }
         self.charge(ctx, current);
         let ahead = i64::from(self.vcpus[v.index()].credit) - i64::from(self.vcpus[current.index()].credit);
-        if p == ctx.home(v) { ahead } else { ahead - i64::from(self.migrate_resist) }
+        if p == ctx.processor(v) { ahead } else { ahead - i64::from(self.migrate_resist) }
     }
 
     /// Home if its vCPU has less credit; else an idle pCPU; else the one whose vCPU has least credit.
-    fn preemptable_441(&mut self, ctx: &Context, v: VcpuId) -> Option<PcpuId> {
-        let home = ctx.home(v);
+    fn preemptable_441(&mut self, ctx: &PolicyContext, v: VcpuId) -> Option<PcpuId> {
+        let home = ctx.processor(v);
         let credit = self.vcpus[v.index()].credit;
         self.charge(ctx, ctx.current(home));
         if self.vcpus[ctx.current(home).index()].credit < credit {
@@ -571,7 +571,7 @@ impl Credit2 {
     // ---- caps ----
 
     /// Does capped `v` have budget, or can it get some? If not it is parked.
-    fn grab_budget(&mut self, ctx: &mut Context, v: VcpuId) -> bool {
+    fn grab_budget(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> bool {
         let Vcpu { budget, quota, .. } = self.vcpus[v.index()];
         let Some(budget) = budget else { return true };
         if budget > 0 {
@@ -596,7 +596,7 @@ impl Credit2 {
         false
     }
 
-    fn unpark(&mut self, ctx: &mut Context, mut list: List) {
+    fn unpark(&mut self, ctx: &mut PolicyContext, mut list: List) {
         while let Some(u) = list.first() {
             self.parked.remove(&mut list, u);
             let v = VcpuId(u);
@@ -611,7 +611,7 @@ impl Credit2 {
         }
     }
 
-    fn set_cap(&mut self, ctx: &mut Context, d: DomId, cap: i64) -> Result<(), Rejected> {
+    fn set_cap(&mut self, ctx: &mut PolicyContext, d: DomId, cap: i64) -> Result<(), Rejected> {
         let count = ctx.vcpus_of(d).count() as i64;
         if cap > 100 * count || cap < 0 {
             return Err(Rejected);
@@ -643,7 +643,7 @@ impl Credit2 {
             for v in ctx.vcpus_of(d) {
                 if ctx.is_current(v) {
                     self.charge(ctx, v);
-                    self.tickle(ctx, ctx.home(v));
+                    self.tickle(ctx, ctx.processor(v));
                 }
                 self.vcpus[v.index()].budget = Some(0);
             }
@@ -653,12 +653,12 @@ impl Credit2 {
 
     // ---- moving between run queues ----
 
-    fn move_to(&mut self, ctx: &mut Context, v: VcpuId, target: usize) {
+    fn move_to(&mut self, ctx: &mut PolicyContext, v: VcpuId, target: usize) {
         if self.vcpus[v.index()].on_cpu {
             self.vcpus[v.index()].moving_to = Some(target);
-            ctx.mark_migrating(v);
+            ctx.start_migration(v);
             if self.release == Xen417 {
-                self.tickle(ctx, ctx.home(v));
+                self.tickle(ctx, ctx.processor(v));
             }
             return;
         }
@@ -672,7 +672,7 @@ impl Credit2 {
             Xen441 => self.runqueues[target].members.first(),
             Xen417 => self.turn_rotor(ctx, v, target),
         };
-        ctx.set_home(v, home.unwrap_or(ctx.home(v)));
+        ctx.set_processor(v, home.unwrap_or(ctx.processor(v)));
         self.assign(v, target);
         if waited {
             self.change_load_of_mover(ctx, v, 1);
@@ -682,7 +682,7 @@ impl Credit2 {
     }
 
     /// A vCPU that moves while it waits: 4.17 leaves its own load alone.
-    fn change_load_of_mover(&mut self, ctx: &Context, v: VcpuId, change: i64) {
+    fn change_load_of_mover(&mut self, ctx: &PolicyContext, v: VcpuId, change: i64) {
         match self.release {
             Xen441 => self.update_load(ctx, v, change),
             Xen417 => self.update_runqueue_load(ctx, self.vcpus[v.index()].runqueue, change),
@@ -690,7 +690,7 @@ impl Credit2 {
     }
 
     /// The next pCPU in turn of a run queue that suits `v`.
-    fn turn_rotor(&mut self, ctx: &Context, v: VcpuId, r: usize) -> Option<PcpuId> {
+    fn turn_rotor(&mut self, ctx: &PolicyContext, v: VcpuId, r: usize) -> Option<PcpuId> {
         let runqueue = &mut self.runqueues[r];
         let next = runqueue.members.and(ctx.affinity(v)).next_after(runqueue.rotor)?;
         runqueue.rotor = next;
@@ -698,7 +698,7 @@ impl Credit2 {
     }
 
     /// The run queue with the least balance load, without `v` itself, among those that `v` may go to.
-    fn least_loaded(&self, ctx: &Context, v: VcpuId) -> Option<usize> {
+    fn least_loaded(&self, ctx: &PolicyContext, v: VcpuId) -> Option<usize> {
         let vcpu = &self.vcpus[v.index()];
         let mut least = None;
         for (r, runqueue) in self.runqueues.iter().enumerate() {
@@ -717,13 +717,13 @@ impl Credit2 {
 
     // ---- balancing ----
 
-    fn may_move(&self, ctx: &Context, v: VcpuId, r: usize) -> bool {
+    fn may_move(&self, ctx: &PolicyContext, v: VcpuId, r: usize) -> bool {
         let suits = self.release == Xen441 || !self.runqueues[r].members.and(ctx.affinity(v)).is_empty();
         self.vcpus[v.index()].moving_to.is_none() && suits
     }
 
     /// Moves a vCPU, or swaps two, between this run queue and the one whose load differs most from it.
-    fn balance(&mut self, ctx: &mut Context, own: usize) {
+    fn balance(&mut self, ctx: &mut PolicyContext, own: usize) {
         self.update_runqueue_load(ctx, own, 0);
         let (mut partner, mut difference) = (None, 0);
         for r in (0..self.runqueues.len()).filter(|&r| r != own) {
@@ -755,7 +755,7 @@ impl Credit2 {
 
     fn best_exchange(
         &mut self,
-        ctx: &Context,
+        ctx: &PolicyContext,
         own: usize,
         other: usize,
         mut difference: i64,
@@ -803,12 +803,12 @@ impl Credit2 {
 
     // ---- decision ----
 
-    fn choose_441(&self, ctx: &Context, p: PcpuId, r: usize, current: VcpuId) -> VcpuId {
+    fn choose_441(&self, ctx: &PolicyContext, p: PcpuId, r: usize, current: VcpuId) -> VcpuId {
         let best = if ctx.runnable(current) { current } else { ctx.idle(p) };
         let best_credit = i64::from(self.vcpus[best.index()].credit);
         let near = |&u: &u32| {
             let credit = i64::from(self.vcpus[u as usize].credit);
-            ctx.home(VcpuId(u)) == p || best_credit + i64::from(self.migrate_resist) <= credit
+            ctx.processor(VcpuId(u)) == p || best_credit + i64::from(self.migrate_resist) <= credit
         };
         match self.waiting.iter(&self.runqueues[r].waiting).find(near) {
             Some(u) if i64::from(self.vcpus[u as usize].credit) > best_credit => VcpuId(u),
@@ -816,7 +816,7 @@ impl Credit2 {
         }
     }
 
-    fn choose_417(&mut self, ctx: &mut Context, p: PcpuId, r: usize, current: VcpuId) -> VcpuId {
+    fn choose_417(&mut self, ctx: &mut PolicyContext, p: PcpuId, r: usize, current: VcpuId) -> VcpuId {
         let idle = ctx.idle(p);
         let mut yields = false;
         let mut best = current;
@@ -841,7 +841,7 @@ impl Credit2 {
                 break;
             }
             let announced = vcpu.tickled_for.is_some_and(|q| q != p && self.runqueues[r].tickled.contains(q));
-            let resists = ctx.home(v) != p && best_credit + i64::from(self.migrate_resist) > credit;
+            let resists = ctx.processor(v) != p && best_credit + i64::from(self.migrate_resist) > credit;
             let passed = !ctx.runnable(v) || !ctx.affinity(v).contains(p) || announced || resists;
             if !passed && self.grab_budget(ctx, v) {
                 return v;
@@ -850,7 +850,7 @@ impl Credit2 {
         best
     }
 
-    fn slice(&self, ctx: &Context, r: usize, next: VcpuId, kept: bool) -> Span {
+    fn slice(&self, ctx: &PolicyContext, r: usize, next: VcpuId, kept: bool) -> Span {
         let runqueue = &self.runqueues[r];
         let vcpu = &self.vcpus[next.index()];
         let head = runqueue.waiting.first().map(|u| i64::from(self.vcpus[u as usize].credit));
@@ -877,7 +877,7 @@ impl Scheduler for Credit2 {
         }
     }
 
-    fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
+    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         let idle_credit = if self.release == Xen441 { -(1 << 30) } else { CREDIT_MIN - 1 };
         let idle = self.new_vcpu(ctx, 1);
         put(&mut self.vcpus, ctx.idle(p).index(), Vcpu { credit: idle_credit, ..idle });
@@ -919,7 +919,7 @@ impl Scheduler for Credit2 {
         put(&mut self.runqueue_of, p.index(), r);
     }
 
-    fn add_domain(&mut self, ctx: &mut Context, d: DomId) {
+    fn add_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
         let domain = Domain {
             weight: WEIGHT.default as i32,
             cap: 0,
@@ -932,19 +932,19 @@ impl Scheduler for Credit2 {
         put(&mut self.domains, d.index(), domain);
     }
 
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let mut vcpu = self.new_vcpu(ctx, self.domains[ctx.dom(v).index()].weight);
         vcpu.pinned = ctx.affinity(v).len() == 1;
         put(&mut self.vcpus, v.index(), vcpu);
         self.grow(v);
         if self.release == Xen417 {
             let home = self.pick(ctx, v);
-            ctx.set_home(v, home);
+            ctx.set_processor(v, home);
         }
-        self.assign(v, self.runqueue_of[ctx.home(v).index()]);
+        self.assign(v, self.runqueue_of[ctx.processor(v).index()]);
     }
 
-    fn remove(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if self.parked.listed(v.0) {
             self.parked.remove(&mut self.domains[ctx.dom(v).index()].parked, v.0);
             ctx.unpark(v);
@@ -952,13 +952,13 @@ impl Scheduler for Credit2 {
         self.unassign(v);
     }
 
-    fn remove_domain(&mut self, ctx: &mut Context, d: DomId) {
+    fn remove_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
         if let Some(refill) = self.domains[d.index()].refill.take() {
             ctx.drop_timer(refill);
         }
     }
 
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_current(v) || self.waits(v) {
             return;
         }
@@ -971,11 +971,11 @@ impl Scheduler for Credit2 {
         self.find_pcpu(ctx, v);
     }
 
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_current(v) {
             match self.release {
-                Xen441 => ctx.flag(ctx.home(v)),
-                Xen417 => self.tickle(ctx, ctx.home(v)),
+                Xen441 => ctx.raise_reschedule(ctx.processor(v)),
+                Xen417 => self.tickle(ctx, ctx.processor(v)),
             }
         } else if self.waits(v) {
             self.update_load(ctx, v, -1);
@@ -985,11 +985,11 @@ impl Scheduler for Credit2 {
         }
     }
 
-    fn yielded(&mut self, _ctx: &mut Context, v: VcpuId) {
+    fn yielded(&mut self, _ctx: &mut PolicyContext, v: VcpuId) {
         self.vcpus[v.index()].yielding = self.release == Xen417;
     }
 
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let r = self.runqueue_of[p.index()];
         let (current, idle) = (ctx.current(p), ctx.idle(p));
         self.runqueues[r].tickled.remove(p);
@@ -1029,14 +1029,14 @@ impl Scheduler for Credit2 {
         let vcpu = &mut self.vcpus[next.index()];
         vcpu.start = ctx.now();
         vcpu.tickled_for = None;
-        if ctx.home(next) != p {
+        if ctx.processor(next) != p {
             vcpu.credit = vcpu.credit.wrapping_add(COMPENSATION);
-            ctx.set_home(next, p);
+            ctx.set_processor(next, p);
         }
         Decision { next, slice: self.slice(ctx, r, next, next == current) }
     }
 
-    fn context_saved(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn context_saved(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_idle(v) {
             return;
         }
@@ -1061,8 +1061,8 @@ impl Scheduler for Credit2 {
         self.unpark(ctx, released);
     }
 
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
-        let home = ctx.home(v);
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        let home = ctx.processor(v);
         let target = self.vcpus[v.index()].moving_to.take();
         let picked = match self.release {
             Xen441 => {
@@ -1081,21 +1081,21 @@ impl Scheduler for Credit2 {
         self.runqueue_of[p.index()] == self.runqueue_of[q.index()]
     }
 
-    fn migrate(&mut self, ctx: &mut Context, v: VcpuId, p: PcpuId) {
+    fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {
         let target = self.runqueue_of[p.index()];
         if target != self.vcpus[v.index()].runqueue {
             self.move_to(ctx, v, target);
         } else if self.release == Xen417 {
-            ctx.set_home(v, p);
+            ctx.set_processor(v, p);
         }
     }
 
-    fn affinity(&mut self, _ctx: &mut Context, v: VcpuId, mask: &CpuMask) {
+    fn affinity(&mut self, _ctx: &mut PolicyContext, v: VcpuId, mask: &CpuMask) {
         self.vcpus[v.index()].pinned = mask.len() == 1;
     }
 
     /// A capped domain's budget is refilled.
-    fn timer(&mut self, ctx: &mut Context, token: u32) {
+    fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
         let d = DomId(token);
         let (now, period) = (ctx.now(), self.cap_period);
         let domain = &mut self.domains[d.index()];
@@ -1114,7 +1114,7 @@ impl Scheduler for Credit2 {
         self.unpark(ctx, parked);
     }
 
-    fn adjust(&mut self, ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
+    fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
         if let Some(weight @ 1..) = params.int(WEIGHT.name) {
             let weight = weight.min(i64::from(i32::MAX)) as i32;
             let old = std::mem::replace(&mut self.domains[d.index()].weight, weight);
@@ -1129,7 +1129,7 @@ impl Scheduler for Credit2 {
         }
     }
 
-    fn adjust_global(&mut self, _ctx: &mut Context, params: &Params) -> Result<(), Rejected> {
+    fn adjust_global(&mut self, _ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
         match params.int(RATELIMIT.name) {
             Some(us) if self.release == Xen417 && RATELIMIT.allows(&us.into()) => {
                 self.ratelimit = us * US;
@@ -1139,7 +1139,7 @@ impl Scheduler for Credit2 {
         }
     }
 
-    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         for (r, runqueue) in self.runqueues.iter().enumerate() {
             let members: Vec<u32> = runqueue.members.iter().map(|p| p.0).collect();
             let RunQueue { load, balance, max_weight, .. } = runqueue;
@@ -1164,7 +1164,7 @@ impl Scheduler for Credit2 {
 }
 
 impl Credit2 {
-    fn new_vcpu(&self, ctx: &Context, weight: i32) -> Vcpu {
+    fn new_vcpu(&self, ctx: &PolicyContext, weight: i32) -> Vcpu {
         let time = if self.release == Xen417 { ctx.now() >> 10 } else { 0 };
         Vcpu {
             credit: ALLOTMENT,

@@ -6,8 +6,8 @@
 use std::fmt;
 
 use vcpulab_host::{
-    Context, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, Rejected, Scheduler,
-    Scope, Time, VcpuId,
+    CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, PolicyContext, Rejected,
+    Scheduler, Scope, Time, VcpuId,
 };
 
 use crate::credit::{self, ACCOUNTING, BOOST, Credit, IDLE, OVER, UNDER, XEN_4_4_1};
@@ -167,7 +167,7 @@ impl Enhanced {
     }
 
     /// A pCPU with nothing waiting that `v` can be sent to, and whether it idles.
-    fn refuge(&self, ctx: &Context, p: PcpuId, v: VcpuId) -> Option<(PcpuId, bool)> {
+    fn refuge(&self, ctx: &PolicyContext, p: PcpuId, v: VcpuId) -> Option<(PcpuId, bool)> {
         let idles = |q: PcpuId| ctx.is_idle(ctx.current(q));
         let mut empty = CpuMask::EMPTY;
         for q in ctx.affinity(v).iter() {
@@ -189,7 +189,7 @@ impl Enhanced {
     }
 
     /// Looks at each entry once: the first that qualifies; others go to a refuge or to the tail.
-    fn pass(&mut self, ctx: &mut Context, p: PcpuId, bar: i32) -> Option<VcpuId> {
+    fn pass(&mut self, ctx: &mut PolicyContext, p: PcpuId, bar: i32) -> Option<VcpuId> {
         if self.is(&PICK, "best")
             && let Some(best) = self.richest(self.entries(p).filter(|&v| self.qualifies(v, bar)))
         {
@@ -211,11 +211,11 @@ impl Enhanced {
             self.credit.dequeue(p, v);
             match refuge {
                 Some((q, idles)) => {
-                    ctx.set_home(v, q);
+                    ctx.set_processor(v, q);
                     self.sent_at[v.index()] = ctx.now();
                     self.credit.enqueue_last(q, v);
                     if idles || always {
-                        ctx.flag(q);
+                        ctx.raise_reschedule(q);
                     }
                 }
                 None => self.credit.enqueue_last(p, v),
@@ -237,7 +237,7 @@ impl Enhanced {
     }
 
     /// Who runs next on `p`, off its queue, and whether it qualified.
-    fn choose(&mut self, ctx: &mut Context, p: PcpuId) -> (VcpuId, bool) {
+    fn choose(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> (VcpuId, bool) {
         if self.is(&RESET, "decision") {
             let greatest = self.richest(self.entries(p)).map_or(0, |v| self.credit.credit(v));
             self.set_bar(p, greatest);
@@ -269,43 +269,43 @@ impl Scheduler for Enhanced {
         self.credit.rules()
     }
 
-    fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
+    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         put(&mut self.bars, p.index(), 0);
         self.credit.add_pcpu(ctx, p);
     }
 
-    fn add_domain(&mut self, ctx: &mut Context, d: DomId) {
+    fn add_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
         self.credit.add_domain(ctx, d);
     }
 
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         put(&mut self.sent_at, v.index(), -1);
         self.credit.insert(ctx, v);
     }
 
-    fn remove(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.credit.remove(ctx, v);
     }
 
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.credit.wake(ctx, v);
-        let p = ctx.home(v);
+        let p = ctx.processor(v);
         let current = ctx.current(p);
         let ahead = self.credit.priority(v) > OVER && self.credit.credit(v) > self.credit.credit(current);
         if ahead && !ctx.is_idle(current) && self.is(&SUPERSEDE, "preempt") {
-            ctx.flag(p);
+            ctx.raise_reschedule(p);
         }
     }
 
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.credit.sleep(ctx, v);
     }
 
-    fn yielded(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn yielded(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.credit.yielded(ctx, v);
     }
 
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let (current, idle) = (ctx.current(p), ctx.idle(p));
         if let Some(kept) = self.credit.charge_or_keep(ctx, current) {
             return kept;
@@ -324,26 +324,26 @@ impl Scheduler for Enhanced {
         self.credit.dispatch(ctx, p, next)
     }
 
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
         self.credit.pick(ctx, v)
     }
 
-    fn timer(&mut self, ctx: &mut Context, token: u32) {
+    fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
         self.credit.timer(ctx, token);
         if token == ACCOUNTING && self.is(&RESET, "accounting") {
             self.bars.fill(0);
         }
     }
 
-    fn adjust(&mut self, ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
+    fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
         self.credit.adjust(ctx, d, params)
     }
 
-    fn adjust_global(&mut self, ctx: &mut Context, params: &Params) -> Result<(), Rejected> {
+    fn adjust_global(&mut self, ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
         self.credit.adjust_global(ctx, params)
     }
 
-    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         self.credit.dump(ctx, out)?;
         writeln!(out, "bars {:?}", self.bars)
     }

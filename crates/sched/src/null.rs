@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use vcpulab_host::{Context, CpuMask, Decision, HostRules, Params, PcpuId, Scheduler, VcpuId};
+use vcpulab_host::{CpuMask, Decision, HostRules, Params, PcpuId, PolicyContext, Scheduler, VcpuId};
 
 use crate::list::{Links, List};
 use crate::table::put;
@@ -38,21 +38,21 @@ impl Registered for Null {
 }
 
 impl Null {
-    fn assign(&mut self, ctx: &mut Context, v: VcpuId, p: PcpuId) {
+    fn assign(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {
         self.assigned[p.index()] = Some(v);
         self.free.remove(p);
-        ctx.set_home(v, p);
+        ctx.set_processor(v, p);
     }
 
     /// Takes its pCPU from `v`, if it has one, for the first that waits for it.
-    fn release(&mut self, ctx: &mut Context, v: VcpuId) {
-        let home = ctx.home(v);
+    fn release(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        let home = ctx.processor(v);
         if self.assigned[home.index()] == Some(v) {
             self.assigned[home.index()] = None;
             self.free.insert(home);
             if let Some(next) = self.take_waiting(ctx, home) {
                 self.assign(ctx, next, home);
-                ctx.flag(home);
+                ctx.raise_reschedule(home);
             }
         }
     }
@@ -62,7 +62,7 @@ impl Null {
     }
 
     /// Takes the first that waits and may run on `p`.
-    fn take_waiting(&mut self, ctx: &Context, p: PcpuId) -> Option<VcpuId> {
+    fn take_waiting(&mut self, ctx: &PolicyContext, p: PcpuId) -> Option<VcpuId> {
         let first = self.links.iter(&self.waiting).map(VcpuId).find(|&v| ctx.affinity(v).contains(p))?;
         self.links.remove(&mut self.waiting, first.0);
         Some(first)
@@ -74,15 +74,15 @@ impl Scheduler for Null {
         HostRules::XEN_4_17
     }
 
-    fn add_pcpu(&mut self, _ctx: &mut Context, p: PcpuId) {
+    fn add_pcpu(&mut self, _ctx: &mut PolicyContext, p: PcpuId) {
         put(&mut self.assigned, p.index(), None);
         self.free.insert(p);
     }
 
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.links.grow(v.index() + 1);
         let home = self.pick(ctx, v);
-        ctx.set_home(v, home);
+        ctx.set_processor(v, home);
         if self.free.contains(home) {
             self.assign(ctx, v, home);
         } else {
@@ -90,7 +90,7 @@ impl Scheduler for Null {
         }
     }
 
-    fn remove(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if self.waits(v) {
             self.links.remove(&mut self.waiting, v.0);
         } else {
@@ -98,19 +98,19 @@ impl Scheduler for Null {
         }
     }
 
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if !ctx.is_current(v) && !self.waits(v) {
-            ctx.flag(ctx.home(v));
+            ctx.raise_reschedule(ctx.processor(v));
         }
     }
 
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_current(v) {
-            ctx.flag(ctx.home(v));
+            ctx.raise_reschedule(ctx.processor(v));
         }
     }
 
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         if self.assigned[p.index()].is_none()
             && let Some(v) = self.take_waiting(ctx, p)
         {
@@ -120,16 +120,16 @@ impl Scheduler for Null {
         Decision { next, slice: -1 }
     }
 
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
-        let (home, affinity) = (ctx.home(v), ctx.affinity(v));
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        let (home, affinity) = (ctx.processor(v), ctx.affinity(v));
         if affinity.contains(home) && self.assigned[home.index()].is_none_or(|u| u == v) {
             return home;
         }
         affinity.and(&self.free).first().or(affinity.first()).unwrap_or(home)
     }
 
-    fn migrate(&mut self, ctx: &mut Context, v: VcpuId, p: PcpuId) {
-        if p == ctx.home(v) {
+    fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {
+        if p == ctx.processor(v) {
             return;
         }
         self.release(ctx, v);
@@ -141,10 +141,10 @@ impl Scheduler for Null {
         } else if !self.waits(v) {
             self.links.push_back(&mut self.waiting, v.0);
         }
-        ctx.set_home(v, p);
+        ctx.set_processor(v, p);
     }
 
-    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         for p in ctx.pcpus().iter() {
             match self.assigned[p.index()].map(|v| ctx.name(v)) {
                 Some((domain, vcpu)) => writeln!(out, "pCPU {}: d{domain}v{vcpu}", p.0)?,

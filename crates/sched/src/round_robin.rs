@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use vcpulab_host::{
-    Context, CpuMask, Decision, HostRules, ParamKind, ParamSpec, Params, PcpuId, Rejected, Scheduler, Scope,
-    Span, VcpuId,
+    CpuMask, Decision, HostRules, ParamKind, ParamSpec, Params, PcpuId, PolicyContext, Rejected, Scheduler,
+    Scope, Span, VcpuId,
 };
 
 use crate::{Generation, Policy, Registered, Toolstack};
@@ -48,10 +48,10 @@ impl Registered for RoundRobin {
 
 impl RoundRobin {
     /// `v` has begun to wait: is there a pCPU that idles and may run it?
-    fn tell_an_idler(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn tell_an_idler(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if let Some(p) = self.idlers.and(ctx.affinity(v)).first() {
             self.idlers.remove(p);
-            ctx.flag(p);
+            ctx.raise_reschedule(p);
         }
     }
 }
@@ -61,18 +61,18 @@ impl Scheduler for RoundRobin {
         HostRules::XEN_4_17
     }
 
-    fn add_pcpu(&mut self, _ctx: &mut Context, p: PcpuId) {
+    fn add_pcpu(&mut self, _ctx: &mut PolicyContext, p: PcpuId) {
         self.idlers.insert(p);
     }
 
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.queue.reserve(ctx.vcpu_count());
         let home = self.pick(ctx, v);
-        ctx.set_home(v, home);
+        ctx.set_processor(v, home);
     }
 
     #[inline]
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_current(v) {
             return;
         }
@@ -80,16 +80,16 @@ impl Scheduler for RoundRobin {
         self.tell_an_idler(ctx, v);
     }
 
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_current(v) {
-            ctx.flag(ctx.home(v));
+            ctx.raise_reschedule(ctx.processor(v));
         } else {
             self.queue.retain(|&queued| queued != v);
         }
     }
 
     #[inline]
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let current = ctx.current(p);
         if !ctx.is_idle(current) && ctx.runnable(current) {
             self.queue.push_back(current);
@@ -100,15 +100,15 @@ impl Scheduler for RoundRobin {
         };
         self.idlers.remove(p);
         let next = self.queue.remove(position).expect("the position was just found");
-        ctx.set_home(next, p);
+        ctx.set_processor(next, p);
         if next != current && self.queue.back() == Some(&current) {
             self.tell_an_idler(ctx, current);
         }
         Decision { next, slice: self.slice }
     }
 
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
-        let (home, affinity) = (ctx.home(v), ctx.affinity(v));
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        let (home, affinity) = (ctx.processor(v), ctx.affinity(v));
         if affinity.contains(home) {
             home
         } else {
@@ -116,7 +116,7 @@ impl Scheduler for RoundRobin {
         }
     }
 
-    fn adjust_global(&mut self, _ctx: &mut Context, params: &Params) -> Result<(), Rejected> {
+    fn adjust_global(&mut self, _ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
         match params.int("slice_ms") {
             Some(ms @ 1..=1000) => self.slice = ms * 1_000_000,
             Some(_) => return Err(Rejected),
@@ -125,7 +125,7 @@ impl Scheduler for RoundRobin {
         Ok(())
     }
 
-    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         write!(out, "queue:")?;
         for &v in &self.queue {
             let (domain, vcpu) = ctx.name(v);

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use vcpulab_host::{
-    Context, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, Rejected, Scheduler,
-    Scope, Span, Time, TimerId, VcpuId,
+    CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, PolicyContext, Rejected,
+    Scheduler, Scope, Span, Time, TimerId, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -116,7 +116,7 @@ impl Registered for Rtds {
 }
 
 impl Rtds {
-    fn refresh(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn refresh(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let now = ctx.now();
         let vcpu = &mut self.vcpus[v.index()];
         let periods = (now - vcpu.deadline) / vcpu.period + 1;
@@ -136,7 +136,7 @@ impl Rtds {
 
     // ---- refill queue ----
 
-    fn set_refill_timer(&mut self, ctx: &mut Context) {
+    fn set_refill_timer(&mut self, ctx: &mut PolicyContext) {
         let Some(timer) = self.refill_timer else { return };
         match self.refill_queue.first() {
             Some(first) => ctx.set_timer(timer, self.vcpus[first as usize].deadline),
@@ -150,14 +150,14 @@ impl Rtds {
         self.refilling.insert_before(&mut self.refill_queue, v.0, before);
     }
 
-    fn refill_insert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn refill_insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.await_refill(v);
         if self.refill_queue.first() == Some(v.0) {
             self.set_refill_timer(ctx);
         }
     }
 
-    fn refill_remove(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn refill_remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if !self.refilling.listed(v.0) {
             return;
         }
@@ -168,7 +168,7 @@ impl Rtds {
         }
     }
 
-    fn refill_reinsert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn refill_reinsert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let was_first = self.refill_queue.first() == Some(v.0);
         self.refilling.remove(&mut self.refill_queue, v.0);
         self.await_refill(v);
@@ -197,7 +197,7 @@ impl Rtds {
     }
 
     /// Charges `v` for the time since it was last charged.
-    fn charge(&mut self, ctx: &Context, v: VcpuId) {
+    fn charge(&mut self, ctx: &PolicyContext, v: VcpuId) {
         if ctx.is_idle(v) {
             return;
         }
@@ -217,9 +217,9 @@ impl Rtds {
     }
 
     /// Asks an idle pCPU, or the one that runs the least urgent vCPU, to decide because `v` waits.
-    fn tickle(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn tickle(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let mut suitable = ctx.affinity(v).and(ctx.pcpus()).without(&self.tickled);
-        let home = ctx.home(v);
+        let home = ctx.processor(v);
         let mut visited = if suitable.contains(home) { Some(home) } else { suitable.next_after(home) };
         let mut worst: Option<VcpuId> = None;
         while let Some(p) = visited {
@@ -236,13 +236,13 @@ impl Rtds {
         if let Some(worst) = worst
             && self.vcpus[v.index()].beats(&self.vcpus[worst.index()])
         {
-            self.take(ctx, ctx.home(worst));
+            self.take(ctx, ctx.processor(worst));
         }
     }
 
-    fn take(&mut self, ctx: &mut Context, p: PcpuId) {
+    fn take(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         self.tickled.insert(p);
-        ctx.flag(p);
+        ctx.raise_reschedule(p);
     }
 }
 
@@ -251,11 +251,11 @@ impl Scheduler for Rtds {
         HostRules::XEN_4_17
     }
 
-    fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
+    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         self.refill_timer.get_or_insert_with(|| ctx.new_timer(p, 0));
     }
 
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let new = Vcpu {
             period: PERIOD.default * US,
             budget: BUDGET.default * US,
@@ -273,11 +273,11 @@ impl Scheduler for Rtds {
         self.waiting.grow(v.index() + 1);
         self.refilling.grow(v.index() + 1);
         let home = self.pick(ctx, v);
-        ctx.set_home(v, home);
+        ctx.set_processor(v, home);
         self.refresh(ctx, v);
     }
 
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_current(v) || self.waiting.listed(v.0) {
             return;
         }
@@ -297,9 +297,9 @@ impl Scheduler for Rtds {
         self.tickle(ctx, v);
     }
 
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_current(v) {
-            ctx.flag(ctx.home(v));
+            ctx.raise_reschedule(ctx.processor(v));
         } else if self.waiting.listed(v.0) {
             self.dequeue(v);
             self.refill_remove(ctx, v);
@@ -308,7 +308,7 @@ impl Scheduler for Rtds {
         }
     }
 
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         self.tickled.remove(p);
         let (current, idle) = (ctx.current(p), ctx.idle(p));
         self.charge(ctx, current);
@@ -334,13 +334,13 @@ impl Scheduler for Rtds {
             self.dequeue(next);
             self.vcpus[next.index()].on_cpu = true;
         }
-        ctx.set_home(next, p);
+        ctx.set_processor(next, p);
         let vcpu = &mut self.vcpus[next.index()];
         vcpu.charged_at = ctx.now();
         Decision { next, slice: vcpu.remaining }
     }
 
-    fn context_saved(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn context_saved(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_idle(v) {
             return;
         }
@@ -354,13 +354,13 @@ impl Scheduler for Rtds {
         }
     }
 
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
-        let (home, affinity) = (ctx.home(v), ctx.affinity(v));
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        let (home, affinity) = (ctx.processor(v), ctx.affinity(v));
         if affinity.contains(home) { home } else { affinity.next_after(home).unwrap_or(home) }
     }
 
     /// The refill timer: new budgets for all whose period is over.
-    fn timer(&mut self, ctx: &mut Context, _token: u32) {
+    fn timer(&mut self, ctx: &mut PolicyContext, _token: u32) {
         let mut refilled = List::default();
         while let Some(u) = self.refill_queue.first()
             && self.vcpus[u as usize].deadline <= ctx.now()
@@ -394,7 +394,7 @@ impl Scheduler for Rtds {
         }
     }
 
-    fn adjust(&mut self, ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
+    fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
         let mut result = Ok(());
         for v in ctx.vcpus_of(d) {
             let vcpu = &mut self.vcpus[v.index()];
@@ -411,7 +411,7 @@ impl Scheduler for Rtds {
         result
     }
 
-    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         for (name, queue) in [("run queue", &self.run_queue), ("depleted", &self.depleted_queue)] {
             write!(out, "{name}:")?;
             for u in self.waiting.iter(queue) {

@@ -5,8 +5,8 @@
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Context, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId,
-    Placement, Rejected, Scheduler, Scope, Span, Time, VcpuId,
+    AffinityRule, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId, Placement,
+    PolicyContext, Rejected, Scheduler, Scope, Span, Time, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -239,7 +239,7 @@ impl Sedf {
 
     // ---- decision ----
 
-    fn leave_edf(&mut self, ctx: &Context, p: PcpuId, v: VcpuId) {
+    fn leave_edf(&mut self, ctx: &PolicyContext, p: PcpuId, v: VcpuId) {
         let vcpu = &mut self.vcpus[v.index()];
         vcpu.cputime += ctx.now() - vcpu.start;
         if vcpu.cputime < vcpu.slice && !vcpu.asleep {
@@ -266,7 +266,7 @@ impl Sedf {
         }
     }
 
-    fn leave_extra_time(&mut self, ctx: &Context, p: PcpuId, v: VcpuId, i: usize) {
+    fn leave_extra_time(&mut self, ctx: &PolicyContext, p: PcpuId, v: VcpuId, i: usize) {
         self.dequeue_extra(p, i, v);
         let vcpu = &mut self.vcpus[v.index()];
         vcpu.extra = None;
@@ -358,7 +358,7 @@ impl Sedf {
         (idle, begin - now)
     }
 
-    fn report(&self, ctx: &mut Context, v: VcpuId) {
+    fn report(&self, ctx: &mut PolicyContext, v: VcpuId) {
         if !ctx.is_idle(v) {
             let vcpu = &self.vcpus[v.index()];
             ctx.report(v, "deadline", vcpu.deadline);
@@ -371,9 +371,9 @@ impl Sedf {
     // ---- adjusting ----
 
     /// Turns weights into reservations again, for all vCPUs of each pCPU together.
-    fn recompute_weights(&mut self, ctx: &Context) {
+    fn recompute_weights(&mut self, ctx: &PolicyContext) {
         for p in ctx.pcpus().iter() {
-            let here = || ctx.pool_vcpus().filter(|&v| ctx.home(v) == p && v.index() < self.vcpus.len());
+            let here = || ctx.pool_vcpus().filter(|&v| ctx.processor(v) == p && v.index() < self.vcpus.len());
             let (mut weights, mut reserved) = (0i64, 0i64);
             for vcpu in here().map(|v| &self.vcpus[v.index()]) {
                 if vcpu.weight != 0 {
@@ -399,7 +399,7 @@ impl Scheduler for Sedf {
     fn rules(&self) -> HostRules {
         let late = self.release == Xen441;
         HostRules {
-            flags_at_start: false,
+            reschedule_at_start: false,
             placement: Placement::RoundRobin,
             adjust_pauses: !late,
             pause: PauseRule::Marked,
@@ -407,12 +407,12 @@ impl Scheduler for Sedf {
         }
     }
 
-    fn add_pcpu(&mut self, ctx: &mut Context, p: PcpuId) {
+    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         put(&mut self.pcpus, p.index(), Pcpu::default());
         self.add_vcpu(ctx.idle(p), false, 0);
     }
 
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let dom0 = ctx.domain_number(ctx.dom(v)) == 0;
         self.add_vcpu(v, true, if self.release == Xen302 && dom0 { 0 } else { 1 });
         if dom0 && self.release < Xen441 {
@@ -422,11 +422,11 @@ impl Scheduler for Sedf {
         }
     }
 
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if self.queued.listed(v.0) {
             return;
         }
-        let (now, p) = (ctx.now(), ctx.home(v));
+        let (now, p) = (ctx.now(), ctx.processor(v));
         let vcpu = &mut self.vcpus[v.index()];
         vcpu.asleep = false;
         if vcpu.deadline == 0 {
@@ -473,22 +473,22 @@ impl Scheduler for Sedf {
                 None => false,
             };
         if interrupts {
-            ctx.flag(p);
+            ctx.raise_reschedule(p);
         }
     }
 
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
-        let p = ctx.home(v);
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        let p = ctx.processor(v);
         self.vcpus[v.index()].asleep = true;
         if ctx.is_current(v) {
-            return ctx.flag(p);
+            return ctx.raise_reschedule(p);
         }
         self.dequeue(p, v);
         self.dequeue_extra(p, PENALTY, v);
         self.dequeue_extra(p, UTILISATION, v);
     }
 
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let now = ctx.now();
         let (current, idle) = (ctx.current(p), ctx.idle(p));
         if current != idle {
@@ -522,9 +522,9 @@ impl Scheduler for Sedf {
         Decision { next, slice: if self.release == Xen441 { slice } else { Span::from(slice as i32) } }
     }
 
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
         let affinity = ctx.affinity(v);
-        let lowest = affinity.first().unwrap_or(ctx.home(v));
+        let lowest = affinity.first().unwrap_or(ctx.processor(v));
         if self.release < Xen441 {
             return lowest;
         }
@@ -533,7 +533,7 @@ impl Scheduler for Sedf {
         if affinity.contains(from) { from } else { affinity.first_above(from).unwrap_or(lowest) }
     }
 
-    fn adjust(&mut self, ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
+    fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
         // What an adjust leaves out is 0.
         let given = |name| params.int(name).unwrap_or(0);
         let (period, slice, weight) = (given("period"), given("slice"), given("weight") as i16);
@@ -560,7 +560,7 @@ impl Scheduler for Sedf {
         }
         self.recompute_weights(ctx);
         for v in ctx.vcpus_of(d) {
-            let p = ctx.home(v);
+            let p = ctx.processor(v);
             let vcpu = &mut self.vcpus[v.index()];
             vcpu.aware = extratime;
             let (running_extra, asleep) = (vcpu.extra.is_some(), vcpu.asleep);
@@ -575,7 +575,7 @@ impl Scheduler for Sedf {
         Ok(())
     }
 
-    fn dump(&self, ctx: &Context, out: &mut dyn fmt::Write) -> fmt::Result {
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         for (p, pcpu) in ctx.pcpus().iter().map(|p| (p.0, &self.pcpus[p.index()])) {
             let queues = [
                 ("run", &pcpu.run, &self.queued),

@@ -1,6 +1,6 @@
 //! Lottery scheduling (Waldspurger and Weihl, 1994): a decision draws a ticket, and the domain that holds it runs.
 
-use vcpulab_host::{Context, Decision, DomId, HostRules, Params, PcpuId, Rejected, Scheduler, Span, VcpuId};
+use vcpulab_host::{PolicyContext, Decision, DomId, HostRules, Params, PcpuId, Rejected, Scheduler, Span, VcpuId};
 
 const SLICE_NS: Span = 10_000_000;
 
@@ -24,14 +24,14 @@ impl Scheduler for Lottery {
         HostRules::XEN_4_17
     }
 
-    fn add_pcpu(&mut self, _ctx: &mut Context, _p: PcpuId) {}
+    fn add_pcpu(&mut self, _ctx: &mut PolicyContext, _p: PcpuId) {}
 
-    fn add_domain(&mut self, ctx: &mut Context, d: DomId) {
+    fn add_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
         self.tickets.resize(ctx.domain_count(), 256);
         self.tickets[d.index()] = 256;
     }
 
-    fn adjust(&mut self, _ctx: &mut Context, d: DomId, params: &Params) -> Result<(), Rejected> {
+    fn adjust(&mut self, _ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
         match params.int("weight") {
             Some(weight) if weight < 0 => return Err(Rejected),
             Some(0) | None => {}
@@ -40,32 +40,32 @@ impl Scheduler for Lottery {
         Ok(())
     }
 
-    fn insert(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let home = self.pick(ctx, v);
-        ctx.set_home(v, home);
+        ctx.set_processor(v, home);
     }
 
-    fn pick(&mut self, ctx: &mut Context, v: VcpuId) -> PcpuId {
-        let (home, allowed) = (ctx.home(v), ctx.affinity(v));
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        let (home, allowed) = (ctx.processor(v), ctx.affinity(v));
         if allowed.contains(home) { home } else { allowed.first().expect("affinity is never empty") }
     }
 
-    fn wake(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let allowed = *ctx.affinity(v);
         for p in allowed.iter() {
             if ctx.is_idle(ctx.current(p)) {
-                ctx.flag(p);
+                ctx.raise_reschedule(p);
             }
         }
     }
 
-    fn sleep(&mut self, ctx: &mut Context, v: VcpuId) {
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_current(v) {
-            ctx.flag(ctx.home(v));
+            ctx.raise_reschedule(ctx.processor(v));
         }
     }
 
-    fn schedule(&mut self, ctx: &mut Context, p: PcpuId) -> Decision {
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let current = ctx.current(p);
         let mut ready: Vec<VcpuId> = ctx.pool_vcpus().filter(|&v| ctx.runnable(v)).collect();
         ready.sort_by_key(|&v| ctx.run_times(v).running_ns);
@@ -94,7 +94,7 @@ impl Scheduler for Lottery {
         if winner != current && ctx.runnable(current) && !ctx.is_idle(current) {
             self.wake(ctx, current);
         }
-        ctx.set_home(winner, p);
+        ctx.set_processor(winner, p);
         Decision { next: winner, slice: SLICE_NS }
     }
 }

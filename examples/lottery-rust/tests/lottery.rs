@@ -98,7 +98,7 @@ fn the_host_keeps_its_accounts_and_nobody_waits_beside_an_idle_pcpu() {
             let places = running.iter().filter(|&&other| other == v).count();
             assert_eq!(places, usize::from(context.runstate(v) == RunState::Running));
             if places == 1 {
-                assert!(context.affinity(v).contains(context.home(v)));
+                assert!(context.affinity(v).contains(context.processor(v)));
             }
             if context.runstate(v) == RunState::Runnable {
                 waited += 1;

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import NamedTuple
 
-from vcpulab.figures import Interval
-from vcpulab.statistics import kendall_tau, mape
+from vcpulab.results.statistics import Interval, kendall_tau, mape
 from vcpulab.studies.results import Missing, Results
 from vcpulab.studies.study import COLUMNS, Cell, Study
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from vcpulab.figures import Interval
-from vcpulab.statistics import Difference, paired
+from vcpulab.results.statistics import Difference, Interval, paired
 
 
 class Missing(LookupError):  # noqa: N818 - not an error: the case was not asked for

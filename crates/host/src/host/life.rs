@@ -3,7 +3,7 @@
 
 use super::{Broken, Host};
 use crate::action::{Action, TimedAction};
-use crate::context::{Context, mark};
+use crate::context::{HostState, mark};
 use crate::life::{Life, LifeEvent, Over};
 use crate::queue::Rank;
 use crate::{DomId, NEVER, Observer, Scheduler, VcpuId, World, WorldContext};
@@ -56,7 +56,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let affinity: Vec<_> = self.domains[d.index()].vcpus.iter().map(|vcpu| vcpu.affinity).collect();
         self.join(d, |number| affinity[number])?;
         // To be placed is not to be moved.
-        let Context { migrations, vcpus, .. } = &mut self.core;
+        let HostState { migrations, vcpus, .. } = &mut self.core;
         migrations.retain(|&(v, ..)| vcpus[v.index()].dom != d);
         let params = self.domains[d.index()].params.clone();
         let accepted = params.is_empty() || self.adjust(d, &params)?;

@@ -240,7 +240,7 @@ impl DriverDomains {
     /// Interrupts a vCPU of a driver domain. The vCPU is returned.
     pub fn interrupt(&mut self, ctx: &mut WorldContext<'_>, at: (GuestId, u32)) -> VcpuId {
         let backend = self.backend(at);
-        ctx.interrupt(ctx.host().home(backend.vcpu));
+        ctx.interrupt(ctx.host().processor(backend.vcpu));
         let domain = ctx.host().dom(backend.vcpu);
         ctx.step(IoStep { kind: IoKind::Interrupt, domain, id: 0, value: 0 });
         backend.notify(ctx, WakeCause::Interrupt);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use vcpulab_guest::{AppId, ConnectionId, Kernel, Random, ServiceId, TaskId};
-use vcpulab_host::{Context, NEVER, SetId, Span, Table, Time, VcpuId, WakeCause, WorldContext};
+use vcpulab_host::{HostState, NEVER, SetId, Span, Table, Time, VcpuId, WakeCause, WorldContext};
 
 use super::channels::Channels;
 use super::work::Work;
@@ -165,7 +165,7 @@ impl Guests {
     }
 
     /// CPU time of a guest by layer since the start.
-    pub fn layers(&self, host: &Context, guest: GuestId) -> Layers {
+    pub fn layers(&self, host: &HostState, guest: GuestId) -> Layers {
         let mut layers = self.all[guest].layers;
         let vcpus = self.vcpus.enumerate().filter_map(|(v, vcpu)| Some((v, vcpu.as_ref()?)));
         for (v, vcpu) in vcpus.filter(|(_, vcpu)| vcpu.guest == guest && vcpu.work.is_some()) {

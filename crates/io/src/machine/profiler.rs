@@ -4,7 +4,7 @@
 //! done. The *profiler* does what Xenoprof does: after a number of busy cycles of a pCPU its performance counter interrupts
 //! (which takes time of the hypervisor), and the sample is put down to whatever is found at work there.
 
-use vcpulab_host::{Context, NEVER, PcpuId, Span, Table, WorldContext};
+use vcpulab_host::{HostState, NEVER, PcpuId, Span, Table, WorldContext};
 
 use super::guests::Guests;
 use crate::config::ProfilerConfig;
@@ -102,7 +102,7 @@ impl Profiler {
     }
 }
 
-fn at_work_on(host: &Context, p: PcpuId, guests: &Guests) -> Found {
+fn at_work_on(host: &HostState, p: PcpuId, guests: &Guests) -> Found {
     let v = host.current(p);
     match guests.vcpu(v) {
         Some(vcpu) if host.busy_until(p) <= host.now() => {

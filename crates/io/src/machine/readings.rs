@@ -1,7 +1,7 @@
 //! Readings of a machine, for result tables.
 
 use vcpulab_guest::AppId;
-use vcpulab_host::{Context, Span};
+use vcpulab_host::{HostState, Span};
 
 use super::Machine;
 use super::profiler::Samples;
@@ -102,7 +102,7 @@ impl Machine {
     }
 
     /// CPU time of a guest by layer since the start: together the time in which its vCPUs made progress.
-    pub fn layers(&self, host: &Context, guest: GuestId) -> Layers {
+    pub fn layers(&self, host: &HostState, guest: GuestId) -> Layers {
         self.guests.layers(host, guest)
     }
 

@@ -166,7 +166,7 @@ impl Network {
             let Destination::Guest(guest) = self.destination(&packet) else { continue };
             let Some(netfront) = self.routes.netfront(guest) else { continue };
             let netfront = &mut self.netfronts[netfront];
-            let processor = ctx.host().home(netfront.vcpu);
+            let processor = ctx.host().processor(netfront.vcpu);
             if std::mem::take(&mut first) {
                 ctx.interrupt(processor);
             }

@@ -215,7 +215,7 @@ impl Storage {
         while let Some(request) = self.disks[disk].store.disk_mut().and_then(Disk::take_completed) {
             let blkfront = &mut self.blkfronts[request.blkfront];
             if std::mem::take(&mut first) {
-                ctx.interrupt(ctx.host().home(blkfront.vcpu));
+                ctx.interrupt(ctx.host().processor(blkfront.vcpu));
             }
             if blkfront.respond(request.tag) && blkfront.send_event() {
                 ctx.kick(blkfront.vcpu, WakeCause::Interrupt);

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Action, Context, Costs, CpuMask, DomId, DomainConfig, Host, HostConfig, LifeEvent, Observer, Op,
+    Action, Costs, CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, LifeEvent, Observer, Op,
     ParamKind, Params, PcpuId, Pools, RunState, Scheduler, Scope, Span, Switch, Time, TimedAction,
     VcpuConfig, VcpuId, WakeCause, World, WorldContext,
 };
@@ -97,8 +97,8 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
                     8 => Action::Reboot(domain),
                     9 => Action::Save(domain),
                     10 | 11 => Action::Restore(domain),
-                    12 => Action::Plug(vcpu),
-                    13 => Action::Unplug(vcpu),
+                    12 => Action::Online(vcpu),
+                    13 => Action::Offline(vcpu),
                     14 => Action::Crash(domain),
                     15 => Action::Kill(domain),
                     _ => Action::Affinity(vcpu, mask),
@@ -187,7 +187,7 @@ struct Watch {
 }
 
 impl Observer for Watch {
-    fn switched(&mut self, host: &Context, switch: Switch) {
+    fn switched(&mut self, host: &HostState, switch: Switch) {
         assert!(switch.time >= self.last, "time runs forward");
         self.last = switch.time;
         let p = switch.pcpu.index();
@@ -206,7 +206,7 @@ impl Observer for Watch {
         self.bytes.extend([switch.pcpu.0 as u8, switch.from.0 as u8, switch.to.0 as u8]);
     }
 
-    fn woke(&mut self, _host: &Context, _v: VcpuId, _cause: WakeCause, _by: Option<VcpuId>) {
+    fn woke(&mut self, _host: &HostState, _v: VcpuId, _cause: WakeCause, _by: Option<VcpuId>) {
         self.woken += 1;
     }
 }
@@ -256,7 +256,7 @@ impl Check<'_> {
     }
 }
 
-fn check_times(host: &Context, watch: &Watch) {
+fn check_times(host: &HostState, watch: &Watch) {
     let now = host.now();
     for v in host.guest_vcpus() {
         let times = host.run_times(v);
@@ -282,7 +282,7 @@ fn check_times(host: &Context, watch: &Watch) {
     assert!(running <= Span::from(host.pcpu_count()) * now - idle_total, "no vCPU runs on an idle pCPU");
 }
 
-fn check_work_conserved(host: &Context) {
+fn check_work_conserved(host: &HostState) {
     for v in host.guest_vcpus().filter(|&v| host.runstate(v) == RunState::Runnable) {
         let idle = host.affinity(v).iter().find(|&p| host.is_idle(host.current(p)));
         assert_eq!(

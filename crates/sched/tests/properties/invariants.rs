@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Context, CpuMask, DomId, DomainConfig, Host, HostConfig, ParamKind, Params, PcpuId, Scheduler, Scope,
+    CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, ParamKind, Params, PcpuId, Scheduler, Scope,
     Span, VcpuConfig, VcpuId,
 };
 use vcpulab_sched::{Generation, Runner, policies};
@@ -77,7 +77,7 @@ impl Runner for Shares<'_> {
         });
         let config = HostConfig { pcpus: self.pcpus, domains: domains.collect(), ..HostConfig::default() };
         let mut host = Host::new(&config, scheduler, programs, ()).unwrap();
-        let gotten = |host: &Context| -> Vec<Span> {
+        let gotten = |host: &HostState| -> Vec<Span> {
             let of = |d| host.vcpus_of(DomId(d)).map(|v| host.run_times(v).running_ns).sum();
             (0..host.domain_count() as u32).map(of).collect()
         };

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Action, Context, CpuMask, DomId, DomainConfig, Host, HostConfig, Observer, Params, PcpuId, Pools, Switch,
-    Time, TimedAction, VcpuConfig, VcpuId,
+    Action, CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, Observer, Params, PcpuId, Pools,
+    Switch, Time, TimedAction, VcpuConfig, VcpuId,
 };
 use vcpulab_sched::{boxed, policies};
 
@@ -76,8 +76,8 @@ fn together(left: &Case, right: &Case) -> Case {
             Action::Reboot(domain) => Action::Reboot(d(domain)),
             Action::Save(domain) => Action::Save(d(domain)),
             Action::Restore(domain) => Action::Restore(d(domain)),
-            Action::Plug(vcpu) => Action::Plug(v(vcpu)),
-            Action::Unplug(vcpu) => Action::Unplug(v(vcpu)),
+            Action::Online(vcpu) => Action::Online(v(vcpu)),
+            Action::Offline(vcpu) => Action::Offline(v(vcpu)),
         }
     };
     for action in &mut config.actions {
@@ -110,7 +110,7 @@ struct Decisions {
 }
 
 impl Observer for Decisions {
-    fn switched(&mut self, host: &Context, switch: Switch) {
+    fn switched(&mut self, host: &HostState, switch: Switch) {
         let pool = host.pool_of_pcpu(switch.pcpu);
         if self.pool.is_some_and(|wanted| wanted != pool) {
             return;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Context, DomainConfig, Host, HostConfig, Observer, ParamValue, Params, Scheduler, Span, Switch, Time,
+    DomainConfig, Host, HostConfig, HostState, Observer, ParamValue, Params, Scheduler, Span, Switch, Time,
     TimetableEntry, VcpuConfig, VcpuId,
 };
 use vcpulab_sched::Runner;
@@ -25,7 +25,7 @@ struct Record {
 }
 
 impl Observer for Record {
-    fn switched(&mut self, host: &Context, switch: Switch) {
+    fn switched(&mut self, host: &HostState, switch: Switch) {
         if !host.is_idle(switch.from) {
             self.intervals[host.dom(switch.from).index()].push((self.since, switch.time));
         }

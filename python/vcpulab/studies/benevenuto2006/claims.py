@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from statistics import correlation
 
-from vcpulab.figures import number
-from vcpulab.statistics import holm
+from vcpulab.results.statistics import holm, number
 from vcpulab.studies.benevenuto2006.cases import (
     BUILDS,
     HOSTS,

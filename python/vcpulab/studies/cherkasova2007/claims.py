@@ -4,8 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from vcpulab.figures import Interval, number
-from vcpulab.statistics import holm, kendall_tau
+from vcpulab.results.statistics import Interval, holm, kendall_tau, number
 from vcpulab.studies.cherkasova2007 import alert
 from vcpulab.studies.cherkasova2007.cases import (
     ALERT_SCHEDULERS,
