@@ -269,7 +269,7 @@ def test_io_is_counted_at_both_ends_of_a_ring() -> None:
 
 def test_the_way_from_an_interface_must_end_at_a_card() -> None:
     packets = vcpulab.Scenario.load(MECHANISMS / "driver-packets.toml")
-    with pytest.raises(vcpulab.ScenarioError, match="driver domain `dom0` owns no network card"):
+    with pytest.raises(vcpulab.ScenarioError, match="driver domain `dom0` owns no NIC"):
         packets.change({"domain.net": {"driver_domain": True}, "nic.eth0": {"driver_domain": "net"}})
     with pytest.raises(vcpulab.ScenarioError, match="lead in a circle"):
         packets.change(
