@@ -11,9 +11,9 @@ mod watch;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use vcpulab_scenario::Problems;
+use vcpulab_scenario::{Edit, Problems, edit};
 use vcpulab_spec::Profile;
 
 #[pymodule]
@@ -37,8 +37,8 @@ mod _engine {
     use super::scenario::Scenario;
     #[pymodule_export]
     use super::{
-        bench, build_info, conformance, listing, measure, parse_profile, profiles, read_profile, schedulers,
-        schema, starter, tables,
+        bench, build_info, conformance, edit_toml, listing, measure, parse_profile, profiles, read_profile,
+        schedulers, schema, starter, tables,
     };
 }
 
@@ -96,6 +96,15 @@ fn tables(text: &str) -> PyResult<String> {
     let document: serde_json::Value =
         toml::from_str(text).map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok(document.to_string())
+}
+
+/// The text of a TOML file with other values in some fields; `edits` is a JSON list of paths, each a list of steps, with
+/// their values, null to remove the field.
+#[pyfunction]
+fn edit_toml(text: &str, edits: &str) -> PyResult<String> {
+    let edits: Vec<Edit> =
+        serde_json::from_str(edits).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    edit(text, &edits).map_err(|error| PyKeyError::new_err(error.to_string()))
 }
 
 /// Replays the vectors at or below these paths; the report as JSON.

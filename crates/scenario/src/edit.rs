@@ -16,12 +16,12 @@ pub enum EditError {
     #[error("a path names at least one field")]
     NoPath,
     /// The path goes on where there are no fields.
-    #[error("`{path}`: there are no fields before `{step}`")]
+    #[error("`{path}`: there are no fields in `{found}`")]
     NoFields {
         /// The path.
         path: String,
-        /// The step that leads nowhere.
-        step: String,
+        /// The value that has none.
+        found: String,
     },
     /// The path names an item of a list that is not there.
     #[error("`{path}`: found `{step}`; allowed: an item from 0 to {last}")]
@@ -88,26 +88,29 @@ enum Here<'d> {
 }
 
 impl<'d> Here<'d> {
-    fn of_item(item: &'d mut Item) -> Option<Self> {
+    fn of_item(item: &'d mut Item, path: &str) -> Result<Self, EditError> {
         match item {
-            Item::Table(table) => Some(Here::Table(table, Level::Inner)),
-            Item::ArrayOfTables(tables) => Some(Here::Tables(tables)),
-            Item::Value(value) => Here::of_value(value),
-            Item::None => None,
+            Item::Table(table) => Ok(Here::Table(table, Level::Inner)),
+            Item::ArrayOfTables(tables) => Ok(Here::Tables(tables)),
+            Item::Value(value) => Here::of_value(value, path),
+            Item::None => Err(EditError::NoPath),
         }
     }
 
-    fn of_value(value: &'d mut Value) -> Option<Self> {
+    fn of_value(value: &'d mut Value, path: &str) -> Result<Self, EditError> {
         match value {
-            Value::InlineTable(table) => Some(Here::Inline(table)),
-            Value::Array(array) => Some(Here::Array(array)),
-            _ => None,
+            Value::InlineTable(table) => Ok(Here::Inline(table)),
+            Value::Array(array) => Ok(Here::Array(array)),
+            value => {
+                let found = value.clone().decorated("", "").to_string();
+                Err(EditError::NoFields { path: path.to_owned(), found })
+            }
         }
     }
 
     /// One step down. A table that is not there yet is made.
     fn step(self, name: &str, path: &str) -> Result<Here<'d>, EditError> {
-        let found = match self {
+        match self {
             Here::Table(table, level) => {
                 let dotted = !has_sections(table, level);
                 let item = table.entry(name).or_insert_with(|| {
@@ -116,19 +119,21 @@ impl<'d> Here<'d> {
                     fresh.set_dotted(dotted);
                     Item::Table(fresh)
                 });
-                Here::of_item(item)
+                Here::of_item(item, path)
             }
-            Here::Inline(table) => Here::of_value(table.entry(name).or_insert(InlineTable::new().into())),
+            Here::Inline(table) => {
+                Here::of_value(table.entry(name).or_insert(InlineTable::new().into()), path)
+            }
             Here::Array(array) => {
                 let index = index(name, array.len(), path)?;
-                array.get_mut(index).and_then(Here::of_value)
+                Here::of_value(array.get_mut(index).expect("the index is in the list"), path)
             }
             Here::Tables(tables) => {
                 let index = index(name, tables.len(), path)?;
-                tables.get_mut(index).map(|table| Here::Table(table, Level::Inner))
+                let table = tables.get_mut(index).expect("the index is in the list");
+                Ok(Here::Table(table, Level::Inner))
             }
-        };
-        found.ok_or_else(|| EditError::NoFields { path: path.to_owned(), step: name.to_owned() })
+        }
     }
 
     fn set(self, name: &str, value: &Json, path: &str) -> Result<(), EditError> {
@@ -460,7 +465,7 @@ domain = \"web\"
     fn paths_that_lead_nowhere_are_explained() {
         let says = |path: &str, value: Json| edit(TEXT, &[(steps(path), value)]).unwrap_err().to_string();
         assert_eq!(says("run.warmup", json!(null)), "`run.warmup` is not there to be removed");
-        assert_eq!(says("seed.a", json!(1)), "`seed.a`: there are no fields before `seed`");
+        assert_eq!(says("seed.a", json!(1)), "`seed.a`: there are no fields in `7`");
         assert_eq!(
             says("action.5.at", json!("1s")),
             "`action.5.at`: found `5`; allowed: an item from 0 to 1"
