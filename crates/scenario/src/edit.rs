@@ -462,6 +462,13 @@ domain = \"web\"
     }
 
     #[test]
+    fn other_line_ends_and_newer_toml_are_read() {
+        let text = "\u{feff}[host]\r\npcpus = 1\r\ncosts = {\r\n  decision_ns = 5, # a\r\n}\r\n";
+        let after = edit(text, &[(steps("host.costs.decision_ns"), json!(6))]).unwrap();
+        assert_eq!(after.lines().nth(3), Some("  decision_ns = 6, # a"));
+    }
+
+    #[test]
     fn paths_that_lead_nowhere_are_explained() {
         let says = |path: &str, value: Json| edit(TEXT, &[(steps(path), value)]).unwrap_err().to_string();
         assert_eq!(says("run.warmup", json!(null)), "`run.warmup` is not there to be removed");

@@ -6,8 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import tomli_w
-
 from vcpulab.advice.tuning import goals as wanted
 from vcpulab.advice.tuning.answer import Answer
 from vcpulab.advice.tuning.confirm import Confirmation, confirm
@@ -75,7 +73,7 @@ def tune(
             such as 'domain.*.cap'. If neither is given: schedulers of the same release, weights or reservations,
             slices, rate limits, vCPUs and pinning of driver domains.
         out: Directory of the measurements; one of its own in out/tune if left out.
-        write: Write the scenario with the setting found to this file.
+        write: Write the scenario with the setting found to this file, which may be the same one; comments stay.
     """
     require("optuna", "tune")
     scenario = files.load(file)
@@ -99,7 +97,7 @@ def tune(
     else:
         _show(answer)
     if write is not None and answer.advised:
-        files.write(write, tomli_w.dumps(found.best.scenario.written()))
+        files.write(write, found.best.scenario.text)
         terminal.say(f"written to {write}")
     if report is not None:
         from vcpulab.advice.tuning.report import write_report
