@@ -82,7 +82,7 @@ def test_whatif_edits_the_text_of_the_file(command: Vcpulab, web: Path) -> None:
         (["--set", "web.weight=5", "--set", "domain.web.weight=6"], "is set twice"),
         (["--set", "host.scheduler=o1"], "allowed: one of arinc653, "),
         (["--set", "web.app.7.workers=2"], "allowed: an item from 0 to 0"),
-        (["--set", "web.weight=5", "--replications", "1"], "allowed: at least 2"),
+        (["--set", "web.weight=5", "--replications", "1"], "allowed: an integer from 2 to 10000"),
         (["--set", "web.weight=5", "--replications", "99999999999999999999"], "replications"),
         (["--set", "web.weight=5", "--jobs", "-1"], "--jobs"),
     ],

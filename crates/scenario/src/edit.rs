@@ -54,6 +54,7 @@ pub enum EditError {
 /// See [`EditError`].
 pub fn edit(text: &str, edits: &[Edit]) -> Result<String, EditError> {
     let mut document: DocumentMut = text.parse().map_err(syntax)?;
+    let had_values = !document.get_values().is_empty();
     for (steps, value) in edits {
         let (last, before) = steps.split_last().ok_or(EditError::NoPath)?;
         let path = steps.join(".");
@@ -63,7 +64,19 @@ pub fn edit(text: &str, edits: &[Edit]) -> Result<String, EditError> {
         }
         here.set(last, value, &path)?;
     }
-    Ok(document.to_string())
+    let edited = document.to_string();
+    let first_values = !had_values && !document.get_values().is_empty();
+    Ok(if first_values { title_first(text, edited) } else { edited })
+}
+
+/// The first values at the top stand below the comment with which the file begins, if an empty line ends that.
+fn title_first(text: &str, edited: String) -> String {
+    let Some((title, _)) = text.split_once("\n\n") else { return edited };
+    if !title.lines().all(|line| line.starts_with('#')) {
+        return edited;
+    }
+    let title = format!("{title}\n\n");
+    title.clone() + &edited.replacen(&title, "\n", 1)
 }
 
 fn syntax(error: toml_edit::TomlError) -> EditError {
@@ -146,11 +159,11 @@ impl<'d> Here<'d> {
             }
             (Here::Table(table, level), value) => set_in_table(table, level, name, value, path),
             (Here::Inline(table), value) => {
-                let mut fresh = inline(value, path)?;
-                if let Some(old) = table.get(name) {
-                    *fresh.decor_mut() = old.decor().clone();
+                let fresh = inline(value, path)?;
+                match table.get_mut(name) {
+                    Some(old) => replace(old, fresh),
+                    None => drop(table.insert(name, fresh)),
                 }
-                table.insert(name, fresh);
                 Ok(())
             }
             (Here::Array(array), value) if name == array.len().to_string() => {
@@ -190,13 +203,9 @@ fn set_in_table(
     value: &Json,
     path: &str,
 ) -> Result<(), EditError> {
-    let (sections, no_values) = (has_sections(table, level), table.get_values().is_empty());
+    let sections = has_sections(table, level);
     match table.get_mut(name) {
-        Some(Item::Value(old)) => {
-            let mut fresh = inline(value, path)?;
-            *fresh.decor_mut() = old.decor().clone();
-            *old = fresh;
-        }
+        Some(Item::Value(old)) => replace(old, inline(value, path)?),
         Some(Item::Table(old)) if value.is_object() => *old = in_place_of(old, section(value, path)?),
         Some(_) => {
             let fresh = inline(value, path)?;
@@ -206,33 +215,15 @@ fn set_in_table(
         None if value.is_object() && sections => {
             table.insert(name, Item::Table(section(value, path)?));
         }
-        None => {
-            let fresh = inline(value, path)?;
-            if level == Level::Root && no_values {
-                below_the_title(table, name, fresh);
-            } else {
-                table.insert(name, Item::Value(fresh));
-            }
-        }
+        None => drop(table.insert(name, Item::Value(inline(value, path)?))),
     }
     Ok(())
 }
 
-/// Inserts the first value at the top: below the comment with which the file begins, if an empty line ends that.
-fn below_the_title(table: &mut Table, name: &str, value: Value) {
-    table.insert(name, Item::Value(value));
-    let first = table
-        .iter_mut()
-        .find_map(|(_, item)| item.as_table_mut().filter(|table| table.position() == Some(0)));
-    let title = first.and_then(|first| {
-        let comment = first.decor().prefix()?.as_str()?.to_owned();
-        let (title, rest) = comment.split_once("\n\n")?;
-        first.decor_mut().set_prefix(format!("\n{rest}"));
-        Some(format!("{title}\n\n"))
-    });
-    if let (Some(title), Some(mut key)) = (title, table.key_mut(name)) {
-        key.leaf_decor_mut().set_prefix(title);
-    }
+/// A value where another one was, with its comments.
+fn replace(old: &mut Value, mut fresh: Value) {
+    *fresh.decor_mut() = old.decor().clone();
+    *old = fresh;
 }
 
 /// A table where another one was, with its place, comments and style.

@@ -13,12 +13,12 @@ pub(crate) mod seed;
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use vcpulab_host::{HostConfig, Params, Pools, Scheduler};
+use vcpulab_measure::Results;
 use vcpulab_spec::{Spec, entitlements};
 
 use crate::build::host::host_config;
 use crate::error::RunError;
 use crate::options::RunOptions;
-use crate::results::Results;
 use crate::run::manager::Manager;
 use crate::run::progress::Progress;
 use crate::run::replication::Replication;
