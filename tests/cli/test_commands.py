@@ -101,7 +101,7 @@ def test_the_life_of_domains() -> None:
         ("11s", "xl create late.cfg"),
         ("11s", "xl pause batch"),
     ]
-    unplug = '[[action]]\nat = "1s"\nop = "unplug"\ndomain = "web"\nvcpu = 1\n'
+    unplug = '[[action]]\nat = "1s"\nop = "offline"\ndomain = "web"\nvcpu = 1\n'
     (inside,) = texts(typed('scheduler = "credit"', "vcpus = 3", unplug), "cannot")
     assert inside.endswith("in the guest: echo 0 > /sys/devices/system/cpu/cpu1/online")
     nowhere = typed('scheduler = "round-robin"', 'start = "2s"')
@@ -110,10 +110,10 @@ def test_the_life_of_domains() -> None:
 
 def test_the_output_is_a_script(command: Vcpulab) -> None:
     file = str(ROOT / "scenarios" / "pools.toml")
-    lines = command("commands", file).stdout.splitlines()
+    lines = command("xl", "commands", file).stdout.splitlines()
     run = [
         step["text"]
-        for step in json.loads(command("commands", file, "--format", "json").stdout)
+        for step in json.loads(command("xl", "commands", file, "--format", "json").stdout)
         if step["how"] == "run"
     ]
     assert [line for line in lines if not line.startswith("#")] == run

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use vcpulab_guest::apps::{AppDefault, AppParam, AppParamKind, KINDS};
 
-use crate::table;
+use crate::markdown::table;
 
 pub fn page() -> String {
     let mut page = String::from(

@@ -2,22 +2,9 @@
 
 use std::fmt::Write as _;
 
-use vcpulab_measure::EventRow;
-use vcpulab_run::for_each_table;
+use vcpulab_measure::{EventRow, Results};
 
-use crate::table;
-
-/// A table's name, documentation and columns.
-type Table = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
-
-macro_rules! tables {
-    ($($(#[$doc:meta])* $table:ident: $row:ty,)*) => {
-        /// The result tables of a run.
-        const TABLES: &[Table] = &[$((<$row>::TABLE, <$row>::DOC, <$row>::COLUMNS)),*];
-    };
-}
-
-for_each_table!(tables);
+use crate::markdown::table;
 
 pub fn page() -> String {
     let mut page = String::from(
@@ -25,10 +12,10 @@ pub fn page() -> String {
          Generated from the row types. Every run leaves these tables, one row for each replication and thing. Times are \
          simulated; what is measured begins after the warm-up.\n",
     );
-    let events = (EventRow::TABLE, EventRow::DOC, EventRow::COLUMNS);
-    for (name, doc, columns) in TABLES.iter().chain([&events]) {
-        write!(page, "\n## `{name}`\n\n{}\n\n", doc.trim()).expect("a string takes all text");
-        let rows = columns.iter().map(|(column, doc)| [format!("`{column}`"), doc.trim().to_owned()]);
+    for columns in Results::TABLES.iter().chain([&EventRow::COLUMNS]) {
+        write!(page, "\n## `{}`\n\n{}\n\n", columns.table, columns.doc.trim())
+            .expect("a string takes all text");
+        let rows = columns.columns.iter().map(|(column, doc)| [format!("`{column}`"), doc.trim().to_owned()]);
         page += &table(["column", "what it is"], rows);
     }
     page

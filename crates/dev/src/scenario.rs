@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use vcpulab_scenario::{FILE_BYTES_MAX, profiles, schema, starter};
 use vcpulab_spec::{CONSTANTS, Sourced, limits};
 
-use crate::table;
+use crate::markdown::table;
 
 /// The tables of a scenario in the order of the page: title, and name of the definition.
 const SECTIONS: [(&str, &str); 17] = [

@@ -11,9 +11,9 @@ mod watch;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use vcpulab_scenario::Problems;
+use vcpulab_scenario::{Edit, Problems, edit};
 use vcpulab_spec::Profile;
 
 #[pymodule]
@@ -37,8 +37,8 @@ mod _engine {
     use super::scenario::Scenario;
     #[pymodule_export]
     use super::{
-        bench, build_info, conformance, listing, measure, parse_profile, profiles, read_profile, schedulers,
-        schema, starter, tables,
+        bench, build_info, conformance, edit_toml, listing, measure, parse_profile, profiles, read_profile,
+        schedulers, schema, starter, tables,
     };
 }
 
@@ -98,6 +98,15 @@ fn tables(text: &str) -> PyResult<String> {
     Ok(document.to_string())
 }
 
+/// The text of a TOML file with other values in some fields; `edits` is a JSON list of paths, each a list of steps, with
+/// their values, null to remove the field.
+#[pyfunction]
+fn edit_toml(text: &str, edits: &str) -> PyResult<String> {
+    let edits: Vec<Edit> =
+        serde_json::from_str(edits).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    edit(text, &edits).map_err(|error| PyKeyError::new_err(error.to_string()))
+}
+
 /// Replays the vectors at or below these paths; the report as JSON.
 #[pyfunction]
 #[pyo3(signature = (paths, jobs = 0))]
@@ -131,12 +140,12 @@ fn listing(py: Python<'_>, scenario: &scenario::Scenario, at: Option<&str>) -> P
     Ok(pretty(&work?.map_err(error::engine_error)?))
 }
 
-/// Measures the engine, about `seconds` for each figure; JSON, name to figure.
+/// Measures the engine, about `seconds` for each metric; JSON, name to value.
 #[pyfunction]
 #[pyo3(signature = (seconds = 1.0))]
 fn bench(py: Python<'_>, seconds: f64) -> PyResult<String> {
-    let figures = watch::watched(py, None, move |_| vcpulab_bench::run(seconds))?;
-    Ok(pretty(&figures))
+    let metrics = watch::watched(py, None, move |_| vcpulab_bench::run(seconds))?;
+    Ok(pretty(&metrics))
 }
 
 /// What was built: version, profile, architecture, system.

@@ -11,8 +11,8 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use vcpulab_host::Params;
-use vcpulab_measure::{SampleRow, VcpuSampleRow, perfetto};
-use vcpulab_run::{Jtl, RunError, RunOptions, for_each_table, run_under};
+use vcpulab_measure::{SampleRow, VcpuSampleRow, each_table, perfetto};
+use vcpulab_run::{Jtl, RunError, RunOptions, run_under};
 use vcpulab_spec::Spec;
 
 use crate::context::Context;
@@ -132,7 +132,7 @@ fn in_this_thread(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
     raised: &Raised,
-    work: impl FnOnce(&(dyn Fn(f64) -> bool + Sync)) -> Result<vcpulab_run::Results, RunError>,
+    work: impl FnOnce(&(dyn Fn(f64) -> bool + Sync)) -> Result<vcpulab_measure::Results, RunError>,
 ) -> PyResult<Results> {
     let progress = progress.map(|progress| progress.clone().unbind());
     let advance = |fraction: f64| {
@@ -186,8 +186,8 @@ impl<Row: Send> Rows<Row> {
 }
 
 macro_rules! results {
-    ($($(#[$doc:meta])* $table:ident: $row:ty,)*) => {
-        /// The results of a run.
+    ($($(#[doc = $doc:literal])* $table:ident: $row:ty,)*) => {
+        /// What a run leaves behind.
         #[pyclass(frozen, module = "vcpulab._engine")]
         pub struct Results {
             $($table: Rows<$row>,)*
@@ -197,35 +197,31 @@ macro_rules! results {
             /// Actions whose values the scheduler refused.
             #[pyo3(get)]
             rejected_actions: u64,
-            /// The reason why `waits` is empty, if it was not measured.
+            /// Why `waits` is empty, if it was not measured.
             #[pyo3(get)]
             not_attributed: Option<String>,
         }
 
-        impl From<vcpulab_run::Results> for Results {
-            fn from(results: vcpulab_run::Results) -> Self {
+        impl From<vcpulab_measure::Results> for Results {
+            fn from(results: vcpulab_measure::Results) -> Self {
                 Results {
                     $($table: results.$table.into(),)*
                     untraced: results.untraced,
                     rejected_actions: results.rejected_actions,
-                    not_attributed: results.not_attributed,
+                    not_attributed: results.not_attributed.map(|why| why.to_string()),
                 }
             }
         }
 
         #[pymethods]
         impl Results {
-            $(
-                $(#[$doc])*
-                fn $table(&self, py: Python<'_>) -> Table {
-                    self.$table.table(py, <$row>::batch)
-                }
-            )*
+            $($(#[doc = $doc])* fn $table(&self, py: Python<'_>) -> Table {
+                self.$table.table(py, <$row>::batch)
+            })*
         }
     };
 }
-
-for_each_table!(results);
+each_table!(results);
 
 /// Samples of one replication of a run while it goes on.
 #[pyclass(frozen, module = "vcpulab._engine")]

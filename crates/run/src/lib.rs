@@ -1,7 +1,7 @@
 //! Runs checked scenarios.
 //!
 //! `build` turns a [`Spec`](vcpulab_spec::Spec) into the configurations of a host and of the machine around it; `run` drives
-//! the replications in parallel, and [`Results`] are their tables in order. What stands in a scenario's file is not known
+//! the replications in parallel, and their results stand in order. What stands in a scenario's file is not known
 //! here.
 
 mod build;
@@ -10,7 +10,6 @@ mod client_tests;
 mod error;
 mod listing;
 mod options;
-mod results;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -20,7 +19,6 @@ pub use build::machine::machine_config;
 pub use error::RunError;
 pub use listing::listing_json;
 pub use options::RunOptions;
-pub use results::Results;
 pub use run::jtl::{JTL_EPOCH_MS, Jtl};
 pub use run::live::{LiveSamples, Sampled};
 pub use run::manager::{Manager, Wanted};

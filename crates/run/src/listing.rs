@@ -15,7 +15,7 @@ use crate::run::seed::replication_seed;
 /// Runs the first replication of a scenario up to `at`, and tells who is on the host then, in the order of the toolstack's ids:
 /// `{at_ns, domains: [{name, id, state, time_ns, vcpus: [{vcpu, pcpu, state, time_ns, affinity}]}]}`. States are in the
 /// letters of `xl list` and `xl vcpu-list`; times are CPU time since the domain was created, rebooted or restored; a vCPU
-/// that is off line has no pCPU. `progress` is told the fraction done; if it answers `false` the run stops.
+/// that is offline has no pCPU. `progress` is told the fraction done; if it answers `false` the run stops.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -76,7 +76,7 @@ mod tests {
             [host]\nprofile = \"exact\"\npcpus = 2\nscheduler = \"credit2\"\n\
             [domain.dom0]\n[domain.late]\nstart = \"2s\"\napp = [{ kind = \"hog\" }]\n\
             [domain.a]\nvcpus = 2\naffinity = [\"1\", \"all\"]\napp = [{ kind = \"hog\" }]\n\
-            [[action]]\nat = \"1s\"\nop = \"unplug\"\ndomain = \"a\"\nvcpu = 1\n\
+            [[action]]\nat = \"1s\"\nop = \"offline\"\ndomain = \"a\"\nvcpu = 1\n\
             [[action]]\nat = \"4s\"\nop = \"reboot\"\ndomain = \"a\"\n\
             [[action]]\nat = \"6s\"\nop = \"save\"\ndomain = \"late\"\n";
         let scenario = Scenario::parse(text, "f").unwrap_or_else(|problems| panic!("{problems}"));

@@ -31,7 +31,7 @@ fn pools_run_side_by_side() {
     assert_eq!(results.pcpus.iter().map(|row| row.pool.as_str()).collect::<Vec<_>>(), ["Pool-0", "rt"]);
 }
 
-/// On two pCPUs, with two hogs of weight 256 (of which one is off line for a second), one of 512 that is saved for three
+/// On two pCPUs, with two hogs of weight 256 (of which one is offline for a second), one of 512 that is saved for three
 /// seconds and paused for the last, and one of 256 that is there from 2 s to 10 s and again from 11 s on.
 #[test]
 fn domains_come_and_go() {

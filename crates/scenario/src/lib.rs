@@ -9,7 +9,7 @@
 //!    leads somewhere. It collects all [`Problems`]; what is allowed but doubtful becomes a warning. Scheduler parameters
 //!    are checked against the registry's tables alone; no scheduler is named here.
 //!
-//! `write` is the way back, with a file for each of those in `check`.
+//! `write` is the way back, with a file for each of those in `check`; [`edit`](edit()) changes values in a user's own text.
 //!
 //! ```
 //! use vcpulab_scenario::Scenario;
@@ -29,6 +29,7 @@
 
 mod check;
 mod describe;
+mod edit;
 mod file;
 mod scenario;
 #[cfg(test)]
@@ -37,6 +38,7 @@ mod text;
 mod write;
 
 pub use describe::{profile_json, profiles_json, schedulers_json};
+pub use edit::{Edit, EditError, edit};
 pub use file::profile::{find_profile, parse_profile, profiles, read_profile};
 pub use file::schema::schema;
 pub use scenario::{Scenario, starter};

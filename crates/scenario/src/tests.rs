@@ -1,6 +1,6 @@
 //! Tests of the whole way from text to scenario and back.
 
-mod right;
+pub(crate) mod right;
 
 use proptest::prelude::*;
 use vcpulab_host::Scope;

@@ -115,7 +115,7 @@ constants! {
     page_exchange_ns: 0..=COST_NS_MAX,
     /// The hypervisor's time to map a granted page and to unmap it.
     grant_ns: 0..=COST_NS_MAX,
-    /// Time until a vCPU of a driver domain has what another one worked at last: the state of a card or a ring.
+    /// Time until a vCPU of a driver domain has what another one worked at last: the state of a NIC or a ring.
     bounce_ns: 0..=COST_NS_MAX,
     /// A guest's time to take one notification, whatever came with it.
     guest_upcall_ns: 0..=COST_NS_MAX,
@@ -127,13 +127,13 @@ constants! {
     stack_receive_ns: 0..=COST_NS_MAX,
     /// A network stack's time for one packet sent.
     stack_send_ns: 0..=COST_NS_MAX,
-    /// A network stack's time for each byte received or sent, in picoseconds: copies, and checksums that no card computes.
+    /// A network stack's time for each byte received or sent, in picoseconds: copies, and checksums that no NIC computes.
     network_byte_ps: 0..=COST_NS_MAX,
     /// Time slice of a task in a guest while others wait for the same vCPU.
     task_slice_ns: 1_000..=COST_NS_MAX,
     /// What a page fault costs more in a domain than without a hypervisor: the trap, and the update of the page table.
     page_fault_ns: 0..=COST_NS_MAX,
-    /// Time to compute the checksum of one byte where the card does not, in picoseconds.
+    /// Time to compute the checksum of one byte where the NIC does not, in picoseconds.
     checksum_byte_ps: 0..=COST_NS_MAX,
     /// CPU time to emulate a device for one packet or request of a guest without drivers of its own.
     emulation_ns: 0..=COST_NS_MAX,

@@ -130,10 +130,10 @@ fn named<'a>(spec: &'a Spec, machine: &'a Machine) -> impl Iterator<Item = Named
 
 #[cfg(test)]
 mod tests {
-    use vcpulab_measure::{AppRow, AppSampleRow};
+    use vcpulab_measure::{AppRow, AppSampleRow, Results};
     use vcpulab_scenario::Scenario;
 
-    use crate::{Results, RunOptions, run};
+    use crate::{RunOptions, run};
 
     /// Units with response times, with late ones, without response times, and requests refused; one domain comes later,
     /// another is rebooted.

@@ -13,12 +13,12 @@ pub(crate) mod seed;
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use vcpulab_host::{HostConfig, Params, Pools, Scheduler};
+use vcpulab_measure::Results;
 use vcpulab_spec::{Spec, entitlements};
 
 use crate::build::host::host_config;
 use crate::error::RunError;
 use crate::options::RunOptions;
-use crate::results::Results;
 use crate::run::manager::Manager;
 use crate::run::progress::Progress;
 use crate::run::replication::Replication;
@@ -142,7 +142,7 @@ pub fn run_managed(
 ///
 /// let text = "host.scheduler = 'credit'\ndomain.a.app = [{ kind = 'hog' }]\nrun.duration = '1s'";
 /// let scenario = Scenario::parse(text, "one.toml").unwrap();
-/// let make = |params: &_, _seed| RoundRobin::new(0, params, scenario.host.pcpus);
+/// let make = |params: &_, _seed| RoundRobin::new((), params, scenario.host.pcpus);
 /// let results = run_under(&scenario, &RunOptions::default(), &|_| true, make).unwrap();
 /// assert_eq!(results.domains[0].entitlement, None);
 /// ```

@@ -2,24 +2,12 @@
 
 use vcpulab_host::{HostState, PcpuId, Span, Time, VcpuId};
 use vcpulab_io::{BlkfrontCounts, GuestId, Layer, Layers, Machine, NetfrontCounts, Samples};
-use vcpulab_measure::{
-    AppSampleRow, Meter, Names, PcpuSampleRow, ProfileRow, SampleRow, Sampler, VcpuSampleRow,
-};
+use vcpulab_measure::{Meter, Names, ProfileRow, Results, SampleRow, Sampler};
 use vcpulab_spec::Spec;
 
 use crate::build::profiler::profiler;
 use crate::run::app_table::AppSampler;
 use crate::run::live::LiveSamples;
-
-/// The tables of one replication that its monitors fill.
-#[derive(Default)]
-pub(crate) struct Monitored {
-    pub samples: Vec<SampleRow>,
-    pub vcpu_samples: Vec<VcpuSampleRow>,
-    pub pcpu_samples: Vec<PcpuSampleRow>,
-    pub app_samples: Vec<AppSampleRow>,
-    pub profile: Vec<ProfileRow>,
-}
 
 /// Listens to one replication from the end of the warm-up on.
 pub(crate) struct Monitors {
@@ -84,24 +72,23 @@ impl Monitors {
         &rows[rows.len().saturating_sub(domains)..]
     }
 
-    /// Takes the last sample.
+    /// Takes the last sample, and fills in the tables of samples and of the profile.
+    #[allow(clippy::too_many_arguments, reason = "the parts of a run")]
     pub fn finish(
         mut self,
+        results: &mut Results,
         spec: &Spec,
         names: &Names,
         host: &HostState,
         meter: &mut Meter,
         machine: &Machine,
         live: Option<&LiveSamples>,
-    ) -> Monitored {
+    ) {
         self.sample(names, host, meter, machine, live);
-        let profile = self.profile(spec, names, host, machine);
-        let own = Monitored { app_samples: self.apps.rows, profile, ..Monitored::default() };
-        match self.sampler {
-            None => own,
-            Some(Sampler { domains, vcpus, pcpus, .. }) => {
-                Monitored { samples: domains, vcpu_samples: vcpus, pcpu_samples: pcpus, ..own }
-            }
+        results.profile = self.profile(spec, names, host, machine);
+        results.app_samples = self.apps.rows;
+        if let Some(Sampler { domains, vcpus, pcpus, .. }) = self.sampler {
+            (results.samples, results.vcpu_samples, results.pcpu_samples) = (domains, vcpus, pcpus);
         }
     }
 
@@ -188,8 +175,8 @@ fn refill_ns(host: &HostState) -> Span {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Results, RunOptions, run};
-    use vcpulab_measure::ProfileRow;
+    use crate::{RunOptions, run};
+    use vcpulab_measure::{ProfileRow, Results};
     use vcpulab_scenario::Scenario;
 
     /// A web server, a receiver of streams and a hog beside the driver domain, on two pCPUs.

@@ -5,19 +5,21 @@ use std::rc::Rc;
 
 use vcpulab_host::{Action, DomId, Host, HostConfig, Pools, Scheduler, Time};
 use vcpulab_io::{GuestId, Machine};
-use vcpulab_measure::{Measuring, Meter, Names, Recorder, Traced, collect};
+use vcpulab_measure::{
+    Measuring, Meter, Names, NotAttributed, Recorder, Results, TRACE_ROWS_MAX, Traced, collect,
+};
 use vcpulab_sched::Runner;
+use vcpulab_spec::limits::ROWS_MAX;
 use vcpulab_spec::{PoolSpec, Spec};
 
 use crate::build::machine::machine_config;
 use crate::error::RunError;
 use crate::options::RunOptions;
-use crate::results::Results;
 use crate::run::app_table::app_rows;
 use crate::run::io_table::io_rows;
 use crate::run::jtl::Logs;
 use crate::run::manager::{Manager, decided};
-use crate::run::monitors::{Monitored, Monitors};
+use crate::run::monitors::Monitors;
 use crate::run::progress::{Progress, STEPS};
 use crate::run::schedulers::pools_of;
 use crate::run::seed::replication_seed;
@@ -166,36 +168,19 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
     fn harvest(self) -> Result<Results, RunError> {
         let Running { of, mut host, names, logs, monitors } = self;
         let Replication { spec, options, replication, entitlements, .. } = of;
-        let mut measured = collect(replication, &names, host.context(), host.observer().meter());
+        let mut results = collect(replication, &names, host.context(), host.observer().meter());
         let (state, observer, machine) = host.parts();
-        for (index, (row, entitlement)) in measured.domains.iter_mut().zip(entitlements).enumerate() {
+        for (index, (row, entitlement)) in results.domains.iter_mut().zip(entitlements).enumerate() {
             row.io_count = machine.io_count(GuestId(index as u32));
             row.entitlement = entitlement;
         }
-        let monitored = monitors.map_or_else(Monitored::default, |monitors| {
-            monitors.finish(spec, &names, state, observer.meter_mut(), machine, options.live.as_ref())
-        });
-        let meter = observer.meter();
-        let mut results = Results {
-            domains: measured.domains,
-            vcpus: measured.vcpus,
-            pcpus: measured.pcpus,
-            apps: app_rows(spec, replication, machine),
-            io: io_rows(spec, replication, machine),
-            waits: measured.waits,
-            wakeups: measured.wakeups,
-            wakeup_buckets: measured.wakeup_buckets,
-            samples: monitored.samples,
-            vcpu_samples: monitored.vcpu_samples,
-            pcpu_samples: monitored.pcpu_samples,
-            app_samples: monitored.app_samples,
-            profile: monitored.profile,
-            trace: measured.trace,
-            not_attributed: measured.not_attributed.map(|why| why.to_string()),
-            untraced: meter.untraced(),
-            rejected_actions: meter.rejected_actions(),
-        };
-        results.limit_to_share(spec.replications as usize);
+        results.apps = app_rows(spec, replication, machine);
+        results.io = io_rows(spec, replication, machine);
+        if let Some(monitors) = monitors {
+            let live = options.live.as_ref();
+            monitors.finish(&mut results, spec, &names, state, observer.meter_mut(), machine, live);
+        }
+        limit_to_share(&mut results, spec.replications as usize);
         if let Some(logs) = logs {
             logs.borrow_mut().finish()?;
         }
@@ -205,5 +190,18 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
             reason,
         })?;
         Ok(results)
+    }
+}
+
+/// Limits the results of one replication to its share of what all of them may keep together.
+fn limit_to_share(results: &mut Results, replications: usize) {
+    let traced = TRACE_ROWS_MAX / replications;
+    results.untraced += results.trace.len().saturating_sub(traced) as u64;
+    results.trace.truncate(traced);
+    results.trace.shrink_to_fit();
+    // All replications of a run have the same number of domains.
+    if results.waits.len() > ROWS_MAX / replications {
+        results.waits = Vec::new();
+        results.not_attributed = Some(NotAttributed::Rows);
     }
 }

@@ -8,7 +8,7 @@ use crate::check::fields::Checker;
 use crate::check::lifecycle::Lives;
 use crate::check::params::{allowed, allowed_for, params};
 use crate::file::raw::{
-    NamedDomain, RawAction, RawAdjust, RawAdjustGlobal, RawAffinity, RawLife, RawPlug, RawScenario,
+    NamedDomain, RawAction, RawAdjust, RawAdjustGlobal, RawAffinity, RawLife, RawOnline, RawScenario,
 };
 use crate::text::problem::{Place, Problem};
 use crate::text::read::{At, ReadTable as _};
@@ -82,8 +82,8 @@ fn change(
         RawAction::Destroy(raw) => life(checker, raw, spec, LifeChange::Destroy),
         RawAction::Save(raw) => life(checker, raw, spec, LifeChange::Save),
         RawAction::Restore(raw) => life(checker, raw, spec, LifeChange::Restore),
-        RawAction::Plug(raw) => plug(checker, raw, spec, true),
-        RawAction::Unplug(raw) => plug(checker, raw, spec, false),
+        RawAction::Online(raw) => online(checker, raw, spec, true),
+        RawAction::Offline(raw) => online(checker, raw, spec, false),
     }
 }
 
@@ -91,19 +91,19 @@ fn life(checker: &mut Checker<'_, '_>, raw: &RawLife, spec: &Spec, change: LifeC
     checker.domain(&raw.domain, &spec.domains).map(|domain| Change::Life(domain, change))
 }
 
-fn plug(checker: &mut Checker<'_, '_>, raw: &RawPlug, spec: &Spec, on: bool) -> Option<Change> {
+fn online(checker: &mut Checker<'_, '_>, raw: &RawOnline, spec: &Spec, online: bool) -> Option<Change> {
     let domain = checker.domain(&raw.domain, &spec.domains)?;
     let DomainSpec { name, affinity, .. } = &spec.domains[domain];
     let At { value, place } = raw.vcpu.0.as_ref()?;
     if affinity.len() == 1 {
-        let problem = Problem::says(format!("domain `{name}` has one vCPU, which is always on line"));
+        let problem = Problem::says(format!("domain `{name}` has one vCPU, which is always online"));
         checker.report.error(place, problem.found(value));
         return None;
     }
     let vcpu = checker.within(*value, &(1..=affinity.len() as i64 - 1), place, || {
-        format!("an integer from 1 to {} (vCPU 0 is always on line)", affinity.len() - 1)
+        format!("an integer from 1 to {} (vCPU 0 is always online)", affinity.len() - 1)
     })?;
-    Some(Change::Online(domain, vcpu as u32, on))
+    Some(Change::Online(domain, vcpu as u32, online))
 }
 
 fn new_affinity(

@@ -152,11 +152,11 @@ impl<'s> Lives<'s> {
         let offline_since = &mut self.lives[d].offline_since[vcpu];
         problem.or_else(|| match (*offline_since, online) {
             (None, true) => {
-                Some(Problem::says(format!("vCPU {vcpu} of `{name}` is on line at {}", Duration(at))))
+                Some(Problem::says(format!("vCPU {vcpu} of `{name}` is online at {}", Duration(at))))
             }
             (Some(since), false) => {
                 let since = Duration(since);
-                Some(Problem::says(format!("vCPU {vcpu} of `{name}` is off line since {since}")))
+                Some(Problem::says(format!("vCPU {vcpu} of `{name}` is offline since {since}")))
             }
             _ => {
                 *offline_since = (!online).then_some(at);

@@ -27,7 +27,7 @@ pub(crate) fn check(
         bare_metal(checker, spec, raw, place);
     }
     let given = raw.nic.get().map_or(&[][..], |named| &named.0);
-    checker.count(given.len(), 0, DEVICES_MAX, "network cards", &place.member("nic"));
+    checker.count(given.len(), 0, DEVICES_MAX, "NICs", &place.member("nic"));
     for (name, At { value, place }) in given.iter().take(DEVICES_MAX) {
         let nic = device(checker, name, place, &value.driver_domain, &value.vcpu, spec);
         spec.nics.extend(nic);
@@ -78,8 +78,8 @@ fn nic_owner(
     }
     let problem = match next(at) {
         Some(_) => Problem::says("the driver domains behind this interface lead in a circle")
-            .hint("one of them owns the card"),
-        None => Problem::says(format!("driver domain `{name}` owns no network card"))
+            .hint("one of them owns the NIC"),
+        None => Problem::says(format!("driver domain `{name}` owns no NIC"))
             .hint(format!("add [nic.NAME] with `driver_domain = \"{name}\"`")),
     };
     checker.report.error(&field.0.as_ref()?.place, problem);
@@ -99,7 +99,7 @@ fn netfront(
         Some(driver) => Some(nic_owner(checker, driver, &raw.driver_domain, spec, raw_domains)?),
         None => None,
     };
-    let nic = device_of(checker, &raw.card, owner, "network card", spec.nics.iter())?;
+    let nic = device_of(checker, &raw.device, owner, "NIC", spec.nics.iter())?;
     let vcpus = |domain: usize| spec.domains[domain].affinity.len() as i64;
     let vcpu = checker.int(&raw.vcpu, 0, 0..=vcpus(own) - 1)?;
     let driver_vcpu = checker.int(&raw.driver_vcpu, 0, 0..=driver.map_or(1, vcpus) - 1)?;

@@ -1,5 +1,5 @@
-//! What a scenario file says, field by field, before anything but the types is checked. The documentation comments
-//! here are the descriptions in the JSON schema and in the reference.
+//! The fields of a scenario file, before anything but their types is checked. The documentation comments here are the
+//! descriptions in the JSON schema and in the reference.
 
 use toml::de::DeTable;
 
@@ -18,16 +18,16 @@ use crate::text::units::{CpuList, Duration, Size};
 record! {
     /// A host, the domains on it, what they run, and the clients around it.
     struct RawScenario {
-        /// What this is, for people.
+        /// Its title, for people.
         name: String,
-        /// Where all random numbers start. The same seed gives the same results, byte for byte.
+        /// The seed of all random numbers. The same seed gives the same results, byte for byte.
         #[schemars(range(min = 0))]
         seed: i64,
-        /// How long to run, and how often.
+        /// The length of a run, and the number of its replications.
         run: RawRun,
         /// The machine and its CPU scheduler.
         host: RawHost,
-        /// Network cards, by name. Where none is given, each driver domain (or the hypervisor, or the machine) has one.
+        /// NICs, by name. Where none is given, each driver domain (or the hypervisor, or the machine) has one.
         nic: Named<RawNic>,
         /// Disks, by name. Where none is given, each driver domain (or the hypervisor, or the machine) has one.
         disk: Named<RawDisk>,
@@ -38,37 +38,37 @@ record! {
         domain: Named<RawDomain>,
         /// The clients outside the host, by name.
         client: Named<RawClient>,
-        /// The machines that clients run on, by name. A client that names none runs on one that limits nothing.
+        /// The machines that clients run on, by name. A client that names none runs on one without limits.
         client_machine: Named<RawClientMachine>,
-        /// What the administrator does while the host runs.
+        /// The administrator's actions while the host runs.
         action: Vec<At<RawAction>>,
     }
     required [host, domain]
 }
 
 record! {
-    /// How long to run, and how often.
+    /// The length of a run, and the number of its replications.
     struct RawRun {
         /// Measured time, after the warm-up.
         duration: Duration,
-        /// Time that runs first and is not measured.
+        /// Time before that, which is not measured.
         warmup: Duration,
-        /// Applications begin up to so much later than they would: by the same random time for all of them, drawn for each
-        /// replication. Where in its periods the scheduler is when a workload begins is then left to chance. Default: `0s`.
+        /// Longest random delay before applications begin: the same for all of them, drawn for each replication. A workload
+        /// then begins at a random point in the scheduler's periods. Default: `0s`.
         start_spread: Duration,
-        /// How many independent runs, each with its own random numbers.
+        /// Number of independent runs, each with its own random numbers.
         #[schemars(range(min = 1, max = REPLICATIONS_MAX))]
         replications: i64,
         /// Time between two samples of the counters of domains, vCPUs, applications and clients; XenMon and xentop read
         /// them. `0s`: none. Default: `1s`, or none where that makes too many rows.
         sample: Duration,
-        /// A profiler that samples what the pCPUs do, as Xenoprof does. Default: none.
+        /// A profiler that samples the pCPUs, as Xenoprof does. Default: none.
         profiler: RawProfiler,
     }
 }
 
 record! {
-    /// A profiler that samples what the pCPUs do.
+    /// A profiler that samples the pCPUs.
     struct RawProfiler {
         /// Busy cycles of a pCPU between two samples. Each costs the profile's `sample_ns`.
         #[schemars(range(min = *PROFILER_CYCLES.start(), max = *PROFILER_CYCLES.end()))]
@@ -80,20 +80,20 @@ record! {
 record! {
     /// The machine and its CPU scheduler. The scheduler's global parameters stand here too.
     struct RawHost {
-        /// The hardware profile: number of pCPUs and what everything costs. In `exact` nothing costs time. A built-in
+        /// The hardware profile: number of pCPUs, and the costs of everything. In `exact` nothing costs time. A built-in
         /// one by its name, or a file (its path from the folder of the scenario); `custom`: all constants stand here.
         profile: String,
-        /// How many pCPUs. Default: the profile's.
+        /// Number of pCPUs. Default: the profile's.
         #[schemars(range(min = 1, max = PCPUS_MAX))]
         pcpus: i64,
-        /// How many of them share a socket. Default: all.
+        /// Number of pCPUs on one socket. Default: all.
         #[schemars(range(min = 1, max = PCPUS_MAX))]
         pcpus_per_socket: i64,
         /// The CPU scheduler.
         scheduler: String,
-        /// Which release's version of it. Default: the newest.
+        /// The release whose version of it is used. Default: the newest.
         generation: String,
-        /// Where the drivers of the devices are: in driver domains, or in the hypervisor.
+        /// Place of the devices' drivers: in driver domains, or in the hypervisor.
         #[schemars(extend("enum" = ["driver-domain", "hypervisor"]))]
         drivers: String,
         /// No hypervisor: the one domain is the machine's operating system, which has all pCPUs and devices.
@@ -112,7 +112,7 @@ record! {
         pcpus: CpuList,
         /// Its CPU scheduler.
         scheduler: String,
-        /// Which release's version of it. Default: the newest.
+        /// The release whose version of it is used. Default: the newest.
         generation: String,
     }
     required [pcpus, scheduler]
@@ -122,21 +122,21 @@ record! {
 record! {
     /// A domain (virtual machine). The scheduler's parameters of a domain stand here too.
     struct RawDomain {
-        /// How many vCPUs.
+        /// Number of vCPUs.
         #[schemars(range(min = 1, max = DOMAIN_VCPUS_MAX))]
         vcpus: i64,
         /// The CPU pool it is created in. Default: `Pool-0`.
         pool: String,
-        /// When it is created: time since the host started, warm-up included. Default: it is there from the beginning.
+        /// Time of its creation, since the host started, warm-up included. Default: the start of the host.
         start: Duration,
         /// The pCPUs it may run on (hard affinity): one set for all vCPUs, or a list with one for each.
         affinity: OneOrMany<CpuList>,
         /// Does it own the devices, and do their work for the other domains?
         driver_domain: bool,
-        /// How a driver domain finds where packets go: a bridge, or routing.
+        /// The way in which a driver domain forwards packets: a bridge, or routing.
         #[schemars(extend("enum" = ["bridge", "routing"]))]
         forwarding: String,
-        /// Memory that each vCPU touches whenever it runs: what has to come back into a cold cache. Default: the
+        /// Memory that each vCPU touches whenever it runs, and that a cold cache has to bring in again. Default: the
         /// profile's.
         working_set: Size,
         /// Its network interface.
@@ -148,17 +148,17 @@ record! {
         /// Its memory: when it is destroyed, the hypervisor frees every page; a `web-server` has its files there. Default:
         /// twice the memory for pages of files.
         memory: Size,
-        /// How long its guest takes to shut down once it is asked to. Default: the profile's.
+        /// Time that its guest takes to shut down. Default: the profile's.
         shutdown: Duration,
-        /// Its kernel's tick, which is left on when a vCPU goes idle: the next one finds it idle, and only then is it stopped
-        /// (as by Linux 6.1). So a vCPU that goes idle wakes once more. Default: the tick is stopped at once.
+        /// Period of its kernel's tick, if that is left on when a vCPU goes idle and stopped by the next one, which finds it
+        /// idle (as by Linux 6.1): a vCPU that goes idle wakes once more. Default: the tick is stopped at once.
         idle_tick: Duration,
         /// CPU time of such a tick. Required with `idle_tick`.
         idle_tick_cpu: Duration,
-        /// What the toolstack does when its guest has crashed: destroy it, restart it, or leave it as it is.
+        /// The toolstack's answer to a crash of its guest: destroy the domain, restart it, or leave it as it is.
         #[schemars(extend("enum" = ["destroy", "restart", "preserve"]))]
         on_crash: String,
-        /// What it runs.
+        /// Its applications.
         app: Vec<At<RawApp>>,
     }
     params params
@@ -167,32 +167,32 @@ record! {
 record! {
     /// A domain's network interface.
     struct RawNetfront {
-        /// The domain whose back end carries its packets. Required, unless the drivers are elsewhere.
+        /// The domain whose netback carries its packets. Required, unless the drivers are elsewhere.
         driver_domain: String,
-        /// The card that they leave by. Default: the driver domain's first.
-        card: String,
-        /// Which vCPU of the domain takes its events.
+        /// The NIC by which its packets leave. Default: the driver domain's first.
+        device: String,
+        /// The domain's vCPU that takes its events.
         #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
         vcpu: i64,
-        /// Which vCPU of the driver domain takes its events.
+        /// The driver domain's vCPU that takes its events.
         #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
         driver_vcpu: i64,
-        /// TCP segmentation offload: does the domain hand over packets of up to 64 KB for the card to cut?
+        /// TCP segmentation offload: does the domain send packets of up to 64 KB, which the NIC cuts?
         tso: bool,
-        /// Does the card compute checksums? Default: yes. Otherwise each byte costs the domain more.
+        /// Does the NIC compute checksums? Default: yes. Otherwise each byte costs the domain more.
         checksum_offload: bool,
-        /// An emulated card, as a guest without drivers of its own has it (HVM): the driver domain, which may be a stub domain,
+        /// An emulated NIC, for a guest without drivers of its own (HVM): the driver domain, which may be a stub domain,
         /// emulates it.
         emulated: bool,
     }
 }
 
 record! {
-    /// A network card.
+    /// A NIC.
     struct RawNic {
         /// The driver domain that owns it. Required, unless the drivers are elsewhere.
         driver_domain: String,
-        /// Which of its vCPUs takes the interrupts.
+        /// The driver domain's vCPU that takes its interrupts.
         #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
         vcpu: i64,
     }
@@ -203,10 +203,10 @@ record! {
     struct RawDisk {
         /// The driver domain that owns it. Required, unless the drivers are elsewhere.
         driver_domain: String,
-        /// Which of its vCPUs takes the interrupts.
+        /// The driver domain's vCPU that takes its interrupts.
         #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
         vcpu: i64,
-        /// Turning platters, or flash memory. What each can do stands in the hardware profile.
+        /// Turning platters, or flash memory. The hardware profile says how fast each is.
         #[schemars(extend("enum" = ["spindle", "ssd"]))]
         kind: String,
     }
@@ -215,15 +215,15 @@ record! {
 record! {
     /// A domain's virtual disk.
     struct RawVirtualDisk {
-        /// The domain whose back end serves it. Required, unless the drivers are elsewhere.
+        /// The domain whose blkback serves it. Required, unless the drivers are elsewhere.
         driver_domain: String,
-        /// The disk that it is on. Default: the driver domain's first; if the driver domain has a virtual disk itself (a stub
-        /// domain), what that is on.
+        /// The disk it is on. Default: the driver domain's first; if the driver domain has a virtual disk itself (a stub
+        /// domain), the disk of that one.
         device: String,
-        /// Which vCPU of the domain takes its events.
+        /// The domain's vCPU that takes its events.
         #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
         vcpu: i64,
-        /// An emulated disk, as a guest without drivers of its own has it (HVM): the driver domain, which may be a stub domain,
+        /// An emulated disk, for a guest without drivers of its own (HVM): the driver domain, which may be a stub domain,
         /// emulates it.
         emulated: bool,
     }
@@ -232,16 +232,16 @@ record! {
 record! {
     /// An application in a domain. The parameters of its kind stand here too.
     struct RawApp {
-        /// Which kind of application.
+        /// Its kind.
         kind: String,
-        /// How many of them.
+        /// Number of instances.
         #[schemars(range(min = 1, max = APPS_MAX))]
         instance: i64,
         /// The phases of a script.
         phase: Vec<At<RawPhase>>,
-        /// How many times to go through all phases; -1: without end.
+        /// Number of times to go through all phases; -1: without end.
         r#loop: i64,
-        /// How long after its domain has started it begins. Default: at once.
+        /// Time from the start of its domain to its own. Default: none.
         start_delay: Duration,
     }
     required [kind]
@@ -251,7 +251,7 @@ record! {
 record! {
     /// A phase of a script.
     struct RawPhase {
-        /// How many times to go through its events.
+        /// Number of times to go through its events.
         r#loop: i64,
         /// Its events.
         event: Vec<At<RawEvent>>,
@@ -262,37 +262,37 @@ record! {
 record! {
     /// One event of a phase: exactly one of these.
     struct RawEvent {
-        /// Computes for so much CPU time, however long that takes. A list is a distribution: its values are quantiles at equal
-        /// distances, and a time is drawn each time.
+        /// Computes for this CPU time, however long that takes. A list is a distribution: its values are quantiles at equal
+        /// distances, and a time is drawn for each event.
         run: OneOrMany<Duration>,
-        /// Computes until so much time has passed, however much CPU time it gets meanwhile.
+        /// Computes until this time has passed, however much CPU time it gets meanwhile.
         runtime: Duration,
-        /// Sleeps for so long from now; or for a time drawn from a distribution, as for `run`.
+        /// Sleeps for this time from now; or for a time drawn from a distribution, as for `run`.
         sleep: OneOrMany<Duration>,
-        /// Sleeps until so long after the last such time was over: keeps a period whatever the events in between take.
+        /// Sleeps until this time after the end of the last such sleep: keeps a period whatever the events in between take.
         timer: Duration,
-        /// Takes a lock; while another task of the domain has it, it sleeps.
+        /// Takes a lock; sleeps while another task of the domain has it.
         lock: String,
-        /// Gives a lock back.
+        /// Releases a lock.
         unlock: String,
         /// Waits until another task of the domain says `resume` or `signal` with the same name.
         suspend: String,
-        /// Wakes all who wait by that name. If nobody does, nothing is remembered of it.
+        /// Wakes all tasks that wait by that name. If none does, nothing is remembered of it.
         resume: String,
-        /// Wakes who has waited longest by that name.
+        /// Wakes the task that has waited longest by that name.
         signal: String,
-        /// Waits as `suspend` does, and gives the lock `mutex` back meanwhile.
+        /// Waits as `suspend` does, and releases the lock `mutex` meanwhile.
         wait: String,
         /// The lock that goes with `wait`.
         mutex: String,
-        /// Waits until as many tasks have come here as the scripts of the domain name it.
+        /// Waits until the number of tasks at this barrier is the number of times that the scripts of the domain name it.
         barrier: String,
-        /// Sends an event over a channel of that name; whoever waits there, in whatever domain, goes on. Events that nobody
-        /// waits for are pending.
+        /// Sends an event over a channel of that name, and wakes a task that waits there, in whatever domain. Events without a
+        /// waiter are pending.
         notify: String,
-        /// Takes an event that is pending on a channel of that name, or waits for the next one.
+        /// Takes a pending event of a channel of that name, or waits for the next one.
         r#await: String,
-        /// A unit of work is complete. In a script that never says so a round of all phases is one.
+        /// Completes a unit of work. In a script without it a round of all phases is one unit.
         done: bool,
     }
 }
@@ -300,23 +300,23 @@ record! {
 tagged! {
     /// A client outside the host.
     enum RawClient by "kind" {
-        /// Sends requests at a rate that does not depend on the answers.
+        /// Requests at a rate that does not depend on the answers.
         "open-loop" => OpenLoop(RawOpenLoop),
-        /// So many users; each asks, waits for the answer, thinks, and asks again.
+        /// Users, each of whom asks, waits for the answer, thinks, and asks again.
         "closed-loop" => ClosedLoop(RawClosedLoop),
-        /// Sends streams of packets.
+        /// Streams of packets.
         "stream" => Stream(RawStream),
     }
 }
 
 record! {
-    /// Sends requests at a rate that does not depend on the answers.
+    /// Requests at a rate that does not depend on the answers.
     struct RawOpenLoop {
         /// The domain with the service.
         server: String,
-        /// Which application there, by its kind. Needed only where it runs several services.
+        /// The application there, by its kind. Needed only where the domain runs several services.
         app: String,
-        /// The client machine that it runs on. Default: one that limits nothing.
+        /// The client machine it runs on. Default: one without limits.
         machine: String,
         /// Requests per second.
         #[schemars(range(min = 0, max = RATE_PER_S_MAX))]
@@ -325,44 +325,44 @@ record! {
         regular: bool,
         /// Size of the answer, for requests of the service's first class only.
         file_size: Size,
-        /// What to ask for: a list, or `"specweb99"` for the files of that benchmark. Default: all classes of the service, each
-        /// as often as its documentation says.
+        /// The requests: a list of kinds, or `"specweb99"` for the files of that benchmark. Default: all classes of the service,
+        /// each as often as its documentation says.
         mix: WordOrList<RawAsk>,
-        /// Most requests outstanding at once; what comes on top fails at the client.
+        /// Most requests outstanding at once; further ones fail at the client.
         #[schemars(range(min = 1, max = CONNECTIONS_MAX))]
         connections_max: i64,
-        /// After how long without an answer a request has failed. Default: never.
+        /// Time without an answer after which a request has failed. Default: none.
         timeout: Duration,
     }
     required [server, rate]
 }
 
 record! {
-    /// So many users; each asks, waits for the answer, thinks, and asks again.
+    /// Users, each of whom asks, waits for the answer, thinks, and asks again.
     struct RawClosedLoop {
         /// The domain with the service.
         server: String,
-        /// Which application there, by its kind. Needed only where it runs several services.
+        /// The application there, by its kind. Needed only where the domain runs several services.
         app: String,
-        /// The client machine that it runs on. Default: one that limits nothing.
+        /// The client machine it runs on. Default: one without limits.
         machine: String,
-        /// How many users.
+        /// Number of users.
         #[schemars(range(min = 1, max = CONNECTIONS_MAX))]
         users: i64,
-        /// Mean time that a user thinks, exponentially distributed. Default: none.
+        /// Mean think time of a user, exponentially distributed. Default: none.
         think: Duration,
         /// Time within which the users begin, one after the other.
         ramp_up: Duration,
         /// Size of the answer, for requests of the service's first class only.
         file_size: Size,
-        /// What to ask for: a list, or `"specweb99"` for the files of that benchmark. Default: all classes of the service, each
-        /// as often as its documentation says.
+        /// The requests: a list of kinds, or `"specweb99"` for the files of that benchmark. Default: all classes of the service,
+        /// each as often as its documentation says.
         mix: WordOrList<RawAsk>,
         /// Does a user keep its connection from one request to the next? Default: yes.
         keep_alive: bool,
-        /// After how long without an answer a request has failed. Default: never.
+        /// Time without an answer after which a request has failed. Default: none.
         timeout: Duration,
-        /// How often a request that failed is tried again at once, before the user goes on.
+        /// Most times that a failed request is tried again at once, before the user goes on.
         #[schemars(range(min = 0, max = RETRIES_MAX))]
         retries: i64,
     }
@@ -370,39 +370,39 @@ record! {
 }
 
 record! {
-    /// Sends streams of packets.
+    /// Streams of packets.
     struct RawStream {
         /// The domain with the receiver.
         server: String,
-        /// Which application there, by its kind. Needed only where it runs several services.
+        /// The application there, by its kind. Needed only where the domain runs several services.
         app: String,
-        /// The client machine that it runs on. Default: one that limits nothing.
+        /// The client machine it runs on. Default: one without limits.
         machine: String,
-        /// How many streams.
+        /// Number of streams.
         #[schemars(range(min = 1, max = CONNECTIONS_MAX))]
         streams: i64,
-        /// Data in each packet. What is beyond a segment goes in several.
+        /// Data in each packet. More than a segment goes in several.
         packet: Size,
-        /// Least time from one packet of a stream to the next. Default: none, as fast as the network takes them.
+        /// Least time from one packet of a stream to the next. Default: none, the network alone decides.
         gap: Duration,
     }
     required [server]
 }
 
 record! {
-    /// A machine that clients run on. What it adds to a response time is part of it, as a load generator measures it.
+    /// A machine that clients run on. The time it adds is part of response times, as a load generator measures them.
     struct RawClientMachine {
-        /// Rate of its link in each direction, bits per second. Default: the card's of the hardware profile.
+        /// Rate of its link in each direction, bits per second. Default: the NIC's of the hardware profile.
         #[schemars(range(min = *LINK_RATES.start(), max = *LINK_RATES.end()))]
         bits_per_s: i64,
-        /// How many processors.
+        /// Number of processors.
         #[schemars(range(min = 1, max = PCPUS_MAX))]
         processors: i64,
-        /// What a request takes of a processor before it is sent. Default: nothing.
+        /// Time of a processor for a request before it is sent. Default: none.
         request_cpu: Duration,
-        /// What each packet takes of a processor, sent or received. Default: nothing.
+        /// Time of a processor for each packet, sent or received. Default: none.
         packet_cpu: Duration,
-        /// Most connections of its clients at once (ports, or file descriptors); what comes on top fails there.
+        /// Most connections of its clients at once (ports, or file descriptors); further ones fail there.
         #[schemars(range(min = 1, max = CONNECTIONS_MAX))]
         connections_max: i64,
     }
@@ -415,14 +415,14 @@ record! {
         class: String,
         /// Size of the answer. Default: the class's.
         file_size: Size,
-        /// How often, in proportion to the others.
+        /// Its frequency, in proportion to the others.
         #[schemars(range(min = 1, max = WEIGHT_MAX))]
         weight: i64,
     }
 }
 
 tagged! {
-    /// What an administrator does to the running host.
+    /// An action of the administrator on the running host.
     enum RawAction by "op" {
         /// Changes parameters of a domain.
         "adjust" => Adjust(RawAdjust),
@@ -443,24 +443,24 @@ tagged! {
         "shutdown" => Shutdown(RawLife),
         /// Asks a domain to reboot: it shuts down, is destroyed, and is created anew, as it stands in the file.
         "reboot" => Reboot(RawLife),
-        /// A domain's guest crashes. What the toolstack does then its `on_crash` says.
+        /// Crashes a domain's guest. Its `on_crash` is the toolstack's answer.
         "crash" => Crash(RawLife),
         /// Destroys a domain without asking its guest; of a saved one, its state.
         "destroy" => Destroy(RawLife),
-        /// Takes a domain off the host, its state kept.
+        /// Takes a domain off the host, and keeps its state.
         "save" => Save(RawLife),
         /// Puts a saved domain on the host again, with the pool, parameters and affinity that stand in the file; its guest
         /// goes on where it stood.
         "restore" => Restore(RawLife),
-        /// Puts a vCPU on line again.
-        "plug" => Plug(RawPlug),
-        /// Takes a vCPU off line: its guest does without it.
-        "unplug" => Unplug(RawPlug),
+        /// Takes a vCPU online again.
+        "online" => Online(RawOnline),
+        /// Takes a vCPU offline: its guest does without it.
+        "offline" => Offline(RawOnline),
     }
 }
 
 impl RawAction {
-    /// When it is due.
+    /// The time at which it is due.
     pub(crate) fn at(&self) -> &Field<Duration> {
         match self {
             RawAction::Adjust(raw) => &raw.at,
@@ -475,7 +475,7 @@ impl RawAction {
             | RawAction::Destroy(raw)
             | RawAction::Save(raw)
             | RawAction::Restore(raw) => &raw.at,
-            RawAction::Plug(raw) | RawAction::Unplug(raw) => &raw.at,
+            RawAction::Online(raw) | RawAction::Offline(raw) => &raw.at,
         }
     }
 }
@@ -483,9 +483,9 @@ impl RawAction {
 record! {
     /// Changes parameters of a domain.
     struct RawAdjust {
-        /// When: time since the host started, warm-up included.
+        /// Its time since the host started, warm-up included.
         at: Duration,
-        /// Which domain.
+        /// The domain.
         domain: String,
     }
     required [at, domain]
@@ -495,9 +495,9 @@ record! {
 record! {
     /// Changes global parameters of the scheduler.
     struct RawAdjustGlobal {
-        /// When: time since the host started, warm-up included.
+        /// Its time since the host started, warm-up included.
         at: Duration,
-        /// Of which CPU pool. Default: `Pool-0`.
+        /// The CPU pool of that scheduler. Default: `Pool-0`.
         pool: String,
     }
     required [at]
@@ -507,9 +507,9 @@ record! {
 record! {
     /// Pauses or unpauses a domain.
     struct RawPause {
-        /// When: time since the host started, warm-up included.
+        /// Its time since the host started, warm-up included.
         at: Duration,
-        /// Which domain.
+        /// The domain.
         domain: String,
     }
     required [at, domain]
@@ -518,11 +518,11 @@ record! {
 record! {
     /// Changes the hard affinity of a domain's vCPUs.
     struct RawAffinity {
-        /// When: time since the host started, warm-up included.
+        /// Its time since the host started, warm-up included.
         at: Duration,
-        /// Which domain.
+        /// The domain.
         domain: String,
-        /// Which of its vCPUs, from 0. Default: all.
+        /// The domain's vCPU, from 0. Default: all.
         #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
         vcpu: i64,
         /// The pCPUs allowed from now on.
@@ -534,11 +534,11 @@ record! {
 record! {
     /// Moves a domain to another CPU pool.
     struct RawMovePool {
-        /// When: time since the host started, warm-up included.
+        /// Its time since the host started, warm-up included.
         at: Duration,
-        /// Which domain.
+        /// The domain.
         domain: String,
-        /// Where to.
+        /// The pool it moves to.
         pool: String,
     }
     required [at, domain, pool]
@@ -547,22 +547,22 @@ record! {
 record! {
     /// Begins, ends or interrupts a domain's life.
     struct RawLife {
-        /// When: time since the host started, warm-up included.
+        /// Its time since the host started, warm-up included.
         at: Duration,
-        /// Which domain.
+        /// The domain.
         domain: String,
     }
     required [at, domain]
 }
 
 record! {
-    /// Takes a vCPU off line or puts it on line again.
-    struct RawPlug {
-        /// When: time since the host started, warm-up included.
+    /// Takes a vCPU offline, or online again.
+    struct RawOnline {
+        /// Its time since the host started, warm-up included.
         at: Duration,
-        /// Which domain.
+        /// The domain.
         domain: String,
-        /// Which of its vCPUs. The first one, 0, is always on line.
+        /// The domain's vCPU. The first one, 0, is always online.
         #[schemars(range(min = 1, max = DOMAIN_VCPUS_MAX - 1))]
         vcpu: i64,
     }

@@ -3,7 +3,7 @@
 use vcpulab_spec::{ActionSpec, Change, LifeChange, Spec};
 
 use crate::file::raw::{
-    RawAction, RawAdjust, RawAdjustGlobal, RawAffinity, RawLife, RawMovePool, RawPause, RawPlug,
+    RawAction, RawAdjust, RawAdjustGlobal, RawAffinity, RawLife, RawMovePool, RawOnline, RawPause,
 };
 use crate::text::read::Field;
 use crate::text::units::{CpuList, Duration};
@@ -49,9 +49,9 @@ pub(crate) fn raw_action(action: &ActionSpec, pool: usize, spec: &Spec) -> RawAc
             };
             raw(RawLife { at: at(), domain: domain(index) })
         }
-        Change::Online(index, vcpu, on) => {
-            let raw = if *on { RawAction::Plug } else { RawAction::Unplug };
-            raw(RawPlug { at: at(), domain: domain(index), vcpu: i64::from(*vcpu).into() })
+        Change::Online(index, vcpu, online) => {
+            let raw = if *online { RawAction::Online } else { RawAction::Offline };
+            raw(RawOnline { at: at(), domain: domain(index), vcpu: i64::from(*vcpu).into() })
         }
     }
 }

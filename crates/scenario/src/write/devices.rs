@@ -24,7 +24,7 @@ pub(crate) fn raw_nics(spec: &Spec) -> Field<Named<RawNic>> {
 pub(crate) fn raw_netfront(netfront: &NetfrontSpec, spec: &Spec) -> RawNetfront {
     RawNetfront {
         driver_domain: netfront.driver.map(|driver| spec.domains[driver].name.clone()).into(),
-        card: spec.nics[netfront.nic].name.clone().into(),
+        device: spec.nics[netfront.nic].name.clone().into(),
         vcpu: i64::from(netfront.vcpu).into(),
         driver_vcpu: i64::from(netfront.driver_vcpu).into(),
         tso: netfront.tso.into(),

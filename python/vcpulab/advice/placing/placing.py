@@ -12,18 +12,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import polars as pl
+
 from vcpulab.advice.capacity.guard import Guard, StoppedError
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Verdict, try_out, worst
 from vcpulab.advice.capacity.limits import asking, default_limits, served
-from vcpulab.advice.capacity.stations import Station, stations
+from vcpulab.advice.capacity.occupancy import Station, stations
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.fleet import Fleet, Item, item_of
 from vcpulab.advice.placing.needs import measured, needs, used_by_all
 from vcpulab.advice.placing.packing import Load, Problem, pack
 from vcpulab.errors import RequestError, ScenarioError, VcpulabError
-from vcpulab.results.outcomes import Limit, limit, metric, values
+from vcpulab.results.addresses import Limit, find, limit
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.scenario import Scenario, split
+from vcpulab.show.answer import Answer
 
 _PATH = re.compile(r"\s*(?P<metric>[^<>=\s]+)")
 
@@ -73,7 +76,7 @@ def _used(hosts: Iterable[Host]) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Placement:
+class Placement(Answer):
     """Where everything is."""
 
     fleet: Fleet
@@ -95,6 +98,20 @@ class Placement:
     """How busy the pCPUs are of each scenario given, as it is, 0 to 1."""
     runs: int
     """Hosts that were simulated."""
+
+    def to_frame(self) -> pl.DataFrame:
+        """A row for each host: its domains, how busy its pCPUs are, and the limit nearest to breaking."""
+        rows = [
+            (number, host.domains, 100 * host.used, str(host.tightest.limit) if host.tightest else None)
+            for number, host in enumerate(self.hosts, 1)
+        ]
+        kinds = (pl.UInt32(), pl.List(pl.String), pl.Float64(), pl.String())
+        schema = zip(("host", "domains", "pcpus_used_percent", "limit"), kinds, strict=True)
+        return pl.DataFrame(rows, pl.Schema(schema), orient="row")
+
+    def __str__(self) -> str:
+        hosts = [f"host {number}: {', '.join(host.domains)}" for number, host in enumerate(self.hosts, 1)]
+        return "\n".join([f"{len(self.hosts)} of {len(self.alone)} hosts", *hosts])
 
     def watts(self, power: Power) -> dict[str, float]:
         """What all hosts draw together, W: as placed, with one host for each item, and as the files are."""
@@ -175,9 +192,9 @@ def _separate(fleet: Fleet, names: Sequence[str]) -> list[Item]:
     found: dict[str, str] = {}
     items = []
     for name in names:
-        item = item_of(fleet.items, name, "--apart")
+        item = item_of(fleet.items, name, "apart")
         if item.name in found:
-            raise RequestError(f"--apart: `{found[item.name]}` and `{name}` are both apart and together")
+            raise RequestError(f"`{found[item.name]}` and `{name}` are both apart and together", field="apart")
         found[item.name] = name
         items.append(item)
     return items
@@ -272,7 +289,7 @@ class _Placing:
         self.common = [limit for text in unknown for limit in self._common_limits(text)]
         if not any(self.limits.values()) and not self.common:
             raise RequestError(
-                "--limit: needed, because no domain has response times that limits could be on by default"
+                "needed, because no domain has response times that limits could be on by default", field="slo"
             )
         for item in self.fleet.items:
             verdict = self._judge([item])
@@ -299,7 +316,7 @@ class _Placing:
             return []
         if steps and steps[0] not in {"host", *self.fleet.common}:
             names = sorted({name for item in self.fleet.items for name in item.names} | self.fleet.common | {"host"})
-            raise RequestError(f"--limit: found `{text}`: there is no `{steps[0]}`; allowed: {', '.join(names)}")
+            raise RequestError(f"there is no `{steps[0]}`", field="slo", found=text, allowed=", ".join(names))
         return [limit(scenario, text)]
 
     def _limits(self, items: Iterable[Item]) -> list[Limit]:
@@ -334,7 +351,7 @@ class _Placing:
         special = {item.name for group in apart for item in group}
         kinds: dict[str, list[Item]] = {}
         for item in self.fleet.items:
-            bounds = [(one.metric.figure, one.operator, round(one.bound, 9)) for one in self.limits[item.name]]
+            bounds = [(one.address.metric.name, one.operator, round(one.bound, 9)) for one in self.limits[item.name]]
             key = item.name if item.name in special else f"{item.kind} {bounds}"
             kinds.setdefault(key, []).append(item)
         return list(kinds.values()), [len(members) for members in kinds.values()]
@@ -396,8 +413,8 @@ def _limits_of(alone: Run, item: Item, text: str) -> list[Limit]:
     """What a limit says of an item; nothing if it is on others."""
     steps = _steps(text)
     if len(steps) == 1:
-        everybody = [who for who in asking(alone.scenario) if who.domain in item.domains]
-        named = [limit(alone.scenario, f"{who.names[0]}.{text.strip()}") for who in everybody]
+        judged = [app for app in asking(alone.scenario) if app.domain in item.domains]
+        named = [limit(alone.scenario, f"{app.name}.{text.strip()}") for app in judged]
         return [one for one in named if _means_something(one, alone)]
     return [limit(alone.scenario, text)] if steps and steps[0] in item.names else []
 
@@ -410,9 +427,9 @@ def _steps(text: str) -> list[str]:
 
 def _means_something(one: Limit, alone: Run) -> bool:
     """Who computes without end completes work, but has no response times that could be limited."""
-    work = metric(alone.scenario, f"{one.metric.name.rpartition('.')[0]}.throughput")
-    found = values(alone, [one.metric, work])
-    return any(value is not None for value in found[one.metric.name]) or not any(found[work.name])
+    work = find(alone.scenario, f"{one.address.thing}.throughput")
+    found = alone.values([one.address, work])
+    return any(value is not None for value in found[one.address.name]) or not any(found[work.name])
 
 
 def _pairs(group: Sequence[Item], kinds: Sequence[Sequence[Item]]) -> list[tuple[int, int]]:

@@ -4,18 +4,21 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from vcpulab.advice.tuning.confirm import Confirmation
+import polars as pl
+
+from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.goals import excess
 from vcpulab.advice.tuning.knobs import Space
 from vcpulab.advice.tuning.search import Candidate, Found, Search
 from vcpulab.hypervisors.xl import new_steps
-from vcpulab.results.outcomes import Limit
+from vcpulab.results.addresses import Limit
 from vcpulab.results.statistics import Interval, number
+from vcpulab.show.answer import Answer
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What came out."""
+class Tuning(Answer):
+    """What came out of a search and its confirmation."""
 
     search: Search
     found: Found
@@ -57,6 +60,16 @@ class Answer:
             f"Nothing that was tried beats the present setting: the best that was found {why} on fresh random numbers."
         )
 
+    def to_frame(self) -> pl.DataFrame:
+        """A row for each parameter changed: its key, present and found value, and what changing it back costs."""
+        costs = self.found.costs
+        rows = [(key, now, found, costs[key].mean if key in costs else None) for key, now, found in self.turned()]
+        schema = {"parameter": pl.String, "now": pl.String, "found": pl.String, "cost_of_the_present": pl.Float64}
+        return pl.DataFrame(rows, schema, orient="row")
+
+    def __str__(self) -> str:
+        return "\n".join([self.verdict, *(f"{key}: {now} → {found}" for key, now, found in self.turned())])
+
     def saved(self) -> float:
         """Share of the replications that need not be run."""
         return 1 - self.found.runs / self.found.runs_full if self.found.runs_full else 0.0
@@ -71,7 +84,7 @@ class Answer:
     def nearest(self) -> list[str]:
         """How far the best is beyond each limit that it does not keep."""
         return [
-            f"{one} ({number(_mean(self.found.best, one))} {one.metric.unit})"
+            f"{one} ({number(_mean(self.found.best, one))} {one.address.unit})"
             for one in self.search.limits
             if excess(one, self.found.best.rows) > 0
         ]
@@ -88,8 +101,8 @@ class Answer:
             "goals": [str(goal) for goal in self.search.goals],
             "limits": [str(limit) for limit in self.search.limits],
             "changes": dict(found.best.changes),
-            "score": None if confirmed is None else confirmed.score._asdict(),
-            "gains": {} if confirmed is None else {name: gain._asdict() for name, gain in confirmed.gains.items()},
+            "score": None if confirmed is None else _said(confirmed.score),
+            "gains": {} if confirmed is None else {name: _said(gain) for name, gain in confirmed.gains.items()},
             "comparisons": [] if confirmed is None else [one.row() for one in confirmed.comparisons],
             "kept": []
             if confirmed is None
@@ -119,9 +132,9 @@ class Answer:
 
 
 def _said(interval: Interval | None) -> dict[str, Any] | None:
-    return None if interval is None else interval._asdict()
+    return None if interval is None else dict(zip(("mean", "half_width", "n"), interval, strict=False))
 
 
 def _mean(candidate: Candidate, limit: Limit) -> float:
-    interval = Interval.of(row[limit.metric.name] for row in candidate.rows)
+    interval = Interval.of(row[limit.address.name] for row in candidate.rows)
     return float("nan") if interval is None else interval.mean
