@@ -33,7 +33,7 @@ class Done(NamedTuple):
 
     @classmethod
     def of(cls, study: Study, results: Results) -> "Done":
-        """What came of it."""
+        """Its predictions and verdicts."""
         judged = [(claim, claim.verdict(results)) for claim in study.claims]
         return cls(study, predictions(study, results), judged)
 

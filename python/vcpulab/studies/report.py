@@ -126,7 +126,7 @@ def _lead(study: Study, predicted: Sequence[Prediction], judged: Judged, effort:
             )
     if effort.fast:
         lines.append(
-            "* **A short look**: short runs, two of each. Intervals are wide; figures differ from a full run's."
+            "* **A short look**: short runs, two of each. Intervals are wide; values differ from a full run's."
         )
     return "\n".join(lines)
 
@@ -164,7 +164,7 @@ def _claims(judged: Judged) -> Iterator[Block]:
             for claim, verdict in judged
         ]
         headings = ["claim", "outcome", "what is claimed", "what the simulation gives", "p", "in the paper"]
-        caption = "p: probability of the figures by chance alone, where the outcome is a statistical one."
+        caption = "p: probability that chance alone would give the values, after Holm's correction."
         yield Grid(caption, headings, rows, prose=True)
 
 

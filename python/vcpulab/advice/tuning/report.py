@@ -33,7 +33,7 @@ def write_report(path: str | PathLike[str], answer: Tuning) -> None:
     """
     wanted = "; ".join(map(str, [*answer.search.goals, *answer.search.limits]))
     lead = f"<p>{escape(answer.verdict)}</p><p>Wanted: {escape(wanted)}.</p>"
-    body = report.section("What to set", [_knobs(answer), _commands(answer)])
+    body = report.section("What to set", [_parameters(answer), _commands(answer)])
     if answer.confirmed is not None:
         found = answer.confirmed.comparisons
         gains = [[name, str(gain)] for name, gain in answer.confirmed.gains.items()]
@@ -60,11 +60,11 @@ def write_report(path: str | PathLike[str], answer: Tuning) -> None:
     report.write_page(path, f"What to set: {answer.space.scenario.name}", lead, body)
 
 
-def _knobs(answer: Tuning) -> str:
-    rows = [[key, before, after, str(answer.found.costs.get(key, "–"))] for key, before, after in answer.turned()]
+def _parameters(answer: Tuning) -> str:
+    rows = [[key, before, after, str(answer.found.costs.get(key, "–"))] for key, before, after in answer.changed()]
     if not rows:
-        return "<p>Nothing: every knob stays where it is.</p>"
-    return report.table(["knob", "now", "found", "turning it back costs of the score"], rows)
+        return "<p>Nothing: every parameter stays where it is.</p>"
+    return report.table(["parameter", "now", "found", "changing it back costs of the score"], rows)
 
 
 def _commands(answer: Tuning) -> str:
@@ -159,16 +159,16 @@ def _front(answer: Tuning) -> "alt.TopLevelMixin":
 
 
 def _importance(answer: Tuning) -> "alt.TopLevelMixin":
-    rows = [{"knob": key, "share": 100 * share} for key, share in answer.found.importance.items()]
-    title = "Which knobs set the best quarter of settings apart"
-    said = "; ".join(f"{row['knob']}: {row['share']:.0f} %" for row in rows)
+    rows = [{"parameter": key, "share": 100 * share} for key, share in answer.found.importance.items()]
+    title = "Which parameters set the best quarter of settings apart"
+    said = "; ".join(f"{row['parameter']}: {row['share']:.0f} %" for row in rows)
     chart = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_bar(color=plots.COLOURS[0])
         .encode(
             x=alt.X("share:Q", title="importance, %"),
-            y=alt.Y("knob:N", sort=None, title=None, axis=alt.Axis(labelLimit=240)),
-            tooltip=["knob:N", "share:Q"],
+            y=alt.Y("parameter:N", sort=None, title=None, axis=alt.Axis(labelLimit=240)),
+            tooltip=["parameter:N", "share:Q"],
         )
         .properties(width="container", height=alt.Step(20), title=title, description=f"{title}. {said}.")
     )

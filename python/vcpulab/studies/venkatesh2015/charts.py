@@ -62,7 +62,7 @@ def charts(results: Results, cells: Sequence[Cell]) -> list[Chart]:
 
 
 def _by_scheduler(
-    results: Results, experiment: str, axes: tuple[str, str, str], figure: str, positions: Mapping[str, str]
+    results: Results, experiment: str, axes: tuple[str, str, str], metric: str, positions: Mapping[str, str]
 ) -> Chart | None:
     """Dom0 itself and the guest, idle and under stress, by what stands on the horizontal axis."""
     title, x, unit = axes
@@ -75,7 +75,7 @@ def _by_scheduler(
             NAMES[name],
             _LOADS[load],
             {shown: f"{experiment}: {name} {position} {load}" for position, shown in positions.items()},
-            figure,
+            metric,
         )
     ]
     return _chart(data, (x, unit), title, "The thesis's values survive as plots only.", experiment, joined=False)
@@ -140,12 +140,12 @@ def _readings(
 ) -> Iterable[Chart | None]:
     """A chart for each workload."""
     text = "Not in the thesis: what each reading gives (see the notes)."
-    for workload, (figure, axis) in _WORKLOADS.items():
+    for workload, (metric, axis) in _WORKLOADS.items():
         data = []
         for reading in readings:
             for load in loads:
                 with suppress(Missing):
-                    measured = results.interval(reading_case(experiment, reading, workload, load), figure)
+                    measured = results.interval(reading_case(experiment, reading, workload, load), metric)
                     data.append(Bar(reading, _LOADS[load], measured))
         yield (
             Chart(f"{title}: {workload}", bars(data, axis, f"{title}: {workload}"), text, experiment) if data else None
