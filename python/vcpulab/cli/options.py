@@ -187,7 +187,6 @@ Precision = Annotated[
 Memory = Annotated[int | None, Parameter(metavar="SIZE", converter=_read_size)]
 Words = Annotated[tuple[str, ...], Parameter(negative=(), show_default=False, consume_multiple=False)]
 Slo = Words
-Vary = Words
 Flag = Annotated[bool, Parameter(negative=())]
 Force = Annotated[bool, Parameter(negative=(), help="Replace what is there.")]
 Out = Annotated[Path | None, Parameter(name=["--out", "-o"])]

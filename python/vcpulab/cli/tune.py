@@ -1,31 +1,23 @@
 """`vcpulab tune`: the best setting of a scenario, searched for and confirmed."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import tomli_w
 from cyclopts import Parameter
 
-from vcpulab.advice.tuning import goals as wanted
+from vcpulab import verbs
 from vcpulab.advice.tuning.answer import Tuning
-from vcpulab.advice.tuning.confirming import Confirmation, confirm
-from vcpulab.advice.tuning.goals import Goal
-from vcpulab.advice.tuning.parameters import space as space_of
-from vcpulab.advice.tuning.search import REPLICATIONS, Candidate, Search
+from vcpulab.advice.tuning.confirming import Confirmation
+from vcpulab.advice.tuning.search import REPLICATIONS, Candidate
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import Jobs, Report, Seed, Slo, Table, Words, command, duration, number
-from vcpulab.errors import RequestError
 from vcpulab.extras import require
 from vcpulab.hypervisors.xl import new_steps
-from vcpulab.results import addresses
-from vcpulab.scenario.scenario import Scenario
 
 DONE, FAILED = 0, 1
-TRIALS = 100
-"""Settings to try, where neither trials nor a budget are given."""
 
 
 @command(
@@ -73,36 +65,36 @@ def tune(
             named: throughput and response times of all clients and applications, fairness, and waiting of driver
             domains.
         minimise: A metric to make smaller, such as web.response_p99.
-        slo: An objective, such as 'web.response_p99 < 50ms'.
+        slo: A service-level objective, such as 'web.response_p99 < 50ms'.
         vary: A parameter and its range: PATH=LOW..HIGH or PATH=a,b,c.
         only: Parameters to vary, of those that the schedulers have: a path such as domain.dom0.weight, or a pattern
             such as 'domain.*.cap'. If neither is given: schedulers of the same release, weights or reservations,
             slices, rate limits, vCPUs and pinning of driver domains.
-        write: Write the scenario with the setting found to this file.
+        write: Write the scenario with the setting found to this file, which may be the same one; comments stay.
     """
     require("optuna", "tune")
     scenario = files.load(file)
-    space = space_of(scenario, vary, only)
-    goals = _goals(scenario, maximise, minimise)
-    limits = [addresses.limit(scenario, text) for text in slo]
-    wanted.contradictions(limits)
-    seed = scenario.seed if seed is None else seed
-    search = Search(space, goals, limits, seed=seed, replications=replications, jobs=jobs)
+    search = verbs.search_of(
+        scenario,
+        maximise=maximise,
+        minimise=minimise,
+        slo=slo,
+        vary=vary,
+        only=only,
+        replications=replications,
+        seed=seed,
+        jobs=jobs,
+    )
     folder = folder or Path("out/tune") / f"{file.stem}-{search.name()}"
     search.keep(folder)
-    trials = TRIALS if trials is None and budget is None else trials
-    with _keeping(folder):
-        with terminal.progress(f"tuning {scenario.name}") as progress:
-            found = search.run(trials=trials, seconds=budget, progress=progress)
-        with terminal.progress("confirming") as progress:
-            confirmed = None if found.best is search.present else confirm(search, found.best, progress)
-    answer = Tuning(search, found, confirmed)
+    with _keeping(folder), terminal.progress(f"tuning {scenario.name}") as progress:
+        answer = verbs.run_search(search, trials=trials, seconds=budget, progress=progress)
     if format == "json":
         print(json.dumps(answer.document(), indent=2))
     else:
         _show(answer)
     if write is not None and answer.advised:
-        files.write(write, tomli_w.dumps(found.best.scenario.written()))
+        files.write(write, answer.found.best.scenario.text)
         terminal.say(f"written to {write}")
     if report is not None:
         from vcpulab.advice.tuning.report import write_report
@@ -164,16 +156,6 @@ def _verbal(answer: Tuning, candidate: Candidate) -> str:
 
 def _share(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.0f} %"
-
-
-def _goals(scenario: Scenario, maximise: Sequence[str], minimise: Sequence[str]) -> list[Goal]:
-    stated = [wanted.goal(scenario, name, higher=True) for name in maximise]
-    stated += [wanted.goal(scenario, name, higher=False) for name in minimise]
-    names = [goal.name for goal in stated]
-    for name in names:
-        if names.count(name) > 1:
-            raise RequestError(f"--maximise, --minimise: `{name}` is named twice", allowed="each metric once")
-    return stated or wanted.default_goals(scenario)
 
 
 @contextmanager

@@ -132,7 +132,7 @@ class Tuning(Answer):
 
 
 def _said(interval: Interval | None) -> dict[str, Any] | None:
-    return None if interval is None else dict(zip(("mean", "half_width", "n"), interval, strict=False))
+    return None if interval is None else interval.row()
 
 
 def _mean(candidate: Candidate, limit: Limit) -> float:
