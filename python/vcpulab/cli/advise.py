@@ -16,6 +16,7 @@ from vcpulab.cli.options import AnyFormat, Flag, Jobs, Pairs, Report, Seed, Tabl
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import addresses
 from vcpulab.results.run import Run
+from vcpulab.scenario import settings
 
 
 @command("lint", "vcpulab lint web.toml", "vcpulab lint web.toml --format json")
@@ -83,7 +84,7 @@ def whatif(
         set: PATH=VALUE, any number of times; no value: back to the default. `web.weight` may stand for
             `domain.web.weight`.
         all: Show every metric, not only those with a good direction.
-        write: Also write the changed scenario to this file.
+        write: Also write the changed scenario to this file, which may be the same one; comments stay.
     """
     if not set:
         raise RequestError("nothing is set", field="set", allowed="PATH=VALUE, such as --set domain.web.weight=512")
@@ -107,7 +108,7 @@ def whatif(
         comparison_report.write(report, title, ("now", "changed"), runs, found.found, lead=[said])
         terminal.say(f"written to {report}")
     if write is not None:
-        files.write(write, changed.scenario.to_toml())
+        files.write(write, settings.apply(scenario, set).scenario.text)
         terminal.say(f"written to {write}")
 
 
