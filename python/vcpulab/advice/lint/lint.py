@@ -31,11 +31,11 @@ class Advice:
     """What to do on a real host."""
 
     def told(self) -> list[Comparison]:
-        """The effects that are told apart from none and are good or bad: what users see first, then the largest."""
+        """The significant improvements and regressions: those that users see first, then the largest."""
         return sorted(self._seen(), key=lambda c: (_NEAREST.index(c.address.of), -abs(c.percent or 0.0)))[:SHOWN]
 
     def _seen(self) -> list[Comparison]:
-        found = [c for c in self.effect or () if c.verdict in ("better", "worse") and c.percent is not None]
+        found = [c for c in self.effect or () if c.verdict in ("improves", "regresses") and c.percent is not None]
         asked = {c.address.name for c in found}
         # What clients see says more than what the service behind them does.
         return [c for c in found if c.address.of != "app" or not _hidden(c, asked)]
@@ -44,7 +44,7 @@ class Advice:
     def makes_worse(self) -> bool:
         """Would mending it only cost those who are served here?"""
         served = {c.verdict for c in self._seen() if c.address.of == "app"}
-        return "worse" in served and "better" not in served
+        return "regresses" in served and "improves" not in served
 
 
 def _hidden(comparison: Comparison, names: set[str]) -> bool:
@@ -76,6 +76,26 @@ def lint(
         OSError: it cannot be read.
     """
     scenario, foreign = _without_foreign(path)
+    return scenario, advise(scenario, foreign, replications=replications, jobs=jobs, progress=progress)
+
+
+def advise(
+    scenario: Scenario,
+    foreign: Sequence[Finding] = (),
+    *,
+    replications: int = 10,
+    jobs: int = 0,
+    progress: Callable[[float], bool] | None = None,
+) -> list[Advice]:
+    """Everything that is probably not meant in a scenario, each with its effect simulated.
+
+    Args:
+        scenario: as it can run.
+        foreign: what was found already, before it could.
+        replications: of each simulation.
+        jobs: replications at a time; 0: one for each processor.
+        progress: called now and then with the fraction done; returning `False` cancels.
+    """
     wanted = max(replications, scenario.replications)
     base = scenario.with_run(replications=wanted)
     host = Host(base, run(base, jobs=jobs))
@@ -94,7 +114,7 @@ def lint(
         effect = None if mended is None else compare(host.run, next(runs))
         steps = [] if mended is None else new_steps(base, mended)
         advice.append(Advice(finding, effect, steps))
-    return scenario, advice
+    return advice
 
 
 def _without_foreign(path: Path) -> tuple[Scenario, list[Finding]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import tomli_w
 
-from vcpulab.advice.capacity.stations import serving
+from vcpulab.advice.capacity.occupancy import serving
 from vcpulab.errors import RequestError
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.settings import change

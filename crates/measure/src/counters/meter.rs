@@ -1,0 +1,263 @@
+//! Counters, waits and the trace of one run.
+
+use vcpulab_host::{
+    CacheCounts, DomId, HostState, NEVER, Observer, PcpuId, RunState, RunTimes, Span, Switch, Time, VcpuId,
+    WakeCause,
+};
+
+use crate::counters::by_pcpu::ByPcpu;
+use crate::waits::{Waits, WaitsByOrigin};
+
+/// A trace keeps at most this many decisions of one run (128 MB); the rest is counted, not kept.
+pub const TRACE_ROWS_MAX: usize = 4_000_000;
+
+/// Counters of a vCPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct VcpuCounts {
+    /// Times it was switched in: XenMon's executions.
+    pub executions: u64,
+    /// Times it became runnable after a block.
+    pub wakeups: u64,
+    /// Times it was switched out.
+    pub switched_out: u64,
+    /// Times it was switched out although it could have gone on.
+    pub preemptions: u64,
+    /// Times it was assigned to another pCPU.
+    pub migrations: u64,
+    /// CPU time that decisions gave it when they switched it in, ns; those without an end do not count.
+    pub allocated_ns: Span,
+    /// Longest wait for a pCPU, ns.
+    pub wait_max_ns: Span,
+}
+
+/// The host's counters when measuring began.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Baseline {
+    pub time: Time,
+    pub vcpus: Vec<RunTimes>,
+    pub caches: Vec<CacheCounts>,
+    pub pcpus: Vec<(Span, Span, Span, u64)>,
+}
+
+/// What a meter keeps besides its counters, at a cost in time or memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Keep {
+    /// Every decision that changed the vCPU on a pCPU.
+    pub trace: bool,
+    /// The causes of waits: the domains that had the pCPUs, and the wake-ups they began with.
+    pub waits: bool,
+    /// Counters of each domain on each pCPU.
+    pub by_pcpu: bool,
+}
+
+/// The observer that counts.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    keep: Keep,
+    pub(crate) vcpus: Vec<VcpuCounts>,
+    /// Waits of each domain's vCPUs for a pCPU, one for each execution.
+    pub(crate) waits: WaitsByOrigin,
+    /// Waits, charged to the domains that had the pCPUs.
+    pub(crate) attributed: Waits,
+    pub(crate) switches: Vec<u64>,
+    pub(crate) baseline: Baseline,
+    pub(crate) trace: Option<Vec<Switch>>,
+    /// Decisions that the trace had no room for.
+    pub(crate) untraced: u64,
+    /// Actions whose values the scheduler refused.
+    pub(crate) rejected_actions: u64,
+    pub(crate) by_pcpu: Option<ByPcpu>,
+}
+
+impl Meter {
+    /// A meter that keeps all this from the next [`reset`](Meter::reset) on.
+    pub fn new(keep: Keep) -> Self {
+        Meter {
+            keep,
+            vcpus: Vec::new(),
+            waits: WaitsByOrigin::default(),
+            attributed: Waits::default(),
+            switches: Vec::new(),
+            baseline: Baseline::default(),
+            trace: keep.trace.then(Vec::new),
+            untraced: 0,
+            rejected_actions: 0,
+            by_pcpu: keep.by_pcpu.then(ByPcpu::default),
+        }
+    }
+
+    /// Starts measuring now: forgets all that was counted. Must be called once before a host runs.
+    pub fn reset(&mut self, host: &HostState) {
+        self.vcpus.clear();
+        self.vcpus.resize(host.vcpu_count(), VcpuCounts::default());
+        self.switches.clear();
+        self.switches.resize(host.pcpu_count() as usize, 0);
+        self.waits.reset(host, self.keep.waits);
+        if self.keep.waits {
+            self.attributed.reset(host);
+        }
+        self.baseline = Baseline {
+            time: host.now(),
+            vcpus: (0..host.vcpu_count()).map(|v| host.run_times(VcpuId(v as u32))).collect(),
+            caches: (0..host.vcpu_count()).map(|v| host.caches().counts(VcpuId(v as u32))).collect(),
+            pcpus: (0..host.pcpu_count())
+                .map(|p| {
+                    let (run, idle, overhead) = host.pcpu_times(PcpuId(p));
+                    (run, idle, overhead, host.pcpu_decisions(PcpuId(p)))
+                })
+                .collect(),
+        };
+        self.untraced = 0;
+        self.rejected_actions = 0;
+        if let Some(by_pcpu) = &mut self.by_pcpu {
+            by_pcpu.reset(host);
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.clear();
+        }
+    }
+
+    /// The counters of `v`.
+    pub fn counts(&self, v: VcpuId) -> VcpuCounts {
+        self.vcpus[v.index()]
+    }
+}
+
+impl Observer for Meter {
+    fn wanted_runstates(&self) -> &[RunState] {
+        if self.keep.waits { &[RunState::Runnable] } else { &[] }
+    }
+
+    #[inline]
+    fn switched(&mut self, host: &HostState, switch: Switch) {
+        self.switches[switch.pcpu.index()] += 1;
+        self.attributed.occupied(host, switch.pcpu);
+        if !host.is_idle(switch.to) {
+            let vcpu = &mut self.vcpus[switch.to.index()];
+            vcpu.executions += 1;
+            let slice_end = host.timer_expiry(host.slice_timer(switch.pcpu));
+            let allocated_ns = if slice_end == NEVER { 0 } else { slice_end - switch.time };
+            vcpu.allocated_ns += allocated_ns;
+            vcpu.wait_max_ns = vcpu.wait_max_ns.max(switch.waited_ns);
+            self.waits.switched(host, &switch);
+            if let Some(by_pcpu) = &mut self.by_pcpu {
+                by_pcpu.switched_in(host, switch.to, switch.pcpu, allocated_ns);
+            }
+        }
+        if !host.is_idle(switch.from) {
+            let vcpu = &mut self.vcpus[switch.from.index()];
+            vcpu.switched_out += 1;
+            vcpu.preemptions += u64::from(host.runnable(switch.from));
+        }
+        if let Some(trace) = &mut self.trace {
+            if trace.len() < TRACE_ROWS_MAX {
+                trace.push(switch);
+            } else {
+                self.untraced += 1;
+            }
+        }
+    }
+
+    #[inline]
+    fn woke(&mut self, host: &HostState, v: VcpuId, _cause: WakeCause, by: Option<VcpuId>) {
+        self.vcpus[v.index()].wakeups += 1;
+        self.waits.woke(host, v, by);
+    }
+
+    #[inline]
+    fn runstate_changed(&mut self, host: &HostState, v: VcpuId) {
+        self.attributed.runstate_changed(host, v);
+    }
+
+    fn affinity_changed(&mut self, host: &HostState, v: VcpuId) {
+        self.attributed.affinity_changed(host, v);
+    }
+
+    #[inline]
+    fn busy(&mut self, host: &HostState, p: PcpuId) {
+        self.attributed.occupied(host, p);
+    }
+
+    #[inline]
+    fn migrated(&mut self, host: &HostState, v: VcpuId, _from: PcpuId, _to: PcpuId) {
+        self.vcpus[v.index()].migrations += 1;
+        if let Some(by_pcpu) = &mut self.by_pcpu {
+            by_pcpu.moved(host, v);
+        }
+    }
+
+    fn acted(&mut self, _host: &HostState, _domain: Option<DomId>, accepted: bool) {
+        self.rejected_actions += u64::from(!accepted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::{Names, collect};
+    use vcpulab_host::program::{Program, Programs, Step};
+    use vcpulab_host::{DomainConfig, Host, HostConfig, Params, Scheduler, VcpuConfig};
+    use vcpulab_sched::Runner;
+
+    /// Two hogs and a sleeper on one pCPU for a second, measured from half a second on.
+    struct Measure;
+
+    impl Runner for Measure {
+        type Out = crate::Results;
+
+        fn run<S: Scheduler>(self, scheduler: S) -> crate::Results {
+            let mut programs = Programs::default();
+            programs.set(VcpuId(1), Program { steps: vec![Step::Hog], repeat: false });
+            programs.set(VcpuId(2), Program { steps: vec![Step::Hog], repeat: false });
+            let sleeper = vec![Step::Run(1_000_000), Step::Block(9_000_000)];
+            programs.set(VcpuId(3), Program { steps: sleeper, repeat: true });
+            let domain = |number, vcpus| DomainConfig {
+                number,
+                pool: 0,
+                params: Params::new(),
+                vcpus: vec![VcpuConfig { start: Some(0), affinity: None }; vcpus],
+            };
+            let config =
+                HostConfig { pcpus: 1, domains: vec![domain(1, 2), domain(2, 1)], ..HostConfig::default() };
+            let mut host = Host::new(
+                &config,
+                scheduler,
+                programs,
+                Meter::new(Keep { trace: true, waits: true, by_pcpu: true }),
+            )
+            .unwrap();
+            let (context, meter) = host.observe();
+            meter.reset(context);
+            host.run_until(500_000_000).unwrap();
+            let (context, meter) = host.observe();
+            meter.reset(context);
+            host.run_until(1_000_000_000).unwrap();
+            let domains = vec!["hogs".into(), "sleeper".into()];
+            let names = Names { domains, pools: vec!["Pool-0".into()] };
+            collect(7, &names, host.context(), host.observer())
+        }
+    }
+
+    #[test]
+    fn measures_from_the_reset_on_and_every_time_adds_up() {
+        let measured = vcpulab_sched::with("round-robin", "v1", &Params::new(), 1, Measure)
+            .expect("round-robin is registered");
+        for row in &measured.domains {
+            assert_eq!(row.elapsed_ns, 500_000_000);
+            let sum = row.running_ns + row.runnable_ns + row.blocked_ns + row.offline_ns;
+            assert_eq!(sum, row.elapsed_ns * i64::from(row.vcpus), "{}", row.domain);
+        }
+        let pcpu = &measured.pcpus[0];
+        assert_eq!(pcpu.run_ns + pcpu.idle_ns + pcpu.overhead_ns, 500_000_000);
+        assert_eq!(pcpu.run_ns, measured.domains.iter().map(|row| row.running_ns).sum::<i64>());
+        assert_eq!(pcpu.switches, measured.trace.len() as u64);
+        let ran: u64 = measured.domains.iter().map(|row| row.executions).sum();
+        assert_eq!(pcpu.switches, ran, "the pCPU never idles, so every switch brings a vCPU in");
+        assert!(measured.trace.iter().all(|row| row.time_ns >= 500_000_000 && row.replication == 7));
+        let sleeper = &measured.domains[1];
+        assert!(
+            sleeper.wait_max_ns >= sleeper.wait_p99_ns.min(sleeper.wait_max_ns) && sleeper.wait_p50_ns > 0
+        );
+        assert_eq!(crate::DomainRow::batch(&measured.domains).num_rows(), 2);
+    }
+}

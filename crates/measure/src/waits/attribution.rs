@@ -1,0 +1,435 @@
+//! Waits for a pCPU, charged to the domains that had it.
+//!
+//! While a vCPU is runnable, the time that passes is split evenly over the pCPUs it may run on (its hard affinity, within its
+//! CPU pool), and each pCPU's part is charged to its occupant: the domain whose vCPU makes progress there, nobody
+//! (it idles), or the hypervisor's own work and cold caches. So a domain's waits, over all that are charged with them,
+//! sum to the time that its vCPUs were runnable.
+//!
+//! vCPUs with the same pCPUs form a *class*. For each class, let w(A, t) be the time that vCPUs of domain A have waited up to t,
+//! summed over them, since none of them waited last; it is linear in t between two changes. A pCPU that B has from s to e
+//! charges B with w(A, e) − w(A, s) for each A: the charge of B is kept as a sum of such terms, added when B loses the pCPU,
+//! or when the last vCPU of A ends to wait (w is 0 then), subtracted when it gets it. So a change of occupant costs
+//! O(domains that wait), most often none or one; a domain that ends to wait O(domains that run); nothing is allocated on the
+//! way.
+//! Charges count pCPU · ns; divided by the number of pCPUs at the very end they are ns again. What does not divide is
+//! handed out ns by ns to the largest remainders (Hamilton's method), of equal ones to the first: rows sum exactly.
+
+use std::fmt;
+
+use vcpulab_host::{CpuMask, DomId, HostState, NEVER, PcpuId, RunState, Span, Time, VcpuId};
+
+/// Waits are attributed on hosts with at most this many domains: what they cost grows with it.
+pub const DOMAINS_MAX: usize = 64;
+
+/// Waits are attributed on hosts whose vCPUs are bound to at most this many different sets of pCPUs.
+pub const CLASSES_MAX: usize = 64;
+
+/// The reason why waits are not attributed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotAttributed {
+    /// The run was not asked to attribute them.
+    NotAsked,
+    /// There are too many domains.
+    Domains(usize),
+    /// vCPUs may run on too many different sets of pCPUs.
+    Classes,
+    /// The run's sums of pCPU · ns do not fit in 64 bits.
+    Long,
+    /// The table would have more rows than a result table may have.
+    Rows,
+}
+
+impl fmt::Display for NotAttributed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotAttributed::NotAsked => write!(f, "the run was not asked to attribute waits"),
+            NotAttributed::Domains(count) => {
+                write!(f, "the host has {count} domains; waits are attributed among at most {DOMAINS_MAX}")
+            }
+            NotAttributed::Classes => write!(
+                f,
+                "vCPUs are bound to more than {CLASSES_MAX} different sets of pCPUs; waits are attributed up to that many"
+            ),
+            NotAttributed::Long => {
+                write!(
+                    f,
+                    "the run is too long for its number of vCPUs: the sum of their waits does not fit in 64 bits"
+                )
+            }
+            NotAttributed::Rows => {
+                write!(f, "the run has too many replications: the table `waits` would be too long")
+            }
+        }
+    }
+}
+
+/// The cause that a domain's wait is charged to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Charged {
+    /// The domain that ran.
+    Domain(DomId),
+    /// Nobody: the pCPU idled.
+    Idle,
+    /// The hypervisor's own work, and cold caches.
+    Hypervisor,
+}
+
+/// vCPUs that may run on the same pCPUs.
+#[derive(Clone, Debug)]
+struct Class {
+    pcpus: CpuMask,
+    /// The domains of which vCPUs wait, as bits.
+    waiting: u128,
+    /// By domain: how many wait.
+    count: Vec<i64>,
+    /// By domain: w(A, t) = base + count · t; 0 while none waits.
+    base: Vec<Span>,
+    /// The occupants of these pCPUs, as bits, and by occupant: how many it has.
+    occupants: u128,
+    has: Vec<i64>,
+    /// By occupant, then by domain: the charges, pCPU · ns. Sums wrap on the way; the end of each fits.
+    charges: Vec<Span>,
+}
+
+impl Class {
+    fn new(pcpus: CpuMask, domains: usize) -> Self {
+        Class {
+            pcpus,
+            waiting: 0,
+            count: vec![0; domains],
+            base: vec![0; domains],
+            occupants: 0,
+            has: vec![0; domains + 2],
+            charges: vec![0; (domains + 2) * domains],
+        }
+    }
+
+    #[inline]
+    fn begin(&mut self, domain: usize, now: Time) {
+        self.count[domain] += 1;
+        self.base[domain] = self.base[domain].wrapping_sub(now);
+        self.waiting |= 1 << domain;
+    }
+
+    #[inline]
+    fn end(&mut self, domain: usize, now: Time) {
+        self.count[domain] -= 1;
+        self.base[domain] = self.base[domain].wrapping_add(now);
+        if self.count[domain] == 0 {
+            self.settle(domain, now);
+            self.base[domain] = 0;
+            self.waiting &= !(1 << domain);
+        }
+    }
+
+    /// Charges those who have pCPUs for what vCPUs of a domain have waited.
+    fn settle(&mut self, domain: usize, at: Time) {
+        let waited = self.waited(domain, at);
+        for occupant in ones(self.occupants) {
+            let charge = &mut self.charges[occupant * self.base.len() + domain];
+            *charge = charge.wrapping_add(self.has[occupant].wrapping_mul(waited));
+        }
+    }
+
+    /// w(A, at).
+    #[inline(always)]
+    fn waited(&self, domain: usize, at: Time) -> Span {
+        self.base[domain].wrapping_add(self.count[domain].wrapping_mul(at))
+    }
+
+    /// A pCPU is an occupant's.
+    #[inline]
+    fn taken(&mut self, by: usize) {
+        self.has[by] += 1;
+        self.occupants |= 1 << by;
+    }
+
+    /// A pCPU gets another occupant: charges up to now are the one's, from now on the other's.
+    #[inline]
+    fn transfer(&mut self, from: usize, to: usize, at: Time) {
+        self.taken(to);
+        self.has[from] -= 1;
+        if self.has[from] == 0 {
+            self.occupants &= !(1 << from);
+        }
+        let domains = self.base.len();
+        for domain in ones(self.waiting) {
+            let waited = self.waited(domain, at);
+            let charge = &mut self.charges[from * domains + domain];
+            *charge = charge.wrapping_add(waited);
+            let charge = &mut self.charges[to * domains + domain];
+            *charge = charge.wrapping_sub(waited);
+        }
+    }
+}
+
+/// The positions of the bits that are set.
+#[inline]
+fn ones(mut bits: u128) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let first = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        Some(first)
+    })
+}
+
+/// The occupant of a pCPU.
+#[derive(Clone, Debug)]
+struct Pcpu {
+    /// The occupant that is charged now: a domain's index, or one of the two after the last.
+    occupant: u8,
+    /// The occupant when the hypervisor has done its work.
+    owner: u8,
+    /// Time at which that is.
+    until: Time,
+    /// The classes whose vCPUs may run on it.
+    classes: Vec<u8>,
+}
+
+/// Attributes waits. See the [module](self).
+#[derive(Clone, Debug, Default)]
+pub struct Waits {
+    domains: usize,
+    classes: Vec<Class>,
+    pcpus: Vec<Pcpu>,
+    /// pCPUs on which the hypervisor is at work, and when the first of them is done.
+    busy: Vec<PcpuId>,
+    next_free: Time,
+    /// By vCPU.
+    class_of: Vec<u8>,
+    waits: Vec<bool>,
+    /// Whether waits are attributed: reset at least once, and not off.
+    on: bool,
+    off: Option<NotAttributed>,
+}
+
+impl Waits {
+    /// Forgets all, and starts now.
+    pub fn reset(&mut self, host: &HostState) {
+        let domains = host.domain_count();
+        let vcpus = host.vcpu_count();
+        *self = Waits { domains, next_free: NEVER, on: domains <= DOMAINS_MAX, ..Waits::default() };
+        if !self.on {
+            self.off = Some(NotAttributed::Domains(domains));
+            return;
+        }
+        let idle = domains as u8;
+        let pcpu = Pcpu { occupant: idle, owner: idle, until: 0, classes: Vec::new() };
+        self.pcpus = vec![pcpu; host.pcpu_count() as usize];
+        self.class_of = vec![0; vcpus];
+        self.waits = vec![false; vcpus];
+        for p in (0..host.pcpu_count()).map(PcpuId) {
+            self.occupied(host, p);
+        }
+        // The others have no pCPUs that they may run on yet; they are added when they are created.
+        for v in host.guest_vcpus().filter(|&v| host.is_there(host.dom(v))) {
+            self.affinity_changed(host, v);
+            self.runstate_changed(host, v);
+        }
+    }
+
+    /// The reason why nothing is attributed, if so.
+    pub fn off(&self) -> Option<NotAttributed> {
+        self.off
+    }
+
+    /// A vCPU may have begun or ended to wait.
+    #[inline]
+    pub fn runstate_changed(&mut self, host: &HostState, v: VcpuId) {
+        if self.on {
+            self.wait_or_not(host, v);
+        }
+    }
+
+    fn wait_or_not(&mut self, host: &HostState, v: VcpuId) {
+        let waits = host.runstate(v) == RunState::Runnable;
+        if waits != self.waits[v.index()] {
+            let now = host.now();
+            self.release(now);
+            self.waits[v.index()] = waits;
+            let class = &mut self.classes[usize::from(self.class_of[v.index()])];
+            let domain = host.dom(v).index();
+            if waits {
+                class.begin(domain, now);
+            } else {
+                class.end(domain, now);
+            }
+        }
+    }
+
+    /// A pCPU may have another occupant, or the hypervisor works there.
+    #[inline]
+    pub fn occupied(&mut self, host: &HostState, p: PcpuId) {
+        if self.on {
+            self.occupy(host, p);
+        }
+    }
+
+    fn occupy(&mut self, host: &HostState, p: PcpuId) {
+        let (domains, current, until) = (self.domains as u8, host.current(p), host.busy_until(p));
+        let owner = if host.is_idle(current) { domains } else { host.dom(current).0 as u8 };
+        if (self.pcpus[p.index()].owner, self.pcpus[p.index()].until) == (owner, until) {
+            return;
+        }
+        let (now, hypervisor) = (host.now(), domains + 1);
+        self.release(now);
+        let pcpu = &mut self.pcpus[p.index()];
+        let was_busy = pcpu.occupant == hypervisor;
+        pcpu.owner = owner;
+        pcpu.until = until;
+        let is_busy = until > now;
+        if is_busy {
+            self.next_free = self.next_free.min(until);
+        }
+        if is_busy && !was_busy {
+            self.busy.push(p);
+        } else if was_busy && !is_busy {
+            // The rest of its refill is no longer wanted.
+            self.busy.retain(|&busy| busy != p);
+        }
+        self.transfer(p, if is_busy { hypervisor } else { owner }, now);
+    }
+
+    /// A vCPU may now run on other pCPUs.
+    pub fn affinity_changed(&mut self, host: &HostState, v: VcpuId) {
+        if !self.on {
+            return;
+        }
+        let pcpus = *host.affinity(v);
+        let class = match self.classes.iter().position(|class| class.pcpus == pcpus) {
+            Some(class) => class,
+            None if self.classes.len() == CLASSES_MAX => {
+                self.off = Some(NotAttributed::Classes);
+                self.on = false;
+                return;
+            }
+            None => {
+                let class = self.classes.len();
+                self.classes.push(Class::new(pcpus, self.domains));
+                for p in pcpus.iter() {
+                    let pcpu = &mut self.pcpus[p.index()];
+                    pcpu.classes.push(class as u8);
+                    self.classes[class].taken(usize::from(pcpu.occupant));
+                }
+                class
+            }
+        };
+        let before = std::mem::replace(&mut self.class_of[v.index()], class as u8);
+        if self.waits[v.index()] {
+            let (now, domain) = (host.now(), host.dom(v).index());
+            self.release(now);
+            self.classes[usize::from(before)].end(domain, now);
+            self.classes[class].begin(domain, now);
+        }
+    }
+
+    /// The time that each domain waited for each other, from the reset up to now, ns. Domains stand in order of creation.
+    ///
+    /// # Errors
+    /// The reason why nothing was attributed.
+    pub fn read(
+        &self,
+        host: &HostState,
+        elapsed: Span,
+    ) -> Result<Vec<(DomId, Charged, Span)>, NotAttributed> {
+        if !self.on {
+            return Err(self.off.unwrap_or(NotAttributed::NotAsked));
+        }
+        // No charge is larger than this; the sums must not have wrapped in the end.
+        let most = i128::from(elapsed) * self.waits.len() as i128 * self.pcpus.len() as i128;
+        if most > i128::from(Span::MAX) {
+            return Err(NotAttributed::Long);
+        }
+        let (mut settled, now) = (self.clone(), host.now());
+        settled.release(now);
+        for class in &mut settled.classes {
+            for domain in ones(class.waiting) {
+                class.settle(domain, now);
+            }
+        }
+        let occupants = self.domains + 2;
+        let mut rows = Vec::new();
+        for domain in 0..self.domains {
+            let mut waits = vec![0; occupants];
+            for class in &settled.classes {
+                let charges: Vec<Span> =
+                    (0..occupants).map(|o| class.charges[o * self.domains + domain]).collect();
+                share_out(&charges, Span::from(class.pcpus.len()), &mut waits);
+            }
+            let charged = |occupant: usize| match occupant.checked_sub(self.domains) {
+                None => Charged::Domain(DomId(occupant as u32)),
+                Some(0) => Charged::Idle,
+                Some(_) => Charged::Hypervisor,
+            };
+            let waited = waits.into_iter().enumerate().filter(|&(_, ns)| ns != 0);
+            rows.extend(waited.map(|(occupant, ns)| (DomId(domain as u32), charged(occupant), ns)));
+        }
+        Ok(rows)
+    }
+
+    /// pCPUs on which the hypervisor has done its work are their owners' from then on.
+    #[inline]
+    fn release(&mut self, now: Time) {
+        if self.next_free <= now {
+            self.release_due(now);
+        }
+    }
+
+    fn release_due(&mut self, now: Time) {
+        self.next_free = NEVER;
+        let mut i = 0;
+        while let Some(&p) = self.busy.get(i) {
+            let Pcpu { owner, until, .. } = self.pcpus[p.index()];
+            if until <= now {
+                // No vCPU has begun or ended to wait since then: this is called before any does.
+                self.transfer(p, owner, until);
+                self.busy.swap_remove(i);
+            } else {
+                self.next_free = self.next_free.min(until);
+                i += 1;
+            }
+        }
+    }
+
+    #[inline]
+    fn transfer(&mut self, p: PcpuId, to: u8, at: Time) {
+        let pcpu = &mut self.pcpus[p.index()];
+        let from = std::mem::replace(&mut pcpu.occupant, to);
+        if from != to {
+            for &class in &pcpu.classes {
+                self.classes[usize::from(class)].transfer(usize::from(from), usize::from(to), at);
+            }
+        }
+    }
+}
+
+/// Adds each charge divided by `parts`, rounded so that together they are the sum of the charges divided by it (which has no
+/// remainder): what is left over goes to the largest remainders, of equal ones to the first.
+fn share_out(charges: &[Span], parts: Span, waits: &mut [Span]) {
+    let mut left = 0;
+    for (wait, charge) in waits.iter_mut().zip(charges) {
+        *wait += charge / parts;
+        left += charge % parts;
+    }
+    let mut order: Vec<usize> = (0..charges.len()).collect();
+    order.sort_by_key(|&i| std::cmp::Reverse(charges[i] % parts));
+    for &i in &order[..(left / parts) as usize] {
+        waits[i] += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_lost_when_shared_out() {
+        let mut waits = vec![0; 4];
+        share_out(&[10, 11, 0, 9], 3, &mut waits);
+        assert_eq!(waits, [3, 4, 0, 3]);
+        // Equal remainders: the first comes first.
+        let mut waits = vec![0; 3];
+        share_out(&[4, 4, 4], 3, &mut waits);
+        assert_eq!(waits, [2, 1, 1]);
+    }
+}

@@ -1,0 +1,184 @@
+//! Waits of vCPUs for a pCPU, by their origin: preemption, or the cause of a wake-up.
+
+use hdrhistogram::Histogram;
+use vcpulab_host::{DomId, HostState, Span, Switch, VcpuId, WakeCause};
+
+use crate::waits::attribution::DOMAINS_MAX;
+
+/// Waits are kept to two significant digits, from 1 ns up to 1000 s.
+const WAIT_DIGITS: u8 = 2;
+const WAIT_MAX_NS: u64 = 1_000_000_000_000;
+
+/// The waits of a domain with the same origin.
+#[derive(Clone, Debug)]
+pub struct Waited {
+    /// Each wait, ns.
+    pub histogram: Histogram<u32>,
+    /// Their sum, ns.
+    pub sum_ns: Span,
+    /// The longest, ns.
+    pub max_ns: Span,
+}
+
+impl Waited {
+    fn none() -> Self {
+        Waited { histogram: empty(), sum_ns: 0, max_ns: 0 }
+    }
+
+    #[inline]
+    fn add(&mut self, wait: Span) {
+        let kept = (wait as u64).min(WAIT_MAX_NS);
+        self.histogram.record(kept).expect("a histogram that grows has room");
+        self.sum_ns += wait;
+        self.max_ns = self.max_ns.max(wait);
+    }
+
+    /// The waits in steps of a quarter of an octave: from, below, count. Waits of 1000 s and more count as 1000 s.
+    pub fn buckets(&self) -> Vec<(u64, u64, u64)> {
+        let mut buckets: Vec<(u64, u64, u64)> = Vec::new();
+        for value in self.histogram.iter_recorded() {
+            let from = value.value_iterated_to();
+            // The two bits below the highest one that is set stay.
+            let step = 1u64 << from.max(1).ilog2().saturating_sub(2);
+            let low = from / step * step;
+            match buckets.last_mut() {
+                Some(last) if last.0 == low => last.2 += value.count_since_last_iteration(),
+                _ => buckets.push((low, low + step, value.count_since_last_iteration())),
+            }
+        }
+        buckets
+    }
+}
+
+fn together<'a>(waits: impl Iterator<Item = &'a Waited>) -> Histogram<u32> {
+    let mut all = empty();
+    for waited in waits {
+        all.add(&waited.histogram).expect("a histogram that grows has room");
+    }
+    all
+}
+
+fn empty() -> Histogram<u32> {
+    // Room for a second from the start: it grows for longer waits only.
+    let mut waits = Histogram::new_with_bounds(1, 1_000_000_000, WAIT_DIGITS).expect("the bounds are valid");
+    waits.auto(true);
+    waits
+}
+
+/// Origins without those that name a sender: preemption, and each cause of wake-ups.
+const PLAIN: usize = 1 + CAUSES.len();
+
+const CAUSES: [WakeCause; 5] =
+    [WakeCause::Start, WakeCause::Timer, WakeCause::Interrupt, WakeCause::Event, WakeCause::Unpause];
+
+/// The waits of every domain.
+#[derive(Clone, Debug, Default)]
+pub struct WaitsByOrigin {
+    /// By domain and number of the origin: where in `waited` it is, plus 1 (0: nowhere yet).
+    places: Vec<u32>,
+    waited: Vec<Waited>,
+    /// Number of origins that are distinguished: one, those without senders, or all.
+    origins: usize,
+    /// By vCPU, if senders are distinguished: the number of the wake-up by an event from the domain that sent the last one.
+    wakers: Vec<u32>,
+}
+
+impl WaitsByOrigin {
+    /// Forgets all. From now on origins are distinguished, or not.
+    pub fn reset(&mut self, host: &HostState, origins: bool) {
+        let (domains, senders) = (host.domain_count(), origins && host.domain_count() <= DOMAINS_MAX);
+        self.origins = match (origins, senders) {
+            (false, _) => 1,
+            (true, false) => PLAIN,
+            (true, true) => PLAIN + domains,
+        };
+        self.waited.clear();
+        self.places.clear();
+        self.places.resize(domains * self.origins, 0);
+        // A vCPU that was woken before may still wait.
+        self.wakers.resize(if senders { host.vcpu_count() } else { 0 }, number_of(WakeCause::Event) as u32);
+    }
+
+    /// A vCPU was woken.
+    #[inline]
+    pub fn woke(&mut self, host: &HostState, v: VcpuId, by: Option<VcpuId>) {
+        if let Some(waker) = self.wakers.get_mut(v.index()) {
+            *waker = match by {
+                Some(by) => PLAIN as u32 + host.dom(by).0,
+                None => number_of(WakeCause::Event) as u32,
+            };
+        }
+    }
+
+    /// A wait is over.
+    #[inline]
+    pub fn switched(&mut self, host: &HostState, switch: &Switch) {
+        let origin = match switch.woken {
+            _ if self.origins == 1 => 0,
+            None => 0,
+            Some(WakeCause::Event) if self.origins > PLAIN => self.wakers[switch.to.index()] as usize,
+            Some(cause) => number_of(cause),
+        };
+        let place = &mut self.places[host.dom(switch.to).index() * self.origins + origin];
+        if *place == 0 {
+            self.waited.push(Waited::none());
+            *place = self.waited.len() as u32;
+        }
+        self.waited[*place as usize - 1].add(switch.waited_ns);
+    }
+
+    /// A domain's waits by the number of their origin.
+    fn of(&self, d: DomId) -> impl Iterator<Item = (usize, &Waited)> {
+        let places = &self.places[d.index() * self.origins..][..self.origins];
+        let met = places.iter().enumerate().filter(|&(_, &place)| place != 0);
+        met.map(|(origin, &place)| (origin, &self.waited[place as usize - 1]))
+    }
+
+    /// All waits of a domain.
+    pub fn all(&self, d: DomId) -> Histogram<u32> {
+        together(self.of(d).map(|(_, waited)| waited))
+    }
+
+    /// All of them that began with a wake-up. None if origins are not distinguished.
+    pub fn after_waking(&self, d: DomId) -> Option<Histogram<u32>> {
+        let wake_ups = self.of(d).filter(|&(origin, _)| origin > 0).map(|(_, waited)| waited);
+        (self.origins > 1).then(|| together(wake_ups))
+    }
+
+    /// Those that began with a wake-up, by cause and, if it was an event, by the domain of the vCPU that sent it, if one
+    /// did. None if origins are not distinguished.
+    pub fn wake_ups(&self, d: DomId) -> Vec<(WakeCause, Option<DomId>, &Waited)> {
+        let mut wake_ups: Vec<_> = self
+            .of(d)
+            .filter(|&(origin, _)| origin > 0)
+            .map(|(origin, waited)| match origin.checked_sub(PLAIN) {
+                None => (CAUSES[origin - 1], None, waited),
+                Some(by) => (WakeCause::Event, Some(DomId(by as u32)), waited),
+            })
+            .collect();
+        wake_ups.sort_by_key(|&(cause, by, _)| (cause, by));
+        wake_ups
+    }
+}
+
+/// The number of a wake-up; 0 is preemption.
+fn number_of(cause: WakeCause) -> usize {
+    1 + cause as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_waits_count_as_they_are_up_to_1000_s() {
+        let mut waited = Waited::none();
+        for seconds in [3, 900, 5000] {
+            waited.add(seconds * 1_000_000_000);
+        }
+        let at = |quantile| waited.histogram.value_at_quantile(quantile) as f64 / 1e9;
+        assert!((at(0.3) / 3.0 - 1.0).abs() < 0.01 && (at(0.6) / 900.0 - 1.0).abs() < 0.01);
+        assert!((at(1.0) / 1000.0 - 1.0).abs() < 0.01);
+        assert_eq!((waited.max_ns, waited.sum_ns), (5_000_000_000_000, 5_903_000_000_000));
+    }
+}
