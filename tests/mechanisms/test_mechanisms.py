@@ -190,6 +190,10 @@ def test_an_emulated_card_costs_its_stub_domain() -> None:
     assert used(behind, "stub") > used(run("driver-packets"), "dom0"), "it receives, hands on, and emulates"
     assert used(behind, "dom0") == pytest.approx(used(run("driver-packets"), "dom0"), rel=0.05)
     assert behind["guest.throughput"].mean == pytest.approx(10_000, rel=0.01)
+    # A domain without a NIC before the stub domain, which numbers interfaces and domains apart, changes nothing.
+    hog = {"host.pcpus": 4, "domain.hog": {"affinity": "3", "app": [{"kind": "hog"}]}}
+    beside = run("driver-packets", {**emulated, **hog, **stub, "host.pcpus": 4})
+    assert used(beside, "stub") == pytest.approx(used(behind, "stub"), rel=0.01)
     received = dict(behind.df_io().select("domain", "nic_received").iter_rows())
     assert received["dom0"] == pytest.approx(20_000, rel=0.01), "the card is Dom0's, in both directions"
     assert not received["stub"]

@@ -1,7 +1,7 @@
 //! Applications.
 
 use vcpulab_guest::apps::{AppKind, Args, RequestClass};
-use vcpulab_guest::{AppConfig, Script};
+use vcpulab_guest::{AppConfig, Script, ServiceId};
 use vcpulab_host::Span;
 
 /// The kind whose script stands in the scenario itself.
@@ -16,27 +16,8 @@ pub struct Service {
     pub app: usize,
 }
 
-/// The value of an application's parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AppValue {
-    /// A number: of ns, bytes or things, the position of a word, or 1 for yes.
-    Number(i64),
-    /// None is given, and the parameter has no default.
-    Absent,
-    /// A service that the application asks.
-    Service(Service),
-}
-
-impl AppValue {
-    /// The integer that stands for it in the engine, where `number` numbers the services.
-    pub fn as_int(self, number: impl FnOnce(Service) -> i64) -> i64 {
-        match self {
-            AppValue::Number(value) => value,
-            AppValue::Absent => -1,
-            AppValue::Service(service) => number(service),
-        }
-    }
-}
+/// The value of an application's parameter, which names a service by its domain and its application.
+pub type AppValue = vcpulab_guest::apps::AppValue<Service>;
 
 /// An application.
 #[derive(Clone, Debug)]
@@ -93,7 +74,7 @@ impl AppSpec {
     pub fn alone(&self) -> AppConfig {
         match self {
             AppSpec::Kind { kind, values, .. } => {
-                let values: Vec<i64> = values.iter().map(|value| value.as_int(|_| 0)).collect();
+                let values: Vec<_> = values.iter().map(|value| value.map_service(|_| ServiceId(0))).collect();
                 (kind.build)(&Args { kind, values: &values, spread_percent: 0 })
             }
             AppSpec::Phases { .. } => AppConfig::new(Script::default()),

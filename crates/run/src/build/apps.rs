@@ -17,13 +17,13 @@ pub(crate) fn app(
 ) -> AppConfig {
     match app {
         AppSpec::Phases { phases, rounds, delay_ns, .. } => AppConfig {
-            delay: *delay_ns,
-            meets_others: true,
+            delay_ns: *delay_ns,
+            shares_sync_objects: true,
             ..AppConfig::new(script(phases, *rounds, meetings, channels))
         },
         AppSpec::Kind { kind, values, .. } => {
-            let number = |service| services.number(service) as i64;
-            let values: Vec<i64> = values.iter().map(|value| value.as_int(number)).collect();
+            let number = |service| services.number(service);
+            let values: Vec<_> = values.iter().map(|value| value.map_service(number)).collect();
             let spread_percent = constants.cost_spread_percent;
             (kind.build)(&Args { kind, values: &values, spread_percent })
         }

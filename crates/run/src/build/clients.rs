@@ -1,10 +1,11 @@
 //! Clients, and the machines that they run on.
 
-use vcpulab_io::{Ask, ClientConfig, ClientMachineConfig};
+use vcpulab_guest::ServiceId;
+use vcpulab_io::{Ask, ClientConfig, ClientMachineConfig, ClientMachineId};
 use vcpulab_spec::{AskSpec, ClientMachineSpec, ClientSpec, Spec};
 
-/// A client, which asks the service of this number.
-pub(crate) fn client(client: &ClientSpec, service: usize, spec: &Spec) -> ClientConfig {
+/// A client, which asks this service.
+pub(crate) fn client(client: &ClientSpec, service: ServiceId, spec: &Spec) -> ClientConfig {
     let classes = spec.domains[client.service.domain].apps[client.service.app].classes();
     let ask = |ask: &AskSpec| Ask {
         class: ask.class,
@@ -13,7 +14,7 @@ pub(crate) fn client(client: &ClientSpec, service: usize, spec: &Spec) -> Client
         weight: ask.weight,
     };
     ClientConfig {
-        machine: client.machine,
+        machine: client.machine.map(|machine| ClientMachineId(machine as u32)),
         service,
         load: client.load,
         mix: client.mix.iter().map(ask).collect(),

@@ -2,32 +2,31 @@
 
 use std::collections::BTreeSet;
 
-use vcpulab_io::block::{BlockConfig, BlockCosts};
-use vcpulab_io::blockback::BlockBackCosts;
-use vcpulab_io::disk::{DiskConfig, DiskKind};
-use vcpulab_io::elevator::ElevatorConfig;
-use vcpulab_io::page_cache::CacheConfig;
-use vcpulab_io::{DiskUnitConfig, VirtualDiskConfig};
+use vcpulab_host::Table;
+use vcpulab_io::{
+    BlkbackCosts, BlkfrontConfig, BlkfrontCosts, CacheConfig, DiskConfig, DiskId, DiskKind, DiskUnitConfig,
+    ElevatorConfig, GuestId, VirtualDiskConfig,
+};
 use vcpulab_spec::{Constants, DiskSpec, DomainSpec, Drivers, Medium, Spec};
 
 /// The disks, and the stub domains that virtual disks go through.
-pub(crate) fn disks(spec: &Spec) -> Vec<DiskUnitConfig> {
+pub(crate) fn disks(spec: &Spec) -> Table<DiskId, DiskUnitConfig> {
     let constants = &spec.host.constants;
-    let costs = BlockBackCosts {
+    let costs = BlkbackCosts {
         request_ns: constants.blockback_request_ns,
         grant_ns: constants.grant_ns,
         response_ns: constants.blockback_response_ns,
     };
     let unit = |spec: &DiskSpec| DiskUnitConfig {
         disk: Some(disk(spec.medium, constants)),
-        owner: spec.device.owner.map(|owner| (owner, spec.device.vcpu)),
+        owner: spec.device.owner.map(|owner| (GuestId(owner as u32), spec.device.vcpu)),
         costs,
     };
-    // A stub domain has no driver of a disk: a request goes on through its front end, which costs that.
+    // A stub domain has no driver of a disk: a request goes on through its blkfront, which costs that.
     let stub = |stub: usize| DiskUnitConfig {
         disk: None,
-        owner: Some((stub, spec.domains[stub].disk.as_ref().map_or(0, |disk| disk.vcpu))),
-        costs: BlockBackCosts { request_ns: 0, ..costs },
+        owner: Some((GuestId(stub as u32), spec.domains[stub].disk.as_ref().map_or(0, |disk| disk.vcpu))),
+        costs: BlkbackCosts { request_ns: 0, ..costs },
     };
     spec.disks.iter().map(unit).chain(stubs(spec).map(stub)).collect()
 }
@@ -63,7 +62,7 @@ fn disk(medium: Medium, constants: &Constants) -> DiskConfig {
 /// A domain's virtual disk. A domain that owns a disk and has no virtual one has it straight on that.
 pub(crate) fn virtual_disk(index: usize, spec: &Spec) -> Option<VirtualDiskConfig> {
     let (domain, constants) = (&spec.domains[index], &spec.host.constants);
-    let costs = BlockCosts {
+    let costs = BlkfrontCosts {
         upcall_ns: constants.guest_upcall_ns,
         request_ns: constants.block_request_ns,
         response_ns: constants.block_response_ns,
@@ -73,16 +72,16 @@ pub(crate) fn virtual_disk(index: usize, spec: &Spec) -> Option<VirtualDiskConfi
     let own = spec.own_disk(index);
     match (&domain.disk, own) {
         (Some(disk), _) if spec.host.drivers != Drivers::BareMetal => Some(VirtualDiskConfig {
-            block: BlockConfig::split(costs, cache),
-            disk: disk.disk.unwrap_or_else(|| {
+            blkfront: BlkfrontConfig::split(costs, cache),
+            disk: DiskId(disk.disk.unwrap_or_else(|| {
                 spec.disks.len() + stubs(spec).take_while(|&stub| Some(stub) != disk.driver).count()
-            }),
+            }) as u32),
             vcpu: disk.vcpu,
             emulation_ns: if disk.emulated { constants.emulation_ns } else { 0 },
         }),
         (given, Some(own)) => Some(VirtualDiskConfig {
-            block: BlockConfig::straight(costs, cache),
-            disk: own,
+            blkfront: BlkfrontConfig::straight(costs, cache),
+            disk: DiskId(own as u32),
             vcpu: given.as_ref().map_or(spec.disks[own].device.vcpu, |disk| disk.vcpu),
             emulation_ns: 0,
         }),

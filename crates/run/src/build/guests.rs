@@ -1,7 +1,7 @@
-//! Guests: their kernels, applications and front ends.
+//! Guests: their kernels, applications, netfronts and virtual disks.
 
-use vcpulab_guest::{AppConfig, KernelConfig};
-use vcpulab_host::Span;
+use vcpulab_guest::{AppConfig, AppId, KernelConfig};
+use vcpulab_host::{Span, Table};
 use vcpulab_io::GuestConfig;
 use vcpulab_spec::{Drivers, Spec};
 
@@ -34,9 +34,9 @@ pub(crate) fn guest(
             page_fault_ns: if drivers == Drivers::BareMetal { 0 } else { constants.page_fault_ns },
         },
         working_set_bytes: domain.working_set_bytes,
-        interface: netfront(index, spec),
+        netfront: netfront(index, spec),
         network: network_costs(domain, drivers, constants),
-        block: virtual_disk(index, spec),
+        virtual_disk: virtual_disk(index, spec),
         files: served(index, spec),
         driver: (owns || domain.driver_domain).then(|| driver_costs(domain, drivers, constants)),
     }
@@ -48,12 +48,12 @@ fn apps(
     services: &Services,
     channels: &Channels<'_>,
     delay: Span,
-) -> Vec<AppConfig> {
+) -> Table<AppId, AppConfig> {
     let domain = &spec.domains[index];
     let meetings = Meetings::of(domain);
     let instances = domain.apps.iter().flat_map(|of| {
         let mut config = app(of, services, &meetings, channels, &spec.host.constants);
-        config.delay += delay;
+        config.delay_ns += delay;
         std::iter::repeat_n(config, of.instances() as usize)
     });
     instances.collect()

@@ -1,18 +1,19 @@
 //! NICs, the domains' interfaces to them, and what packets cost.
 
-use vcpulab_io::{DriverCosts, InterfaceConfig, Link, NetworkCosts, NicConfig, Owner};
+use vcpulab_host::Table;
+use vcpulab_io::{DriverCosts, GuestId, NetfrontConfig, NetworkCosts, NicConfig, NicId, NicOwner, Uplink};
 use vcpulab_spec::{Constants, DeviceSpec, DomainSpec, Drivers, Forwarding, NetfrontSpec, Spec};
 
 /// Segments in a packet of 64 KB, the largest that IP has.
 const TSO_SEGMENTS: u32 = 44;
 
 /// The NICs.
-pub(crate) fn nics(spec: &Spec) -> Vec<NicConfig> {
+pub(crate) fn nics(spec: &Spec) -> Table<NicId, NicConfig> {
     let constants = &spec.host.constants;
     let config = |nic: &DeviceSpec| NicConfig {
         owner: match nic.owner {
-            Some(guest) => Owner::Guest { guest, vcpu: nic.vcpu },
-            None => Owner::Hypervisor {
+            Some(guest) => NicOwner::Guest { guest: GuestId(guest as u32), vcpu: nic.vcpu },
+            None => NicOwner::Hypervisor {
                 receive_ns: constants.nic_receive_ns + constants.bridge_ns + constants.page_exchange_ns,
             },
         },
@@ -25,11 +26,11 @@ pub(crate) fn nics(spec: &Spec) -> Vec<NicConfig> {
 }
 
 /// A domain's interface. A domain that owns a NIC and has no other interface has one to that.
-pub(crate) fn netfront(index: usize, spec: &Spec) -> Option<InterfaceConfig> {
+pub(crate) fn netfront(index: usize, spec: &Spec) -> Option<NetfrontConfig> {
     let ring_slots = spec.host.constants.ring_slots as usize;
-    let config = |netfront: &NetfrontSpec, link| InterfaceConfig {
-        link,
-        nic: netfront.nic,
+    let config = |netfront: &NetfrontSpec, uplink| NetfrontConfig {
+        uplink,
+        nic: NicId(netfront.nic as u32),
         vcpu: netfront.vcpu,
         ring_slots,
         segments_max: if netfront.tso { TSO_SEGMENTS } else { 1 },
@@ -38,11 +39,11 @@ pub(crate) fn netfront(index: usize, spec: &Spec) -> Option<InterfaceConfig> {
     let own = spec.nics.iter().position(|nic| nic.owner == Some(index));
     match (&spec.domains[index].nic, own) {
         (Some(netfront), _) if netfront.driver.is_some() => {
-            let link = Link::Driver { guest: netfront.driver?, vcpu: netfront.driver_vcpu };
-            Some(config(netfront, link))
+            let guest = GuestId(netfront.driver? as u32);
+            Some(config(netfront, Uplink::DriverDomain { guest, vcpu: netfront.driver_vcpu }))
         }
-        (Some(netfront), Some(_)) => Some(config(netfront, Link::Owner)),
-        (Some(netfront), None) => Some(config(netfront, Link::Hypervisor)),
+        (Some(netfront), Some(_)) => Some(config(netfront, Uplink::OwnNic)),
+        (Some(netfront), None) => Some(config(netfront, Uplink::Hypervisor)),
         (None, Some(nic)) => {
             let own = NetfrontSpec {
                 driver: None,
@@ -53,7 +54,7 @@ pub(crate) fn netfront(index: usize, spec: &Spec) -> Option<InterfaceConfig> {
                 checksum_offload: true,
                 emulated: false,
             };
-            Some(config(&own, Link::Owner))
+            Some(config(&own, Uplink::OwnNic))
         }
         (None, None) => None,
     }

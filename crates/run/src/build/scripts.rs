@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vcpulab_guest::{Script, Step};
+use vcpulab_guest::{ChannelId, Script, Step};
 use vcpulab_spec::{AppSpec, DomainSpec, EventSpec, PhaseSpec};
 
 /// What tasks meet at. Names of one sort mean nothing to the others.
@@ -85,8 +85,8 @@ impl<'a> Channels<'a> {
         self.0.len()
     }
 
-    fn number(&self, name: &str) -> u32 {
-        self.0.partition_point(|known| *known < name) as u32
+    fn number(&self, name: &str) -> ChannelId {
+        ChannelId(self.0.partition_point(|known| *known < name) as u32)
     }
 }
 

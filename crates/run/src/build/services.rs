@@ -1,5 +1,8 @@
 //! The numbers of services in the machine.
 
+use vcpulab_guest::{AppId, ServiceId};
+use vcpulab_host::Table;
+use vcpulab_io::GuestId;
 use vcpulab_spec::{Service, Spec};
 
 /// All services of a scenario, in the order of their numbers.
@@ -13,16 +16,17 @@ impl Services {
         Services(apps.filter(|(_, app)| app.serves()).map(|(service, _)| service).collect())
     }
 
-    pub fn number(&self, service: Service) -> usize {
-        self.0.iter().position(|&known| known == service).expect("a checked scenario refers to services")
+    pub fn number(&self, service: Service) -> ServiceId {
+        let number = self.0.iter().position(|&known| known == service);
+        ServiceId(number.expect("a checked scenario refers to services") as u32)
     }
 
     /// The domain of each service, and its position among the domain's applications as the engine counts them: every
     /// instance is one of its own.
-    pub fn positions(&self, spec: &Spec) -> Vec<(usize, usize)> {
+    pub fn positions(&self, spec: &Spec) -> Table<ServiceId, (GuestId, AppId)> {
         let position = |service: &Service| {
             let before = &spec.domains[service.domain].apps[..service.app];
-            (service.domain, before.iter().map(|app| app.instances() as usize).sum())
+            (GuestId(service.domain as u32), AppId(before.iter().map(|app| app.instances()).sum()))
         };
         self.0.iter().map(position).collect()
     }

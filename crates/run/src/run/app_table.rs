@@ -117,11 +117,11 @@ struct Named<'a> {
 fn named<'a>(spec: &'a Spec, machine: &'a Machine) -> impl Iterator<Item = Named<'a>> {
     let kinds: Vec<Vec<&str>> = spec.domains.iter().map(DomainSpec::app_kinds).collect();
     let named = move |AppResult { guest, app, client, stats }| Named {
-        domain: &spec.domains[guest].name,
-        app: app as u32,
+        domain: &spec.domains[guest.index()].name,
+        app: app.0,
         kind: match client {
-            Some(client) => spec.clients[client].kind(),
-            None => kinds[guest][app],
+            Some(client) => spec.clients[client.index()].kind(),
+            None => kinds[guest.index()][app.index()],
         },
         stats,
     };

@@ -11,8 +11,8 @@ use std::io::{BufWriter, Result, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use vcpulab_host::Time;
-use vcpulab_io::{ClientSample, Load, Outcome};
+use vcpulab_host::{Table, Time};
+use vcpulab_io::{ClientId, ClientSample, Load, Outcome};
 use vcpulab_spec::{ClientSpec, Spec};
 
 use crate::error::RunError;
@@ -39,8 +39,8 @@ pub(crate) struct Logs {
     xml: bool,
     /// Is what is over now to be logged?
     open: bool,
-    /// By client; none for streams.
-    logs: Vec<Option<Log>>,
+    /// None for streams.
+    logs: Table<ClientId, Option<Log>>,
     failed: Option<RunError>,
 }
 

@@ -1,7 +1,7 @@
 //! Samples of the counters, and busy time by layers.
 
 use vcpulab_host::{HostState, PcpuId, Span, Time, VcpuId};
-use vcpulab_io::{BlockCounts, InterfaceCounts, Layer, Layers, Machine, Samples};
+use vcpulab_io::{BlkfrontCounts, GuestId, Layer, Layers, Machine, NetfrontCounts, Samples};
 use vcpulab_measure::{Meter, Names, ProfileRow, Results, SampleRow, Sampler};
 use vcpulab_spec::Spec;
 
@@ -25,13 +25,13 @@ pub(crate) struct Monitors {
 impl Monitors {
     /// Begins now.
     pub fn begin(spec: &Spec, replication: u32, host: &HostState, meter: &Meter, machine: &Machine) -> Self {
-        let domains = 0..spec.domains.len();
+        let guests = (0..spec.domains.len() as u32).map(GuestId);
         Monitors {
             replication,
             sampler: (spec.sample_ns > 0).then(|| Sampler::new(spec.sample_ns, host, meter)),
             apps: AppSampler::new(spec, replication, host.now(), machine),
-            counts: domains.clone().map(|domain| Counts::of(machine, domain)).collect(),
-            layers: domains.map(|domain| machine.layers(host, domain)).collect(),
+            counts: guests.clone().map(|guest| Counts::of(machine, guest)).collect(),
+            layers: guests.map(|guest| machine.layers(host, guest)).collect(),
             samples: machine.samples().cloned(),
             overhead_ns: overhead_ns(host),
             refill_ns: refill_ns(host),
@@ -55,7 +55,7 @@ impl Monitors {
         let Some(sampler) = &mut self.sampler else { return };
         let vcpus = sampler.vcpus.len();
         for (domain, row) in sampler.take(self.replication, names, host, meter).iter_mut().enumerate() {
-            let now = Counts::of(machine, domain);
+            let now = Counts::of(machine, GuestId(domain as u32));
             let before = std::mem::replace(&mut self.counts[domain], now);
             fill_in(row, before, now);
         }
@@ -105,9 +105,9 @@ impl Monitors {
         };
         let mut rows = Vec::new();
         for (domain, name) in names.domains.iter().enumerate() {
-            let exact = machine.layers(host, domain).since(&self.layers[domain]);
+            let exact = machine.layers(host, GuestId(domain as u32)).since(&self.layers[domain]);
             for layer in Layer::ALL {
-                let of = |samples: &Samples| samples.domains[domain][layer as usize];
+                let of = |samples: &Samples| samples.domains[GuestId(domain as u32)][layer as usize];
                 let found = both.map(|(before, now)| of(now) - of(before));
                 rows.push(row(Some(name), layer.name(), found, exact.of(layer)));
             }
@@ -128,23 +128,23 @@ impl Monitors {
 #[derive(Clone, Copy)]
 struct Counts {
     io: u64,
-    interface: Option<InterfaceCounts>,
-    disk: Option<BlockCounts>,
+    netfront: Option<NetfrontCounts>,
+    disk: Option<BlkfrontCounts>,
 }
 
 impl Counts {
-    fn of(machine: &Machine, domain: usize) -> Self {
+    fn of(machine: &Machine, domain: GuestId) -> Self {
         Counts {
             io: machine.io_count(domain),
-            interface: machine.interface_counts(domain),
-            disk: machine.block_counts(domain),
+            netfront: machine.netfront_counts(domain),
+            disk: machine.blkfront_counts(domain),
         }
     }
 }
 
 fn fill_in(row: &mut SampleRow, before: Counts, now: Counts) {
     row.io_count = now.io - before.io;
-    let network = |of: fn(&InterfaceCounts) -> u64| since(before.interface, now.interface, of);
+    let network = |of: fn(&NetfrontCounts) -> u64| since(before.netfront, now.netfront, of);
     row.packets_received = network(|counts| counts.received);
     row.packets_sent = network(|counts| counts.sent);
     row.packets_dropped = network(|counts| counts.dropped);
@@ -152,7 +152,7 @@ fn fill_in(row: &mut SampleRow, before: Counts, now: Counts) {
     row.bytes_sent = network(|counts| counts.bytes_sent);
     row.page_exchanges = network(|counts| counts.page_exchanges);
     row.events = network(|counts| counts.events);
-    let disk = |of: fn(&BlockCounts) -> u64| since(before.disk, now.disk, of);
+    let disk = |of: fn(&BlkfrontCounts) -> u64| since(before.disk, now.disk, of);
     row.disk_reads = disk(|counts| counts.requests - counts.writes);
     row.disk_writes = disk(|counts| counts.writes);
     row.disk_read_bytes = disk(|counts| counts.read_bytes);

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use vcpulab_host::{Action, DomId, Host, HostConfig, Pools, Scheduler, Time};
-use vcpulab_io::Machine;
+use vcpulab_io::{GuestId, Machine};
 use vcpulab_measure::{
     Measuring, Meter, Names, NotAttributed, Recorder, Results, TRACE_ROWS_MAX, Traced, collect,
 };
@@ -171,7 +171,7 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
         let mut results = collect(replication, &names, host.context(), host.observer().meter());
         let (state, observer, machine) = host.parts();
         for (index, (row, entitlement)) in results.domains.iter_mut().zip(entitlements).enumerate() {
-            row.io_count = machine.io_count(index);
+            row.io_count = machine.io_count(GuestId(index as u32));
             row.entitlement = entitlement;
         }
         results.apps = app_rows(spec, replication, machine);

@@ -3,7 +3,7 @@
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema as _, SchemaGenerator};
 use serde_json::{Map, Value, json};
-use vcpulab_guest::apps::{AppParam, Default as AppDefault, KINDS, ParamKind as AppParamKind};
+use vcpulab_guest::apps::{AppDefault, AppParam, AppParamKind, KINDS};
 use vcpulab_host::{ParamKind, ParamSpec, Scope};
 use vcpulab_sched::policies;
 use vcpulab_spec::{CONSTANTS, CUSTOM, ConstantDoc, PHASES};

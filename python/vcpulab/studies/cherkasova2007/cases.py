@@ -1,4 +1,4 @@
-"""What is run for the study of Cherkasova, Gupta and Vahdat."""
+"""The cases of the study of Cherkasova, Gupta and Vahdat."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -19,9 +19,9 @@ SEDF_GENERATIONS = ("xen3.0.2", "xen3.0.3")
 """The tree of the study had the rules of the first (see the notes, C-I10); the second is what was released."""
 CREDIT = "xen3.0.3"
 ALERT_TARGETS = (*range(1, 11), *range(20, 91, 10))
-"""What Dom1 may have, % of the CPU (section 5.2)."""
+"""Limits of Dom1, % of the CPU (section 5.2)."""
 ALERT_DOM0 = 6
-"""What Dom0 may have (section 5.2)."""
+"""The limit of Dom0 (section 5.2)."""
 ALERT_SCHEDULERS = (
     ("sedf", "xen3.0.2"),
     ("sedf", "xen3.0.3"),
@@ -42,16 +42,16 @@ all is served (assumed; the notes say what speaks for it)."""
 SATURATING_PER_S = 1100
 """More requests offered a second than any setting serves."""
 
-_CLIENT = "dom1 1 open-loop"
+CLIENT = "dom1 1 open-loop"
 _RATE = "client.httperf.rate"
 _RATES_PER_S = (200, 1300)
 _RATE_STEP = 10
 _SERVED = 0.985
-"""So much of what is offered must be served for a rate to count as served."""
+"""The part of what is offered that must be served for a rate to count as served."""
 _TRIAL_NS = 5_000_000_000
 """Least length of a run that tells: what is outstanding when it begins and ends must not matter."""
 _BUFFER_MBIT = 8192 * 8 / 1e6
-"""What iperf hands over at a time, its unit of work."""
+"""The buffer that iperf sends at a time, its unit of work."""
 _NOTHING_IS_COLD = {"host.costs.l2_bytes": 0, "host.costs.context_switch_ns": 0}
 
 
@@ -127,7 +127,7 @@ def cases() -> Iterable[Case]:
 def web(window: Window) -> dict[str, float]:
     """The columns of Tables 1 and 2."""
     return {
-        "web_throughput": window.throughput(_CLIENT),
+        "web_throughput": window.throughput(CLIENT),
         "cpu_util@dom0": window.cpu("dom0"),
         "cpu_util@dom1": window.cpu("dom1"),
         "ex_per_sec@dom0": window.rate("dom0", "executions"),
@@ -216,7 +216,7 @@ def _web_case(key: str, changes: Mapping[str, object], period_ms: int = 0) -> Ca
     fast = {"run.duration": "5s" if period_ms == max(PERIODS_MS) else "2s", "run.sample": "20ms"}
     prepare = None if _RATE in changes else nearly_saturated
     precise = ("web_throughput",)
-    return Case(key, "web.toml", changes, web, main=_CLIENT, precise=precise, fast=fast, prepare=prepare)
+    return Case(key, "web.toml", changes, web, main=CLIENT, precise=precise, fast=fast, prepare=prepare)
 
 
 def nearly_saturated(scenario: Scenario, trial: Trial) -> Scenario:
@@ -225,7 +225,7 @@ def nearly_saturated(scenario: Scenario, trial: Trial) -> Scenario:
     tried = scenario.change({"run.duration": f"{max(scenario.duration_ns // 2, _TRIAL_NS)}ns"})
     while beyond - served > _RATE_STEP:
         rate = (served + beyond) // 2
-        if trial(tried.change({_RATE: rate})).throughput(_CLIENT) >= _SERVED * rate:
+        if trial(tried.change({_RATE: rate})).throughput(CLIENT) >= _SERVED * rate:
             served = rate
         else:
             beyond = rate
@@ -319,7 +319,7 @@ def _guests() -> Iterable[Case]:
             "guests.toml",
             changes,
             _three_guests,
-            main=_CLIENT,
+            main=CLIENT,
             precise=("web", "iperf", "disk"),
             fast={"run.duration": "2s", "run.sample": "20ms"},
         )
@@ -327,7 +327,7 @@ def _guests() -> Iterable[Case]:
 
 def _three_guests(window: Window) -> dict[str, float]:
     return {
-        "web": window.throughput(_CLIENT),
+        "web": window.throughput(CLIENT),
         "iperf": window.throughput("dom2 0 iperf") * _BUFFER_MBIT,
         "disk": window.throughput("dom3 0 dd"),
     }

@@ -79,9 +79,9 @@ def _two_kinds_of_runs() -> str:
 
 def _simulated(results: Results, experiment: str, loads: tuple[int, ...]) -> str:
     lines = [
-        "**Without the noise.** Simulated, with common random numbers; a configuration is told from the best one by "
-        "paired differences with Holm's correction.\n",
-        "| users | best | req/s | best over worst, % | not told from the best |",
+        "**Without the noise.** Simulated, with common random numbers; significant by paired differences to the "
+        "best one, with Holm's correction.\n",
+        "| users | best | req/s | best over worst, % | no significant difference to the best |",
         "|---|---|---|---|---|",
     ]
     for users in loads:
