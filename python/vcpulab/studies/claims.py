@@ -133,7 +133,7 @@ def decide(levels: bool, evidence: str, directions: Iterable[Difference] = ()) -
 
 def _corrected(directions: Sequence[Difference]) -> list[tuple[Difference, float | None]]:
     """Each with its probability after Holm's correction for all of them; `None`: it is no question of chance."""
-    ps = [None if difference.interval[:2] == (0, 0) else difference.p for difference in directions]
+    ps = [None if d.interval.mean == d.interval.half_width == 0 else d.p for d in directions]
     corrected = iter(holm([p for p in ps if p is not None]))
     return [(d, None if p is None else next(corrected)) for d, p in zip(directions, ps, strict=True)]
 
