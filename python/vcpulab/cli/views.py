@@ -20,7 +20,7 @@ from vcpulab.advice.lint.lint import Advice
 from vcpulab.cli import terminal
 from vcpulab.hypervisors.counters import COUNTERS, Tool
 from vcpulab.hypervisors.xl import Step
-from vcpulab.results.metrics import IO, Metric, summarise
+from vcpulab.results.metrics import IO, Metric, measured, summarise
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
 from vcpulab.show.report import grid_of, summary_grid
@@ -170,10 +170,10 @@ def _toml(value: object) -> str:
 
 def _show_io(run: Run) -> None:
     """What there was nothing of anywhere is left out."""
-    summary = run.summary().filter(of="io")
-    seen = set(summary.filter(pl.col("mean") != 0)["metric"])
+    seen = set(run.summary().filter(pl.col("mean") != 0, of="io")["metric"])
     metrics = [metric for metric in IO if metric.name in seen]
-    headings, rows = grid_of(summary.filter(pl.col("metric").is_in(seen)), "domain", metrics)
+    # With a row for domains that lack a device, too.
+    headings, rows = grid_of(summarise(measured(run.tables(), "io"), "io", metrics), "domain", metrics)
     print_table("I/O", [_two_lines(heading) for heading in headings], rows)
 
 
