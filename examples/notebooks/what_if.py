@@ -13,10 +13,10 @@ def _():
     import marimo as mo
 
     import vcpulab
-    from vcpulab.advice import comparison_report
-    from vcpulab.show import charts as plots
+    from vcpulab.advice.compare import frame_of_changes
+    from vcpulab.show import charts, plots
 
-    return comparison_report, mo, plots, vcpulab
+    return charts, frame_of_changes, mo, plots, vcpulab
 
 
 @app.cell
@@ -54,12 +54,12 @@ def _(cap, dom0, now, scheduler, vcpulab, weight):
 
 
 @app.cell
-def _(comparison_report, found, mo, plots):
+def _(charts, found, frame_of_changes, mo, plots):
     judged = [one for one in found if one.address.better and one.percent is not None]
     mo.vstack(
         [
-            mo.md("\n".join(f"* {line}" for line in comparison_report.in_words(found.found))),
-            plots.differences(judged),
+            mo.md("\n".join(f"* {line}" for line in str(found).splitlines())),
+            charts.differences(frame_of_changes(judged)),
             plots.apps({"now": found.before, "changed": found.after}),
         ]
     )

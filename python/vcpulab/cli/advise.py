@@ -1,7 +1,6 @@
 """`vcpulab lint`, `whatif` and `compare`: the effects of a change, on whom, and their confidence."""
 
 import json
-from html import escape
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ from cyclopts import Parameter
 from vcpulab import verbs
 from vcpulab.advice import comparison_report
 from vcpulab.advice.answers import Differences
+from vcpulab.advice.compare import in_words
 from vcpulab.advice.lint.lint import as_data, other_warnings
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import AnyFormat, Flag, Jobs, Pairs, Report, Seed, Table, Words, command, number
@@ -105,8 +105,7 @@ def whatif(
         said = ", ".join(f"{path} = {json.dumps(value)}" for path, value in changed.changes.items())
         title = f"What if: {before.name}"
         runs = (found.before, found.after)
-        lead = f"<p>{escape(said)}</p>"
-        comparison_report.write(report, title, ("now", "changed"), runs, found.found, lead=lead)
+        comparison_report.write(report, title, ("now", "changed"), runs, found.found, lead=[said])
         terminal.say(f"written to {report}")
     if write is not None:
         files.write(write, settings.apply(scenario, set).scenario.text)
@@ -186,7 +185,7 @@ def _show(
 ) -> None:
     if format == "json":
         rows = [comparison.row() for comparison in found]
-        print(json.dumps({"verdict": comparison_report.in_words(found.found), "metrics": rows}, indent=2))
+        print(json.dumps({"verdict": in_words(found.found), "metrics": rows}, indent=2))
     elif format == "csv":
         print(found.to_frame().write_csv(), end="")
     else:

@@ -143,7 +143,7 @@ def _show_confirmed(confirmed: Confirmation) -> None:
         words = {True: "kept", False: "not kept", None: "not sure"}
         limits = [[str(one.limit), words[one.sure], str(one.interval or "–")] for one in confirmed.limits]
         views.print_table("Limits", ["limit", "kept", "value"], limits, text_columns=2)
-    changed = [one for one in confirmed.comparisons if one.verdict in ("better", "worse")]
+    changed = [one for one in confirmed.comparisons if one.verdict in ("improves", "regresses")]
     if changed:
         views.show_comparison(changed, (confirmed.before, confirmed.after), ("now", "found"), all=False)
 

@@ -55,7 +55,7 @@ class Tuning(Answer):
         if not present_keeps:
             return "The best that was found does not keep the limits for sure: on fresh random numbers it is too close."
         unclear = self.confirmed.verdict == "unclear"
-        why = "is not told apart from it" if unclear else "is no better"
+        why = "shows no significant difference" if unclear else "is no better"
         return (
             f"Nothing that was tried beats the present setting: the best that was found {why} on fresh random numbers."
         )

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from vcpulab.show.charts import Bar, bars
+import polars as pl
+
+from vcpulab.show.charts import BARS, bars
 from vcpulab.studies.cells import Cell
 from vcpulab.studies.charts import Chart, Mark, curves, marks, published
 from vcpulab.studies.results import Missing, Results
@@ -146,9 +148,16 @@ def _readings(
             for load in loads:
                 with suppress(Missing):
                     measured = results.interval(reading_case(experiment, reading, workload, load), metric)
-                    data.append(Bar(reading, _LOADS[load], measured))
+                    data.append((reading, _LOADS[load], measured.mean, measured.half_width, str(measured), False))
         yield (
-            Chart(f"{title}: {workload}", bars(data, axis, f"{title}: {workload}"), text, experiment) if data else None
+            Chart(
+                f"{title}: {workload}",
+                bars(pl.DataFrame(data, schema=BARS, orient="row"), axis, f"{title}: {workload}"),
+                text,
+                experiment,
+            )
+            if data
+            else None
         )
 
 
