@@ -4,7 +4,7 @@ use super::kind::AppKind;
 use super::parts::compute;
 use crate::script::{AppConfig, Script, Unit};
 
-/// How long it computes at a time: long, so that it costs few events, but its count must not lag far behind.
+/// Computation at a time: long, so that it costs few events, but its count must not lag far behind.
 const CHUNK_NS: i64 = 10_000_000;
 
 pub const KIND: AppKind = AppKind {

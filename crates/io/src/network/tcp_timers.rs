@@ -17,7 +17,7 @@ const RETRANSMIT_AFTER: Span = 200_000_000;
 /// trip, ns.
 const RETRANSMIT_SOON: Span = 1_000_000;
 
-/// What is due at a time, in the order of time.
+/// Things that are due at a time each, in the order of time.
 #[derive(Clone, Debug)]
 struct Queue<T> {
     source: SourceId,
