@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from vcpulab.cli import app
+from vcpulab.cli.main import app
 
 PAGE = Path(__file__).parent / "reference" / "command-line.md"
 

@@ -1,6 +1,6 @@
 """A controller for `vcpulab manage`: quick to give, slow to take away."""
 
-from vcpulab.managing import Controller, Seen
+from vcpulab.advice.managing import Controller, Seen
 
 
 class Cautious(Controller):

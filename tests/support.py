@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from vcpulab.cli import app
+from vcpulab.cli.main import app
 
 ROOT = Path(__file__).parent.parent
 STUDIES_PAGE = ROOT / "docs" / "guides" / "comparing-with-published.md"

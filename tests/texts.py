@@ -6,10 +6,11 @@ from functools import partial
 from pathlib import Path
 
 from support import ROOT
-from vcpulab import ScenarioError, recordings, rtapp
-from vcpulab.recordings import RecordingError
+from vcpulab import ScenarioError
+from vcpulab import formats as recordings
+from vcpulab.errors import RecordingError, RequestError
+from vcpulab.formats import rtapp
 from vcpulab.twin import gather
-from vcpulab.usage import UsageError
 
 TRACE = ROOT / "examples" / "perf-sched.txt"
 KINDS = [kind for kind in recordings.KINDS if kind not in ("xentrace", "sched-text")]
@@ -30,5 +31,5 @@ def check(path: Path) -> None:
             answer = read()
             if isinstance(answer, recordings.Read):
                 json.dumps(answer.as_data(), allow_nan=False)
-        except (RecordingError, UsageError, rtapp.RtAppError, ScenarioError) as error:
+        except (RecordingError, RequestError, ScenarioError) as error:
             assert str(path) in str(error)  # noqa: PT017 - it may also be read

@@ -14,7 +14,7 @@ def _():
     import polars as pl
 
     import vcpulab
-    from vcpulab.bounds import bounds
+    from vcpulab.advice.bounds import bounds
 
     return bounds, mo, pl, vcpulab
 

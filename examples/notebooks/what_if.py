@@ -13,9 +13,10 @@ def _():
     import marimo as mo
 
     import vcpulab
-    from vcpulab import comparison_report, plots
-    from vcpulab.compare import compare
-    from vcpulab.settings import change
+    from vcpulab.advice import comparison_report
+    from vcpulab.advice.compare import compare
+    from vcpulab.scenario.settings import change
+    from vcpulab.show import charts as plots
 
     return change, compare, comparison_report, mo, plots, vcpulab
 
@@ -70,7 +71,7 @@ def _(compare, comparison_report, mo, now, plots, then, vcpulab):
 
 @app.cell
 def _(mo, now, then):
-    from vcpulab.commands import new_steps
+    from vcpulab.hypervisors.xl import new_steps
 
     typed = "\n".join(step.text for step in new_steps(now, then) if step.how == "run")
     mo.md(f"To set it on a real host:\n\n```sh\n{typed or '# nothing'}\n```")

@@ -10,16 +10,15 @@ Examples:
     ['dom0', 'web', 'batch']
 """
 
-from vcpulab._engine import EngineError, ScenarioError
-from vcpulab._extras import MissingExtraError
-from vcpulab.figures import Interval
-from vcpulab.info import build_info, profiles, schedulers, schema
-from vcpulab.jtl import Jtl
+from vcpulab.errors import EngineError, MissingExtraError, ScenarioError
 from vcpulab.policy import Context, Policy, Rejected
-from vcpulab.problems import Problem
-from vcpulab.runs import Run, run, run_many
-from vcpulab.scenario import Scenario
-from vcpulab.traces import Trace
+from vcpulab.results.figures import Interval
+from vcpulab.results.jtl import Jtl
+from vcpulab.results.run import Run, run, run_many
+from vcpulab.results.trace import Trace
+from vcpulab.scenario.catalogue import build_info, profiles, schedulers, schema
+from vcpulab.scenario.problems import Problem
+from vcpulab.scenario.scenario import Scenario
 
 __version__ = build_info()["version"]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Final, final
 
-from vcpulab.problems import Problem
+from vcpulab.scenario.problems import Problem
 
 __all__ = [
     "FILE_BYTES_MAX",

@@ -5,10 +5,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
+from vcpulab.errors import RequestError
+
 T = TypeVar("T")
 
 
-class PluginError(Exception):
+class PluginError(RequestError):
     """There is no such class."""
 
 

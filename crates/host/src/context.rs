@@ -747,4 +747,5 @@ impl Pcpu {
         progress
     }
 }
+/// The host as observers and worlds see it.
 pub type HostState = PolicyContext;

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vcpulab._extras import require
-from vcpulab.figures import Interval
-from vcpulab.plots import COLOURS, dressed
+from vcpulab.extras import require
+from vcpulab.results.figures import Interval
+from vcpulab.show.charts import COLOURS, dressed
 from vcpulab.studies.results import Missing, Results
 
 if TYPE_CHECKING:

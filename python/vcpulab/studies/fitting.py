@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from vcpulab.figures import Interval
+from vcpulab.results.figures import Interval
 from vcpulab.studies.calibration import Calibration
 from vcpulab.studies.runner import Effort, Runner, Units
 from vcpulab.studies.study import Case, Cell, Study

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from vcpulab.figures import number
+from vcpulab.results.figures import number
 from vcpulab.studies.predict import Prediction, Score, predictions, scores
 from vcpulab.studies.report import Judged, summary
 from vcpulab.studies.results import Results

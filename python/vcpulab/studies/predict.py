@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import NamedTuple
 
-from vcpulab.figures import Interval
-from vcpulab.statistics import kendall_tau, mape
+from vcpulab.results.figures import Interval
+from vcpulab.results.statistics import kendall_tau, mape
 from vcpulab.studies.results import Missing, Results
 from vcpulab.studies.study import COLUMNS, Cell, Study
 

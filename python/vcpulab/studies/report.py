@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from vcpulab import report as page
-from vcpulab.figures import number
-from vcpulab.studies import blocks
-from vcpulab.studies.blocks import Block, Drawing, Grid, Heading, Prose
+from vcpulab.results.figures import number
+from vcpulab.show import blocks
+from vcpulab.show import report as page
+from vcpulab.show.blocks import Block, Drawing, Grid, Heading, Prose
 from vcpulab.studies.calibration import Calibration
 from vcpulab.studies.predict import Prediction, predictions, scores
 from vcpulab.studies.results import Results
@@ -235,8 +235,8 @@ def _limits(study: Study) -> Iterator[Block]:
 
 def residuals(predicted: Sequence[Prediction]) -> "alt.TopLevelMixin":
     """Error of each cell by table and metric."""
-    from vcpulab import plots
-    from vcpulab._extras import require
+    from vcpulab.extras import require
+    from vcpulab.show import charts as plots
 
     alt = require("altair", "report")
     rows = [

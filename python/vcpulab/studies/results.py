@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from vcpulab.figures import Interval
-from vcpulab.statistics import Difference, paired
+from vcpulab.results.figures import Interval
+from vcpulab.results.statistics import Difference, paired
 
 
 class Missing(LookupError):  # noqa: N818 - not an error: the case was not asked for

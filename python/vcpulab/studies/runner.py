@@ -18,9 +18,9 @@ from importlib.resources import files
 from pathlib import Path
 
 from vcpulab import _engine
-from vcpulab.figures import Interval
-from vcpulab.runs import run as run_scenario
-from vcpulab.scenario import Scenario
+from vcpulab.results.figures import Interval
+from vcpulab.results.run import run as run_scenario
+from vcpulab.scenario.scenario import Scenario
 from vcpulab.studies.calibration import Calibration
 from vcpulab.studies.results import Results
 from vcpulab.studies.study import Case, Study

@@ -9,8 +9,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, NamedTuple
 
-from vcpulab.figures import Interval
-from vcpulab.scenario import Scenario
+from vcpulab.results.figures import Interval
+from vcpulab.scenario.scenario import Scenario
 from vcpulab.studies.calibration import Calibration
 from vcpulab.studies.results import Missing, Results
 from vcpulab.studies.window import Window

@@ -2,8 +2,8 @@
 
 import polars as pl
 
-from vcpulab.runs import Run
-from vcpulab.statistics import mser5
+from vcpulab.results.run import Run
+from vcpulab.results.statistics import mser5
 
 
 class Window:

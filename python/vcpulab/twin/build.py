@@ -7,14 +7,15 @@ from typing import Any
 
 import tomli_w
 
-from vcpulab import _engine, recordings
-from vcpulab.recordings import Recording
-from vcpulab.scenario import Scenario
+from vcpulab import _engine
+from vcpulab import formats as recordings
+from vcpulab.errors import RequestError
+from vcpulab.formats import Recording
+from vcpulab.scenario.scenario import Scenario
 from vcpulab.twin.apps import drawn, replayed
 from vcpulab.twin.links import Link, Vcpu, links
 from vcpulab.twin.sequences import TURNS_MOST, Turns, span_ns, turns_of
 from vcpulab.twin.sources import Sources
-from vcpulab.usage import UsageError
 
 
 @dataclass(frozen=True)
@@ -100,12 +101,12 @@ def make(
         replay: replay what happened, instead of drawing from its spreads.
 
     Raises:
-        UsageError: nothing says the scheduler, nothing ran, or there are too many events.
+        RequestError: nothing says the scheduler, nothing ran, or there are too many events.
     """
     summary, notes = recording.summary, list(sources.notes)
     used = scheduler or sources.scheduler
     if used is None:
-        raise UsageError(
+        raise RequestError(
             "nothing says which scheduler was recorded\n"
             "  hint: add what `xl info` or `xl sched-credit` prints, or --scheduler"
         )
@@ -113,7 +114,7 @@ def make(
     if left_out:
         notes.append(f"{left_out} vCPUs of whom the recording never says whether they run are left out")
     if not summary["vcpus"]:
-        raise UsageError(f"{sources.trace}: no vCPU ran in it; nothing to make a twin of")
+        raise RequestError(f"{sources.trace}: no vCPU ran in it; nothing to make a twin of")
     sources.names.update(sources.names | recording.names)
     turns = _turns_to_replay(summary, events, replay=replay)
     pcpus = max(pcpu["pcpu"] for pcpu in summary["pcpus"]) + 1

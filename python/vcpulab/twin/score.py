@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import polars as pl
 
-from vcpulab.figures import Interval
-from vcpulab.recordings import Recording
-from vcpulab.runs import Run, run
-from vcpulab.scenario import Scenario
+from vcpulab.formats import Recording
+from vcpulab.results.figures import Interval
+from vcpulab.results.run import Run, run
+from vcpulab.scenario.scenario import Scenario
 from vcpulab.twin.sources import Sources
 
 What = Literal["share", "switches", "executions", "wake p50", "wake p90", "waited"]

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import polars as pl
 
+from vcpulab.errors import RequestError
 from vcpulab.twin.links import Link, Vcpu
-from vcpulab.usage import UsageError
 
 TURNS_MOST = 20_000
 """More turns of all vCPUs make a scenario file that is too long."""
@@ -74,12 +74,12 @@ def turns_of(events: Path, links: Set[Link] = frozenset()) -> dict[Vcpu, Turns]:
         links: Who wakes whom; other wake-ups are put down to time.
 
     Raises:
-        UsageError: there is too much of it.
+        RequestError: there is too much of it.
     """
     scanned = pl.scan_ipc(events).filter(pl.col("kind").is_in(["runstate", "wake"]), pl.col("domain") >= 0)
     blocks = scanned.filter(kind="runstate", what="blocked").select(pl.len()).collect().item()
     if blocks > TURNS_MOST:
-        raise UsageError(
+        raise RequestError(
             f"found {blocks} turns of computing and blocking; allowed: at most {TURNS_MOST}\n"
             "  hint: replay a shorter recording, or draw from its spreads"
         )

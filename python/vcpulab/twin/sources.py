@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vcpulab import recordings
-from vcpulab.recordings import RecordingError
-from vcpulab.recordings.errors import wrong
-from vcpulab.recordings.xl import Domain, Sched, Vcpu
-from vcpulab.settings import generation_of
-from vcpulab.usage import UsageError
+from vcpulab import formats as recordings
+from vcpulab.errors import RecordingError, RequestError
+from vcpulab.formats.errors import wrong
+from vcpulab.formats.xl import Domain, Sched, Vcpu
+from vcpulab.scenario.settings import generation_of
 
 _SPAN = re.compile(r"(?P<number>[0-9]{1,12})(?P<unit>us|ms|s|)")
 _PARAMS = {
@@ -63,7 +62,7 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
         threads: For KVM, which threads are vCPUs.
 
     Raises:
-        UsageError: there is no trace, or more than one.
+        RequestError: there is no trace, or more than one.
         RecordingError: a file named is no recording.
         OSError: it cannot be read.
     """
@@ -80,7 +79,7 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
     traces = [(path, kind) for path, kind in known if kind in ("xentrace", "sched-text")]
     if len(traces) != 1:
         said = ", ".join(str(path) for path, _ in traces) or "none"
-        raise UsageError(
+        raise RequestError(
             f"found {said}; allowed: one trace, of xentrace, perf or ftrace, and what else there is of its host"
         )
     sources = Sources(*traces[0], cpu_mhz)

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from vcpulab.figures import Interval
-from vcpulab.monitors import sampled_busy_s, utilisation
+from vcpulab.hypervisors.monitors import sampled_busy_s, utilisation
+from vcpulab.results.figures import Interval
 from vcpulab.studies.benevenuto2006.cases import PERIODS_CYCLES, cases
 from vcpulab.studies.benevenuto2006.charts import charts
 from vcpulab.studies.benevenuto2006.claims import CLAIMS

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from statistics import correlation
 
-from vcpulab.figures import number
-from vcpulab.statistics import holm
+from vcpulab.results.figures import number
+from vcpulab.results.statistics import holm
 from vcpulab.studies.benevenuto2006.cases import (
     BUILDS,
     HOSTS,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from vcpulab.figures import Interval
+from vcpulab.results.figures import Interval
 from vcpulab.studies.benevenuto2006.cases import (
     HOSTS,
     RECEIVE_MBIT,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from vcpulab.figures import Interval
+from vcpulab.results.figures import Interval
 from vcpulab.studies.cherkasova2007 import alert
 from vcpulab.studies.cherkasova2007.cases import ALERT_DOM0, ALERT_TARGETS, ALLOWANCES_MS, PERIODS_MS, RATIOS, cases
 from vcpulab.studies.cherkasova2007.charts import charts

@@ -5,7 +5,7 @@ from functools import partial
 
 import polars as pl
 
-from vcpulab.scenario import Scenario
+from vcpulab.scenario.scenario import Scenario
 from vcpulab.studies.study import Case, Trial
 from vcpulab.studies.window import Window
 

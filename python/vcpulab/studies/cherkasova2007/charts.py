@@ -4,9 +4,9 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from vcpulab._extras import require
-from vcpulab.figures import Interval
-from vcpulab.plots import COLOURS, dressed
+from vcpulab.extras import require
+from vcpulab.results.figures import Interval
+from vcpulab.show.charts import COLOURS, dressed
 from vcpulab.studies.charts import Mark, curves, marks, published
 from vcpulab.studies.cherkasova2007 import alert
 from vcpulab.studies.cherkasova2007.cases import (

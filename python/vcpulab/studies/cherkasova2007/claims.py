@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from vcpulab.figures import Interval, number
-from vcpulab.statistics import holm, kendall_tau
+from vcpulab.results.figures import Interval, number
+from vcpulab.results.statistics import holm, kendall_tau
 from vcpulab.studies.cherkasova2007 import alert
 from vcpulab.studies.cherkasova2007.cases import (
     ALERT_SCHEDULERS,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from vcpulab.statistics import holm
+from vcpulab.results.statistics import holm
 from vcpulab.studies.devine2010 import cases as c
 from vcpulab.studies.results import Results
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
-from vcpulab.statistics import holm, paired
+from vcpulab.results.statistics import holm, paired
 from vcpulab.studies.devine2010 import cases as c
 from vcpulab.studies.devine2010 import noise
 from vcpulab.studies.devine2010.analysis import SURE, WEB_CONFIGS, WINDOWS_CONFIGS, best, mean_by_replication, mean_over

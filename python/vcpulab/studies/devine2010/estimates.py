@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from vcpulab.figures import Interval
+from vcpulab.results.figures import Interval
 from vcpulab.studies.devine2010 import cases as c
 from vcpulab.studies.devine2010.analysis import best
 from vcpulab.studies.results import Results

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from vcpulab.figures import Interval
+from vcpulab.results.figures import Interval
 from vcpulab.studies.devine2010 import cases as c
 from vcpulab.studies.devine2010.analysis import best, configs
 from vcpulab.studies.devine2010.noise import RUNS, Table, between, interaction, published

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vcpulab.statistics import holm
+from vcpulab.results.statistics import holm
 from vcpulab.studies.devine2010 import cases as c
 from vcpulab.studies.devine2010.analysis import SURE, configs
 from vcpulab.studies.study import read_cells

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from vcpulab.plots import Bar, bars
+from vcpulab.show.charts import Bar, bars
 from vcpulab.studies.charts import Mark, curves, marks, published
 from vcpulab.studies.results import Missing, Results
 from vcpulab.studies.study import Cell, Chart

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from statistics import mean
 
-from vcpulab.figures import Interval
-from vcpulab.statistics import holm, paired
+from vcpulab.results.figures import Interval
+from vcpulab.results.statistics import holm, paired
 from vcpulab.studies.results import Results
 from vcpulab.studies.study import Claim, Outcome, Verdict
 from vcpulab.studies.venkatesh2015 import figures

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from statistics import mean
 
-from vcpulab.figures import Interval
+from vcpulab.results.figures import Interval
 from vcpulab.studies.results import Results
 from vcpulab.studies.study import Cell
 from vcpulab.studies.venkatesh2015.cases import OPERATIONS, ROWS, SIZES_MB

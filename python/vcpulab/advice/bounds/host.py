@@ -1,0 +1,327 @@
+"""The host of a scenario as stations, and the ways of packets and disk requests through it.
+
+Costs and steps are those of the simulator (`crates/io/src/machine`), constants those of the scenario's profile. What a
+good schedule can avoid is left out, since bounds must hold for the best of them: upcalls and interrupts (there is
+always something to do already), context switches, cold caches, lines that move between vCPUs.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from vcpulab.advice.bounds.cpus import Cpus
+from vcpulab.advice.bounds.model import Station
+from vcpulab.advice.bounds.packets import OFFLOADED_SEGMENTS, Packet
+from vcpulab.errors import VcpulabError
+from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.units import span_ns
+
+PAGE_BYTES = 4096
+_RING_REQUEST_BYTES = 11 * PAGE_BYTES
+"""Largest request through a ring."""
+_STRAIGHT_REQUEST_BYTES = 512 << 10
+"""The same where the domain owns the disk."""
+
+
+class Stage(NamedTuple):
+    """A part of a way."""
+
+    stations: tuple[str, ...]
+    """All that it takes service of at once; none: it is a delay."""
+    ns: float
+
+
+class Party(NamedTuple):
+    """An end of a connection: a domain, or something outside, perhaps on a client machine."""
+
+    domain: str | None = None
+    machine: str | None = None
+
+
+class NotModelledError(VcpulabError):
+    """A way through the host that the model does not know."""
+
+
+class Host:
+    """Stations and ways of one scenario."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.document = scenario.to_dict()
+        self.domains: Mapping[str, Any] = self.document["domain"]
+        self.machines: Mapping[str, Any] = self.document.get("client_machine", {})
+        host = self.document["host"]
+        self.costs: Mapping[str, int] = host["costs"]
+        self.warmup_s = scenario.warmup_ns * 1e-9
+        self.bare = bool(host["bare_metal"])
+        self.in_hypervisor = host.get("drivers") == "hypervisor"
+        self.stations: dict[str, Station] = {}
+        """Those that something was taken of so far."""
+        self._cpus = Cpus(self.document, self.stations)
+        self._ways: dict[tuple[Party, Party, Packet], list[Stage]] = {}
+        self._cards = self._devices("nic")
+        self._disks = self._devices("disk")
+
+    # ---- devices ----
+
+    def _devices(self, kind: str) -> dict[str, tuple[str | None, int]]:
+        """Cards or disks by name: whose each is (`None`: the hypervisor's), and which vCPU takes its interrupts."""
+        given = self.document.get(kind, {})
+        if given:
+            owner = next(iter(self.domains)) if self.bare else None
+            return {name: (table.get("driver_domain", owner), table.get("vcpu", 0)) for name, table in given.items()}
+        what = {"nic": "card", "disk": "disk"}[kind]
+        if self.bare:
+            return {what: (next(iter(self.domains)), 0)}
+        if self.in_hypervisor:
+            return {what: (None, 0)}
+        drivers = [name for name, table in self.domains.items() if table["driver_domain"]]
+        # A stub domain reaches devices through another domain.
+        owners = [name for name in drivers if "driver_domain" not in self.domains[name].get(kind, {})]
+        return {(what if len(owners) == 1 else f"{what} of {owner}"): (owner, 0) for owner in owners}
+
+    def _first(self, devices: Mapping[str, tuple[str | None, int]], owner: str | None) -> str:
+        for name, (of, _) in devices.items():
+            if of == owner:
+                return name
+        raise NotModelledError(f"a device of `{owner}`")
+
+    def _driver(self, domain: str) -> str | None:
+        """The domain whose back end carries a domain's packets."""
+        found = self.domains[domain].get("nic", {}).get("driver_domain")
+        return None if found is None else str(found)
+
+    def _up(self, domain: str) -> list[str]:
+        """A domain and the driver domains between it and the line."""
+        found = [domain]
+        while (driver := self._driver(found[-1])) is not None:
+            found.append(driver)
+        return found
+
+    def _card(self, domain: str) -> str:
+        """The card that a domain's packets leave by."""
+        named = self.domains[domain].get("nic", {}).get("card")
+        if named is not None:
+            return str(named)
+        return self._first(self._cards, None if self.in_hypervisor else self._up(domain)[-1])
+
+    def segments_max(self, domain: str | None) -> int:
+        """Most segments that a domain, or a client, sends as one packet."""
+        offloads = domain is not None and self.domains[domain].get("nic", {}).get("tso", False)
+        return OFFLOADED_SEGMENTS if offloads else 1
+
+    # ---- stations ----
+
+    def _station(self, station: Station) -> str:
+        self.stations.setdefault(station.name, station)
+        return station.name
+
+    def tasks(self, domain: str, kind: str, count: int) -> str:
+        """The tasks of an application: each works at one unit at a time."""
+        return self._station(Station(f"{domain}: {kind} tasks", "tasks", count))
+
+    # ---- the network ----
+
+    def _stack(self, domain: str) -> tuple[int, int, int]:
+        """What a domain's network costs: a packet received, one sent, ns, and a byte, ps."""
+        costs, table = self.costs, self.domains[domain]
+        owns = self.bare or (table["driver_domain"] and "nic" not in table)
+        receive, send = costs["stack_receive_ns"], costs["stack_send_ns"]
+        if not owns:
+            receive += costs["frontend_receive_ns"]
+            send += costs["frontend_send_ns"]
+            send += costs["nic_send_ns"] + costs["grant_ns"] if self.in_hypervisor else 0
+        offloads = table.get("nic", {}).get("checksum_offload", True)
+        return receive, send, costs["network_byte_ps"] + (0 if offloads else costs["checksum_byte_ps"])
+
+    def _forwarding(self, domain: str) -> int:
+        return self.costs["route_ns" if self.domains[domain]["forwarding"] == "routing" else "bridge_ns"]
+
+    def _emulation(self, domain: str) -> int:
+        return self.costs["emulation_ns"] if self.domains[domain].get("nic", {}).get("emulated") else 0
+
+    def _into_ring(self, driver: str, behind: str) -> int:
+        """What it costs a driver domain to hand a packet to the domain behind it."""
+        costs = self.costs
+        handing = costs["backend_receive_ns"] + costs["page_exchange_ns"]
+        return self._forwarding(driver) + handing + self._emulation(behind)
+
+    def _nic_vcpu(self, domain: str) -> int:
+        card = self._cards.get(self._card(domain), (None, 0))
+        return int(self.domains[domain].get("nic", {}).get("vcpu", card[1]))
+
+    def _loopback(self, domain: str, packet: Packet) -> Iterator[Stage]:
+        """The way of a packet between two tasks of a domain."""
+        _, _, byte_ps = self._stack(domain)
+        ns = self.costs["stack_receive_ns"] + self.costs["stack_send_ns"] + packet.data * byte_ps / 1000
+        yield Stage(self._cpus.taken(domain), ns)
+
+    def _climb(self, domain: str, packet: Packet, top: str | None) -> Iterator[Stage]:
+        """From a domain up to and without the work of `top`; `None`: to the line."""
+        costs = self.costs
+        for below, at in zip([None, *self._up(domain)], self._up(domain), strict=False):
+            if at == top:
+                return
+            if below is not None:
+                back_end = costs["backend_send_ns"] + costs["grant_ns"] + self._forwarding(at)
+                back_end += self._emulation(below)
+                if self._driver(at) is None:
+                    back_end += costs["nic_send_ns"]
+                vcpu = self.domains[below]["nic"].get("driver_vcpu", 0)
+                yield Stage(self._cpus.taken(at, vcpu, packet=True), back_end)
+                if self._driver(at) is None:
+                    return
+            _, send, byte_ps = self._stack(at)
+            own = send + packet.data * byte_ps / 1000
+            if self._driver(at) is None and not self.in_hypervisor:
+                own += costs["nic_send_ns"]
+            yield Stage(self._cpus.taken(at), own)
+
+    def _descend(self, domain: str, packet: Packet, top: str) -> Iterator[Stage]:
+        """From the ring behind `top` down to a domain."""
+        chain = self._up(domain)
+        for at, behind in [(chain[i], chain[i - 1]) for i in range(chain.index(top) - 1, 0, -1)]:
+            receive, _, byte_ps = self._stack(at)
+            ns = receive + packet.data * byte_ps / 1000 + self._into_ring(at, behind)
+            yield Stage(self._cpus.taken(at, self._nic_vcpu(at)), ns)
+        receive, _, byte_ps = self._stack(domain)
+        yield Stage(self._cpus.taken(domain, self._nic_vcpu(domain)), receive + packet.data * byte_ps / 1000)
+
+    def _line(self, card: str, direction: str, packet: Packet) -> Iterator[Stage]:
+        bits_per_s = self.costs["nic_bits_per_s"]
+        station = self._station(Station(f"{card}: line {direction}", "line", 1))
+        yield Stage((station,), max(1, packet.line_bytes * 8 * 1_000_000_000 // bits_per_s))
+        yield Stage((), self.costs["link_latency_ns"])
+
+    def _from_line(self, domain: str, packet: Packet) -> Iterator[Stage]:
+        costs, card = self.costs, self._card(domain)
+        yield from self._line(card, "in", packet)
+        owner, vcpu = self._cards[card]
+        if owner is None:
+            # The hypervisor's driver works on a pCPU of the domain's, but in nobody's time.
+            yield Stage(
+                self._cpus.pool(domain), costs["nic_receive_ns"] + costs["bridge_ns"] + costs["page_exchange_ns"]
+            )
+            receive, _, byte_ps = self._stack(domain)
+            yield Stage(self._cpus.taken(domain, self._nic_vcpu(domain)), receive + packet.data * byte_ps / 1000)
+        elif owner == domain:
+            receive, _, _ = self._stack(domain)
+            yield Stage(self._cpus.taken(domain, vcpu, packet=True), costs["nic_receive_ns"] + receive)
+        else:
+            chain = self._up(domain)
+            behind = chain[chain.index(owner) - 1]
+            ns = costs["nic_receive_ns"] + self._into_ring(owner, behind)
+            yield Stage(self._cpus.taken(owner, vcpu, packet=True), ns)
+            yield from self._descend(domain, packet, owner)
+
+    def _between(self, sender: str, receiver: str, packet: Packet) -> Iterator[Stage]:
+        """The way from one domain to another."""
+        up, down = self._up(sender), self._up(receiver)
+        common = next((at for at in up if at in down), None)
+        if common is None:
+            yield from self._climb(sender, packet, None)
+            yield from self._line(self._card(sender), "out", packet)
+            yield from self._from_line(receiver, packet)
+            return
+        if common == sender:
+            if self._driver(sender) is not None:
+                raise NotModelledError(f"packets from `{sender}` to `{receiver}`, which is behind it")
+            _, send, byte_ps = self._stack(sender)
+            behind = down[down.index(sender) - 1]
+            ns = send + self.costs["nic_send_ns"] + packet.data * byte_ps / 1000 + self._into_ring(sender, behind)
+            yield Stage(self._cpus.taken(sender), ns)
+        else:
+            yield from self._climb(sender, packet, common)
+            below = up[up.index(common) - 1]
+            ns = self.costs["backend_send_ns"] + self.costs["grant_ns"] + self._forwarding(common)
+            ns += self._emulation(below)
+            if common == receiver:
+                ns += self._stack(receiver)[0]
+            else:
+                ns += self.costs["backend_receive_ns"] + self.costs["page_exchange_ns"]
+            vcpu = self.domains[below]["nic"].get("driver_vcpu", 0)
+            yield Stage(self._cpus.taken(common, vcpu, packet=True), ns)
+        if common != receiver:
+            yield from self._descend(receiver, packet, common)
+
+    # ---- client machines ----
+
+    def request_made(self, machine: str | None) -> Iterator[Stage]:
+        """What a request takes of the machine that makes it."""
+        if machine is not None:
+            yield self._processors(machine, self.machines[machine]["request_cpu"])
+
+    def _processors(self, machine: str, span: str) -> Stage:
+        count = self.machines[machine]["processors"]
+        return Stage((self._station(Station(f"{machine}: processors", "client machine", count)),), span_ns(span))
+
+    def _client_packet(self, machine: str | None, direction: str, packet: Packet) -> Iterator[Stage]:
+        if machine is None:
+            return
+        rate = self.machines[machine]["bits_per_s"]
+        station = self._station(Station(f"{machine}: link {direction}", "line", 1))
+        yield self._processors(machine, self.machines[machine]["packet_cpu"])
+        yield Stage((station,), max(1, packet.line_bytes * 8 * 1_000_000_000 // rate))
+
+    # ---- whole ways ----
+
+    def way(self, sender: Party, receiver: Party, packet: Packet) -> list[Stage]:
+        """The way of a packet from one party to another.
+
+        Raises:
+            NotModelledError: it is not known.
+        """
+        key = (sender, receiver, packet)
+        if key not in self._ways:
+            self._ways[key] = list(self._way(*key))
+        return self._ways[key]
+
+    def _way(self, sender: Party, receiver: Party, packet: Packet) -> Iterator[Stage]:
+        if sender.domain is None and receiver.domain is None:
+            raise NotModelledError("packets that never reach the host")
+        if sender.domain is None:
+            yield from self._client_packet(sender.machine, "up", packet)
+            yield from self._from_line(str(receiver.domain), packet)
+        elif receiver.domain is None:
+            yield from self._climb(sender.domain, packet, None)
+            yield from self._line(self._card(sender.domain), "out", packet)
+            yield from self._client_packet(receiver.machine, "down", packet)
+        elif sender.domain == receiver.domain:
+            yield from self._loopback(sender.domain, packet)
+        else:
+            yield from self._between(sender.domain, receiver.domain, packet)
+
+    def compute(self, domain: str, ns: float, *further: str) -> Stage:
+        """CPU time of tasks of a domain."""
+        return Stage((*self._cpus.taken(domain), *further), ns)
+
+    def page_faults(self, count: int) -> int:
+        """What so many page faults take, ns."""
+        return 0 if self.bare else count * self.costs["page_fault_ns"]
+
+    def disk_access(self, domain: str, size: int, *further: str) -> Iterator[tuple[Stage, float]]:
+        """An access past the page cache: requests, and the transfer at the rate of the disk, without any seek.
+
+        Returns:
+            Each stage, with the part of it that nothing else of the access can overlap: one request's.
+
+        Raises:
+            NotModelledError: the disk is emulated, or behind a stub domain.
+        """
+        costs = self.costs
+        table = self.domains[domain].get("disk", {})
+        driver = table.get("driver_domain")
+        split = not self.bare and "disk" in self.domains[domain]
+        if table.get("emulated") or (driver is not None and "disk" in self.domains[driver]):
+            raise NotModelledError(f"the disk of `{domain}`, which is emulated or behind a stub domain")
+        owner = driver if split else domain
+        disk = table.get("device") or self._first(self._disks, None if self.in_hypervisor else owner)
+        requests = -(-size // (_RING_REQUEST_BYTES if split else _STRAIGHT_REQUEST_BYTES))
+        yield self.compute(domain, requests * (costs["block_request_ns"] + costs["block_response_ns"])), 1 / requests
+        if split and driver is not None:
+            pages = -(-size // PAGE_BYTES)
+            ns = requests * (costs["blockback_request_ns"] + costs["blockback_response_ns"])
+            yield Stage(self._cpus.taken(driver, self._disks[disk][1]), ns + pages * costs["grant_ns"]), 0.0
+        flash = self.document.get("disk", {}).get(disk, {}).get("kind") == "ssd"
+        rate = costs["ssd_bytes_per_s" if flash else "disk_bytes_per_s"]
+        name = disk if disk.startswith("disk") else f"disk {disk}"
+        station = self._station(Station(name, "disk", 1))
+        yield Stage((station, *further), size * 1_000_000_000 // rate), 1.0

@@ -1,0 +1,291 @@
+"""From a scenario to stations and service demands: what a unit of each load's work takes of whom, at least."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from vcpulab.advice.bounds.applications import REQUEST_BYTES, Application, Piece, Work, application
+from vcpulab.advice.bounds.host import Host, NotModelledError, Party, Stage
+from vcpulab.advice.bounds.model import Load, Model
+from vcpulab.advice.bounds.packets import EMPTY, Exchange, Packet, exchange, last, stream
+from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.units import size_bytes, span_ns
+
+_WINDOW_BYTES = 65_535
+"""Most data of a stream under way."""
+_SOCKET_BYTES = 65_536
+"""Data that a sender's socket takes ahead of the network, unless it says otherwise."""
+_READ_BYTES_MAX = _WINDOW_BYTES // 2
+"""Most that a receiver takes at once."""
+
+
+def model(scenario: Scenario) -> Model:
+    """The scenario as a queueing network.
+
+    Examples:
+        >>> web = model(Scenario.starter()).loads[0]
+        >>> web.name, web.customers
+        ('http', 64)
+    """
+    builder = _Builder(Host(scenario))
+    loads = tuple(builder.loads())
+    return Model(scenario.name, builder.host.stations, loads, tuple(dict.fromkeys(builder.not_modelled)))
+
+
+class _Ledger:
+    """What a unit of work takes, and its least time."""
+
+    def __init__(self) -> None:
+        self.demands: defaultdict[str, float] = defaultdict(float)
+        self.alone_ns = 0.0
+
+    def take(self, stages: Iterable[Stage], times: float = 1.0, *, waits: float = 0.0) -> None:
+        """So many times these stages; the unit waits for them so many times, one after the other."""
+        for stage in stages:
+            for station in stage.stations:
+                self.demands[station] += times * stage.ns * 1e-9
+            self.alone_ns += waits * stage.ns
+
+
+class _Builder:
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.not_modelled: list[str] = []
+
+    def loads(self) -> Iterator[Load]:
+        clients = self.host.document.get("client", {})
+        for domain, table in self.host.domains.items():
+            position = 0
+            for app in table.get("app", []):
+                instances = app.get("instance", 1)
+                rows = tuple((domain, position + i) for i in range(instances))
+                yield from self._known(f"{domain}.{position}", self._program(domain, app, rows))
+                position += instances
+            for name, client in clients.items():
+                if client["server"] == domain:
+                    yield from self._known(name, self._client(name, client, (domain, position)))
+                    position += 1
+
+    def _known(self, name: str, made: Iterator[Load]) -> Iterator[Load]:
+        try:
+            yield from made
+        except NotModelledError as error:
+            self.not_modelled.append(f"{name}: {error}")
+
+    def _application(self, domain: str, app: Mapping[str, Any]) -> Application:
+        found = application(app)
+        if found is None:
+            raise NotModelledError(f"`{app['kind']}`, whose units have no fixed demands")
+        self.not_modelled += [f"{domain}: {app['kind']}: {what}" for what in found.unknown]
+        return found
+
+    def _service(self, domain: str, kind: str) -> tuple[Mapping[str, Any], Application]:
+        app = next(app for app in self.host.domains[domain]["app"] if app["kind"] == kind)
+        return app, self._application(domain, app)
+
+    # ---- clients ----
+
+    def _client(self, name: str, client: Mapping[str, Any], row: tuple[str, int]) -> Iterator[Load]:
+        if client["kind"] == "stream":
+            yield self._stream_client(name, client, row)
+            return
+        ledger = _Ledger()
+        domain, machine = client["server"], client.get("machine")
+        app, service = self._service(domain, client["app"])
+        closed = client["kind"] == "closed-loop"
+        total = sum(ask["weight"] for ask in client["mix"])
+        for ask in client["mix"]:
+            share = ask["weight"] / total
+            request, _ = REQUEST_BYTES[app["kind"], ask["class"]]
+            answer = size_bytes(ask["file_size"])
+            connects = not (closed and client["keep_alive"])
+            self._visit(
+                ledger,
+                (Party(machine=machine), Party(domain=domain)),
+                (request, answer, connects, service.per_connection),
+                (app, service, service.units[ask["class"]]),
+                (share, share),
+            )
+            ledger.take(self.host.request_made(machine), share, waits=share)
+        customers = client["users"] if closed else client["connections_max"]
+        rate = None if closed else float(client["rate"])
+        randomly = not client["regular"] if not closed else client["think"] != "0ns"
+        yield Load(
+            name,
+            (row,),
+            dict(ledger.demands),
+            ledger.alone_ns * 1e-9,
+            rate,
+            customers,
+            span_ns(client["think"]) * 1e-9 if closed else 0.0,
+            customers if rate is None else min(customers, rate * self.host.warmup_s + 1),
+            float(randomly),
+            self._variation([(ask["weight"], size_bytes(ask["file_size"])) for ask in client["mix"]]),
+            has_response=True,
+        )
+
+    def _visit(
+        self,
+        ledger: _Ledger,
+        parties: tuple[Party, Party],
+        sizes: tuple[int, int, bool, int],
+        served: tuple[Mapping[str, Any], Application, Work],
+        times: tuple[float, float],
+    ) -> None:
+        """A request from one party to another, its answer, and all that comes between.
+
+        Args:
+            ledger: where to.
+            parties: who asks and who answers.
+            sizes: request, answer, does it set up a connection, after how many requests is one closed.
+            served: the application that answers, and what it does.
+            times: how often it happens, and how often the unit waits for it.
+        """
+        caller, called = parties
+        request, answer, connects, per_connection = sizes
+        segments_max = (self.host.segments_max(caller.domain), self.host.segments_max(called.domain))
+        packets = exchange(request, answer, connects=connects, segments_max=segments_max, per_connection=per_connection)
+        self._send(ledger, parties, packets, times[0])
+        # One waits for the set-up, for the request's last packet, and for the answer's.
+        waited = [last(request, segments_max[0])], [last(answer, segments_max[1])]
+        if connects:
+            waited[0].append(EMPTY)
+            waited[1].append(EMPTY)
+        for sender, receiver, waited_for in ((caller, called, waited[0]), (called, caller, waited[1])):
+            for packet in waited_for:
+                ledger.take(self.host.way(sender, receiver, packet), 0.0, waits=times[1])
+        self._work(ledger, str(called.domain), served, answer, times)
+
+    def _send(self, ledger: _Ledger, parties: tuple[Party, Party], packets: Exchange, times: float) -> None:
+        caller, called = parties
+        for sender, receiver, counted in ((caller, called, packets.there), (called, caller, packets.back)):
+            for packet, count in counted.items():
+                ledger.take(self.host.way(sender, receiver, packet), times * count)
+
+    def _work(
+        self,
+        ledger: _Ledger,
+        domain: str,
+        served: tuple[Mapping[str, Any], Application, Work],
+        asked: int,
+        times: tuple[float, float],
+    ) -> None:
+        """What an application does for a unit of work."""
+        app, doing, work = served
+        tasks = self.host.tasks(domain, app["kind"], doing.tasks)
+        ns = work.cpu_ns + asked * work.byte_ps / 1000 + self.host.page_faults(work.page_faults)
+        ledger.take([self.host.compute(domain, ns, tasks)], times[0], waits=times[1])
+        for size in work.direct:
+            try:
+                stages = list(self.host.disk_access(domain, size, tasks))
+            except NotModelledError as error:
+                self.not_modelled.append(f"{domain}: {app['kind']}: {error}")
+                continue
+            for stage, waited in stages:
+                ledger.take([stage], times[0], waits=times[1] * waited)
+        for ask in work.asks:
+            target = str(app[ask.parameter])
+            other, service = self._service(target, ask.kind)
+            request, answer = REQUEST_BYTES[ask.kind, ask.name]
+            self._visit(
+                ledger,
+                (Party(domain=domain), Party(domain=target)),
+                (request, ask.answer or answer, ask.connects, service.per_connection),
+                (other, service, service.units[ask.name]),
+                (times[0] * ask.times, times[1] * ask.times),
+            )
+
+    def _variation(self, sizes: list[tuple[int, int]]) -> float:
+        """Coefficient of variation of what a unit takes: of the costs, evenly spread, and of the sizes asked for."""
+        spread = self.host.costs["cost_spread_percent"] / 100 / math.sqrt(3)
+        total = sum(weight for weight, _ in sizes)
+        mean = sum(weight * size for weight, size in sizes) / max(total, 1)
+        if mean == 0:
+            return spread
+        square = sum(weight * size * size for weight, size in sizes) / total
+        return math.hypot(spread, math.sqrt(max(0.0, square / mean**2 - 1)))
+
+    # ---- streams ----
+
+    def _stream_client(self, name: str, client: Mapping[str, Any], row: tuple[str, int]) -> Load:
+        ledger = _Ledger()
+        domain, size = client["server"], size_bytes(client["packet"])
+        _, service = self._service(domain, client["app"])
+        on_line = stream(size, pushed=True)
+        way = self.host.way(Party(machine=client.get("machine")), Party(domain=domain), on_line.packet)
+        ledger.take(way, on_line.packets, waits=1.0)
+        self._received(ledger, domain, client["app"], service, size)
+        streams, gap = client["streams"], span_ns(client["gap"])
+        return Load(
+            name,
+            (row,),
+            dict(ledger.demands),
+            ledger.alone_ns * 1e-9,
+            streams * 1e9 / gap if gap else None,
+            streams * max(1, _WINDOW_BYTES // size),
+            0.0,
+            streams * (_SOCKET_BYTES // size + 2),
+            0.0,
+            self._variation([]),
+            has_response=False,
+        )
+
+    def _received(self, ledger: _Ledger, domain: str, kind: str, service: Application, size: int) -> None:
+        """The receiver's work at so many bytes of a stream."""
+        piece = service.receives
+        if piece is None:
+            raise NotModelledError(f"streams to `{kind}`")
+        tasks = self.host.tasks(domain, kind, service.tasks)
+        pieces = size / min(piece.size, _READ_BYTES_MAX)
+        ledger.take([self.host.compute(domain, piece.cpu_ns, tasks)], pieces)
+
+    def _sender(self, ledger: _Ledger, domain: str, app: Mapping[str, Any], doing: Application, piece: Piece) -> None:
+        tasks = self.host.tasks(domain, app["kind"], doing.tasks)
+        ledger.take([self.host.compute(domain, piece.cpu_ns, tasks)], waits=1.0)
+        on_line = stream(piece.size, pushed=piece.pushed, segments_max=self.host.segments_max(domain))
+        to = app.get("to")
+        receiver = Party(domain=to)
+        ledger.take(self.host.way(Party(domain=domain), receiver, on_line.packet), on_line.packets)
+        if to is None:
+            acknowledgement: Packet = EMPTY
+            ledger.take(self.host.way(receiver, Party(domain=domain), acknowledgement), on_line.acknowledgements)
+            return
+        for kind in ("tcp-receiver", "iperf"):
+            if any(other["kind"] == kind for other in self.host.domains[to]["app"]):
+                self._received(ledger, to, kind, self._service(to, kind)[1], piece.size)
+                return
+
+    # ---- programs ----
+
+    def _program(self, domain: str, app: Mapping[str, Any], rows: tuple[tuple[str, int], ...]) -> Iterator[Load]:
+        doing = self._application(domain, app)
+        ledger = _Ledger()
+        ahead: float = doing.tasks
+        if doing.sends is not None:
+            self._sender(ledger, domain, app, doing, doing.sends)
+            socket = size_bytes(app["send_buffer"]) if "send_buffer" in app else _SOCKET_BYTES
+            ahead *= socket // doing.sends.size + 2
+        elif "" in doing.units:
+            self._work(ledger, domain, (app, doing, doing.units[""]), 0, (1.0, 1.0))
+        else:
+            return  # It works for clients only.
+        rate = None if doing.period_ns is None else doing.tasks * 1e9 / doing.period_ns
+        if rate is not None:
+            ahead += rate * self.host.warmup_s
+        if app["kind"] == "hog":
+            # Its milliseconds are counted when a piece of work ends, which is a time slice at most.
+            ahead *= self.host.costs["task_slice_ns"] / 1e6 + 1
+        yield Load(
+            f"{domain}.{rows[0][1]}",
+            rows,
+            dict(ledger.demands),
+            ledger.alone_ns * 1e-9,
+            rate,
+            doing.tasks if doing.sends is None else doing.tasks * max(1, math.ceil(_WINDOW_BYTES / doing.sends.size)),
+            0.0,
+            ahead,
+            0.0,
+            self._variation([]),
+            has_response=doing.sends is None and app["kind"] != "hog",
+        )

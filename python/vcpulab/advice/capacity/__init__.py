@@ -1,0 +1,12 @@
+"""How much more can a host carry, and on how few hosts do domains fit?
+
+`judging` decides whether limits hold, `search` finds the largest value that does, `growth` says what grows, `growing`
+puts them together; `stations` names the bottleneck. `fleet` takes scenarios apart into what can be placed, `packing`
+packs it, `placing` lets the simulation judge. `guard` ends what takes too long.
+"""
+
+from vcpulab.advice.capacity.growing import Capacity, Point, capacity
+from vcpulab.advice.capacity.growth import Growth, growth
+from vcpulab.advice.capacity.stations import Station, bottleneck, stations
+
+__all__ = ["Capacity", "Growth", "Point", "Station", "bottleneck", "capacity", "growth", "stations"]

@@ -1,0 +1,181 @@
+"""How much more a host can carry: the largest load that keeps limits, and what stops it from carrying more."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from vcpulab.advice.capacity.growth import Growth
+from vcpulab.advice.capacity.guard import Guard
+from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Standing, together, try_out, worst
+from vcpulab.advice.capacity.limits import default_limits, served
+from vcpulab.advice.capacity.search import Found, search
+from vcpulab.advice.capacity.stations import Station, bottleneck, stations
+from vcpulab.errors import RequestError
+from vcpulab.results.outcomes import Limit
+
+FULL = 0.9
+"""A station that is used so much is full: nothing else limits a larger load."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A load, run and judged."""
+
+    value: float
+    judged: list[Judged]
+    """How each limit stands; one that copies have, too, as it stands for the worst of them."""
+    standing: Standing
+    replications: int
+    stations: list[Station]
+    """How busy everything is that the limit nearest to breaking depends on, the fullest first."""
+
+    @property
+    def worst(self) -> Judged:
+        """The limit that is broken most, or nearest to it."""
+        return worst(self.judged)
+
+    @property
+    def bottleneck(self) -> Station | None:
+        """What is nearest to full."""
+        return bottleneck(self.stations)
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The answer to how much more."""
+
+    growth: Growth
+    limits: list[Limit]
+    by_default: bool
+    """Were no limits given?"""
+    found: Found
+    points: list[Point]
+    """Every load tried, in order."""
+
+    def point(self, value: float | None) -> Point | None:
+        """What was measured at a load."""
+        return next((point for point in self.points if point.value == value), None)
+
+    @property
+    def first_beyond(self) -> Point | None:
+        """The first load that is broken; where none is, the first that is not known to hold."""
+        beyond = [point for point in self.points if point.standing == "broken"]
+        beyond = beyond or [point for point in self.points if point.standing == "open"]
+        return beyond[0] if beyond else None
+
+    @property
+    def saturated(self) -> Point | None:
+        """Where the bottleneck shows: the first load beyond at which something is full, or else the largest tried."""
+        there = [point for point in self.points if point.bottleneck is not None]
+        least = -math.inf if self.found.value is None else self.found.value
+        beyond = [point for point in there if point.value > least] or there[-1:]
+        full = (point for point in beyond if point.bottleneck is not None and point.bottleneck.used >= FULL)
+        return next(full, beyond[-1] if beyond else None)
+
+    def document(self) -> dict[str, object]:
+        """As plain data."""
+        found, beyond, saturated = self.found, self.first_beyond, self.saturated
+        first = beyond.worst if beyond else None
+        full = saturated.bottleneck if saturated else None
+        return {
+            "grows": self.growth.name,
+            "present": self.growth.present,
+            "outcome": found.outcome,
+            "value": found.value,
+            "open_until": found.open_until,
+            "broken_from": found.broken,
+            "stopped": found.stopped,
+            "limits": [str(limit) for limit in self.limits],
+            "limits_by_default": self.by_default,
+            "first_to_break": first.row() if first else None,
+            "bottleneck": {"at": saturated.value, **full.row()} if saturated and full else None,
+            "broken_below": found.broken_below,
+            "holds_above": found.holds_above,
+            "points": [
+                {
+                    "value": point.value,
+                    "standing": point.standing,
+                    "replications": point.replications,
+                    "limits": [judged.row() for judged in point.judged],
+                    "stations": [station.row() for station in point.stations],
+                }
+                for point in self.points
+            ],
+        }
+
+
+def capacity(
+    growth: Growth,
+    limits: Sequence[Limit] = (),
+    *,
+    replications: int | None = None,
+    jobs: int = 0,
+    guard: Guard | None = None,
+    progress: Callable[[str], None] = lambda _said: None,
+) -> Capacity:
+    """The largest value that keeps the limits.
+
+    All loads meet the same random numbers, as far as they make the same requests.
+
+    Args:
+        growth: what grows.
+        limits: what must hold, besides that clients' requests do not fail; without any: responses near those at the
+            lowest load.
+        replications: of each load to begin with; by default the scenario's, or five if it has fewer.
+        jobs: replications at a time.
+        guard: stops it when it takes too long.
+        progress: is told what is tried.
+
+    Raises:
+        RequestError: nothing has response times or failures that limits could be on by default.
+
+    Examples:
+        >>> from vcpulab import Scenario
+        >>> from vcpulab.advice.capacity import growth
+        >>> scenario = Scenario.starter().change({"run.duration": "500ms"})
+        >>> answer = capacity(growth(scenario, "http.rate", highest=400, lowest=200))
+        >>> answer.found.outcome
+        'all'
+    """
+    lowest = growth.at(growth.within.lowest)
+    replications = replications or max(lowest.replications, REPLICATIONS)
+    guard = guard or Guard()
+    given = served(lowest, limits)
+    points: dict[float, Point] = {}
+
+    def measure(value: float) -> Standing:
+        if not given:
+            given.extend(_defaults(growth, replications, jobs, guard))
+        progress(f"{growth.name} = {growth.said(value)}")
+        groups = [growth.spread(limit, value) for limit in given]
+        verdict = try_out(
+            growth.at(value),
+            [one for group in groups for one in group],
+            replications=replications,
+            jobs=jobs,
+            guard=guard,
+        )
+        judged = iter(verdict.judged)
+        of_each = [worst([next(judged) for _ in group]) for group in groups]
+        concerned = worst(verdict.judged).limit.metric.domain
+        points[value] = Point(
+            value=value,
+            judged=of_each,
+            standing=together(verdict.judged),
+            replications=verdict.run.scenario.replications,
+            stations=stations(verdict.run, [concerned] if concerned else []),
+        )
+        return points[value].standing
+
+    found = search(growth.within, measure)
+    return Capacity(growth, given, not limits, found, [points[value] for value in sorted(points)])
+
+
+def _defaults(growth: Growth, replications: int, jobs: int, guard: Guard) -> list[Limit]:
+    from vcpulab.results.run import run
+
+    idle = growth.at(growth.within.lowest).with_run(replications=replications)
+    found = default_limits(guard.watch(run, idle, jobs=jobs))
+    if not found:
+        raise RequestError("--limit: needed, because nothing in this scenario completed a request at the lowest load")
+    return found

@@ -1,0 +1,213 @@
+"""What can grow: a number of the scenario, such as a client's users or rate; or copies of a domain with its clients."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vcpulab.advice.capacity.search import Range
+from vcpulab.errors import RequestError, ScenarioError
+from vcpulab.results.outcomes import Limit, Metric
+from vcpulab.scenario.scenario import Scenario, join, split
+from vcpulab.scenario.settings import resolve
+
+REQUESTS_MIN = 100
+"""A rate grows from where so many requests come in the time measured: a 99th percentile needs as many."""
+
+_COPIES = "copies:"
+_OPTION = "--grow"
+_NO_LOAD = ("name", "seed", "run")
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Something that grows, and the scenarios that this makes."""
+
+    name: str
+    """As in a scenario file, or `copies of NAME`."""
+    within: Range
+    present: float
+    """What it is in the file."""
+    at: Callable[[float], Scenario]
+    """The scenario in which it is so large."""
+    copies: Callable[[float], list[dict[str, str]]] = lambda _value: []
+    """For each copy that there is then besides what is in the file: domain and clients to how they are called in it."""
+
+    def spread(self, limit: Limit, value: float) -> list[Limit]:
+        """A limit, and the same one for every copy of the domain that it is of."""
+        copied = [
+            limit._replace(metric=_of_copy(limit.metric, names))
+            for names in self.copies(value)
+            if limit.metric.domain in names
+        ]
+        return [limit, *copied]
+
+    def said(self, value: float) -> str:
+        """A value, as it stands in a file."""
+        return f"{value:.0f}" if self.within.whole else f"{value:g}"
+
+
+def growth(scenario: Scenario, word: str, *, lowest: float | None = None, highest: float | None = None) -> Growth:
+    """What `--grow` means.
+
+    Args:
+        scenario: the scenario in which it grows.
+        word: a path, such as `web.users`, or `copies:web`.
+        lowest: from where; the default is 1, or the rate at which `REQUESTS_MIN` requests come in a replication.
+        highest: up to where; the default is what the scenario allows.
+
+    Raises:
+        RequestError: that is nothing that can grow.
+
+    Examples:
+        >>> users = growth(Scenario.starter(), "http.rate")
+        >>> users.name, users.present
+        ('client.http.rate', 500.0)
+    """
+    if word.startswith(_COPIES):
+        return _copies(scenario, word.removeprefix(_COPIES), lowest, highest)
+    path = resolve(scenario, word, f"{_OPTION} {word}")
+    if split(path)[0] in _NO_LOAD:
+        raise RequestError(f"{_OPTION} {word}: `{path}` loads nothing; allowed: a number, such as {_allowed(scenario)}")
+    present = _at(scenario.to_dict(), path)
+    if isinstance(present, bool) or not isinstance(present, int | float):
+        found = "is not set" if present is None else f"is `{present}`"
+        raise RequestError(f"{_OPTION} {word}: `{path}` {found}; allowed: a number, such as {_allowed(scenario)}")
+    # The engine writes a rate without a fraction as an integer.
+    whole = isinstance(present, int) and not path.endswith(".rate")
+
+    def at(value: float) -> Scenario:
+        return scenario.change({path: int(value) if whole else value})
+
+    least = 1.0 if whole else min(float(present), REQUESTS_MIN / (scenario.duration_ns / 1e9))
+    within = _within(whole, least, lowest, highest, lambda value: _valid(at, value))
+    return Growth(path, within, float(present), at)
+
+
+def _copies(scenario: Scenario, name: str, lowest: float | None, highest: float | None) -> Growth:
+    document = scenario.written()
+    domains = [domain for domain, table in document["domain"].items() if not table.get("driver_domain")]
+    if name not in domains:
+        allowed = f"one of {', '.join(domains)}" if domains else "none, all domains are driver domains"
+        raise RequestError(f"{_OPTION} {_COPIES}{name}: there is no domain `{name}` to copy; allowed: {allowed}")
+
+    def at(value: float) -> Scenario:
+        changes: dict[str, Any] = {}
+        for number in range(2, int(value) + 1):
+            changes |= _copy(document, name, number)
+        actions = [dict(action) for action in document.get("action", [])]
+        actions += [
+            {**action, "domain": _named(document, "domain", name, number)}
+            for number in range(2, int(value) + 1)
+            for action in actions
+            if action.get("domain") == name
+        ]
+        if actions:
+            changes["action"] = actions
+        return scenario.change(changes)
+
+    clients = [client for client, table in document.get("client", {}).items() if table["server"] == name]
+
+    def copies(value: float) -> list[dict[str, str]]:
+        return [
+            {
+                name: _named(document, "domain", name, number),
+                **{client: _named(document, "client", client, number) for client in clients},
+            }
+            for number in range(2, int(value) + 1)
+        ]
+
+    within = _within(True, 1.0, lowest, highest, lambda value: _valid(at, value))
+    return Growth(f"copies of {name}", within, 1.0, at, copies)
+
+
+def _copy(document: Mapping[str, Any], name: str, number: int) -> dict[str, Any]:
+    """One more of a domain: with clients of its own, and machines that only they run on."""
+    copy = _named(document, "domain", name, number)
+    changes: dict[str, Any] = {join(["domain", copy]): document["domain"][name]}
+    machines = document.get("client_machine", {})
+    for client, table in document.get("client", {}).items():
+        if table["server"] != name:
+            continue
+        fields = {**table, "server": copy}
+        if table.get("machine") in machines:
+            fields["machine"] = _named(document, "client_machine", table["machine"], number)
+            changes[join(["client_machine", fields["machine"]])] = machines[table["machine"]]
+        changes[join(["client", _named(document, "client", client, number)])] = fields
+    return changes
+
+
+def _named(document: Mapping[str, Any], kind: str, name: str, number: int) -> str:
+    """A name for a copy that nothing of the file has."""
+    copy = f"{name}-{number}"
+    while copy in document.get(kind, {}):
+        copy += "x"
+    return copy
+
+
+def _of_copy(metric: Metric, names: Mapping[str, str]) -> Metric:
+    """The metric of a copy that is the same as this one of the original."""
+    first, *rest = split(metric.name)
+    thing = names[metric.domain] + metric.thing.removeprefix(metric.domain)
+    return metric._replace(name=join([names.get(first, first), *rest]), thing=thing, domain=names[metric.domain])
+
+
+def _within(
+    whole: bool, least: float, lowest: float | None, highest: float | None, valid: Callable[[float], bool]
+) -> Range:
+    for option, value in (("--lowest", lowest), ("--highest", highest)):
+        if value is None:
+            continue
+        if whole and value != int(value):
+            raise RequestError(f"{option}: found `{value:g}`; allowed: an integer")
+        if not math.isfinite(value) or not valid(value):
+            raise RequestError(f"{option}: found `{value:g}`, which makes no valid scenario")
+    start = least if lowest is None else lowest
+    if not valid(start):
+        raise RequestError(f"{_OPTION}: {start:g} makes no valid scenario\n  hint: --lowest says where to begin")
+    end = _largest_valid(start, whole, valid) if highest is None else highest
+    if end < start:
+        raise RequestError(f"--highest: found `{end:g}`; allowed: at least the lowest value, {start:g}")
+    return Range(start, end, whole)
+
+
+def _largest_valid(start: float, whole: bool, valid: Callable[[float], bool]) -> float:
+    """The largest value that makes a valid scenario, of those that are reached by doubling and halving."""
+    low, high = start, 2 * start
+    while valid(high):
+        low, high = high, 2 * high
+    while high - low > (1 if whole else high * 1e-3):
+        middle = float((low + high) // 2) if whole else (low + high) / 2
+        low, high = (middle, high) if valid(middle) else (low, middle)
+    return low
+
+
+def _valid(at: Callable[[float], Scenario], value: float) -> bool:
+    try:
+        at(value)
+    except (ScenarioError, OverflowError):
+        return False
+    return True
+
+
+def _at(document: Any, path: str) -> Any:
+    for step in split(path):
+        if isinstance(document, list):
+            document = document[int(step)] if step.isdecimal() and int(step) < len(document) else None
+        elif isinstance(document, Mapping):
+            document = document.get(step)
+        else:
+            return None
+    return document
+
+
+def _allowed(scenario: Scenario) -> str:
+    """The loads of a scenario's clients."""
+    clients = scenario.to_dict().get("client", {}).items()
+    loads = [
+        join(["client", name, field])
+        for name, table in clients
+        for field in ("users", "rate", "streams")
+        if field in table
+    ]
+    return ", ".join([*loads, f"{_COPIES}NAME"])

@@ -1,0 +1,146 @@
+"""Does a limit hold? Decided over replications, with 95 % confidence, or said to be open.
+
+A limit holds where the one-sided confidence bound of the metric's mean keeps it, and is broken where the bound of the
+other side breaks it (Student's t). A host holds where all limits hold, which needs no correction (an intersection-union
+test: Berger 1982, "Multiparameter hypothesis testing and acceptance sampling", Technometrics 24, pp. 295-300); it is
+broken where one is, for which the error is divided by the number of limits (Bonferroni). What is open is looked at
+again with twice the replications, at most `LOOKS` times; the error is divided by the number of looks, too.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from vcpulab.advice.capacity.guard import Guard
+from vcpulab.results.figures import CONFIDENCE, Interval
+from vcpulab.results.outcomes import Limit, values
+from vcpulab.results.run import Run, run
+from vcpulab.scenario.scenario import Scenario
+
+Standing = Literal["holds", "open", "broken"]
+LOOKS = 3
+REPLICATIONS = 5
+"""Replications to begin with, where a scenario has fewer."""
+
+_NEVER_NEGATIVE = ("count", "%", "1/s", "ms", "µs")
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A limit and how it stands."""
+
+    limit: Limit
+    interval: Interval | None
+    """The metric's mean with its two-sided interval; `None`: it was never defined, as where nothing was completed."""
+    standing: Standing
+
+    @property
+    def slack(self) -> float:
+        """How far the mean is from the bound, as a fraction of it; negative: beyond. A 0 that must be one is 1."""
+        if self.standing == "holds" and self.limit.bound == 0:
+            return 1.0
+        return -self.limit.excess(None if self.interval is None else self.interval.mean)
+
+    def row(self) -> dict[str, object]:
+        """As flat data."""
+        mean, half_width, n = self.interval or (None, None, 0)
+        return {
+            "limit": str(self.limit),
+            "metric": self.limit.metric.name,
+            "mean": mean,
+            "half_width": half_width,
+            "replications": n,
+            "standing": self.standing,
+        }
+
+
+def judge(limit: Limit, found: Sequence[float | None], *, limits: int = 1) -> Judged:
+    """How a limit stands, given the metric's value in each replication.
+
+    Args:
+        limit: the limit.
+        found: a value for each replication; `None` where it is not defined.
+        limits: how many limits are judged together.
+
+    Examples:
+        >>> from vcpulab.outcomes import limit
+        >>> p99 = limit(Scenario.starter(), "web.response_p99 < 50ms")
+        >>> [judge(p99, values).standing for values in ([40.0, 41.0, 42.0], [45.0, 48.0, 60.0], [None, None])]
+        ['holds', 'open', 'broken']
+    """
+    present = [value for value in found if value is not None]
+    interval = Interval.of(present)
+    if interval is None:
+        return Judged(limit, None, "broken")
+    if _surely_broken(limit, present):
+        return Judged(limit, interval, "broken")
+    if len(present) < len(found):
+        return Judged(limit, interval, "open")
+    if limit.holds(_bound(present, limit, toward_breaking=True, error=(1 - CONFIDENCE) / LOOKS)):
+        return Judged(limit, interval, "holds")
+    if not limit.holds(_bound(present, limit, toward_breaking=False, error=(1 - CONFIDENCE) / LOOKS / limits)):
+        return Judged(limit, interval, "broken")
+    return Judged(limit, interval, "open")
+
+
+def _surely_broken(limit: Limit, present: Iterable[float]) -> bool:
+    """What is never negative has the mean 0 only if it is always 0: one that is not will do."""
+    nothing = limit.operator == "<=" and limit.bound == 0 and limit.metric.unit.startswith(_NEVER_NEGATIVE)
+    return nothing and any(value > 0 for value in present)
+
+
+def _bound(present: Sequence[float], limit: Limit, *, toward_breaking: bool, error: float) -> float:
+    """The one-sided confidence bound of the mean; a single value has none but infinity."""
+    n = len(present)
+    sign = 1 if limit.operator.startswith("<") == toward_breaking else -1
+    if n < 2:
+        return sign * math.inf
+    from scipy.special import stdtrit
+
+    mean = present[0] + math.fsum(value - present[0] for value in present) / n
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in present) / (n - 1))
+    return mean + sign * float(stdtrit(n - 1, 1 - error)) * deviation / math.sqrt(n)
+
+
+def together(judged: Iterable[Judged]) -> Standing:
+    """How a host stands whose limits stand like this."""
+    standings = {one.standing for one in judged}
+    return "broken" if "broken" in standings else "open" if "open" in standings else "holds"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A scenario, run and judged."""
+
+    run: Run
+    judged: list[Judged]
+
+    @property
+    def standing(self) -> Standing:
+        """Of all limits together."""
+        return together(self.judged)
+
+
+def worst(judged: Iterable[Judged]) -> Judged:
+    """The limit that is broken, or nearest to it."""
+    order: Mapping[Standing, int] = {"broken": 0, "open": 1, "holds": 2}
+    return min(judged, key=lambda one: (order[one.standing], one.slack))
+
+
+def try_out(
+    scenario: Scenario, limits: Sequence[Limit], *, replications: int, jobs: int = 0, guard: Guard | None = None
+) -> Verdict:
+    """Runs a scenario until its limits are decided, at most with four times the replications.
+
+    Raises:
+        StoppedError: the guard wants no more.
+    """
+    guard = guard or Guard()
+    for look in range(LOOKS):
+        done = guard.watch(run, scenario.with_run(replications=replications << look), jobs=jobs)
+        found = values(done, [limit.metric for limit in limits])
+        judged = [judge(limit, found[limit.metric.name], limits=len(limits)) for limit in limits]
+        if together(judged) != "open":
+            break
+    return Verdict(done, judged)

@@ -1,0 +1,55 @@
+"""The limits that hold where none are given: nobody fails, and responses stay near those of an idle host."""
+
+from collections.abc import Sequence
+
+from vcpulab.results.figures import Interval
+from vcpulab.results.outcomes import Limit, Who, metric, people, values
+from vcpulab.results.run import Run
+from vcpulab.scenario.scenario import Scenario
+
+SLOWER = 10
+"""How many times slower than on an idle host a response may be.
+
+The rule of thumb for "busy, but usable": the mean response of an M/M/1 queue is ten times its service where nine
+tenths of its capacity are used (Kleinrock 1975, "Queueing systems", volume 1, section 3.2).
+"""
+
+_CLIENTS = ("open-loop", "closed-loop", "stream")
+
+
+def asking(scenario: Scenario) -> list[Who]:
+    """Whose requests count: every client; and every application in a domain without clients."""
+    everybody = people(scenario)
+    asked = {who.domain for who in everybody if who.thing.split()[-1] in _CLIENTS}
+    return [who for who in everybody if who.domain not in asked or who.thing.split()[-1] in _CLIENTS]
+
+
+def default_limits(idle: Run) -> list[Limit]:
+    """No failure, and a 99th percentile of the response time of at most `SLOWER` times that in this run.
+
+    Of all whose requests count and who have response times.
+    """
+    limits = []
+    for who in asking(idle.scenario):
+        p99, failed = (metric(idle.scenario, f"{who.names[0]}.{figure}") for figure in ("response_p99", "failed"))
+        there = Interval.of(values(idle, [p99])[p99.name])
+        if there is not None:
+            limits += [Limit(failed, "<=", 0.0), Limit(p99, "<=", SLOWER * there.mean)]
+    return limits
+
+
+def served(scenario: Scenario, limits: Sequence[Limit]) -> list[Limit]:
+    """Limits, and that no request fails of clients that they concern: a load that is refused is not carried.
+
+    Not of clients on whose failures there is a limit.
+    """
+    concerned = {one.metric.domain for one in limits}
+    clients = [who for who in asking(scenario) if who.thing.split()[-1] in _CLIENTS and who.domain in concerned]
+    failures = [metric(scenario, f"{who.names[0]}.failed") for who in clients]
+    named = {one.metric for one in limits}
+    return [*limits, *(Limit(failed, "<=", 0.0) for failed in failures if failed not in named)]
+
+
+def said(lowest: str = "at the lowest load") -> str:
+    """What these limits are, in words."""
+    return f"no failed requests, and a response p99 of at most {SLOWER} times that {lowest}"

@@ -1,0 +1,95 @@
+"""The page that shows a capacity: each limit's metric against the load. Needs the extra `report`."""
+
+from collections.abc import Sequence
+from html import escape
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from vcpulab.advice.capacity.growing import Capacity
+from vcpulab.extras import require
+from vcpulab.show import report
+from vcpulab.show.charts import COLOURS, dressed
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = require("altair", "report")
+
+_WORDS = {"holds": "holds", "open": "cannot tell", "broken": "broken"}
+_SHAPES = {"holds": "circle", "cannot tell": "diamond", "broken": "cross"}
+
+
+def write(path: str | PathLike[str], title: str, found: Capacity, said: Sequence[str]) -> None:
+    """Writes the page.
+
+    Args:
+        path: the file; replaced if it is there.
+        title: what was grown.
+        found: the answer.
+        said: the answer in sentences.
+    """
+    lead = "".join(f"<p>{escape(line)}</p>" for line in said)
+    charts = [report.figure(chart(found, index)) for index in range(len(found.limits))]
+    body = report.section("Metrics against the load", charts)
+    grows = found.growth
+    rows = [
+        [
+            grows.said(point.value),
+            _WORDS[point.standing],
+            *("–" if one.interval is None else str(one.interval) for one in point.judged),
+            str(point.replications),
+        ]
+        for point in found.points
+    ]
+    tried = report.table([grows.name, "limits", *map(str, found.limits), "replications"], rows)
+    body += report.section("Loads tried", [tried])
+    if found.saturated is not None:
+        stations = [[one.name, one.kind, f"{100 * one.used:.0f} %", one.why] for one in found.saturated.stations]
+        full = report.table(["station", "kind", "used", "measured"], stations)
+        body += report.section(f"How full everything is at {grows.said(found.saturated.value)}", [full])
+    report.write_page(path, f"Capacity: {title}", lead, body)
+
+
+def chart(found: Capacity, index: int) -> "alt.TopLevelMixin":
+    """The metric of one limit at every load tried, with its intervals and the limit."""
+    limit = found.limits[index]
+    data = [
+        {
+            "load": point.value,
+            "mean": one.interval.mean,
+            "low": max(0.0, one.interval.mean - (one.interval.half_width or 0)),
+            "high": one.interval.mean + (one.interval.half_width or 0),
+            "limit": limit.bound,
+            "standing": _WORDS[one.standing],
+        }
+        for point in found.points
+        for one in [point.judged[index]]
+        if one.interval is not None
+    ]
+    words = list(_SHAPES)
+    base = alt.Chart(alt.InlineData(values=data)).encode(
+        x=alt.X("load:Q", title=found.growth.name, scale=alt.Scale(type="log", nice=False))
+    )
+    line = base.mark_line(color="currentColor", opacity=0.4).encode(y=alt.Y("mean:Q", title=limit.metric.said()))
+    whisker = base.mark_rule(color="currentColor").encode(y="low:Q", y2="high:Q")
+    point = base.mark_point(filled=True, size=70, opacity=1).encode(
+        y="mean:Q",
+        shape=alt.Shape(
+            "standing:N", title="limit", sort=words, scale=alt.Scale(domain=words, range=list(_SHAPES.values()))
+        ),
+        color=alt.Color(
+            "standing:N",
+            title="limit",
+            sort=words,
+            scale=alt.Scale(domain=words, range=[COLOURS[i] for i in (2, 1, 5)]),
+        ),
+        tooltip=["load:Q", "mean:Q", "low:Q", "high:Q", "standing:N"],
+    )
+    rule = base.mark_line(strokeDash=[6, 4], color=COLOURS[5]).encode(y="limit:Q")
+    told = "; ".join(f"{row['load']:g}: {row['mean']:.3g}, {row['standing']}" for row in data)
+    title = f"{limit.metric.name} against {found.growth.name}; the limit is {limit}"
+    return dressed(
+        alt.layer(line, whisker, rule, point).properties(
+            width="container", height=260, title=title, description=f"{title}. {told}."
+        )
+    )

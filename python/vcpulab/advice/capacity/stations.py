@@ -1,0 +1,342 @@
+"""How busy everything is that requests pass, as measured; and which of it is the bottleneck.
+
+A station is what work queues for: the vCPUs of guests and driver domains, disks, lines, the machines of clients, and
+the limits of applications. A vCPU is occupied while it runs and while it waits for a pCPU: both keep its work
+waiting. So the vCPU that is never blocked is saturated, and the reason is what it waits for: nothing (it has all the
+CPU time that it can use), its cap or budget, or pCPUs that others have. The bottleneck is the station nearest to full
+(the utilisation law and the bottleneck of operational analysis: Denning and Buzen 1978, "The operational analysis of
+queueing network models", Computing Surveys 10, pp. 225-261).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import polars as pl
+
+from vcpulab.advice.bounds.packets import FRAMING_BYTES
+from vcpulab.results.run import Run
+from vcpulab.scenario.units import span_ns
+
+Kind = Literal[
+    "driver domain", "guest vCPU", "pCPUs", "cap", "budget", "disk", "line", "client machine", "connections", "backlog"
+]
+
+WAITS_MATTER = 0.1
+"""A vCPU that waits for more than this share of the time in which it is occupied is held back by others."""
+_RESERVATIONS = (
+    ("budget_us", "period_us", "extratime"),
+    ("slice", "period", "extratime"),
+    ("nat_slice", "nat_period", "xtratime"),
+)
+"""Parameters of a domain that reserve CPU time for each of its vCPUs: how much, in which time, and is it the most?"""
+
+QUEUE_LONG = 3
+"""More requests for each worker than this are a queue that no station below `NEAR_FULL` explains: M/D/1: 2.4."""
+NEAR_FULL = 0.8
+"""Where no station is as full, look at what applications allow themselves, and where requests pile up."""
+
+
+@dataclass(frozen=True)
+class Station:
+    """Something that work queues for."""
+
+    kind: Kind
+    name: str
+    used: float
+    """Share of the time, or of what it can take, 0 to 1."""
+    why: str = ""
+    """What makes it so, in words."""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.kind}), {100 * self.used:.0f} % used" + (f": {self.why}" if self.why else "")
+
+    def row(self) -> dict[str, object]:
+        """As flat data."""
+        return {"kind": self.kind, "station": self.name, "used_percent": 100 * self.used, "why": self.why}
+
+
+def stations(run: Run, concerned: Iterable[str] = ()) -> list[Station]:
+    """Everything that the work of some domains passes, the fullest first.
+
+    Args:
+        run: what was measured; means over its replications.
+        concerned: the domains; all if there are none. Those that serve them belong to them.
+    """
+    host = _Host(run, set(concerned))
+    found = [*host.vcpus(), *host.pools(), *host.disks(), *host.lines(), *host.machines()]
+    if all(station.used < NEAR_FULL for station in found):
+        found += host.applications()
+    fullest: dict[tuple[str, str], Station] = {}
+    for station in sorted(found, key=lambda station: -station.used):
+        fullest.setdefault((station.kind, station.name), station)
+    return list(fullest.values())
+
+
+def bottleneck(found: Iterable[Station]) -> Station | None:
+    """The one that is nearest to full."""
+    return max(found, key=lambda station: station.used, default=None)
+
+
+class _Host:
+    """A run, with what its scenario says of who uses what."""
+
+    def __init__(self, run: Run, concerned: set[str]) -> None:
+        self.run = run
+        self.document = run.scenario.to_dict()
+        self.costs: Mapping[str, Any] = self.document["host"]["costs"]
+        self.domains: Mapping[str, Any] = self.document["domain"]
+        self.replications = run.df_domains()["replication"].n_unique()
+        self.seconds = run.scenario.duration_ns / 1e9
+        self.concerned = self._with_servers(concerned or set(self.domains))
+        self.io = {row["domain"]: row for row in self._means(run.df_io(), "domain")}
+
+    def _means(self, frame: pl.DataFrame, *by: str) -> list[dict[str, Any]]:
+        numbers = [name for name, type_ in frame.schema.items() if type_.is_numeric() and name not in by]
+        return frame.group_by(by, maintain_order=True).agg(pl.col(numbers).mean()).to_dicts()
+
+    def _with_servers(self, names: set[str]) -> set[str]:
+        """Domains, and those that they ask: services, and driver domains."""
+        found: set[str] = set()
+        left = sorted(names)
+        while left:
+            name = left.pop()
+            if name in found or name not in self.domains:
+                continue
+            found.add(name)
+            left += serving(self.domains[name])
+        return found
+
+    # ---- CPU ----
+
+    def vcpus(self) -> Iterator[Station]:
+        used: dict[str, float] = {}
+        for row in self._means(self.run.df_vcpus(), "domain", "vcpu"):
+            used[row["domain"]] = used.get(row["domain"], 0) + row["running_ns"] / row["elapsed_ns"]
+        waits = self._waits()
+        for row in self._means(self.run.df_vcpus(), "domain", "vcpu"):
+            name = row["domain"]
+            if name not in self.concerned:
+                continue
+            runs, waited, withheld = (
+                row[f"{state}_ns"] / row["elapsed_ns"] for state in ("running", "runnable", "offline")
+            )
+            which = f"vCPU {row['vcpu']:.0f} of {name}"
+            kind: Kind = "driver domain" if self.domains[name].get("driver_domain") else "guest vCPU"
+            # Credit and Credit2 take a vCPU off line whose cap is used up.
+            held = waited + (withheld if self.domains[name].get("cap") else 0)
+            why = f"runs {100 * runs:.0f} % of the time, waits {100 * held:.0f} %"
+            if held > WAITS_MATTER * (runs + held):
+                kind, which, why = self._held_back(name, which, used[name], why, waits.get(name, {}))
+            yield Station(kind, which, runs + held, why)
+
+    def _held_back(
+        self, name: str, which: str, used: float, why: str, waits: Mapping[str, float]
+    ) -> tuple[Kind, str, str]:
+        """What keeps a vCPU from running."""
+        cap = self.domains[name].get("cap", 0)
+        if cap and used >= NEAR_FULL * cap / 100:
+            return (
+                "cap",
+                f"cap of {name}",
+                f"{which} {why}; {name} gets {100 * used:.0f} % of a pCPU, its cap is {cap} %",
+            )
+        for amount, period, extra in _RESERVATIONS:
+            table = self.domains[name]
+            if table.get(amount) and table.get(period) and not table.get(extra, 1):
+                share = table["vcpus"] * table[amount] / table[period]
+                if used >= NEAR_FULL * share:
+                    reserved = f"{name} gets {100 * used:.0f} % of a pCPU, reserved are {100 * share:.0f} %"
+                    return "budget", f"budget of {name}", f"{which} {why}; {reserved}"
+        total = sum(waits.values())
+        if waits.get("idle", 0) > WAITS_MATTER * total:
+            return "budget", f"budget of {name}", f"{which} {why} while pCPUs idle: its scheduler gives it no more"
+        most = sorted(waits, key=lambda by: -waits[by])[:2]
+        share = ", ".join(f"{by} {100 * waits[by] / total:.0f} %" for by in most)
+        pool = self.domains[name].get("pool", "Pool-0")
+        busy = f"the pCPUs of {pool} are {100 * self._busy(pool):.0f} % busy"
+        return "pCPUs", f"pCPUs of {pool}", f"{which} {why}" + (f" (for {share})" if share else "") + f"; {busy}"
+
+    def pools(self) -> Iterator[Station]:
+        """pCPUs, as far as those concerned and the hypervisor use them: others may have to make way."""
+        runs = {row["domain"]: row["running_ns"] for row in self._means(self.run.df_domains(), "domain")}
+        for pool in sorted({self.domains[name].get("pool", "Pool-0") for name in self.concerned}):
+            pcpus = self.run.df_pcpus().filter(pl.col("pool") == pool)
+            if pcpus.is_empty():
+                continue
+            elapsed = float(pcpus["elapsed_ns"].sum()) / self.replications
+            others = sum(
+                taken
+                for name, taken in runs.items()
+                if name not in self.concerned and self.domains[name].get("pool", "Pool-0") == pool
+            )
+            busy = self._busy(pool)
+            why = f"busy {100 * busy:.0f} % of the time" + (
+                f", {100 * others / elapsed:.0f} % for others" if others else ""
+            )
+            yield Station("pCPUs", f"pCPUs of {pool}", max(0.0, busy - others / elapsed), why)
+
+    def _busy(self, pool: str) -> float:
+        pcpus = self.run.df_pcpus().filter(pl.col("pool") == pool)
+        if pcpus.is_empty():
+            return 0.0
+        return 1 - float(pcpus["idle_ns"].sum()) / float(pcpus["elapsed_ns"].sum())
+
+    def _waits(self) -> dict[str, dict[str, float]]:
+        """Domain to what it waited for, ns."""
+        found: dict[str, dict[str, float]] = {}
+        sums = self.run.df_waits().group_by("domain", "by", maintain_order=True).agg(pl.col("wait_ns").sum())
+        for row in sums.to_dicts():
+            found.setdefault(row["domain"], {})[row["by"]] = row["wait_ns"]
+        return found
+
+    # ---- devices ----
+
+    def disks(self) -> Iterator[Station]:
+        used = {
+            self._disk_owner(table["disk"])
+            for name, table in self.domains.items()
+            if name in self.concerned and "disk" in table
+        }
+        for name, row in self.io.items():
+            if row["device_busy_ns"] is None or not (name in used or (None in used and name in self.concerned)):
+                continue
+            own = [disk for disk in self.document.get("disk", {}).values() if disk.get("driver_domain", name) == name]
+            kinds = {disk.get("kind", "spindle") for disk in own} or {"spindle"}
+            count = max(1, len(own))
+            busy = row["device_busy_ns"] / row["elapsed_ns"] / count
+            if kinds == {"ssd"}:
+                busy = self._ssd_used(row["device_requests"] / count)
+            many = f"{count} disks" if count > 1 else "disk"
+            rate = row["device_requests"] / self.seconds
+            yield Station("disk", f"{many} of {name}", busy, f"{rate:.0f} requests/s")
+
+    def _disk_owner(self, disk: Mapping[str, Any]) -> str | None:
+        """Who owns the disk in the end: a stub domain has a virtual one itself."""
+        owner: str | None = disk.get("driver_domain")
+        while owner is not None and "disk" in self.domains.get(owner, {}):
+            owner = self.domains[owner]["disk"].get("driver_domain")
+        return owner
+
+    def _ssd_used(self, requests: float) -> float:
+        """Flash memory serves several requests at once, and their transfers one after the other."""
+        moved = sum((row["disk_read_bytes"] or 0) + (row["disk_written_bytes"] or 0) for row in self.io.values())
+        transfers = moved / self.seconds / self.costs["ssd_bytes_per_s"]
+        latency = requests / self.seconds * self.costs["ssd_latency_ns"] / 1e9 / self.costs["ssd_channels"]
+        return float(max(transfers, latency))
+
+    def lines(self) -> Iterator[Station]:
+        cards: dict[tuple[str | None, str | None], list[str]] = {}
+        for name, table in self.domains.items():
+            if "nic" in table:
+                cards.setdefault((table["nic"].get("driver_domain"), table["nic"].get("card")), []).append(name)
+        for (owner, card), names in cards.items():
+            if not self.concerned & set(names):
+                continue
+            sent, received = (
+                self._outside(owner, names, way) * self._line_bits(names, way) / self.seconds
+                for way in ("sent", "received")
+            )
+            used = max(sent, received) / self.costs["nic_bits_per_s"]
+            where = card or (f"card of {owner}" if owner else "network card")
+            rates = f"out {sent / 1e6:.0f} Mbit/s, in {received / 1e6:.0f} Mbit/s"
+            yield Station("line", f"line of {where}", used, rates)
+
+    def _outside(self, owner: str | None, names: list[str], way: str) -> float:
+        """Share of these domains' packets that crosses the line: others stay inside the host."""
+        packets = self._sum(names, f"packets_{way}")
+        crossed = float(self.io[owner][f"nic_{way}"]) if owner in self.io else None
+        return 1.0 if crossed is None or not packets else min(1.0, crossed / packets)
+
+    def _line_bits(self, names: list[str], way: str) -> float:
+        """What these domains' packets take up of a line."""
+        return 8 * (self._sum(names, f"bytes_{way}") + FRAMING_BYTES * self._sum(names, f"packets_{way}"))
+
+    def _sum(self, names: Iterable[str], column: str) -> float:
+        return sum(self.io[name][column] or 0 for name in names if name in self.io)
+
+    # ---- clients and applications ----
+
+    def _row(self, domain: str, kind: str, position: int | None = None) -> dict[str, Any] | None:
+        for row in self._means(self.run.df_apps(), "domain", "app", "kind"):
+            if row["domain"] == domain and row["kind"] == kind and position in (None, row["app"]):
+                return row
+        return None
+
+    def _clients(self) -> Iterator[tuple[str, Mapping[str, Any], dict[str, Any]]]:
+        """Clients of the domains concerned, with what they achieved."""
+        rows = self._means(self.run.df_apps(), "domain", "app", "kind")
+        next_position = {
+            name: sum(app.get("instance", 1) for app in table.get("app", [])) for name, table in self.domains.items()
+        }
+        for name, client in self.document.get("client", {}).items():
+            server = client["server"]
+            position = next_position[server]
+            next_position[server] += 1
+            for row in rows:
+                if (row["domain"], row["app"]) == (server, position) and server in self.concerned:
+                    yield name, client, row
+
+    def machines(self) -> Iterator[Station]:
+        clients: dict[str, list[tuple[Mapping[str, Any], dict[str, Any]]]] = {}
+        for _name, client, row in self._clients():
+            if "machine" in client:
+                clients.setdefault(client["machine"], []).append((client, row))
+        for machine, users in clients.items():
+            table = self.document["client_machine"][machine]
+            asked = sum((row["completed"] + row["failed"]) / self.seconds for _client, row in users)
+            servers = sorted({client["server"] for client, _row in users})
+            packets = self._sum(servers, "packets_received") + self._sum(servers, "packets_sent")
+            request_ns, packet_ns = (span_ns(table.get(field, "0ns")) for field in ("request_cpu", "packet_cpu"))
+            busy = (asked * request_ns + packets / self.seconds * packet_ns) / 1e9 / table["processors"]
+            yield Station("client machine", f"processors of {machine}", min(1, busy), f"{asked:.0f} requests/s")
+            line = max(self._line_bits(servers, way) for way in ("sent", "received")) / self.seconds
+            yield Station(
+                "client machine", f"line of {machine}", line / table["bits_per_s"], f"{line / 1e6:.0f} Mbit/s"
+            )
+
+    def _held(self, client: Mapping[str, Any], row: Mapping[str, Any]) -> float:
+        """Connections that a client has: a user's own, or by Little's law those that wait for an answer."""
+        if client.get("keep_alive"):
+            return float(client["users"])
+        return float(row["throughput_per_s"] * (row["response_mean_ns"] or 0) / 1e9)
+
+    def applications(self) -> Iterator[Station]:
+        """What clients and applications allow themselves, and where requests pile up."""
+        ports: dict[str, float] = {}
+        for name, client, row in self._clients():
+            held = self._held(client, row)
+            if "connections_max" in client:
+                why = f"{held:.1f} of {client['connections_max']} requests outstanding"
+                yield Station("connections", f"connections of {name}", min(1, held / client["connections_max"]), why)
+            if "machine" in client:
+                ports[client["machine"]] = ports.get(client["machine"], 0) + held
+        for machine, held in ports.items():
+            most = self.document["client_machine"][machine]["connections_max"]
+            yield Station("client machine", f"ports of {machine}", min(1, held / most), f"{held:.0f} connections")
+        for domain in sorted(self.concerned):
+            position = 0
+            for app in self.domains[domain].get("app", []):
+                served = self._row(domain, app["kind"], position)
+                position += app.get("instance", 1)
+                if served is None:
+                    continue
+                workers = app.get("workers", app.get("threads"))
+                inside = served["throughput_per_s"] * (served["response_mean_ns"] or 0) / 1e9
+                if workers and inside > QUEUE_LONG * workers:
+                    why = (
+                        f"{inside:.1f} requests in service or waiting, {workers} to serve them, though nothing is "
+                        "near full: work comes in bursts, or those who serve wait for others"
+                    )
+                    yield Station("backlog", f"backlog of {domain}", 1.0, why)
+                if "connections_max" in app and served["failed"]:
+                    why = f"{served['failed'] / self.seconds:.1f} requests/s refused, dropped or broken off"
+                    yield Station("connections", f"connections of {domain}", 1.0, why)
+
+
+def serving(table: Mapping[str, Any]) -> list[str]:
+    """The domains that a domain asks: those of its devices, and those whose services its applications use."""
+    found = [table[device].get("driver_domain") for device in ("nic", "disk") if device in table]
+    for app in table.get("app", []):
+        found += [app.get(field) for field in ("to", "database", "directory", "files")]
+    return [name for name in found if isinstance(name, str)]

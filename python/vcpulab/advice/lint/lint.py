@@ -1,0 +1,158 @@
+"""What is probably wrong with a host, what it costs, and what mends it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vcpulab.advice.compare import Comparison, compare
+from vcpulab.advice.lint.rules import RULES, Finding, Host, owners
+from vcpulab.errors import RequestError, ScenarioError
+from vcpulab.hypervisors.xl import Step, new_steps
+from vcpulab.results.run import run, run_many
+from vcpulab.scenario.problems import Problem
+from vcpulab.scenario.scenario import Scenario, join, split, tables
+from vcpulab.scenario.settings import change, generation_of
+
+SHOWN = 4
+"""As many effects are told of a mend."""
+_NEAREST = ("app", "domain", "io", "host")
+"""What is nearest to users comes first."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A finding, what mending it would do, and how."""
+
+    finding: Finding
+    effect: list[Comparison] | None
+    """As it is against mended; `None`: there is nothing to simulate."""
+    steps: list[Step]
+    """What to do on a real host."""
+
+    def told(self) -> list[Comparison]:
+        """The effects that are told apart from none and are good or bad: what users see first, then the largest."""
+        return sorted(self._seen(), key=lambda c: (_NEAREST.index(c.metric.of), -abs(c.percent or 0.0)))[:SHOWN]
+
+    def _seen(self) -> list[Comparison]:
+        found = [c for c in self.effect or () if c.verdict in ("better", "worse") and c.percent is not None]
+        asked = {c.metric.name for c in found}
+        # What clients see says more than what the service behind them does.
+        return [c for c in found if c.metric.of != "app" or not _hidden(c, asked)]
+
+    @property
+    def makes_worse(self) -> bool:
+        """Would mending it only cost those who are served here?"""
+        served = {c.verdict for c in self._seen() if c.metric.of == "app"}
+        return "worse" in served and "better" not in served
+
+
+def _hidden(comparison: Comparison, names: set[str]) -> bool:
+    thing, _, figure = comparison.metric.name.rpartition(".")
+    return "." in thing and any(
+        name.endswith(f".{figure}") and name != comparison.metric.name and "." not in name.rpartition(".")[0]
+        for name in names
+    )
+
+
+def lint(
+    path: Path, *, replications: int = 10, jobs: int = 0, progress: Callable[[float], bool] | None = None
+) -> tuple[Scenario, list[Advice]]:
+    """Everything that is probably not meant in a scenario file, each with its effect simulated.
+
+    Parameters that belong to another scheduler, which a scenario may not have, are findings too.
+
+    Args:
+        path: the scenario file.
+        replications: of each simulation.
+        jobs: replications at a time; 0: one for each processor.
+        progress: called now and then with the fraction done; returning `False` cancels.
+
+    Returns:
+        The scenario as it can run, and what is wrong with it.
+
+    Raises:
+        ScenarioError: what else is wrong with it.
+        OSError: it cannot be read.
+    """
+    scenario, foreign = _without_foreign(path)
+    wanted = max(replications, scenario.replications)
+    base = scenario.with_run(replications=wanted)
+    host = Host(base, run(base, jobs=jobs))
+    findings = [finding for rule in RULES for finding in rule(host)]
+    mends: list[Scenario | None] = []
+    for finding in [*foreign, *findings]:
+        try:
+            mends.append(change(base, finding.changes).scenario if finding.changes else None)
+        except RequestError:
+            # What would mend it alone does not go together with the rest; the reason stands.
+            mends.append(None)
+    there = [mended for mended in mends if mended is not None]
+    runs = iter(run_many(there, jobs=jobs, progress=progress)) if there else iter(())
+    advice = []
+    for finding, mended in zip([*foreign, *findings], mends, strict=True):
+        effect = None if mended is None else compare(host.run, next(runs))
+        steps = [] if mended is None else new_steps(base, mended)
+        advice.append(Advice(finding, effect, steps))
+    return scenario, advice
+
+
+def _without_foreign(path: Path) -> tuple[Scenario, list[Finding]]:
+    """The scenario without the parameters of schedulers that it does not have, and these as findings."""
+    try:
+        return Scenario.load(path), []
+    except ScenarioError as error:
+        try:
+            written = tables(path.read_text(encoding="utf-8"))
+            findings = [_foreign(written, split(problem["field"] or "")) for problem in error.problems]
+        except (KeyError, TypeError, ValueError):
+            # It is wrong in other ways.
+            findings = [None]
+        foreign = [finding for finding in findings if finding is not None]
+        if len(foreign) < len(findings):
+            raise
+    text = path.read_text(encoding="utf-8")
+    return Scenario.without(text, [finding.path for finding in foreign], str(path), folder=path.parent), foreign
+
+
+def _foreign(written: Mapping[str, Any], steps: Sequence[str]) -> Finding | None:
+    """A field as a parameter of another scheduler; `None`: it is something else."""
+    param, owning = steps[-1], owners(steps[-1])
+    pool = written["domain"][steps[1]].get("pool") if steps[0] == "domain" else None
+    where = steps[:2] if steps[0] == "pool" else ["host"] if pool is None else ["pool", pool]
+    table = value_at(written, where)
+    has = generation_of(table["scheduler"], table.get("generation"))
+    if not owning or has is None or param in {known["name"] for known in has["params"]}:
+        return None
+    reason = f"a parameter of {' and '.join(owning)}, not of {table['scheduler']}: it does nothing here"
+    # Was it meant for the scheduler that has it?
+    meant = {join([*where, "scheduler"]): owning[0], join(steps): value_at(written, steps)}
+    return Finding("foreign-parameter", join(steps), reason, meant)
+
+
+def value_at(document: Mapping[str, Any], steps: Sequence[str]) -> Any:
+    """What stands at a path."""
+    for step in steps:
+        document = document[step]
+    return document
+
+
+def other_warnings(scenario: Scenario, advice: Sequence[Advice]) -> list[Problem]:
+    """What else is allowed but probably not meant: the warnings that no finding repeats."""
+    inverted = any(one.finding.rule == "inverted-weights" for one in advice)
+    return [w for w in scenario.warnings if not (inverted and "that of its driver domain" in w["message"])]
+
+
+def as_data(advice: Sequence[Advice]) -> list[dict[str, object]]:
+    """For machines."""
+    return [
+        {
+            "rule": one.finding.rule,
+            "field": one.finding.path,
+            "reason": one.finding.reason,
+            "changes": dict(one.finding.changes),
+            "effect": None if one.effect is None else [comparison.row() for comparison in one.effect],
+            "commands": [step.text for step in one.steps if step.how == "run"],
+        }
+        for one in advice
+    ]

@@ -1,0 +1,331 @@
+"""What is probably wrong with a host's settings: a rule is a function from a host to findings, registered in `RULES`.
+
+Each finding has a reason and, where there is one, the change that mends it. Whether it matters is for the simulation to
+say.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from math import ceil
+from typing import Any
+
+import polars as pl
+
+from vcpulab.hypervisors.xl import members
+from vcpulab.results.figures import number
+from vcpulab.results.run import Run
+from vcpulab.scenario.catalogue import schedulers
+from vcpulab.scenario.scenario import Scenario, join
+from vcpulab.scenario.settings import generation_of
+from vcpulab.scenario.units import size_bytes
+
+SLICE_COST_MAX = 0.05
+"""A slice is too short if a switch takes more than this part of it. Assumed: 5 % is what people notice."""
+SLICE_COST_WANTED = 0.02
+"""What a mended slice spends at most."""
+BUSY = 0.9
+"""A vCPU that runs for more than this part of the time, or of its cap, is saturated. Assumed."""
+IDLE = 0.1
+"""A host that idles for more than this part of the time has room. Assumed."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is probably not meant."""
+
+    rule: str
+    path: str
+    """What is wrong, as a dotted path."""
+    reason: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """What mends it, as `Scenario.change` takes it; nothing: that is for the administrator to know."""
+
+
+class Host:
+    """A scenario as rules look at it."""
+
+    def __init__(self, scenario: Scenario, run: Run) -> None:
+        self.scenario = scenario
+        self.run = run
+        """It as it is, simulated."""
+
+    @cached_property
+    def document(self) -> Mapping[str, Any]:
+        """The complete scenario."""
+        return self.scenario.to_dict()
+
+    @cached_property
+    def domains(self) -> Mapping[str, Mapping[str, Any]]:
+        """Name to table."""
+        found: Mapping[str, Mapping[str, Any]] = self.document["domain"]
+        return found
+
+    @cached_property
+    def pools(self) -> Mapping[str | None, Mapping[str, Any]]:
+        """Name (`None`: the host's own) to its table."""
+        return {None: self.document["host"], **self.document.get("pool", {})}
+
+    def pool_of(self, domain: str) -> Mapping[str, Any]:
+        """The pool that a domain is in."""
+        return self.pools[self.domains[domain].get("pool")]
+
+    def pcpus_of(self, pool: str | None) -> list[int]:
+        """The pCPUs of a pool."""
+        taken = {p for name, table in self.pools.items() if name is not None for p in members(table["pcpus"])}
+        if pool is not None:
+            return members(self.pools[pool]["pcpus"])
+        return [pcpu for pcpu in range(self.document["host"]["pcpus"]) if pcpu not in taken]
+
+    def params(self, pool: Mapping[str, Any], scope: str) -> dict[str, Mapping[str, Any]]:
+        """The parameters of a pool's scheduler by name."""
+        generation = generation_of(pool["scheduler"], pool["generation"])
+        params = generation["params"] if generation is not None else ()
+        return {param["name"]: param for param in params if param["scope"] == scope}
+
+    def value(self, domain: str, name: str) -> int | None:
+        """A domain's parameter; `None`: its scheduler has no such, or it has no default."""
+        param = self.params(self.pool_of(domain), "domain").get(name)
+        if param is None:
+            return None
+        given = self.domains[domain].get(name, param["default"])
+        return None if given is None else int(given)
+
+    def served_by(self, driver: str) -> list[str]:
+        """The domains whose I/O goes through that one."""
+        devices = ((name, table.get(device)) for name, table in self.domains.items() for device in ("nic", "disk"))
+        return list(dict.fromkeys(name for name, device in devices if device and device.get("driver_domain") == driver))
+
+    @cached_property
+    def drivers(self) -> list[str]:
+        """The domains that do others' I/O."""
+        return [name for name in self.domains if self.served_by(name)]
+
+    def affinity(self, domain: str) -> list[list[int]]:
+        """For each vCPU the pCPUs that it may run on."""
+        table = self.domains[domain]
+        given = table.get("affinity", "all")
+        here = self.pcpus_of(table.get("pool"))
+        listed = given if isinstance(given, list) else [given] * table["vcpus"]
+        return [here if one == "all" else members(one) for one in listed]
+
+    def idle_of(self, pcpus: list[int]) -> float:
+        """Which part of the time these idled."""
+        there = self.run.df_pcpus().filter(pl.col("pcpu").is_in(pcpus))
+        return float(there["idle_ns"].sum()) / max(1, float(there["elapsed_ns"].sum()))
+
+
+def of_domain(domain: str, name: str) -> str:
+    """The path of a domain's field."""
+    return join(["domain", domain, name])
+
+
+def inverted_weights(host: Host) -> Iterator[Finding]:
+    """A driver domain with a smaller share than its guests delays all their I/O."""
+    for driver in host.drivers:
+        own = host.value(driver, "weight")
+        pool = host.domains[driver].get("pool")
+        guests = [d for d in host.served_by(driver) if host.domains[d].get("pool") == pool]
+        weights = {guest: weight for guest in guests if (weight := host.value(guest, "weight")) is not None}
+        if not own or not weights or max(weights.values()) <= own:
+            continue
+        heaviest = max(weights, key=lambda guest: weights[guest])
+        reason = f"weight {own} is below the {weights[heaviest]} of {heaviest}, whose I/O it does: under load it waits"
+        mended = {of_domain(driver, "weight"): min(65535, 2 * weights[heaviest])}
+        yield Finding("inverted-weights", of_domain(driver, "weight"), reason, mended)
+
+
+def starving_cap(host: Host) -> Iterator[Finding]:
+    """A cap that throttles a driver domain, or that a domain lies at while pCPUs idle."""
+    used = host.run.df_domains().group_by("domain").agg(pl.col("running_ns").sum(), pl.col("elapsed_ns").sum())
+    shares = {name: 100 * running / max(1, elapsed) for name, running, elapsed in used.iter_rows()}
+    for name, table in host.domains.items():
+        cap = host.value(name, "cap")
+        if not cap:
+            continue
+        path = of_domain(name, "cap")
+        served = host.served_by(name)
+        if served:
+            reason = f"a driver domain that may use {cap} % of a pCPU at most delays the I/O of {', '.join(served)}"
+            yield Finding("starving-cap", path, reason, {path: None})
+        elif shares.get(name, 0.0) > BUSY * cap and host.idle_of(host.pcpus_of(table.get("pool"))) > IDLE:
+            reason = f"it uses all of its {cap} % while pCPUs idle: what it does takes longer than it must"
+            yield Finding("starving-cap", path, reason, {path: None})
+
+
+_RESERVATIONS = {
+    "sedf": ("slice", "period"),
+    "rtds": ("budget_us", "period_us"),
+    "atropos": ("nat_slice", "nat_period"),
+}
+
+
+def overbooked(host: Host) -> Iterator[Finding]:
+    """Reservations that add up to more than there is."""
+    for pool, table in host.pools.items():
+        names = _RESERVATIONS.get(table["scheduler"])
+        if names is None:
+            continue
+        reserved = {}
+        for domain, fields in host.domains.items():
+            amount, period = (host.value(domain, name) for name in names)
+            if fields.get("pool") == pool and amount and period:
+                reserved[domain] = (amount / period, fields["vcpus"], amount)
+        total = sum(share * vcpus for share, vcpus, _ in reserved.values())
+        there = len(host.pcpus_of(pool))
+        if total <= there:
+            continue
+        said = ", ".join(f"{name} {share * vcpus:.2f}" for name, (share, vcpus, _) in reserved.items())
+        reason = f"reservations add up to {total:.2f} pCPUs ({said}); there are {there}: somebody's are not kept"
+        where = "host.scheduler" if pool is None else join(["pool", pool, "scheduler"])
+        least = {"sedf": 5000, "rtds": 10, "atropos": 1}[table["scheduler"]]
+        mended = {
+            of_domain(name, names[0]): max(least, int(amount * there / total))
+            for name, (_, _, amount) in reserved.items()
+        }
+        yield Finding("overbooked-reservations", where, reason, mended)
+
+
+def pinning(host: Host) -> Iterator[Finding]:
+    """Pinning that leaves pCPUs to nobody, crowds some while others idle, or spreads a domain over sockets."""
+    per_socket = host.document["host"]["pcpus_per_socket"]
+    for name, table in host.pools.items():
+        if table["scheduler"] in ("null", "arinc653"):
+            continue
+        here = host.pcpus_of(name)
+        inside = [domain for domain, fields in host.domains.items() if fields.get("pool") == name]
+        masks = {domain: host.affinity(domain) for domain in inside}
+        pinned = [d for d in inside if any(set(mask) != set(here) for mask in masks[d])]
+        reached = set(chain.from_iterable(chain.from_iterable(masks.values())))
+        unused = [pcpu for pcpu in here if pcpu not in reached]
+        if pinned and unused and inside:
+            path = of_domain(pinned[-1], "affinity")
+            reason = f"no vCPU may run on pCPU {_span(unused)}: it idles whatever the others have to do"
+            yield Finding("pinning-leaves-idle", path, reason, {of_domain(d, "affinity"): "all" for d in pinned})
+        elif pinned and host.idle_of(here) > IDLE:
+            yield from _crowded(host, here, pinned)
+        for domain in pinned:
+            sockets = {pcpu // per_socket for mask in masks[domain] for pcpu in mask}
+            whole = all(set(mask) == set(here) for mask in masks[domain])
+            first = min(pcpu // per_socket for mask in masks[domain] for pcpu in mask)
+            mates = [pcpu for pcpu in here if pcpu // per_socket == first]
+            if len(sockets) > 1 and not whole and len(mates) >= host.domains[domain]["vcpus"]:
+                reason = f"its vCPUs are pinned to sockets {_span(sorted(sockets))}: they share no cache, and move cold"
+                path = of_domain(domain, "affinity")
+                yield Finding("pinning-crosses-sockets", path, reason, {path: _span(mates)})
+
+
+def _crowded(host: Host, here: list[int], pinned: list[str]) -> Iterator[Finding]:
+    """Domains that wait where they are pinned for more than a tenth of the time, while other pCPUs idle."""
+    waits = (
+        host.run.df_domains()
+        .group_by("domain")
+        .agg((pl.col("runnable_ns").sum() / pl.col("elapsed_ns").sum()).alias("waited"))
+    )
+    for domain, waited in waits.sort("domain").iter_rows():
+        mask = sorted(set(chain.from_iterable(host.affinity(domain)))) if domain in pinned else here
+        others = [pcpu for pcpu in here if pcpu not in mask]
+        if waited > IDLE and others and host.idle_of(others) > IDLE:
+            path = of_domain(domain, "affinity")
+            reason = (
+                f"it is pinned to pCPU {_span(mask)} and waits there for {100 * waited:.0f} % of the time, "
+                f"while pCPU {_span(others)} idle"
+            )
+            yield Finding("pinning-leaves-idle", path, reason, {path: "all"})
+
+
+def few_driver_vcpus(host: Host) -> Iterator[Finding]:
+    """A driver domain whose vCPU is saturated while the host has room."""
+    used = (
+        host.run.df_vcpus()
+        .group_by("domain", "vcpu")
+        .agg((pl.col("running_ns").sum() / pl.col("elapsed_ns").sum()).alias("busy"))
+    )
+    for driver in host.drivers:
+        vcpus = host.domains[driver]["vcpus"]
+        here = host.pcpus_of(host.domains[driver].get("pool"))
+        busiest = max(used.filter(domain=driver)["busy"].to_list(), default=0.0)
+        if busiest < BUSY or host.idle_of(here) < IDLE or vcpus >= len(here):
+            continue
+        mended: dict[str, Any] = {of_domain(driver, "vcpus"): vcpus + 1}
+        if isinstance(host.domains[driver].get("affinity"), list):
+            mended[of_domain(driver, "affinity")] = "all"
+        for index, guest in enumerate(host.served_by(driver)):
+            if host.domains[guest].get("nic", {}).get("driver_domain") == driver:
+                mended[join(["domain", guest, "nic", "driver_vcpu"])] = index % (vcpus + 1)
+        reason = (
+            f"one of its {vcpus} vCPUs is busy for {100 * busiest:.0f} % of the time with the I/O of "
+            f"{', '.join(host.served_by(driver))}, while pCPUs idle"
+        )
+        yield Finding("few-driver-vcpus", of_domain(driver, "vcpus"), reason, mended)
+
+
+_SLICES = {"tslice_ms": 1e6, "slice_ms": 1e6, "slice": 1, "nat_slice": 1, "budget_us": 1e3, "ctx_allow": 1}
+"""Parameters that say how long somebody runs at a time, and their unit in ns."""
+
+
+def short_slices(host: Host) -> Iterator[Finding]:
+    """Slices that are short beside what a switch costs: the decision, the switch, and a cold cache."""
+    for name, table in host.pools.items():
+        where = ["host"] if name is None else ["pool", name]
+        inside = [domain for domain, fields in host.domains.items() if fields.get("pool") == name]
+        cost = max((switch_cost_ns(host.document["host"]["costs"], host.domains[d]) for d in inside), default=0.0)
+        places = [(where, table, "global"), *((["domain", d], host.domains[d], "domain") for d in inside)]
+        for steps, fields, param in ((s, f, p) for s, f, scope in places for p in host.params(table, scope)):
+            value, unit = fields.get(param), _SLICES.get(param)
+            if not value or unit is None or cost <= SLICE_COST_MAX * value * unit:
+                continue
+            path, factor = join([*steps, param]), cost / (SLICE_COST_WANTED * value * unit)
+            mended = {path: ceil(value * factor)}
+            period = dict(_RESERVATIONS.values()).get(param)
+            if period is not None and fields.get(period):
+                # The same share of the CPU, in longer turns.
+                mended[join([*steps, period])] = ceil(fields[period] * factor)
+            reason = (
+                f"{number(value * unit / 1e3)} µs beside a switch of up to {number(cost / 1e3)} µs "
+                f"(decision, switch, cold cache): {100 * cost / (value * unit):.0f} % of each turn may be lost"
+            )
+            yield Finding("short-slice", path, reason, mended)
+
+
+def switch_cost_ns(costs: Mapping[str, int], domain: Mapping[str, Any]) -> float:
+    """What a switch to that domain takes at most, ns: the decision, the switch, and its working set from memory."""
+    size = min(size_bytes(domain.get("working_set", "0B")), max(costs["l2_bytes"], costs["l3_bytes"]))
+    misses = size / costs["cache_line_bytes"] / costs["misses_at_once"]
+    return costs["decision_ns"] + costs["context_switch_ns"] + misses * costs["l3_miss_ps"] / 1e3
+
+
+def _span(pcpus: list[int]) -> str:
+    """Numbers as affinities are written.
+
+    Examples:
+        >>> _span([0, 1, 2, 5])
+        '0-2,5'
+    """
+    parts: list[list[int]] = []
+    for pcpu in pcpus:
+        if parts and parts[-1][-1] == pcpu - 1:
+            parts[-1].append(pcpu)
+        else:
+            parts.append([pcpu])
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+
+
+RULES: tuple[Callable[[Host], Iterator[Finding]], ...] = (
+    inverted_weights,
+    starving_cap,
+    overbooked,
+    pinning,
+    few_driver_vcpus,
+    short_slices,
+)
+
+
+def owners(param: str) -> list[str]:
+    """The schedulers that have a parameter of that name in some generation."""
+    return [
+        policy["name"]
+        for policy in schedulers()
+        if any(param == p["name"] for generation in policy["generations"] for p in generation["params"])
+    ]

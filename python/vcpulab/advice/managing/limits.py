@@ -1,0 +1,74 @@
+"""How each scheduler is made to give a domain no more than it was allocated: by a cap, or by a reservation alone."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from vcpulab.errors import RequestError
+from vcpulab.scenario.settings import generation_of
+
+PERIOD_NS = 10_000_000
+"""Period of reservations: the 10 ms of Cherkasova, Gupta and Vahdat 2007, section 5.2."""
+LEAST = 1.0
+"""Least that can be allocated, % of a pCPU: a cap of 0 is none."""
+
+
+def _cap(share: float, vcpus: int) -> dict[str, int]:
+    del vcpus
+    return {"cap": max(1, round(share))}
+
+
+def _sedf(share: float, vcpus: int) -> dict[str, int]:
+    return {"period": PERIOD_NS, "slice": max(5_000, round(share / 100 / vcpus * PERIOD_NS)), "extratime": 0}
+
+
+def _rtds(share: float, vcpus: int) -> dict[str, int]:
+    period_us = PERIOD_NS // 1000
+    return {"period_us": period_us, "budget_us": max(10, round(share / 100 / vcpus * period_us)), "extratime": 0}
+
+
+def _atropos(share: float, vcpus: int) -> dict[str, int]:
+    return {"nat_period": PERIOD_NS, "nat_slice": max(1, round(share / 100 / vcpus * PERIOD_NS)), "xtratime": 0}
+
+
+_WAYS: Mapping[str, Callable[[float, int], dict[str, int]]] = {
+    "cap": _cap,
+    "slice": _sedf,
+    "budget_us": _rtds,
+    "nat_slice": _atropos,
+}
+"""By the parameter that limits."""
+
+
+def limiter(pool: Mapping[str, Any]) -> Callable[[float, int], dict[str, int]]:
+    """From % of a pCPU and a number of vCPUs to parameters, for the scheduler of a pool.
+
+    Raises:
+        RequestError: it has neither caps nor reservations.
+
+    Examples:
+        >>> limiter({"scheduler": "credit", "generation": "xen4.17"})(37.4, 1)
+        {'cap': 37}
+        >>> limiter({"scheduler": "sedf", "generation": "xen3.0.3"})(50, 1)
+        {'period': 10000000, 'slice': 5000000, 'extratime': 0}
+    """
+    generation = generation_of(pool["scheduler"], pool["generation"])
+    params = generation["params"] if generation is not None else ()
+    names = {param["name"] for param in params if param["scope"] == "domain"}
+    for limiting, way in _WAYS.items():
+        if limiting in names:
+            return lambda share, vcpus: {name: v for name, v in way(share, vcpus).items() if name in names}
+    raise RequestError(
+        f"{pool['scheduler']} ({pool['generation']}) has neither caps nor reservations to limit a domain with; "
+        "allowed: credit and credit2 from xen3.0.3 and xen4.17 on, sedf, rtds, atropos"
+    )
+
+
+def limits(document: Mapping[str, Any], domain: str, share: float) -> dict[str, int]:
+    """The parameters that limit a domain of a complete scenario to a share, % of a pCPU.
+
+    Raises:
+        RequestError: its scheduler has neither caps nor reservations.
+    """
+    table = document["domain"][domain]
+    pool = document["host"] if "pool" not in table else document["pool"][table["pool"]]
+    return limiter(pool)(share, int(table["vcpus"]))

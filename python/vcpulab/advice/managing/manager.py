@@ -1,0 +1,207 @@
+"""A workload manager at work: measure, decide, set, interval after interval."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from vcpulab import _engine
+from vcpulab.advice.managing.alert import allocation_errors
+from vcpulab.advice.managing.controller import Controller, Seen
+from vcpulab.advice.managing.limits import LEAST, limits
+from vcpulab.errors import RequestError
+from vcpulab.hypervisors.xl import members
+from vcpulab.results.figures import Figure, summary_of
+from vcpulab.results.run import Run, ran
+from vcpulab.scenario.scenario import Scenario, join
+
+DECISIONS = {
+    "replication": pl.UInt32,
+    "time_s": pl.Float64,
+    "domain": pl.String,
+    "used": pl.Float64,
+    "waited": pl.Float64,
+    "allocated": pl.Float64,
+    "next": pl.Float64,
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a manager works."""
+
+    controller: type[Controller]
+    domains: Sequence[str]
+    """Those that are managed."""
+    interval_s: float = 5.0
+    """Between two decisions; about 5 s in Cherkasova, Gupta and Vahdat 2007, section 3."""
+    target: float = 0.8
+    """The part of its allocation that a domain should use."""
+    start: float | None = None
+    """Allocation in the first interval, % of a pCPU; `None`: as much as its vCPUs can use."""
+
+
+@dataclass(frozen=True)
+class Managed:
+    """A managed run, and what was decided in it."""
+
+    run: Run
+    decisions: pl.DataFrame
+    """A row for each replication, interval and managed domain: when it ended, what was used, waited and allocated in
+    it, and what is allocated next; CPU time in % of a pCPU."""
+    settings: Settings
+    errors: pl.DataFrame
+    """The scheduler's own allocation errors at the mean allocations, %, as `allocation_errors` measures them."""
+
+    def stability(self) -> pl.DataFrame:
+        """How steady a hand the manager had, a row for each domain and figure; columns as in `Run.summary`."""
+        steps = (pl.col("next") - pl.col("allocated")).abs()
+        each = self.decisions.group_by("replication", "domain", maintain_order=True).agg(
+            pl.col("allocated").mean().alias("allocated"),
+            pl.col("used").mean().alias("used"),
+            steps.mean().alias("step"),
+            (pl.col("next").std() / pl.col("next").mean() * 100).alias("spread"),
+            (pl.col("used") > 1.01 * pl.col("allocated")).mean().mul(100).alias("over"),
+        )
+        errors = self.errors.group_by("replication", "domain").agg(pl.col("error").abs().mean())
+        return summary_of(
+            each.join(errors, on=["replication", "domain"], how="left", maintain_order="left"),
+            "domain",
+            pl.col("domain"),
+            STABILITY,
+        )
+
+
+STABILITY = (
+    Figure("allocated", "% of a pCPU", "mean allocation", pl.col("allocated")),
+    Figure("used", "% of a pCPU", "mean use", pl.col("used")),
+    Figure("step", "% of a pCPU", "mean change of the allocation from one interval to the next", pl.col("step")),
+    Figure("spread", "%", "standard deviation of the allocation, of its mean", pl.col("spread")),
+    Figure(
+        "error",
+        "%",
+        "the scheduler's allocation error, where the domain always wants more: mean |used / allocated - 1|",
+        pl.col("error"),
+    ),
+    Figure("over", "% of intervals", "intervals in which it used more than it was allocated", pl.col("over")),
+)
+
+
+def manage(scenario: Scenario, settings: Settings, *, progress: Callable[[float], bool] | None = None) -> Managed:
+    """Runs every replication of a scenario, one after the other, under a workload manager.
+
+    Args:
+        scenario: what to run; `run.sample` is replaced by the manager's interval.
+        settings: whom to manage, and how.
+        progress: called now and then with the fraction done; returning `False` cancels.
+
+    Raises:
+        RequestError: the settings do not fit the scenario.
+        EngineError: the run failed; what a controller raised is its cause.
+        KeyboardInterrupt: it was cancelled.
+    """
+    document = scenario.to_dict()
+    _check(document, settings, scenario)
+    interval_ns = round(settings.interval_s * 1e9)
+    sampled = scenario.change({"run.sample": f"{interval_ns}ns"})
+    loop = _Loop(document, settings, scenario.warmup_ns)
+    first = {
+        join(["domain", name, param]): value
+        for name in settings.domains
+        for param, value in loop.params(name, loop.start(name)).items()
+    }
+    sampled = sampled.change(first)
+    results = _engine.run_managed(sampled._engine, loop, progress=progress)
+    decisions = pl.DataFrame(loop.rows, DECISIONS, orient="row")
+    means = decisions.group_by("domain", maintain_order=True).agg(pl.col("allocated").mean())
+    errors = allocation_errors(scenario, dict(means.iter_rows()), settings.interval_s)
+    return Managed(ran(sampled, results), decisions, settings, errors)
+
+
+def _check(document: Mapping[str, Any], settings: Settings, scenario: Scenario) -> None:
+    domains = document["domain"]
+    for name in settings.domains:
+        if name not in domains:
+            raise RequestError(f"there is no domain `{name}` to manage; allowed: {', '.join(domains)}")
+    if not settings.domains:
+        raise RequestError("no domain to manage")
+    if not 0 < settings.target <= 1:
+        raise RequestError(f"target: found `{settings.target:g}`; allowed: above 0, at most 1")
+    if not 0.01 <= settings.interval_s * 2 <= scenario.duration_ns / 1e9:
+        longest = scenario.duration_ns / 2e9
+        raise RequestError(
+            f"interval: found `{settings.interval_s:g}` s; allowed: 0.005 to {longest:g} s, half of the run"
+        )
+    if settings.start is not None and not settings.start >= LEAST:
+        raise RequestError(f"start: found `{settings.start:g}`; allowed: at least {LEAST:g} % of a pCPU")
+
+
+class _Loop:
+    """What the engine calls at each sample."""
+
+    def __init__(self, document: Mapping[str, Any], settings: Settings, begin_ns: int) -> None:
+        self.document = document
+        self.settings = settings
+        self.begin_ns = begin_ns
+        self.vcpus = {name: int(document["domain"][name]["vcpus"]) for name in settings.domains}
+        pools = {None: document["host"], **document.get("pool", {})}
+        self.pool = {name: document["domain"][name].get("pool") for name in settings.domains}
+        own = sum(len(members(pool["pcpus"])) for name, pool in pools.items() if name is not None)
+        self.there = {
+            name: 100.0 * (pools[None]["pcpus"] - own if name is None else len(members(pools[name]["pcpus"])))
+            for name in pools
+        }
+        self.rows: list[tuple[object, ...]] = []
+        self.replication: int | None = None
+        self.controllers: dict[str, Controller] = {}
+        self.allocated: dict[str, float] = {}
+
+    def start(self, name: str) -> float:
+        """The first allocation, % of a pCPU."""
+        most = 100.0 * self.vcpus[name]
+        return most if self.settings.start is None else min(self.settings.start, most)
+
+    def params(self, name: str, share: float) -> dict[str, int]:
+        """The parameters that limit a domain to a share."""
+        return limits(self.document, name, share)
+
+    def __call__(self, replication: int, sample: _engine.Table) -> dict[str, dict[str, int]]:
+        """Looks at an interval; answers with what is to be set for the next."""
+        if replication != self.replication:
+            self.replication = replication
+            self.controllers = {name: self.settings.controller(self.settings.target) for name in self.settings.domains}
+            self.allocated = {name: self.start(name) for name in self.settings.domains}
+        seen: dict[str, Seen] = {}
+        for row in pl.DataFrame(sample).iter_rows(named=True):
+            name = row["domain"]
+            if name in self.controllers:
+                percent = 100 / row["elapsed_ns"]
+                seen[name] = Seen(
+                    (row["time_ns"] - self.begin_ns) / 1e9,
+                    row["running_ns"] * percent,
+                    self.allocated[name],
+                    (row["runnable_ns"] + row["offline_ns"]) * percent,
+                )
+        shares = self._shared({name: self._asked(name, one) for name, one in seen.items()})
+        for name, share in shares.items():
+            one = seen[name]
+            self.rows.append((replication, one.time_s, name, one.used, one.waited, one.allocated, share))
+        self.allocated |= shares
+        return {name: self.params(name, share) for name, share in shares.items()}
+
+    def _asked(self, name: str, seen: Seen) -> float:
+        """What a controller asks for, as far as the domain could use it."""
+        answer = float(self.controllers[name].allocate(seen))
+        if not math.isfinite(answer):
+            raise ValueError(f"the controller of `{name}` allocated {answer}")
+        return min(max(answer, LEAST), 100.0 * self.vcpus[name])
+
+    def _shared(self, asked: Mapping[str, float]) -> dict[str, float]:
+        """What is asked for, all of it reduced by the same factor where a pool has less."""
+        sums: dict[str | None, float] = {}
+        for name, share in asked.items():
+            sums[self.pool[name]] = sums.get(self.pool[name], 0.0) + share
+        factors = {pool: min(1.0, self.there[pool] / total) for pool, total in sums.items()}
+        return {name: max(LEAST, share * factors[self.pool[name]]) for name, share in asked.items()}

@@ -1,0 +1,1 @@
+"""On how few hosts do domains fit?"""

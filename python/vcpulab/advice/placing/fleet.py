@@ -1,0 +1,270 @@
+"""Scenarios taken apart into what can be placed: domains with their clients, and the host that they are placed on.
+
+Driver domains that own cards and disks, and `dom0`, are on every host. Domains that use each other's services, and a
+stub domain with those that it serves, stay together.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tomli_w
+
+from vcpulab.advice.capacity.stations import serving
+from vcpulab.errors import RequestError
+from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.settings import change
+
+Tables = dict[str, dict[str, Any]]
+"""Kind of table (`domain`, `client`, `client_machine`) to name to fields."""
+
+_NAME_LONG = 32
+"""A scenario's name has room for so much of an item's."""
+
+_KINDS = ("domain", "client", "client_machine")
+_REFERENCES = {"server": "domain", "machine": "client_machine", "driver_domain": "domain"}
+_REFERENCES |= dict.fromkeys(("to", "database", "directory", "files"), "domain")
+
+
+@dataclass(frozen=True)
+class Item:
+    """What is placed as one: a domain, or several that belong together, with their clients."""
+
+    tables: Tables
+    actions: list[dict[str, Any]]
+
+    @property
+    def domains(self) -> list[str]:
+        """Its domains."""
+        return list(self.tables["domain"])
+
+    @property
+    def name(self) -> str:
+        """Its domains' names."""
+        return "+".join(self.domains)
+
+    @property
+    def names(self) -> set[str]:
+        """All names of domains and clients in it."""
+        return {*self.tables["domain"], *self.tables["client"]}
+
+    @property
+    def kind(self) -> str:
+        """Equal for items that differ in their names alone."""
+        names = {kind: {name: f"#{index}" for index, name in enumerate(self.tables[kind])} for kind in _KINDS}
+        tables, actions = _renamed(self.tables, self.actions, names)
+        return json.dumps([tables, actions], sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Items, and the host that each of them could be alone on."""
+
+    items: list[Item]
+    host: dict[str, Any]
+    """A scenario without the items."""
+    base: Scenario
+    """Whose host it is."""
+    given: list[Scenario]
+    """The scenarios that were taken apart."""
+    notes: list[str]
+    """What was changed to place domains of several files on one kind of host."""
+
+    def scenario(self, items: Sequence[Item]) -> Scenario:
+        """A host with these items.
+
+        Raises:
+            ScenarioError: they cannot be on it.
+        """
+        document = {key: dict(value) if isinstance(value, Mapping) else value for key, value in self.host.items()}
+        actions = list(self.host.get("action", []))
+        for item in items:
+            for kind in _KINDS:
+                if item.tables[kind]:
+                    document[kind] = {**document.get(kind, {}), **item.tables[kind]}
+            actions += item.actions
+        if actions:
+            document["action"] = actions
+        if items:
+            more = f" and {len(items) - 1} more" if len(items) > 1 else ""
+            document["name"] = f"host with {items[0].name[:_NAME_LONG]}{more}"
+        return Scenario.from_toml(tomli_w.dumps(document), "<host>", folder=self.base.folder)
+
+    @property
+    def common(self) -> set[str]:
+        """Domains that are on every host."""
+        return set(self.host.get("domain", {}))
+
+
+def fleet(
+    scenarios: Mapping[str, Scenario], *, host: Scenario | None = None, together: Iterable[Sequence[str]] = ()
+) -> Fleet:
+    """Takes scenarios apart.
+
+    Args:
+        scenarios: label (such as the file's name) to scenario.
+        host: whose host the domains are placed on; the first scenario's if left out.
+        together: names of domains that have to be on one host.
+
+    Raises:
+        RequestError: there is nothing to place, or it needs a driver domain that the host has not.
+
+    Examples:
+        >>> taken = fleet({"starter": Scenario.starter()})
+        >>> [item.name for item in taken.items], sorted(taken.common)
+        (['web', 'batch'], ['dom0'])
+    """
+    base = host or next(iter(scenarios.values()))
+    document = base.written()
+    common = _common(document["domain"])
+    stays = {key: value for key, value in document.items() if key not in (*_KINDS, "action")}
+    stays["domain"] = {name: document["domain"][name] for name in common}
+    actions = [action for action in document.get("action", []) if action.get("domain") in (None, *common)]
+    if actions:
+        stays["action"] = actions
+    notes: list[str] = []
+    taken: dict[str, set[str]] = {kind: set() for kind in _KINDS}
+    taken["domain"] |= set(common)
+    items: list[Item] = []
+    for label, scenario in scenarios.items():
+        items += _items(label, scenario, base, taken, notes)
+    items = _merged(items, together)
+    if not items:
+        raise RequestError("there is nothing to place: all domains are driver domains or dom0")
+    return Fleet(items, stays, base, list(scenarios.values()), notes)
+
+
+def _common(domains: Mapping[str, Any]) -> list[str]:
+    """Domains that every host has."""
+    return [
+        name for name, table in domains.items() if name == "dom0" or (table.get("driver_domain") and not serving(table))
+    ]
+
+
+def _items(
+    label: str, scenario: Scenario, base: Scenario, taken: dict[str, set[str]], notes: list[str]
+) -> Iterator[Item]:
+    """What can be placed of one file, under names that nothing else has."""
+    there, wanted = scenario.to_dict()["host"], base.to_dict()["host"]
+    if any(there[field] != wanted[field] for field in ("profile", "pcpus", "costs", "drivers")):
+        notes.append(
+            f"{label}: its own host differs; placed on hosts of {wanted['pcpus']} pCPUs, profile {wanted['profile']}"
+        )
+    if any(there[field] != wanted[field] for field in ("scheduler", "generation")):
+        written = base.written()["host"]
+        changed = change(scenario, {f"host.{field}": written.get(field) for field in ("scheduler", "generation")})
+        scenario = changed.scenario
+        notes.append(f"{label}: placed under {wanted['scheduler']} {wanted['generation']}")
+        notes += [f"{label}: {path} is left out, the scheduler has no such parameter" for path in changed.left_out]
+    document = scenario.written()
+    domains = document["domain"]
+    common = _common(domains)
+    names = {kind: _free(label, document.get(kind, {}), taken[kind], common) for kind in _KINDS}
+    notes += [
+        f"{label}: {kind.replace('_', ' ')} `{old}` is called `{new}`"
+        for kind, renamed in names.items()
+        for old, new in renamed.items()
+        if old != new
+    ]
+    host_common = _common(base.written()["domain"])
+    for name in common:
+        users = [user for user, table in domains.items() if name in serving(table)]
+        if users and name not in host_common:
+            raise RequestError(
+                f"{label}: domain `{users[0]}` needs the driver domain `{name}`; the host has "
+                f"{', '.join(host_common) or 'none'}"
+            )
+    for group in _groups(domains, common):
+        clients = {client: table for client, table in document.get("client", {}).items() if table["server"] in group}
+        machines = {table["machine"] for table in clients.values() if "machine" in table}
+        tables = {
+            "domain": {name: domains[name] for name in group},
+            "client": clients,
+            "client_machine": {
+                machine: table for machine, table in document.get("client_machine", {}).items() if machine in machines
+            },
+        }
+        actions = [action for action in document.get("action", []) if action.get("domain") in group]
+        yield Item(*_renamed(tables, actions, names))
+
+
+def _free(label: str, tables: Mapping[str, Any], taken: set[str], common: Sequence[str]) -> dict[str, str]:
+    """Name to a name that is free."""
+    names = {}
+    for name in tables:
+        if name in common:
+            continue
+        free, number = name, 1
+        while free in taken:
+            free = f"{label}-{name}" if number == 1 else f"{label}-{name}-{number}"
+            number += 1
+        taken.add(free)
+        names[name] = free
+    return names
+
+
+def _groups(domains: Mapping[str, Any], common: Sequence[str]) -> list[list[str]]:
+    """Domains that use each other, in the order of the file."""
+    group = {name: [name] for name in domains if name not in common}
+    for name in list(group):
+        for other in serving(domains[name]):
+            if other in group and group[other] is not group[name]:
+                joined = [one for one in domains if one in group[name] or one in group[other]]
+                group |= dict.fromkeys(joined, joined)
+    return [members for name, members in group.items() if members[0] == name]
+
+
+def _renamed(
+    tables: Mapping[str, Mapping[str, Any]],
+    actions: Iterable[Mapping[str, Any]],
+    names: Mapping[str, Mapping[str, str]],
+) -> tuple[Tables, list[dict[str, Any]]]:
+    """The same under other names, wherever they are named."""
+
+    def walk(value: Any, field: str = "") -> Any:
+        if isinstance(value, Mapping):
+            return {key: walk(inner, key) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [walk(inner, field) for inner in value]
+        if isinstance(value, str) and field in _REFERENCES:
+            return names[_REFERENCES[field]].get(value, value)
+        return value
+
+    new = {kind: {names[kind].get(name, name): walk(table) for name, table in tables[kind].items()} for kind in _KINDS}
+    moved = [{**action, "domain": names["domain"].get(action["domain"], action["domain"])} for action in actions]
+    return new, moved
+
+
+def _merged(items: list[Item], together: Iterable[Sequence[str]]) -> list[Item]:
+    """Items of which some have to be on one host."""
+    for names in together:
+        chosen = []
+        for name in names:
+            found = item_of(items, name, "--together")
+            if found not in chosen:
+                chosen.append(found)
+        merged = Item(
+            {kind: {k: v for item in chosen for k, v in item.tables[kind].items()} for kind in _KINDS},
+            [action for item in chosen for action in item.actions],
+        )
+        position = min(items.index(item) for item in chosen)
+        items = [
+            *(item for item in items[:position]),
+            merged,
+            *(item for item in items[position:] if item not in chosen),
+        ]
+    return items
+
+
+def item_of(items: Iterable[Item], name: str, option: str) -> Item:
+    """The item that has a domain.
+
+    Raises:
+        RequestError: none has.
+    """
+    for item in items:
+        if name in item.domains:
+            return item
+    known = ", ".join(domain for item in items for domain in item.domains)
+    raise RequestError(f"{option}: there is no domain `{name}` to place; allowed: {known}")

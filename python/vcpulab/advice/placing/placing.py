@@ -1,0 +1,433 @@
+"""On how few equal hosts do domains fit, so that limits hold? Packed by needs, judged by simulation.
+
+Each item is run alone on a host: that gives its needs. They are packed onto as few hosts as their sums allow; each
+host is then run and judged, and a set of items that breaks a limit is refused from then on: no host may have it, or
+more. One host is added until all hold; then each smaller number is tried again and again, until no packing is left,
+or enough were tried. So the number of hosts is the least where that is said, as far as needs add up, and as a set that
+breaks limits does not mend when more comes to it.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from vcpulab.advice.capacity.guard import Guard, StoppedError
+from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Verdict, try_out, worst
+from vcpulab.advice.capacity.limits import asking, default_limits, served
+from vcpulab.advice.capacity.stations import Station, stations
+from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
+from vcpulab.advice.placing.fleet import Fleet, Item, item_of
+from vcpulab.advice.placing.needs import measured, needs, used_by_all
+from vcpulab.advice.placing.packing import Load, Problem, pack
+from vcpulab.errors import RequestError, ScenarioError, VcpulabError
+from vcpulab.results.outcomes import Limit, limit, metric, values
+from vcpulab.results.run import Run, run
+from vcpulab.scenario.scenario import Scenario, split
+
+_PATH = re.compile(r"\s*(?P<metric>[^<>=\s]+)")
+
+
+ROUNDS = 20
+"""So many packings are tried on one number of hosts; then it is open whether there is one that holds."""
+FEW = 6
+"""Of so many items it is found out which of them break a limit; for more that takes longer than to pack again."""
+
+
+class UnplaceableError(VcpulabError):
+    """A domain that keeps its limits on no host, not even alone; the text says which, and what breaks."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host with what was placed on it."""
+
+    items: list[Item]
+    scenario: Scenario
+    judged: list[Judged]
+    used: float
+    """Share of the pCPUs' time that is not idle."""
+    stations: list[Station]
+
+    @property
+    def domains(self) -> list[str]:
+        """What was placed on it."""
+        return [domain for item in self.items for domain in item.domains]
+
+    @property
+    def tightest(self) -> Judged | None:
+        """The limit that is nearest to breaking: what binds this host."""
+        return worst(self.judged) if self.judged else None
+
+
+class Refused(NamedTuple):
+    """Domains that break a limit on one host; where they are few, they would not with any one less."""
+
+    names: list[str]
+    why: str
+    """The limit, and what it came to."""
+
+
+def _used(hosts: Iterable[Host]) -> list[float]:
+    return [host.used for host in hosts]
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where everything is."""
+
+    fleet: Fleet
+    hosts: list[Host]
+    alone: list[Host]
+    """Each item on a host of its own."""
+    by_default: bool
+    """Were no limits given?"""
+    refused: list[Refused]
+    stopped: str | None
+    """Why the search for fewer hosts was ended, if it was."""
+    proven: bool
+    """Is it certain, under the two assumptions, that fewer hosts do not do?"""
+    needs: dict[str, float]
+    """Resource to how many hosts all needs together would fill; what matters least left out."""
+    unlimited: list[str]
+    """Items without limits: they get what is left."""
+    today: list[float]
+    """How busy the pCPUs are of each scenario given, as it is, 0 to 1."""
+    runs: int
+    """Hosts that were simulated."""
+
+    def watts(self, power: Power) -> dict[str, float]:
+        """What all hosts draw together, W: as placed, with one host for each item, and as the files are."""
+        used = {"placed": _used(self.hosts), "alone": _used(self.alone), "today": self.today}
+        return {name: sum(map(power.draws, hosts)) for name, hosts in used.items()}
+
+    def saved_kwh_per_year(self, power: Power) -> float:
+        """Energy saved against one host for each item, kWh in a year."""
+        watts = self.watts(power)
+        return (watts["alone"] - watts["placed"]) * HOURS_PER_YEAR / 1000
+
+    def document(self, power: Power) -> dict[str, object]:
+        """As plain data."""
+        return {
+            "hosts": [
+                {
+                    "domains": host.domains,
+                    "pcpus_used_percent": 100 * host.used,
+                    "tightest": host.tightest.row() if host.tightest else None,
+                    "limits": [judged.row() for judged in host.judged],
+                    "stations": [station.row() for station in host.stations],
+                }
+                for host in self.hosts
+            ],
+            "hosts_alone": len(self.alone),
+            "proven_least": self.proven,
+            "stopped": self.stopped,
+            "limits_by_default": self.by_default,
+            "refused": [one._asdict() for one in self.refused],
+            "hosts_today": len(self.today),
+            "without_limits": self.unlimited,
+            "needs_in_hosts": self.needs,
+            "watts": self.watts(power),
+            "idle_watts": power.idle,
+            "busy_watts": power.busy,
+            "saved_kwh_per_year": self.saved_kwh_per_year(power),
+            "hosts_simulated": self.runs,
+        }
+
+
+def place(
+    fleet: Fleet,
+    limits: Iterable[str] = (),
+    *,
+    apart: Iterable[Sequence[str]] = (),
+    margin: float = 0.0,
+    memory: float | None = None,
+    replications: int | None = None,
+    jobs: int = 0,
+    guard: Guard | None = None,
+    progress: Callable[[str], None] = lambda _said: None,
+) -> Placement:
+    """Places a fleet on as few hosts as keep the limits.
+
+    Args:
+        fleet: what to place, and the host.
+        limits: what must hold, such as `web.response_p99 < 50ms`, or of every client `response_p99 < 50ms`; clients'
+            requests may not fail, either. Without any: responses near those of each domain alone.
+        apart: groups of domains of which no two may be on one host.
+        margin: share of each resource to leave free when packing.
+        memory: of a host, bytes; `None`: enough.
+        replications: as for `capacity`.
+        jobs: replications at a time.
+        guard: stops it when it takes too long.
+        progress: is told what is done.
+
+    Raises:
+        UnplaceableError: a domain does not keep its limits even alone.
+        RequestError: a limit or a group cannot be understood.
+        StoppedError: the guard wants no more.
+    """
+    placing = _Placing(fleet, list(limits), replications, jobs, guard or Guard(), progress)
+    return placing.place([_separate(fleet, names) for names in apart], margin, memory)
+
+
+def _separate(fleet: Fleet, names: Sequence[str]) -> list[Item]:
+    """The items of a group of which no two may be on one host."""
+    found: dict[str, str] = {}
+    items = []
+    for name in names:
+        item = item_of(fleet.items, name, "--apart")
+        if item.name in found:
+            raise RequestError(f"--apart: `{found[item.name]}` and `{name}` are both apart and together")
+        found[item.name] = name
+        items.append(item)
+    return items
+
+
+@dataclass
+class _Placing:
+    fleet: Fleet
+    texts: list[str]
+    replications: int | None
+    jobs: int
+    guard: Guard
+    progress: Callable[[str], None]
+    verdicts: dict[tuple[str, ...], Verdict] = field(default_factory=dict)
+    limits: dict[str, list[Limit]] = field(default_factory=dict)
+    """Item to the limits that it brings to its host."""
+    common: list[Limit] = field(default_factory=list)
+    """Limits that every host has."""
+    refused: list[Refused] = field(default_factory=list)
+    stopped: str | None = None
+
+    def place(self, apart: list[list[Item]], margin: float, memory: float | None) -> Placement:
+        alone = self._alone()
+        kinds, counts = self._kinds(apart)
+        empty = self._empty()
+        item_needs = []
+        for first, *_alike in kinds:
+            run_alone = self._judge([first]).run
+            limits = self._limits([first])
+            item_needs.append(needs(self.fleet, first, run_alone, empty=empty, limits=limits, memory=memory))
+        for members, need in zip(kinds, item_needs, strict=True):
+            if need.get("memory", 0) > 1:
+                raise UnplaceableError(f"{members[0].name}: needs {need['memory']:.3g} times the memory of a host")
+        problem = Problem(
+            counts,
+            # What fits alone is not refused for the margin.
+            [{name: min(1.0, need / (1 - margin)) for name, need in one.items()} for one in item_needs],
+            [needs(self.fleet, first, self._judge([first]).run, empty=empty) for first, *_alike in kinds],
+            [pair for group in apart for pair in _pairs(group, kinds)],
+        )
+        packed = self._first(problem, kinds)
+        proven = True
+        try:
+            for hosts in range(problem.least_hosts(), len(packed)):
+                better, certain = self._pack(problem, kinds, hosts)
+                proven = proven and certain
+                if better is not None:
+                    packed = better
+                    break
+        except StoppedError as error:
+            self.stopped = str(error)
+            proven = False
+        return self._placement(packed, alone, problem.totals(), proven)
+
+    def _first(self, problem: Problem, kinds: Sequence[Sequence[Item]]) -> list[list[Item]]:
+        """A placement that holds, found quickly: hosts as even as can be, one more until all hold."""
+        for hosts in range(problem.least_hosts(), len(self.fleet.items)):
+            self.progress(f"packing onto {hosts} host{'s' if hosts > 1 else ''}")
+            loads, _certain = pack(problem, hosts)
+            if loads is not None:
+                refused = self._refuse(loads, kinds)
+                if not refused:
+                    return self._hosts(loads, kinds)
+                problem.refused += refused
+        # Each alone holds.
+        return [[item] for item in self.fleet.items]
+
+    def _pack(
+        self, problem: Problem, kinds: Sequence[Sequence[Item]], hosts: int
+    ) -> tuple[list[list[Item]] | None, bool]:
+        """A placement on so many hosts that holds, if there is one; and whether that is certain."""
+        for round_ in range(ROUNDS):
+            self.progress(f"packing onto {hosts} host{'s' if hosts > 1 else ''}, try {round_ + 1}")
+            loads, certain = pack(problem, hosts)
+            if loads is None:
+                return None, certain
+            refused = self._refuse(loads, kinds)
+            if not refused:
+                return self._hosts(loads, kinds), True
+            problem.refused += refused
+        return None, False
+
+    def _alone(self) -> list[Host]:
+        unknown = list(self.texts)
+        for item in self.fleet.items:
+            self.progress(f"{item.name} alone")
+            idle = self._run_alone(item)
+            found = {text: _limits_of(idle, item, text) for text in self.texts}
+            given = [one for limits in found.values() for one in limits]
+            self.limits[item.name] = served(idle.scenario, given) if self.texts else default_limits(idle)
+            unknown = [text for text in unknown if not found[text]]
+        self.common = [limit for text in unknown for limit in self._common_limits(text)]
+        if not any(self.limits.values()) and not self.common:
+            raise RequestError(
+                "--limit: needed, because no domain has response times that limits could be on by default"
+            )
+        for item in self.fleet.items:
+            verdict = self._judge([item])
+            if verdict.standing != "holds":
+                raise UnplaceableError(_unplaceable(item, verdict))
+        return [self._host([item]) for item in self.fleet.items]
+
+    def _run_alone(self, item: Item) -> Run:
+        try:
+            scenario = self.fleet.scenario([item])
+        except ScenarioError as error:
+            said = "; ".join(f"{problem['field'] or 'it'}: {problem['message']}" for problem in error.problems)
+            raise RequestError(f"{item.name} cannot be on the host: {said}") from None
+        return self.guard.watch(run, scenario.with_run(replications=self._replications(scenario)), jobs=self.jobs)
+
+    def _replications(self, scenario: Scenario) -> int:
+        return self.replications or max(scenario.replications, REPLICATIONS)
+
+    def _common_limits(self, text: str) -> list[Limit]:
+        """A limit on the whole host, or on a domain that is on every host; nothing if it was one on everybody."""
+        scenario = self.fleet.scenario(self.fleet.items[:1])
+        steps = _steps(text)
+        if len(steps) == 1:
+            return []
+        if steps and steps[0] not in {"host", *self.fleet.common}:
+            names = sorted({name for item in self.fleet.items for name in item.names} | self.fleet.common | {"host"})
+            raise RequestError(f"--limit: found `{text}`: there is no `{steps[0]}`; allowed: {', '.join(names)}")
+        return [limit(scenario, text)]
+
+    def _limits(self, items: Iterable[Item]) -> list[Limit]:
+        return [*self.common, *(one for item in items for one in self.limits[item.name])]
+
+    def _judge(self, items: Sequence[Item]) -> Verdict:
+        key = tuple(item.name for item in items)
+        if key not in self.verdicts:
+            self.progress(f"{', '.join(key)} on one host")
+            scenario = self.fleet.scenario(items)
+            self.verdicts[key] = try_out(
+                scenario,
+                self._limits(items),
+                replications=self._replications(scenario),
+                jobs=self.jobs,
+                guard=self.guard,
+            )
+        return self.verdicts[key]
+
+    def _host(self, items: list[Item]) -> Host:
+        verdict = self._judge(items)
+        return Host(items, verdict.run.scenario, verdict.judged, used_by_all(verdict.run), stations(verdict.run))
+
+    def _empty(self) -> Mapping[str, float]:
+        """What a host without items uses."""
+        if not self.fleet.common:
+            return {}
+        return measured(self.guard.watch(run, self.fleet.scenario([]), jobs=self.jobs))
+
+    def _kinds(self, apart: Iterable[Sequence[Item]]) -> tuple[list[list[Item]], list[int]]:
+        """Items that are alike, limits included; those that are to be apart are like nothing else."""
+        special = {item.name for group in apart for item in group}
+        kinds: dict[str, list[Item]] = {}
+        for item in self.fleet.items:
+            bounds = [(one.metric.figure, one.operator, round(one.bound, 9)) for one in self.limits[item.name]]
+            key = item.name if item.name in special else f"{item.kind} {bounds}"
+            kinds.setdefault(key, []).append(item)
+        return list(kinds.values()), [len(members) for members in kinds.values()]
+
+    def _hosts(self, packed: Sequence[Load], kinds: Sequence[Sequence[Item]]) -> list[list[Item]]:
+        """Items for the loads, first come, first placed, and in the order of the files."""
+        left = [list(members) for members in kinds]
+        hosts = []
+        for load in packed:
+            chosen = [left[kind].pop(0) for kind, count in load.items() for _ in range(count)]
+            hosts.append([item for item in self.fleet.items if item in chosen])
+        return [items for items in hosts if items]
+
+    def _refuse(self, packed: Sequence[Load], kinds: Sequence[Sequence[Item]]) -> list[Load]:
+        """What of a packing breaks limits, made small."""
+        refused: list[Load] = []
+        for items in self._hosts(packed, kinds):
+            if len(items) < 2 or self._judge(items).standing == "holds":
+                continue
+            few = self._fewest(items)
+            load: Load = {}
+            for item in few:
+                kind = next(index for index, members in enumerate(kinds) if item in members)
+                load[kind] = load.get(kind, 0) + 1
+            if load not in refused:
+                refused.append(load)
+                self.refused.append(Refused([item.name for item in few], _broken(self._judge(few))))
+        return refused
+
+    def _fewest(self, items: list[Item]) -> list[Item]:
+        """A part of these that breaks a limit, and would not with any one less; all of them if they are many."""
+        if len(items) > FEW:
+            return items
+        for item in reversed(items):
+            rest = [one for one in items if one is not item]
+            if len(rest) > 1 and self._judge(rest).standing != "holds":
+                return self._fewest(rest)
+        return items
+
+    def _placement(
+        self, hosts: list[list[Item]], alone: list[Host], totals: dict[str, float], proven: bool
+    ) -> Placement:
+        return Placement(
+            fleet=self.fleet,
+            hosts=[self._host(items) for items in sorted(hosts, key=lambda items: self.fleet.items.index(items[0]))],
+            alone=alone,
+            by_default=not self.texts,
+            refused=self.refused,
+            stopped=self.stopped,
+            proven=proven,
+            needs=totals,
+            unlimited=[item.name for item in self.fleet.items if not self.limits[item.name]],
+            today=[used_by_all(run(scenario, jobs=self.jobs)) for scenario in self.fleet.given],
+            runs=len(self.verdicts),
+        )
+
+
+def _limits_of(alone: Run, item: Item, text: str) -> list[Limit]:
+    """What a limit says of an item; nothing if it is on others."""
+    steps = _steps(text)
+    if len(steps) == 1:
+        everybody = [who for who in asking(alone.scenario) if who.domain in item.domains]
+        named = [limit(alone.scenario, f"{who.names[0]}.{text.strip()}") for who in everybody]
+        return [one for one in named if _means_something(one, alone)]
+    return [limit(alone.scenario, text)] if steps and steps[0] in item.names else []
+
+
+def _steps(text: str) -> list[str]:
+    """The path that a limit begins with."""
+    match = _PATH.match(text)
+    return split(match["metric"]) if match else []
+
+
+def _means_something(one: Limit, alone: Run) -> bool:
+    """Who computes without end completes work, but has no response times that could be limited."""
+    work = metric(alone.scenario, f"{one.metric.name.rpartition('.')[0]}.throughput")
+    found = values(alone, [one.metric, work])
+    return any(value is not None for value in found[one.metric.name]) or not any(found[work.name])
+
+
+def _pairs(group: Sequence[Item], kinds: Sequence[Sequence[Item]]) -> list[tuple[int, int]]:
+    numbers = [next(index for index, members in enumerate(kinds) if item in members) for item in group]
+    return [(a, b) for position, a in enumerate(numbers) for b in numbers[position + 1 :]]
+
+
+def _broken(verdict: Verdict) -> str:
+    tightest = worst(verdict.judged)
+    came_to = "has no value" if tightest.interval is None else f"is {tightest.interval}"
+    how = "" if tightest.standing == "broken" else ", which cannot be told apart from it"
+    return f"{tightest.limit}: it {came_to}{how}"
+
+
+def _unplaceable(item: Item, verdict: Verdict) -> str:
+    domains = f"{item.name}: " + ("they break" if len(item.domains) > 1 else "it breaks")
+    full = max(stations(verdict.run, item.domains), key=lambda station: station.used)
+    return f"{domains} a limit even alone on a host\n  {_broken(verdict)}\n  nearest to full: {full}"

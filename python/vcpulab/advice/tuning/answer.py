@@ -1,0 +1,127 @@
+"""What came out of a search, in words and as data."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from vcpulab.advice.tuning.confirm import Confirmation
+from vcpulab.advice.tuning.goals import excess
+from vcpulab.advice.tuning.knobs import Space
+from vcpulab.advice.tuning.search import Candidate, Found, Search
+from vcpulab.hypervisors.xl import new_steps
+from vcpulab.results.figures import Interval, number
+from vcpulab.results.outcomes import Limit
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came out."""
+
+    search: Search
+    found: Found
+    confirmed: Confirmation | None
+    """`None`: nothing was to be confirmed."""
+
+    @property
+    def space(self) -> Space:
+        """What was searched."""
+        return self.search.space
+
+    @property
+    def kept(self) -> bool:
+        """Did any setting keep the limits?"""
+        return self.found.standings[self.found.best.number].excess <= 0
+
+    @property
+    def advised(self) -> bool:
+        """Is there anything to set?"""
+        return self.kept and self.confirmed is not None and self.confirmed.verdict in ("better", "keeps the limits")
+
+    @property
+    def verdict(self) -> str:
+        """The answer in a sentence."""
+        present_keeps = self.found.standings[0].excess <= 0
+        if not self.kept:
+            return "No setting that was tried keeps the limits; the nearest is shown."
+        if self.confirmed is None:
+            return "Nothing that was tried beats the present setting."
+        if self.confirmed.verdict == "keeps the limits":
+            return "The setting found keeps the limits, and the present one does not."
+        if self.confirmed.verdict == "better":
+            return "The setting found is better than the present one."
+        if not present_keeps:
+            return "The best that was found does not keep the limits for sure: on fresh random numbers it is too close."
+        unclear = self.confirmed.verdict == "unclear"
+        why = "is not told apart from it" if unclear else "is no better"
+        return (
+            f"Nothing that was tried beats the present setting: the best that was found {why} on fresh random numbers."
+        )
+
+    def saved(self) -> float:
+        """Share of the replications that need not be run."""
+        return 1 - self.found.runs / self.found.runs_full if self.found.runs_full else 0.0
+
+    def turned(self) -> Iterator[tuple[str, str, str]]:
+        """Key of each knob that the best turns, its present position and the new one."""
+        for knob in self.space.knobs:
+            pick = self.found.best.picks.get(knob.key, knob.now)
+            if pick != knob.now:
+                yield knob.key, knob.options[knob.now].label, knob.options[pick].label
+
+    def nearest(self) -> list[str]:
+        """How far the best is beyond each limit that it does not keep."""
+        return [
+            f"{one} ({number(_mean(self.found.best, one))} {one.metric.unit})"
+            for one in self.search.limits
+            if excess(one, self.found.best.rows) > 0
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """All of it, as data."""
+        found, confirmed = self.found, self.confirmed
+        winner = found.best.scenario
+        return {
+            "scenario": self.space.scenario.name,
+            "seed": self.search.seed,
+            "verdict": self.verdict,
+            "advised": self.advised,
+            "goals": [str(goal) for goal in self.search.goals],
+            "limits": [str(limit) for limit in self.search.limits],
+            "changes": dict(found.best.changes),
+            "score": None if confirmed is None else confirmed.score._asdict(),
+            "gains": {} if confirmed is None else {name: gain._asdict() for name, gain in confirmed.gains.items()},
+            "comparisons": [] if confirmed is None else [one.row() for one in confirmed.comparisons],
+            "kept": []
+            if confirmed is None
+            else [
+                {"limit": str(k.limit), "mean": k.interval.mean if k.interval else None, "sure": k.sure}
+                for k in confirmed.limits
+            ],
+            "nearest": [] if self.kept else self.nearest(),
+            "knobs": [
+                {"knob": key, "from": before, "to": after, "costs": _said(found.costs.get(key))}
+                for key, before, after in self.turned()
+            ],
+            "importance": dict(found.importance),
+            "policies": {name: found.standings[c.number].score for name, c in found.policies.items()},
+            "commands": [asdict(step) for step in new_steps(self.space.scenario, winner)] if self.advised else [],
+            "search": {
+                "settings": self.space.size,
+                "candidates": len(found.candidates),
+                "replications_run": found.runs,
+                "replications_saved": found.runs_full - found.runs,
+                "everything_tried": found.exhausted,
+                "front": [
+                    {"changes": dict(c.changes), "gains": list(found.standings[c.number].gains)} for c in found.front
+                ],
+            },
+        }
+
+
+def _said(interval: Interval | None) -> dict[str, Any] | None:
+    return None if interval is None else interval._asdict()
+
+
+def _mean(candidate: Candidate, limit: Limit) -> float:
+    interval = Interval.of(row[limit.metric.name] for row in candidate.rows)
+    return float("nan") if interval is None else interval.mean

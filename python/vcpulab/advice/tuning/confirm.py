@@ -1,0 +1,110 @@
+"""The winner against the present setting, on random numbers that the search has not seen.
+
+The best of many is partly the luckiest of many, so what the search measured is no estimate of the gain. Both settings
+run again on fresh seeds, in up to three looks with twice the replications each; at every look a third of the error is
+allowed (Bonferroni), so that looking again cannot make a gain of nothing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from vcpulab.advice.compare import Comparison, compare
+from vcpulab.advice.tuning.goals import Goal, Row, score
+from vcpulab.advice.tuning.search import Candidate, Search, seed_of
+from vcpulab.results.figures import CONFIDENCE, Interval
+from vcpulab.results.outcomes import Limit, values
+from vcpulab.results.run import Run, run_many
+from vcpulab.results.statistics import paired
+
+LOOKS = (8, 16, 32)
+"""Replications at each look."""
+
+Verdict = Literal["better", "not better", "unclear", "keeps the limits"]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A limit under a setting."""
+
+    limit: Limit
+    interval: Interval | None
+    """Of the metric; `None`: it has no value."""
+    sure: bool | None
+    """Is it kept, even at the end of the interval that is nearest to the bound? `None`: not sure either way."""
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """What is gained, on fresh random numbers."""
+
+    verdict: Verdict
+    """`keeps the limits`: the winner does, and the present setting does not."""
+    score: Interval
+    """The mean gain over all goals; see `goals`."""
+    gains: Mapping[str, Interval]
+    """Goal to gain."""
+    comparisons: Sequence[Comparison]
+    """Every metric, before and after."""
+    limits: Sequence[Kept]
+    """Under the winner."""
+    before: Run
+    after: Run
+
+
+def confirm(search: Search, winner: Candidate, progress: Callable[[float], bool] | None = None) -> Confirmation:
+    """Sets the winner of a search against the present setting.
+
+    Raises:
+        EngineError: a run failed.
+    """
+    seed = seed_of(search.seed, "confirm", 0)
+    for look in LOOKS:
+        pair = [c.scenario.with_run(seed=seed, replications=look) for c in (search.present, winner)]
+        before, after = run_many(pair, waits=False, progress=progress)
+        old, new = (_rows(values(run, search.asked), look) for run in (before, after))
+        scores = [
+            score(search.goals, [goal.gain(b, a) for goal in search.goals]) for a, b in zip(old, new, strict=True)
+        ]
+        kept = [_kept(limit, new) for limit in search.limits]
+        broken = any(_kept(limit, old).sure is False for limit in search.limits)
+        verdict = _verdict(scores, kept, broken=broken)
+        if verdict != "unclear":
+            break
+    mean = Interval.of(scores)
+    assert mean is not None
+    gains = {goal.name: _of(goal, old, new) for goal in search.goals}
+    return Confirmation(verdict, mean, gains, compare(before, after), kept, before, after)
+
+
+def _verdict(scores: Sequence[float], kept: Sequence[Kept], *, broken: bool) -> Verdict:
+    if any(one.sure is False for one in kept):
+        return "not better"
+    if broken and all(one.sure for one in kept):
+        return "keeps the limits"
+    found = paired(scores, [0.0] * len(scores))
+    assert found is not None
+    if found.p is None or found.p > (1 - CONFIDENCE) / len(LOOKS) or any(one.sure is None for one in kept):
+        return "not better" if found.interval.mean == 0 and not found.interval.half_width else "unclear"
+    return "better" if found.interval.mean > 0 else "not better"
+
+
+def _kept(limit: Limit, rows: Sequence[Row]) -> Kept:
+    found = [row[limit.metric.name] for row in rows]
+    if any(value is None for value in found):
+        return Kept(limit, Interval.of(found), False)
+    interval = Interval.of(found)
+    assert interval is not None
+    half = interval.half_width or 0.0
+    ends = [limit.holds(interval.mean - half), limit.holds(interval.mean + half)]
+    return Kept(limit, interval, True if all(ends) else None if any(ends) else False)
+
+
+def _of(goal: Goal, old: Sequence[Row], new: Sequence[Row]) -> Interval:
+    interval = Interval.of(goal.gain(b, a) for a, b in zip(old, new, strict=True))
+    assert interval is not None
+    return interval
+
+
+def _rows(found: Mapping[str, Sequence[float | None]], n: int) -> list[Row]:
+    return [{name: listed[index] for name, listed in found.items()} for index in range(n)]

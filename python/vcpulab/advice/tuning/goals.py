@@ -1,0 +1,131 @@
+"""What a setting is wanted for: goals, how much a setting gains of each, and the limits that it must keep.
+
+Goals are of many units. A gain is what was gained over the present setting on the same random numbers, on one scale: of
+rates and times the difference over the mean of both (so 0.1 is about 10 %, and 2 the most there is); of percentages and
+indices, which have an end, the difference over the whole (so 0.1 is ten points). The score is the mean gain, by weight.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from vcpulab.errors import RequestError
+from vcpulab.results.outcomes import Limit, Metric, metric, metrics, people
+from vcpulab.scenario.scenario import Scenario
+
+Row = Mapping[str, float | None]
+"""The metrics of one replication."""
+
+GAIN_MAX = 2.0
+_EXCESS_MAX = 1e6
+_MEANS = 0.1
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Something to maximise or to minimise: a metric, or the mean gain of several of one kind."""
+
+    name: str
+    metrics: tuple[Metric, ...]
+    higher: bool
+    weight: float = 1.0
+    """How much it counts in the score."""
+
+    def gain(self, new: Row, old: Row) -> float:
+        """How much better a replication is than the same one under another setting; 0: alike."""
+        # Every domain counts alike, however many run in it.
+        by_domain: dict[str, list[float]] = {}
+        for one in self.metrics:
+            by_domain.setdefault(one.domain, []).append(self._gain(one, new[one.name], old[one.name]))
+        return math.fsum(math.fsum(gains) / len(gains) for gains in by_domain.values()) / len(by_domain)
+
+    def _gain(self, one: Metric, new: float | None, old: float | None) -> float:
+        if new is None or old is None:
+            # Nothing was completed, so that it is not defined: as bad as can be.
+            return GAIN_MAX * ((new is not None) - (old is not None))
+        better = new - old if self.higher else old - new
+        if one.unit == "index":
+            return better
+        if one.unit.startswith("%"):
+            return better / 100
+        whole = (abs(new) + abs(old)) / 2
+        return better / whole if whole else 0.0
+
+    def __str__(self) -> str:
+        return f"{'maximise' if self.higher else 'minimise'} {self.name}"
+
+
+def score(goals: Sequence[Goal], gains: Sequence[float]) -> float:
+    """The mean gain, by weight."""
+    return math.fsum(g.weight * gain for g, gain in zip(goals, gains, strict=True)) / math.fsum(g.weight for g in goals)
+
+
+def goal(scenario: Scenario, name: str, *, higher: bool) -> Goal:
+    """A goal that is stated by hand.
+
+    Raises:
+        RequestError: there is no such metric.
+
+    Examples:
+        >>> print(goal(Scenario.starter(), "web.response_p99", higher=False))
+        minimise http.response_p99
+    """
+    found = metric(scenario, name, "--maximise" if higher else "--minimise")
+    return Goal(found.name, (found,), higher)
+
+
+def default_goals(scenario: Scenario) -> list[Goal]:
+    """What is wanted where nobody says: throughput, response times, fairness, driver domains that do not wait.
+
+    The last two are means rather than ends: they count for a tenth, so that no customer pays for them.
+
+    A service is judged by those who ask it.
+
+    Examples:
+        >>> [str(goal) for goal in default_goals(Scenario.starter())]
+        ['maximise throughput', 'minimise response_p99', 'maximise host.fairness', 'minimise dom0.waited']
+    """
+    document = scenario.to_dict()
+    services = {(client["server"], client.get("app")) for client in document.get("client", {}).values()}
+    judged = {who.thing for who in people(scenario) if (who.domain, who.thing.rpartition(" ")[2]) not in services}
+    listed = metrics(scenario)
+    drivers = {name for name, table in document["domain"].items() if table.get("driver_domain")}
+    wanted = (
+        ("throughput", True, 1.0, [m for m in listed if m.figure == "throughput" and m.thing in judged]),
+        ("response_p99", False, 1.0, [m for m in listed if m.figure == "response_p99" and m.thing in judged]),
+        ("host.fairness", True, _MEANS, [m for m in listed if m.figure == "fairness"]),
+        ("driver domains waited", False, _MEANS, [m for m in listed if m.figure == "waited" and m.domain in drivers]),
+    )
+    return [
+        Goal(chosen[0].name if len(chosen) == 1 and "." not in name else name, tuple(chosen), higher, weight)
+        for name, higher, weight, chosen in wanted
+        if chosen
+    ]
+
+
+def contradictions(limits: Sequence[Limit]) -> None:
+    """Refuses limits that nothing can keep.
+
+    Raises:
+        RequestError: two of them exclude each other.
+    """
+    for first in limits:
+        for second in limits:
+            if first.metric.name != second.metric.name or not first.operator.startswith("<"):
+                continue
+            strict = "=" not in first.operator or "=" not in second.operator
+            if second.operator.startswith(">") and (
+                second.bound > first.bound or (second.bound == first.bound and strict)
+            ):
+                raise RequestError(f"--limit: `{first}` and `{second}` contradict each other")
+
+
+def excess(limit: Limit, rows: Sequence[Row]) -> float:
+    """How far the mean of a metric is beyond its limit, as a fraction of it; 0 or less: it is kept."""
+    values = [row[limit.metric.name] for row in rows]
+    present = [value for value in values if value is not None]
+    if len(present) < len(values) or not present:
+        return _EXCESS_MAX
+    mean = math.fsum(present) / len(present)
+    over = limit.excess(mean)
+    return min(max(over, 0.0), _EXCESS_MAX) or 1e-12 if not limit.holds(mean) else min(over, 0.0)

@@ -1,0 +1,673 @@
+"""The search: candidates are proposed, and raced against each other and the best so far.
+
+Replication i of every candidate has the same random numbers (Law 2015, section 11.2), so candidates are compared pair
+by pair. Replications are added one at a time to a batch of candidates, and a candidate is dropped as soon as it is
+hopeless: significantly (5 %, Student's paired test) worse than the best so far, or significantly beyond a limit. That
+is racing (Maron and Moore 1994, "Hoeffding races"), with Student's interval in place of Hoeffding's.
+
+What is proposed: half by Optuna's tree-structured Parzen estimator of the score and the limits, half neighbours of the
+best. Of several goals the score is one view; the settings that none beats in every goal are kept as well.
+
+What is searched, in which order, follows from the scenario, the seed and the number of candidates alone: batches have
+one size, whatever the processors. A search that was interrupted is replayed with the replications that are on disk,
+which takes no time, and goes on where it stopped, as if nothing had happened.
+"""
+
+import json
+import math
+import random
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vcpulab import _engine
+from vcpulab.advice.tuning.goals import Goal, Row, excess, score
+from vcpulab.advice.tuning.knobs import Knob, Space
+from vcpulab.errors import RequestError
+from vcpulab.extras import require
+from vcpulab.results import outcomes
+from vcpulab.results.figures import Interval
+from vcpulab.results.outcomes import Limit, Metric, values
+from vcpulab.results.run import run_many
+from vcpulab.results.statistics import paired
+from vcpulab.scenario import settings
+from vcpulab.scenario.scenario import Scenario
+from vcpulab.studies.runner import Units
+
+if TYPE_CHECKING:
+    import optuna
+
+FORMAT = "vcpulab-tune/1"
+BATCH = 8
+"""Candidates raced together. The sampler learns after each batch."""
+REPLICATIONS = 6
+"""Replications of a candidate that is not dropped."""
+_SIGNIFICANT = 0.05
+_SAME_SCORE = 0.002
+_PART_OF_SCORE = 0.1
+"""A knob is turned back if that costs less of the score, or less than this part of it if that is not significant;
+another scheduler is taken only if it gains more by such a part."""
+_FINALISTS = 6
+_QUANTILE = 0.25
+_TOP = 5
+"""What matters is looked for in what sets the best quarter apart, if these are at least so many."""
+_REPEATS_MAX = 64
+"""So many candidates one after the other that were there already: there is nothing new to find."""
+
+
+@dataclass
+class Candidate:
+    """A setting that was tried."""
+
+    number: int
+    """From 0, the present setting."""
+    picks: Mapping[str, int]
+    """Key of a knob to the number of its option."""
+    changes: Mapping[str, Any]
+    """What it changes in the scenario."""
+    scenario: Scenario
+    rows: list[Row] = field(default_factory=list)
+    """What its replications measured."""
+    dropped: str | None = None
+    """Why it was not run to the end, if so."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a candidate is worth, against the present setting."""
+
+    score: float
+    gains: tuple[float, ...]
+    """One for each goal."""
+    excess: float
+    """How far it is beyond the limits, summed; 0: it keeps them."""
+
+    @property
+    def order(self) -> tuple[bool, float, float]:
+        """Greater is better: first the limits, then the score."""
+        return (self.excess <= 0, -self.excess, self.score)
+
+
+@dataclass(frozen=True)
+class Found:
+    """How a search ended."""
+
+    candidates: list[Candidate]
+    best: Candidate
+    """The best, with every knob turned back that does not matter."""
+    standings: Mapping[int, Standing]
+    front: list[Candidate]
+    """Those that keep the limits and are not beaten in every goal by another."""
+    policies: Mapping[str, Candidate]
+    """Scheduler to the best that was tried under it."""
+    costs: Mapping[str, Interval]
+    """Key of a knob that the best turns to what turning it back, and nothing else, costs of the score."""
+    importance: Mapping[str, float]
+    """Key of a knob of the best's scheduler to its share in what makes a setting good; nothing where too few were tried
+    to tell."""
+    runs: int
+    """Replications that were needed."""
+    runs_full: int
+    """Replications if no candidate had been dropped."""
+    seconds: float
+    exhausted: bool
+    """Was everything tried that there is?"""
+
+
+class Search:
+    """Looks for the best setting of a scenario."""
+
+    def __init__(
+        self,
+        space: Space,
+        goals: Sequence[Goal],
+        limits: Sequence[Limit] = (),
+        *,
+        seed: int = 1,
+        replications: int = REPLICATIONS,
+        folder: Path | None = None,
+        jobs: int = 0,
+        drop: bool = True,
+    ) -> None:
+        """Takes what may be turned and what is wanted.
+
+        Args:
+            space: what may be turned.
+            goals: what is wanted; all count alike.
+            limits: what must hold of the means over replications.
+            seed: of the search and of its replications.
+            replications: of each candidate that is not dropped.
+            folder: where what was measured is kept, so that a search can go on; `None`: in memory only.
+            jobs: replications at a time; 0: one for each processor. It never changes the result.
+            drop: drop hopeless candidates before they have all replications.
+
+        Raises:
+            RequestError: another search is kept in the folder.
+        """
+        self.space = space
+        self.goals = list(goals)
+        self.limits = list(limits)
+        self.seed = seed
+        self.replications = replications
+        self._jobs = jobs
+        self._drop = drop
+        self.asked = _asked(self.goals, self.limits)
+        self._units = Units(None)
+        self._clock = _Clock(None)
+        if folder is not None:
+            self.keep(folder)
+        self._by_key: dict[str, Candidate] = {}
+        self._candidates: list[Candidate] = []
+        self._runs = 0
+        self._chance = random.Random(seed_of(seed, "neighbours", 0))
+        self._turns: dict[str, list[Knob]] = {}
+
+    def keep(self, folder: Path) -> None:
+        """Keeps what is measured in a folder, and takes what is there already.
+
+        Raises:
+            RequestError: another search is kept in it.
+        """
+        _claim(folder, self._identity())
+        self._units = Units(folder / "runs.jsonl")
+        self._clock = _Clock(folder / "batches.txt")
+
+    def run(
+        self,
+        *,
+        trials: int | None = None,
+        seconds: float | None = None,
+        progress: Callable[[float], bool] | None = None,
+    ) -> Found:
+        """Searches until so many candidates were tried, or so much time was spent, or nothing is left to try.
+
+        Args:
+            trials: candidates, the present setting among them; one that comes up again does not count.
+            seconds: time, that of earlier parts of the same search included; looked at after each batch.
+            progress: called now and then with the fraction done; `False` cancels.
+
+        Raises:
+            KeyboardInterrupt: it was cancelled; what is done is kept.
+            EngineError: a run failed.
+        """
+        optuna = require("optuna", "tune")
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            return self._search(optuna, trials, seconds, progress or (lambda _: True))
+
+    def _search(
+        self, optuna: Any, trials: int | None, seconds: float | None, progress: Callable[[float], bool]
+    ) -> Found:
+        most = min(trials or math.inf, self.space.size)
+
+        def tell(part: float = 0.0) -> bool:
+            of_trials = (len(self._candidates) - BATCH * (1 - part)) / most if trials is not None else 0.0
+            of_time = self._clock.spent() / seconds if seconds is not None else 0.0
+            return progress(min(max(of_trials, of_time, 0.0), 1.0))
+
+        sampler = optuna.samplers.TPESampler(seed=self.seed % 2**32)
+        study = optuna.create_study(sampler=sampler, direction="maximize")
+        present = self._first(tell)
+        self._enqueue(study, int(min(most, 4096)))
+        best, exhausted = present, self.space.size == 1
+        while not exhausted and len(self._candidates) < most and (seconds is None or self._clock.spent() < seconds):
+            batch, again, exhausted = self._ask(study, int(min(BATCH, most - len(self._candidates))), best)
+            self._clock.start()
+            self._race([candidate for _, candidate in batch], best, tell)
+            self._clock.stop()
+            for trial, candidate in [*batch, *again]:
+                self._tell(study, trial, candidate)
+            best = max([best, *self._full()], key=partial(self._order, None))
+            exhausted = exhausted or len(self._candidates) >= self.space.size
+        progress(1.0)
+        searched, runs = list(self._candidates), self._runs
+        best = self._simplified(self._final(tell), tell)
+        return Found(
+            candidates=searched,
+            best=best,
+            policies=self._policies(),
+            costs=self._costs(best, tell),
+            standings={
+                candidate.number: self.standing(candidate) for candidate in self._by_key.values() if candidate.rows
+            },
+            front=self._front(searched),
+            importance=self._importance(optuna, study, best),
+            runs=runs,
+            runs_full=sum(self.replications for candidate in searched if candidate.rows),
+            seconds=self._clock.spent(),
+            exhausted=exhausted,
+        )
+
+    # ---- candidates ----
+
+    def _first(self, tell: Callable[[float], bool]) -> Candidate:
+        """The present setting, which the others are set against."""
+        present = self._candidate(self.space.present)
+        self._candidates.append(present)
+        for replication in range(self.replications):
+            self._measure([present], replication, tell)
+        # What nobody has a value of under the present setting cannot be gained on.
+        known = {name for row in present.rows for name, value in row.items() if value is not None}
+        kept = [replace(g, metrics=tuple(m for m in g.metrics if m.name in known) or g.metrics) for g in self.goals]
+        self.goals = [g for g in kept if len(kept) == 1 or any(m.name in known for m in g.metrics)] or kept
+        return present
+
+    def _enqueue(self, study: "optuna.Study", most: int) -> None:
+        """What is to be tried in any case: the present setting, each policy as it comes, everything if it is little."""
+        for picks in self._in_any_case(most):
+            study.enqueue_trial(dict(picks))
+
+    def _in_any_case(self, most: int) -> list[Mapping[str, int]]:
+        first = [self.space.present, *self.space.each_scheduler()]
+        if self.space.size <= most:
+            first += list(self.space.every())
+        return list({json.dumps(picks, sort_keys=True): picks for picks in first}.values())
+
+    def _ask(
+        self, study: "optuna.Study", wanted: int, best: Candidate
+    ) -> tuple[list[tuple["optuna.Trial", Candidate]], list[tuple["optuna.Trial", Candidate]], bool]:
+        """New candidates, those that were there already, and whether there was nothing new to be found."""
+        new: list[tuple[optuna.Trial, Candidate]] = []
+        again: list[tuple[optuna.Trial, Candidate]] = []
+        repeats = 0
+        while len(new) < wanted and repeats < _REPEATS_MAX:
+            # Every other one is a neighbour of what is good: where there are many knobs, most matter one by one.
+            if len(new) % 2:
+                study.enqueue_trial(self._neighbour(best))
+            trial = study.ask()
+            candidate = self._candidate(self.space.picks(partial(_suggest, trial)))
+            if candidate in self._candidates:
+                again.append((trial, candidate))
+                repeats += 1
+                # Told at once, so that the sampler looks elsewhere.
+                if candidate.rows and not any(candidate is fresh for _, fresh in new):
+                    self._tell(study, *again.pop())
+                continue
+            repeats = 0
+            self._candidates.append(candidate)
+            new.append((trial, candidate))
+        return new, again, repeats >= _REPEATS_MAX
+
+    def _neighbour(self, best: Candidate) -> dict[str, int]:
+        """The best setting, or the best under some scheduler, with one or two knobs turned."""
+        candidate = self._chance.choice([best, self._chance.choice([*self._policies().values()])])
+        knobs = [k for k in self.space.active(_scheduler(candidate)) if k.name != "host.scheduler"]
+        # Each has its turn, so that none is forgotten.
+        turns = self._turns.setdefault(_scheduler(candidate), [])
+        if not turns:
+            turns += self._chance.sample(knobs, len(knobs))
+        turned = [turns.pop(), *self._chance.sample(knobs, min(self._chance.randrange(2), len(knobs)))] if knobs else []
+        picks = dict(candidate.picks)
+        for knob in turned:
+            others = [index for index in range(len(knob.options)) if index != candidate.picks.get(knob.key, knob.now)]
+            picks[knob.key] = self._chance.choice(others)
+        return picks
+
+    def _candidate(self, picks: Mapping[str, int]) -> Candidate:
+        """The setting; the same object whenever it is the same scenario."""
+        changes = self.space.changes(picks)
+        key = json.dumps(changes, sort_keys=True, default=str)
+        if key not in self._by_key:
+            try:
+                scenario = settings.change(self.space.scenario, changes).scenario
+                impossible = None
+            except RequestError as error:
+                scenario, impossible = self.space.scenario, f"cannot be set: {error}"
+            number = len(self._by_key)
+            self._by_key[key] = Candidate(number, dict(picks), changes, scenario, dropped=impossible)
+        return self._by_key[key]
+
+    def _tell(self, study: "optuna.Study", trial: "optuna.Trial", candidate: Candidate) -> None:
+        import optuna
+
+        if not candidate.rows:
+            study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            return
+        standing = self.standing(candidate)
+        for index, limit in enumerate(self.limits):
+            trial.set_constraint(f"{index}: {limit}", excess(limit, candidate.rows))
+        trial.set_user_attr("candidate", candidate.number)
+        study.tell(trial, standing.score)
+
+    # ---- racing ----
+
+    def _race(self, batch: Sequence[Candidate], best: Candidate, tell: Callable[[float], bool]) -> None:
+        racing = [candidate for candidate in batch if candidate.dropped is None]
+        for replication in range(self.replications):
+            self._measure(racing, replication, partial(self._within, tell, replication))
+            if not self._drop or replication + 1 == self.replications:
+                continue
+            n = replication + 1
+            leader = max([best, *racing], key=partial(self._order, n))
+            for candidate in racing:
+                candidate.dropped = self._hopeless(candidate, leader, n)
+            racing = [candidate for candidate in racing if candidate.dropped is None]
+
+    def _order(self, n: int | None, candidate: Candidate) -> tuple[bool, float, float]:
+        return self.standing(candidate, n).order
+
+    def _within(self, tell: Callable[[float], bool], replication: int, part: float) -> bool:
+        return tell((replication + part) / self.replications)
+
+    def _hopeless(self, candidate: Candidate, leader: Candidate, n: int) -> str | None:
+        """Why a candidate can be dropped after n replications: it will hardly become the best."""
+        if n < 2 or candidate is leader:
+            return None
+        if self.standing(leader, n).excess > 0:
+            # Nothing keeps the limits yet: the nearer the better.
+            beyond = [[_beyond(self.limits, row) for row in which.rows[:n]] for which in (candidate, leader)]
+            return "further beyond the limits than the best" if _greater(beyond[0], beyond[1]) else None
+        for limit in self.limits:
+            if _greater([excess(limit, [row]) for row in candidate.rows], [0.0] * n):
+                return f"beyond {limit}"
+        scores = [self.scores(which)[:n] for which in (leader, candidate)]
+        return "worse than the best" if _greater(scores[0], scores[1]) else None
+
+    def _measure(self, candidates: Sequence[Candidate], replication: int, tell: Callable[[float], bool]) -> None:
+        """Runs one replication of some candidates, those that are not on disk."""
+        seed = seed_of(self.seed, "search", replication)
+        scenarios = [candidate.scenario.with_run(seed=seed, replications=1) for candidate in candidates]
+        keys = [sha256(scenario.to_toml().encode()).hexdigest()[:32] for scenario in scenarios]
+        missing = [index for index, key in enumerate(keys) if self._units.get(key) is None]
+        ran = run_many([scenarios[index] for index in missing], jobs=self._jobs, waits=False, progress=tell)
+        for index, run in zip(missing, ran, strict=True):
+            measured = {name: _defined(found[0]) for name, found in values(run, self.asked).items()}
+            self._units.add(keys[index], str(candidates[index].number), replication, measured)  # type: ignore[arg-type]
+        for candidate, key in zip(candidates, keys, strict=True):
+            candidate.rows.append(self._units.get(key) or {})
+        self._runs += len(candidates)
+
+    # ---- what they are worth ----
+
+    @property
+    def present(self) -> Candidate:
+        """The present setting."""
+        return self._candidates[0]
+
+    def scores(self, candidate: Candidate) -> list[float]:
+        """The score of each replication against the same one of the present setting."""
+        return [
+            score(self.goals, [goal.gain(new, old) for goal in self.goals])
+            for new, old in zip(candidate.rows, self.present.rows, strict=False)
+        ]
+
+    def standing(self, candidate: Candidate, n: int | None = None) -> Standing:
+        """What a candidate is worth, from its first n replications, or from all that it has."""
+        rows = candidate.rows[:n]
+        gains = tuple(
+            math.fsum(goal.gain(new, old) for new, old in zip(rows, self.present.rows, strict=False)) / len(rows)
+            for goal in self.goals
+        )
+        beyond = math.fsum(max(excess(limit, rows), 0.0) for limit in self.limits)
+        return Standing(score(self.goals, gains), gains, beyond)
+
+    def _full(self) -> list[Candidate]:
+        return [candidate for candidate in self._candidates if len(candidate.rows) >= self.replications]
+
+    def _front(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        standings = {c.number: self.standing(c) for c in candidates if len(c.rows) >= self.replications}
+        keeping = [c for c in candidates if c.number in standings and standings[c.number].excess <= 0]
+
+        def beaten(one: Candidate) -> bool:
+            mine = standings[one.number].gains
+            others = (standings[other.number].gains for other in keeping if other is not one)
+            return any(all(b >= a for a, b in zip(mine, gains, strict=True)) and gains != mine for gains in others)
+
+        return [candidate for candidate in keeping if not beaten(candidate)]
+
+    def _final(self, tell: Callable[[float], bool]) -> Candidate:
+        """The best of the best, with twice the replications: who leads a large field is partly lucky.
+
+        Of each scheduler the best is there, even if it was given up.
+        """
+        ranked = sorted(self._full(), key=partial(self._order, None), reverse=True)[:_FINALISTS]
+        finalists = {one.number: one for one in [self.present, *ranked, *self._policies().values()]}
+        for replication in range(2 * self.replications):
+            self._measure([one for one in finalists.values() if len(one.rows) == replication], replication, tell)
+        return max(finalists.values(), key=partial(self._order, None))
+
+    def _simplified(self, best: Candidate, tell: Callable[[float], bool]) -> Candidate:
+        """The best, under the present scheduler if that does, with every knob turned back that does not matter."""
+        scheduler = self.space.scenario.to_dict()["host"]["scheduler"]
+        finalists = (one for one in self._full() if len(one.rows) == len(self.present.rows))
+        stays = max((one for one in finalists if _scheduler(one) == scheduler), key=partial(self._order, None))
+        # Another scheduler takes a restart, so it must be worth one.
+        there, here = self.standing(best), self.standing(stays)
+        if here.excess <= there.excess and here.score >= (1 - _PART_OF_SCORE) * there.score:
+            best = stays
+        before = None
+        # Turning one knob back may take away what another was good for.
+        while best is not before:
+            before = best
+            for knob in reversed(self._turned(best)):
+                simpler = self._back(best, knob, tell)
+                if simpler is not None and self._as_good(simpler, best):
+                    best = simpler
+        there = self.standing(best)
+        # Who gains nothing to speak of need not turn anything.
+        return self.present if self.standing(self.present).excess <= 0 and there.score < _SAME_SCORE else best
+
+    def _as_good(self, simpler: Candidate, best: Candidate) -> bool:
+        there, back = self.standing(best), self.standing(simpler)
+        lost = there.score - back.score
+        alike = lost < _SAME_SCORE or (
+            lost < _PART_OF_SCORE * there.score and not _greater(self.scores(best), self.scores(simpler))
+        )
+        return back.excess <= there.excess and alike and (there.excess > 0 or back.score > -_SAME_SCORE)
+
+    def _costs(self, best: Candidate, tell: Callable[[float], bool]) -> dict[str, Interval]:
+        """What turning back each knob costs."""
+        found = {}
+        for knob in self._turned(best):
+            back = self._back(best, knob, tell)
+            if back is not None and (cost := paired(self.scores(best), self.scores(back))) is not None:
+                found[knob.key] = cost.interval
+        return found
+
+    def _turned(self, candidate: Candidate) -> list[Knob]:
+        """The knobs that are not where they are now, without the choice of a scheduler."""
+        return [
+            knob
+            for knob in self.space.knobs
+            if candidate.picks.get(knob.key, knob.now) != knob.now and knob.name != "host.scheduler"
+        ]
+
+    def _back(self, candidate: Candidate, knob: Knob, tell: Callable[[float], bool]) -> Candidate | None:
+        """The candidate with one knob turned back, run to the end; `None`: it cannot be, or is the same setting."""
+        picks = {**candidate.picks, knob.key: knob.now}
+        back = self._candidate(picks)
+        if back is candidate:
+            # The knob had no effect beside the others.
+            candidate.picks = picks
+            return None
+        if back.scenario is self.space.scenario:
+            return None
+        while len(back.rows) < len(self.present.rows):
+            self._measure([back], len(back.rows), tell)
+        # It may have been reached by other picks, of knobs that have no effect beside each other.
+        back.picks, back.dropped = picks, None
+        return back
+
+    def _policies(self) -> dict[str, Candidate]:
+        best: dict[str, Candidate] = {}
+        for candidate in self._by_key.values():
+            name = _scheduler(candidate)
+            if candidate.rows and (
+                name not in best or self.standing(candidate).order > self.standing(best[name]).order
+            ):
+                best[name] = candidate
+        return best
+
+    def _importance(self, optuna: Any, study: "optuna.Study", best: Candidate) -> dict[str, float]:
+        """Conditional PED-ANOVA (Watanabe, Bansal and Hutter 2023) of the score, under the best's scheduler."""
+        choice = best.picks.get("host.scheduler")
+        there = [
+            trial
+            for trial in study.get_trials(deepcopy=False)
+            if trial.values is not None and trial.params.get("host.scheduler") == choice
+        ]
+        if len(there) < _TOP / _QUANTILE:
+            return {}
+        alike = optuna.create_study(direction="maximize")
+        alike.add_trials(there)
+        evaluator = optuna.importance.PedAnovaImportanceEvaluator(target_quantile=_QUANTILE)
+        # The evaluator minimises, and says so.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            found: dict[str, float] = optuna.importance.get_param_importances(
+                alike, evaluator=evaluator, target=lambda trial: -trial.value
+            )
+        return {name: share for name, share in found.items() if share > 0 and name != "host.scheduler"}
+
+    # ---- on disk ----
+
+    def _identity(self) -> dict[str, object]:
+        """All that a search depends on, by what it is called."""
+        return {
+            "format": FORMAT,
+            "version": _version(),
+            "scenario": sha256(self.space.scenario.to_toml().encode()).hexdigest(),
+            "knobs": [f"{knob.key}: {[option.label for option in knob.options]}" for knob in self.space.knobs],
+            "goals": [str(goal) for goal in self.goals],
+            "limits": [str(limit) for limit in self.limits],
+            "seed": self.seed,
+            "replications": self.replications,
+            "drop": self._drop,
+        }
+
+    def name(self) -> str:
+        """A short name that only this search has."""
+        return name_of(self._identity())
+
+
+class _Clock:
+    """How long batches took, those of earlier parts of the same search too."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._known: list[float] = []
+        if path is not None and path.exists():
+            for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+                try:
+                    self._known.append(float(line))
+                except ValueError:
+                    break
+        self._done: list[float] = []
+        self._since: float | None = None
+
+    def start(self) -> None:
+        self._since = time.monotonic()
+
+    def stop(self) -> None:
+        batch, now = len(self._done), self._running()
+        self._since = None
+        if batch < len(self._known):
+            self._done.append(self._known[batch])
+            return
+        self._done.append(now)
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(f"{now:.6f}\n")
+
+    def spent(self) -> float:
+        """Seconds."""
+        return math.fsum(self._done) + self._running()
+
+    def _running(self) -> float:
+        return 0.0 if self._since is None else time.monotonic() - self._since
+
+
+def seed_of(seed: int, purpose: str, number: int) -> int:
+    """A seed for a purpose: those of different purposes have nothing in common.
+
+    Examples:
+        >>> seed_of(1, "search", 0) != seed_of(1, "confirm", 0)
+        True
+    """
+    digest = sha256(f"{seed} {purpose} {number}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 2
+
+
+def name_of(identity: Mapping[str, object]) -> str:
+    """A short name for all this."""
+    return sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _defined(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else value
+
+
+def _scheduler(candidate: Candidate) -> str:
+    return str(candidate.scenario.to_dict()["host"]["scheduler"])
+
+
+def _asked(goals: Sequence[Goal], limits: Sequence[Limit]) -> list[Metric]:
+    all_of_them = [metric for goal in goals for metric in goal.metrics] + [limit.metric for limit in limits]
+    return list({metric.name: metric for metric in all_of_them}.values())
+
+
+def _suggest(trial: "optuna.Trial", knob: Knob) -> int:
+    last = len(knob.options) - 1
+    if knob.ordered:
+        return trial.suggest_int(knob.key, 0, last)
+    return int(trial.suggest_categorical(knob.key, list(range(last + 1))))
+
+
+def _greater(first: Sequence[float], second: Sequence[float]) -> bool:
+    """Is the first significantly greater, pair by pair?"""
+    difference = paired(first, second)
+    return (
+        difference is not None
+        and difference.p is not None
+        and difference.p < _SIGNIFICANT
+        and difference.interval.mean > 0
+    )
+
+
+def _beyond(limits: Sequence[Limit], row: Row) -> float:
+    return math.fsum(max(excess(limit, [row]), 0.0) for limit in limits)
+
+
+def _claim(folder: Path, identity: Mapping[str, object]) -> None:
+    """Makes the folder this search's, or finds that it is."""
+    mark = folder / "tune.json"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not mark.exists():
+            if any(folder.iterdir()):
+                raise RequestError(
+                    f"--out: `{folder}` holds other files than a search's; allowed: a new or empty directory"
+                )
+            scratch = folder / ".tune.json.new"
+            scratch.write_text(json.dumps(identity, indent=2) + "\n", encoding="utf-8")
+            scratch.replace(mark)
+            return
+        there = json.loads(mark.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RequestError(f"--out: `{folder}` cannot be used: {error}") from None
+    other = [name for name, value in identity.items() if not isinstance(there, dict) or there.get(name) != value]
+    if other:
+        made = "made by another version"
+        named = {"format": made, "version": made, "knobs": "of other knobs", "goals": "of other goals"}
+        why = {**named, "limits": "of other limits"}.get(other[0], f"of another {other[0]}")
+        raise RequestError(
+            f"--out: the search in `{folder}` is {why}; what it measured does not count here\n"
+            "  hint: another directory, or delete this one"
+        )
+
+
+def _version() -> str:
+    """What measures and what searches: the engine, this code, and Optuna's."""
+    optuna = require("optuna", "tune")
+    here = Path(__file__).parent
+    hashed = sha256(Path(_engine.__file__).read_bytes())
+    for file in (Path(outcomes.__file__), *(here / name for name in ("goals.py", "knobs.py", "search.py"))):
+        hashed.update(file.read_bytes())
+    hashed.update(optuna.__version__.encode())
+    return hashed.hexdigest()

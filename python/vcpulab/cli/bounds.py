@@ -1,0 +1,186 @@
+"""`vcpulab bounds`: what a host can carry at most, and what limits it, without a simulation; or set beside one."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from vcpulab.advice.bounds import Bounds, Checked, bounds, check
+from vcpulab.cli import files, views
+from vcpulab.cli.usage import examples
+from vcpulab.results.figures import number
+from vcpulab.results.run import run
+from vcpulab.scenario.scenario import Scenario
+
+DONE, EXCEEDED = 0, 1
+_LOADS_WIDE = 4
+"""Up to so many loads have a column each in the table of stations."""
+
+Format = Literal["table", "json"]
+Jobs = Annotated[int, Parameter(name=["--jobs", "-j"])]
+Flag = Annotated[bool, Parameter(negative=())]
+
+
+def register(app: App) -> None:
+    """Adds the command to a command line."""
+    app.command(
+        show,
+        name="bounds",
+        help_epilogue=examples("vcpulab bounds web.toml", "vcpulab bounds web.toml --check --format json"),
+    )
+
+
+def show(
+    file: Path,
+    /,
+    *,
+    check: Flag = False,
+    replications: int | None = None,
+    format: Format = "table",  # noqa: A002 - the option's name
+    jobs: Jobs = 0,
+) -> int:
+    """Say what a host can carry at most and what limits it, by queueing analysis, at once.
+
+    Bounds hold whatever the scheduler does; estimates are those of a host without overhead that shares its CPUs evenly.
+
+    Args:
+        file: Scenario file.
+        check: Also run the scenario, and fail if what it did is beyond a bound.
+        replications: Of that run, instead of the scenario's.
+        format: How to print.
+        jobs: Replications at a time; 0: one for each processor.
+    """
+    scenario = files.with_run(files.load(file), replications=replications)
+    at_once = files.at_least_zero("--jobs", jobs)
+    found = bounds(scenario)
+    checked = _checked(scenario, found, at_once) if check else None
+    if format == "json":
+        print(json.dumps(_document(found, checked), indent=2))
+    else:
+        _tables(found, checked)
+    beyond = [] if checked is None else [one for one in checked if not one.holds]
+    for one in beyond:
+        views.error(f"{one.name}: {one.what} {number(one.simulated.mean)} is beyond its bound of {number(one.bound)}")
+    return EXCEEDED if beyond else DONE
+
+
+def _checked(scenario: Scenario, found: Bounds, jobs: int) -> list[Checked]:
+    with views.progress(f"running {scenario.name}") as progress:
+        return check(found, run(scenario, jobs=jobs, waits=False, progress=progress))
+
+
+# ---- JSON ----
+
+
+def _document(found: Bounds, checked: Sequence[Checked] | None) -> dict[str, Any]:
+    document = {
+        "scenario": found.scenario,
+        "loads": [asdict(one) for one in found.loads],
+        "stations": [asdict(one) for one in found.stations],
+        "method": found.method,
+        "not_modelled": list(found.not_modelled),
+    }
+    if checked is not None:
+        document["check"] = [
+            asdict(one) | {"simulated": one.simulated._asdict(), "holds": one.holds} for one in checked
+        ]
+    finite: dict[str, Any] = _finite(document)
+    return finite
+
+
+def _finite(value: Any) -> Any:
+    """JSON knows no infinity: what has no end is `null`."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+# ---- tables ----
+
+_LIMITED = {"rate": "nothing: all is served", "customers": "its own users, or tasks"}
+
+
+def _tables(found: Bounds, checked: Sequence[Checked] | None) -> None:
+    if found.loads:
+        print(f"{found.scenario}: bounds, and estimates by {found.method}\n")
+        _show_loads(found)
+        _show_stations(found)
+    else:
+        print(f"{found.scenario}: nothing in it makes work that can be bounded\n")
+    if checked:
+        _show_check(checked)
+    print("Not modelled:")
+    for what in found.not_modelled:
+        print(f"  {what}")
+
+
+def _show_loads(found: Bounds) -> None:
+    rows = [
+        [
+            one.name,
+            _LIMITED.get(one.bottleneck, one.bottleneck),
+            number(one.throughput_max),
+            number(one.throughput),
+            _ms(one.response_min_s),
+            _ms(one.response_s),
+        ]
+        for one in found.loads
+    ]
+    headings = ["load", "limited by", "at most,\n1/s", "estimate,\n1/s", "response,\nat least, ms", "estimate,\nms"]
+    views.print_table("Loads: bounds, and estimates", headings, rows, text_columns=2)
+
+
+def _show_stations(found: Bounds) -> None:
+    wide = found.loads[:_LOADS_WIDE]
+    rows = [
+        [
+            one.name,
+            f"{one.servers:g}",
+            *(_us(load.demands.get(one.name)) for load in wide),
+            f"{100 * one.asked:.1f}",
+        ]
+        for one in found.stations
+        if one.asked > 0
+    ]
+    headings = ["station", "servers", *(f"{load.name},\nµs" for load in wide), "busy,\n%"]
+    views.print_table("Stations: least service of one unit of work", headings, rows)
+    busiest = found.stations[0].asked
+    if busiest > 1 + 1e-9:
+        print("More than 100 %: the loads cannot all have their bounds at once;", end=" ")
+        print(f"in these proportions, at most {100 / busiest:.1f} % of them.\n")
+
+
+_CHECKED = {"throughput": ("throughput, 1/s", 1.0), "response": ("response, ms", 1e3), "busy": ("busy, %", 100.0)}
+
+
+def _show_check(checked: Sequence[Checked]) -> None:
+    rows = []
+    for one in checked:
+        what, scale = _CHECKED[one.what]
+        interval = one.simulated
+        half_width = None if interval.half_width is None else scale * interval.half_width
+        shown = interval._replace(mean=scale * interval.mean, half_width=half_width)
+        side = ">=" if one.what == "response" else "<="
+        estimate = "" if one.estimate is None else _finite_number(scale * one.estimate)
+        verdict = "holds" if one.holds else "exceeded"
+        rows.append([one.name, what, str(shown), f"{side} {number(scale * one.bound)}", estimate, verdict])
+    headings = ["", "what", "simulated", "bound", "estimate", ""]
+    views.print_table("Simulated, beside bound and estimate", headings, rows, text_columns=2)
+
+
+def _ms(seconds: float | None) -> str:
+    return "–" if seconds is None else _finite_number(1e3 * seconds)
+
+
+def _us(seconds: float | None) -> str:
+    return "–" if seconds is None else number(1e6 * seconds)
+
+
+def _finite_number(value: float) -> str:
+    return number(value) if math.isfinite(value) else "grows"

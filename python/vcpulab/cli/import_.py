@@ -1,0 +1,272 @@
+"""`vcpulab import`: what real hosts recorded, and the files of other tools."""
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from vcpulab import _engine
+from vcpulab import formats as recordings
+from vcpulab.cli import files, views
+from vcpulab.cli.usage import examples
+from vcpulab.errors import RecordingError, RequestError
+from vcpulab.formats import Read, Recording
+from vcpulab.formats.xl import read_list
+from vcpulab.twin.links import links
+
+_STATES = ("running", "runnable", "blocked", "offline", "unknown")
+_VCPUS_SHOWN = 200
+_WAKERS_SHOWN = 30
+
+
+def register(app: App) -> None:
+    """Adds the command for recordings to those of `vcpulab import`."""
+    app.default(import_files)
+
+
+def import_files(
+    *paths: Path,
+    show: Annotated[bool, Parameter(negative=())] = False,
+    format: Literal["table", "json"] = "table",  # noqa: A002
+    kind: recordings.Kind | None = None,
+    cpu_mhz: float | None = None,
+    threads: Path | None = None,
+    events: Path | None = None,
+) -> None:
+    """Read what a real host recorded, and say what it holds.
+
+    Traces of xentrace and the text of `perf sched script` or ftrace; what `xl list`, `vcpu-list`, `sched-credit`,
+    `sched-credit2`, `sched-rtds` and `info` print, domains' files (xl.cfg), XenMon's logs, JMeter's. Files may be
+    compressed. Names of domains are taken from what `xl list` printed, given too or in files list*.txt beside a trace.
+
+    Args:
+        paths: The files.
+        show: Say what they hold; done anyway unless --events is given.
+        format: How to print.
+        kind: What the files are, if how they begin does not tell.
+        cpu_mhz: Frequency of the counter in Xen's traces (`xl info` shows it), MHz; found from the trace if left out.
+        threads: For KVM: a file with a line `thread name vcpu` for each vCPU.
+        events: Write what happened in the trace to this Arrow file.
+    """
+    if not paths:
+        raise RequestError("no files\n  hint: vcpulab import --help")
+    mapping = recordings.read_threads(threads) if threads is not None else []
+    for path in paths:
+        _check_readable(path)
+    known = [(path, kind or recordings.kind_of(path)) for path in paths]
+    traces = [path for path, its_kind in known if its_kind in ("xentrace", "sched-text")]
+    if events is not None and len(traces) != 1:
+        raise RequestError(f"--events: found {len(traces)} traces; allowed: one")
+    held = []
+    for path, its_kind in known:
+        with views.progress(f"reading {path.name}") as progress:
+            held.append(
+                recordings.read(
+                    path,
+                    its_kind,
+                    cpu_mhz=cpu_mhz,
+                    threads=mapping,
+                    events=events if path in traces else None,
+                    progress=progress,
+                )
+            )
+    if events is not None:
+        views.say(f"written to {events}")
+    if format == "json":
+        print(json.dumps([read.as_data() for read in held], indent=2))
+    elif show or events is None:
+        names = _names(held)
+        for read in held:
+            _show(read, names)
+
+
+def _check_readable(path: Path) -> None:
+    try:
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise RequestError(f"{path}: {files.reason(error)}") from None
+
+
+def _names(held: Sequence[Read]) -> dict[int, str]:
+    """Names of domains, from whatever tells them."""
+    names: dict[int, str] = {}
+    for read in held:
+        if isinstance(read.holds, Recording):
+            names.update(read.holds.names)
+            # An `xl list` next to the trace is of the same host.
+            for listing in sorted(read.path.parent.glob("list*.txt")):
+                try:
+                    names.update((domain.number, domain.name) for domain in read_list(listing))
+                except (RecordingError, OSError):
+                    views.warn(f"{listing}: not read: not what `xl list` prints")
+        elif read.kind == "xl-list":
+            names.update((domain.number, domain.name) for domain in read.holds)
+    return names
+
+
+def export_perfetto(trace: Path, out: Path, *, cpu_mhz: float | None, threads: Path | None) -> None:
+    """Writes a recording as a trace that Perfetto opens; for `vcpulab export perfetto`."""
+    mapping = recordings.read_threads(threads) if threads is not None else []
+    with tempfile.TemporaryDirectory() as scratch, views.progress(f"reading {trace.name}") as progress:
+        file = Path(scratch, "events.arrow")
+        read = recordings.read(trace, cpu_mhz=cpu_mhz, threads=mapping, events=file, progress=progress)
+        if not isinstance(read.holds, Recording):
+            raise RequestError(f"{trace}: found {read.kind}; allowed: a trace of xentrace, perf or ftrace")
+        for note in read.holds.notes:
+            views.warn(_note(note))
+        _engine.export_perfetto(file, _names([read]), out)
+
+
+# ---- tables ----
+
+
+def _show(read: Read, names: Mapping[int, str]) -> None:
+    if isinstance(read.holds, Recording):
+        _show_trace(read.holds, names)
+        return
+    holds = read.as_data()["holds"]
+    if isinstance(holds, dict):
+        rows = [[name, json.dumps(value) if isinstance(value, list) else str(value)] for name, value in holds.items()]
+        views.print_table(f"{read.path} ({read.kind})", ["setting", "value"], rows, text_columns=2)
+    elif read.kind == "xl-sched":
+        for pool in holds:
+            parameters = " ".join(f"{name}={value}" for name, value in pool["parameters"].items())
+            title = f"{read.path}: pool {pool['pool']}, {pool['scheduler']} {parameters}"
+            _show_rows(title, pool["domains"])
+    else:
+        _show_rows(f"{read.path} ({read.kind})", holds)
+
+
+def _show_rows(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    headings = list(rows[0]) if rows else ["nothing"]
+    views.print_table(title, headings, [[_cell(value) for value in row.values()] for row in rows])
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _show_trace(recording: Recording, names: Mapping[int, str]) -> None:
+    report, summary = recording.report, recording.summary
+    span_s = summary["span_ns"] / 1e9
+    clock = report["clock"]
+    told = {
+        "given": "as given",
+        "calibrated": f"from {clock['executions']} execution times in it",
+        "text": "in seconds",
+    }
+    mhz = "" if clock["mhz"] is None else f"{clock['mhz']:.3f} MHz, "
+    records = sum(record["count"] for record in report["records"])
+    print(f"{recording.path}: {report['format']}, {report['bytes']} bytes, {records} records, {span_s:.6f} s")
+    print(f"clock: {mhz}{told[clock['source']]}")
+    print(
+        f"lost records: {summary['lost_records']}; gaps: {summary['gaps']}; contradictions: {summary['contradictions']}"
+    )
+
+    def name(domain: int, vcpu: int) -> str:
+        return f"{names.get(domain, domain)} v{vcpu}"
+
+    def percent(part_ns: int) -> str:
+        return f"{100 * part_ns / summary['span_ns']:.2f}" if summary["span_ns"] else "-"
+
+    pcpu_states = ("busy", "idle", "host", "switching", "unknown")
+    views.print_table(
+        "pCPUs",
+        ["pCPU", *(f"{state} %" for state in pcpu_states), "switches/s"],
+        [
+            [str(p["pcpu"]), *(percent(p[f"{state}_ns"]) for state in pcpu_states), f"{p['switches_per_s']:.1f}"]
+            for p in summary["pcpus"]
+        ],
+    )
+    vcpus = summary["vcpus"][:_VCPUS_SHOWN]
+    views.print_table(
+        "vCPUs: where their time went",
+        ["vCPU", *(f"{state} %" for state in _STATES), "executions/s", "preempted", "migrations", "yields", "wakes/s"],
+        [
+            [
+                name(v["domain"], v["vcpu"]),
+                *(percent(v[f"{state}_ns"]) for state in _STATES),
+                f"{v['executions_per_s']:.1f}",
+                *(str(v[count]) for count in ("preempted", "migrations", "yields")),
+                f"{v['wakes_per_s']:.1f}",
+            ]
+            for v in vcpus
+        ],
+    )
+    shown = {"wake_latency": "wake-up latency", "burst": "wake to block", "execution": "execution", "block": "blocked"}
+    points = ("p50_ns", "p90_ns", "p99_ns", "max_ns")
+    views.print_table(
+        "vCPUs: times, us",
+        ["vCPU", "what", "count", "mean", "median", "p90", "p99", "max"],
+        [
+            [
+                name(v["domain"], v["vcpu"]),
+                title,
+                str(v[what]["count"]),
+                *(f"{v[what][point] / 1000:.1f}" for point in ("mean_ns", *points)),
+            ]
+            for v in vcpus
+            for what, title in shown.items()
+            if v[what]["count"]
+        ],
+        text_columns=2,
+    )
+    if len(summary["vcpus"]) > len(vcpus):
+        views.say(f"{len(summary['vcpus']) - len(vcpus)} more vCPUs: --format json")
+    after = ("wakes", "wakes_to_idle", "wakes_ran_next", "wakes_ran_later", "wakes_ran_elsewhere")
+    woken = [v for v in vcpus if v["wakes"]]
+    views.print_table(
+        "after a wake-up",
+        ["vCPU", "wakes", "pCPU idle", "ran next", "ran later", "ran elsewhere", "woken by (else timers, devices)"],
+        [
+            [
+                name(v["domain"], v["vcpu"]),
+                *(str(v[count]) for count in after),
+                _wakers(summary, v, name),
+            ]
+            for v in woken[:_WAKERS_SHOWN]
+        ],
+    )
+    _show_skipped(report["records"])
+    for note in recording.notes:
+        views.warn(_note(note))
+
+
+def _wakers(summary: Mapping[str, Any], vcpu: Mapping[str, Any], name: Any) -> str:
+    """Which vCPUs woke it, where that was no chance; else timers and devices did."""
+    woken = vcpu["domain"], vcpu["vcpu"]
+    senders = {waker for waker, whom in links(summary) if whom == woken}
+    counts = {
+        tuple(waking["waker"] or ()): waking["count"] for waking in summary["wakers"] if waking["woken"] == [*woken]
+    }
+    ordered = sorted(senders, key=lambda waker: -counts[waker])
+    return ", ".join(f"{name(*waker)} ({counts[waker]})" for waker in ordered)
+
+
+def _show_skipped(records: Sequence[Mapping[str, Any]]) -> None:
+    skipped: dict[str, int] = {}
+    for record in records:
+        if not record["used"]:
+            name = record["name"] or f"unknown ({record['event']})"
+            skipped[name] = skipped.get(name, 0) + record["count"]
+    if skipped:
+        print("no figures are made of: " + ", ".join(f"{name} ({count})" for name, count in skipped.items()))
+
+
+def _note(note: Mapping[str, Any]) -> str:
+    place = ", ".join(f"{unit} {at}" for unit, at in note["first"].items())
+    return f"{note['what']}: {note['count']}, first at {place} ({note['found']}): {note['means']}"
+
+
+EXAMPLES = examples(
+    "vcpulab import trace.bin --show",
+    "vcpulab import trace.bin.xz list0.txt --format json",
+    "vcpulab import sched.txt --threads vcpus.txt",
+    "vcpulab import rt-app workload.json --out workload.toml --vcpus 2",
+)

@@ -1,0 +1,271 @@
+"""`vcpulab sweep` and `vcpulab query`: many scenarios, and questions to what they left behind."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import polars as pl
+from cyclopts import App, Parameter
+
+from vcpulab.cli import files, views
+from vcpulab.cli.usage import examples
+from vcpulab.errors import RequestError
+from vcpulab.results import outcomes
+from vcpulab.results.figures import number
+from vcpulab.sweeps import runner, tables
+from vcpulab.sweeps.executors import ClusterLostError, executor
+from vcpulab.sweeps.plan import Plan
+from vcpulab.sweeps.store import Store
+
+Flag = Annotated[bool, Parameter(negative=())]
+_ROWS_SHOWN = 60
+"""More are for a file, not for a terminal."""
+_CELL_CHARS = 60
+_DEFAULT_STORE = Path("out/sweep")
+
+
+def register(app: App) -> None:
+    """Adds these commands to a command line."""
+    app.command(
+        sweep,
+        help_epilogue=examples(
+            "vcpulab sweep weights.toml --dry-run", "vcpulab sweep weights.toml --show web.throughput"
+        ),
+    )
+    app.command(
+        query,
+        help_epilogue=examples(
+            "vcpulab sweep weights.toml",
+            "vcpulab query out/sweep --tables",
+            "vcpulab query out/sweep 'SELECT count(*) FROM runs'",
+        ),
+    )
+
+
+def sweep(
+    file: Path | None = None,
+    /,
+    *,
+    store: Path = _DEFAULT_STORE,
+    executor: str = "local",
+    jobs: Annotated[int, Parameter(name=["--jobs", "-j"])] = 0,
+    show: str | None = None,
+    format: Literal["table", "json", "csv"] = "table",  # noqa: A002
+    out: Path | None = None,
+    plot: Path | None = None,
+    dry_run: Flag = False,
+    verify: Flag = False,
+) -> int:
+    """Run a scenario at many points; what the store has already is not run again, an interrupted sweep goes on.
+
+    Args:
+        file: Sweep file: the scenario, what varies, how often.
+        store: Directory of the results; several sweeps may share it.
+        executor: Who does the runs: `local` (threads), `dask://HOST:PORT` (a cluster's scheduler) or
+            `dask://local?workers=N` (processes of this machine). It never changes the results.
+        jobs: Runs at a time on this machine; 0: one for each processor. It never changes the results.
+        show: Metrics to show, such as web.throughput,dom0.gotten; by default throughput of every client.
+        format: How to print them.
+        out: Also write all tables (Parquet), in the order of the points, to this directory; replaces an export that is
+            there.
+        plot: Also draw the first metric over what varies first, a line for each value of the second, to this file
+            (*.html, *.svg, *.png).
+        dry_run: Only check the file and say how much is to do.
+        verify: First read the whole store, and set aside what is damaged.
+    """
+    files.at_least_zero("--jobs", jobs)
+    if file is None:
+        if not verify:
+            raise RequestError("FILE is missing\n  hint: vcpulab sweep FILE, or vcpulab sweep --verify --store DIR")
+        return _verified(store)
+    with views.progress(f"checking {file}") as progress:
+        try:
+            plan = Plan.load(file, progress)
+        except OSError as error:
+            raise RequestError(f"{file}: {files.reason(error)}") from None
+    metrics = _metrics(plan, show)
+    if out is not None:
+        tables.check_free(out)
+    if plot is not None:
+        from vcpulab.sweeps import chart
+
+        chart.check(plan, plot)
+    if plan.left_out:
+        views.say(f"left out where the scheduler does not have them: {', '.join(plan.left_out)}")
+    units = {unit.key for unit in plan.units()}
+    if dry_run and not store.exists():
+        _announce(plan, store, len(units), 0)
+        return 0
+    with Store.open(store, create=not dry_run) as opened:
+        if verify:
+            opened.verify()
+        _tell(opened)
+        there = len(opened.done(units))
+        _announce(plan, store, len(units), there)
+        if dry_run:
+            return 0
+        status = _run(plan, opened, executor, jobs, there)
+        _tell(opened)
+        if status:
+            return status
+        _print(plan, tables.summary(plan, opened, metrics), metrics, format)
+        if out is not None:
+            tables.export(plan, opened, out)
+            views.say(f"written to {out}")
+        if plot is not None:
+            chart.write(plan, tables.summary(plan, opened, metrics[:1]), metrics[0], plot)
+            views.say(f"written to {plot}")
+    return 0
+
+
+def query(
+    store: Path,
+    sql: str | None = None,
+    /,
+    *,
+    format: Literal["table", "csv", "json", "parquet"] = "table",  # noqa: A002
+    out: Path | None = None,
+    tables_: Annotated[bool, Parameter(name="--tables", negative=())] = False,
+) -> None:
+    """Ask a store of sweeps in SQL (that of Polars); nothing is changed.
+
+    Args:
+        store: Directory of the results.
+        sql: The question; tables are runs, points, figures and the result tables, joined by the column `run_id`.
+        format: How to print; Parquet goes to a file.
+        out: Write the answer to this file instead of printing it.
+        tables_: List the tables with their columns.
+    """
+    if (sql is None) != tables_:
+        raise RequestError("allowed: either a question or --tables\n  hint: vcpulab query STORE 'SELECT * FROM runs'")
+    if format == "parquet" and out is None and sys.stdout.isatty():
+        raise RequestError("--format parquet: allowed: with --out FILE")
+    with Store.open(store) as opened:
+        _tell(opened)
+        if sql is None:
+            frame = pl.DataFrame(tables.columns(opened), ["table", "column", "type"], orient="row")
+        else:
+            frame = tables.query(opened, sql)
+    if format == "table" and out is None:
+        _print_frame(frame, frame.height if tables_ else _ROWS_SHOWN)
+        return
+    data = _bytes(frame, format)
+    if out is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    out.write_bytes(data)
+    views.say(f"written to {out}")
+
+
+def _bytes(frame: pl.DataFrame, form: str) -> bytes:
+    if form == "parquet":
+        from io import BytesIO
+
+        buffer = BytesIO()
+        frame.write_parquet(buffer)
+        return buffer.getvalue()
+    if form == "json":
+        return (frame.write_json() + "\n").encode()
+    return tables.as_csv(frame).encode()
+
+
+def _verified(store: Path) -> int:
+    with Store.open(store) as opened:
+        damaged = opened.verify()
+        _tell(opened)
+        views.say(f"{store}: {opened.count()} runs, {damaged} files damaged")
+        return 1 if damaged else 0
+
+
+def _announce(plan: Plan, store: Path, runs: int, there: int) -> None:
+    views.say(f"{plan.name}: {len(plan.points)} points, {runs} runs, {there} of them in {store}, {runs - there} to do")
+
+
+def _run(plan: Plan, store: Store, text: str, jobs: int, there: int) -> int:
+    """The exit status."""
+
+    def of_what_was_missing(done: int, total: int) -> float:
+        return max(0.0, (done - there) / max(total - there, 1))
+
+    try:
+        doing = executor(text, jobs)
+        try:
+            with views.progress(f"sweep {plan.name}") as progress:
+                runner.run(plan, store, doing, progress=lambda *done: progress(of_what_was_missing(*done)))
+        finally:
+            doing.close()
+    except (runner.SweepFailedError, ClusterLostError) as error:
+        views.error(str(error))
+        return 1
+    except KeyboardInterrupt:
+        views.say("what is done is kept; the same command goes on from there")
+        raise
+    return 0
+
+
+def _metrics(plan: Plan, show: str | None) -> list[outcomes.Metric]:
+    if show is None:
+        return tables.default_metrics(plan)
+    scenario = plan.scenario(0)
+    return [outcomes.metric(scenario, name.strip(), "--show") for name in show.split(",")]
+
+
+def _tell(store: Store) -> None:
+    for note in store.notes:
+        views.warn(note)
+    store.notes.clear()
+    for made_by, runs in store.foreign().items():
+        views.warn(f"{store.folder}: {runs} runs of another engine ({made_by}): kept, not used")
+
+
+def _print(plan: Plan, rows: Sequence[tables.Row], metrics: Sequence[outcomes.Metric], form: str) -> None:
+    if form == "table":
+        shown = [
+            [*(_value(value) for value in row.values), *("–" if i is None else str(i) for i in row.intervals)]
+            for row in rows[:_ROWS_SHOWN]
+        ]
+        headings = [*plan.paths, *(metric.said() for metric in metrics)]
+        views.print_table(plan.name, headings, shown, text_columns=len(plan.paths))
+        if len(rows) > _ROWS_SHOWN:
+            views.say(f"{len(rows) - _ROWS_SHOWN} more points\n  hint: --format csv")
+        return
+    records = [
+        {
+            "point": row.point,
+            **dict(zip(plan.paths, row.values, strict=True)),
+            "metric": metric.name,
+            "unit": metric.unit,
+            "mean": interval and interval.mean,
+            "half_width": interval and interval.half_width,
+            "n": interval.n if interval else 0,
+        }
+        for row in rows
+        for metric, interval in zip(metrics, row.intervals, strict=True)
+    ]
+    if form == "json":
+        print(json.dumps(records, indent=2))
+    else:
+        print(tables.as_csv(pl.DataFrame(records, infer_schema_length=None)), end="")
+
+
+def _print_frame(frame: pl.DataFrame, most: int) -> None:
+    rows = [[_value(value) for value in row] for row in frame.head(most).iter_rows()]
+    text = max((i for i, kind in enumerate(frame.dtypes, 1) if not kind.is_numeric()), default=1)
+    views.print_table("", frame.columns, rows, text_columns=min(text, len(frame.columns)))
+    if frame.height > most:
+        views.say(f"{frame.height - most} more rows\n  hint: --format csv")
+
+
+def _value(value: object) -> str:
+    """As it fits a cell."""
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return number(value)
+    text = str(value)
+    short = text.partition("\n")[0][:_CELL_CHARS]
+    return short if short == text else f"{short} …"

@@ -1,0 +1,416 @@
+"""What the terminal shows. Colours only repeat what the words say; `NO_COLOR` turns them off."""
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import PurePath
+from typing import Any
+
+import polars as pl
+import tomli_w
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from vcpulab.advice.compare import Comparison
+from vcpulab.advice.comparison_report import HEADINGS, cells, change, in_words
+from vcpulab.advice.lint.lint import Advice
+from vcpulab.hypervisors.counters import COUNTERS, Tool
+from vcpulab.hypervisors.xl import Step
+from vcpulab.results.figures import IO_FIGURES, Interval, number, summary_of, wakeups
+from vcpulab.results.run import Run
+from vcpulab.show.report import grid_of, summary_grid
+
+# Wide enough for every table where there is no terminal that says how wide it is.
+_PIPE_COLUMNS = 240
+
+
+def _stdout() -> Console:
+    width = None if sys.stdout.isatty() else _PIPE_COLUMNS
+    return Console(highlight=False, width=width, soft_wrap=False)
+
+
+def _stderr() -> Console:
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def say(message: str) -> None:
+    """Tells something on stderr."""
+    _stderr().print(Text(message))
+
+
+def warn(message: str) -> None:
+    """Tells on stderr what may not be meant."""
+    _stderr().print(Text.assemble(("warning: ", "bold yellow"), message))
+
+
+def error(message: str) -> None:
+    """Tells on stderr what is wrong."""
+    _stderr().print(Text.assemble(("error: ", "bold red"), message))
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[float], bool]]:
+    """A progress bar on stderr, if that is a terminal; takes the fraction done."""
+    console = _stderr()
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=1.0)
+
+        def advance(fraction: float) -> bool:
+            bar.update(task, completed=fraction)
+            return True
+
+        yield advance
+
+
+@contextmanager
+def status(what: str) -> Iterator[Callable[[str], None]]:
+    """What is going on, on stderr, if that is a terminal; takes what it has come to."""
+    console = _stderr()
+    if not console.is_terminal:
+        yield lambda _said: None
+        return
+    with console.status(what) as shown:
+        yield lambda said: shown.update(f"{what}: {said}")
+
+
+def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1) -> None:
+    """A table; the first columns hold text, which may wrap, the others numbers, which go on below if there are many."""
+    console = _stdout()
+    for numbers in _fitting(headings, rows, text_columns, console.width):
+        table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+        for index in range(text_columns):
+            table.add_column(Text(headings[index]), vertical="bottom")
+        for index in numbers:
+            table.add_column(Text(headings[index]), justify="right", vertical="bottom", no_wrap=True)
+        for row in rows:
+            table.add_row(*(Text(row[index]) for index in [*range(text_columns), *numbers]))
+        console.print(table)
+        title = ""
+
+
+def _fitting(headings: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int, width: int) -> list[list[int]]:
+    """The columns of numbers, cut into tables that are no wider than that."""
+    # Padding on both sides and a column of the box.
+    gap = 3
+    widths = [
+        gap + max(len(line) for cell in column for line in cell.split("\n"))
+        for column in zip(headings, *rows, strict=True)
+    ]
+    room = width - sum(widths[:text_columns])
+    parts: list[list[int]] = [[]]
+    left = room
+    for index in range(text_columns, len(headings)):
+        if parts[-1] and widths[index] > left:
+            parts.append([])
+            left = room
+        parts[-1].append(index)
+        left -= widths[index]
+    return parts
+
+
+_WAITS_SHORT = 6
+"""Who made whom wait is shown unasked for up to so many domains."""
+
+
+def show_run(run: Run, names: Tool | None = None, waits: bool | None = None, *, io: bool = False) -> None:
+    """Every figure of a run.
+
+    Args:
+        run: the run.
+        names: also in the counters of this tool.
+        waits: show who made whom wait? `None`: if it is short.
+        io: show what crossed the domains' devices?
+    """
+    scenario = run.scenario
+    document = scenario.to_dict()
+    host = document["host"]
+    pcpus, replications = _count(host["pcpus"], "pCPU"), _count(scenario.replications, "replication")
+    scheduler = f"{host['scheduler']} {host['generation']}" if run.policy is None else f"policy {run.policy}"
+    pools = "".join(
+        f", {pool['scheduler']} {pool['generation']} in {name} ({pool['pcpus']})"
+        for name, pool in document.get("pool", {}).items()
+    )
+    print(f"{scenario.name}: {scheduler}{pools}, {pcpus}, profile {host['profile']}")
+    print(
+        f"{scenario.duration_ns / 1e9:g} s after {scenario.warmup_ns / 1e9:g} s of warm-up, "
+        f"{replications}, seed {scenario.seed}; mean ± 95 % confidence interval\n"
+    )
+    for title, headings, rows in summary_grid(run.summary()):
+        if rows:
+            print_table(title, [_two_lines(heading) for heading in headings], rows)
+    if io:
+        _show_io(run)
+    if names is not None:
+        counters = COUNTERS[names]
+        headings, rows = grid_of(summary_of(run.df_domains(), "domain", pl.col("domain"), counters), "domain", counters)
+        print_table(f"Domains, in the counters of {names}", [_two_lines(heading) for heading in headings], rows)
+    if waits or (waits is None and run.df_domains()["domain"].n_unique() <= _WAITS_SHORT):
+        _show_waits(run)
+        _show_wakeups(run)
+
+
+def show_comparison(
+    found: Sequence[Comparison],
+    runs: tuple[Run, Run],
+    labels: tuple[str, str],
+    *,
+    all: bool,  # noqa: A002 - as the option is called
+) -> None:
+    """What differs between two runs, and what it means for whom.
+
+    Args:
+        found: what was compared.
+        runs: before and after.
+        labels: what they are called.
+        all: every metric, not only those with a good direction that changed?
+    """
+    for label, run in zip(labels, runs, strict=True):
+        host = run.scenario.to_dict()["host"]
+        scheduler = f"{host['scheduler']} {host['generation']}" if run.policy is None else f"policy {run.policy}"
+        print(f"{label}: {run.scenario.name}: {scheduler}")
+    scenario = runs[0].scenario
+    pairs = max(comparison.difference.n for comparison in found)
+    print(
+        f"{scenario.duration_ns / 1e9:g} s after {scenario.warmup_ns / 1e9:g} s of warm-up, "
+        f"{_count(pairs, 'pair')} of replications, seed {scenario.seed}\n"
+    )
+    shown = [c for c in found if all or (c.metric.better is not None and c.verdict != "same")]
+    if shown:
+        print_table(
+            "Differences, second less first, paired, with 95 % confidence intervals",
+            [heading.replace("before", labels[0]).replace("after", labels[1]) for heading in HEADINGS],
+            [cells(comparison) for comparison in shown],
+            2,
+        )
+    for line in in_words(found):
+        print(line)
+
+
+def show_advice(path: str, advice: Sequence[Advice]) -> None:
+    """Each finding: what is wrong and why, what mending it does, and how it is mended."""
+    for one in advice:
+        finding = one.finding
+        print(f"{path}: {finding.path}: {finding.rule}\n  {finding.reason}")
+        if one.effect is not None:
+            mend = ", ".join(f"{name} = {_toml(value)}" for name, value in finding.changes.items())
+            told = "; ".join(f"{change(c)} ({c.verdict})" for c in one.told())
+            print(f"  with {mend}:\n    {told or 'no difference that can be told'}")
+        if one.makes_worse:
+            print("  here that costs more than it gains: better leave it as it is")
+        for step in one.steps:
+            print(f"  {'$ ' if step.how == 'run' else f'({step.how}) '}{step.text}")
+        print()
+
+
+def _toml(value: object) -> str:
+    """A value as a scenario file has it."""
+    return "its default" if value is None else tomli_w.dumps({"v": value}).removeprefix("v = ").rstrip("\n")
+
+
+def _show_io(run: Run) -> None:
+    """What there was nothing of anywhere is left out."""
+    seen = set(run.summary().filter(pl.col("mean") != 0, of="io")["figure"])
+    figures = [figure for figure in IO_FIGURES if figure.name in seen]
+    headings, rows = grid_of(summary_of(run.df_io(), "io", pl.col("domain"), figures), "io", figures)
+    print_table("I/O", [_two_lines(heading) for heading in ["domain", *headings[1:]]], rows)
+
+
+def _show_waits(run: Run) -> None:
+    """A row for each domain that waited, a column for each thing it waited for."""
+    if run.not_attributed is not None:
+        say(f"who made whom wait is not known: {run.not_attributed}")
+        return
+    frame = run.waits()
+    if frame.is_empty():
+        return
+    order = [*run.df_domains()["domain"].unique(maintain_order=True), "idle", "hypervisor"]
+    by = [name for name in order if name in frame["by"]]
+    cells = {
+        (row["domain"], row["by"]): str(Interval(row["of_elapsed"], row["half_width"], run.scenario.replications))
+        for row in frame.iter_rows(named=True)
+    }
+    rows = [
+        [domain, *(cells.get((domain, other), "–") for other in by)] for domain in order if domain in frame["domain"]
+    ]
+    print_table("Who made whom wait: wait of the domain by what ran, % of elapsed", ["domain", *by], rows)
+
+
+def show_xencpu(used: pl.DataFrame) -> None:
+    """CPU used by each domain, with its share of the driver domain."""
+
+    def mean(domain: str, column: str, scale: float) -> str:
+        return str(Interval.of((scale * used.filter(domain=domain)[column]).to_list()) or "–")
+
+    columns = {"busy_s": 1, "exchanges": 1, "attributed_s": 1, "utilisation": 100}
+    domains = used["domain"].unique(maintain_order=True)
+    rows = [[domain, *(mean(domain, column, scale) for column, scale in columns.items())] for domain in domains]
+    headings = ["domain", "busy, s", "page exchanges", "of the driver domain, s", "used, % of a pCPU"]
+    print_table("CPU used, with the driver domain's part by page exchanges", headings, rows)
+
+
+def show_xenoprof(profile: pl.DataFrame) -> None:
+    """Where busy time went by domain and layer."""
+
+    def shown(value: float | None) -> str:
+        return "–" if value is None else number(value)
+
+    rows = [
+        [row["domain"] or "(hypervisor)", row["layer"], *(shown(row[column]) for column in profile.columns[2:])]
+        for row in profile.iter_rows(named=True)
+    ]
+    headings = ["domain", "layer", "samples", "estimated, %", "exact, %", "error, %"]
+    print_table("Busy time by domain and layer", headings, rows, text_columns=2)
+
+
+def _show_wakeups(run: Run) -> None:
+    frame = wakeups(run.tables())
+    if frame.is_empty():
+        return
+    headings = [
+        "domain",
+        "woken by",
+        *(name.replace("_us", ", µs").replace("per_s", "1/s") for name in frame.columns[2:]),
+    ]
+    rows = [[domain, cause, *map(number, values)] for domain, cause, *values in frame.iter_rows()]
+    print_table("Wait for a pCPU after waking up", [_two_lines(heading) for heading in headings], rows, 2)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def _two_lines(heading: str) -> str:
+    """The unit under the name."""
+    return heading.replace(", ", "\n", 1)
+
+
+def show_schedulers(schedulers: Sequence[Mapping[str, Any]]) -> None:
+    """Each scheduler with its parameters, and in which generations it has them if not in all."""
+    for scheduler in schedulers:
+        generations = [generation["name"] for generation in scheduler["generations"]]
+        print(f"{scheduler['name']}: {scheduler['doc']}")
+        print(f"  generations: {', '.join(generations)} (default: {generations[-1]})")
+        owners: dict[str, list[str]] = {}
+        for generation in scheduler["generations"]:
+            for param in sorted(generation["params"], key=lambda param: param["scope"] != "global"):
+                owners.setdefault(_param(param), []).append(generation["name"])
+        for text, names in owners.items():
+            print(text + ("" if names == generations else f"\n      only: {', '.join(names)}"))
+        print()
+
+
+def _param(param: Mapping[str, Any]) -> str:
+    default = "no default" if param["default"] is None else f"default {param['default']}"
+    unit = f" {param['unit']}" if param["unit"] else ""
+    scope = "per domain" if param["scope"] == "domain" else param["scope"]
+    return f"  {param['name']}: {scope}, {default}{unit}; allowed: {param['allowed']}\n      {param['doc']}"
+
+
+_HEADINGS = {
+    "boot": "# options of the hypervisor's command line; they take a restart",
+    "run": "# commands in Dom0",
+    "cannot": "# cannot be set on a real host",
+}
+
+
+def show_commands(steps: Iterable[Step]) -> None:
+    """As a shell script: whatever is no command is a comment."""
+    for (at, how), group in groupby(steps, key=lambda step: (step.at, step.how)):
+        print(_HEADINGS[how] if at is None else f"{_HEADINGS[how]}, {at} after the start")
+        for step in group:
+            print(step.text if how == "run" else f"#   {step.text}")
+
+
+def show_list(listing: Mapping[str, Any]) -> None:
+    """As `xl list` prints it, but for the memory."""
+    print(f"{'Name':<40}{'ID':>5}{'VCPUs':>6}\tState\tTime(s)")
+    for domain in listing["domains"]:
+        online = sum(vcpu["pcpu"] is not None for vcpu in domain["vcpus"])
+        seconds = domain["time_ns"] / 1e9
+        print(f"{domain['name']:<40}{domain['id']:>5}{online:>6}\t{domain['state']}\t{seconds:>7.1f}")
+
+
+def show_vcpu_list(listing: Mapping[str, Any]) -> None:
+    """As `xl vcpu-list` prints it. Here everything is one's soft affinity."""
+    print(f"{'Name':<32}{'ID':>6}{'VCPU':>6}{'CPU':>6}{'State':>8}{'Time(s)':>10} Affinity (Hard / Soft)")
+    for domain in listing["domains"]:
+        for vcpu in domain["vcpus"]:
+            pcpu = "-" if vcpu["pcpu"] is None else vcpu["pcpu"]
+            where = f"{domain['name']:<32}{domain['id']:>6}{vcpu['vcpu']:>6}{pcpu:>6}"
+            print(f"{where}{vcpu['state']:>8}{vcpu['time_ns'] / 1e9:>10.1f} {vcpu['affinity']} / all")
+
+
+def show_profile(profile: Mapping[str, Any]) -> None:
+    """A hardware profile with its constants."""
+    print(f"{profile['name']}: {profile['doc']}\n")
+    for constant in [{"name": "pcpus", "doc": "Number of pCPUs.", **profile["pcpus"]}, *profile["constants"]]:
+        print(f"  {constant['name']} = {constant['value']}")
+        print(f"      {constant['doc']}")
+        print(f"      {constant['kind']}: {constant['source']}")
+
+
+def show_measured(figures: Mapping[str, Mapping[str, Any]]) -> None:
+    """What was measured for a hardware profile, with its spread."""
+    rows = [
+        [name, *(str(figure[key]) for key in ("value", "low", "high", "samples"))] for name, figure in figures.items()
+    ]
+    print_table("", ["constant", "median", "lower quartile", "upper quartile", "samples"], rows)
+
+
+def show_conformance(report: Mapping[str, Any]) -> None:
+    """Counts by folder, what disagrees and where first, what was skipped and why; the last line sums up."""
+    rows = [
+        [PurePath(folder["folder"]).name, *(str(folder[key]) for key in ("passed", "failed", "skipped"))]
+        for folder in report["folders"]
+    ]
+    print_table("", ["folder", "passed", "failed", "skipped"], rows)
+    for folder in report["folders"]:
+        reasons: dict[str, int] = {}
+        for vector in folder["vectors"]:
+            if vector["outcome"] == "failed":
+                _show_divergence(f"{folder['folder']}/{vector['name']}", vector)
+            elif vector["outcome"] == "skipped":
+                reasons[vector["reason"]] = reasons.get(vector["reason"], 0) + 1
+        for reason, count in reasons.items():
+            print(f"{folder['folder']}: {count} skipped: {reason}")
+    print(f"{report['passed']} passed, {report['failed']} failed, {report['skipped']} skipped")
+
+
+def _show_divergence(name: str, divergence: Mapping[str, Any]) -> None:
+    print(f"{name}: {divergence['what']}")
+    if divergence["expected"] or divergence["got"]:
+        print(f"  expected  {divergence['expected'] or 'no more rows'}")
+        print(f"  got       {divergence['got'] or 'no more rows'}")
+    for title, lines in (
+        ("scheduler just before", divergence["state"]),
+        ("decisions before", divergence["before"]),
+    ):
+        if lines:
+            print(f"  {title}:")
+        for line in lines:
+            print(f"    {line}")
+    print()
+
+
+_DECISIONS = re.compile(r"decisions_per_s_(?P<key>(?P<size>\d+x\d+)(_(?P<policy>.+))?)")
+_OF_A_POLICY = ("decisions_per_s_", "events_per_s_", "schedule_calls_per_s_")
+
+
+def show_bench(figures: Mapping[str, float]) -> None:
+    """Decisions and events per second of each policy, beside the bare loop; then the other figures."""
+    rows = []
+    for match in filter(None, map(_DECISIONS.fullmatch, figures)):
+        rates = [figures[f"{figure}{match['key']}"] / 1e6 for figure in _OF_A_POLICY]
+        share = 100 * figures[f"events_per_s_{match['key']}_of_floor"]
+        policy = match["policy"] or "credit, newest generation"
+        rows.append([match["size"], policy, *(f"{rate:.1f}" for rate in rates), f"{share:.0f} %"])
+    headings = ["pCPUs x vCPUs", "policy", "decisions", "events", "schedule calls", "events,\nof the bare loop"]
+    print_table("Million per second", headings, rows, 2)
+    others = [[name, number(value)] for name, value in figures.items() if not name.startswith(_OF_A_POLICY)]
+    print_table("", ["figure", "value"], others)

@@ -1,0 +1,78 @@
+"""Every error that this package raises for its callers to handle.
+
+Children of `VcpulabError` that only one module raises stand in that module.
+"""
+
+from vcpulab._engine import EngineError, ScenarioError
+
+__all__ = [
+    "EngineError",
+    "MissingExtraError",
+    "RecordingError",
+    "RequestError",
+    "ScenarioError",
+    "VcpulabError",
+]
+
+
+class VcpulabError(Exception):
+    """The base of this package's errors; its text is for people to read."""
+
+
+class RequestError(VcpulabError, ValueError):
+    """A request that cannot be met as it was made.
+
+    Its text is ``field: found `FOUND`; allowed: ALLOWED``, or ``field found: REASON; allowed: ALLOWED`` with a reason,
+    and a line with the hint; parts that are None are left out.
+
+    Args:
+        reason: what is wrong, where "found" does not say it.
+        field: the argument, as the function that was called names it; the command line turns it into its option.
+        found: the value that was given.
+        allowed: the values that may be given.
+        hint: what to do instead.
+
+    Examples:
+        >>> print(RequestError(field="budget", found="soon", allowed="a time such as 90s"))
+        budget: found `soon`; allowed: a time such as 90s
+        >>> print(RequestError("there is no domain `mail`", field="apart", found="web,mail", hint="two of `web`, `db`"))
+        apart web,mail: there is no domain `mail`
+          hint: two of `web`, `db`
+    """
+
+    def __init__(
+        self,
+        reason: str | None = None,
+        *,
+        field: str | None = None,
+        found: object = None,
+        allowed: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.reason, self.field, self.found, self.allowed, self.hint = reason, field, found, allowed, hint
+
+    def __str__(self) -> str:
+        return self.text(self.field)
+
+    def text(self, field: str | None) -> str:
+        """The message, with another name for the field."""
+        place = [part for part in (field, None if self.reason is None else self.found) if part is not None]
+        if self.reason is not None:
+            said = self.reason
+        elif self.found is not None:
+            said = f"found `{self.found}`"
+        else:
+            said = ""
+        allowed = "" if self.allowed is None else f"allowed: {self.allowed}"
+        message = "; ".join(part for part in (said, allowed) if part)
+        hint = "" if self.hint is None else f"\n  hint: {self.hint}"
+        return ": ".join(part for part in (" ".join(map(str, place)), message) if part) + hint
+
+
+class RecordingError(VcpulabError, ValueError):
+    """A file of another tool that does not hold what it should; the text says where, and what is allowed."""
+
+
+class MissingExtraError(VcpulabError, ImportError):
+    """An optional package is not installed; the text says which extra to install."""

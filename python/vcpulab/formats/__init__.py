@@ -1,0 +1,23 @@
+"""What real hosts record, read: traces of their schedulers, and the texts of their tools.
+
+`read` knows a file by what is in it, and answers with what it holds; a file that holds something else, or is damaged
+where that cannot be passed over, is refused with a `RecordingError` that names the file, the line, what was found and
+what may be there. Files may be compressed (xz, gzip, bzip2).
+"""
+
+from vcpulab.errors import RecordingError
+from vcpulab.formats.kinds import KINDS, Kind, Read, kind_of, read
+from vcpulab.formats.trace import Recording, VcpuThread, read_threads, read_trace
+
+__all__ = [
+    "KINDS",
+    "Kind",
+    "Read",
+    "Recording",
+    "RecordingError",
+    "VcpuThread",
+    "kind_of",
+    "read",
+    "read_threads",
+    "read_trace",
+]

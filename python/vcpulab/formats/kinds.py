@@ -1,0 +1,119 @@
+"""The kinds of files that are read, and how each is known by what is in it."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+from vcpulab.errors import RecordingError
+from vcpulab.formats import jtl, xenmon, xl
+from vcpulab.formats.sources import opened
+from vcpulab.formats.trace import Recording, VcpuThread, read_trace
+
+Kind = Literal["xentrace", "sched-text", "xl-list", "xl-vcpu-list", "xl-sched", "xl-info", "xl-cfg", "xenmon", "jtl"]
+_PEEK_BYTES = 1 << 14
+_TRACE_BEGINS = (b"\x03\xf0\x01\x20", b"\x20\x01\xf0\x03")
+
+
+@dataclass(frozen=True)
+class Read:
+    """A file, and what it holds."""
+
+    path: Path
+    kind: Kind
+    holds: Any
+    """A `Recording` for traces; else what the kind's reader in `recordings.xl`, `.xenmon` or `.jtl` answers with."""
+
+    def as_data(self) -> dict[str, Any]:
+        """All of it, as JSON has it."""
+        holds = self.holds
+        if isinstance(holds, Recording):
+            return {"kind": self.kind, **holds.as_data()}
+        if self.kind == "jtl":
+            holds = [_requests(request) for request in holds]
+        elif isinstance(holds, list):
+            holds = [asdict(row) for row in holds]
+        return {"kind": self.kind, "file": str(self.path), "holds": holds}
+
+
+def _requests(requests: jtl.Requests) -> dict[str, Any]:
+    percentiles = {f"p{percent}_ms": requests.percentile_ms(percent) for percent in (50, 90, 99)}
+    own = ("label", "count", "failed", "began_ms", "ended_ms", "rate", "mean_ms")
+    return {**{name: getattr(requests, name) for name in own}, **percentiles}
+
+
+_READERS: dict[Kind, Callable[[Path], object]] = {
+    "xl-list": xl.read_list,
+    "xl-vcpu-list": xl.read_vcpu_list,
+    "xl-sched": xl.read_sched,
+    "xl-info": xl.read_info,
+    "xl-cfg": xl.read_cfg,
+    "xenmon": xenmon.read_xenmon,
+    "jtl": jtl.read_jtl,
+}
+KINDS: tuple[Kind, ...] = ("xentrace", "sched-text", *_READERS)
+"""All that are read."""
+
+
+def kind_of(path: str | PathLike[str]) -> Kind:
+    """What a file holds, by how it begins.
+
+    Raises:
+        RecordingError: none of the kinds begins like that.
+        OSError: it cannot be read.
+    """
+    with opened(Path(path)) as (source, _):
+        begins = source.read(_PEEK_BYTES)
+    if begins[:4] in _TRACE_BEGINS:
+        return "xentrace"
+    text = begins.decode(errors="replace").lstrip("\ufeff")
+    lines = [line for line in text.splitlines() if line.strip()]
+    first = lines[0].split() if lines else []
+    if first == xl.VCPU_HEADING:
+        return "xl-vcpu-list"
+    if first == xl.LIST_HEADING:
+        return "xl-list"
+    begun: dict[str, Kind] = {
+        r"Cpupool \S+:": "xl-sched",
+        r"# passed cpu dom ": "xenmon",
+        r"<\?xml|<testResults": "jtl",
+        r"(?=.*\btimeStamp\b)(?=.*\belapsed\b)": "jtl",
+        r"(host|release)\s*: ": "xl-info",
+    }
+    for pattern, kind in begun.items():
+        if lines and re.match(pattern, lines[0]):
+            return kind
+    if re.search(r"\bsched_(switch|wakeup|waking): ", text) or text.startswith("# tracer:"):
+        return "sched-text"
+    if re.search(r"(?m)^[ \t]*(name|kernel|memory|vcpus|type|builder)[ \t]*=", text):
+        return "xl-cfg"
+    raise RecordingError(
+        f"{path}: not known by how it begins; allowed: {', '.join(KINDS)}\n  hint: --kind says what it is"
+    )
+
+
+def read(
+    path: str | PathLike[str],
+    kind: Kind | None = None,
+    *,
+    cpu_mhz: float | None = None,
+    threads: Iterable[VcpuThread] = (),
+    events: str | PathLike[str] | None = None,
+    progress: Callable[[float], bool] | None = None,
+) -> Read:
+    """Reads a file of any of the kinds; for the options see `read_trace`, they are for traces only.
+
+    Raises:
+        RecordingError: it holds something else, or is damaged.
+        OSError: it cannot be read.
+        EngineError: the events cannot be written.
+    """
+    path = Path(path)
+    kind = kind or kind_of(path)
+    if kind in ("xentrace", "sched-text"):
+        holds: object = read_trace(path, kind, cpu_mhz=cpu_mhz, threads=threads, events=events, progress=progress)
+    else:
+        holds = _READERS[kind](path)
+    return Read(path, kind, holds)

@@ -1,0 +1,287 @@
+"""What Xen's `xl` prints and reads: listings of domains and vCPUs, schedulers' parameters, the host, domains' files.
+
+Columns and syntax are those of xl(1) and xl.cfg(5) of Xen 4.
+"""
+
+import re
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+
+from vcpulab.formats.errors import wrong
+from vcpulab.formats.sources import text_of
+
+Value = int | str | list["Value"]
+"""What a domain's file can say."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """A line of `xl list`."""
+
+    name: str
+    number: int
+    memory_mb: int
+    vcpus: int
+    state: str
+    cpu_s: float
+    """CPU time since its creation, to 0.1 s."""
+
+
+@dataclass(frozen=True)
+class Vcpu:
+    """A line of `xl vcpu-list`."""
+
+    name: str
+    """Its domain's."""
+    domain: int
+    number: int
+    pcpu: int | None
+    """Where it is; `None`: off line."""
+    state: str
+    cpu_s: float
+    hard: str
+    """pCPUs it may run on: `all`, or numbers and ranges."""
+    soft: str
+    """pCPUs it prefers."""
+
+
+@dataclass(frozen=True)
+class Sched:
+    """What `xl sched-credit`, `sched-credit2` or `sched-rtds` prints of one CPU pool."""
+
+    pool: str
+    scheduler: str
+    parameters: dict[str, str]
+    """Of the scheduler as a whole, as printed: `tslice` to `30ms`."""
+    domains: list[dict[str, int | str]] = field(default_factory=list)
+    """Columns by their headings in lower case: `name`, `id`, and `weight`, `cap`, `period` (us), `budget` (us)…"""
+
+
+_NUMBER = r"[0-9]{1,9}"
+_SECONDS = r"[0-9]{1,12}(\.[0-9]{1,9})?"
+_LIST = (r".+", _NUMBER, _NUMBER, _NUMBER, r"[a-z-]{6}", _SECONDS)
+_VCPU = (r".+", _NUMBER, _NUMBER, rf"{_NUMBER}|-", r"[a-z-]{3}", _SECONDS, r".+", "/", r".+")
+"""The cells of a row; names may hold spaces."""
+LIST_HEADING = ["Name", "ID", "Mem", "VCPUs", "State", "Time(s)"]
+VCPU_HEADING = ["Name", "ID", "VCPU", "CPU", "State", "Time(s)", "Affinity", "(Hard", "/", "Soft)"]
+_SCHED_COLUMNS = {"weight", "cap", "period", "budget", "extratime", "vcpu"}
+
+
+def read_list(path: str | PathLike[str]) -> list[Domain]:
+    """`xl list`.
+
+    Raises:
+        RecordingError: it is something else.
+    """
+    rows = _rows(path, LIST_HEADING, _LIST, "name, ID, memory, vCPUs, six state letters, seconds")
+    return [
+        Domain(name, int(number), int(memory), int(vcpus), state, float(time))
+        for name, number, memory, vcpus, state, time in rows
+    ]
+
+
+def read_vcpu_list(path: str | PathLike[str]) -> list[Vcpu]:
+    """`xl vcpu-list`.
+
+    Raises:
+        RecordingError: it is something else.
+    """
+    rows = _rows(path, VCPU_HEADING, _VCPU, "name, ID, vCPU, CPU, three state letters, seconds, affinity / affinity")
+    return [
+        Vcpu(name, int(domain), int(number), None if pcpu == "-" else int(pcpu), state, float(time), hard, soft)
+        for name, domain, number, pcpu, state, time, hard, _, soft in rows
+    ]
+
+
+def _rows(path: str | PathLike[str], heading: list[str], row: tuple[str, ...], allowed: str) -> list[list[str]]:
+    lines = text_of(Path(path)).splitlines()
+    if not lines or lines[0].split() != heading:
+        raise wrong(str(path), 1, lines[0] if lines else "", f"the heading `{' '.join(heading)}`")
+    rows: list[list[str]] = []
+    for number, line in enumerate(lines[1:], 2):
+        if not line.strip():
+            continue
+        cells = line.rsplit(maxsplit=len(row) - 1)
+        if len(cells) != len(row) or not all(map(re.fullmatch, row, cells)):
+            raise wrong(str(path), number, line, allowed)
+        rows.append([cell.strip() for cell in cells])
+    return rows
+
+
+def read_sched(path: str | PathLike[str]) -> list[Sched]:
+    """What `xl sched-credit`, `sched-credit2` or `sched-rtds` prints, several after each other too.
+
+    Raises:
+        RecordingError: it is something else.
+    """
+    pools: dict[str, Sched] = {}
+    pool: Sched | None = None
+    columns: list[str] | None = None
+    lines = text_of(Path(path)).splitlines()
+    for number, line in enumerate(lines, 1):
+        words = line.split()
+        if not words:
+            continue
+        if words[0] == "Cpupool":
+            pool, columns = _pool(str(path), number, line, pools), None
+        elif pool is None:
+            raise wrong(str(path), number, line, "`Cpupool NAME: PARAMETER=VALUE …` first")
+        elif columns is None:
+            columns = [word.lower() for word in words]
+            if columns[:2] != ["name", "id"] or not _SCHED_COLUMNS.issuperset(columns[2:]):
+                raise wrong(str(path), number, line, f"`Name ID`, then of {', '.join(sorted(_SCHED_COLUMNS))}")
+        else:
+            _add_domain(str(path), number, line, pool, columns)
+    if not pools:
+        raise wrong(str(path), 1, lines[0] if lines else "", "`Cpupool NAME: PARAMETER=VALUE …` first")
+    return list(pools.values())
+
+
+def _pool(path: str, number: int, line: str, pools: dict[str, Sched]) -> Sched:
+    match = re.fullmatch(r"Cpupool (\S+):\s*(.*)", line.strip())
+    parameters = [word.partition("=") for word in re.split(r"[\s,]+", match[2].strip()) if word] if match else []
+    if match is None or any(not sign for _, sign, _ in parameters):
+        raise wrong(path, number, line, "`Cpupool NAME: PARAMETER=VALUE …`")
+    values = {key: value for key, _, value in parameters}
+    # Credit has a time slice, Credit2 none; RTDS says its name.
+    scheduler = values.pop("sched", "credit" if "tslice" in values else "credit2").lower()
+    known = pools.setdefault(match[1], Sched(match[1], scheduler, values))
+    known.parameters.update(values)
+    return known
+
+
+def _add_domain(path: str, number: int, line: str, pool: Sched, columns: list[str]) -> None:
+    cells = line.rsplit(maxsplit=len(columns) - 1)
+    # RTDS says yes or no in the last column, and `all` for all vCPUs.
+    words = {"extratime": ("yes", "no"), "vcpu": ("all",)}
+    allowed = "a name and a number in each column"
+    if len(cells) != len(columns):
+        raise wrong(path, number, line, allowed)
+    row: dict[str, int | str] = {}
+    for column, cell in zip(columns, cells, strict=True):
+        if column == "name" or cell in words.get(column, ()):
+            row[column] = cell.strip()
+        elif cell.isdecimal() and len(cell) <= 18:
+            row[column] = int(cell)
+        else:
+            raise wrong(path, number, line, allowed)
+    pool.domains.append(row)
+
+
+def read_info(path: str | PathLike[str]) -> dict[str, str]:
+    """`xl info`: what it says by name, among it `cpu_mhz`, `nr_cpus`, `xen_version` and `xen_scheduler`.
+
+    Raises:
+        RecordingError: it is something else.
+    """
+    said: dict[str, str] = {}
+    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
+        if not line.strip():
+            continue
+        name, sign, value = line.partition(":")
+        if not sign or not re.fullmatch(r"\w+", name.strip()):
+            raise wrong(str(path), number, line, "`name : value`")
+        said[name.strip()] = value.strip()
+    if "xen_version" not in said:
+        raise wrong(str(path), None, ", ".join(said), "`xl info`, with `xen_version`")
+    return said
+
+
+# ---- xl.cfg ----
+
+_TOKEN = re.compile(
+    r"""(?P<space>[ \t\r]+|\\\n|\#[^\n]*)|(?P<end>[\n;])|(?P<sign>[=\[\],]|\+=)
+    |(?P<number>-?(?:0[xX][0-9a-fA-F]{1,16}|\d{1,19})(?![\w.]))|(?P<word>[A-Za-z_][\w.]*)
+    |"(?P<double>[^"\n]*)"|'(?P<single>[^'\n]*)'""",
+    re.VERBOSE,
+)
+
+
+def read_cfg(path: str | PathLike[str]) -> dict[str, Value]:
+    """A domain's file (xl.cfg): its settings by name.
+
+    Raises:
+        RecordingError: it does not follow the grammar.
+    """
+    return _Cfg(str(path), text_of(Path(path))).settings()
+
+
+def _joined(before: Value | None, more: Value) -> Value:
+    """What `+=` makes: lists and strings grow, others are replaced."""
+    if isinstance(before, list) and isinstance(more, list):
+        before.extend(more)
+        return before
+    return before + more if isinstance(before, str) and isinstance(more, str) else more
+
+
+class _Cfg:
+    """A reader of the grammar: settings, each `NAME = VALUE`, a value being a number, a string, or a list of values."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self._path = path
+        self._tokens = self._scan(text)
+        self._at = 0
+
+    def _scan(self, text: str) -> list[tuple[str, str, int]]:
+        tokens, at, line = [], 0, 1
+        while at < len(text):
+            match = _TOKEN.match(text, at)
+            if match is None:
+                raise wrong(self._path, line, text[at:].split("\n", 1)[0], 'NAME = NUMBER, "STRING" or [LIST]')
+            kind = match.lastgroup
+            assert kind is not None
+            if kind != "space":
+                tokens.append((kind, match[kind], line))
+            line += match[0].count("\n")
+            at = match.end()
+        return [*tokens, ("end", "the end of the file", line)]
+
+    def settings(self) -> dict[str, Value]:
+        settings: dict[str, Value] = {}
+        while self._at < len(self._tokens):
+            if self._take("end"):
+                continue
+            name = self._want("word", "a setting's name")
+            sign = self._want("sign", "`=`", ("=", "+="))
+            value = self._value(depth=0)
+            settings[name] = _joined(settings.get(name), value) if sign == "+=" else value
+            self._want("end", "the end of the line")
+        return settings
+
+    def _value(self, depth: int) -> Value:
+        kind, text, line = self._tokens[self._at]
+        self._at += 1
+        if kind == "number":
+            return int(text, 0) if "x" in text.lower() else int(text)
+        if kind in ("double", "single"):
+            return text
+        if (kind, text) != ("sign", "[") or depth == 8:
+            raise wrong(self._path, line, text, "a number, a string in quotes, or a list in brackets (8 deep at most)")
+        values: list[Value] = []
+        while True:
+            self._skip_ends()
+            if self._take("sign", "]"):
+                return values
+            values.append(self._value(depth + 1))
+            self._skip_ends()
+            if self._take("sign", "]"):
+                return values
+            self._want("sign", "`,` or `]`", (",",))
+
+    def _skip_ends(self) -> None:
+        while self._tokens[self._at][0] == "end" and self._at < len(self._tokens) - 1:
+            self._at += 1
+
+    def _take(self, kind: str, text: str | None = None) -> bool:
+        here = self._tokens[self._at]
+        taken = here[0] == kind and text in (None, here[1])
+        self._at += taken
+        return taken
+
+    def _want(self, kind: str, allowed: str, texts: tuple[str, ...] | None = None) -> str:
+        here, text, line = self._tokens[self._at]
+        if here != kind or (texts is not None and text not in texts):
+            raise wrong(self._path, line, text.replace("\n", "the end of the line"), allowed)
+        self._at += 1
+        return text

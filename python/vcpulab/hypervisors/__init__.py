@@ -1,0 +1,1 @@
+"""What an administrator types and reads, a module for each tool."""

@@ -1,0 +1,105 @@
+"""What other tools call the same counters, and in which unit they show them. One table of it, `COUNTERS`."""
+
+from typing import Literal, get_args
+
+import polars as pl
+
+from vcpulab.results.figures import Figure
+
+Tool = Literal["esx", "kvm", "xapi", "hyperv"]
+TOOLS: tuple[Tool, ...] = get_args(Tool)
+
+_ELAPSED = pl.col("elapsed_ns")
+# The interval of ESX's real-time charts.
+_ESX_WINDOW_MS = 20_000
+
+
+def _alone(share: pl.Expr) -> pl.Expr:
+    """Only for a domain with one vCPU: XAPI counts states of the domain, which are those of its vCPU then."""
+    return pl.when(pl.col("vcpus") == 1).then(share)
+
+
+COUNTERS: dict[Tool, tuple[Figure, ...]] = {
+    "esx": (
+        Figure("%RUN", "%", "running, summed over the vCPUs (esxtop)", 100 * pl.col("running_ns") / _ELAPSED),
+        Figure("%RDY", "%", "runnable, summed over the vCPUs (esxtop)", 100 * pl.col("runnable_ns") / _ELAPSED),
+        Figure(
+            "%RDY per vCPU",
+            "%",
+            "the same, divided by the vCPUs: what thresholds are for",
+            100 * pl.col("runnable_ns") / _ELAPSED / pl.col("vcpus"),
+        ),
+        Figure(
+            "cpu.ready.summation",
+            "ms in 20 s",
+            "runnable, summed over the vCPUs; of 20 s, the interval of real-time charts, so 200 ms are 1 %",
+            _ESX_WINDOW_MS * pl.col("runnable_ns") / _ELAPSED,
+        ),
+        Figure("%WAIT", "%", "blocked, summed over the vCPUs (esxtop)", 100 * pl.col("blocked_ns") / _ELAPSED),
+    ),
+    "kvm": (
+        Figure("vcpu.N.time", "s/s", "running, summed over the vCPUs (libvirt)", pl.col("running_ns") / _ELAPSED),
+        Figure(
+            "vcpu.N.delay",
+            "s/s",
+            "runnable, summed over the vCPUs (libvirt; rate of kubevirt_vmi_vcpu_delay_seconds_total)",
+            pl.col("runnable_ns") / _ELAPSED,
+        ),
+        Figure(
+            "steal",
+            "%",
+            "runnable, of the time of all vCPUs (top and /proc/stat in the guest)",
+            100 * pl.col("runnable_ns") / _ELAPSED / pl.col("vcpus"),
+        ),
+    ),
+    "xapi": (
+        Figure(
+            "cpu_usage",
+            "fraction",
+            "running, of the time of all vCPUs",
+            pl.col("running_ns") / _ELAPSED / pl.col("vcpus"),
+        ),
+        Figure(
+            "runstate_fullrun",
+            "fraction",
+            "all vCPUs running; here for one vCPU only",
+            _alone(pl.col("running_ns") / _ELAPSED),
+        ),
+        Figure(
+            "runstate_full_contention",
+            "fraction",
+            "all vCPUs runnable; here for one vCPU only",
+            _alone(pl.col("runnable_ns") / _ELAPSED),
+        ),
+        Figure(
+            "runstate_blocked",
+            "fraction",
+            "all vCPUs blocked; here for one vCPU only",
+            _alone(pl.col("blocked_ns") / _ELAPSED),
+        ),
+    ),
+    "hyperv": (
+        Figure(
+            "% Total Run Time",
+            "%",
+            "running, mean over the vCPUs (Hyper-V Hypervisor Virtual Processor)",
+            100 * pl.col("running_ns") / _ELAPSED / pl.col("vcpus"),
+        ),
+        Figure(
+            "CPU Wait Time Per Dispatch",
+            "ns",
+            "runnable, mean over the executions: a time, not a share",
+            pl.when(pl.col("executions") > 0).then(pl.col("runnable_ns") / pl.col("executions")),
+        ),
+    ),
+}
+
+
+def markdown() -> str:
+    """The table as it stands in the documentation."""
+    rows = [
+        f"| {tool} | {counter.name} | {counter.unit} | {counter.meaning} |"
+        for tool in TOOLS
+        for counter in COUNTERS[tool]
+    ]
+    return "\n".join(["| `--names` | counter | unit | what it is here |", "|---|---|---|---|", *rows])

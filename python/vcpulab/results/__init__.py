@@ -1,0 +1,1 @@
+"""What a run leaves: tables, metrics, statistics, traces, and a run on disk."""

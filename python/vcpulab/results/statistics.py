@@ -1,0 +1,119 @@
+"""Statistics that several parts need, each with its source."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from vcpulab.results.figures import Interval
+
+MSER_BATCH = 5
+
+
+def mser5(series: Sequence[float]) -> int:
+    """How many values at the beginning of a series are warm-up, by MSER-5.
+
+    The series is cut where the standard error of the mean of what remains would be least, looked for in the first half
+    of it, in batches of five (White, Cobb and Spratt 2000, "A comparison of five steady-state truncation heuristics
+    for simulation", Winter Simulation Conference, pp. 755-760).
+
+    Args:
+        series: values at equal distances in time.
+
+    Returns:
+        Number of values to leave out, a multiple of five; 0 for fewer than four batches.
+
+    Examples:
+        >>> mser5([9.0] * 10 + [1.0, 2.0] * 20)
+        10
+    """
+    batches = [
+        math.fsum(series[i : i + MSER_BATCH]) / MSER_BATCH for i in range(0, len(series) - MSER_BATCH + 1, MSER_BATCH)
+    ]
+    if len(batches) < 4:
+        return 0
+    best, least = 0, math.inf
+    for cut in range(len(batches) // 2 + 1):
+        kept = batches[cut:]
+        mean = math.fsum(kept) / len(kept)
+        error = math.fsum((value - mean) ** 2 for value in kept) / len(kept) ** 2
+        if error < least:
+            best, least = cut, error
+    return best * MSER_BATCH
+
+
+class Difference(NamedTuple):
+    """The mean of paired differences, and how sure it is that it is not nothing."""
+
+    interval: Interval
+    p: float | None
+    """Probability of a difference at least as far from 0 if there were none (two-sided); `None` with one pair."""
+
+
+def paired(first: Sequence[float], second: Sequence[float]) -> Difference | None:
+    """Student's test of paired differences, first minus second: what common random numbers are for.
+
+    Args:
+        first: a value for each replication.
+        second: the same for another configuration; what the longer one has more is left out.
+
+    Returns:
+        `None` where there is no pair.
+
+    Examples:
+        >>> found = paired([5.0, 6.0, 7.0], [1.0, 2.5, 2.9])
+        >>> round(found.interval.mean, 2), found.p < 0.01
+        (3.87, True)
+    """
+    differences = [a - b for a, b in zip(first, second, strict=False)]
+    interval = Interval.of(differences)
+    if interval is None:
+        return None
+    if interval.half_width is None:
+        return Difference(interval, None)
+    if interval.half_width == 0:
+        return Difference(interval, 1.0 if interval.mean == 0 else 0.0)
+    from scipy.special import stdtr, stdtrit
+
+    degrees = interval.n - 1
+    error = interval.half_width / stdtrit(degrees, 0.975)
+    return Difference(interval, float(2 * stdtr(degrees, -abs(interval.mean) / error)))
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """Probabilities corrected for the number of tests (Holm 1979, Scandinavian Journal of Statistics 6, pp. 65-70).
+
+    Examples:
+        >>> holm([0.01, 0.04, 0.03])
+        [0.03, 0.06, 0.06]
+    """
+    corrected = [0.0] * len(ps)
+    least = 0.0
+    for done, i in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
+        least = max(least, min(1.0, (len(ps) - done) * ps[i]))
+        corrected[i] = least
+    return corrected
+
+
+def kendall_tau(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Rank agreement, Kendall's tau-b: 1: the same order, -1: the opposite one; `None` where there is no order.
+
+    Examples:
+        >>> round(kendall_tau([1, 2, 3], [10, 30, 20]), 2)
+        0.33
+    """
+    from scipy.stats import kendalltau
+
+    if len(first) < 2 or len(set(first)) < 2 or len(set(second)) < 2:
+        return None
+    return float(kendalltau(first, second).statistic)
+
+
+def mape(published: Sequence[float], simulated: Sequence[float]) -> float | None:
+    """Mean absolute error in % of the published value; values of 0 do not count; `None` where none is left.
+
+    Examples:
+        >>> mape([100.0, 50.0], [110.0, 45.0])
+        10.0
+    """
+    errors = [abs(s - p) / abs(p) for p, s in zip(published, simulated, strict=True) if p]
+    return 100 * math.fsum(errors) / len(errors) if errors else None

@@ -1,0 +1,87 @@
+"""A run on disk: the scenario as run, its tables as Parquet, and `result.json`, which says what they are."""
+
+import json
+import tempfile
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from vcpulab import _engine
+from vcpulab.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    from vcpulab.results.run import Run
+
+_MARK = "result.json"
+_FORMAT = "vcpulab-run/1"
+
+
+def check_free(directory: str | PathLike[str]) -> Path:
+    """The directory, if a run may be written there: it is new, empty, or holds a run (which is replaced).
+
+    Raises:
+        FileExistsError: it is something else.
+    """
+    path = Path(directory)
+    if path.is_dir():
+        if any(path.iterdir()) and _mark(path) is None:
+            raise FileExistsError(f"`{path}` holds other files than a run's; they would be lost")
+    elif path.exists() or path.is_symlink():
+        raise FileExistsError(f"`{path}` is not a directory")
+    return path
+
+
+def save(run: "Run", directory: str | PathLike[str]) -> None:
+    """See `Run.save`."""
+    path = check_free(directory)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the target, so that the last step is a rename: whoever looks finds all or nothing.
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as scratch:
+        new, old = Path(scratch, "new"), Path(scratch, "old")
+        new.mkdir()
+        (new / "scenario.toml").write_text(run.scenario.to_toml())
+        for name, table in run.tables().items():
+            table.write_parquet(new / f"{name}.parquet")
+        (new / _MARK).write_text(json.dumps(describe(run), indent=2) + "\n")
+        if path.exists():
+            path.rename(old)
+        new.rename(path)
+
+
+def load(directory: str | PathLike[str]) -> tuple[Scenario, dict[str, pl.DataFrame], bool, str | None]:
+    """The scenario, the tables, whether there is a trace, and the policy that replaced the scenario's scheduler."""
+    path = Path(directory)
+    mark = _mark(path)
+    if mark is None:
+        raise FileNotFoundError(f"`{path}` does not hold a run")
+    tables = {table.stem: pl.read_parquet(table) for table in sorted(path.glob("*.parquet"))}
+    policy = mark.get("policy")
+    scenario = Scenario.load(path / "scenario.toml")
+    return scenario, tables, bool(mark["traced"]), None if policy is None else str(policy)
+
+
+def describe(run: "Run") -> dict[str, object]:
+    """What was run, with which engine, and every figure."""
+    return {
+        "format": _FORMAT,
+        "engine": _engine.build_info(),
+        "scenario": run.scenario.name,
+        "seed": run.scenario.seed,
+        "replications": run.scenario.replications,
+        "duration_ns": run.scenario.duration_ns,
+        "warmup_ns": run.scenario.warmup_ns,
+        "traced": run.traced,
+        "policy": run.policy,
+        "figures": run.summary().to_dicts(),
+    }
+
+
+def _mark(path: Path) -> dict[str, object] | None:
+    """What `result.json` says; `None` if no run is there."""
+    try:
+        mark = json.loads((path / _MARK).read_text())
+    except (OSError, ValueError):
+        return None
+    return mark if isinstance(mark, dict) and mark.get("format") == _FORMAT else None

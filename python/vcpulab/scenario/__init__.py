@@ -1,0 +1,1 @@
+"""Scenarios in Python: the scenario, paths into it, settings, units."""

@@ -1,0 +1,253 @@
+"""Scenarios: loaded from files, built in code, changed field by field; always checked by the engine."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, Self
+
+import tomli_w
+
+from vcpulab import _engine
+from vcpulab.scenario.problems import Problem
+
+_STEP = re.compile(r'"(?P<quoted>[^"]*)"|(?P<bare>[^."]+)')
+
+
+class Scenario:
+    """A checked scenario. It cannot be changed, but `change` makes another one.
+
+    Examples:
+        >>> scenario = Scenario.from_dict({
+        ...     "name": "two hogs",
+        ...     "run": {"duration": "1s"},
+        ...     "host": {"profile": "exact", "pcpus": 1, "scheduler": "credit"},
+        ...     "domain": {
+        ...         "a": {"app": [{"kind": "hog"}]},
+        ...         "b": {"weight": 512, "app": [{"kind": "hog"}]},
+        ...     },
+        ... })
+        >>> scenario
+        <Scenario "two hogs": 1 s, seed 1, 1 replication>
+    """
+
+    def __init__(self, engine: _engine.Scenario, text: str, folder: Path | None = None) -> None:
+        self._engine = engine
+        self._text = text
+        self._folder = folder or Path()
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Reads a scenario file.
+
+        Raises:
+            ScenarioError: everything that is wrong with it.
+            OSError: it cannot be read.
+        """
+        with Path(path).open("rb") as file:
+            # One byte more than the engine accepts: an endless file is refused like any that is too long.
+            data = file.read(_engine.FILE_BYTES_MAX + 1)
+        folder = Path(path).parent
+        return cls(_engine.Scenario.parse_bytes(data, fspath(path), folder), data.decode(), folder)
+
+    @classmethod
+    def from_toml(cls, text: str, file: str = "<string>", *, folder: Path | None = None) -> Self:
+        """Reads a scenario; `file` is its name in messages, and files that it names are looked for in `folder`.
+
+        Raises:
+            ScenarioError: everything that is wrong with it.
+
+        Examples:
+            >>> Scenario.from_toml("nmae = 'x'")
+            Traceback (most recent call last):
+            ...
+            vcpulab._engine.ScenarioError: <string>:1:1: ...
+        """
+        return cls(_engine.Scenario.parse(text, file, folder or Path()), text, folder)
+
+    @classmethod
+    def without(cls, text: str, fields: Iterable[str], file: str = "<string>", *, folder: Path | None = None) -> Self:
+        """Reads a scenario as if these fields, dotted paths, were not in it.
+
+        Raises:
+            ScenarioError: everything else that is wrong with it.
+        """
+        document = tables(text)
+        for path in fields:
+            _set(document, path, None)
+        return cls.from_toml(tomli_w.dumps(document), file, folder=folder)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Builds a scenario from tables, named as in a scenario file.
+
+        Raises:
+            ScenarioError: everything that is wrong with it.
+        """
+        return cls.from_toml(tomli_w.dumps(document), "<scenario>")
+
+    @classmethod
+    def starter(cls) -> Self:
+        """The scenario that `vcpulab init` writes.
+
+        Examples:
+            >>> Scenario.starter().name
+            'a web server beside a batch machine'
+        """
+        return cls.from_toml(_engine.starter(), "<starter>")
+
+    def change(self, changes: Mapping[str, Any]) -> Self:
+        """The same scenario with other values in some fields.
+
+        Args:
+            changes: dotted path to value, as in a scenario file; `None` removes the field, so that its default holds.
+                Items of a list are counted from 0 (`domain.web.app.0.kind`), and the number after the last adds one;
+                names with dots are quoted.
+
+        Raises:
+            ScenarioError: everything that is wrong with the result.
+            KeyError: a path leads through something that has no fields, or removes what is not there.
+
+        Examples:
+            >>> heavier = Scenario.starter().change({"domain.web.weight": 512, "seed": 7})
+            >>> heavier.to_dict()["domain"]["web"]["weight"], heavier.seed
+            (512, 7)
+        """
+        document = tables(self._text)
+        for path, value in changes.items():
+            _set(document, path, value)
+        return self.from_toml(tomli_w.dumps(document), "<scenario>", folder=self._folder)
+
+    def written(self) -> dict[str, Any]:
+        """As tables, with what was written and no defaults."""
+        return tables(self._text)
+
+    def with_run(self, *, seed: int | None = None, replications: int | None = None) -> Self:
+        """The same scenario with another seed or number of replications.
+
+        Raises:
+            ValueError: a value is out of range.
+
+        Examples:
+            >>> Scenario.starter().with_run(replications=2).replications
+            2
+        """
+        try:
+            self._engine.with_run(seed=seed, replications=replications)
+        except OverflowError:
+            raise ValueError("seed, replications: allowed: integers from 0 that fit in 63 bits") from None
+        asked = {"seed": seed, "run.replications": replications}
+        return self.change({field: value for field, value in asked.items() if value is not None})
+
+    @property
+    def folder(self) -> Path:
+        """Where files are looked for that it names."""
+        return self._folder
+
+    def to_toml(self) -> str:
+        """As a scenario file, complete: with every default spelled out."""
+        return self._engine.to_toml()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As tables, complete: with every default spelled out."""
+        return tables(self.to_toml())
+
+    @property
+    def name(self) -> str:
+        """What it is, for people."""
+        return self._engine.name
+
+    @property
+    def seed(self) -> int:
+        """Where all random numbers start."""
+        return self._engine.seed
+
+    @property
+    def replications(self) -> int:
+        """Number of independent runs."""
+        return self._engine.replications
+
+    @property
+    def duration_ns(self) -> int:
+        """Measured time, ns."""
+        return self._engine.duration_ns
+
+    @property
+    def warmup_ns(self) -> int:
+        """Time before measuring starts, ns."""
+        return self._engine.warmup_ns
+
+    @property
+    def warnings(self) -> list[Problem]:
+        """What is allowed in it but probably not meant."""
+        return self._engine.warnings
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scenario) and self._engine == other._engine
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        s = "" if self.replications == 1 else "s"
+        seconds = self.duration_ns / 1e9
+        return f'<Scenario "{self.name}": {seconds:g} s, seed {self.seed}, {self.replications} replication{s}>'
+
+
+def tables(text: str) -> dict[str, Any]:
+    """A TOML document as tables.
+
+    Raises:
+        ValueError: it is not valid TOML.
+    """
+    # By the engine's own reader: Python's knows an older TOML.
+    document: dict[str, Any] = json.loads(_engine.tables(text))
+    return document
+
+
+def split(path: str) -> list[str]:
+    """The steps of a dotted path.
+
+    Examples:
+        >>> split('domain."my.vm".weight')
+        ['domain', 'my.vm', 'weight']
+    """
+    return [match["quoted"] or match["bare"] for match in _STEP.finditer(path)]
+
+
+def join(steps: Iterable[str]) -> str:
+    """The dotted path of these steps.
+
+    Examples:
+        >>> join(["domain", "my.vm", "weight"])
+        'domain."my.vm".weight'
+    """
+    return ".".join(f'"{step}"' if "." in step else step for step in steps)
+
+
+def _set(document: dict[str, Any], path: str, value: object) -> None:
+    steps = split(path)
+    if not steps:
+        raise KeyError("a path names at least one field")
+    here: Any = document
+    for step in steps[:-1]:
+        here = here.setdefault(step, {}) if isinstance(here, dict) else here[_index(here, step, path)]
+    last = steps[-1]
+    if isinstance(here, list) and last == str(len(here)):
+        here.append(value)
+    elif not isinstance(here, dict):
+        here[_index(here, last, path)] = value
+    elif value is None:
+        if last not in here:
+            raise KeyError(f"`{path}` is not there to be removed")
+        del here[last]
+    else:
+        here[last] = value
+
+
+def _index(items: object, step: str, path: str) -> int:
+    if not isinstance(items, list):
+        raise KeyError(f"`{path}`: there are no fields in `{items}`")
+    if not step.isdecimal() or int(step) >= len(items):
+        raise KeyError(f"`{path}`: found `{step}`; allowed: an item from 0 to {len(items) - 1}")
+    return int(step)

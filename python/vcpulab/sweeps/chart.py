@@ -1,0 +1,90 @@
+"""A metric over what varies, as a picture."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vcpulab.errors import RequestError
+from vcpulab.extras import require
+from vcpulab.results.outcomes import Metric
+from vcpulab.show import charts as plots
+from vcpulab.show.charts import COLOURS
+from vcpulab.sweeps.plan import Plan
+from vcpulab.sweeps.tables import Row
+
+if TYPE_CHECKING:
+    import altair as alt
+else:
+    alt = require("altair", "report")
+
+_KINDS = (".html", ".svg", ".png")
+
+
+def check(plan: Plan, file: Path) -> None:
+    """Makes sure that a picture can be drawn.
+
+    Raises:
+        RequestError: it cannot.
+    """
+    if file.suffix not in _KINDS:
+        raise RequestError(f"--plot: found `{file}`; allowed: a file {', '.join(f'*{kind}' for kind in _KINDS)}")
+    if len(plan.paths) > 2:
+        raise RequestError(
+            f"--plot: {len(plan.paths)} things vary; allowed: one or two\n  hint: vcpulab query, and a plot of your own"
+        )
+
+
+def draw(plan: Plan, rows: Sequence[Row], metric: Metric) -> "alt.TopLevelMixin":
+    """The metric over what varies first, a line for each value of the second, with 95 % confidence intervals."""
+    first = plan.paths[0]
+    second = plan.paths[1] if len(plan.paths) > 1 else None
+    across = all(isinstance(row.values[0], (int, float)) for row in rows)
+    data = [
+        {
+            "x": row.values[0] if across else str(row.values[0]),
+            "line": "" if second is None else str(row.values[1]),
+            "mean": interval.mean,
+            "low": interval.mean - (interval.half_width or 0),
+            "high": interval.mean + (interval.half_width or 0),
+        }
+        for row in rows
+        if (interval := row.intervals[0]) is not None
+    ]
+    lines = list(dict.fromkeys(str(each["line"]) for each in data))
+    legend = None if second is None else alt.Legend(title=second)
+    colour = alt.Color("line:N", legend=legend, scale=alt.Scale(domain=lines, range=COLOURS))
+    shape = alt.Shape("line:N", legend=legend, scale=alt.Scale(domain=lines))
+    y = alt.Y("mean:Q", title=metric.said())
+    base = alt.Chart(alt.InlineData(values=data)).encode(color=colour)
+    if across:
+        base = base.encode(x=alt.X("x:Q", title=first, scale=alt.Scale(zero=False)))
+    else:
+        # Side by side: there is no way between them.
+        x = alt.X("x:N", title=first, sort=None, axis=alt.Axis(labelAngle=0))
+        base = base.encode(x=x, xOffset=alt.XOffset("line:N", sort=lines))
+    marks = [
+        base.mark_rule(strokeWidth=1.5).encode(y="low:Q", y2="high:Q"),
+        base.mark_point(filled=True, size=45, opacity=1).encode(y=y, shape=shape),
+    ]
+    if across:
+        marks.insert(0, base.mark_line().encode(y=y))
+    title = f"{metric.name} over {first}"
+    said = "; ".join(f"{plan.said(row.point)}: {row.intervals[0]}" for row in rows if row.intervals[0] is not None)
+    chart = alt.layer(*marks).properties(
+        width=560, height=320, title=title, description=f"{title}, {metric.unit}. {said}."
+    )
+    return plots.dressed(chart)
+
+
+def write(plan: Plan, rows: Sequence[Row], metric: Metric, file: Path) -> None:
+    """Writes the picture; a page needs nothing but itself.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    chart = draw(plan, rows, metric)
+    if file.suffix == ".html":
+        chart.save(file, inline=True)
+    else:
+        chart.save(file)

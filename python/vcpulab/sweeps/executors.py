@@ -1,0 +1,253 @@
+"""Where runs are done: on threads of this machine, or on a Dask cluster. Results do not depend on it."""
+
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from urllib.parse import parse_qs, urlsplit
+
+from vcpulab.errors import RequestError, VcpulabError
+from vcpulab.extras import require
+from vcpulab.sweeps.work import Batch, Measured, measure
+
+if TYPE_CHECKING:
+    from distributed import Client, Future, LocalCluster
+
+
+class ClusterLostError(VcpulabError):
+    """There is nobody left to do the work."""
+
+
+class Outcome(NamedTuple):
+    """What became of a batch."""
+
+    batch: int
+    measured: Measured | None
+    """`None`: it was not done."""
+    error: BaseException | None = None
+    """Why not; `None`: whoever had it is gone, and it may be given to another."""
+
+
+class Executor(Protocol):
+    """Someone who does batches of runs."""
+
+    def slots(self) -> int:
+        """How many batches are worked on at a time; it may change."""
+
+    def submit(self, batch: Batch) -> None:
+        """Takes a batch to do."""
+
+    def gather(self, timeout_s: float) -> list[Outcome]:
+        """What has become of batches since last asked; waits at most so long for the first.
+
+        Raises:
+            ClusterLostError: nothing will become of any.
+        """
+
+    def close(self) -> None:
+        """Stops; what is being worked on is given up."""
+
+
+class Local:
+    """Threads of this process; the engine runs in them without Python's lock."""
+
+    def __init__(self, jobs: int = 0) -> None:
+        """`jobs` threads; 0: one for each processor."""
+        self._jobs = jobs or os.cpu_count() or 1
+        self._pool = ThreadPoolExecutor(self._jobs)
+        self._stop = threading.Event()
+        self._outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+
+    def slots(self) -> int:
+        """See `Executor`."""
+        return self._jobs
+
+    def submit(self, batch: Batch) -> None:
+        """See `Executor`."""
+        self._pool.submit(self._do, batch)
+
+    def _do(self, batch: Batch) -> None:
+        try:
+            outcome = Outcome(batch.number, measure(batch, lambda: not self._stop.is_set()))
+        except BaseException as error:  # noqa: BLE001 - told to whoever gathers
+            outcome = Outcome(batch.number, None, error)
+        self._outcomes.put(outcome)
+
+    def gather(self, timeout_s: float) -> list[Outcome]:
+        """See `Executor`."""
+        return _drained(self._outcomes, timeout_s)
+
+    def close(self) -> None:
+        """See `Executor`."""
+        self._stop.set()
+        self._pool.shutdown(cancel_futures=True)
+
+
+def _drained(outcomes: "queue.SimpleQueue[Outcome]", timeout_s: float) -> list[Outcome]:
+    found: list[Outcome] = []
+    try:
+        found.append(outcomes.get(timeout=timeout_s))
+        while True:
+            found.append(outcomes.get_nowait())
+    except queue.Empty:
+        return found
+
+
+PATIENCE_S = 60.0
+"""How long a cluster may be without any worker."""
+
+
+class Dask:
+    """A Dask cluster: one that is there, or worker processes of its own on this machine."""
+
+    def __init__(self, scheduler: str | None, *, workers: int = 0, patience_s: float = PATIENCE_S) -> None:
+        """Joins a cluster.
+
+        Args:
+            scheduler: its scheduler, HOST:PORT; `None`: a cluster of its own.
+            workers: processes of a cluster of its own; 0: one for each processor.
+            patience_s: how long to wait while there is no worker.
+
+        Raises:
+            MissingExtraError: `distributed` is not installed.
+            ClusterLostError: the scheduler does not answer.
+        """
+        distributed = require("distributed", "dask")
+        # What becomes of the cluster is told here; its own stack traces say it in many words.
+        for name in list(logging.root.manager.loggerDict):
+            if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
+                logging.getLogger(name).setLevel(logging.CRITICAL)
+        self._where = scheduler or "the local cluster"
+        self._patience_s = patience_s
+        self._cluster: LocalCluster | None = None
+        if scheduler is None:
+            self._cluster = distributed.LocalCluster(
+                n_workers=workers or os.cpu_count() or 1,
+                threads_per_worker=1,
+                dashboard_address=None,
+                silence_logs=logging.CRITICAL,
+            )
+        try:
+            self._client: Client = distributed.Client(
+                self._cluster or f"tcp://{scheduler}", timeout=min(patience_s, 10), set_as_default=False
+            )
+        except (OSError, ValueError) as error:
+            raise ClusterLostError(f"no scheduler answers at {self._where}\n  hint: dask scheduler") from error
+        self._futures: dict[int, Future[Measured]] = {}
+        self._outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+        self._slots = 0
+        self._asked_at = -1.0
+        self._deserted_at: float | None = None
+
+    def slots(self) -> int:
+        """See `Executor`."""
+        now = time.monotonic()
+        if now - self._asked_at > 1.0:
+            self._asked_at = now
+            self._slots = self._threads()
+        if self._slots:
+            self._deserted_at = None
+        elif self._deserted_at is None:
+            self._deserted_at = now
+        elif now - self._deserted_at > self._patience_s:
+            raise ClusterLostError(
+                f"{self._where} has had no worker for {self._patience_s:g} s\n"
+                "  hint: workers without vcpulab end as soon as they are given work; their logs say so"
+            )
+        return self._slots
+
+    def _threads(self) -> int:
+        try:
+            found: dict[str, int] = self._client.nthreads()
+        except (OSError, TimeoutError, AttributeError, RuntimeError):
+            # It may come back; whether it is gone is told by what becomes of the batches.
+            self._check()
+            return self._slots
+        return sum(found.values())
+
+    def _check(self) -> None:
+        if self._client.status != "running":
+            raise ClusterLostError(f"the scheduler at {self._where} does not answer any more")
+
+    def submit(self, batch: Batch) -> None:
+        """See `Executor`."""
+        # Dask itself gives the batches of a worker that died to another one, four times at most.
+        try:
+            future = self._client.submit(measure, batch, pure=False)
+        except RuntimeError:
+            self._check()
+            raise
+        self._futures[batch.number] = future
+        future.add_done_callback(lambda done: self._outcomes.put(self._outcome(batch.number, done)))
+
+    def _outcome(self, batch: int, future: "Future[Measured]") -> Outcome:
+        from distributed.scheduler import KilledWorker
+
+        self._futures.pop(batch, None)
+        try:
+            return Outcome(batch, future.result(timeout=60))
+        except (KilledWorker, CancelledError, OSError, TimeoutError):
+            return Outcome(batch, None)
+        except Exception as error:  # noqa: BLE001 - whatever the worker raised
+            return Outcome(batch, None, error)
+
+    def gather(self, timeout_s: float) -> list[Outcome]:
+        """See `Executor`."""
+        found = _drained(self._outcomes, timeout_s)
+        if self._client.status != "running":
+            # What has arrived counts; to hand out the rest again is of no use.
+            found = [outcome for outcome in found if outcome.measured is not None]
+            if not found:
+                self._check()
+        return found
+
+    def close(self) -> None:
+        """See `Executor`."""
+        if self._client.status == "running":
+            self._client.cancel(list(self._futures.values()), force=True)
+        self._client.close(timeout=2)
+        if self._cluster is not None:
+            self._cluster.close(timeout=5)
+
+
+def executor(text: str, jobs: int = 0) -> Executor:
+    """The executor that is meant by `local`, `dask://HOST:PORT` or `dask://local?workers=N`.
+
+    Raises:
+        RequestError: none is.
+        MissingExtraError: a package is not installed.
+        ClusterLostError: the scheduler does not answer.
+    """
+    if text == "local":
+        return Local(jobs)
+    url = urlsplit(text)
+    asked = parse_qs(url.query, keep_blank_values=True)
+    allowed = "local, dask://HOST:PORT or dask://local?workers=N (and ?patience=SECONDS)"
+    wrong = RequestError(f"--executor: found `{text}`; allowed: {allowed}")
+    if url.scheme != "dask" or url.path or url.fragment or not asked.keys() <= {"workers", "patience"}:
+        raise wrong
+    if jobs:
+        raise RequestError(f"--jobs: allowed: only with --executor local; `{text}` has its own workers")
+    try:
+        workers, patience_s = int(_one(asked, "workers", "0")), float(_one(asked, "patience", str(PATIENCE_S)))
+        port = url.port
+    except ValueError:
+        raise wrong from None
+    if not 0 <= workers <= 1024 or not 0 < patience_s <= 86_400:
+        raise wrong
+    if url.netloc == "local":
+        return Dask(None, workers=workers, patience_s=patience_s)
+    if url.hostname is None or port is None or workers:
+        raise wrong
+    return Dask(url.netloc, patience_s=patience_s)
+
+
+def _one(asked: dict[str, list[str]], name: str, default: str) -> str:
+    values: Sequence[str] = asked.get(name, [default])
+    if len(values) != 1:
+        raise ValueError(name)
+    return values[0]

@@ -1,0 +1,233 @@
+"""Does what of a plan is not done yet, and keeps it. Killed at any moment, it goes on from what is kept."""
+
+import json
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+
+import polars as pl
+
+from vcpulab.errors import VcpulabError
+from vcpulab.sweeps.executors import ClusterLostError, Executor, Outcome
+from vcpulab.sweeps.plan import Plan, Unit
+from vcpulab.sweeps.store import Store
+from vcpulab.sweeps.work import Batch, Item, Measured, RunFailedError, canonical, engine
+
+TASK_S = 0.5
+"""How long a task should last: more than the quarter of a second below which handing it out weighs, by a margin for
+runs that are quicker than those before them."""
+_GROWTH_MAX = 8
+"""How much larger a batch may be than the one before: an estimate from a few runs may be far off."""
+_BATCH_MAX = 10_000
+_KEEP_S = 1.0
+"""Results are kept at least so often: what is lost at worst."""
+_ROUNDS_MAX = 6
+"""What is damaged is done again, unless it is damaged again and again."""
+_TRIES = 4
+"""How often a batch is handed out when workers die of it, or with it."""
+
+Progress = Callable[[int, int], object]
+"""Told how many runs are done, and how many there are."""
+
+
+class SweepFailedError(VcpulabError):
+    """A sweep came to an end before its end; what was done is kept."""
+
+
+class Sizer:
+    """How many runs make a task of about `task_s` seconds, from how long the ones before took.
+
+    Examples:
+        >>> sizer = Sizer(task_s=0.5)
+        >>> sizer.size
+        1
+        >>> sizer.learn(runs=1, seconds=0.01)
+        >>> sizer.size  # 50 would do, but one run says little
+        8
+    """
+
+    def __init__(self, task_s: float = TASK_S) -> None:
+        self.size = 1
+        self._task_s = task_s
+        self._run_s: float | None = None
+
+    def learn(self, runs: int, seconds: float) -> None:
+        """Takes in how long a batch took."""
+        each = max(seconds, 1e-6) / runs
+        self._run_s = each if self._run_s is None else (self._run_s + each) / 2
+        self.size = max(1, min(math.ceil(self._task_s / self._run_s), _GROWTH_MAX * self.size, _BATCH_MAX))
+
+
+class Fixed(Sizer):
+    """Always so many runs to a task."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def learn(self, runs: int, seconds: float) -> None:
+        """Nothing."""
+
+
+def run(
+    plan: Plan, store: Store, executor: Executor, sizer: Sizer | None = None, progress: Progress | None = None
+) -> None:
+    """Does every run of the plan that is not in the store.
+
+    Args:
+        plan: what to run.
+        store: where results are, and are kept.
+        executor: who does it.
+        sizer: how many runs make a task.
+        progress: told now and then how far it is.
+
+    Raises:
+        SweepFailedError: a run failed, or nobody is left to do them; what was done is kept.
+        KeyboardInterrupt: it was interrupted; what was done is kept.
+        OSError: results cannot be written.
+    """
+    units = {unit.key: unit for unit in plan.units()}
+    store.add_plan(plan.name, plan_frame(plan))
+    for _ in range(_ROUNDS_MAX):
+        done = store.done(units)
+        missing = [unit for key, unit in units.items() if key not in done]
+        if missing:
+            _Sweep(plan, store, executor=executor, sizer=sizer or Sizer(), progress=progress, total=len(units)).run(
+                missing
+            )
+        # What cannot be read is done again.
+        elif not store.verify(store.shards(units)):
+            return
+    raise SweepFailedError(f"{store.folder}: what is written there does not read the same\n  hint: is the disk sound?")
+
+
+def plan_frame(plan: Plan) -> pl.DataFrame:
+    """Every run of a plan with the values of its point."""
+    units = list(plan.units())
+    frame = pl.DataFrame(
+        {
+            "sweep": pl.repeat(plan.name, len(units), eager=True),
+            "point": pl.Series([unit.point for unit in units], dtype=pl.UInt32),
+            "replication": pl.Series([unit.replication for unit in units], dtype=pl.UInt32),
+            "run_id": pl.Series([unit.key for unit in units], dtype=pl.String),
+        }
+    )
+    columns = (_column(path, [point[index] for point in plan.points]) for index, path in enumerate(plan.paths))
+    return frame.with_columns(column.gather(frame["point"]) for column in columns)
+
+
+def _column(name: str, values: list[object]) -> pl.Series:
+    """Values of a field as a column: numbers as numbers, all else as in a scenario file."""
+    kinds = {type(value) for value in values}
+    if kinds <= {int} or kinds <= {bool}:
+        return pl.Series(name, values)
+    if kinds <= {int, float}:
+        return pl.Series(name, values, dtype=pl.Float64, strict=False)
+    return pl.Series(name, [value if isinstance(value, str) else json.dumps(value) for value in values])
+
+
+class _Sweep:
+    """One go at what is missing."""
+
+    def __init__(
+        self, plan: Plan, store: Store, *, executor: Executor, sizer: Sizer, progress: Progress | None, total: int
+    ) -> None:
+        self._plan, self._store, self._executor, self._sizer = plan, store, executor, sizer
+        self._progress = progress
+        self._total = total
+        self._pending: dict[int, tuple[Batch, int]] = {}
+        """Batches handed out, and how often each was before."""
+        self._unkept: list[pl.DataFrame] = []
+        self._kept_at = time.monotonic()
+        self._number = 0
+        self._scenario: tuple[int, str] = (-1, "")
+
+    def run(self, missing: list[Unit]) -> None:
+        left = deque(missing)
+        self._points = {unit.key: unit.point for unit in missing}
+        done = self._total - len(missing)
+        try:
+            while left or self._pending:
+                # Twice as many as are worked on, so that nobody waits for the next.
+                room = 2 * self._executor.slots() - len(self._pending)
+                while left and room > 0:
+                    self._hand_out(self._batch(left))
+                    room -= 1
+                for outcome in self._executor.gather(timeout_s=0.2):
+                    done += self._take(outcome)
+                if time.monotonic() - self._kept_at > _KEEP_S:
+                    self._keep()
+                if self._progress is not None:
+                    self._progress(done, self._total)
+        except ClusterLostError as error:
+            raise SweepFailedError(
+                f"{error}\n  hint: what is done is kept; the same command goes on from there"
+            ) from None
+        finally:
+            self._unkept += [outcome.measured.frame for outcome in self._arrived() if outcome.measured is not None]
+            self._keep()
+
+    def _arrived(self) -> list[Outcome]:
+        """What came in while the sweep was being stopped."""
+        try:
+            return self._executor.gather(timeout_s=0)
+        except ClusterLostError:
+            return []
+
+    def _batch(self, left: deque[Unit]) -> Batch:
+        self._number += 1
+        items = [left.popleft() for _ in range(min(self._sizer.size, len(left)))]
+        return Batch(self._number, tuple(Item(unit.key, self._text(unit.point), unit.seed) for unit in items))
+
+    def _text(self, point: int) -> str:
+        """The scenario of a point; runs of one point follow each other."""
+        if self._scenario[0] != point:
+            self._scenario = (point, canonical(self._plan.scenario(point)))
+        return self._scenario[1]
+
+    def _hand_out(self, batch: Batch, before: int = 0) -> None:
+        self._pending[batch.number] = (batch, before + 1)
+        self._executor.submit(batch)
+
+    def _take(self, outcome: Outcome) -> int:
+        """Takes in what became of a batch; how many runs are done by it."""
+        batch, tries = self._pending.pop(outcome.batch)
+        if outcome.measured is not None:
+            self._check(outcome.measured)
+            self._unkept.append(outcome.measured.frame)
+            self._sizer.learn(len(batch.items), outcome.measured.seconds)
+            return len(batch.items)
+        if outcome.error is None:
+            if tries == _TRIES:
+                points = sorted({self._points[item.key] for item in batch.items})
+                raise SweepFailedError(
+                    f"{tries} workers died of the same {len(batch.items)} runs (points {points[0]} to {points[-1]})\n"
+                    "  hint: have they vcpulab, and enough memory?"
+                )
+            self._hand_out(batch, tries)
+            return 0
+        if isinstance(outcome.error, RunFailedError):
+            point = self._points[outcome.error.key]
+            seed = next(item.seed for item in batch.items if item.key == outcome.error.key)
+            raise SweepFailedError(
+                f"point {point} ({self._plan.said(point)}), seed {seed}: {outcome.error.message}"
+            ) from outcome.error
+        if isinstance(outcome.error, KeyboardInterrupt):
+            raise outcome.error
+        kind = type(outcome.error).__name__
+        raise SweepFailedError(f"a worker failed: {kind}: {outcome.error}") from outcome.error
+
+    def _check(self, measured: Measured) -> None:
+        if measured.engine != engine():
+            raise SweepFailedError(
+                f"a worker has another engine, {measured.engine}; allowed: the one here, {engine()}\n"
+                "  hint: install the same package everywhere"
+            )
+
+    def _keep(self) -> None:
+        self._kept_at = time.monotonic()
+        if self._unkept:
+            frame = pl.concat(self._unkept)
+            self._store.add(frame)
+            self._unkept = []

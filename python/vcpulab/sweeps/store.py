@@ -1,0 +1,371 @@
+"""What sweeps have run: a directory of files named by their content, and an index that can be made again from them.
+
+    STORE/store.json             which format this is
+    STORE/shards/HASH.parquet    results: a row for each run, each table a list of rows in it
+    STORE/plans/HASH.parquet     what a sweep asked for: a row for each of its runs, with the parameters of the point
+    STORE/damaged/               files whose content is not what their name says
+    STORE/index.sqlite           which run stands in which shard
+
+A run stands in one shard, whoever writes at the same time: to add runs is a transaction of the index, which lets one
+writer in at a time, takes in first what others have left, and adds what is not there yet. A file has its name only when
+it is whole and on the disk. So a writer that is killed leaves either nothing or a shard that the next one takes in.
+"""
+
+import json
+import os
+import signal
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from hashlib import file_digest, sha256
+from io import BytesIO
+from pathlib import Path
+from typing import Self
+
+import polars as pl
+
+from vcpulab.errors import RequestError
+from vcpulab.sweeps.work import FORMAT, engine
+
+_MARK = "store.json"
+_INDEX = "index.sqlite"
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS files (name TEXT PRIMARY KEY, engine TEXT, size INTEGER, changed INTEGER) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS runs (run TEXT PRIMARY KEY, file TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS runs_by_file ON runs (file);
+"""
+_WAIT_S = 60
+"""How long a writer waits for another one."""
+
+
+class Store:
+    """Runs on disk. Several processes of one machine may use it at once."""
+
+    def __init__(self, folder: Path, index: sqlite3.Connection) -> None:
+        """Use `open`."""
+        self.folder = folder
+        self.notes: list[str] = []
+        """What was found that should be told."""
+        self._index = index
+
+    @classmethod
+    def open(cls, folder: Path, *, create: bool = False) -> Self:
+        """The store in a directory.
+
+        Args:
+            folder: where.
+            create: make one, if nothing is there.
+
+        Raises:
+            RequestError: it holds no store, or one of another format.
+            OSError: it cannot be read, or written.
+        """
+        _check(folder, create=create)
+        found = cls(folder, _connect(folder, create=create))
+        found.refresh()
+        return found
+
+    def close(self) -> None:
+        """Lets go of the index."""
+        self._index.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---- what is there ----
+
+    def done(self, runs: Iterable[str]) -> set[str]:
+        """Those of these runs that are there."""
+        asked = json.dumps(list(runs))
+        return {run for (run,) in self._index.execute(f"SELECT run FROM runs WHERE run IN ({_LISTED})", (asked,))}
+
+    def shards(self, runs: Iterable[str] | None = None) -> list[Path]:
+        """The files of these runs, or of all runs of this engine."""
+        if runs is None:
+            query = "SELECT name FROM files WHERE engine = ? AND name IN (SELECT file FROM runs) ORDER BY name"
+            rows = self._index.execute(query, (engine(),))
+        else:
+            query = f"SELECT DISTINCT file FROM runs WHERE run IN ({_LISTED}) ORDER BY file"
+            rows = self._index.execute(query, (json.dumps(list(runs)),))
+        return [self.folder / name for (name,) in rows]
+
+    def plans(self) -> list[tuple[str, int, Path]]:
+        """What sweeps asked for: name of the sweep, how often it had been changed, and file; the last ones last."""
+        rows = self._index.execute("SELECT name FROM files WHERE name LIKE 'plans/%'")
+        files = [self.folder / name for (name,) in rows]
+        said = [(_says(file), file) for file in files]
+        return sorted((it["sweep"], int(it["version"]), file) for it, file in said if it.get("format") == FORMAT)
+
+    def count(self) -> int:
+        """Runs of this engine that are there."""
+        query = "SELECT count(*) FROM runs JOIN files ON name = file WHERE engine = ?"
+        return int(self._index.execute(query, (engine(),)).fetchone()[0])
+
+    def foreign(self) -> dict[str, int]:
+        """Runs of other engines: they are kept, and not used."""
+        query = "SELECT engine, count(*) FROM runs JOIN files ON name = file WHERE engine != ? GROUP BY engine"
+        return dict(self._index.execute(query, (engine(),)).fetchall())
+
+    def refresh(self) -> None:
+        """Takes in what is in the directory and not in the index, and forgets what is gone."""
+        with self._writing():
+            pass
+
+    def verify(self, files: Iterable[Path] | None = None) -> int:
+        """Reads these files, or all, and sets aside those whose content is not what their name says.
+
+        Returns:
+            How many were set aside; their runs are not there any more.
+        """
+        listed = [*self._files()] if files is None else list(files)
+        bad = [file for file in listed if not _is_whole(file)]
+        if bad:
+            with self._writing():
+                for file in bad:
+                    self._set_aside(file)
+        return len(bad)
+
+    # ---- adding ----
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Keeps runs (rows as in `work.Measured`); those that are there already are left as they are.
+
+        Raises:
+            OSError: they cannot be written; nothing of them is kept.
+        """
+        with self._writing():
+            fresh = frame.filter(~pl.col("run_id").is_in(self.done(frame["run_id"])))
+            if fresh.height:
+                self._take_in(self._write("shards", fresh, {"engine": engine()}))
+
+    def add_plan(self, sweep: str, frame: pl.DataFrame) -> None:
+        """Keeps what a sweep asks for. What it asked for before is kept, too: it names the parameters of runs.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        with self._writing():
+            before = [(version, file) for name, version, file in self.plans() if name == sweep]
+            version, newest = before[-1] if before else (0, None)
+            if newest is None or not (_is_whole(newest) and pl.read_parquet(newest).equals(frame)):
+                self._take_in(self._write("plans", frame, {"sweep": sweep, "version": str(version + 1)}))
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """One writer at a time, who knows all that is there."""
+        with _uninterrupted():
+            try:
+                self._index.execute("BEGIN IMMEDIATE")
+                try:
+                    self._catch_up()
+                    yield
+                    self._index.execute("COMMIT")
+                except BaseException:
+                    if self._index.in_transaction:
+                        self._index.execute("ROLLBACK")
+                    raise
+            except sqlite3.OperationalError as error:
+                raise OSError(f"{self.folder / _INDEX}: {error}") from None
+
+    def _catch_up(self) -> None:
+        known = {name: (size, changed) for name, size, changed in self._index.execute(_KNOWN)}
+        for file in self._files():
+            name, state = self._name(file), file.stat()
+            if known.pop(name, None) == (state.st_size, state.st_mtime_ns):
+                continue
+            if _is_whole(file):
+                self._forget(file)
+                self._take_in(file)
+            else:
+                self._set_aside(file)
+        for name in known:
+            self._forget(self.folder / name)
+        for kind in _KINDS:
+            for left in (self.folder / kind).glob(".*"):
+                left.unlink(missing_ok=True)  # of a writer that was killed: no other one is here now
+
+    def _take_in(self, file: Path) -> None:
+        """Puts a file, known to be whole, into the index."""
+        says = _says(file)
+        made_by = says.get("engine")
+        if says.get("format") != FORMAT:
+            self._note(f"{file}: of another format (`{says.get('format')}`): kept, not used")
+            made_by = None
+        elif file.parent.name == "shards":
+            runs = pl.read_parquet(file, columns=["run_id"])["run_id"]
+            twice = self.done(runs)
+            if twice:
+                # Whoever brought this file here brought runs that are here already.
+                rest = pl.read_parquet(file).filter(~pl.col("run_id").is_in(twice))
+                replaced = self._write("shards", rest, {"engine": str(made_by)}) if rest.height else None
+                file.unlink()
+                if replaced is None:
+                    return
+                file, runs = replaced, rest["run_id"]
+            name = self._name(file)
+            self._index.executemany("INSERT INTO runs VALUES (?, ?)", ((run, name) for run in runs))
+        state = file.stat()
+        row = (self._name(file), made_by, state.st_size, state.st_mtime_ns)
+        self._index.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", row)
+
+    def _write(self, kind: str, frame: pl.DataFrame, says: dict[str, str]) -> Path:
+        """A new file, named by its content: there whole, or not at all."""
+        buffer = BytesIO()
+        frame.write_parquet(buffer, metadata={"format": FORMAT, **says})
+        file = self.folder / kind / f"{sha256(buffer.getbuffer()).hexdigest()}.parquet"
+        write_whole(file, buffer.getvalue())
+        return file
+
+    def _set_aside(self, file: Path) -> None:
+        damaged = self.folder / "damaged"
+        damaged.mkdir(exist_ok=True)
+        runs = self._index.execute("SELECT count(*) FROM runs WHERE file = ?", (self._name(file),)).fetchone()[0]
+        self._forget(file)
+        if file.exists():
+            file.replace(damaged / file.name)
+        lost = f"; its {runs} runs will be done again" if runs else ""
+        self._note(f"{file}: damaged (its content is not what its name says): moved to {damaged}{lost}")
+
+    def _forget(self, file: Path) -> None:
+        self._index.execute("DELETE FROM runs WHERE file = ?", (self._name(file),))
+        self._index.execute("DELETE FROM files WHERE name = ?", (self._name(file),))
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def _name(self, file: Path) -> str:
+        return file.relative_to(self.folder).as_posix()
+
+    def _files(self) -> Iterator[Path]:
+        for kind in _KINDS:
+            yield from sorted((self.folder / kind).glob("[!.]*.parquet"))
+
+
+_KINDS = ("shards", "plans")
+_LISTED = "SELECT value FROM json_each(?)"
+_KNOWN = "SELECT name, size, changed FROM files"
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until it is over: it must not come between a transaction and its end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pressed:
+            signal.raise_signal(signal.SIGINT)
+
+
+def write_whole(file: Path, content: bytes) -> None:
+    """Writes a file that is there whole, on the disk, or not at all.
+
+    Raises:
+        OSError: it cannot be written; nothing is left of it.
+    """
+    scratch = file.parent / f".{file.name}-{os.getpid()}"
+    try:
+        with scratch.open("wb") as out:
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
+        scratch.replace(file)
+    except OSError:
+        scratch.unlink(missing_ok=True)
+        raise
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _says(file: Path) -> dict[str, str]:
+    """What a file says of itself; nothing: it is none of ours."""
+    try:
+        return pl.read_parquet_metadata(file)
+    except (pl.exceptions.PolarsError, OSError):
+        return {}
+
+
+def _is_whole(file: Path) -> bool:
+    """Is its content what its name says?"""
+    try:
+        with file.open("rb") as content:
+            return file_digest(content, "sha256").hexdigest() == file.stem
+    except FileNotFoundError:
+        return False
+
+
+def _check(folder: Path, *, create: bool) -> None:
+    """Makes sure that a store is there.
+
+    Raises:
+        RequestError: it is something else.
+    """
+    mark = folder / _MARK
+    if folder.exists() and not folder.is_dir():
+        raise RequestError(f"{folder}: not a directory")
+    if not mark.exists():
+        if not create:
+            raise RequestError(f"{folder}: no store of sweeps is there\n  hint: vcpulab sweep FILE --store {folder}")
+        if folder.exists() and any(not entry.name.startswith(".") for entry in folder.iterdir()):
+            raise RequestError(
+                f"{folder}: holds other files than a store of sweeps\n  hint: --store names a new directory"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(mark, json.dumps({"format": FORMAT}).encode() + b"\n")
+    try:
+        found = json.loads(mark.read_bytes())
+        written = found["format"]
+    except (ValueError, KeyError, TypeError):
+        raise RequestError(f"{mark}: damaged\n  hint: its content is {json.dumps({'format': FORMAT})}") from None
+    if written != FORMAT:
+        raise RequestError(f"{folder}: written by another version, format `{written}`; allowed: `{FORMAT}`")
+    for kind in _KINDS:
+        (folder / kind).mkdir(exist_ok=True)
+
+
+def _connect(folder: Path, *, create: bool) -> sqlite3.Connection:
+    """The index; one that is damaged is begun anew, and who only reads can do without."""
+    file = folder / _INDEX
+    try:
+        return _opened(file)
+    except sqlite3.OperationalError as error:
+        if create:
+            raise OSError(f"{file}: {error}") from None
+        return _opened(":memory:")
+    except sqlite3.DatabaseError:
+        # Everything in it stands in the files, too.
+        for left in (file, file.with_name(f"{_INDEX}-wal"), file.with_name(f"{_INDEX}-shm")):
+            left.unlink(missing_ok=True)
+        return _opened(file)
+
+
+def _opened(file: Path | str) -> sqlite3.Connection:
+    index = sqlite3.connect(file, timeout=_WAIT_S, isolation_level=None)
+    try:
+        index.execute("PRAGMA journal_mode = WAL")
+        # Lost at worst with the machine's power, and made again from the files.
+        index.execute("PRAGMA synchronous = NORMAL")
+        index.executescript(_SCHEMA)
+        # Can it be written?
+        index.execute("BEGIN IMMEDIATE")
+        index.execute("ROLLBACK")
+        (state,) = index.execute("PRAGMA quick_check(1)").fetchone()
+        if state != "ok":
+            raise sqlite3.DatabaseError(state)  # noqa: TRY301 - as SQLite itself would
+    except BaseException:
+        index.close()
+        raise
+    return index

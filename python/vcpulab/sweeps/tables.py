@@ -1,0 +1,238 @@
+"""What a store says: its runs as tables, for SQL, for figures, and for files that are the same whoever did the runs."""
+
+import json
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from vcpulab import _engine
+from vcpulab.errors import RequestError
+from vcpulab.results import outcomes
+from vcpulab.results.figures import KINDS, PCPU_FIGURES, Figure, Interval
+from vcpulab.sweeps.plan import Plan
+from vcpulab.sweeps.runner import plan_frame
+from vcpulab.sweeps.store import Store
+from vcpulab.sweeps.work import TABLES
+
+_MARK = "export.json"
+_FORMAT = "vcpulab-sweep-export/1"
+
+_POINTS = pl.Schema({"sweep": pl.String, "point": pl.UInt32, "replication": pl.UInt32, "run_id": pl.String})
+
+
+def scan(shards: Sequence[Path], table: str | None = None) -> pl.LazyFrame:
+    """A table of the runs in some shards, read when it is asked for: `run_id`, then its columns.
+
+    Args:
+        shards: the files, at least one.
+        table: which of `TABLES`; `None`: the runs themselves.
+    """
+    whole = pl.scan_parquet(list(shards))
+    if table is None:
+        return whole.select("run_id", "seed", "scenario")
+    return whole.select("run_id", table).explode(table, empty_as_null=False, keep_nulls=False).unnest(table)
+
+
+def views(store: Store) -> dict[str, pl.LazyFrame]:
+    """The tables that a store offers to SQL, by name.
+
+    `runs` has a row for each run that is there, `points` one for each run that a sweep asked for, `figures` what
+    `vcpulab run` prints, and the result tables what `Run.df_domains` and the like say, with `run_id` instead of the
+    replication.
+
+    Raises:
+        RequestError: there are no runs of this engine.
+    """
+    shards = store.shards()
+    if not shards:
+        raise RequestError(f"{store.folder}: there are no runs of this engine\n  hint: vcpulab sweep FILE")
+    found = {table: scan(shards, table) for table in TABLES}
+    plans = {(sweep, version): pl.read_parquet(file) for sweep, version, file in store.plans()}
+    asked = pl.concat(plans.values(), how="diagonal_relaxed") if plans else pl.DataFrame(schema=_POINTS)
+    # A run of several sweeps has the values that any of them gave it: they are all of one scenario.
+    paths = [column for column in asked.columns if column not in _POINTS]
+    values = asked.group_by("run_id").agg(pl.col(path).drop_nulls().first() for path in paths)
+    newest = dict(sorted(plans))
+    points = pl.concat([pl.DataFrame(schema=_POINTS), *(plans[last].select(*_POINTS) for last in newest.items())])
+    return {
+        "runs": scan(shards).join(values.lazy(), on="run_id", how="left").select("run_id", "seed", *paths, "scenario"),
+        "points": points.lazy(),
+        "figures": figures(found),
+        **found,
+    }
+
+
+def figures(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
+    """Every figure of every run: run_id, of, name, figure, unit, value, as in `Run.summary` before means are taken."""
+    parts = [_long(tables[table], of, name, these) for of, table, name, these in KINDS]
+    means = [figure.value.mean().alias(figure.name) for figure in PCPU_FIGURES]
+    fairness = outcomes.HOST_FIGURES[-1]
+    host = (
+        tables["pcpus"]
+        .group_by("run_id")
+        .agg(means)
+        .join(tables["domains"].group_by("run_id").agg(fairness.value.alias(fairness.name)), on="run_id")
+    )
+    parts.append(_unpivoted(host.with_columns(pl.lit("").alias("name")), "host", outcomes.HOST_FIGURES))
+    return pl.concat(parts)
+
+
+def _long(table: pl.LazyFrame, of: str, name: pl.Expr, these: Sequence[Figure]) -> pl.LazyFrame:
+    chosen = (figure.value.cast(pl.Float64).alias(figure.name) for figure in these)
+    return _unpivoted(table.select("run_id", name.alias("name"), *chosen), of, these)
+
+
+def _unpivoted(wide: pl.LazyFrame, of: str, these: Sequence[Figure]) -> pl.LazyFrame:
+    units = {figure.name: figure.unit for figure in these}
+    long = wide.unpivot(
+        [figure.name for figure in these], index=["run_id", "name"], variable_name="figure", value_name="value"
+    )
+    return long.drop_nulls("value").select(
+        "run_id",
+        pl.lit(of).alias("of"),
+        "name",
+        "figure",
+        pl.col("figure").replace_strict(units, return_dtype=pl.String).alias("unit"),
+        "value",
+    )
+
+
+@dataclass(frozen=True)
+class Row:
+    """A point and what came of it."""
+
+    point: int
+    values: tuple[Any, ...]
+    intervals: tuple[Interval | None, ...]
+    """For each metric asked for; `None` where it was never defined."""
+
+
+def summary(plan: Plan, store: Store, metrics: Sequence[outcomes.Metric]) -> list[Row]:
+    """The metrics of each point: mean and 95 % confidence interval over its replications."""
+    asked = plan_frame(plan).select("point", "replication", "run_id")
+    found = _of_metrics(store.shards(asked["run_id"]), metrics)
+    table = asked.lazy().join(found, on="run_id").sort("point", "replication").collect()
+    values: dict[tuple[int, str], list[float]] = {}
+    for point, name, value in table.select("point", "metric", "value").iter_rows():
+        values.setdefault((point, name), []).append(value)
+    return [
+        Row(point, at, tuple(Interval.of(values.get((point, metric.name), ())) for metric in metrics))
+        for point, at in enumerate(plan.points)
+    ]
+
+
+def _of_metrics(shards: Sequence[Path], metrics: Iterable[outcomes.Metric]) -> pl.LazyFrame:
+    """run_id, metric, value."""
+    wanted = pl.DataFrame(
+        [(metric.name, metric.of, metric.thing, metric.figure) for metric in metrics],
+        pl.Schema(dict.fromkeys(("metric", "of", "name", "figure"), pl.String)),
+        orient="row",
+    )
+    all_of_them = figures({table: scan(shards, table) for table in ("domains", "apps", "pcpus", "io")})
+    return all_of_them.join(wanted.lazy(), on=["of", "name", "figure"]).select("run_id", "metric", "value")
+
+
+def default_metrics(plan: Plan) -> list[outcomes.Metric]:
+    """What is shown unless something else is asked for: throughput of those who ask, or CPU time where nobody does."""
+    scenario = plan.scenario(0)
+    listed = outcomes.metrics(scenario)
+    clients = scenario.to_dict().get("client", {})
+    throughput = [metric for metric in listed if metric.of == "app" and metric.figure == "throughput"]
+    asking = [metric for metric in throughput if any(metric.name.startswith(f"{name}.") for name in clients)]
+    chosen = asking or [metric for metric in listed if metric.of == "domain" and metric.figure == "gotten"]
+    return chosen[:8]
+
+
+def check_free(directory: Path) -> None:
+    """Makes sure that an export may be written there: it is new, empty, or holds an export (which is replaced).
+
+    Raises:
+        RequestError: it is something else.
+    """
+    if directory.is_dir():
+        if any(directory.iterdir()) and not (directory / _MARK).is_file():
+            raise RequestError(f"{directory}: holds other files than an export's; they would be lost")
+    elif directory.exists() or directory.is_symlink():
+        raise RequestError(f"{directory}: not a directory")
+
+
+def export(plan: Plan, store: Store, directory: Path) -> None:
+    """Writes all tables of a sweep (Parquet), in the order of its points: the same bytes whoever did the runs.
+
+    Raises:
+        RequestError: there is something else of that name.
+        OSError: it cannot be written.
+    """
+    check_free(directory)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    asked = plan_frame(plan).drop("sweep")
+    shards = store.shards(asked["run_id"])
+    where = asked.select("point", "replication", "run_id").lazy()
+    # Beside the target, so that the last step is a rename: whoever looks finds all or nothing.
+    with tempfile.TemporaryDirectory(prefix=f".{directory.name}-", dir=directory.parent) as scratch:
+        new, old = Path(scratch, "new"), Path(scratch, "old")
+        new.mkdir()
+        runs = asked.lazy().join(scan(shards), on="run_id", how="left", maintain_order="left")
+        runs.collect().rechunk().write_parquet(new / "runs.parquet")
+        for table in TABLES:
+            rows = scan(shards, table).with_row_index("row")
+            ordered = where.join(rows, on="run_id").sort("point", "replication", "row").drop("run_id", "row")
+            ordered.collect().rechunk().write_parquet(new / f"{table}.parquet")
+        said = {
+            "format": _FORMAT,
+            "engine": _engine.build_info(),
+            "sweep": plan.name,
+            "points": len(plan.points),
+            "replications": plan.replications,
+            "seed": plan.seed,
+        }
+        (new / _MARK).write_text(json.dumps(said, indent=2) + "\n")
+        if directory.exists():
+            directory.rename(old)
+        new.rename(directory)
+
+
+_READS = ("select", "with", "from", "explain", "show", "values", "(")
+
+
+def query(store: Store, sql: str) -> pl.DataFrame:
+    """The answer to a question in SQL, as Polars understands it.
+
+    Raises:
+        RequestError: it is no such question, or cannot be answered.
+    """
+    if not sql.strip().lower().startswith(_READS):
+        raise RequestError(
+            f"found `{sql.strip()[:60]}`; allowed: a question that only reads, such as SELECT … FROM runs"
+        )
+    try:
+        return pl.SQLContext(views(store), eager=False).execute(sql).collect()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        hint = next((f"\n  hint: {line[0].lower()}{line[1:]}" for line in lines if line.startswith("Did you mean")), "")
+        raise RequestError(f"{lines[0] if lines else type(error).__name__}{hint}") from None
+
+
+def columns(store: Store) -> list[tuple[str, str, str]]:
+    """Table, column and type of everything that can be asked for."""
+    return [
+        (table, column, str(kind))
+        for table, frame in views(store).items()
+        for column, kind in frame.collect_schema().items()
+    ]
+
+
+def as_csv(frame: pl.DataFrame) -> str:
+    """With a line of headings.
+
+    Raises:
+        RequestError: a column holds lists.
+    """
+    try:
+        return frame.write_csv()
+    except pl.exceptions.ComputeError as error:
+        raise RequestError(f"--format csv: {str(error).splitlines()[0]}\n  hint: --format json") from None

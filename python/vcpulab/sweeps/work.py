@@ -1,0 +1,115 @@
+"""The work of a sweep in pieces: what a worker is given, does, and gives back. It needs nothing but this package."""
+
+import time
+from collections.abc import Callable, Iterable
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from vcpulab import _engine
+from vcpulab.errors import EngineError, VcpulabError
+from vcpulab.scenario.scenario import Scenario
+
+TABLES = ("domains", "vcpus", "pcpus", "apps", "io", "waits", "wakeups")
+"""The result tables that are kept of every run."""
+FORMAT = "vcpulab-sweep/1"
+"""What shards look like; another format is another kind of file."""
+
+
+@cache
+def engine() -> str:
+    """The engine: its version, and a hash of its code. Only runs of the same one are taken for the same."""
+    return f"{_engine.build_info()['version']}-{sha256(Path(_engine.__file__).read_bytes()).hexdigest()[:16]}"
+
+
+def canonical(scenario: Scenario) -> str:
+    """A scenario, complete, as if for one replication from seed 0: what all its runs have in common."""
+    return scenario._engine.with_run(seed=0, replications=1).to_toml()
+
+
+def key_of(digest: str, seed: int) -> str:
+    """What names a run: everything that it depends on. `digest` stands for the canonical scenario."""
+    return sha256(f"{FORMAT}\0{engine()}\0{digest}\0{seed}".encode()).hexdigest()[:32]
+
+
+class Item(NamedTuple):
+    """One run to do."""
+
+    key: str
+    scenario: str
+    """The canonical scenario."""
+    seed: int
+
+
+class Batch(NamedTuple):
+    """Runs that one task does together."""
+
+    number: int
+    items: tuple[Item, ...]
+
+
+class Measured(NamedTuple):
+    """What a batch left behind."""
+
+    engine: str
+    seconds: float
+    """How long the task took."""
+    frame: pl.DataFrame
+    """A row for each run: its key, seed, scenario, and each table as a list of rows."""
+
+
+class RunFailedError(VcpulabError):
+    """The engine failed in a run; it would again."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(key, message)
+        self.key = key
+        self.message = message
+
+
+def measure(batch: Batch, go_on: Callable[[], bool] | None = None) -> Measured:
+    """Does the runs of a batch, one after the other in this thread.
+
+    Args:
+        batch: what to run.
+        go_on: asked now and then; `False` cancels.
+
+    Raises:
+        RunFailedError: a run failed.
+        KeyboardInterrupt: it was cancelled.
+    """
+    started = time.perf_counter()
+    progress = None if go_on is None else lambda _: go_on()
+    parsed: dict[str, _engine.Scenario] = {}
+    for item in batch.items:
+        if item.scenario not in parsed:
+            parsed[item.scenario] = _engine.Scenario.parse(item.scenario)
+    scenarios = [parsed[item.scenario].with_run(seed=item.seed) for item in batch.items]
+    try:
+        results = _engine.run_many(scenarios, jobs=1, progress=progress)
+    except EngineError:
+        for item, scenario in zip(batch.items, scenarios, strict=True):
+            try:
+                _engine.run(scenario, jobs=1, progress=progress)
+            except EngineError as error:
+                raise RunFailedError(item.key, str(error)) from None
+        raise
+    frame = _nested(batch.items, results)
+    return Measured(engine(), time.perf_counter() - started, frame)
+
+
+def _nested(items: Iterable[Item], results: list[_engine.Results]) -> pl.DataFrame:
+    """A row for each run."""
+    frame = pl.DataFrame(
+        list(items), pl.Schema({"run_id": pl.String, "scenario": pl.String, "seed": pl.Int64}), orient="row"
+    )
+    for name in TABLES:
+        parts = [pl.Series(name, getattr(result, name)()) for result in results]
+        runs = pl.Series([index for index, part in enumerate(parts) for _ in range(len(part))], dtype=pl.UInt32)
+        rows = pl.DataFrame({"index": runs, name: pl.concat(parts).struct.unnest().drop("replication").to_struct()})
+        lists = rows.group_by("index", maintain_order=True).agg(name)
+        frame = frame.with_row_index("index").join(lists, on="index", how="left", maintain_order="left").drop("index")
+    return frame.rechunk()

@@ -1,0 +1,211 @@
+"""`vcpulab whatif` and `vcpulab compare`, and what they are made of: settings, metrics, paired differences."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import vcpulab
+from support import ROOT, Vcpulab, opened
+from vcpulab.advice.compare import compare, gainers_and_payers
+from vcpulab.errors import RequestError
+from vcpulab.results.outcomes import limit, metric, metrics, people, values
+from vcpulab.scenario.settings import apply
+
+SHORT = {"run.duration": "300ms", "run.warmup": "100ms", "run.replications": 4}
+WEB = vcpulab.Scenario.load(ROOT / "scenarios/web-server.toml").change(SHORT)
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Path:
+    path = tmp_path / "web.toml"
+    path.write_text(vcpulab.Scenario.starter().change(SHORT).to_toml())
+    return path
+
+
+def test_whatif_says_who_gains_who_pays_and_what_to_type(command: Vcpulab, web: Path) -> None:
+    result = command("whatif", web.name, "--set", "batch.cap=50", "--set", "web.weight=1024")
+    assert result.returncode == 0, result.stderr
+    assert "10 pairs of replications" in result.stdout
+    assert "batch pays: batch.throughput -" in result.stdout
+    assert "web gains: " in result.stdout
+    assert "xl sched-credit -d batch -c 50" in result.stdout
+    assert "xl sched-credit -d web -w 1024" in result.stdout
+    assert "dom0 -w" not in result.stdout, "only what differs"
+    assert "as changed: domain.web: weight 1024 is above 512" in result.stderr
+
+
+def test_whatif_as_data_has_every_metric(command: Vcpulab, web: Path) -> None:
+    result = command("whatif", web.name, "--set", "batch.cap=50", "--format", "json", "--replications", "3")
+    document = json.loads(result.stdout)
+    found = {row["metric"]: row for row in document["metrics"]}
+    assert found["batch.gotten"]["before"] > 90
+    assert found["batch.gotten"]["after"] < 60
+    assert found["batch.throughput"]["verdict"] in ("worse", "unclear")
+    assert {"http.response_p99", "dom0.waited", "host.fairness", "web.0.throughput"} <= set(found)
+
+
+def test_whatif_leaves_out_what_another_scheduler_does_not_have(command: Vcpulab, web: Path) -> None:
+    sets = ("--set", "host.scheduler=sedf", "--write", "sedf.toml")
+    text = web.read_text().replace("# cap = 0 (default)", "cap = 30")
+    text = text.replace("[[action]]", "[[not_kept]]").split("[[not_kept]]")[0]
+    web.write_text(text)
+    result = command("whatif", web.name, *sets)
+    assert result.returncode == 0, result.stderr
+    assert "domain.batch.cap is left out" in result.stderr
+    assert "host.generation is left out" in result.stderr
+    written = vcpulab.Scenario.load(web.parent / "sedf.toml").to_dict()
+    assert written["host"]["scheduler"] == "sedf"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "nothing is set"),
+        (["--set", "web.weight"], "allowed: PATH=VALUE"),
+        (["--set", "=5"], "allowed: PATH=VALUE"),
+        (["--set", "nobody.weight=5"], "there is no `nobody`; allowed: "),
+        (["--set", "domain.nobody.weight=5"], "there is no domain `nobody`; allowed: dom0, web, batch"),
+        (["--set", "web.wieght=5"], "--set web.wieght=5: unknown field\n  hint: did you mean `weight`?"),
+        (["--set", "web.weight=-5"], "--set web.weight=-5: found `-5`; allowed: "),
+        (["--set", "web.weight=5", "--set", "domain.web.weight=6"], "is set twice"),
+        (["--set", "host.scheduler=o1"], "allowed: one of arinc653, "),
+        (["--set", "web.app.7.workers=2"], "allowed: an item from 0 to 0"),
+        (["--set", "web.weight=5", "--replications", "1"], "allowed: at least 2"),
+        (["--set", "web.weight=5", "--replications", "99999999999999999999"], "replications"),
+        (["--set", "web.weight=5", "--jobs", "-1"], "--jobs"),
+    ],
+)
+def test_whatif_says_what_is_wrong(command: Vcpulab, web: Path, arguments: list[str], said: str) -> None:
+    result = command("whatif", web.name, *arguments)
+    assert (result.returncode, result.stdout) == (2, ""), result.stderr
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_compare_scenarios_and_runs_alike(command: Vcpulab, web: Path) -> None:
+    other = web.parent / "other.toml"
+    other.write_text(vcpulab.Scenario.load(web).change({"domain.batch.cap": 50}).to_toml())
+    files = command("compare", web.name, other.name, "--format", "csv", "--replications", "4")
+    for name in (web.name, other.name):
+        assert command("run", name, "--out", f"out/{name}").returncode == 0
+    runs = command("compare", f"out/{web.name}", f"out/{other.name}", "--format", "csv")
+    assert runs.stdout == files.stdout != ""
+    itself = command("compare", web.name, web.name)
+    assert "nobody gains or pays" in itself.stdout
+
+
+def test_compare_says_what_is_not_compared(command: Vcpulab, web: Path, tmp_path: Path) -> None:
+    result = command("compare", web.name, "hogs.toml")
+    assert result.returncode == 0, result.stderr
+    assert "only in the first, not compared: web.0, http" in result.stderr
+    assert "only in the second, not compared: " in result.stderr
+    assert command("compare", web.name, str(tmp_path)).returncode == 2
+    assert "does not hold a run" in command("compare", str(tmp_path), str(tmp_path)).stderr
+    missing = command("compare", web.name, "missing.toml")
+    assert missing.returncode == 2
+    assert "missing.toml: no such file" in missing.stderr
+
+
+def test_report_of_a_comparison_in_a_browser(command: Vcpulab, web: Path, browser: str) -> None:
+    result = command("whatif", web.name, "--set", "batch.cap=50", "--report", "out/report.html")
+    assert result.returncode == 0, result.stderr
+    page = opened(browser, web.parent / "out/report.html")
+    assert page.count('data-drawn=""') == page.count("<figure ") == 9
+    assert "batch pays: batch.throughput" in page
+
+
+def test_names_of_metrics() -> None:
+    assert metric(WEB, "web.throughput") == metric(WEB, "httperf.throughput")
+    assert metric(WEB, "web.0.throughput").thing == "web 0 web-server"
+    assert metric(WEB, "web.gotten").of == "domain"
+    named = [found.name for found in metrics(WEB)]
+    assert len(named) == len(set(named))
+    with pytest.raises(RequestError, match="`web` has no figure `speed`; allowed: gotten"):
+        metric(WEB, "web.speed")
+    with pytest.raises(RequestError, match="there is no `wbe`"):
+        metric(WEB, "wbe.throughput")
+
+
+def test_instances_of_an_application_count_one_by_one() -> None:
+    """A client behind several instances was taken for one of them."""
+    several = WEB.change({"domain.web.app.1": {"kind": "hog", "instance": 3}, "run.replications": 1})
+    run = vcpulab.run(several)
+    everybody = {who.thing for who in people(several)}
+    assert everybody == {
+        f"{domain} {app} {kind}" for domain, app, kind in run.df_apps()["domain", "app", "kind"].rows()
+    }
+    assert metric(several, "web.throughput").thing == "web 4 open-loop"
+
+
+def test_limits() -> None:
+    kept = limit(WEB, "web.response_p99 < 50ms")
+    assert (kept.bound, kept.holds(49.0), kept.holds(50.0), kept.holds(None)) == (50, True, False, False)
+    assert limit(WEB, "web.response_p99<=0.05s").bound == pytest.approx(50)
+    assert limit(WEB, "dom0.wait_p99 < 1ms").bound == 1000
+    assert limit(WEB, "web.throughput >= 100").excess(90) == pytest.approx(0.1)
+    for wrong in (
+        "web.response_p99",
+        "web.response_p99 < fast",
+        "web.response_p99 < 5kg",
+        "web.response_p99 < 1e",
+        "< 3",
+    ):
+        with pytest.raises(RequestError, match="allowed: "):
+            limit(WEB, wrong)
+
+
+def test_metrics_are_the_figures_of_the_summary() -> None:
+    run = vcpulab.run(WEB)
+    asked = metrics(WEB)
+    found = values(run, asked)
+    for one in asked:
+        interval = vcpulab.Interval.of(found[one.name])
+        if one.of != "host" and interval is not None:
+            assert interval == run.interval(one.of, one.thing, one.figure)
+
+
+def test_fairness_is_one_where_all_wait_alike() -> None:
+    hog = {"app": [{"kind": "hog"}]}
+    host = {"profile": "exact", "pcpus": 1, "scheduler": "credit"}
+    run = {"duration": "3s", "replications": 1}
+    even = vcpulab.Scenario.from_dict({"name": "even", "run": run, "host": host, "domain": {"a": hog, "b": hog}})
+    uneven = even.change({"domain.a.weight": 2560})
+    fairness = [values(vcpulab.run(one), [metric(one, "host.fairness")])["host.fairness"][0] for one in (even, uneven)]
+    assert fairness[0] == pytest.approx(1, abs=0.01)
+    # Shares of 10/11 and 1/11: (1)^2 / (2 (100 + 1) / 121).
+    assert fairness[1] == pytest.approx(121 / 202, abs=0.03)
+
+
+def test_a_host_on_which_nothing_runs_is_neither_fair_nor_unfair() -> None:
+    """It was not a number."""
+    idle = vcpulab.Scenario.from_dict(
+        {"name": "idle", "run": {"duration": "10ms"}, "host": {"pcpus": 1, "scheduler": "credit"}, "domain": {"a": {}}}
+    )
+    assert values(vcpulab.run(idle), [metric(idle, "host.fairness")]) == {"host.fairness": [None]}
+
+
+def test_common_random_numbers_tell_apart_what_independent_runs_do_not() -> None:
+    calm = WEB.change({"client.httperf.rate": 200})
+    changed = calm.change({"domain.web.app.0.request_cpu": "500us"})
+    before, same_seed, other_seed = vcpulab.run_many([calm, changed, changed.with_run(seed=7)])
+    asked = [metric(WEB, "web.gotten")]
+    (near,), (far,) = compare(before, same_seed, asked), compare(before, other_seed, asked)
+    assert near.verdict == "higher"
+    assert near.difference.half_width is not None
+    assert far.difference.half_width is not None
+    assert 3 * near.difference.half_width < far.difference.half_width
+
+
+def test_nothing_is_told_apart_too_often_where_nothing_differs() -> None:
+    """At 5 % for all metrics together, three of ten comparisons of like with like would be too many."""
+    runs = vcpulab.run_many([WEB.with_run(seed=seed) for seed in range(1, 12)])
+    wrong = sum(any(gainers_and_payers(compare(runs[0], other))) for other in runs[1:])
+    assert wrong <= 3
+
+
+def test_settings_stand_for_paths() -> None:
+    assert apply(WEB, ["httperf.rate=5"]).changes == {"client.httperf.rate": 5}
+    assert apply(WEB, ["web.rate=5"]).changes == {"client.httperf.rate": 5}
+    assert apply(WEB, ["web.weight="]).changes == {}, "it has its default already"
+    assert apply(WEB, ["host.scheduler=credit2"]).left_out == ["host.generation"]

@@ -1,0 +1,188 @@
+"""Bounds of scenarios: derived as documented, and never exceeded by a simulation."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import vcpulab
+from support import ROOT, Vcpulab
+from vcpulab.advice.bounds import Bounds, Checked, bounds, check
+from vcpulab.advice.bounds.applications import REQUEST_BYTES
+
+STUDIES = ROOT / "python" / "vcpulab" / "studies"
+FILES = [
+    path
+    for path in sorted([*(ROOT / "scenarios").glob("**/*.toml"), *STUDIES.glob("*/*.toml")])
+    if path.name != "calibration.toml"
+]
+ASKED = [path for path in FILES if "\n[client" in path.read_text()]
+WITHOUT_OVERHEAD = {
+    f"host.costs.{cost}": 0
+    for cost in (
+        "decision_ns",
+        "context_switch_ns",
+        "interrupt_ns",
+        "driver_upcall_ns",
+        "guest_upcall_ns",
+        "l2_miss_ps",
+        "l3_miss_ps",
+        "bounce_ns",
+        "cost_spread_percent",
+    )
+}
+
+
+def short(path: Path, duration: str = "1s", **changes: object) -> vcpulab.Scenario:
+    it = vcpulab.Scenario.load(path)
+    warmup = f"{min(it.warmup_ns, 500_000_000)}ns"
+    return it.change({"run.duration": duration, "run.warmup": warmup, "run.replications": 2, **changes})
+
+
+def checked(it: vcpulab.Scenario) -> tuple[Bounds, list[Checked]]:
+    found = bounds(it)
+    return found, check(found, vcpulab.run(it, waits=False))
+
+
+def said(found: list[Checked]) -> list[str]:
+    return [f"{one.name}: {one.what} {one.simulated} against {one.bound} + {one.slack}" for one in found]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_no_simulation_is_beyond_its_bounds(path: Path) -> None:
+    found, rows = checked(short(path))
+    assert not said([one for one in rows if not one.holds])
+    if path in ASKED:
+        clients = vcpulab.Scenario.load(path).to_dict()["client"]
+        assert set(clients) <= {load.name for load in found.loads}, found.not_modelled
+
+
+@pytest.mark.parametrize(
+    ("path", "client", "reached"),
+    [
+        ("scenarios/web-server.toml", "httperf", 0.95),
+        ("python/vcpulab/studies/devine2010/web.toml", "jmeter", 0.95),
+        ("python/vcpulab/studies/devine2010/vps.toml", "users1", 0.9),
+        ("python/vcpulab/studies/devine2010/moss.toml", "jmeter", 0.85),
+        ("python/vcpulab/studies/venkatesh2015/disk.toml", "guest.0", 0.95),
+        ("python/vcpulab/studies/cherkasova2007/iperf.toml", "dom1.0", 0.95),
+        ("python/vcpulab/studies/benevenuto2006/cards.toml", "guest1.0", 0.99),
+    ],
+)
+def test_without_overhead_a_simulation_comes_near_its_bound(path: str, client: str, reached: float) -> None:
+    """So the demands are those of the simulator, and not just less."""
+    _, rows = checked(short(ROOT / path, "4s", **{"run.warmup": "1s", **WITHOUT_OVERHEAD}))
+    throughput = next(one for one in rows if one.name == client and one.what == "throughput")
+    assert throughput.holds
+    assert throughput.simulated.mean >= reached * throughput.bound
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.fixed_dictionaries(
+        {
+            "host.scheduler": st.sampled_from(["credit", "credit2", "rtds", "round-robin"]),
+            "host.pcpus": st.integers(1, 4),
+            "domain.dom0.vcpus": st.integers(1, 3),
+            "domain.web.vcpus": st.integers(1, 3),
+            "domain.web.nic.tso": st.booleans(),
+            "domain.web.nic.checksum_offload": st.booleans(),
+            "domain.web.nic.emulated": st.booleans(),
+            "domain.dom0.forwarding": st.sampled_from(["bridge", "routing"]),
+            "domain.web.app.0.workers": st.integers(1, 8),
+            "domain.web.app.0.request_cpu": st.sampled_from(["20us", "500us"]),
+            "domain.web.app.0.requests_max": st.sampled_from([0, 3]),
+            "client.users.users": st.sampled_from([1, 5, 60]),
+            "client.users.think": st.sampled_from(["0ns", "2ms", "50ms"]),
+            "client.users.keep_alive": st.booleans(),
+            "client.users.file_size": st.sampled_from(["1KB", "10KB", "200KB"]),
+            "client_machine.e2180.request_cpu": st.sampled_from(["0ns", "500us"]),
+        }
+    )
+)
+def test_no_variation_is_beyond_its_bounds(changes: dict[str, object]) -> None:
+    changes |= {"host.generation": None, "domain.beside": None, "run.duration": "300ms", "run.warmup": "100ms"}
+    it = vcpulab.Scenario.load(ROOT / "scenarios" / "closed-loop.toml").change(
+        {**changes, "client.users.ramp_up": None, "run.replications": 1}
+    )
+    _, rows = checked(it)
+    assert not said([one for one in rows if not one.holds])
+
+
+def test_a_simulation_that_is_beyond_its_bound_is_told_of() -> None:
+    it = short(ROOT / "scenarios" / "closed-loop.toml")
+    found = bounds(it)
+    run = vcpulab.run(it, waits=False)
+    loads = tuple(replace(load, throughput_max=load.throughput_max / 3) for load in found.loads)
+    model = replace(found.model, loads=tuple(replace(load, alone=1.0, ahead=0) for load in found.model.loads))
+    rows = check(replace(found, loads=loads, model=model), run)
+    assert {one.what for one in rows if not one.holds} == {"throughput", "response"}
+
+
+def test_sizes_of_requests_are_those_of_the_registry() -> None:
+    """Its tables stand in the generated reference."""
+    page = (ROOT / "docs" / "reference" / "applications.md").read_text()
+    listed = {}
+    for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
+        kind = re.match(r"`(\S+)`", section)
+        assert kind is not None
+        for name, request, answer in re.findall(r"^\| `([\w-]+)` \| (\d+) \| (\d+) \| \d+ \|", section, re.MULTILINE):
+            if name != "stream":
+                listed[kind[1], name] = (int(request), int(answer))
+    assert listed == REQUEST_BYTES
+
+
+def test_every_kind_of_application_is_known_or_said_not_to_be() -> None:
+    page = (ROOT / "docs" / "reference" / "applications.md").read_text()
+    kinds = set(re.findall(r"^## `(\S+)`", page, re.MULTILINE))
+    from vcpulab.advice.bounds.applications import _KINDS
+
+    assert kinds - set(_KINDS) == {"spin"}, "threads at a lock: what they burn is no demand"
+    found = bounds(vcpulab.Scenario.load(ROOT / "scenarios" / "phases.toml"))
+    assert any("phases" in what for what in found.not_modelled)
+
+
+def test_what_an_administrator_moves_is_bounded_by_the_host() -> None:
+    found = bounds(vcpulab.Scenario.load(ROOT / "scenarios" / "caps-and-pinning.toml"))
+    assert {one.name for one in found.stations if one.kind == "pool"} == {"host: pCPUs"}
+    capped = next(one for one in found.loads if one.name == "capped.0")
+    assert capped.throughput_max == pytest.approx(500), "half a pCPU, in milliseconds"
+
+
+def test_pinned_vcpus_share_what_they_are_pinned_to() -> None:
+    pinned = {"profile": "exact", "pcpus": 4, "scheduler": "credit"}
+    hog = {"affinity": "0-1", "vcpus": 2, "app": [{"kind": "hog", "instance": 2}]}
+    it = vcpulab.Scenario.from_dict({"host": pinned, "domain": {"a": hog, "b": hog}, "run": {"duration": "1s"}})
+    station = next(one for one in bounds(it).stations if one.kind == "pcpus")
+    assert (station.name, station.servers) == ("pCPUs 0,1", 2)
+    assert station.asked == pytest.approx(2.0)
+
+
+# ---- the command line ----
+
+
+def test_bounds_on_the_command_line(command: Vcpulab) -> None:
+    assert command("init", "web.toml").returncode == 0
+    result = command("bounds", "web.toml", "--check", "--replications", "2")
+    assert result.returncode == 0, result.stderr
+    for word in ("limited by", "dom0: vCPUs", "Simulated", "holds", "Not modelled"):
+        assert word in result.stdout
+    assert result.stderr == ""
+
+
+def test_bounds_as_json(command: Vcpulab) -> None:
+    document = json.loads(command("bounds", "hogs.toml", "--format", "json").stdout)
+    assert [load["name"] for load in document["loads"]] == ["a.0", "b.0"]
+    assert document["stations"][0]["asked"] == pytest.approx(2.0), "two loops on one pCPU"
+    assert "check" not in document
+
+
+def test_bad_input_to_bounds(command: Vcpulab) -> None:
+    missing = command("bounds", "nothing.toml")
+    assert (missing.returncode, "nothing.toml: no such file" in missing.stderr) == (2, True)
+    assert command("bounds", "hogs.toml", "--check", "--replications", "0").returncode == 2
+    assert command("bounds", "hogs.toml", "--jobs", "-1").returncode == 2

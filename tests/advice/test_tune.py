@@ -1,0 +1,377 @@
+"""`vcpulab tune`: what it searches, that it finds what was planted, and that it can be killed."""
+
+import json
+import random
+import re
+import signal
+import subprocess
+import time
+from functools import partial
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+
+import vcpulab
+import vcpulab.scenario.settings
+from support import ROOT, VCPULAB, Vcpulab, opened
+from vcpulab.advice.tuning import Found, Knob, Search, goal, space
+from vcpulab.advice.tuning.goals import default_goals
+from vcpulab.cli.main import main
+from vcpulab.errors import RequestError
+from vcpulab.results.outcomes import limit, metric, values
+
+# A server, and a batch machine in its way: a small cap on that one is what a quick server wants.
+PLANTED = """\
+name = "planted"
+[run]
+duration = "1s"
+warmup = "100ms"
+[host]
+profile = "generic"
+pcpus = 1
+scheduler = "credit"
+[domain.dom0]
+driver_domain = true
+[domain.web]
+nic = { driver_domain = "dom0" }
+app = [{ kind = "web-server", request_cpu = "1ms" }]
+[domain.batch]
+app = [{ kind = "hog" }]
+[client.http]
+kind = "open-loop"
+server = "web"
+rate = 1200
+"""
+CAPS = "domain.batch.cap=0,10,20,30,40,50,60,70,80,90"
+
+
+@pytest.fixture
+def planted() -> vcpulab.Scenario:
+    return vcpulab.Scenario.from_toml(PLANTED)
+
+
+@pytest.fixture
+def tune(command: Vcpulab, tmp_path: Path) -> Vcpulab:
+    (tmp_path / "planted.toml").write_text(PLANTED)
+
+    def run(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        return command("tune", *arguments, **environment)
+
+    return run
+
+
+def search(scenario: vcpulab.Scenario, *knobs: str, trials: int = 12, **options: Any) -> tuple[Search, Found]:
+    goals = [goal(scenario, "web.throughput", higher=True)]
+    made = Search(space(scenario, knobs), goals, **{"replications": 6, **options})
+    return made, made.run(trials=trials)
+
+
+def shown(found: Found) -> list[object]:
+    return [(c.number, dict(c.changes), c.rows, c.dropped) for c in found.candidates] + [dict(found.best.changes)]
+
+
+# ---- what may be turned ----
+
+
+def names(scenario: vcpulab.Scenario, *by_hand: str, only: tuple[str, ...] = ()) -> list[str]:
+    return [knob.key for knob in space(scenario, by_hand, only).knobs]
+
+
+def test_schedulers_are_those_of_the_release(planted: vcpulab.Scenario) -> None:
+    old = planted.change({"host.generation": "xen3.0.3"})
+    assert space(planted).schedulers == ["credit", "credit2", "rtds"]
+    assert space(old).schedulers == ["bvt", "credit", "sedf"]
+    assert space(planted, ["host.scheduler=credit2,round-robin"]).schedulers == ["credit", "credit2", "round-robin"]
+
+
+def test_unasked_the_first_guest_keeps_its_weight(planted: vcpulab.Scenario) -> None:
+    weights = [name for name in names(planted) if name.endswith("weight (credit)")]
+    assert weights == ["domain.dom0.weight (credit)", "domain.batch.weight (credit)"]
+    assert "domain.web.weight (credit)" in names(planted, only=("domain.*.weight",))
+
+
+def test_ranges_are_round_and_hold_the_present_value(planted: vcpulab.Scenario) -> None:
+    (knob,) = space(planted.change({"domain.web.weight": 300}), ["web.weight=10..5000"]).knobs
+    labels = [option.label for option in knob.options]
+    assert (labels[0], labels[-1], knob.options[knob.now].value) == ("10", "5000", 300)
+    assert all(len(label.rstrip("0")) <= 2 for label in labels[1:-1])
+    (knob,) = space(planted, ["host.tslice_ms=5..8"]).knobs
+    assert [option.value for option in knob.options] == [5, 6, 7, 8, 30]
+
+
+def test_every_setting_of_every_shipped_scenario_is_valid() -> None:
+    for file in sorted((ROOT / "scenarios").glob("*.toml")):
+        scenario = vcpulab.Scenario.load(file)
+        found = space(scenario)
+        chance = random.Random(7)
+        assert found.changes(found.present) == {}
+        for _ in range(30):
+            vcpulab.scenario.settings.change(scenario, found.changes(found.picks(partial(at_random, chance))))
+
+
+def at_random(chance: random.Random, knob: Knob) -> int:
+    return chance.randrange(len(knob.options))
+
+
+def test_reservations_fit(planted: vcpulab.Scenario) -> None:
+    found = space(planted.change({"host.generation": "xen3.0.3", "host.scheduler": "sedf"}))
+    most = found.changes(found.picks(lambda knob: len(knob.options) - 1 if "reservation" in knob.name else knob.now))
+    shares = [
+        most[f"domain.{name}.slice"] / most[f"domain.{name}.period"]
+        for name in ("dom0", "web", "batch")
+        if f"domain.{name}.slice" in most
+    ]
+    assert shares == [0.9, 0.1]
+
+
+def test_a_rate_limit_is_no_longer_than_the_slice(planted: vcpulab.Scenario) -> None:
+    found = space(planted, ["host.tslice_ms=1,30", "host.ratelimit_us=1000,10000"])
+    longest = found.changes(found.picks(lambda knob: 0 if knob.name == "host.tslice_ms" else 1))
+    assert longest == {"host.tslice_ms": 1, "host.ratelimit_us": 1000}
+
+
+def test_driver_domains_can_have_pcpus_of_their_own(planted: vcpulab.Scenario) -> None:
+    found = space(planted.change({"host.pcpus": 4}), only=["dom0.vcpus", "dom0.pinning"])
+    changes = found.changes({"domain.dom0.vcpus": 1, "domain.dom0.pinning": 2})
+    affinities = {f"domain.{name}.affinity": "2-3" for name in ("web", "batch")}
+    assert changes == {"domain.dom0.vcpus": 2, "domain.dom0.affinity": "0-1", **affinities}
+    assert "domain.dom0.affinity" not in found.changes({"domain.dom0.vcpus": 3, "domain.dom0.pinning": 2})
+
+
+# ---- the search ----
+
+
+def test_it_finds_what_was_planted_and_saves_runs(planted: vcpulab.Scenario) -> None:
+    _, quick = search(planted, CAPS)
+    _, thorough = search(planted, CAPS, drop=False)
+    assert quick.exhausted
+    assert thorough.runs == thorough.runs_full == 60
+    assert quick.runs < 0.8 * thorough.runs
+    assert quick.best.changes == thorough.best.changes == {"domain.batch.cap": 10}
+    assert quick.standings[quick.best.number].score > 0.2
+
+
+def test_a_limit_is_kept(planted: vcpulab.Scenario) -> None:
+    kept = limit(planted, "batch.throughput > 200")
+    _, found = search(planted, CAPS, limits=[kept])
+    assert found.best.changes["domain.batch.cap"] > 10
+    assert kept.holds(mean(row["batch.throughput"] or 0.0 for row in found.best.rows))
+    assert any(candidate.dropped and "batch.throughput" in candidate.dropped for candidate in found.candidates)
+
+
+def test_the_same_search_finds_the_same(planted: vcpulab.Scenario) -> None:
+    knobs = ["host.scheduler=credit,credit2", "domain.dom0.weight=64..4096", "domain.batch.weight=16..4096"]
+    first, second = (search(planted, *knobs, trials=20, jobs=jobs)[1] for jobs in (1, 2))
+    assert len(first.candidates) == 20
+    assert shown(first) == shown(second)
+    other = search(planted, *knobs, trials=20, seed=2)[1]
+    assert shown(other) != shown(first)
+
+
+def test_the_present_setting_comes_first_and_can_be_the_best() -> None:
+    hogs = {"weight": 256, "app": [{"kind": "hog"}]}
+    document = {
+        "run": {"duration": "300ms"},
+        "host": {"profile": "exact", "pcpus": 1, "scheduler": "credit"},
+        "domain": {"a": hogs, "b": hogs},
+    }
+    scenario = vcpulab.Scenario.from_dict(document)
+    made = Search(space(scenario, ["domain.b.weight=64,512,4096"]), [goal(scenario, "host.fairness", higher=True)])
+    found = made.run(trials=10)
+    assert found.candidates[0].changes == {}
+    assert found.best is made.present
+
+
+def test_what_does_not_matter_is_turned_back(planted: vcpulab.Scenario) -> None:
+    # The batch machine has no network interface, and the seed is the search's own.
+    _, found = search(planted, CAPS, "seed=1,2", trials=20)
+    assert found.best.changes == {"domain.batch.cap": 10}
+
+
+def test_services_are_judged_by_those_who_ask(planted: vcpulab.Scenario) -> None:
+    throughput, response, fairness, waited = default_goals(planted)
+    assert [metric.name for metric in throughput.metrics] == ["http.throughput", "batch.throughput"]
+    assert (fairness.name, waited.name) == ("host.fairness", "dom0.waited")
+    old = {"http.response_p99": 20.0, "batch.response_p99": None}
+    assert response.gain({**old, "http.response_p99": 10.0}, old) == pytest.approx(1 / 3)
+
+
+# ---- the command ----
+
+
+def test_the_answer_can_be_set_and_written(tune: Vcpulab, tmp_path: Path) -> None:
+    result = tune("planted.toml", "--knob", CAPS, "--maximise", "web.throughput", "--trials", "12", "--write", "t.toml")
+    assert result.returncode == 0, result.stderr
+    assert "The setting found is better than the present one." in result.stdout
+    assert result.stdout.rstrip().endswith("# commands in Dom0\nxl sched-credit -d batch -c 10")
+    written = vcpulab.Scenario.load(tmp_path / "t.toml")
+    assert written == vcpulab.Scenario.from_toml(PLANTED).change({"domain.batch.cap": 10})
+
+
+def test_nothing_beats_a_good_setting(tune: Vcpulab) -> None:
+    result = tune(
+        "hogs.toml", "--knob", "domain.a.weight=256,512", "--minimise", "a.waited", "--limit", "a.waited > 60"
+    )
+    assert result.returncode == 0, result.stderr
+    assert "Nothing that was tried beats the present setting." in result.stdout
+    assert "To set it" not in result.stdout
+
+
+def test_the_nearest_to_a_limit_that_nobody_keeps(tune: Vcpulab, tmp_path: Path) -> None:
+    limits = ["--limit", "web.throughput > 5000", "--limit", "batch.throughput >= 0"]
+    result = tune("planted.toml", "--knob", CAPS, *limits, "--trials", "12", "--write", "t.toml")
+    assert result.returncode == 1, result.stderr
+    assert "No setting that was tried keeps the limits; the nearest is shown." in result.stdout
+    assert re.search(r"by how much: http.throughput > 5000 1/s \(\d+ 1/s\)", result.stdout)
+    assert not (tmp_path / "t.toml").exists()
+
+
+def test_a_limit_that_only_the_winner_keeps(tune: Vcpulab) -> None:
+    arguments = ["--knob", CAPS, "--limit", "batch.throughput < 250", "--trials", "12", "--format", "json"]
+    answer = json.loads(tune("planted.toml", *arguments).stdout)
+    assert answer["verdict"].startswith("The setting found keeps the limits")
+    assert answer["kept"][0]["sure"]
+    assert answer["commands"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["missing.toml"], "missing.toml: no such file"),
+        (["planted.toml", "--trials", "1"], "--trials: found `1`; allowed: an integer from 2"),
+        (["planted.toml", "--budget", "soon"], "--budget: found `soon`; allowed: a time such as 30s"),
+        (["planted.toml", "--budget", "0s"], "--budget: found `0s`"),
+        (["planted.toml", "--replications", "1"], "--replications: found `1`"),
+        (["planted.toml", "--seed", "-1"], "--seed: found `-1`"),
+        (["planted.toml", "--jobs", "-1"], "--jobs: found `-1`"),
+        (["planted.toml", "--maximise", "web.speed"], "`web` has no figure `speed`"),
+        (["planted.toml", "--minimise", "nobody.waited"], "there is no `nobody`"),
+        (["planted.toml", "--maximise", "web.gotten", "--minimise", "web.gotten"], "`web.gotten` is named twice"),
+        (["planted.toml", "--limit", "web.response_p99"], "allowed: METRIC < VALUE"),
+        (["planted.toml", "--limit", "web.waited < 5%", "--limit", "web.waited > 6%"], "contradict each other"),
+        (["planted.toml", "--knob", "web.weight"], "allowed: PATH=LOW..HIGH"),
+        (["planted.toml", "--knob", "web.weight=9..1"], "two numbers of which the second is greater"),
+        (["planted.toml", "--knob", "web.weight=a..b"], "two numbers of which the second is greater"),
+        (["planted.toml", "--knob", "web.weight=0..inf"], "two numbers of which the second is greater"),
+        (["planted.toml", "--knob", "web.weight=1,,2"], "a value between each two commas"),
+        (["planted.toml", "--knob", "web.wieght=1,2"], "did you mean `weight`?"),
+        (["planted.toml", "--knob", "web.weight=1,99999"], "99999"),
+        (["planted.toml", "--knob", "wbe.weight=1,2"], "there is no `wbe`"),
+        (["planted.toml", "--knob", "web.weight=256"], "nothing is free to be tuned"),
+        (["planted.toml", "--knob", "web.weight=1,2", "--knob", "domain.web.weight=3,4"], "is stated twice"),
+        (["planted.toml", "--knob", "host.scheduler=cfs"], "there is no scheduler `cfs`"),
+        (["planted.toml", "--knob", "host.scheduler=arinc653"], "needs a timetable"),
+        (["planted.toml", "--only", "web.wieght"], "--only: found `web.wieght`; allowed: "),
+        (["planted.toml", "--out", "."], "holds other files than a search's"),
+        (["planted.toml", "--out", "planted.toml"], "cannot be used"),
+    ],
+)
+def test_wrong_input_is_told(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("planted.toml").write_text(PLANTED)
+    assert main(["tune", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_another_search_is_not_taken_for_this_one(planted: vcpulab.Scenario, tmp_path: Path) -> None:
+    goals = default_goals(planted)
+    caps = space(planted, [CAPS])
+    Search(caps, goals, folder=tmp_path)
+    Search(caps, goals, folder=tmp_path)
+    others = {
+        "of another seed": Search(caps, goals, seed=5),
+        "of other limits": Search(caps, goals, [limit(planted, "web.waited < 50%")]),
+        "of other goals": Search(caps, goals[:1]),
+        "of other knobs": Search(space(planted, ["domain.batch.cap=0,10"]), goals),
+        "of another scenario": Search(space(planted.change({"client.http.rate": 1000}), [CAPS]), goals),
+    }
+    for said, other in others.items():
+        with pytest.raises(RequestError, match=said):
+            other.keep(tmp_path)
+    mark = tmp_path / "tune.json"
+    mark.write_text(json.dumps({**json.loads(mark.read_text()), "version": "0"}))
+    with pytest.raises(RequestError, match="made by another version"):
+        Search(caps, goals, folder=tmp_path)
+    mark.write_text("{")
+    with pytest.raises(RequestError, match="cannot be used"):
+        Search(caps, goals, folder=tmp_path)
+
+
+def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_happened(tune: Vcpulab, tmp_path: Path) -> None:
+    knobs = ["--knob", "domain.dom0.weight=64..4096", "--knob", "domain.batch.weight=16..4096"]
+    arguments = ["planted.toml", *knobs, "--trials", "40", "--maximise", "web.throughput", "--format", "json"]
+    undisturbed = tune(*arguments, "--out", "undisturbed")
+    assert undisturbed.returncode == 0, undisturbed.stderr
+    chance = random.Random(3)
+    for _ in range(3):
+        killed = subprocess.Popen(
+            [VCPULAB, "tune", *arguments, "--out", "killed"], cwd=tmp_path, stdout=subprocess.DEVNULL
+        )
+        time.sleep(0.8 + chance.random())
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+    resumed = tune(*arguments, "--out", "killed")
+    assert resumed.stdout == undisturbed.stdout
+    runs = [(tmp_path / which / "runs.jsonl").read_bytes().splitlines() for which in ("undisturbed", "killed")]
+    keys = [json.loads(line)["key"] for line in runs[1] if line.startswith(b'{"key"') and line.endswith(b"}")]
+    assert len(keys) == len(set(keys)), "nothing was run twice"
+    assert set(keys) == {json.loads(line)["key"] for line in runs[0]}
+
+
+def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
+    (tmp_path / "planted.toml").write_text(PLANTED)
+    process = subprocess.Popen(
+        [VCPULAB, "tune", "planted.toml", "--budget", "1h", "--out", "kept"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "kept" / "batches.txt").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "what was measured is kept in kept\n  hint: the same command goes on" in said
+
+
+def test_a_budget_of_time_is_kept(tune: Vcpulab) -> None:
+    began = time.monotonic()
+    result = tune("planted.toml", "--budget", "1s", "--format", "json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["search"]["candidates"] > 8
+    assert time.monotonic() - began < 20
+
+
+def test_the_report_is_drawn(tune: Vcpulab, tmp_path: Path, browser: str) -> None:
+    result = tune("planted.toml", "--trials", "22", "--only", "domain.batch.*", "--report", "report.html")
+    assert result.returncode == 0, result.stderr
+    page = re.sub(r"<script.*?</script>", "", opened(browser, tmp_path / "report.html"), flags=re.DOTALL)
+    assert page.count('data-drawn=""') == page.count("<figure ") >= 3
+    assert "could not be drawn" not in page
+
+
+def test_desktop_scenario_shows_what_the_guide_says() -> None:
+    now = vcpulab.Scenario.load(ROOT / "scenarios" / "desktop.toml").change({"run.duration": "2s"})
+    folk = {"domain.dom0.weight": 1024, "domain.game.weight": 2048, "domain.call.weight": 2048}
+    settings: list[dict[str, Any]] = [
+        {},
+        {**folk, "domain.sys-audio.weight": 4096},
+        {"domain.build.weight": 128, "domain.update.weight": 128},
+        {"host.ratelimit_us": 0},
+    ]
+    runs = vcpulab.run_many([now.change(changes) for changes in settings], waits=False)
+    asked = [metric(now, name) for name in ("game.0.failed", "sys-audio.response_p99")]
+    found = [{name: max(v or 0.0 for v in listed) for name, listed in values(run, asked).items()} for run in runs]
+    late, sound = ([one[metric.name] for one in found] for metric in asked)
+    assert min(late[0], late[3]) > 100
+    assert max(late[1], late[2]) == 0
+    assert sound[3] < 0.5 * min(sound[:3])

@@ -1,0 +1,141 @@
+"""The demo and its report: what it says, that it needs nothing else, and that a browser draws it."""
+
+import json
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import vcpulab
+from support import opened
+from vcpulab.cli import demo as experiment
+from vcpulab.show import charts as plots
+
+# Throughput and CPU time of all runs; for each run its waits, its wake-ups and its timeline.
+CHARTS = 2 + 3 * len(experiment.scenarios())
+
+# Zooms into the last chart with the wheel and writes its axis labels, before and after, into the page.
+ZOOM = """
+<script type="module">
+const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+while (document.querySelector("figure:not([data-drawn])")) await wait(50);
+const figure = [...document.querySelectorAll("figure")].at(-1);
+figure.scrollIntoView();
+const labels = () => [...figure.querySelectorAll(".role-axis-label")].map((group) => group.textContent).join(" ");
+document.body.dataset.before = labels();
+const box = figure.querySelector(".mark-rect").getBoundingClientRect();
+const at = { clientX: box.x + box.width / 2, clientY: box.y + box.height / 2 };
+for (let turn = 0; turn < 5; turn++) {
+  const target = document.elementFromPoint(at.clientX, at.clientY);
+  target.dispatchEvent(new WheelEvent("wheel", { ...at, deltaY: -200, bubbles: true, cancelable: true }));
+  await wait(100);
+}
+document.body.dataset.after = labels();
+</script>
+"""
+
+
+def page_of(demo: Path) -> Path:
+    return demo / "out" / "demo" / "report.html"
+
+
+def test_demo_compares_with_every_published_row(demo: Path) -> None:
+    printed = (demo / "stdout").read_text()
+    for label in experiment.scenarios():
+        assert re.search(rf"{re.escape(label)} .* ± ", printed)
+    for cell in experiment.STUDY.cells:
+        if cell.value and cell.source in ("Table 1", "Table 2"):
+            assert re.search(rf"{cell.scheduler} .*\(published\).* {re.escape(cell.value)} ", printed)
+    assert printed.splitlines()[-1] == "report: out/demo/report.html"
+
+
+def test_demo_runs_the_study_as_described() -> None:
+    for scenario in experiment.scenarios().values():
+        document = scenario.to_dict()
+        assert document["run"]["replications"] == 5
+        assert (document["host"]["profile"], document["host"]["pcpus"]) == ("lp200r", 1)
+        assert not any("weight" in domain for domain in document["domain"].values()), "equal weights: the default"
+
+
+def test_report_needs_nothing_else(demo: Path) -> None:
+    page = page_of(demo).read_text()
+    markup = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    assert not re.search(r"""(src|href)\s*=\s*(?!"data:)""", markup)
+    assert page.count('<script type="module">') == 1, "the library is there once"
+
+
+def test_report_can_be_heard(demo: Path) -> None:
+    page = page_of(demo).read_text()
+    assert '<html lang="en">' in page
+    labels = re.findall(r'<figure aria-label="([^"]+)">', page)
+    assert len(labels) == page.count("<figure ") == CHARTS
+    assert "round-robin v1" in labels[0]
+
+
+def test_browser_draws_every_chart(demo: Path, browser: str) -> None:
+    page = opened(browser, page_of(demo))
+    assert page.count('data-drawn=""') == page.count("<figure ") == CHARTS
+    drawn = re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    assert drawn.count("<svg ") == CHARTS
+    assert "could not be drawn" not in drawn
+
+
+def test_timeline_zooms(demo: Path, browser: str) -> None:
+    report = page_of(demo)
+    zooming = report.with_name("zoom.html")
+    zooming.write_text(report.read_text() + ZOOM)
+    page = opened(browser, zooming)
+    before, after = (re.search(rf'data-{when}="([^"]*)"', page) for when in ("before", "after"))
+    assert before is not None
+    assert after is not None
+    assert "2,050" in before[1] or "2,060" in before[1]
+    assert before[1] != after[1]
+    assert "2,000" not in after[1], "the start of the window has moved out of sight"
+
+
+def test_slices_fill_the_window_without_overlap(hogs: vcpulab.Run) -> None:
+    start, end = 30_000_000, 230_000_000
+    cut = plots.slices(hogs, 0, start, end)
+    assert cut["start_ns"][0] == start
+    assert cut["end_ns"][-1] == end
+    assert cut["start_ns"].to_list()[1:] == cut["end_ns"].to_list()[:-1]
+
+
+def test_slices_agree_with_the_counters(hogs: vcpulab.Run) -> None:
+    scenario = hogs.scenario
+    cut = plots.slices(hogs, 1, scenario.warmup_ns, scenario.warmup_ns + scenario.duration_ns)
+    ran = cut.filter(pl.col("domain") >= 0).group_by("domain").agg((pl.col("end_ns") - pl.col("start_ns")).sum())
+    counted = hogs.df_domains().filter(replication=1).select("number", "running_ns")
+    assert dict(ran.iter_rows()) == dict(counted.iter_rows())
+
+
+def test_charts_are_complete(hogs: vcpulab.Run) -> None:
+    for chart in (hogs.plot_domains(), hogs.plot_apps(), hogs.plot_trace(window_ms=100)):
+        spec = chart.to_dict()
+        assert spec["description"]
+        json.dumps(spec)
+    assert "<table>" in hogs._repr_html_()
+
+
+def test_a_timeline_ends_where_a_browser_would_choke() -> None:
+    busy = vcpulab.Scenario.from_dict(
+        {
+            "run": {"duration": "200ms", "warmup": "0s"},
+            "host": {"profile": "exact", "pcpus": 64, "scheduler": "credit"},
+            "domain": {
+                "d": {"vcpus": 64, "app": [{"kind": "periodic", "run": "50us", "period": "100us", "instance": 64}]}
+            },
+        }
+    )
+    spec = vcpulab.run(busy, trace=True).plot_trace().to_dict()
+    (values,) = spec["datasets"].values()
+    assert 5_000 < len(values) <= 20_000 + 64
+    start, end = spec["encoding"]["x"]["scale"]["domain"]
+    assert 0 == start < end < 200
+
+
+def test_a_timeline_needs_a_trace(hogs: vcpulab.Run) -> None:
+    untraced = vcpulab.run(hogs.scenario)
+    with pytest.raises(ValueError, match="trace=True"):
+        untraced.plot_trace()

@@ -1,0 +1,264 @@
+"""The command line, as a user runs it: what it prints, where, and its exit status."""
+
+import csv
+import gzip
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from support import ROOT, TWO_HOGS, VCPULAB, Vcpulab, examples_of
+from vcpulab import conformance as vectors
+from vcpulab.results.run import TABLES
+
+COMMANDS = ["run", "check", "commands", "list", "init", "schema", "schedulers", "conformance", "bench", "demo"]
+COMMANDS += ["capacity", "place"]
+COMMANDS += ["import rt-app", "monitor", "monitor xenmon", "monitor xencpu", "monitor xenoprof", "top"]
+COMMANDS += ["lint", "whatif", "compare", "manage"]
+COMMANDS += ["bounds", "tune"]
+COMMANDS += ["profile", "profile list", "profile show", "profile measure"]
+COMMANDS += ["sweep", "query", "twin", "twin score"]
+
+
+def test_run_prints_every_kind_of_figure(command: Vcpulab) -> None:
+    result = command("run", "hogs.toml")
+    assert result.returncode == 0, result.stderr
+    for word in ("two hogs", "Domains", "gotten", "of entitlement", "Applications", "throughput", "pCPUs", "±"):
+        assert word in result.stdout
+    assert result.stderr == ""
+
+
+def test_run_as_json(command: Vcpulab) -> None:
+    result = command("run", "hogs.toml", "--format", "json", "--seed", "9", "--replications", "2")
+    document = json.loads(result.stdout)
+    assert (document["seed"], document["replications"]) == (9, 2)
+    gotten = {f["name"]: f["mean"] for f in document["figures"] if f["figure"] == "gotten"}
+    assert gotten == pytest.approx({"a": 25, "b": 75}, abs=8)
+
+
+def test_run_as_csv(command: Vcpulab) -> None:
+    result = command("run", "hogs.toml", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    assert {row["of"] for row in rows} == {"domain", "app", "pcpu"}
+    assert {row["n"] for row in rows if row["figure"] == "gotten"} == {"3"}
+
+
+def test_run_writes_a_directory_that_says_how_to_repeat_it(command: Vcpulab, tmp_path: Path) -> None:
+    first = command("run", "hogs.toml", "--format", "json", "--out", "out/a")
+    assert first.returncode == 0, first.stderr
+    names = {path.name for path in (tmp_path / "out" / "a").iterdir()}
+    tables = {f"{table}.parquet" for table in TABLES}
+    assert names == {"scenario.toml", "result.json"} | tables
+    assert pl.read_parquet(tmp_path / "out/a/trace.parquet").height > 0
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a"], "nothing else is left behind"
+    again = command("run", "out/a/scenario.toml", "--format", "json", "--out", "out/b")
+    assert again.stdout == first.stdout
+    for table in tables:
+        assert (tmp_path / "out/a" / table).read_bytes() == (tmp_path / "out/b" / table).read_bytes()
+
+
+def test_run_replaces_a_run_and_nothing_else(command: Vcpulab, tmp_path: Path) -> None:
+    assert command("run", "hogs.toml", "--out", "a").returncode == 0
+    assert command("run", "hogs.toml", "--out", "a").returncode == 0
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.tex").write_text("years of work")
+    refused = command("run", "hogs.toml", "--out", "other")
+    assert refused.returncode == 2
+    assert "holds other files" in refused.stderr
+    assert (other / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run"], "FILE"),
+        (["run", "missing.toml"], "missing.toml: no such file"),
+        (["run", "."], "is a directory"),
+        (["run", "binary.toml"], "binary.toml: not a text file"),
+        (["run", "typo.toml"], "typo.toml:11:1: domain.a.wieght: "),
+        (["run", "typo.toml"], "hint: did you mean `weight`?"),
+        (["run", "/dev/zero"], "allowed: at most"),
+        (["run", "hogs.toml", "--format", "xml"], "--format"),
+        (["run", "hogs.toml", "--replications", "0"], "--replications: found `0`"),
+        (["run", "hogs.toml", "--seed", "-1"], "seed"),
+        (["run", "hogs.toml", "--seed", "99999999999999999999999"], "seed"),
+        (["run", "hogs.toml", "--jobs", "-1"], "--jobs"),
+        (["run", "hogs.toml", "--out", "hogs.toml"], "not a directory"),
+        (["run", "hogs.toml", "--nonsense"], "--nonsense"),
+        (["check"], "FILE"),
+        (["check", "hogs.toml", "typo.toml"], "typo.toml:11:1"),
+        (["init", "hogs.toml"], "exists already"),
+        (["init", "missing/new.toml"], "no such file"),
+        (["conformance", "missing"], "missing: no such file"),
+        (["conformance", "binary.toml"], "binary.toml"),
+        (["conformance", "empty"], "no vector"),
+        (["bench", "--seconds", "-1"], "--seconds"),
+        (["frobnicate"], "frobnicate"),
+    ],
+)
+def test_wrong_input_is_told_and_exits_with_2(
+    command: Vcpulab, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    (tmp_path / "binary.toml").write_bytes(bytes(range(256)))
+    (tmp_path / "typo.toml").write_text(
+        TWO_HOGS.replace("[domain.a]\n", "[domain.a]\nwieght = 1\n").replace("name", "#")
+    )
+    (tmp_path / "empty").mkdir()
+    result = command(*arguments)
+    assert result.returncode == 2, result.stderr
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_an_unreadable_file_is_told(command: Vcpulab, tmp_path: Path) -> None:
+    (tmp_path / "hogs.toml").chmod(0)
+    result = command("run", "hogs.toml")
+    assert (result.returncode, result.stderr) == (2, "error: hogs.toml: permission denied\n")
+
+
+def test_check_says_ok_of_what_is(command: Vcpulab) -> None:
+    result = command("check", "hogs.toml")
+    assert (result.returncode, result.stdout) == (0, "hogs.toml: ok\n")
+
+
+def test_init_writes_a_scenario_that_runs_and_is_not_lost(command: Vcpulab, tmp_path: Path) -> None:
+    assert command("init").returncode == 0
+    assert command("check", "scenario.toml").returncode == 0
+    (tmp_path / "scenario.toml").write_text("mine")
+    assert command("init").returncode == 2
+    assert (tmp_path / "scenario.toml").read_text() == "mine"
+    assert command("init", "--force").returncode == 0
+    assert command("check", "scenario.toml").returncode == 0
+
+
+def test_listings_are_complete(command: Vcpulab) -> None:
+    schedulers = json.loads(command("schedulers", "--format", "json").stdout)
+    table = command("schedulers").stdout
+    for scheduler in schedulers:
+        assert f"{scheduler['name']}: {scheduler['doc']}" in table
+        for generation in scheduler["generations"]:
+            assert generation["name"] in table
+            for param in generation["params"]:
+                assert param["name"] in table
+    only = command("schedulers", "rtds").stdout
+    assert "budget_us" in only
+    assert "credit" not in only
+    unknown = command("schedulers", "rdts")
+    assert unknown.returncode == 2
+    assert "one of arinc653, atropos, bvt" in unknown.stderr
+    profiles = command("profile", "list").stdout
+    for profile in json.loads(command("profile", "list", "--format", "json").stdout):
+        assert profile["name"] in profiles
+        shown = command("profile", "show", profile["name"]).stdout
+        for constant in profile["constants"]:
+            assert f"{constant['kind']}: {constant['source']}" in shown
+    assert json.loads(command("schema").stdout)["title"] == "vcpulab scenario"
+
+
+def test_version(command: Vcpulab) -> None:
+    assert command("--version").stdout.strip().count(".") == 2
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_in_the_help_work(command: Vcpulab, tmp_path: Path, demo: Path, name: str) -> None:
+    assert command("init", "web.toml").returncode == 0
+    shutil.copytree(next(vectors.bundled().glob("null-*")), tmp_path / "my-vectors")
+    for example in ("lottery.py", "weights.toml"):
+        shutil.copy(ROOT / "examples" / example, tmp_path)
+    shutil.copy(ROOT / "examples" / "rt-app.json", tmp_path / "workload.json")
+    shutil.copytree(ROOT / "tests/recordings/xen4.17-credit-weights", tmp_path / "recorded")
+    for arguments in examples_of(command, name):
+        if name == "init":
+            (tmp_path / "web.toml").unlink()
+        if name == "demo":
+            assert arguments == ["demo", "--out", "out/demo"]
+            assert (demo / "out" / "demo" / "report.html").exists()
+        else:
+            result = command(*arguments)
+            assert result.returncode == 0, result.stderr
+
+
+def test_all_bundled_vectors_agree(command: Vcpulab) -> None:
+    result = command("conformance")
+    assert result.returncode == 0, result.stdout
+    assert result.stdout.splitlines()[-1].endswith(" 0 failed, 0 skipped")
+
+
+def test_a_vector_that_disagrees_is_shown_with_what_led_to_it(command: Vcpulab, tmp_path: Path) -> None:
+    folder = tmp_path / "credit-xen4.17"
+    shutil.copytree(vectors.bundled() / "credit-xen4.17", folder)
+    trace = sorted(folder.glob("*.trace.csv.gz"))[0]
+    lines = gzip.decompress(trace.read_bytes()).decode().splitlines()
+    time_ns, rest = lines[5].split(",", 1)
+    lines[5] = f"{int(time_ns) + 1},{rest}"
+    trace.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n"))
+    result = command("conformance", str(folder))
+    assert result.returncode == 1
+    vector = trace.name.removesuffix(".trace.csv.gz")
+    assert vector in result.stdout
+    assert f"expected  {int(time_ns) + 1} ns" in result.stdout
+    assert f"got       {time_ns} ns" in result.stdout
+    assert "decisions before:" in result.stdout
+    count = len(list(folder.glob("*.json")))
+    assert result.stdout.splitlines()[-1] == f"{count - 1} passed, 1 failed, 0 skipped"
+    report = json.loads(command("conformance", str(folder), "--format", "json").stdout)
+    assert (report["passed"], report["failed"]) == (count - 1, 1)
+
+
+def test_a_vector_of_an_unknown_scheduler_is_skipped_and_told(command: Vcpulab, tmp_path: Path) -> None:
+    source = sorted((vectors.bundled() / "credit-xen4.17").glob("*.json"))[0]
+    vector = json.loads(source.read_text()) | {"scheduler": "lottery"}
+    (tmp_path / "v").mkdir()
+    (tmp_path / "v" / source.name).write_text(json.dumps(vector))
+    result = command("conformance", "v")
+    assert result.returncode == 0
+    assert "lottery" in result.stdout
+    assert result.stdout.splitlines()[-1] == "0 passed, 0 failed, 1 skipped"
+
+
+def test_bench_measures_each_policy_beside_the_bare_loop(command: Vcpulab, tmp_path: Path) -> None:
+    result = command("bench", "--seconds", "0.001", "--format", "json", "--out", "runs/figures.json")
+    figures = json.loads(result.stdout)
+    assert figures["floor_events_per_s_4x16"] > 0
+    assert {"decisions_per_s_4x16", "decisions_per_s_4x16_round_robin", "bytes_per_vcpu"} <= figures.keys()
+    assert any(name.startswith("demo_wall_s_per_simulated_s_") for name in figures)
+    assert all(value > 0 for value in figures.values())
+    assert json.loads((tmp_path / "runs" / "figures.json").read_text()) == figures
+    table = command("bench", "--seconds", "0.001").stdout
+    assert "of the bare loop" in table
+    assert "floor_events_per_s_4x16" in table
+
+
+def test_interrupting_ends_soon_and_cleanly(tmp_path: Path) -> None:
+    starter = (ROOT / "crates" / "scenario" / "src" / "starter.toml").read_text()
+    assert 'duration = "10s"' in starter
+    (tmp_path / "long.toml").write_text(starter.replace('duration = "10s"', 'duration = "1200min"'))
+    process = subprocess.Popen([VCPULAB, "run", "long.toml"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    time.sleep(2)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=10)
+    assert (process.returncode, errors) == (130, "interrupted\n")
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    result = subprocess.run(
+        f"{VCPULAB} schema | head -c 10", shell=True, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (len(result.stdout), result.stderr) == (10, "")
+
+
+def test_no_color(command: Vcpulab) -> None:
+    coloured = command("run", "missing.toml", FORCE_COLOR="1", TERM="xterm")
+    plain = command("run", "missing.toml", FORCE_COLOR="1", NO_COLOR="1", TERM="xterm")
+    assert "\x1b[1;31merror: \x1b[0m" in coloured.stderr
+    assert "\x1b[3" not in plain.stderr
