@@ -228,7 +228,7 @@ impl Caches {
 
     /// `v`, which runs on `p`, uses its sets: how long does it take to bring in what is missing?
     pub(crate) fn touch(&mut self, costs: &Costs, p: PcpuId, v: VcpuId) -> Span {
-        let Some(sets) = self.sets.get(v.index()).filter(|sets| sets.len > 0) else { return 0 };
+        let Some(sets) = self.sets.get(v.index()).filter(|sets| sets.len > 0) else { return Span::ZERO };
         let (sets, l2) = (sets.ids(), &mut self.l2[p.index()]);
         let mut sizes = [0; SETS_MAX];
         for (size, &set) in sizes.iter_mut().zip(sets) {
@@ -244,18 +244,19 @@ impl Caches {
         let refilled = l2.hold(costs.l2_bytes, sets, &shares(&sizes, costs.l2_bytes));
         let from_memory = from_memory.unwrap_or(refilled);
         if refilled == 0 && from_memory == 0 {
-            return 0;
+            return Span::ZERO;
         }
         let lines = |bytes: u64| (bytes + costs.cache_line_bytes / 2) / costs.cache_line_bytes;
         let (l2_misses, l3_misses) = (lines(refilled), lines(from_memory));
         // A line that L2 has no room for is missed there in any case; if L3 has lost it too, it takes that much longer.
         let longer_ps = (costs.l3_miss_ps - costs.l2_miss_ps).max(0);
-        let time_ns = (l2_misses as i64 * costs.l2_miss_ps + l3_misses as i64 * longer_ps) / 1000;
+        let refill =
+            Span::from_ns((l2_misses as i64 * costs.l2_miss_ps + l3_misses as i64 * longer_ps) / 1000);
         let counts = &mut self.counts[v.index()];
         counts.l2_misses += l2_misses;
         counts.l3_misses += l3_misses;
-        counts.refill_ns += time_ns;
-        time_ns
+        counts.refill_ns += refill;
+        refill
     }
 
     /// `v` was switched out when this much of its refill was still to come.
@@ -325,7 +326,7 @@ mod tests {
             misses(&mut caches, &COSTS, [0, 1, 0, 1].map(|v| (0, v))),
             [(60, 60), (70, 70), (30, 0), (30, 0)]
         );
-        assert_eq!(caches.counts(VcpuId(0)).refill_ns, 60 * 20 + 30 * 5);
+        assert_eq!(caches.counts(VcpuId(0)).refill_ns, Span::from_ns(60 * 20 + 30 * 5));
     }
 
     #[test]
@@ -333,7 +334,7 @@ mod tests {
         let mut caches = caches(&[600, 700]);
         let turns = [0, 1, 0].map(|v| (0, v));
         assert_eq!(misses(&mut caches, &NO_L3, turns), [(60, 60), (70, 70), (30, 30)]);
-        assert_eq!(caches.counts(VcpuId(0)).refill_ns, 90 * 20);
+        assert_eq!(caches.counts(VcpuId(0)).refill_ns, Span::from_ns(90 * 20));
     }
 
     #[test]
@@ -371,7 +372,11 @@ mod tests {
         assert_eq!(misses(&mut caches, &COSTS, [(1, 1), (1, 1)]), [(100, 400), (0, 0)]);
         assert_eq!(misses(&mut caches, &COSTS, [(0, 0)]), [(100, 300)], "the other one has emptied L3");
         let once = 100 * 20 + 200 * 15;
-        assert_eq!(caches.counts(VcpuId(0)).refill_ns, 2 * once, "an L3 miss adds to an L2 miss of its own");
+        assert_eq!(
+            caches.counts(VcpuId(0)).refill_ns,
+            Span::from_ns(2 * once),
+            "an L3 miss adds to an L2 miss of its own"
+        );
     }
 
     #[test]
@@ -424,7 +429,7 @@ mod tests {
                 let v = VcpuId(first as u32);
                 caches.use_sets(v, &used);
                 let before: Vec<u64> = (0..8).map(|set| caches.l2[p as usize].resident(set)).collect();
-                prop_assert!(caches.touch(&COSTS, PcpuId(p), v) >= 0);
+                prop_assert!(!caches.touch(&COSTS, PcpuId(p), v).is_negative());
                 let counts = caches.counts(v);
                 caches.touch(&COSTS, PcpuId(p), v);
                 prop_assert_eq!(caches.counts(v), counts, "nobody ran in between");

@@ -499,7 +499,7 @@ impl PolicyContext {
         let [running_ns, blocked_ns, offline_ns] = times;
         RunTimes {
             running_ns,
-            runnable_ns: self.now - running_ns - blocked_ns - offline_ns,
+            runnable_ns: self.now - Time::ZERO - running_ns - blocked_ns - offline_ns,
             blocked_ns,
             offline_ns,
         }
@@ -674,7 +674,7 @@ impl PolicyContext {
         if self.costs.l2_bytes > 0 && self.is_current(v) {
             let p = self.processor(v);
             let refill = self.caches.touch(&self.costs, p, v);
-            if refill != 0 {
+            if !refill.is_zero() {
                 self.settle(p);
                 let pcpu = &mut self.pcpus[p.index()];
                 pcpu.ready_at = pcpu.ready_at.max(self.now) + refill;
@@ -686,7 +686,7 @@ impl PolicyContext {
     /// The hypervisor works on `p` for `cost`: whoever runs there makes no progress meanwhile.
     #[inline(always)]
     pub(crate) fn charge_overhead(&mut self, p: PcpuId, cost: Span) {
-        if cost != 0 {
+        if !cost.is_zero() {
             self.delay(p, cost);
         }
     }
@@ -710,7 +710,7 @@ impl PolicyContext {
             let vcpu = &mut self.vcpus[pcpu.current.index()];
             if vcpu.left != Span::MAX {
                 vcpu.left -= progress;
-                debug_assert!(vcpu.left >= 0, "a vCPU ran past the end of its operation");
+                debug_assert!(!vcpu.left.is_negative(), "a vCPU ran past the end of its operation");
             }
         }
     }

@@ -29,9 +29,9 @@ pub struct Costs {
 impl Costs {
     /// Nothing costs time: exact mode, the host contract.
     pub const ZERO: Costs = Costs {
-        decision_ns: 0,
-        context_switch_ns: 0,
-        interrupt_ns: 0,
+        decision_ns: Span::ZERO,
+        context_switch_ns: Span::ZERO,
+        interrupt_ns: Span::ZERO,
         l2_bytes: 0,
         l3_bytes: 0,
         l3_pcpus: 0,

@@ -18,8 +18,8 @@ use crate::{
 /// One vCPU to be created.
 #[derive(Clone, Debug, Default)]
 pub struct VcpuConfig {
-    /// Its first wake-up, ns after its domain boots (`None`: only a virtual interrupt wakes it).
-    pub start: Option<Time>,
+    /// The time from the boot of its domain to its first wake-up (`None`: only a virtual interrupt wakes it).
+    pub start: Option<Span>,
     /// Its hard affinity (`None`: every pCPU).
     pub affinity: Option<CpuMask>,
 }
@@ -264,7 +264,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         for v in core.vcpus_of(d) {
             core.vcpus.push(Vcpu::new(d, PcpuId(0), mark::ABSENT));
             core.affinity.push(CpuMask::EMPTY);
-            core.lived_ns.push(0);
+            core.lived_ns.push(Span::ZERO);
             core.queue.make_room(Rank::WakeUp, core.wake_slot(v) + 1);
         }
     }
@@ -484,7 +484,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         self.core.charge_overhead(p, self.core.costs.decision_ns);
         let Decision { next, slice } = self.policy.schedule(&mut self.core, p);
         self.blame("schedule");
-        let expiry = if slice < 0 { NEVER } else { self.core.now.saturating_add(slice) };
+        let expiry = if slice.is_negative() { NEVER } else { self.core.now.saturating_add(slice) };
         self.core.queue.set(Rank::Timer, self.core.pcpus[p.index()].slice_timer.index(), expiry);
         let from = self.core.current(p);
         if next != from {
@@ -546,7 +546,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let (waited_ns, woken) = if incoming.state == RunState::Runnable && to.index() >= core.pcpus.len() {
             (now - incoming.state_since, incoming.woken)
         } else {
-            (0, None)
+            (Span::ZERO, None)
         };
         core.enter_state(to);
         core.pcpus[p.index()].current = to;
@@ -908,14 +908,14 @@ impl HostState {
         let pool_of_pcpu = all.iter().map(|p| pool(p).expect("each pCPU is in a pool") as u32).collect();
         let per_socket = if config.pcpus_per_socket == 0 { config.pcpus } else { config.pcpus_per_socket };
         let mut core = HostState {
-            now: 0,
+            now: Time::ZERO,
             queue: EventQueue::default(),
             pcpus: Vec::with_capacity(count),
             vcpus: Vec::with_capacity(count),
             affinity: Vec::with_capacity(count),
             domains: Vec::new(),
             next_id: 1,
-            lived_ns: vec![0; count],
+            lived_ns: vec![Span::ZERO; count],
             timers: Vec::new(),
             spare_timers: Vec::new(),
             flags: CpuMask::EMPTY,
@@ -953,18 +953,18 @@ impl HostState {
     #[inline]
     fn charge_switch(&mut self, p: PcpuId, from: VcpuId, to: VcpuId) {
         let HostState { costs, caches, pcpus, .. } = self;
-        if costs.context_switch_ns == 0 && costs.l2_bytes == 0 {
+        if costs.context_switch_ns.is_zero() && costs.l2_bytes == 0 {
             return;
         }
         // What the outgoing vCPU had yet to bring in is no longer wanted; the hypervisor's own work still is.
         let pcpu = &mut pcpus[p.index()];
         let busy_until: Time = pcpu.hypervisor_until.max(self.now);
         let rest: Span = pcpu.ready_at - busy_until;
-        if rest > 0 {
+        if rest > Span::ZERO {
             caches.cut_short(from, rest);
         }
         let start = busy_until + costs.context_switch_ns;
-        let refill = if costs.l2_bytes > 0 { caches.touch(costs, p, to) } else { 0 };
+        let refill = if costs.l2_bytes > 0 { caches.touch(costs, p, to) } else { Span::ZERO };
         pcpu.hypervisor_until = start;
         pcpu.ready_at = start + refill;
     }
@@ -987,10 +987,10 @@ impl Vcpu {
             },
             home,
             dom,
-            left: 0,
-            state_since: 0,
-            switched_at: 0,
-            times: [0; 3],
+            left: Span::ZERO,
+            state_since: Time::ZERO,
+            switched_at: Time::ZERO,
+            times: [Span::ZERO; 3],
         }
     }
 }
@@ -1000,12 +1000,12 @@ impl Pcpu {
         Pcpu {
             current: idle,
             slice_timer: crate::TimerId(0),
-            settled_at: 0,
-            ready_at: 0,
-            hypervisor_until: 0,
-            run_ns: 0,
-            idle_ns: 0,
-            overhead_ns: 0,
+            settled_at: Time::ZERO,
+            ready_at: Time::ZERO,
+            hypervisor_until: Time::ZERO,
+            run_ns: Span::ZERO,
+            idle_ns: Span::ZERO,
+            overhead_ns: Span::ZERO,
             decisions: 0,
         }
     }

@@ -61,7 +61,7 @@ impl World for Programs {
 
     #[inline]
     fn next_op(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, left: Span) -> Op {
-        debug_assert_eq!(left, 0, "nothing interrupts a scripted vCPU");
+        debug_assert_eq!(left, Span::ZERO, "nothing interrupts a scripted vCPU");
         let Some(running) = self.by_vcpu.get_mut(v.index()) else { return Op::Block(None) };
         let steps = &running.program.steps;
         // A program of nothing but empty runs would go round for ever: one full round is enough to know.
@@ -75,7 +75,7 @@ impl World for Programs {
             let Some(&step) = steps.get(running.next) else { return Op::Block(None) };
             running.next += 1;
             match step {
-                Step::Run(0) => {}
+                Step::Run(Span::ZERO) => {}
                 Step::Run(span) => return Op::Run(span),
                 Step::Hog => return Op::HOG,
                 Step::Block(span) => return Op::Block(Some(wake_time(ctx.now(), span))),

@@ -3,7 +3,7 @@
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
     Action, Broken, CpuMask, Decision, DomainConfig, Host, HostConfig, HostRules, PcpuId, PolicyContext,
-    Pools, Scheduler, TimedAction, VcpuConfig, VcpuId,
+    Pools, Scheduler, Span, Time, TimedAction, VcpuConfig, VcpuId,
 };
 
 /// Two pCPUs (idle vCPUs 0 and 1), one domain: vCPU 2 wakes at 5 ns and computes without end, vCPU 3 never wakes.
@@ -33,7 +33,7 @@ impl Scheduler for Wrong {
     fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let decision = (self.decide)(ctx, p);
         self.failed = decision.next == FAIL.next;
-        if self.failed { Decision { next: ctx.idle(p), slice: -1 } } else { decision }
+        if self.failed { Decision { next: ctx.idle(p), slice: Span::from_ns(-1) } } else { decision }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
@@ -46,10 +46,10 @@ impl Scheduler for Wrong {
 }
 
 /// What stands for a failure of the policy's own.
-const FAIL: Decision = Decision { next: VcpuId(u32::MAX), slice: 0 };
+const FAIL: Decision = Decision { next: VcpuId(u32::MAX), slice: Span::from_ns(0) };
 
 fn run(decide: fn(&mut PolicyContext, PcpuId) -> Decision) -> Result<(), Broken> {
-    let vcpus = vec![VcpuConfig { start: Some(5), affinity: None }, VcpuConfig::default()];
+    let vcpus = vec![VcpuConfig { start: Some(Span::from_ns(5)), affinity: None }, VcpuConfig::default()];
     let config = HostConfig {
         pcpus: 2,
         domains: vec![DomainConfig { number: 7, vcpus, ..DomainConfig::default() }],
@@ -58,7 +58,7 @@ fn run(decide: fn(&mut PolicyContext, PcpuId) -> Decision) -> Result<(), Broken>
     let mut world = Programs::default();
     world.set(VcpuId(2), Program { steps: vec![Step::Hog], repeat: true });
     let mut host = Host::new(&config, Wrong { decide, failed: false }, world, ()).unwrap();
-    host.run_until(100)
+    host.run_until(Time::from_ns(100))
 }
 
 #[test]
@@ -66,48 +66,48 @@ fn a_rule_that_is_broken_is_named_with_time_and_hook() {
     type Decide = fn(&mut PolicyContext, PcpuId) -> Decision;
     let cases: [(Decide, &str); 9] = [
         (
-            |_, _| Decision { next: VcpuId(3), slice: 9 },
+            |_, _| Decision { next: VcpuId(3), slice: Span::from_ns(9) },
             "pCPU 0 was given vCPU 1 of domain 7, which is not runnable",
         ),
         (
-            |_, p| Decision { next: VcpuId(2 * p.0), slice: 9 },
+            |_, p| Decision { next: VcpuId(2 * p.0), slice: Span::from_ns(9) },
             "pCPU 1 was given vCPU 0 of domain 7, which is assigned to another pCPU",
         ),
         (
             |ctx, p| {
                 ctx.set_processor(VcpuId(2), p);
-                Decision { next: VcpuId(2), slice: 9 }
+                Decision { next: VcpuId(2), slice: Span::from_ns(9) }
             },
             "pCPU 1 was given vCPU 0 of domain 7, which already runs",
         ),
         (
-            |_, p| Decision { next: VcpuId(1 - p.0), slice: 9 },
+            |_, p| Decision { next: VcpuId(1 - p.0), slice: Span::from_ns(9) },
             "pCPU 0 was given vCPU 1 of domain -1, which is the idle vCPU of another pCPU",
         ),
         (
-            |_, _| Decision { next: VcpuId(4), slice: 9 },
+            |_, _| Decision { next: VcpuId(4), slice: Span::from_ns(9) },
             "pCPU 0 was given vCPU number 4, which does not exist",
         ),
         (
-            |ctx, p| Decision { next: ctx.idle(p), slice: 0 },
+            |ctx, p| Decision { next: ctx.idle(p), slice: Span::from_ns(0) },
             "time stands still: pCPU 0 is given slices of 0 ns without end",
         ),
         (
             |ctx, p| {
                 ctx.raise_reschedule(p);
-                Decision { next: ctx.idle(p), slice: 9 }
+                Decision { next: ctx.idle(p), slice: Span::from_ns(9) }
             },
             "decisions keep asking for decisions at one instant",
         ),
         (|_, _| FAIL, "it says so itself"),
         (
-            |ctx, p| if p.0 == 1 { FAIL } else { Decision { next: ctx.idle(p), slice: 9 } },
+            |ctx, p| if p.0 == 1 { FAIL } else { Decision { next: ctx.idle(p), slice: Span::from_ns(9) } },
             "it says so itself",
         ),
     ];
     for (decide, what) in cases {
         let broken = run(decide).unwrap_err();
-        assert_eq!(broken, Broken { time: 5, hook: Some("schedule"), what: what.into() });
+        assert_eq!(broken, Broken { time: Time::from_ns(5), hook: Some("schedule"), what: what.into() });
         assert_eq!(broken.to_string(), format!("at 5 ns, in `schedule`: {what}"));
     }
 }
@@ -115,7 +115,7 @@ fn a_rule_that_is_broken_is_named_with_time_and_hook() {
 #[test]
 fn a_policy_that_keeps_the_rules_is_left_alone() {
     let decide: fn(&mut PolicyContext, PcpuId) -> Decision =
-        |ctx, p| Decision { next: if p.0 == 0 { VcpuId(2) } else { ctx.idle(p) }, slice: 9 };
+        |ctx, p| Decision { next: if p.0 == 0 { VcpuId(2) } else { ctx.idle(p) }, slice: Span::from_ns(9) };
     assert_eq!(run(decide), Ok(()));
 }
 
@@ -150,7 +150,7 @@ impl Scheduler for Reach {
 
     fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
         let next = if let Reach::Choose(v) = *self { v } else { ctx.idle(p) };
-        Decision { next, slice: 9 }
+        Decision { next, slice: Span::from_ns(9) }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
@@ -165,18 +165,18 @@ fn reach(first: Reach, second: Reach) -> Result<(), Broken> {
     let domain = |pool| DomainConfig {
         number: 7 + pool as i64,
         pool,
-        vcpus: vec![VcpuConfig { start: Some(5), affinity: None }],
+        vcpus: vec![VcpuConfig { start: Some(Span::from_ns(5)), affinity: None }],
         ..DomainConfig::default()
     };
     let config = HostConfig {
         pcpus: 2,
         pools: vec![of(0), of(1)],
         domains: vec![domain(0), domain(1)],
-        actions: vec![TimedAction { at: 7, action: Action::Affinity(VcpuId(2), of(0)) }],
+        actions: vec![TimedAction { at: Time::from_ns(7), action: Action::Affinity(VcpuId(2), of(0)) }],
         ..HostConfig::default()
     };
     let pools = Pools::new(vec![Box::new(first), Box::new(second)]);
-    Host::new(&config, pools, Programs::default(), ()).unwrap().run_until(100)
+    Host::new(&config, pools, Programs::default(), ()).unwrap().run_until(Time::from_ns(100))
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn what_is_outside_its_host_or_its_pool_is_not_the_policys() {
     ];
     for (first, time, hook, what) in cases {
         let broken = reach(first, Reach::Nothing).unwrap_err();
-        assert_eq!(broken, Broken { time, hook: Some(hook), what: what.into() });
+        assert_eq!(broken, Broken { time: Time::from_ns(time), hook: Some(hook), what: what.into() });
     }
     // The second pool reaches for what is the first one's.
     for second in [Reach::Flag(PcpuId(0)), Reach::Home(PcpuId(0)), Reach::Choose(VcpuId(2))] {

@@ -6,7 +6,7 @@ use crate::action::{Action, TimedAction};
 use crate::context::{HostState, mark};
 use crate::life::{Life, LifeEvent, Over};
 use crate::queue::Rank;
-use crate::{DomId, NEVER, Observer, Scheduler, VcpuId, World, WorldContext};
+use crate::{DomId, NEVER, Observer, Scheduler, Span, Time, VcpuId, World, WorldContext};
 
 /// Which of so many domains do not exist at time 0: those that are created before anything else happens to their lives.
 pub(super) fn created_later(actions: &[TimedAction], domains: usize) -> Vec<bool> {
@@ -34,8 +34,8 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             let vcpu = &mut self.core.vcpus[v.index()];
             vcpu.marks = mark::ABSENT | mark::BLOCKED;
             vcpu.interrupted = false;
-            vcpu.left = 0;
-            vcpu.switched_at = 0;
+            vcpu.left = Span::ZERO;
+            vcpu.switched_at = Time::ZERO;
         }
         self.enter(d)
     }
