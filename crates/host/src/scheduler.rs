@@ -22,6 +22,11 @@ pub struct Decision {
     pub slice: Span,
 }
 
+impl Decision {
+    /// The slice that does not end.
+    pub const NO_LIMIT: Span = Span::from_ns(-1);
+}
+
 /// The values of an adjust were not acceptable, and nothing (or only what the release changes in spite of it) changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rejected;
