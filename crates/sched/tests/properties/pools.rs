@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Action, CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, Observer, Params, PcpuId, Pools,
+    Action, CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, Observer, Params, PcpuId, Pools, Span,
     Switch, Time, TimedAction, VcpuConfig, VcpuId,
 };
 use vcpulab_sched::{boxed, policies};
@@ -154,8 +154,11 @@ fn a_domain_that_moves_is_free_of_its_old_pool() {
     on_every_policy(|policy, generation| {
         let capped = generation.params.iter().any(|spec| spec.name == "cap");
         let params = if capped { Params::new().with("cap", 5) } else { Params::new() };
-        let vcpus = vec![VcpuConfig { start: Some(0), affinity: None }];
-        let move_at = |ms: i64, pool| TimedAction { at: ms * MS, action: Action::MovePool(DomId(0), pool) };
+        let vcpus = vec![VcpuConfig { start: Some(Span::ZERO), affinity: None }];
+        let move_at = |ms: i64, pool| TimedAction {
+            at: Time::ZERO + ms * MS,
+            action: Action::MovePool(DomId(0), pool),
+        };
         let config = HostConfig {
             pcpus: 2,
             pools: vec![CpuMask::only(PcpuId(0)), CpuMask::only(PcpuId(1))],
@@ -169,7 +172,7 @@ fn a_domain_that_moves_is_free_of_its_old_pool() {
         programs.set(VcpuId(2), Program { steps: vec![Step::Hog], repeat: false });
         let mut host = Host::new(&config, pools, programs, ()).unwrap();
         let mut until = |ms: i64| {
-            host.run_until(ms * MS).unwrap();
+            host.run_until(Time::ZERO + ms * MS).unwrap();
             host.context().run_times(VcpuId(2)).running_ns
         };
         let gotten = [until(500), until(1500), until(2500)];
