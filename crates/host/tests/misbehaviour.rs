@@ -3,7 +3,7 @@
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
     Action, Broken, CpuMask, Decision, DomainConfig, Host, HostConfig, HostRules, PcpuId, PolicyContext,
-    Pools, Scheduler, Span, Time, TimedAction, VcpuConfig, VcpuId,
+    PoolId, Pools, Scheduler, Span, Time, TimedAction, VcpuConfig, VcpuId,
 };
 
 /// Two pCPUs (idle vCPUs 0 and 1), one domain: vCPU 2 wakes at 5 ns and computes without end, vCPU 3 never wakes.
@@ -162,9 +162,9 @@ impl Scheduler for Reach {
 /// at 5 ns, and the affinity of vCPU 2 is set at 7 ns.
 fn reach(first: Reach, second: Reach) -> Result<(), Broken> {
     let of = |p| [PcpuId(p)].into_iter().collect::<CpuMask>();
-    let domain = |pool| DomainConfig {
-        number: 7 + pool as i64,
-        pool,
+    let domain = |pool: u32| DomainConfig {
+        number: 7 + i64::from(pool),
+        pool: PoolId(pool),
         vcpus: vec![VcpuConfig { start: Some(Span::from_ns(5)), affinity: None }],
         ..DomainConfig::default()
     };
