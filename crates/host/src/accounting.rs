@@ -172,3 +172,131 @@ impl Accounting {
         vcpu.left - account.settle(host.now, false)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Decision, DomainConfig, Host, HostConfig, HostRules, Op, Scheduler, VcpuConfig, WakeCause, World,
+        WorldContext,
+    };
+
+    const P: PcpuId = PcpuId(0);
+    const LOW: VcpuId = VcpuId(1);
+    const HIGH: VcpuId = VcpuId(2);
+
+    /// Of the vCPUs that can run, the last one does, at once.
+    struct Priority;
+
+    impl Scheduler for Priority {
+        fn rules(&self) -> HostRules {
+            HostRules::XEN_4_17
+        }
+
+        fn add_pcpu(&mut self, _ctx: &mut PolicyContext, _p: PcpuId) {}
+
+        fn insert(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) {}
+
+        fn wake(&mut self, ctx: &mut PolicyContext, _v: VcpuId) {
+            ctx.raise_reschedule(P);
+        }
+
+        fn sleep(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) {}
+
+        fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
+            let next = ctx.pool_vcpus().filter(|&v| ctx.runnable(v)).last();
+            Decision { next: next.unwrap_or(ctx.idle(p)), slice: Span::from_ns(-1) }
+        }
+
+        fn pick(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) -> PcpuId {
+            P
+        }
+    }
+
+    /// `LOW` computes for 1 ms; `HIGH` for 2 µs, blocks up to 55.4 µs, and computes for 2 µs again. A device interrupts at
+    /// 51.5 µs.
+    struct Busy(Vec<Op>);
+
+    impl World for Busy {
+        fn start(&mut self, ctx: &mut WorldContext<'_>) {
+            ctx.set_working_set(LOW, 1000);
+            ctx.set_working_set(HIGH, 1600);
+            ctx.make_sources(1);
+            ctx.set_source(0, Time::from_ns(51_500));
+        }
+
+        fn fire(&mut self, ctx: &mut WorldContext<'_>, _source: usize) {
+            ctx.interrupt(P);
+        }
+
+        fn next_op(&mut self, _ctx: &mut WorldContext<'_>, v: VcpuId, _left: Span) -> Op {
+            if v == LOW { Op::Run(Span::from_ms(1)) } else { self.0.pop().unwrap_or(Op::Block(None)) }
+        }
+    }
+
+    fn host() -> Host<Priority, Busy, ()> {
+        let costs = Costs {
+            decision_ns: Span::from_ns(100),
+            context_switch_ns: Span::from_ns(1000),
+            interrupt_ns: Span::from_ns(300),
+            l2_bytes: 2000,
+            cache_line_bytes: 10,
+            l2_miss_ps: 5000,
+            ..Costs::ZERO
+        };
+        let vcpu = |start| VcpuConfig { start: Some(Span::from_ns(start)), affinity: None };
+        let domain = DomainConfig { vcpus: vec![vcpu(1000), vcpu(50_000)], ..DomainConfig::default() };
+        let config = HostConfig { pcpus: 1, costs, domains: vec![domain], ..HostConfig::default() };
+        let run = Op::Run(Span::from_us(2));
+        let until = Op::Block(Some(Time::from_ns(55_400)));
+        Host::new(&config, Priority, Busy(vec![run, until, run]), ()).unwrap()
+    }
+
+    /// After all that is due at `ns`: the time run, idle and taken by overhead; the ends of the hypervisor's work and of all
+    /// overhead; what `LOW` and `HIGH` have left of their operations.
+    fn at(host: &mut Host<Priority, Busy, ()>, ns: i64) -> ([i64; 3], [i64; 2], [i64; 2]) {
+        host.run_until(Time::from_ns(ns + 1)).unwrap();
+        let account = host.core.accounting.accounts[P];
+        // The host stands 1 ns later.
+        let (run, idle, overhead) = host.context().pcpu_times(P);
+        assert_eq!(run + idle + overhead, Span::from_ns(ns + 1), "every nanosecond is somebody's");
+        let left = [LOW, HIGH].map(|v| host.context().left(v).ns());
+        ([run.ns(), idle.ns(), overhead.ns()], [account.hypervisor_until.ns(), account.busy_until.ns()], left)
+    }
+
+    #[test]
+    fn a_context_switch_is_accounted_for_to_the_nanosecond() {
+        let mut host = host();
+        // The first decision (100), the switch from idle (1000), and 100 cold lines of 5 ns: LOW begins at 2600.
+        assert_eq!(at(&mut host, 999), ([0, 1000, 0], [0, 0], [0, 0]));
+        assert_eq!(at(&mut host, 1000), ([0, 1000, 1], [2100, 2600], [0, 0]));
+        assert_eq!(at(&mut host, 2599), ([0, 1000, 1600], [2100, 2600], [0, 0]));
+        assert_eq!(at(&mut host, 2600), ([1, 1000, 1600], [2100, 2600], [999_999, 0]));
+        // HIGH preempts it after 47,400 ns: decision, switch, and 160 cold lines.
+        assert_eq!(at(&mut host, 49_999), ([47_400, 1000, 1600], [2100, 2600], [952_600, 0]));
+        assert_eq!(at(&mut host, 50_000), ([47_400, 1000, 1601], [51_100, 51_900], [952_600, 0]));
+        // The interrupt comes during the refill: both wait for the 300 ns that it takes.
+        assert_eq!(at(&mut host, 51_500), ([47_400, 1000, 3101], [51_800, 52_200], [952_600, 0]));
+        assert_eq!(at(&mut host, 52_199), ([47_400, 1000, 3800], [51_800, 52_200], [952_600, 0]));
+        // HIGH has 2000 ns of its own, and blocks.
+        assert_eq!(at(&mut host, 54_198), ([49_399, 1000, 3800], [51_800, 52_200], [952_600, 1]));
+        let times = host.context().run_times(HIGH);
+        assert_eq!(times.running_ns, Span::from_ns(4199), "the runstate counts overhead as running");
+        // LOW finds 40 of its 100 lines: 300 ns of refill, of which HIGH, which wakes at 55,400, cuts the last 200 short.
+        assert_eq!(at(&mut host, 54_200), ([49_400, 1000, 3801], [55_300, 55_600], [952_600, 0]));
+        assert_eq!(at(&mut host, 55_399), ([49_400, 1000, 5000], [55_300, 55_600], [952_600, 0]));
+        assert_eq!(at(&mut host, 55_400), ([49_400, 1000, 5001], [56_500, 56_800], [952_600, 0]));
+        let refills = [LOW, HIGH].map(|v| host.context().caches().counts(v).refill_ns.ns());
+        assert_eq!(refills, [500 + 100, 800 + 300]);
+        assert_eq!(at(&mut host, 56_800), ([49_401, 1000, 6400], [56_500, 56_800], [952_600, 1999]));
+    }
+
+    #[test]
+    fn in_exact_mode_a_switch_takes_no_time() {
+        let mut host = host();
+        host.core.accounting.costs = Costs::ZERO;
+        assert_eq!(at(&mut host, 50_000), ([49_001, 1000, 0], [0, 0], [951_000, 1999]));
+        let cause = host.core.policy.vcpus[HIGH].cause;
+        assert_eq!((cause, host.context().current(P)), (WakeCause::Start, HIGH));
+    }
+}

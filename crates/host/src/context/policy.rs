@@ -317,24 +317,28 @@ impl PolicyContext {
     /// Gives a timer back, stopped. It must not be used again.
     pub fn drop_timer(&mut self, timer: TimerId) {
         self.stop_timer(timer);
-        self.spare_timers.push(timer);
+        if self.is_timer(timer) {
+            self.spare_timers.push(timer);
+        }
     }
 
     /// Sets a timer; a set one moves. A time already past counts as now.
     #[inline(always)]
     pub fn set_timer(&mut self, timer: TimerId, at: Time) {
-        self.queue.set(Rank::Timer, timer.index(), at.max(self.now));
+        if self.is_timer(timer) {
+            self.queue.set(Rank::Timer, timer.index(), at.max(self.now));
+        }
     }
 
     /// Stops a timer.
     #[inline(always)]
     pub fn stop_timer(&mut self, timer: TimerId) {
-        self.queue.set(Rank::Timer, timer.index(), NEVER);
+        self.set_timer(timer, NEVER);
     }
 
     /// The time at which a timer is due ([`NEVER`]: stopped).
     pub fn timer_expiry(&self, timer: TimerId) -> Time {
-        self.queue.time_of(Rank::Timer, timer.index())
+        if self.is_timer(timer) { self.queue.time_of(Rank::Timer, timer.index()) } else { NEVER }
     }
 
     /// The number of timers, the slice timers included.
@@ -483,6 +487,16 @@ impl PolicyContext {
             self.unknown("vCPU", v.0);
         }
         is_guest
+    }
+
+    /// Is there a timer of that number? If not, the run ends.
+    #[inline(always)]
+    fn is_timer(&self, timer: TimerId) -> bool {
+        let is_timer = timer.index() < self.timers.len();
+        if !is_timer {
+            self.unknown("timer", timer.0);
+        }
+        is_timer
     }
 
     #[cold]
