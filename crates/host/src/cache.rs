@@ -17,11 +17,13 @@
 //! Only what *others* took is charged here. What a program misses by itself while it runs, because its sets are larger
 //! than a cache, is part of its own CPU time.
 
-use crate::{Costs, PcpuId, Span, VcpuId};
+use crate::{Costs, PcpuId, Span, Table, VcpuId};
 
-/// Something that occupies cache, numbered in order of creation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SetId(pub(crate) u32);
+crate::ids! {
+    /// One working set, numbered in order of creation.
+    #[derive(Default)]
+    pub struct SetId;
+}
 
 /// How many sets a vCPU can use at a time.
 pub const SETS_MAX: usize = 4;
@@ -29,24 +31,24 @@ pub const SETS_MAX: usize = 4;
 /// A list of sets without repetition.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sets {
-    ids: [u32; SETS_MAX],
+    ids: [SetId; SETS_MAX],
     len: usize,
 }
 
 impl Sets {
     fn of(given: &[SetId]) -> Self {
         let mut sets = Sets::default();
-        for set in given {
-            if !sets.ids().contains(&set.0) {
+        for &set in given {
+            if !sets.ids().contains(&set) {
                 assert!(sets.len < SETS_MAX, "a vCPU uses at most {SETS_MAX} sets at a time");
-                sets.ids[sets.len] = set.0;
+                sets.ids[sets.len] = set;
                 sets.len += 1;
             }
         }
         sets
     }
 
-    fn ids(&self) -> &[u32] {
+    fn ids(&self) -> &[SetId] {
         &self.ids[..self.len]
     }
 }
@@ -97,10 +99,17 @@ impl Survival {
     }
 }
 
+/// The part of a set that was here when it was last used, and the survival then.
 #[derive(Clone, Copy, Debug)]
 struct Resident {
     bytes: u64,
     then: Survival,
+}
+
+impl Default for Resident {
+    fn default() -> Self {
+        Resident { bytes: 0, then: Survival::ALL }
+    }
 }
 
 /// One cache.
@@ -109,39 +118,39 @@ struct Cache {
     /// All bytes in use, at most the capacity.
     used: u64,
     survival: Survival,
-    /// By set; those beyond its length were never here.
-    residents: Vec<Resident>,
+    /// Those beyond its length were never here.
+    residents: Table<SetId, Resident>,
 }
 
 impl Cache {
     fn new() -> Self {
-        Cache { used: 0, survival: Survival::ALL, residents: Vec::new() }
+        Cache { used: 0, survival: Survival::ALL, residents: Table::new() }
     }
 
-    fn resident(&self, set: u32) -> u64 {
-        self.residents.get(set as usize).map_or(0, |there| self.survival.of(there.bytes, there.then))
+    fn resident(&self, set: SetId) -> u64 {
+        self.residents.get(set).map_or(0, |there| self.survival.of(there.bytes, there.then))
     }
 
     /// Is so much of a set here, and has nothing been lost since it was used?
-    fn is_intact(&self, set: u32, bytes: u64) -> bool {
-        let there = self.residents.get(set as usize);
+    fn is_intact(&self, set: SetId, bytes: u64) -> bool {
+        let there = self.residents.get(set);
         there.is_some_and(|there| there.bytes == bytes && there.then == self.survival)
     }
 
     /// No more than this of a set is here any longer.
-    fn limit(&mut self, set: u32, bytes: u64) {
-        if self.residents.get(set as usize).is_none_or(|there| there.bytes <= bytes) {
+    fn limit(&mut self, set: SetId, bytes: u64) {
+        if self.residents.get(set).is_none_or(|there| there.bytes <= bytes) {
             return;
         }
         let resident = self.resident(set);
         if resident > bytes {
             self.used -= resident - bytes;
-            self.residents[set as usize] = Resident { bytes, then: self.survival };
+            self.residents[set] = Resident { bytes, then: self.survival };
         }
     }
 
     /// Makes `amounts` of these sets resident, together at most `capacity`; answers how much that brings in.
-    fn hold(&mut self, capacity: u64, sets: &[u32], amounts: &[u64; SETS_MAX]) -> u64 {
+    fn hold(&mut self, capacity: u64, sets: &[SetId], amounts: &[u64; SETS_MAX]) -> u64 {
         if sets.iter().zip(amounts).all(|(&set, &amount)| self.is_intact(set, amount)) {
             return 0;
         }
@@ -158,11 +167,7 @@ impl Cache {
         self.survival.shrink(left, others);
         self.used = after + left;
         for (&set, &bytes) in sets.iter().zip(amounts) {
-            let index = set as usize;
-            if self.residents.len() <= index {
-                self.residents.resize(index + 1, Resident { bytes: 0, then: Survival::ALL });
-            }
-            self.residents[index] = Resident { bytes, then: self.survival };
+            *self.residents.entry(set) = Resident { bytes, then: self.survival };
         }
         brought
     }
@@ -182,60 +187,53 @@ pub struct CacheCounts {
 /// All caches of a host.
 #[derive(Clone, Debug, Default)]
 pub struct Caches {
-    l2: Vec<Cache>,
+    l2: Table<PcpuId, Cache>,
     l3: Vec<Cache>,
-    /// By pCPU.
-    l3_of: Vec<usize>,
+    /// The L3 of each pCPU.
+    l3_of: Table<PcpuId, usize>,
     /// Size of each set, bytes.
-    sizes: Vec<u64>,
-    /// By vCPU, as far as there are any.
-    sets: Vec<Sets>,
-    counts: Vec<CacheCounts>,
+    sizes: Table<SetId, u64>,
+    /// As far as vCPUs have any.
+    sets: Table<VcpuId, Sets>,
+    counts: Table<VcpuId, CacheCounts>,
 }
 
 impl Caches {
-    /// The caches of a host. Of the pCPUs of a socket, `per_l3` share an L3 (0: all of them).
-    pub(crate) fn new(pcpus: u32, per_socket: u32, per_l3: u32) -> Self {
-        let per_l3 = if per_l3 == 0 { per_socket } else { per_l3.min(per_socket) };
-        let l3_of = |p: u32| p / per_socket * per_socket.div_ceil(per_l3) + p % per_socket / per_l3;
-        let l3_of: Vec<usize> = (0..pcpus).map(|p| l3_of(p) as usize).collect();
-        let l3s = l3_of.last().map_or(0, |last| last + 1);
-        let caches = |count| vec![Cache::new(); count];
-        Caches { l2: caches(pcpus as usize), l3: caches(l3s), l3_of, ..Caches::default() }
+    /// The caches of a host on which pCPUs with the same number in `l3_of` share an L3; the numbers are dense and ascend.
+    pub(crate) fn new(l3_of: Table<PcpuId, usize>) -> Self {
+        let l3s = l3_of.iter().last().map_or(0, |last| last + 1);
+        let l2 = Table::filled(l3_of.len(), Cache::new());
+        Caches { l2, l3: vec![Cache::new(); l3s], l3_of, ..Caches::default() }
     }
 
     pub(crate) fn make_set(&mut self, bytes: u64) -> SetId {
-        self.sizes.push(bytes);
-        SetId(self.sizes.len() as u32 - 1)
+        self.sizes.push(bytes)
     }
 
     pub(crate) fn resize_set(&mut self, set: SetId, bytes: u64) {
-        self.sizes[set.0 as usize] = bytes;
+        self.sizes[set] = bytes;
     }
 
     pub(crate) fn use_sets(&mut self, v: VcpuId, sets: &[SetId]) {
-        if self.sets.len() <= v.index() {
-            self.sets.resize(v.index() + 1, Sets::default());
-            self.counts.resize(v.index() + 1, CacheCounts::default());
-        }
-        self.sets[v.index()] = Sets::of(sets);
+        *self.sets.entry(v) = Sets::of(sets);
+        self.counts.entry(v);
     }
 
     /// What `v` has cost so far.
     pub fn counts(&self, v: VcpuId) -> CacheCounts {
-        self.counts.get(v.index()).copied().unwrap_or_default()
+        self.counts.get(v).copied().unwrap_or_default()
     }
 
     /// `v`, which runs on `p`, uses its sets: how long does it take to bring in what is missing?
     pub(crate) fn touch(&mut self, costs: &Costs, p: PcpuId, v: VcpuId) -> Span {
-        let Some(sets) = self.sets.get(v.index()).filter(|sets| sets.len > 0) else { return Span::ZERO };
-        let (sets, l2) = (sets.ids(), &mut self.l2[p.index()]);
+        let Some(sets) = self.sets.get(v).filter(|sets| sets.len > 0) else { return Span::ZERO };
+        let (sets, l2) = (sets.ids(), &mut self.l2[p]);
         let mut sizes = [0; SETS_MAX];
         for (size, &set) in sizes.iter_mut().zip(sets) {
-            *size = self.sizes[set as usize];
+            *size = self.sizes[set];
         }
         let from_memory = (costs.l3_bytes > 0).then(|| {
-            let l3 = &mut self.l3[self.l3_of[p.index()]];
+            let l3 = &mut self.l3[self.l3_of[p]];
             for &set in sets {
                 l2.limit(set, l3.resident(set));
             }
@@ -252,7 +250,7 @@ impl Caches {
         let longer_ps = (costs.l3_miss_ps - costs.l2_miss_ps).max(0);
         let refill =
             Span::from_ns((l2_misses as i64 * costs.l2_miss_ps + l3_misses as i64 * longer_ps) / 1000);
-        let counts = &mut self.counts[v.index()];
+        let counts = &mut self.counts[v];
         counts.l2_misses += l2_misses;
         counts.l3_misses += l3_misses;
         counts.refill_ns += refill;
@@ -261,7 +259,7 @@ impl Caches {
 
     /// `v` was switched out when this much of its refill was still to come.
     pub(crate) fn cut_short(&mut self, v: VcpuId, rest: Span) {
-        if let Some(counts) = self.counts.get_mut(v.index()) {
+        if let Some(counts) = self.counts.get_mut(v) {
             counts.refill_ns -= rest;
         }
     }
@@ -291,9 +289,14 @@ mod tests {
     };
     const NO_L3: Costs = Costs { l3_bytes: 0, ..COSTS };
 
-    /// Caches of two sockets of two pCPUs, and one vCPU for each set.
+    /// Caches of two sockets of two pCPUs.
+    fn two_sockets() -> Caches {
+        Caches::new(vec![0, 0, 1, 1].into())
+    }
+
+    /// The same, and one vCPU for each set.
     fn caches(sets: &[u64]) -> Caches {
-        let mut caches = Caches::new(4, 2, 0);
+        let mut caches = two_sockets();
         for (v, &bytes) in sets.iter().enumerate() {
             let set = caches.make_set(bytes);
             caches.use_sets(VcpuId(v as u32), &[set]);
@@ -345,15 +348,6 @@ mod tests {
     }
 
     #[test]
-    fn an_l3_may_be_shared_by_fewer_pcpus_than_a_socket_has() {
-        let l3_of = |pcpus, per_socket, per_l3| Caches::new(pcpus, per_socket, per_l3).l3_of;
-        assert_eq!(l3_of(4, 4, 0), [0, 0, 0, 0]);
-        assert_eq!(l3_of(4, 4, 2), [0, 0, 1, 1]);
-        assert_eq!(l3_of(6, 3, 2), [0, 0, 1, 2, 2, 3]);
-        assert_eq!(l3_of(4, 2, 8), [0, 0, 1, 1]);
-    }
-
-    #[test]
     fn a_round_that_exceeds_the_cache_a_little_keeps_some_of_each() {
         // Five sets of a quarter each. When one comes back, the four others have each brought in 1 − x of theirs, and
         // x, what is left of it, satisfies x = (0.75 / (1 − 0.25 x))^4: 0.60. (LRU would have kept nothing.)
@@ -381,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_shared_set_is_warm_for_the_other_vcpu_and_only_what_is_added_is_brought_in() {
-        let mut caches = Caches::new(1, 1, 0);
+        let mut caches = Caches::new(vec![0].into());
         let [kernel, mine, yours] = [300, 100, 200].map(|bytes| caches.make_set(bytes));
         caches.use_sets(VcpuId(0), &[kernel, mine, kernel]);
         caches.use_sets(VcpuId(1), &[kernel]);
@@ -422,24 +416,24 @@ mod tests {
             sizes in proptest::collection::vec(0..3000_u64, 8),
             turns in proptest::collection::vec((0..4_u32, 0..8_usize, 1..=4_usize), 1..300),
         ) {
-            let mut caches = Caches::new(4, 2, 0);
+            let mut caches = two_sockets();
             let sets: Vec<SetId> = sizes.iter().map(|&bytes| caches.make_set(bytes)).collect();
             for (p, first, count) in turns {
                 let used: Vec<SetId> = (first..first + count).map(|set| sets[set % 8]).collect();
                 let v = VcpuId(first as u32);
                 caches.use_sets(v, &used);
-                let before: Vec<u64> = (0..8).map(|set| caches.l2[p as usize].resident(set)).collect();
+                let before: Vec<u64> = (0..8).map(|set| caches.l2[PcpuId(p)].resident(SetId(set))).collect();
                 prop_assert!(!caches.touch(&COSTS, PcpuId(p), v).is_negative());
                 let counts = caches.counts(v);
                 caches.touch(&COSTS, PcpuId(p), v);
                 prop_assert_eq!(caches.counts(v), counts, "nobody ran in between");
                 for (cache, capacity) in caches.l2.iter().map(|l2| (l2, 1000)).chain(caches.l3.iter().map(|l3| (l3, 4000))) {
-                    let resident: Vec<u64> = (0..8).map(|set| cache.resident(set)).collect();
+                    let resident: Vec<u64> = (0..8).map(|set| cache.resident(SetId(set))).collect();
                     prop_assert!(resident.iter().sum::<u64>() <= cache.used && cache.used <= capacity);
                     prop_assert!(resident.iter().zip(&sizes).all(|(there, size)| there <= size));
                 }
                 for set in (0..8).filter(|&set| !used.contains(&SetId(set))) {
-                    prop_assert!(caches.l2[p as usize].resident(set) <= before[set as usize], "others only lose");
+                    prop_assert!(caches.l2[PcpuId(p)].resident(SetId(set)) <= before[set as usize], "others only lose");
                 }
             }
         }

@@ -2,8 +2,8 @@
 
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Action, Broken, CpuMask, Decision, DomainConfig, Host, HostConfig, HostRules, PcpuId, PolicyContext,
-    Pools, Scheduler, Span, Time, TimedAction, VcpuConfig, VcpuId,
+    Action, Broken, CpuMask, Decision, DomId, DomainConfig, Host, HostConfig, HostRules, PcpuId,
+    PolicyContext, PoolId, Pools, Scheduler, Span, Time, TimedAction, TimerId, VcpuConfig, VcpuId,
 };
 
 /// Two pCPUs (idle vCPUs 0 and 1), one domain: vCPU 2 wakes at 5 ns and computes without end, vCPU 3 never wakes.
@@ -162,9 +162,9 @@ impl Scheduler for Reach {
 /// at 5 ns, and the affinity of vCPU 2 is set at 7 ns.
 fn reach(first: Reach, second: Reach) -> Result<(), Broken> {
     let of = |p| [PcpuId(p)].into_iter().collect::<CpuMask>();
-    let domain = |pool| DomainConfig {
-        number: 7 + pool as i64,
-        pool,
+    let domain = |pool: u32| DomainConfig {
+        number: 7 + i64::from(pool),
+        pool: PoolId(pool),
         vcpus: vec![VcpuConfig { start: Some(Span::from_ns(5)), affinity: None }],
         ..DomainConfig::default()
     };
@@ -225,4 +225,89 @@ fn what_is_outside_its_host_or_its_pool_is_not_the_policys() {
         assert!(broken.what.ends_with("which is in another CPU pool"), "{broken}");
     }
     assert_eq!(reach(Reach::Nothing, Reach::Nothing), Ok(()));
+}
+
+/// What `wake` does, under whatever policy.
+struct Does(fn(&mut PolicyContext));
+
+impl Scheduler for Does {
+    fn rules(&self) -> HostRules {
+        HostRules::XEN_4_17
+    }
+
+    fn add_pcpu(&mut self, _ctx: &mut PolicyContext, _p: PcpuId) {}
+
+    fn insert(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) {}
+
+    fn wake(&mut self, ctx: &mut PolicyContext, _v: VcpuId) {
+        (self.0)(ctx);
+    }
+
+    fn sleep(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) {}
+
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
+        Decision { next: ctx.idle(p), slice: Span::from_ns(-1) }
+    }
+
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        ctx.processor(v)
+    }
+}
+
+/// One pCPU, one domain with one vCPU that wakes at 5 ns.
+fn does(wake: fn(&mut PolicyContext)) -> Result<(), Broken> {
+    let vcpus = vec![VcpuConfig { start: Some(Span::from_ns(5)), affinity: None }];
+    let config = HostConfig {
+        pcpus: 1,
+        domains: vec![DomainConfig { vcpus, ..DomainConfig::default() }],
+        ..HostConfig::default()
+    };
+    Host::new(&config, Does(wake), Programs::default(), ()).unwrap().run_until(Time::from_ns(100))
+}
+
+#[test]
+fn what_is_not_on_the_host_ends_the_run_when_it_is_named() {
+    const PCPU: &str = "pCPU number 1 was named, which does not exist";
+    const VCPU: &str = "vCPU number 2 was named, which does not exist";
+    const DOMAIN: &str = "domain number 1 was named, which does not exist";
+    const TIMER: &str = "timer number 7 was named, which does not exist";
+    const IDLE: &str = "vCPU number 0 was changed, which is an idle one";
+    let cases: [(fn(&mut PolicyContext), &str); 25] = [
+        (|ctx| _ = ctx.current(PcpuId(1)), PCPU),
+        (|ctx| _ = ctx.idle(PcpuId(1)), PCPU),
+        (|ctx| _ = ctx.socket(PcpuId(1)), PCPU),
+        (|ctx| _ = ctx.slice_timer(PcpuId(1)), PCPU),
+        (|ctx| _ = ctx.pool_of_pcpu(PcpuId(1)), PCPU),
+        (
+            |ctx| {
+                let timer = ctx.new_timer(PcpuId(1), 0);
+                ctx.set_timer(timer, Time::from_ns(6));
+            },
+            "a timer was made on pCPU 1, which does not exist",
+        ),
+        (|ctx| ctx.set_timer(TimerId(7), Time::from_ns(9)), TIMER),
+        (|ctx| ctx.stop_timer(TimerId(7)), TIMER),
+        (|ctx| ctx.drop_timer(TimerId(7)), TIMER),
+        (|ctx| _ = ctx.timer_expiry(TimerId(7)), TIMER),
+        (|ctx| _ = ctx.processor(VcpuId(2)), VCPU),
+        (|ctx| _ = ctx.is_current(VcpuId(2)), VCPU),
+        (|ctx| _ = ctx.runnable(VcpuId(2)), VCPU),
+        (|ctx| _ = ctx.runstate(VcpuId(2)), VCPU),
+        (|ctx| _ = ctx.run_times(VcpuId(2)), VCPU),
+        (|ctx| _ = ctx.affinity(VcpuId(2)).first(), VCPU),
+        (|ctx| _ = ctx.switched_at(VcpuId(2)), VCPU),
+        (|ctx| _ = ctx.name(VcpuId(2)), VCPU),
+        (|ctx| ctx.set_processor(VcpuId(2), PcpuId(1)), VCPU),
+        (|ctx| ctx.park(VcpuId(2)), VCPU),
+        (|ctx| ctx.start_migration(VcpuId(0)), IDLE),
+        (|ctx| ctx.set_processor(VcpuId(0), PcpuId(1)), IDLE),
+        (|ctx| _ = ctx.vcpus_of(DomId(1)).count(), DOMAIN),
+        (|ctx| _ = ctx.domain_number(DomId(1)), DOMAIN),
+        (|ctx| _ = ctx.pool_of(DomId(1)), DOMAIN),
+    ];
+    for (wake, what) in cases {
+        let broken = does(wake).unwrap_err();
+        assert_eq!(broken, Broken { time: Time::from_ns(5), hook: Some("wake"), what: what.into() });
+    }
+    assert_eq!(does(|ctx| assert!(!ctx.affinity(VcpuId(1)).contains(PcpuId(999)))), Ok(()));
 }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
     Action, Decision, DomId, DomainConfig, Host, HostConfig, HostRules, HostState, LifeEvent, Observer, Op,
-    Params, PcpuId, PolicyContext, RunTimes, Scheduler, Span, Time, TimedAction, VcpuConfig, VcpuId, World,
-    WorldContext,
+    Params, PcpuId, PolicyContext, PoolId, RunTimes, Scheduler, Span, Time, TimedAction, VcpuConfig, VcpuId,
+    World, WorldContext,
 };
 
 const MS: Span = Span::from_ms(1);
@@ -218,7 +218,7 @@ fn what_cannot_be_done_changes_nothing_and_is_said() {
         Action::Pause(D1),
         Action::Unpause(D1),
         Action::Adjust(D1, Params::new()),
-        Action::MovePool(D1, 0),
+        Action::MovePool(D1, PoolId(0)),
         Action::Offline(V[2]),
     ];
     let mut actions: Vec<(i64, Action)> = there.into_iter().map(|action| (1, action)).collect();
