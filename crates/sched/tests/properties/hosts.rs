@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
     Action, Costs, CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, LifeEvent, Observer, Op,
-    ParamKind, Params, PcpuId, Pools, RunState, Scheduler, Scope, Span, Switch, Time, TimedAction,
+    ParamKind, Params, PcpuId, PoolId, Pools, RunState, Scheduler, Scope, Span, Switch, Time, TimedAction,
     VcpuConfig, VcpuId, WakeCause, World, WorldContext,
 };
 use vcpulab_sched::{Generation, boxed, policies};
@@ -94,7 +94,7 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
                     0 => Action::Adjust(domain, Params::new()),
                     1 => Action::Pause(domain),
                     2 => Action::Unpause(domain),
-                    3 if allow.pools => Action::MovePool(domain, which % 2),
+                    3 if allow.pools => Action::MovePool(domain, PoolId((which % 2) as u32)),
                     4 | 5 => Action::Create(domain),
                     6 => Action::Destroy(domain),
                     7 => Action::Shutdown(domain),
@@ -112,7 +112,7 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
             let actions = if allow.actions { actions.into_iter().map(action).collect() } else { Vec::new() };
             let configs = domains.iter().enumerate().map(|(i, vcpus)| DomainConfig {
                 number: i as i64 + 1,
-                pool: pool_of(i),
+                pool: PoolId(pool_of(i) as u32),
                 params: Params::new(),
                 vcpus: vcpus
                     .iter()

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, ParamKind, Params, PcpuId, Scheduler, Scope,
-    Span, Time, VcpuConfig, VcpuId,
+    CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, ParamKind, Params, PcpuId, PoolId, Scheduler,
+    Scope, Span, Time, VcpuConfig, VcpuId,
 };
 use vcpulab_sched::{Generation, Runner, policies};
 
@@ -41,7 +41,7 @@ fn round_robin_makes_room_for_a_pinned_vcpu() {
     let hog = Program { steps: vec![Step::Hog], repeat: false };
     let vcpu = |affinity| VcpuConfig { start: Some(Span::ZERO), affinity };
     let vcpus = vec![vcpu(None), vcpu(Some(CpuMask::only(PcpuId(0))))];
-    let domains = vec![DomainConfig { number: 1, params: Params::new(), vcpus, pool: 0 }];
+    let domains = vec![DomainConfig { number: 1, params: Params::new(), vcpus, pool: PoolId(0) }];
     let config = HostConfig { pcpus: 2, domains, ..HostConfig::default() };
     // From the end of the first slice on: until then the free one runs where the pinned one waits.
     let case = Case { config, programs: vec![hog.clone(), hog], end: END, choice: 0 };
@@ -71,7 +71,7 @@ impl Runner for Shares<'_> {
         }
         let domains = self.params.iter().enumerate().map(|(i, params)| DomainConfig {
             number: i as i64 + 1,
-            pool: 0,
+            pool: PoolId(0),
             params: params.clone(),
             vcpus: vec![VcpuConfig { start: Some(Span::ZERO), affinity: None }; self.vcpus_each],
         });

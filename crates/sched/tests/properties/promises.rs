@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    DomainConfig, Host, HostConfig, HostState, Observer, ParamValue, Params, Scheduler, Span, Switch, Time,
-    TimetableEntry, VcpuConfig, VcpuId,
+    DomainConfig, Host, HostConfig, HostState, Observer, ParamValue, Params, PoolId, Scheduler, Span, Switch,
+    Time, TimetableEntry, VcpuConfig, VcpuId,
 };
 use vcpulab_sched::Runner;
 
@@ -43,7 +43,7 @@ impl Runner for Hogs<'_> {
             programs.set(VcpuId(1 + i as u32), Program { steps: vec![Step::Hog], repeat: false });
             DomainConfig {
                 number: 1 + i as i64,
-                pool: 0,
+                pool: PoolId(0),
                 params: params.clone(),
                 vcpus: vec![VcpuConfig { start: Some(Span::ZERO), affinity: None }],
             }
