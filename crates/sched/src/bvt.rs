@@ -207,7 +207,7 @@ impl Scheduler for Bvt {
             reschedule_at_start: self.xen2,
             placement: Placement::RoundRobin,
             adjust_pauses: !self.xen2,
-            pause: PauseRule::Marked,
+            pause: PauseRule::Flag,
             affinity: if self.xen2 { AffinityRule::Ignored } else { AffinityRule::Directly },
         }
     }

@@ -402,7 +402,7 @@ impl Scheduler for Sedf {
             reschedule_at_start: false,
             placement: Placement::RoundRobin,
             adjust_pauses: !late,
-            pause: PauseRule::Marked,
+            pause: PauseRule::Flag,
             affinity: if late { AffinityRule::Always } else { AffinityRule::IfExcluded },
         }
     }
