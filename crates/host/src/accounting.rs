@@ -115,7 +115,7 @@ impl Accounting {
     pub fn charge_switch(&mut self, host: &mut PolicyContext, p: PcpuId, from: VcpuId, to: VcpuId) {
         let Accounting { costs, caches, accounts } = self;
         if !costs.context_switch_ns.is_zero() || costs.l2_bytes > 0 {
-            // What the outgoing vCPU had yet to bring in is no longer wanted; the hypervisor's own work still is.
+            // The rest of the outgoing vCPU's refill is no longer wanted; the hypervisor's own work still is.
             let account = &mut accounts[p];
             let switch_from = account.hypervisor_until.max(host.now);
             let unwanted = account.busy_until - switch_from;
@@ -162,7 +162,7 @@ impl Accounting {
         self.accounts[p].hypervisor_until
     }
 
-    /// What `v` has not executed up to now of its present `Run`.
+    /// The rest of the present `Run` of `v`, which it has not executed up to now.
     pub fn left(&self, host: &PolicyContext, v: VcpuId) -> Span {
         let vcpu = &host.vcpus[v];
         if !vcpu.current || vcpu.left == Span::MAX {

@@ -49,8 +49,7 @@ pub struct TimedAction {
     pub action: Action,
 }
 
-/// The domains of a host that do not exist at time 0, as marks in a table of all: the first action of their life cycle is to
-/// be created.
+/// For each domain, whether it does not exist at time 0: the first action of its life cycle is to be created.
 pub(crate) fn created_later(actions: &[TimedAction], domains: usize) -> Table<DomId, bool> {
     let mut first: Table<DomId, Option<bool>> = Table::filled(domains, None);
     for timed in actions {

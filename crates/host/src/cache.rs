@@ -1,6 +1,6 @@
-//! Cold caches: what a vCPU finds left of its memory when it comes back to a pCPU, at two levels.
+//! Cold caches: the part of its memory that a vCPU finds when it comes back to a pCPU, at two levels.
 //!
-//! What occupies cache is a *set*: a kernel with the program text that its domain's vCPUs share, or the data of one task.
+//! A *working set* occupies cache: a kernel with the program text that its domain's vCPUs share, or the data of one task.
 //! Each pCPU has a private cache (L2); a group of pCPUs shares a larger one (L3). When a vCPU is switched in, what
 //! is missing of its sets is brought in again, and every byte that comes in replaces a byte of *others*, whichever it
 //! hits (random replacement, or hashed placement). So n bytes brought in over o bytes of others leave each of them a fraction
@@ -25,7 +25,7 @@ crate::ids! {
     pub struct SetId;
 }
 
-/// How many sets a vCPU can use at a time.
+/// The most sets that a vCPU can use at a time.
 pub const SETS_MAX: usize = 4;
 
 /// A list of sets without repetition.
@@ -78,7 +78,7 @@ impl Survival {
         }
     }
 
-    /// What is left of `bytes` that were there at `then`.
+    /// The rest of `bytes` that were there at `then`.
     fn of(self, bytes: u64, then: Survival) -> u64 {
         if self == then {
             return bytes;
@@ -131,7 +131,7 @@ impl Cache {
         self.residents.get(set).map_or(0, |there| self.survival.of(there.bytes, there.then))
     }
 
-    /// Is so much of a set here, and has nothing been lost since it was used?
+    /// Are this many bytes of a set here, and has nothing been lost since it was used?
     fn is_intact(&self, set: SetId, bytes: u64) -> bool {
         let there = self.residents.get(set);
         there.is_some_and(|there| there.bytes == bytes && there.then == self.survival)
@@ -173,14 +173,14 @@ impl Cache {
     }
 }
 
-/// What a vCPU's sets have cost so far because others had run in between.
+/// The cost of a vCPU's sets so far, because others had run in between.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CacheCounts {
     /// Lines brought into an L2 again.
     pub l2_misses: u64,
     /// Lines brought in again from memory (without an L3, all of the L2's).
     pub l3_misses: u64,
-    /// Time that took, ns, without what was cut short by a switch.
+    /// Time for that, without what was cut short by a switch.
     pub refill_ns: Span,
 }
 
@@ -219,7 +219,7 @@ impl Caches {
         self.counts.entry(v);
     }
 
-    /// What `v` has cost so far.
+    /// The cost of the sets of `v` so far.
     pub fn counts(&self, v: VcpuId) -> CacheCounts {
         self.counts.get(v).copied().unwrap_or_default()
     }
@@ -265,7 +265,7 @@ impl Caches {
     }
 }
 
-/// What of sets of these sizes a cache holds while they are used: all, or each in proportion.
+/// The bytes of sets of these sizes that a cache holds while they are used: all, or each in proportion.
 fn shares(sizes: &[u64; SETS_MAX], capacity: u64) -> [u64; SETS_MAX] {
     let total: u64 = sizes.iter().sum();
     if total <= capacity {

@@ -34,7 +34,7 @@ pub struct HostConfig {
     /// The pCPUs of each CPU pool: disjoint, none empty, all pCPUs together. Empty: one pool has them all. Each needs a
     /// scheduler of its own, see [`Pools`](crate::Pools).
     pub pools: Vec<CpuMask>,
-    /// What the hypervisor's own work costs ([`Costs::ZERO`]: exact mode).
+    /// The costs of the hypervisor's own work ([`Costs::ZERO`]: exact mode).
     pub costs: Costs,
     /// The domains, in order of creation, those included that are created later.
     pub domains: Vec<DomainConfig>,

@@ -19,7 +19,7 @@ const EVENTS_PER_INSTANT_MAX: u32 = 1_000_000;
 /// More decisions than this after one event mean that decisions keep asking for each other.
 const DECISIONS_PER_EVENT_MAX: u32 = 100_000;
 
-/// A running host. See the [crate](crate) for its parts.
+/// A running host. See the [crate] for its parts.
 #[derive(Clone, Debug)]
 pub struct Host<S, W, O> {
     pub(crate) core: HostState,
@@ -292,7 +292,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         true
     }
 
-    /// Serves pending reschedule requests, then tells the observer what it has not been told yet.
+    /// Serves pending reschedule requests, then passes on to the observer what the event has left for it.
     #[inline]
     fn finish_event(&mut self) -> Result<(), Broken> {
         self.serve_requests()?;
@@ -369,8 +369,8 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         Ok(())
     }
 
-    /// Is `v` runnable? A decision may mark the very vCPU it chooses for migration (load balancing does): it runs, and
-    /// moves when it stops.
+    /// Is `v` runnable? A decision may begin to migrate the very vCPU it chooses (load balancing does): it runs,
+    /// and moves when it stops.
     #[inline]
     fn may_run(&self, v: VcpuId) -> bool {
         !self.core.vcpus[v].has(!pause_flag::MIGRATING)

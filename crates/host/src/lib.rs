@@ -1,20 +1,21 @@
 //! The simulated host.
 //!
 //! A host has pCPUs, domains and their vCPUs, one queue of events in simulated time, and one CPU scheduler that
-//! decides which vCPU runs on which pCPU and for how long. Three things plug into it, each behind one trait:
+//! decides which vCPU runs on which pCPU and for how long. Three things are put into it, each behind one trait:
 //!
-//! * [`Scheduler`]: the policy. It sees the host only through [`PolicyContext`].
-//! * [`World`]: what the vCPUs execute and what surrounds the host (devices, networks, clients).
+//! * [`Scheduler`]: the policy. It sees the host only through a [`PolicyContext`].
+//! * [`World`]: the programs of the vCPUs, and the surroundings of the host (devices, networks, clients).
 //!   [`program::Programs`], the scripted vCPUs of the host contract, is the simplest one.
-//! * [`Observer`]: who listens (counters, traces). `()` listens to nothing.
+//! * [`Observer`]: the counters and traces of a run. `()` observes nothing.
 //!
 //! [`Host`] is generic over all three, so a run pays no dynamic dispatch. With [`Costs::ZERO`] nothing but vCPU
 //! programs takes time (*exact mode*, the host contract); with a hardware profile's costs, decisions, switches,
 //! interrupts and cold caches do (*physical mode*). It is the same host.
 //!
-//! Start reading at [`scheduler`], the seam of the project; then [`host`], the engine.
+//! Start reading at [`scheduler`], the seam of the project; then [`context`], what each of the three sees; [`host`], the
+//! engine; and [`accounting`], where each nanosecond goes.
 
-mod accounting;
+pub mod accounting;
 pub mod action;
 mod broken;
 pub mod cache;
@@ -24,12 +25,12 @@ pub mod costs;
 mod domain;
 pub mod host;
 pub mod ids;
-mod lifecycle;
+pub mod lifecycle;
 pub mod listing;
 pub mod mask;
 pub mod observer;
 pub mod params;
-mod placement;
+pub mod placement;
 pub mod pools;
 pub mod program;
 pub mod queue;
@@ -37,8 +38,8 @@ pub mod report;
 pub mod scheduler;
 pub mod table;
 pub mod time;
-mod toolstack;
-mod topology;
+pub mod toolstack;
+pub mod topology;
 mod vcpu;
 pub mod world;
 

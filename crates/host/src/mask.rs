@@ -95,19 +95,19 @@ impl CpuMask {
         self.first_above(p).or_else(|| self.first())
     }
 
-    /// What is in both.
+    /// The pCPUs in both.
     #[inline(always)]
     pub fn and(&self, other: &CpuMask) -> CpuMask {
         CpuMask(std::array::from_fn(|i| self.0[i] & other.0[i]))
     }
 
-    /// What is in either.
+    /// The pCPUs in either.
     #[inline(always)]
     pub fn or(&self, other: &CpuMask) -> CpuMask {
         CpuMask(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
 
-    /// What is in this one but not in the other.
+    /// The pCPUs in this one but not in the other.
     #[inline(always)]
     pub fn without(&self, other: &CpuMask) -> CpuMask {
         CpuMask(std::array::from_fn(|i| self.0[i] & !other.0[i]))

@@ -56,7 +56,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         least
     }
 
-    /// Moves `v` if it is marked for migration and runs nowhere.
+    /// Moves `v` if it is to migrate and runs nowhere.
     #[inline]
     pub(crate) fn finish_migration(&mut self, v: VcpuId) {
         let vcpu = &self.core.vcpus[v];
@@ -66,7 +66,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         }
     }
 
-    /// Where a vCPU that is to migrate goes. Releases that pick before they hold the lock of the pCPU picked pick again
+    /// The pCPU to which a vCPU that is to migrate goes. Releases that pick before they hold the lock of the pCPU picked pick again
     /// until two picks agree, or the last one is allowed.
     pub(crate) fn target_of(&mut self, v: VcpuId) -> PcpuId {
         if self.rules_for(v).affinity != AffinityRule::AlwaysPickFirst {

@@ -5,11 +5,11 @@ use crate::{LifeEvent, Op, Span, Time, VcpuId, World, WorldContext};
 /// One operation of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// Use this much CPU time, ns.
+    /// Use this much CPU time.
     Run(Span),
     /// Run for ever.
     Hog,
-    /// Block now, and wake this much later, ns.
+    /// Block now, and wake this much later.
     Block(Span),
     /// Yield, and stay runnable.
     Yield,
@@ -48,7 +48,7 @@ impl Programs {
 }
 
 impl World for Programs {
-    /// A domain that boots begins all its programs anew. What an unplugged vCPU was at goes on when it is plugged in.
+    /// A domain that boots begins all its programs anew. A vCPU that was off line goes on where it stood.
     fn life(&mut self, ctx: &mut WorldContext<'_>, event: LifeEvent) {
         if let LifeEvent::Booted(d) = event {
             for v in ctx.vcpus_of(d) {

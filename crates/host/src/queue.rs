@@ -95,7 +95,7 @@ impl EventQueue {
         *self = fitted;
     }
 
-    /// When this source's next event is due ([`NEVER`]: not at all).
+    /// The time of this source's next event ([`NEVER`]: there is none).
     #[inline(always)]
     pub fn time_of(&self, rank: Rank, id: usize) -> Time {
         Time::from_ns(self.nodes[self.leaves + self.base[rank as usize] + id].time as i64)

@@ -2,7 +2,7 @@
 
 use crate::{DomId, Time};
 
-/// One row of scheduler state that a specification lists for comparison.
+/// One row of scheduler state, for comparison with what the release itself had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StateRow {
     /// The time of the report.

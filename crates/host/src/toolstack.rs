@@ -102,7 +102,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let domain = &mut self.core.domains[d];
         domain.pauses = match rules.pause {
             PauseRule::Counted => domain.pauses + 1,
-            PauseRule::Marked => 1,
+            PauseRule::Flag => 1,
         };
         for v in self.core.vcpus_of(d) {
             self.core.set_pause_flags(v, pause_flag::DOMAIN_PAUSED);

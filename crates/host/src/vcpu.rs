@@ -2,7 +2,7 @@
 
 use crate::{DomId, PcpuId, Span, Time};
 
-/// What a vCPU is doing.
+/// The state of a vCPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunState {
     /// Executing on a pCPU.
@@ -85,13 +85,13 @@ pub(crate) struct Vcpu {
     pub started: bool,
     /// Why its present block ended, or will end.
     pub cause: WakeCause,
-    /// What its wait began with, if with a wake-up (of no meaning while it does not wait).
+    /// The cause of the wake-up with which its wait began, if it began with one (of no meaning while it does not wait).
     pub woken: Option<WakeCause>,
     pub state: RunState,
     /// The pCPU it is assigned to.
     pub processor: PcpuId,
     pub dom: DomId,
-    /// What is left of its present `Run`.
+    /// The rest of its present `Run`.
     pub left: Span,
     /// The time of the last change of its runstate.
     pub state_since: Time,

@@ -21,7 +21,7 @@ impl Op {
 
 /// The programs of the vCPUs and the devices, links and clients around the host.
 ///
-/// The host asks for a vCPU's next operation when the present one is used up; it tells a source (a device, link,
+/// The host asks for a vCPU's next operation when the present one is used up; it fires a source (a device, link,
 /// client or guest timer) when its time has come. The world answers through a [`WorldContext`]; what it asks for there
 /// takes effect when the call returns, before the scheduler decides anything.
 pub trait World {

@@ -165,7 +165,7 @@ impl Scheduler for Atropos {
             reschedule_at_start: true,
             placement: Placement::RoundRobin,
             adjust_pauses: false,
-            pause: PauseRule::Marked,
+            pause: PauseRule::Flag,
             affinity: AffinityRule::Ignored,
         }
     }

@@ -394,7 +394,7 @@ const XEN_2_0: Rules = Rules {
         reschedule_at_start: true,
         placement: Placement::RoundRobin,
         adjust_pauses: false,
-        pause: PauseRule::Marked,
+        pause: PauseRule::Flag,
         affinity: AffinityRule::Ignored,
     },
     counts_from_decision: true,

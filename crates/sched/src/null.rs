@@ -125,7 +125,7 @@ impl Scheduler for Null {
             self.assign(ctx, v, p);
         }
         let next = self.assigned[p].filter(|&v| ctx.runnable(v)).unwrap_or(ctx.idle(p));
-        Decision { next, slice: Decision::NO_LIMIT }
+        Decision { next, slice: Decision::UNLIMITED }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {

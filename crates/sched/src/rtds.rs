@@ -266,7 +266,7 @@ impl Scheduler for Rtds {
             }
         }
         if next == idle {
-            return Decision { next, slice: Decision::NO_LIMIT };
+            return Decision { next, slice: Decision::UNLIMITED };
         }
         if next != current {
             self.dequeue(next);

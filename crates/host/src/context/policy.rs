@@ -49,14 +49,14 @@ pub struct PolicyContext {
     /// The pool whose policy is at work.
     pub(crate) pool: PoolId,
     pub(crate) violation: OnceCell<Box<Violation>>,
-    /// Moves of vCPUs that the observer has not been told yet.
+    /// Moves of vCPUs in the event at hand, for the observer.
     pub(crate) migrations: Vec<(VcpuId, PcpuId, PcpuId)>,
     wants_state: bool,
-    /// Values that were reported, and that the observer has not been told yet.
+    /// Values reported in the event at hand, for the observer.
     pub(crate) state_rows: Vec<StateRow>,
-    /// By runstate, as bits: does the observer want to know when it begins and ends?
+    /// The runstates whose beginning and end the observer wants to know, as bits.
     pub(crate) wanted_runstates: u8,
-    /// vCPUs of which the observer is to be told that a wanted runstate began or ended.
+    /// vCPUs for which a wanted runstate began or ended in the event at hand, for the observer.
     pub(crate) changed_runstates: Vec<VcpuId>,
 }
 
@@ -363,7 +363,7 @@ impl PolicyContext {
         self.wants_state
     }
 
-    /// Reports a value that the specification lists for comparison.
+    /// Reports a value for comparison with what the release itself had.
     #[inline]
     pub fn report(&mut self, v: VcpuId, key: &'static str, value: i64) {
         if self.wants_state {
@@ -389,7 +389,7 @@ impl PolicyContext {
 
     // ---- for the host itself ----
 
-    /// A host without domains. Of runstates in `wanted` the observer wants to know when they begin and end.
+    /// A host without domains. The observer wants to know the beginning and end of the runstates in `wanted`.
     pub(crate) fn new(config: &HostConfig, wants_state: bool, wanted: &[RunState]) -> Self {
         let count = config.pcpus as usize;
         let mut context = PolicyContext {

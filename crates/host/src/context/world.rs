@@ -4,7 +4,7 @@ use crate::context::observer::HostState;
 use crate::queue::Rank;
 use crate::{DomId, IoStep, PcpuId, SetId, Span, Time, VcpuId, WakeCause};
 
-/// What a [`World`](crate::World) may ask of the host.
+/// The host as a [`World`](crate::World) sees it, and what it may ask of it.
 pub struct WorldContext<'a> {
     pub(crate) core: &'a mut HostState,
 }

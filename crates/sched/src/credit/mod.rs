@@ -346,7 +346,7 @@ impl Credit {
                 ctx.set_timer(tick, now + self.tick - (now - Time::ZERO) % self.tick);
             }
         }
-        let slice = if next == idle && !self.rules.idle_slice { Decision::NO_LIMIT } else { self.tslice };
+        let slice = if next == idle && !self.rules.idle_slice { Decision::UNLIMITED } else { self.tslice };
         Decision { next, slice }
     }
 

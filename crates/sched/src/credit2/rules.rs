@@ -119,7 +119,7 @@ const XEN_4_17: Rules = Rules {
     reset_looks_at_queue: true,
     reset_charges: true,
     slice_max: Span::from_ms(10),
-    idle_slice: Decision::NO_LIMIT,
+    idle_slice: Decision::UNLIMITED,
     yields: true,
     window: Window::Fine,
     signed_loads: true,

@@ -28,7 +28,7 @@ const XEN_3_0_2: Rules = Rules {
         reschedule_at_start: false,
         placement: Placement::RoundRobin,
         adjust_pauses: true,
-        pause: PauseRule::Marked,
+        pause: PauseRule::Flag,
         affinity: AffinityRule::IfExcluded,
     },
     repays_all: true,
