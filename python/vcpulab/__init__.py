@@ -10,17 +10,53 @@ Examples:
     ['dom0', 'web', 'batch']
 """
 
-from vcpulab.errors import EngineError, MissingExtraError, ScenarioError
-from vcpulab.policy import Context, Policy, Rejected
-from vcpulab.results.figures import Interval
-from vcpulab.results.jtl import Jtl
-from vcpulab.results.run import Run, run, run_many
-from vcpulab.results.trace import Trace
-from vcpulab.scenario.catalogue import build_info, profiles, schedulers, schema
-from vcpulab.scenario.problems import Problem
-from vcpulab.scenario.scenario import Scenario
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__version__ = build_info()["version"]
+if TYPE_CHECKING:
+    from vcpulab.errors import (
+        EngineError,
+        MissingExtraError,
+        RecordingError,
+        RequestError,
+        ScenarioError,
+        VcpulabError,
+    )
+    from vcpulab.policy import Context, Policy, Rejected
+    from vcpulab.results.jtl import Jtl
+    from vcpulab.results.run import Run, run, run_many
+    from vcpulab.results.statistics import Interval
+    from vcpulab.results.trace import Trace
+    from vcpulab.scenario.catalogue import build_info, profiles, schedulers, schema
+    from vcpulab.scenario.problems import Problem
+    from vcpulab.scenario.scenario import Scenario
+
+    __version__: str
+
+_HOMES = {
+    "Context": "vcpulab.policy",
+    "EngineError": "vcpulab.errors",
+    "Interval": "vcpulab.results.statistics",
+    "Jtl": "vcpulab.results.jtl",
+    "MissingExtraError": "vcpulab.errors",
+    "Policy": "vcpulab.policy",
+    "Problem": "vcpulab.scenario.problems",
+    "RecordingError": "vcpulab.errors",
+    "Rejected": "vcpulab.policy",
+    "RequestError": "vcpulab.errors",
+    "Run": "vcpulab.results.run",
+    "Scenario": "vcpulab.scenario.scenario",
+    "ScenarioError": "vcpulab.errors",
+    "Trace": "vcpulab.results.trace",
+    "VcpulabError": "vcpulab.errors",
+    "build_info": "vcpulab.scenario.catalogue",
+    "profiles": "vcpulab.scenario.catalogue",
+    "run": "vcpulab.results.run",
+    "run_many": "vcpulab.results.run",
+    "schedulers": "vcpulab.scenario.catalogue",
+    "schema": "vcpulab.scenario.catalogue",
+}
+"""Public name to its module, which is imported when the name is first used."""
 
 __all__ = [
     "Context",
@@ -30,11 +66,14 @@ __all__ = [
     "MissingExtraError",
     "Policy",
     "Problem",
+    "RecordingError",
     "Rejected",
+    "RequestError",
     "Run",
     "Scenario",
     "ScenarioError",
     "Trace",
+    "VcpulabError",
     "__version__",
     "build_info",
     "profiles",
@@ -43,3 +82,20 @@ __all__ = [
     "schedulers",
     "schema",
 ]
+
+
+if not TYPE_CHECKING:  # a checker sees the imports above, and knows what is not there
+
+    def __getattr__(name: str) -> object:
+        if name == "__version__":
+            value = __getattr__("build_info")()["version"]
+        elif name in _HOMES:
+            value = getattr(import_module(_HOMES[name]), name)
+        else:
+            raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -10,7 +10,7 @@ import pytest
 import vcpulab
 from support import opened
 from vcpulab.cli import demo as experiment
-from vcpulab.show import charts as plots
+from vcpulab.results.timeline import slices
 
 # Throughput and CPU time of all runs; for each run its waits, its wake-ups and its timeline.
 CHARTS = 2 + 3 * len(experiment.scenarios())
@@ -96,7 +96,7 @@ def test_timeline_zooms(demo: Path, browser: str) -> None:
 
 def test_slices_fill_the_window_without_overlap(hogs: vcpulab.Run) -> None:
     start, end = 30_000_000, 230_000_000
-    cut = plots.slices(hogs, 0, start, end)
+    cut = slices(hogs, 0, start, end)
     assert cut["start_ns"][0] == start
     assert cut["end_ns"][-1] == end
     assert cut["start_ns"].to_list()[1:] == cut["end_ns"].to_list()[:-1]
@@ -104,14 +104,14 @@ def test_slices_fill_the_window_without_overlap(hogs: vcpulab.Run) -> None:
 
 def test_slices_agree_with_the_counters(hogs: vcpulab.Run) -> None:
     scenario = hogs.scenario
-    cut = plots.slices(hogs, 1, scenario.warmup_ns, scenario.warmup_ns + scenario.duration_ns)
+    cut = slices(hogs, 1, scenario.warmup_ns, scenario.warmup_ns + scenario.duration_ns)
     ran = cut.filter(pl.col("domain") >= 0).group_by("domain").agg((pl.col("end_ns") - pl.col("start_ns")).sum())
     counted = hogs.df_domains().filter(replication=1).select("number", "running_ns")
     assert dict(ran.iter_rows()) == dict(counted.iter_rows())
 
 
 def test_charts_are_complete(hogs: vcpulab.Run) -> None:
-    for chart in (hogs.plot_domains(), hogs.plot_apps(), hogs.plot_trace(window_ms=100)):
+    for chart in (hogs.plot.domains(), hogs.plot.apps(), hogs.plot.timeline(window_ms=100)):
         spec = chart.to_dict()
         assert spec["description"]
         json.dumps(spec)
@@ -128,7 +128,7 @@ def test_a_timeline_ends_where_a_browser_would_choke() -> None:
             },
         }
     )
-    spec = vcpulab.run(busy, trace=True).plot_trace().to_dict()
+    spec = vcpulab.run(busy, decisions=True).plot.timeline().to_dict()
     (values,) = spec["datasets"].values()
     assert 5_000 < len(values) <= 20_000 + 64
     start, end = spec["encoding"]["x"]["scale"]["domain"]
@@ -137,5 +137,5 @@ def test_a_timeline_ends_where_a_browser_would_choke() -> None:
 
 def test_a_timeline_needs_a_trace(hogs: vcpulab.Run) -> None:
     untraced = vcpulab.run(hogs.scenario)
-    with pytest.raises(ValueError, match="trace=True"):
-        untraced.plot_trace()
+    with pytest.raises(ValueError, match="decisions=True"):
+        untraced.plot.timeline()

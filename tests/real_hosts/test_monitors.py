@@ -11,9 +11,10 @@ from textual.widgets import Static
 import vcpulab
 from support import Vcpulab
 from vcpulab import Run, Scenario
+from vcpulab.cli.top import Top
+from vcpulab.formats.xenmon import COLUMNS
 from vcpulab.hypervisors import monitors, xentop
 from vcpulab.hypervisors.monitors import NotRecordedError
-from vcpulab.show.top import Top
 
 SEVERAL = {
     "name": "several",
@@ -51,7 +52,7 @@ def with_samples(rows: list[tuple[str, int, int, int]]) -> Run:
     samples = run.df_samples().head(len(rows))
     known = pl.DataFrame(rows, schema=["domain", "number", "running_ns", "page_exchanges"], orient="row")
     made = samples.with_columns(pl.lit(60_000_000_000).alias("elapsed_ns"), *known)
-    return Run(run.scenario, run.tables() | {"samples": made}, traced=False)
+    return Run(run.scenario, run.tables() | {"samples": made}, has_decisions=False)
 
 
 def test_xenmon_logs_are_in_its_columns(several: Run, tmp_path: Path) -> None:
@@ -59,7 +60,7 @@ def test_xenmon_logs_are_in_its_columns(several: Run, tmp_path: Path) -> None:
     assert [path.name for path in written] == [f"log-dom{number}.log" for number in range(4)]
     for domain, path in zip(["dom0", "web", "sink", "hog"], written, strict=True):
         heading, *lines = path.read_text().splitlines()
-        assert heading.split()[1:] == monitors.XENMON_COLUMNS
+        assert heading.split()[1:] == COLUMNS
         rows = [[float(cell) for cell in line.split()] for line in lines]
         assert {len(row) for row in rows} == {16}
         times = [(row[0], row[1]) for row in rows]

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from support import STUDIES_PAGE, VCPULAB, Vcpulab, examples_of, examples_work, opened, run_vcpulab
-from vcpulab.results.figures import Interval
-from vcpulab.results.statistics import holm, kendall_tau, mape, mser5, paired
+from vcpulab.results.cache import RunCache
+from vcpulab.results.statistics import Interval, holm, kendall_tau, mape, mser5, paired
 from vcpulab.studies import NAMES, predict, study
+from vcpulab.studies.cells import COLUMNS
 from vcpulab.studies.results import Missing, Results
-from vcpulab.studies.runner import Effort, Runner, Units
-from vcpulab.studies.study import COLUMNS
+from vcpulab.studies.runner import Effort, Runner
 
 
 def test_mser_cuts_what_has_not_settled() -> None:
@@ -60,7 +60,7 @@ def test_agreement_of_orders_and_values() -> None:
 def test_results_are_combined_within_replications() -> None:
     results = Results({"a": [{"x": 10.0}, {"x": 40.0}], "b": [{"x": 5.0}, {"x": 20.0}]})
     ratio = results.combine(lambda first, second: first / second, ("a", "x"), ("b", "x"))
-    assert ratio == Interval(2.0, 0.0, 2)
+    assert ratio == Interval(2.0, 0.0, 2, 0.0)
     with pytest.raises(Missing, match="`c` was not run"):
         results.mean("c", "x")
     with pytest.raises(Missing, match="does not measure `y`"):
@@ -93,21 +93,21 @@ def test_every_case_is_a_valid_scenario(name: str) -> None:
 
 def test_units_survive_a_writer_that_is_killed(tmp_path: Path) -> None:
     file = tmp_path / "units.jsonl"
-    units = Units(file)
+    units = RunCache(file)
     units.add("one", "case", 0, {"x": 1.5})
-    file.write_text(file.read_text() + '{"key": "two", "figures": {"x": ')
-    again = Units(file)
+    file.write_text(file.read_text() + '{"key": "two", "metrics": {"x": ')
+    again = RunCache(file)
     assert again.get("one") == {"x": 1.5}
     assert again.get("two") is None
     again.add("two", "case", 1, {"x": 2.5})
-    assert Units(file).get("two") == {"x": 2.5}
+    assert RunCache(file).get("two") == {"x": 2.5}
 
 
 def test_replications_are_added_until_the_interval_is_tight() -> None:
     it = study("cherkasova2007")
     case = next(case for case in it.cases() if case.precise and not case.prepare)
     case = replace(case, changes={**case.changes, "run.duration": "300ms", "run.sample": "10ms"})
-    tight = Runner(replace(it, replications=3), Effort(precision=0.05, replications_max=12), Units(None))
+    tight = Runner(replace(it, replications=3), Effort(precision=0.05, replications_max=12), RunCache(None))
     results = tight.run([case])
     interval = results.interval(case.key, case.precise[0])
     assert interval.n == 12 or (interval.half_width or math.inf) <= 0.05 * interval.mean
@@ -137,10 +137,10 @@ def test_killed_run_goes_on_with_nothing_lost_or_doubled(ran: Path) -> None:
     it = study("cherkasova2007")
     wanted = {(case.key, k) for case in it.cases() for k in range(2) if case.main or case.precise}
     assert wanted <= {(line["case"], line["replication"]) for line in lines}
-    again = Units(None)
+    again = RunCache(None)
     case = next(case for case in it.cases() if case.key == lines[0]["case"])
     Runner(it, Effort(fast=True), again).run([case])
-    assert again.get(lines[0]["key"]) == lines[0]["figures"], "an interrupted run has the same results"
+    assert again.get(lines[0]["key"]) == lines[0]["metrics"], "an interrupted run has the same results"
 
 
 def test_prediction_has_a_row_for_every_cell(ran: Path) -> None:
@@ -232,9 +232,9 @@ def test_report_says_what_stands_in_the_way(name: str, ran: Path) -> None:
     [
         (("run", "nobody2000"), "no study `nobody2000`; there are: cherkasova2007"),
         (("run", "cherkasova2007", "--only", "nothing"), "--only: found `nothing`; allowed: dom0-weight-sweep"),
-        (("run", "cherkasova2007", "--ci", "none"), "--ci: found `none`; allowed: more than 0%"),
-        (("run", "cherkasova2007", "--ci", "0"), "--ci: found `0`; allowed: more than 0%"),
-        (("run", "cherkasova2007", "--ci", "nan"), "--ci: found `nan`; allowed: more than 0%"),
+        (("run", "cherkasova2007", "--precision", "none"), "--precision: found `none`; allowed: more than 0%"),
+        (("run", "cherkasova2007", "--precision", "0"), "--precision: found `0`; allowed: more than 0%"),
+        (("run", "cherkasova2007", "--precision", "nan"), "--precision: found `nan`; allowed: more than 0%"),
         (("fit", "cherkasova2007", "--out", "x.toml", "--samples", "-1"), "--samples: found `-1`; allowed"),
     ],
 )

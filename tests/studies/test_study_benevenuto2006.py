@@ -5,12 +5,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from vcpulab.results.figures import Interval
+from vcpulab.results.cache import RunCache
+from vcpulab.results.statistics import Interval
 from vcpulab.studies import predict, study
 from vcpulab.studies.benevenuto2006.cases import TWO_CARDS, WEB_RATES, build_case, gap_ns, receive_case, web_case
+from vcpulab.studies.case import Case
+from vcpulab.studies.claims import Outcome
 from vcpulab.studies.results import Results
-from vcpulab.studies.runner import Effort, Runner, Units
-from vcpulab.studies.study import Case, Outcome
+from vcpulab.studies.runner import Effort, Runner
 
 STUDY = study("benevenuto2006")
 CLAIMS = {claim.id: claim for claim in STUDY.claims}
@@ -21,7 +23,7 @@ def case(key: str) -> Case:
 
 
 def run(*keys: str) -> Results:
-    return Runner(STUDY, Effort(fast=True), Units(None)).run([case(key) for key in keys])
+    return Runner(STUDY, Effort(fast=True), RunCache(None)).run([case(key) for key in keys])
 
 
 def made_up(figures: Mapping[str, Mapping[str, float]]) -> Results:

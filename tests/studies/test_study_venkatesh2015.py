@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from vcpulab.results.figures import Interval
+from vcpulab.results.cache import RunCache
+from vcpulab.results.statistics import Interval
 from vcpulab.studies import study
+from vcpulab.studies.claims import Outcome
 from vcpulab.studies.results import Results
-from vcpulab.studies.runner import Effort, Runner, Units
-from vcpulab.studies.study import Outcome
-from vcpulab.studies.venkatesh2015 import figures
+from vcpulab.studies.runner import Effort, Runner
+from vcpulab.studies.venkatesh2015 import estimates as figures
 from vcpulab.studies.venkatesh2015.cases import TABLE_7
 
 IT = study("venkatesh2015")
@@ -82,7 +83,7 @@ def test_all_claims_have_a_verdict_and_all_charts_are_drawn() -> None:
 
 
 def measured(*keys: str) -> Results:
-    return Runner(IT, Effort(fast=True), Units(None)).run([CASES[key] for key in keys])
+    return Runner(IT, Effort(fast=True), RunCache(None)).run([CASES[key] for key in keys])
 
 
 def test_without_its_rate_limit_credit_serves_the_network_beside_stress() -> None:

@@ -263,7 +263,7 @@ fn scheduler_of<'s>(pool: &PoolSpec) -> Box<dyn Scheduler + 's> {
 ///
 /// let text = "host.scheduler = 'credit'\ndomain.a.app = [{ kind = 'hog' }]\nrun.duration = '1s'";
 /// let scenario = Scenario::parse(text, "one.toml").unwrap();
-/// let make = |params: &_, _seed| RoundRobin::new(0, params, scenario.host.pcpus);
+/// let make = |params: &_, _seed| RoundRobin::new((), params, scenario.host.pcpus);
 /// let results = run_under(&scenario, &RunOptions::default(), &|_| true, make).unwrap();
 /// assert_eq!(results.domains[0].entitlement, None);
 /// ```

@@ -7,35 +7,13 @@ use vcpulab_host::{
     PolicyContext, Rejected, Scheduler, Scope, Span, Time, TimetableEntry, VcpuId,
 };
 
+use crate::policy::{Generation, Registered};
 use crate::table::put;
-use crate::{Generation, Policy, Registered, Toolstack};
+use crate::toolstack::Toolstack;
 
 const ENTRIES_MAX: usize = 64;
 /// How long a pCPU idles at a time while there is no timetable.
 const FRAME_WITHOUT_TIMETABLE: Span = 10_000_000;
-/// `xen4.4.1` refuses entries for vCPUs from this number on.
-const VCPU_MAX_XEN_4_4: i64 = 8192;
-
-/// Timetables are loaded by a program of one's own, through the toolstack's library (xc_sched_arinc653_schedule_set).
-const XL: Toolstack = Toolstack { tool: "xl", sched: "arinc653", domain: "", global: "", set: &[] };
-const PARAMS: &[ParamSpec] = &[
-    ParamSpec {
-        name: "major_frame_ns",
-        scope: Scope::Global,
-        unit: "ns",
-        kind: ParamKind::Int { min: 1, max: i64::MAX, also: &[] },
-        default: 0,
-        doc: "Length of the major frame; the entries' run times may not add up to more.",
-    },
-    ParamSpec {
-        name: "entries",
-        scope: Scope::Global,
-        unit: "",
-        kind: ParamKind::Timetable(ENTRIES_MAX),
-        default: 0,
-        doc: "The timetable: whose slot it is, and for how long, from the start of each major frame on.",
-    },
-];
 
 /// A slot of the timetable.
 #[derive(Clone, Debug)]
@@ -48,51 +26,13 @@ struct Slot {
 /// The policy.
 #[derive(Clone, Debug)]
 pub struct Arinc653 {
-    xen44: bool,
+    rules: Rules,
     slots: Vec<Slot>,
     frame: Span,
     next_frame: Time,
     slot: usize,
     next_switch: Time,
     awake: Vec<bool>,
-}
-
-impl Registered for Arinc653 {
-    const POLICY: Policy = Policy {
-        name: "arinc653",
-        doc: "A fixed cyclic timetable for partitioned systems.",
-        generations: &[
-            Generation {
-                name: "xen4.4.1",
-                params: PARAMS,
-                work_conserving: false,
-                hard_affinity: false,
-                toolstack: XL,
-            },
-            Generation {
-                name: "xen4.17",
-                params: PARAMS,
-                work_conserving: false,
-                hard_affinity: false,
-                toolstack: XL,
-            },
-        ],
-    };
-
-    fn new(generation: usize, global: &Params, _pcpus: u32) -> Self {
-        let mut policy = Arinc653 {
-            xen44: generation == 0,
-            slots: Vec::new(),
-            frame: 0,
-            next_frame: 0,
-            slot: 0,
-            next_switch: 0,
-            awake: Vec::new(),
-        };
-        // A timetable that is not acceptable is none.
-        let _ = policy.install(global, 0);
-        policy
-    }
 }
 
 impl Arinc653 {
@@ -107,7 +47,7 @@ impl Arinc653 {
             && (1..=ENTRIES_MAX).contains(&entries.len())
             && entries.iter().all(|entry| entry.runtime_ns > 0)
             && total.is_some_and(|total| total <= frame)
-            && !(self.xen44 && entries.iter().any(|entry| entry.vcpu >= VCPU_MAX_XEN_4_4));
+            && entries.iter().all(|entry| entry.vcpu <= self.rules.vcpu_max);
         if !good {
             return Err(Rejected);
         }
@@ -130,12 +70,7 @@ impl Arinc653 {
 
 impl Scheduler for Arinc653 {
     fn rules(&self) -> HostRules {
-        if self.xen44 {
-            let (placement, affinity) = (Placement::LeastPopulated, AffinityRule::AlwaysPickFirst);
-            HostRules { placement, affinity, ..HostRules::XEN_4_17 }
-        } else {
-            HostRules::XEN_4_17
-        }
+        self.rules.host
     }
 
     fn add_pcpu(&mut self, _ctx: &mut PolicyContext, _p: PcpuId) {}
@@ -207,5 +142,73 @@ impl Scheduler for Arinc653 {
             writeln!(out, "{mark} slot {i}: d{}v{} for {} ns", entry.domain, entry.vcpu, entry.runtime_ns)?;
         }
         writeln!(out, "next switch {}, next major frame {}", self.next_switch, self.next_frame)
+    }
+}
+
+// ---- parameters, generations and creation ----
+
+/// Timetables are loaded by a program of one's own, through the toolstack's library (xc_sched_arinc653_schedule_set).
+const XL: Toolstack = Toolstack { tool: "xl", sched: "arinc653", domain: "", global: "", set: &[] };
+const PARAMS: &[ParamSpec] = &[
+    ParamSpec {
+        name: "major_frame_ns",
+        scope: Scope::Global,
+        unit: "ns",
+        kind: ParamKind::Int { min: 1, max: i64::MAX, also: &[] },
+        default: 0,
+        doc: "Length of the major frame; the entries' run times may not add up to more.",
+    },
+    ParamSpec {
+        name: "entries",
+        scope: Scope::Global,
+        unit: "",
+        kind: ParamKind::Timetable(ENTRIES_MAX),
+        default: 0,
+        doc: "The timetable: whose slot it is, and for how long, from the start of each major frame on.",
+    },
+];
+
+/// The rules of one generation.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    host: HostRules,
+    /// The greatest number of a vCPU in a timetable.
+    vcpu_max: i64,
+}
+
+const XEN_4_4_1: Rules = Rules {
+    host: HostRules {
+        placement: Placement::LeastPopulated,
+        affinity: AffinityRule::AlwaysPickFirst,
+        ..HostRules::XEN_4_17
+    },
+    vcpu_max: 8191,
+};
+const XEN_4_17: Rules = Rules { host: HostRules::XEN_4_17, vcpu_max: i64::MAX };
+
+const fn generation(name: &'static str) -> Generation {
+    Generation { name, params: PARAMS, work_conserving: false, hard_affinity: false, toolstack: XL }
+}
+
+impl Registered for Arinc653 {
+    type Rules = Rules;
+    const NAME: &'static str = "arinc653";
+    const DOC: &'static str = "A fixed cyclic timetable for partitioned systems.";
+    const GENERATIONS: &'static [(Generation, Rules)] =
+        &[(generation("xen4.4.1"), XEN_4_4_1), (generation("xen4.17"), XEN_4_17)];
+
+    fn new(rules: Rules, global: &Params, _pcpus: u32) -> Self {
+        let mut policy = Arinc653 {
+            rules,
+            slots: Vec::new(),
+            frame: 0,
+            next_frame: 0,
+            slot: 0,
+            next_switch: 0,
+            awake: Vec::new(),
+        };
+        // A timetable that is not acceptable is none.
+        let _ = policy.install(global, 0);
+        policy
     }
 }

@@ -10,44 +10,13 @@ use vcpulab_host::{
 };
 
 use crate::list::{Links, List};
+use crate::params::MS;
+use crate::policy::{Generation, Registered};
 use crate::table::put;
-use crate::{Generation, Policy, Registered, Set, Toolstack};
+use crate::toolstack::{Set, Toolstack};
 
-const MS: Span = 1_000_000;
 /// Quantum of slack, and the shortest slice there is.
 const QUANTUM: Span = 5 * MS;
-
-const fn span(name: &'static str, default: Span, doc: &'static str) -> ParamSpec {
-    let kind = ParamKind::Int { min: 1, max: i64::MAX, also: &[] };
-    ParamSpec { name, scope: Scope::Domain, unit: "ns", kind, default, doc }
-}
-
-const PERIOD: ParamSpec = span("nat_period", 10_000 * MS, "Natural period: how often the slice is due.");
-const SLICE: ParamSpec =
-    span("nat_slice", 10 * MS, "Natural slice: CPU time in each period; not more than the period.");
-const LATENCY: ParamSpec =
-    span("latency", 10_000 * MS, "How soon to run after a long block; not more than the period.");
-const XTRATIME: ParamSpec = ParamSpec {
-    name: "xtratime",
-    scope: Scope::Domain,
-    unit: "",
-    kind: ParamKind::Flag,
-    default: 1,
-    doc: "1: takes part in the slack.",
-};
-const XM: Toolstack = Toolstack {
-    tool: "xm",
-    sched: "atropos",
-    domain: "atropos DOM",
-    global: "",
-    set: &[
-        ("nat_period", Set::Place),
-        ("nat_slice", Set::Place),
-        ("latency", Set::Place),
-        ("xtratime", Set::Place),
-    ],
-};
-const PARAMS: &[ParamSpec] = &[PERIOD, SLICE, LATENCY, XTRATIME];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Class {
@@ -83,46 +52,12 @@ struct Pcpu {
 /// The policy.
 #[derive(Clone, Debug)]
 pub struct Atropos {
-    intended: bool,
+    rules: Rules,
     pcpus: Vec<Pcpu>,
     vcpus: Vec<Vcpu>,
     queued: Links,
     /// Whose turn in the slack comes next: one counter, shared by all pCPUs.
     slack_turn: usize,
-}
-
-impl Registered for Atropos {
-    const POLICY: Policy = Policy {
-        name: "atropos",
-        doc: "Soft real-time: a slice in every period, latency hints, and slack.",
-        generations: &[
-            Generation {
-                name: "xen2.0",
-                params: PARAMS,
-                work_conserving: false,
-                hard_affinity: true,
-                toolstack: XM,
-            },
-            Generation {
-                name: "xen2.0-intended",
-                params: PARAMS,
-                work_conserving: false,
-                hard_affinity: true,
-                toolstack: Toolstack::NONE,
-            },
-        ],
-    };
-
-    fn new(generation: usize, _global: &Params, _pcpus: u32) -> Self {
-        let links = Links::default();
-        Atropos {
-            intended: generation == 1,
-            pcpus: Vec::new(),
-            vcpus: Vec::new(),
-            queued: links,
-            slack_turn: 0,
-        }
-    }
 }
 
 impl Atropos {
@@ -151,7 +86,7 @@ impl Atropos {
     fn charge(&mut self, ctx: &PolicyContext, v: VcpuId) {
         let runnable = ctx.runnable(v);
         let vcpu = &mut self.vcpus[v.index()];
-        let guaranteed = !self.intended || vcpu.class == Class::Run;
+        let guaranteed = !self.rules.keeps_guarantees || vcpu.class == Class::Run;
         if runnable && guaranteed || vcpu.class == Class::Unblocked {
             vcpu.remain -= ctx.now() - vcpu.since;
             if vcpu.remain <= 0 {
@@ -174,7 +109,7 @@ impl Atropos {
         vcpu.deadline += vcpu.period;
         if vcpu.remain <= 0 {
             vcpu.class = Class::Wait;
-        } else if self.intended {
+        } else if self.rules.keeps_guarantees {
             vcpu.class = Class::Run;
         }
     }
@@ -259,7 +194,7 @@ impl Scheduler for Atropos {
             vcpu.slice = vcpu.nat_slice / (vcpu.nat_period / vcpu.latency);
             vcpu.period = vcpu.latency;
             vcpu.remain = vcpu.slice;
-            if self.intended {
+            if self.rules.keeps_guarantees {
                 vcpu.class = Class::Run;
             }
         } else {
@@ -338,5 +273,65 @@ impl Scheduler for Atropos {
             }
         }
         Ok(())
+    }
+}
+
+// ---- parameters, generations and creation ----
+
+const fn span(name: &'static str, default: Span, doc: &'static str) -> ParamSpec {
+    let kind = ParamKind::Int { min: 1, max: i64::MAX, also: &[] };
+    ParamSpec { name, scope: Scope::Domain, unit: "ns", kind, default, doc }
+}
+
+const PERIOD: ParamSpec = span("nat_period", 10_000 * MS, "Natural period: how often the slice is due.");
+const SLICE: ParamSpec =
+    span("nat_slice", 10 * MS, "Natural slice: CPU time in each period; not more than the period.");
+const LATENCY: ParamSpec =
+    span("latency", 10_000 * MS, "How soon to run after a long block; not more than the period.");
+const XTRATIME: ParamSpec = ParamSpec {
+    name: "xtratime",
+    scope: Scope::Domain,
+    unit: "",
+    kind: ParamKind::Flag,
+    default: 1,
+    doc: "1: takes part in the slack.",
+};
+const XM: Toolstack = Toolstack {
+    tool: "xm",
+    sched: "atropos",
+    domain: "atropos DOM",
+    global: "",
+    set: &[
+        ("nat_period", Set::Place),
+        ("nat_slice", Set::Place),
+        ("latency", Set::Place),
+        ("xtratime", Set::Place),
+    ],
+};
+const PARAMS: &[ParamSpec] = &[PERIOD, SLICE, LATENCY, XTRATIME];
+
+/// The rules of one generation.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Slack is not charged to the slice, and a new period or a long block makes the guarantee hold again. The release
+    /// lost these three steps, so its guarantees fade away.
+    keeps_guarantees: bool,
+}
+
+const fn generation(name: &'static str, toolstack: Toolstack) -> Generation {
+    Generation { name, params: PARAMS, work_conserving: false, hard_affinity: true, toolstack }
+}
+
+impl Registered for Atropos {
+    type Rules = Rules;
+    const NAME: &'static str = "atropos";
+    const DOC: &'static str = "Soft real-time: a slice in every period, latency hints, and slack.";
+    const GENERATIONS: &'static [(Generation, Rules)] = &[
+        (generation("xen2.0", XM), Rules { keeps_guarantees: false }),
+        (generation("xen2.0-intended", Toolstack::NONE), Rules { keeps_guarantees: true }),
+    ];
+
+    fn new(rules: Rules, _global: &Params, _pcpus: u32) -> Self {
+        Atropos { rules, pcpus: Vec::new(), vcpus: Vec::new(), queued: Links::default(), slack_turn: 0 }
     }
 }

@@ -12,77 +12,17 @@ use vcpulab_host::{
 };
 
 use crate::list::{Links, List};
+use crate::params::MS;
+use crate::policy::{Generation, Registered};
 use crate::table::put;
-use crate::{Generation, Policy, Registered, Set, Toolstack};
+use crate::toolstack::{Set, Toolstack};
 
-const MS: Span = 1_000_000;
 /// Minimum charging unit, ns: time run is charged in whole ones, rounded up.
 const MCU: u32 = 100_000;
 const NEVER_RUNS: u32 = u32::MAX;
 /// When the scheduler's virtual time gets here, all virtual times of the pCPU are set back.
 const WRAP_FROM: u32 = 0xF000_0000;
 const WRAP_BY: u32 = 0xE000_0000;
-
-const CTX_ALLOW: ParamSpec = ParamSpec {
-    name: "ctx_allow",
-    scope: Scope::Global,
-    unit: "ns",
-    kind: ParamKind::Int { min: 0, max: i32::MAX as i64, also: &[] },
-    default: 5_000_000,
-    doc: "PolicyContext switch allowance: how long the running vCPU may get ahead of another with an equal claim.",
-};
-const MCU_ADV: ParamSpec = ParamSpec {
-    name: "mcu_adv",
-    scope: Scope::Domain,
-    unit: "virtual time per 100 us",
-    kind: ParamKind::Int { min: 1, max: u32::MAX as i64, also: &[] },
-    default: 10,
-    doc: "How fast virtual time advances while the domain runs: the inverse of its weight.",
-};
-const WARPBACK: ParamSpec = ParamSpec {
-    name: "warpback",
-    scope: Scope::Domain,
-    unit: "",
-    kind: ParamKind::Flag,
-    default: 0,
-    doc: "1: the domain warps.",
-};
-const WARPVALUE: ParamSpec = ParamSpec {
-    name: "warpvalue",
-    scope: Scope::Domain,
-    unit: "virtual time",
-    kind: ParamKind::Int { min: i32::MIN as i64, max: i32::MAX as i64, also: &[] },
-    default: 0,
-    doc: "How much virtual time the domain borrows while it warps.",
-};
-const WARPL: ParamSpec = ParamSpec {
-    name: "warpl",
-    scope: Scope::Domain,
-    unit: "ms",
-    kind: ParamKind::Int { min: 0, max: i32::MAX as i64, also: &[] },
-    default: 2000,
-    doc: "Longest time that the domain may stay warped; 0: no limit.",
-};
-const WARPU: ParamSpec = ParamSpec {
-    name: "warpu",
-    scope: Scope::Domain,
-    unit: "ms",
-    kind: ParamKind::Int { min: 0, max: i32::MAX as i64, also: &[] },
-    default: 1000,
-    doc: "Shortest time that the domain must stay unwarped after that.",
-};
-const fn xm(domain: &'static str, global: &'static str) -> Toolstack {
-    let set = &[
-        (CTX_ALLOW.name, Set::Place),
-        (MCU_ADV.name, Set::Place),
-        (WARPBACK.name, Set::Place),
-        (WARPVALUE.name, Set::Place),
-        (WARPL.name, Set::Place),
-        (WARPU.name, Set::Place),
-    ];
-    Toolstack { tool: "xm", sched: "bvt", domain, global, set }
-}
-const PARAMS: &[ParamSpec] = &[CTX_ALLOW, MCU_ADV, WARPBACK, WARPVALUE, WARPL, WARPU];
 
 #[derive(Clone, Debug, Default)]
 struct Vcpu {
@@ -120,46 +60,12 @@ struct Pcpu {
 /// The policy.
 #[derive(Clone, Debug)]
 pub struct Bvt {
-    xen2: bool,
+    rules: Rules,
     ctx_allow: i32,
     pcpus: Vec<Pcpu>,
     vcpus: Vec<Vcpu>,
     domains: Vec<Domain>,
     queued: Links,
-}
-
-impl Registered for Bvt {
-    const POLICY: Policy = Policy {
-        name: "bvt",
-        doc: "Weighted fair shares by virtual time, with warping for latency-sensitive domains.",
-        generations: &[
-            Generation {
-                name: "xen2.0",
-                params: PARAMS,
-                work_conserving: false,
-                hard_affinity: true,
-                toolstack: xm("bvt DOM", "bvt_ctxallow"),
-            },
-            Generation {
-                name: "xen3.0",
-                params: PARAMS,
-                work_conserving: false,
-                hard_affinity: true,
-                toolstack: xm("sched-bvt DOM", "sched-bvt-ctxallow"),
-            },
-        ],
-    };
-
-    fn new(generation: usize, global: &Params, _pcpus: u32) -> Self {
-        Bvt {
-            xen2: generation == 0,
-            ctx_allow: global.int(CTX_ALLOW.name).unwrap_or(CTX_ALLOW.default) as i32,
-            pcpus: Vec::new(),
-            vcpus: Vec::new(),
-            domains: Vec::new(),
-            queued: Links::default(),
-        }
-    }
 }
 
 impl Bvt {
@@ -194,7 +100,7 @@ impl Bvt {
         }
     }
 
-    fn flag_domain(&self, ctx: &mut PolicyContext, d: DomId) {
+    fn reschedule_domain(&self, ctx: &mut PolicyContext, d: DomId) {
         if let Some(v) = ctx.vcpus_of(d).next() {
             ctx.raise_reschedule(ctx.processor(v));
         }
@@ -203,13 +109,7 @@ impl Bvt {
 
 impl Scheduler for Bvt {
     fn rules(&self) -> HostRules {
-        HostRules {
-            reschedule_at_start: self.xen2,
-            placement: Placement::RoundRobin,
-            adjust_pauses: !self.xen2,
-            pause: PauseRule::Flag,
-            affinity: if self.xen2 { AffinityRule::Ignored } else { AffinityRule::Directly },
-        }
+        self.rules.host
     }
 
     fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
@@ -341,7 +241,7 @@ impl Scheduler for Bvt {
             let (next, second) = (&self.vcpus[next.index()], &self.vcpus[second.unwrap_or(idle).index()]);
             (second.evt.wrapping_sub(next.evt) / mcu_adv).wrapping_add(allow)
         };
-        if self.xen2 || next != current {
+        if self.rules.counts_from_decision || next != current {
             self.vcpus[next.index()].since = now;
         }
         self.report(ctx, current);
@@ -371,11 +271,11 @@ impl Scheduler for Bvt {
             }
             ctx.set_timer(domain.unwarp_timer, ctx.now() + domain.warpu);
             if at_once {
-                self.flag_domain(ctx, d);
+                self.reschedule_domain(ctx, d);
             }
         } else if domain.warpback {
             domain.warped = true;
-            self.flag_domain(ctx, d);
+            self.reschedule_domain(ctx, d);
         }
     }
 
@@ -415,5 +315,122 @@ impl Scheduler for Bvt {
             writeln!(out)?;
         }
         Ok(())
+    }
+}
+
+// ---- parameters, generations and creation ----
+
+const CTX_ALLOW: ParamSpec = ParamSpec {
+    name: "ctx_allow",
+    scope: Scope::Global,
+    unit: "ns",
+    kind: ParamKind::Int { min: 0, max: i32::MAX as i64, also: &[] },
+    default: 5_000_000,
+    doc: "PolicyContext switch allowance: how long the running vCPU may get ahead of another with an equal claim.",
+};
+const MCU_ADV: ParamSpec = ParamSpec {
+    name: "mcu_adv",
+    scope: Scope::Domain,
+    unit: "virtual time per 100 us",
+    kind: ParamKind::Int { min: 1, max: u32::MAX as i64, also: &[] },
+    default: 10,
+    doc: "How fast virtual time advances while the domain runs: the inverse of its weight.",
+};
+const WARPBACK: ParamSpec = ParamSpec {
+    name: "warpback",
+    scope: Scope::Domain,
+    unit: "",
+    kind: ParamKind::Flag,
+    default: 0,
+    doc: "1: the domain warps.",
+};
+const WARPVALUE: ParamSpec = ParamSpec {
+    name: "warpvalue",
+    scope: Scope::Domain,
+    unit: "virtual time",
+    kind: ParamKind::Int { min: i32::MIN as i64, max: i32::MAX as i64, also: &[] },
+    default: 0,
+    doc: "How much virtual time the domain borrows while it warps.",
+};
+const WARPL: ParamSpec = ParamSpec {
+    name: "warpl",
+    scope: Scope::Domain,
+    unit: "ms",
+    kind: ParamKind::Int { min: 0, max: i32::MAX as i64, also: &[] },
+    default: 2000,
+    doc: "Longest time that the domain may stay warped; 0: no limit.",
+};
+const WARPU: ParamSpec = ParamSpec {
+    name: "warpu",
+    scope: Scope::Domain,
+    unit: "ms",
+    kind: ParamKind::Int { min: 0, max: i32::MAX as i64, also: &[] },
+    default: 1000,
+    doc: "Shortest time that the domain must stay unwarped after that.",
+};
+const fn xm(domain: &'static str, global: &'static str) -> Toolstack {
+    let set = &[
+        (CTX_ALLOW.name, Set::Place),
+        (MCU_ADV.name, Set::Place),
+        (WARPBACK.name, Set::Place),
+        (WARPVALUE.name, Set::Place),
+        (WARPL.name, Set::Place),
+        (WARPU.name, Set::Place),
+    ];
+    Toolstack { tool: "xm", sched: "bvt", domain, global, set }
+}
+const PARAMS: &[ParamSpec] = &[CTX_ALLOW, MCU_ADV, WARPBACK, WARPVALUE, WARPL, WARPU];
+
+/// The rules of one generation.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    host: HostRules,
+    /// Time run counts from the last decision. Otherwise from the switch, so that a vCPU that is kept pays twice.
+    counts_from_decision: bool,
+}
+
+const XEN_2_0: Rules = Rules {
+    host: HostRules {
+        reschedule_at_start: true,
+        placement: Placement::RoundRobin,
+        adjust_pauses: false,
+        pause: PauseRule::Flag,
+        affinity: AffinityRule::Ignored,
+    },
+    counts_from_decision: true,
+};
+const XEN_3_0: Rules = Rules {
+    host: HostRules {
+        reschedule_at_start: false,
+        adjust_pauses: true,
+        affinity: AffinityRule::Directly,
+        ..XEN_2_0.host
+    },
+    counts_from_decision: false,
+};
+
+const fn generation(name: &'static str, toolstack: Toolstack) -> Generation {
+    Generation { name, params: PARAMS, work_conserving: false, hard_affinity: true, toolstack }
+}
+
+impl Registered for Bvt {
+    type Rules = Rules;
+    const NAME: &'static str = "bvt";
+    const DOC: &'static str =
+        "Weighted fair shares by virtual time, with warping for latency-sensitive domains.";
+    const GENERATIONS: &'static [(Generation, Rules)] = &[
+        (generation("xen2.0", xm("bvt DOM", "bvt_ctxallow")), XEN_2_0),
+        (generation("xen3.0", xm("sched-bvt DOM", "sched-bvt-ctxallow")), XEN_3_0),
+    ];
+
+    fn new(rules: Rules, global: &Params, _pcpus: u32) -> Self {
+        Bvt {
+            rules,
+            ctx_allow: global.int(CTX_ALLOW.name).unwrap_or(CTX_ALLOW.default) as i32,
+            pcpus: Vec::new(),
+            vcpus: Vec::new(),
+            domains: Vec::new(),
+            queued: Links::default(),
+        }
     }
 }

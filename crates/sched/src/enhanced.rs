@@ -10,9 +10,268 @@ use vcpulab_host::{
     Scheduler, Scope, Time, VcpuId,
 };
 
-use crate::credit::{self, ACCOUNTING, BOOST, Credit, IDLE, OVER, UNDER, XEN_4_4_1};
+use crate::credit::rules::XEN_4_4_1;
+use crate::credit::{self, ACCOUNTING, Credit, Priority};
+use crate::policy::{Generation, Registered};
 use crate::table::put;
-use crate::{Generation, Policy, Registered, Toolstack};
+use crate::toolstack::Toolstack;
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct Enhanced {
+    credit: Credit,
+    options: Params,
+    /// The bar of each pCPU; all the same under `scope = "global"`.
+    bars: Vec<i32>,
+    /// When each vCPU was last sent to a refuge. With `notify = "always"` two busy pCPUs could otherwise send one to and
+    /// fro without end in a single instant.
+    sent_at: Vec<Time>,
+}
+
+impl Enhanced {
+    /// Is this option set to this value?
+    fn is(&self, option: &ParamSpec, word: &str) -> bool {
+        let index = self.options.int(option.name).unwrap_or(option.default);
+        matches!(option.kind, ParamKind::Choice(words) if words.get(index as usize) == Some(&word))
+    }
+
+    fn entries(&self, p: PcpuId) -> impl Iterator<Item = VcpuId> + '_ {
+        self.credit.waiting(p)
+    }
+
+    fn qualifies(&self, v: VcpuId, bar: i32) -> bool {
+        let priority = self.credit.priority(v);
+        priority > Priority::Over && self.credit.credit(v) >= bar
+            || priority == Priority::Boost && self.is(&BOOSTED, "qualifies")
+    }
+
+    fn set_bar(&mut self, p: PcpuId, bar: i32) {
+        if self.is(&SCOPE, "global") {
+            self.bars.fill(bar);
+        } else {
+            self.bars[p.index()] = bar;
+        }
+    }
+
+    /// The one with most credit, of equals the first.
+    fn richest(&self, among: impl Iterator<Item = VcpuId>) -> Option<VcpuId> {
+        let richer = |best: Option<VcpuId>, v: VcpuId| match best {
+            Some(best) if self.credit.credit(best) >= self.credit.credit(v) => Some(best),
+            _ => Some(v),
+        };
+        among.fold(None, richer)
+    }
+
+    /// A pCPU with nothing waiting that `v` can be sent to, and whether it idles.
+    fn refuge(&self, ctx: &PolicyContext, p: PcpuId, v: VcpuId) -> Option<(PcpuId, bool)> {
+        let idles = |q: PcpuId| ctx.is_idle(ctx.current(q));
+        let mut empty = CpuMask::EMPTY;
+        for q in ctx.affinity(v).iter() {
+            if q != p && self.entries(q).next().is_none() {
+                empty.insert(q);
+            }
+        }
+        let alone = self.entries(p).nth(1).is_none();
+        let found = if alone {
+            let may_go = self.is(&LAST, "send-to-idle") && !idles(p);
+            empty.iter().find(|&q| may_go && idles(q))
+        } else if self.is(&TARGET, "scan") {
+            empty.next_after(p)
+        } else {
+            let any = empty.first().filter(|_| !self.is(&TARGET, "idle"));
+            empty.iter().find(|&q| idles(q)).or(any)
+        };
+        found.map(|q| (q, idles(q)))
+    }
+
+    /// Looks at each entry once: the first that qualifies; others go to a refuge or to the tail.
+    fn pass(&mut self, ctx: &mut PolicyContext, p: PcpuId, bar: i32) -> Option<VcpuId> {
+        if self.is(&PICK, "best")
+            && let Some(best) = self.richest(self.entries(p).filter(|&v| self.qualifies(v, bar)))
+        {
+            self.credit.dequeue(p, best);
+            return Some(best);
+        }
+        for _ in 0..self.entries(p).count() {
+            let v = self.entries(p).next()?;
+            self.credit.dequeue(p, v);
+            if self.qualifies(v, bar) {
+                return Some(v);
+            }
+            // The refuge is looked for while `v` still counts as an entry.
+            self.credit.enqueue_first(p, v);
+            let always = self.is(&NOTIFY, "always");
+            let stays = self.is(&MOVE, "over-only") && self.credit.priority(v) > Priority::Over
+                || always && self.sent_at[v.index()] == ctx.now();
+            let refuge = if stays { None } else { self.refuge(ctx, p, v) };
+            self.credit.dequeue(p, v);
+            match refuge {
+                Some((q, idles)) => {
+                    ctx.set_processor(v, q);
+                    self.sent_at[v.index()] = ctx.now();
+                    self.credit.enqueue_last(q, v);
+                    if idles || always {
+                        ctx.raise_reschedule(q);
+                    }
+                }
+                None => self.credit.enqueue_last(p, v),
+            }
+        }
+        None
+    }
+
+    /// Nobody qualifies: who runs all the same?
+    fn choose_anyway(&self, p: PcpuId) -> Option<VcpuId> {
+        let head = self.entries(p).next();
+        if self.is(&NONE, "head") {
+            head
+        } else if self.is(&NONE, "under-first") {
+            self.entries(p).find(|&v| self.credit.priority(v) == Priority::Under).or(head)
+        } else {
+            self.richest(self.entries(p))
+        }
+    }
+
+    /// Who runs next on `p`, off its queue, and whether it qualified.
+    fn choose(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> (VcpuId, bool) {
+        if self.is(&RESET, "decision") {
+            let greatest = self.richest(self.entries(p)).map_or(0, |v| self.credit.credit(v));
+            self.set_bar(p, greatest);
+        }
+        let mut qualified = self.pass(ctx, p, self.bars[p.index()]);
+        if qualified.is_none() && self.options.int(PASSES.name) == Some(2) {
+            qualified = self.pass(ctx, p, 0);
+        }
+        if let Some(v) = qualified {
+            return (v, true);
+        }
+        let Some(v) = self.choose_anyway(p) else {
+            return (self.credit.steal(ctx, p, Priority::Idle).unwrap_or(ctx.idle(p)), true);
+        };
+        let priority = self.credit.priority(v);
+        if priority <= Priority::Over
+            && self.is(&STEAL, "credit")
+            && let Some(stolen) = self.credit.steal(ctx, p, priority)
+        {
+            return (stolen, true);
+        }
+        self.credit.dequeue(p, v);
+        (v, false)
+    }
+}
+
+impl Scheduler for Enhanced {
+    fn rules(&self) -> HostRules {
+        self.credit.rules()
+    }
+
+    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
+        put(&mut self.bars, p.index(), 0);
+        self.credit.add_pcpu(ctx, p);
+    }
+
+    fn add_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
+        self.credit.add_domain(ctx, d);
+    }
+
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        put(&mut self.sent_at, v.index(), -1);
+        self.credit.insert(ctx, v);
+    }
+
+    fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        self.credit.remove(ctx, v);
+    }
+
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        self.credit.wake(ctx, v);
+        let p = ctx.processor(v);
+        let current = ctx.current(p);
+        let ahead =
+            self.credit.priority(v) > Priority::Over && self.credit.credit(v) > self.credit.credit(current);
+        if ahead && !ctx.is_idle(current) && self.is(&SUPERSEDE, "preempt") {
+            ctx.raise_reschedule(p);
+        }
+    }
+
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        self.credit.sleep(ctx, v);
+    }
+
+    fn yielded(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        self.credit.yielded(ctx, v);
+    }
+
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
+        let (current, idle) = (ctx.current(p), ctx.idle(p));
+        if let Some(kept) = self.credit.charge_or_keep(ctx, current) {
+            return kept;
+        }
+        self.credit.forget_yield(current);
+        if current != idle && ctx.runnable(current) {
+            self.credit.enqueue_last(p, current);
+        }
+        let (next, qualified) = self.choose(ctx, p);
+        let credit = self.credit.credit(next);
+        let keeps =
+            self.is(&BAR, "max") && credit < self.bars[p.index()] || self.is(&BAR, "qualified") && !qualified;
+        if next != idle && credit > 0 && !keeps {
+            self.set_bar(p, credit);
+        }
+        self.credit.dispatch(ctx, p, next)
+    }
+
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        self.credit.pick(ctx, v)
+    }
+
+    fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
+        self.credit.timer(ctx, token);
+        if token == ACCOUNTING && self.is(&RESET, "accounting") {
+            self.bars.fill(0);
+        }
+    }
+
+    fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
+        self.credit.adjust(ctx, d, params)
+    }
+
+    fn adjust_global(&mut self, ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
+        self.credit.adjust_global(ctx, params)
+    }
+
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
+        self.credit.dump(ctx, out)?;
+        writeln!(out, "bars {:?}", self.bars)
+    }
+}
+
+// ---- parameters and creation ----
+
+impl Registered for Enhanced {
+    type Rules = ();
+    const NAME: &'static str = "enhanced";
+    const DOC: &'static str = "Credit, in which vCPUs with more credit left overtake (a thesis).";
+    const GENERATIONS: &'static [(Generation, ())] = &[(
+        Generation {
+            name: "xen4.4.1",
+            params: &PARAMS,
+            work_conserving: true,
+            hard_affinity: true,
+            toolstack: Toolstack::NONE,
+        },
+        (),
+    )];
+
+    fn new(_rules: (), global: &Params, pcpus: u32) -> Self {
+        Enhanced {
+            credit: Credit::new(XEN_4_4_1, global, pcpus),
+            options: global.clone(),
+            bars: Vec::new(),
+            sent_at: Vec::new(),
+        }
+    }
+}
 
 const fn option(name: &'static str, words: &'static [&'static str], doc: &'static str) -> ParamSpec {
     ParamSpec { name, scope: Scope::Global, unit: "", kind: ParamKind::Choice(words), default: 0, doc }
@@ -78,11 +337,11 @@ const STEAL: ParamSpec = option(
 );
 
 const PARAMS: [ParamSpec; 18] = [
-    credit::WEIGHT,
-    credit::CAP,
-    credit::TSLICE,
-    credit::RATELIMIT,
-    credit::MIGRATION_DELAY,
+    credit::params::WEIGHT,
+    credit::params::CAP,
+    credit::params::TSLICE,
+    credit::params::RATELIMIT,
+    credit::params::MIGRATION_DELAY,
     PASSES,
     NONE,
     RESET,
@@ -97,254 +356,3 @@ const PARAMS: [ParamSpec; 18] = [
     BOOSTED,
     STEAL,
 ];
-
-/// The policy.
-#[derive(Clone, Debug)]
-pub struct Enhanced {
-    credit: Credit,
-    options: Params,
-    /// The bar of each pCPU; all the same under `scope = "global"`.
-    bars: Vec<i32>,
-    /// When each vCPU was last sent to a refuge. With `notify = "always"` two busy pCPUs could otherwise send one to and
-    /// fro without end in a single instant.
-    sent_at: Vec<Time>,
-}
-
-impl Registered for Enhanced {
-    const POLICY: Policy = Policy {
-        name: "enhanced",
-        doc: "Credit, in which vCPUs with more credit left overtake (a thesis).",
-        generations: &[Generation {
-            name: "xen4.4.1",
-            params: &PARAMS,
-            work_conserving: true,
-            hard_affinity: true,
-            toolstack: Toolstack::NONE,
-        }],
-    };
-
-    fn new(_generation: usize, global: &Params, pcpus: u32) -> Self {
-        Enhanced {
-            credit: Credit::new(XEN_4_4_1, global, pcpus),
-            options: global.clone(),
-            bars: Vec::new(),
-            sent_at: Vec::new(),
-        }
-    }
-}
-
-impl Enhanced {
-    /// Is this option set to this value?
-    fn is(&self, option: &ParamSpec, word: &str) -> bool {
-        let index = self.options.int(option.name).unwrap_or(option.default);
-        matches!(option.kind, ParamKind::Choice(words) if words.get(index as usize) == Some(&word))
-    }
-
-    fn entries(&self, p: PcpuId) -> impl Iterator<Item = VcpuId> + '_ {
-        self.credit.waiting(p)
-    }
-
-    fn qualifies(&self, v: VcpuId, bar: i32) -> bool {
-        let priority = self.credit.priority(v);
-        priority > OVER && self.credit.credit(v) >= bar || priority == BOOST && self.is(&BOOSTED, "qualifies")
-    }
-
-    fn set_bar(&mut self, p: PcpuId, bar: i32) {
-        if self.is(&SCOPE, "global") {
-            self.bars.fill(bar);
-        } else {
-            self.bars[p.index()] = bar;
-        }
-    }
-
-    /// The one with most credit, of equals the first.
-    fn richest(&self, among: impl Iterator<Item = VcpuId>) -> Option<VcpuId> {
-        let richer = |best: Option<VcpuId>, v: VcpuId| match best {
-            Some(best) if self.credit.credit(best) >= self.credit.credit(v) => Some(best),
-            _ => Some(v),
-        };
-        among.fold(None, richer)
-    }
-
-    /// A pCPU with nothing waiting that `v` can be sent to, and whether it idles.
-    fn refuge(&self, ctx: &PolicyContext, p: PcpuId, v: VcpuId) -> Option<(PcpuId, bool)> {
-        let idles = |q: PcpuId| ctx.is_idle(ctx.current(q));
-        let mut empty = CpuMask::EMPTY;
-        for q in ctx.affinity(v).iter() {
-            if q != p && self.entries(q).next().is_none() {
-                empty.insert(q);
-            }
-        }
-        let alone = self.entries(p).nth(1).is_none();
-        let found = if alone {
-            let may_go = self.is(&LAST, "send-to-idle") && !idles(p);
-            empty.iter().find(|&q| may_go && idles(q))
-        } else if self.is(&TARGET, "scan") {
-            empty.next_after(p)
-        } else {
-            let any = empty.first().filter(|_| !self.is(&TARGET, "idle"));
-            empty.iter().find(|&q| idles(q)).or(any)
-        };
-        found.map(|q| (q, idles(q)))
-    }
-
-    /// Looks at each entry once: the first that qualifies; others go to a refuge or to the tail.
-    fn pass(&mut self, ctx: &mut PolicyContext, p: PcpuId, bar: i32) -> Option<VcpuId> {
-        if self.is(&PICK, "best")
-            && let Some(best) = self.richest(self.entries(p).filter(|&v| self.qualifies(v, bar)))
-        {
-            self.credit.dequeue(p, best);
-            return Some(best);
-        }
-        for _ in 0..self.entries(p).count() {
-            let v = self.entries(p).next()?;
-            self.credit.dequeue(p, v);
-            if self.qualifies(v, bar) {
-                return Some(v);
-            }
-            // The refuge is looked for while `v` still counts as an entry.
-            self.credit.enqueue_first(p, v);
-            let always = self.is(&NOTIFY, "always");
-            let stays = self.is(&MOVE, "over-only") && self.credit.priority(v) > OVER
-                || always && self.sent_at[v.index()] == ctx.now();
-            let refuge = if stays { None } else { self.refuge(ctx, p, v) };
-            self.credit.dequeue(p, v);
-            match refuge {
-                Some((q, idles)) => {
-                    ctx.set_processor(v, q);
-                    self.sent_at[v.index()] = ctx.now();
-                    self.credit.enqueue_last(q, v);
-                    if idles || always {
-                        ctx.raise_reschedule(q);
-                    }
-                }
-                None => self.credit.enqueue_last(p, v),
-            }
-        }
-        None
-    }
-
-    /// Nobody qualifies: who runs all the same?
-    fn choose_anyway(&self, p: PcpuId) -> Option<VcpuId> {
-        let head = self.entries(p).next();
-        if self.is(&NONE, "head") {
-            head
-        } else if self.is(&NONE, "under-first") {
-            self.entries(p).find(|&v| self.credit.priority(v) == UNDER).or(head)
-        } else {
-            self.richest(self.entries(p))
-        }
-    }
-
-    /// Who runs next on `p`, off its queue, and whether it qualified.
-    fn choose(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> (VcpuId, bool) {
-        if self.is(&RESET, "decision") {
-            let greatest = self.richest(self.entries(p)).map_or(0, |v| self.credit.credit(v));
-            self.set_bar(p, greatest);
-        }
-        let mut qualified = self.pass(ctx, p, self.bars[p.index()]);
-        if qualified.is_none() && self.options.int(PASSES.name) == Some(2) {
-            qualified = self.pass(ctx, p, 0);
-        }
-        if let Some(v) = qualified {
-            return (v, true);
-        }
-        let Some(v) = self.choose_anyway(p) else {
-            return (self.credit.steal(ctx, p, IDLE).unwrap_or(ctx.idle(p)), true);
-        };
-        let priority = self.credit.priority(v);
-        if priority <= OVER
-            && self.is(&STEAL, "credit")
-            && let Some(stolen) = self.credit.steal(ctx, p, priority)
-        {
-            return (stolen, true);
-        }
-        self.credit.dequeue(p, v);
-        (v, false)
-    }
-}
-
-impl Scheduler for Enhanced {
-    fn rules(&self) -> HostRules {
-        self.credit.rules()
-    }
-
-    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
-        put(&mut self.bars, p.index(), 0);
-        self.credit.add_pcpu(ctx, p);
-    }
-
-    fn add_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
-        self.credit.add_domain(ctx, d);
-    }
-
-    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        put(&mut self.sent_at, v.index(), -1);
-        self.credit.insert(ctx, v);
-    }
-
-    fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        self.credit.remove(ctx, v);
-    }
-
-    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        self.credit.wake(ctx, v);
-        let p = ctx.processor(v);
-        let current = ctx.current(p);
-        let ahead = self.credit.priority(v) > OVER && self.credit.credit(v) > self.credit.credit(current);
-        if ahead && !ctx.is_idle(current) && self.is(&SUPERSEDE, "preempt") {
-            ctx.raise_reschedule(p);
-        }
-    }
-
-    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        self.credit.sleep(ctx, v);
-    }
-
-    fn yielded(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        self.credit.yielded(ctx, v);
-    }
-
-    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
-        let (current, idle) = (ctx.current(p), ctx.idle(p));
-        if let Some(kept) = self.credit.charge_or_keep(ctx, current) {
-            return kept;
-        }
-        self.credit.forget_yield(current);
-        if current != idle && ctx.runnable(current) {
-            self.credit.enqueue_last(p, current);
-        }
-        let (next, qualified) = self.choose(ctx, p);
-        let credit = self.credit.credit(next);
-        let keeps =
-            self.is(&BAR, "max") && credit < self.bars[p.index()] || self.is(&BAR, "qualified") && !qualified;
-        if next != idle && credit > 0 && !keeps {
-            self.set_bar(p, credit);
-        }
-        self.credit.dispatch(ctx, p, next)
-    }
-
-    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
-        self.credit.pick(ctx, v)
-    }
-
-    fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
-        self.credit.timer(ctx, token);
-        if token == ACCOUNTING && self.is(&RESET, "accounting") {
-            self.bars.fill(0);
-        }
-    }
-
-    fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
-        self.credit.adjust(ctx, d, params)
-    }
-
-    fn adjust_global(&mut self, ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
-        self.credit.adjust_global(ctx, params)
-    }
-
-    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
-        self.credit.dump(ctx, out)?;
-        writeln!(out, "bars {:?}", self.bars)
-    }
-}

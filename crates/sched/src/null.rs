@@ -5,8 +5,9 @@ use std::fmt;
 use vcpulab_host::{CpuMask, Decision, HostRules, Params, PcpuId, PolicyContext, Scheduler, VcpuId};
 
 use crate::list::{Links, List};
+use crate::policy::{Generation, Registered};
 use crate::table::put;
-use crate::{Generation, Policy, Registered, Toolstack};
+use crate::toolstack::Toolstack;
 
 /// The policy.
 #[derive(Clone, Debug)]
@@ -20,19 +21,21 @@ pub struct Null {
 }
 
 impl Registered for Null {
-    const POLICY: Policy = Policy {
-        name: "null",
-        doc: "One vCPU for each pCPU and nothing to decide.",
-        generations: &[Generation {
+    type Rules = ();
+    const NAME: &'static str = "null";
+    const DOC: &'static str = "One vCPU for each pCPU and nothing to decide.";
+    const GENERATIONS: &'static [(Generation, ())] = &[(
+        Generation {
             name: "xen4.17",
             params: &[],
             work_conserving: false,
             hard_affinity: true,
             toolstack: Toolstack { tool: "xl", sched: "null", domain: "", global: "", set: &[] },
-        }],
-    };
+        },
+        (),
+    )];
 
-    fn new(_generation: usize, _global: &Params, _pcpus: u32) -> Self {
+    fn new(_rules: (), _global: &Params, _pcpus: u32) -> Self {
         Null { assigned: Vec::new(), free: CpuMask::EMPTY, waiting: List::default(), links: Links::default() }
     }
 }
@@ -46,13 +49,13 @@ impl Null {
 
     /// Takes its pCPU from `v`, if it has one, for the first that waits for it.
     fn release(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        let home = ctx.processor(v);
-        if self.assigned[home.index()] == Some(v) {
-            self.assigned[home.index()] = None;
-            self.free.insert(home);
-            if let Some(next) = self.take_waiting(ctx, home) {
-                self.assign(ctx, next, home);
-                ctx.raise_reschedule(home);
+        let own = ctx.processor(v);
+        if self.assigned[own.index()] == Some(v) {
+            self.assigned[own.index()] = None;
+            self.free.insert(own);
+            if let Some(next) = self.take_waiting(ctx, own) {
+                self.assign(ctx, next, own);
+                ctx.raise_reschedule(own);
             }
         }
     }
@@ -81,10 +84,10 @@ impl Scheduler for Null {
 
     fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.links.grow(v.index() + 1);
-        let home = self.pick(ctx, v);
-        ctx.set_processor(v, home);
-        if self.free.contains(home) {
-            self.assign(ctx, v, home);
+        let own = self.pick(ctx, v);
+        ctx.set_processor(v, own);
+        if self.free.contains(own) {
+            self.assign(ctx, v, own);
         } else {
             self.links.push_back(&mut self.waiting, v.0);
         }
@@ -121,11 +124,11 @@ impl Scheduler for Null {
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
-        let (home, affinity) = (ctx.processor(v), ctx.affinity(v));
-        if affinity.contains(home) && self.assigned[home.index()].is_none_or(|u| u == v) {
-            return home;
+        let (own, affinity) = (ctx.processor(v), ctx.affinity(v));
+        if affinity.contains(own) && self.assigned[own.index()].is_none_or(|u| u == v) {
+            return own;
         }
-        affinity.and(&self.free).first().or(affinity.first()).unwrap_or(home)
+        affinity.and(&self.free).first().or(affinity.first()).unwrap_or(own)
     }
 
     fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {

@@ -1,4 +1,4 @@
-//! Round-robin: one queue for the whole host, everyone gets the same slice. The shortest example of a policy.
+//! Round-robin: one queue for the whole host, and the same slice for every vCPU. The shortest example of a policy.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,7 +8,9 @@ use vcpulab_host::{
     Scope, Span, VcpuId,
 };
 
-use crate::{Generation, Policy, Registered, Toolstack};
+use crate::params::MS;
+use crate::policy::{Generation, Registered};
+use crate::toolstack::Toolstack;
 
 /// The policy.
 #[derive(Clone, Debug)]
@@ -20,35 +22,9 @@ pub struct RoundRobin {
     idlers: CpuMask,
 }
 
-impl Registered for RoundRobin {
-    const POLICY: Policy = Policy {
-        name: "round-robin",
-        doc: "One queue for the whole host; each vCPU in turn gets the same slice.",
-        generations: &[Generation {
-            name: "v1",
-            params: &[ParamSpec {
-                name: "slice_ms",
-                scope: Scope::Global,
-                unit: "ms",
-                kind: ParamKind::Int { min: 1, max: 1000, also: &[] },
-                default: 10,
-                doc: "The longest that a vCPU runs before the next one has its turn.",
-            }],
-            work_conserving: true,
-            hard_affinity: true,
-            toolstack: Toolstack::NONE,
-        }],
-    };
-
-    fn new(_generation: usize, global: &Params, _pcpus: u32) -> Self {
-        let slice = global.int("slice_ms").unwrap_or(10) * 1_000_000;
-        RoundRobin { slice, queue: VecDeque::new(), idlers: CpuMask::EMPTY }
-    }
-}
-
 impl RoundRobin {
-    /// `v` has begun to wait: is there a pCPU that idles and may run it?
-    fn tell_an_idler(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+    /// Makes a pCPU that idles and may run `v`, which has begun to wait, decide.
+    fn tickle_an_idler(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if let Some(p) = self.idlers.and(ctx.affinity(v)).first() {
             self.idlers.remove(p);
             ctx.raise_reschedule(p);
@@ -67,8 +43,8 @@ impl Scheduler for RoundRobin {
 
     fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.queue.reserve(ctx.vcpu_count());
-        let home = self.pick(ctx, v);
-        ctx.set_processor(v, home);
+        let own = self.pick(ctx, v);
+        ctx.set_processor(v, own);
     }
 
     #[inline]
@@ -77,7 +53,7 @@ impl Scheduler for RoundRobin {
             return;
         }
         self.queue.push_back(v);
-        self.tell_an_idler(ctx, v);
+        self.tickle_an_idler(ctx, v);
     }
 
     fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
@@ -102,23 +78,19 @@ impl Scheduler for RoundRobin {
         let next = self.queue.remove(position).expect("the position was just found");
         ctx.set_processor(next, p);
         if next != current && self.queue.back() == Some(&current) {
-            self.tell_an_idler(ctx, current);
+            self.tickle_an_idler(ctx, current);
         }
         Decision { next, slice: self.slice }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
-        let (home, affinity) = (ctx.processor(v), ctx.affinity(v));
-        if affinity.contains(home) {
-            home
-        } else {
-            affinity.next_after(home).expect("affinity is never empty")
-        }
+        let (own, affinity) = (ctx.processor(v), ctx.affinity(v));
+        if affinity.contains(own) { own } else { affinity.next_after(own).expect("affinity is never empty") }
     }
 
     fn adjust_global(&mut self, _ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
-        match params.int("slice_ms") {
-            Some(ms @ 1..=1000) => self.slice = ms * 1_000_000,
+        match params.int(SLICE.name) {
+            Some(ms @ 1..=1000) => self.slice = ms * MS,
             Some(_) => return Err(Rejected),
             None => {}
         }
@@ -132,5 +104,35 @@ impl Scheduler for RoundRobin {
             write!(out, " d{domain}v{vcpu}")?;
         }
         writeln!(out)
+    }
+}
+
+const SLICE: ParamSpec = ParamSpec {
+    name: "slice_ms",
+    scope: Scope::Global,
+    unit: "ms",
+    kind: ParamKind::Int { min: 1, max: 1000, also: &[] },
+    default: 10,
+    doc: "The longest that a vCPU runs before the next one has its turn.",
+};
+
+impl Registered for RoundRobin {
+    type Rules = ();
+    const NAME: &'static str = "round-robin";
+    const DOC: &'static str = "One queue for the whole host; each vCPU in turn gets the same slice.";
+    const GENERATIONS: &'static [(Generation, ())] = &[(
+        Generation {
+            name: "v1",
+            params: &[SLICE],
+            work_conserving: true,
+            hard_affinity: true,
+            toolstack: Toolstack::NONE,
+        },
+        (),
+    )];
+
+    fn new(_rules: (), global: &Params, _pcpus: u32) -> Self {
+        let slice = global.int(SLICE.name).unwrap_or(SLICE.default) * MS;
+        RoundRobin { slice, queue: VecDeque::new(), idlers: CpuMask::EMPTY }
     }
 }

@@ -8,48 +8,13 @@ use vcpulab_host::{
 };
 
 use crate::list::{Links, List};
+use crate::params::US;
+use crate::policy::{Generation, Registered};
 use crate::table::put;
-use crate::{Generation, Policy, Registered, Set, Toolstack};
+use crate::toolstack::{Set, Toolstack};
 
-const US: Span = 1_000;
 /// Least period and budget.
 const LEAST: Span = 10 * US;
-
-const XL: Toolstack = Toolstack {
-    tool: "xl",
-    sched: "rtds",
-    domain: "sched-rtds -d DOM -v all",
-    global: "",
-    set: &[
-        (PERIOD.name, Set::Always("-p")),
-        (BUDGET.name, Set::Always("-b")),
-        (EXTRATIME.name, Set::Always("-e")),
-    ],
-};
-const PERIOD: ParamSpec = ParamSpec {
-    name: "period_us",
-    scope: Scope::Domain,
-    unit: "us",
-    kind: ParamKind::Int { min: 10, max: 1_000_000_000, also: &[] },
-    default: 10_000,
-    doc: "How often each vCPU's budget is refilled; also its relative deadline.",
-};
-const BUDGET: ParamSpec = ParamSpec {
-    name: "budget_us",
-    scope: Scope::Domain,
-    unit: "us",
-    kind: ParamKind::Int { min: 10, max: 1_000_000_000, also: &[] },
-    default: 4_000,
-    doc: "CPU time for each vCPU in each period; not more than the period.",
-};
-const EXTRATIME: ParamSpec = ParamSpec {
-    name: "extratime",
-    scope: Scope::Domain,
-    unit: "",
-    kind: ParamKind::Flag,
-    default: 1,
-    doc: "1: a vCPU that has used its budget goes on in the time that nobody with budget wants.",
-};
 
 #[derive(Clone, Debug)]
 struct Vcpu {
@@ -86,33 +51,6 @@ pub struct Rtds {
     refilling: Links,
     tickled: CpuMask,
     refill_timer: Option<TimerId>,
-}
-
-impl Registered for Rtds {
-    const POLICY: Policy = Policy {
-        name: "rtds",
-        doc: "Real-time: a budget in each period by global earliest deadline first.",
-        generations: &[Generation {
-            name: "xen4.17",
-            params: &[PERIOD, BUDGET, EXTRATIME],
-            toolstack: XL,
-            work_conserving: false,
-            hard_affinity: true,
-        }],
-    };
-
-    fn new(_generation: usize, _global: &Params, _pcpus: u32) -> Self {
-        Rtds {
-            vcpus: Vec::new(),
-            run_queue: List::default(),
-            depleted_queue: List::default(),
-            refill_queue: List::default(),
-            waiting: Links::default(),
-            refilling: Links::default(),
-            tickled: CpuMask::EMPTY,
-            refill_timer: None,
-        }
-    }
 }
 
 impl Rtds {
@@ -219,8 +157,8 @@ impl Rtds {
     /// Asks an idle pCPU, or the one that runs the least urgent vCPU, to decide because `v` waits.
     fn tickle(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let mut suitable = ctx.affinity(v).and(ctx.pcpus()).without(&self.tickled);
-        let home = ctx.processor(v);
-        let mut visited = if suitable.contains(home) { Some(home) } else { suitable.next_after(home) };
+        let own = ctx.processor(v);
+        let mut visited = if suitable.contains(own) { Some(own) } else { suitable.next_after(own) };
         let mut worst: Option<VcpuId> = None;
         while let Some(p) = visited {
             suitable.remove(p);
@@ -272,8 +210,8 @@ impl Scheduler for Rtds {
         put(&mut self.vcpus, v.index(), new);
         self.waiting.grow(v.index() + 1);
         self.refilling.grow(v.index() + 1);
-        let home = self.pick(ctx, v);
-        ctx.set_processor(v, home);
+        let own = self.pick(ctx, v);
+        ctx.set_processor(v, own);
         self.refresh(ctx, v);
     }
 
@@ -355,8 +293,8 @@ impl Scheduler for Rtds {
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
-        let (home, affinity) = (ctx.processor(v), ctx.affinity(v));
-        if affinity.contains(home) { home } else { affinity.next_after(home).unwrap_or(home) }
+        let (own, affinity) = (ctx.processor(v), ctx.affinity(v));
+        if affinity.contains(own) { own } else { affinity.next_after(own).unwrap_or(own) }
     }
 
     /// The refill timer: new budgets for all whose period is over.
@@ -425,5 +363,72 @@ impl Scheduler for Rtds {
             writeln!(out)?;
         }
         Ok(())
+    }
+}
+
+// ---- parameters and creation ----
+
+const XL: Toolstack = Toolstack {
+    tool: "xl",
+    sched: "rtds",
+    domain: "sched-rtds -d DOM -v all",
+    global: "",
+    set: &[
+        (PERIOD.name, Set::Always("-p")),
+        (BUDGET.name, Set::Always("-b")),
+        (EXTRATIME.name, Set::Always("-e")),
+    ],
+};
+const PERIOD: ParamSpec = ParamSpec {
+    name: "period_us",
+    scope: Scope::Domain,
+    unit: "us",
+    kind: ParamKind::Int { min: 10, max: 1_000_000_000, also: &[] },
+    default: 10_000,
+    doc: "How often each vCPU's budget is refilled; also its relative deadline.",
+};
+const BUDGET: ParamSpec = ParamSpec {
+    name: "budget_us",
+    scope: Scope::Domain,
+    unit: "us",
+    kind: ParamKind::Int { min: 10, max: 1_000_000_000, also: &[] },
+    default: 4_000,
+    doc: "CPU time for each vCPU in each period; not more than the period.",
+};
+const EXTRATIME: ParamSpec = ParamSpec {
+    name: "extratime",
+    scope: Scope::Domain,
+    unit: "",
+    kind: ParamKind::Flag,
+    default: 1,
+    doc: "1: a vCPU that has used its budget goes on in the time that nobody with budget wants.",
+};
+
+impl Registered for Rtds {
+    type Rules = ();
+    const NAME: &'static str = "rtds";
+    const DOC: &'static str = "Real-time: a budget in each period by global earliest deadline first.";
+    const GENERATIONS: &'static [(Generation, ())] = &[(
+        Generation {
+            name: "xen4.17",
+            params: &[PERIOD, BUDGET, EXTRATIME],
+            toolstack: XL,
+            work_conserving: false,
+            hard_affinity: true,
+        },
+        (),
+    )];
+
+    fn new(_rules: (), _global: &Params, _pcpus: u32) -> Self {
+        Rtds {
+            vcpus: Vec::new(),
+            run_queue: List::default(),
+            depleted_queue: List::default(),
+            refill_queue: List::default(),
+            waiting: Links::default(),
+            refilling: Links::default(),
+            tickled: CpuMask::EMPTY,
+            refill_timer: None,
+        }
     }
 }

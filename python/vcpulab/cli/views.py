@@ -2,8 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePath
 from typing import Any
@@ -12,17 +11,18 @@ import polars as pl
 import tomli_w
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from vcpulab.advice.compare import Comparison
 from vcpulab.advice.comparison_report import HEADINGS, cells, change, in_words
 from vcpulab.advice.lint.lint import Advice
+from vcpulab.cli import terminal
 from vcpulab.hypervisors.counters import COUNTERS, Tool
 from vcpulab.hypervisors.xl import Step
-from vcpulab.results.figures import IO_FIGURES, Interval, number, summary_of, wakeups
+from vcpulab.results.metrics import IO, Metric, summarise
 from vcpulab.results.run import Run
+from vcpulab.results.statistics import Interval, number
 from vcpulab.show.report import grid_of, summary_grid
 
 # Wide enough for every table where there is no terminal that says how wide it is.
@@ -32,51 +32,6 @@ _PIPE_COLUMNS = 240
 def _stdout() -> Console:
     width = None if sys.stdout.isatty() else _PIPE_COLUMNS
     return Console(highlight=False, width=width, soft_wrap=False)
-
-
-def _stderr() -> Console:
-    return Console(stderr=True, highlight=False, soft_wrap=True)
-
-
-def say(message: str) -> None:
-    """Tells something on stderr."""
-    _stderr().print(Text(message))
-
-
-def warn(message: str) -> None:
-    """Tells on stderr what may not be meant."""
-    _stderr().print(Text.assemble(("warning: ", "bold yellow"), message))
-
-
-def error(message: str) -> None:
-    """Tells on stderr what is wrong."""
-    _stderr().print(Text.assemble(("error: ", "bold red"), message))
-
-
-@contextmanager
-def progress(what: str) -> Iterator[Callable[[float], bool]]:
-    """A progress bar on stderr, if that is a terminal; takes the fraction done."""
-    console = _stderr()
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=1.0)
-
-        def advance(fraction: float) -> bool:
-            bar.update(task, completed=fraction)
-            return True
-
-        yield advance
-
-
-@contextmanager
-def status(what: str) -> Iterator[Callable[[str], None]]:
-    """What is going on, on stderr, if that is a terminal; takes what it has come to."""
-    console = _stderr()
-    if not console.is_terminal:
-        yield lambda _said: None
-        return
-    with console.status(what) as shown:
-        yield lambda said: shown.update(f"{what}: {said}")
 
 
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1) -> None:
@@ -141,14 +96,14 @@ def show_run(run: Run, names: Tool | None = None, waits: bool | None = None, *, 
         f"{scenario.duration_ns / 1e9:g} s after {scenario.warmup_ns / 1e9:g} s of warm-up, "
         f"{replications}, seed {scenario.seed}; mean ± 95 % confidence interval\n"
     )
-    for title, headings, rows in summary_grid(run.summary()):
+    for title, headings, rows in summary_grid(run):
         if rows:
             print_table(title, [_two_lines(heading) for heading in headings], rows)
     if io:
         _show_io(run)
     if names is not None:
         counters = COUNTERS[names]
-        headings, rows = grid_of(summary_of(run.df_domains(), "domain", pl.col("domain"), counters), "domain", counters)
+        headings, rows = grid_of(summarise(_in_counters(run, counters), "domain", counters), "domain", counters)
         print_table(f"Domains, in the counters of {names}", [_two_lines(heading) for heading in headings], rows)
     if waits or (waits is None and run.df_domains()["domain"].n_unique() <= _WAITS_SHORT):
         _show_waits(run)
@@ -160,7 +115,7 @@ def show_comparison(
     runs: tuple[Run, Run],
     labels: tuple[str, str],
     *,
-    all: bool,  # noqa: A002 - as the option is called
+    all: bool,
 ) -> None:
     """What differs between two runs, and what it means for whom.
 
@@ -180,7 +135,7 @@ def show_comparison(
         f"{scenario.duration_ns / 1e9:g} s after {scenario.warmup_ns / 1e9:g} s of warm-up, "
         f"{_count(pairs, 'pair')} of replications, seed {scenario.seed}\n"
     )
-    shown = [c for c in found if all or (c.metric.better is not None and c.verdict != "same")]
+    shown = [c for c in found if all or (c.address.better is not None and c.verdict != "same")]
     if shown:
         print_table(
             "Differences, second less first, paired, with 95 % confidence intervals",
@@ -215,18 +170,26 @@ def _toml(value: object) -> str:
 
 def _show_io(run: Run) -> None:
     """What there was nothing of anywhere is left out."""
-    seen = set(run.summary().filter(pl.col("mean") != 0, of="io")["figure"])
-    figures = [figure for figure in IO_FIGURES if figure.name in seen]
-    headings, rows = grid_of(summary_of(run.df_io(), "io", pl.col("domain"), figures), "io", figures)
-    print_table("I/O", [_two_lines(heading) for heading in ["domain", *headings[1:]]], rows)
+    summary = run.summary().filter(of="io")
+    seen = set(summary.filter(pl.col("mean") != 0)["metric"])
+    metrics = [metric for metric in IO if metric.name in seen]
+    headings, rows = grid_of(summary.filter(pl.col("metric").is_in(seen)), "domain", metrics)
+    print_table("I/O", [_two_lines(heading) for heading in headings], rows)
+
+
+def _in_counters(run: Run, counters: Sequence[Metric]) -> pl.DataFrame:
+    """The domains in the counters of another tool, in each replication."""
+    return run.df_domains().select(
+        pl.col("domain").alias("thing"), *(one.expression.alias(one.name) for one in counters)
+    )
 
 
 def _show_waits(run: Run) -> None:
     """A row for each domain that waited, a column for each thing it waited for."""
     if run.not_attributed is not None:
-        say(f"who made whom wait is not known: {run.not_attributed}")
+        terminal.say(f"who made whom wait is not known: {run.not_attributed}")
         return
-    frame = run.waits()
+    frame = run.df_wait_shares()
     if frame.is_empty():
         return
     order = [*run.df_domains()["domain"].unique(maintain_order=True), "idle", "hypervisor"]
@@ -269,7 +232,7 @@ def show_xenoprof(profile: pl.DataFrame) -> None:
 
 
 def _show_wakeups(run: Run) -> None:
-    frame = wakeups(run.tables())
+    frame = run.df_wakeup_means()
     if frame.is_empty():
         return
     headings = [

@@ -6,7 +6,13 @@ from pathlib import Path
 
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.sources import lines_of
-from vcpulab.hypervisors.monitors import XENMON_COLUMNS
+
+_HEADING = (
+    "passed cpu dom cpu(tot) cpu(%) cpu/ex allocated/ex blocked(tot) blocked(%) blocked/io "
+    "waited(tot) waited(%) waited/ex ex/s io(tot) io/ex"
+)
+COLUMNS = _HEADING.split()
+"""The columns of XenMon's log files."""
 
 DOMAINS_MAX = 4096
 
@@ -38,14 +44,14 @@ def read_xenmon(path: str | PathLike[str]) -> list[Domain]:
     for number, line in lines_of(Path(path)):
         words = line.split()
         if number == 1:
-            if words != ["#", *XENMON_COLUMNS]:
-                raise wrong(str(path), 1, line, f"the heading `# {' '.join(XENMON_COLUMNS)}`")
+            if words != ["#", *COLUMNS]:
+                raise wrong(str(path), 1, line, f"the heading `# {' '.join(COLUMNS)}`")
             continue
         if not words:
             continue
         row = _row(words)
         if row is None or not (row["dom"].is_integer() and 0 <= row["dom"] < 1 << 16):
-            allowed = f"{len(XENMON_COLUMNS)} numbers from 0, the third a domain's"
+            allowed = f"{len(COLUMNS)} numbers from 0, the third a domain's"
             raise wrong(str(path), number, line, allowed)
         found = int(row["dom"])
         if found not in domains:
@@ -64,7 +70,7 @@ def read_xenmon(path: str | PathLike[str]) -> list[Domain]:
 
 
 def _row(words: list[str]) -> dict[str, float] | None:
-    if len(words) != len(XENMON_COLUMNS):
+    if len(words) != len(COLUMNS):
         return None
     try:
         values = [float(word) for word in words]
@@ -73,4 +79,4 @@ def _row(words: list[str]) -> dict[str, float] | None:
     # Neither NaN nor infinity nor below zero.
     if not all(0 <= value < 1e300 for value in values):
         return None
-    return dict(zip(XENMON_COLUMNS, values, strict=True))
+    return dict(zip(COLUMNS, values, strict=True))

@@ -9,15 +9,9 @@ from pathlib import Path
 import polars as pl
 
 from vcpulab.errors import RequestError
+from vcpulab.formats.xenmon import COLUMNS
 from vcpulab.results.run import Run
 from vcpulab.scenario.scenario import Scenario
-
-_XENMON_HEADING = (
-    "passed cpu dom cpu(tot) cpu(%) cpu/ex allocated/ex blocked(tot) blocked(%) blocked/io "
-    "waited(tot) waited(%) waited/ex ex/s io(tot) io/ex"
-)
-XENMON_COLUMNS = _XENMON_HEADING.split()
-"""The columns of XenMon's log files."""
 
 _GROUP = ("replication", "domain")
 
@@ -97,7 +91,7 @@ def xenmon(run: Run, directory: str | PathLike[str], *, replication: int = 0, pr
         rows = rows_of.filter(number=number)
         log = directory / f"{prefix}-dom{number}.log"
         lines = (" ".join(_xenmon_cell(cell) for cell in row) for row in _xenmon_rows(rows).iter_rows())
-        log.write_text("# " + "\n".join([" ".join(XENMON_COLUMNS), *lines]) + "\n")
+        log.write_text("# " + "\n".join([" ".join(COLUMNS), *lines]) + "\n")
         written.append(log)
     return written
 
@@ -131,7 +125,7 @@ def _xenmon_rows(taken: pl.DataFrame) -> pl.DataFrame:
         pl.col("io"),
         per("io", "executions"),
     ]
-    return taken.select(column.alias(name) for name, column in zip(XENMON_COLUMNS, columns, strict=True))
+    return taken.select(column.alias(name) for name, column in zip(COLUMNS, columns, strict=True))
 
 
 def _xenmon_cell(cell: float) -> str:

@@ -1,10 +1,83 @@
-"""Statistics that several parts need, each with its source."""
+"""Statistics that several parts need, each with its source.
+
+Replications are independent, so the interval of a mean over them is Student's: mean ± t(0.975, n-1) s/√n (Student 1908,
+"The probable error of a mean").
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from vcpulab.results.figures import Interval
+CONFIDENCE = 0.95
+
+
+class Interval(NamedTuple):
+    """A mean over replications and half the width of its confidence interval."""
+
+    mean: float
+    half_width: float | None
+    """`None`: one value alone has no interval."""
+    n: int
+    """Number of replications it was taken from."""
+    standard_error: float | None = None
+    """s/√n, the standard error of the mean; `None`: one value alone has none."""
+
+    @classmethod
+    def of(cls, values: Iterable[float | None]) -> "Interval | None":
+        """The mean of these values with its 95 % confidence interval; missing values do not count.
+
+        Returns:
+            `None` if there is no value at all.
+
+        Examples:
+            >>> Interval.of([10.0, 12.0, 14.0])
+            Interval(mean=12.0, half_width=4.96..., n=3, standard_error=1.15...)
+        """
+        present = [value for value in values if value is not None]
+        n = len(present)
+        if n == 0:
+            return None
+        # From the first value on, so that equal values have no width at all.
+        mean = present[0] + math.fsum(value - present[0] for value in present) / n
+        if n == 1:
+            return cls(mean, None, 1)
+        deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in present) / (n - 1))
+        half_width = t_quantile(n - 1, 0.5 + CONFIDENCE / 2) * deviation / math.sqrt(n)
+        return cls(mean, half_width, n, deviation / math.sqrt(n))
+
+    def __str__(self) -> str:
+        if self.half_width is None:
+            return number(self.mean)
+        if self.half_width == 0:
+            return f"{number(self.mean)} ± 0"
+        decimals = min(_decimals(self.half_width, 2), _decimals(self.mean, 5))
+        return f"{self.mean:.{decimals}f} ± {self.half_width:.{decimals}f}"
+
+
+def t_quantile(degrees: int, probability: float) -> float:
+    """A quantile of Student's t."""
+    # Only this corner of scipy: the whole of scipy.stats takes half a second to import.
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, probability))
+
+
+def number(value: float) -> str:
+    """The value with three significant digits.
+
+    Examples:
+        >>> number(1234.5678), number(0.0123456), number(0.0)
+        ('1235', '0.0123', '0')
+    """
+    return f"{value:.{_decimals(value, 3)}f}" if value else "0"
+
+
+def _decimals(value: float, digits: int) -> int:
+    """Decimals that show so many significant digits of the value, at most 6."""
+    if value == 0:
+        return 6
+    return max(0, min(6, digits - 1 - math.floor(math.log10(abs(value)))))
+
 
 MSER_BATCH = 5
 
@@ -42,7 +115,7 @@ def mser5(series: Sequence[float]) -> int:
 
 
 class Difference(NamedTuple):
-    """The mean of paired differences, and how sure it is that it is not nothing."""
+    """The mean of paired differences, and the evidence that it is not 0."""
 
     interval: Interval
     p: float | None
@@ -68,15 +141,14 @@ def paired(first: Sequence[float], second: Sequence[float]) -> Difference | None
     interval = Interval.of(differences)
     if interval is None:
         return None
-    if interval.half_width is None:
+    if interval.standard_error is None:
         return Difference(interval, None)
-    if interval.half_width == 0:
+    if interval.standard_error == 0:
         return Difference(interval, 1.0 if interval.mean == 0 else 0.0)
-    from scipy.special import stdtr, stdtrit
+    from scipy.special import stdtr
 
-    degrees = interval.n - 1
-    error = interval.half_width / stdtrit(degrees, 0.975)
-    return Difference(interval, float(2 * stdtr(degrees, -abs(interval.mean) / error)))
+    t = abs(interval.mean) / interval.standard_error
+    return Difference(interval, float(2 * stdtr(interval.n - 1, -t)))
 
 
 def holm(ps: Sequence[float]) -> list[float]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vcpulab.extras import require
-from vcpulab.results.figures import Interval
+from vcpulab.results.statistics import Interval
 from vcpulab.show.charts import COLOURS, dressed
 from vcpulab.studies.results import Missing, Results
 
@@ -14,6 +14,17 @@ else:
     alt = require("altair", "report")
 
 _INK = "currentColor"
+
+
+class Chart(NamedTuple):
+    """A figure of a paper, drawn again."""
+
+    title: str
+    chart: "alt.TopLevelMixin"
+    text: str = ""
+    """What there is to see, and what the paper shows there."""
+    experiment: str | None = None
+    """The experiment it is made from: for the command that makes it."""
 
 
 class Mark(NamedTuple):

@@ -14,10 +14,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from vcpulab.results.figures import Interval
+from vcpulab.results.cache import RunCache
+from vcpulab.results.statistics import Interval
 from vcpulab.studies.calibration import Calibration
-from vcpulab.studies.runner import Effort, Runner, Units
-from vcpulab.studies.study import Case, Cell, Study
+from vcpulab.studies.case import Case
+from vcpulab.studies.cells import Cell
+from vcpulab.studies.definition import Study
+from vcpulab.studies.runner import Effort, Runner
 
 _STEP = 0.08
 _WALK = 0.12
@@ -53,7 +56,7 @@ class Fit:
             calibration = self._study.calibration.with_values(values)
             study = replace(self._study, replications=self._replications)
             effort = Effort(precision=math.inf, jobs=self._jobs)
-            results = Runner(study, effort, Units(None), calibration).run(self._cases)
+            results = Runner(study, effort, RunCache(None), calibration).run(self._cases)
             found = [self._study.estimate(cell, results) for cell in self._cells]
             self._known[point] = [x.mean if isinstance(x, Interval) else math.nan for x in found]
             self.evaluations += 1

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import NamedTuple
 
-from vcpulab.results.figures import Interval
-from vcpulab.results.statistics import kendall_tau, mape
+from vcpulab.results.statistics import Interval, kendall_tau, mape
+from vcpulab.studies.cells import COLUMNS, Cell
+from vcpulab.studies.definition import Study
 from vcpulab.studies.results import Missing, Results
-from vcpulab.studies.study import COLUMNS, Cell, Study
 
 
 class Prediction(NamedTuple):

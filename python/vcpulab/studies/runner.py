@@ -1,30 +1,25 @@
 """Runs the cases of a study: on all processors, as often as the precision asked for needs, resumable at any moment.
 
 Each replication of each case is a unit of work. What it measured becomes one line of `units.jsonl` in the study's
-directory, under a key that says all it depends on: a unit that is there is never run again, and one that was made by
+directory, under a key that names all it depends on: a unit that is there is never run again, and one that was made by
 another engine, another scenario or another way to measure is not mistaken for it.
 """
 
-import json
 import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import cache
-from hashlib import sha256
-from importlib.resources import files
-from pathlib import Path
 
-from vcpulab import _engine
-from vcpulab.results.figures import Interval
-from vcpulab.results.run import run as run_scenario
+from vcpulab.results.cache import RunCache, key, maker
+from vcpulab.results.statistics import Interval
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.studies.calibration import Calibration
+from vcpulab.studies.case import Case
+from vcpulab.studies.definition import Study
 from vcpulab.studies.results import Results
-from vcpulab.studies.study import Case, Study
-from vcpulab.studies.window import Window
+from vcpulab.studies.unit import Unit
 
 REPLICATIONS_MAX = 200
 
@@ -43,67 +38,14 @@ class Effort:
     """Units at a time; 0: one for each processor. It never changes the results."""
 
 
-class Units:
-    """The units of work that are done: a file of lines that only grows."""
-
-    def __init__(self, path: Path | None) -> None:
-        """Reads what is there; `None`: they are kept in memory only."""
-        self._path = path
-        self._figures: dict[str, dict[str, float]] = {}
-        if path is not None and path.exists():
-            whole = path.read_bytes()
-            for line in whole.splitlines():
-                try:
-                    unit = json.loads(line)
-                    self._figures[unit["key"]] = unit["figures"]
-                except (ValueError, KeyError, TypeError):
-                    continue  # cut off when its writer was killed: it is run again
-            if whole and not whole.endswith(b"\n"):
-                with path.open("ab") as file:
-                    file.write(b"\n")
-
-    def get(self, key: str) -> dict[str, float] | None:
-        """What the unit measured, if it is done."""
-        return self._figures.get(key)
-
-    def add(self, key: str, case: str, replication: int, figures: dict[str, float]) -> None:
-        """Keeps what a unit measured."""
-        self._figures[key] = figures
-        if self._path is not None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            line = json.dumps({"key": key, "case": case, "replication": replication, "figures": figures})
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
-
-
-@dataclass(frozen=True)
-class Unit:
-    """One replication of one case."""
-
-    case: Case
-    replication: int
-    scenario: Scenario
-    key: str
-
-    def measure(self, going_on: Callable[[], bool]) -> dict[str, float]:
-        """Runs it, after the trials that its case needs."""
-
-        def trial(scenario: Scenario) -> Window:
-            ran = run_scenario(scenario, jobs=1, waits=False, progress=lambda _: going_on())
-            return Window(ran, self.case.main)
-
-        scenario = self.case.prepare(self.scenario, trial) if self.case.prepare else self.scenario
-        return dict(self.case.measure(trial(scenario)))
-
-
 class Runner:
     """Runs cases of one study."""
 
-    def __init__(self, study: Study, effort: Effort, units: Units, calibration: Calibration | None = None) -> None:
+    def __init__(self, study: Study, effort: Effort, done: RunCache, calibration: Calibration | None = None) -> None:
         """Takes what to run and what is done already."""
         self._study = study
         self._effort = effort
-        self._units = units
+        self._ran = done
         self._calibration = calibration
         self._scenarios: dict[str, Scenario] = {}
         self._made: dict[tuple[str, int], Unit] = {}
@@ -152,7 +94,7 @@ class Runner:
         return min(needed, max(n, self._effort.replications_max))
 
     def _figures(self, case: Case, n: int) -> list[dict[str, float]]:
-        return [self._units.get(self._unit(case, k).key) or {} for k in range(n)]
+        return [self._ran.get(self._unit(case, k).key) or {} for k in range(n)]
 
     def _unit(self, case: Case, replication: int) -> Unit:
         # Asked for again in each round; a scenario takes a millisecond to make.
@@ -166,11 +108,11 @@ class Runner:
             self._scenarios[case.key] = self._study.scenario(case, self._calibration, fast=self._effort.fast)
         base = self._scenarios[case.key]
         scenario = base.with_run(seed=base.seed + replication, replications=1)
-        basis = "\0".join((_version(self._study.name), case.key, str(case.main), scenario.to_toml()))
-        return Unit(case, replication, scenario, sha256(basis.encode()).hexdigest()[:32])
+        made_by = maker("vcpulab.studies.unit", f"vcpulab.studies.{self._study.name}.cases")
+        return Unit(case, replication, scenario, key(made_by, case.key, str(case.main), scenario.to_toml()))
 
     def _run_missing(self, units: Iterable[Unit], progress: Callable[[float], bool] | None) -> None:
-        missing = [unit for unit in units if self._units.get(unit.key) is None]
+        missing = [unit for unit in units if self._ran.get(unit.key) is None]
         self._planned += len(missing)
         stop = threading.Event()
         jobs = self._effort.jobs or os.cpu_count() or 1
@@ -180,7 +122,7 @@ class Runner:
                     pool.submit(unit.measure, lambda: not stop.is_set()): unit for unit in missing
                 }
                 for unit, figures in _as_completed(pending):
-                    self._units.add(unit.key, unit.case.key, unit.replication, figures)
+                    self._ran.add(unit.key, unit.case.key, unit.replication, figures)
                     self._done += 1
                     _tell(progress, self._done / self._planned)
             except BaseException:
@@ -201,18 +143,3 @@ def _as_completed(pending: dict[Future[dict[str, float]], Unit]) -> Iterator[tup
         done, waiting = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)
         for future in done:
             yield pending[future], future.result()
-
-
-@cache
-def _version(study: str) -> str:
-    """What measures: the engine, and the code of the study."""
-    hashed = sha256(Path(_engine.__file__).read_bytes())
-    here = files("vcpulab.studies")
-    for folder in (here, here.joinpath(study)):
-        for file in sorted((f for f in folder.iterdir() if f.name in _MEASURES), key=lambda f: f.name):
-            hashed.update(file.read_bytes())
-    return hashed.hexdigest()
-
-
-_MEASURES = ("window.py", "cases.py")
-"""Files whose code decides what a unit measures."""

@@ -1,16 +1,17 @@
 """The work of a sweep in pieces: what a worker is given, does, and gives back. It needs nothing but this package."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import cache
-from hashlib import sha256
-from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
 
 from vcpulab import _engine
 from vcpulab.errors import EngineError, VcpulabError
+from vcpulab.results.addresses import apps
+from vcpulab.results.cache import key, maker
+from vcpulab.results.tables import named
 from vcpulab.scenario.scenario import Scenario
 
 TABLES = ("domains", "vcpus", "pcpus", "apps", "io", "waits", "wakeups")
@@ -21,8 +22,11 @@ FORMAT = "vcpulab-sweep/1"
 
 @cache
 def engine() -> str:
-    """The engine: its version, and a hash of its code. Only runs of the same one are taken for the same."""
-    return f"{_engine.build_info()['version']}-{sha256(Path(_engine.__file__).read_bytes()).hexdigest()[:16]}"
+    """The engine: its version, and a hash of its code and of what keeps its tables here.
+
+    Only runs of the same one are taken for the same.
+    """
+    return f"{_engine.build_info()['version']}-{maker(__name__)[:16]}"
 
 
 def canonical(scenario: Scenario) -> str:
@@ -32,7 +36,7 @@ def canonical(scenario: Scenario) -> str:
 
 def key_of(digest: str, seed: int) -> str:
     """What names a run: everything that it depends on. `digest` stands for the canonical scenario."""
-    return sha256(f"{FORMAT}\0{engine()}\0{digest}\0{seed}".encode()).hexdigest()[:32]
+    return key(engine(), FORMAT, digest, str(seed))
 
 
 class Item(NamedTuple):
@@ -101,13 +105,19 @@ def measure(batch: Batch, go_on: Callable[[], bool] | None = None) -> Measured:
     return Measured(engine(), time.perf_counter() - started, frame)
 
 
-def _nested(items: Iterable[Item], results: list[_engine.Results]) -> pl.DataFrame:
+def _nested(items: Sequence[Item], results: list[_engine.Results]) -> pl.DataFrame:
     """A row for each run."""
     frame = pl.DataFrame(
         list(items), pl.Schema({"run_id": pl.String, "scenario": pl.String, "seed": pl.Int64}), orient="row"
     )
+    called = {text: apps(Scenario.from_toml(text)) for text in {item.scenario for item in items}}
     for name in TABLES:
         parts = [pl.Series(name, getattr(result, name)()) for result in results]
+        if name == "apps":
+            parts = [
+                named(part.struct.unnest(), called[item.scenario]).to_struct(name)
+                for item, part in zip(items, parts, strict=True)
+            ]
         runs = pl.Series([index for index, part in enumerate(parts) for _ in range(len(part))], dtype=pl.UInt32)
         rows = pl.DataFrame({"index": runs, name: pl.concat(parts).struct.unnest().drop("replication").to_struct()})
         lists = rows.group_by("index", maintain_order=True).agg(name)

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import polars as pl
 
 from vcpulab.formats import Recording
-from vcpulab.results.figures import Interval
 from vcpulab.results.run import Run, run
+from vcpulab.results.statistics import Interval
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.twin.sources import Sources
 

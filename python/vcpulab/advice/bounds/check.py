@@ -8,8 +8,8 @@ import polars as pl
 
 from vcpulab.advice.bounds.answers import LOAD_WORDS, Bounds
 from vcpulab.advice.bounds.model import Load
-from vcpulab.results.figures import Interval
 from vcpulab.results.run import Run
+from vcpulab.results.statistics import Interval
 
 What = Literal["throughput", "response", "busy"]
 

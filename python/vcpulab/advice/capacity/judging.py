@@ -13,17 +13,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vcpulab.advice.capacity.guard import Guard
-from vcpulab.results.figures import CONFIDENCE, Interval
-from vcpulab.results.outcomes import Limit, values
+from vcpulab.results.addresses import Limit
 from vcpulab.results.run import Run, run
+from vcpulab.results.statistics import CONFIDENCE, Interval, t_quantile
 from vcpulab.scenario.scenario import Scenario
 
 Standing = Literal["holds", "open", "broken"]
 LOOKS = 3
 REPLICATIONS = 5
 """Replications to begin with, where a scenario has fewer."""
-
-_NEVER_NEGATIVE = ("count", "%", "1/s", "ms", "µs")
 
 
 @dataclass(frozen=True)
@@ -44,10 +42,10 @@ class Judged:
 
     def row(self) -> dict[str, object]:
         """As flat data."""
-        mean, half_width, n = self.interval or (None, None, 0)
+        mean, half_width, n = self.interval[:3] if self.interval else (None, None, 0)
         return {
             "limit": str(self.limit),
-            "metric": self.limit.metric.name,
+            "metric": self.limit.address.name,
             "mean": mean,
             "half_width": half_width,
             "replications": n,
@@ -64,7 +62,7 @@ def judge(limit: Limit, found: Sequence[float | None], *, limits: int = 1) -> Ju
         limits: how many limits are judged together.
 
     Examples:
-        >>> from vcpulab.outcomes import limit
+        >>> from vcpulab.results.addresses import limit
         >>> p99 = limit(Scenario.starter(), "web.response_p99 < 50ms")
         >>> [judge(p99, values).standing for values in ([40.0, 41.0, 42.0], [45.0, 48.0, 60.0], [None, None])]
         ['holds', 'open', 'broken']
@@ -77,30 +75,25 @@ def judge(limit: Limit, found: Sequence[float | None], *, limits: int = 1) -> Ju
         return Judged(limit, interval, "broken")
     if len(present) < len(found):
         return Judged(limit, interval, "open")
-    if limit.holds(_bound(present, limit, toward_breaking=True, error=(1 - CONFIDENCE) / LOOKS)):
+    if limit.holds(_bound(interval, limit, toward_breaking=True, error=(1 - CONFIDENCE) / LOOKS)):
         return Judged(limit, interval, "holds")
-    if not limit.holds(_bound(present, limit, toward_breaking=False, error=(1 - CONFIDENCE) / LOOKS / limits)):
+    if not limit.holds(_bound(interval, limit, toward_breaking=False, error=(1 - CONFIDENCE) / LOOKS / limits)):
         return Judged(limit, interval, "broken")
     return Judged(limit, interval, "open")
 
 
 def _surely_broken(limit: Limit, present: Iterable[float]) -> bool:
     """What is never negative has the mean 0 only if it is always 0: one that is not will do."""
-    nothing = limit.operator == "<=" and limit.bound == 0 and limit.metric.unit.startswith(_NEVER_NEGATIVE)
+    nothing = limit.operator == "<=" and limit.bound == 0 and limit.address.metric.bounds[0] == 0
     return nothing and any(value > 0 for value in present)
 
 
-def _bound(present: Sequence[float], limit: Limit, *, toward_breaking: bool, error: float) -> float:
+def _bound(interval: Interval, limit: Limit, *, toward_breaking: bool, error: float) -> float:
     """The one-sided confidence bound of the mean; a single value has none but infinity."""
-    n = len(present)
     sign = 1 if limit.operator.startswith("<") == toward_breaking else -1
-    if n < 2:
+    if interval.standard_error is None:
         return sign * math.inf
-    from scipy.special import stdtrit
-
-    mean = present[0] + math.fsum(value - present[0] for value in present) / n
-    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in present) / (n - 1))
-    return mean + sign * float(stdtrit(n - 1, 1 - error)) * deviation / math.sqrt(n)
+    return interval.mean + sign * t_quantile(interval.n - 1, 1 - error) * interval.standard_error
 
 
 def together(judged: Iterable[Judged]) -> Standing:
@@ -139,8 +132,8 @@ def try_out(
     guard = guard or Guard()
     for look in range(LOOKS):
         done = guard.watch(run, scenario.with_run(replications=replications << look), jobs=jobs)
-        found = values(done, [limit.metric for limit in limits])
-        judged = [judge(limit, found[limit.metric.name], limits=len(limits)) for limit in limits]
+        found = done.values([limit.address for limit in limits])
+        judged = [judge(limit, found[limit.address.name], limits=len(limits)) for limit in limits]
         if together(judged) != "open":
             break
     return Verdict(done, judged)

@@ -14,8 +14,8 @@ from typing import Any
 import polars as pl
 
 from vcpulab.hypervisors.xl import members
-from vcpulab.results.figures import number
 from vcpulab.results.run import Run
+from vcpulab.results.statistics import number
 from vcpulab.scenario.catalogue import schedulers
 from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.settings import generation_of

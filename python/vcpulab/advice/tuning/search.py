@@ -25,19 +25,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vcpulab import _engine
 from vcpulab.advice.tuning.goals import Goal, Row, excess, score
 from vcpulab.advice.tuning.knobs import Knob, Space
 from vcpulab.errors import RequestError
 from vcpulab.extras import require
-from vcpulab.results import outcomes
-from vcpulab.results.figures import Interval
-from vcpulab.results.outcomes import Limit, Metric, values
+from vcpulab.results import cache
+from vcpulab.results.addresses import Address, Limit
 from vcpulab.results.run import run_many
-from vcpulab.results.statistics import paired
+from vcpulab.results.statistics import Interval, paired
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.studies.runner import Units
 
 if TYPE_CHECKING:
     import optuna
@@ -157,7 +154,7 @@ class Search:
         self._jobs = jobs
         self._drop = drop
         self.asked = _asked(self.goals, self.limits)
-        self._units = Units(None)
+        self._ran = cache.RunCache(None)
         self._clock = _Clock(None)
         if folder is not None:
             self.keep(folder)
@@ -174,7 +171,7 @@ class Search:
             RequestError: another search is kept in it.
         """
         _claim(folder, self._identity())
-        self._units = Units(folder / "runs.jsonl")
+        self._ran = cache.RunCache(folder / "runs.jsonl")
         self._clock = _Clock(folder / "batches.txt")
 
     def run(
@@ -254,8 +251,10 @@ class Search:
             self._measure([present], replication, tell)
         # What nobody has a value of under the present setting cannot be gained on.
         known = {name for row in present.rows for name, value in row.items() if value is not None}
-        kept = [replace(g, metrics=tuple(m for m in g.metrics if m.name in known) or g.metrics) for g in self.goals]
-        self.goals = [g for g in kept if len(kept) == 1 or any(m.name in known for m in g.metrics)] or kept
+        kept = [
+            replace(g, addresses=tuple(a for a in g.addresses if a.name in known) or g.addresses) for g in self.goals
+        ]
+        self.goals = [g for g in kept if len(kept) == 1 or any(a.name in known for a in g.addresses)] or kept
         return present
 
     def _enqueue(self, study: "optuna.Study", most: int) -> None:
@@ -373,14 +372,14 @@ class Search:
         """Runs one replication of some candidates, those that are not on disk."""
         seed = seed_of(self.seed, "search", replication)
         scenarios = [candidate.scenario.with_run(seed=seed, replications=1) for candidate in candidates]
-        keys = [sha256(scenario.to_toml().encode()).hexdigest()[:32] for scenario in scenarios]
-        missing = [index for index, key in enumerate(keys) if self._units.get(key) is None]
+        keys = [cache.key(cache.maker(__name__), scenario.to_toml()) for scenario in scenarios]
+        missing = [index for index, known in enumerate(keys) if self._ran.get(known) is None]
         ran = run_many([scenarios[index] for index in missing], jobs=self._jobs, waits=False, progress=tell)
         for index, run in zip(missing, ran, strict=True):
-            measured = {name: _defined(found[0]) for name, found in values(run, self.asked).items()}
-            self._units.add(keys[index], str(candidates[index].number), replication, measured)  # type: ignore[arg-type]
-        for candidate, key in zip(candidates, keys, strict=True):
-            candidate.rows.append(self._units.get(key) or {})
+            measured = {name: _defined(found[0]) for name, found in run.values(self.asked).items()}
+            self._ran.add(keys[index], str(candidates[index].number), replication, measured)  # type: ignore[arg-type]
+        for candidate, known in zip(candidates, keys, strict=True):
+            candidate.rows.append(self._ran.get(known) or {})
         self._runs += len(candidates)
 
     # ---- what they are worth ----
@@ -607,9 +606,9 @@ def _scheduler(candidate: Candidate) -> str:
     return str(candidate.scenario.to_dict()["host"]["scheduler"])
 
 
-def _asked(goals: Sequence[Goal], limits: Sequence[Limit]) -> list[Metric]:
-    all_of_them = [metric for goal in goals for metric in goal.metrics] + [limit.metric for limit in limits]
-    return list({metric.name: metric for metric in all_of_them}.values())
+def _asked(goals: Sequence[Goal], limits: Sequence[Limit]) -> list[Address]:
+    all_of_them = [address for goal in goals for address in goal.addresses] + [limit.address for limit in limits]
+    return list({address.name: address for address in all_of_them}.values())
 
 
 def _suggest(trial: "optuna.Trial", knob: Knob) -> int:
@@ -663,11 +662,5 @@ def _claim(folder: Path, identity: Mapping[str, object]) -> None:
 
 
 def _version() -> str:
-    """What measures and what searches: the engine, this code, and Optuna's."""
-    optuna = require("optuna", "tune")
-    here = Path(__file__).parent
-    hashed = sha256(Path(_engine.__file__).read_bytes())
-    for file in (Path(outcomes.__file__), *(here / name for name in ("goals.py", "knobs.py", "search.py"))):
-        hashed.update(file.read_bytes())
-    hashed.update(optuna.__version__.encode())
-    return hashed.hexdigest()
+    """A hash of what measures and what searches: the engine, this code and all that it imports, and Optuna's."""
+    return cache.key(cache.maker(__name__), require("optuna", "tune").__version__)

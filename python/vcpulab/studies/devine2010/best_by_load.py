@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from vcpulab.results.figures import Interval
+from vcpulab.results.statistics import Interval
 from vcpulab.studies.devine2010 import cases as c
 from vcpulab.studies.devine2010.analysis import best, configs
 from vcpulab.studies.devine2010.noise import RUNS, Table, between, interaction, published
@@ -100,7 +100,7 @@ def _placed(results: Results, experiment: str, _loads: tuple[int, ...]) -> str:
         "|---" * (len(shown) + 1) + "|",
     ]
     for order in c.ORDERS[experiment]:
-        names = [f"{c.PLACEMENT}: {c.placed_name(experiment, config, order)}" for config in shown]
+        names = [c.placed_name(experiment, config, order) for config in shown]
         row: list[Interval] = [results.interval(name, "throughput") for name in names]
         lines.append(f"| {', '.join(order)} | " + " | ".join(map(str, row)) + " |")
     return "\n".join(lines) + "\n"

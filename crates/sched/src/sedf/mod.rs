@@ -1,87 +1,35 @@
 //! SEDF, simple earliest deadline first: a guaranteed slice in every period of one pCPU, and what is left as *extra
 //! time* in quanta of 0.5 ms, first to those that lost time by blocking (the penalty queue), then by weight (the
-//! utilisation queue). Generations `xen3.0.2`, `xen3.0.3`, `xen3.3.0` and `xen4.4.1`.
+//! utilisation queue). Generations `xen3.0.2`, `xen3.0.3`, `xen3.3.0` and `xen4.4.1`, whose differences are [`Rules`].
+//! All rules in words: `docs/schedulers/sedf.md`.
+
+mod params;
+mod rules;
 
 use std::fmt;
 
 use vcpulab_host::{
-    AffinityRule, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId, Placement,
-    PolicyContext, Rejected, Scheduler, Scope, Span, Time, VcpuId,
+    Decision, DomId, HostRules, Params, PcpuId, PolicyContext, Rejected, Scheduler, Span, Time, VcpuId,
 };
 
+use self::params::{PERIOD_MAX, PERIOD_MIN, SLICE_MIN};
+use self::rules::Rules;
 use crate::list::{Links, List};
+use crate::params::MS;
+use crate::policy::{Generation, Registered};
 use crate::table::put;
-use crate::{Generation, Policy, Registered, Set, Toolstack};
 
-const MS: Span = 1_000_000;
 const EXTRA_QUANTUM: Span = 500_000;
 /// The period that reservations by weight and best-effort domains have.
 const WEIGHT_PERIOD: Span = 100 * MS;
 /// What reservations by weight leave free in each weight period.
 const WEIGHT_SAFETY: Span = 5 * MS;
-const PERIOD_MAX: u64 = 10_000_000_000;
-const PERIOD_MIN: u64 = 10_000;
-const SLICE_MIN: u64 = 5_000;
 /// Cost of one quantum for extraweight 1. (For a reservation: period / slice, times 1024.)
 const QUANTUM_COST: i64 = 131_072;
 const RESERVATION_COST: i64 = 1024;
 
-/// What the 3.x releases reserve for domain 0. (Specification, section 1.)
-const DOM0_PERIOD: Span = 20 * MS;
-const DOM0_SLICE: Span = 15 * MS;
-
 const PENALTY: usize = 0;
 const UTILISATION: usize = 1;
-
-const fn param(name: &'static str, unit: &'static str, kind: ParamKind, doc: &'static str) -> ParamSpec {
-    ParamSpec { name, scope: Scope::Domain, unit, kind, default: 0, doc }
-}
-
-const PARAMS: &[ParamSpec] = &[
-    param(
-        "period",
-        "ns",
-        ParamKind::Int { min: PERIOD_MIN as i64, max: PERIOD_MAX as i64, also: &[0] },
-        "Length of a period, also the relative deadline; 0: extra time or a reservation by weight.",
-    ),
-    param(
-        "slice",
-        "ns",
-        ParamKind::Int { min: SLICE_MIN as i64, max: PERIOD_MAX as i64, also: &[0] },
-        "Guaranteed CPU time of each vCPU in each period; not more than the period.",
-    ),
-    param(
-        "latency",
-        "ns",
-        ParamKind::Int { min: 0, max: i64::MAX, also: &[] },
-        "Latency hint; it has no effect.",
-    ),
-    ParamSpec {
-        name: "extratime",
-        scope: Scope::Domain,
-        unit: "",
-        kind: ParamKind::Flag,
-        default: 1,
-        doc: "1: takes part in extra time. Left out beside other parameters of SEDF it counts as 0.",
-    },
-    param(
-        "weight",
-        "",
-        ParamKind::Int { min: 0, max: i16::MAX as i64, also: &[] },
-        "With extratime and no period: share of the extra time; else a reservation in proportion to it.",
-    ),
-];
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Release {
-    Xen302,
-    Xen303,
-    Xen330,
-    Xen441,
-}
-use Release::{Xen302, Xen303, Xen330, Xen441};
-
-const RELEASES: [Release; 4] = [Xen302, Xen303, Xen330, Xen441];
 
 #[derive(Clone, Debug)]
 struct Vcpu {
@@ -130,53 +78,12 @@ struct Pcpu {
 /// The policy.
 #[derive(Clone, Debug)]
 pub struct Sedf {
-    release: Release,
+    rules: Rules,
     pcpus: Vec<Pcpu>,
     vcpus: Vec<Vcpu>,
     /// Links of run and wait queues, and of both extra queues.
     queued: Links,
     extra: [Links; 2],
-}
-
-const XM: Toolstack = Toolstack {
-    tool: "xm",
-    sched: "sedf",
-    domain: "sched-sedf DOM",
-    global: "",
-    set: &[
-        ("period", Set::OptionPer("-p", MS)),
-        ("slice", Set::OptionPer("-s", MS)),
-        ("extratime", Set::Option("-e")),
-        ("weight", Set::Option("-w")),
-    ],
-};
-const XL: Toolstack = Toolstack { tool: "xl", domain: "sched-sedf -d DOM", ..XM };
-
-const fn generation(name: &'static str, toolstack: Toolstack) -> Generation {
-    Generation { name, params: PARAMS, work_conserving: false, hard_affinity: true, toolstack }
-}
-
-impl Registered for Sedf {
-    const POLICY: Policy = Policy {
-        name: "sedf",
-        doc: "Guaranteed slices in periods by earliest deadline first, and extra time by weight.",
-        generations: &[
-            generation("xen3.0.2", XM),
-            generation("xen3.0.3", XM),
-            generation("xen3.3.0", XM),
-            generation("xen4.4.1", XL),
-        ],
-    };
-
-    fn new(generation: usize, _global: &Params, _pcpus: u32) -> Self {
-        Sedf {
-            release: RELEASES[generation],
-            pcpus: Vec::new(),
-            vcpus: Vec::new(),
-            queued: Links::default(),
-            extra: [Links::default(), Links::default()],
-        }
-    }
 }
 
 /// a / b rounded up, for positive numbers.
@@ -280,7 +187,7 @@ impl Sedf {
                 (vcpu.period * RESERVATION_COST).checked_div(vcpu.slice).unwrap_or(i64::from(i32::MAX)) as i32
             };
         } else {
-            vcpu.loss = if self.release == Xen302 { vcpu.loss - (ctx.now() - vcpu.start) } else { 0 };
+            vcpu.loss = if self.rules.repays_all { vcpu.loss - (ctx.now() - vcpu.start) } else { 0 };
             if vcpu.loss <= 0 {
                 vcpu.loss = 0;
                 vcpu.wants_penalty = false;
@@ -397,14 +304,7 @@ impl Sedf {
 
 impl Scheduler for Sedf {
     fn rules(&self) -> HostRules {
-        let late = self.release == Xen441;
-        HostRules {
-            reschedule_at_start: false,
-            placement: Placement::RoundRobin,
-            adjust_pauses: !late,
-            pause: PauseRule::Flag,
-            affinity: if late { AffinityRule::Always } else { AffinityRule::IfExcluded },
-        }
+        self.rules.host
     }
 
     fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
@@ -414,11 +314,11 @@ impl Scheduler for Sedf {
 
     fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let dom0 = ctx.domain_number(ctx.dom(v)) == 0;
-        self.add_vcpu(v, true, if self.release == Xen302 && dom0 { 0 } else { 1 });
-        if dom0 && self.release < Xen441 {
+        self.add_vcpu(v, true, if dom0 { self.rules.dom0_extraweight } else { 1 });
+        if let Some((period, slice)) = self.rules.dom0_reservation.filter(|_| dom0) {
             let vcpu = &mut self.vcpus[v.index()];
-            (vcpu.period, vcpu.period_orig) = (DOM0_PERIOD, DOM0_PERIOD);
-            (vcpu.slice, vcpu.slice_orig) = (DOM0_SLICE, DOM0_SLICE);
+            (vcpu.period, vcpu.period_orig) = (period, period);
+            (vcpu.slice, vcpu.slice_orig) = (slice, slice);
         }
     }
 
@@ -518,14 +418,13 @@ impl Scheduler for Sedf {
                 ctx.report(next, "mode", mode);
             }
         }
-        // The early releases hand the slice over as 32 bits.
-        Decision { next, slice: if self.release == Xen441 { slice } else { Span::from(slice as i32) } }
+        Decision { next, slice: if self.rules.wide_slices { slice } else { Span::from(slice as i32) } }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
         let affinity = ctx.affinity(v);
         let lowest = affinity.first().unwrap_or(ctx.processor(v));
-        if self.release < Xen441 {
+        if !self.rules.picks_by_number {
             return lowest;
         }
         let (_, number) = ctx.name(v);
@@ -593,6 +492,26 @@ impl Scheduler for Sedf {
             }
         }
         Ok(())
+    }
+}
+
+// ---- creation ----
+
+impl Registered for Sedf {
+    type Rules = Rules;
+    const NAME: &'static str = "sedf";
+    const DOC: &'static str =
+        "Guaranteed slices in periods by earliest deadline first, and extra time by weight.";
+    const GENERATIONS: &'static [(Generation, Rules)] = rules::GENERATIONS;
+
+    fn new(rules: Rules, _global: &Params, _pcpus: u32) -> Self {
+        Sedf {
+            rules,
+            pcpus: Vec::new(),
+            vcpus: Vec::new(),
+            queued: Links::default(),
+            extra: [Links::default(), Links::default()],
+        }
     }
 }
 

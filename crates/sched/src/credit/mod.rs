@@ -1,0 +1,435 @@
+//! Credit: shares by weight through credits that running burns and accounting hands out, caps, boosts on waking, and
+//! load balancing by stealing. Generations `xen3.0.3`, `xen3.3.0`, `xen4.4.1` and `xen4.17`, whose differences are
+//! [`Rules`]. All rules in words: `docs/schedulers/credit.md`.
+//!
+//! This file: state, hooks and the decision. `queue`: run queues. `accounting`: ticks, charging, and the pass that hands
+//! out credits. `balance`: stealing. `pick`: which pCPU suits a vCPU, and which ones decide because one waits.
+//!
+//! One credit is 100 µs of CPU time (1 ms in `xen3.0.3`). Amounts of the accounting pass are unsigned 32-bit numbers
+//! that wrap, as in the hypervisor.
+
+mod accounting;
+mod balance;
+pub(crate) mod params;
+mod pick;
+mod queue;
+pub(crate) mod rules;
+
+use std::fmt;
+
+use vcpulab_host::{
+    CpuMask, Decision, DomId, HostRules, ParamSpec, Params, PcpuId, Placement, PolicyContext, Rejected,
+    Scheduler, Span, Time, TimerId, VcpuId,
+};
+
+use self::params::{CAP, MIGRATION_DELAY, RATELIMIT, TSLICE, WEIGHT};
+use self::rules::{Rules, StealFrom};
+use crate::list::{Links, List};
+use crate::params::{MS, US};
+use crate::policy::{Generation, Registered};
+use crate::table::put;
+
+/// The order in which vCPUs run; the greatest first. Its number is what state files show.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(i8)]
+pub(crate) enum Priority {
+    /// Over its cap. (Where capped vCPUs are not paused.)
+    Parked = -65,
+    Idle = -64,
+    /// In debt.
+    Over = -2,
+    Under = -1,
+    Boost = 0,
+}
+
+#[derive(Clone, Debug)]
+struct Vcpu {
+    /// The instant that it has paid for (while it does not run: relative to the last decision that found it running).
+    start: Time,
+    /// The last decision that found it running.
+    last_sched: Time,
+    credit: i32,
+    /// CPU time paid for by no whole credit yet, in credits × 1 000 000.
+    residual: i32,
+    priority: Priority,
+    /// Whether it takes part in accounting.
+    active: bool,
+    /// Whether accounting has paused it because of its cap.
+    parked: bool,
+    yielding: bool,
+    /// Whether it does not get a boost because its pCPU was chosen since it last woke.
+    placed: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Domain {
+    weight: u32,
+    cap: u32,
+    active: List,
+    active_count: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Pcpu {
+    queue: List,
+    tick: TimerId,
+    /// The number of ticks so far.
+    ticks: u32,
+    /// The accounting pass that its queue was last sorted after.
+    epoch: u32,
+    last_tickle: PcpuId,
+}
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct Credit {
+    rules: Rules,
+    tslice: Span,
+    tick: Span,
+    ratelimit: Span,
+    migration_delay: Span,
+    /// Credits that one pCPU is worth in an accounting period.
+    period_credit: u32,
+    /// Credits that all pCPUs are worth in an accounting period.
+    total_credit: u32,
+    /// Sum of the weights of active domains, or of active vCPUs ([`Rules::weight_per_vcpu`]).
+    total_weight: u32,
+    /// Sum of the credits after the last accounting pass.
+    credit_balance: i32,
+    /// The number of accounting passes.
+    epoch: u32,
+    /// pCPUs that chose to idle.
+    idlers: CpuMask,
+    last_victim: PcpuId,
+    accounting: Option<TimerId>,
+    pcpus: Vec<Pcpu>,
+    vcpus: Vec<Vcpu>,
+    domains: Vec<Domain>,
+    /// Links of the run queues, of the domains' lists of active vCPUs, and of the list of active domains.
+    queue_links: Links,
+    active_links: Links,
+    active_domain_links: Links,
+    active_domains: List,
+}
+
+/// The accounting timer's token; ticks have their pCPU's number.
+pub(crate) const ACCOUNTING: u32 = u32::MAX;
+
+impl Scheduler for Credit {
+    fn rules(&self) -> HostRules {
+        self.rules.host
+    }
+
+    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
+        if self.rules.accounting_timer && self.accounting.is_none() {
+            let timer = ctx.new_timer(p, ACCOUNTING);
+            ctx.set_timer(timer, self.tslice);
+            self.accounting = Some(timer);
+        }
+        let tick = ctx.new_timer(p, p.0);
+        ctx.set_timer(tick, self.tick);
+        let ticks = self.rules.ticks_at_start;
+        let pcpu = Pcpu { queue: List::default(), tick, ticks, epoch: 0, last_tickle: ctx.first_pcpu() };
+        put(&mut self.pcpus, p.index(), pcpu);
+        self.last_victim = ctx.first_pcpu();
+        self.idlers.insert(p);
+        self.new_vcpu(ctx.idle(p), Priority::Idle);
+    }
+
+    fn add_domain(&mut self, _ctx: &mut PolicyContext, d: DomId) {
+        let domain = Domain {
+            weight: WEIGHT.default as u32,
+            cap: CAP.default as u32,
+            active: List::default(),
+            active_count: 0,
+        };
+        put(&mut self.domains, d.index(), domain);
+        self.active_domain_links.grow(d.index() + 1);
+    }
+
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        self.new_vcpu(v, Priority::Under);
+        if self.rules.active_at_creation {
+            self.activate(ctx, v);
+        }
+        if self.rules.host.placement == Placement::Policy {
+            let own = self.pick(ctx, v);
+            ctx.set_processor(v, own);
+        }
+    }
+
+    fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        if self.vcpus[v.index()].active {
+            self.deactivate(ctx.dom(v), v);
+        }
+        if self.vcpus[v.index()].parked {
+            ctx.unpark(v);
+        }
+    }
+
+    #[inline]
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        if ctx.is_current(v) || self.queue_links.listed(v.0) {
+            return;
+        }
+        let vcpu = &mut self.vcpus[v.index()];
+        if self.rules.boost && vcpu.priority == Priority::Under && !vcpu.parked && !vcpu.placed {
+            vcpu.priority = Priority::Boost;
+        }
+        vcpu.placed = false;
+        let p = ctx.processor(v);
+        self.enqueue(p, v);
+        self.tickle(ctx, p, v);
+    }
+
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        let p = ctx.processor(v);
+        if ctx.is_current(v) {
+            ctx.raise_reschedule(p);
+        } else if self.queue_links.listed(v.0) {
+            self.dequeue(p, v);
+        }
+    }
+
+    fn yielded(&mut self, _ctx: &mut PolicyContext, v: VcpuId) {
+        self.vcpus[v.index()].yielding = self.rules.yields;
+    }
+
+    #[inline]
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
+        let current = ctx.current(p);
+        if let Some(kept) = self.charge_or_keep(ctx, current) {
+            return kept;
+        }
+        if ctx.runnable(current) {
+            self.enqueue(p, current);
+        }
+        self.forget_yield(current);
+        let head = VcpuId(self.pcpus[p.index()].queue.first().expect("the idle vCPU is always there"));
+        let priority = self.vcpus[head.index()].priority;
+        let stolen = if priority > Priority::Over { None } else { self.steal(ctx, p, priority) };
+        let next = stolen.unwrap_or_else(|| {
+            self.dequeue(p, head);
+            head
+        });
+        self.dispatch(ctx, p, next)
+    }
+
+    /// For creation and migration.
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        self.vcpus[v.index()].placed = !self.rules.boost_placed;
+        self.choose(ctx, v)
+    }
+
+    fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
+        if token != ACCOUNTING {
+            return self.tick(ctx, PcpuId(token));
+        }
+        self.account(ctx);
+        if let Some(timer) = self.accounting {
+            ctx.set_timer(timer, ctx.now() + self.tslice);
+        }
+    }
+
+    fn adjust(&mut self, _ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
+        match params.int(WEIGHT.name) {
+            None | Some(0) => {}
+            Some(weight) => self.set_weight(d, weight as u32),
+        }
+        match params.int(CAP.name) {
+            None | Some(65535) => {}
+            Some(cap) => self.domains[d.index()].cap = cap as u32,
+        }
+        Ok(())
+    }
+
+    fn adjust_global(&mut self, ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
+        if !self.rules.tunable {
+            return Err(Rejected);
+        }
+        let delay = params.int(MIGRATION_DELAY.name).unwrap_or(self.migration_delay / US);
+        if !self.rules.checks_migration_delay {
+            // It holds even if the others are refused.
+            self.migration_delay = delay.saturating_mul(US);
+        }
+        let tslice = params.int(TSLICE.name).unwrap_or(self.tslice / MS);
+        let ratelimit = params.int(RATELIMIT.name).unwrap_or(self.ratelimit / US);
+        let good = TSLICE.allows(&tslice.into())
+            && RATELIMIT.allows(&ratelimit.into())
+            && ratelimit * US <= tslice * MS
+            && (!self.rules.checks_migration_delay || MIGRATION_DELAY.allows(&delay.into()));
+        if !good {
+            return Err(Rejected);
+        }
+        self.ratelimit = ratelimit * US;
+        self.migration_delay = delay.saturating_mul(US);
+        self.set_timeslice(tslice * MS);
+        if self.rules.timeslice_changes_total {
+            self.total_credit = self.period_credit.wrapping_mul(ctx.pcpus().len());
+        }
+        Ok(())
+    }
+
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
+        let show = |out: &mut dyn fmt::Write, v: VcpuId| {
+            let (domain, number) = ctx.name(v);
+            let vcpu = &self.vcpus[v.index()];
+            let priority = match vcpu.priority {
+                Priority::Boost => "boost",
+                Priority::Under => "under",
+                Priority::Over => "over",
+                Priority::Idle => return write!(out, " idle"),
+                Priority::Parked => "parked",
+            };
+            let active = if vcpu.active { "" } else { " inactive" };
+            write!(out, " d{domain}v{number}({priority} {}{active})", vcpu.credit)
+        };
+        for (p, pcpu) in ctx.pcpus().iter().map(|p| (p, &self.pcpus[p.index()])) {
+            write!(out, "pCPU {}: runs", p.0)?;
+            show(out, ctx.current(p))?;
+            write!(out, "; waiting:")?;
+            for u in self.queue_links.iter(&pcpu.queue) {
+                show(out, VcpuId(u))?;
+            }
+            writeln!(out)?;
+        }
+        let Credit { credit_balance, total_weight, total_credit, .. } = self;
+        writeln!(out, "balance {credit_balance}, weight {total_weight}, credit {total_credit}")
+    }
+}
+
+// ---- the decision ----
+
+impl Credit {
+    /// Charges the outgoing vCPU, if CPU time is measured; the decision, if the rate limit keeps it.
+    #[inline]
+    pub(crate) fn charge_or_keep(&mut self, ctx: &PolicyContext, current: VcpuId) -> Option<Decision> {
+        if !self.rules.measured || ctx.is_idle(current) {
+            return None;
+        }
+        let now = ctx.now();
+        self.burn(current, now);
+        let vcpu = &mut self.vcpus[current.index()];
+        vcpu.last_sched = now;
+        let ran = now - ctx.switched_at(current);
+        let yields = self.rules.yield_ends_ratelimit && vcpu.yielding;
+        if ctx.runnable(current) && ran < self.ratelimit && !yields {
+            let slice = match self.rules.ratelimit_remainder {
+                false => self.ratelimit,
+                // The release mistakes the unit of its least slice of 100 µs.
+                true if ran < 100 => 100,
+                true => self.ratelimit - ran,
+            };
+            return Some(Decision { next: current, slice });
+        }
+        vcpu.start -= now;
+        None
+    }
+
+    /// `p` runs `next`, which is on no queue any more.
+    #[inline]
+    pub(crate) fn dispatch(&mut self, ctx: &mut PolicyContext, p: PcpuId, next: VcpuId) -> Decision {
+        let (now, current, idle) = (ctx.now(), ctx.current(p), ctx.idle(p));
+        if next == idle {
+            self.idlers.insert(p);
+        } else {
+            self.idlers.remove(p);
+            if self.rules.measured {
+                self.vcpus[next.index()].start += now;
+            }
+        }
+        if !self.rules.idle_ticks && (current == idle) != (next == idle) {
+            let tick = self.pcpus[p.index()].tick;
+            if next == idle {
+                ctx.stop_timer(tick);
+            } else {
+                ctx.set_timer(tick, now + self.tick - now % self.tick);
+            }
+        }
+        let slice = if next == idle && !self.rules.idle_slice { -1 } else { self.tslice };
+        Decision { next, slice }
+    }
+
+    pub(crate) fn forget_yield(&mut self, v: VcpuId) {
+        self.vcpus[v.index()].yielding = false;
+    }
+
+    pub(crate) fn credit(&self, v: VcpuId) -> i32 {
+        self.vcpus[v.index()].credit
+    }
+
+    pub(crate) fn priority(&self, v: VcpuId) -> Priority {
+        self.vcpus[v.index()].priority
+    }
+}
+
+// ---- creation ----
+
+impl Registered for Credit {
+    type Rules = Rules;
+    const NAME: &'static str = "credit";
+    const DOC: &'static str = "Proportional shares by weight, caps, boost on waking, global load balancing.";
+    const GENERATIONS: &'static [(Generation, Rules)] = rules::GENERATIONS;
+
+    fn new(rules: Rules, global: &Params, pcpus: u32) -> Self {
+        let given = |spec: &ParamSpec| global.int(spec.name).unwrap_or(spec.default);
+        let tslice = match given(&TSLICE) {
+            ms @ 1..=1000 if rules.tunable => ms * MS,
+            _ => TSLICE.default * MS,
+        };
+        let delay = given(&MIGRATION_DELAY);
+        let delay_counts =
+            rules.tunable && (!rules.checks_migration_delay || MIGRATION_DELAY.allows(&delay.into()));
+        let mut credit = Credit {
+            rules,
+            tslice: 0,
+            tick: 0,
+            ratelimit: if rules.tunable { given(&RATELIMIT).saturating_mul(US).min(tslice) } else { 0 },
+            migration_delay: if delay_counts { delay.saturating_mul(US) } else { 0 },
+            period_credit: 0,
+            total_credit: 0,
+            total_weight: 0,
+            credit_balance: 0,
+            epoch: 0,
+            idlers: CpuMask::EMPTY,
+            last_victim: PcpuId(0),
+            accounting: None,
+            pcpus: Vec::new(),
+            vcpus: Vec::new(),
+            domains: Vec::new(),
+            queue_links: Links::default(),
+            active_links: Links::default(),
+            active_domain_links: Links::default(),
+            active_domains: List::default(),
+        };
+        credit.set_timeslice(tslice);
+        credit.total_credit = credit.period_credit.wrapping_mul(pcpus);
+        credit
+    }
+}
+
+impl Credit {
+    fn set_timeslice(&mut self, tslice: Span) {
+        let ticks = if tslice < 3 * MS { 1 } else { 3 };
+        self.tslice = tslice;
+        self.tick = tslice / US / ticks * US;
+        self.period_credit = (tslice / MS) as u32 * self.rules.credits_per_ms;
+    }
+
+    fn new_vcpu(&mut self, v: VcpuId, priority: Priority) {
+        let vcpu = Vcpu {
+            start: 0,
+            last_sched: 0,
+            credit: 0,
+            residual: 0,
+            priority,
+            active: false,
+            parked: false,
+            yielding: false,
+            placed: false,
+        };
+        put(&mut self.vcpus, v.index(), vcpu);
+        self.queue_links.grow(v.index() + 1);
+        self.active_links.grow(v.index() + 1);
+    }
+}

@@ -1,0 +1,68 @@
+//! The run queues, one for each pCPU: the vCPUs that wait there, and its idle vCPU while that does not run.
+
+use vcpulab_host::{PcpuId, VcpuId};
+
+use super::{Credit, Priority};
+use crate::list::List;
+
+impl Credit {
+    /// Puts `v` before the first of lower priority. Priorities change in the queue, so it may not be in order.
+    #[inline]
+    pub(crate) fn enqueue(&mut self, p: PcpuId, v: VcpuId) {
+        let priority = self.vcpus[v.index()].priority;
+        let mut lower = self.pcpus[p.index()].queue.first();
+        while let Some(u) = lower
+            && self.vcpus[u as usize].priority >= priority
+        {
+            lower = self.queue_links.next(u);
+        }
+        if self.vcpus[v.index()].yielding
+            && let Some(u) = lower
+            && self.vcpus[u as usize].priority > Priority::Idle
+        {
+            lower = self.queue_links.next(u);
+        }
+        self.queue_links.insert_before(&mut self.pcpus[p.index()].queue, v.0, lower);
+    }
+
+    #[inline]
+    pub(crate) fn dequeue(&mut self, p: PcpuId, v: VcpuId) {
+        self.queue_links.remove(&mut self.pcpus[p.index()].queue, v.0);
+    }
+
+    pub(crate) fn enqueue_first(&mut self, p: PcpuId, v: VcpuId) {
+        self.queue_links.push_front(&mut self.pcpus[p.index()].queue, v.0);
+    }
+
+    pub(crate) fn enqueue_last(&mut self, p: PcpuId, v: VcpuId) {
+        self.queue_links.push_back(&mut self.pcpus[p.index()].queue, v.0);
+    }
+
+    /// The vCPUs that wait on `p`, from the head of its queue, without the idle one.
+    pub(crate) fn waiting(&self, p: PcpuId) -> impl Iterator<Item = VcpuId> + '_ {
+        let waiting = self.queue_links.iter(&self.pcpus[p.index()].queue).map(VcpuId);
+        waiting.filter(|v| self.vcpus[v.index()].priority != Priority::Idle)
+    }
+
+    /// After an accounting pass: vCPUs with credit before those without, otherwise in the order that they have.
+    pub(super) fn sort(&mut self, p: PcpuId) {
+        let pcpu = &mut self.pcpus[p.index()];
+        if pcpu.epoch == self.epoch {
+            return;
+        }
+        pcpu.epoch = self.epoch;
+        let mut over = List::default();
+        let mut element = pcpu.queue.first();
+        while let Some(u) = element {
+            element = self.queue_links.next(u);
+            if self.vcpus[u as usize].priority < Priority::Under {
+                self.queue_links.remove(&mut pcpu.queue, u);
+                self.queue_links.push_back(&mut over, u);
+            }
+        }
+        while let Some(u) = over.first() {
+            self.queue_links.remove(&mut over, u);
+            self.queue_links.push_back(&mut pcpu.queue, u);
+        }
+    }
+}

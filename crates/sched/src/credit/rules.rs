@@ -1,0 +1,188 @@
+//! Credit's generations: the rules in which they differ, as constants.
+
+use vcpulab_host::{AffinityRule, HostRules, ParamSpec, Placement};
+
+use super::params::{ALL, OF_DOMAINS, XL_4_4, XL_4_17, XM};
+use crate::policy::Generation;
+use crate::toolstack::Toolstack;
+
+/// The rules of one generation. Where a field is `false`, its second sentence holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// The host around it.
+    pub host: HostRules,
+    /// There are global parameters, also at run time.
+    pub tunable: bool,
+    /// A migration delay out of range is refused, and counts as 0 at the start. It is accepted.
+    pub checks_migration_delay: bool,
+    /// A new timeslice changes what an accounting pass hands out. It changes only what each vCPU may hold.
+    pub timeslice_changes_total: bool,
+
+    /// Credits that 1 ms of CPU time costs.
+    pub credits_per_ms: u32,
+    /// CPU time is measured. The vCPU that a tick finds running pays for a whole tick.
+    pub measured: bool,
+    /// The accounting pass has a timer of its own. Every third tick of the first pCPU is one.
+    pub accounting_timer: bool,
+    /// Ticks that a pCPU has counted when it comes up.
+    pub ticks_at_start: u32,
+    /// A vCPU is active from its creation on. The first tick that finds it running makes it active.
+    pub active_at_creation: bool,
+    /// A domain's weight counts for each of its active vCPUs. It counts once.
+    pub weight_per_vcpu: bool,
+    /// A vCPU that becomes inactive keeps half of its credit. It loses it.
+    pub inactive_keeps_half: bool,
+    /// The balance of a pass counts the credit that a vCPU loses when it becomes inactive. It counts what is left.
+    pub balance_counts_lost: bool,
+    /// A capped vCPU in debt is paused. Its priority falls below the idle vCPU's.
+    pub cap_pauses: bool,
+
+    /// A vCPU with credit is boosted when it wakes. There is no boost.
+    pub boost: bool,
+    /// So is one that an accounting pass unpauses. It is not.
+    pub boost_unparked: bool,
+    /// So is one whose pCPU was chosen for creation or migration since it last woke. It is not.
+    pub boost_placed: bool,
+    /// A vCPU that yields goes behind one of lower priority. It goes behind its equals.
+    pub yields: bool,
+    /// The rate limit does not hold for a vCPU that yields. It holds.
+    pub yield_ends_ratelimit: bool,
+    /// The rate limit keeps a vCPU for what is left of it. It keeps it for the whole limit once more.
+    pub ratelimit_remainder: bool,
+
+    /// The choice of a pCPU.
+    pub pick: Pick,
+    /// A vCPU that begins to wait makes all suitable idle pCPUs decide. It makes one decide.
+    pub tickles_all: bool,
+    /// A vCPU that is preempted for want of a suitable idle pCPU is to migrate. It stays.
+    pub preempted_migrates: bool,
+    /// A pCPU counts as busy once it was asked to decide. It does so once it has decided.
+    pub tickled_is_busy: bool,
+    /// A running vCPU migrates at the tick that finds a better pCPU for it. It stays.
+    pub tick_migrates: bool,
+    /// The first pCPU to steal from.
+    pub steal_from: StealFrom,
+    /// The migration delay counts from the last decision that found the vCPU running. It counts from its last switch.
+    pub delay_from_decision: bool,
+    /// An idle pCPU has ticks. It has none.
+    pub idle_ticks: bool,
+    /// An idle pCPU decides again after a timeslice. It waits until it is asked.
+    pub idle_slice: bool,
+}
+
+/// The choice of a pCPU for a vCPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pick {
+    /// The lowest of its affinity.
+    Lowest,
+    /// Its own, or the next of its affinity.
+    Own,
+    /// As `Own`, but an idle one first.
+    Idle,
+}
+
+/// The first pCPU to steal from; the others follow in cyclic order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StealFrom {
+    /// The one after the thief.
+    Next,
+    /// The lowest.
+    Lowest,
+    /// The one after the last victim.
+    NextVictim,
+}
+
+const XEN_3_0_3: Rules = Rules {
+    host: HostRules {
+        placement: Placement::LeastPopulated,
+        adjust_pauses: true,
+        affinity: AffinityRule::IfExcluded,
+        ..HostRules::XEN_4_17
+    },
+    tunable: false,
+    checks_migration_delay: false,
+    timeslice_changes_total: false,
+    credits_per_ms: 1,
+    measured: false,
+    accounting_timer: false,
+    // The tick's handler also runs once when a pCPU comes up, and only counts.
+    ticks_at_start: 1,
+    active_at_creation: true,
+    weight_per_vcpu: false,
+    inactive_keeps_half: false,
+    balance_counts_lost: true,
+    cap_pauses: false,
+    boost: false,
+    boost_unparked: false,
+    boost_placed: true,
+    yields: false,
+    yield_ends_ratelimit: false,
+    ratelimit_remainder: false,
+    pick: Pick::Lowest,
+    tickles_all: true,
+    preempted_migrates: false,
+    tickled_is_busy: false,
+    tick_migrates: false,
+    steal_from: StealFrom::Next,
+    delay_from_decision: false,
+    idle_ticks: true,
+    idle_slice: true,
+};
+
+const XEN_3_3_0: Rules = Rules {
+    credits_per_ms: 10,
+    ticks_at_start: 0,
+    active_at_creation: false,
+    balance_counts_lost: false,
+    cap_pauses: true,
+    boost: true,
+    pick: Pick::Own,
+    ..XEN_3_0_3
+};
+
+/// Also what Enhanced builds on.
+pub const XEN_4_4_1: Rules = Rules {
+    host: HostRules { placement: Placement::LeastPopulated, ..HostRules::XEN_4_17 },
+    tunable: true,
+    measured: true,
+    accounting_timer: true,
+    weight_per_vcpu: true,
+    inactive_keeps_half: true,
+    boost_unparked: true,
+    yields: true,
+    pick: Pick::Idle,
+    tickles_all: false,
+    preempted_migrates: true,
+    tick_migrates: true,
+    steal_from: StealFrom::Lowest,
+    idle_slice: false,
+    ..XEN_3_3_0
+};
+
+const XEN_4_17: Rules = Rules {
+    host: HostRules::XEN_4_17,
+    checks_migration_delay: true,
+    timeslice_changes_total: true,
+    boost_unparked: false,
+    boost_placed: false,
+    yield_ends_ratelimit: true,
+    ratelimit_remainder: true,
+    preempted_migrates: false,
+    tickled_is_busy: true,
+    steal_from: StealFrom::NextVictim,
+    delay_from_decision: true,
+    idle_ticks: false,
+    ..XEN_4_4_1
+};
+
+/// Oldest first.
+pub const GENERATIONS: &[(Generation, Rules)] = &[
+    (generation("xen3.0.3", OF_DOMAINS, XM), XEN_3_0_3),
+    (generation("xen3.3.0", OF_DOMAINS, XM), XEN_3_3_0),
+    (generation("xen4.4.1", ALL, XL_4_4), XEN_4_4_1),
+    (generation("xen4.17", ALL, XL_4_17), XEN_4_17),
+];
+
+const fn generation(name: &'static str, params: &'static [ParamSpec], toolstack: Toolstack) -> Generation {
+    Generation { name, params, work_conserving: true, hard_affinity: true, toolstack }
+}

@@ -1,0 +1,148 @@
+//! Moves between run queues, which their load averages drive.
+
+use vcpulab_host::{PolicyContext, VcpuId};
+
+use super::{Credit2, Vcpu};
+
+impl Credit2 {
+    pub(super) fn move_to(&mut self, ctx: &mut PolicyContext, v: VcpuId, target: usize) {
+        if self.vcpus[v.index()].on_cpu {
+            self.vcpus[v.index()].moving_to = Some(target);
+            ctx.start_migration(v);
+            if self.rules.leaving_tickles {
+                self.tickle(ctx, ctx.processor(v));
+            }
+            return;
+        }
+        let waited = self.waits(v);
+        if waited {
+            self.dequeue(v);
+            self.update_load_of_mover(ctx, v, -1);
+        }
+        self.unassign(v);
+        let own = if self.rules.rotates {
+            self.turn_rotor(ctx, v, target)
+        } else {
+            self.runqueues[target].members.first()
+        };
+        ctx.set_processor(v, own.unwrap_or(ctx.processor(v)));
+        self.assign(v, target);
+        if waited {
+            self.update_load_of_mover(ctx, v, 1);
+            self.enqueue(v);
+            self.find_pcpu(ctx, v);
+        }
+    }
+
+    fn update_load_of_mover(&mut self, ctx: &PolicyContext, v: VcpuId, change: i64) {
+        if self.rules.move_keeps_load {
+            self.update_runqueue_load(ctx, self.vcpus[v.index()].runqueue, change);
+        } else {
+            self.update_load(ctx, v, change);
+        }
+    }
+
+    /// The run queue with the least balance load, without `v` itself, among those that `v` may go to.
+    pub(super) fn least_loaded(&self, ctx: &PolicyContext, v: VcpuId) -> Option<usize> {
+        let vcpu = &self.vcpus[v.index()];
+        let mut least = None;
+        for (r, runqueue) in self.runqueues.iter().enumerate() {
+            let own = self.assigned_links.listed(v.0) && vcpu.runqueue == r;
+            let load =
+                if own { self.without(runqueue.balance_load, vcpu.load) } else { runqueue.balance_load };
+            if self.suits(ctx, v, r) && least.is_none_or(|(_, least)| load < least) && load < 1 << 60 {
+                least = Some((r, load));
+            }
+        }
+        least.map(|(r, _)| r)
+    }
+
+    fn suits(&self, ctx: &PolicyContext, v: VcpuId, r: usize) -> bool {
+        !self.rules.hard_affinity || !self.runqueues[r].members.and(ctx.affinity(v)).is_empty()
+    }
+
+    fn may_move(&self, ctx: &PolicyContext, v: VcpuId, r: usize) -> bool {
+        self.vcpus[v.index()].moving_to.is_none() && self.suits(ctx, v, r)
+    }
+
+    /// Moves a vCPU, or swaps two, between this run queue and the one whose load differs most from it.
+    pub(super) fn balance(&mut self, ctx: &mut PolicyContext, own: usize) {
+        self.update_runqueue_load(ctx, own, 0);
+        let (mut partner, mut difference) = (None, 0);
+        for r in (0..self.runqueues.len()).filter(|&r| r != own) {
+            self.update_runqueue_load(ctx, r, 0);
+            let (here, there) = (&self.runqueues[own], &self.runqueues[r]);
+            let apart = here.balance_load.wrapping_sub(there.balance_load).wrapping_abs();
+            if apart > difference {
+                (partner, difference) = (Some(r), apart);
+            }
+        }
+        let Some(other) = partner else { return };
+        // The release looks at whichever run queue its loop saw last, not at the partner.
+        let (here, last) = (&self.runqueues[own], &self.runqueues[self.runqueues.len() - 1]);
+        let load = here.balance_load.max(last.balance_load);
+        let full = i64::from(here.members.len().max(last.members.len())) << self.scale_shift;
+        let below = if self.rules.signed_loads { load < full } else { (load as u64) < full as u64 };
+        let exponent = if below { self.balance_under } else { self.balance_over };
+        if difference < 1 << (i64::from(self.scale_shift) + exponent) {
+            return;
+        }
+        let (push, pull) = self.best_exchange(ctx, own, other, difference);
+        if let Some(v) = push {
+            self.move_to(ctx, v, other);
+        }
+        if let Some(v) = pull {
+            self.move_to(ctx, v, own);
+        }
+    }
+
+    /// The vCPU to push to the other run queue and the one to pull from it, of which either may be missing, that bring
+    /// the two balance loads closest to each other.
+    fn best_exchange(
+        &mut self,
+        ctx: &PolicyContext,
+        own: usize,
+        other: usize,
+        mut difference: i64,
+    ) -> (Option<VcpuId>, Option<VcpuId>) {
+        let (own_load, other_load) = (self.runqueues[own].balance_load, self.runqueues[other].balance_load);
+        let mut best = (None, None);
+        let mut consider = |vcpus: &[Vcpu], push: Option<VcpuId>, pull: Option<VcpuId>| {
+            let load = |v: Option<VcpuId>| v.map_or(0, |v| vcpus[v.index()].load.value);
+            let moved = load(push).wrapping_sub(load(pull));
+            let apart =
+                own_load.wrapping_sub(moved).wrapping_sub(other_load.wrapping_add(moved)).wrapping_abs();
+            if apart < difference {
+                difference = apart;
+                best = (push, pull);
+            }
+        };
+        let mut first = true;
+        let mut push = self.runqueues[own].assigned.first();
+        while let Some(a) = push.map(VcpuId) {
+            push = self.assigned_links.next(a.0);
+            self.update_vcpu_load(ctx, a, 0);
+            if !self.may_move(ctx, a, other) {
+                continue;
+            }
+            let mut pull = self.runqueues[other].assigned.first();
+            while let Some(b) = pull.map(VcpuId) {
+                pull = self.assigned_links.next(b.0);
+                if first {
+                    self.update_vcpu_load(ctx, b, 0);
+                }
+                if self.may_move(ctx, b, own) {
+                    consider(&self.vcpus, Some(a), Some(b));
+                }
+            }
+            first = false;
+            consider(&self.vcpus, Some(a), None);
+        }
+        for b in self.assigned_links.iter(&self.runqueues[other].assigned).map(VcpuId) {
+            if self.may_move(ctx, b, own) {
+                consider(&self.vcpus, None, Some(b));
+            }
+        }
+        best
+    }
+}

@@ -1,0 +1,502 @@
+//! Credit2: proportional shares for general-purpose hosts. pCPUs share run queues; vCPUs burn credit, faster the lower
+//! their weight, and the one with most credit runs; decaying load averages drive placement and balancing between run
+//! queues. Generations `xen4.4.1` and `xen4.17`, which adds caps, a rate limit and hard affinity; their differences are
+//! [`Rules`]. All rules in words: `docs/schedulers/credit2.md`.
+//!
+//! This file: state, hooks and the decision. `charging`: burning credit, and the reset. `runqueue`: which pCPUs share a
+//! run queue, and which vCPUs are in it. `wakeup`: which pCPU decides because a vCPU waits. `load`: load averages.
+//! `balance`: moves between run queues. `caps`: budgets.
+//!
+//! Times and credits are nanoseconds.
+
+mod balance;
+mod caps;
+mod charging;
+mod load;
+mod params;
+mod rules;
+mod runqueue;
+mod wakeup;
+
+use std::fmt;
+
+use vcpulab_host::{
+    CpuMask, Decision, DomId, HostRules, ParamSpec, Params, PcpuId, Placement, PolicyContext, Rejected,
+    Scheduler, Span, Time, TimerId, VcpuId,
+};
+
+use self::params::{
+    CAP, CAP_PERIOD, MIGRATE_RESIST, OVER, PRECISION, RATELIMIT, RUNQUEUE, RUNQUEUE_MAX, SOCKET, UNDER,
+    WEIGHT, WINDOW_4_4, WINDOW_4_17,
+};
+use self::rules::{Rules, Scan, Window};
+use crate::list::{Links, List};
+use crate::params::{MS, US};
+use crate::policy::{Generation, Registered};
+use crate::table::put;
+
+/// The credit of a new vCPU, and what a reset gives.
+const ALLOTMENT: i32 = 10_000_000;
+/// What a vCPU gets for being moved to another pCPU.
+const COMPENSATION: i32 = 50_000;
+const SLICE_MIN: Span = 500_000;
+
+/// The sum of what is runnable, decaying over the load window.
+#[derive(Clone, Copy, Debug, Default)]
+struct LoadAverage {
+    value: i64,
+    /// The instant it was last brought up to, in units of 1024 ns.
+    time: i64,
+}
+
+#[derive(Clone, Debug)]
+struct Vcpu {
+    credit: i32,
+    weight: i32,
+    /// CPU time, times weight, that no whole credit was paid for yet.
+    residual: i64,
+    /// The instant up to which it has paid.
+    start: Time,
+    load: LoadAverage,
+    /// Budget left under a cap; `None`: no cap.
+    budget: Option<Span>,
+    /// The most that it takes out of its domain's budget at a time.
+    quota: Span,
+    runqueue: usize,
+    /// The pCPU that was asked to decide for its sake.
+    tickled_for: Option<PcpuId>,
+    /// The run queue it is to be moved to once it does not run.
+    moving_to: Option<usize>,
+    on_cpu: bool,
+    /// Whether it waits again once its context is saved.
+    delayed_add: bool,
+    yielding: bool,
+    pinned: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Domain {
+    weight: i32,
+    cap: i64,
+    /// Budget that its vCPUs have not taken yet.
+    budget: Span,
+    budget_per_period: Span,
+    next_refill: Time,
+    refill: Option<TimerId>,
+    /// Its vCPUs that wait for budget.
+    parked: List,
+}
+
+#[derive(Clone, Debug)]
+struct RunQueue {
+    socket: u32,
+    members: CpuMask,
+    idle: CpuMask,
+    /// pCPUs asked to decide that have not done so yet.
+    tickled: CpuMask,
+    /// Runnable vCPUs that do not run, by credit.
+    waiting: List,
+    /// All its vCPUs, in order of assignment.
+    assigned: List,
+    max_weight: i32,
+    /// The number of its runnable vCPUs.
+    runnable: i64,
+    load: LoadAverage,
+    /// The load average as if vCPUs that join and leave had always been here, or never. It has the time of `load`.
+    balance_load: i64,
+    /// The pCPU that was last chosen in turn.
+    rotor: PcpuId,
+}
+
+/// The policy.
+#[derive(Clone, Debug)]
+pub struct Credit2 {
+    rules: Rules,
+    ratelimit: Span,
+    migrate_resist: i32,
+    /// Logarithm of the load window in units of 1024 ns.
+    window_shift: u32,
+    /// Logarithm of the scale of load averages.
+    scale_shift: u32,
+    balance_under: i64,
+    balance_over: i64,
+    cap_period: Span,
+    /// Index into [`params::ARRANGEMENTS`].
+    arrangement: i64,
+    runqueue_max: u32,
+    cpus_per_socket: u32,
+    runqueues: Vec<RunQueue>,
+    runqueue_of: Vec<usize>,
+    vcpus: Vec<Vcpu>,
+    domains: Vec<Domain>,
+    /// Links of the run queues' lists, and of the domains' lists of parked vCPUs.
+    waiting_links: Links,
+    assigned_links: Links,
+    parked_links: Links,
+}
+
+impl Scheduler for Credit2 {
+    fn rules(&self) -> HostRules {
+        self.rules.host
+    }
+
+    fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
+        let idle = Vcpu { credit: self.rules.idle_credit, ..self.new_vcpu(ctx, 1) };
+        put(&mut self.vcpus, ctx.idle(p).index(), idle);
+        self.grow(ctx.idle(p));
+        self.join_runqueue(ctx, p);
+    }
+
+    fn add_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
+        let domain = Domain {
+            weight: WEIGHT.default as i32,
+            cap: 0,
+            budget: 0,
+            budget_per_period: 0,
+            next_refill: 0,
+            refill: self.rules.caps.then(|| ctx.new_timer(ctx.first_pcpu(), d.0)),
+            parked: List::default(),
+        };
+        put(&mut self.domains, d.index(), domain);
+    }
+
+    fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        let mut vcpu = self.new_vcpu(ctx, self.domains[ctx.dom(v).index()].weight);
+        vcpu.pinned = ctx.affinity(v).len() == 1;
+        put(&mut self.vcpus, v.index(), vcpu);
+        self.grow(v);
+        if self.rules.host.placement == Placement::Policy {
+            let own = self.pick(ctx, v);
+            ctx.set_processor(v, own);
+        }
+        self.assign(v, self.runqueue_of[ctx.processor(v).index()]);
+    }
+
+    fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        if self.parked_links.listed(v.0) {
+            self.parked_links.remove(&mut self.domains[ctx.dom(v).index()].parked, v.0);
+            ctx.unpark(v);
+        }
+        self.unassign(v);
+    }
+
+    fn remove_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
+        if let Some(refill) = self.domains[d.index()].refill.take() {
+            ctx.drop_timer(refill);
+        }
+    }
+
+    fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        if ctx.is_current(v) || self.waits(v) {
+            return;
+        }
+        if self.vcpus[v.index()].on_cpu {
+            self.vcpus[v.index()].delayed_add = true;
+            return;
+        }
+        self.update_load(ctx, v, 1);
+        self.enqueue(v);
+        self.find_pcpu(ctx, v);
+    }
+
+    fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        if ctx.is_current(v) {
+            if self.rules.leaving_tickles {
+                self.tickle(ctx, ctx.processor(v));
+            } else {
+                ctx.raise_reschedule(ctx.processor(v));
+            }
+        } else if self.waits(v) {
+            self.update_load(ctx, v, -1);
+            self.dequeue(v);
+        } else {
+            self.vcpus[v.index()].delayed_add = false;
+        }
+    }
+
+    fn yielded(&mut self, _ctx: &mut PolicyContext, v: VcpuId) {
+        self.vcpus[v.index()].yielding = self.rules.yields;
+    }
+
+    fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
+        let r = self.runqueue_of[p.index()];
+        let (current, idle) = (ctx.current(p), ctx.idle(p));
+        self.runqueues[r].tickled.remove(p);
+        self.charge(ctx, current);
+        self.grab_budget(ctx, current);
+        let next = match self.rules.scan {
+            Scan::Near => self.choose_near(ctx, p, r, current),
+            Scan::Eligible => self.choose_eligible(ctx, p, r, current),
+        };
+        if next != current && current != idle && ctx.runnable(current) {
+            self.vcpus[current.index()].delayed_add = true;
+        }
+        if next == idle {
+            self.runqueues[r].idle.insert(p);
+            self.update_runqueue_load(ctx, r, 0);
+            return Decision { next, slice: self.rules.idle_slice };
+        }
+        if next != current {
+            self.dequeue(next);
+            self.vcpus[next.index()].on_cpu = true;
+        } else if self.rules.kept_updates_load {
+            self.update_load(ctx, next, 0);
+        }
+        self.runqueues[r].idle.remove(p);
+        let mut most = self.vcpus[next.index()].credit;
+        if self.rules.reset_looks_at_queue
+            && let Some(u) = self.runqueues[r].waiting.first()
+        {
+            most = most.max(self.vcpus[u as usize].credit);
+        }
+        if most <= 0 {
+            self.reset(ctx, r, next);
+            self.balance(ctx, r);
+        }
+        let vcpu = &mut self.vcpus[next.index()];
+        vcpu.start = ctx.now();
+        vcpu.tickled_for = None;
+        if ctx.processor(next) != p {
+            vcpu.credit = vcpu.credit.wrapping_add(COMPENSATION);
+            ctx.set_processor(next, p);
+        }
+        Decision { next, slice: self.slice(ctx, r, next, next == current) }
+    }
+
+    fn context_saved(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        if ctx.is_idle(v) {
+            return;
+        }
+        let vcpu = &mut self.vcpus[v.index()];
+        vcpu.on_cpu = false;
+        let delayed_add = std::mem::take(&mut vcpu.delayed_add);
+        let released = self.return_budget(ctx, v);
+        if delayed_add && ctx.runnable(v) {
+            self.enqueue(v);
+            self.find_pcpu(ctx, v);
+        } else {
+            self.update_load(ctx, v, -1);
+        }
+        self.unpark(ctx, released);
+    }
+
+    /// For creation and migration.
+    fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
+        let own = ctx.processor(v);
+        let target = self.vcpus[v.index()].moving_to.take();
+        let picked = if self.rules.rotates {
+            let picked = target.and_then(|r| self.turn_rotor(ctx, v, r));
+            picked.or_else(|| self.least_loaded(ctx, v).and_then(|r| self.turn_rotor(ctx, v, r)))
+        } else {
+            let r = target.or_else(|| self.least_loaded(ctx, v));
+            r.and_then(|r| self.runqueues[r].members.next_after(own))
+        };
+        picked.unwrap_or(own)
+    }
+
+    fn share_lock(&self, p: PcpuId, q: PcpuId) -> bool {
+        self.runqueue_of[p.index()] == self.runqueue_of[q.index()]
+    }
+
+    fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {
+        let target = self.runqueue_of[p.index()];
+        if target != self.vcpus[v.index()].runqueue {
+            self.move_to(ctx, v, target);
+        } else if self.rules.migrates_within {
+            ctx.set_processor(v, p);
+        }
+    }
+
+    fn affinity(&mut self, _ctx: &mut PolicyContext, v: VcpuId, mask: &CpuMask) {
+        self.vcpus[v.index()].pinned = mask.len() == 1;
+    }
+
+    /// A capped domain's budget is refilled.
+    fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
+        self.refill(ctx, DomId(token));
+    }
+
+    fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
+        if let Some(weight @ 1..) = params.int(WEIGHT.name) {
+            self.set_weight(ctx, d, weight.min(i64::from(i32::MAX)) as i32);
+        }
+        match params.int(CAP.name) {
+            Some(cap) if self.rules.caps => self.set_cap(ctx, d, cap),
+            _ => Ok(()),
+        }
+    }
+
+    fn adjust_global(&mut self, _ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
+        match params.int(RATELIMIT.name) {
+            Some(us) if self.rules.ratelimit && RATELIMIT.allows(&us.into()) => {
+                self.ratelimit = us * US;
+                Ok(())
+            }
+            _ => Err(Rejected),
+        }
+    }
+
+    fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
+        for (r, runqueue) in self.runqueues.iter().enumerate() {
+            let members: Vec<u32> = runqueue.members.iter().map(|p| p.0).collect();
+            let RunQueue { runnable, balance_load, max_weight, .. } = runqueue;
+            writeln!(
+                out,
+                "run queue {r}: pCPUs {members:?}, load {runnable}, balance load {balance_load}, max weight {max_weight}"
+            )?;
+            for (name, links, list) in [
+                ("waiting", &self.waiting_links, &runqueue.waiting),
+                ("assigned", &self.assigned_links, &runqueue.assigned),
+            ] {
+                write!(out, "  {name}:")?;
+                for u in links.iter(list) {
+                    let ((domain, number), vcpu) = (ctx.name(VcpuId(u)), &self.vcpus[u as usize]);
+                    write!(out, " d{domain}v{number}(credit {})", vcpu.credit)?;
+                }
+                writeln!(out)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+// ---- the decision ----
+
+impl Credit2 {
+    /// [`Scan::Near`].
+    fn choose_near(&self, ctx: &PolicyContext, p: PcpuId, r: usize, current: VcpuId) -> VcpuId {
+        let best = if ctx.runnable(current) { current } else { ctx.idle(p) };
+        let best_credit = i64::from(self.vcpus[best.index()].credit);
+        let near = |&u: &u32| {
+            let credit = i64::from(self.vcpus[u as usize].credit);
+            ctx.processor(VcpuId(u)) == p || best_credit + i64::from(self.migrate_resist) <= credit
+        };
+        match self.waiting_links.iter(&self.runqueues[r].waiting).find(near) {
+            Some(u) if i64::from(self.vcpus[u as usize].credit) > best_credit => VcpuId(u),
+            _ => best,
+        }
+    }
+
+    /// [`Scan::Eligible`], unless the rate limit keeps the current vCPU.
+    fn choose_eligible(&mut self, ctx: &mut PolicyContext, p: PcpuId, r: usize, current: VcpuId) -> VcpuId {
+        let idle = ctx.idle(p);
+        let mut yields = false;
+        let mut best = current;
+        if current != idle {
+            yields = std::mem::take(&mut self.vcpus[current.index()].yielding);
+            let runnable = ctx.runnable(current);
+            let ran = ctx.now() - ctx.switched_at(current);
+            if !yields && self.ratelimit > 0 && runnable && ran < self.ratelimit {
+                return current;
+            }
+            if !runnable {
+                best = idle;
+            }
+        }
+        let best_credit = i64::from(self.vcpus[best.index()].credit);
+        let mut element = self.runqueues[r].waiting.first();
+        while let Some(u) = element {
+            element = self.waiting_links.next(u);
+            let (v, vcpu) = (VcpuId(u), &self.vcpus[u as usize]);
+            let credit = i64::from(vcpu.credit);
+            if !yields && credit <= best_credit {
+                break;
+            }
+            let reserved = vcpu.tickled_for.is_some_and(|q| q != p && self.runqueues[r].tickled.contains(q));
+            let resists = ctx.processor(v) != p && best_credit + i64::from(self.migrate_resist) > credit;
+            let passed = !ctx.runnable(v) || !ctx.affinity(v).contains(p) || reserved || resists;
+            if !passed && self.grab_budget(ctx, v) {
+                return v;
+            }
+        }
+        best
+    }
+
+    /// The time until `next` has no more credit than the first that waits. `kept`: it ran before, too.
+    fn slice(&self, ctx: &PolicyContext, r: usize, next: VcpuId, kept: bool) -> Span {
+        let runqueue = &self.runqueues[r];
+        let vcpu = &self.vcpus[next.index()];
+        let head = runqueue.waiting.first().map(|u| i64::from(self.vcpus[u as usize].credit));
+        let ahead = i64::from(vcpu.credit) - head.filter(|&credit| credit > 0).unwrap_or(0);
+        let span = ahead.max(0) * i64::from(vcpu.weight) / i64::from(runqueue.max_weight);
+        let limit = if kept { ctx.switched_at(next) + self.ratelimit - ctx.now() } else { self.ratelimit };
+        let least = if self.ratelimit > 0 { limit.max(SLICE_MIN) } else { SLICE_MIN };
+        let span = vcpu.budget.map_or(span, |budget| span.min(budget));
+        if span < least { least } else { span.min(self.rules.slice_max) }
+    }
+}
+
+// ---- creation ----
+
+impl Registered for Credit2 {
+    type Rules = Rules;
+    const NAME: &'static str = "credit2";
+    const DOC: &'static str =
+        "Proportional shares by weight with shared run queues and load balancing; caps.";
+    const GENERATIONS: &'static [(Generation, Rules)] = rules::GENERATIONS;
+
+    fn new(rules: Rules, global: &Params, _pcpus: u32) -> Self {
+        let given = |spec: &ParamSpec| global.int(spec.name).unwrap_or(spec.default);
+        let (window_shift, scale_shift) = match rules.window {
+            Window::Coarse => {
+                let shift = given(&WINDOW_4_4).clamp(4, 40) as u32;
+                (shift, shift)
+            }
+            Window::Fine => {
+                let shift = given(&WINDOW_4_17).min(40);
+                let shift = if shift <= 10 { WINDOW_4_17.default } else { shift };
+                (shift as u32 - 10, given(&PRECISION).clamp(4, 20) as u32)
+            }
+        };
+        let exponent = |spec: &ParamSpec| given(spec).clamp(-i64::from(scale_shift), 20);
+        let runqueue_max = given(&RUNQUEUE_MAX).clamp(1, i64::from(u32::MAX)) as u32;
+        Credit2 {
+            rules,
+            ratelimit: if rules.ratelimit { given(&RATELIMIT).saturating_mul(US) } else { 0 },
+            migrate_resist: given(&MIGRATE_RESIST).saturating_mul(US).clamp(0, i64::from(i32::MAX)) as i32,
+            window_shift,
+            scale_shift,
+            balance_under: exponent(&UNDER),
+            balance_over: exponent(&OVER),
+            cap_period: given(&CAP_PERIOD).max(1).saturating_mul(MS),
+            arrangement: if rules.arranges { given(&RUNQUEUE) } else { RUNQUEUE.default },
+            runqueue_max: if rules.arranges { runqueue_max } else { u32::MAX },
+            cpus_per_socket: given(&SOCKET).clamp(0, i64::from(u32::MAX)) as u32,
+            runqueues: Vec::new(),
+            runqueue_of: Vec::new(),
+            vcpus: Vec::new(),
+            domains: Vec::new(),
+            waiting_links: Links::default(),
+            assigned_links: Links::default(),
+            parked_links: Links::default(),
+        }
+    }
+}
+
+impl Credit2 {
+    fn new_vcpu(&self, ctx: &PolicyContext, weight: i32) -> Vcpu {
+        let time = if self.rules.load_from_creation { ctx.now() >> 10 } else { 0 };
+        Vcpu {
+            credit: ALLOTMENT,
+            weight,
+            residual: 0,
+            start: 0,
+            load: LoadAverage { value: 1 << (self.scale_shift - 1), time },
+            budget: None,
+            quota: 0,
+            runqueue: 0,
+            tickled_for: None,
+            moving_to: None,
+            on_cpu: false,
+            delayed_add: false,
+            yielding: false,
+            pinned: false,
+        }
+    }
+
+    fn grow(&mut self, v: VcpuId) {
+        for links in [&mut self.waiting_links, &mut self.assigned_links, &mut self.parked_links] {
+            links.grow(v.index() + 1);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Credit2's generations: the rules in which they differ, as constants.
+
+use vcpulab_host::{AffinityRule, HostRules, ParamSpec, Placement, Span};
+
+use super::params::{OF_4_4, OF_4_17, XL_4_4, XL_4_17};
+use crate::params::MS;
+use crate::policy::Generation;
+use crate::toolstack::Toolstack;
+
+/// The rules of one generation. Where a field is `false`, its second sentence holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// The host around it.
+    pub host: HostRules,
+    /// Hard affinity counts. It is ignored.
+    pub hard_affinity: bool,
+    /// Domains may have caps. They may not.
+    pub caps: bool,
+    /// There is a rate limit. There is none.
+    pub ratelimit: bool,
+    /// Run queues are arranged and limited in size by parameters. There is one for each socket.
+    pub arranges: bool,
+
+    /// The floor of credit; `None`: no floor, credit wraps.
+    pub credit_min: Option<i32>,
+    /// The credit of idle vCPUs.
+    pub idle_credit: i32,
+    /// A reset comes once neither the chosen vCPU nor the first that waits has credit. The chosen one alone decides.
+    pub reset_looks_at_queue: bool,
+    /// A reset charges running vCPUs first. Time since their last charge is forgotten.
+    pub reset_charges: bool,
+
+    /// The longest slice.
+    pub slice_max: Span,
+    /// The slice of idle vCPUs.
+    pub idle_slice: Span,
+    /// A vCPU that yields lets the next run, whatever their credits. It does not.
+    pub yields: bool,
+
+    /// The parameter of the load window.
+    pub window: Window,
+    /// Load averages are signed and those of run queues stay above 0. They are unsigned and wrap.
+    pub signed_loads: bool,
+    /// The load average of a new vCPU starts at its creation. It starts with the host.
+    pub load_from_creation: bool,
+    /// A vCPU that is kept brings its load up to date. It does not.
+    pub kept_updates_load: bool,
+    /// Moving a vCPU that waits leaves its own load alone. It counts as sleep and wake-up.
+    pub move_keeps_load: bool,
+
+    /// A vCPU that begins to wait goes to an idle pCPU before it preempts. It first looks at its own pCPU.
+    pub idle_first: bool,
+    /// The choice among the vCPUs that wait.
+    pub scan: Scan,
+    /// A running vCPU that has to stop or move tickles its pCPU. It only asks it to decide when it has to stop.
+    pub leaving_tickles: bool,
+    /// A vCPU gets the pCPUs of a run queue in turn. It gets the next after its own, or when moved the first.
+    pub rotates: bool,
+    /// A migration within the run queue changes the pCPU. It changes nothing.
+    pub migrates_within: bool,
+}
+
+/// The parameter of the load window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Window {
+    /// In units of 1024 ns; it is also the scale of load averages.
+    Coarse,
+    /// In ns; the scale is a parameter of its own.
+    Fine,
+}
+
+/// The choice among the vCPUs that wait, from the one with most credit on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scan {
+    /// The first of this pCPU, or of another one and ahead by the migration resistance, if it has more credit.
+    Near,
+    /// The first with more credit that is so, may run here, has no other pCPU tickled for it, and has budget.
+    Eligible,
+}
+
+const XEN_4_4_1: Rules = Rules {
+    host: HostRules {
+        placement: Placement::LeastPopulated,
+        affinity: AffinityRule::AlwaysPickFirst,
+        ..HostRules::XEN_4_17
+    },
+    hard_affinity: false,
+    caps: false,
+    ratelimit: false,
+    arranges: false,
+    credit_min: None,
+    idle_credit: -(1 << 30),
+    reset_looks_at_queue: false,
+    reset_charges: false,
+    slice_max: 2 * MS,
+    idle_slice: 2 * MS,
+    yields: false,
+    window: Window::Coarse,
+    signed_loads: false,
+    load_from_creation: false,
+    kept_updates_load: false,
+    move_keeps_load: false,
+    idle_first: false,
+    scan: Scan::Near,
+    leaving_tickles: false,
+    rotates: false,
+    migrates_within: false,
+};
+
+const CREDIT_MIN: i32 = -10_000_000;
+
+const XEN_4_17: Rules = Rules {
+    host: HostRules::XEN_4_17,
+    hard_affinity: true,
+    caps: true,
+    ratelimit: true,
+    arranges: true,
+    credit_min: Some(CREDIT_MIN),
+    idle_credit: CREDIT_MIN - 1,
+    reset_looks_at_queue: true,
+    reset_charges: true,
+    slice_max: 10 * MS,
+    idle_slice: -1,
+    yields: true,
+    window: Window::Fine,
+    signed_loads: true,
+    load_from_creation: true,
+    kept_updates_load: true,
+    move_keeps_load: true,
+    idle_first: true,
+    scan: Scan::Eligible,
+    leaving_tickles: true,
+    rotates: true,
+    migrates_within: true,
+};
+
+/// Oldest first.
+pub const GENERATIONS: &[(Generation, Rules)] = &[
+    (generation("xen4.4.1", OF_4_4, XL_4_4, XEN_4_4_1), XEN_4_4_1),
+    (generation("xen4.17", OF_4_17, XL_4_17, XEN_4_17), XEN_4_17),
+];
+
+const fn generation(
+    name: &'static str,
+    params: &'static [ParamSpec],
+    toolstack: Toolstack,
+    rules: Rules,
+) -> Generation {
+    Generation { name, params, work_conserving: false, hard_affinity: rules.hard_affinity, toolstack }
+}

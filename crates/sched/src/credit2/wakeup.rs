@@ -1,0 +1,90 @@
+//! The pCPU that decides because a vCPU has begun to wait.
+
+use vcpulab_host::{PcpuId, PolicyContext, Span, VcpuId};
+
+use super::Credit2;
+
+/// How much of the rate limit may be missing when a vCPU is preempted all the same.
+const RATELIMIT_TOLERANCE: Span = 50_000;
+
+impl Credit2 {
+    pub(super) fn find_pcpu(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
+        let found = if self.rules.idle_first {
+            self.idle_or_preemptable(ctx, v)
+        } else {
+            self.preemptable_or_idle(ctx, v)
+        };
+        if let Some(p) = found {
+            self.tickle(ctx, p);
+            self.vcpus[v.index()].tickled_for = Some(p);
+        }
+    }
+
+    /// An idle pCPU, its own if possible; or its own; or the one whose vCPU it is furthest ahead of.
+    fn idle_or_preemptable(&mut self, ctx: &PolicyContext, v: VcpuId) -> Option<PcpuId> {
+        let own = ctx.processor(v);
+        let runqueue = &self.runqueues[self.vcpus[v.index()].runqueue];
+        if self.vcpus[v.index()].pinned && runqueue.idle.contains(own) && !runqueue.tickled.contains(own) {
+            return Some(own);
+        }
+        let idle = runqueue.idle.without(&runqueue.tickled).and(ctx.affinity(v));
+        if !idle.is_empty() {
+            return if idle.contains(own) { Some(own) } else { idle.next_after(own) };
+        }
+        let mut busy =
+            runqueue.members.without(&runqueue.idle).without(&runqueue.tickled).and(ctx.affinity(v));
+        if busy.contains(own) {
+            if self.score(ctx, own, v) > 0 {
+                return Some(own);
+            }
+            busy.remove(own);
+        }
+        let (mut best, mut best_score) = (None, 0);
+        for p in busy.iter() {
+            let score = self.score(ctx, p, v);
+            if score > best_score {
+                (best, best_score) = (Some(p), score);
+            }
+        }
+        best
+    }
+
+    /// By how much it would be better to run `v` on `p` than what runs there. Charges what runs there.
+    fn score(&mut self, ctx: &PolicyContext, p: PcpuId, v: VcpuId) -> i64 {
+        let current = ctx.current(p);
+        let ran = ctx.now() - ctx.switched_at(current);
+        let too_early = self.ratelimit > RATELIMIT_TOLERANCE && ran <= self.ratelimit - RATELIMIT_TOLERANCE;
+        if ctx.is_idle(current) || too_early {
+            return -1;
+        }
+        self.charge(ctx, current);
+        let ahead = i64::from(self.vcpus[v.index()].credit) - i64::from(self.vcpus[current.index()].credit);
+        if p == ctx.processor(v) { ahead } else { ahead - i64::from(self.migrate_resist) }
+    }
+
+    /// Its own pCPU if that runs a vCPU of less credit; else an idle one; else the one whose vCPU has least credit.
+    fn preemptable_or_idle(&mut self, ctx: &PolicyContext, v: VcpuId) -> Option<PcpuId> {
+        let own = ctx.processor(v);
+        let credit = self.vcpus[v.index()].credit;
+        self.charge(ctx, ctx.current(own));
+        if self.vcpus[ctx.current(own).index()].credit < credit {
+            return Some(own);
+        }
+        let runqueue = &self.runqueues[self.vcpus[v.index()].runqueue];
+        let idle = runqueue.idle.without(&runqueue.tickled);
+        if !idle.is_empty() {
+            return idle.next_after(own);
+        }
+        let mut busy = runqueue.members.without(&runqueue.idle).without(&runqueue.tickled);
+        busy.remove(own);
+        let (mut least, mut least_credit) = (None, 1 << 30);
+        for p in busy.iter() {
+            self.charge(ctx, ctx.current(p));
+            let credit = self.vcpus[ctx.current(p).index()].credit;
+            if credit < least_credit {
+                (least, least_credit) = (Some(p), credit);
+            }
+        }
+        least.filter(|_| i64::from(least_credit) + i64::from(self.migrate_resist) <= i64::from(credit))
+    }
+}

@@ -1,0 +1,73 @@
+//! The registry: all policies by name.
+
+use vcpulab_host::{Params, Scheduler};
+
+use crate::policy::{Generation, Policy, Registered, without_rules};
+use crate::{arinc653, atropos, bvt, credit, credit2, enhanced, null, round_robin, rtds, sedf};
+
+/// What to do with a scheduler once its type is known.
+pub trait Runner {
+    /// What comes of it.
+    type Out;
+
+    /// Called with the scheduler made.
+    fn run<S: Scheduler + 'static>(self, scheduler: S) -> Self::Out;
+}
+
+/// The policy of that name and generation where its type does not matter, such as in a CPU pool. As [`with`].
+pub fn boxed(name: &str, generation: &str, global: &Params, pcpus: u32) -> Option<Box<dyn Scheduler>> {
+    struct Boxed;
+    impl Runner for Boxed {
+        type Out = Box<dyn Scheduler>;
+
+        fn run<S: Scheduler + 'static>(self, scheduler: S) -> Self::Out {
+            Box::new(scheduler)
+        }
+    }
+    with(name, generation, global, pcpus, Boxed)
+}
+
+macro_rules! registry {
+    ($($policy:ty),* $(,)?) => {
+        /// All policies, by name.
+        pub fn policies() -> &'static [Policy] {
+            const ALL: &[Policy] = &[$({
+                type P = $policy;
+                const GENERATIONS: [Generation; P::GENERATIONS.len()] = without_rules(P::GENERATIONS);
+                Policy { name: P::NAME, doc: P::DOC, generations: &GENERATIONS }
+            }),*];
+            ALL
+        }
+
+        /// Makes the policy of that name and generation and hands it to `runner`. `global` holds those of its global
+        /// parameters that were given. `None`: no such policy or generation.
+        pub fn with<R: Runner>(name: &str, generation: &str, global: &Params, pcpus: u32, runner: R) -> Option<R::Out> {
+            $({
+                type P = $policy;
+                if P::NAME == name {
+                    let (_, rules) = P::GENERATIONS.iter().find(|(g, _)| g.name == generation)?;
+                    return Some(runner.run(P::new(*rules, global, pcpus)));
+                }
+            })*
+            None
+        }
+    };
+}
+
+registry! {
+    arinc653::Arinc653,
+    atropos::Atropos,
+    bvt::Bvt,
+    credit::Credit,
+    credit2::Credit2,
+    enhanced::Enhanced,
+    null::Null,
+    round_robin::RoundRobin,
+    rtds::Rtds,
+    sedf::Sedf,
+}
+
+/// The policy of that name.
+pub fn find(name: &str) -> Option<&'static Policy> {
+    policies().iter().find(|p| p.name == name)
+}

@@ -1,0 +1,126 @@
+"""A cache of measured values, under keys that name all they depend on.
+
+What a run measures follows from its scenario, the engine, and the Python code that reads the values off the engine's
+results. So a key covers the engine's binary, and the source of the module that measures with all modules of this
+package that it imports, directly or not. A mended statistic or metric makes other keys, and nothing stale is served as
+new. A mended chart, claim or command does not, as it decides no value: the whole package in every key would throw hours
+of runs away for the wording of a report.
+"""
+
+import ast
+import json
+from collections.abc import Iterator
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from vcpulab import _engine
+
+_PACKAGE = "vcpulab"
+_ENGINE = f"{_PACKAGE}._engine"
+_ROOT = Path(__file__).parents[1]
+
+
+@cache
+def maker(*modules: str) -> str:
+    """A hash of what makes a value: the engine, and every source that these modules import, themselves among them.
+
+    Args:
+        modules: the modules that measure, such as `vcpulab.sweeps.work`.
+    """
+    hashed = sha256(_engine_hash())
+    for name, file in sources(*modules).items():
+        hashed.update(f"\0{name}\0".encode())
+        hashed.update(file.read_bytes())
+    return hashed.hexdigest()
+
+
+@cache
+def _engine_hash() -> bytes:
+    return sha256(Path(_engine.__file__).read_bytes()).digest()
+
+
+def key(made_by: str, *depends: str) -> str:
+    """The key of a value: its maker, and everything else that it depends on.
+
+    Examples:
+        >>> key("maker", "scenario", "1") == key("maker", "scenario", "2")
+        False
+    """
+    return sha256("\0".join((made_by, *depends)).encode()).hexdigest()[:32]
+
+
+def sources(*modules: str) -> dict[str, Path]:
+    """The modules of this package that some modules import, directly or not, and themselves: name to file, by name.
+
+    Raises:
+        ModuleNotFoundError: the package has no such module.
+    """
+    found: dict[str, Path] = {}
+    to_do = list(modules)
+    while to_do:
+        name = to_do.pop()
+        if name in found or name == _ENGINE:
+            continue
+        file = _file(name)
+        if file is None:
+            raise ModuleNotFoundError(f"no module `{name}`")
+        found[name] = file
+        to_do += _imported(file)
+    return dict(sorted(found.items()))
+
+
+def _imported(file: Path) -> Iterator[str]:
+    """The modules of this package that a file imports, at its head or in a function."""
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if _file(alias.name) is not None)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            for alias in node.names:
+                # A package imports nothing of its own for the sake of one of its modules: only the module counts.
+                full = f"{node.module}.{alias.name}"
+                if full == _ENGINE or _file(full) is not None:
+                    yield full
+                elif _file(node.module) is not None:
+                    yield node.module
+
+
+def _file(module: str) -> Path | None:
+    package, _, inside = module.partition(".")
+    if package != _PACKAGE:
+        return None
+    path = _ROOT / inside.replace(".", "/")
+    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
+
+
+class RunCache:
+    """Measured values by key, each metric with its value: a file of lines that only grows."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Reads what is there; `None`: values are kept in memory only."""
+        self._path = path
+        self._values: dict[str, dict[str, float]] = {}
+        if path is not None and path.exists():
+            whole = path.read_bytes()
+            for line in whole.splitlines():
+                try:
+                    unit = json.loads(line)
+                    self._values[unit["key"]] = unit["metrics"]
+                except (ValueError, KeyError, TypeError):
+                    continue  # cut off when its writer was killed: it is run again
+            if whole and not whole.endswith(b"\n"):
+                with path.open("ab") as file:
+                    file.write(b"\n")
+
+    def get(self, key: str) -> dict[str, float] | None:
+        """What was measured, if it was."""
+        return self._values.get(key)
+
+    def add(self, key: str, case: str, replication: int, metrics: dict[str, float]) -> None:
+        """Keeps what was measured; `case` and `replication` tell a reader of the file what it is."""
+        self._values[key] = metrics
+        if self._path is not None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            line = json.dumps({"key": key, "case": case, "replication": replication, "metrics": metrics})
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")

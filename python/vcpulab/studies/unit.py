@@ -1,0 +1,29 @@
+"""A unit of work of a study: one replication of one case. All that decides what it measures is imported here."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from vcpulab.results.run import run as run_scenario
+from vcpulab.scenario.scenario import Scenario
+from vcpulab.studies.case import Case
+from vcpulab.studies.window import Window
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One replication of one case."""
+
+    case: Case
+    replication: int
+    scenario: Scenario
+    key: str
+
+    def measure(self, going_on: Callable[[], bool]) -> dict[str, float]:
+        """Runs it, after the trials that its case needs."""
+
+        def trial(scenario: Scenario) -> Window:
+            ran = run_scenario(scenario, jobs=1, waits=False, progress=lambda _: going_on())
+            return Window(ran, self.case.main)
+
+        scenario = self.case.prepare(self.scenario, trial) if self.case.prepare else self.scenario
+        return dict(self.case.measure(trial(scenario)))

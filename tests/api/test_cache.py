@@ -1,0 +1,73 @@
+"""Keys of cached values: they cover all that decides a value, and nothing that does not."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import vcpulab
+from vcpulab.advice.tuning import search
+from vcpulab.results import cache
+from vcpulab.results.cache import RunCache
+from vcpulab.studies import study
+from vcpulab.studies.runner import Effort, Runner
+from vcpulab.sweeps import work
+
+IT = study("cherkasova2007")
+
+
+def keys() -> list[str]:
+    """A key of a study, of a search and of a sweep."""
+    cache.maker.cache_clear()
+    work.engine.cache_clear()
+    unit = Runner(IT, Effort(fast=True), RunCache(None))._unit(next(iter(IT.cases())), 0)
+    return [unit.key, search._version(), work.key_of("digest", 1)]
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the package, whose sources are in the keys."""
+    copy = tmp_path / "vcpulab"
+    shutil.copytree(Path(vcpulab.__file__).parent, copy, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    monkeypatch.setattr(cache, "_ROOT", copy)
+    yield copy
+    monkeypatch.undo()
+    keys()  # leaves those of the package itself behind
+
+
+def changed(package: Path, before: list[str], *files: str) -> list[list[bool]]:
+    """Which of the three keys change with each file."""
+    found = []
+    for file in files:
+        path = package / file
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text + "\n_CHANGED = True\n", encoding="utf-8")
+        found.append([a != b for a, b in zip(before, keys(), strict=True)])
+        path.write_text(text, encoding="utf-8")
+    return found
+
+
+def test_another_statistic_or_metric_is_another_key(package: Path) -> None:
+    before = keys()
+    assert keys() == before
+    statistic, metric, scenario = changed(
+        package, before, "results/statistics.py", "results/metrics.py", "scenario/scenario.py"
+    )
+    assert statistic[:2] == [True, True], "MSER-5 cuts the warm-up off; a search tests differences"
+    assert metric[1], "a search keeps the values of metrics"
+    assert scenario == [True, True, True]
+
+
+def test_what_decides_no_value_is_in_no_key(package: Path) -> None:
+    files = ("studies/cherkasova2007/claims.py", "studies/devine2010/cases.py", "cli/views.py")
+    assert changed(package, keys(), *files) == [[False, False, False]] * 3
+
+
+def test_sources_are_those_that_are_imported_in_turn() -> None:
+    found = cache.sources("vcpulab.studies.unit")
+    assert {"vcpulab.studies.unit", "vcpulab.studies.window", "vcpulab.results.statistics"} <= set(found)
+    assert all(file.is_file() for file in found.values())
+    assert "vcpulab.cli.main" not in found
+    with pytest.raises(ModuleNotFoundError, match=r"no module `vcpulab\.nothing`"):
+        cache.sources("vcpulab.nothing")
