@@ -10,7 +10,7 @@ PAGE = Path(__file__).parent / "reference" / "command-line.md"
 
 def page() -> str:
     """The page as it should be."""
-    text: str = app.generate_docs(output_format="markdown", heading_level=1)
+    text: str = app().generate_docs(output_format="markdown", heading_level=1)
     lines = [line.rstrip() for line in text.strip().splitlines()]
     return "\n".join(lines) + "\n"
 

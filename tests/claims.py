@@ -13,16 +13,9 @@ def load(claim: str) -> vcpulab.Scenario:
     return vcpulab.Scenario.load(ROOT / "scenarios" / "claims" / f"{claim}.toml")
 
 
-def run(claim: str, changes: dict[str, Any] | None = None, *, trace: bool = False) -> vcpulab.Run:
+def run(claim: str, changes: dict[str, Any] | None = None, *, decisions: bool = False) -> vcpulab.Run:
     """Runs the scenario of a claim, or a change of it."""
-    return vcpulab.run(load(claim).change(changes or {}), trace=trace)
-
-
-def figure(run: vcpulab.Run, name: str, figure: str, of: str = "domain") -> float:
-    """A figure of a domain, an application or a pCPU; it must be defined."""
-    interval = run.interval(of, name, figure)
-    assert interval is not None, f"{figure} of {name}"
-    return interval.mean
+    return vcpulab.run(load(claim).change(changes or {}), decisions=decisions)
 
 
 def longest_wait_ms(run: vcpulab.Run, domain: str) -> float:

@@ -25,7 +25,7 @@ def command(tmp_path: Path) -> Vcpulab:
 @pytest.fixture(scope="session")
 def hogs() -> vcpulab.Run:
     """Two domains that compute without end, one with three times the weight of the other, traced."""
-    return vcpulab.run(vcpulab.Scenario.from_toml(TWO_HOGS), trace=True)
+    return vcpulab.run(vcpulab.Scenario.from_toml(TWO_HOGS), decisions=True)
 
 
 @pytest.fixture(scope="session")

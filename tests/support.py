@@ -20,6 +20,9 @@ ROOT = Path(__file__).parent.parent
 STUDIES_PAGE = ROOT / "docs" / "guides" / "comparing-with-published.md"
 VCPULAB = Path(sys.executable).with_name("vcpulab")
 
+HANG_S = 1500
+"""After this a process is taken to hang: a guard that no machine, however slow or busy, should meet."""
+
 Vcpulab = Callable[..., "subprocess.CompletedProcess[str]"]
 
 TWO_HOGS = """\
@@ -48,14 +51,14 @@ def run_vcpulab(arguments: Sequence[str], cwd: Path, **environment: str) -> subp
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=HANG_S,
         check=False,
     )
 
 
 def examples_of(command: Vcpulab, name: str) -> list[list[str]]:
     """The arguments of each example that the help of a command shows."""
-    described = functools.reduce(operator.getitem, name.split(), app)
+    described = functools.reduce(operator.getitem, name.split(), app())
     epilogue = str(described.help_epilogue)
     examples = [line.strip().removeprefix("$ ") for line in epilogue.splitlines() if line.strip().startswith("$ ")]
     assert examples
@@ -83,7 +86,9 @@ def examples_work(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             assert text.startswith("$ ")
             for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
                 command, *shown = step.rstrip("\n").split("\n")
-                result = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120, check=False)
+                result = subprocess.run(
+                    command, shell=True, capture_output=True, text=True, timeout=HANG_S, check=False
+                )
                 output = result.stdout + result.stderr
                 assert result.returncode == 0, f"{command}: {output}"
                 for line in shown:
@@ -125,7 +130,7 @@ def opened(browser: str, page: Path) -> str:
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG_S,
         check=True,
     )
     return result.stdout

@@ -74,7 +74,7 @@ def _(bounds, hosts, mo, pl, users, vcpulab):
     rows = []
     for number, host, run in zip(users, hosts, vcpulab.run_many(hosts), strict=True):
         load = bounds(host).loads[0]
-        simulated = run.interval("app", "web 1 closed-loop", "throughput")
+        simulated = run["web.throughput"]
         rows += [
             {"users": number, "what": "bound", "per_s": load.throughput_max},
             {"users": number, "what": "mean-value analysis", "per_s": load.throughput},

@@ -9,7 +9,7 @@ import vcpulab
 from support import ROOT, Vcpulab, opened
 from vcpulab.advice.compare import compare, gainers_and_payers
 from vcpulab.errors import RequestError
-from vcpulab.results.outcomes import limit, metric, metrics, people, values
+from vcpulab.results.addresses import addresses, apps, find, limit
 from vcpulab.results.statistics import holm
 from vcpulab.scenario.settings import apply
 
@@ -117,26 +117,25 @@ def test_report_of_a_comparison_in_a_browser(command: Vcpulab, web: Path, browse
 
 
 def test_names_of_metrics() -> None:
-    assert metric(WEB, "web.throughput") == metric(WEB, "httperf.throughput")
-    assert metric(WEB, "web.0.throughput").thing == "web 0 web-server"
-    assert metric(WEB, "web.gotten").of == "domain"
-    named = [found.name for found in metrics(WEB)]
+    assert find(WEB, "web.throughput") == find(WEB, "httperf.throughput")
+    assert find(WEB, "web.0.throughput").thing == "web.0"
+    assert find(WEB, "web.gotten").of == "domain"
+    named = [found.name for found in addresses(WEB)]
     assert len(named) == len(set(named))
-    with pytest.raises(RequestError, match="`web` has no figure `speed`; allowed: gotten"):
-        metric(WEB, "web.speed")
+    with pytest.raises(RequestError, match="`web` has no metric `speed`; allowed: gotten"):
+        find(WEB, "web.speed")
     with pytest.raises(RequestError, match="there is no `wbe`"):
-        metric(WEB, "wbe.throughput")
+        find(WEB, "wbe.throughput")
 
 
 def test_instances_of_an_application_count_one_by_one() -> None:
     """A client behind several instances was taken for one of them."""
     several = WEB.change({"domain.web.app.1": {"kind": "hog", "instance": 3}, "run.replications": 1})
     run = vcpulab.run(several)
-    everybody = {who.thing for who in people(several)}
-    assert everybody == {
-        f"{domain} {app} {kind}" for domain, app, kind in run.df_apps()["domain", "app", "kind"].rows()
-    }
-    assert metric(several, "web.throughput").thing == "web 4 open-loop"
+    everybody = {(app.domain, app.position, app.kind, app.name) for app in apps(several)}
+    assert everybody == set(run.df_apps()["domain", "app", "kind", "name"].rows())
+    (client,) = (app for app in apps(several) if app.name == find(several, "web.throughput").thing)
+    assert (client.domain, client.position, client.kind) == ("web", 4, "open-loop")
 
 
 def test_limits() -> None:
@@ -156,14 +155,12 @@ def test_limits() -> None:
             limit(WEB, wrong)
 
 
-def test_metrics_are_the_figures_of_the_summary() -> None:
+def test_values_make_the_intervals_of_the_run() -> None:
     run = vcpulab.run(WEB)
-    asked = metrics(WEB)
-    found = values(run, asked)
+    asked = addresses(WEB)
+    found = run.values(asked)
     for one in asked:
-        interval = vcpulab.Interval.of(found[one.name])
-        if one.of != "host" and interval is not None:
-            assert interval[:3] == (run.interval(one.of, one.thing, one.figure) or ())[:3]
+        assert vcpulab.Interval.of(found[one.name]) == run.get(one.name)
 
 
 def test_fairness_is_one_where_all_wait_alike() -> None:
@@ -172,7 +169,7 @@ def test_fairness_is_one_where_all_wait_alike() -> None:
     run = {"duration": "3s", "replications": 1}
     even = vcpulab.Scenario.from_dict({"name": "even", "run": run, "host": host, "domain": {"a": hog, "b": hog}})
     uneven = even.change({"domain.a.weight": 2560})
-    fairness = [values(vcpulab.run(one), [metric(one, "host.fairness")])["host.fairness"][0] for one in (even, uneven)]
+    fairness = [vcpulab.run(one)["host.fairness"].mean for one in (even, uneven)]
     assert fairness[0] == pytest.approx(1, abs=0.01)
     # Shares of 10/11 and 1/11: (1)^2 / (2 (100 + 1) / 121).
     assert fairness[1] == pytest.approx(121 / 202, abs=0.03)
@@ -183,14 +180,14 @@ def test_a_host_on_which_nothing_runs_is_neither_fair_nor_unfair() -> None:
     idle = vcpulab.Scenario.from_dict(
         {"name": "idle", "run": {"duration": "10ms"}, "host": {"pcpus": 1, "scheduler": "credit"}, "domain": {"a": {}}}
     )
-    assert values(vcpulab.run(idle), [metric(idle, "host.fairness")]) == {"host.fairness": [None]}
+    assert vcpulab.run(idle).get("host.fairness") is None
 
 
 def test_common_random_numbers_tell_apart_what_independent_runs_do_not() -> None:
     calm = WEB.change({"client.httperf.rate": 200})
     changed = calm.change({"domain.web.app.0.request_cpu": "500us"})
     before, same_seed, other_seed = vcpulab.run_many([calm, changed, changed.with_run(seed=7)])
-    asked = [metric(WEB, "web.gotten")]
+    asked = [find(WEB, "web.gotten")]
     (near,), (far,) = compare(before, same_seed, asked), compare(before, other_seed, asked)
     assert near.verdict == "higher"
     assert near.difference.half_width is not None
@@ -210,10 +207,10 @@ def test_every_p_value_is_corrected_for_the_number_of_metrics() -> None:
     before, after = vcpulab.run_many([WEB, WEB.change({"domain.web.app.0.request_cpu": "1ms"}).with_run(seed=7)])
     found = compare(before, after)
     for directed in (True, False):
-        family = [c for c in found if (c.metric.better is not None) == directed and c.p is not None]
+        family = [c for c in found if (c.address.better is not None) == directed and c.p is not None]
         raw = []
         for one in family:
-            (alone,) = compare(before, after, [one.metric])
+            (alone,) = compare(before, after, [one.address])
             assert alone.p is not None
             raw.append(alone.p)
         assert len(family) > 2

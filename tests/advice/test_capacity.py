@@ -15,7 +15,7 @@ from vcpulab.advice.capacity.guard import Guard, StoppedError
 from vcpulab.advice.capacity.judging import Standing, judge
 from vcpulab.advice.capacity.search import Found, Range, search
 from vcpulab.cli.main import main
-from vcpulab.results.outcomes import limit
+from vcpulab.results.addresses import limit
 
 SERVICE_MS = 10.0
 
@@ -352,7 +352,7 @@ def vcpulab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 def test_the_command_answers_as_json(vcpulab: Said) -> None:
-    words = ["--grow", "web.users", "--limit", "web.response_p99 < 60ms", "--format", "json", "--report", "page.html"]
+    words = ["--vary", "web.users", "--slo", "web.response_p99 < 60ms", "--format", "json", "--report", "page.html"]
     status, out, err = vcpulab("capacity", "closed.toml", *words)
     assert status == 0, err
     document = json.loads(out)
@@ -365,11 +365,11 @@ def test_the_command_answers_as_json(vcpulab: Said) -> None:
 
 
 def test_the_command_prints_the_answer_in_words(vcpulab: Said) -> None:
-    status, out, _ = vcpulab("capacity", "closed.toml", "--grow", "web.users", "--limit", "web.response_p99 < 5ms")
+    status, out, _ = vcpulab("capacity", "closed.toml", "--vary", "web.users", "--slo", "web.response_p99 < 5ms")
     assert status == 1
     assert "no load keeps the limits: not even client.users.users = 1" in out
-    words = ["--limit", "web.response_p99 < 1s", "--highest", "6"]
-    status, out, _ = vcpulab("capacity", "closed.toml", "--grow", "web.users", *words)
+    words = ["--slo", "web.response_p99 < 1s", "--highest", "6"]
+    status, out, _ = vcpulab("capacity", "closed.toml", "--vary", "web.users", *words)
     assert status == 0
     assert "every load keeps the limits" in out
 
@@ -377,25 +377,25 @@ def test_the_command_prints_the_answer_in_words(vcpulab: Said) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("none.toml --grow web.users", "none.toml: no such file"),
-        ("closed.toml", "--grow"),
-        ("closed.toml --grow mail.users", "there is no `mail`"),
+        ("none.toml --vary web.users", "none.toml: no such file"),
+        ("closed.toml", "--vary"),
+        ("closed.toml --vary mail.users", "there is no `mail`"),
         (
-            "closed.toml --grow web.rate",
+            "closed.toml --vary web.rate",
             "`client.users.rate` is not set; allowed: a number, such as client.users.users",
         ),
-        ("closed.toml --grow web.think", "is `100ms`; allowed: a number"),
-        ("closed.toml --grow run.replications", "`run.replications` loads nothing"),
-        ("closed.toml --grow copies:mail", "no domain `mail` to copy; allowed: one of web"),
-        ("closed.toml --grow copies:dom0", "no domain `dom0` to copy"),
-        ("closed.toml --grow web.users --limit web.response<5ms", "`web` has no figure `response`"),
-        ("closed.toml --grow web.users --limit fast", "allowed: METRIC < VALUE"),
-        ("closed.toml --grow web.users --lowest 1.5", "--lowest: found `1.5`; allowed: an integer"),
-        ("closed.toml --grow web.users --highest 1000000", "makes no valid scenario"),
-        ("closed.toml --grow web.users --lowest 9 --highest 3", "at least the lowest value, 9"),
-        ("closed.toml --grow web.users --replications 1", "allowed: an integer from 2"),
-        ("closed.toml --grow web.users --budget soon", "allowed: a time such as 90s"),
-        ("hogs.toml --grow copies:a", "--limit: needed"),
+        ("closed.toml --vary web.think", "is `100ms`; allowed: a number"),
+        ("closed.toml --vary run.replications", "`run.replications` loads nothing"),
+        ("closed.toml --vary copies:mail", "no domain `mail` to copy; allowed: one of web"),
+        ("closed.toml --vary copies:dom0", "no domain `dom0` to copy"),
+        ("closed.toml --vary web.users --slo web.response<5ms", "`web` has no metric `response`"),
+        ("closed.toml --vary web.users --slo fast", "allowed: METRIC < VALUE"),
+        ("closed.toml --vary web.users --lowest 1.5", "--lowest: found `1.5`; allowed: an integer"),
+        ("closed.toml --vary web.users --highest 1000000", "makes no valid scenario"),
+        ("closed.toml --vary web.users --lowest 9 --highest 3", "at least the lowest value, 9"),
+        ("closed.toml --vary web.users --replications 1", "allowed: an integer from 2"),
+        ("closed.toml --vary web.users --budget soon", "allowed: a time such as 90s"),
+        ("hogs.toml --vary copies:a", "--slo: needed"),
     ],
 )
 def test_bad_input_is_refused(vcpulab: Said, arguments: str, said: str) -> None:
@@ -405,7 +405,7 @@ def test_bad_input_is_refused(vcpulab: Said, arguments: str, said: str) -> None:
 
 
 def test_a_budget_that_is_over_says_how_far_it_came(vcpulab: Said) -> None:
-    words = ["--grow", "web.users", "--limit", "web.throughput > 0", "--budget", "0.3s"]
+    words = ["--vary", "web.users", "--slo", "web.throughput > 0", "--budget", "0.3s"]
     status, out, _ = vcpulab("capacity", "closed.toml", *words)
     assert status == 1
     assert "not finished: the 0.3 s that were given are over: stopped at" in out

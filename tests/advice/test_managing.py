@@ -68,7 +68,7 @@ def test_limits_hold(scheduler: str, generation: str) -> None:
             },
         }
     )
-    gotten = vcpulab.run(scenario).interval("domain", "a", "gotten")
+    gotten = vcpulab.run(scenario)["a.gotten"]
     assert gotten is not None
     assert gotten.mean == pytest.approx(30, rel=0.05)
 

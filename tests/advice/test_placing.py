@@ -261,7 +261,7 @@ def vcpulab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 def test_the_command_writes_a_scenario_for_each_host(vcpulab: Callable[..., Any]) -> None:
-    words = ["--limit", "throughput > 9", "--apart", "a,b"]
+    words = ["--slo", "throughput > 9", "--apart", "a,b"]
     status, out, err = vcpulab("place", "jobs.toml", *words, "--out", "hosts")
     assert status == 0, err
     assert "2 domains on 2 hosts" in out
@@ -276,9 +276,9 @@ def test_the_command_writes_a_scenario_for_each_host(vcpulab: Callable[..., Any]
     ("arguments", "said"),
     [
         ("none.toml", "none.toml: no such file"),
-        ("jobs.toml --limit c.throughput>1", "there is no `c`; allowed: a, b, dom0, host"),
-        ("jobs.toml --limit throughput>fast", "--limit: found"),
-        ("jobs.toml --limit a.speed>1", "`a` has no figure `speed`"),
+        ("jobs.toml --slo c.throughput>1", "there is no `c`; allowed: a, b, dom0, host"),
+        ("jobs.toml --slo throughput>fast", "--slo: found"),
+        ("jobs.toml --slo a.speed>1", "`a` has no metric `speed`"),
         ("jobs.toml --apart a", "allowed: two or more names of domains"),
         ("jobs.toml --apart a,c", "--apart: there is no domain `c` to place; allowed: a, b"),
         ("jobs.toml --together a,dom0", "--together: there is no domain `dom0` to place"),
@@ -288,7 +288,7 @@ def test_the_command_writes_a_scenario_for_each_host(vcpulab: Callable[..., Any]
         ("jobs.toml --idle-watts 300 --busy-watts 200", "allowed: from 0, and idle is at most busy"),
         ("jobs.toml --host cray", "--host: found `cray`; allowed: a scenario file"),
         ("jobs.toml --out .", "there is something else"),
-        ("hogs.toml", "--limit: needed"),
+        ("hogs.toml", "--slo: needed"),
     ],
 )
 def test_bad_input_is_refused(vcpulab: Callable[..., Any], arguments: str, said: str) -> None:
@@ -298,6 +298,6 @@ def test_bad_input_is_refused(vcpulab: Callable[..., Any], arguments: str, said:
 
 
 def test_what_fits_nowhere_is_a_failure(vcpulab: Callable[..., Any]) -> None:
-    status, _, err = vcpulab("place", "jobs.toml", "--limit", "throughput > 11")
+    status, _, err = vcpulab("place", "jobs.toml", "--slo", "throughput > 11")
     assert status == 1
     assert "a: it breaks a limit even alone on a host" in err

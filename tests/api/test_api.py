@@ -14,12 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vcpulab
-from support import TWO_HOGS
+from support import HANG_S, TWO_HOGS
 from vcpulab import Problem, Run, Scenario, ScenarioError, _engine
-from vcpulab.results.run import TABLES
+from vcpulab.results.tables import TABLES
 
 
-@pytest.mark.parametrize("table", [*(f"df_{table}" for table in TABLES), "summary"])
+@pytest.mark.parametrize(
+    "table", [*(f"df_{table}" for table in TABLES), "metrics", "summary", "df_wait_shares", "df_wakeup_means"]
+)
 def test_documented_columns_are_the_columns(hogs: Run, table: str) -> None:
     method = getattr(hogs, table)
     listed = method.__doc__.split("Columns:\n")[1]
@@ -104,7 +106,7 @@ def test_a_run_of_no_sense_is_refused(numbers: dict[str, int]) -> None:
 
 def test_jobs_never_change_the_results() -> None:
     scenario = Scenario.starter().change({"run.duration": "200ms"})
-    one, many = (vcpulab.run(scenario, jobs=jobs, trace=True).tables() for jobs in (1, 4))
+    one, many = (vcpulab.run(scenario, jobs=jobs, decisions=True).tables() for jobs in (1, 4))
     for name, table in one.items():
         assert table.equals(many[name]), name
 
@@ -126,12 +128,11 @@ def test_other_threads_run_meanwhile() -> None:
     long = Scenario.from_toml(TWO_HOGS).change({"run.duration": "300s"})
     thread = threading.Thread(target=tick)
     thread.start()
-    start = time.monotonic()
     vcpulab.run(long)
-    elapsed, counted = time.monotonic() - start, ticks
+    counted = ticks
     stop.set()
     thread.join()
-    assert counted > 100 * elapsed
+    assert counted > 10, "a run that kept the interpreter's lock would let it tick once or twice"
 
 
 def test_progress_grows_to_one_and_can_cancel() -> None:
@@ -197,7 +198,7 @@ def test_interrupting_many_scenarios_ends_them_soon() -> None:
     time.sleep(0.5)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=10)
+    _, errors = process.communicate(timeout=HANG_S)
     assert errors.endswith("KeyboardInterrupt\n")
 
 
@@ -205,7 +206,7 @@ def test_a_saved_run_is_the_same_when_loaded(hogs: Run, tmp_path: Path) -> None:
     hogs.save(tmp_path / "run")
     loaded = Run.load(tmp_path / "run")
     assert loaded.scenario == hogs.scenario
-    assert loaded.traced
+    assert loaded.has_decisions
     for name, table in hogs.tables().items():
         assert table.equals(loaded.tables()[name]), name
     with pytest.raises(FileNotFoundError):
@@ -215,7 +216,7 @@ def test_a_saved_run_is_the_same_when_loaded(hogs: Run, tmp_path: Path) -> None:
 def test_a_run_that_cannot_be_written_leaves_what_was_there(hogs: Run, tmp_path: Path) -> None:
     hogs.save(tmp_path / "run")
     before = (tmp_path / "run" / "result.json").read_bytes()
-    broken = Run(hogs.scenario, hogs.tables() | {"trace": pl.DataFrame({"x": [object()]})}, traced=True)
+    broken = Run(hogs.scenario, hogs.tables() | {"decisions": pl.DataFrame({"x": [object()]})}, has_decisions=True)
     with pytest.raises(Exception, match=r"(?i)object"):
         broken.save(tmp_path / "run")
     assert (tmp_path / "run" / "result.json").read_bytes() == before

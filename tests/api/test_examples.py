@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support import ROOT
+from support import HANG_S, ROOT
 
 GUIDE = ROOT / "docs" / "guides" / "write-a-scheduler.md"
 
@@ -33,7 +33,7 @@ def test_a_crate_of_its_own_passes_its_tests() -> None:
         env={**os.environ, "CARGO_TARGET_DIR": str(Path(target, "examples"))},
         capture_output=True,
         text=True,
-        timeout=250,
+        timeout=HANG_S,
         check=False,
     )
     assert result.returncode == 0, result.stderr

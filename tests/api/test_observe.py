@@ -14,7 +14,7 @@ import pytest
 import vcpulab
 from support import ROOT, Vcpulab, packets
 from vcpulab.hypervisors import counters as names
-from vcpulab.results import trace as traces
+from vcpulab.results.perfetto import export_perfetto
 
 HOST = {"profile": "generic", "pcpus": 2, "scheduler": "credit"}
 
@@ -24,7 +24,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> tuple[vcpulab.Run, Path]:
     """The starter's driver domain, web server and batch job, with its trace."""
     directory = tmp_path_factory.mktemp("trace")
     scenario = vcpulab.Scenario.starter().change({"run.duration": "300ms", "run.replications": 2})
-    return vcpulab.run(scenario, events=directory), directory
+    return vcpulab.run(scenario, trace=directory), directory
 
 
 def running(run: vcpulab.Run, replication: int) -> dict[str, int]:
@@ -57,7 +57,7 @@ def test_waits_name_the_offender() -> None:
             },
         }
     )
-    rows = {(domain, by): share for domain, by, share, *_ in vcpulab.run(scenario).waits().iter_rows()}
+    rows = {(domain, by): share for domain, by, share, *_ in vcpulab.run(scenario).df_wait_shares().iter_rows()}
     assert rows.keys() == {("noisy", "victim"), ("victim", "noisy")}
     assert rows["victim", "noisy"] == pytest.approx(50, abs=5)
 
@@ -96,7 +96,7 @@ def test_a_trace_changes_nothing_and_agrees_with_the_counters(web: tuple[vcpulab
 
 
 def test_what_enters_a_ring_leaves_it_in_time(web: tuple[vcpulab.Run, Path]) -> None:
-    steps = traces.Trace.load(web[1]).events(0).filter(pl.col("kind") == "io")
+    steps = vcpulab.Trace.load(web[1]).events(0).filter(pl.col("kind") == "io")
     rings = steps.filter(pl.col("what").is_in(["enter-ring", "leave-ring"])).with_columns(
         change=pl.when(pl.col("what") == "enter-ring").then(1).otherwise(-1)
     )
@@ -113,7 +113,7 @@ def test_a_trace_replaces_nothing_but_a_trace(web: tuple[vcpulab.Run, Path], tmp
     run, _ = web
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(FileExistsError, match="holds other files"):
-        vcpulab.run(run.scenario, events=tmp_path)
+        vcpulab.run(run.scenario, trace=tmp_path)
     with pytest.raises(FileNotFoundError, match="does not hold a trace"):
         vcpulab.Trace.load(tmp_path)
 
@@ -121,7 +121,7 @@ def test_a_trace_replaces_nothing_but_a_trace(web: tuple[vcpulab.Run, Path], tmp
 def test_perfetto_classes_read_what_was_counted(web: tuple[vcpulab.Run, Path], tmp_path: Path) -> None:
     run, directory = web
     out = tmp_path / "web.pftrace"
-    traces.export_perfetto(directory, out, replication=1)
+    export_perfetto(directory, out, replication=1)
     read = packets(out)
     tracks = {p.track_descriptor.uuid: p.track_descriptor for p in read if p.HasField("track_descriptor")}
     interned = {n.iid: n.name for p in read for n in p.interned_data.event_names}
@@ -175,7 +175,7 @@ def test_perfetto_sql_agrees_with_the_tables(web: tuple[vcpulab.Run, Path], tmp_
     shell = trace_processor()
     run, directory = web
     out = tmp_path / "web.pftrace"
-    traces.export_perfetto(directory, out)
+    export_perfetto(directory, out)
     processor = TraceProcessor(trace=str(out), config=TraceProcessorConfig(bin_path=shell))
     with processor:
         query = (
@@ -205,11 +205,11 @@ def test_who_made_whom_wait_need_not_be_asked() -> None:
 
 def test_a_saved_run_can_be_exported(hogs: vcpulab.Run, tmp_path: Path) -> None:
     hogs.save(tmp_path / "run")
-    traces.export_perfetto(tmp_path / "run", tmp_path / "run.pftrace")
+    export_perfetto(tmp_path / "run", tmp_path / "run.pftrace")
     begins = [p for p in packets(tmp_path / "run.pftrace") if p.track_event.type == 1]
     assert begins
     with pytest.raises(ValueError, match="no replication 3"):
-        traces.export_perfetto(tmp_path / "run", tmp_path / "run.pftrace", replication=3)
+        export_perfetto(tmp_path / "run", tmp_path / "run.pftrace", replication=3)
 
 
 def test_a_saved_run_is_exported_without_charts(hogs: vcpulab.Run, tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_saved_run_is_exported_without_charts(hogs: vcpulab.Run, tmp_path: Pat
     hogs.save(tmp_path / "run")
     code = (
         "import sys; sys.modules['altair'] = None\n"
-        "from vcpulab.results.trace import export_perfetto\n"
+        "from vcpulab.results.perfetto import export_perfetto\n"
         "export_perfetto('run', 'run.pftrace')"
     )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
@@ -242,11 +242,13 @@ def test_command_line_traces_and_exports(command: Vcpulab, tmp_path: Path) -> No
 
 
 def test_names_of_other_tools(command: Vcpulab, hogs: vcpulab.Run) -> None:
-    result = command("run", "hogs.toml", "--names", "esx")
+    result = command("run", "hogs.toml", "--counters", "esx")
     assert "cpu.ready.summation" in result.stdout
     assert "%RDY" in result.stdout
     one = hogs.df_domains().filter(domain="a", replication=0)
-    ready = {tool: {c.name: one.select(c.value).item() for c in counters} for tool, counters in names.COUNTERS.items()}
+    ready = {
+        tool: {c.name: one.select(c.expression).item() for c in counters} for tool, counters in names.COUNTERS.items()
+    }
     row = one.row(0, named=True)
     share = row["runnable_ns"] / row["elapsed_ns"]
     assert ready["esx"]["cpu.ready.summation"] == pytest.approx(20_000 * share)
@@ -262,7 +264,7 @@ def test_documented_names_are_the_names() -> None:
 
 def test_charts_of_waits(web: tuple[vcpulab.Run, Path]) -> None:
     run, _ = web
-    for chart in (run.plot_waits(), run.plot_wakeups()):
+    for chart in (run.plot.waits(), run.plot.wakeups()):
         spec = chart.to_dict()
         assert spec["description"]
         json.dumps(spec)
@@ -270,7 +272,7 @@ def test_charts_of_waits(web: tuple[vcpulab.Run, Path]) -> None:
 
 def test_cells_of_the_map_of_waits_can_be_read(web: tuple[vcpulab.Run, Path]) -> None:
     run, _ = web
-    spec = run.plot_waits().to_dict()
+    spec = run.plot.waits().to_dict()
     [rows] = spec["datasets"].values()
     labels = {row["said"] for row in rows}
     assert labels
@@ -281,10 +283,10 @@ def test_cells_of_the_map_of_waits_can_be_read(web: tuple[vcpulab.Run, Path]) ->
 
 def test_a_service_is_charted_as_its_clients(web: tuple[vcpulab.Run, Path]) -> None:
     run, _ = web
-    [rows] = run.plot_apps().to_dict()["datasets"].values()
+    [rows] = run.plot.apps().to_dict()["datasets"].values()
     charted = {row["group"] for row in rows}
-    assert any("loop" in group for group in charted)
-    assert not any(group.endswith("web-server") for group in charted)
+    assert "http" in charted
+    assert "web.0" not in charted
 
 
 def test_many_domains_are_not_attributed(command: Vcpulab, tmp_path: Path) -> None:

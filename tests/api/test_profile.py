@@ -48,7 +48,7 @@ def test_a_saved_run_needs_no_profile_file(folder: Path, command: Vcpulab) -> No
     assert first.returncode == 0, first.stderr
     (folder / "machine.toml").unlink()
     again = command("run", "out/scenario.toml", "--format", "json")
-    assert json.loads(again.stdout)["figures"] == json.loads(first.stdout)["figures"]
+    assert json.loads(again.stdout)["metrics"] == json.loads(first.stdout)["metrics"]
 
 
 def test_what_is_wrong_with_a_profile_file_is_said_with_its_place(folder: Path, command: Vcpulab) -> None:

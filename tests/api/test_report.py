@@ -111,7 +111,7 @@ def test_slices_agree_with_the_counters(hogs: vcpulab.Run) -> None:
 
 
 def test_charts_are_complete(hogs: vcpulab.Run) -> None:
-    for chart in (hogs.plot_domains(), hogs.plot_apps(), hogs.plot_trace(window_ms=100)):
+    for chart in (hogs.plot.domains(), hogs.plot.apps(), hogs.plot.timeline(window_ms=100)):
         spec = chart.to_dict()
         assert spec["description"]
         json.dumps(spec)
@@ -128,7 +128,7 @@ def test_a_timeline_ends_where_a_browser_would_choke() -> None:
             },
         }
     )
-    spec = vcpulab.run(busy, trace=True).plot_trace().to_dict()
+    spec = vcpulab.run(busy, decisions=True).plot.timeline().to_dict()
     (values,) = spec["datasets"].values()
     assert 5_000 < len(values) <= 20_000 + 64
     start, end = spec["encoding"]["x"]["scale"]["domain"]
@@ -137,5 +137,5 @@ def test_a_timeline_ends_where_a_browser_would_choke() -> None:
 
 def test_a_timeline_needs_a_trace(hogs: vcpulab.Run) -> None:
     untraced = vcpulab.run(hogs.scenario)
-    with pytest.raises(ValueError, match="trace=True"):
-        untraced.plot_trace()
+    with pytest.raises(ValueError, match="decisions=True"):
+        untraced.plot.timeline()

@@ -16,9 +16,21 @@ import pytest
 
 from support import ROOT, TWO_HOGS, VCPULAB, Vcpulab, examples_of
 from vcpulab import conformance as vectors
-from vcpulab.results.run import TABLES
+from vcpulab.results.tables import TABLES
 
-COMMANDS = ["run", "check", "commands", "list", "init", "schema", "schedulers", "conformance", "bench", "demo"]
+COMMANDS = [
+    "run",
+    "check",
+    "xl",
+    "xl commands",
+    "xl list",
+    "init",
+    "schema",
+    "schedulers",
+    "conformance",
+    "bench",
+    "demo",
+]
 COMMANDS += ["capacity", "place"]
 COMMANDS += ["import rt-app", "monitor", "monitor xenmon", "monitor xencpu", "monitor xenoprof", "top"]
 COMMANDS += ["lint", "whatif", "compare", "manage"]
@@ -27,7 +39,7 @@ COMMANDS += ["profile", "profile list", "profile show", "profile measure"]
 COMMANDS += ["sweep", "query", "twin", "twin score"]
 
 
-def test_run_prints_every_kind_of_figure(command: Vcpulab) -> None:
+def test_run_prints_every_kind_of_metric(command: Vcpulab) -> None:
     result = command("run", "hogs.toml")
     assert result.returncode == 0, result.stderr
     for word in ("two hogs", "Domains", "gotten", "of entitlement", "Applications", "throughput", "pCPUs", "±"):
@@ -39,15 +51,15 @@ def test_run_as_json(command: Vcpulab) -> None:
     result = command("run", "hogs.toml", "--format", "json", "--seed", "9", "--replications", "2")
     document = json.loads(result.stdout)
     assert (document["seed"], document["replications"]) == (9, 2)
-    gotten = {f["name"]: f["mean"] for f in document["figures"] if f["figure"] == "gotten"}
+    gotten = {f["thing"]: f["mean"] for f in document["metrics"] if f["metric"] == "gotten"}
     assert gotten == pytest.approx({"a": 25, "b": 75}, abs=8)
 
 
 def test_run_as_csv(command: Vcpulab) -> None:
     result = command("run", "hogs.toml", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(result.stdout)))
-    assert {row["of"] for row in rows} == {"domain", "app", "pcpu"}
-    assert {row["n"] for row in rows if row["figure"] == "gotten"} == {"3"}
+    assert {row["of"] for row in rows} == {"domain", "app", "pcpu", "host"}
+    assert {row["n"] for row in rows if row["metric"] == "gotten"} == {"3"}
 
 
 def test_run_writes_a_directory_that_says_how_to_repeat_it(command: Vcpulab, tmp_path: Path) -> None:
@@ -56,7 +68,7 @@ def test_run_writes_a_directory_that_says_how_to_repeat_it(command: Vcpulab, tmp
     names = {path.name for path in (tmp_path / "out" / "a").iterdir()}
     tables = {f"{table}.parquet" for table in TABLES}
     assert names == {"scenario.toml", "result.json"} | tables
-    assert pl.read_parquet(tmp_path / "out/a/trace.parquet").height > 0
+    assert pl.read_parquet(tmp_path / "out/a/decisions.parquet").height > 0
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["a"], "nothing else is left behind"
     again = command("run", "out/a/scenario.toml", "--format", "json", "--out", "out/b")
     assert again.stdout == first.stdout

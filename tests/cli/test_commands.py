@@ -110,10 +110,10 @@ def test_the_life_of_domains() -> None:
 
 def test_the_output_is_a_script(command: Vcpulab) -> None:
     file = str(ROOT / "scenarios" / "pools.toml")
-    lines = command("commands", file).stdout.splitlines()
+    lines = command("xl", "commands", file).stdout.splitlines()
     run = [
         step["text"]
-        for step in json.loads(command("commands", file, "--format", "json").stdout)
+        for step in json.loads(command("xl", "commands", file, "--format", "json").stdout)
         if step["how"] == "run"
     ]
     assert [line for line in lines if not line.startswith("#")] == run

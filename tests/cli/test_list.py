@@ -8,7 +8,7 @@ FILE = str(ROOT / "scenarios" / "life-cycle.toml")
 
 
 def rows(command: Vcpulab, *options: str) -> list[list[str]]:
-    return [line.split() for line in command("list", FILE, *options).stdout.splitlines()]
+    return [line.split() for line in command("xl", "list", FILE, *options).stdout.splitlines()]
 
 
 def test_lists_who_is_there(command: Vcpulab) -> None:
@@ -30,7 +30,7 @@ def test_lists_vcpus(command: Vcpulab) -> None:
         ["late", "3", "0", vcpus[2][3], "r--"],
     ]
     assert {row[3] for row in vcpus} == {"0", "1", "-"}
-    listing = json.loads(command("list", FILE, "--format", "json").stdout)
+    listing = json.loads(command("xl", "list", FILE, "--format", "json").stdout)
     assert listing["at_ns"] == 12_000_000_000
     assert [domain["state"] for domain in listing["domains"] if domain["name"] == "batch"] == ["--p---"]
 
@@ -39,7 +39,9 @@ def test_ends_of_domains_show_their_letters(command: Vcpulab) -> None:
     file = str(ROOT / "scenarios" / "shutdown-and-crash.toml")
 
     def states(at: str) -> dict[str, str]:
-        return {line.split()[0]: line.split()[3] for line in command("list", file, "--at", at).stdout.splitlines()[1:]}
+        return {
+            line.split()[0]: line.split()[3] for line in command("xl", "list", file, "--at", at).stdout.splitlines()[1:]
+        }
 
     at = states("3500ms")
     assert at["old"] == "--p--d"
@@ -58,6 +60,6 @@ def test_ends_of_domains_show_their_letters(command: Vcpulab) -> None:
 
 def test_a_time_that_is_not_in_the_run_is_refused(command: Vcpulab) -> None:
     for at in ("13s", "-1s", "soon"):
-        result = command("list", FILE, f"--at={at}")
+        result = command("xl", "list", FILE, f"--at={at}")
         assert result.returncode == 2
         assert f"--at: found `{at}`; allowed: a time span from 0s to 12s" in result.stderr

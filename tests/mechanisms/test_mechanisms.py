@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 import vcpulab
-from claims import figure
 from support import ROOT
 
 MECHANISMS = ROOT / "scenarios" / "mechanisms"
@@ -22,7 +21,7 @@ def run(name: str, changes: dict[str, Any] | None = None) -> vcpulab.Run:
 
 def used(result: vcpulab.Run, domain: str) -> float:
     """CPU time that a domain got, % of a pCPU."""
-    return figure(result, domain, "gotten")
+    return result[f"{domain}.gotten"].mean
 
 
 def test_a_small_allowance_makes_dom0_run_often_for_little_and_costs_throughput() -> None:
@@ -31,8 +30,8 @@ def test_a_small_allowance_makes_dom0_run_often_for_little_and_costs_throughput(
     def bvt(allowance_ms: int, costs: dict[str, Any]) -> tuple[float, float, float]:
         changes = {"run.duration": "5s", "run.replications": 1, "host.scheduler": "bvt", "host.generation": "xen3.0"}
         result = vcpulab.run(web.change({**changes, "host.ctx_allow": allowance_ms * 1_000_000, **costs}))
-        throughput = figure(result, "web 1 open-loop", "throughput", "app")
-        return throughput, figure(result, "dom0", "executions"), figure(result, "dom0", "io_per_execution")
+        throughput = result["web.throughput"].mean
+        return throughput, result["dom0.executions"].mean, result["dom0.io_per_execution"].mean
 
     throughput, executions, io = zip(*(bvt(ms, {}) for ms in (50, 5, 1)), strict=True)
     assert throughput[0] > 1.1 * throughput[1] > 1.5 * throughput[2]
@@ -68,16 +67,16 @@ def test_cpu_time_of_the_driver_domain_goes_by_packets_that_of_the_guest_by_byte
 
 def test_receiving_costs_several_times_the_cpu_of_bare_metal() -> None:
     xen, bare = run("driver-packets"), run("bare-metal-receiver")
-    assert figure(xen, "guest 1 stream", "throughput", "app") == figure(bare, "linux 1 stream", "throughput", "app")
+    assert xen["guest.throughput"].mean == bare["linux.throughput"].mean
     assert used(xen, "dom0") + used(xen, "guest") > 2 * used(bare, "linux")
 
 
 def test_a_second_vcpu_and_split_interrupts_do_not_raise_one_cards_throughput() -> None:
     default, split = run("smp-driver-domain"), run("smp-driver-domain", {"nic.eth0.vcpu": 1})
-    rates = [figure(result, "guest 0 tcp-sender", "throughput", "app") for result in (default, split)]
+    rates = [result["guest.throughput"].mean for result in (default, split)]
     assert 0.8 * rates[0] < rates[1] < rates[0]
     assert used(split, "dom0") > 1.03 * used(default, "dom0"), "it costs more"
-    busy = [[100 - figure(result, pcpu, "idle", "pcpu") for pcpu in "01"] for result in (default, split)]
+    busy = [[100 - result[f"pcpu.{pcpu}.idle"].mean for pcpu in "01"] for result in (default, split)]
     assert busy[0][1] < 1, "both are used only where the interrupts are split"
     assert min(busy[1]) > 20
 
@@ -87,7 +86,7 @@ def test_a_hog_in_dom0_hurts_a_disk_reader_far_more_under_sedf() -> None:
         of = {"host.scheduler": scheduler, "host.generation": generation}
         beside = run("disk-beside-hog", of)
         alone = run("disk-beside-hog", {**of, "domain.dom0.app": []})
-        rates = [figure(result, "guest 0 iozone", "throughput", "app") for result in (beside, alone)]
+        rates = [result["guest.throughput"].mean for result in (beside, alone)]
         return 1 - rates[0] / rates[1]
 
     # By default Dom0 has 15 ms reserved in each 20 ms there.
@@ -132,7 +131,7 @@ def test_processes_that_take_the_memory_of_files_stop_a_web_server() -> None:
     def served(changes: dict[str, Any]) -> tuple[float, float, float]:
         result = run("web-server-memory", changes)
         (read,) = result.df_io().filter(domain="web").get_column("disk_read_bytes")
-        throughput = figure(result, "web 1 open-loop", "throughput", "app")
+        throughput = result["web.throughput"].mean
         return throughput, used(result, "web"), float(read) / (6e3 * throughput)
 
     thrown, fewer, larger = (
@@ -160,7 +159,7 @@ def test_routing_costs_the_driver_domain_and_offloads_spare_the_guest() -> None:
     cut, large = run("smp-driver-domain", whole), run("smp-driver-domain", {**whole, "domain.guest.nic.tso": True})
 
     def per_message(result: vcpulab.Run) -> float:
-        return used(result, "guest") / figure(result, "guest 0 netperf", "throughput", "app")
+        return used(result, "guest") / result["guest.throughput"].mean
 
     assert per_message(large) < 0.7 * per_message(cut), "a packet of 64 KB costs the guest little more than a segment"
 
@@ -190,7 +189,7 @@ def test_an_emulated_card_costs_its_stub_domain() -> None:
     behind = run("driver-packets", stub)
     assert used(behind, "stub") > used(run("driver-packets"), "dom0"), "it receives, hands on, and emulates"
     assert used(behind, "dom0") == pytest.approx(used(run("driver-packets"), "dom0"), rel=0.05)
-    assert figure(behind, "guest 1 stream", "throughput", "app") == pytest.approx(10_000, rel=0.01)
+    assert behind["guest.throughput"].mean == pytest.approx(10_000, rel=0.01)
     received = dict(behind.df_io().select("domain", "nic_received").iter_rows())
     assert received["dom0"] == pytest.approx(20_000, rel=0.01), "the card is Dom0's, in both directions"
     assert not received["stub"]
@@ -233,7 +232,7 @@ def test_a_hog_delays_an_emulated_disk_where_it_is_emulated() -> None:
         if beside:
             affinity = {"dom0": "0", "stub": "1"}[beside]
             changes["domain.hog"] = {"affinity": affinity, "app": [{"kind": "hog"}]}
-        return figure(run("emulated-disk", changes), "guest 0 iozone", "throughput", "app")
+        return run("emulated-disk", changes)["guest.throughput"].mean
 
     dom0, stub = ({beside: rate(through, beside) for beside in ("", "dom0", "stub")} for through in ("dom0", "stub"))
     assert dom0["stub"] == pytest.approx(dom0[""], rel=0.02), "nothing passes through the stub domain"

@@ -52,7 +52,7 @@ def with_samples(rows: list[tuple[str, int, int, int]]) -> Run:
     samples = run.df_samples().head(len(rows))
     known = pl.DataFrame(rows, schema=["domain", "number", "running_ns", "page_exchanges"], orient="row")
     made = samples.with_columns(pl.lit(60_000_000_000).alias("elapsed_ns"), *known)
-    return Run(run.scenario, run.tables() | {"samples": made}, traced=False)
+    return Run(run.scenario, run.tables() | {"samples": made}, has_decisions=False)
 
 
 def test_xenmon_logs_are_in_its_columns(several: Run, tmp_path: Path) -> None:

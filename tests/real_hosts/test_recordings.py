@@ -7,6 +7,7 @@ import json
 import lzma
 import re
 import shutil
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -249,7 +250,6 @@ def test_what_is_wrong_is_said_with_its_place(kind: recordings.Kind, text: str, 
     assert str(tmp_path / "file") in str(raised.value)
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
@@ -261,8 +261,10 @@ def test_what_is_wrong_is_said_with_its_place(kind: recordings.Kind, text: str, 
 )
 def test_texts_made_to_take_long_do_not(kind: recordings.Kind | None, text: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text(text)
+    began = time.process_time()
     with contextlib.suppress(RecordingError):
         recordings.read(tmp_path / "file", kind)
+    assert time.process_time() - began < 20, "CPU time, whatever else the machine does: quadratic ones take minutes"
 
 
 @pytest.mark.parametrize(

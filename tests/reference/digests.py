@@ -85,7 +85,7 @@ def work(only: str) -> Iterator[tuple[str, list[list[str]]]]:
 
 def of_scenario(name: str, path: Path) -> Iterator[tuple[str, list[list[str]]]]:
     """Every table of a run, its decisions included."""
-    run = vcpulab.run(vcpulab.Scenario.load(path), trace=True)
+    run = vcpulab.run(vcpulab.Scenario.load(path), decisions=True)
     for table, frame in run.tables().items():
         yield f"{name} {table}", of_table(frame)
 

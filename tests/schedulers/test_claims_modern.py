@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import vcpulab
-from claims import figure, load, longest_wait_ms, run
+from claims import load, longest_wait_ms, run
 
 ABC = ("a", "b", "c")
 approx = pytest.approx
@@ -20,19 +20,19 @@ def under(scheduler: str, generation: str | None = None) -> dict[str, Any]:
 
 def gotten(run: vcpulab.Run, *domains: str) -> tuple[float, ...]:
     """CPU time of domains, % of a pCPU."""
-    return tuple(figure(run, domain, "gotten") for domain in domains)
+    return tuple(run[f"{domain}.gotten"].mean for domain in domains)
 
 
 def longest_absence_ms(run: vcpulab.Run) -> float:
     """The longest time for which domain 1, the only one, did not run, ms."""
-    switches: list[tuple[int, int]] = run.df_trace().select("time_ns", "to_domain").rows()
+    switches: list[tuple[int, int]] = run.df_decisions().select("time_ns", "to_domain").rows()
     absences = [back - away for (away, to), (back, _) in pairwise(switches) if to != 1]  # on and off alternate
     return max(absences) / 1e6
 
 
 def of_pcpus(run: vcpulab.Run, name: str) -> list[float]:
     """A figure of each pCPU."""
-    return [figure(run, str(pcpu), name, "pcpu") for pcpu in run.df_pcpus()["pcpu"]]
+    return [run[f"pcpu.{pcpu}.{name}"].mean for pcpu in run.df_pcpus()["pcpu"]]
 
 
 def overhead(run: vcpulab.Run) -> float:
@@ -50,12 +50,11 @@ def test_credit_boost() -> None:
 
 
 def test_credit_boost_in_older_generations() -> None:
-    player = "player 0 periodic"
-    assert figure(run("credit-boost"), player, "response_p99", "app") == approx(1.0, rel=0.01)
+    assert run("credit-boost")["player.response_p99"].mean == approx(1.0, rel=0.01)
     for generation, failed in (("xen3.0.3", 365), ("xen3.3.0", 210)):
         older = run("credit-boost", under("credit", generation))
-        assert figure(older, player, "response_p99", "app") == approx(81, rel=0.02)
-        assert figure(older, player, "failed", "app") == approx(failed, rel=0.02)
+        assert older["player.response_p99"].mean == approx(81, rel=0.02)
+        assert older["player.failed"].mean == approx(failed, rel=0.02)
 
 
 def test_credit_balance() -> None:
@@ -66,7 +65,7 @@ def test_credit_balance() -> None:
 def test_credit_cap() -> None:
     capped = run("credit-cap")
     assert gotten(capped, "capped") == approx((50.0,), abs=0.05)
-    assert figure(capped, "0", "idle", "pcpu") == approx(50.0, abs=0.05)
+    assert capped["pcpu.0.idle"].mean == approx(50.0, abs=0.05)
 
 
 def test_credit_whole_slices() -> None:
@@ -78,7 +77,7 @@ def test_credit_whole_slices() -> None:
 
 
 def test_credit_cap_gap() -> None:
-    capped = run("credit-cap-gap", trace=True)
+    capped = run("credit-cap-gap", decisions=True)
     assert gotten(capped, "capped") == approx((9.9,), abs=0.05)
     assert longest_absence_ms(capped) == approx(270, rel=0.01)
 
@@ -128,10 +127,10 @@ def test_credit2_charged() -> None:
 
 
 def test_credit2_cap() -> None:
-    capped = run("credit2-cap", trace=True)
+    capped = run("credit2-cap", decisions=True)
     assert gotten(capped, "capped") == approx((10.0,), abs=0.02)
     assert longest_absence_ms(capped) == approx(9, rel=0.01)
-    assert longest_absence_ms(run("credit2-cap", under("credit"), trace=True)) == approx(270, rel=0.01)
+    assert longest_absence_ms(run("credit2-cap", under("credit"), decisions=True)) == approx(270, rel=0.01)
 
 
 def test_credit2_light_weight() -> None:
@@ -139,13 +138,13 @@ def test_credit2_light_weight() -> None:
         measured = run("credit2-light-weight", changes)
         assert longest_wait_ms(measured, "light") == approx(longest, rel=0.01)
         assert gotten(measured, "light") == approx((4.0,), abs=0.01)
-    assert figure(run("credit2-light-weight"), "light", "entitlement") == approx(5.9, rel=0.01)
+    assert run("credit2-light-weight")["light.entitlement"].mean == approx(5.9, rel=0.01)
 
 
 def test_credit2_ratelimit() -> None:
-    assert figure(run("credit2-ratelimit"), "web", "wait_p99") == approx(8300, rel=0.02)
-    assert figure(run("credit2-ratelimit", {"host.ratelimit_us": 0}), "web", "wait_p99") == approx(700, rel=0.02)
-    assert figure(run("credit2-ratelimit", under("credit")), "web", "wait_p99") == approx(970, rel=0.02)
+    assert run("credit2-ratelimit")["web.wait_p99"].mean == approx(8300, rel=0.02)
+    assert run("credit2-ratelimit", {"host.ratelimit_us": 0})["web.wait_p99"].mean == approx(700, rel=0.02)
+    assert run("credit2-ratelimit", under("credit"))["web.wait_p99"].mean == approx(970, rel=0.02)
 
 
 def test_credit2_run_queues() -> None:
@@ -161,7 +160,7 @@ def test_credit2_cold_caches() -> None:
 def test_credit2_extreme_weights() -> None:
     weighted = run("credit2-extreme-weights")
     assert gotten(weighted, "light") == approx((4.76,), rel=0.01)
-    assert figure(weighted, "light", "entitlement") == approx(0.39, rel=0.02)
+    assert weighted["light.entitlement"].mean == approx(0.39, rel=0.02)
     assert gotten(run("credit2-extreme-weights", under("credit")), "light") == approx((0.6,), rel=0.05)
 
 
@@ -183,7 +182,7 @@ def test_enhanced_turns() -> None:
 def test_enhanced_starved() -> None:
     starved = run("enhanced-starved")
     assert gotten(starved, "player") == (0,)
-    assert figure(starved, "player", "waited") == 100
+    assert starved["player.waited"].mean == 100
     for changes in ({"host.boost": "qualifies"}, {"host.pick": "best"}, under("credit", "xen4.4.1")):
         assert gotten(run("enhanced-starved", changes), "player") == approx((9.09,), abs=0.01)
     longer = {"domain.player.app.0.run": "12ms", "domain.player.app.0.period": "60ms"}
@@ -200,14 +199,13 @@ def test_enhanced_balance() -> None:
 
 
 def test_null_isolation() -> None:
-    job = "job 0 periodic"
     alone = run("null-isolation")
     assert longest_wait_ms(alone, "job") == 0
-    assert figure(alone, job, "failed", "app") == 0
-    assert figure(alone, job, "response_p99", "app") == approx(5.0, rel=0.01)
+    assert alone["job.failed"].mean == 0
+    assert alone["job.response_p99"].mean == approx(5.0, rel=0.01)
     shared = run("null-isolation", under("credit"))
     assert gotten(shared, "job") == approx((40.1,), abs=0.05)
-    assert figure(shared, job, "failed", "app") == shared.df_apps().row(0, named=True)["completed"]
+    assert shared["job.failed"].mean == shared.df_apps().row(0, named=True)["completed"]
 
 
 def test_null_no_decisions() -> None:
@@ -227,7 +225,7 @@ def test_null_overcommit() -> None:
 def test_null_idle_holder() -> None:
     measured = run("null-idle-holder")
     assert gotten(measured, "sleeper", "first", "second") == approx((1, 100, 0), abs=0.01)
-    assert figure(measured, "second", "waited") == 100
+    assert measured["second.waited"].mean == 100
     assert max(of_pcpus(measured, "idle")) == approx(99, abs=0.05)
     assert gotten(run("null-idle-holder", under("credit")), "second") == approx((100,), abs=0.05)
 
@@ -247,7 +245,7 @@ def test_round_robin_bounded_wait() -> None:
 
 
 def test_round_robin_waking() -> None:
-    assert figure(run("round-robin-waking"), "player", "wait_p50") == approx(29_800, rel=0.01)
+    assert run("round-robin-waking")["player.wait_p50"].mean == approx(29_800, rel=0.01)
     assert longest_wait_ms(run("round-robin-waking", under("credit")), "player") == 0
 
 
@@ -260,5 +258,5 @@ def test_round_robin_per_vcpu() -> None:
 def test_round_robin_migrations() -> None:
     for changes, migrations, lost in (({}, 200, 0.54), ({"host.slice_ms": 1}, 2000, 5.38), (under("credit"), 11, 0.1)):
         measured = run("round-robin-migrations", changes)
-        assert sum(figure(measured, domain, "migrations") for domain in ABC) == approx(migrations, rel=0.05)
+        assert sum(measured[f"{domain}.migrations"].mean for domain in ABC) == approx(migrations, rel=0.05)
         assert overhead(measured) == approx(lost, rel=0.05)

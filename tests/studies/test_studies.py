@@ -16,9 +16,9 @@ from support import STUDIES_PAGE, VCPULAB, Vcpulab, examples_of, examples_work, 
 from vcpulab.results.cache import RunCache
 from vcpulab.results.statistics import Interval, holm, kendall_tau, mape, mser5, paired
 from vcpulab.studies import NAMES, predict, study
+from vcpulab.studies.cells import COLUMNS
 from vcpulab.studies.results import Missing, Results
 from vcpulab.studies.runner import Effort, Runner
-from vcpulab.studies.study import COLUMNS
 
 
 def test_mser_cuts_what_has_not_settled() -> None:
@@ -232,9 +232,9 @@ def test_report_says_what_stands_in_the_way(name: str, ran: Path) -> None:
     [
         (("run", "nobody2000"), "no study `nobody2000`; there are: cherkasova2007"),
         (("run", "cherkasova2007", "--only", "nothing"), "--only: found `nothing`; allowed: dom0-weight-sweep"),
-        (("run", "cherkasova2007", "--ci", "none"), "--ci: found `none`; allowed: more than 0%"),
-        (("run", "cherkasova2007", "--ci", "0"), "--ci: found `0`; allowed: more than 0%"),
-        (("run", "cherkasova2007", "--ci", "nan"), "--ci: found `nan`; allowed: more than 0%"),
+        (("run", "cherkasova2007", "--precision", "none"), "--precision: found `none`; allowed: more than 0%"),
+        (("run", "cherkasova2007", "--precision", "0"), "--precision: found `0`; allowed: more than 0%"),
+        (("run", "cherkasova2007", "--precision", "nan"), "--precision: found `nan`; allowed: more than 0%"),
         (("fit", "cherkasova2007", "--out", "x.toml", "--samples", "-1"), "--samples: found `-1`; allowed"),
     ],
 )

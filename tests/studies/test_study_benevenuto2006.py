@@ -9,9 +9,10 @@ from vcpulab.results.cache import RunCache
 from vcpulab.results.statistics import Interval
 from vcpulab.studies import predict, study
 from vcpulab.studies.benevenuto2006.cases import TWO_CARDS, WEB_RATES, build_case, gap_ns, receive_case, web_case
+from vcpulab.studies.case import Case
+from vcpulab.studies.claims import Outcome
 from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort, Runner
-from vcpulab.studies.study import Case, Outcome
 
 STUDY = study("benevenuto2006")
 CLAIMS = {claim.id: claim for claim in STUDY.claims}

@@ -11,11 +11,11 @@ from vcpulab.results.statistics import Interval
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.studies import study
 from vcpulab.studies.cherkasova2007 import alert, claims
-from vcpulab.studies.cherkasova2007.cases import ALERT_TARGETS, bvt, credit, nearly_saturated, sedf
+from vcpulab.studies.cherkasova2007.cases import ALERT_TARGETS, alert_case, bvt, credit, nearly_saturated, sedf
+from vcpulab.studies.claims import Outcome
 from vcpulab.studies.predict import predictions
 from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort, Runner
-from vcpulab.studies.study import Outcome
 
 STUDY = study("cherkasova2007")
 
@@ -90,7 +90,7 @@ def test_the_rate_offered_is_a_twentieth_below_the_highest_that_is_served(capaci
 
 
 def test_errors_have_the_sign_of_the_figures() -> None:
-    used = Results({alert.case(alert.CREDIT, 10): [{"used 0": 15.0, "used 1": 5.0, "used 2": 10.0, "used 3": 0.0}]})
+    used = Results({alert_case(*alert.CREDIT, 10): [{"used 0": 15.0, "used 1": 5.0, "used 2": 10.0, "used 3": 0.0}]})
     assert alert.errors(used, alert.CREDIT, 10) == [50.0, -50.0, 0.0, -100.0]
     assert alert.errors(used, alert.CREDIT, 10, seconds=2) == [0.0, -50.0]
     assert alert.long_error(used, alert.CREDIT, 10) == -25.0
@@ -130,7 +130,7 @@ def test_the_authors_own_figures_decide_as_the_notes_say() -> None:
 def test_allocation_errors_are_told_apart() -> None:
     def each(scheduler: tuple[str, str], more: float) -> dict[str, list[dict[str, float]]]:
         return {
-            alert.case(scheduler, t): [{f"used {s}": t * (1 + more * (t < 30)) for s in range(10)}]
+            alert_case(*scheduler, t): [{f"used {s}": t * (1 + more * (t < 30)) for s in range(10)}]
             for t in ALERT_TARGETS
         }
 
@@ -145,7 +145,7 @@ def test_allocation_errors_are_told_apart() -> None:
 def test_every_claim_says_why() -> None:
     assert [claim.id for claim in STUDY.claims] == [f"C-{i}" for i in range(1, 23)]
     for claim in STUDY.claims:
-        assert claim.verdict(ANY).figures
+        assert claim.verdict(ANY).evidence
 
 
 def test_a_chart_for_every_figure_of_the_paper() -> None:

@@ -8,14 +8,14 @@ import pytest
 from vcpulab.results.cache import RunCache
 from vcpulab.results.statistics import Interval
 from vcpulab.studies import study
+from vcpulab.studies.claims import Outcome
 from vcpulab.studies.devine2010 import cases as c
 from vcpulab.studies.devine2010 import noise
 from vcpulab.studies.devine2010.analysis import WEB_CONFIGS, WINDOWS_CONFIGS, best
+from vcpulab.studies.devine2010.best_by_load import best_by_load
 from vcpulab.studies.devine2010.estimates import his_half_width, population_sd
-from vcpulab.studies.devine2010.load import best_by_load
 from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort, Runner
-from vcpulab.studies.study import Outcome
 
 STUDY = study("devine2010")
 
@@ -98,7 +98,7 @@ def test_sedf_leaves_guests_where_their_creation_put_them() -> None:
 
 def test_portal_and_database_on_the_same_processors_wait_for_each_other() -> None:
     orders = (c.MOSS_CREATED, c.MOSS_ANEW)
-    wanted = [f"{c.PLACEMENT}: {c.placed_name(c.MOSS, 'sedf-175', order)}" for order in orders]
+    wanted = [c.placed_name(c.MOSS, "sedf-175", order) for order in orders]
     found = Runner(STUDY, Effort(fast=True), RunCache(None)).run([x for x in STUDY.cases() if x.key in wanted])
     together, apart = (found.mean(case, "throughput") for case in wanted)
     assert together < 0.9 * apart

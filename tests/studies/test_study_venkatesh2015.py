@@ -7,10 +7,10 @@ import pytest
 from vcpulab.results.cache import RunCache
 from vcpulab.results.statistics import Interval
 from vcpulab.studies import study
+from vcpulab.studies.claims import Outcome
 from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort, Runner
-from vcpulab.studies.study import Outcome
-from vcpulab.studies.venkatesh2015 import figures
+from vcpulab.studies.venkatesh2015 import estimates as figures
 from vcpulab.studies.venkatesh2015.cases import TABLE_7
 
 IT = study("venkatesh2015")

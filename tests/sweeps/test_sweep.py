@@ -16,11 +16,11 @@ from typing import NamedTuple
 import polars as pl
 import pytest
 
-from support import ROOT, VCPULAB
+from support import HANG_S, ROOT, VCPULAB
 from vcpulab import EngineError, _engine, run_many
 from vcpulab.cli.main import main
 from vcpulab.errors import RequestError
-from vcpulab.results import outcomes
+from vcpulab.results.addresses import find
 from vcpulab.sweeps import Dask, Executor, Local, Plan, Store, SweepFailedError, executor, export, query, run, summary
 from vcpulab.sweeps.executors import Outcome
 from vcpulab.sweeps.runner import Fixed, Sizer
@@ -432,7 +432,7 @@ def test_killed_again_and_again_it_comes_to_the_same_bytes(
             assert sweep.stdout is not None
             assert sweep.stdout.readline() == b"begins\n"
             if steps:
-                sweep.wait(timeout=60)
+                sweep.wait(timeout=HANG_S)
             else:
                 time.sleep(chance.uniform(0, 0.2))
                 sweep.kill()
@@ -496,7 +496,7 @@ def test_two_sweeps_at_once_leave_every_run_once(
 ) -> None:
     command = [sys.executable, "-c", KILLED, str(here / "rates.toml"), str(tmp_path / "store"), "0"]
     both = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]
-    assert [one.wait(timeout=100) for one in both] == [0, 0]
+    assert [one.wait(timeout=HANG_S) for one in both] == [0, 0]
     assert sorted(runs_in(tmp_path / "store")) == sorted(unit.key for unit in plan.units())
     assert swept(plan, tmp_path) == undisturbed
 
@@ -676,7 +676,7 @@ def test_a_disk_that_is_full_costs_nothing_that_was_there(
         [sys.executable, "-c", FULL, here / "rates.toml", tmp_path / "store"],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=HANG_S,
         check=False,
     )
     assert full.returncode == 1, full.stderr
@@ -704,15 +704,15 @@ def test_questions_are_answered_with_the_parameters_of_the_points(full_store: St
     """
     answer = query(full_store, sql)
     assert answer["rate"].to_list() == [500, 1000, 1500, 2000, 2500]
-    metric = outcomes.metric(plan.scenario(0), "web.throughput")
-    means = [row.intervals[0].mean for row in summary(plan, full_store, [metric])[5:10] if row.intervals[0]]
+    address = find(plan.scenario(0), "web.throughput")
+    means = [row.intervals[0].mean for row in summary(plan, full_store, [address])[5:10] if row.intervals[0]]
     assert answer["throughput"].to_list() == pytest.approx(means)
-    of_figures = query(
+    of_metrics = query(
         full_store,
-        "SELECT avg(value) AS v FROM figures JOIN points USING (run_id) WHERE sweep = 'rates' AND point = 5 "
-        f"AND name = '{metric.thing}' AND figure = 'throughput'",
+        "SELECT avg(value) AS v FROM metrics JOIN points USING (run_id) WHERE sweep = 'rates' AND point = 5 "
+        f"AND address = '{address}'",
     )
-    assert of_figures.item() == pytest.approx(means[0])
+    assert of_metrics.item() == pytest.approx(means[0])
 
 
 @pytest.mark.parametrize(
@@ -794,7 +794,7 @@ def test_the_commands_run_show_ask_and_export(typed: Callable[..., Answer], tmp_
         (["sweep", "rates.toml", "--executor", "dask://local?workers=many"], "--executor: found"),
         (["sweep", "rates.toml", "--executor", "dask://local", "--jobs", "2"], "--jobs: allowed: only with"),
         (["sweep", "rates.toml", "--jobs", "-1"], "--jobs: found `-1`"),
-        (["sweep", "rates.toml", "--show", "web.speed"], "--show: `web` has no figure `speed`"),
+        (["sweep", "rates.toml", "--show", "web.speed"], "--show web.speed: `web` has no metric `speed`"),
         (["sweep", "rates.toml", "--out", "."], "holds other files"),
         (["sweep", "rates.toml", "--store", "."], "holds other files"),
         (["sweep", "rates.toml", "--plot", "x.pdf"], "--plot"),

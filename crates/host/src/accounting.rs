@@ -1,6 +1,6 @@
 //! Where the time of each pCPU goes: every nanosecond is given to a vCPU that runs, to idleness, or to overhead.
 //!
-//! The time of a pCPU lies in this order, and [`Accounting::settle`] gives it away up to now:
+//! The time of a pCPU lies in this order, and `settle` gives it away up to now:
 //!
 //! ```text
 //! settled_at ──────────► hypervisor_until ──────────────► busy_until ─────────────► run end
@@ -8,9 +8,8 @@
 //! ```
 //!
 //! Both stretches of overhead may be empty. A cost moves `busy_until` on: a decision, an interrupt or other work of the
-//! hypervisor ([`charge`](Accounting::charge)), a context switch ([`charge_switch`](Accounting::charge_switch)), a working
-//! set that changes while its vCPU runs ([`use_sets`](Accounting::use_sets)). After each of them the end of the present
-//! operation is set anew ([`set_run_end`](Accounting::set_run_end)).
+//! hypervisor (`charge`), a context switch (`charge_switch`), a working set that changes while its vCPU runs (`use_sets`).
+//! After each of them the end of the present operation is set anew (`set_run_end`).
 
 use crate::cache::Caches;
 use crate::context::policy::PolicyContext;

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from vcpulab.results.outcomes import Metric, metrics, values
+from vcpulab.results.addresses import Address, addresses
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import CONFIDENCE, Interval, holm, paired
 
@@ -22,7 +22,7 @@ Verdict = Literal["better", "worse", "higher", "lower", "same", "unclear"]
 class Comparison:
     """One metric before and after."""
 
-    metric: Metric
+    address: Address
     before: Interval
     after: Interval
     difference: Interval
@@ -41,9 +41,9 @@ class Comparison:
     def row(self) -> dict[str, object]:
         """As flat data."""
         return {
-            "metric": self.metric.name,
-            "unit": self.metric.unit,
-            "better_if": self.metric.better,
+            "metric": self.address.name,
+            "unit": self.address.unit,
+            "better_if": self.address.better,
             "before": self.before.mean,
             "before_half_width": self.before.half_width,
             "after": self.after.mean,
@@ -56,55 +56,58 @@ class Comparison:
         }
 
 
-def compare(before: Run, after: Run, asked: Iterable[Metric] | None = None) -> list[Comparison]:
+def compare(before: Run, after: Run, asked: Iterable[Address] | None = None) -> list[Comparison]:
     """The metrics that two runs have in common, or those asked for; without those that neither has values for.
 
     Examples:
         >>> import vcpulab
-        >>> now = vcpulab.Scenario.starter().change({"run.duration": "200ms", "run.replications": 3})
+        >>> now = vcpulab.Scenario.starter().change({"run.duration": "200ms", "run.replications": 6})
         >>> then = now.change({"domain.batch.cap": 50})
         >>> found = compare(*vcpulab.run_many([now, then]))
-        >>> [c.verdict for c in found if c.metric.name == "batch.gotten"]
+        >>> [c.verdict for c in found if c.address.name == "batch.gotten"]
         ['lower']
     """
     if asked is None:
-        there = {metric.name for metric in metrics(after.scenario)}
-        asked = [metric for metric in metrics(before.scenario) if metric.name in there]
+        # The host stands for its pCPUs.
+        there = {address.name for address in addresses(after.scenario) if address.of != "pcpu"}
+        asked = [address for address in addresses(before.scenario) if address.name in there]
     asked = list(asked)
-    old, new = values(before, asked), values(after, asked)
+    old, new = before.values(asked), after.values(asked)
     found = []
-    for metric in asked:
+    for address in asked:
         pairs = [
-            (a, b) for a, b in zip(new[metric.name], old[metric.name], strict=False) if a is not None and b is not None
+            (a, b)
+            for a, b in zip(new[address.name], old[address.name], strict=False)
+            if a is not None and b is not None
         ]
         difference = paired([a for a, _ in pairs], [b for _, b in pairs])
         was, became = Interval.of(b for _, b in pairs), Interval.of(a for a, _ in pairs)
         if difference is not None and was is not None and became is not None:
-            found.append((metric, was, became, difference))
+            found.append((address, was, became, difference))
     corrected: dict[str, float] = {}
     for directed in (True, False):
         family = {
-            metric.name: difference.p
-            for metric, _, _, difference in found
-            if (metric.better is not None) == directed and difference.p is not None
+            address.name: difference.p
+            for address, _, _, difference in found
+            if (address.better is not None) == directed and difference.p is not None
         }
         corrected |= dict(zip(family, holm(list(family.values())), strict=True))
     return [
-        Comparison(metric, was, became, difference.interval, p, _verdict(metric, difference.interval, p))
-        for metric, was, became, difference in found
-        for p in [corrected.get(metric.name)]
+        Comparison(address, was, became, difference.interval, p, _verdict(address, difference.interval, p))
+        for address, was, became, difference in found
+        for p in [corrected.get(address.name)]
     ]
 
 
-def _verdict(metric: Metric, difference: Interval, p: float | None) -> Verdict:
+def _verdict(address: Address, difference: Interval, p: float | None) -> Verdict:
     if difference.mean == 0 and not difference.half_width:
         return "same"
     if p is None or p > 1 - CONFIDENCE:
         return "unclear"
     higher = difference.mean > 0
-    if metric.better is None:
+    if address.better is None:
         return "higher" if higher else "lower"
-    return "better" if higher == (metric.better == "higher") else "worse"
+    return "better" if higher == (address.better == "higher") else "worse"
 
 
 def gainers_and_payers(found: Sequence[Comparison]) -> tuple[dict[str, list[Comparison]], dict[str, list[Comparison]]]:
@@ -112,5 +115,5 @@ def gainers_and_payers(found: Sequence[Comparison]) -> tuple[dict[str, list[Comp
     sides: dict[str, dict[str, list[Comparison]]] = {"better": {}, "worse": {}}
     for comparison in found:
         if comparison.verdict in sides:
-            sides[comparison.verdict].setdefault(comparison.metric.domain or "host", []).append(comparison)
+            sides[comparison.verdict].setdefault(comparison.address.domain or "host", []).append(comparison)
     return sides["better"], sides["worse"]

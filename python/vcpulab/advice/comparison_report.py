@@ -39,7 +39,7 @@ def write(
 
     verdicts = "".join(f"<li>{escape(line)}</li>" for line in in_words(found))
     body = report.section("Verdict", [f"<ul>{verdicts}</ul>"])
-    judged = [comparison for comparison in found if comparison.metric.better and comparison.percent is not None]
+    judged = [comparison for comparison in found if comparison.address.better and comparison.percent is not None]
     body += report.section("What changed", [report.figure(plots.differences(judged)), _table(found)])
     labelled = dict(zip(labels, runs, strict=True))
     body += report.section(
@@ -54,7 +54,7 @@ def write(
 def _beginning(scenario: Scenario) -> Run:
     """What is to be seen of a run in a timeline."""
     shown = {"run.duration": f"{min(TIMELINE_MS * 1_000_000, scenario.duration_ns)}ns", "run.replications": 1}
-    return run(scenario.change(shown), trace=True, waits=False)
+    return run(scenario.change(shown), decisions=True, waits=False)
 
 
 def _table(found: Sequence[Comparison]) -> str:
@@ -71,8 +71,8 @@ def cells(comparison: Comparison) -> list[str]:
     """A comparison as a row of words, under `HEADINGS`."""
     percent, p = comparison.percent, comparison.p
     return [
-        comparison.metric.name,
-        comparison.metric.unit,
+        comparison.address.name,
+        comparison.address.unit,
         str(comparison.before),
         str(comparison.after),
         signed(str(comparison.difference)),
@@ -90,7 +90,7 @@ def in_words(found: Sequence[Comparison]) -> list[str]:
         for verb, side in (("gains", gains), ("pays", pays))
         for who, what in side.items()
     ]
-    unclear = sum(1 for comparison in found if comparison.metric.better and comparison.verdict == "unclear")
+    unclear = sum(1 for comparison in found if comparison.address.better and comparison.verdict == "unclear")
     if not lines:
         lines = ["nobody gains or pays as far as can be told"]
     if unclear:
@@ -102,9 +102,9 @@ def change(comparison: Comparison) -> str:
     """How a metric changes, in words."""
     percent = comparison.percent
     if percent is None or abs(percent) > 1000:
-        metric, before, after = comparison.metric, comparison.before.mean, comparison.after.mean
-        return f"{metric.name} {number(before)} → {number(after)} {metric.unit}"
-    return f"{comparison.metric.name} {signed(number(percent))} %"
+        address, before, after = comparison.address, comparison.before.mean, comparison.after.mean
+        return f"{address} {number(before)} → {number(after)} {address.unit}"
+    return f"{comparison.address.name} {signed(number(percent))} %"
 
 
 def signed(text: str) -> str:

@@ -1,81 +1,58 @@
-"""`vcpulab whatif` and `vcpulab compare`: what a change does, to whom, and how sure that is."""
+"""`vcpulab lint`, `whatif` and `compare`: the effects of a change, on whom, and their confidence."""
 
 import json
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import polars as pl
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from vcpulab.advice import comparison_report
-from vcpulab.advice.compare import Comparison, compare
+from vcpulab.advice.compare import Comparison
+from vcpulab.advice.compare import compare as compare_runs
 from vcpulab.advice.lint.lint import as_data, other_warnings
 from vcpulab.advice.lint.lint import lint as lint_scenario
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.usage import examples
+from vcpulab.cli.options import AnyFormat, Flag, Jobs, Pairs, Report, Seed, Table, Words, command, number
 from vcpulab.errors import RequestError
 from vcpulab.hypervisors.xl import new_steps
-from vcpulab.results.outcomes import metrics
+from vcpulab.results.addresses import addresses
 from vcpulab.results.run import Run, run_many
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
 
 REPLICATIONS = 10
-"""Enough for intervals that are not wider than they need be: t(0.975, 9) is 2.26, t(0.975, 4) 2.78."""
-
-Format = Literal["table", "json", "csv"]
-Jobs = Annotated[int, Parameter(name=["--jobs", "-j"])]
-Flag = Annotated[bool, Parameter(negative=())]
+"""Enough for narrow intervals: t(0.975, 9) is 2.26, t(0.975, 4) 2.78."""
 
 
-def register(app: App) -> None:
-    """Adds these commands to a command line."""
-    app.command(lint, help_epilogue=examples("vcpulab lint web.toml", "vcpulab lint web.toml --format json"))
-    app.command(
-        whatif,
-        help_epilogue=examples(
-            "vcpulab whatif web.toml --set domain.web.weight=1024",
-            "vcpulab whatif web.toml --set batch.cap=50 --report out/whatif.html",
-        ),
-    )
-    app.command(
-        compare_,
-        name="compare",
-        help_epilogue=examples(
-            "vcpulab whatif web.toml --set batch.cap=50 --write capped.toml",
-            "vcpulab compare web.toml capped.toml",
-        ),
-    )
-
-
+@command("lint", "vcpulab lint web.toml", "vcpulab lint web.toml --format json")
 def lint(
     file: Annotated[tuple[Path, ...], Parameter(negative=())],
     /,
     *,
-    replications: int = REPLICATIONS,
-    format: Literal["table", "json"] = "table",  # noqa: A002
+    replications: Annotated[
+        int, number("Replications of each simulation, as it is and mended.", 2, 10_000)
+    ] = REPLICATIONS,
+    format: Table = "table",
     jobs: Jobs = 0,
 ) -> int:
-    """Say what is probably not meant in scenario files, what it costs, and what mends it; succeed if there is nothing.
+    """Find settings that are probably not meant, what they cost, and what mends them.
+
+    The exit status is 0 if nothing is found.
 
     Args:
         file: Scenario files.
-        replications: Of each simulation, as it is and mended.
-        format: How to print.
-        jobs: Replications at a time; 0: one for each processor.
     """
-    if not 2 <= replications <= 10_000:
-        raise RequestError(f"--replications: found `{replications}`; allowed: 2 to 10000")
     found = {}
     for path in file:
-        with terminal.progress(f"trying what mends {path}") as progress:
+        with terminal.progress(f"trying mends of {path}") as progress:
             try:
                 scenario, advice = lint_scenario(
                     path,
                     replications=replications,
-                    jobs=files.at_least_zero("--jobs", jobs),
+                    jobs=jobs,
                     progress=progress,
                 )
             except OSError as error:
@@ -93,35 +70,37 @@ def lint(
     return 1 if any(found.values()) else 0
 
 
+@command(
+    "whatif",
+    "vcpulab whatif web.toml --set domain.web.weight=1024",
+    "vcpulab whatif web.toml --set batch.cap=50 --report out/whatif.html",
+)
 def whatif(
     file: Path,
     /,
     *,
-    set: Annotated[tuple[str, ...], Parameter(name="--set", negative=())] = (),  # noqa: A002 - the option's name
-    replications: int | None = None,
-    seed: int | None = None,
-    all: Flag = False,  # noqa: A002
-    report: Path | None = None,
+    set: Words = (),
+    replications: Pairs = None,
+    seed: Seed = None,
+    all: Flag = False,
+    report: Report = None,
     write: Path | None = None,
-    format: Format = "table",  # noqa: A002
+    format: AnyFormat = "table",
     jobs: Jobs = 0,
 ) -> None:
-    """Say what other settings would do: who gains, who pays, by how much, and how to set them on a real host.
+    """Predict what other settings improve and regress, by how much, and how to set them.
+
+    JSON and CSV have every metric.
 
     Args:
         file: Scenario file.
         set: PATH=VALUE, any number of times; no value: back to the default. `web.weight` may stand for
             `domain.web.weight`.
-        replications: Of each side; if left out the scenario's, and at least 10.
-        seed: Instead of the scenario's.
         all: Show every metric, not only those with a good direction.
-        report: Also write a page with charts and timelines to this file.
         write: Also write the changed scenario to this file.
-        format: How to print; JSON and CSV always hold every metric.
-        jobs: Replications at a time; 0: one for each processor.
     """
     if not set:
-        raise RequestError("--set: nothing is set; allowed: PATH=VALUE, such as --set domain.web.weight=512")
+        raise RequestError("nothing is set", field="set", allowed="PATH=VALUE, such as --set domain.web.weight=512")
     before = _with_run(files.load(file), seed, replications)
     changed = settings.apply(before, set)
     for path in changed.left_out:
@@ -130,7 +109,7 @@ def whatif(
         if warning["message"] not in {known["message"] for known in before.warnings}:
             terminal.warn(f"as changed: {warning['field'] or ''}: {warning['message']}")
     runs = _run(before, changed.scenario, jobs)
-    found = compare(*runs)
+    found = compare_runs(*runs)
     _show(found, runs, ("now", "changed"), format=format, all=all)
     if format == "table":
         _show_steps(before, changed.scenario)
@@ -144,42 +123,45 @@ def whatif(
         terminal.say(f"written to {write}")
 
 
-def compare_(
+@command(
+    "compare",
+    "vcpulab whatif web.toml --set batch.cap=50 --write capped.toml",
+    "vcpulab compare web.toml capped.toml",
+)
+def compare(
     a: Path,
     b: Path,
     /,
     *,
-    replications: int | None = None,
-    seed: int | None = None,
-    all: Flag = False,  # noqa: A002
-    report: Path | None = None,
-    format: Format = "table",  # noqa: A002
+    replications: Pairs = None,
+    seed: Seed = None,
+    all: Flag = False,
+    report: Report = None,
+    format: AnyFormat = "table",
     jobs: Jobs = 0,
 ) -> None:
     """Compare two scenarios, or two runs: differences from the first to the second.
 
+    Both scenarios run with the first one's seed and replications, if no others are given. JSON and CSV have every
+    metric.
+
     Args:
         a: Scenario file, or a directory of `vcpulab run --out`.
         b: The same.
-        replications: Of each scenario; if left out the first one's, and at least 10.
-        seed: Instead of the first scenario's; both have the same.
         all: Show every metric, not only those with a good direction.
-        report: Also write a page with charts and timelines to this file.
-        format: How to print; JSON and CSV always hold every metric.
-        jobs: Replications at a time; 0: one for each processor.
     """
     if a.is_dir() != b.is_dir():
         raise RequestError(f"{a}, {b}: allowed: two scenario files, or two directories of runs")
     if a.is_dir():
         if replications is not None or seed is not None:
-            raise RequestError("--replications, --seed: these runs are over; allowed: with scenario files")
+            raise RequestError("--replications and --seed are for scenario files; these runs are over")
         runs = (files.run_of(a), files.run_of(b))
     else:
         first = _with_run(files.load(a), seed, replications)
         second = files.load(b).with_run(seed=first.seed, replications=first.replications)
         runs = _run(first, second, jobs)
     _warn_of_differences(*runs)
-    found = compare(*runs)
+    found = compare_runs(*runs)
     if not found:
         raise RequestError(f"{a}, {b}: they have no domain or client in common, and nothing to compare")
     labels = (str(a), str(b)) if str(a) != str(b) else ("first", "second")
@@ -191,27 +173,27 @@ def compare_(
 
 
 def _with_run(scenario: Scenario, seed: int | None, replications: int | None) -> Scenario:
-    if replications is not None and replications < 2:
-        raise RequestError(f"--replications: found `{replications}`; allowed: at least 2, for an interval")
     wanted = replications if replications is not None else max(REPLICATIONS, scenario.replications)
     return files.with_run(scenario, seed=seed, replications=wanted)
 
 
 def _run(before: Scenario, after: Scenario, jobs: int) -> tuple[Run, Run]:
     with terminal.progress(f"running {before.name}") as progress:
-        first, second = run_many([before, after], jobs=files.at_least_zero("--jobs", jobs), progress=progress)
+        first, second = run_many([before, after], jobs=jobs, progress=progress)
     return first, second
 
 
 def _warn_of_differences(a: Run, b: Run) -> None:
     if a.scenario.seed != b.scenario.seed:
-        terminal.warn(f"seeds {a.scenario.seed} and {b.scenario.seed}: the runs are independent, differences less sure")
+        terminal.warn(
+            f"seeds {a.scenario.seed} and {b.scenario.seed}: the runs are independent, differences less certain"
+        )
     if a.scenario.replications != b.scenario.replications:
         least = min(a.scenario.replications, b.scenario.replications)
         terminal.warn(f"{a.scenario.replications} and {b.scenario.replications} replications: the first {least} count")
     if a.scenario.duration_ns != b.scenario.duration_ns:
-        terminal.warn(f"{a.scenario.duration_ns / 1e9:g} and {b.scenario.duration_ns / 1e9:g} s: not equally long")
-    theirs = [{metric.name.rpartition(".")[0]: None for metric in metrics(run.scenario)} for run in (a, b)]
+        terminal.warn(f"{a.scenario.duration_ns / 1e9:g} and {b.scenario.duration_ns / 1e9:g} s: of different lengths")
+    theirs = [{address.thing: None for address in addresses(run.scenario) if address.of != "pcpu"} for run in (a, b)]
     for one, other, which in ((*theirs, "first"), (*reversed(theirs), "second")):
         if alone := [name for name in one if name not in other]:
             terminal.warn(f"only in the {which}, not compared: {', '.join(alone)}")
@@ -222,8 +204,8 @@ def _show(
     runs: tuple[Run, Run],
     labels: tuple[str, str],
     *,
-    format: Format,  # noqa: A002
-    all: bool,  # noqa: A002
+    format: str,
+    all: bool,
 ) -> None:
     rows = [comparison.row() for comparison in found]
     if format == "json":
@@ -235,7 +217,7 @@ def _show(
 
 
 def _show_steps(before: Scenario, after: Scenario) -> None:
-    """What must be typed that was not before."""
+    """The commands that the change adds."""
     new = new_steps(before, after)
     if new:
         print("\nTo set it on a real host:\n")

@@ -1,72 +1,54 @@
-"""`vcpulab bounds`: what a host can carry at most, and what limits it, without a simulation; or set beside one."""
+"""`vcpulab bounds`: limits of a host by queueing analysis, without a simulation or compared with one."""
 
 import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from cyclopts import App, Parameter
-
-from vcpulab.advice.bounds import Bounds, Checked, bounds, check
+from vcpulab.advice.bounds import Bounds, Checked, check
+from vcpulab.advice.bounds import bounds as bounds_of
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.usage import examples
+from vcpulab.cli.options import Flag, Jobs, Replications, Table, command
 from vcpulab.results.run import run
 from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import Scenario
 
 DONE, EXCEEDED = 0, 1
 _LOADS_WIDE = 4
-"""Up to so many loads have a column each in the table of stations."""
-
-Format = Literal["table", "json"]
-Jobs = Annotated[int, Parameter(name=["--jobs", "-j"])]
-Flag = Annotated[bool, Parameter(negative=())]
+"""Most loads that have a column each in the table of stations."""
 
 
-def register(app: App) -> None:
-    """Adds the command to a command line."""
-    app.command(
-        show,
-        name="bounds",
-        help_epilogue=examples("vcpulab bounds web.toml", "vcpulab bounds web.toml --check --format json"),
-    )
-
-
-def show(
+@command("bounds", "vcpulab bounds web.toml", "vcpulab bounds web.toml --check --format json")
+def bounds(
     file: Path,
     /,
     *,
     check: Flag = False,
-    replications: int | None = None,
-    format: Format = "table",  # noqa: A002 - the option's name
+    replications: Replications = None,
+    format: Table = "table",
     jobs: Jobs = 0,
 ) -> int:
-    """Say what a host can carry at most and what limits it, by queueing analysis, at once.
+    """Bound what a host can carry, and name what limits it, by queueing analysis.
 
     Bounds hold whatever the scheduler does; estimates are those of a host without overhead that shares its CPUs evenly.
 
     Args:
         file: Scenario file.
-        check: Also run the scenario, and fail if what it did is beyond a bound.
-        replications: Of that run, instead of the scenario's.
-        format: How to print.
-        jobs: Replications at a time; 0: one for each processor.
+        check: Also run the scenario, and fail if a result is beyond a bound.
     """
     scenario = files.with_run(files.load(file), replications=replications)
-    at_once = files.at_least_zero("--jobs", jobs)
-    found = bounds(scenario)
-    checked = _checked(scenario, found, at_once) if check else None
+    found = bounds_of(scenario)
+    checked = _checked(scenario, found, jobs) if check else None
     if format == "json":
         print(json.dumps(_document(found, checked), indent=2))
     else:
         _tables(found, checked)
     beyond = [] if checked is None else [one for one in checked if not one.holds]
     for one in beyond:
-        terminal.error(
-            f"{one.name}: {one.what} {number(one.simulated.mean)} is beyond its bound of {number(one.bound)}"
-        )
+        simulated = number(one.simulated.mean)
+        terminal.error(f"{one.name}: {one.what} {simulated} is beyond its bound of {number(one.bound)}")
     return EXCEEDED if beyond else DONE
 
 

@@ -5,9 +5,12 @@ from collections.abc import Mapping
 from html import escape
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from cyclopts import Parameter
 
 from vcpulab.cli import terminal, views
+from vcpulab.cli.options import Jobs, command
 from vcpulab.results.run import Run
 from vcpulab.results.run import run as run_scenario
 from vcpulab.results.statistics import Interval
@@ -17,7 +20,6 @@ from vcpulab.studies import study
 STUDY = study("cherkasova2007")
 TITLE = "Web server under three schedulers"
 SCHEDULERS = (("credit", "xen3.0.3"), ("credit", "xen4.17"), ("round-robin", "v1"))
-CLIENT = "dom1 1 open-loop"
 
 
 class Metric(NamedTuple):
@@ -25,17 +27,15 @@ class Metric(NamedTuple):
 
     heading: str
     published: str
-    of: str
-    name: str
-    figure: str
+    address: str
 
 
 METRICS = (
-    Metric("requests/s", "web_throughput", "app", CLIENT, "throughput"),
-    Metric("Dom0, % of the CPU", "cpu_util@dom0", "domain", "dom0", "gotten"),
-    Metric("Dom1, % of the CPU", "cpu_util@dom1", "domain", "dom1", "gotten"),
-    Metric("Dom0 executions/s", "ex_per_sec@dom0", "domain", "dom0", "executions"),
-    Metric("Dom0 I/O per execution", "io_count_per_ex@dom0", "domain", "dom0", "io_per_execution"),
+    Metric("requests/s", "web_throughput", "httperf.throughput"),
+    Metric("Dom0, % of the CPU", "cpu_util@dom0", "dom0.gotten"),
+    Metric("Dom1, % of the CPU", "cpu_util@dom1", "dom1.gotten"),
+    Metric("Dom0 executions/s", "ex_per_sec@dom0", "dom0.executions"),
+    Metric("Dom0 I/O per execution", "io_count_per_ex@dom0", "dom0.io_per_execution"),
 )
 
 
@@ -70,7 +70,7 @@ def run(out: str | PathLike[str], *, jobs: int = 0) -> Path:
     runs: dict[str, Run] = {}
     for label, scenario in scenarios().items():
         with terminal.progress(f"running under {label}") as progress:
-            runs[label] = run_scenario(scenario, jobs=jobs, trace=True, progress=progress)
+            runs[label] = run_scenario(scenario, jobs=jobs, decisions=True, progress=progress)
     rows = comparison(runs)
     headings = ["scheduler", *(metric.heading for metric in METRICS)]
     views.print_table(f"{TITLE} (5 replications; published rows are of other schedulers)", headings, rows)
@@ -87,6 +87,16 @@ def run(out: str | PathLike[str], *, jobs: int = 0) -> Path:
     return path
 
 
+@command("demo", "vcpulab demo --out out/demo")
+def demo(
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o"], help="Directory for report.html.")] = Path("out/demo"),
+    jobs: Jobs = 0,
+) -> None:
+    """Repeat the web-server experiment of Cherkasova, Gupta and Vahdat 2007 and compare."""
+    print(f"report: {run(out, jobs=jobs)}")
+
+
 def wall_time() -> dict[str, float]:
     """Seconds by the clock on the wall for each simulated second of the experiment, on one processor."""
     figures = {}
@@ -101,10 +111,7 @@ def wall_time() -> dict[str, float]:
 
 def comparison(runs: Mapping[str, Run]) -> list[list[str]]:
     """A row for each run, then one for each published configuration."""
-    rows = [
-        [label, *(_cell(run.interval(metric.of, metric.name, metric.figure)) for metric in METRICS)]
-        for label, run in runs.items()
-    ]
+    rows = [[label, *(_cell(run.get(metric.address)) for metric in METRICS)] for label, run in runs.items()]
     for label, cells in _published().items():
         values = (cells.get(metric.published) for metric in METRICS)
         rows.append([label, *("–" if value is None else f"{value:g}" for value in values)])
@@ -125,10 +132,12 @@ def _published() -> dict[str, dict[str, float]]:
     return cells
 
 
-def _published_bars() -> dict[str, dict[tuple[str, str], float]]:
+def _published_bars() -> dict[str, dict[str, float]]:
     """The published cells, for the charts."""
-    figures = {metric.published: (metric.figure, metric.name) for metric in METRICS}
-    return {label: {figures[metric]: value for metric, value in cells.items()} for label, cells in _published().items()}
+    addresses = {metric.published: metric.address for metric in METRICS}
+    return {
+        label: {addresses[metric]: value for metric, value in cells.items()} for label, cells in _published().items()
+    }
 
 
 def _lead() -> str:

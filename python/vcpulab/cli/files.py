@@ -1,17 +1,19 @@
-"""Files that a command line names: read, written, and what is wrong with them said in one line."""
+"""Files that a command line names: read and written, with one line for each thing that is wrong with them."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vcpulab.cli import terminal
 from vcpulab.errors import RequestError, ScenarioError
-from vcpulab.results.run import Run
-from vcpulab.results.run import run as run_scenario
 from vcpulab.scenario.problems import Problem
 from vcpulab.scenario.scenario import Scenario
 
+if TYPE_CHECKING:
+    from vcpulab.results.run import Run
+
 
 def load(path: Path) -> Scenario:
-    """A scenario file; its warnings are said.
+    """A scenario file; its warnings are printed.
 
     Raises:
         ScenarioError: everything that is wrong with it.
@@ -26,13 +28,16 @@ def load(path: Path) -> Scenario:
     return scenario
 
 
-def run_of(source: Path) -> Run:
+def run_of(source: Path) -> "Run":
     """The run in a directory, or that of a scenario file.
 
     Raises:
         ScenarioError: everything that is wrong with the scenario.
         RequestError: it cannot be read, or holds no run.
     """
+    from vcpulab.results.run import Run
+    from vcpulab.results.run import run as run_scenario
+
     if not source.is_dir():
         scenario = load(source)
         with terminal.progress(f"running {scenario.name}") as progress:
@@ -54,19 +59,21 @@ def with_run(scenario: Scenario, *, seed: int | None = None, replications: int |
     except ScenarioError as error:
         lines = (f"--{str(p['field']).removeprefix('run.')}: {p['message']}" for p in error.problems)
         raise RequestError("\n".join(lines)) from None
-    except ValueError as error:
-        raise RequestError(str(error)) from None
 
 
-def at_least_zero(option: str, value: int) -> int:
-    """The value of an option such as `--jobs`.
+def exists_already(path: Path) -> RequestError:
+    """The refusal to replace a file."""
+    return RequestError(f"{path}: exists already", hint="--force replaces it")
+
+
+def check_new(path: Path | None, *, force: bool) -> None:
+    """Refuses to replace a file, if not forced to.
 
     Raises:
-        RequestError: it is not allowed.
+        RequestError: it is there.
     """
-    if not 0 <= value <= 1024:
-        raise RequestError(f"{option}: found `{value}`; allowed: an integer from 0 to 1024")
-    return value
+    if path is not None and path.exists() and not force:
+        raise exists_already(path)
 
 
 def write(path: Path, text: str) -> None:
@@ -82,7 +89,7 @@ def write(path: Path, text: str) -> None:
 
 
 def line_of(problem: Problem) -> str:
-    """What is wrong, after where."""
+    """A problem in one line: place, message, and the hint below."""
     place = problem["file"]
     if problem["line"] is not None:
         place += f":{problem['line']}:{problem['column']}"
@@ -93,6 +100,6 @@ def line_of(problem: Problem) -> str:
 
 
 def reason(error: OSError) -> str:
-    """Why the system would not."""
+    """The reason of the operating system, in lower case."""
     text = error.strerror or str(error)
     return text[:1].lower() + text[1:]

@@ -1,42 +1,47 @@
-"""`vcpulab import`: what real hosts recorded, and the files of other tools."""
+"""`vcpulab import`: recordings of real hosts, and the files of other tools."""
 
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from cyclopts import App, Parameter
+from typing import Annotated, Any
 
 from vcpulab import _engine
 from vcpulab import formats as recordings
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.usage import examples
+from vcpulab.cli.options import CpuMhz, Flag, Force, Out, Table, Threads, command, group, number
 from vcpulab.errors import RecordingError, RequestError
-from vcpulab.formats import Read, Recording
+from vcpulab.formats import Read, Recording, rtapp
 from vcpulab.formats.xl import read_list
 from vcpulab.twin.links import links
 
 _STATES = ("running", "runnable", "blocked", "offline", "unknown")
 _VCPUS_SHOWN = 200
 _WAKERS_SHOWN = 30
+_WORKLOAD_BYTES_MAX = 1 << 20
 
 
-def register(app: App) -> None:
-    """Adds the command for recordings to those of `vcpulab import`."""
-    app.default(import_files)
+import_ = group(
+    "import",
+    "Read what real hosts recorded, and make scenarios of the files of other tools.",
+    "vcpulab import trace.bin --show",
+    "vcpulab import trace.bin.xz list0.txt --format json",
+    "vcpulab import sched.txt --threads vcpus.txt",
+    "vcpulab import rt-app workload.json --out workload.toml --vcpus 2",
+)
 
 
+@import_.default
 def import_files(
     *paths: Path,
-    show: Annotated[bool, Parameter(negative=())] = False,
-    format: Literal["table", "json"] = "table",  # noqa: A002
+    show: Flag = False,
+    format: Table = "table",
     kind: recordings.Kind | None = None,
-    cpu_mhz: float | None = None,
-    threads: Path | None = None,
+    cpu_mhz: CpuMhz = None,
+    threads: Threads = None,
     events: Path | None = None,
 ) -> None:
-    """Read what a real host recorded, and say what it holds.
+    """Read recordings of a real host, and print their content.
 
     Traces of xentrace and the text of `perf sched script` or ftrace; what `xl list`, `vcpu-list`, `sched-credit`,
     `sched-credit2`, `sched-rtds` and `info` print, domains' files (xl.cfg), XenMon's logs, JMeter's. Files may be
@@ -44,22 +49,19 @@ def import_files(
 
     Args:
         paths: The files.
-        show: Say what they hold; done anyway unless --events is given.
-        format: How to print.
-        kind: What the files are, if how they begin does not tell.
-        cpu_mhz: Frequency of the counter in Xen's traces (`xl info` shows it), MHz; found from the trace if left out.
-        threads: For KVM: a file with a line `thread name vcpu` for each vCPU.
-        events: Write what happened in the trace to this Arrow file.
+        show: Print their content; done anyway unless --events is given.
+        kind: Kind of the files, if their first lines do not tell.
+        events: Write the events of the trace to this Arrow file.
     """
     if not paths:
-        raise RequestError("no files\n  hint: vcpulab import --help")
+        raise RequestError("no files", hint="vcpulab import --help")
     mapping = recordings.read_threads(threads) if threads is not None else []
     for path in paths:
         _check_readable(path)
     known = [(path, kind or recordings.kind_of(path)) for path in paths]
     traces = [path for path, its_kind in known if its_kind in ("xentrace", "sched-text")]
     if events is not None and len(traces) != 1:
-        raise RequestError(f"--events: found {len(traces)} traces; allowed: one")
+        raise RequestError(f"found {len(traces)} traces", field="events", allowed="one")
     held = []
     for path, its_kind in known:
         with terminal.progress(f"reading {path.name}") as progress:
@@ -81,6 +83,45 @@ def import_files(
         names = _names(held)
         for read in held:
             _show(read, names)
+
+
+@command("rt-app", "vcpulab import rt-app workload.json --out workload.toml --vcpus 2", of=import_)
+def import_rt_app(
+    file: Path,
+    /,
+    *,
+    out: Out = None,
+    vcpus: Annotated[
+        int | None,
+        number("vCPUs of the domain; the CPUs that the workload names, or one, if left out.", 1, 512),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Make a scenario of a workload of rt-app's; print what a scenario cannot express.
+
+    Args:
+        file: The workload (*.json).
+        out: Write the scenario to this file instead of printing it.
+    """
+    files.check_new(out, force=force)
+    try:
+        with file.open("rb") as source:
+            data = source.read(_WORKLOAD_BYTES_MAX + 1)
+    except OSError as error:
+        raise RequestError(f"{file}: {files.reason(error)}") from None
+    if len(data) > _WORKLOAD_BYTES_MAX:
+        raise RequestError(f"{file}: too long", allowed=f"at most {_WORKLOAD_BYTES_MAX} bytes")
+    try:
+        made = rtapp.read(data.decode(), str(file), vcpus=vcpus)
+    except UnicodeDecodeError:
+        raise RequestError(f"{file}: not text (UTF-8)") from None
+    for note in made.notes:
+        terminal.warn(str(note))
+    if out is None:
+        print(made.text, end="")
+        return
+    files.write(out, made.text)
+    terminal.say(f"written to {out}\n  hint: vcpulab run {out}")
 
 
 def _check_readable(path: Path) -> None:
@@ -262,11 +303,3 @@ def _show_skipped(records: Sequence[Mapping[str, Any]]) -> None:
 def _note(note: Mapping[str, Any]) -> str:
     place = ", ".join(f"{unit} {at}" for unit, at in note["first"].items())
     return f"{note['what']}: {note['count']}, first at {place} ({note['found']}): {note['means']}"
-
-
-EXAMPLES = examples(
-    "vcpulab import trace.bin --show",
-    "vcpulab import trace.bin.xz list0.txt --format json",
-    "vcpulab import sched.txt --threads vcpus.txt",
-    "vcpulab import rt-app workload.json --out workload.toml --vcpus 2",
-)

@@ -1,76 +1,61 @@
 """`vcpulab manage`: a workload manager on top of a scheduler, and how steady its hand is."""
 
 import json
-import re
 from html import escape
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
-from vcpulab.advice.managing import CONTROLLERS, Controller, Managed, Settings, manage
+from vcpulab.advice.managing import CONTROLLERS, Controller, Managed, Settings
+from vcpulab.advice.managing import manage as manage_scenario
 from vcpulab.advice.managing.controller import load as load_controller
-from vcpulab.advice.managing.manager import STABILITY
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.usage import examples
-from vcpulab.errors import RequestError
+from vcpulab.cli.options import AnyFormat, Replications, Report, command, duration, number
 from vcpulab.plugins import PluginError
-from vcpulab.results.figures import APP_FIGURES
+from vcpulab.results.metrics import APP, CONTROLLER
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show import report
 
-_SPAN = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)\s*(?P<unit>ms|s|min|)")
-_SECONDS = {"ms": 1e-3, "s": 1.0, "": 1.0, "min": 60.0}
 
-
-def register(app: App) -> None:
-    """Adds the command to a command line."""
-    app.command(
-        manage_,
-        name="manage",
-        help_epilogue=examples(
-            "vcpulab manage web.toml --domain batch --interval 1s",
-            "vcpulab manage web.toml --domain batch -s sedf -s credit --interval 1s",
-        ),
-    )
-
-
-def manage_(
+@command(
+    "manage",
+    "vcpulab manage web.toml --domain batch --interval 1s",
+    "vcpulab manage web.toml --domain batch -s sedf -s credit --interval 1s",
+)
+def manage(
     file: Path,
     /,
     *,
     domain: Annotated[tuple[str, ...], Parameter(name=["--domain", "-d"], negative=())],
     controller: str = "proportional",
-    interval: str = "5s",
-    target: float = 80.0,
+    interval: Annotated[float, duration("Time between two decisions.")] = 5.0,
+    target: Annotated[float, number("Part of its allocation that a domain should use, %.", above=0, most=100)] = 80.0,
     start: float | None = None,
     scheduler: Annotated[tuple[str, ...], Parameter(name=["--scheduler", "-s"], negative=())] = (),
-    replications: int | None = None,
-    report: Annotated[Path | None, Parameter(name="--report")] = None,
-    format: Literal["table", "json", "csv"] = "table",  # noqa: A002 - the option's name
+    replications: Replications = None,
+    report: Report = None,
+    format: AnyFormat = "table",
 ) -> None:
-    """Let a workload manager set caps or reservations every few seconds, by what domains used; say how steady it is.
+    """Let a workload manager set caps or reservations; measure how steady it is.
+
+    It decides in every interval, by the CPU time that domains used. CSV has every decision.
 
     Args:
         file: Scenario file.
-        domain: A domain to manage; any number of times.
+        domain: A domain to manage; may be given again.
         controller: proportional, integral, predictive; FILE.py:CLASS, or one that an installed package offers.
-        interval: Between two decisions.
-        target: Part of its allocation that a domain should use, %.
         start: Allocation in the first interval, % of a pCPU; as much as the domain can use if left out.
-        scheduler: Under this scheduler instead of the scenario's, as NAME or NAME:GENERATION; several are compared.
-        replications: Instead of the scenario's.
-        report: Also write a page with charts to this file.
-        format: How to print; as CSV every decision.
+        scheduler: NAME or NAME:GENERATION instead of the scenario's; several are compared.
     """
     scenario = files.with_run(files.load(file), replications=replications)
-    chosen = Settings(_controller(controller), domain, _seconds(interval), target / 100, start)
+    chosen = Settings(_controller(controller), domain, interval, target / 100, start)
     variants = {name: _under(scenario, name) for name in scheduler} or {_own(scenario): scenario}
     runs: dict[str, Managed] = {}
     for index, (label, variant) in enumerate(variants.items()):
         with terminal.progress(f"managing under {label} ({index + 1} of {len(variants)})") as progress:
-            runs[label] = manage(variant, chosen, progress=progress)
+            runs[label] = manage_scenario(variant, chosen, progress=progress)
     if format == "json":
         print(json.dumps({label: _described(managed) for label, managed in runs.items()}, indent=2))
     elif format == "csv":
@@ -89,15 +74,8 @@ def _controller(name: str) -> type[Controller]:
         try:
             return load_controller(name)
         except PluginError as error:
-            raise PluginError(f"{error}\n  hint: the built-in ones are {', '.join(CONTROLLERS)}") from None
+            raise PluginError(str(error), hint=f"the built-in ones are {', '.join(CONTROLLERS)}") from None
     return load_controller(name)
-
-
-def _seconds(text: str) -> float:
-    match = _SPAN.fullmatch(text.strip())
-    if match is None:
-        raise RequestError(f"--interval: found `{text}`; allowed: a time span such as 5s or 500ms")
-    return float(match["number"]) * _SECONDS[match["unit"]]
 
 
 def _own(scenario: Scenario) -> str:
@@ -117,7 +95,7 @@ def _under(scenario: Scenario, name: str) -> Scenario:
 def _described(managed: Managed) -> dict[str, object]:
     return {
         "stability": managed.stability().to_dicts(),
-        "figures": managed.run.summary().filter(of="app").to_dicts(),
+        "metrics": managed.run.summary().filter(of="app").to_dicts(),
         "decisions": managed.decisions.to_dicts(),
     }
 
@@ -133,9 +111,9 @@ def _grids(runs: dict[str, Managed]) -> list[tuple[str, list[str], list[list[str
     """Caption, headings and rows of each table."""
     steadiness, served = [], []
     for label, managed in runs.items():
-        headings, rows = report.grid_of(managed.stability(), "domain", STABILITY)
+        headings, rows = report.grid_of(managed.stability(), "domain", CONTROLLER)
         steadiness += [[label, *row] for row in rows]
-        app_headings, rows = report.grid_of(managed.run.summary(), "app", APP_FIGURES)
+        app_headings, rows = report.grid_of(managed.run.summary().filter(of="app"), "app", APP)
         served += [[label, *row] for row in rows]
     return [
         ("How steady the manager's hand was", ["scheduler", *headings], steadiness),

@@ -1,40 +1,49 @@
-"""`vcpulab study`: published studies, run again and set beside what was published."""
+"""`vcpulab study`: published studies, run again and compared with the published numbers."""
 
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from vcpulab.cli import terminal, views
-from vcpulab.cli.usage import examples
+from vcpulab.cli.options import Jobs, Precision, command, group, number
 from vcpulab.errors import RequestError
 from vcpulab.results.cache import RunCache
-from vcpulab.studies import NAMES, predict, study
+from vcpulab.studies import NAMES, predict
+from vcpulab.studies import study as study_of
+from vcpulab.studies.claims import Claim
+from vcpulab.studies.definition import Study
 from vcpulab.studies.fitting import fit as fit_constants
 from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort, Runner
-from vcpulab.studies.study import Claim, Study
 
-app = App(
-    name="study",
-    help="Re-run published studies, and set what was published beside what is simulated.",
-    help_epilogue=examples("vcpulab study list", "vcpulab study run cherkasova2007 --fast"),
+study = group(
+    "study",
+    "Re-run published studies, and compare what is simulated with what was published.",
+    "vcpulab study list",
+    "vcpulab study run cherkasova2007 --fast",
 )
 
-Jobs = Annotated[int, Parameter(name=["--jobs", "-j"])]
-Fast = Annotated[bool, Parameter(negative=())]
+Name = Annotated[str, Parameter(help="The study.")]
+NameOrAll = Annotated[str, Parameter(help="The study, or `all`.")]
+Fast = Annotated[
+    bool, Parameter(negative=(), help="A short look: short runs, two of each; its results are kept apart.")
+]
 _CELLS_SHOWN = 100
-"""More are for a report, not for a terminal."""
+"""Longer tables are for a report."""
 
-Out = Annotated[Path, Parameter(name=["--out", "-o"])]
+Folder = Annotated[
+    Path, Parameter(name=["--out", "-o"], help="Directory of the results; each study has a folder in it.")
+]
+ResultsFolder = Annotated[Path, Parameter(help="Directory of the results, as --out of `study run`.")]
 
 
-@app.command(name="list", help_epilogue=examples("vcpulab study list"))
+@command("list", "vcpulab study list", of=study)
 def list_() -> None:
     """List the studies."""
     rows = []
     for name in NAMES:
-        it = study(name)
+        it = study_of(name)
         cases = list(it.cases())
         public = sum(1 for cell in it.cells if cell.value)
         rows.append([name, it.title, str(len(it.experiments)), str(len(cases)), str(public), str(len(it.claims))])
@@ -42,13 +51,9 @@ def list_() -> None:
     views.print_table("Published studies", headings, rows, text_columns=2)
 
 
-@app.command(help_epilogue=examples("vcpulab study show cherkasova2007"))
-def show(name: str, /) -> None:
-    """Say what a study is: its experiments, cases, fitted constants and claims.
-
-    Args:
-        name: The study.
-    """
+@command("show", "vcpulab study show cherkasova2007", of=study)
+def show(name: Name, /) -> None:
+    """Describe a study: its experiments, cases, fitted constants and claims."""
     it = _study(name)
     print(f"{it.name}: {it.title}\n{it.reference}\n")
     cases = list(it.cases())
@@ -62,34 +67,29 @@ def show(name: str, /) -> None:
     views.print_table("Claims", ["claim", "text", "in the paper"], claims, text_columns=3)
 
 
-@app.command(
-    help_epilogue=examples(
-        "vcpulab study run cherkasova2007 --fast",
-        "vcpulab study run cherkasova2007 --only dom0-weight-sweep --fast",
-    )
+@command(
+    "run",
+    "vcpulab study run cherkasova2007 --fast",
+    "vcpulab study run cherkasova2007 --only dom0-weight-sweep --fast",
+    of=study,
 )
 def run(
-    name: str,
+    name: NameOrAll,
     /,
     *,
     only: str | None = None,
     fast: Fast = False,
-    ci: str = "2%",
-    out: Out = Path("out/study"),
+    precision: Precision = 0.02,
+    out: Folder = Path("out/study"),
     jobs: Jobs = 0,
 ) -> None:
-    """Run a study: what is done already is not run again; an interrupted run goes on where it stopped.
+    """Run a study; results that are there are kept, an interrupted run goes on where it stopped.
 
     Args:
-        name: The study, or `all`.
         only: One experiment of it.
-        fast: A short look: short runs, two of each; its results are kept apart.
-        ci: Replications are added until every interval that decides is at most so wide: half of it, of the mean.
-        out: Directory for the results; each study has a folder in it.
-        jobs: Replications at a time; 0: one for each processor. It never changes the results.
     """
     for it in _studies(name):
-        results = _run(it, out, Effort(fast=fast, precision=_percent(ci), jobs=jobs), only)
+        results = _run(it, out, Effort(fast=fast, precision=precision, jobs=jobs), only)
         rows = predict.predictions(it, results)
         shown = [_row(row) for row in rows if row.estimate is not None]
         headings = ["cell", "published", "simulated", "error", "role"]
@@ -112,23 +112,23 @@ def run(
             "Agreement", ["table, metric", "cells", "tau", "mean error, %", "in intervals", "role"], scores
         )
         claims = [[c.id, *_verdict(c, results), c.text] for c in it.claims]
-        views.print_table("Claims", ["claim", "outcome", "figures", "text"], claims, text_columns=4)
+        views.print_table("Claims", ["claim", "outcome", "evidence", "text"], claims, text_columns=4)
 
 
-@app.command(help_epilogue=examples("vcpulab study report cherkasova2007 --fast"))
-def report(name: str, /, *, fast: Fast = False, ci: str = "2%", out: Out = Path("out/study"), jobs: Jobs = 0) -> None:
-    """Write the report of a study (HTML, Markdown, Parquet), running what is not done yet.
-
-    Args:
-        name: The study, or `all`.
-        fast: Of a short look.
-        ci: As for `study run`.
-        out: As for `study run`.
-        jobs: As for `study run`.
-    """
+@command("report", "vcpulab study report cherkasova2007 --fast", of=study)
+def report(
+    name: NameOrAll,
+    /,
+    *,
+    fast: Fast = False,
+    precision: Precision = 0.02,
+    out: Folder = Path("out/study"),
+    jobs: Jobs = 0,
+) -> None:
+    """Write the report of a study (HTML, Markdown, Parquet), with the runs that it lacks."""
     from vcpulab.studies import report as reports
 
-    effort = Effort(fast=fast, precision=_percent(ci), jobs=jobs)
+    effort = Effort(fast=fast, precision=precision, jobs=jobs)
     for it in _studies(name):
         results = _run(it, out, effort)
         folder = _folder(it, out, effort)
@@ -136,88 +136,70 @@ def report(name: str, /, *, fast: Fast = False, ci: str = "2%", out: Out = Path(
         print(f"report: {folder / 'report.html'}")
 
 
-@app.command(name="predict", help_epilogue=examples("vcpulab study predict cherkasova2007 --fast --out cells.csv"))
+@command("predict", "vcpulab study predict cherkasova2007 --fast --out cells.csv", of=study)
 def predict_(
-    name: str,
+    name: Name,
     /,
     *,
     out: Path,
     fast: Fast = False,
-    ci: str = "2%",
-    results: Path = Path("out/study"),
+    precision: Precision = 0.02,
+    results: ResultsFolder = Path("out/study"),
     jobs: Jobs = 0,
 ) -> None:
-    """Write what the simulation says for every cell of a study's tables, public or not, running what is not done yet.
+    """Write the simulated value of every cell of a study's tables, public or not, with the runs that they lack.
 
     Args:
-        name: The study.
         out: The file (CSV): the columns of the published cells, then ci_lo, ci_hi and role.
-        fast: By a short look.
-        ci: As for `study run`.
-        results: Directory of the results, as --out of `study run`.
-        jobs: As for `study run`.
     """
     it = _study(name)
-    rows = predict.predictions(it, _run(it, results, Effort(fast=fast, precision=_percent(ci), jobs=jobs)))
+    rows = predict.predictions(it, _run(it, results, Effort(fast=fast, precision=precision, jobs=jobs)))
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(predict.to_csv(rows), encoding="utf-8")
     said = sum(1 for row in rows if row.estimate is not None)
     terminal.say(f"written to {out}: {said} of {len(rows)} cells")
 
 
-@app.command(help_epilogue=examples("vcpulab study overview --fast --out studies.md"))
+@command("overview", "vcpulab study overview --fast --out studies.md", of=study)
 def overview(
-    *, out: Path, fast: Fast = False, ci: str = "2%", results: Path = Path("out/study"), jobs: Jobs = 0
+    *,
+    out: Path,
+    fast: Fast = False,
+    precision: Precision = 0.02,
+    results: ResultsFolder = Path("out/study"),
+    jobs: Jobs = 0,
 ) -> None:
-    """Write how well every study agrees with what was published (Markdown), running what is not done yet.
+    """Write the agreement of every study with the published numbers (Markdown), with the runs that it lacks.
 
     Args:
         out: The file.
-        fast: By a short look.
-        ci: As for `study run`.
-        results: Directory of the results, as --out of `study run`.
-        jobs: As for `study run`.
     """
     from vcpulab.studies import overview as overviews
 
-    effort = Effort(fast=fast, precision=_percent(ci), jobs=jobs)
+    effort = Effort(fast=fast, precision=precision, jobs=jobs)
     done = [overviews.Done.of(it, _run(it, results, effort)) for it in _studies("all")]
     command = "vcpulab study overview" + (" --fast" if fast else "")
     out.write_text(overviews.page(done, command), encoding="utf-8")
     terminal.say(f"written to {out}")
 
 
-@app.command(help_epilogue=examples("vcpulab study fit venkatesh2015 --samples 1 --descents 1 --out fit.toml"))
+@command("fit", "vcpulab study fit venkatesh2015 --samples 1 --descents 1 --out fit.toml", of=study)
 def fit(
-    name: str,
+    name: Name,
     /,
     *,
     out: Path,
-    samples: int = 32,
-    descents: int = 2,
-    walk: int = 0,
-    replications: int = 2,
+    samples: Annotated[int, number("Points to try first.", 1, 4096)] = 32,
+    descents: Annotated[int, number("Descents, from the best of these points.", 1, 64)] = 2,
+    walk: Annotated[int, number("Random steps from the end of the best descent.", 0, 4096)] = 0,
+    replications: Annotated[int, number("Replications of each case at each point.", 1, 100)] = 2,
     jobs: Jobs = 0,
 ) -> None:
     """Fit the constants of a study to the cells that its calibration names, and predict each cell left out in turn.
 
     Args:
-        name: The study.
         out: The calibration with the values found (TOML).
-        samples: How many points to try first.
-        descents: From how many of the best of them to descend.
-        walk: How many random steps to try from where that ends.
-        replications: Of each case at each point.
-        jobs: Runs at a time; 0: one for each processor. It never changes the result.
     """
-    for option, value, least, most in (
-        ("--samples", samples, 1, 4096),
-        ("--descents", descents, 1, 64),
-        ("--walk", walk, 0, 4096),
-        ("--replications", replications, 1, 100),
-    ):
-        if not least <= value <= most:
-            raise RequestError(f"{option}: found `{value}`; allowed: an integer from {least} to {most}")
     found = fit_constants(
         _study(name), samples=samples, best=descents, walk=walk, replications=replications, jobs=jobs, say=terminal.say
     )
@@ -239,12 +221,12 @@ def _number(value: float | None) -> str:
 def _verdict(claim: Claim, results: Results) -> tuple[str, str]:
     verdict = claim.verdict(results)
     sure = "" if verdict.p is None else f" (p = {verdict.p:.2g})"
-    return verdict.outcome.value, verdict.figures + sure
+    return verdict.outcome.value, verdict.evidence + sure
 
 
 def _run(it: Study, out: Path, effort: Effort, only: str | None = None) -> Results:
     if only is not None and only not in it.experiments:
-        raise RequestError(f"--only: found `{only}`; allowed: {', '.join(it.experiments)}")
+        raise RequestError(field="only", found=only, allowed=", ".join(it.experiments))
     cases = [case for case in it.cases() if only in (None, case.experiment)]
     units = RunCache(_folder(it, out, effort) / "units.jsonl")
     with terminal.progress(f"{it.name}: {len(cases)} cases") as progress:
@@ -256,21 +238,11 @@ def _folder(it: Study, out: Path, effort: Effort) -> Path:
 
 
 def _studies(name: str) -> list[Study]:
-    return [study(each) for each in NAMES] if name == "all" else [_study(name)]
+    return [study_of(each) for each in NAMES] if name == "all" else [_study(name)]
 
 
 def _study(name: str) -> Study:
     try:
-        return study(name)
+        return study_of(name)
     except KeyError as error:
         raise RequestError(str(error.args[0])) from None
-
-
-def _percent(text: str) -> float:
-    try:
-        value = float(text.removesuffix("%"))
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 100:
-        raise RequestError(f"--ci: found `{text}`; allowed: more than 0%, at most 100%")
-    return value / 100

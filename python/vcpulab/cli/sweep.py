@@ -1,4 +1,4 @@
-"""`vcpulab sweep` and `vcpulab query`: many scenarios, and questions to what they left behind."""
+"""`vcpulab sweep` and `vcpulab query`: many scenarios, and queries of their results."""
 
 import json
 import sys
@@ -7,78 +7,59 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import polars as pl
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.usage import examples
+from vcpulab.cli.options import AnyFormat, Flag, Jobs, Out, command
 from vcpulab.errors import RequestError
-from vcpulab.results import outcomes
+from vcpulab.results.addresses import Address, find
 from vcpulab.results.statistics import number
 from vcpulab.sweeps import runner, tables
 from vcpulab.sweeps.executors import ClusterLostError, executor
 from vcpulab.sweeps.plan import Plan
 from vcpulab.sweeps.store import Store
 
-Flag = Annotated[bool, Parameter(negative=())]
 _ROWS_SHOWN = 60
-"""More are for a file, not for a terminal."""
+"""Longer tables are for a file."""
 _CELL_CHARS = 60
 _DEFAULT_STORE = Path("out/sweep")
 
 
-def register(app: App) -> None:
-    """Adds these commands to a command line."""
-    app.command(
-        sweep,
-        help_epilogue=examples(
-            "vcpulab sweep weights.toml --dry-run", "vcpulab sweep weights.toml --show web.throughput"
-        ),
-    )
-    app.command(
-        query,
-        help_epilogue=examples(
-            "vcpulab sweep weights.toml",
-            "vcpulab query out/sweep --tables",
-            "vcpulab query out/sweep 'SELECT count(*) FROM runs'",
-        ),
-    )
-
-
+@command("sweep", "vcpulab sweep weights.toml --dry-run", "vcpulab sweep weights.toml --show web.throughput")
 def sweep(
     file: Path | None = None,
     /,
     *,
     store: Path = _DEFAULT_STORE,
     executor: str = "local",
-    jobs: Annotated[int, Parameter(name=["--jobs", "-j"])] = 0,
+    jobs: Jobs = 0,
     show: str | None = None,
-    format: Literal["table", "json", "csv"] = "table",  # noqa: A002
-    out: Path | None = None,
+    format: AnyFormat = "table",
+    out: Out = None,
     plot: Path | None = None,
     dry_run: Flag = False,
     verify: Flag = False,
 ) -> int:
-    """Run a scenario at many points; what the store has already is not run again, an interrupted sweep goes on.
+    """Run a scenario at many points; runs that the store has are not repeated.
+
+    An interrupted sweep goes on where it stopped.
 
     Args:
-        file: Sweep file: the scenario, what varies, how often.
+        file: Sweep file: the scenario, the parameters that vary, the replications.
         store: Directory of the results; several sweeps may share it.
-        executor: Who does the runs: `local` (threads), `dask://HOST:PORT` (a cluster's scheduler) or
+        executor: Place of the runs: `local` (threads), `dask://HOST:PORT` (a cluster's scheduler) or
             `dask://local?workers=N` (processes of this machine). It never changes the results.
-        jobs: Runs at a time on this machine; 0: one for each processor. It never changes the results.
         show: Metrics to show, such as web.throughput,dom0.gotten; by default throughput of every client.
-        format: How to print them.
-        out: Also write all tables (Parquet), in the order of the points, to this directory; replaces an export that is
-            there.
-        plot: Also draw the first metric over what varies first, a line for each value of the second, to this file
+        out: Also write all tables (Parquet), in the order of the points, to this directory; an export that is there is
+            replaced.
+        plot: Also draw the first metric over the first parameter, a line for each value of the second, to this file
             (*.html, *.svg, *.png).
-        dry_run: Only check the file and say how much is to do.
-        verify: First read the whole store, and set aside what is damaged.
+        dry_run: Only check the file and count the runs that are missing.
+        verify: First read the whole store, and set damaged files aside.
     """
-    files.at_least_zero("--jobs", jobs)
     if file is None:
         if not verify:
-            raise RequestError("FILE is missing\n  hint: vcpulab sweep FILE, or vcpulab sweep --verify --store DIR")
+            raise RequestError("FILE is missing", hint="vcpulab sweep FILE, or vcpulab sweep --verify --store DIR")
         return _verified(store)
     with terminal.progress(f"checking {file}") as progress:
         try:
@@ -120,28 +101,34 @@ def sweep(
     return 0
 
 
+@command(
+    "query",
+    "vcpulab sweep weights.toml",
+    "vcpulab query out/sweep --tables",
+    "vcpulab query out/sweep 'SELECT count(*) FROM runs'",
+)
 def query(
     store: Path,
     sql: str | None = None,
     /,
     *,
-    format: Literal["table", "csv", "json", "parquet"] = "table",  # noqa: A002
-    out: Path | None = None,
+    format: Literal["table", "csv", "json", "parquet"] = "table",
+    out: Out = None,
     tables_: Annotated[bool, Parameter(name="--tables", negative=())] = False,
 ) -> None:
-    """Ask a store of sweeps in SQL (that of Polars); nothing is changed.
+    """Query a store of sweeps in SQL (that of Polars); nothing is changed.
 
     Args:
         store: Directory of the results.
-        sql: The question; tables are runs, points, figures and the result tables, joined by the column `run_id`.
+        sql: The query; tables are runs, points, metrics and the result tables, joined by the column `run_id`.
         format: How to print; Parquet goes to a file.
         out: Write the answer to this file instead of printing it.
         tables_: List the tables with their columns.
     """
     if (sql is None) != tables_:
-        raise RequestError("allowed: either a question or --tables\n  hint: vcpulab query STORE 'SELECT * FROM runs'")
+        raise RequestError(allowed="either a query or --tables", hint="vcpulab query STORE 'SELECT * FROM runs'")
     if format == "parquet" and out is None and sys.stdout.isatty():
-        raise RequestError("--format parquet: allowed: with --out FILE")
+        raise RequestError("needs --out FILE", field="format", found="parquet")
     with Store.open(store) as opened:
         _tell(opened)
         if sql is None:
@@ -209,11 +196,11 @@ def _run(plan: Plan, store: Store, text: str, jobs: int, there: int) -> int:
     return 0
 
 
-def _metrics(plan: Plan, show: str | None) -> list[outcomes.Metric]:
+def _metrics(plan: Plan, show: str | None) -> list[Address]:
     if show is None:
         return tables.default_metrics(plan)
     scenario = plan.scenario(0)
-    return [outcomes.metric(scenario, name.strip(), "--show") for name in show.split(",")]
+    return [find(scenario, name.strip(), "show") for name in show.split(",")]
 
 
 def _tell(store: Store) -> None:
@@ -224,13 +211,13 @@ def _tell(store: Store) -> None:
         terminal.warn(f"{store.folder}: {runs} runs of another engine ({made_by}): kept, not used")
 
 
-def _print(plan: Plan, rows: Sequence[tables.Row], metrics: Sequence[outcomes.Metric], form: str) -> None:
+def _print(plan: Plan, rows: Sequence[tables.Row], metrics: Sequence[Address], form: str) -> None:
     if form == "table":
         shown = [
             [*(_value(value) for value in row.values), *("–" if i is None else str(i) for i in row.intervals)]
             for row in rows[:_ROWS_SHOWN]
         ]
-        headings = [*plan.paths, *(metric.said() for metric in metrics)]
+        headings = [*plan.paths, *(metric.title for metric in metrics)]
         views.print_table(plan.name, headings, shown, text_columns=len(plan.paths))
         if len(rows) > _ROWS_SHOWN:
             terminal.say(f"{len(rows) - _ROWS_SHOWN} more points\n  hint: --format csv")

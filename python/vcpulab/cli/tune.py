@@ -1,14 +1,12 @@
-"""`vcpulab tune`: what should I set?"""
+"""`vcpulab tune`: the best setting of a scenario, searched for and confirmed."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tomli_w
-from cyclopts import App, Parameter
 
 from vcpulab.advice.tuning import goals as wanted
 from vcpulab.advice.tuning.answer import Answer
@@ -17,103 +15,82 @@ from vcpulab.advice.tuning.goals import Goal
 from vcpulab.advice.tuning.knobs import space as space_of
 from vcpulab.advice.tuning.search import REPLICATIONS, Candidate, Search
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.usage import examples
+from vcpulab.cli.options import Jobs, Out, Report, Seed, Slo, Table, Words, command, duration, number
 from vcpulab.errors import RequestError
 from vcpulab.extras import require
 from vcpulab.hypervisors.xl import new_steps
-from vcpulab.results import outcomes
+from vcpulab.results import addresses
 from vcpulab.scenario.scenario import Scenario
 
 DONE, FAILED = 0, 1
 TRIALS = 100
-"""Candidates, if nobody says how many or how long."""
-_TRIALS_MAX = 1_000_000
-
-_SPAN = re.compile(r"(?P<number>\d+(\.\d+)?)(?P<unit>s|m|min|h|)")
-_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
-
-Many = Annotated[tuple[str, ...], Parameter(negative=(), show_default=False, consume_multiple=False)]
+"""Settings to try, where neither trials nor a budget are given."""
 
 
-def register(app: App) -> None:
-    """Adds the command."""
-    app.command(
-        tune,
-        help_epilogue=examples(
-            "vcpulab tune web.toml --trials 12",
-            "vcpulab tune web.toml --trials 9 --only 'domain.*.weight'",
-            "vcpulab tune web.toml --trials 9 --knob batch.cap=10..90",
-            "vcpulab tune web.toml --trials 9 --limit 'batch.throughput > 1'",
-            "vcpulab tune web.toml --budget 2s --format json",
-        ),
-    )
-
-
+@command(
+    "tune",
+    "vcpulab tune web.toml --trials 12",
+    "vcpulab tune web.toml --trials 9 --only 'domain.*.weight'",
+    "vcpulab tune web.toml --trials 9 --vary batch.cap=10..90",
+    "vcpulab tune web.toml --trials 9 --slo 'batch.throughput > 1'",
+    "vcpulab tune web.toml --budget 2s --format json",
+)
 def tune(
     file: Path,
     /,
     *,
-    maximise: Many = (),
-    minimise: Many = (),
-    limit: Many = (),
-    knob: Many = (),
-    only: Many = (),
-    trials: int | None = None,
-    budget: str | None = None,
-    replications: int = REPLICATIONS,
-    seed: int | None = None,
-    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
+    maximise: Words = (),
+    minimise: Words = (),
+    slo: Slo = (),
+    vary: Words = (),
+    only: Words = (),
+    trials: Annotated[
+        int | None, number("Settings to try, the present one among them; 100 without a budget.", 2, 1_000_000)
+    ] = None,
+    budget: Annotated[float | None, duration("Time to search; the confirmation comes on top.")] = None,
+    replications: Annotated[
+        int, number("Replications of each setting that is not given up earlier.", 2, 1000)
+    ] = REPLICATIONS,
+    seed: Seed = None,
+    out: Out = None,
     write: Path | None = None,
-    report: Path | None = None,
-    format: Literal["table", "json"] = "table",  # noqa: A002 - the option's name
-    jobs: Annotated[int, Parameter(name=["--jobs", "-j"])] = 0,
+    report: Report = None,
+    format: Table = "table",
+    jobs: Jobs = 0,
 ) -> int:
-    """Search for the best setting of a scenario, confirm it against the present one, and say how to set it.
+    """Search for the best setting of a scenario, and confirm it against the present one.
 
-    A search that is interrupted keeps what it has measured; the same command goes on. The same scenario, options and
-    seed give the same result with --trials; with --budget it depends on the machine how far the search gets.
+    A search that is interrupted keeps its measurements; the same command goes on. The same scenario, options and seed
+    give the same result with --trials; with --budget the machine decides how far the search gets.
 
     Args:
         file: Scenario file.
         maximise: A metric to make greater, such as web.throughput; may be repeated, and all count alike. If none is
-            named: throughput and response times of all clients and applications, fairness, and that driver domains do
-            not wait.
+            named: throughput and response times of all clients and applications, fairness, and waiting of driver
+            domains.
         minimise: A metric to make smaller, such as web.response_p99.
-        limit: What must hold, such as 'web.response_p99 < 50ms'.
-        knob: What may be turned, by hand: PATH=LOW..HIGH or PATH=a,b,c.
-        only: What may be turned, of what the schedulers have: a path such as domain.dom0.weight, or a pattern such as
-            'domain.*.cap'. If neither is given: schedulers of the same release, weights or reservations, slices, rate
-            limits, vCPUs and pinning of driver domains.
-        trials: Settings to try, the present one among them; 100 if no budget is given.
-        budget: Time to search, such as 30s, 5m or 1h; the confirmation comes on top.
-        replications: Of each setting that is not given up earlier.
-        seed: Of the search; the scenario's if left out.
-        out: Directory for what is measured; by default one in out/tune that only this search has.
+        slo: An objective, such as 'web.response_p99 < 50ms'.
+        vary: A parameter and its range: PATH=LOW..HIGH or PATH=a,b,c.
+        only: Parameters to vary, of those that the schedulers have: a path such as domain.dom0.weight, or a pattern
+            such as 'domain.*.cap'. If neither is given: schedulers of the same release, weights or reservations,
+            slices, rate limits, vCPUs and pinning of driver domains.
+        out: Directory of the measurements; one of its own in out/tune if left out.
         write: Write the scenario with the setting found to this file.
-        report: Write a report with charts (HTML) to this file.
-        format: How to print.
-        jobs: Replications at a time; 0: one for each processor. It never changes the result.
     """
     require("optuna", "tune")
-    seconds = _seconds(budget)
-    _between("--trials", trials, 2, _TRIALS_MAX)
-    _between("--replications", replications, 2, 1000)
-    _between("--seed", seed, 0, 2**63 - 1)
     scenario = files.load(file)
-    space = space_of(scenario, knob, only)
+    space = space_of(scenario, vary, only)
     goals = _goals(scenario, maximise, minimise)
-    limits = [outcomes.limit(scenario, text) for text in limit]
+    limits = [addresses.limit(scenario, text) for text in slo]
     wanted.contradictions(limits)
     seed = scenario.seed if seed is None else seed
-    search = Search(
-        space, goals, limits, seed=seed, replications=replications, jobs=files.at_least_zero("--jobs", jobs)
-    )
+    search = Search(space, goals, limits, seed=seed, replications=replications, jobs=jobs)
     folder = out or Path("out/tune") / f"{file.stem}-{search.name()}"
     search.keep(folder)
-    trials = TRIALS if trials is None and seconds is None else trials
+    trials = TRIALS if trials is None and budget is None else trials
     with _keeping(folder):
         with terminal.progress(f"tuning {scenario.name}") as progress:
-            found = search.run(trials=trials, seconds=seconds, progress=progress)
+            found = search.run(trials=trials, seconds=budget, progress=progress)
         with terminal.progress("confirming") as progress:
             confirmed = None if found.best is search.present else confirm(search, found.best, progress)
     answer = Answer(search, found, confirmed)
@@ -192,23 +169,8 @@ def _goals(scenario: Scenario, maximise: Sequence[str], minimise: Sequence[str])
     names = [goal.name for goal in stated]
     for name in names:
         if names.count(name) > 1:
-            raise RequestError(f"--maximise, --minimise: `{name}` is named twice; allowed: each metric once")
+            raise RequestError(f"--maximise, --minimise: `{name}` is named twice", allowed="each metric once")
     return stated or wanted.default_goals(scenario)
-
-
-def _seconds(budget: str | None) -> float | None:
-    if budget is None:
-        return None
-    match = _SPAN.fullmatch(budget.strip())
-    seconds = float(match["number"]) * _SECONDS[match["unit"]] if match else 0.0
-    if not 0 < seconds <= 30 * 86400:
-        raise RequestError(f"--budget: found `{budget}`; allowed: a time such as 30s, 5m or 1h, at most 720h")
-    return seconds
-
-
-def _between(option: str, value: int | None, least: int, most: int) -> None:
-    if value is not None and not least <= value <= most:
-        raise RequestError(f"{option}: found `{value}`; allowed: an integer from {least} to {most}")
 
 
 @contextmanager
@@ -216,5 +178,5 @@ def _keeping(folder: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        terminal.say(f"what was measured is kept in {folder}\n  hint: the same command goes on")
+        terminal.say(f"the measurements are kept in {folder}\n  hint: the same command goes on")
         raise

@@ -20,7 +20,7 @@ from vcpulab.advice.lint.lint import Advice
 from vcpulab.cli import terminal
 from vcpulab.hypervisors.counters import COUNTERS, Tool
 from vcpulab.hypervisors.xl import Step
-from vcpulab.results.figures import IO_FIGURES, summary_of, wakeups
+from vcpulab.results.metrics import IO, Metric, summarise
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
 from vcpulab.show.report import grid_of, summary_grid
@@ -96,14 +96,14 @@ def show_run(run: Run, names: Tool | None = None, waits: bool | None = None, *, 
         f"{scenario.duration_ns / 1e9:g} s after {scenario.warmup_ns / 1e9:g} s of warm-up, "
         f"{replications}, seed {scenario.seed}; mean ± 95 % confidence interval\n"
     )
-    for title, headings, rows in summary_grid(run.summary()):
+    for title, headings, rows in summary_grid(run):
         if rows:
             print_table(title, [_two_lines(heading) for heading in headings], rows)
     if io:
         _show_io(run)
     if names is not None:
         counters = COUNTERS[names]
-        headings, rows = grid_of(summary_of(run.df_domains(), "domain", pl.col("domain"), counters), "domain", counters)
+        headings, rows = grid_of(summarise(_in_counters(run, counters), "domain", counters), "domain", counters)
         print_table(f"Domains, in the counters of {names}", [_two_lines(heading) for heading in headings], rows)
     if waits or (waits is None and run.df_domains()["domain"].n_unique() <= _WAITS_SHORT):
         _show_waits(run)
@@ -115,7 +115,7 @@ def show_comparison(
     runs: tuple[Run, Run],
     labels: tuple[str, str],
     *,
-    all: bool,  # noqa: A002 - as the option is called
+    all: bool,
 ) -> None:
     """What differs between two runs, and what it means for whom.
 
@@ -135,7 +135,7 @@ def show_comparison(
         f"{scenario.duration_ns / 1e9:g} s after {scenario.warmup_ns / 1e9:g} s of warm-up, "
         f"{_count(pairs, 'pair')} of replications, seed {scenario.seed}\n"
     )
-    shown = [c for c in found if all or (c.metric.better is not None and c.verdict != "same")]
+    shown = [c for c in found if all or (c.address.better is not None and c.verdict != "same")]
     if shown:
         print_table(
             "Differences, second less first, paired, with 95 % confidence intervals",
@@ -170,10 +170,18 @@ def _toml(value: object) -> str:
 
 def _show_io(run: Run) -> None:
     """What there was nothing of anywhere is left out."""
-    seen = set(run.summary().filter(pl.col("mean") != 0, of="io")["figure"])
-    figures = [figure for figure in IO_FIGURES if figure.name in seen]
-    headings, rows = grid_of(summary_of(run.df_io(), "io", pl.col("domain"), figures), "io", figures)
-    print_table("I/O", [_two_lines(heading) for heading in ["domain", *headings[1:]]], rows)
+    summary = run.summary().filter(of="io")
+    seen = set(summary.filter(pl.col("mean") != 0)["metric"])
+    metrics = [metric for metric in IO if metric.name in seen]
+    headings, rows = grid_of(summary.filter(pl.col("metric").is_in(seen)), "domain", metrics)
+    print_table("I/O", [_two_lines(heading) for heading in headings], rows)
+
+
+def _in_counters(run: Run, counters: Sequence[Metric]) -> pl.DataFrame:
+    """The domains in the counters of another tool, in each replication."""
+    return run.df_domains().select(
+        pl.col("domain").alias("thing"), *(one.expression.alias(one.name) for one in counters)
+    )
 
 
 def _show_waits(run: Run) -> None:
@@ -181,7 +189,7 @@ def _show_waits(run: Run) -> None:
     if run.not_attributed is not None:
         terminal.say(f"who made whom wait is not known: {run.not_attributed}")
         return
-    frame = run.waits()
+    frame = run.df_wait_shares()
     if frame.is_empty():
         return
     order = [*run.df_domains()["domain"].unique(maintain_order=True), "idle", "hypervisor"]
@@ -224,7 +232,7 @@ def show_xenoprof(profile: pl.DataFrame) -> None:
 
 
 def _show_wakeups(run: Run) -> None:
-    frame = wakeups(run.tables())
+    frame = run.df_wakeup_means()
     if frame.is_empty():
         return
     headings = [

@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 import polars as pl
 
-from vcpulab.results.figures import Figure
+from vcpulab.results.metrics import PERCENT, Metric, Unit
 
 Tool = Literal["esx", "kvm", "xapi", "hyperv"]
 TOOLS: tuple[Tool, ...] = get_args(Tool)
@@ -19,75 +19,75 @@ def _alone(share: pl.Expr) -> pl.Expr:
     return pl.when(pl.col("vcpus") == 1).then(share)
 
 
-COUNTERS: dict[Tool, tuple[Figure, ...]] = {
+COUNTERS: dict[Tool, tuple[Metric, ...]] = {
     "esx": (
-        Figure("%RUN", "%", "running, summed over the vCPUs (esxtop)", 100 * pl.col("running_ns") / _ELAPSED),
-        Figure("%RDY", "%", "runnable, summed over the vCPUs (esxtop)", 100 * pl.col("runnable_ns") / _ELAPSED),
-        Figure(
+        Metric("%RUN", PERCENT, "running, summed over the vCPUs (esxtop)", 100 * pl.col("running_ns") / _ELAPSED),
+        Metric("%RDY", PERCENT, "runnable, summed over the vCPUs (esxtop)", 100 * pl.col("runnable_ns") / _ELAPSED),
+        Metric(
             "%RDY per vCPU",
-            "%",
+            PERCENT,
             "the same, divided by the vCPUs: what thresholds are for",
             100 * pl.col("runnable_ns") / _ELAPSED / pl.col("vcpus"),
         ),
-        Figure(
+        Metric(
             "cpu.ready.summation",
-            "ms in 20 s",
+            Unit("ms in 20 s"),
             "runnable, summed over the vCPUs; of 20 s, the interval of real-time charts, so 200 ms are 1 %",
             _ESX_WINDOW_MS * pl.col("runnable_ns") / _ELAPSED,
         ),
-        Figure("%WAIT", "%", "blocked, summed over the vCPUs (esxtop)", 100 * pl.col("blocked_ns") / _ELAPSED),
+        Metric("%WAIT", PERCENT, "blocked, summed over the vCPUs (esxtop)", 100 * pl.col("blocked_ns") / _ELAPSED),
     ),
     "kvm": (
-        Figure("vcpu.N.time", "s/s", "running, summed over the vCPUs (libvirt)", pl.col("running_ns") / _ELAPSED),
-        Figure(
+        Metric("vcpu.N.time", Unit("s/s"), "running, summed over the vCPUs (libvirt)", pl.col("running_ns") / _ELAPSED),
+        Metric(
             "vcpu.N.delay",
-            "s/s",
+            Unit("s/s"),
             "runnable, summed over the vCPUs (libvirt; rate of kubevirt_vmi_vcpu_delay_seconds_total)",
             pl.col("runnable_ns") / _ELAPSED,
         ),
-        Figure(
+        Metric(
             "steal",
-            "%",
+            PERCENT,
             "runnable, of the time of all vCPUs (top and /proc/stat in the guest)",
             100 * pl.col("runnable_ns") / _ELAPSED / pl.col("vcpus"),
         ),
     ),
     "xapi": (
-        Figure(
+        Metric(
             "cpu_usage",
-            "fraction",
+            Unit("fraction"),
             "running, of the time of all vCPUs",
             pl.col("running_ns") / _ELAPSED / pl.col("vcpus"),
         ),
-        Figure(
+        Metric(
             "runstate_fullrun",
-            "fraction",
+            Unit("fraction"),
             "all vCPUs running; here for one vCPU only",
             _alone(pl.col("running_ns") / _ELAPSED),
         ),
-        Figure(
+        Metric(
             "runstate_full_contention",
-            "fraction",
+            Unit("fraction"),
             "all vCPUs runnable; here for one vCPU only",
             _alone(pl.col("runnable_ns") / _ELAPSED),
         ),
-        Figure(
+        Metric(
             "runstate_blocked",
-            "fraction",
+            Unit("fraction"),
             "all vCPUs blocked; here for one vCPU only",
             _alone(pl.col("blocked_ns") / _ELAPSED),
         ),
     ),
     "hyperv": (
-        Figure(
+        Metric(
             "% Total Run Time",
-            "%",
+            PERCENT,
             "running, mean over the vCPUs (Hyper-V Hypervisor Virtual Processor)",
             100 * pl.col("running_ns") / _ELAPSED / pl.col("vcpus"),
         ),
-        Figure(
+        Metric(
             "CPU Wait Time Per Dispatch",
-            "ns",
+            Unit("ns"),
             "runnable, mean over the executions: a time, not a share",
             pl.when(pl.col("executions") > 0).then(pl.col("runnable_ns") / pl.col("executions")),
         ),
@@ -98,8 +98,6 @@ COUNTERS: dict[Tool, tuple[Figure, ...]] = {
 def markdown() -> str:
     """The table as it stands in the documentation."""
     rows = [
-        f"| {tool} | {counter.name} | {counter.unit} | {counter.meaning} |"
-        for tool in TOOLS
-        for counter in COUNTERS[tool]
+        f"| {tool} | {counter.name} | {counter.unit} | {counter.doc} |" for tool in TOOLS for counter in COUNTERS[tool]
     ]
-    return "\n".join(["| `--names` | counter | unit | what it is here |", "|---|---|---|---|", *rows])
+    return "\n".join(["| `--counters` | counter | unit | what it is here |", "|---|---|---|---|", *rows])

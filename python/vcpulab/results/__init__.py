@@ -1,1 +1,4 @@
-"""What a run leaves: tables, metrics, statistics, traces, and a run on disk."""
+"""What a run leaves: tables, metrics at their addresses, statistics, files."""
+
+accessors = {"plot": "vcpulab.show.plots:Plots"}
+"""What the layers above add to a run: attribute to `module:class`, imported when it is first used."""

@@ -1,6 +1,7 @@
-"""Running a scenario, and what it leaves behind."""
+"""Running a scenario, and its results."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Self
 
@@ -8,40 +9,27 @@ import polars as pl
 
 from vcpulab import _engine
 from vcpulab.policy import MakePolicy
+from vcpulab.results import accessors, store
 from vcpulab.results import trace as traces
-from vcpulab.results.figures import summarise, waits
+from vcpulab.results.addresses import Address, AddressError, find
 from vcpulab.results.jtl import Jtl
+from vcpulab.results.metrics import RUN_KINDS, Of, measured
 from vcpulab.results.statistics import Interval
+from vcpulab.results.summary import long, means, wait_shares, wakeup_means
+from vcpulab.results.tables import EngineTables, ResultTables
 from vcpulab.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
-    import altair as alt
-
-TABLES = (
-    "domains",
-    "vcpus",
-    "pcpus",
-    "apps",
-    "io",
-    "waits",
-    "wakeups",
-    "wakeup_buckets",
-    "samples",
-    "vcpu_samples",
-    "pcpu_samples",
-    "app_samples",
-    "profile",
-    "trace",
-)
+    from vcpulab.show.plots import Plots
 
 
 def run(
-    scenario: Scenario,
+    scenario: Scenario | str | PathLike[str],
     *,
     jobs: int = 0,
-    trace: bool = False,
+    decisions: bool = False,
     waits: bool = True,
-    events: str | PathLike[str] | None = None,
+    trace: str | PathLike[str] | None = None,
     jtl: Jtl | None = None,
     live: "_engine.LiveSamples | None" = None,
     progress: Callable[[float], bool] | None = None,
@@ -50,12 +38,12 @@ def run(
     """Runs every replication of a scenario. The same scenario gives the same results, whatever `jobs` is.
 
     Args:
-        scenario: what to run.
+        scenario: what to run, or the path of its file.
         jobs: how many replications at a time; 0: as many as there are processors.
-        trace: keep every decision that changed what a pCPU runs (the first four million of each replication).
+        decisions: keep every decision that changed what a pCPU runs (the first four million of each replication).
         waits: ask who made whom wait, and how long vCPUs waited by what woke them; without, those tables are empty, and
             runs a little quicker.
-        events: directory, new or empty, to which everything that happens is written while it happens; see
+        trace: directory, new or empty, to which everything that happens is written while it happens; see
             `vcpulab.Trace`.
         jtl: log the requests of clients, as JMeter would, while they are made.
         live: where samples are shown while it goes on; not with a policy of yours.
@@ -65,7 +53,7 @@ def run(
 
     Raises:
         EngineError: the run failed; what a policy raised is its cause.
-        FileExistsError: there is something else where the events or the logs should go.
+        FileExistsError: there is something else where the trace or the logs should go.
         KeyboardInterrupt: it was cancelled.
 
     Examples:
@@ -73,28 +61,30 @@ def run(
         >>> run(scenario).df_pcpus().height
         2
     """
-    if events is not None:
-        traces.prepare(events)
+    if isinstance(scenario, str | PathLike):
+        scenario = Scenario.load(scenario)
+    if trace is not None:
+        traces.prepare(trace)
     logs = None if jtl is None else jtl.prepare()
     if policy is None:
         results = _engine.run(
             scenario._engine,
             jobs=jobs,
-            trace=trace,
+            trace=decisions,
             waits=waits,
-            events=events,
+            events=trace,
             jtl=logs,
             live=live,
             progress=progress,
         )
     else:
         results = _engine.run_policy(
-            scenario._engine, policy, trace=trace, waits=waits, events=events, jtl=logs, progress=progress
+            scenario._engine, policy, trace=decisions, waits=waits, events=trace, jtl=logs, progress=progress
         )
     name = None if policy is None else getattr(policy, "__qualname__", type(policy).__qualname__)
-    done = ran(scenario, results, traced=trace, policy=name)
-    if events is not None:
-        traces.complete(events, done)
+    done = ran(scenario, results, decisions=decisions, policy=name)
+    if trace is not None:
+        traces.complete(trace, done)
     return done
 
 
@@ -133,48 +123,34 @@ def run_many(
     return [ran(scenario, left) for scenario, left in zip(all_of_them, results, strict=True)]
 
 
-def ran(scenario: Scenario, results: _engine.Results, *, traced: bool = False, policy: str | None = None) -> "Run":
-    """What the engine left, as a run."""
+def ran(scenario: Scenario, results: _engine.Results, *, decisions: bool = False, policy: str | None = None) -> "Run":
+    """A run, from what the engine left."""
     warnings = []
     if results.untraced:
-        warnings.append(f"the trace had no room for {results.untraced} decisions; it ends early")
+        warnings.append(f"there was no room for {results.untraced} decisions; the last are not kept")
     if results.rejected_actions:
         warnings.append(f"the scheduler refused the values of {results.rejected_actions} actions")
     not_attributed = results.not_attributed
-    tables = _Tables(results)
-    return Run(scenario, tables, traced=traced, warnings=warnings, policy=policy, not_attributed=not_attributed)
+    tables = EngineTables(results)
+    return Run(
+        scenario, tables, has_decisions=decisions, warnings=warnings, policy=policy, not_attributed=not_attributed
+    )
 
 
-class _Tables(Mapping[str, pl.DataFrame]):
-    """The tables of a run, each made a frame when it is first asked for: most runs of many are asked for one or two."""
-
-    def __init__(self, results: _engine.Results) -> None:
-        self._results = results
-        self._frames: dict[str, pl.DataFrame] = {}
-
-    def __getitem__(self, name: str) -> pl.DataFrame:
-        if name not in TABLES:
-            raise KeyError(name)
-        if name not in self._frames:
-            self._frames[name] = pl.DataFrame(getattr(self._results, name)())
-        return self._frames[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(TABLES)
-
-    def __len__(self) -> int:
-        return len(TABLES)
-
-
-class Run:
-    """The results of a scenario: one row for each replication and thing. Times are in ns of simulated time.
+class Run(ResultTables):
+    """The results of a scenario: metrics at their addresses, and tables with a row for each replication and thing.
 
     Examples:
         >>> import vcpulab
         >>> scenario = vcpulab.Scenario.starter().change({"run.duration": "50ms", "run.replications": 3})
         >>> run = vcpulab.run(scenario)
-        >>> run.interval("domain", "web", "gotten").n
+        >>> run["web.gotten"].n
         3
+        >>> run["wbe.gotten"]
+        Traceback (most recent call last):
+        ...
+        vcpulab.results.addresses.AddressError: wbe.gotten: there is no `wbe`; allowed: batch, dom0, ...
+          hint: did you mean `web`?
     """
 
     def __init__(
@@ -182,363 +158,109 @@ class Run:
         scenario: Scenario,
         tables: Mapping[str, pl.DataFrame],
         *,
-        traced: bool,
+        has_decisions: bool,
         warnings: Sequence[str] = (),
         policy: str | None = None,
         not_attributed: str | None = None,
     ) -> None:
-        self.scenario = scenario
-        """What was run."""
-        self.traced = traced
-        """Was the trace kept?"""
+        super().__init__(scenario, tables)
+        self.has_decisions = has_decisions
+        """Were the decisions kept?"""
         self.policy = policy
         """The policy that ran instead of the scenario's scheduler, if one did."""
         self.not_attributed = not_attributed
         """Why it is not known who made whom wait, if so."""
-        self._tables = tables
         self._warnings = warnings
+        self._measured: dict[Of, pl.DataFrame] = {}
         self._summary: pl.DataFrame | None = None
 
-    def df_domains(self) -> pl.DataFrame:
-        """What each domain got.
+    if TYPE_CHECKING:
 
-        Columns:
-            replication: from 0.
-            domain: the domain's name.
-            number: the domain's number (0: Dom0).
-            pool: the CPU pool it is in at the end, or was in last.
-            state: what it does at the end, in the letters of `xl list`; null: it is not on the host.
-            vcpus: how many vCPUs it has.
-            elapsed_ns: time measured; the four runstates sum to it times the number of vCPUs.
-            running_ns: time its vCPUs were running (XenMon: gotten).
-            runnable_ns: time its vCPUs were runnable but waited for a pCPU (XenMon: waited; steal; CPU ready).
-            blocked_ns: time its vCPUs were blocked.
-            offline_ns: time its vCPUs were paused, unplugged or not on the host.
-            executions: times a vCPU of it was switched in.
-            wakeups: times a vCPU of it became runnable after a block.
-            context_switches: times a vCPU of it was switched out.
-            preemptions: times a vCPU of it was switched out although it could have gone on.
-            migrations: times a vCPU of it was assigned to another pCPU.
-            io_count: packets and requests it moved, once for each side of a ring (XenMon's I/O count).
-            entitlement: pCPUs it is entitled to when everybody wants all they can get; null where the scheduler has
-                no such notion.
-            wait_p50_ns: median wait for a pCPU, one wait for each execution.
-            wait_p95_ns: 95th percentile of the wait.
-            wait_p99_ns: 99th percentile of the wait.
-            wait_max_ns: longest wait.
-            wake_p50_ns: median wait after waking up; null where waits are not told apart (`waits=True` does).
-            wake_p90_ns: 90th percentile of the same.
-            l2_misses: lines brought into an L2 cache again because others had run in between.
-            l3_misses: those of them that came from memory; without an L3 cache all of them.
-            refill_ns: time that took, overhead of the pCPUs.
-        """
-        return self._tables["domains"]
+        @property
+        def plot(self) -> Plots:
+            """Its charts."""
 
-    def df_vcpus(self) -> pl.DataFrame:
-        """What each vCPU got.
+    else:
 
-        Columns:
-            replication: from 0.
-            domain: the domain's name.
-            number: the domain's number (0: Dom0).
-            vcpu: the vCPU's number in its domain.
-            elapsed_ns: time measured; the four runstates sum to it.
-            running_ns: time running.
-            runnable_ns: time runnable but waiting for a pCPU (steal, CPU ready).
-            blocked_ns: time blocked.
-            offline_ns: time paused.
-            executions: times it was switched in.
-            wakeups: times it became runnable after a block.
-            context_switches: times it was switched out.
-            preemptions: times it was switched out although it could have gone on.
-            migrations: times it was assigned to another pCPU.
-            wait_max_ns: longest wait for a pCPU.
-            l2_misses: lines brought into an L2 cache again because others had run in between.
-            l3_misses: those of them that came from memory; without an L3 cache all of them.
-            refill_ns: time that took, overhead of the pCPUs.
-        """
-        return self._tables["vcpus"]
-
-    def df_pcpus(self) -> pl.DataFrame:
-        """How each pCPU spent its time.
-
-        Columns:
-            replication: from 0.
-            pcpu: the pCPU's number.
-            pool: the CPU pool it is in.
-            elapsed_ns: time measured; run, idle and overhead sum to it.
-            run_ns: time in which vCPUs made progress.
-            idle_ns: time idle.
-            overhead_ns: time taken by decisions, context switches, interrupts and cold caches.
-            decisions: decisions taken.
-            switches: decisions that changed what it runs.
-        """
-        return self._tables["pcpus"]
-
-    def df_apps(self) -> pl.DataFrame:
-        """What each application and client achieved.
-
-        Columns:
-            replication: from 0.
-            domain: the domain's name.
-            app: the application's position in its domain, from 0.
-            kind: what it is, in the scenario's words.
-            completed: units of work completed: requests, jobs, loops; for a CPU hog the milliseconds of CPU time.
-            failed: units of work refused, dropped or late past their deadline.
-            throughput_per_s: units of work completed per second.
-            last_completed_ns: when the last unit was completed, since the host started; null if none was. For a program
-                that ends, the time at which it did.
-            response_p50_ns: median response time; null where there is none.
-            response_p95_ns: 95th percentile of the response time.
-            response_p99_ns: 99th percentile of the response time.
-            response_max_ns: longest response time.
-            response_mean_ns: mean response time.
-            response_sd_ns: standard deviation of the response times.
-        """
-        return self._tables["apps"]
-
-    def df_io(self) -> pl.DataFrame:
-        """What crossed the devices of each domain; null where it does not have them.
-
-        Columns:
-            replication: from 0.
-            domain: the domain's name.
-            elapsed_ns: time measured.
-            packets_received: packets that it took from its network interface.
-            packets_sent: packets that it sent through it.
-            bytes_received: what it received, on the line.
-            bytes_sent: what it sent, on the line.
-            page_exchanges: pages that changed owner, one for each packet handed to it.
-            page_grants: pages that it granted to its driver domain with packets sent.
-            events: events sent to its network interface.
-            ring_drops: packets for it that found its ring full and were lost.
-            retransmissions: packets to it or from it that were lost and sent again.
-            nic_received: packets that it took from the network cards that it owns.
-            nic_sent: packets that it put on their lines.
-            nic_interrupts: interrupts that they raised.
-            nic_drops: packets that found a card's queue full and were lost.
-            disk_requests: requests that it made to its virtual disk.
-            disk_read_bytes: what it read.
-            disk_written_bytes: what it wrote.
-            disk_grants: pages that it granted to the back end.
-            disk_events: events sent to its virtual disk.
-            device_requests: requests to the disks that it owns.
-            device_merges: those that joined one that waited already.
-            device_seeks: movements of their heads.
-            device_interrupts: interrupts that they raised.
-            device_busy_ns: time in which they had something to serve, together.
-        """
-        return self._tables["io"]
-
-    def df_waits(self) -> pl.DataFrame:
-        """Who made whom wait: time runnable, by what had the pCPUs that the waiting vCPU could have run on.
-
-        Columns:
-            replication: from 0.
-            domain: the domain that waited.
-            by: what it waited for: a domain; `idle`: the pCPU idled; `hypervisor`: its own work and cold caches.
-            by_domain: is `by` a domain?
-            wait_ns: time waited; over all rows of a domain it sums to its time runnable. Rows of 0 are left out.
-        """
-        return self._tables["waits"]
-
-    def df_wakeups(self) -> pl.DataFrame:
-        """How long vCPUs waited for a pCPU after waking up, by why they woke.
-
-        Columns:
-            replication: from 0.
-            domain: the domain's name.
-            cause: why: `start`, `timer`, `interrupt`, `event`, `event from NAME`, `unpause`.
-            count: wake-ups that led to an execution.
-            mean_ns: mean time from the wake-up until it was switched in.
-            p50_ns: median.
-            p90_ns: 90th percentile.
-            p95_ns: 95th percentile.
-            p99_ns: 99th percentile.
-            max_ns: longest.
-        """
-        return self._tables["wakeups"]
-
-    def df_wakeup_buckets(self) -> pl.DataFrame:
-        """The same as histograms, in steps of a quarter of an octave.
-
-        Columns:
-            replication: from 0.
-            domain: the domain's name.
-            cause: why, as in `df_wakeups`.
-            from_ns: waits from this long.
-            below_ns: waits shorter than this.
-            count: how many.
-        """
-        return self._tables["wakeup_buckets"]
-
-    def df_samples(self) -> pl.DataFrame:
-        """What each domain did from one sample to the next; no rows if none were taken (`run.sample`).
-
-        Columns:
-            replication: from 0.
-            time_ns: when the sample was taken, since the host started.
-            domain: the domain's name.
-            number: the domain's number (0: Dom0).
-            state: what it does just then, in the letters of `xl list`; null: it is not on the host.
-            vcpus: how many vCPUs it has.
-            elapsed_ns: time since the sample before; the four runstates sum to it times the number of vCPUs.
-            running_ns: time its vCPUs were running (XenMon: gotten).
-            runnable_ns: time its vCPUs were runnable but waited for a pCPU (XenMon: waited).
-            blocked_ns: time its vCPUs were blocked.
-            offline_ns: time its vCPUs were paused, unplugged or not on the host.
-            allocated_ns: CPU time that decisions gave it when they switched it in; those without an end do not count.
-            executions: times a vCPU of it was switched in.
-            wakeups: times a vCPU of it became runnable after a block.
-            context_switches: times a vCPU of it was switched out.
-            preemptions: times a vCPU of it was switched out although it could have gone on.
-            migrations: times a vCPU of it was assigned to another pCPU.
-            l2_misses: lines brought into an L2 cache again because others had run in between.
-            l3_misses: those of them that came from memory; without an L3 cache all of them.
-            refill_ns: time that took, overhead of the pCPUs.
-            io_count: packets and requests it moved, once for each side of a ring (XenMon's I/O count).
-            packets_received: packets it received through its network interface; null: it has none.
-            packets_sent: packets it sent.
-            packets_dropped: packets for it that found its ring full.
-            bytes_received: what it received, on the line.
-            bytes_sent: what it sent, on the line.
-            page_exchanges: pages that changed owner, one for each packet handed to it.
-            events: events sent to its network interface.
-            disk_reads: reads that it asked of its virtual disk; null: it has none.
-            disk_writes: writes.
-            disk_read_bytes: what it read.
-            disk_written_bytes: what it wrote.
-        """
-        return self._tables["samples"]
-
-    def df_vcpu_samples(self) -> pl.DataFrame:
-        """What each vCPU got from one sample to the next.
-
-        Columns:
-            replication: from 0.
-            time_ns: when the sample was taken, since the host started.
-            domain: the domain's name.
-            vcpu: the vCPU's number in its domain.
-            running_ns: time it was running since the sample before.
-        """
-        return self._tables["vcpu_samples"]
-
-    def df_pcpu_samples(self) -> pl.DataFrame:
-        """What each domain did on each pCPU that it ran on, from one sample to the next: the rows of XenMon.
-
-        A vCPU that does not run counts where it is assigned.
-
-        Columns:
-            replication: from 0.
-            time_ns: when the sample was taken, since the host started.
-            domain: the domain's name.
-            number: the domain's number (0: Dom0).
-            pcpu: the pCPU.
-            running_ns: time its vCPUs ran there; more than 0.
-            runnable_ns: time its vCPUs waited to run there.
-            blocked_ns: time its vCPUs assigned to it were blocked.
-            allocated_ns: CPU time that decisions there gave it when they switched it in; those without an end do not
-                count.
-            executions: times a vCPU of it was switched in there.
-        """
-        return self._tables["pcpu_samples"]
-
-    def df_app_samples(self) -> pl.DataFrame:
-        """What each application and client achieved from one sample to the next; summed up over all samples, `df_apps`.
-
-        Columns:
-            replication: from 0.
-            time_ns: when the sample was taken, since the host started.
-            domain: the domain's name.
-            app: the application's position in its domain, from 0.
-            kind: what it is, in the scenario's words.
-            elapsed_ns: time since the sample before.
-            completed: units of work completed.
-            failed: units of work refused, dropped or late past their deadline.
-            response_sum_ns: sum of the response times of those completed; null: none was completed, or they have no
-                response time.
-        """
-        return self._tables["app_samples"]
-
-    def df_profile(self) -> pl.DataFrame:
-        """Where busy time went by layers: exactly, and as the profiler's samples tell (`run.profiler`).
-
-        Columns:
-            replication: from 0.
-            domain: the domain's name; null: nobody's, the hypervisor's own.
-            layer: of a domain `application`, `kernel`, `hypervisor` (on its behalf); of the hypervisor itself
-                `overhead` (decisions, switches, interrupts), `refill` (cold caches), `profiler` (the samples).
-            samples: samples that found it at work; null: there was no profiler, or it does not see this.
-            estimated_ns: busy time estimated from them: samples times period.
-            exact_ns: busy time in truth.
-        """
-        return self._tables["profile"]
-
-    def df_trace(self) -> pl.DataFrame:
-        """Every decision that changed what a pCPU runs, after warm-up; no rows unless the run was traced.
-
-        Columns:
-            replication: from 0.
-            time_ns: when, since the host started.
-            pcpu: where.
-            from_domain: number of the domain that ran until now (-1: idle).
-            from_vcpu: its vCPU (for idle: the pCPU's number).
-            to_domain: number of the domain that runs from now on (-1: idle).
-            to_vcpu: its vCPU (for idle: the pCPU's number).
-            waited_ns: how long the incoming vCPU had waited for a pCPU.
-        """
-        return self._tables["trace"]
+        def __getattr__(self, name: str) -> object:
+            if name not in accessors:
+                raise AttributeError(f"`{type(self).__name__}` has no attribute `{name}`")
+            module, _, accessor = accessors[name].partition(":")
+            return getattr(import_module(module), accessor)(self)
 
     @property
     def warnings(self) -> list[str]:
         """What came out differently than asked for."""
         return list(self._warnings)
 
-    def tables(self) -> dict[str, pl.DataFrame]:
-        """All result tables by name: those of the `df_` methods."""
-        return dict(self._tables)
+    def __getitem__(self, address: str) -> Interval:
+        """The metric at an address: its mean with its 95 % confidence interval over the replications.
 
-    def summary(self) -> pl.DataFrame:
-        """Every figure as mean ± half the width of its 95 % confidence interval over the replications.
+        Args:
+            address: such as `http.response_p99`, `web.wait_p99` or `host.idle`.
+
+        Raises:
+            AddressError: there is none, or it was not defined in any replication.
+        """
+        found = self.get(address)
+        if found is None:
+            meaning = find(self.scenario, address).metric.undefined_is
+            raise AddressError(f"not defined in any replication: {meaning}", field=address)
+        return found
+
+    def get(self, address: str) -> Interval | None:
+        """The same; `None` where it was not defined in any replication.
+
+        Raises:
+            AddressError: there is no such address.
+        """
+        (values,) = self.values([find(self.scenario, address)]).values()
+        return Interval.of(values)
+
+    def values(self, asked: Iterable[Address]) -> dict[str, list[float | None]]:
+        """Addresses by name, with a value for each replication; `None` where it is not defined."""
+        rows = {address: self._wide(address.of).filter(pl.col("thing") == address.thing) for address in asked}
+        return {address.name: table[address.metric.name].to_list() for address, table in rows.items()}
+
+    def metrics(self) -> pl.DataFrame:
+        """Every metric in every replication.
 
         Columns:
-            of: what the figure is of: `domain`, `app`, `pcpu`, or `io` of a domain.
-            name: which one: the domain; domain, position and kind of the application; the pCPU's number.
-            figure: which figure.
+            replication: from 0.
+            address: as in `run[address]`.
+            of: the kind of thing: `domain`, `app`, `pcpu`, `io` for the devices of a domain, `host`.
+            thing: which one.
+            metric: which metric.
+            unit: its unit.
+            value: its value; null where it is not defined.
+        """
+        return pl.concat([long(self._wide(of), of) for of in RUN_KINDS])
+
+    def summary(self) -> pl.DataFrame:
+        """Every metric as mean ± half the width of its 95 % confidence interval over the replications.
+
+        Columns:
+            address: as in `run[address]`.
+            of: the kind of thing: `domain`, `app`, `pcpu`, `io` for the devices of a domain, `host`.
+            thing: which one.
+            metric: which metric.
             unit: its unit.
             mean: its mean over the replications; null where it was never defined.
             half_width: half the width of the interval; null with fewer than two replications.
             n: number of replications in which it was defined.
         """
         if self._summary is None:
-            self._summary = summarise(self._tables)
+            self._summary = means({of: self._wide(of) for of in RUN_KINDS})
         return self._summary
 
-    def interval(self, of: str, name: str, figure: str) -> Interval | None:
-        """One figure of the summary; `None` where it was never defined.
+    def _wide(self, of: Of) -> pl.DataFrame:
+        """The metrics of one kind of thing, a column for each."""
+        if of not in self._measured:
+            tables = {**self._tables, "apps": self.df_apps()} if of == "app" else self._tables
+            self._measured[of] = measured(tables, of).collect().sort("replication", maintain_order=True)
+        return self._measured[of]
 
-        Raises:
-            KeyError: there is no such figure.
-        """
-        rows = self.summary().filter(of=of, name=name, figure=figure)
-        if rows.is_empty():
-            raise KeyError(f"no figure `{figure}` of {of} `{name}`")
-        row = rows.row(0, named=True)
-        return None if row["mean"] is None else Interval(row["mean"], row["half_width"], row["n"])
-
-    def plot_domains(self) -> "alt.TopLevelMixin":
-        """CPU time by domain. Needs the extra `report`."""
-        from vcpulab.show import charts as plots
-
-        return plots.domains({self.scenario.name: self})
-
-    def plot_apps(self) -> "alt.TopLevelMixin":
-        """Throughput by application. Needs the extra `report`."""
-        from vcpulab.show import charts as plots
-
-        return plots.apps({self.scenario.name: self})
-
-    def waits(self) -> pl.DataFrame:
+    def df_wait_shares(self) -> pl.DataFrame:
         """Who made whom wait, as means over the replications.
 
         Columns:
@@ -548,36 +270,23 @@ class Run:
             of_wait: the same, % of all its waits; null where it never waited.
             half_width: half the width of the 95 % confidence interval of `of_elapsed`; null with one replication.
         """
-        return waits(self._tables)
+        return wait_shares(self.df_domains(), self.df_waits())
 
-    def plot_waits(self) -> "alt.TopLevelMixin":
-        """Who made whom wait, as a map. Needs the extra `report`."""
-        from vcpulab.show import charts as plots
+    def df_wakeup_means(self) -> pl.DataFrame:
+        """How long vCPUs waited for a pCPU after waking up, as means over the replications.
 
-        return plots.waits(self)
-
-    def plot_wakeups(self) -> "alt.TopLevelMixin":
-        """How long vCPUs waited after waking up, by domain and cause. Needs the extra `report`."""
-        from vcpulab.show import charts as plots
-
-        return plots.wakeups(self)
-
-    def plot_trace(
-        self, *, replication: int = 0, start_ms: float | None = None, window_ms: float = 200
-    ) -> "alt.TopLevelMixin":
-        """Who ran when: zoom with the wheel, move by dragging. Needs the extra `report` and a traced run.
-
-        Args:
-            replication: which one.
-            start_ms: start of the window, since the host started; `None`: the end of the warm-up.
-            window_ms: length of the window; it ends earlier where there is more in it than a browser can draw.
-
-        Raises:
-            ValueError: the run was not traced.
+        Columns:
+            domain: the domain's name.
+            cause: why they woke, as in `df_wakeups`.
+            per_s: wake-ups per second.
+            mean_us: mean wait, µs.
+            p50_us: median; like the other percentiles the mean of those of the replications.
+            p90_us: 90th percentile.
+            p95_us: 95th percentile.
+            p99_us: 99th percentile.
+            max_us: longest wait in any replication.
         """
-        from vcpulab.show import charts as plots
-
-        return plots.timeline(self, replication=replication, start_ms=start_ms, window_ms=window_ms)
+        return wakeup_means(self.df_domains(), self.df_wakeups())
 
     def save(self, directory: str | PathLike[str]) -> None:
         """Writes the scenario as run and all tables (Parquet) to a directory, all or nothing.
@@ -586,8 +295,6 @@ class Run:
             FileExistsError: there is something else of that name.
             OSError: it cannot be written.
         """
-        from vcpulab.results import store
-
         store.save(self, directory)
 
     @classmethod
@@ -597,15 +304,11 @@ class Run:
         Raises:
             OSError: it cannot be read.
         """
-        from vcpulab.results import store
-
-        scenario, tables, traced, policy = store.load(directory)
-        return cls(scenario, tables, traced=traced, policy=policy)
+        scenario, tables, has_decisions, policy = store.load(directory)
+        return cls(scenario, tables, has_decisions=has_decisions, policy=policy)
 
     def __repr__(self) -> str:
         return f"<Run of {self.scenario!r}>"
 
     def _repr_html_(self) -> str:
-        from vcpulab.show.report import summary_tables
-
-        return summary_tables(self)
+        return self.plot.tables()

@@ -51,7 +51,7 @@ def save(run: "Run", directory: str | PathLike[str]) -> None:
 
 
 def load(directory: str | PathLike[str]) -> tuple[Scenario, dict[str, pl.DataFrame], bool, str | None]:
-    """The scenario, the tables, whether there is a trace, and the policy that replaced the scenario's scheduler."""
+    """The scenario, the tables, whether decisions were kept, and the policy in place of the scheduler."""
     path = Path(directory)
     mark = _mark(path)
     if mark is None:
@@ -59,11 +59,11 @@ def load(directory: str | PathLike[str]) -> tuple[Scenario, dict[str, pl.DataFra
     tables = {table.stem: pl.read_parquet(table) for table in sorted(path.glob("*.parquet"))}
     policy = mark.get("policy")
     scenario = Scenario.load(path / "scenario.toml")
-    return scenario, tables, bool(mark["traced"]), None if policy is None else str(policy)
+    return scenario, tables, bool(mark["decisions"]), None if policy is None else str(policy)
 
 
 def describe(run: "Run") -> dict[str, object]:
-    """What was run, with which engine, and every figure."""
+    """What was run, with which engine, and every metric."""
     return {
         "format": _FORMAT,
         "engine": _engine.build_info(),
@@ -72,9 +72,9 @@ def describe(run: "Run") -> dict[str, object]:
         "replications": run.scenario.replications,
         "duration_ns": run.scenario.duration_ns,
         "warmup_ns": run.scenario.warmup_ns,
-        "traced": run.traced,
+        "decisions": run.has_decisions,
         "policy": run.policy,
-        "figures": run.summary().to_dicts(),
+        "metrics": run.summary().to_dicts(),
     }
 
 

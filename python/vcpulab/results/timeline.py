@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def slices(run: "Run", replication: int, start_ns: int, end_ns: int) -> pl.DataFrame:
-    """The slices of a traced run that lie in a window, cut to it.
+    """The slices of a run that lie in a window, cut to it.
 
     Args:
         run: a run that kept its decisions.
@@ -21,7 +21,7 @@ def slices(run: "Run", replication: int, start_ns: int, end_ns: int) -> pl.DataF
         `pcpu`, `domain` (its number; -1: idle), `vcpu`, `start_ns`, `end_ns`, and `waited_ns`, the wait for a pCPU
         before the slice; null for what ran already when measuring began.
     """
-    trace = run.df_trace().filter(replication=replication).sort("pcpu", "time_ns", maintain_order=True)
+    trace = run.df_decisions().filter(replication=replication).sort("pcpu", "time_ns", maintain_order=True)
     measured_ns = run.scenario.warmup_ns
     # What ran before the first decision is what that decision replaced.
     first = trace.group_by("pcpu", maintain_order=True).first()

@@ -4,7 +4,6 @@ A directory with the scenario as run, `trace.json`, which says what it is, and o
 """
 
 import json
-import tempfile
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Self
 import polars as pl
 
 from vcpulab import _engine
-from vcpulab.results import timeline
 
 if TYPE_CHECKING:
     from vcpulab.results.run import Run
@@ -31,7 +29,7 @@ def prepare(directory: str | PathLike[str]) -> None:
     if path.exists() and not path.is_dir():
         raise FileExistsError(f"`{path}` is not a directory")
     path.mkdir(parents=True, exist_ok=True)
-    if any(path.iterdir()) and _mark(path) is None:
+    if any(path.iterdir()) and mark_of(path) is None:
         raise FileExistsError(f"`{path}` holds other files than a trace's; choose another directory")
     for file in (*path.glob("events-*.arrow"), path / "scenario.toml"):
         file.unlink(missing_ok=True)
@@ -50,7 +48,7 @@ def complete(directory: str | PathLike[str], run: "Run") -> None:
         "scenario": run.scenario.name,
         "policy": run.policy,
         "replications": run.scenario.replications,
-        "domains": _names(run),
+        "domains": domain_names(run),
     }
     (path / _MARK).write_text(json.dumps(mark, indent=2) + "\n")
 
@@ -62,7 +60,7 @@ class Trace:
         >>> import tempfile, vcpulab
         >>> scenario = vcpulab.Scenario.starter().change({"run.duration": "50ms", "run.replications": 1})
         >>> with tempfile.TemporaryDirectory() as directory:
-        ...     run = vcpulab.run(scenario, events=directory)
+        ...     run = vcpulab.run(scenario, trace=directory)
         ...     events = vcpulab.Trace.load(directory).events()
         >>> events.filter(kind="wake").is_empty()
         False
@@ -82,7 +80,7 @@ class Trace:
             FileNotFoundError: there is none, or not a complete one.
         """
         path = Path(directory)
-        mark = _mark(path)
+        mark = mark_of(path)
         if mark is None:
             raise FileNotFoundError(f"`{path}` does not hold a trace")
         if not mark["complete"]:
@@ -129,70 +127,13 @@ class Trace:
         return self._directory / f"events-{replication}.arrow"
 
 
-def export_perfetto(source: str | PathLike[str], out: str | PathLike[str], replication: int = 0) -> None:
-    """Writes a trace, or the decisions of a saved run, as a trace that https://ui.perfetto.dev opens.
-
-    Raises:
-        FileNotFoundError: there is neither.
-        ValueError: the run has no decisions, or there is no such replication.
-        EngineError: it cannot be read or written.
-    """
-    path = Path(source)
-    if _mark(path) is not None:
-        Trace.load(path).export_perfetto(out, replication)
-        return
-    from vcpulab.results.run import Run
-
-    run = Run.load(path)
-    if not run.traced:
-        raise ValueError(f"the run in `{path}` was not traced\n  hint: vcpulab run FILE --trace DIR")
-    if not 0 <= replication < run.scenario.replications:
-        raise ValueError(f"no replication {replication}; allowed: 0 to {run.scenario.replications - 1}")
-    with tempfile.TemporaryDirectory() as scratch:
-        file = Path(scratch, "events.arrow")
-        _events_of(run, replication).write_ipc(file, compression="lz4", compat_level=pl.CompatLevel.oldest())
-        _engine.export_perfetto(file, {int(number): name for number, name in _names(run).items()}, out)
-
-
-def _events_of(run: "Run", replication: int) -> pl.DataFrame:
-    """The decisions of a saved run as events: who had which pCPU, and when each vCPU ran."""
-    end = run.scenario.warmup_ns + run.scenario.duration_ns
-    slices = timeline.slices(run, replication, run.scenario.warmup_ns, end).with_columns(
-        pl.col("vcpu").cast(pl.Int64), pl.col("domain").cast(pl.Int64), pl.col("pcpu").cast(pl.UInt32)
-    )
-    ran = slices.filter(pl.col("domain") >= 0)
-    empty = pl.lit(None, pl.Int64)
-
-    def events(of: pl.DataFrame, time: str, kind: str, what: str | None) -> pl.DataFrame:
-        return of.select(
-            pl.col(time).alias("time_ns"),
-            pl.lit(kind).alias("kind"),
-            "pcpu",
-            "domain",
-            "vcpu",
-            empty.alias("by_domain"),
-            empty.alias("by_vcpu"),
-            pl.lit(what, pl.String).alias("what"),
-            empty.alias("value"),
-            pl.lit(None, pl.UInt64).alias("id"),
-        )
-
-    return pl.concat(
-        [
-            events(slices, "start_ns", "switch", None),
-            events(ran, "end_ns", "runstate", "off"),
-            events(ran, "start_ns", "runstate", "running"),
-            events(slices.head(1).with_columns(pl.lit(end, pl.Int64).alias("end_ns")), "end_ns", "end", None),
-        ]
-    ).sort("time_ns", maintain_order=True)
-
-
-def _names(run: "Run") -> dict[str, str]:
+def domain_names(run: "Run") -> dict[str, str]:
+    """Number of a domain, as text, to its name."""
     names = run.df_domains().select("number", "domain").unique(maintain_order=True)
     return {str(number): name for number, name in names.iter_rows()}
 
 
-def _mark(path: Path) -> dict[str, object] | None:
+def mark_of(path: Path) -> dict[str, object] | None:
     """What `trace.json` says; `None` if no trace is there."""
     try:
         mark = json.loads((path / _MARK).read_text())

@@ -18,6 +18,16 @@ def span_ns(text: str) -> int:
     return _read(text, _NS)
 
 
+def duration_s(text: str) -> float:
+    """A time that somebody waits, s: with the unit h or m (min), too.
+
+    Examples:
+        >>> duration_s("1.5h"), duration_s("90s")
+        (5400.0, 90.0)
+    """
+    return _read(text, _NS | {"h": 60 * _NS["min"], "m": _NS["min"]}) / _NS["s"]
+
+
 def size_bytes(text: str) -> int:
     """A size, bytes.
 

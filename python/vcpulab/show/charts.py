@@ -1,6 +1,5 @@
 """Charts (Altair). Each says the same by position and label as by colour, and reads on light and dark paper."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from vcpulab.extras import require
-from vcpulab.results import figures
+from vcpulab.results.addresses import apps as applications
 from vcpulab.results.statistics import Interval, number
 from vcpulab.results.timeline import slices
 
@@ -44,8 +43,8 @@ class Bar:
         return f"{self.interval.mean:g}" if self.published else str(self.interval)
 
 
-Published = Mapping[str, Mapping[tuple[str, str], float]]
-"""Label to (figure, thing) to published value."""
+Published = Mapping[str, Mapping[str, float]]
+"""Label to address to published value."""
 
 
 def domains(runs: Mapping[str, "Run"], published: Published | None = None) -> "alt.TopLevelMixin":
@@ -55,32 +54,33 @@ def domains(runs: Mapping[str, "Run"], published: Published | None = None) -> "a
 
 
 def apps(runs: Mapping[str, "Run"], published: Published | None = None) -> "alt.TopLevelMixin":
-    """Throughput by application, for each of the labelled runs. A service is shown as those who ask it: its clients."""
-    asked = {name for run in runs.values() for name in _asked(run)}
+    """Throughput by application, for each of the labelled runs. A service is shown as its clients."""
+    asked = {name for run in runs.values() for name in _services(run)}
     data = [bar for bar in _bars(runs, "app", "throughput", published or {}) if bar.group not in asked]
     return bars(data, "completed per second", "Throughput by application")
 
 
-def _asked(run: "Run") -> set[str]:
-    """The services that clients outside ask, as figures name them."""
-    clients = tomllib.loads(run.scenario.to_toml()).get("client", {}).values()
+def _services(run: "Run") -> set[str]:
+    """The applications that clients ask, as addresses name them."""
+    clients = run.scenario.to_dict().get("client", {}).values()
     services = [(client["server"], client["app"]) for client in clients]
-    apps = run.df_apps().select("domain", "app", "kind").unique()
-    return {f"{domain} {app} {kind}" for domain, app, kind in apps.iter_rows() if (domain, kind) in services}
+    return {app.name for app in applications(run.scenario) if (app.domain, app.kind) in services}
 
 
-def _bars(runs: Mapping[str, "Run"], of: str, figure: str, published: Published) -> list[Bar]:
+def _bars(runs: Mapping[str, "Run"], of: str, metric: str, published: Published) -> list[Bar]:
     measured = [
-        Bar(name, label, interval)
+        Bar(row["thing"], label, Interval(row["mean"], row["half_width"], row["n"]))
         for label, run in runs.items()
-        for name in run.summary().filter(of=of, figure=figure).get_column("name")
-        if (interval := run.interval(of, name, figure)) is not None
+        for row in run.summary().filter(of=of, metric=metric).iter_rows(named=True)
+        if row["mean"] is not None
     ]
+    things = {bar.group for bar in measured}
     printed = [
-        Bar(name, label, Interval(value, None, 1), published=True)
+        Bar(thing, label, Interval(value, None, 1), published=True)
         for label, cells in published.items()
-        for (which, name), value in cells.items()
-        if which == figure
+        for address, value in cells.items()
+        for thing, _, which in [address.rpartition(".")]
+        if which == metric and thing in things
     ]
     return measured + printed
 
@@ -130,7 +130,7 @@ def differences(found: Sequence["Comparison"]) -> "alt.TopLevelMixin":
     """Changes in % with their intervals, a line for each metric, grouped by what they are good for."""
     rows = [
         {
-            "metric": comparison.metric.name,
+            "metric": comparison.address.name,
             "percent": comparison.percent,
             "low": comparison.percent - _percent_half_width(comparison),
             "high": comparison.percent + _percent_half_width(comparison),
@@ -201,7 +201,7 @@ def allocations(decisions: pl.DataFrame, title: str) -> "alt.TopLevelMixin":
 
 def waits(run: "Run", title: str | None = None) -> "alt.TopLevelMixin":
     """A map: who waited, for whom, how much."""
-    frame = run.waits()
+    frame = run.df_wait_shares()
     labels = [_share_said(share) for share in frame["of_elapsed"]]
     frame = frame.with_columns(pl.Series("said", labels, pl.String), pl.col("of_wait").round(1))
     title = title or f"Who made whom wait: {run.scenario.name}"
@@ -243,7 +243,7 @@ def wakeups(run: "Run", title: str | None = None) -> "alt.TopLevelMixin":
     frame = buckets.select("domain", "cause", (pl.col("below_ns") / 1e3).alias("wait_us"), "share")
     title = title or f"Wait after waking up: {run.scenario.name}"
     domains = _in_order(run.df_domains()["domain"])
-    lines = figures.wakeups(run.tables())
+    lines = run.df_wakeup_means()
     said = "; ".join(
         f"{row['domain']}, {row['cause']}: median {number(row['p50_us'])} µs, 99 % within {number(row['p99_us'])} µs"
         for row in lines.iter_rows(named=True)
@@ -271,9 +271,9 @@ def timeline(
     window_ms: float = 200,
     title: str | None = None,
 ) -> "alt.TopLevelMixin":
-    """See `Run.plot_trace`."""
-    if not run.traced:
-        raise ValueError("the run was not traced\n  hint: run(scenario, trace=True)")
+    """See `Plots.timeline`."""
+    if not run.has_decisions:
+        raise ValueError("the run kept no decisions\n  hint: run(scenario, decisions=True)")
     start_ns = run.scenario.warmup_ns if start_ms is None else round(start_ms * 1e6)
     end_ns = min(start_ns + round(window_ms * 1e6), run.scenario.warmup_ns + run.scenario.duration_ns)
     shown = slices(run, replication, start_ns, end_ns).filter(pl.col("domain") >= 0)

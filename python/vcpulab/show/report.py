@@ -16,7 +16,8 @@ import polars as pl
 
 from vcpulab import _engine
 from vcpulab.extras import require
-from vcpulab.results.figures import APP_FIGURES, DOMAIN_FIGURES, PCPU_FIGURES, Figure
+from vcpulab.results.addresses import apps
+from vcpulab.results.metrics import APP, DOMAIN, PCPU, Metric
 from vcpulab.results.statistics import Interval
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from vcpulab.results.run import Run
 
 _KINDS = (
-    ("domain", "Domains", DOMAIN_FIGURES),
-    ("app", "Applications", APP_FIGURES),
-    ("pcpu", "pCPUs", PCPU_FIGURES),
+    ("domain", "Domains", DOMAIN),
+    ("app", "Applications", APP),
+    ("pcpu", "pCPUs", PCPU),
 )
 
 
@@ -38,17 +39,17 @@ def write(
     *,
     lead: str = "",
     first: str = "",
-    published: Mapping[str, Mapping[tuple[str, str], float]] | None = None,
+    published: Mapping[str, Mapping[str, float]] | None = None,
 ) -> None:
     """Writes a report on labelled runs.
 
     Args:
         path: the file; replaced if it is there.
         title: of the page.
-        runs: label (such as the scheduler) to run; a timeline is drawn for those that were traced.
+        runs: label (such as the scheduler) to run; a timeline is drawn for those that kept their decisions.
         lead: HTML under the title.
         first: HTML before the charts.
-        published: label to (figure, thing) to value: drawn beside the runs, marked as published.
+        published: label to address to value: drawn beside the runs, marked as published.
     """
     from vcpulab.show import charts as plots
 
@@ -78,10 +79,10 @@ def waits(runs: Mapping[str, "Run"]) -> str:
 
 
 def timelines(runs: Mapping[str, "Run"]) -> str:
-    """A zoomable timeline of 200 ms for each run that was traced."""
+    """A zoomable timeline of 200 ms for each run that kept its decisions."""
     from vcpulab.show import charts as plots
 
-    charts = [plots.timeline(run, title=label) for label, run in runs.items() if run.traced]
+    charts = [plots.timeline(run, title=label) for label, run in runs.items() if run.has_decisions]
     if not charts:
         return ""
     hint = (
@@ -91,13 +92,13 @@ def timelines(runs: Mapping[str, "Run"]) -> str:
 
 
 def details(runs: Mapping[str, "Run"]) -> str:
-    """All figures of each run, and its scenario, folded away."""
+    """All metrics of each run, and its scenario, folded away."""
     parts = [
         f"<details><summary>{escape(label)}</summary>{summary_tables(run)}"
         f"<pre>{escape(run.scenario.to_toml())}</pre></details>"
         for label, run in runs.items()
     ]
-    return section("All figures and scenarios", parts)
+    return section("All metrics and scenarios", parts)
 
 
 def write_page(path: str | PathLike[str], title: str, lead: str, body: str) -> None:
@@ -147,22 +148,26 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], caption: str =
 
 def summary_tables(run: "Run") -> str:
     """The summary of a run as tables, a row for each thing."""
-    return "".join(table(headings, rows, caption) for caption, headings, rows in summary_grid(run.summary()))
+    return "".join(table(headings, rows, caption) for caption, headings, rows in summary_grid(run))
 
 
-def summary_grid(summary: pl.DataFrame) -> Iterable[tuple[str, list[str], list[list[str]]]]:
-    """Caption, headings and rows for each kind of thing in a summary."""
-    for of, caption, figures in _KINDS:
-        yield caption, *grid_of(summary, of, figures)
+def summary_grid(run: "Run") -> Iterable[tuple[str, list[str], list[list[str]]]]:
+    """Caption, headings and rows for each kind of thing in a summary; things are called as in addresses."""
+    kinds = {app.name: app.kind for app in apps(run.scenario)}
+    for of, caption, metrics in _KINDS:
+        headings, rows = grid_of(run.summary().filter(of=of), of, metrics)
+        if of == "app":
+            rows = [[f"{name} ({kinds[name]})", *cells] for name, *cells in rows]
+        yield caption, headings, rows
 
 
-def grid_of(summary: pl.DataFrame, of: str, figures: Sequence[Figure]) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows for one kind of thing."""
+def grid_of(summary: pl.DataFrame, heading: str, metrics: Sequence[Metric]) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows for a summary of things of one kind."""
     rows = []
-    for (name,), values in summary.filter(of=of).group_by(["name"], maintain_order=True):
+    for (name,), values in summary.group_by(["thing"], maintain_order=True):
         cells = [
             "–" if row["mean"] is None else str(Interval(row["mean"], row["half_width"], row["n"]))
             for row in values.iter_rows(named=True)
         ]
         rows.append([str(name), *cells])
-    return [of, *(f"{figure.name.replace('_', ' ')}, {figure.unit}" for figure in figures)], rows
+    return [heading, *(f"{metric.name.replace('_', ' ')}, {metric.unit}" for metric in metrics)], rows

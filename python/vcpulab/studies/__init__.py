@@ -5,7 +5,7 @@ A new study is a folder with a `STUDY` in it, and one line here.
 
 from importlib import import_module
 
-from vcpulab.studies.study import Study
+from vcpulab.studies.definition import Study
 
 NAMES = ("cherkasova2007", "devine2010", "venkatesh2015", "benevenuto2006")
 

@@ -16,6 +16,17 @@ else:
 _INK = "currentColor"
 
 
+class Chart(NamedTuple):
+    """A figure of a paper, drawn again."""
+
+    title: str
+    chart: "alt.TopLevelMixin"
+    text: str = ""
+    """What there is to see, and what the paper shows there."""
+    experiment: str | None = None
+    """The experiment it is made from: for the command that makes it."""
+
+
 class Mark(NamedTuple):
     """One value in a chart."""
 

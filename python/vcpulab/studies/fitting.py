@@ -17,8 +17,10 @@ import numpy as np
 from vcpulab.results.cache import RunCache
 from vcpulab.results.statistics import Interval
 from vcpulab.studies.calibration import Calibration
+from vcpulab.studies.case import Case
+from vcpulab.studies.cells import Cell
+from vcpulab.studies.definition import Study
 from vcpulab.studies.runner import Effort, Runner
-from vcpulab.studies.study import Case, Cell, Study
 
 _STEP = 0.08
 _WALK = 0.12

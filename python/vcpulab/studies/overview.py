@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from vcpulab.results.statistics import number
+from vcpulab.studies.claims import SIGNIFICANT, Outcome
+from vcpulab.studies.definition import Study
 from vcpulab.studies.predict import Prediction, Score, predictions, scores
 from vcpulab.studies.report import Judged, summary
 from vcpulab.studies.results import Results
-from vcpulab.studies.study import Outcome, Study
 
 _HEADINGS = (
     "study",
@@ -44,7 +45,9 @@ def page(done: Iterable[Done], command: str) -> str:
         "# Published and simulated",
         f"Written by `{command}`. τ is Kendall's rank agreement between published and simulated values (1: the same "
         "order), error the mean absolute difference in % of the published value; both are means over the metrics of "
-        "the tables. *Predicted* cells are those that no constant was fitted on.",
+        "the tables. *Predicted* cells are those that no constant was fitted on. A claim *holds* or *fails* where "
+        f"chance is excluded (paired differences, p < {SIGNIFICANT} after Holm's correction); a claim whose direction "
+        "the data do not settle *cannot be tested*.",
         _table(
             _HEADINGS,
             (_summary(each) for each in done),
@@ -57,7 +60,7 @@ def page(done: Iterable[Done], command: str) -> str:
             headings = ["table: metric", "cells", "number", "τ", "error, %", "in published intervals"]
             parts.append(_table(headings, (_score(score) for score in found)))
         not_holding = [
-            [claim.id, verdict.outcome.value, claim.text, verdict.figures, claim.in_paper]
+            [claim.id, verdict.outcome.value, claim.text, verdict.evidence, claim.in_paper]
             for claim, verdict in each.judged
             if verdict.outcome is not Outcome.HOLDS
         ]
@@ -66,7 +69,7 @@ def page(done: Iterable[Done], command: str) -> str:
             headings = ["claim", "outcome", "what is claimed", "what the simulation gives", "in the paper"]
             parts.append(_table(headings, not_holding))
         if each.study.limits:
-            parts.append(each.study.limits)
+            parts.append(each.study.limits.strip())
     return "\n\n".join(parts) + "\n"
 
 

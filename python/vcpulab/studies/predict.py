@@ -6,8 +6,9 @@ from io import StringIO
 from typing import NamedTuple
 
 from vcpulab.results.statistics import Interval, kendall_tau, mape
+from vcpulab.studies.cells import COLUMNS, Cell
+from vcpulab.studies.definition import Study
 from vcpulab.studies.results import Missing, Results
-from vcpulab.studies.study import COLUMNS, Cell, Study
 
 
 class Prediction(NamedTuple):

@@ -13,10 +13,12 @@ from vcpulab.show import blocks
 from vcpulab.show import report as page
 from vcpulab.show.blocks import Block, Drawing, Grid, Heading, Prose
 from vcpulab.studies.calibration import Calibration
+from vcpulab.studies.charts import Chart
+from vcpulab.studies.claims import Claim, Outcome, Verdict
+from vcpulab.studies.definition import Study
 from vcpulab.studies.predict import Prediction, predictions, scores
 from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort
-from vcpulab.studies.study import Chart, Claim, Outcome, Study, Verdict
 
 if TYPE_CHECKING:
     import altair as alt
@@ -70,21 +72,23 @@ def cells_table(predicted: Iterable[Prediction]) -> pl.DataFrame:
 
 
 def values_table(results: Results) -> pl.DataFrame:
-    """Every figure of every replication: `case`, `figure`, `replication`, `value`."""
+    """Every metric of every replication: `case`, `metric`, `replication`, `value`."""
     rows = [
-        (case, figure, replication, value)
+        (case, metric, replication, value)
         for case in results.cases()
-        for figure in results.figures(case)
-        for replication, value in enumerate(results.values(case, figure))
+        for metric in results.metrics(case)
+        for replication, value in enumerate(results.values(case, metric))
     ]
-    schema = {"case": pl.String, "figure": pl.String, "replication": pl.UInt32, "value": pl.Float64}
+    schema = {"case": pl.String, "metric": pl.String, "replication": pl.UInt32, "value": pl.Float64}
     return pl.DataFrame(rows, schema, orient="row")
 
 
 def claims_table(judged: Judged) -> pl.DataFrame:
-    """Every claim: `claim`, `text`, `standing`, `contradicted`, `undecided`, `outcome`, `figures`, `p`."""
-    rows = [(c.id, c.text, c.standing, c.contradicted, c.undecided, v.outcome.value, v.figures, v.p) for c, v in judged]
-    columns = ("claim", "text", "standing", "contradicted", "undecided", "outcome", "figures", "p")
+    """Every claim: `claim`, `text`, `standing`, `contradicted`, `undecided`, `outcome`, `evidence`, `p`."""
+    rows = [
+        (c.id, c.text, c.standing, c.contradicted, c.undecided, v.outcome.value, v.evidence, v.p) for c, v in judged
+    ]
+    columns = ("claim", "text", "standing", "contradicted", "undecided", "outcome", "evidence", "p")
     return pl.DataFrame(rows, columns, orient="row", schema_overrides={"p": pl.Float64})
 
 
@@ -153,7 +157,7 @@ def _claims(judged: Judged) -> Iterator[Block]:
                 claim.id,
                 verdict.outcome.value,
                 claim.text,
-                verdict.figures,
+                verdict.evidence,
                 "–" if verdict.p is None else f"{verdict.p:.2g}",
                 claim.in_paper,
             ]

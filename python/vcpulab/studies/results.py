@@ -4,70 +4,89 @@ from collections.abc import Callable, Mapping, Sequence
 
 from vcpulab.results.statistics import Difference, Interval, paired
 
+Values = Sequence[tuple[str, str]]
+"""Cases, each with a metric."""
+
 
 class Missing(LookupError):  # noqa: N818 - not an error: the case was not asked for
-    """A case that was not run, or does not measure the figure."""
+    """A case that was not run, or does not measure the metric."""
 
 
 class Results:
-    """Case and figure to a value for each replication."""
+    """Case and metric to a value for each replication."""
 
     def __init__(self, values: Mapping[str, Sequence[Mapping[str, float]]]) -> None:
-        """Takes the figures of each case: one mapping for each replication, from 0 on."""
+        """Takes the metrics of each case: one mapping for each replication, from 0 on."""
         self._values = values
 
     def cases(self) -> list[str]:
         """The keys of the cases that were run."""
         return list(self._values)
 
-    def values(self, case: str, figure: str) -> list[float]:
+    def values(self, case: str, metric: str) -> list[float]:
         """A value for each replication; replications with the same index had the same random numbers.
 
         Raises:
-            Missing: the case was not run, or does not measure the figure.
+            Missing: the case was not run, or does not measure the metric.
         """
         replications = self._values.get(case)
         if not replications:
             raise Missing(f"`{case}` was not run")
-        if figure not in replications[0]:
-            raise Missing(f"`{case}` does not measure `{figure}`")
-        return [replication[figure] for replication in replications]
+        if metric not in replications[0]:
+            raise Missing(f"`{case}` does not measure `{metric}`")
+        return [replication[metric] for replication in replications]
 
-    def interval(self, case: str, figure: str) -> Interval:
+    def interval(self, case: str, metric: str) -> Interval:
         """Mean and 95 % confidence interval.
 
         Raises:
-            Missing: the case was not run, or does not measure the figure.
+            Missing: the case was not run, or does not measure the metric.
         """
-        return self.combine(lambda value: value, (case, figure))
+        return self.combine(lambda value: value, (case, metric))
 
-    def mean(self, case: str, figure: str) -> float:
+    def mean(self, case: str, metric: str) -> float:
         """The mean over the replications."""
-        return self.interval(case, figure).mean
+        return self.interval(case, metric).mean
 
-    def combine(self, function: Callable[..., float], *of: tuple[str, str]) -> Interval:
-        """A function of several figures, computed in each replication: such as a ratio of two cases.
+    def each(self, function: Callable[..., float], *of: tuple[str, str]) -> list[float]:
+        """A function of several metrics, such as a ratio of two cases, in each replication that all of them have.
 
         Raises:
-            Missing: a case was not run, or does not measure the figure.
+            Missing: a case was not run, or does not measure the metric.
         """
-        interval = Interval.of(map(function, *(self.values(case, figure) for case, figure in of)))
+        return list(map(function, *(self.values(case, metric) for case, metric in of)))
+
+    def combine(self, function: Callable[..., float], *of: tuple[str, str]) -> Interval:
+        """Mean and 95 % confidence interval of a function of several metrics.
+
+        Raises:
+            Missing: a case was not run, or does not measure the metric.
+        """
+        interval = Interval.of(self.each(function, *of))
         if interval is None:
             raise Missing("no replication")
         return interval
 
-    def difference(self, figure: str, first: str, second: str) -> Difference:
-        """The paired difference of a figure between two cases, first minus second.
+    def difference(self, metric: str, first: str, second: str) -> Difference:
+        """The paired difference of a metric between two cases, first minus second.
 
         Raises:
-            Missing: a case was not run, or does not measure the figure.
+            Missing: a case was not run, or does not measure the metric.
         """
-        found = paired(self.values(first, figure), self.values(second, figure))
+        return self.difference_of(lambda value: value, [(first, metric)], [(second, metric)])
+
+    def difference_of(self, function: Callable[..., float], first: Values, second: Values) -> Difference:
+        """The paired difference of a function of several metrics, first minus second.
+
+        Raises:
+            Missing: a case was not run, or does not measure the metric.
+        """
+        found = paired(self.each(function, *first), self.each(function, *second))
         if found is None:
             raise Missing("no replication")
         return found
 
-    def figures(self, case: str) -> list[str]:
+    def metrics(self, case: str) -> list[str]:
         """What a case measures."""
         replications = self._values.get(case)
         return list(replications[0]) if replications else []

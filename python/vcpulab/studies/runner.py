@@ -16,8 +16,9 @@ from vcpulab.results.cache import RunCache, key, maker
 from vcpulab.results.statistics import Interval
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.studies.calibration import Calibration
+from vcpulab.studies.case import Case
+from vcpulab.studies.definition import Study
 from vcpulab.studies.results import Results
-from vcpulab.studies.study import Case, Study
 from vcpulab.studies.unit import Unit
 
 REPLICATIONS_MAX = 200

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from vcpulab.results.run import run as run_scenario
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.studies.study import Case
+from vcpulab.studies.case import Case
 from vcpulab.studies.window import Window
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vcpulab.errors import RequestError
 from vcpulab.extras import require
-from vcpulab.results.outcomes import Metric
+from vcpulab.results.addresses import Address
 from vcpulab.show import charts as plots
 from vcpulab.show.charts import COLOURS
 from vcpulab.sweeps.plan import Plan
@@ -34,7 +34,7 @@ def check(plan: Plan, file: Path) -> None:
         )
 
 
-def draw(plan: Plan, rows: Sequence[Row], metric: Metric) -> "alt.TopLevelMixin":
+def draw(plan: Plan, rows: Sequence[Row], address: Address) -> "alt.TopLevelMixin":
     """The metric over what varies first, a line for each value of the second, with 95 % confidence intervals."""
     first = plan.paths[0]
     second = plan.paths[1] if len(plan.paths) > 1 else None
@@ -54,7 +54,7 @@ def draw(plan: Plan, rows: Sequence[Row], metric: Metric) -> "alt.TopLevelMixin"
     legend = None if second is None else alt.Legend(title=second)
     colour = alt.Color("line:N", legend=legend, scale=alt.Scale(domain=lines, range=COLOURS))
     shape = alt.Shape("line:N", legend=legend, scale=alt.Scale(domain=lines))
-    y = alt.Y("mean:Q", title=metric.said())
+    y = alt.Y("mean:Q", title=address.title)
     base = alt.Chart(alt.InlineData(values=data)).encode(color=colour)
     if across:
         base = base.encode(x=alt.X("x:Q", title=first, scale=alt.Scale(zero=False)))
@@ -68,22 +68,22 @@ def draw(plan: Plan, rows: Sequence[Row], metric: Metric) -> "alt.TopLevelMixin"
     ]
     if across:
         marks.insert(0, base.mark_line().encode(y=y))
-    title = f"{metric.name} over {first}"
+    title = f"{address} over {first}"
     said = "; ".join(f"{plan.said(row.point)}: {row.intervals[0]}" for row in rows if row.intervals[0] is not None)
     chart = alt.layer(*marks).properties(
-        width=560, height=320, title=title, description=f"{title}, {metric.unit}. {said}."
+        width=560, height=320, title=title, description=f"{title}, {address.unit}. {said}."
     )
     return plots.dressed(chart)
 
 
-def write(plan: Plan, rows: Sequence[Row], metric: Metric, file: Path) -> None:
+def write(plan: Plan, rows: Sequence[Row], address: Address, file: Path) -> None:
     """Writes the picture; a page needs nothing but itself.
 
     Raises:
         OSError: it cannot be written.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    chart = draw(plan, rows, metric)
+    chart = draw(plan, rows, address)
     if file.suffix == ".html":
         chart.save(file, inline=True)
     else:

@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,8 @@ import polars as pl
 
 from vcpulab import _engine
 from vcpulab.errors import RequestError
-from vcpulab.results import outcomes
-from vcpulab.results.figures import KINDS, PCPU_FIGURES, Figure
+from vcpulab.results.addresses import Address, addresses
+from vcpulab.results.metrics import METRICS, RUN_KINDS, Of, measured
 from vcpulab.results.statistics import Interval
 from vcpulab.sweeps.plan import Plan
 from vcpulab.sweeps.runner import plan_frame
@@ -41,7 +41,7 @@ def scan(shards: Sequence[Path], table: str | None = None) -> pl.LazyFrame:
 def views(store: Store) -> dict[str, pl.LazyFrame]:
     """The tables that a store offers to SQL, by name.
 
-    `runs` has a row for each run that is there, `points` one for each run that a sweep asked for, `figures` what
+    `runs` has a row for each run that is there, `points` one for each run that a sweep asked for, `metrics` what
     `vcpulab run` prints, and the result tables what `Run.df_domains` and the like say, with `run_id` instead of the
     replication.
 
@@ -62,42 +62,26 @@ def views(store: Store) -> dict[str, pl.LazyFrame]:
     return {
         "runs": scan(shards).join(values.lazy(), on="run_id", how="left").select("run_id", "seed", *paths, "scenario"),
         "points": points.lazy(),
-        "figures": figures(found),
+        "metrics": metrics(found),
         **found,
     }
 
 
-def figures(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
-    """Every figure of every run: run_id, of, name, figure, unit, value, as in `Run.summary` before means are taken."""
-    parts = [_long(tables[table], of, name, these) for of, table, name, these in KINDS]
-    means = [figure.value.mean().alias(figure.name) for figure in PCPU_FIGURES]
-    fairness = outcomes.HOST_FIGURES[-1]
-    host = (
-        tables["pcpus"]
-        .group_by("run_id")
-        .agg(means)
-        .join(tables["domains"].group_by("run_id").agg(fairness.value.alias(fairness.name)), on="run_id")
-    )
-    parts.append(_unpivoted(host.with_columns(pl.lit("").alias("name")), "host", outcomes.HOST_FIGURES))
-    return pl.concat(parts)
+def metrics(tables: Mapping[str, pl.LazyFrame]) -> pl.LazyFrame:
+    """Every metric of every run: `run_id`, then columns as in `Run.metrics`; undefined values are left out."""
+    return pl.concat([_long(measured(tables, of, by="run_id"), of) for of in RUN_KINDS])
 
 
-def _long(table: pl.LazyFrame, of: str, name: pl.Expr, these: Sequence[Figure]) -> pl.LazyFrame:
-    chosen = (figure.value.cast(pl.Float64).alias(figure.name) for figure in these)
-    return _unpivoted(table.select("run_id", name.alias("name"), *chosen), of, these)
-
-
-def _unpivoted(wide: pl.LazyFrame, of: str, these: Sequence[Figure]) -> pl.LazyFrame:
-    units = {figure.name: figure.unit for figure in these}
-    long = wide.unpivot(
-        [figure.name for figure in these], index=["run_id", "name"], variable_name="figure", value_name="value"
-    )
+def _long(wide: pl.LazyFrame, of: Of) -> pl.LazyFrame:
+    units = {one.name: one.unit.text for one in METRICS[of]}
+    long = wide.unpivot(list(units), index=["run_id", "thing"], variable_name="metric", value_name="value")
     return long.drop_nulls("value").select(
         "run_id",
+        pl.format("{}.{}", "thing", "metric").alias("address"),
         pl.lit(of).alias("of"),
-        "name",
-        "figure",
-        pl.col("figure").replace_strict(units, return_dtype=pl.String).alias("unit"),
+        "thing",
+        "metric",
+        pl.col("metric").replace_strict(units, return_dtype=pl.String).alias("unit"),
         "value",
     )
 
@@ -112,39 +96,30 @@ class Row:
     """For each metric asked for; `None` where it was never defined."""
 
 
-def summary(plan: Plan, store: Store, metrics: Sequence[outcomes.Metric]) -> list[Row]:
-    """The metrics of each point: mean and 95 % confidence interval over its replications."""
-    asked = plan_frame(plan).select("point", "replication", "run_id")
-    found = _of_metrics(store.shards(asked["run_id"]), metrics)
-    table = asked.lazy().join(found, on="run_id").sort("point", "replication").collect()
+def summary(plan: Plan, store: Store, asked: Sequence[Address]) -> list[Row]:
+    """What stands at these addresses at each point: mean and 95 % confidence interval over its replications."""
+    runs = plan_frame(plan).select("point", "replication", "run_id")
+    shards = store.shards(runs["run_id"])
+    found = metrics({table: scan(shards, table) for table in ("domains", "apps", "pcpus", "io")})
+    wanted = found.filter(pl.col("address").is_in([address.name for address in asked]))
+    table = runs.lazy().join(wanted, on="run_id").sort("point", "replication").collect()
     values: dict[tuple[int, str], list[float]] = {}
-    for point, name, value in table.select("point", "metric", "value").iter_rows():
+    for point, name, value in table.select("point", "address", "value").iter_rows():
         values.setdefault((point, name), []).append(value)
     return [
-        Row(point, at, tuple(Interval.of(values.get((point, metric.name), ())) for metric in metrics))
+        Row(point, at, tuple(Interval.of(values.get((point, address.name), ())) for address in asked))
         for point, at in enumerate(plan.points)
     ]
 
 
-def _of_metrics(shards: Sequence[Path], metrics: Iterable[outcomes.Metric]) -> pl.LazyFrame:
-    """run_id, metric, value."""
-    wanted = pl.DataFrame(
-        [(metric.name, metric.of, metric.thing, metric.figure) for metric in metrics],
-        pl.Schema(dict.fromkeys(("metric", "of", "name", "figure"), pl.String)),
-        orient="row",
-    )
-    all_of_them = figures({table: scan(shards, table) for table in ("domains", "apps", "pcpus", "io")})
-    return all_of_them.join(wanted.lazy(), on=["of", "name", "figure"]).select("run_id", "metric", "value")
-
-
-def default_metrics(plan: Plan) -> list[outcomes.Metric]:
-    """What is shown unless something else is asked for: throughput of those who ask, or CPU time where nobody does."""
+def default_metrics(plan: Plan) -> list[Address]:
+    """What is shown unless something else is asked for: throughput of clients, or CPU time where there are none."""
     scenario = plan.scenario(0)
-    listed = outcomes.metrics(scenario)
+    listed = addresses(scenario)
     clients = scenario.to_dict().get("client", {})
-    throughput = [metric for metric in listed if metric.of == "app" and metric.figure == "throughput"]
-    asking = [metric for metric in throughput if any(metric.name.startswith(f"{name}.") for name in clients)]
-    chosen = asking or [metric for metric in listed if metric.of == "domain" and metric.figure == "gotten"]
+    throughput = [address for address in listed if address.of == "app" and address.metric.name == "throughput"]
+    asking = [address for address in throughput if address.thing in clients]
+    chosen = asking or [address for address in listed if address.of == "domain" and address.metric.name == "gotten"]
     return chosen[:8]
 
 

@@ -1,7 +1,7 @@
 """The work of a sweep in pieces: what a worker is given, does, and gives back. It needs nothing but this package."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -9,7 +9,9 @@ import polars as pl
 
 from vcpulab import _engine
 from vcpulab.errors import EngineError, VcpulabError
+from vcpulab.results.addresses import apps
 from vcpulab.results.cache import key, maker
+from vcpulab.results.tables import named
 from vcpulab.scenario.scenario import Scenario
 
 TABLES = ("domains", "vcpus", "pcpus", "apps", "io", "waits", "wakeups")
@@ -103,13 +105,19 @@ def measure(batch: Batch, go_on: Callable[[], bool] | None = None) -> Measured:
     return Measured(engine(), time.perf_counter() - started, frame)
 
 
-def _nested(items: Iterable[Item], results: list[_engine.Results]) -> pl.DataFrame:
+def _nested(items: Sequence[Item], results: list[_engine.Results]) -> pl.DataFrame:
     """A row for each run."""
     frame = pl.DataFrame(
         list(items), pl.Schema({"run_id": pl.String, "scenario": pl.String, "seed": pl.Int64}), orient="row"
     )
+    called = {text: apps(Scenario.from_toml(text)) for text in {item.scenario for item in items}}
     for name in TABLES:
         parts = [pl.Series(name, getattr(result, name)()) for result in results]
+        if name == "apps":
+            parts = [
+                named(part.struct.unnest(), called[item.scenario]).to_struct(name)
+                for item, part in zip(items, parts, strict=True)
+            ]
         runs = pl.Series([index for index, part in enumerate(parts) for _ in range(len(part))], dtype=pl.UInt32)
         rows = pl.DataFrame({"index": runs, name: pl.concat(parts).struct.unnest().drop("replication").to_struct()})
         lists = rows.group_by("index", maintain_order=True).agg(name)

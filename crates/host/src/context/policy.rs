@@ -1,6 +1,20 @@
 //! The host as a scheduler sees it: time, timers, topology, affinity and runstates, and the few things a policy may ask
 //! for. It sees no costs, no caches, and not what vCPUs have left to execute.
 //!
+//! ```
+//! # use vcpulab_host::{PolicyContext, VcpuId};
+//! fn running(ctx: &PolicyContext, v: VcpuId) -> bool {
+//!     ctx.is_current(v) && ctx.current(ctx.processor(v)) == v
+//! }
+//! ```
+//!
+//! ```compile_fail,E0599
+//! # use vcpulab_host::{PolicyContext, Span, VcpuId};
+//! fn remaining(ctx: &PolicyContext, v: VcpuId) -> Span {
+//!     ctx.left(v)
+//! }
+//! ```
+//!
 //! A policy that names a pCPU, vCPU, domain or timer outside the host, or asks for what is in another CPU pool, is answered
 //! with something harmless, and the run ends as [`Broken`](crate::Broken) when the hook has returned.
 

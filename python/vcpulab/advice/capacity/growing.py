@@ -11,7 +11,7 @@ from vcpulab.advice.capacity.limits import default_limits, served
 from vcpulab.advice.capacity.search import Found, search
 from vcpulab.advice.capacity.stations import Station, bottleneck, stations
 from vcpulab.errors import RequestError
-from vcpulab.results.outcomes import Limit
+from vcpulab.results.addresses import Limit
 
 FULL = 0.9
 """A station that is used so much is full: nothing else limits a larger load."""
@@ -157,7 +157,7 @@ def capacity(
         )
         judged = iter(verdict.judged)
         of_each = [worst([next(judged) for _ in group]) for group in groups]
-        concerned = worst(verdict.judged).limit.metric.domain
+        concerned = worst(verdict.judged).limit.address.domain
         points[value] = Point(
             value=value,
             judged=of_each,
@@ -177,5 +177,5 @@ def _defaults(growth: Growth, replications: int, jobs: int, guard: Guard) -> lis
     idle = growth.at(growth.within.lowest).with_run(replications=replications)
     found = default_limits(guard.watch(run, idle, jobs=jobs))
     if not found:
-        raise RequestError("--limit: needed, because nothing in this scenario completed a request at the lowest load")
+        raise RequestError("--slo: needed, because nothing in this scenario completed a request at the lowest load")
     return found

@@ -7,7 +7,7 @@ from typing import Any
 
 from vcpulab.advice.capacity.search import Range
 from vcpulab.errors import RequestError, ScenarioError
-from vcpulab.results.outcomes import Limit, Metric
+from vcpulab.results.addresses import Address, Limit
 from vcpulab.scenario.scenario import Scenario, join, split
 from vcpulab.scenario.settings import resolve
 
@@ -15,7 +15,7 @@ REQUESTS_MIN = 100
 """A rate grows from where so many requests come in the time measured: a 99th percentile needs as many."""
 
 _COPIES = "copies:"
-_OPTION = "--grow"
+_OPTION = "--vary"
 _NO_LOAD = ("name", "seed", "run")
 
 
@@ -36,9 +36,9 @@ class Growth:
     def spread(self, limit: Limit, value: float) -> list[Limit]:
         """A limit, and the same one for every copy of the domain that it is of."""
         copied = [
-            limit._replace(metric=_of_copy(limit.metric, names))
+            limit._replace(address=_of_copy(limit.address, names))
             for names in self.copies(value)
-            if limit.metric.domain in names
+            if limit.address.domain in names
         ]
         return [limit, *copied]
 
@@ -48,7 +48,7 @@ class Growth:
 
 
 def growth(scenario: Scenario, word: str, *, lowest: float | None = None, highest: float | None = None) -> Growth:
-    """What `--grow` means.
+    """What `--vary` means.
 
     Args:
         scenario: the scenario in which it grows.
@@ -145,11 +145,10 @@ def _named(document: Mapping[str, Any], kind: str, name: str, number: int) -> st
     return copy
 
 
-def _of_copy(metric: Metric, names: Mapping[str, str]) -> Metric:
-    """The metric of a copy that is the same as this one of the original."""
-    first, *rest = split(metric.name)
-    thing = names[metric.domain] + metric.thing.removeprefix(metric.domain)
-    return metric._replace(name=join([names.get(first, first), *rest]), thing=thing, domain=names[metric.domain])
+def _of_copy(address: Address, names: Mapping[str, str]) -> Address:
+    """The address in a copy that corresponds to this one in the original."""
+    first, *rest = split(address.thing)
+    return address._replace(thing=join([names.get(first, first), *rest]), domain=names[address.domain])
 
 
 def _within(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vcpulab.advice.capacity.guard import Guard
-from vcpulab.results.outcomes import Limit, values
+from vcpulab.results.addresses import Limit
 from vcpulab.results.run import Run, run
 from vcpulab.results.statistics import CONFIDENCE, Interval, t_quantile
 from vcpulab.scenario.scenario import Scenario
@@ -22,8 +22,6 @@ Standing = Literal["holds", "open", "broken"]
 LOOKS = 3
 REPLICATIONS = 5
 """Replications to begin with, where a scenario has fewer."""
-
-_NEVER_NEGATIVE = ("count", "%", "1/s", "ms", "µs")
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Judged:
         mean, half_width, n = self.interval[:3] if self.interval else (None, None, 0)
         return {
             "limit": str(self.limit),
-            "metric": self.limit.metric.name,
+            "metric": self.limit.address.name,
             "mean": mean,
             "half_width": half_width,
             "replications": n,
@@ -64,7 +62,7 @@ def judge(limit: Limit, found: Sequence[float | None], *, limits: int = 1) -> Ju
         limits: how many limits are judged together.
 
     Examples:
-        >>> from vcpulab.outcomes import limit
+        >>> from vcpulab.results.addresses import limit
         >>> p99 = limit(Scenario.starter(), "web.response_p99 < 50ms")
         >>> [judge(p99, values).standing for values in ([40.0, 41.0, 42.0], [45.0, 48.0, 60.0], [None, None])]
         ['holds', 'open', 'broken']
@@ -86,7 +84,7 @@ def judge(limit: Limit, found: Sequence[float | None], *, limits: int = 1) -> Ju
 
 def _surely_broken(limit: Limit, present: Iterable[float]) -> bool:
     """What is never negative has the mean 0 only if it is always 0: one that is not will do."""
-    nothing = limit.operator == "<=" and limit.bound == 0 and limit.metric.unit.startswith(_NEVER_NEGATIVE)
+    nothing = limit.operator == "<=" and limit.bound == 0 and limit.address.metric.bounds[0] == 0
     return nothing and any(value > 0 for value in present)
 
 
@@ -134,8 +132,8 @@ def try_out(
     guard = guard or Guard()
     for look in range(LOOKS):
         done = guard.watch(run, scenario.with_run(replications=replications << look), jobs=jobs)
-        found = values(done, [limit.metric for limit in limits])
-        judged = [judge(limit, found[limit.metric.name], limits=len(limits)) for limit in limits]
+        found = done.values([limit.address for limit in limits])
+        judged = [judge(limit, found[limit.address.name], limits=len(limits)) for limit in limits]
         if together(judged) != "open":
             break
     return Verdict(done, judged)

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from vcpulab.results.outcomes import Limit, Who, metric, people, values
+from vcpulab.results.addresses import App, Limit, apps, find
 from vcpulab.results.run import Run
-from vcpulab.results.statistics import Interval
 from vcpulab.scenario.scenario import Scenario
 
 SLOWER = 10
@@ -14,14 +13,12 @@ The rule of thumb for "busy, but usable": the mean response of an M/M/1 queue is
 tenths of its capacity are used (Kleinrock 1975, "Queueing systems", volume 1, section 3.2).
 """
 
-_CLIENTS = ("open-loop", "closed-loop", "stream")
 
-
-def asking(scenario: Scenario) -> list[Who]:
+def asking(scenario: Scenario) -> list[App]:
     """Whose requests count: every client; and every application in a domain without clients."""
-    everybody = people(scenario)
-    asked = {who.domain for who in everybody if who.thing.split()[-1] in _CLIENTS}
-    return [who for who in everybody if who.domain not in asked or who.thing.split()[-1] in _CLIENTS]
+    everybody = apps(scenario)
+    asked = {app.domain for app in everybody if app.client is not None}
+    return [app for app in everybody if app.domain not in asked or app.client is not None]
 
 
 def default_limits(idle: Run) -> list[Limit]:
@@ -30,9 +27,9 @@ def default_limits(idle: Run) -> list[Limit]:
     Of all whose requests count and who have response times.
     """
     limits = []
-    for who in asking(idle.scenario):
-        p99, failed = (metric(idle.scenario, f"{who.names[0]}.{figure}") for figure in ("response_p99", "failed"))
-        there = Interval.of(values(idle, [p99])[p99.name])
+    for app in asking(idle.scenario):
+        p99, failed = (find(idle.scenario, f"{app.name}.{metric}") for metric in ("response_p99", "failed"))
+        there = idle.get(p99.name)
         if there is not None:
             limits += [Limit(failed, "<=", 0.0), Limit(p99, "<=", SLOWER * there.mean)]
     return limits
@@ -43,10 +40,10 @@ def served(scenario: Scenario, limits: Sequence[Limit]) -> list[Limit]:
 
     Not of clients on whose failures there is a limit.
     """
-    concerned = {one.metric.domain for one in limits}
-    clients = [who for who in asking(scenario) if who.thing.split()[-1] in _CLIENTS and who.domain in concerned]
-    failures = [metric(scenario, f"{who.names[0]}.failed") for who in clients]
-    named = {one.metric for one in limits}
+    concerned = {one.address.domain for one in limits}
+    clients = [app for app in asking(scenario) if app.client is not None and app.domain in concerned]
+    failures = [find(scenario, f"{app.name}.failed") for app in clients]
+    named = {one.address for one in limits}
     return [*limits, *(Limit(failed, "<=", 0.0) for failed in failures if failed not in named)]
 
 

@@ -70,7 +70,7 @@ def chart(found: Capacity, index: int) -> "alt.TopLevelMixin":
     base = alt.Chart(alt.InlineData(values=data)).encode(
         x=alt.X("load:Q", title=found.growth.name, scale=alt.Scale(type="log", nice=False))
     )
-    line = base.mark_line(color="currentColor", opacity=0.4).encode(y=alt.Y("mean:Q", title=limit.metric.said()))
+    line = base.mark_line(color="currentColor", opacity=0.4).encode(y=alt.Y("mean:Q", title=limit.address.title))
     whisker = base.mark_rule(color="currentColor").encode(y="low:Q", y2="high:Q")
     point = base.mark_point(filled=True, size=70, opacity=1).encode(
         y="mean:Q",
@@ -87,7 +87,7 @@ def chart(found: Capacity, index: int) -> "alt.TopLevelMixin":
     )
     rule = base.mark_line(strokeDash=[6, 4], color=COLOURS[5]).encode(y="limit:Q")
     told = "; ".join(f"{row['load']:g}: {row['mean']:.3g}, {row['standing']}" for row in data)
-    title = f"{limit.metric.name} against {found.growth.name}; the limit is {limit}"
+    title = f"{limit.address.name} against {found.growth.name}; the limit is {limit}"
     return dressed(
         alt.layer(line, whisker, rule, point).properties(
             width="container", height=260, title=title, description=f"{title}. {told}."

@@ -32,25 +32,25 @@ class Advice:
 
     def told(self) -> list[Comparison]:
         """The effects that are told apart from none and are good or bad: what users see first, then the largest."""
-        return sorted(self._seen(), key=lambda c: (_NEAREST.index(c.metric.of), -abs(c.percent or 0.0)))[:SHOWN]
+        return sorted(self._seen(), key=lambda c: (_NEAREST.index(c.address.of), -abs(c.percent or 0.0)))[:SHOWN]
 
     def _seen(self) -> list[Comparison]:
         found = [c for c in self.effect or () if c.verdict in ("better", "worse") and c.percent is not None]
-        asked = {c.metric.name for c in found}
+        asked = {c.address.name for c in found}
         # What clients see says more than what the service behind them does.
-        return [c for c in found if c.metric.of != "app" or not _hidden(c, asked)]
+        return [c for c in found if c.address.of != "app" or not _hidden(c, asked)]
 
     @property
     def makes_worse(self) -> bool:
         """Would mending it only cost those who are served here?"""
-        served = {c.verdict for c in self._seen() if c.metric.of == "app"}
+        served = {c.verdict for c in self._seen() if c.address.of == "app"}
         return "worse" in served and "better" not in served
 
 
 def _hidden(comparison: Comparison, names: set[str]) -> bool:
-    thing, _, figure = comparison.metric.name.rpartition(".")
+    thing, _, figure = comparison.address.name.rpartition(".")
     return "." in thing and any(
-        name.endswith(f".{figure}") and name != comparison.metric.name and "." not in name.rpartition(".")[0]
+        name.endswith(f".{figure}") and name != comparison.address.name and "." not in name.rpartition(".")[0]
         for name in names
     )
 

@@ -13,7 +13,7 @@ from vcpulab.advice.managing.controller import Controller, Seen
 from vcpulab.advice.managing.limits import LEAST, limits
 from vcpulab.errors import RequestError
 from vcpulab.hypervisors.xl import members
-from vcpulab.results.figures import Figure, summary_of
+from vcpulab.results.metrics import CONTROLLER, summarise
 from vcpulab.results.run import Run, ran
 from vcpulab.scenario.scenario import Scenario, join
 
@@ -56,7 +56,7 @@ class Managed:
     """The scheduler's own allocation errors at the mean allocations, %, as `allocation_errors` measures them."""
 
     def stability(self) -> pl.DataFrame:
-        """How steady a hand the manager had, a row for each domain and figure; columns as in `Run.summary`."""
+        """How steady a hand the manager had, a row for each domain and metric; columns as in `Run.summary`."""
         steps = (pl.col("next") - pl.col("allocated")).abs()
         each = self.decisions.group_by("replication", "domain", maintain_order=True).agg(
             pl.col("allocated").mean().alias("allocated"),
@@ -66,27 +66,8 @@ class Managed:
             (pl.col("used") > 1.01 * pl.col("allocated")).mean().mul(100).alias("over"),
         )
         errors = self.errors.group_by("replication", "domain").agg(pl.col("error").abs().mean())
-        return summary_of(
-            each.join(errors, on=["replication", "domain"], how="left", maintain_order="left"),
-            "domain",
-            pl.col("domain"),
-            STABILITY,
-        )
-
-
-STABILITY = (
-    Figure("allocated", "% of a pCPU", "mean allocation", pl.col("allocated")),
-    Figure("used", "% of a pCPU", "mean use", pl.col("used")),
-    Figure("step", "% of a pCPU", "mean change of the allocation from one interval to the next", pl.col("step")),
-    Figure("spread", "%", "standard deviation of the allocation, of its mean", pl.col("spread")),
-    Figure(
-        "error",
-        "%",
-        "the scheduler's allocation error, where the domain always wants more: mean |used / allocated - 1|",
-        pl.col("error"),
-    ),
-    Figure("over", "% of intervals", "intervals in which it used more than it was allocated", pl.col("over")),
-)
+        joined = each.join(errors, on=["replication", "domain"], how="left", maintain_order="left")
+        return summarise(joined.rename({"domain": "thing"}), "controller", CONTROLLER)
 
 
 def manage(scenario: Scenario, settings: Settings, *, progress: Callable[[float], bool] | None = None) -> Managed:

@@ -6,7 +6,7 @@ import polars as pl
 
 from vcpulab.advice.capacity.stations import stations
 from vcpulab.advice.placing.fleet import Fleet, Item
-from vcpulab.results.outcomes import Limit, values
+from vcpulab.results.addresses import Limit
 from vcpulab.results.run import Run
 from vcpulab.scenario.units import size_bytes
 
@@ -66,13 +66,13 @@ def needs(
 def _share_needed(item: Item, alone: Run, limits: Sequence[Limit]) -> float:
     if not limits:
         return 0.0
-    least = [one for one in limits if one.metric.figure == "throughput" and one.operator.startswith(">")]
+    least = [one for one in limits if one.address.metric.name == "throughput" and one.operator.startswith(">")]
     occupied = [one.used for one in stations(alone, item.domains) if one.kind == "guest vCPU"]
     if not least or max(occupied, default=0.0) < _ELASTIC:
         return 1.0
-    found = values(alone, [one.metric for one in least])
+    found = alone.values([one.address for one in least])
     shares = []
     for one in least:
-        present = [value for value in found[one.metric.name] if value]
+        present = [value for value in found[one.address.name] if value]
         shares.append(one.bound * len(present) / sum(present) if present else 1.0)
     return min(1.0, max(shares))

@@ -21,7 +21,7 @@ from vcpulab.advice.placing.fleet import Fleet, Item, item_of
 from vcpulab.advice.placing.needs import measured, needs, used_by_all
 from vcpulab.advice.placing.packing import Load, Problem, pack
 from vcpulab.errors import RequestError, ScenarioError, VcpulabError
-from vcpulab.results.outcomes import Limit, limit, metric, values
+from vcpulab.results.addresses import Limit, find, limit
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.scenario import Scenario, split
 
@@ -271,9 +271,7 @@ class _Placing:
             unknown = [text for text in unknown if not found[text]]
         self.common = [limit for text in unknown for limit in self._common_limits(text)]
         if not any(self.limits.values()) and not self.common:
-            raise RequestError(
-                "--limit: needed, because no domain has response times that limits could be on by default"
-            )
+            raise RequestError("--slo: needed, because no domain has response times that limits could be on by default")
         for item in self.fleet.items:
             verdict = self._judge([item])
             if verdict.standing != "holds":
@@ -299,7 +297,7 @@ class _Placing:
             return []
         if steps and steps[0] not in {"host", *self.fleet.common}:
             names = sorted({name for item in self.fleet.items for name in item.names} | self.fleet.common | {"host"})
-            raise RequestError(f"--limit: found `{text}`: there is no `{steps[0]}`; allowed: {', '.join(names)}")
+            raise RequestError(f"--slo: found `{text}`: there is no `{steps[0]}`; allowed: {', '.join(names)}")
         return [limit(scenario, text)]
 
     def _limits(self, items: Iterable[Item]) -> list[Limit]:
@@ -334,7 +332,7 @@ class _Placing:
         special = {item.name for group in apart for item in group}
         kinds: dict[str, list[Item]] = {}
         for item in self.fleet.items:
-            bounds = [(one.metric.figure, one.operator, round(one.bound, 9)) for one in self.limits[item.name]]
+            bounds = [(one.address.metric.name, one.operator, round(one.bound, 9)) for one in self.limits[item.name]]
             key = item.name if item.name in special else f"{item.kind} {bounds}"
             kinds.setdefault(key, []).append(item)
         return list(kinds.values()), [len(members) for members in kinds.values()]
@@ -396,8 +394,8 @@ def _limits_of(alone: Run, item: Item, text: str) -> list[Limit]:
     """What a limit says of an item; nothing if it is on others."""
     steps = _steps(text)
     if len(steps) == 1:
-        everybody = [who for who in asking(alone.scenario) if who.domain in item.domains]
-        named = [limit(alone.scenario, f"{who.names[0]}.{text.strip()}") for who in everybody]
+        judged = [app for app in asking(alone.scenario) if app.domain in item.domains]
+        named = [limit(alone.scenario, f"{app.name}.{text.strip()}") for app in judged]
         return [one for one in named if _means_something(one, alone)]
     return [limit(alone.scenario, text)] if steps and steps[0] in item.names else []
 
@@ -410,9 +408,9 @@ def _steps(text: str) -> list[str]:
 
 def _means_something(one: Limit, alone: Run) -> bool:
     """Who computes without end completes work, but has no response times that could be limited."""
-    work = metric(alone.scenario, f"{one.metric.name.rpartition('.')[0]}.throughput")
-    found = values(alone, [one.metric, work])
-    return any(value is not None for value in found[one.metric.name]) or not any(found[work.name])
+    work = find(alone.scenario, f"{one.address.thing}.throughput")
+    found = alone.values([one.address, work])
+    return any(value is not None for value in found[one.address.name]) or not any(found[work.name])
 
 
 def _pairs(group: Sequence[Item], kinds: Sequence[Sequence[Item]]) -> list[tuple[int, int]]:

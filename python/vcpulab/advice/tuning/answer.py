@@ -9,7 +9,7 @@ from vcpulab.advice.tuning.goals import excess
 from vcpulab.advice.tuning.knobs import Space
 from vcpulab.advice.tuning.search import Candidate, Found, Search
 from vcpulab.hypervisors.xl import new_steps
-from vcpulab.results.outcomes import Limit
+from vcpulab.results.addresses import Limit
 from vcpulab.results.statistics import Interval, number
 
 
@@ -71,7 +71,7 @@ class Answer:
     def nearest(self) -> list[str]:
         """How far the best is beyond each limit that it does not keep."""
         return [
-            f"{one} ({number(_mean(self.found.best, one))} {one.metric.unit})"
+            f"{one} ({number(_mean(self.found.best, one))} {one.address.unit})"
             for one in self.search.limits
             if excess(one, self.found.best.rows) > 0
         ]
@@ -88,8 +88,8 @@ class Answer:
             "goals": [str(goal) for goal in self.search.goals],
             "limits": [str(limit) for limit in self.search.limits],
             "changes": dict(found.best.changes),
-            "score": None if confirmed is None else confirmed.score._asdict(),
-            "gains": {} if confirmed is None else {name: gain._asdict() for name, gain in confirmed.gains.items()},
+            "score": None if confirmed is None else _said(confirmed.score),
+            "gains": {} if confirmed is None else {name: _said(gain) for name, gain in confirmed.gains.items()},
             "comparisons": [] if confirmed is None else [one.row() for one in confirmed.comparisons],
             "kept": []
             if confirmed is None
@@ -119,9 +119,9 @@ class Answer:
 
 
 def _said(interval: Interval | None) -> dict[str, Any] | None:
-    return None if interval is None else interval._asdict()
+    return None if interval is None else dict(zip(("mean", "half_width", "n"), interval, strict=False))
 
 
 def _mean(candidate: Candidate, limit: Limit) -> float:
-    interval = Interval.of(row[limit.metric.name] for row in candidate.rows)
+    interval = Interval.of(row[limit.address.name] for row in candidate.rows)
     return float("nan") if interval is None else interval.mean

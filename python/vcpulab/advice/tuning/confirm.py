@@ -12,7 +12,7 @@ from typing import Literal
 from vcpulab.advice.compare import Comparison, compare
 from vcpulab.advice.tuning.goals import Goal, Row, score
 from vcpulab.advice.tuning.search import Candidate, Search, seed_of
-from vcpulab.results.outcomes import Limit, values
+from vcpulab.results.addresses import Limit
 from vcpulab.results.run import Run, run_many
 from vcpulab.results.statistics import CONFIDENCE, Interval, paired
 
@@ -61,7 +61,7 @@ def confirm(search: Search, winner: Candidate, progress: Callable[[float], bool]
     for look in LOOKS:
         pair = [c.scenario.with_run(seed=seed, replications=look) for c in (search.present, winner)]
         before, after = run_many(pair, waits=False, progress=progress)
-        old, new = (_rows(values(run, search.asked), look) for run in (before, after))
+        old, new = (_rows(run.values(search.asked), look) for run in (before, after))
         scores = [
             score(search.goals, [goal.gain(b, a) for goal in search.goals]) for a, b in zip(old, new, strict=True)
         ]
@@ -89,7 +89,7 @@ def _verdict(scores: Sequence[float], kept: Sequence[Kept], *, broken: bool) -> 
 
 
 def _kept(limit: Limit, rows: Sequence[Row]) -> Kept:
-    found = [row[limit.metric.name] for row in rows]
+    found = [row[limit.address.name] for row in rows]
     if any(value is None for value in found):
         return Kept(limit, Interval.of(found), False)
     interval = Interval.of(found)

@@ -6,12 +6,12 @@ indices, which have an end, the difference over the whole (so 0.1 is ten points)
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from vcpulab.errors import RequestError
-from vcpulab.results.outcomes import Limit, Metric, metric, metrics, people
-from vcpulab.scenario.scenario import Scenario
+from vcpulab.results.addresses import Address, Limit, addresses, apps, find
+from vcpulab.scenario.scenario import Scenario, join
 
 Row = Mapping[str, float | None]
 """The metrics of one replication."""
@@ -26,7 +26,7 @@ class Goal:
     """Something to maximise or to minimise: a metric, or the mean gain of several of one kind."""
 
     name: str
-    metrics: tuple[Metric, ...]
+    addresses: tuple[Address, ...]
     higher: bool
     weight: float = 1.0
     """How much it counts in the score."""
@@ -35,20 +35,16 @@ class Goal:
         """How much better a replication is than the same one under another setting; 0: alike."""
         # Every domain counts alike, however many run in it.
         by_domain: dict[str, list[float]] = {}
-        for one in self.metrics:
+        for one in self.addresses:
             by_domain.setdefault(one.domain, []).append(self._gain(one, new[one.name], old[one.name]))
         return math.fsum(math.fsum(gains) / len(gains) for gains in by_domain.values()) / len(by_domain)
 
-    def _gain(self, one: Metric, new: float | None, old: float | None) -> float:
+    def _gain(self, one: Address, new: float | None, old: float | None) -> float:
         if new is None or old is None:
             # Nothing was completed, so that it is not defined: as bad as can be.
             return GAIN_MAX * ((new is not None) - (old is not None))
         better = new - old if self.higher else old - new
-        if one.unit == "index":
-            return better
-        if one.unit.startswith("%"):
-            return better / 100
-        whole = (abs(new) + abs(old)) / 2
+        whole = one.metric.unit.whole or (abs(new) + abs(old)) / 2
         return better / whole if whole else 0.0
 
     def __str__(self) -> str:
@@ -70,7 +66,7 @@ def goal(scenario: Scenario, name: str, *, higher: bool) -> Goal:
         >>> print(goal(Scenario.starter(), "web.response_p99", higher=False))
         minimise http.response_p99
     """
-    found = metric(scenario, name, "--maximise" if higher else "--minimise")
+    found = find(scenario, name, "maximise" if higher else "minimise")
     return Goal(found.name, (found,), higher)
 
 
@@ -87,14 +83,18 @@ def default_goals(scenario: Scenario) -> list[Goal]:
     """
     document = scenario.to_dict()
     services = {(client["server"], client.get("app")) for client in document.get("client", {}).values()}
-    judged = {who.thing for who in people(scenario) if (who.domain, who.thing.rpartition(" ")[2]) not in services}
-    listed = metrics(scenario)
-    drivers = {name for name, table in document["domain"].items() if table.get("driver_domain")}
+    judged = {app.name for app in apps(scenario) if (app.domain, app.kind) not in services}
+    listed = addresses(scenario)
+    drivers = {join([name]) for name, table in document["domain"].items() if table.get("driver_domain")}
+
+    def of(metric: str, things: Container[str]) -> list[Address]:
+        return [address for address in listed if address.metric.name == metric and address.thing in things]
+
     wanted = (
-        ("throughput", True, 1.0, [m for m in listed if m.figure == "throughput" and m.thing in judged]),
-        ("response_p99", False, 1.0, [m for m in listed if m.figure == "response_p99" and m.thing in judged]),
-        ("host.fairness", True, _MEANS, [m for m in listed if m.figure == "fairness"]),
-        ("driver domains waited", False, _MEANS, [m for m in listed if m.figure == "waited" and m.domain in drivers]),
+        ("throughput", True, 1.0, of("throughput", judged)),
+        ("response_p99", False, 1.0, of("response_p99", judged)),
+        ("host.fairness", True, _MEANS, of("fairness", {"host"})),
+        ("driver domains waited", False, _MEANS, of("waited", drivers)),
     )
     return [
         Goal(chosen[0].name if len(chosen) == 1 and "." not in name else name, tuple(chosen), higher, weight)
@@ -111,18 +111,18 @@ def contradictions(limits: Sequence[Limit]) -> None:
     """
     for first in limits:
         for second in limits:
-            if first.metric.name != second.metric.name or not first.operator.startswith("<"):
+            if first.address.name != second.address.name or not first.operator.startswith("<"):
                 continue
             strict = "=" not in first.operator or "=" not in second.operator
             if second.operator.startswith(">") and (
                 second.bound > first.bound or (second.bound == first.bound and strict)
             ):
-                raise RequestError(f"--limit: `{first}` and `{second}` contradict each other")
+                raise RequestError(f"--slo: `{first}` and `{second}` contradict each other")
 
 
 def excess(limit: Limit, rows: Sequence[Row]) -> float:
     """How far the mean of a metric is beyond its limit, as a fraction of it; 0 or less: it is kept."""
-    values = [row[limit.metric.name] for row in rows]
+    values = [row[limit.address.name] for row in rows]
     present = [value for value in values if value is not None]
     if len(present) < len(values) or not present:
         return _EXCESS_MAX

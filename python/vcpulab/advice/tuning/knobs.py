@@ -300,7 +300,7 @@ def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] =
     stated = [_parsed(scenario, word, document) for word in by_hand]
     twice = {path for path, *_ in stated if sum(path == other for other, *_ in stated) > 1}
     if twice:
-        raise RequestError(f"--knob: `{min(twice)}` is stated twice")
+        raise RequestError(f"--vary: `{min(twice)}` is stated twice")
     chosen = [_choice(scenario, values, word) for path, values, word in stated if path == _SCHEDULER]
     unasked = not by_hand and not only
     patterns = [_pattern(scenario, word, document) for word in only]
@@ -327,7 +327,7 @@ def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] =
     knobs = [knob for knob in knobs if len(knob.options) > 1]
     if not knobs:
         raise RequestError(
-            "nothing is free to be tuned: no knob has more than one position\n  hint: --knob PATH=LOW..HIGH"
+            "nothing is free to be tuned: no knob has more than one position\n  hint: --vary PATH=LOW..HIGH"
         )
     return Space(scenario, tuple(knobs))
 
@@ -369,19 +369,19 @@ def _choice(scenario: Scenario, values: Sequence[Any] | None, word: str) -> Knob
     options = []
     for name in listed if values is None else dict.fromkeys([present, *map(str, values)]):
         if name not in listed:
-            raise RequestError(f"--knob {word}: there is no scheduler `{name}`; allowed: {', '.join(listed)}")
+            raise RequestError(f"--vary {word}: there is no scheduler `{name}`; allowed: {', '.join(listed)}")
         release = _same_release(listed[name], host["generation"])
         newest = listed[name]["generations"][-1]["name"]
         option = Option(name, None if name == present or release == newest else release)
         if name != present:
             if any(param["default"] is None for param in listed[name]["generations"][-1]["params"]):
                 if values is not None:
-                    raise RequestError(f"--knob {word}: `{name}` needs a timetable, which is not searched for")
+                    raise RequestError(f"--vary {word}: `{name}` needs a timetable, which is not searched for")
                 continue
             if values is None and not (release and _would_do(scenario, option)):
                 continue
             if values is not None:
-                settings.change(scenario, _switched(option), {_SCHEDULER: f"--knob {word}"})
+                settings.change(scenario, _switched(option), {_SCHEDULER: f"--vary {word}"})
         options.append(option)
     now = next(index for index, option in enumerate(options) if option.label == present)
     return Knob(_SCHEDULER, tuple(options), now, ordered=False)
@@ -550,9 +550,9 @@ def _parsed(scenario: Scenario, word: str, document: Mapping[str, Any]) -> tuple
     given, equals, text = word.partition("=")
     if not equals or not given.strip() or not text.strip():
         raise RequestError(
-            f"--knob: found `{word}`; allowed: PATH=LOW..HIGH or PATH=a,b,c, such as domain.web.weight=64..1024"
+            f"--vary: found `{word}`; allowed: PATH=LOW..HIGH or PATH=a,b,c, such as domain.web.weight=64..1024"
         )
-    path = settings.resolve(scenario, given.strip(), f"--knob {word}", document)
+    path = settings.resolve(scenario, given.strip(), f"--vary {word}", document)
     low, dots, high = text.partition("..")
     if dots:
         return path, _between(low.strip(), high.strip(), word), word
@@ -560,7 +560,7 @@ def _parsed(scenario: Scenario, word: str, document: Mapping[str, Any]) -> tuple
     if not isinstance(values, list):
         values = [settings.value_of(part.strip()) for part in text.split(",")]
     if any(value is None for value in values):
-        raise RequestError(f"--knob: found `{word}`; allowed: PATH=a,b,c, with a value between each two commas")
+        raise RequestError(f"--vary: found `{word}`; allowed: PATH=a,b,c, with a value between each two commas")
     return path, values, word
 
 
@@ -569,7 +569,7 @@ def _between(low_text: str, high_text: str, word: str) -> list[Any]:
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (low, high))
     if not numbers or not (math.isfinite(low) and math.isfinite(high)) or low >= high:
         raise RequestError(
-            f"--knob: found `{word}`; allowed: PATH=LOW..HIGH, two numbers of which the second is greater"
+            f"--vary: found `{word}`; allowed: PATH=LOW..HIGH, two numbers of which the second is greater"
         )
     whole = isinstance(low, int) and isinstance(high, int)
     if whole and high - low < OPTIONS_MAX // 2:
@@ -624,7 +624,7 @@ def _stated(scenario: Scenario, path: str, values: list[Any], word: str, names: 
 def _check(scenario: Scenario, path: str, option: Option, word: str, owners: Sequence[str | None]) -> None:
     present = scenario.to_dict()["host"]["scheduler"]
     elsewhere = {_SCHEDULER: owners[0]} if owners and present not in owners else {}
-    settings.change(scenario, {**elsewhere, path: option.value}, {path: f"--knob {word}"})
+    settings.change(scenario, {**elsewhere, path: option.value}, {path: f"--vary {word}"})
 
 
 def _at(document: Any, path: str) -> Any:

@@ -38,7 +38,7 @@ def write_report(path: str | PathLike[str], answer: Answer) -> None:
         found = answer.confirmed.comparisons
         gains = [[name, str(gain)] for name, gain in answer.confirmed.gains.items()]
         gains.append(["score: their mean", str(answer.confirmed.score)])
-        judged = [one for one in found if one.metric.better and one.percent is not None]
+        judged = [one for one in found if one.address.better and one.percent is not None]
         verdicts = "".join(f"<li>{escape(line)}</li>" for line in in_words(found))
         parts = [
             report.table(["goal", "gain"], gains, f"On {answer.confirmed.score.n} fresh replications"),

@@ -30,7 +30,7 @@ from vcpulab.advice.tuning.knobs import Knob, Space
 from vcpulab.errors import RequestError
 from vcpulab.extras import require
 from vcpulab.results import cache
-from vcpulab.results.outcomes import Limit, Metric, values
+from vcpulab.results.addresses import Address, Limit
 from vcpulab.results.run import run_many
 from vcpulab.results.statistics import Interval, paired
 from vcpulab.scenario import settings
@@ -251,8 +251,10 @@ class Search:
             self._measure([present], replication, tell)
         # What nobody has a value of under the present setting cannot be gained on.
         known = {name for row in present.rows for name, value in row.items() if value is not None}
-        kept = [replace(g, metrics=tuple(m for m in g.metrics if m.name in known) or g.metrics) for g in self.goals]
-        self.goals = [g for g in kept if len(kept) == 1 or any(m.name in known for m in g.metrics)] or kept
+        kept = [
+            replace(g, addresses=tuple(a for a in g.addresses if a.name in known) or g.addresses) for g in self.goals
+        ]
+        self.goals = [g for g in kept if len(kept) == 1 or any(a.name in known for a in g.addresses)] or kept
         return present
 
     def _enqueue(self, study: "optuna.Study", most: int) -> None:
@@ -374,7 +376,7 @@ class Search:
         missing = [index for index, known in enumerate(keys) if self._ran.get(known) is None]
         ran = run_many([scenarios[index] for index in missing], jobs=self._jobs, waits=False, progress=tell)
         for index, run in zip(missing, ran, strict=True):
-            measured = {name: _defined(found[0]) for name, found in values(run, self.asked).items()}
+            measured = {name: _defined(found[0]) for name, found in run.values(self.asked).items()}
             self._ran.add(keys[index], str(candidates[index].number), replication, measured)  # type: ignore[arg-type]
         for candidate, known in zip(candidates, keys, strict=True):
             candidate.rows.append(self._ran.get(known) or {})
@@ -604,9 +606,9 @@ def _scheduler(candidate: Candidate) -> str:
     return str(candidate.scenario.to_dict()["host"]["scheduler"])
 
 
-def _asked(goals: Sequence[Goal], limits: Sequence[Limit]) -> list[Metric]:
-    all_of_them = [metric for goal in goals for metric in goal.metrics] + [limit.metric for limit in limits]
-    return list({metric.name: metric for metric in all_of_them}.values())
+def _asked(goals: Sequence[Goal], limits: Sequence[Limit]) -> list[Address]:
+    all_of_them = [address for goal in goals for address in goal.addresses] + [limit.address for limit in limits]
+    return list({address.name: address for address in all_of_them}.values())
 
 
 def _suggest(trial: "optuna.Trial", knob: Knob) -> int:

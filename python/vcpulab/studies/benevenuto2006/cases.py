@@ -5,7 +5,7 @@ from statistics import fmean, pstdev
 
 import polars as pl
 
-from vcpulab.studies.study import Case
+from vcpulab.studies.case import Case
 from vcpulab.studies.window import Window
 
 # ---- TCP receive (section 6.1a, Figure 6.1; section 6.2, Figures 6.4 and 6.5) ----
@@ -71,10 +71,8 @@ def _receive() -> Iterable[Case]:
                     "client.sender.packet": f"{size}B",
                     "client.sender.gap": f"{gap_ns(size, mbit)}ns",
                 }
-                key = receive_case(host, size, mbit).removeprefix("tcp-receive: ")
                 yield Case(
-                    "tcp-receive",
-                    key,
+                    receive_case(host, size, mbit),
                     template,
                     changes,
                     _received(size, domain),
@@ -136,9 +134,8 @@ def _web_case(
     measure: Callable[[Window], Mapping[str, float]],
     fast: Mapping[str, object] = _SHORT,
 ) -> Case:
-    experiment, name = key.split(": ")
     precise = ("throughput",) if measure is _served else ("sample_share[vmlinux]",) if measure is _profile else ()
-    return Case(experiment, name, template, changes, measure, main="web 1 open-loop", precise=precise, fast=fast)
+    return Case(key, template, changes, measure, main="web 1 open-loop", precise=precise, fast=fast)
 
 
 def _served(window: Window) -> dict[str, float]:
@@ -239,8 +236,7 @@ def _cards() -> Iterable[Case]:
         guests = ("guest1",) if experiment == "one-nic" else ("guest1", "guest2")
         for name, changes in all_changes.items():
             yield Case(
-                experiment,
-                name,
+                f"{experiment}: {name}",
                 "cards.toml",
                 changes,
                 _sent(guests),
@@ -302,8 +298,7 @@ def _builds() -> Iterable[Case]:
 
 
 def _build_case(where: str, n: int, template: str, changes: Mapping[str, object]) -> Case:
-    name = build_case(where, n).removeprefix("interference: ")
-    return Case("interference", name, template, changes, _built, precise=("seconds",))
+    return Case(build_case(where, n), template, changes, _built, precise=("seconds",))
 
 
 def _built(window: Window) -> dict[str, float]:
@@ -332,5 +327,4 @@ def _profiler() -> Iterable[Case]:
         changes: dict[str, object] = {"domain.guest1.app": [{**_BUILD, "files": FILES}]}
         if cycles is not None:
             changes["run.profiler"] = {"cycles": cycles}
-        name = profiler_case(cycles).removeprefix("profiler-overhead: ")
-        yield Case("profiler-overhead", name, "build.toml", changes, _built, precise=("seconds",))
+        yield Case(profiler_case(cycles), "build.toml", changes, _built, precise=("seconds",))

@@ -1,6 +1,6 @@
 """The dissertation's figures, drawn again. None of its points can be read off; what its text says of them is marked."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vcpulab.studies.benevenuto2006.cases import (
@@ -15,21 +15,21 @@ from vcpulab.studies.benevenuto2006.cases import (
     receive_case,
     web_case,
 )
-from vcpulab.studies.benevenuto2006.estimates import (
+from vcpulab.studies.benevenuto2006.ratios import (
     RECEIVED,
     build_increase,
     receive_ratio_at,
     slowdown,
     web_ratio,
 )
-from vcpulab.studies.charts import Mark, curves, published
+from vcpulab.studies.cells import Cell
+from vcpulab.studies.charts import Chart, Mark, curves, published
 from vcpulab.studies.results import Missing, Results
-from vcpulab.studies.study import Chart
 
 _SYSTEMS = dict(zip(HOSTS, ("Xen", "Linux"), strict=True))
 
 
-def charts(results: Results) -> list[Chart]:
+def charts(results: Results, _cells: Sequence[Cell]) -> list[Chart]:
     """All of them, in the dissertation's order; those of experiments that were not run are left out."""
     found = []
     for draw in (

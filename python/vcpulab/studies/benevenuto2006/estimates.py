@@ -1,75 +1,64 @@
-"""What follows from the cases of the study: ratios to Linux, the saturation rate, slowdowns."""
+"""What the simulation says in place of Benevenuto's numbers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
+from vcpulab.hypervisors.monitors import sampled_busy_s, utilisation
 from vcpulab.results.statistics import Interval
-from vcpulab.studies.benevenuto2006.cases import (
-    HOSTS,
-    RECEIVE_MBIT,
-    WEB_RATES,
-    build_case,
-    profiler_case,
-    receive_case,
-    web_case,
-)
+from vcpulab.studies.benevenuto2006.cases import PERIODS_CYCLES
+from vcpulab.studies.benevenuto2006.ratios import build_increase, receive_ratio, saturation, slowdown, web_ratio
+from vcpulab.studies.cells import Cell
 from vcpulab.studies.results import Results
 
-BELOW_SATURATION = (500, 1000, 1500)
-"""Rates of connections at which both systems serve all: where the web server's cost is compared."""
-_SAME_RATE = 0.98
-"""A system that receives less than this part of what is asked for does not manage the rate."""
 
-RECEIVED = [(size, mbit) for size, rates in RECEIVE_MBIT.items() for mbit in rates]
-
-
-def manages(results: Results, host: str, size: int, mbit: int) -> bool:
-    """Does a system receive as much as the client wants to send?"""
-    return results.mean(receive_case(host, size, mbit), "rate_mbit") >= _SAME_RATE * mbit
-
-
-def receive_ratio(results: Results, pick: Callable[[Sequence[float]], float]) -> Interval:
-    """CPU time of driver domain and guest over that of Linux: one of all sizes and rates that both manage."""
-    figures = [
-        (receive_case(host, size, mbit), figure)
-        for size, mbit in RECEIVED
-        for host in HOSTS
-        for figure in ("cpu_total", "rate_mbit")
-    ]
-
-    def picked(*values: float) -> float:
-        xen_cpu, xen_rate, linux_cpu, linux_rate = (values[i::4] for i in range(4))
-        points = zip(xen_cpu, xen_rate, linux_cpu, linux_rate, strict=True)
-        return pick([a / b for a, rate, b, other in points if rate >= _SAME_RATE * other])
-
-    return results.combine(picked, *figures)
+def estimate(cell: Cell, results: Results) -> Interval | str:
+    """What the simulation says in place of a published cell."""
+    if cell.experiment == "worked-example":
+        return _worked_example(cell)
+    if cell.experiment == "xenoprof-example":
+        return _profile(cell, results)
+    if cell.config == "content":
+        return results.interval("web-server: content", cell.metric)
+    return _ESTIMATES[cell.metric](cell, results)
 
 
-def receive_ratio_at(results: Results, size: int, mbit: int) -> Interval:
-    """The same for one size and rate."""
-    figures = ((receive_case(host, size, mbit), "cpu_total") for host in HOSTS)
-    return results.combine(lambda xen, linux: xen / linux, *figures)
+def _times_linux(cell: Cell, results: Results) -> Interval:
+    if cell.experiment == "web-server":
+        return web_ratio(results)
+    return receive_ratio(results, min if cell.stat == "lo" else max)
 
 
-def web_ratio(results: Results, rates: Sequence[int] = BELOW_SATURATION) -> Interval:
-    """The same of the web server, the mean over these rates."""
-    figures = [(web_case(host, rate), "cpu_total") for rate in rates for host in HOSTS]
-    return results.combine(
-        lambda *cpu: sum(a / b for a, b in zip(cpu[::2], cpu[1::2], strict=True)) / len(rates), *figures
-    )
+_ESTIMATES: dict[str, Callable[[Cell, Results], Interval | str]] = {
+    "cpu_total_over_linux": _times_linux,
+    "saturation_rate": lambda _, results: saturation(results),
+    "exec_time_increase_over_linux": lambda cell, results: build_increase(results, int(_value(cell.load))),
+    "xenoprof_extra_slowdown_vs_oprofile": lambda cell, results: slowdown(results, int(float(_value(cell.config)))),
+    "sampling_period_busy_cycles": lambda _, __: _exactly(max(PERIODS_CYCLES)),
+    "sampling_period_cache_misses": lambda _, __: "a setting of the profiler; the simulation counts every miss",
+}
 
 
-def saturation(results: Results) -> Interval:
-    """Connections per second where the guest's web server serves most."""
-    return results.combine(lambda *rates: max(rates), *((web_case("xen", rate), "throughput") for rate in WEB_RATES))
+def _value(text: str) -> str:
+    """What follows the `=`."""
+    return text.split("=")[1]
 
 
-def slowdown(results: Results, cycles: int) -> Interval:
-    """How much longer a build takes with the profiler, %."""
-    figures = ((profiler_case(period), "seconds") for period in (cycles, None))
-    return results.combine(lambda profiled, alone: 100 * (profiled / alone - 1), *figures)
+def _exactly(value: float) -> Interval:
+    return Interval(value, None, 1)
 
 
-def build_increase(results: Results, n: int, where: str = "n guests") -> Interval:
-    """How much longer n builds take than on Linux, %."""
-    figures = ((build_case(place, n), "seconds") for place in (where, "linux"))
-    return results.combine(lambda here, linux: 100 * (here / linux - 1), *figures)
+def _worked_example(cell: Cell) -> Interval:
+    """The project's own formulas, with the numbers of the examples."""
+    given = {name: float(number.rstrip("Hsz")) for name, number in (item.split("=") for item in cell.load.split(";"))}
+    if "B_dom" in given:
+        return _exactly(utilisation(given["B_dom"], given["B_idd"], given["T"]))
+    first, second = (sampled_busy_s(int(given[samples]), int(given["C"]), given["F"]) for samples in ("s1", "s0"))
+    return _exactly(utilisation(first, second, given["T"]))
+
+
+def _profile(cell: Cell, results: Results) -> Interval | str:
+    layers = {"sample_share[vmlinux-syms-2.6.12-xenU]": "vmlinux", "sample_share[xen-syms-3.0-devel]": "xen"}
+    if cell.metric in layers:
+        return results.interval("xenoprof-example: web server", f"sample_share[{layers[cell.metric]}]")
+    if cell.metric.startswith("samples["):
+        return "the length of the profile is not stated; its shares are compared"
+    return "one program in the simulation: only kernel and hypervisor are images of their own"

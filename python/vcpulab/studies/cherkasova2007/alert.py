@@ -3,17 +3,12 @@
 import math
 from collections.abc import Sequence
 
-from vcpulab.studies.cherkasova2007.cases import ALERT_TARGETS
+from vcpulab.studies.cherkasova2007.cases import ALERT_TARGETS, alert_case
 from vcpulab.studies.results import Missing, Results
 
 SEDF = ("sedf", "xen3.0.2")
 CREDIT = ("credit", "xen3.0.3")
 """The generation whose errors last over three minutes, as the authors found (claim C-19)."""
-
-
-def case(scheduler: tuple[str, str], target: int) -> str:
-    """The case of one experiment."""
-    return f"alert: {scheduler[0]} {scheduler[1]} A={target}"
 
 
 def errors(results: Results, scheduler: tuple[str, str], target: int, seconds: int = 1) -> list[float]:
@@ -28,7 +23,7 @@ def errors(results: Results, scheduler: tuple[str, str], target: int, seconds: i
     used: list[float] = []
     while True:
         try:
-            used.append(results.values(case(scheduler, target), f"used {len(used)}")[0])
+            used.append(results.values(alert_case(*scheduler, target), f"used {len(used)}")[0])
         except Missing:
             if not used:
                 raise

@@ -6,7 +6,7 @@ from functools import partial
 import polars as pl
 
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.studies.study import Case, Trial
+from vcpulab.studies.case import Case, Trial
 from vcpulab.studies.window import Window
 
 RATIOS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -53,6 +53,62 @@ _TRIAL_NS = 5_000_000_000
 _BUFFER_MBIT = 8192 * 8 / 1e6
 """What iperf hands over at a time, its unit of work."""
 _NOTHING_IS_COLD = {"host.costs.l2_bytes": 0, "host.costs.context_switch_ns": 0}
+
+
+# ---- keys ----
+
+
+def bvt_kind(allowance_ms: int) -> str:
+    """BVT with a context-switch allowance."""
+    return f"bvt C={allowance_ms}"
+
+
+def sedf_kind(mode: str, period_ms: int, generation: str = SEDF_GENERATIONS[0]) -> str:
+    """SEDF with a period; `wc` or `nwc`. By default in the generation that the study's notes argue for."""
+    return f"sedf-{mode} {generation} P={period_ms}"
+
+
+def web_case(kind: str, ratio: float = 1.0) -> str:
+    """The weight sweep."""
+    return f"dom0-weight-sweep: {kind} {ratio:g}"
+
+
+def compared_case(workload: str, kind: str, ratio: float = 1.0) -> str:
+    """The comparison of schedulers: `web`, `iperf` or `disk`."""
+    return f"comparison: {workload} {kind} {ratio:g}"
+
+
+def alert_case(scheduler: str, generation: str, target: int) -> str:
+    """ALERT with a target, %."""
+    return f"alert: {scheduler} {generation} A={target}"
+
+
+def free_switches_case(allowance_ms: int) -> str:
+    """The weight sweep's case at equal weights, where switches cost nothing."""
+    return f"switch-cost: free switches, {bvt_kind(allowance_ms)} 1"
+
+
+def reserved_case(mode: str, filled: float, period_ms: int) -> str:
+    """SEDF at equal weights where reservations fill this part of the CPU."""
+    return f"sedf-reservations: sedf-{mode} {filled:.0%} P={period_ms} 1"
+
+
+def guests_case(ratio: float) -> str:
+    """Three guests."""
+    return f"several-guests: bvt C=5 {ratio:g}"
+
+
+def loops_case(generation: str, allowance_ms: int, ratio: float) -> str:
+    """Two loops under BVT."""
+    return f"bvt-error: {generation} C={allowance_ms} {ratio:g}"
+
+
+def smp_case(scheduler: str, generation: str) -> str:
+    """Two CPUs and two loops."""
+    return f"smp: {scheduler} {generation}"
+
+
+# ---- cases ----
 
 
 def cases() -> Iterable[Case]:
@@ -142,15 +198,13 @@ def credit(ratio: float, *, capped: bool) -> dict[str, object]:
 def _weight_sweep() -> Iterable[Case]:
     for ratio in RATIOS:
         for allowance in ALLOWANCES_MS:
-            yield _web_case(
-                "dom0-weight-sweep", f"bvt C={allowance} {ratio:g}", scheduler("bvt", ratio, allowance_ms=allowance)
-            )
+            yield _web_case(web_case(bvt_kind(allowance), ratio), scheduler("bvt", ratio, allowance_ms=allowance))
         for generation in SEDF_GENERATIONS:
-            for kind in ("sedf-wc", "sedf-nwc"):
+            for mode in ("wc", "nwc"):
                 for period in PERIODS_MS:
-                    changes = scheduler(kind, ratio, period_ms=period) | {"host.generation": generation}
-                    name = f"{kind} {generation} P={period} {ratio:g}"
-                    yield _web_case("dom0-weight-sweep", name, changes | _long_enough(period), period)
+                    changes = scheduler(f"sedf-{mode}", ratio, period_ms=period) | {"host.generation": generation}
+                    key = web_case(sedf_kind(mode, period, generation), ratio)
+                    yield _web_case(key, changes | _long_enough(period), period)
 
 
 def _long_enough(period_ms: int) -> dict[str, object]:
@@ -158,11 +212,11 @@ def _long_enough(period_ms: int) -> dict[str, object]:
     return {"run.duration": "20s"} if period_ms == max(PERIODS_MS) else {}
 
 
-def _web_case(experiment: str, name: str, changes: Mapping[str, object], period_ms: int = 0) -> Case:
+def _web_case(key: str, changes: Mapping[str, object], period_ms: int = 0) -> Case:
     fast = {"run.duration": "5s" if period_ms == max(PERIODS_MS) else "2s", "run.sample": "20ms"}
     prepare = None if _RATE in changes else nearly_saturated
     precise = ("web_throughput",)
-    return Case(experiment, name, "web.toml", changes, web, main=_CLIENT, precise=precise, fast=fast, prepare=prepare)
+    return Case(key, "web.toml", changes, web, main=_CLIENT, precise=precise, fast=fast, prepare=prepare)
 
 
 def nearly_saturated(scenario: Scenario, trial: Trial) -> Scenario:
@@ -182,11 +236,10 @@ def _comparison() -> Iterable[Case]:
     for kind in (*COMPARED_WC, *COMPARED_NWC):
         for ratio in RATIOS:
             changes = scheduler(kind, ratio)
-            yield _web_case("comparison", f"web {kind} {ratio:g}", changes)
+            yield _web_case(compared_case("web", kind, ratio), changes)
             for workload, template, app in (("iperf", "iperf.toml", "iperf"), ("disk", "disk.toml", "dd")):
                 yield Case(
-                    "comparison",
-                    f"{workload} {kind} {ratio:g}",
+                    compared_case(workload, kind, ratio),
                     template,
                     changes,
                     _stream if workload == "iperf" else _disk,
@@ -219,8 +272,7 @@ def _alert() -> Iterable[Case]:
             else:
                 shares = {"domain.dom0.cap": ALERT_DOM0, "domain.dom1.cap": target}
             yield Case(
-                "alert",
-                f"{name} {generation} A={target}",
+                alert_case(name, generation, target),
                 "alert.toml",
                 {"host.scheduler": name, "host.generation": generation, **shares},
                 used_each_second,
@@ -238,15 +290,16 @@ def used_each_second(window: Window) -> dict[str, float]:
 def _switch_cost() -> Iterable[Case]:
     for allowance in ALLOWANCES_MS:
         changes = scheduler("bvt", 1.0, allowance_ms=allowance) | _NOTHING_IS_COLD
-        yield _web_case("switch-cost", f"free switches, bvt C={allowance} 1", changes)
+        yield _web_case(free_switches_case(allowance), changes)
 
 
 def _reservations() -> Iterable[Case]:
     for filled in FILLED:
-        for kind in ("sedf-wc", "sedf-nwc"):
+        for mode in ("wc", "nwc"):
             for period in PERIODS_MS:
-                changes = scheduler(kind, 1.0) | sedf(1.0, period, kind == "sedf-wc", filled) | _long_enough(period)
-                yield _web_case("sedf-reservations", f"{kind} {filled:.0%} P={period} 1", changes, period)
+                reserved = sedf(1.0, period, mode == "wc", filled)
+                changes = scheduler(f"sedf-{mode}", 1.0) | reserved | _long_enough(period)
+                yield _web_case(reserved_case(mode, filled, period), changes, period)
 
 
 def _saturated() -> Iterable[Case]:
@@ -254,7 +307,7 @@ def _saturated() -> Iterable[Case]:
     settings = {f"bvt C={c}": scheduler("bvt", 1.0, allowance_ms=c) for c in ALLOWANCES_MS}
     settings |= {f"sedf-wc P={p}": scheduler("sedf-wc", 1.0, period_ms=p) | _long_enough(p) for p in PERIODS_MS}
     for name, changes in settings.items():
-        yield _web_case("saturated", name, changes | {_RATE: SATURATING_PER_S})
+        yield _web_case(f"saturated: {name}", changes | {_RATE: SATURATING_PER_S})
 
 
 def _guests() -> Iterable[Case]:
@@ -262,8 +315,7 @@ def _guests() -> Iterable[Case]:
         changes = scheduler("bvt", ratio)
         changes |= {f"domain.{other}.mcu_adv": changes["domain.dom1.mcu_adv"] for other in ("dom2", "dom3")}
         yield Case(
-            "several-guests",
-            f"bvt C=5 {ratio:g}",
+            guests_case(ratio),
             "guests.toml",
             changes,
             _three_guests,
@@ -287,8 +339,7 @@ def _loops() -> Iterable[Case]:
             for ratio in RATIOS:
                 weights = bvt(ratio, "dom1", "dom2")
                 yield Case(
-                    "bvt-error",
-                    f"{generation} C={allowance} {ratio:g}",
+                    loops_case(generation, allowance, ratio),
                     "loops.toml",
                     {"host.generation": generation, **_allowance(allowance), **weights},
                     partial(furthest_ahead, share=ratio / (1 + ratio)),
@@ -305,7 +356,7 @@ def furthest_ahead(window: Window, share: float) -> dict[str, float]:
 def _two_cpus() -> Iterable[Case]:
     for name, generation in (("credit", CREDIT), *(("sedf", g) for g in SEDF_GENERATIONS), ("bvt", "xen3.0")):
         changes = {"host.scheduler": name, "host.generation": generation}
-        yield Case("smp", f"{name} {generation}", "smp.toml", changes, idle_while_waiting)
+        yield Case(smp_case(name, generation), "smp.toml", changes, idle_while_waiting)
 
 
 def idle_while_waiting(window: Window) -> dict[str, float]:

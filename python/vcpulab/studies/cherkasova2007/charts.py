@@ -1,13 +1,15 @@
 """The figures of the paper, drawn again."""
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from vcpulab.extras import require
 from vcpulab.results.statistics import Interval
 from vcpulab.show.charts import COLOURS, dressed
-from vcpulab.studies.charts import Mark, curves, marks, published
+from vcpulab.studies.cells import Cell
+from vcpulab.studies.charts import Chart, Mark, curves, marks, published
 from vcpulab.studies.cherkasova2007 import alert
 from vcpulab.studies.cherkasova2007.cases import (
     ALERT_SCHEDULERS,
@@ -18,9 +20,14 @@ from vcpulab.studies.cherkasova2007.cases import (
     FILLED,
     PERIODS_MS,
     RATIOS,
+    bvt_kind,
+    compared_case,
+    reserved_case,
+    sedf_kind,
+    web_case,
 )
+from vcpulab.studies.cherkasova2007.estimates import case_of
 from vcpulab.studies.results import Missing, Results
-from vcpulab.studies.study import Chart
 
 if TYPE_CHECKING:
     import altair as alt
@@ -31,14 +38,14 @@ SWEEP = "dom0-weight-sweep"
 RATIO = "weight of Dom0 over Dom1"
 
 
-def charts(results: Results) -> list[Chart]:
+def charts(results: Results, cells: Sequence[Cell]) -> list[Chart]:
     """Those whose experiments were run."""
     drawn = [
-        _sweep(results, "1", "Web server throughput", "web_throughput", "requests/s"),
-        _sweep(results, "2", "CPU time of Dom0", "cpu_util@dom0", "% of the CPU"),
-        _sweep(results, "3", "CPU time of Dom1", "cpu_util@dom1", "% of the CPU"),
-        _released(results),
-        _reservations(results),
+        _sweep(results, cells, "Figure 1: Web server throughput", "web_throughput", "requests/s"),
+        _sweep(results, cells, "Figure 2: CPU time of Dom0", "cpu_util@dom0", "% of the CPU"),
+        _sweep(results, cells, "Figure 3: CPU time of Dom1", "cpu_util@dom1", "% of the CPU"),
+        _released(results, cells),
+        _reservations(results, cells),
         _three(results, "4", "work-conserving", COMPARED_WC),
         _three(results, "5", "not work-conserving", COMPARED_NWC),
     ]
@@ -47,45 +54,41 @@ def charts(results: Results) -> list[Chart]:
     return [chart for chart in drawn if chart is not None]
 
 
-def _sweep(results: Results, number: str, what: str, figure: str, unit: str) -> Chart | None:
-    data = _by_ratio(results, figure, "xen3.0.2")
+def _sweep(results: Results, cells: Sequence[Cell], title: str, metric: str, unit: str) -> Chart | None:
+    data = _by_ratio(results, cells, metric, "xen3.0.2")
     text = "Hollow: Table 1 of the paper, at equal weights. The points of its figure itself do not survive as numbers."
-    return _chart(f"Figure {number}: {what} by weight of Dom0", data, (RATIO, unit), text, SWEEP)
+    return _chart(f"{title} by weight of Dom0", data, (RATIO, unit), text, SWEEP)
 
 
-def _by_ratio(results: Results, figure: str, generation: str) -> list[Mark]:
-    printed = _printed(figure)
+def _by_ratio(results: Results, cells: Sequence[Cell], figure: str, generation: str) -> list[Mark]:
+    printed = _printed(cells, figure)
     data: list[Mark] = []
-    for panel, kind, settings in _panels(generation):
-        for name, value in settings:
-            series = f"{name} = {value} ms"
-            cases = {f"{ratio:g}": f"{SWEEP}: {kind}{value} {ratio:g}" for ratio in RATIOS}
-            data += marks(results, panel, series, cases, figure)
-            there = printed.get(cases["1"].replace(generation, "xen3.0.2"))
-            if there is not None:
-                data.append(published(panel, series, "1", there))
+    for panel, series, kind in _curves(generation):
+        cases = {f"{ratio:g}": web_case(kind, ratio) for ratio in RATIOS}
+        data += marks(results, panel, series, cases, figure)
+        there = printed.get(cases["1"].replace(generation, "xen3.0.2"))
+        if there is not None:
+            data.append(published(panel, series, "1", there))
     return data
 
 
-def _printed(figure: str) -> dict[str, float]:
+def _printed(cells: Sequence[Cell], figure: str) -> dict[str, float]:
     """Case to its published value."""
-    from vcpulab.studies.cherkasova2007 import STUDY, case_of
-
-    cells = (cell for cell in STUDY.cells if cell.metric == figure and cell.stat == "mean")
-    return {case_of(cell): cell.number for cell in cells if cell.number is not None}
+    means = (cell for cell in cells if cell.metric == figure and cell.stat == "mean")
+    return {case_of(cell): cell.number for cell in means if cell.number is not None}
 
 
-def _panels(generation: str) -> list[tuple[str, str, list[tuple[str, int]]]]:
-    periods = [("period", value) for value in PERIODS_MS]
-    return [
-        ("a) BVT", "bvt C=", [("C", value) for value in reversed(ALLOWANCES_MS)]),
-        ("b) SEDF WC", f"sedf-wc {generation} P=", periods),
-        ("c) SEDF NWC", f"sedf-nwc {generation} P=", periods),
-    ]
+def _curves(generation: str) -> Iterator[tuple[str, str, str]]:
+    """Panel, name and setting of each."""
+    for allowance in reversed(ALLOWANCES_MS):
+        yield "a) BVT", f"C = {allowance} ms", bvt_kind(allowance)
+    for panel, mode in (("b) SEDF WC", "wc"), ("c) SEDF NWC", "nwc")):
+        for period in PERIODS_MS:
+            yield panel, f"period = {period} ms", sedf_kind(mode, period, generation)
 
 
-def _released(results: Results) -> Chart | None:
-    data = [mark for mark in _by_ratio(results, "web_throughput", "xen3.0.3") if "SEDF" in mark.panel]
+def _released(results: Results, cells: Sequence[Cell]) -> Chart | None:
+    data = [mark for mark in _by_ratio(results, cells, "web_throughput", "xen3.0.3") if "SEDF" in mark.panel]
     text = (
         "The same with SEDF as it was released in Xen 3.0.3: throughput hardly depends on the period where the paper's "
         "does, and falls to nothing where extra time is off. The authors' tree had the older rule (C-I10)."
@@ -93,14 +96,14 @@ def _released(results: Results) -> Chart | None:
     return _chart("Figure 1 with released SEDF: Web server throughput", data, (RATIO, "requests/s"), text, SWEEP)
 
 
-def _reservations(results: Results) -> Chart | None:
-    printed = _printed("web_throughput")
+def _reservations(results: Results, cells: Sequence[Cell]) -> Chart | None:
+    printed = _printed(cells, "web_throughput")
     data: list[Mark] = []
-    for panel, kind in (("SEDF WC", "sedf-wc"), ("SEDF NWC", "sedf-nwc")):
-        full = {str(p): f"{SWEEP}: {kind} xen3.0.2 P={p} 1" for p in PERIODS_MS}
+    for panel, mode in (("SEDF WC", "wc"), ("SEDF NWC", "nwc")):
+        full = {str(p): web_case(sedf_kind(mode, p)) for p in PERIODS_MS}
         data += marks(results, panel, "100 % reserved", full, "web_throughput")
         for filled in reversed(FILLED):
-            part = {str(p): f"sedf-reservations: {kind} {filled:.0%} P={p} 1" for p in PERIODS_MS}
+            part = {str(p): reserved_case(mode, filled, p) for p in PERIODS_MS}
             data += marks(results, panel, f"{100 * filled:.0f} % reserved", part, "web_throughput")
         data += [published(panel, "100 % reserved", p, printed[case]) for p, case in full.items() if case in printed]
     text = (
@@ -119,7 +122,7 @@ def _three(results: Results, number: str, mode: str, kinds: tuple[str, ...]) -> 
         ("disk read, KB/s", "disk", "throughput"),
     ):
         for kind in kinds:
-            cases = {f"{ratio:g}": f"comparison: {workload} {kind} {ratio:g}" for ratio in RATIOS}
+            cases = {f"{ratio:g}": compared_case(workload, kind, ratio) for ratio in RATIOS}
             data += marks(results, panel, kind.split("-")[0], cases, figure)
     if not data:
         return None

@@ -4,13 +4,12 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from vcpulab.results.statistics import holm
+from vcpulab.studies.claims import SIGNIFICANT
 from vcpulab.studies.devine2010 import cases as c
 from vcpulab.studies.results import Results
 
 WEB_CONFIGS = tuple(f"credit-{weight}" for weight in c.WEB_WEIGHTS) + tuple(c.WEB_SLICES)
 WINDOWS_CONFIGS = tuple(f"credit-{weight}" for weight in c.WINDOWS_WEIGHTS) + tuple(c.WINDOWS_SLICES)
-
-SURE = 0.05
 
 
 class Best(NamedTuple):
@@ -34,28 +33,28 @@ def configs(experiment: str) -> tuple[str, ...]:
     return WEB_CONFIGS if experiment in (c.WEB, c.VPS) else WINDOWS_CONFIGS
 
 
-def best(results: Results, experiment: str, users: int, figure: str = "throughput") -> Best:
-    """The configuration with the highest figure at a load.
+def best(results: Results, experiment: str, users: int, metric: str = "throughput") -> Best:
+    """The configuration with the highest metric at a load.
 
     Raises:
         Missing: a case was not run.
     """
     named = {config: c.name(experiment, config, users) for config in configs(experiment)}
-    means = {config: results.mean(case, figure) for config, case in named.items()}
+    means = {config: results.mean(case, metric) for config, case in named.items()}
     winner = max(means, key=lambda config: means[config])
     others = [config for config in named if config != winner]
-    ps = holm([results.difference(figure, named[winner], named[other]).p or 0.0 for other in others])
-    ties = [winner, *(other for other, p in zip(others, ps, strict=True) if p >= SURE)]
+    ps = holm([results.difference(metric, named[winner], named[other]).p or 0.0 for other in others])
+    ties = [winner, *(other for other, p in zip(others, ps, strict=True) if p >= SIGNIFICANT)]
     return Best(winner, means[winner], tuple(ties), min(means.values()))
 
 
-def mean_over(results: Results, figure: str, cases: Iterable[str]) -> float:
-    """The mean of a figure over several cases."""
-    values = [results.mean(case, figure) for case in cases]
+def mean_over(results: Results, metric: str, cases: Iterable[str]) -> float:
+    """The mean of a metric over several cases."""
+    values = [results.mean(case, metric) for case in cases]
     return sum(values) / len(values)
 
 
-def mean_by_replication(results: Results, figure: str, cases: Sequence[str]) -> list[float]:
+def mean_by_replication(results: Results, metric: str, cases: Sequence[str]) -> list[float]:
     """The same for each replication, as many as all have."""
-    values = [results.values(case, figure) for case in cases]
+    values = [results.values(case, metric) for case in cases]
     return [sum(row) / len(values) for row in zip(*values, strict=False)]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from vcpulab.studies.study import Case
+from vcpulab.studies.case import Case
 from vcpulab.studies.window import Window
 
 WEB, MOSS, EXCHANGE, VPS = "web-application", "windows-domain-moss", "windows-domain-exchange", "vps-hosting"
@@ -89,7 +89,7 @@ def cases() -> Iterable[Case]:
         for config in PLACED[experiment]:
             for order in ORDERS[experiment]:
                 case = make(config, {**configurations[config], **_placed(config, order)}, 50)
-                yield replace(case, experiment=PLACEMENT, name=placed_name(experiment, config, order))
+                yield replace(case, key=placed_name(experiment, config, order))
 
 
 def name(experiment: str, config: str, users: int) -> str:
@@ -98,8 +98,8 @@ def name(experiment: str, config: str, users: int) -> str:
 
 
 def placed_name(experiment: str, config: str, order: Iterable[str]) -> str:
-    """The name of a case whose guests were created in this order."""
-    return f"{experiment} {config} {' '.join(order)}"
+    """The key of a case whose guests were created in this order."""
+    return f"{PLACEMENT}: {experiment} {config} {' '.join(order)}"
 
 
 def moss_created(config: str, users: int) -> tuple[str, ...]:
@@ -169,8 +169,7 @@ def _web(config: str, changes: Mapping[str, object], users: int) -> Case:
     long = {"run.duration": f"{RUN_S}s", "run.sample": "5s"} if crowded else {}
     domains = ("dom0", *WEB_GUESTS)
     return Case(
-        WEB,
-        f"{config} users={users}",
+        name(WEB, config, users),
         "web.toml",
         {**changes, "client.jmeter.users": users, **long},
         partial(_closed, WEB, "apache 1 closed-loop", domains),
@@ -182,8 +181,7 @@ def _web(config: str, changes: Mapping[str, object], users: int) -> Case:
 
 def _moss(config: str, changes: Mapping[str, object], users: int) -> Case:
     return Case(
-        MOSS,
-        f"{config} users={users}",
+        name(MOSS, config, users),
         "moss.toml",
         # Each waits for seconds.
         {**changes, "client.jmeter.users": users, **({"run.duration": "20s"} if users > 100 else {})},
@@ -241,8 +239,7 @@ def _exchange(config: str, changes: Mapping[str, object], users: int) -> Case:
         }
 
     return Case(
-        EXCHANGE,
-        f"{config} users={users}",
+        name(EXCHANGE, config, users),
         "exchange.toml",
         {**changes, "client.loadgen.users": users},
         measure,
@@ -270,8 +267,7 @@ def _vps(config: str, changes: Mapping[str, object], users: int) -> Case:
 
     of_users = {f"client.users{i}.users": users for i in range(1, len(VPS_GUESTS) + 1)}
     return Case(
-        VPS,
-        f"{config} users={users}",
+        name(VPS, config, users),
         "vps.toml",
         {**changes, **of_users},
         measure,

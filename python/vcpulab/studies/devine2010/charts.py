@@ -1,23 +1,23 @@
 """Devine's tables as charts: by user load for each configuration, and what was planned and not run."""
 
 from collections.abc import Iterable, Sequence
-from importlib.resources import files
 
-from vcpulab.studies.charts import Mark, curves, marks, published
+from vcpulab.studies.cells import Cell
+from vcpulab.studies.charts import Chart, Mark, curves, marks, published
 from vcpulab.studies.devine2010 import cases as c
 from vcpulab.studies.devine2010.analysis import configs
 from vcpulab.studies.results import Results
-from vcpulab.studies.study import Chart, read_cells
 
 _LOADS = {c.WEB: c.WEB_USERS, c.MOSS: c.MOSS_USERS, c.EXCHANGE: c.EXCHANGE_USERS, c.VPS: c.WEB_USERS}
 _SHOWN = {"credit": "Credit", "sedf": "SEDF"}
 
 
-def charts(results: Results) -> list[Chart]:
+def charts(results: Results, cells: Sequence[Cell]) -> list[Chart]:
     """One for each table, and for each experiment without one."""
     hollow = "Hollow: published. His intervals are ± 20 to 40 % of most values (Table 5.3)."
     web = _charts(
         results,
+        cells,
         c.WEB,
         [
             ("throughput", "req/s", "Table 5.1: throughput of the web application", hollow + " Divided as he divided."),
@@ -31,6 +31,7 @@ def charts(results: Results) -> list[Chart]:
     )
     moss = _charts(
         results,
+        cells,
         c.MOSS,
         [
             ("throughput", "req/s", "Table 5.11: throughput of MOSS", "Hollow: published. Divided as he divided."),
@@ -47,23 +48,25 @@ def charts(results: Results) -> list[Chart]:
     )
     planned = "He has no figures: the study was planned, or its results were discarded."
     others = [
-        *_charts(results, c.VPS, [("throughput", "req/s", "VPS hosting: throughput of four guests", planned)]),
-        *_charts(results, c.VPS, [("response_time", "ms", "VPS hosting: response time", planned)]),
-        *_charts(results, c.EXCHANGE, [("response_time", "ms", "Exchange: latency of a task", planned)]),
+        *_charts(results, cells, c.VPS, [("throughput", "req/s", "VPS hosting: throughput of four guests", planned)]),
+        *_charts(results, cells, c.VPS, [("response_time", "ms", "VPS hosting: response time", planned)]),
+        *_charts(results, cells, c.EXCHANGE, [("response_time", "ms", "Exchange: latency of a task", planned)]),
     ]
     return [*web, *moss, *others]
 
 
-def _charts(results: Results, experiment: str, wanted: Iterable[tuple[str, str, str, str]]) -> list[Chart]:
+def _charts(
+    results: Results, cells: Sequence[Cell], experiment: str, wanted: Iterable[tuple[str, str, str, str]]
+) -> list[Chart]:
     found = []
     for figure, unit, title, text in wanted:
-        drawn = [mark for config in configs(experiment) for mark in _curve(results, experiment, config, figure)]
+        drawn = [mark for config in configs(experiment) for mark in _curve(results, cells, experiment, config, figure)]
         if any(not mark.published for mark in drawn):
             found.append(Chart(title, curves(drawn, "users", unit, title), text, experiment))
     return found
 
 
-def _curve(results: Results, experiment: str, config: str, figure: str) -> Sequence[Mark]:
+def _curve(results: Results, cells: Sequence[Cell], experiment: str, config: str, figure: str) -> Sequence[Mark]:
     panel = _SHOWN[config.split("-", 1)[0]]
     simulated = marks(
         results,
@@ -74,7 +77,7 @@ def _curve(results: Results, experiment: str, config: str, figure: str) -> Seque
     )
     printed = [
         published(panel, config, cell.load.removeprefix("users="), cell.number)
-        for cell in read_cells(files("vcpulab.studies").joinpath("devine2010", "published.csv"))
+        for cell in cells
         if (cell.experiment, cell.config, cell.metric, cell.stat) == (experiment, config, figure, "mean")
         and cell.source.startswith("Table")
         and cell.number is not None

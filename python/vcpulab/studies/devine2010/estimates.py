@@ -5,10 +5,10 @@ import re
 from collections.abc import Sequence
 
 from vcpulab.results.statistics import Interval
+from vcpulab.studies.cells import Cell
 from vcpulab.studies.devine2010 import cases as c
 from vcpulab.studies.devine2010.analysis import best
 from vcpulab.studies.results import Results
-from vcpulab.studies.study import Cell
 
 HIS_RUNS = 5
 

@@ -6,9 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from vcpulab.results.statistics import holm
+from vcpulab.studies.cells import read_cells
+from vcpulab.studies.claims import SIGNIFICANT
 from vcpulab.studies.devine2010 import cases as c
-from vcpulab.studies.devine2010.analysis import SURE, configs
-from vcpulab.studies.study import read_cells
+from vcpulab.studies.devine2010.analysis import configs
 
 RUNS = 5
 
@@ -87,7 +88,7 @@ def behind(table: Table, users: int) -> tuple[str, list[str]]:
         float(ttest_ind_from_stats(means[top], sds[top], RUNS, means[i], sds[i], RUNS, equal_var=False).pvalue)
         for i in others
     ]
-    told = [table.configs[i] for i, p in zip(others, holm(ps), strict=True) if p < SURE]
+    told = [table.configs[i] for i, p in zip(others, holm(ps), strict=True) if p < SIGNIFICANT]
     return table.configs[top], told
 
 

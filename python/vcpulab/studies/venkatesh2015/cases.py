@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from vcpulab.studies.study import Case
+from vcpulab.studies.case import Case
 from vcpulab.studies.window import Window
 
 MS = 1_000_000
@@ -79,6 +79,47 @@ _KIB_IN_RECORD = 1024
 _SHORT = {"run.duration": "1500ms", "run.warmup": "200ms", "run.sample": "100ms"}
 
 
+# ---- keys ----
+
+
+def disk_case(scheduler: str, operation: str, load: str) -> str:
+    """IOzone: in Dom0 (`native`), or in a guest beside an `idle` Dom0 or one under `stress`."""
+    return f"disk-iozone: {scheduler} {operation} {load}"
+
+
+def network_case(scheduler: str, size_mb: int, load: str) -> str:
+    """Netperf in a guest, Dom0 being `idle`, under `stress` or at its `disk`."""
+    return f"network-netperf: {scheduler} {size_mb}MB {load}"
+
+
+def database_case(scheduler: str, rows: int, load: str) -> str:
+    """Sysbench: in Dom0 (`native`), or in a guest beside an `idle` Dom0 or one under `stress`."""
+    return f"database-sysbench: {scheduler} {rows} {load}"
+
+
+def consolidated_case(scheduler: str) -> str:
+    """Three domains with a workload each."""
+    return f"consolidated: {scheduler}"
+
+
+def reading_case(experiment: str, reading: str, workload: str, load: str) -> str:
+    """One workload under a reading of what the thesis leaves open."""
+    return f"{experiment}: {reading}; {workload} {load}"
+
+
+def slice_case(workload: str, slice_ms: int) -> str:
+    """Credit with another time slice."""
+    return f"slices: {workload} {slice_ms}ms"
+
+
+def cpu_bound_case(scheduler: str) -> str:
+    """CPU-bound Dom0 beside netperf."""
+    return f"cpu-bound: {scheduler}"
+
+
+# ---- cases ----
+
+
 def cases() -> Iterable[Case]:
     """All of them."""
     for name in SCHEDULERS:
@@ -89,7 +130,7 @@ def cases() -> Iterable[Case]:
             yield from _network(name, scheduler, size)
         for rows in ROWS:
             yield from _database(name, scheduler, rows)
-        yield _consolidated(name, scheduling(name, ("dom1", "dom2")))
+        yield _consolidated(consolidated_case(name), scheduling(name, ("dom1", "dom2")), *TABLE_7)
     yield from _sedf_readings()
     yield from _enhanced_readings()
     yield from _assumptions()
@@ -176,7 +217,7 @@ def _disk(name: str, scheduler: dict[str, object], operation: str) -> Iterable[C
     there = {"domain.guest.app.0.operation": operation}
     busy = there | {IN_DOM0: stress()}
     for load, changes, measure in (("native", native, disk_native), ("idle", there, disk), ("stress", busy, disk)):
-        yield _case("disk-iozone", f"{name} {operation} {load}", "disk.toml", scheduler | changes, measure, "rate")
+        yield _case(disk_case(name, operation, load), "disk.toml", scheduler | changes, measure, "rate")
 
 
 def _network(name: str, scheduler: dict[str, object], size: int) -> Iterable[Case]:
@@ -184,27 +225,25 @@ def _network(name: str, scheduler: dict[str, object], size: int) -> Iterable[Cas
     loads = {"idle": {}, "stress": {IN_DOM0: stress()}, "disk": {IN_DOM0: iozone("write")}}
     for load, there in loads.items():
         changes = sized | there
-        label = f"{name} {size}MB {load}"
-        yield _case("network-netperf", label, "network.toml", changes, network, "domU_throughput")
+        yield _case(network_case(name, size, load), "network.toml", changes, network, "domU_throughput")
 
 
 def _database(name: str, scheduler: dict[str, object], rows: int) -> Iterable[Case]:
     native = {f"{IN_DOM0}.rows": rows}
-    yield _database_case(f"{name} {rows} native", scheduler | native, database_native, "native.toml")
+    yield _database_case(database_case(name, rows, "native"), scheduler | native, database_native, "native.toml")
     there = scheduler | {"domain.guest.app.0.rows": rows}
-    yield _database_case(f"{name} {rows} idle", there)
-    yield _database_case(f"{name} {rows} stress", there | {IN_DOM0: stress()})
+    yield _database_case(database_case(name, rows, "idle"), there)
+    yield _database_case(database_case(name, rows, "stress"), there | {IN_DOM0: stress()})
 
 
 def _database_case(
-    name: str, changes: Mapping[str, object], measure: Measure = database, template: str = "database.toml"
+    key: str, changes: Mapping[str, object], measure: Measure = database, template: str = "database.toml"
 ) -> Case:
-    return _case("database-sysbench", name, template, changes, measure, "transactions")
+    return _case(key, template, changes, measure, "transactions")
 
 
-def _consolidated(name: str, changes: dict[str, object], experiment: str = "consolidated") -> Case:
-    precise = TABLE_7 if experiment == "consolidated" else ()
-    return _case(experiment, name, "consolidated.toml", changes, consolidated, *precise)
+def _consolidated(key: str, changes: dict[str, object], *precise: str) -> Case:
+    return _case(key, "consolidated.toml", changes, consolidated, *precise)
 
 
 # ---- what the thesis leaves open ----
@@ -217,14 +256,14 @@ def _disturbed(
     for workload, measure in {"disk": disk, "network": network, "database": database}.items():
         for load in loads:
             changes = scheduler | ({IN_DOM0: stress()} if load == "stress" else {})
-            yield _case(experiment, f"{name}; {workload} {load}", f"{workload}.toml", changes, measure)
+            yield _case(reading_case(experiment, name, workload, load), f"{workload}.toml", changes, measure)
 
 
 def _sedf_readings() -> Iterable[Case]:
     for reading in SEDF_READINGS:
         yield from _disturbed("sedf-readings", reading, scheduling("sedf", sedf=reading))
         changes = scheduling("sedf", ("dom1", "dom2"), sedf=reading)
-        yield _consolidated(f"{reading}; consolidated", changes, "sedf-readings")
+        yield _consolidated(f"sedf-readings: {reading}; consolidated", changes)
 
 
 def _enhanced_readings() -> Iterable[Case]:
@@ -238,45 +277,45 @@ def _assumptions() -> Iterable[Case]:
         for threads in (1, 4):
             busy = scheduling(name) | {IN_DOM0: stress(threads)}
             for workload, measure in {"disk": disk, "network": network, "database": database}.items():
-                label = f"{name}, {threads} stress threads; {workload} stress"
-                yield _case("assumptions", label, f"{workload}.toml", busy, measure)
+                key = f"assumptions: {name}, {threads} stress threads; {workload} stress"
+                yield _case(key, f"{workload}.toml", busy, measure)
         changed = {
             "send buffer of 64 KiB": {"domain.guest.app.0.send_buffer": "65536B"},
             "nothing else in Dom0": {"domain.dom0.app.0.run": "1us", "domain.dom0.app.1.run": "1us"},
         }
         for assumption, changes in changed.items():
             for load, there in (("idle", {}), ("stress", {IN_DOM0: stress()})):
-                label = f"{name}, {assumption}; network {load}"
+                key = f"assumptions: {name}, {assumption}; network {load}"
                 all_ = scheduling(name) | changes | there
-                yield _case("assumptions", label, "network.toml", all_, network)
+                yield _case(key, "network.toml", all_, network)
         # The processor has two threads for each core, which the thesis does not mention.
         threaded: dict[str, object] = {"host.pcpus": 4, "domain.dom0.vcpus": 4}
         if name == "sedf":
             threaded["domain.dom0.affinity"] = [str(k) for k in range(4)]
         for threads in (1, 2, 4):
-            label = f"{name}, four hardware threads, {threads} stress threads; network stress"
+            key = f"assumptions: {name}, four hardware threads, {threads} stress threads; network stress"
             all_ = scheduling(name) | threaded | {IN_DOM0: stress(threads)}
-            yield _case("assumptions", label, "network.toml", all_, network)
+            yield _case(key, "network.toml", all_, network)
         two: dict[str, object] = {f"domain.{guest}.vcpus": 2 for guest in ("dom1", "dom2")}
         scheduler = scheduling(name, ("dom1", "dom2"))
         if name == "sedf":
             two |= {f"domain.{guest}.affinity": ["0", "1"] for guest in ("dom1", "dom2")}
-        yield _consolidated(f"{name}, two vCPUs each; consolidated", scheduler | two, "assumptions")
+        yield _consolidated(f"assumptions: {name}, two vCPUs each; consolidated", scheduler | two)
 
 
 def _slices() -> Iterable[Case]:
     """Claim V-17: the guest beside CPU stress under slices of other lengths."""
     for slice_ms in (1, 5, 10, 30):
         changes = scheduling("credit") | {"host.tslice_ms": slice_ms, IN_DOM0: stress()}
-        yield _case("slices", f"network {slice_ms}ms", "network.toml", changes, network, "domU_throughput")
-        yield _case("slices", f"database {slice_ms}ms", "database.toml", changes, database, "transactions")
+        yield _case(slice_case("network", slice_ms), "network.toml", changes, network, "domU_throughput")
+        yield _case(slice_case("database", slice_ms), "database.toml", changes, database, "transactions")
 
 
 def _cpu_bound() -> Iterable[Case]:
     """Claim V-18: how much CPU time a CPU-bound Dom0 gets beside netperf."""
     for name in ("credit", "enhanced"):
         changes = scheduling(name) | {IN_DOM0: stress()}
-        yield _case("cpu-bound", name, "network.toml", changes, cpu_bound, "stress_batches")
+        yield _case(cpu_bound_case(name), "network.toml", changes, cpu_bound, "stress_batches")
 
 
 def cpu_bound(window: Window) -> dict[str, float]:
@@ -288,7 +327,5 @@ def cpu_bound(window: Window) -> dict[str, float]:
     }
 
 
-def _case(
-    experiment: str, name: str, template: str, changes: Mapping[str, object], measure: Measure, *precise: str
-) -> Case:
-    return Case(experiment, name, template, changes, measure, precise=precise, fast=_SHORT)
+def _case(key: str, template: str, changes: Mapping[str, object], measure: Measure, *precise: str) -> Case:
+    return Case(key, template, changes, measure, precise=precise, fast=_SHORT)

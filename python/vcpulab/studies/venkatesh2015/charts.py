@@ -4,11 +4,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from vcpulab.show.charts import Bar, bars
-from vcpulab.studies.charts import Mark, curves, marks, published
+from vcpulab.studies.cells import Cell
+from vcpulab.studies.charts import Chart, Mark, curves, marks, published
 from vcpulab.studies.results import Missing, Results
-from vcpulab.studies.study import Cell, Chart
-from vcpulab.studies.venkatesh2015 import figures
-from vcpulab.studies.venkatesh2015.cases import ENHANCED_READINGS, OPERATIONS, ROWS, SCHEDULERS, SEDF_READINGS, SIZES_MB
+from vcpulab.studies.venkatesh2015 import estimates
+from vcpulab.studies.venkatesh2015.cases import (
+    ENHANCED_READINGS,
+    OPERATIONS,
+    ROWS,
+    SCHEDULERS,
+    SEDF_READINGS,
+    SIZES_MB,
+    consolidated_case,
+    network_case,
+    reading_case,
+    slice_case,
+)
 
 NAMES = {"credit": "Credit", "sedf": "SEDF", "credit2": "Credit2", "enhanced": "Enhanced"}
 _LOADS = {
@@ -73,14 +84,14 @@ def _by_scheduler(
 def _losses(results: Results) -> Chart | None:
     data: list[Mark] = []
     with suppress(Missing):
-        data += [Mark("disk", "CPU stress", NAMES[n], figures.disk_loss(results, n)) for n in SCHEDULERS]
+        data += [Mark("disk", "CPU stress", NAMES[n], estimates.disk_loss(results, n)) for n in SCHEDULERS]
     with suppress(Missing):
         for name in SCHEDULERS:
             for load in ("stress", "disk"):
                 series = "CPU stress" if load == "stress" else "Dom0 at its disk"
-                data.append(Mark("network", series, NAMES[name], figures.network_loss(results, name, load)))
+                data.append(Mark("network", series, NAMES[name], estimates.network_loss(results, name, load)))
     with suppress(Missing):
-        data += [Mark("database", "CPU stress", NAMES[n], figures.database_loss(results, n)) for n in SCHEDULERS]
+        data += [Mark("database", "CPU stress", NAMES[n], estimates.database_loss(results, n)) for n in SCHEDULERS]
     for name, ends in {"credit": (4, 5), "sedf": (41, 45), "credit2": (4, 6), "enhanced": (2, 4)}.items():
         data += [published("disk", "CPU stress", NAMES[name], end) for end in ends if data]
     data += [published("database", "CPU stress", "SEDF", 75)] if data else []
@@ -93,10 +104,10 @@ def _network(results: Results, cells: Sequence[Cell]) -> Chart | None:
     data: list[Mark] = []
     for name in SCHEDULERS:
         for load in ("idle", "stress", "disk"):
-            positions = {f"{size} MB": f"network-netperf: {name} {size}MB {load}" for size in SIZES_MB}
+            positions = {f"{size} MB": network_case(name, size, load) for size in SIZES_MB}
             data += marks(results, NAMES[name], _LOADS[load], positions, "domU_throughput")
             with suppress(Missing):
-                mean = figures.average(results, figures.network(name, load))
+                mean = estimates.average(results, estimates.network(name, load))
                 data.append(Mark(NAMES[name], _LOADS[load], "mean", mean))
     if data:
         data += [
@@ -112,7 +123,7 @@ def _consolidated(results: Results, cells: Sequence[Cell]) -> Chart | None:
     data = [
         mark
         for column, panel in _COLUMNS.items()
-        for mark in marks(results, panel, panel, {NAMES[n]: f"consolidated: {n}" for n in SCHEDULERS}, column)
+        for mark in marks(results, panel, panel, {NAMES[n]: consolidated_case(n) for n in SCHEDULERS}, column)
     ]
     if data:
         data += [
@@ -134,7 +145,7 @@ def _readings(
         for reading in readings:
             for load in loads:
                 with suppress(Missing):
-                    measured = results.interval(f"{experiment}: {reading}; {workload} {load}", figure)
+                    measured = results.interval(reading_case(experiment, reading, workload, load), figure)
                     data.append(Bar(reading, _LOADS[load], measured))
         yield (
             Chart(f"{title}: {workload}", bars(data, axis, f"{title}: {workload}"), text, experiment) if data else None
@@ -149,7 +160,7 @@ def _slices(results: Results) -> Chart | None:
             results,
             _WORKLOADS[workload][1],
             "guest, CPU stress",
-            {f"{ms} ms": f"slices: {workload} {ms}ms" for ms in (1, 5, 10, 30)},
+            {f"{ms} ms": slice_case(workload, ms) for ms in (1, 5, 10, 30)},
             _WORKLOADS[workload][0],
         )
     ]

@@ -100,7 +100,7 @@ def _placed(results: Results, experiment: str, _loads: tuple[int, ...]) -> str:
         "|---" * (len(shown) + 1) + "|",
     ]
     for order in c.ORDERS[experiment]:
-        names = [f"{c.PLACEMENT}: {c.placed_name(experiment, config, order)}" for config in shown]
+        names = [c.placed_name(experiment, config, order) for config in shown]
         row: list[Interval] = [results.interval(name, "throughput") for name in names]
         lines.append(f"| {', '.join(order)} | " + " | ".join(map(str, row)) + " |")
     return "\n".join(lines) + "\n"

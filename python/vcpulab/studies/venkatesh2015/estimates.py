@@ -1,33 +1,38 @@
-"""The thesis's figures, from what the cases measured."""
+"""What the simulation says in place of the numbers of the thesis."""
 
 from collections.abc import Callable, Mapping
 from statistics import mean
 
 from vcpulab.results.statistics import Interval
-from vcpulab.studies.results import Results
-from vcpulab.studies.study import Cell
-from vcpulab.studies.venkatesh2015.cases import OPERATIONS, ROWS, SIZES_MB
+from vcpulab.studies.cells import Cell
+from vcpulab.studies.results import Results, Values
+from vcpulab.studies.venkatesh2015.cases import (
+    OPERATIONS,
+    ROWS,
+    SIZES_MB,
+    consolidated_case,
+    database_case,
+    disk_case,
+    network_case,
+)
 
 LINK_MBIT = 100.0
 """Rate of the link, Mbit/s: a setting (section 3.3.2)."""
 
-Values = list[tuple[str, str]]
-"""Cases, each with a figure."""
 
-
-def disk(scheduler: str, load: str) -> Values:
+def disk(scheduler: str, load: str) -> list[tuple[str, str]]:
     """IOzone's rate for each operation: `native`, `idle` or `stress`."""
-    return [(f"disk-iozone: {scheduler} {operation} {load}", "rate") for operation in OPERATIONS]
+    return [(disk_case(scheduler, operation, load), "rate") for operation in OPERATIONS]
 
 
-def network(scheduler: str, load: str) -> Values:
+def network(scheduler: str, load: str) -> list[tuple[str, str]]:
     """Netperf's rate for each size of message, Dom0 being `idle`, under `stress` or at its `disk`."""
-    return [(f"network-netperf: {scheduler} {size}MB {load}", "domU_throughput") for size in SIZES_MB]
+    return [(network_case(scheduler, size, load), "domU_throughput") for size in SIZES_MB]
 
 
-def database(scheduler: str, load: str) -> Values:
+def database(scheduler: str, load: str) -> list[tuple[str, str]]:
     """Sysbench's rate for each size of table: `native`, `idle` or `stress`."""
-    return [(f"database-sysbench: {scheduler} {rows} {load}", "transactions") for rows in ROWS]
+    return [(database_case(scheduler, rows, load), "transactions") for rows in ROWS]
 
 
 def average(results: Results, values: Values) -> Interval:
@@ -42,14 +47,12 @@ def near_native(results: Results, scheduler: str, stat: str = "mean") -> Interva
 
 def disk_loss(results: Results, scheduler: str, stat: str = "mean") -> Interval:
     """What the guest's disk loses when Dom0 is under stress, %; `stat` as above."""
-    return _ratios(results, disk(scheduler, "stress"), disk(scheduler, "idle"), stat, _loss)
+    return _ratios(results, disk(scheduler, "stress"), disk(scheduler, "idle"), stat, loss)
 
 
 def network_loss(results: Results, scheduler: str, load: str = "stress") -> Interval:
     """What netperf's average over the sizes loses when Dom0 is busy, %."""
-    n = len(SIZES_MB)
-    values = network(scheduler, load) + network(scheduler, "idle")
-    return results.combine(lambda *x: _loss(mean(x[:n]), mean(x[n:])), *values)
+    return results.combine(loss_of_means, *network(scheduler, load), *network(scheduler, "idle"))
 
 
 def database_share(results: Results, scheduler: str, load: str = "idle") -> Interval:
@@ -59,7 +62,7 @@ def database_share(results: Results, scheduler: str, load: str = "idle") -> Inte
 
 def database_loss(results: Results, scheduler: str) -> Interval:
     """What the guest's database loses when Dom0 is under stress, mean over the sizes of the table, %."""
-    return _ratios(results, database(scheduler, "stress"), database(scheduler, "idle"), "mean", _loss)
+    return _ratios(results, database(scheduler, "stress"), database(scheduler, "idle"), "mean", loss)
 
 
 _LOADS = {"dom0=idle": "idle", "dom0=cpu-stress": "stress", "dom0=disk-io": "disk"}
@@ -77,12 +80,25 @@ _ESTIMATES: Mapping[str, Callable[[Results, Cell], Interval]] = {
 def estimate(cell: Cell, results: Results) -> Interval | str:
     """What the simulation says in place of a published cell."""
     if cell.experiment == "consolidated":
-        return results.interval(f"consolidated: {cell.scheduler}", cell.metric)
+        return results.interval(consolidated_case(cell.scheduler), cell.metric)
     return _ESTIMATES[cell.metric](results, cell)
 
 
-def _loss(busy: float, idle: float) -> float:
+def loss(busy: float, idle: float) -> float:
+    """What is lost of a rate, %."""
     return 100 * (1 - busy / idle)
+
+
+def loss_of_means(*rates: float) -> float:
+    """What the mean rate loses, %: the first half of the rates is the busy machine's, the second the idle one's."""
+    n = len(rates) // 2
+    return loss(mean(rates[:n]), mean(rates[n:]))
+
+
+def mean_loss(*rates: float) -> float:
+    """The mean of what each rate loses, %: arguments as above."""
+    n = len(rates) // 2
+    return mean(map(loss, rates[:n], rates[n:]))
 
 
 def _ratios(

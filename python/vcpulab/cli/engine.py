@@ -1,0 +1,167 @@
+"""`vcpulab schedulers`, `profile`, `schema`, `conformance` and `bench`: what the engine knows, and how good it is."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from vcpulab import _engine
+from vcpulab.cli import files, terminal
+from vcpulab.cli.options import Force, Jobs, Out, Table, command, group, number
+from vcpulab.errors import RequestError
+from vcpulab.scenario.catalogue import profiles as all_profiles
+from vcpulab.scenario.catalogue import schedulers as all_schedulers
+
+DONE, FAILED = 0, 1
+
+
+@command("schedulers", "vcpulab schedulers", "vcpulab schedulers rtds", "vcpulab schedulers --format json")
+def schedulers(name: str | None = None, /, *, format: Table = "table") -> None:
+    """List the schedulers, their generations and parameters.
+
+    Args:
+        name: Only this one.
+    """
+    from vcpulab.cli import views
+
+    listed = all_schedulers()
+    names = [scheduler["name"] for scheduler in listed]
+    if name is not None:
+        if name not in names:
+            raise RequestError(found=name, allowed=f"one of {', '.join(names)}")
+        listed = [scheduler for scheduler in listed if scheduler["name"] == name]
+    if format == "json":
+        print(json.dumps(listed, indent=2))
+    else:
+        views.show_schedulers(listed)
+
+
+profile = group(
+    "profile",
+    "Hardware profiles: the cost of everything on a machine, and its source.",
+    "vcpulab profile list",
+    "vcpulab profile show generic",
+)
+
+
+@command("list", "vcpulab profile list", of=profile)
+def list_profiles(*, format: Table = "table") -> None:
+    """List the built-in profiles; JSON has all constants."""
+    from vcpulab.cli import views
+
+    if format == "json":
+        print(_engine.profiles())
+    else:
+        views.print_table("", ["profile", "machine"], [[p["name"], p["doc"]] for p in all_profiles()], text_columns=2)
+
+
+@command("show", "vcpulab profile show lp200r", of=profile)
+def show_profile(name: str, /, *, format: Table = "table") -> None:
+    """Show every constant of a profile: value, kind of evidence, and source.
+
+    Args:
+        name: A built-in profile, or a file (*.toml).
+    """
+    from vcpulab.cli import views
+
+    found = _profile(name)
+    if format == "json":
+        print(json.dumps(found, indent=2))
+    else:
+        views.show_profile(found)
+
+
+@command("measure", "vcpulab profile measure --out this-machine.toml", of=profile)
+def measure_profile(*, base: str = "generic", out: Out = None, force: Force = False) -> None:
+    """Measure this machine's context switches and caches, and make a profile of them.
+
+    Args:
+        base: The profile to take everything else from: a built-in one, or a file (*.toml).
+        out: Write the profile to this file instead of printing it.
+    """
+    from vcpulab.cli import views
+    from vcpulab.scenario.measured import measure
+
+    files.check_new(out, force=force)
+    measured = measure(_profile(base))
+    for constant, reason in measured.missing.items():
+        terminal.warn(f"{constant}: not measured: {reason}")
+    if out is None:
+        print(measured.text, end="")
+        return
+    files.write(out, measured.text)
+    views.show_measured(measured.figures)
+    terminal.say(f'written to {out}\n  hint: profile = "{out.name}" in the [host] of a scenario beside it')
+
+
+def _profile(name: str) -> dict[str, Any]:
+    listed = all_profiles()
+    found = next((built_in for built_in in listed if built_in["name"] == name), None)
+    if found is None and not name.endswith(".toml"):
+        names = ", ".join(built_in["name"] for built_in in listed)
+        raise RequestError(found=name, allowed=f"one of {names}, or a file (`*.toml`)")
+    return found or json.loads(_engine.read_profile(name))
+
+
+@command("schema", "vcpulab schema")
+def schema() -> None:
+    """Print the JSON schema of scenario files."""
+    print(_engine.schema())
+
+
+@command("conformance", "vcpulab conformance", "vcpulab conformance my-vectors --format json")
+def conformance(
+    path: Annotated[tuple[Path, ...], Parameter(negative=(), show_default=False)] = (),
+    /,
+    *,
+    format: Table = "table",
+    jobs: Jobs = 0,
+) -> int:
+    """Replay recorded decisions of real hypervisor schedulers; fail on any difference.
+
+    Args:
+        path: Vectors, folders of them, or trees of folders; the bundled ones if left out.
+    """
+    from vcpulab import conformance as vectors
+    from vcpulab.cli import views
+
+    paths = [str(one) for one in path] or [str(vectors.bundled())]
+    try:
+        report = _engine.conformance(paths, jobs)
+    except ValueError as error:
+        raise RequestError(str(error)) from None
+    parsed = json.loads(report)
+    if format == "json":
+        print(report)
+    else:
+        views.show_conformance(parsed)
+    return FAILED if parsed["failed"] else DONE
+
+
+@command("bench", "vcpulab bench --seconds 0.01")
+def bench(
+    *,
+    format: Table = "table",
+    seconds: Annotated[float, number("Time for each number, s.", above=0, most=60)] = 0.5,
+    out: Out = None,
+) -> None:
+    """Measure the engine on this machine, beside a bare event-queue loop.
+
+    Args:
+        out: Also write the numbers (JSON) to this file.
+    """
+    from vcpulab.cli import demo, views
+
+    figures = json.loads(_engine.bench(seconds)) | demo.wall_time()
+    report = json.dumps(figures, indent=2)
+    if out is not None:
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RequestError(f"{out}: {files.reason(error)}") from None
+        files.write(out, report + "\n")
+    if format == "json":
+        print(report)
+    else:
+        views.show_bench(figures)

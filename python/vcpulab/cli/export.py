@@ -1,0 +1,47 @@
+"""`vcpulab export`: what was recorded, in the formats of other tools."""
+
+from pathlib import Path
+
+from vcpulab.cli import terminal
+from vcpulab.cli.options import CpuMhz, Replication, Threads, command, group
+from vcpulab.errors import RequestError
+
+export = group(
+    "export", "Write traces in the formats of other tools.", "vcpulab export perfetto out/trace --out web.pftrace"
+)
+
+
+@command(
+    "perfetto",
+    "vcpulab export perfetto out/trace --out web.pftrace",
+    "vcpulab export perfetto trace.bin --out host.pftrace",
+    of=export,
+)
+def perfetto(
+    source: Path,
+    /,
+    *,
+    out: Path,
+    replication: Replication = 0,
+    cpu_mhz: CpuMhz = None,
+    threads: Threads = None,
+) -> None:
+    """Write one replication, or the trace of a real host, as a trace that https://ui.perfetto.dev opens.
+
+    Args:
+        source: A directory that `vcpulab run` wrote: that of --trace, or that of --out, which holds only which vCPU ran
+            when. Or a trace of xentrace, perf or ftrace, as `vcpulab import` reads it.
+        out: File to write; one that is there is replaced.
+    """
+    try:
+        if source.is_file():
+            from vcpulab.cli.import_ import export_perfetto
+
+            export_perfetto(source, out, cpu_mhz=cpu_mhz, threads=threads)
+        else:
+            from vcpulab.results.perfetto import export_perfetto as export_trace
+
+            export_trace(source, out, replication)
+    except (FileNotFoundError, ValueError) as error:
+        raise RequestError(str(error)) from None
+    terminal.say(f"written to {out}\n  hint: open it in https://ui.perfetto.dev")

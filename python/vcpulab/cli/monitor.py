@@ -1,0 +1,113 @@
+"""`vcpulab monitor` and `vcpulab top`: a run as the monitors of a Xen host show it."""
+
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from vcpulab.cli import files, terminal
+from vcpulab.cli.options import Flag, Replication, TableOrCsv, command, group, number
+
+Source = Annotated[Path, Parameter(help="A run that `vcpulab run --out` wrote, or a scenario file to run now.")]
+
+monitor = group("monitor", "What the monitors of a Xen host would have shown.", "vcpulab monitor xencpu web.toml")
+
+
+@command("xenmon", "vcpulab monitor xenmon web.toml --out out/xenmon", of=monitor)
+def xenmon(source: Source, /, *, out: Path, replication: Replication = 0, prefix: str = "log") -> None:
+    """Write XenMon's log files of a run, PREFIX-domN.log for each domain.
+
+    Args:
+        out: Directory to write to; files of the same names are replaced.
+        prefix: First part of the files' names.
+    """
+    from vcpulab.hypervisors import monitors
+
+    for path in monitors.xenmon(files.run_of(source), out, replication=replication, prefix=prefix):
+        terminal.say(f"written to {path}")
+
+
+@command("xencpu", "vcpulab monitor xencpu web.toml", of=monitor)
+def xencpu(source: Source, /, *, format: TableOrCsv = "table") -> None:
+    """Print CPU used by each domain, the time of its driver domain put down to it by page exchanges.
+
+    CSV has a row for each replication.
+    """
+    from vcpulab.cli import views
+    from vcpulab.hypervisors import monitors
+
+    used = monitors.xencpu(files.run_of(source))
+    if format == "csv":
+        print(used.write_csv(), end="")
+    else:
+        views.show_xencpu(used)
+
+
+@command("xenoprof", "vcpulab monitor xenoprof web.toml", of=monitor)
+def xenoprof(source: Source, /, *, format: TableOrCsv = "table") -> None:
+    """Print busy time by domain and layer: by the profiler's samples, and in truth."""
+    from vcpulab.cli import views
+    from vcpulab.hypervisors import monitors
+
+    profile = monitors.xenoprof(files.run_of(source))
+    if format == "csv":
+        print(profile.write_csv(), end="")
+    else:
+        views.show_xenoprof(profile)
+
+
+@command("top", "vcpulab top web.toml --batch", "vcpulab top web.toml -b -i 2 -n -v")
+def top(
+    source: Source,
+    /,
+    *,
+    batch: Annotated[Flag, Parameter(name=["--batch", "-b"])] = False,
+    iterations: Annotated[
+        int | None, number("Most updates to print; all if left out.", 1, name=["--iterations", "-i"])
+    ] = None,
+    delay: Annotated[
+        float, number("Seconds between updates, of simulated time too.", 0.01, 3600, name=["--delay", "-d"])
+    ] = 1.0,
+    networks: Annotated[Flag, Parameter(name=["--networks", "-n"])] = False,
+    vbds: Annotated[Flag, Parameter(name=["--vbds", "-x"])] = False,
+    vcpus: Annotated[Flag, Parameter(name=["--vcpus", "-v"])] = False,
+    repeat_header: Annotated[Flag, Parameter(name=["--repeat-header", "-r"])] = False,
+    full_name: Annotated[Flag, Parameter(name=["--full-name", "-f"])] = False,
+    replication: Replication = 0,
+) -> None:
+    """Show a run as xentop does, with its options and keys, at the pace of its own time.
+
+    A scenario file is shown while it runs.
+
+    Args:
+        batch: Print the updates instead, one after the other.
+        networks: Show the traffic of each network interface.
+        vbds: Show block devices.
+        vcpus: Show the CPU time of each vCPU.
+        repeat_header: Repeat the headings before each domain.
+        full_name: Do not cut long names.
+    """
+    from vcpulab.extras import require
+    from vcpulab.hypervisors import xentop
+
+    asked: dict[xentop.Extra, bool] = {
+        "networks": networks,
+        "vbds": vbds,
+        "vcpus": vcpus,
+        "repeat_header": repeat_header,
+    }
+    options = xentop.Options(frozenset(extra for extra, wanted in asked.items() if wanted), full_name)
+    if batch:
+        updates = xentop.updates(files.run_of(source), delay_s=delay, replication=replication)
+        for update in islice(updates, iterations):
+            print("\n".join(xentop.table(update, options)))
+        return
+    require("textual", "top")
+    from vcpulab.cli.top import Top
+
+    shown = files.run_of(source) if source.is_dir() else files.load(source)
+    screen = Top(shown, delay_s=delay, replication=replication, options=options)
+    screen.run()
+    if screen.failed is not None:
+        raise screen.failed

@@ -1,0 +1,199 @@
+"""Options that several commands have, each declared once: its names, its help, its range, how it is read.
+
+An option has the name of the argument that a library's `RequestError` blames: `slo` is `--slo`.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from operator import ge, gt, le, lt
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec
+
+from cyclopts import App, Parameter
+
+from vcpulab.errors import RequestError
+from vcpulab.scenario.units import duration_s, size_bytes
+
+if TYPE_CHECKING:
+    from cyclopts import Token
+
+P = ParamSpec("P")
+_CONTINUED = re.compile(r"\n {12}(?=\S)")
+BUDGET_S_MAX = 30 * 86_400
+SEED_MAX = 2**63 - 1
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: examples that run."""
+    return "Examples:\n\n" + "\n".join(f"    $ {line}" for line in lines)
+
+
+def group(name: str, summary: str, *shown: str) -> App:
+    """A command that has commands of its own, and a help that ends with these examples."""
+    return App(name=name, help=summary, help_epilogue=examples(*shown), help_format="plaintext")
+
+
+def command(name: str, *shown: str, of: App | None = None) -> Callable[[Callable[P, int | None]], App]:
+    """Makes a function a command, of a group if one is given, whose help ends with these examples."""
+
+    def made(function: Callable[P, int | None]) -> App:
+        # As the terminal wraps the lines of a description, the source must not.
+        function.__doc__ = _CONTINUED.sub(" ", function.__doc__ or "")
+        app = App(name=name, help_epilogue=examples(*shown), help_format="plaintext")
+        app.default(function)
+        if of is not None:
+            of.command(app)
+        return app
+
+    return made
+
+
+class Range:
+    """A validator of numbers, which its text describes."""
+
+    def __init__(
+        self,
+        least: float | None = None,
+        most: float | None = None,
+        *,
+        above: float | None = None,
+        below: float | None = None,
+    ) -> None:
+        self._bounds = {"at least": least, "above": above, "at most": most, "below": below}
+
+    def __str__(self) -> str:
+        said = [f"{word} {bound}" for word, bound in self._bounds.items() if bound is not None]
+        least, most = self._bounds["at least"], self._bounds["at most"]
+        return ", ".join(said) if least is None or most is None else f"{least} to {most}"
+
+    def __call__(self, _kind: object, value: Any) -> None:
+        """Checks a value.
+
+        Raises:
+            RequestError: it is out of range.
+        """
+        if value is None:
+            return
+        holds = {"at least": ge, "above": gt, "at most": le, "below": lt}
+        if not all(bound is None or holds[word](value, bound) for word, bound in self._bounds.items()):
+            if isinstance(value, float):
+                raise RequestError(found=f"{value:.12g}", allowed=str(self))
+            raise RequestError(found=value, allowed=f"an integer {'from ' if str(self)[0].isdigit() else ''}{self}")
+
+
+def number(
+    help: str,
+    least: float | None = None,
+    most: float | None = None,
+    *,
+    above: float | None = None,
+    below: float | None = None,
+    name: Sequence[str] | None = None,
+) -> Parameter:
+    """An option that takes a number, with its range in its help."""
+    within = Range(least, most, above=above, below=below)
+    return Parameter(name=name, help=f"{help} Allowed: {within}.", validator=within)
+
+
+def _read_duration(_kind: object, tokens: Sequence["Token"]) -> float:
+    allowed = f"a time such as 90s, 10m or 2h, at most {BUDGET_S_MAX // 3600}h"
+    try:
+        seconds = duration_s(tokens[0].value)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= BUDGET_S_MAX:
+        raise RequestError(found=tokens[0].value, allowed=allowed)
+    return seconds
+
+
+def _read_percentage(_kind: object, tokens: Sequence["Token"]) -> float:
+    text = tokens[0].value
+    try:
+        value = float(text.removesuffix("%")) if text.endswith("%") else 0.0
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 100:
+        raise RequestError(found=text, allowed="more than 0%, at most 100%, such as 2%")
+    return value / 100
+
+
+def _read_size(_kind: object, tokens: Sequence["Token"]) -> int:
+    try:
+        found = size_bytes(tokens[0].value)
+    except ValueError:
+        found = 0
+    if found <= 0:
+        raise RequestError(found=tokens[0].value, allowed="a size such as 64GiB")
+    return found
+
+
+def duration(help: str) -> Parameter:
+    """An option that takes a time with its unit; the command gets seconds."""
+    return Parameter(
+        help=f"{help} A number with a unit: ms, s, m or min, h.",
+        metavar="TIME",
+        converter=_read_duration,
+        show_default=_said,
+    )
+
+
+def _said(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    unit, length = next(
+        ((unit, length) for unit, length in (("h", 3600), ("m", 60)) if seconds % length == 0), ("s", 1)
+    )
+    return f"{seconds / length:g}{unit}"
+
+
+Jobs = Annotated[
+    int,
+    number(
+        "Replications at a time; 0: one for each processor. It never changes the results.",
+        0,
+        1024,
+        name=["--jobs", "-j"],
+    ),
+]
+Seed = Annotated[int | None, number("Seed of the random numbers; the scenario's if left out.", 0, SEED_MAX)]
+Replications = Annotated[int | None, number("Replications; the scenario's if left out.", 1, 10_000)]
+Pairs = Annotated[
+    int | None, number("Replications of each side; the scenario's, and 10 or more, if left out.", 2, 10_000)
+]
+Several = Annotated[
+    int | None,
+    number(
+        "Replications of each load, four times as many near an objective; the scenario's, and 5 or more, if left out.",
+        2,
+        1000,
+    ),
+]
+Replication = Annotated[int, number("Replication to take, from 0.", 0)]
+Budget = Annotated[float, duration("Time after which to stop and report what was found.")]
+Precision = Annotated[
+    float,
+    Parameter(
+        help="Half-width of the confidence intervals that decide, relative to the mean; replications are added until "
+        "they are as narrow. Allowed: more than 0%, at most 100%.",
+        metavar="PERCENT",
+        converter=_read_percentage,
+        show_default=lambda value: f"{100 * value:g}%",
+    ),
+]
+Memory = Annotated[int | None, Parameter(metavar="SIZE", converter=_read_size)]
+Words = Annotated[tuple[str, ...], Parameter(negative=(), show_default=False, consume_multiple=False)]
+Slo = Words
+Vary = Words
+Flag = Annotated[bool, Parameter(negative=())]
+Force = Annotated[bool, Parameter(negative=(), help="Replace what is there.")]
+Out = Annotated[Path | None, Parameter(name=["--out", "-o"])]
+Report = Annotated[Path | None, Parameter(help="Also write a report with charts (HTML) to this file.")]
+Table = Annotated[Literal["table", "json"], Parameter(help="How to print.")]
+TableOrCsv = Annotated[Literal["table", "csv"], Parameter(help="How to print.")]
+AnyFormat = Annotated[Literal["table", "json", "csv"], Parameter(help="How to print.")]
+Scenarios = Annotated[tuple[Path, ...], Parameter(name="FILE", negative=(), show_default=False)]
+CpuMhz = Annotated[
+    float | None,
+    number("Frequency of the counter in Xen's traces (`xl info` shows it), MHz; from the trace if left out.", above=0),
+]
+Threads = Annotated[Path | None, Parameter(help="For KVM: a file with a line `thread name vcpu` for each vCPU.")]

@@ -1,0 +1,182 @@
+"""`vcpulab place`: on how few hosts domains fit."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from vcpulab.advice.capacity.guard import Guard, StoppedError
+from vcpulab.advice.capacity.limits import said as default_limits_said
+from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
+from vcpulab.advice.placing.fleet import fleet as take_apart
+from vcpulab.advice.placing.placing import Placement, UnplaceableError
+from vcpulab.advice.placing.placing import place as find_place
+from vcpulab.cli import files, terminal, views
+from vcpulab.cli.options import Budget, Jobs, Memory, Out, Scenarios, Several, Slo, Table, Words, command
+from vcpulab.cli.options import number as an_option
+from vcpulab.errors import RequestError
+from vcpulab.results.statistics import number as number_said
+from vcpulab.scenario.catalogue import profiles
+from vcpulab.scenario.scenario import Scenario
+
+DONE, FAILED = 0, 1
+_REFUSED_SHOWN = 8
+
+
+@command(
+    "place",
+    "vcpulab place web.toml --slo 'response_p99 < 50ms'",
+    "vcpulab place web.toml --apart web,batch --out out/hosts",
+)
+def place(
+    files_: Scenarios,
+    /,
+    *,
+    slo: Slo = (),
+    host: str | None = None,
+    apart: Words = (),
+    together: Words = (),
+    margin: Annotated[float, an_option("Part of each resource to leave free when packing, %.", 0, below=100)] = 0.0,
+    memory: Memory = None,
+    idle_watts: Annotated[float, an_option("Power of an idle host, W; at most that of a busy one.", 0)] = Power().idle,
+    busy_watts: Annotated[float, an_option("Power of a busy host, W.", 0)] = Power().busy,
+    replications: Several = None,
+    budget: Budget = 600.0,
+    out: Out = None,
+    format: Table = "table",
+    jobs: Jobs = 0,
+) -> int:
+    """Place domains on as few equal hosts as keep objectives, judged by simulation.
+
+    Args:
+        files_: Scenario files; their domains are placed with their clients. dom0 and driver domains are on every host.
+        slo: An objective, such as `web.response_p99 < 50ms`, or of every client `response_p99 < 50ms`; may be given
+            again. Without any: no failed requests, and a response p99 of at most 10 times that of the domain alone.
+        host: The hosts: a hardware profile, or a scenario file whose host it is; that of the first file if left out.
+        apart: Domains of which no two may be on one host: a,b; may be given again.
+        together: Domains that have to be on one host: a,b; may be given again.
+        memory: Memory of a host, such as 64GiB; enough for everything if left out.
+        out: Write a scenario file for each host to this directory.
+    """
+    power = _power(idle_watts, busy_watts)
+    scenarios: dict[str, Scenario] = {}
+    for path in files_:
+        label = path.stem
+        while label in scenarios:
+            label += "x"
+        scenarios[label] = files.load(path)
+    taken = take_apart(scenarios, host=_host(host, scenarios), together=_groups("together", together))
+    for note in taken.notes:
+        terminal.say(note)
+    try:
+        with terminal.status("placing") as progress:
+            placed = find_place(
+                taken,
+                slo,
+                apart=_groups("apart", apart),
+                margin=margin / 100,
+                memory=memory,
+                replications=replications,
+                jobs=jobs,
+                guard=Guard(budget),
+                progress=progress,
+            )
+    except (UnplaceableError, StoppedError) as error:
+        terminal.error(str(error))
+        return FAILED
+    if out is not None:
+        _write_hosts(placed, out)
+    if format == "json":
+        print(json.dumps(placed.document(power), indent=2))
+    else:
+        _show_placement(placed, power)
+    return DONE
+
+
+def _host(host: str | None, scenarios: Mapping[str, Scenario]) -> Scenario | None:
+    if host is None:
+        return None
+    if host.endswith(".toml"):
+        return files.load(Path(host))
+    names = [profile["name"] for profile in profiles()]
+    if host not in names:
+        raise RequestError(field="host", found=host, allowed=f"a scenario file (*.toml), or one of {', '.join(names)}")
+    first = next(iter(scenarios.values()))
+    own = [f"host.{field}" for field in ("pcpus", "pcpus_per_socket", "costs") if field in first.written()["host"]]
+    return first.change({**dict.fromkeys(own), "host.profile": host})
+
+
+def _groups(field: str, words: Sequence[str]) -> list[list[str]]:
+    groups = [[name.strip() for name in word.split(",")] for word in words]
+    for word, names in zip(words, groups, strict=True):
+        if len(names) < 2 or len(set(names)) < len(names) or not all(names):
+            allowed = "two or more names of domains, such as web,batch"
+            raise RequestError(field=field, found=word, allowed=allowed)
+    return groups
+
+
+def _power(idle: float, busy: float) -> Power:
+    if not 0 <= idle <= busy < float("inf"):
+        raise RequestError(field="idle_watts", found=f"{idle:g}", allowed=f"at most that of a busy host, {busy:g}")
+    return Power(idle, busy)
+
+
+def _write_hosts(placed: Placement, out: Path) -> None:
+    names = [f"host-{number}.toml" for number in range(1, len(placed.hosts) + 1)]
+    if out.exists() and (not out.is_dir() or {path.name for path in out.iterdir()} - set(names)):
+        raise RequestError(f"{out}: holds other files", hint="another directory, or an empty one")
+    out.mkdir(parents=True, exist_ok=True)
+    for name, host in zip(names, placed.hosts, strict=True):
+        files.write(out / name, host.scenario.to_toml())
+    terminal.say(f"written to {out}: {len(names)} scenario{'s' if len(names) > 1 else ''}")
+
+
+def _show_placement(placed: Placement, power: Power) -> None:
+    domains = sum(len(host.domains) for host in placed.hosts)
+    hosts = _count(len(placed.hosts), "host")
+    print(f"{_count(domains, 'domain')} on {hosts}; one host each would be {len(placed.alone)}")
+    least = "no fewer hosts keep the limits" if placed.proven else "fewer may do, but were not found"
+    if placed.stopped is not None:
+        least = f"{least}: {placed.stopped}"
+    print(f"{least}; {_count(placed.runs, 'host')} simulated")
+    if placed.by_default:
+        print(f"limits, as none were given: {default_limits_said('of the domain alone')}")
+    most = ", ".join(f"{name} {total:.2f}" for name, total in list(placed.needs.items())[:3])
+    print(f"all needs together, in hosts: {most}")
+    if placed.unlimited:
+        names = ", ".join(placed.unlimited)
+        print(f"no limit is on {names}: what is left of a host's CPU time is enough for that")
+    for refused in placed.refused[:_REFUSED_SHOWN]:
+        print(f"not on one host: {', '.join(refused.names)}: {refused.why}")
+    if len(placed.refused) > _REFUSED_SHOWN:
+        print(f"and {len(placed.refused) - _REFUSED_SHOWN} more sets that break limits")
+    print()
+    rows = [
+        [
+            f"host-{number}",
+            ", ".join(host.domains),
+            "–" if host.tightest is None else f"{host.tightest.limit}: {host.tightest.interval}",
+            "–" if not host.stations else f"{host.stations[0].name}, {100 * host.stations[0].used:.0f} %",
+            number_said(100 * host.used),
+            number_said(power.draws(host.used)),
+        ]
+        for number, host in enumerate(placed.hosts, 1)
+    ]
+    headings = ["host", "domains", "tightest limit", "nearest to full", "pCPUs busy, %", "draws, W"]
+    views.print_table("Hosts", headings, rows, text_columns=4)
+    watts = placed.watts(power)
+    too_few = ", too few" if placed.proven and len(placed.today) < len(placed.hosts) else ""
+    energy = [
+        [what, str(hosts), number_said(watts[key]), number_said(watts[key] * HOURS_PER_YEAR / 1000)]
+        for what, key, hosts in (
+            ("placed so", "placed", len(placed.hosts)),
+            ("one host for each", "alone", len(placed.alone)),
+            (f"as the files are{too_few}", "today", len(placed.today)),
+        )
+    ]
+    title = f"Energy, if a host draws {power.idle:g} W idle and {power.busy:g} W busy, and a straight line between"
+    views.print_table(title, ["", "hosts", "W", "kWh/year"], energy)
+
+
+def _count(count: int, thing: str) -> str:
+    return f"{count} {thing}{'' if count == 1 else 's'}"

@@ -1,0 +1,87 @@
+"""`vcpulab run`: a scenario, simulated."""
+
+import json
+from pathlib import Path
+
+from vcpulab.cli import files, terminal, views
+from vcpulab.cli.options import AnyFormat, Flag, Jobs, Out, Replications, Seed, command
+from vcpulab.hypervisors.counters import Tool
+from vcpulab.policy import load as load_policy
+from vcpulab.results import jtl as jtl_logs
+from vcpulab.results import store
+from vcpulab.results.run import run as run_scenario
+
+
+@command(
+    "run",
+    "vcpulab run web.toml",
+    "vcpulab run web.toml --replications 3 --format csv",
+    "vcpulab run web.toml --out out/web",
+    "vcpulab run web.toml --policy lottery.py:Lottery",
+    "vcpulab run web.toml --counters esx",
+    "vcpulab run web.toml --trace out/trace",
+    "vcpulab run web.toml --jtl out/jtl",
+    "vcpulab run web.toml --io",
+)
+def run(
+    file: Path,
+    /,
+    *,
+    format: AnyFormat = "table",
+    out: Out = None,
+    seed: Seed = None,
+    replications: Replications = None,
+    jobs: Jobs = 0,
+    trace: Path | None = None,
+    policy: str | None = None,
+    counters: Tool | None = None,
+    waits: bool | None = None,
+    io: Flag = False,
+    jtl: Path | None = None,
+    jtl_format: jtl_logs.Format = "csv",
+    jtl_warmup: bool = True,
+) -> None:
+    """Run a scenario; print every metric as mean ± 95 % confidence interval over replications.
+
+    Args:
+        file: Scenario file.
+        out: Also write the scenario as run, all tables and the trace to this directory; a run there is replaced.
+        trace: Write every event to this directory while the scenario runs; a trace that is there is replaced.
+        policy: A scheduler in Python instead of the scenario's: FILE.py:CLASS, or one that an installed package offers.
+        counters: Also show the counters of another tool, under its names and in its units.
+        waits: Show which domains kept which others waiting; by default for up to six domains.
+        io: Show the traffic of the domains' network interfaces, NICs and disks.
+        jtl: Log every request of clients to this directory as JMeter would, CLIENT-0.jtl and so on; logs that are there
+            are replaced. Time 0 is 2000-01-01 00:00:00 UTC.
+        jtl_format: One of JMeter's formats.
+        jtl_warmup: Also log the requests that end during the warm-up, as JMeter would.
+    """
+    scenario = files.load(file)
+    if seed is not None or replications is not None:
+        scenario = files.with_run(scenario, seed=seed, replications=replications)
+    if out is not None:
+        store.check_free(out)
+    own = None if policy is None else load_policy(policy)
+    with terminal.progress(f"running {scenario.name}") as progress:
+        result = run_scenario(
+            scenario,
+            jobs=jobs,
+            decisions=out is not None,
+            trace=trace,
+            jtl=None if jtl is None else jtl_logs.Jtl(jtl, jtl_format, jtl_warmup),
+            progress=progress,
+            policy=own,
+        )
+    for warning in result.warnings:
+        terminal.warn(warning)
+    if out is not None:
+        result.save(out)
+    if format == "json":
+        print(json.dumps(store.describe(result), indent=2))
+    elif format == "csv":
+        print(result.summary().write_csv(), end="")
+    else:
+        views.show_run(result, counters, waits, io=io)
+    for written in (out, trace, jtl):
+        if written is not None:
+            terminal.say(f"written to {written}")

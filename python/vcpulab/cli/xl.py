@@ -1,0 +1,64 @@
+"""`vcpulab xl`: what an administrator types on a Xen host, and reads there."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from vcpulab.cli import files
+from vcpulab.cli.options import Flag, Table, command, group
+from vcpulab.errors import RequestError, ScenarioError
+
+xl = group(
+    "xl",
+    "What an administrator types on a Xen host, and reads there.",
+    "vcpulab xl commands web.toml",
+    "vcpulab xl list web.toml",
+)
+
+
+@command("commands", "vcpulab xl commands web.toml", "vcpulab xl commands web.toml --format json", of=xl)
+def commands(file: Path, /, *, format: Table = "table") -> None:
+    """Print the commands that set up a scenario on a real host: boot options, `xl`, and what cannot be set.
+
+    The table is a shell script; JSON has each step with its kind and time.
+
+    Args:
+        file: Scenario file.
+    """
+    from vcpulab.cli import views
+    from vcpulab.hypervisors.xl import commands as commands_for
+
+    steps = commands_for(files.load(file))
+    if format == "json":
+        print(json.dumps([asdict(step) for step in steps], indent=2))
+    else:
+        views.show_commands(steps)
+
+
+@command(
+    "list", "vcpulab xl list web.toml", "vcpulab xl list web.toml --at 5s", "vcpulab xl list web.toml --vcpus", of=xl
+)
+def list_(file: Path, /, *, at: str | None = None, vcpus: Flag = False, format: Table = "table") -> None:
+    """Run a scenario up to a time, and print the domains on the host then, as `xl list` would.
+
+    Args:
+        file: Scenario file.
+        at: Time since the host started, warm-up included, just before the events of that very time; the end if left
+            out.
+        vcpus: Every vCPU, as `xl vcpu-list` would.
+    """
+    from vcpulab._engine import listing
+    from vcpulab.cli import views
+
+    try:
+        report = listing(files.load(file)._engine, at)
+    except ScenarioError:
+        raise
+    except ValueError as error:
+        raise RequestError(f"found `{at}`; {error}", field="at") from None
+    if format == "json":
+        print(report)
+    elif vcpus:
+        views.show_vcpu_list(json.loads(report))
+    else:
+        views.show_list(json.loads(report))

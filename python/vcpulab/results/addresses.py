@@ -1,0 +1,232 @@
+"""Addresses of numbers: `http.response_p99`, `web.wait_p99`, `pcpu.0.idle`, `host.idle`.
+
+An address is the name of a thing and a metric of it. A client has its own name; the first application of the domain
+`web` is `web.0`; a domain's name stands for its devices too, and for its only client or application, where it has but
+one. Addresses are the same everywhere: in tables, in JSON, in `run["http.response_p99"]`, in options, in messages.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from vcpulab.errors import RequestError
+from vcpulab.results.metrics import APP, DOMAIN, HOST, IO, PCPU, Better, Metric, Of
+from vcpulab.results.statistics import number
+from vcpulab.scenario.scenario import Scenario, join, split
+
+
+class AddressError(RequestError, KeyError):
+    """There is no number of that address, or it was never defined."""
+
+
+class Address(NamedTuple):
+    """A metric of a thing."""
+
+    thing: str
+    """What it is of, as in `Run.summary`."""
+    of: Of
+    """The kind of thing."""
+    metric: Metric
+    domain: str
+    """The domain that it concerns; for a client the one that it asks, for the host and its pCPUs nothing."""
+
+    @property
+    def name(self) -> str:
+        """As people type it, such as `web.response_p99`."""
+        return f"{self.thing}.{self.metric.name}"
+
+    @property
+    def unit(self) -> str:
+        """The unit of the metric."""
+        return self.metric.unit.text
+
+    @property
+    def better(self) -> Better | None:
+        """The good direction; `None`: there is none."""
+        return self.metric.better
+
+    @property
+    def title(self) -> str:
+        """Its name and unit, as for an axis."""
+        return f"{self.name}, {self.unit}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class App:
+    """An application or a client: a row of `Run.df_apps`."""
+
+    name: str
+    """What it is called in addresses and tables."""
+    domain: str
+    """Where it runs; for a client the domain that it asks."""
+    position: int
+    """In its domain, from 0; clients come after the applications."""
+    kind: str
+    """As in a scenario file."""
+    client: str | None
+    """The client's name; `None`: an application."""
+    aliases: tuple[str, ...]
+    """What else it may be called."""
+
+
+def apps(scenario: Scenario) -> list[App]:
+    """The applications and clients of a scenario, domain by domain.
+
+    Examples:
+        >>> [(app.name, app.kind) for app in apps(Scenario.starter())]
+        [('web.0', 'web-server'), ('http', 'open-loop'), ('batch', 'hog')]
+    """
+    document = scenario.to_dict()
+    clients = document.get("client", {})
+    found: list[App] = []
+    for domain, table in document["domain"].items():
+        running = [str(app["kind"]) for app in table.get("app", []) for _ in range(app.get("instance", 1))]
+        asking = [(name, str(client["kind"])) for name, client in clients.items() if client["server"] == domain]
+        rows = [*((None, kind) for kind in running), *asking]
+        for position, (client, kind) in enumerate(rows):
+            names = [join([domain, str(position)])]
+            if client is not None and client not in document["domain"]:
+                names.insert(0, join([client]))
+            # The domain's name is its only client's, or its only application's.
+            if (client is not None and len(asking) == 1) or (not asking and len(running) == 1):
+                names.insert(0 if client is None or client == domain else 1, join([domain]))
+            name, *aliases = dict.fromkeys(names)
+            found.append(App(name, domain, position, kind, client, tuple(aliases)))
+    return found
+
+
+_OF_DOMAINS: Mapping[Of, tuple[Metric, ...]] = {"domain": DOMAIN, "io": IO}
+
+
+def addresses(scenario: Scenario) -> list[Address]:
+    """The address of every number that runs of a scenario have: of applications and clients, domains, the host, pCPUs.
+
+    Examples:
+        >>> [address.name for address in addresses(Scenario.starter()) if address.metric.name == "throughput"]
+        ['web.0.throughput', 'http.throughput', 'batch.throughput']
+    """
+    document = scenario.to_dict()
+    domains = [(join([name]), name) for name in document["domain"]]
+    return [
+        *(Address(app.name, "app", one, app.domain) for app in apps(scenario) for one in APP),
+        *(
+            Address(thing, of, one, domain)
+            for thing, domain in domains
+            for of, metrics in _OF_DOMAINS.items()
+            for one in metrics
+        ),
+        *(Address("host", "host", one, "") for one in HOST),
+        *(Address(f"pcpu.{pcpu}", "pcpu", one, "") for pcpu in range(document["host"]["pcpus"]) for one in PCPU),
+    ]
+
+
+def find(scenario: Scenario, text: str, field: str | None = None) -> Address:
+    """The address that a text means.
+
+    Args:
+        scenario: what it is an address in.
+        text: an address; `web.response_p99` may stand for that of the only client of `web`.
+        field: the argument that it comes from, for messages.
+
+    Raises:
+        AddressError: there is none; the text says which there are.
+
+    Examples:
+        >>> find(Scenario.starter(), "web.response_p99").name
+        'http.response_p99'
+    """
+    listed = {address.name: address for address in addresses(scenario)}
+    if text in listed:
+        return listed[text]
+    *steps, last = split(text) or [""]
+    thing = join(steps)
+    for app in apps(scenario):
+        if thing in app.aliases and f"{app.name}.{last}" in listed:
+            return listed[f"{app.name}.{last}"]
+    things = list(dict.fromkeys(address.thing for address in listed.values()))
+    if thing not in things:
+        raise AddressError(
+            f"there is no `{thing}`",
+            field=field,
+            found=text,
+            allowed=", ".join(sorted(name for name in things if not name.startswith("pcpu."))),
+            hint=_did_you_mean(thing, things),
+        )
+    metrics = [address.metric.name for address in listed.values() if address.thing == thing]
+    raise AddressError(
+        f"`{thing}` has no metric `{last}`",
+        field=field,
+        found=text,
+        allowed=", ".join(metrics),
+        hint=_did_you_mean(last, metrics),
+    )
+
+
+def _did_you_mean(word: str, words: list[str]) -> str | None:
+    near = get_close_matches(word, words, 1)
+    return f"did you mean `{near[0]}`?" if near else None
+
+
+# ---- limits ----
+
+_OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_LIMIT = re.compile(r"\s*(?P<address>[^<>=\s]+)\s*(?P<operator><=|>=|<|>)\s*(?P<value>[-+.0-9eE]+)\s*(?P<unit>\S*)\s*")
+
+
+class Limit(NamedTuple):
+    """A bound on a metric of a thing."""
+
+    address: Address
+    operator: str
+    bound: float
+    """In the metric's unit."""
+
+    def holds(self, value: float | None) -> bool:
+        """Does it hold of this value? Not of one that is not defined."""
+        return value is not None and _OPERATORS[self.operator](value, self.bound)
+
+    def excess(self, value: float | None) -> float:
+        """How far a value is beyond the bound, as a fraction of it; 0 or less: it keeps it."""
+        if value is None:
+            return float("inf")
+        over = value - self.bound if self.operator.startswith("<") else self.bound - value
+        return over / abs(self.bound) if self.bound else over
+
+    def __str__(self) -> str:
+        return f"{self.address} {self.operator} {number(self.bound)} {self.address.unit}"
+
+
+def limit(scenario: Scenario, text: str, field: str = "slo") -> Limit:
+    """A limit such as `web.response_p99 < 50ms`.
+
+    Raises:
+        RequestError: it cannot be understood.
+
+    Examples:
+        >>> print(limit(Scenario.starter(), "web.response_p99<0.05s"))
+        http.response_p99 < 50.0 ms
+    """
+    match = _LIMIT.fullmatch(text)
+    if match is None:
+        allowed = "METRIC < VALUE, such as `web.response_p99 < 50ms`"
+        raise RequestError(field=field, found=text, allowed=allowed)
+    address = find(scenario, match["address"], field)
+    written = address.metric.unit.written
+    try:
+        bound = float(match["value"]) * written[match["unit"]]
+    except (ValueError, KeyError):
+        units = ", ".join(unit for unit in written if unit) or "none"
+        allowed = f"a number, with one of the units {units} or none"
+        raise RequestError(field=field, found=text, allowed=allowed) from None
+    return Limit(address, match["operator"], bound)

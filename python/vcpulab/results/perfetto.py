@@ -1,0 +1,68 @@
+"""Traces for https://ui.perfetto.dev."""
+
+import tempfile
+from os import PathLike
+from pathlib import Path
+
+import polars as pl
+
+from vcpulab import _engine
+from vcpulab.results.run import Run
+from vcpulab.results.timeline import slices as slices_of
+from vcpulab.results.trace import Trace, domain_names, mark_of
+
+
+def export_perfetto(source: str | PathLike[str], out: str | PathLike[str], replication: int = 0) -> None:
+    """Writes a trace, or the decisions of a saved run, as a trace that https://ui.perfetto.dev opens.
+
+    Raises:
+        FileNotFoundError: there is neither.
+        ValueError: the run has no decisions, or there is no such replication.
+        EngineError: it cannot be read or written.
+    """
+    path = Path(source)
+    if mark_of(path) is not None:
+        Trace.load(path).export_perfetto(out, replication)
+        return
+    run = Run.load(path)
+    if not run.has_decisions:
+        raise ValueError(f"the run in `{path}` kept no decisions\n  hint: vcpulab.run(scenario, decisions=True)")
+    if not 0 <= replication < run.scenario.replications:
+        raise ValueError(f"no replication {replication}; allowed: 0 to {run.scenario.replications - 1}")
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch, "events.arrow")
+        _events_of(run, replication).write_ipc(file, compression="lz4", compat_level=pl.CompatLevel.oldest())
+        _engine.export_perfetto(file, {int(number): name for number, name in domain_names(run).items()}, out)
+
+
+def _events_of(run: Run, replication: int) -> pl.DataFrame:
+    """The decisions of a saved run as events: who had which pCPU, and when each vCPU ran."""
+    end = run.scenario.warmup_ns + run.scenario.duration_ns
+    slices = slices_of(run, replication, run.scenario.warmup_ns, end).with_columns(
+        pl.col("vcpu").cast(pl.Int64), pl.col("domain").cast(pl.Int64), pl.col("pcpu").cast(pl.UInt32)
+    )
+    ran = slices.filter(pl.col("domain") >= 0)
+    empty = pl.lit(None, pl.Int64)
+
+    def events(of: pl.DataFrame, time: str, kind: str, what: str | None) -> pl.DataFrame:
+        return of.select(
+            pl.col(time).alias("time_ns"),
+            pl.lit(kind).alias("kind"),
+            "pcpu",
+            "domain",
+            "vcpu",
+            empty.alias("by_domain"),
+            empty.alias("by_vcpu"),
+            pl.lit(what, pl.String).alias("what"),
+            empty.alias("value"),
+            pl.lit(None, pl.UInt64).alias("id"),
+        )
+
+    return pl.concat(
+        [
+            events(slices, "start_ns", "switch", None),
+            events(ran, "end_ns", "runstate", "off"),
+            events(ran, "start_ns", "runstate", "running"),
+            events(slices.head(1).with_columns(pl.lit(end, pl.Int64).alias("end_ns")), "end_ns", "end", None),
+        ]
+    ).sort("time_ns", maintain_order=True)

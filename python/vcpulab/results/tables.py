@@ -1,0 +1,362 @@
+"""The result tables of a run: what each holds, column by column."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import polars as pl
+
+from vcpulab import _engine
+from vcpulab.results.addresses import App, apps
+from vcpulab.scenario.scenario import Scenario
+
+TABLES = (
+    "domains",
+    "vcpus",
+    "pcpus",
+    "apps",
+    "io",
+    "waits",
+    "wakeups",
+    "wakeup_buckets",
+    "samples",
+    "vcpu_samples",
+    "pcpu_samples",
+    "app_samples",
+    "profile",
+    "decisions",
+)
+
+
+class EngineTables(Mapping[str, pl.DataFrame]):
+    """The tables that the engine left, each made a frame when it is first asked for: few runs are asked for all."""
+
+    def __init__(self, results: _engine.Results) -> None:
+        self._results = results
+        self._frames: dict[str, pl.DataFrame] = {}
+
+    def __getitem__(self, name: str) -> pl.DataFrame:
+        if name not in TABLES:
+            raise KeyError(name)
+        if name not in self._frames:
+            self._frames[name] = pl.DataFrame(getattr(self._results, "trace" if name == "decisions" else name)())
+        return self._frames[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(TABLES)
+
+    def __len__(self) -> int:
+        return len(TABLES)
+
+
+def named(table: pl.DataFrame, listed: Sequence[App]) -> pl.DataFrame:
+    """The table of applications, with a column for what each is called in addresses."""
+    names = {(app.domain, app.position): app.name for app in listed}
+    return table.with_columns(
+        name=pl.Series([names[row] for row in table.select("domain", "app").iter_rows()], dtype=pl.String)
+    )
+
+
+class ResultTables:
+    """The tables of a run, a method for each. Times are in ns of simulated time."""
+
+    def __init__(self, scenario: Scenario, tables: Mapping[str, pl.DataFrame]) -> None:
+        self.scenario = scenario
+        """What was run."""
+        self._tables = tables
+        self._named_apps: pl.DataFrame | None = None
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """All result tables by name, as they are saved; `df_apps` has the names of applications besides."""
+        return dict(self._tables)
+
+    def df_domains(self) -> pl.DataFrame:
+        """What each domain got.
+
+        Columns:
+            replication: from 0.
+            domain: the domain's name.
+            number: the domain's number (0: Dom0).
+            pool: the CPU pool it is in at the end, or was in last.
+            state: what it does at the end, in the letters of `xl list`; null: it is not on the host.
+            vcpus: how many vCPUs it has.
+            elapsed_ns: time measured; the four runstates sum to it times the number of vCPUs.
+            running_ns: time its vCPUs were running (XenMon: gotten).
+            runnable_ns: time its vCPUs were runnable but waited for a pCPU (XenMon: waited; steal; CPU ready).
+            blocked_ns: time its vCPUs were blocked.
+            offline_ns: time its vCPUs were paused, unplugged or not on the host.
+            executions: times a vCPU of it was switched in.
+            wakeups: times a vCPU of it became runnable after a block.
+            context_switches: times a vCPU of it was switched out.
+            preemptions: times a vCPU of it was switched out although it could have gone on.
+            migrations: times a vCPU of it was assigned to another pCPU.
+            io_count: packets and requests it moved, once for each side of a ring (XenMon's I/O count).
+            entitlement: pCPUs it is entitled to when everybody wants all they can get; null where the scheduler has
+                no such notion.
+            wait_p50_ns: median wait for a pCPU, one wait for each execution.
+            wait_p95_ns: 95th percentile of the wait.
+            wait_p99_ns: 99th percentile of the wait.
+            wait_max_ns: longest wait.
+            wake_p50_ns: median wait after waking up; null where waits are not told apart (`waits=True` does).
+            wake_p90_ns: 90th percentile of the same.
+            l2_misses: lines brought into an L2 cache again because others had run in between.
+            l3_misses: those of them that came from memory; without an L3 cache all of them.
+            refill_ns: time that took, overhead of the pCPUs.
+        """
+        return self._tables["domains"]
+
+    def df_vcpus(self) -> pl.DataFrame:
+        """What each vCPU got.
+
+        Columns:
+            replication: from 0.
+            domain: the domain's name.
+            number: the domain's number (0: Dom0).
+            vcpu: the vCPU's number in its domain.
+            elapsed_ns: time measured; the four runstates sum to it.
+            running_ns: time running.
+            runnable_ns: time runnable but waiting for a pCPU (steal, CPU ready).
+            blocked_ns: time blocked.
+            offline_ns: time paused.
+            executions: times it was switched in.
+            wakeups: times it became runnable after a block.
+            context_switches: times it was switched out.
+            preemptions: times it was switched out although it could have gone on.
+            migrations: times it was assigned to another pCPU.
+            wait_max_ns: longest wait for a pCPU.
+            l2_misses: lines brought into an L2 cache again because others had run in between.
+            l3_misses: those of them that came from memory; without an L3 cache all of them.
+            refill_ns: time that took, overhead of the pCPUs.
+        """
+        return self._tables["vcpus"]
+
+    def df_pcpus(self) -> pl.DataFrame:
+        """How each pCPU spent its time.
+
+        Columns:
+            replication: from 0.
+            pcpu: the pCPU's number.
+            pool: the CPU pool it is in.
+            elapsed_ns: time measured; run, idle and overhead sum to it.
+            run_ns: time in which vCPUs made progress.
+            idle_ns: time idle.
+            overhead_ns: time taken by decisions, context switches, interrupts and cold caches.
+            decisions: decisions taken.
+            switches: decisions that changed what it runs.
+        """
+        return self._tables["pcpus"]
+
+    def df_apps(self) -> pl.DataFrame:
+        """What each application and client achieved.
+
+        Columns:
+            replication: from 0.
+            domain: the domain's name.
+            app: the application's position in its domain, from 0.
+            kind: what it is, in the scenario's words.
+            completed: units of work completed: requests, jobs, loops; for a CPU hog the milliseconds of CPU time.
+            failed: units of work refused, dropped or late past their deadline.
+            throughput_per_s: units of work completed per second.
+            last_completed_ns: when the last unit was completed, since the host started; null if none was. For a program
+                that ends, the time at which it did.
+            response_p50_ns: median response time; null where there is none.
+            response_p95_ns: 95th percentile of the response time.
+            response_p99_ns: 99th percentile of the response time.
+            response_max_ns: longest response time.
+            response_mean_ns: mean response time.
+            response_sd_ns: standard deviation of the response times.
+            name: what it is called in addresses, such as `http` or `web.0`.
+        """
+        if self._named_apps is None:
+            self._named_apps = named(self._tables["apps"], apps(self.scenario))
+        return self._named_apps
+
+    def df_io(self) -> pl.DataFrame:
+        """What crossed the devices of each domain; null where it does not have them.
+
+        Columns:
+            replication: from 0.
+            domain: the domain's name.
+            elapsed_ns: time measured.
+            packets_received: packets that it took from its network interface.
+            packets_sent: packets that it sent through it.
+            bytes_received: what it received, on the line.
+            bytes_sent: what it sent, on the line.
+            page_exchanges: pages that changed owner, one for each packet handed to it.
+            page_grants: pages that it granted to its driver domain with packets sent.
+            events: events sent to its network interface.
+            ring_drops: packets for it that found its ring full and were lost.
+            retransmissions: packets to it or from it that were lost and sent again.
+            nic_received: packets that it took from the network cards that it owns.
+            nic_sent: packets that it put on their lines.
+            nic_interrupts: interrupts that they raised.
+            nic_drops: packets that found a card's queue full and were lost.
+            disk_requests: requests that it made to its virtual disk.
+            disk_read_bytes: what it read.
+            disk_written_bytes: what it wrote.
+            disk_grants: pages that it granted to the back end.
+            disk_events: events sent to its virtual disk.
+            device_requests: requests to the disks that it owns.
+            device_merges: those that joined one that waited already.
+            device_seeks: movements of their heads.
+            device_interrupts: interrupts that they raised.
+            device_busy_ns: time in which they had something to serve, together.
+        """
+        return self._tables["io"]
+
+    def df_waits(self) -> pl.DataFrame:
+        """Who made whom wait: time runnable, by what had the pCPUs that the waiting vCPU could have run on.
+
+        Columns:
+            replication: from 0.
+            domain: the domain that waited.
+            by: what it waited for: a domain; `idle`: the pCPU idled; `hypervisor`: its own work and cold caches.
+            by_domain: is `by` a domain?
+            wait_ns: time waited; over all rows of a domain it sums to its time runnable. Rows of 0 are left out.
+        """
+        return self._tables["waits"]
+
+    def df_wakeups(self) -> pl.DataFrame:
+        """How long vCPUs waited for a pCPU after waking up, by why they woke.
+
+        Columns:
+            replication: from 0.
+            domain: the domain's name.
+            cause: why: `start`, `timer`, `interrupt`, `event`, `event from NAME`, `unpause`.
+            count: wake-ups that led to an execution.
+            mean_ns: mean time from the wake-up until it was switched in.
+            p50_ns: median.
+            p90_ns: 90th percentile.
+            p95_ns: 95th percentile.
+            p99_ns: 99th percentile.
+            max_ns: longest.
+        """
+        return self._tables["wakeups"]
+
+    def df_wakeup_buckets(self) -> pl.DataFrame:
+        """The same as histograms, in steps of a quarter of an octave.
+
+        Columns:
+            replication: from 0.
+            domain: the domain's name.
+            cause: why, as in `df_wakeups`.
+            from_ns: waits from this long.
+            below_ns: waits shorter than this.
+            count: how many.
+        """
+        return self._tables["wakeup_buckets"]
+
+    def df_samples(self) -> pl.DataFrame:
+        """What each domain did from one sample to the next; no rows if none were taken (`run.sample`).
+
+        Columns:
+            replication: from 0.
+            time_ns: when the sample was taken, since the host started.
+            domain: the domain's name.
+            number: the domain's number (0: Dom0).
+            state: what it does just then, in the letters of `xl list`; null: it is not on the host.
+            vcpus: how many vCPUs it has.
+            elapsed_ns: time since the sample before; the four runstates sum to it times the number of vCPUs.
+            running_ns: time its vCPUs were running (XenMon: gotten).
+            runnable_ns: time its vCPUs were runnable but waited for a pCPU (XenMon: waited).
+            blocked_ns: time its vCPUs were blocked.
+            offline_ns: time its vCPUs were paused, unplugged or not on the host.
+            allocated_ns: CPU time that decisions gave it when they switched it in; those without an end do not count.
+            executions: times a vCPU of it was switched in.
+            wakeups: times a vCPU of it became runnable after a block.
+            context_switches: times a vCPU of it was switched out.
+            preemptions: times a vCPU of it was switched out although it could have gone on.
+            migrations: times a vCPU of it was assigned to another pCPU.
+            l2_misses: lines brought into an L2 cache again because others had run in between.
+            l3_misses: those of them that came from memory; without an L3 cache all of them.
+            refill_ns: time that took, overhead of the pCPUs.
+            io_count: packets and requests it moved, once for each side of a ring (XenMon's I/O count).
+            packets_received: packets it received through its network interface; null: it has none.
+            packets_sent: packets it sent.
+            packets_dropped: packets for it that found its ring full.
+            bytes_received: what it received, on the line.
+            bytes_sent: what it sent, on the line.
+            page_exchanges: pages that changed owner, one for each packet handed to it.
+            events: events sent to its network interface.
+            disk_reads: reads that it asked of its virtual disk; null: it has none.
+            disk_writes: writes.
+            disk_read_bytes: what it read.
+            disk_written_bytes: what it wrote.
+        """
+        return self._tables["samples"]
+
+    def df_vcpu_samples(self) -> pl.DataFrame:
+        """What each vCPU got from one sample to the next.
+
+        Columns:
+            replication: from 0.
+            time_ns: when the sample was taken, since the host started.
+            domain: the domain's name.
+            vcpu: the vCPU's number in its domain.
+            running_ns: time it was running since the sample before.
+        """
+        return self._tables["vcpu_samples"]
+
+    def df_pcpu_samples(self) -> pl.DataFrame:
+        """What each domain did on each pCPU that it ran on, from one sample to the next: the rows of XenMon.
+
+        A vCPU that does not run counts where it is assigned.
+
+        Columns:
+            replication: from 0.
+            time_ns: when the sample was taken, since the host started.
+            domain: the domain's name.
+            number: the domain's number (0: Dom0).
+            pcpu: the pCPU.
+            running_ns: time its vCPUs ran there; more than 0.
+            runnable_ns: time its vCPUs waited to run there.
+            blocked_ns: time its vCPUs assigned to it were blocked.
+            allocated_ns: CPU time that decisions there gave it when they switched it in; those without an end do not
+                count.
+            executions: times a vCPU of it was switched in there.
+        """
+        return self._tables["pcpu_samples"]
+
+    def df_app_samples(self) -> pl.DataFrame:
+        """What each application and client achieved from one sample to the next; summed up over all samples, `df_apps`.
+
+        Columns:
+            replication: from 0.
+            time_ns: when the sample was taken, since the host started.
+            domain: the domain's name.
+            app: the application's position in its domain, from 0.
+            kind: what it is, in the scenario's words.
+            elapsed_ns: time since the sample before.
+            completed: units of work completed.
+            failed: units of work refused, dropped or late past their deadline.
+            response_sum_ns: sum of the response times of those completed; null: none was completed, or they have no
+                response time.
+        """
+        return self._tables["app_samples"]
+
+    def df_profile(self) -> pl.DataFrame:
+        """Where busy time went by layers: exactly, and as the profiler's samples tell (`run.profiler`).
+
+        Columns:
+            replication: from 0.
+            domain: the domain's name; null: nobody's, the hypervisor's own.
+            layer: of a domain `application`, `kernel`, `hypervisor` (on its behalf); of the hypervisor itself
+                `overhead` (decisions, switches, interrupts), `refill` (cold caches), `profiler` (the samples).
+            samples: samples that found it at work; null: there was no profiler, or it does not see this.
+            estimated_ns: busy time estimated from them: samples times period.
+            exact_ns: busy time in truth.
+        """
+        return self._tables["profile"]
+
+    def df_decisions(self) -> pl.DataFrame:
+        """Every decision that changed what a pCPU runs, after warm-up; no rows unless they were kept.
+
+        Columns:
+            replication: from 0.
+            time_ns: when, since the host started.
+            pcpu: where.
+            from_domain: number of the domain that ran until now (-1: idle).
+            from_vcpu: its vCPU (for idle: the pCPU's number).
+            to_domain: number of the domain that runs from now on (-1: idle).
+            to_vcpu: its vCPU (for idle: the pCPU's number).
+            waited_ns: how long the incoming vCPU had waited for a pCPU.
+        """
+        return self._tables["decisions"]

@@ -1,0 +1,75 @@
+"""What follows from the cases of the study: ratios to Linux, the saturation rate, slowdowns."""
+
+from collections.abc import Callable, Sequence
+
+from vcpulab.results.statistics import Interval
+from vcpulab.studies.benevenuto2006.cases import (
+    HOSTS,
+    RECEIVE_MBIT,
+    WEB_RATES,
+    build_case,
+    profiler_case,
+    receive_case,
+    web_case,
+)
+from vcpulab.studies.results import Results
+
+BELOW_SATURATION = (500, 1000, 1500)
+"""Rates of connections at which both systems serve all: where the web server's cost is compared."""
+_SAME_RATE = 0.98
+"""A system that receives less than this part of what is asked for does not manage the rate."""
+
+RECEIVED = [(size, mbit) for size, rates in RECEIVE_MBIT.items() for mbit in rates]
+
+
+def manages(results: Results, host: str, size: int, mbit: int) -> bool:
+    """Does a system receive as much as the client wants to send?"""
+    return results.mean(receive_case(host, size, mbit), "rate_mbit") >= _SAME_RATE * mbit
+
+
+def receive_ratio(results: Results, pick: Callable[[Sequence[float]], float]) -> Interval:
+    """CPU time of driver domain and guest over that of Linux: one of all sizes and rates that both manage."""
+    figures = [
+        (receive_case(host, size, mbit), figure)
+        for size, mbit in RECEIVED
+        for host in HOSTS
+        for figure in ("cpu_total", "rate_mbit")
+    ]
+
+    def picked(*values: float) -> float:
+        xen_cpu, xen_rate, linux_cpu, linux_rate = (values[i::4] for i in range(4))
+        points = zip(xen_cpu, xen_rate, linux_cpu, linux_rate, strict=True)
+        return pick([a / b for a, rate, b, other in points if rate >= _SAME_RATE * other])
+
+    return results.combine(picked, *figures)
+
+
+def receive_ratio_at(results: Results, size: int, mbit: int) -> Interval:
+    """The same for one size and rate."""
+    figures = ((receive_case(host, size, mbit), "cpu_total") for host in HOSTS)
+    return results.combine(lambda xen, linux: xen / linux, *figures)
+
+
+def web_ratio(results: Results, rates: Sequence[int] = BELOW_SATURATION) -> Interval:
+    """The same of the web server, the mean over these rates."""
+    figures = [(web_case(host, rate), "cpu_total") for rate in rates for host in HOSTS]
+    return results.combine(
+        lambda *cpu: sum(a / b for a, b in zip(cpu[::2], cpu[1::2], strict=True)) / len(rates), *figures
+    )
+
+
+def saturation(results: Results) -> Interval:
+    """Connections per second where the guest's web server serves most."""
+    return results.combine(lambda *rates: max(rates), *((web_case("xen", rate), "throughput") for rate in WEB_RATES))
+
+
+def slowdown(results: Results, cycles: int) -> Interval:
+    """How much longer a build takes with the profiler, %."""
+    figures = ((profiler_case(period), "seconds") for period in (cycles, None))
+    return results.combine(lambda profiled, alone: 100 * (profiled / alone - 1), *figures)
+
+
+def build_increase(results: Results, n: int, where: str = "n guests") -> Interval:
+    """How much longer n builds take than on Linux, %."""
+    figures = ((build_case(place, n), "seconds") for place in (where, "linux"))
+    return results.combine(lambda here, linux: 100 * (here / linux - 1), *figures)

@@ -1,0 +1,82 @@
+"""The definition of a study: its cases, its published cells, its claims, and the folder in which all of this stands."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING
+
+from vcpulab.results.statistics import Interval
+from vcpulab.scenario.scenario import Scenario
+from vcpulab.studies.calibration import Calibration
+from vcpulab.studies.case import Case
+from vcpulab.studies.cells import Cell, read_cells
+from vcpulab.studies.claims import Claim
+from vcpulab.studies.results import Results
+
+if TYPE_CHECKING:
+    from vcpulab.studies.charts import Chart
+
+_NAME_MAX = 64
+"""Characters that the name of a scenario may have."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A published study."""
+
+    name: str
+    title: str
+    reference: str
+    """Authors, title, where and when it was published."""
+    cases: Callable[[], Iterable[Case]]
+    estimate: Callable[[Cell, Results], Interval | str]
+    """What the simulation says in place of a published cell; text: why it says nothing."""
+    claims: tuple[Claim, ...]
+    experiments: Mapping[str, str]
+    """Experiment to what it is, and where in the paper."""
+    seed: int
+    """Replication k of every case runs with seed + k: common random numbers."""
+    replications: int = 5
+    """The least number of replications of a case."""
+    doubtful: Callable[[Cell], str] = lambda _cell: ""
+    """Why a published cell does not count in scores, such as a likely misprint; empty: it counts."""
+    extra: Callable[[Results], str] | None = None
+    """More of the report, in Markdown: answers to questions that the authors left open."""
+
+    @property
+    def folder(self) -> Traversable:
+        """Where its files are."""
+        return files("vcpulab.studies").joinpath(self.name)
+
+    @property
+    def limits(self) -> str:
+        """What stands in the way of agreement, in Markdown: for the report."""
+        return self.folder.joinpath("limits.md").read_text(encoding="utf-8")
+
+    def charts(self, results: Results) -> "Sequence[Chart]":
+        """The figures of the paper, drawn again: those whose cases were run. Needs the extra `report`."""
+        # Loaded when something is drawn: not every installation can.
+        found: Sequence[Chart] = import_module(f"vcpulab.studies.{self.name}.charts").charts(results, self.cells)
+        return found
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """The constants fitted to it."""
+        return Calibration.read(self.folder.joinpath("calibration.toml"))
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """All published numbers, those that are not public with an empty value."""
+        names = ("published.csv", "withheld.csv")
+        return tuple(row for name in names for row in read_cells(self.folder.joinpath(name)))
+
+    def scenario(self, case: Case, calibration: Calibration | None = None, *, fast: bool = False) -> Scenario:
+        """The scenario of a case, with the calibrated constants in it."""
+        text = self.folder.joinpath(case.template).read_text(encoding="utf-8")
+        template = Scenario.from_toml(text, f"{self.name}/{case.template}")
+        constants = (calibration or self.calibration).changes(case.template)
+        changes = {**constants, **case.changes, "name": f"{self.name}, {case.key}"[:_NAME_MAX], "seed": self.seed}
+        return template.change({**changes, **(case.fast if fast else {})})
