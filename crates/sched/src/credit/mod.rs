@@ -23,7 +23,7 @@ use vcpulab_host::{
 };
 
 use self::params::{CAP, MIGRATION_DELAY, RATELIMIT, TSLICE, WEIGHT};
-use self::rules::{Rules, StealFrom};
+use self::rules::Rules;
 use crate::list::{Links, List};
 use crate::params::{MS, US};
 use crate::policy::{Generation, Registered};
