@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from vcpulab.scenario.catalogue import build_info, profiles, schedulers, schema
     from vcpulab.scenario.problems import Problem
     from vcpulab.scenario.scenario import Scenario
+    from vcpulab.twin.twin import Twin
+    from vcpulab.verbs import bounds, capacity, compare, lint, place, study, sweep, tune, whatif
 
     __version__: str
 
@@ -48,9 +50,19 @@ _HOMES = {
     "Scenario": "vcpulab.scenario.scenario",
     "ScenarioError": "vcpulab.errors",
     "Trace": "vcpulab.results.trace",
+    "Twin": "vcpulab.twin.twin",
     "VcpulabError": "vcpulab.errors",
     "build_info": "vcpulab.scenario.catalogue",
     "profiles": "vcpulab.scenario.catalogue",
+    "bounds": "vcpulab.verbs",
+    "capacity": "vcpulab.verbs",
+    "compare": "vcpulab.verbs",
+    "lint": "vcpulab.verbs",
+    "place": "vcpulab.verbs",
+    "study": "vcpulab.verbs",
+    "sweep": "vcpulab.verbs",
+    "tune": "vcpulab.verbs",
+    "whatif": "vcpulab.verbs",
     "run": "vcpulab.results.run",
     "run_many": "vcpulab.results.run",
     "schedulers": "vcpulab.scenario.catalogue",
@@ -73,14 +85,24 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "Trace",
+    "Twin",
     "VcpulabError",
     "__version__",
+    "bounds",
     "build_info",
+    "capacity",
+    "compare",
+    "lint",
+    "place",
     "profiles",
     "run",
     "run_many",
     "schedulers",
     "schema",
+    "study",
+    "sweep",
+    "tune",
+    "whatif",
 ]
 
 

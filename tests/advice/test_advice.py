@@ -72,7 +72,7 @@ def test_whatif_leaves_out_what_another_scheduler_does_not_have(command: Vcpulab
         (["--set", "web.weight=5", "--set", "domain.web.weight=6"], "is set twice"),
         (["--set", "host.scheduler=o1"], "allowed: one of arinc653, "),
         (["--set", "web.app.7.workers=2"], "allowed: an item from 0 to 0"),
-        (["--set", "web.weight=5", "--replications", "1"], "allowed: at least 2"),
+        (["--set", "web.weight=5", "--replications", "1"], "allowed: an integer from 2 to 10000"),
         (["--set", "web.weight=5", "--replications", "99999999999999999999"], "replications"),
         (["--set", "web.weight=5", "--jobs", "-1"], "--jobs"),
     ],

@@ -259,7 +259,7 @@ def test_names_of_other_tools(command: Vcpulab, hogs: vcpulab.Run) -> None:
 
 
 def test_documented_names_are_the_names() -> None:
-    assert names.markdown() in (ROOT / "docs/guides/reading-the-figures.md").read_text()
+    assert names.markdown() in (ROOT / "docs/guides/reading-the-metrics.md").read_text()
 
 
 def test_charts_of_waits(web: tuple[vcpulab.Run, Path]) -> None:

@@ -61,7 +61,7 @@ def test_the_help_of_a_command_begins_as_that_of_all(listed: Command) -> None:
         (["run", "hogs.toml", "--jobs"], "--jobs", "vcpulab run --help"),
         (["run", "hogs.toml", "--nonsense"], "--nonsense", "vcpulab run --help"),
         (["study", "frobnicate"], "frobnicate", "vcpulab study --help"),
-        (["cheque"], "error: there is no command `cheque`", "did you mean `check`?"),
+        (["chek"], "error: there is no command `chek`", "did you mean `check`?"),
         (["--verison"], "error: there is no option `--verison`", "vcpulab --help"),
     ],
 )

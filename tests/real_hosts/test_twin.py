@@ -254,7 +254,7 @@ def test_a_kvm_host_has_a_twin_under_a_scheduler_of_choice(command: Vcpulab, tmp
     shutil.copy(ROOT / "examples/perf-sched.txt", tmp_path)
     unknown = command("twin", "perf-sched.txt")
     assert unknown.returncode == 2
-    assert "nothing says which scheduler was recorded" in unknown.stderr
+    assert "--scheduler: no file says which one was recorded" in unknown.stderr
     made = command("twin", "perf-sched.txt", "--scheduler", "credit2")
     assert made.returncode == 0, made.stderr
     assert vcpulab.Scenario.from_toml(made.stdout).to_dict()["host"]["scheduler"] == "credit2"

@@ -1,4 +1,4 @@
-//! Prints the self-benchmark's figures: `cargo run --release -p vcpulab-bench --example rates`.
+//! Prints the self-benchmark's metrics: `cargo run --release -p vcpulab-bench --example rates`.
 
 #![allow(clippy::print_stdout, reason = "an example speaks to its reader")]
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use vcpulab_host::queue::{EventQueue, Rank};
 use vcpulab_host::{NEVER, Time};
 
-use crate::Size;
+use crate::size::Size;
 use crate::workload::{Draws, RUN_MEAN_NS, block_mean_ns};
 
 const EVENTS_AT_A_TIME: u64 = 10_000;

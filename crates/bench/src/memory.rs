@@ -1,9 +1,10 @@
-//! How much memory a vCPU takes: host, scheduler, statistics, all of it.
+//! Memory that a vCPU takes: host, scheduler, statistics, all of it.
 
 use vcpulab_host::{Params, Scheduler};
 use vcpulab_sched::Runner;
 
-use crate::Size;
+use crate::host::host;
+use crate::size::Size;
 
 /// Sizes whose difference is measured: large enough for pages not to matter.
 const FEW: u32 = 4_096;
@@ -31,7 +32,7 @@ impl Runner for Keep {
     type Out = Box<dyn std::any::Any>;
 
     fn run<S: Scheduler>(self, scheduler: S) -> Self::Out {
-        let mut host = crate::host(Size { pcpus: 64, vcpus: self.0, vcpus_each: 64 }, scheduler);
+        let mut host = host(Size { pcpus: 64, vcpus: self.0, vcpus_each: 64 }, scheduler);
         host.run_until(50_000_000).expect("the policy keeps the rules");
         // Only what it holds matters, so its type may be forgotten.
         let (context, _, world, meter) = host.into_parts();

@@ -144,75 +144,13 @@ impl RawVector {
         };
         let global = params("params", &self.params, generation.params, Scope::Global)?;
         let mut programs = Vec::new();
-        let mut domains = Vec::new();
-        let mut first_vcpus = Vec::new();
-        for (i, domain) in self.domains.iter().enumerate() {
-            let at = format!("domains[{i}]");
-            if self.domains[..i].iter().any(|other| other.id == domain.id) {
-                return error(format!("{at}.id"), format!("found `{}`, which another domain has", domain.id));
-            }
-            in_range(&format!("{at}.id"), domain.id, 1, i64::from(i32::MAX))?;
-            first_vcpus.push(self.pcpus + programs.len() as u32);
-            let mut vcpus = Vec::new();
-            for (j, vcpu) in domain.vcpus.iter().enumerate() {
-                let at = format!("{at}.vcpus[{j}]");
-                programs.push(program(&format!("{at}.program"), vcpu)?);
-                in_range(&format!("{at}.start_ns"), vcpu.start_ns, 0, i64::MAX)?;
-                let affinity = vcpu.affinity.as_ref().map(|list| mask(&format!("{at}.affinity"), list));
-                let affinity = affinity.transpose()?;
-                let on_host = affinity.map(|mask| mask.and(&CpuMask::first_n(self.pcpus)));
-                if on_host.is_some_and(|mask| mask.is_empty()) {
-                    return error(format!("{at}.affinity"), "contains no pCPU of the host");
-                }
-                vcpus.push(VcpuConfig { start: Some(Span::from_ns(vcpu.start_ns)), affinity });
-            }
-            let params = params(&format!("{at}.params"), &domain.params, generation.params, Scope::Domain)?;
-            domains.push(DomainConfig { number: domain.id, params, vcpus, pool: PoolId(0) });
+        let (mut first_vcpus, mut domains) = (Vec::new(), Vec::new());
+        for i in 0..self.domains.len() {
+            first_vcpus.push(VcpuId(self.pcpus + programs.len() as u32));
+            domains.push(self.domain(i, generation.params, &mut programs)?);
         }
-        let mut actions = Vec::new();
-        for (i, action) in self.actions.iter().enumerate() {
-            let at = format!("actions[{i}]");
-            in_range(&format!("{at}.at_ns"), action.at_ns, 0, i64::MAX)?;
-            let found = self.domains.iter().position(|d| Some(d.id) == action.domain);
-            let domain = || match found {
-                Some(i) => Ok(DomId(i as u32)),
-                None => error(
-                    format!("{at}.domain"),
-                    format!("found `{:?}`; no domain has this id", action.domain),
-                ),
-            };
-            let kind = match action.op.as_str() {
-                "adjust" => Action::Adjust(
-                    domain()?,
-                    params(&format!("{at}.params"), &action.params, generation.params, Scope::Domain)?,
-                ),
-                "adjust_global" => {
-                    let global =
-                        params(&format!("{at}.params"), &action.params, generation.params, Scope::Global)?;
-                    Action::AdjustGlobal(PoolId(0), global)
-                }
-                "pause" => Action::Pause(domain()?),
-                "unpause" => Action::Unpause(domain()?),
-                "affinity" => {
-                    let d = domain()?;
-                    let count = self.domains[d.index()].vcpus.len() as u32;
-                    let Some(vcpu) = action.vcpu.filter(|&vcpu| vcpu < count) else {
-                        let found = format!("found `{:?}`; the domain has {count} vCPUs", action.vcpu);
-                        return error(format!("{at}.vcpu"), found);
-                    };
-                    let list = action.affinity.as_deref().unwrap_or_default();
-                    Action::Affinity(
-                        VcpuId(first_vcpus[d.index()] + vcpu),
-                        mask(&format!("{at}.affinity"), list)?,
-                    )
-                }
-                other => {
-                    let allowed = "adjust, adjust_global, pause, unpause, affinity";
-                    return error(format!("{at}.op"), format!("found `{other}`; allowed: {allowed}"));
-                }
-            };
-            actions.push(TimedAction { at: Time::from_ns(action.at_ns), action: kind });
-        }
+        let action = |i| self.action(i, generation.params, &first_vcpus);
+        let actions = (0..self.actions.len()).map(action).collect::<Result<_, _>>()?;
         let config = HostConfig { pcpus: self.pcpus, domains, actions, ..HostConfig::default() };
         Ok(Vector {
             name: self.name,
@@ -224,6 +162,76 @@ impl RawVector {
             programs,
             duration: Time::from_ns(self.duration_ns),
         })
+    }
+
+    /// Checks a domain, and adds the programs of its vCPUs.
+    fn domain(
+        &self,
+        i: usize,
+        specs: &[ParamSpec],
+        programs: &mut Vec<Program>,
+    ) -> Result<DomainConfig, VectorError> {
+        let (domain, at) = (&self.domains[i], format!("domains[{i}]"));
+        if self.domains[..i].iter().any(|other| other.id == domain.id) {
+            return error(format!("{at}.id"), format!("found `{}`, which another domain has", domain.id));
+        }
+        in_range(&format!("{at}.id"), domain.id, 1, i64::from(i32::MAX))?;
+        let mut vcpus = Vec::new();
+        for (j, vcpu) in domain.vcpus.iter().enumerate() {
+            let at = format!("{at}.vcpus[{j}]");
+            programs.push(program(&format!("{at}.program"), vcpu)?);
+            in_range(&format!("{at}.start_ns"), vcpu.start_ns, 0, i64::MAX)?;
+            let affinity = vcpu.affinity.as_ref().map(|list| mask(&format!("{at}.affinity"), list));
+            let affinity = affinity.transpose()?;
+            let on_host = affinity.map(|mask| mask.and(&CpuMask::first_n(self.pcpus)));
+            if on_host.is_some_and(|mask| mask.is_empty()) {
+                return error(format!("{at}.affinity"), "contains no pCPU of the host");
+            }
+            vcpus.push(VcpuConfig { start: Some(Span::from_ns(vcpu.start_ns)), affinity });
+        }
+        let params = params(&format!("{at}.params"), &domain.params, specs, Scope::Domain)?;
+        Ok(DomainConfig { number: domain.id, params, vcpus, pool: PoolId(0) })
+    }
+
+    /// Checks an action. `first_vcpus` are those of the domains.
+    fn action(
+        &self,
+        i: usize,
+        specs: &[ParamSpec],
+        first_vcpus: &[VcpuId],
+    ) -> Result<TimedAction, VectorError> {
+        let (action, at) = (&self.actions[i], format!("actions[{i}]"));
+        in_range(&format!("{at}.at_ns"), action.at_ns, 0, i64::MAX)?;
+        let found = self.domains.iter().position(|d| Some(d.id) == action.domain);
+        let domain = || match found {
+            Some(i) => Ok(DomId(i as u32)),
+            None => {
+                error(format!("{at}.domain"), format!("found `{:?}`; no domain has this id", action.domain))
+            }
+        };
+        let params = |scope| params(&format!("{at}.params"), &action.params, specs, scope);
+        let kind = match action.op.as_str() {
+            "adjust" => Action::Adjust(domain()?, params(Scope::Domain)?),
+            "adjust_global" => Action::AdjustGlobal(PoolId(0), params(Scope::Global)?),
+            "pause" => Action::Pause(domain()?),
+            "unpause" => Action::Unpause(domain()?),
+            "affinity" => {
+                let d = domain()?;
+                let count = self.domains[d.index()].vcpus.len() as u32;
+                let Some(vcpu) = action.vcpu.filter(|&vcpu| vcpu < count) else {
+                    let found = format!("found `{:?}`; the domain has {count} vCPUs", action.vcpu);
+                    return error(format!("{at}.vcpu"), found);
+                };
+                let list = action.affinity.as_deref().unwrap_or_default();
+                let vcpu = VcpuId(first_vcpus[d.index()].0 + vcpu);
+                Action::Affinity(vcpu, mask(&format!("{at}.affinity"), list)?)
+            }
+            other => {
+                let allowed = "adjust, adjust_global, pause, unpause, affinity";
+                return error(format!("{at}.op"), format!("found `{other}`; allowed: {allowed}"));
+            }
+        };
+        Ok(TimedAction { at: Time::from_ns(action.at_ns), action: kind })
     }
 
     fn skip(self, skipped: String) -> Vector {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use vcpulab_guest::apps::{AppParam, Default, KINDS, ParamKind};
 
-use crate::table;
+use crate::markdown::table;
 
 pub fn page() -> String {
     let mut page = String::from(

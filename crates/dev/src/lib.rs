@@ -1,11 +1,17 @@
-//! Everything in the repository that is generated from the code: the schema of scenario files and the reference pages.
+//! What keeps the repository in order: files generated from the code, and checks of the source's layout.
 //!
-//! `cargo run -p vcpulab-dev -- generate` writes them; `-- check` says which are stale.
+//! `cargo run -p vcpulab-dev -- generate` writes the schema of scenario files and the reference pages; `-- check` says which
+//! are stale. `-- circles` looks for circles of modules and for dependencies against the crates' layers ([`layout`]).
 
 mod applications;
+pub mod circles;
+pub mod layers;
+pub mod layout;
+mod markdown;
 mod results;
 mod scenario;
 mod schedulers;
+pub mod source;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -57,15 +63,6 @@ pub fn stale(root: &Path) -> Vec<&'static str> {
 
 fn is_stale(root: &Path, file: &Generated) -> bool {
     std::fs::read_to_string(root.join(file.path)).ok().as_deref() != Some(file.text.as_str())
-}
-
-/// A Markdown table.
-fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
-    let line =
-        |cells: [String; N]| format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
-    let rule = format!("|{}\n", "---|".repeat(N));
-    let rows: String = rows.into_iter().map(line).collect();
-    line(header.map(str::to_owned)) + &rule + &rows
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! `generate` writes the generated files; `check` fails if one of them is stale.
+//! `generate` writes the generated files; `check` fails if one of them is stale; `circles` fails if modules import each other in a
+//! circle or a crate depends on one that its layer may not use.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks")]
 
 use std::process::ExitCode;
 
-use vcpulab_dev::{generate, root, stale};
+use vcpulab_dev::{generate, layout, root, stale};
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
@@ -26,8 +27,22 @@ fn main() -> ExitCode {
             eprintln!("\nhint: run `cargo run -p vcpulab-dev -- generate` and commit the result");
             ExitCode::FAILURE
         }
+        Some("circles") => {
+            let except: Vec<String> =
+                std::env::args().skip(2).filter(|argument| argument != "--except").collect();
+            match layout::broken(&root(), &except) {
+                Ok(broken) => {
+                    broken.iter().for_each(|broken| eprint!("{broken}"));
+                    if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+                }
+                Err(error) => {
+                    eprintln!("cannot read the source: {error}");
+                    ExitCode::FAILURE
+                }
+            }
+        }
         _ => {
-            eprintln!("usage: vcpulab-dev generate | check");
+            eprintln!("usage: vcpulab-dev generate | check | circles [--except CRATE...]");
             ExitCode::from(2)
         }
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 use vcpulab_scenario::{CONSTANTS, Sourced, limits, profiles, schema, starter};
 
-use crate::table;
+use crate::markdown::table;
 
 /// The tables of a scenario in the order of the page: title, and name of the definition.
 const SECTIONS: [(&str, &str); 17] = [

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use vcpulab_scenario::schedulers_json;
 
-use crate::table;
+use crate::markdown::table;
 
 pub fn page() -> String {
     let mut page = String::from(

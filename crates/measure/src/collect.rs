@@ -1,33 +1,12 @@
-//! Reads a meter and its host into rows.
+//! From a meter and its host to the rows of the result tables.
 
 use vcpulab_host::{DomId, HostState, PcpuId, VcpuId};
 
-use crate::meter::Meter;
-use crate::tables::{DomainRow, PcpuRow, TraceRow, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow};
+use crate::counters::Meter;
+use crate::tables::{DomainRow, PcpuRow, Results, TraceRow, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow};
 use crate::waits::{Charged, NotAttributed};
 
-/// The rows of one replication that come from the host itself.
-#[derive(Clone, Debug, Default)]
-pub struct Measured {
-    /// One row for each domain. I/O counts and entitlements are left at zero and null: the host knows neither.
-    pub domains: Vec<DomainRow>,
-    /// One row for each vCPU.
-    pub vcpus: Vec<VcpuRow>,
-    /// One row for each pCPU.
-    pub pcpus: Vec<PcpuRow>,
-    /// Who made whom wait.
-    pub waits: Vec<WaitRow>,
-    /// Why `waits` is empty, if it was not measured.
-    pub not_attributed: Option<NotAttributed>,
-    /// One row for each domain and cause of wake-ups.
-    pub wakeups: Vec<WakeUpRow>,
-    /// Their histograms.
-    pub wakeup_buckets: Vec<WakeUpBucketRow>,
-    /// One row for each decision traced.
-    pub trace: Vec<TraceRow>,
-}
-
-/// What things are called.
+/// Names of domains and pools.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// The domains, in order of creation.
@@ -36,8 +15,9 @@ pub struct Names {
     pub pools: Vec<String>,
 }
 
-/// Reads what happened from the meter's last reset up to now.
-pub fn collect(replication: u32, names: &Names, host: &HostState, meter: &Meter) -> Measured {
+/// What happened on a host from the meter's last reset up to now. The host knows neither applications, devices nor
+/// entitlements: their tables are empty, I/O counts zero and entitlements null.
+pub fn collect(replication: u32, names: &Names, host: &HostState, meter: &Meter) -> Results {
     let vcpus: Vec<VcpuRow> = host
         .guest_vcpus()
         .map(|v| vcpu_row(replication, &names.domains[host.dom(v).index()], host, meter, v))
@@ -61,15 +41,23 @@ pub fn collect(replication: u32, names: &Names, host: &HostState, meter: &Meter)
             waited_ns: switch.waited_ns,
         }
     });
-    let mut measured = Measured { domains, vcpus, pcpus, trace: trace.collect(), ..Measured::default() };
+    let mut results = Results {
+        domains,
+        vcpus,
+        pcpus,
+        trace: trace.collect(),
+        untraced: meter.untraced,
+        rejected_actions: meter.rejected_actions,
+        ..Results::default()
+    };
     match wait_rows(replication, names, host, meter) {
-        Ok(waits) => measured.waits = waits,
-        Err(why) => measured.not_attributed = Some(why),
+        Ok(waits) => results.waits = waits,
+        Err(why) => results.not_attributed = Some(why),
     }
     for d in (0..host.domain_count() as u32).map(DomId) {
-        add_wake_ups(&mut measured, replication, names, meter, d);
+        add_wake_ups(&mut results, replication, names, meter, d);
     }
-    measured
+    results
 }
 
 fn wait_rows(
@@ -93,7 +81,7 @@ fn wait_rows(
     Ok(rows.into_iter().map(row).collect())
 }
 
-fn add_wake_ups(measured: &mut Measured, replication: u32, names: &Names, meter: &Meter, d: DomId) {
+fn add_wake_ups(results: &mut Results, replication: u32, names: &Names, meter: &Meter, d: DomId) {
     for (cause, by, waited) in meter.waits.wake_ups(d) {
         let domain = &names.domains[d.index()];
         let cause = match by {
@@ -102,7 +90,7 @@ fn add_wake_ups(measured: &mut Measured, replication: u32, names: &Names, meter:
         };
         let quantile = |quantile| waited.histogram.value_at_quantile(quantile);
         let count = waited.histogram.len();
-        measured.wakeups.push(WakeUpRow {
+        results.wakeups.push(WakeUpRow {
             replication,
             domain: domain.clone(),
             cause: cause.clone(),
@@ -122,7 +110,7 @@ fn add_wake_ups(measured: &mut Measured, replication: u32, names: &Names, meter:
             below_ns,
             count,
         });
-        measured.wakeup_buckets.extend(buckets);
+        results.wakeup_buckets.extend(buckets);
     }
 }
 

@@ -1,26 +1,22 @@
-//! What a run leaves behind.
+//! The results of a run.
 //!
-//! [`Meter`] listens to a host and counts; it never changes what happens. [`tables`] declares every result table once:
-//! columns, types, units and documentation, and turns rows into Arrow record batches. [`collect()`] reads a meter and
-//! its host into rows at the end of a run.
+//! A [`Meter`] listens to a host and counts; it never changes what happens. A [`Sampler`] reads its counters at regular
+//! intervals. [`collect()`] reads a meter and its host into [`Results`] at the end of a run: the result tables ([`tables`]),
+//! each with its columns, their types, units and documentation declared once. [`trace`] writes every event of a run to a file,
+//! and [`perfetto`] turns such a file into a trace that Perfetto shows.
 
-mod by_pcpu;
 pub mod collect;
-pub mod columns;
-pub mod meter;
+pub mod counters;
 pub mod perfetto;
-pub mod record;
-pub mod samples;
 pub mod tables;
+pub mod trace;
 pub mod waits;
-pub mod wakeups;
 
-pub use collect::{Measured, Names, collect};
-pub use meter::{Keep, Meter, TRACE_ROWS_MAX};
-pub use record::{EventFile, Measuring, Recorder, Traced};
-pub use samples::Sampler;
+pub use collect::{Names, collect};
+pub use counters::{Keep, Meter, Sampler, TRACE_ROWS_MAX};
 pub use tables::{
-    AppRow, AppSampleRow, DomainRow, EventRow, IoRow, PcpuRow, PcpuSampleRow, ProfileRow, SampleRow,
-    TraceRow, VcpuRow, VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow,
+    AppRow, AppSampleRow, Columns, DomainRow, EventRow, IoRow, PcpuRow, PcpuSampleRow, ProfileRow, Results,
+    SampleRow, TraceRow, VcpuRow, VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow,
 };
+pub use trace::{EventFile, Measuring, Recorder, Traced};
 pub use waits::NotAttributed;

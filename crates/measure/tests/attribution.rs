@@ -1,4 +1,4 @@
-//! Who made whom wait, on hosts of all kinds: compared with a count that goes through every vCPU and pCPU at every change.
+//! Attribution of waits on hosts of all kinds, compared with a count that goes through every vCPU and pCPU at every change.
 
 #[allow(dead_code, reason = "only the random hosts are of use here")]
 #[path = "../../sched/tests/properties/hosts.rs"]

@@ -130,12 +130,12 @@ fn listing(py: Python<'_>, scenario: &scenario::Scenario, at: Option<&str>) -> P
     Ok(pretty(&work?.map_err(error::engine_error)?))
 }
 
-/// Measures the engine, about `seconds` for each figure; JSON, name to figure.
+/// Measures the engine, about `seconds` for each metric; JSON, name to value.
 #[pyfunction]
 #[pyo3(signature = (seconds = 1.0))]
 fn bench(py: Python<'_>, seconds: f64) -> PyResult<String> {
-    let figures = watch::watched(py, None, move |_| vcpulab_bench::run(seconds))?;
-    Ok(pretty(&figures))
+    let metrics = watch::watched(py, None, move |_| vcpulab_bench::run(seconds))?;
+    Ok(pretty(&metrics))
 }
 
 /// What was built: version, profile, architecture, system.

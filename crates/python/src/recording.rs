@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use vcpulab_measure::{EventFile, EventRow};
-use vcpulab_recording::{Event, Format, Kind, Options, Recording, Runstate, Threads, Who};
+use vcpulab_recording::{Event, Format, Kind, Options, Recording, RunState, Threads, Who};
 
 use crate::error::engine_error;
 
@@ -132,7 +132,7 @@ impl Events {
         }
         if let (Some((_, state)), Who::Vcpu { .. }) = (event.kind.states(), event.who) {
             // Until the next comes nobody runs there, and nobody wakes anyone.
-            if state != Runstate::Running && self.current[pcpu] == Some(event.who) {
+            if state != RunState::Running && self.current[pcpu] == Some(event.who) {
                 self.current[pcpu] = None;
             }
             self.file.push(EventRow { what: Some(state.name()), ..row("runstate") });

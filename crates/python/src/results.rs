@@ -11,10 +11,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use vcpulab_host::Params;
-use vcpulab_measure::{
-    AppRow, AppSampleRow, DomainRow, IoRow, PcpuRow, PcpuSampleRow, ProfileRow, SampleRow, TraceRow, VcpuRow,
-    VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow, perfetto,
-};
+use vcpulab_measure::{SampleRow, VcpuSampleRow, each_table, perfetto};
 use vcpulab_scenario::{Jtl, RunError, RunOptions, run_under};
 
 use crate::context::Context;
@@ -133,7 +130,7 @@ fn in_this_thread(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
     raised: &Raised,
-    work: impl FnOnce(&(dyn Fn(f64) -> bool + Sync)) -> Result<vcpulab_scenario::Results, RunError>,
+    work: impl FnOnce(&(dyn Fn(f64) -> bool + Sync)) -> Result<vcpulab_measure::Results, RunError>,
 ) -> PyResult<Results> {
     let progress = progress.map(|progress| progress.clone().unbind());
     let advance = |fraction: f64| {
@@ -186,116 +183,43 @@ impl<Row: Send> Rows<Row> {
     }
 }
 
-/// What a run leaves behind.
-#[pyclass(frozen, module = "vcpulab._engine")]
-pub struct Results {
-    domains: Rows<DomainRow>,
-    vcpus: Rows<VcpuRow>,
-    pcpus: Rows<PcpuRow>,
-    apps: Rows<AppRow>,
-    io: Rows<IoRow>,
-    waits: Rows<WaitRow>,
-    wakeups: Rows<WakeUpRow>,
-    wakeup_buckets: Rows<WakeUpBucketRow>,
-    samples: Rows<SampleRow>,
-    vcpu_samples: Rows<VcpuSampleRow>,
-    pcpu_samples: Rows<PcpuSampleRow>,
-    app_samples: Rows<AppSampleRow>,
-    profile: Rows<ProfileRow>,
-    trace: Rows<TraceRow>,
-    /// Decisions for which the trace had no room.
-    #[pyo3(get)]
-    untraced: u64,
-    /// Actions whose values the scheduler refused.
-    #[pyo3(get)]
-    rejected_actions: u64,
-    /// Why `waits` is empty, if it was not measured.
-    #[pyo3(get)]
-    not_attributed: Option<String>,
-}
-
-impl From<vcpulab_scenario::Results> for Results {
-    fn from(results: vcpulab_scenario::Results) -> Self {
-        Results {
-            domains: results.domains.into(),
-            vcpus: results.vcpus.into(),
-            pcpus: results.pcpus.into(),
-            apps: results.apps.into(),
-            io: results.io.into(),
-            waits: results.waits.into(),
-            wakeups: results.wakeups.into(),
-            wakeup_buckets: results.wakeup_buckets.into(),
-            samples: results.samples.into(),
-            vcpu_samples: results.vcpu_samples.into(),
-            pcpu_samples: results.pcpu_samples.into(),
-            app_samples: results.app_samples.into(),
-            profile: results.profile.into(),
-            trace: results.trace.into(),
-            untraced: results.untraced,
-            rejected_actions: results.rejected_actions,
-            not_attributed: results.not_attributed,
+macro_rules! results {
+    ($($(#[doc = $doc:literal])* $table:ident: $row:ty,)*) => {
+        /// What a run leaves behind.
+        #[pyclass(frozen, module = "vcpulab._engine")]
+        pub struct Results {
+            $($table: Rows<$row>,)*
+            /// Decisions for which the trace had no room.
+            #[pyo3(get)]
+            untraced: u64,
+            /// Actions whose values the scheduler refused.
+            #[pyo3(get)]
+            rejected_actions: u64,
+            /// Why `waits` is empty, if it was not measured.
+            #[pyo3(get)]
+            not_attributed: Option<String>,
         }
-    }
+
+        impl From<vcpulab_measure::Results> for Results {
+            fn from(results: vcpulab_measure::Results) -> Self {
+                Results {
+                    $($table: results.$table.into(),)*
+                    untraced: results.untraced,
+                    rejected_actions: results.rejected_actions,
+                    not_attributed: results.not_attributed.map(|why| why.to_string()),
+                }
+            }
+        }
+
+        #[pymethods]
+        impl Results {
+            $($(#[doc = $doc])* fn $table(&self, py: Python<'_>) -> Table {
+                self.$table.table(py, <$row>::batch)
+            })*
+        }
+    };
 }
-
-#[pymethods]
-impl Results {
-    fn domains(&self, py: Python<'_>) -> Table {
-        self.domains.table(py, DomainRow::batch)
-    }
-
-    fn vcpus(&self, py: Python<'_>) -> Table {
-        self.vcpus.table(py, VcpuRow::batch)
-    }
-
-    fn pcpus(&self, py: Python<'_>) -> Table {
-        self.pcpus.table(py, PcpuRow::batch)
-    }
-
-    fn apps(&self, py: Python<'_>) -> Table {
-        self.apps.table(py, AppRow::batch)
-    }
-
-    fn io(&self, py: Python<'_>) -> Table {
-        self.io.table(py, IoRow::batch)
-    }
-
-    fn waits(&self, py: Python<'_>) -> Table {
-        self.waits.table(py, WaitRow::batch)
-    }
-
-    fn wakeups(&self, py: Python<'_>) -> Table {
-        self.wakeups.table(py, WakeUpRow::batch)
-    }
-
-    fn wakeup_buckets(&self, py: Python<'_>) -> Table {
-        self.wakeup_buckets.table(py, WakeUpBucketRow::batch)
-    }
-
-    fn samples(&self, py: Python<'_>) -> Table {
-        self.samples.table(py, SampleRow::batch)
-    }
-
-    fn vcpu_samples(&self, py: Python<'_>) -> Table {
-        self.vcpu_samples.table(py, VcpuSampleRow::batch)
-    }
-
-    fn app_samples(&self, py: Python<'_>) -> Table {
-        self.app_samples.table(py, AppSampleRow::batch)
-    }
-
-    fn pcpu_samples(&self, py: Python<'_>) -> Table {
-        self.pcpu_samples.table(py, PcpuSampleRow::batch)
-    }
-
-    fn profile(&self, py: Python<'_>) -> Table {
-        self.profile.table(py, ProfileRow::batch)
-    }
-
-    fn trace(&self, py: Python<'_>) -> Table {
-        self.trace.table(py, TraceRow::batch)
-    }
-}
+each_table!(results);
 
 /// Samples of one replication of a run while it goes on.
 #[pyclass(frozen, module = "vcpulab._engine")]

@@ -2,32 +2,32 @@
 
 use serde::Serialize;
 
-/// What `cpu_mhz` may be.
+/// Frequencies that are allowed.
 pub const MHZ: std::ops::RangeInclusive<f64> = 1.0..=100_000.0;
 
-/// A counter that is further ahead of all that was read before has jumped: 1.5 minutes at 3 GHz. (A pCPU may be silent for
-/// longer, but not all of them.)
+/// A counter that is ahead of all readings before by more than this has jumped: 1.5 minutes at 3 GHz. (A pCPU may be silent
+/// for longer, but not all of them.)
 const AHEAD_MAX: i64 = 1 << 38;
-/// Times stay below, ns, so that sums cannot overflow.
+/// Times stay below this, ns, so that sums cannot overflow.
 const NS_MAX: i128 = 1 << 61;
-/// Executions shorter than this are too short to calibrate by, ns; longer than that overflow in the records.
+/// Executions to calibrate by, ns: shorter ones are too inexact, longer ones overflow in the records.
 const CALIBRATING_NS: std::ops::RangeInclusive<u32> = 100_000..=1_000_000_000;
-/// So many executions calibrate.
+/// Executions by which the clock is calibrated.
 pub const ENOUGH: usize = 1024;
-/// Fewer than this do not.
+/// Fewest executions by which it can be calibrated.
 const FEWEST: usize = 3;
 
 /// A counter that jumped.
 pub enum Jump {
-    /// One record only; it keeps the time of the one before.
+    /// Of one record only; it keeps the time of the one before.
     Glitch,
-    /// It went on from there, so many ticks ahead (or, negative, behind): taken out.
+    /// The counter went on from there, this number of ticks ahead (or, negative, behind): taken out.
     Moved(i64),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Counter {
-    /// Its last accepted time, and what is added to its readings.
+    /// Its last accepted time, and the shift that is added to its readings.
     last: i64,
     shift: i64,
     /// A reading that does not fit, until the next tells whether the counter or that record is wrong.
@@ -43,13 +43,13 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Where a reading of a pCPU would be, without judging it.
+    /// The time of a reading of a pCPU, unchecked.
     pub fn at(&self, pcpu: u32, raw: u64) -> i64 {
         let shift = self.counters.get(pcpu as usize).copied().flatten().map_or(0, |counter| counter.shift);
         (raw.wrapping_sub(self.base.unwrap_or(raw)) as i64).wrapping_add(shift)
     }
 
-    /// What a pCPU's counter says, in ticks since the first reading of all.
+    /// The time of a reading, in ticks since the first reading of all.
     pub fn read(&mut self, pcpu: u32, raw: u64) -> (i64, Option<Jump>) {
         let plain = raw.wrapping_sub(*self.base.get_or_insert(raw)) as i64;
         let pcpu = pcpu as usize;
@@ -101,11 +101,11 @@ impl Scale {
     }
 }
 
-/// Compares the times that Xen measured itself with its counter.
+/// Calibration: execution times that Xen measured itself, compared with its counter.
 #[derive(Debug, Default)]
 pub struct Calibration {
-    /// By pCPU: when who runs on it came.
-    came: Vec<Option<i64>>,
+    /// By pCPU: the start of the execution there.
+    started: Vec<Option<i64>>,
     ratios: Vec<f64>,
     ticks: i128,
     ns: i128,
@@ -113,14 +113,14 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Someone leaves a pCPU after an execution of so many ns.
+    /// An execution on a pCPU ends, `ran_ns` long.
     pub fn left(&mut self, pcpu: u32, ticks: i64, ran_ns: u32) {
         let pcpu = pcpu as usize;
-        if self.came.len() <= pcpu {
-            self.came.resize(pcpu + 1, None);
+        if self.started.len() <= pcpu {
+            self.started.resize(pcpu + 1, None);
         }
-        let Some(came) = self.came[pcpu].replace(ticks) else { return };
-        let passed = ticks - came;
+        let Some(started) = self.started[pcpu].replace(ticks) else { return };
+        let passed = ticks - started;
         if passed <= 0 || !CALIBRATING_NS.contains(&ran_ns) {
             return;
         }
@@ -132,10 +132,10 @@ impl Calibration {
         }
     }
 
-    /// What is going on on a pCPU is not known.
+    /// Records of a pCPU are missing: the start of its execution is not known.
     pub fn forget(&mut self, pcpu: u32) {
-        if let Some(came) = self.came.get_mut(pcpu as usize) {
-            *came = None;
+        if let Some(started) = self.started.get_mut(pcpu as usize) {
+            *started = None;
         }
     }
 
@@ -151,23 +151,23 @@ impl Calibration {
         median.filter(|_| ratios.len() >= FEWEST)
     }
 
-    /// MHz by all executions together, and how many these are.
+    /// MHz by all executions together, and their number.
     pub fn overall(&self) -> (Option<f64>, u64) {
         let mhz = 1000.0 * self.ticks as f64 / self.ns as f64;
         ((self.executions > 0).then_some(mhz), self.executions)
     }
 }
 
-/// How times were made.
+/// The clock by which times were made.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClockReport {
     /// `given`, `calibrated`, or `text` where the recording has seconds.
     pub source: &'static str,
-    /// What was used.
+    /// The frequency that was used.
     pub mhz: Option<f64>,
-    /// What the execution times that the recording tells give over its whole length.
+    /// The frequency by all execution times in the recording.
     pub by_executions_mhz: Option<f64>,
-    /// How many these are.
+    /// Number of these executions.
     pub executions: u64,
 }
 

@@ -1,54 +1,54 @@
-//! What recordings of all kinds are turned into.
+//! Events, the same for recordings of all kinds.
 
 use serde::Serialize;
 
-/// Something that happened on a pCPU.
+/// An event on a pCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When, ns since the first record.
+    /// Time of the event, ns since the first record.
     pub time_ns: i64,
-    /// Where it was recorded.
+    /// The pCPU that recorded it.
     pub pcpu: u32,
-    /// To whom.
+    /// The vCPU or thread that it happened to.
     pub who: Who,
-    /// What.
+    /// The kind of event.
     pub kind: Kind,
 }
 
-/// What a pCPU can execute.
+/// Anything that a pCPU can execute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Who {
     /// Nothing.
     Idle,
-    /// A thread of the host that is no vCPU.
+    /// A thread of the host, not a vCPU.
     Host,
     /// A vCPU.
     Vcpu {
-        /// Its domain: the number that Xen gave it; for KVM that of the VM (see [`crate::sched_text::Thread`]).
+        /// The domain's number, given by Xen; for KVM that of the VM (see [`crate::sched_text::Thread`]).
         domain: u32,
-        /// Its number in the domain.
+        /// The vCPU's number in the domain.
         vcpu: u32,
     },
 }
 
-/// What a vCPU is at, as Xen defines it; the numbers are those in its trace records.
+/// The runstate of a vCPU as Xen defines it; the numbers are those in its trace records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Runstate {
-    /// It executes.
+pub enum RunState {
+    /// Executing.
     Running = 0,
-    /// It could, and waits for a pCPU.
+    /// Able to execute, and waiting for a pCPU.
     Runnable = 1,
-    /// It waits for an event.
+    /// Waiting for an event.
     Blocked = 2,
-    /// It may not run.
+    /// Not allowed to run.
     Offline = 3,
 }
 
-impl Runstate {
+impl RunState {
     /// All, in the order of their numbers.
-    pub const ALL: [Runstate; 4] =
-        [Runstate::Running, Runstate::Runnable, Runstate::Blocked, Runstate::Offline];
+    pub const ALL: [RunState; 4] =
+        [RunState::Running, RunState::Runnable, RunState::Blocked, RunState::Offline];
 
     /// The state of that number.
     #[must_use]
@@ -56,31 +56,31 @@ impl Runstate {
         Self::ALL.get(number as usize).copied()
     }
 
-    /// In lower case.
+    /// Its name, in lower case.
     #[must_use]
     pub fn name(self) -> &'static str {
         ["running", "runnable", "blocked", "offline"][self as usize]
     }
 }
 
-/// What happened.
+/// The kinds of events. Changes of runstates give the one before if the record tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A pCPU begins to execute it; what it was at before, if the record says so.
-    Run(Option<Runstate>),
-    /// It stops, though it could go on: its slice is over, another goes first, or it yields.
+    /// A pCPU begins to execute it.
+    Run(Option<RunState>),
+    /// It stops, though it could go on: its slice ends, another goes first, or it yields.
     Preempted,
     /// It stops, or no longer waits for a pCPU, until an event wakes it.
-    Block(Option<Runstate>),
+    Block(Option<RunState>),
     /// It waits for a pCPU from now on.
-    Wake(Option<Runstate>),
+    Wake(Option<RunState>),
     /// It may not run from now on.
-    Offline(Option<Runstate>),
-    /// The scheduler has looked, and lets it go on.
+    Offline(Option<RunState>),
+    /// The scheduler decides that it goes on.
     Continue,
-    /// It asks to let others run.
+    /// It yields the pCPU.
     Yield,
-    /// The scheduler lets it run for at most so long, ns; what happens next on that pCPU is that it runs.
+    /// The scheduler grants it a slice of this length, ns; the next event on that pCPU is that it runs.
     Slice(u32),
     /// Its domain was created.
     Added,
@@ -88,9 +88,9 @@ pub enum Kind {
     Removed,
     /// Records of this pCPU are missing from then until now.
     Lost {
-        /// So many, if that is known.
+        /// Their number; 0: not known.
         records: u32,
-        /// Since when, ns.
+        /// Time since which they are missing, ns.
         since_ns: i64,
     },
     /// The recording ends.
@@ -100,26 +100,39 @@ pub enum Kind {
 impl Kind {
     /// The change from one runstate to another.
     #[must_use]
-    pub fn change(from: Runstate, to: Runstate) -> Self {
+    pub fn change(from: RunState, to: RunState) -> Self {
         match (from, to) {
-            (_, Runstate::Running) => Kind::Run(Some(from)),
-            (Runstate::Running, Runstate::Runnable) => Kind::Preempted,
-            (_, Runstate::Runnable) => Kind::Wake(Some(from)),
-            (_, Runstate::Blocked) => Kind::Block(Some(from)),
-            (_, Runstate::Offline) => Kind::Offline(Some(from)),
+            (_, RunState::Running) => Kind::Run(Some(from)),
+            (RunState::Running, RunState::Runnable) => Kind::Preempted,
+            (_, RunState::Runnable) => Kind::Wake(Some(from)),
+            (_, RunState::Blocked) => Kind::Block(Some(from)),
+            (_, RunState::Offline) => Kind::Offline(Some(from)),
         }
     }
 
-    /// What it was at until now (if that is known) and is at from now on; `None`: that does not change.
+    /// The runstates until now (if that is known) and from now on; `None`: it does not change.
     #[must_use]
-    pub fn states(self) -> Option<(Option<Runstate>, Runstate)> {
+    pub fn states(self) -> Option<(Option<RunState>, RunState)> {
         match self {
-            Kind::Run(from) => Some((from, Runstate::Running)),
-            Kind::Preempted => Some((Some(Runstate::Running), Runstate::Runnable)),
-            Kind::Wake(from) => Some((from, Runstate::Runnable)),
-            Kind::Block(from) => Some((from, Runstate::Blocked)),
-            Kind::Offline(from) => Some((from, Runstate::Offline)),
+            Kind::Run(from) => Some((from, RunState::Running)),
+            Kind::Preempted => Some((Some(RunState::Running), RunState::Runnable)),
+            Kind::Wake(from) => Some((from, RunState::Runnable)),
+            Kind::Block(from) => Some((from, RunState::Blocked)),
+            Kind::Offline(from) => Some((from, RunState::Offline)),
             _ => None,
         }
     }
+}
+
+/// Number of records of one kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct EventCount {
+    /// The event's number, as 0x and hexadecimal digits.
+    pub event: String,
+    /// The event's name; `None`: unknown.
+    pub name: Option<&'static str>,
+    /// Number of records.
+    pub count: u64,
+    /// Whether metrics are made of them.
+    pub used: bool,
 }

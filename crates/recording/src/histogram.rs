@@ -3,14 +3,14 @@
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Times below are one, ns.
+/// Times below this count as one, ns.
 const LOWEST_NS: u64 = 64;
-/// Into so many equal parts quantiles cut a spread.
+/// Equal parts into which quantiles cut a spread.
 const QUANTILES: u32 = 128;
-/// Times above count as this, ns: an hour.
+/// Times above this count as this, ns: an hour.
 const HIGHEST_NS: u64 = 3_600_000_000_000;
 
-/// Times, to 1 %; takes memory with the first.
+/// A histogram of times, good to 1 %; it takes memory with the first one.
 #[derive(Clone, Debug, Default)]
 pub struct Times {
     times: Option<Box<Histogram<u32>>>,
@@ -28,7 +28,7 @@ impl Times {
         self.count += 1;
     }
 
-    /// What there is to say of them.
+    /// Their spread.
     pub fn spread(&self) -> Spread {
         let Some(times) = &self.times else { return Spread::default() };
         let at = |percent: f64| times.value_at_percentile(percent).min(times.max());
@@ -48,7 +48,7 @@ impl Times {
     }
 }
 
-/// How times are spread; percentiles are good to 1 %. All 0 where there was none.
+/// The spread of times; percentiles are good to 1 %. All 0 where there was none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[allow(missing_docs, reason = "their names say it")]
 pub struct Spread {

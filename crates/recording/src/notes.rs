@@ -1,10 +1,10 @@
-//! What a reader has to say of a recording.
+//! Notes on a recording.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Where in a file.
+/// A place in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
@@ -14,18 +14,18 @@ pub enum Place {
     Line(u64),
 }
 
-/// Something about a recording that its reader must know.
+/// A note on missing, damaged or contradictory records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Note {
-    /// What was found.
+    /// The kind of finding.
     pub what: &'static str,
-    /// How often.
+    /// Number of findings.
     pub count: u64,
-    /// Where first.
+    /// Place of the first.
     pub first: Place,
-    /// What was found there.
+    /// The text found there.
     pub found: String,
-    /// What that means for the figures.
+    /// The consequence for the metrics.
     pub means: &'static str,
 }
 
@@ -46,7 +46,7 @@ impl Notes {
         self.more(1, what, means, first, found);
     }
 
-    /// Counts so many more.
+    /// Counts `count` more.
     #[cold]
     pub(crate) fn more(
         &mut self,

@@ -1,19 +1,19 @@
 //! The records of many pCPUs in order of time.
 //!
 //! `xentrace` empties the pCPUs' buffers in turn, over and over. What it reads of a pCPU in one round is later than what it
-//! read in the round before the last of any pCPU; so two rounds are held, and what is not later than the first of them is
+//! read in the round before the last of any pCPU; so two rounds are held, and events not later than the first of them are
 //! in order.
 
 use crate::event::Event;
 
-/// Events held at most; with more than that in two rounds, order is kept among so many.
+/// Events held at most; if two rounds have more, order is kept among this number only.
 const HELD_MAX: usize = 1 << 20;
 
 /// Events that wait for earlier ones; their times are ticks yet.
 #[derive(Debug, Default)]
 pub struct Order {
     held: Vec<Event>,
-    /// All of the round before this was not later.
+    /// The latest time of the round before.
     horizon: i64,
     latest: i64,
 }
@@ -28,7 +28,7 @@ impl Order {
         self.held.len() >= HELD_MAX
     }
 
-    /// A round begins: takes what is in order.
+    /// A round begins: takes the events that are in order.
     pub fn round(&mut self) -> impl Iterator<Item = Event> {
         self.held.sort_by_key(|event| event.time_ns);
         let done = self.held.partition_point(|event| event.time_ns <= self.horizon);

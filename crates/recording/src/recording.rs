@@ -1,16 +1,16 @@
-//! A recording of any kind, and what is made of it.
+//! A recording of any kind: from bytes to events and a report.
 
 use serde::Serialize;
-use thiserror::Error;
 
 use crate::clock::{ClockReport, MHZ};
-use crate::event::{Event, Kind};
+use crate::error::ReadError;
+use crate::event::{Event, EventCount, Kind};
 use crate::notes::{Note, Place};
 use crate::sched_text::{SchedText, Thread, Threads};
 use crate::summary::{Counter, Summary};
-use crate::xentrace::{EventCount, Xentrace};
+use crate::xentrace::Xentrace;
 
-/// What a recording is written in.
+/// The format of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
@@ -20,69 +20,16 @@ pub enum Format {
     SchedText,
 }
 
-/// How to read a recording.
+/// Options of reading.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Frequency of the counter in Xen's traces, MHz; `None`: found from the execution times in the recording.
     pub cpu_mhz: Option<f64>,
-    /// In text: which threads are vCPUs; none: those that are called so, each in the domain of its process's number, or, if
+    /// In text: the threads that are vCPUs; none: those that are called so, each in the domain of its process's number, or, if
     /// that is not known or has the vCPU twice, of its own.
     pub threads: Threads,
-    /// Only what happens from one time to before another, ns since the first record; times then count from the first.
+    /// Only events from one time to before another, ns since the first record; times then count from the first.
     pub window_ns: Option<(i64, i64)>,
-}
-
-/// Why a recording cannot be read.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum ReadError {
-    /// Nothing is there.
-    #[error("is empty; allowed: a recording")]
-    Empty,
-    /// It begins otherwise.
-    #[error(
-        "byte 0: found the word {found:#010x}; allowed: 0x2001f003, with which xentrace's files of Xen 4 begin{hint}"
-    )]
-    NotXentrace {
-        /// The first word.
-        found: u32,
-        /// What it may be instead.
-        hint: &'static str,
-    },
-    /// Nothing tells how long a tick is.
-    #[error(
-        "no execution times of 0.1 ms or more to find the counter's frequency from\n  hint: --cpu-mhz; `xl info` shows it"
-    )]
-    NoFrequency,
-    /// An option.
-    #[error("--cpu-mhz: found `{0}`; allowed: 1 to 100000")]
-    Mhz(f64),
-    /// No line is one of the scheduler's.
-    #[error(
-        "none of {lines} lines is a sched_switch, sched_wakeup or sched_waking event as `perf sched script` or ftrace writes them; the first: `{first}`"
-    )]
-    NotSchedText {
-        /// Lines read.
-        lines: u64,
-        /// The first, cut short.
-        first: String,
-    },
-}
-
-impl ReadError {
-    pub(crate) fn not_xentrace(found: u32) -> Self {
-        let hint = match found {
-            _ if found.swap_bytes() == crate::xentrace::WINDOW => {
-                "\n  hint: it was recorded on a big-endian machine; none such is read"
-            }
-            0x587a_37fd => "\n  hint: it is compressed (xz)",
-            _ if found & 0xffff == 0x8b1f => "\n  hint: it is compressed (gzip)",
-            _ if found < crate::PCPUS_MAX => {
-                "\n  hint: xentrace of Xen 3 wrote files like this; record with Xen 4"
-            }
-            _ => "",
-        };
-        ReadError::NotXentrace { found, hint }
-    }
 }
 
 #[derive(Debug)]
@@ -91,7 +38,7 @@ enum Reader {
     SchedText(Box<SchedText>),
 }
 
-/// Reads a recording as it comes.
+/// A reader of a recording, piece by piece.
 #[derive(Debug)]
 pub struct Recording {
     reader: Reader,
@@ -99,22 +46,22 @@ pub struct Recording {
     window_ns: Option<(i64, i64)>,
 }
 
-/// All there is to say of a recording.
+/// The report on a recording.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// What it is written in.
+    /// Its format.
     pub format: Format,
     /// Bytes read.
     pub bytes: u64,
-    /// How times were made.
+    /// The clock by which times were made.
     pub clock: ClockReport,
-    /// Which records there were.
+    /// The records by their kinds.
     pub records: Vec<EventCount>,
-    /// What must be known about it.
+    /// Notes on missing, damaged and contradictory records.
     pub notes: Vec<Note>,
-    /// Threads that look like vCPUs, or were said to be.
+    /// Threads that are called like vCPUs.
     pub threads: Vec<Thread>,
-    /// What it holds.
+    /// CPU time, waits, wake-ups and switches.
     pub summary: Summary,
 }
 
@@ -137,7 +84,7 @@ impl Recording {
     /// Takes the next bytes; `each` gets the events that are complete with them, in order of time.
     ///
     /// # Errors
-    /// It is no such recording, or its times cannot be told.
+    /// It is no such recording, or its clock's frequency is unknown.
     pub fn feed(&mut self, bytes: &[u8], mut each: impl FnMut(&Event)) -> Result<(), ReadError> {
         let Self { reader, counter, window_ns } = self;
         let mut sink = |event: &Event| {
@@ -158,7 +105,7 @@ impl Recording {
     /// The recording ends; `each` gets the rest of its events.
     ///
     /// # Errors
-    /// It was no recording, or its times cannot be told.
+    /// It was no such recording, or its clock's frequency is unknown.
     pub fn finish(self, mut each: impl FnMut(&Event)) -> Result<Report, ReadError> {
         let Self { mut reader, mut counter, window_ns } = self;
         let mut sink = |event: &Event| {

@@ -11,9 +11,9 @@
 
 use memchr::{memchr, memchr_iter, memrchr, memrchr_iter};
 
-use crate::PCPUS_MAX;
+use crate::limits::PCPUS_MAX;
 
-/// Where and when, and who ran.
+/// The beginning of a line: CPU, time, and the task that ran.
 pub struct Prefix {
     pub thread: u32,
     pub process: Option<u32>,
@@ -35,7 +35,7 @@ pub enum Which {
     Waking,
 }
 
-/// Which event, what stands before it, its fields.
+/// The event of a line, the text before it, and its fields.
 pub fn event(line: &[u8]) -> Option<(Which, &[u8], &[u8])> {
     memchr_iter(b':', line).find_map(|at| {
         let (before, fields) = (&line[..at], line[at + 1..].strip_prefix(b" ")?);
@@ -52,7 +52,7 @@ pub fn event(line: &[u8]) -> Option<(Which, &[u8], &[u8])> {
     })
 }
 
-/// What stands before the event.
+/// Reads the text before the event.
 pub fn prefix(text: &[u8]) -> Option<Prefix> {
     let text = text.trim_ascii_end().strip_suffix(b":")?;
     let (before, after) = around(text, memrchr(b'[', text)?);
@@ -80,7 +80,7 @@ pub fn prefix(text: &[u8]) -> Option<Prefix> {
     Some(Prefix { thread, process, pcpu, time_ns })
 }
 
-/// From whom, in which state it stops, to whom.
+/// The task that stops, its state then, and the task that starts.
 pub fn switch(fields: &[u8]) -> Option<(Task<'_>, u8, Task<'_>)> {
     let arrow = |at: usize| Some((fields[..at].strip_suffix(b" ==")?, fields[at + 1..].strip_prefix(b" ")?));
     let (from, to) = memrchr_iter(b'>', fields).find_map(arrow)?;
@@ -96,7 +96,7 @@ pub fn switch(fields: &[u8]) -> Option<(Task<'_>, u8, Task<'_>)> {
     Some((short(from)?, *state.first()?, short(to)?))
 }
 
-/// Who is woken.
+/// The task that is woken.
 pub fn woken(fields: &[u8]) -> Option<Task<'_>> {
     match fields.strip_prefix(b"comm=") {
         Some(long) => task(long, b" pid"),
@@ -104,7 +104,7 @@ pub fn woken(fields: &[u8]) -> Option<Task<'_>> {
     }
 }
 
-/// Of which CPU, if that is said, and how many records were lost: `CPU:3 [LOST 12 EVENTS]`, or perf's `LOST 12` lines.
+/// The CPU, if the line tells it, and the number of lost records: `CPU:3 [LOST 12 EVENTS]`, or perf's `LOST 12` lines.
 pub fn lost(line: &[u8]) -> Option<(Option<u32>, u32)> {
     memchr_iter(b'L', line).find_map(|at| {
         let (before, after) = (&line[..at], line[at..].strip_prefix(b"LOST")?);
@@ -118,7 +118,7 @@ pub fn lost(line: &[u8]) -> Option<(Option<u32>, u32)> {
     })
 }
 
-/// What stands before and after a separator.
+/// The text before and after a separator.
 fn around(text: &[u8], at: usize) -> (&[u8], &[u8]) {
     (&text[..at], &text[at + 1..])
 }
@@ -127,7 +127,7 @@ fn last_after(separator: u8, text: &[u8]) -> &[u8] {
     memrchr(separator, text).map_or(text, |at| &text[at + 1..])
 }
 
-/// What stands before and after the last ` name=`.
+/// The text before and after the last ` name=`.
 fn field<'a>(text: &'a [u8], name: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
     memrchr_iter(b'=', text).find_map(|at| Some((text[..at].strip_suffix(name)?, &text[at + 1..])))
 }

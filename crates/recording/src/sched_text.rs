@@ -7,13 +7,12 @@ use std::collections::BTreeMap;
 use memchr::memchr;
 use serde::Serialize;
 
-use crate::VCPUS_MAX;
 use crate::clock::{ClockReport, Counters, Jump};
-use crate::event::{Event, Kind, Runstate, Who};
+use crate::error::ReadError;
+use crate::event::{Event, EventCount, Kind, RunState, Who};
+use crate::limits::VCPUS_MAX;
 use crate::notes::{Notes, Place};
-use crate::recording::ReadError;
 use crate::sched_line::{self, Prefix, Task, Which};
-use crate::xentrace::EventCount;
 
 /// Longer lines are passed over.
 const LINE_BYTES_MAX: usize = 4096;
@@ -28,28 +27,28 @@ pub type Threads = BTreeMap<u32, (u32, u32)>;
 /// A thread that is a vCPU, or looks like one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Thread {
-    /// Its number, as ps shows it (TID).
+    /// The thread's number, as ps shows it (TID).
     pub thread: u32,
     /// Its process, which is the VM's; `None`: the recording does not say.
     pub process: Option<u32>,
-    /// What it is called.
+    /// The thread's name.
     pub name: String,
-    /// The vCPU's number that its name tells.
+    /// The vCPU's number in its name.
     pub vcpu: u32,
 }
 
-/// Reads such text as it comes.
+/// A reader of such text, piece by piece.
 #[derive(Debug)]
 pub struct SchedText {
-    /// By thread: which vCPU it is, and what it is at if that is known.
-    vcpus: BTreeMap<u32, (Who, Option<Runstate>)>,
-    /// Nobody said which threads are vCPUs: those that are called so are.
+    /// By thread: its vCPU, and the runstate if that is known.
+    vcpus: BTreeMap<u32, (Who, Option<RunState>)>,
+    /// Whether vCPUs are found by the names of threads: none were given.
     finds: bool,
     /// Threads called like vCPUs: process, name, number.
     found: BTreeMap<u32, (Option<u32>, String, u32)>,
     /// The beginning of a line.
     carry: Vec<u8>,
-    /// The rest of this line is passed over.
+    /// Whether the rest of this line is passed over.
     overlong: bool,
     bytes: u64,
     line: u64,
@@ -57,14 +56,14 @@ pub struct SchedText {
     counters: Counters,
     /// By pCPU: its last time.
     last: Vec<i64>,
-    /// Records lost, and of which pCPU if that was said, until the next line of it tells when they end.
+    /// Lost records: their pCPU, if the text tells it, and their number. They end with the next line of that pCPU.
     lost: Option<(Option<u32>, u32)>,
     emitted_ns: i64,
     counts: [u64; 6],
     notes: Notes,
 }
 
-/// What lines are counted as; the first three are understood.
+/// Kinds of lines; the first three are understood.
 const LINES: [&str; 6] =
     ["sched_switch", "sched_wakeup", "sched_waking", "of vCPUs awake already", "lost records", "other lines"];
 const AWAKE: usize = 3;
@@ -72,7 +71,7 @@ const LOST: usize = 4;
 const OTHER: usize = 5;
 
 impl SchedText {
-    /// A reader that knows these vCPUs. If none are given it finds those that are called like vCPUs, each at first in a domain
+    /// A reader of these vCPUs. If none are given it takes the threads that are called like vCPUs, each at first in a domain
     /// of its own, with the thread's number ([`Self::processes`]).
     #[must_use]
     pub fn new(threads: Threads) -> Self {
@@ -97,7 +96,7 @@ impl SchedText {
         }
     }
 
-    /// Takes the next bytes, and hands on the events of the lines that end there.
+    /// Takes the next bytes, and emits the events of the lines that end there.
     pub fn feed(&mut self, mut bytes: &[u8], sink: &mut impl FnMut(&Event)) {
         self.bytes += bytes.len() as u64;
         while !bytes.is_empty() {
@@ -126,7 +125,8 @@ impl SchedText {
             self.line += 1;
             let place = Place::Line(self.line);
             let found = || format!("more than {LINE_BYTES_MAX} bytes");
-            let means = "passed over: if the scheduler wrote them, who runs afterwards may be wrong";
+            let means =
+                "passed over: if the scheduler wrote them, the task that runs afterwards may be wrong";
             self.notes.add("overlong lines", means, place, found);
         } else {
             let line = std::mem::take(&mut self.carry);
@@ -156,7 +156,8 @@ impl SchedText {
             return;
         };
         let Some(()) = self.event(which, prefix, fields, sink) else {
-            let means = "passed over: who runs afterwards may be wrong until the next line of that CPU";
+            let means =
+                "passed over: the task that runs afterwards may be wrong until the next line of that CPU";
             let place = Place::Line(self.line);
             self.notes.add("lines of the scheduler not understood", means, place, || shown(line));
             return;
@@ -195,22 +196,22 @@ impl SchedText {
         self.learn(to, None);
         let time_ns = self.time(at, sink);
         let stops = match state {
-            b'R' => Runstate::Runnable,
-            b'X' | b'Z' | b'x' => Runstate::Offline,
-            _ => Runstate::Blocked,
+            b'R' => RunState::Runnable,
+            b'X' | b'Z' | b'x' => RunState::Offline,
+            _ => RunState::Blocked,
         };
         let (who, _) = self.becomes(from.thread, stops);
-        sink(&Event { time_ns, pcpu: at.pcpu, who, kind: Kind::change(Runstate::Running, stops) });
-        let (who, before) = self.becomes(to.thread, Runstate::Running);
-        if before == Some(Runstate::Blocked) {
+        sink(&Event { time_ns, pcpu: at.pcpu, who, kind: Kind::change(RunState::Running, stops) });
+        let (who, before) = self.becomes(to.thread, RunState::Running);
+        if before == Some(RunState::Blocked) {
             let means = "the time since blocking counts as unknown; record `sched_wakeup`, and give `perf script` the option \
                          `--guest-code`: without it perf leaves out what interrupts did while a guest was running";
             let found =
                 || format!("{}, thread {}, runs after blocking", String::from_utf8_lossy(to.name), to.thread);
             self.notes.add("wake-ups that are missing", means, Place::Line(self.line), found);
         }
-        // Who runs could run before. If it is said to run elsewhere, that it stopped there is missing.
-        let could = before.filter(|&state| state != Runstate::Running).map(|_| Runstate::Runnable);
+        // A task that runs could run before. If it still runs elsewhere, the record of its stop is missing.
+        let could = before.filter(|&state| state != RunState::Running).map(|_| RunState::Runnable);
         sink(&Event { time_ns, pcpu: at.pcpu, who, kind: Kind::Run(could) });
     }
 
@@ -219,13 +220,13 @@ impl SchedText {
         let time_ns = self.time(at, sink);
         match self.vcpus.get(&task.thread) {
             None => return,
-            Some((_, Some(Runstate::Running | Runstate::Runnable))) => {
+            Some((_, Some(RunState::Running | RunState::Runnable))) => {
                 self.counts[AWAKE] += 1;
                 return;
             }
             Some(_) => {}
         }
-        let (who, before) = self.becomes(task.thread, Runstate::Runnable);
+        let (who, before) = self.becomes(task.thread, RunState::Runnable);
         sink(&Event { time_ns, pcpu: at.pcpu, who, kind: Kind::Wake(before) });
     }
 
@@ -263,8 +264,8 @@ impl SchedText {
         time_ns
     }
 
-    /// Who a thread is; of a vCPU, notes what it is at from now on, and answers with that before.
-    fn becomes(&mut self, thread: u32, state: Runstate) -> (Who, Option<Runstate>) {
+    /// The vCPU of a thread, if it is one; sets its runstate and returns the one before.
+    fn becomes(&mut self, thread: u32, state: RunState) -> (Who, Option<RunState>) {
         match self.vcpus.get_mut(&thread) {
             _ if thread == 0 => (Who::Idle, None),
             Some((who, at)) => (*who, at.replace(state)),
@@ -272,7 +273,7 @@ impl SchedText {
         }
     }
 
-    /// Is it called like a vCPU?
+    /// Notes a thread that is called like a vCPU.
     fn learn(&mut self, task: &Task<'_>, process: Option<u32>) {
         let Some(rest) = task.name.strip_prefix(b"CPU ") else { return };
         if let Some((known, ..)) = self.found.get_mut(&task.thread) {
@@ -290,10 +291,10 @@ impl SchedText {
         }
     }
 
-    /// The text ends: hands on what is left.
+    /// The text ends: emits the events that are left.
     ///
     /// # Errors
-    /// Nothing of it was the scheduler's.
+    /// No line of it was the scheduler's.
     pub fn finish(&mut self, sink: &mut impl FnMut(&Event)) -> Result<(), ReadError> {
         if !self.carry.is_empty() || self.overlong {
             self.held(sink);
@@ -310,7 +311,7 @@ impl SchedText {
             (
                 switches,
                 "no sched_switch",
-                "who runs, and for how long, is not known: record sched_switch too",
+                "the tasks that run, and their times, are not known: record sched_switch too",
             ),
             (
                 wakes,
@@ -327,7 +328,7 @@ impl SchedText {
         Ok(())
     }
 
-    /// How times were made.
+    /// The clock by which times were made.
     #[must_use]
     pub fn clock() -> ClockReport {
         ClockReport { source: "text", mhz: None, by_executions_mhz: None, executions: 0 }
@@ -345,13 +346,13 @@ impl SchedText {
         self.found.iter().map(thread).collect()
     }
 
-    /// The process of each vCPU that it found and whose process the text tells, by thread: its VM.
+    /// The process, which is the VM, of each vCPU found by its thread's name, by thread; those that the text does not tell are left out.
     pub fn processes(&self) -> BTreeMap<u32, u32> {
         let found = self.found.iter().filter(|_| self.finds);
         found.filter_map(|(&thread, &(process, ..))| Some((thread, process?))).collect()
     }
 
-    /// Which lines there were.
+    /// The lines by their kinds.
     #[must_use]
     pub fn records_seen(&self) -> Vec<EventCount> {
         let seen = LINES.iter().zip(self.counts).filter(|(_, count)| *count > 0);
@@ -364,7 +365,7 @@ impl SchedText {
         .collect()
     }
 
-    /// What there is to say of the text.
+    /// Notes on the text.
     #[must_use]
     pub fn notes(&self) -> &Notes {
         &self.notes

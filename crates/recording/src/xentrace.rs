@@ -1,28 +1,26 @@
 //! The trace buffers of Xen 4.x as `xentrace` writes them.
 //!
-//! A file is a sequence of windows, each what was read of one pCPU's buffer, and begins with a record that says of which
-//! and how many bytes follow. A record is a word (event in 28 bits, number of extra words in 3, "has a counter reading" in
+//! A file is a sequence of windows. Each was read from one pCPU's buffer and begins with a record that tells the pCPU
+//! and the number of bytes that follow. A record is a word (event in 28 bits, number of extra words in 3, "has a counter reading" in
 //! 1), the 64-bit reading of the pCPU's counter if it has one, and the extra words, all little-endian. Events are numbered
-//! in Xen's public header `trace.h`; of the scheduler's, all that tell who runs are understood, and those of single policies
+//! in Xen's public header `trace.h`; of the scheduler's, all that tell which vCPU runs are understood, and those of single policies
 //! counted.
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
-
-use crate::PCPUS_MAX;
 use crate::clock::{Calibration, ClockReport, Counters, Jump, Scale};
-use crate::event::{Event, Kind, Runstate, Who};
+use crate::error::ReadError;
+use crate::event::{Event, EventCount, Kind, RunState, Who};
+use crate::limits::PCPUS_MAX;
 use crate::notes::{Notes, Place};
 use crate::order::Order;
-use crate::recording::ReadError;
 
 /// The first word of the record that begins a window: event `TRC_TRACE_CPU_CHANGE`, two extra words, no reading.
-pub const WINDOW: u32 = 0x2001_f003;
+const WINDOW: u32 = 0x2001_f003;
 const LOST: u32 = 0x0001_f001;
 const WRAP: u32 = 0x0001_f002;
 const CPU_CHANGE: u32 = 0x0001_f003;
-/// Runstates before and after are in bits 8 and 4 from here on.
+/// RunStates before and after are in bits 8 and 4 from here on.
 const RUNSTATE: u32 = 0x0002_1001;
 const CONTINUE: u32 = 0x0002_1002;
 const POLICIES: u32 = 0x0002_2000;
@@ -31,7 +29,7 @@ const DOMAIN_REMOVED: u32 = 0x0002_8002;
 const YIELD: u32 = 0x0002_8005;
 const SWITCH_FROM: u32 = 0x0002_800e;
 const SWITCH_TO: u32 = 0x0002_800f;
-/// What Xen calls the domain of the idle vCPUs.
+/// Xen's number for the domain of the idle vCPUs.
 const IDLE: u32 = 0x7fff;
 /// Domains have lower numbers: those from here on mean something else (`DOMID_FIRST_RESERVED` in Xen's public header).
 const DOMAINS_END: u32 = 0x7ff0;
@@ -39,10 +37,10 @@ const DOMAINS_END: u32 = 0x7ff0;
 const VCPUS_END: u32 = 1 << 13;
 /// The longest record: word, reading, seven extra words.
 const RECORD_BYTES_MAX: usize = 4 + 8 + 7 * 4;
-/// Different events outside the scheduler's class that are told apart.
+/// Events outside the scheduler's class that are counted one by one.
 const OTHERS_MAX: usize = 1024;
 
-/// Reads a trace as it comes.
+/// A reader of a trace, piece by piece.
 #[derive(Debug)]
 pub struct Xentrace {
     /// The beginning of a record whose end has not come yet.
@@ -50,7 +48,7 @@ pub struct Xentrace {
     /// Bytes read before.
     offset: u64,
     window: Option<Window>,
-    /// What follows is no record until a window begins.
+    /// Whether bytes are passed over until a window begins.
     astray: bool,
     counters: Counters,
     /// By pCPU: the time of its last record, and whether records after it are missing.
@@ -71,7 +69,7 @@ struct Window {
     left: u64,
 }
 
-/// How much of the bytes was used.
+/// Bytes that were used.
 enum Step {
     Used(usize),
     /// More must come first.
@@ -100,10 +98,10 @@ impl Xentrace {
         }
     }
 
-    /// Takes the next bytes, and hands on what is in order.
+    /// Takes the next bytes, and emits the events that are in order.
     ///
     /// # Errors
-    /// It is no such trace, or its times cannot be told.
+    /// It is no such trace, or its clock's frequency is unknown.
     pub fn feed(&mut self, mut bytes: &[u8], sink: &mut impl FnMut(&Event)) -> Result<(), ReadError> {
         while !self.carry.is_empty() && !bytes.is_empty() {
             let (head, tail) = bytes.split_at(bytes.len().min(RECORD_BYTES_MAX));
@@ -125,7 +123,7 @@ impl Xentrace {
         Ok(())
     }
 
-    /// Reads whole records, until one ends at or after `until`; answers with the bytes used.
+    /// Reads whole records, until one ends at or after `until`; returns the bytes used.
     fn records(
         &mut self,
         bytes: &[u8],
@@ -149,7 +147,7 @@ impl Xentrace {
         let Some(head) = word(bytes, 0) else { return Ok(Step::Short) };
         let Some(window) = self.window else {
             if head != WINDOW {
-                return Err(ReadError::not_xentrace(head));
+                return Err(not_xentrace(head));
             }
             return self.begin(bytes, sink);
         };
@@ -197,7 +195,7 @@ impl Xentrace {
                 "more events between two visits of a pCPU's buffer than are held".into()
             });
             let Self { order, scale, emitted_ns, .. } = self;
-            hand_on(order.half(), *scale, emitted_ns, sink);
+            emit(order.half(), *scale, emitted_ns, sink);
         }
         Ok(Step::Used(length))
     }
@@ -221,7 +219,7 @@ impl Xentrace {
             self.calibrate(false)?;
             if self.scale.is_some() {
                 let Self { order, scale, emitted_ns, .. } = self;
-                hand_on(order.round(), *scale, emitted_ns, sink);
+                emit(order.round(), *scale, emitted_ns, sink);
             }
         }
         self.window = Some(Window { pcpu, left: u64::from(size) });
@@ -232,7 +230,7 @@ impl Xentrace {
         Ok(Step::Used(12))
     }
 
-    /// From here to the next window nothing can be said of that pCPU.
+    /// Records of that pCPU are lost from here to the next window.
     fn damage(&mut self, window: Window, what: &'static str, found: impl FnOnce() -> String) {
         let means = "passed over up to the next window; what this pCPU did meanwhile counts as unknown";
         self.notes.add(what, means, Place::Byte(self.offset), found);
@@ -293,13 +291,13 @@ impl Xentrace {
             (DOMAIN_ADDED, &[domain]) => push(ticks, who(domain, 0), Kind::Added),
             (DOMAIN_REMOVED, &[domain]) => push(ticks, who(domain, 0), Kind::Removed),
             (_, &[packed]) if is_runstate(event) => {
-                if let Some((from, to)) = Runstate::of(event >> 8 & 0xf).zip(Runstate::of(event >> 4 & 0xf)) {
+                if let Some((from, to)) = RunState::of(event >> 8 & 0xf).zip(RunState::of(event >> 4 & 0xf)) {
                     push(ticks, unpack(packed), Kind::change(from, to));
                 }
             }
             _ if known(event).is_some_and(|(_, used)| !used) => {}
             _ => {
-                let means = "not understood; the figures do without them";
+                let means = "not understood; the metrics do without them";
                 let place = Place::Byte(self.offset);
                 self.notes.add("unknown scheduler records", means, place, || {
                     format!("event {event:#x} with {} words", words.len())
@@ -307,7 +305,7 @@ impl Xentrace {
             }
         }
         if let Some((domain, vcpu)) = impossible {
-            let means = "damaged, and passed over: who runs afterwards may be wrong until the next record of that pCPU";
+            let means = "damaged, and passed over: the vCPU that runs afterwards may be wrong until the next record of that pCPU";
             self.notes.add("records of impossible vCPUs", means, Place::Byte(self.offset), || {
                 format!(
                     "vCPU {vcpu} of domain {domain}; allowed: 0 to {} of 0 to {}",
@@ -348,15 +346,15 @@ impl Xentrace {
         Ok(())
     }
 
-    /// The trace ends: hands on all that is left.
+    /// The trace ends: emits all events that are left.
     ///
     /// # Errors
-    /// It was none, or its times cannot be told.
+    /// It was empty, or its clock's frequency is unknown.
     pub fn finish(&mut self, sink: &mut impl FnMut(&Event)) -> Result<(), ReadError> {
         let Some(window) = self.window else { return Err(ReadError::Empty) };
         let cut = self.carry.len() as u64;
         if cut > 0 || window.left > 0 && !self.astray {
-            let means = "the recording was cut off; figures end with its last whole record";
+            let means = "the recording was cut off; metrics end with its last whole record";
             self.notes.add("a window without its end", means, Place::Byte(self.offset), || {
                 format!("pCPU {}: {} bytes are missing", window.pcpu, window.left)
             });
@@ -367,13 +365,13 @@ impl Xentrace {
         }
         let end = self.order.latest();
         let Self { order, scale, emitted_ns, .. } = self;
-        hand_on(order.rest(), *scale, emitted_ns, sink);
+        emit(order.rest(), *scale, emitted_ns, sink);
         let end = Event { time_ns: end, pcpu: 0, who: Who::Host, kind: Kind::End };
-        hand_on([end].into_iter(), *scale, emitted_ns, sink);
+        emit([end].into_iter(), *scale, emitted_ns, sink);
         Ok(())
     }
 
-    /// How times were made.
+    /// The clock by which times were made.
     #[must_use]
     pub fn clock(&self) -> ClockReport {
         let (by_executions_mhz, executions) = self.calibration.overall();
@@ -381,13 +379,13 @@ impl Xentrace {
         ClockReport { source, mhz: self.used_mhz, by_executions_mhz, executions }
     }
 
-    /// Which records there were.
+    /// The records by their kinds.
     #[must_use]
     pub fn records_seen(&self) -> Vec<EventCount> {
         self.counts.list()
     }
 
-    /// What there is to say of the trace.
+    /// Notes on the trace.
     #[must_use]
     pub fn notes(&self) -> &Notes {
         &self.notes
@@ -400,8 +398,22 @@ impl Xentrace {
     }
 }
 
+/// The error for a file that begins with another word.
+fn not_xentrace(found: u32) -> ReadError {
+    let hint = match found {
+        _ if found.swap_bytes() == WINDOW => {
+            "\n  hint: it was recorded on a big-endian machine; none such is read"
+        }
+        0x587a_37fd => "\n  hint: it is compressed (xz)",
+        _ if found & 0xffff == 0x8b1f => "\n  hint: it is compressed (gzip)",
+        _ if found < PCPUS_MAX => "\n  hint: xentrace of Xen 3 wrote files like this; record with Xen 4",
+        _ => "",
+    };
+    ReadError::NotXentrace { found, hint }
+}
+
 /// Gives events their times; none is before the one before it.
-fn hand_on(
+fn emit(
     events: impl Iterator<Item = Event>,
     scale: Option<Scale>,
     emitted_ns: &mut i64,
@@ -427,26 +439,13 @@ fn unpack(packed: u32) -> Result<Who, (u32, u32)> {
     who(packed >> 16, packed & 0xffff)
 }
 
-/// Whom these numbers mean; `Err`: nobody can have them.
+/// The vCPU of these numbers; `Err`: none can have them.
 fn who(domain: u32, vcpu: u32) -> Result<Who, (u32, u32)> {
     match (domain, vcpu) {
         (IDLE, _) => Ok(Who::Idle),
         (..DOMAINS_END, ..VCPUS_END) => Ok(Who::Vcpu { domain, vcpu }),
         numbers => Err(numbers),
     }
-}
-
-/// How often an event was recorded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct EventCount {
-    /// Its number, as 0x and hexadecimal digits.
-    pub event: String,
-    /// What it is; `None`: unknown.
-    pub name: Option<&'static str>,
-    /// How often.
-    pub count: u64,
-    /// Whether figures are made of it.
-    pub used: bool,
 }
 
 #[derive(Debug)]
@@ -493,7 +492,7 @@ impl Counts {
     }
 }
 
-/// What an event is, and whether figures are made of it. Numbers of Xen's public header.
+/// The name of an event, and whether metrics are made of it. Numbers of Xen's public header.
 fn known(event: u32) -> Option<(&'static str, bool)> {
     Some(match event {
         LOST => ("lost records", true),
@@ -501,8 +500,8 @@ fn known(event: u32) -> Option<(&'static str, bool)> {
         DOMAIN_ADDED => ("domain added", true),
         DOMAIN_REMOVED => ("domain removed", true),
         YIELD => ("yield", true),
-        SWITCH_FROM => ("switch from, after so long", true),
-        SWITCH_TO => ("switch to, for at most so long", true),
+        SWITCH_FROM => ("switch from, with its execution time", true),
+        SWITCH_TO => ("switch to, with its slice", true),
         _ if is_runstate(event) => ("runstate change", true),
         WRAP => ("end of a buffer", false),
         0x2_8003 => ("sleep", false),
@@ -513,7 +512,7 @@ fn known(event: u32) -> Option<(&'static str, bool)> {
         0x2_8009 => ("parameters changed", false),
         0x2_800a => ("switch", false),
         0x2_800b..=0x2_800d => ("timer", false),
-        0x2_8011 => ("goes on, for at most so long", false),
+        0x2_8011 => ("goes on, with its slice", false),
         _ if event & 0xf_f000 == POLICIES => {
             (POLICY.get((event >> 9 & 7) as usize).unwrap_or(&"a policy's own"), false)
         }

@@ -296,7 +296,7 @@ fn more_vcpus_than_can_be_told_apart_are_noted() {
     let report = at_1_ghz(&trace.done());
     accounted(&report);
     assert_eq!(report.summary.vcpus.len(), vcpulab_recording::VCPUS_MAX);
-    assert!(notes(&report).contains(&"records of more vCPUs than are told apart"));
+    assert!(notes(&report).contains(&"records of more vCPUs than are counted"));
 }
 
 #[test]

@@ -8,9 +8,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIter
 use vcpulab_host::{Action, Broken, DomId, Host, HostConfig, Params, Pools, Scheduler, Time};
 use vcpulab_io::Machine;
 use vcpulab_measure::{
-    AppRow, AppSampleRow, DomainRow, IoRow, Keep, Measured, Measuring, Meter, Names, NotAttributed, PcpuRow,
-    PcpuSampleRow, ProfileRow, Recorder, SampleRow, TRACE_ROWS_MAX, TraceRow, Traced, VcpuRow, VcpuSampleRow,
-    WaitRow, WakeUpBucketRow, WakeUpRow, collect,
+    Keep, Measuring, Meter, Names, NotAttributed, Recorder, Results, TRACE_ROWS_MAX, Traced, collect,
 };
 use vcpulab_sched::Runner;
 
@@ -50,45 +48,6 @@ impl RunOptions {
     fn keep(&self, spec: &Spec) -> Keep {
         Keep { trace: self.trace, waits: self.waits, by_pcpu: spec.sample_ns > 0 }
     }
-}
-
-/// The result tables of a run, each ordered by replication.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Results {
-    /// One row for each domain.
-    pub domains: Vec<DomainRow>,
-    /// One row for each vCPU.
-    pub vcpus: Vec<VcpuRow>,
-    /// One row for each pCPU.
-    pub pcpus: Vec<PcpuRow>,
-    /// One row for each application.
-    pub apps: Vec<AppRow>,
-    /// One row for each domain's I/O.
-    pub io: Vec<IoRow>,
-    /// Who made whom wait.
-    pub waits: Vec<WaitRow>,
-    /// Why `waits` is empty, if it was not measured.
-    pub not_attributed: Option<String>,
-    /// One row for each domain and cause of wake-ups.
-    pub wakeups: Vec<WakeUpRow>,
-    /// Their histograms.
-    pub wakeup_buckets: Vec<WakeUpBucketRow>,
-    /// One row for each sample of a domain, in order of time.
-    pub samples: Vec<SampleRow>,
-    /// One row for each sample of a vCPU.
-    pub vcpu_samples: Vec<VcpuSampleRow>,
-    /// One row for each sample of a domain on a pCPU that it ran on.
-    pub pcpu_samples: Vec<PcpuSampleRow>,
-    /// One row for each sample of an application or client.
-    pub app_samples: Vec<AppSampleRow>,
-    /// Busy time by layers.
-    pub profile: Vec<ProfileRow>,
-    /// One row for each decision, if they were to be kept.
-    pub trace: Vec<TraceRow>,
-    /// Decisions for which the trace had no room.
-    pub untraced: u64,
-    /// Actions whose values the scheduler refused.
-    pub rejected_actions: u64,
 }
 
 /// Why a run gave no results.
@@ -308,28 +267,6 @@ pub fn run_under<S: Scheduler>(
     Ok(all)
 }
 
-impl Results {
-    fn append(&mut self, mut next: Results) {
-        self.domains.append(&mut next.domains);
-        self.vcpus.append(&mut next.vcpus);
-        self.pcpus.append(&mut next.pcpus);
-        self.apps.append(&mut next.apps);
-        self.io.append(&mut next.io);
-        self.waits.append(&mut next.waits);
-        self.wakeups.append(&mut next.wakeups);
-        self.wakeup_buckets.append(&mut next.wakeup_buckets);
-        self.samples.append(&mut next.samples);
-        self.vcpu_samples.append(&mut next.vcpu_samples);
-        self.pcpu_samples.append(&mut next.pcpu_samples);
-        self.app_samples.append(&mut next.app_samples);
-        self.profile.append(&mut next.profile);
-        self.not_attributed = self.not_attributed.take().or(next.not_attributed);
-        self.trace.append(&mut next.trace);
-        self.untraced += next.untraced;
-        self.rejected_actions += next.rejected_actions;
-    }
-}
-
 /// One replication, waiting for its scheduler.
 struct Replication<'a> {
     spec: &'a Spec,
@@ -428,49 +365,32 @@ impl Replication<'_> {
                 return Err(RunError::Cancelled);
             }
         }
-        let measured = collect(replication, &names, host.context(), host.observer().meter());
+        let mut results = collect(replication, &names, host.context(), host.observer().meter());
         let (context, observer, world) = host.parts();
         let (sampler, app_samples, profile) = monitors.map_or_else(Default::default, |monitors| {
             monitors.finish(spec, &names, context, observer.meter_mut(), world, options.live.as_ref())
         });
-        let (samples, vcpu_samples, pcpu_samples) =
-            sampler.map_or_else(Default::default, |sampler| (sampler.domains, sampler.vcpus, sampler.pcpus));
-        let meter = host.observer().meter();
-        let Measured { mut domains, vcpus, pcpus, mut waits, mut not_attributed, .. } = measured;
-        let Measured { wakeups, wakeup_buckets, mut trace, .. } = measured;
-        for (index, (row, entitlement)) in domains.iter_mut().zip(entitlements).enumerate() {
+        if let Some(sampler) = sampler {
+            (results.samples, results.vcpu_samples, results.pcpu_samples) =
+                (sampler.domains, sampler.vcpus, sampler.pcpus);
+        }
+        (results.app_samples, results.profile) = (app_samples, profile);
+        results.apps = app_rows(spec, replication, host.world());
+        results.io = io_rows(spec, replication, host.world());
+        for (index, (row, entitlement)) in results.domains.iter_mut().zip(entitlements).enumerate() {
             row.io_count = host.world().io_count(index);
             row.entitlement = entitlement;
         }
         // All replications together keep what one may keep.
         let share = TRACE_ROWS_MAX / spec.replications as usize;
-        let beyond = trace.len().saturating_sub(share) as u64;
-        trace.truncate(share);
-        trace.shrink_to_fit();
+        results.untraced += results.trace.len().saturating_sub(share) as u64;
+        results.trace.truncate(share);
+        results.trace.shrink_to_fit();
         // All replications of a run have the same number of domains.
-        if waits.len() > ROWS_MAX / spec.replications as usize {
-            waits = Vec::new();
-            not_attributed = Some(NotAttributed::Rows);
+        if results.waits.len() > ROWS_MAX / spec.replications as usize {
+            results.waits = Vec::new();
+            results.not_attributed = Some(NotAttributed::Rows);
         }
-        let results = Results {
-            domains,
-            vcpus,
-            pcpus,
-            apps: app_rows(spec, replication, host.world()),
-            io: io_rows(spec, replication, host.world()),
-            waits,
-            not_attributed: not_attributed.map(|why| why.to_string()),
-            wakeups,
-            wakeup_buckets,
-            samples,
-            vcpu_samples,
-            pcpu_samples,
-            app_samples,
-            profile,
-            trace,
-            untraced: meter.untraced() + beyond,
-            rejected_actions: meter.rejected_actions(),
-        };
         if let Some(logs) = logs {
             logs.borrow_mut().finish()?;
         }
@@ -531,6 +451,7 @@ pub(crate) fn replication_seed(seed: u64, replication: u32) -> u64 {
 mod tests {
     use super::*;
     use crate::limits;
+    use vcpulab_measure::SampleRow;
 
     fn scenario() -> Scenario {
         let text = "[run]\nduration = \"100ms\"\nwarmup = \"30ms\"\nreplications = 5\n[host]\nscheduler = \"credit\"\n\

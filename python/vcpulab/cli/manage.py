@@ -86,7 +86,7 @@ def _own(scenario: Scenario) -> str:
 def _under(scenario: Scenario, name: str) -> Scenario:
     scheduler, _, generation = name.partition(":")
     words = [f"host.scheduler={scheduler}", *([f"host.generation={generation}"] if generation else [])]
-    changed = settings.apply(scenario, words, f"--scheduler {name}:")
+    changed = settings.apply(scenario, words, "scheduler")
     for path in changed.left_out:
         terminal.warn(f"under {name}: {path} is left out: it does not have it")
     return changed.scenario

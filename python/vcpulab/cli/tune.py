@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Annotated
 
 import tomli_w
+from cyclopts import Parameter
 
 from vcpulab.advice.tuning import goals as wanted
-from vcpulab.advice.tuning.answer import Answer
-from vcpulab.advice.tuning.confirm import Confirmation, confirm
+from vcpulab.advice.tuning.answer import Tuning
+from vcpulab.advice.tuning.confirming import Confirmation, confirm
 from vcpulab.advice.tuning.goals import Goal
 from vcpulab.advice.tuning.knobs import space as space_of
 from vcpulab.advice.tuning.search import REPLICATIONS, Candidate, Search
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.options import Jobs, Out, Report, Seed, Slo, Table, Words, command, duration, number
+from vcpulab.cli.options import Jobs, Report, Seed, Slo, Table, Words, command, duration, number
 from vcpulab.errors import RequestError
 from vcpulab.extras import require
 from vcpulab.hypervisors.xl import new_steps
@@ -52,7 +53,10 @@ def tune(
         int, number("Replications of each setting that is not given up earlier.", 2, 1000)
     ] = REPLICATIONS,
     seed: Seed = None,
-    out: Out = None,
+    folder: Annotated[
+        Path | None,
+        Parameter(name=["--out", "-o"], help="Directory of the measurements; one of its own in out/tune if left out."),
+    ] = None,
     write: Path | None = None,
     report: Report = None,
     format: Table = "table",
@@ -74,7 +78,6 @@ def tune(
         only: Parameters to vary, of those that the schedulers have: a path such as domain.dom0.weight, or a pattern
             such as 'domain.*.cap'. If neither is given: schedulers of the same release, weights or reservations,
             slices, rate limits, vCPUs and pinning of driver domains.
-        out: Directory of the measurements; one of its own in out/tune if left out.
         write: Write the scenario with the setting found to this file.
     """
     require("optuna", "tune")
@@ -85,7 +88,7 @@ def tune(
     wanted.contradictions(limits)
     seed = scenario.seed if seed is None else seed
     search = Search(space, goals, limits, seed=seed, replications=replications, jobs=jobs)
-    folder = out or Path("out/tune") / f"{file.stem}-{search.name()}"
+    folder = folder or Path("out/tune") / f"{file.stem}-{search.name()}"
     search.keep(folder)
     trials = TRIALS if trials is None and budget is None else trials
     with _keeping(folder):
@@ -93,7 +96,7 @@ def tune(
             found = search.run(trials=trials, seconds=budget, progress=progress)
         with terminal.progress("confirming") as progress:
             confirmed = None if found.best is search.present else confirm(search, found.best, progress)
-    answer = Answer(search, found, confirmed)
+    answer = Tuning(search, found, confirmed)
     if format == "json":
         print(json.dumps(answer.document(), indent=2))
     else:
@@ -109,7 +112,7 @@ def tune(
     return DONE if answer.kept else FAILED
 
 
-def _show(answer: Answer) -> None:
+def _show(answer: Tuning) -> None:
     found, confirmed = answer.found, answer.confirmed
     size = answer.space.size
     tried = f"{len(found.candidates)} of {size if size < 10**6 else f'{size:.1g}'} settings tried"
@@ -153,7 +156,7 @@ def _show_confirmed(confirmed: Confirmation) -> None:
         views.show_comparison(changed, (confirmed.before, confirmed.after), ("now", "found"), all=False)
 
 
-def _verbal(answer: Answer, candidate: Candidate) -> str:
+def _verbal(answer: Tuning, candidate: Candidate) -> str:
     if not answer.search.limits:
         return "–"
     return "kept" if answer.found.standings[candidate.number].excess <= 0 else "not kept"

@@ -89,9 +89,7 @@ def kind_of(path: str | PathLike[str]) -> Kind:
         return "sched-text"
     if re.search(r"(?m)^[ \t]*(name|kernel|memory|vcpus|type|builder)[ \t]*=", text):
         return "xl-cfg"
-    raise RecordingError(
-        f"{path}: not known by how it begins; allowed: {', '.join(KINDS)}\n  hint: --kind says what it is"
-    )
+    raise RecordingError(f"{path}: not known by how it begins; allowed: {', '.join(KINDS)}\n  hint: name its kind")
 
 
 def read(

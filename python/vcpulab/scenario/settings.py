@@ -30,13 +30,13 @@ class Changed(NamedTuple):
     """Paths of parameters that the new scheduler does not have."""
 
 
-def apply(scenario: Scenario, words: Iterable[str], option: str = "--set") -> Changed:
+def apply(scenario: Scenario, words: Iterable[str], field: str = "set") -> Changed:
     """The scenario with these settings.
 
     Args:
         scenario: what to change.
         words: `PATH=VALUE`; a value is TOML, or the words as they stand; no value: back to the default.
-        option: what they were given to, for messages.
+        field: the argument that they were given to, for messages.
 
     Raises:
         RequestError: a setting cannot be understood, or makes no valid scenario.
@@ -52,22 +52,28 @@ def apply(scenario: Scenario, words: Iterable[str], option: str = "--set") -> Ch
     for word in words:
         given, equals, text = word.partition("=")
         if not equals or not given.strip():
-            raise RequestError(f"{option}: found `{word}`; allowed: PATH=VALUE, such as domain.web.weight=512")
-        path = resolve(scenario, given.strip(), f"{option} {word}", document)
+            raise RequestError(field=field, found=word, allowed="PATH=VALUE, such as domain.web.weight=512")
+        path = resolve(scenario, given.strip(), field, document)
         if path in changes:
-            raise RequestError(f"{option} {word}: `{path}` is set twice")
+            raise RequestError(f"`{path}` is set twice", field=field, found=word)
         changes[path] = value_of(text.strip())
         words_by_path[path] = word
-    return change(scenario, changes, {path: f"{option} {word}" for path, word in words_by_path.items()})
+    return change(scenario, changes, words_by_path, field)
 
 
-def change(scenario: Scenario, changes: Mapping[str, Any], words: Mapping[str, str] | None = None) -> Changed:
+def change(
+    scenario: Scenario,
+    changes: Mapping[str, Any],
+    words: Mapping[str, str] | None = None,
+    field: str | None = None,
+) -> Changed:
     """The scenario with these changes, and without parameters that its new schedulers do not have.
 
     Args:
         scenario: what to change.
         changes: full path to value, as for `Scenario.change`.
         words: path to how it was given, for messages.
+        field: the argument that it was given to, for messages.
 
     Raises:
         RequestError: the result is no valid scenario.
@@ -80,19 +86,24 @@ def change(scenario: Scenario, changes: Mapping[str, Any], words: Mapping[str, s
     try:
         changed = scenario.change({**dict.fromkeys(left_out), **changes})
     except ScenarioError as error:
-        raise RequestError("\n".join(_blamed(problem, words) for problem in error.problems)) from None
+        raise _refused(error.problems, words, field) from None
     except KeyError as error:
         given = ", ".join(words.values()) or ", ".join(changes)
-        raise RequestError(f"{given}: {error.args[0]}") from None
+        raise RequestError(str(error.args[0]), field=field, found=given) from None
     return Changed(changed, dict(changes), left_out)
 
 
-def _blamed(problem: Problem, words: Mapping[str, str]) -> str:
-    """What is wrong, with the setting that is at fault if one is."""
-    field = problem["field"] or ""
-    hint = f"\n  hint: {problem['hint']}" if problem["hint"] else ""
-    given = [word for path, word in words.items() if path == field or field.startswith(f"{path}.")]
-    return f"{given[0] if given else field}: {problem['message']}{hint}"
+def _refused(problems: Sequence[Problem], words: Mapping[str, str], field: str | None) -> RequestError:
+    """The settings at fault, or the fields where no setting is, each with its problem."""
+    errors = []
+    for problem in problems:
+        path = problem["field"] or ""
+        given = [word for known, word in words.items() if path == known or path.startswith(f"{known}.")]
+        found = given[0] if given else path
+        errors.append(
+            RequestError(problem["message"], field=field if given else None, found=found, hint=problem["hint"])
+        )
+    return errors[0] if len(errors) == 1 else RequestError("\n".join(map(str, errors)))
 
 
 def value_of(text: str) -> Any:
@@ -110,35 +121,34 @@ def value_of(text: str) -> Any:
         return text
 
 
-def resolve(scenario: Scenario, given: str, blame: str, document: Mapping[str, Any] | None = None) -> str:
+def resolve(scenario: Scenario, given: str, field: str = "path", document: Mapping[str, Any] | None = None) -> str:
     """The full path of a setting.
 
     Args:
         scenario: what it is a setting of.
         given: the path; `web.weight` may stand for `domain.web.weight`, and `web.users` for `client.X.users` where one
             client, X, asks that domain.
-        blame: how it was given, for messages.
+        field: the argument that it was given to, for messages.
         document: the complete scenario, if it is at hand.
 
     Raises:
         RequestError: nothing or more than one thing has that name.
 
     Examples:
-        >>> resolve(Scenario.starter(), "web.weight", "--set")
+        >>> resolve(Scenario.starter(), "web.weight")
         'domain.web.weight'
     """
     document = scenario.to_dict() if document is None else document
     steps = split(given)
     if not steps:
-        raise RequestError(f"{blame}: found `{given}`; allowed: a path such as domain.web.weight")
+        raise RequestError(field=field, found=given, allowed="a path such as domain.web.weight")
     first, rest = steps[0], steps[1:]
     if first in NAMED:
         names = list(document.get(first, {}))
         if not rest or rest[0] not in names:
-            raise RequestError(
-                f"{blame}: there is no {first} `{rest[0] if rest else ''}`; "
-                f"allowed: {_listed(rest[0] if rest else '', names) or 'none, the scenario has none'}"
-            )
+            name = rest[0] if rest else ""
+            allowed = _listed(name, names) or "none, the scenario has none"
+            raise RequestError(f"there is no {first} `{name}`", field=field, found=given, allowed=allowed)
         return join(steps)
     if first in _engine_fields():
         return join(steps)
@@ -148,13 +158,14 @@ def resolve(scenario: Scenario, given: str, blame: str, document: Mapping[str, A
         if len(asking) == 1:
             return join(["client", asking[0], *rest])
         if len(asking) > 1:
-            raise RequestError(f"{blame}: `{first}` has several clients; allowed: one of {', '.join(asking)}")
+            allowed = f"one of {', '.join(asking)}"
+            raise RequestError(f"`{first}` has several clients", field=field, found=given, allowed=allowed)
     if not found:
         known = [*_engine_fields(), *(name for kind in NAMED for name in document.get(kind, {}))]
-        raise RequestError(f"{blame}: there is no `{first}`; allowed: {_listed(first, known)}")
+        raise RequestError(f"there is no `{first}`", field=field, found=given, allowed=_listed(first, known))
     if len(found) > 1:
-        paths = ", ".join(join([kind, *steps]) for kind in found)
-        raise RequestError(f"{blame}: `{given}` could mean {paths}; allowed: one of these")
+        allowed = f"one of {', '.join(join([kind, *steps]) for kind in found)}"
+        raise RequestError("could mean several paths", field=field, found=given, allowed=allowed)
     return join([found[0], *steps])
 
 

@@ -27,11 +27,10 @@ def check(plan: Plan, file: Path) -> None:
         RequestError: it cannot.
     """
     if file.suffix not in _KINDS:
-        raise RequestError(f"--plot: found `{file}`; allowed: a file {', '.join(f'*{kind}' for kind in _KINDS)}")
+        raise RequestError(field="plot", found=file, allowed=f"a file {', '.join(f'*{kind}' for kind in _KINDS)}")
     if len(plan.paths) > 2:
-        raise RequestError(
-            f"--plot: {len(plan.paths)} things vary; allowed: one or two\n  hint: vcpulab query, and a plot of your own"
-        )
+        reason, hint = f"{len(plan.paths)} parameters vary", "vcpulab query, and a plot of your own"
+        raise RequestError(reason, field="plot", allowed="one or two", hint=hint)
 
 
 def draw(plan: Plan, rows: Sequence[Row], address: Address) -> "alt.TopLevelMixin":

@@ -227,11 +227,11 @@ def executor(text: str, jobs: int = 0) -> Executor:
     url = urlsplit(text)
     asked = parse_qs(url.query, keep_blank_values=True)
     allowed = "local, dask://HOST:PORT or dask://local?workers=N (and ?patience=SECONDS)"
-    wrong = RequestError(f"--executor: found `{text}`; allowed: {allowed}")
+    wrong = RequestError(field="executor", found=text, allowed=allowed)
     if url.scheme != "dask" or url.path or url.fragment or not asked.keys() <= {"workers", "patience"}:
         raise wrong
     if jobs:
-        raise RequestError(f"--jobs: allowed: only with --executor local; `{text}` has its own workers")
+        raise RequestError(field="jobs", allowed=f"only with the executor `local`; `{text}` has its own workers")
     try:
         workers, patience_s = int(_one(asked, "workers", "0")), float(_one(asked, "patience", str(PATIENCE_S)))
         port = url.port

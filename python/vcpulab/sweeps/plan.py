@@ -137,7 +137,9 @@ def _check(
         except ScenarioError as error:
             for problem in error.problems:
                 wrong.setdefault(f"{problem['field']}: {problem['message']}", []).append(point)
-        except (KeyError, RequestError) as error:
+        except RequestError as error:
+            wrong.setdefault(str(error), []).append(point)
+        except KeyError as error:
             wrong.setdefault(str(error.args[0]), []).append(point)
         else:
             digests.append(sha256(canonical(scenario).encode()).hexdigest())

@@ -109,9 +109,10 @@ class Reader:
             self._say(f"{where}.path", f"found `{path}`; allowed: other fields\n  hint: `{_OWN[path]} = …` above")
         elif base is not None:
             try:
-                path = settings.resolve(base, path, self._place(f"{where}.path"))
+                path = settings.resolve(base, path)
             except RequestError as error:
-                self._problems.append(str(error))
+                error.found = None  # the place tells
+                self._problems.append(error.text(self._place(f"{where}.path")))
         if label is not None and (not isinstance(label, str) or not label):
             self._wrong(f"{where}.zip", label, "a name")
             label = None

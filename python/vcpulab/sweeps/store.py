@@ -318,11 +318,9 @@ def _check(folder: Path, *, create: bool) -> None:
         raise RequestError(f"{folder}: not a directory")
     if not mark.exists():
         if not create:
-            raise RequestError(f"{folder}: no store of sweeps is there\n  hint: vcpulab sweep FILE --store {folder}")
+            raise RequestError(f"{folder}: no store of sweeps is there", hint="vcpulab sweep makes one")
         if folder.exists() and any(not entry.name.startswith(".") for entry in folder.iterdir()):
-            raise RequestError(
-                f"{folder}: holds other files than a store of sweeps\n  hint: --store names a new directory"
-            )
+            raise RequestError(f"{folder}: holds other files than a store of sweeps", hint="a new directory")
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(mark, json.dumps({"format": FORMAT}).encode() + b"\n")
     try:

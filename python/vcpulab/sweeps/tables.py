@@ -50,7 +50,7 @@ def views(store: Store) -> dict[str, pl.LazyFrame]:
     """
     shards = store.shards()
     if not shards:
-        raise RequestError(f"{store.folder}: there are no runs of this engine\n  hint: vcpulab sweep FILE")
+        raise RequestError(f"{store.folder}: there are no runs of this engine", hint="vcpulab sweep FILE")
     found = {table: scan(shards, table) for table in TABLES}
     plans = {(sweep, version): pl.read_parquet(file) for sweep, version, file in store.plans()}
     asked = pl.concat(plans.values(), how="diagonal_relaxed") if plans else pl.DataFrame(schema=_POINTS)
@@ -182,9 +182,8 @@ def query(store: Store, sql: str) -> pl.DataFrame:
         RequestError: it is no such question, or cannot be answered.
     """
     if not sql.strip().lower().startswith(_READS):
-        raise RequestError(
-            f"found `{sql.strip()[:60]}`; allowed: a question that only reads, such as SELECT … FROM runs"
-        )
+        allowed = "a query that only reads, such as SELECT … FROM runs"
+        raise RequestError(found=sql.strip()[:60], allowed=allowed)
     try:
         return pl.SQLContext(views(store), eager=False).execute(sql).collect()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
@@ -211,4 +210,5 @@ def as_csv(frame: pl.DataFrame) -> str:
     try:
         return frame.write_csv()
     except pl.exceptions.ComputeError as error:
-        raise RequestError(f"--format csv: {str(error).splitlines()[0]}\n  hint: --format json") from None
+        reason = str(error).splitlines()[0]
+        raise RequestError(reason, field="format", found="csv", hint="another format, such as json") from None

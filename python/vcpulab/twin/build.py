@@ -106,10 +106,8 @@ def make(
     summary, notes = recording.summary, list(sources.notes)
     used = scheduler or sources.scheduler
     if used is None:
-        raise RequestError(
-            "nothing says which scheduler was recorded\n"
-            "  hint: add what `xl info` or `xl sched-credit` prints, or --scheduler"
-        )
+        hint = "add the output of `xl info` or `xl sched-credit`, or name it"
+        raise RequestError("no file says which one was recorded", field="scheduler", hint=hint)
     summary, left_out = _known(summary)
     if left_out:
         notes.append(f"{left_out} vCPUs of whom the recording never says whether they run are left out")

@@ -134,7 +134,7 @@ pub fn crowd(pcpus: u32, vcpus: u32) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// So many lines of ftrace in which two vCPUs of one VM take turns on a CPU with its idle task, and these vCPUs.
+/// Lines of ftrace in which two vCPUs of one VM take turns on a CPU with its idle task, and these vCPUs.
 pub fn switches(lines: usize) -> (String, Threads) {
     let names = [("CPU 0/KVM", 2350), ("swapper/3", 0), ("CPU 1/KVM", 2351), ("swapper/3", 0)];
     let mut text = String::new();
@@ -154,7 +154,7 @@ pub fn switches(lines: usize) -> (String, Threads) {
 
 /// The same text over and over, each time later. Times have six decimals.
 pub struct RepeatedText {
-    /// What stands before the time of a line, that time in us, and what follows.
+    /// The text before the time of a line, that time in us, and the text after it.
     lines: Vec<(&'static str, u64, &'static str)>,
     later: u64,
 }

@@ -12,6 +12,6 @@ Examples:
 """
 
 from vcpulab.advice.bounds.answers import Bounds, LoadBound, StationBound, bounds
-from vcpulab.advice.bounds.check import Checked, check
+from vcpulab.advice.bounds.checking import Checked, check
 
 __all__ = ["Bounds", "Checked", "LoadBound", "StationBound", "bounds", "check"]

@@ -4,11 +4,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import polars as pl
+
 from vcpulab.advice.bounds import mva
 from vcpulab.advice.bounds.asymptotic import least_response, limit
 from vcpulab.advice.bounds.model import Load, Model, Station
 from vcpulab.advice.bounds.stations import model
+from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.show.answer import Answer
 
 ALWAYS_LEFT_OUT = (
     "context switches, decisions, interrupts and upcalls, cold caches: the bounds hold without them, estimates are too "
@@ -50,7 +54,7 @@ class StationBound:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Bounds(Answer):
     """What a scenario's host can carry."""
 
     scenario: str
@@ -62,6 +66,22 @@ class Bounds:
     not_modelled: tuple[str, ...]
     """What is left out."""
     model: Model
+
+    def to_frame(self) -> pl.DataFrame:
+        """A row for each load: bounds and estimates of its throughput and response time, and its bottleneck."""
+        rows = [
+            (one.name, one.throughput_max, one.bottleneck, one.response_min_s, one.throughput, one.response_s)
+            for one in self.loads
+        ]
+        columns = ("load", "throughput_max", "bottleneck", "response_min_s", "throughput", "response_s")
+        numbers = pl.Float64
+        kinds = (pl.String, numbers, pl.String, numbers, numbers, numbers)
+        return pl.DataFrame(rows, dict(zip(columns, kinds, strict=True)), orient="row")
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{one.name}: at most {number(one.throughput_max)}/s, limited by {one.bottleneck}" for one in self.loads
+        )
 
 
 def bounds(scenario: Scenario) -> Bounds:

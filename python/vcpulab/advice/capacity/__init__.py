@@ -6,7 +6,7 @@ packs it, `placing` lets the simulation judge. `guard` ends what takes too long.
 """
 
 from vcpulab.advice.capacity.growing import Capacity, Point, capacity
-from vcpulab.advice.capacity.growth import Growth, growth
-from vcpulab.advice.capacity.stations import Station, bottleneck, stations
+from vcpulab.advice.capacity.occupancy import Station, bottleneck, stations
+from vcpulab.advice.capacity.varying import Growth, growth
 
 __all__ = ["Capacity", "Growth", "Point", "Station", "bottleneck", "capacity", "growth", "stations"]

@@ -4,14 +4,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from vcpulab.advice.capacity.growth import Growth
+import polars as pl
+
 from vcpulab.advice.capacity.guard import Guard
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Standing, together, try_out, worst
 from vcpulab.advice.capacity.limits import default_limits, served
+from vcpulab.advice.capacity.occupancy import Station, bottleneck, stations
 from vcpulab.advice.capacity.search import Found, search
-from vcpulab.advice.capacity.stations import Station, bottleneck, stations
+from vcpulab.advice.capacity.varying import Growth
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import Limit
+from vcpulab.show.answer import Answer
 
 FULL = 0.9
 """A station that is used so much is full: nothing else limits a larger load."""
@@ -41,7 +44,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Capacity:
+class Capacity(Answer):
     """The answer to how much more."""
 
     growth: Growth
@@ -71,6 +74,30 @@ class Capacity:
         beyond = [point for point in there if point.value > least] or there[-1:]
         full = (point for point in beyond if point.bottleneck is not None and point.bottleneck.used >= FULL)
         return next(full, beyond[-1] if beyond else None)
+
+    def to_frame(self) -> pl.DataFrame:
+        """A row for each load tried: how it stands, the limit nearest to breaking, and what is fullest."""
+        rows = [
+            (
+                point.value,
+                point.standing,
+                point.replications,
+                str(point.worst.limit),
+                None if point.worst.interval is None else point.worst.interval.mean,
+                None if point.bottleneck is None else point.bottleneck.name,
+            )
+            for point in self.points
+        ]
+        columns = ("value", "standing", "replications", "limit", "mean", "fullest")
+        kinds = (pl.Float64, pl.String, pl.UInt32, pl.String, pl.Float64, pl.String)
+        return pl.DataFrame(rows, dict(zip(columns, kinds, strict=True)), orient="row")
+
+    def __str__(self) -> str:
+        most, first = self.found.value, self.first_beyond
+        said = f"{self.growth.name}: " + ("no load keeps the limits" if most is None else f"{most:g} keeps the limits")
+        if self.found.stopped is not None:
+            said += f"; {self.found.stopped}"
+        return said if first is None else f"{said}; at {first.value:g} the first to break is {first.worst.limit}"
 
     def document(self) -> dict[str, object]:
         """As plain data."""
@@ -177,5 +204,5 @@ def _defaults(growth: Growth, replications: int, jobs: int, guard: Guard) -> lis
     idle = growth.at(growth.within.lowest).with_run(replications=replications)
     found = default_limits(guard.watch(run, idle, jobs=jobs))
     if not found:
-        raise RequestError("--slo: needed, because nothing in this scenario completed a request at the lowest load")
+        raise RequestError("needed, because nothing completed a request at the lowest load", field="slo")
     return found

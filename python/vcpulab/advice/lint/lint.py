@@ -76,6 +76,26 @@ def lint(
         OSError: it cannot be read.
     """
     scenario, foreign = _without_foreign(path)
+    return scenario, advise(scenario, foreign, replications=replications, jobs=jobs, progress=progress)
+
+
+def advise(
+    scenario: Scenario,
+    foreign: Sequence[Finding] = (),
+    *,
+    replications: int = 10,
+    jobs: int = 0,
+    progress: Callable[[float], bool] | None = None,
+) -> list[Advice]:
+    """Everything that is probably not meant in a scenario, each with its effect simulated.
+
+    Args:
+        scenario: as it can run.
+        foreign: what was found already, before it could.
+        replications: of each simulation.
+        jobs: replications at a time; 0: one for each processor.
+        progress: called now and then with the fraction done; returning `False` cancels.
+    """
     wanted = max(replications, scenario.replications)
     base = scenario.with_run(replications=wanted)
     host = Host(base, run(base, jobs=jobs))
@@ -94,7 +114,7 @@ def lint(
         effect = None if mended is None else compare(host.run, next(runs))
         steps = [] if mended is None else new_steps(base, mended)
         advice.append(Advice(finding, effect, steps))
-    return scenario, advice
+    return advice
 
 
 def _without_foreign(path: Path) -> tuple[Scenario, list[Finding]]:

@@ -58,8 +58,8 @@ def limiter(pool: Mapping[str, Any]) -> Callable[[float, int], dict[str, int]]:
         if limiting in names:
             return lambda share, vcpus: {name: v for name, v in way(share, vcpus).items() if name in names}
     raise RequestError(
-        f"{pool['scheduler']} ({pool['generation']}) has neither caps nor reservations to limit a domain with; "
-        "allowed: credit and credit2 from xen3.0.3 and xen4.17 on, sedf, rtds, atropos"
+        f"{pool['scheduler']} ({pool['generation']}) has neither caps nor reservations to limit a domain with",
+        allowed="credit and credit2 from xen3.0.3 and xen4.17 on, sedf, rtds, atropos",
     )
 
 

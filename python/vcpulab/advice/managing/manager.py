@@ -105,18 +105,17 @@ def _check(document: Mapping[str, Any], settings: Settings, scenario: Scenario) 
     domains = document["domain"]
     for name in settings.domains:
         if name not in domains:
-            raise RequestError(f"there is no domain `{name}` to manage; allowed: {', '.join(domains)}")
+            raise RequestError(f"there is no domain `{name}` to manage", field="domain", allowed=", ".join(domains))
     if not settings.domains:
-        raise RequestError("no domain to manage")
+        raise RequestError("no domain to manage", field="domain")
     if not 0 < settings.target <= 1:
-        raise RequestError(f"target: found `{settings.target:g}`; allowed: above 0, at most 1")
+        raise RequestError(field="target", found=f"{settings.target:g}", allowed="above 0, at most 1")
     if not 0.01 <= settings.interval_s * 2 <= scenario.duration_ns / 1e9:
         longest = scenario.duration_ns / 2e9
-        raise RequestError(
-            f"interval: found `{settings.interval_s:g}` s; allowed: 0.005 to {longest:g} s, half of the run"
-        )
+        allowed = f"0.005 to {longest:g} s, half of the run"
+        raise RequestError(f"found `{settings.interval_s:g}` s", field="interval", allowed=allowed)
     if settings.start is not None and not settings.start >= LEAST:
-        raise RequestError(f"start: found `{settings.start:g}`; allowed: at least {LEAST:g} % of a pCPU")
+        raise RequestError(field="start", found=f"{settings.start:g}", allowed=f"at least {LEAST:g} % of a pCPU")
 
 
 class _Loop:

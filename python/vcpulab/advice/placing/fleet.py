@@ -11,7 +11,7 @@ from typing import Any
 
 import tomli_w
 
-from vcpulab.advice.capacity.stations import serving
+from vcpulab.advice.capacity.occupancy import serving
 from vcpulab.errors import RequestError
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.settings import change
@@ -171,10 +171,8 @@ def _items(
     for name in common:
         users = [user for user, table in domains.items() if name in serving(table)]
         if users and name not in host_common:
-            raise RequestError(
-                f"{label}: domain `{users[0]}` needs the driver domain `{name}`; the host has "
-                f"{', '.join(host_common) or 'none'}"
-            )
+            reason = f"{label}: domain `{users[0]}` needs the driver domain `{name}`"
+            raise RequestError(f"{reason}; the host has {', '.join(host_common) or 'none'}")
     for group in _groups(domains, common):
         clients = {client: table for client, table in document.get("client", {}).items() if table["server"] in group}
         machines = {table["machine"] for table in clients.values() if "machine" in table}
@@ -241,7 +239,7 @@ def _merged(items: list[Item], together: Iterable[Sequence[str]]) -> list[Item]:
     for names in together:
         chosen = []
         for name in names:
-            found = item_of(items, name, "--together")
+            found = item_of(items, name, "together")
             if found not in chosen:
                 chosen.append(found)
         merged = Item(
@@ -257,7 +255,7 @@ def _merged(items: list[Item], together: Iterable[Sequence[str]]) -> list[Item]:
     return items
 
 
-def item_of(items: Iterable[Item], name: str, option: str) -> Item:
+def item_of(items: Iterable[Item], name: str, field: str) -> Item:
     """The item that has a domain.
 
     Raises:
@@ -267,4 +265,4 @@ def item_of(items: Iterable[Item], name: str, option: str) -> Item:
         if name in item.domains:
             return item
     known = ", ".join(domain for item in items for domain in item.domains)
-    raise RequestError(f"{option}: there is no domain `{name}` to place; allowed: {known}")
+    raise RequestError(f"there is no domain `{name}` to place", field=field, allowed=known)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from vcpulab.advice.capacity.stations import stations
+from vcpulab.advice.capacity.occupancy import stations
 from vcpulab.advice.placing.fleet import Fleet, Item
 from vcpulab.results.addresses import Limit
 from vcpulab.results.run import Run

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import polars as pl
+
 from vcpulab.advice.capacity.guard import Guard, StoppedError
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Verdict, try_out, worst
 from vcpulab.advice.capacity.limits import asking, default_limits, served
-from vcpulab.advice.capacity.stations import Station, stations
+from vcpulab.advice.capacity.occupancy import Station, stations
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.fleet import Fleet, Item, item_of
 from vcpulab.advice.placing.needs import measured, needs, used_by_all
@@ -24,6 +26,7 @@ from vcpulab.errors import RequestError, ScenarioError, VcpulabError
 from vcpulab.results.addresses import Limit, find, limit
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.scenario import Scenario, split
+from vcpulab.show.answer import Answer
 
 _PATH = re.compile(r"\s*(?P<metric>[^<>=\s]+)")
 
@@ -73,7 +76,7 @@ def _used(hosts: Iterable[Host]) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Placement:
+class Placement(Answer):
     """Where everything is."""
 
     fleet: Fleet
@@ -95,6 +98,20 @@ class Placement:
     """How busy the pCPUs are of each scenario given, as it is, 0 to 1."""
     runs: int
     """Hosts that were simulated."""
+
+    def to_frame(self) -> pl.DataFrame:
+        """A row for each host: its domains, how busy its pCPUs are, and the limit nearest to breaking."""
+        rows = [
+            (number, host.domains, 100 * host.used, str(host.tightest.limit) if host.tightest else None)
+            for number, host in enumerate(self.hosts, 1)
+        ]
+        kinds = (pl.UInt32(), pl.List(pl.String), pl.Float64(), pl.String())
+        schema = zip(("host", "domains", "pcpus_used_percent", "limit"), kinds, strict=True)
+        return pl.DataFrame(rows, pl.Schema(schema), orient="row")
+
+    def __str__(self) -> str:
+        hosts = [f"host {number}: {', '.join(host.domains)}" for number, host in enumerate(self.hosts, 1)]
+        return "\n".join([f"{len(self.hosts)} of {len(self.alone)} hosts", *hosts])
 
     def watts(self, power: Power) -> dict[str, float]:
         """What all hosts draw together, W: as placed, with one host for each item, and as the files are."""
@@ -175,9 +192,9 @@ def _separate(fleet: Fleet, names: Sequence[str]) -> list[Item]:
     found: dict[str, str] = {}
     items = []
     for name in names:
-        item = item_of(fleet.items, name, "--apart")
+        item = item_of(fleet.items, name, "apart")
         if item.name in found:
-            raise RequestError(f"--apart: `{found[item.name]}` and `{name}` are both apart and together")
+            raise RequestError(f"`{found[item.name]}` and `{name}` are both apart and together", field="apart")
         found[item.name] = name
         items.append(item)
     return items
@@ -271,7 +288,9 @@ class _Placing:
             unknown = [text for text in unknown if not found[text]]
         self.common = [limit for text in unknown for limit in self._common_limits(text)]
         if not any(self.limits.values()) and not self.common:
-            raise RequestError("--slo: needed, because no domain has response times that limits could be on by default")
+            raise RequestError(
+                "needed, because no domain has response times that limits could be on by default", field="slo"
+            )
         for item in self.fleet.items:
             verdict = self._judge([item])
             if verdict.standing != "holds":
@@ -297,7 +316,7 @@ class _Placing:
             return []
         if steps and steps[0] not in {"host", *self.fleet.common}:
             names = sorted({name for item in self.fleet.items for name in item.names} | self.fleet.common | {"host"})
-            raise RequestError(f"--slo: found `{text}`: there is no `{steps[0]}`; allowed: {', '.join(names)}")
+            raise RequestError(f"there is no `{steps[0]}`", field="slo", found=text, allowed=", ".join(names))
         return [limit(scenario, text)]
 
     def _limits(self, items: Iterable[Item]) -> list[Limit]:

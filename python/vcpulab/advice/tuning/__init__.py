@@ -4,7 +4,7 @@
 ones early, `confirm` sets the winner against the present setting on fresh random numbers.
 """
 
-from vcpulab.advice.tuning.confirm import Confirmation, confirm
+from vcpulab.advice.tuning.confirming import Confirmation, confirm
 from vcpulab.advice.tuning.goals import Goal, default_goals, goal
 from vcpulab.advice.tuning.knobs import Knob, Space, space
 from vcpulab.advice.tuning.search import Candidate, Found, Search

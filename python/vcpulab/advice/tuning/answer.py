@@ -4,18 +4,21 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from vcpulab.advice.tuning.confirm import Confirmation
+import polars as pl
+
+from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.goals import excess
 from vcpulab.advice.tuning.knobs import Space
 from vcpulab.advice.tuning.search import Candidate, Found, Search
 from vcpulab.hypervisors.xl import new_steps
 from vcpulab.results.addresses import Limit
 from vcpulab.results.statistics import Interval, number
+from vcpulab.show.answer import Answer
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What came out."""
+class Tuning(Answer):
+    """What came out of a search and its confirmation."""
 
     search: Search
     found: Found
@@ -56,6 +59,16 @@ class Answer:
         return (
             f"Nothing that was tried beats the present setting: the best that was found {why} on fresh random numbers."
         )
+
+    def to_frame(self) -> pl.DataFrame:
+        """A row for each parameter changed: its key, present and found value, and what changing it back costs."""
+        costs = self.found.costs
+        rows = [(key, now, found, costs[key].mean if key in costs else None) for key, now, found in self.turned()]
+        schema = {"parameter": pl.String, "now": pl.String, "found": pl.String, "cost_of_the_present": pl.Float64}
+        return pl.DataFrame(rows, schema, orient="row")
+
+    def __str__(self) -> str:
+        return "\n".join([self.verdict, *(f"{key}: {now} → {found}" for key, now, found in self.turned())])
 
     def saved(self) -> float:
         """Share of the replications that need not be run."""

@@ -117,7 +117,7 @@ def contradictions(limits: Sequence[Limit]) -> None:
             if second.operator.startswith(">") and (
                 second.bound > first.bound or (second.bound == first.bound and strict)
             ):
-                raise RequestError(f"--slo: `{first}` and `{second}` contradict each other")
+                raise RequestError(f"`{first}` and `{second}` contradict each other", field="slo")
 
 
 def excess(limit: Limit, rows: Sequence[Row]) -> float:

@@ -300,7 +300,7 @@ def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] =
     stated = [_parsed(scenario, word, document) for word in by_hand]
     twice = {path for path, *_ in stated if sum(path == other for other, *_ in stated) > 1}
     if twice:
-        raise RequestError(f"--vary: `{min(twice)}` is stated twice")
+        raise RequestError(f"`{min(twice)}` is stated twice", field="vary")
     chosen = [_choice(scenario, values, word) for path, values, word in stated if path == _SCHEDULER]
     unasked = not by_hand and not only
     patterns = [_pattern(scenario, word, document) for word in only]
@@ -311,7 +311,7 @@ def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] =
         known = [k for k in known if k.name != _SCHEDULER and k.scheduler in (None, present)]
     for pattern, word in zip(patterns, only, strict=True):
         if not any(fnmatchcase(knob.name, pattern) for knob in known):
-            raise RequestError(f"--only: found `{word}`; allowed: {_some({knob.name for knob in known})}")
+            raise RequestError(field="only", found=word, allowed=_some({knob.name for knob in known}))
     knobs = [
         knob
         for knob in known
@@ -326,9 +326,8 @@ def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] =
             knobs += _stated(scenario, path, values, word, [name for name in names if name])
     knobs = [knob for knob in knobs if len(knob.options) > 1]
     if not knobs:
-        raise RequestError(
-            "nothing is free to be tuned: no knob has more than one position\n  hint: --vary PATH=LOW..HIGH"
-        )
+        hint = "state a parameter and its range, PATH=LOW..HIGH"
+        raise RequestError("nothing is free to be tuned: no parameter has more than one value", field="vary", hint=hint)
     return Space(scenario, tuple(knobs))
 
 
@@ -369,19 +368,20 @@ def _choice(scenario: Scenario, values: Sequence[Any] | None, word: str) -> Knob
     options = []
     for name in listed if values is None else dict.fromkeys([present, *map(str, values)]):
         if name not in listed:
-            raise RequestError(f"--vary {word}: there is no scheduler `{name}`; allowed: {', '.join(listed)}")
+            raise RequestError(f"there is no scheduler `{name}`", field="vary", found=word, allowed=", ".join(listed))
         release = _same_release(listed[name], host["generation"])
         newest = listed[name]["generations"][-1]["name"]
         option = Option(name, None if name == present or release == newest else release)
         if name != present:
             if any(param["default"] is None for param in listed[name]["generations"][-1]["params"]):
                 if values is not None:
-                    raise RequestError(f"--vary {word}: `{name}` needs a timetable, which is not searched for")
+                    reason = f"`{name}` needs a timetable, which is not searched for"
+                    raise RequestError(reason, field="vary", found=word)
                 continue
             if values is None and not (release and _would_do(scenario, option)):
                 continue
             if values is not None:
-                settings.change(scenario, _switched(option), {_SCHEDULER: f"--vary {word}"})
+                settings.change(scenario, _switched(option), {_SCHEDULER: word}, "vary")
         options.append(option)
     now = next(index for index, option in enumerate(options) if option.label == present)
     return Knob(_SCHEDULER, tuple(options), now, ordered=False)
@@ -549,10 +549,9 @@ def _of_drivers(document: Mapping[str, Any], written: Mapping[str, Any]) -> Iter
 def _parsed(scenario: Scenario, word: str, document: Mapping[str, Any]) -> tuple[str, list[Any], str]:
     given, equals, text = word.partition("=")
     if not equals or not given.strip() or not text.strip():
-        raise RequestError(
-            f"--vary: found `{word}`; allowed: PATH=LOW..HIGH or PATH=a,b,c, such as domain.web.weight=64..1024"
-        )
-    path = settings.resolve(scenario, given.strip(), f"--vary {word}", document)
+        allowed = "PATH=LOW..HIGH or PATH=a,b,c, such as domain.web.weight=64..1024"
+        raise RequestError(field="vary", found=word, allowed=allowed)
+    path = settings.resolve(scenario, given.strip(), "vary", document)
     low, dots, high = text.partition("..")
     if dots:
         return path, _between(low.strip(), high.strip(), word), word
@@ -560,7 +559,8 @@ def _parsed(scenario: Scenario, word: str, document: Mapping[str, Any]) -> tuple
     if not isinstance(values, list):
         values = [settings.value_of(part.strip()) for part in text.split(",")]
     if any(value is None for value in values):
-        raise RequestError(f"--vary: found `{word}`; allowed: PATH=a,b,c, with a value between each two commas")
+        allowed = "PATH=a,b,c, with a value between each two commas"
+        raise RequestError(field="vary", found=word, allowed=allowed)
     return path, values, word
 
 
@@ -568,9 +568,8 @@ def _between(low_text: str, high_text: str, word: str) -> list[Any]:
     low, high = settings.value_of(low_text), settings.value_of(high_text)
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (low, high))
     if not numbers or not (math.isfinite(low) and math.isfinite(high)) or low >= high:
-        raise RequestError(
-            f"--vary: found `{word}`; allowed: PATH=LOW..HIGH, two numbers of which the second is greater"
-        )
+        allowed = "PATH=LOW..HIGH, two numbers of which the second is greater"
+        raise RequestError(field="vary", found=word, allowed=allowed)
     whole = isinstance(low, int) and isinstance(high, int)
     if whole and high - low < OPTIONS_MAX // 2:
         return list(range(low, high + 1))
@@ -624,7 +623,7 @@ def _stated(scenario: Scenario, path: str, values: list[Any], word: str, names: 
 def _check(scenario: Scenario, path: str, option: Option, word: str, owners: Sequence[str | None]) -> None:
     present = scenario.to_dict()["host"]["scheduler"]
     elsewhere = {_SCHEDULER: owners[0]} if owners and present not in owners else {}
-    settings.change(scenario, {**elsewhere, path: option.value}, {path: f"--vary {word}"})
+    settings.change(scenario, {**elsewhere, path: option.value}, {path: word}, "vary")
 
 
 def _at(document: Any, path: str) -> Any:
@@ -641,7 +640,7 @@ def _at(document: Any, path: str) -> Any:
 def _pattern(scenario: Scenario, word: str, document: Mapping[str, Any]) -> str:
     if "*" in word or word.strip() == _SCHEDULER:
         return word.strip()
-    return settings.resolve(scenario, word.strip(), f"--only {word}", document)
+    return settings.resolve(scenario, word.strip(), "only", document)
 
 
 def _some(names: set[str]) -> str:

@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from vcpulab.advice.comparison_report import HEADINGS, cells, in_words
-from vcpulab.advice.tuning.answer import Answer
+from vcpulab.advice.tuning.answer import Tuning
 from vcpulab.advice.tuning.search import Candidate
 from vcpulab.extras import require
 from vcpulab.hypervisors.xl import new_steps
@@ -24,7 +24,7 @@ _FRONT_MAX = 30
 """More lines than that cannot be told apart."""
 
 
-def write_report(path: str | PathLike[str], answer: Answer) -> None:
+def write_report(path: str | PathLike[str], answer: Tuning) -> None:
     """Writes the page.
 
     Args:
@@ -60,14 +60,14 @@ def write_report(path: str | PathLike[str], answer: Answer) -> None:
     report.write_page(path, f"What to set: {answer.space.scenario.name}", lead, body)
 
 
-def _knobs(answer: Answer) -> str:
+def _knobs(answer: Tuning) -> str:
     rows = [[key, before, after, str(answer.found.costs.get(key, "–"))] for key, before, after in answer.turned()]
     if not rows:
         return "<p>Nothing: every knob stays where it is.</p>"
     return report.table(["knob", "now", "found", "turning it back costs of the score"], rows)
 
 
-def _commands(answer: Answer) -> str:
+def _commands(answer: Tuning) -> str:
     if not answer.advised:
         return ""
     steps = new_steps(answer.space.scenario, answer.found.best.scenario)
@@ -79,13 +79,13 @@ def _scheduler(candidate: Candidate) -> str:
     return str(candidate.scenario.to_dict()["host"]["scheduler"])
 
 
-def _by_scheduler(answer: Answer) -> "alt.Color":
+def _by_scheduler(answer: Tuning) -> "alt.Color":
     names = answer.space.schedulers
     scale = alt.Scale(domain=names, range=plots.COLOURS)
     return alt.Color("scheduler:N", sort=names, scale=scale, legend=alt.Legend(orient="bottom"))
 
 
-def _history(answer: Answer) -> "alt.TopLevelMixin":
+def _history(answer: Tuning) -> "alt.TopLevelMixin":
     """The score of each candidate in the order in which they were tried, and the best so far."""
     standings = answer.found.standings
     rows: list[dict[str, Any]] = []
@@ -123,7 +123,7 @@ def _history(answer: Answer) -> "alt.TopLevelMixin":
     return plots.dressed(chart)
 
 
-def _front(answer: Answer) -> "alt.TopLevelMixin":
+def _front(answer: Tuning) -> "alt.TopLevelMixin":
     """The gains of settings that no other beats in every goal: a line for each."""
     standings, goals = answer.found.standings, [goal.name for goal in answer.search.goals]
     best = answer.found.best
@@ -158,7 +158,7 @@ def _front(answer: Answer) -> "alt.TopLevelMixin":
     return plots.dressed(chart)
 
 
-def _importance(answer: Answer) -> "alt.TopLevelMixin":
+def _importance(answer: Tuning) -> "alt.TopLevelMixin":
     rows = [{"knob": key, "share": 100 * share} for key, share in answer.found.importance.items()]
     title = "Which knobs set the best quarter of settings apart"
     said = "; ".join(f"{row['knob']}: {row['share']:.0f} %" for row in rows)

@@ -640,25 +640,22 @@ def _claim(folder: Path, identity: Mapping[str, object]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         if not mark.exists():
             if any(folder.iterdir()):
-                raise RequestError(
-                    f"--out: `{folder}` holds other files than a search's; allowed: a new or empty directory"
-                )
+                reason = f"`{folder}` holds other files than a search's"
+                raise RequestError(reason, field="folder", allowed="a new or empty directory")
             scratch = folder / ".tune.json.new"
             scratch.write_text(json.dumps(identity, indent=2) + "\n", encoding="utf-8")
             scratch.replace(mark)
             return
         there = json.loads(mark.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise RequestError(f"--out: `{folder}` cannot be used: {error}") from None
+        raise RequestError(f"`{folder}` cannot be used: {error}", field="folder") from None
     other = [name for name, value in identity.items() if not isinstance(there, dict) or there.get(name) != value]
     if other:
         made = "made by another version"
         named = {"format": made, "version": made, "knobs": "of other knobs", "goals": "of other goals"}
         why = {**named, "limits": "of other limits"}.get(other[0], f"of another {other[0]}")
-        raise RequestError(
-            f"--out: the search in `{folder}` is {why}; what it measured does not count here\n"
-            "  hint: another directory, or delete this one"
-        )
+        reason = f"the search in `{folder}` is {why}; its measurements do not count here"
+        raise RequestError(reason, field="folder", hint="another directory, or delete this one")
 
 
 def _version() -> str:

@@ -5,14 +5,13 @@ use vcpulab_host::{
     WakeCause,
 };
 
-use crate::by_pcpu::ByPcpu;
-use crate::waits::Waits;
-use crate::wakeups::WaitsByOrigin;
+use crate::counters::by_pcpu::ByPcpu;
+use crate::waits::{Waits, WaitsByOrigin};
 
 /// A trace keeps at most this many decisions of one run (128 MB); the rest is counted, not kept.
 pub const TRACE_ROWS_MAX: usize = 4_000_000;
 
-/// What is counted for each vCPU.
+/// Counters of a vCPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VcpuCounts {
     /// Times it was switched in: XenMon's executions.
@@ -31,7 +30,7 @@ pub struct VcpuCounts {
     pub wait_max_ns: Span,
 }
 
-/// Where the counters of the host stood when measuring began.
+/// The host's counters when measuring began.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Baseline {
     pub time: Time,
@@ -40,30 +39,32 @@ pub(crate) struct Baseline {
     pub pcpus: Vec<(Span, Span, Span, u64)>,
 }
 
-/// What a meter keeps besides its counters. It takes time, or memory.
+/// What a meter keeps besides its counters, at a cost in time or memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Keep {
-    /// Every decision that changed what a pCPU runs.
+    /// Every decision that changed the vCPU on a pCPU.
     pub trace: bool,
-    /// Who made whom wait, and how long vCPUs waited by what woke them.
+    /// The causes of waits: the domains that had the pCPUs, and the wake-ups they began with.
     pub waits: bool,
-    /// What each domain did on each pCPU.
+    /// Counters of each domain on each pCPU.
     pub by_pcpu: bool,
 }
 
-/// Listens to one run.
+/// The observer that counts.
 #[derive(Clone, Debug)]
 pub struct Meter {
     keep: Keep,
     pub(crate) vcpus: Vec<VcpuCounts>,
     /// Waits of each domain's vCPUs for a pCPU, one for each execution.
     pub(crate) waits: WaitsByOrigin,
-    /// Who made whom wait.
+    /// Waits, charged to the domains that had the pCPUs.
     pub(crate) attributed: Waits,
     pub(crate) switches: Vec<u64>,
     pub(crate) baseline: Baseline,
     pub(crate) trace: Option<Vec<Switch>>,
+    /// Decisions that the trace had no room for.
     pub(crate) untraced: u64,
+    /// Actions whose values the scheduler refused.
     pub(crate) rejected_actions: u64,
     pub(crate) by_pcpu: Option<ByPcpu>,
 }
@@ -116,17 +117,7 @@ impl Meter {
         }
     }
 
-    /// Decisions that the trace had no room for.
-    pub fn untraced(&self) -> u64 {
-        self.untraced
-    }
-
-    /// Actions whose values the scheduler refused.
-    pub fn rejected_actions(&self) -> u64 {
-        self.rejected_actions
-    }
-
-    /// What was counted for `v`.
+    /// The counters of `v`.
     pub fn counts(&self, v: VcpuId) -> VcpuCounts {
         self.vcpus[v.index()]
     }
@@ -212,9 +203,9 @@ mod tests {
     struct Measure;
 
     impl Runner for Measure {
-        type Out = crate::Measured;
+        type Out = crate::Results;
 
-        fn run<S: Scheduler>(self, scheduler: S) -> crate::Measured {
+        fn run<S: Scheduler>(self, scheduler: S) -> crate::Results {
             let mut programs = Programs::default();
             programs.set(VcpuId(1), Program { steps: vec![Step::Hog], repeat: false });
             programs.set(VcpuId(2), Program { steps: vec![Step::Hog], repeat: false });

@@ -1,20 +1,20 @@
-//! How long vCPUs wait for a pCPU, by what the wait began with.
+//! Waits of vCPUs for a pCPU, by their origin: preemption, or the cause of a wake-up.
 
 use hdrhistogram::Histogram;
 use vcpulab_host::{DomId, HostState, Span, Switch, VcpuId, WakeCause};
 
-use crate::waits::DOMAINS_MAX;
+use crate::waits::attribution::DOMAINS_MAX;
 
 /// Waits are kept to two significant digits, from 1 ns up to 1000 s.
 const WAIT_DIGITS: u8 = 2;
 const WAIT_MAX_NS: u64 = 1_000_000_000_000;
 
-/// Waits with the same origin.
+/// The waits of a domain with the same origin.
 #[derive(Clone, Debug)]
 pub struct Waited {
     /// Each wait, ns.
     pub histogram: Histogram<u32>,
-    /// All of them together, ns.
+    /// Their sum, ns.
     pub sum_ns: Span,
     /// The longest, ns.
     pub max_ns: Span,
@@ -33,7 +33,7 @@ impl Waited {
         self.max_ns = self.max_ns.max(wait);
     }
 
-    /// How many, in steps of a quarter of an octave: from, below, count. Waits of 1000 s and more count as 1000 s.
+    /// The waits in steps of a quarter of an octave: from, below, count. Waits of 1000 s and more count as 1000 s.
     pub fn buckets(&self) -> Vec<(u64, u64, u64)> {
         let mut buckets: Vec<(u64, u64, u64)> = Vec::new();
         for value in self.histogram.iter_recorded() {
@@ -77,14 +77,14 @@ pub struct WaitsByOrigin {
     /// By domain and number of the origin: where in `waited` it is, plus 1 (0: nowhere yet).
     places: Vec<u32>,
     waited: Vec<Waited>,
-    /// How many origins are told apart: one, those without senders, or all.
+    /// Number of origins that are distinguished: one, those without senders, or all.
     origins: usize,
-    /// By vCPU, if senders are told apart: the number of the wake-up by an event from the domain that sent the last one.
+    /// By vCPU, if senders are distinguished: the number of the wake-up by an event from the domain that sent the last one.
     wakers: Vec<u32>,
 }
 
 impl WaitsByOrigin {
-    /// Forgets all. From now on waits are told apart by their origins, or not.
+    /// Forgets all. From now on origins are distinguished, or not.
     pub fn reset(&mut self, host: &HostState, origins: bool) {
         let (domains, senders) = (host.domain_count(), origins && host.domain_count() <= DOMAINS_MAX);
         self.origins = match (origins, senders) {
@@ -95,7 +95,7 @@ impl WaitsByOrigin {
         self.waited.clear();
         self.places.clear();
         self.places.resize(domains * self.origins, 0);
-        // Who was woken before may still wait.
+        // A vCPU that was woken before may still wait.
         self.wakers.resize(if senders { host.vcpu_count() } else { 0 }, number_of(WakeCause::Event) as u32);
     }
 
@@ -127,7 +127,7 @@ impl WaitsByOrigin {
         self.waited[*place as usize - 1].add(switch.waited_ns);
     }
 
-    /// By the number of their origin.
+    /// A domain's waits by the number of their origin.
     fn of(&self, d: DomId) -> impl Iterator<Item = (usize, &Waited)> {
         let places = &self.places[d.index() * self.origins..][..self.origins];
         let met = places.iter().enumerate().filter(|&(_, &place)| place != 0);
@@ -139,14 +139,14 @@ impl WaitsByOrigin {
         together(self.of(d).map(|(_, waited)| waited))
     }
 
-    /// All of them that began with a wake-up. None if origins are not told apart.
+    /// All of them that began with a wake-up. None if origins are not distinguished.
     pub fn after_waking(&self, d: DomId) -> Option<Histogram<u32>> {
         let wake_ups = self.of(d).filter(|&(origin, _)| origin > 0).map(|(_, waited)| waited);
         (self.origins > 1).then(|| together(wake_ups))
     }
 
     /// Those that began with a wake-up, by cause and, if it was an event, by the domain of the vCPU that sent it, if one
-    /// did. None if origins are not told apart.
+    /// did. None if origins are not distinguished.
     pub fn wake_ups(&self, d: DomId) -> Vec<(WakeCause, Option<DomId>, &Waited)> {
         let mut wake_ups: Vec<_> = self
             .of(d)

@@ -1,14 +1,14 @@
-//! Who made whom wait.
+//! Waits for a pCPU, charged to the domains that had it.
 //!
 //! While a vCPU is runnable, the time that passes is split evenly over the pCPUs it may run on (its hard affinity, within its
-//! CPU pool), and each pCPU's part is charged to whatever has that pCPU: the domain whose vCPU makes progress there, nobody
-//! (it idles), or the hypervisor's own work and cold caches. So what a domain's vCPUs waited, over all that are charged
-//! with it, sums to the time they were runnable.
+//! CPU pool), and each pCPU's part is charged to its occupant: the domain whose vCPU makes progress there, nobody
+//! (it idles), or the hypervisor's own work and cold caches. So a domain's waits, over all that are charged with them,
+//! sum to the time that its vCPUs were runnable.
 //!
 //! vCPUs with the same pCPUs form a *class*. For each class, let w(A, t) be the time that vCPUs of domain A have waited up to t,
 //! summed over them, since none of them waited last; it is linear in t between two changes. A pCPU that B has from s to e
 //! charges B with w(A, e) − w(A, s) for each A: the charge of B is kept as a sum of such terms, added when B loses the pCPU,
-//! or when the last vCPU of A ends to wait (w is 0 then), subtracted when it gets it. So a pCPU that changes hands costs
+//! or when the last vCPU of A ends to wait (w is 0 then), subtracted when it gets it. So a change of occupant costs
 //! O(domains that wait), most often none or one; a domain that ends to wait O(domains that run); nothing is allocated on the
 //! way.
 //! Charges count pCPU · ns; divided by the number of pCPUs at the very end they are ns again. What does not divide is
@@ -21,19 +21,19 @@ use vcpulab_host::{CpuMask, DomId, HostState, NEVER, PcpuId, RunState, Span, Tim
 /// Waits are attributed on hosts with at most this many domains: what they cost grows with it.
 pub const DOMAINS_MAX: usize = 64;
 
-/// And with at most this many different sets of pCPUs that vCPUs may run on.
+/// Waits are attributed on hosts whose vCPUs are bound to at most this many different sets of pCPUs.
 pub const CLASSES_MAX: usize = 64;
 
-/// Why waits are not attributed.
+/// The reason why waits are not attributed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotAttributed {
-    /// Nobody asked for it.
+    /// The run was not asked to attribute them.
     NotAsked,
     /// There are too many domains.
     Domains(usize),
     /// vCPUs may run on too many different sets of pCPUs.
     Classes,
-    /// The run is so long, with so many vCPUs, that sums of pCPU · ns do not fit in 64 bits.
+    /// The run's sums of pCPU · ns do not fit in 64 bits.
     Long,
     /// The table would have more rows than a result table may have.
     Rows,
@@ -51,14 +51,19 @@ impl fmt::Display for NotAttributed {
                 "vCPUs are bound to more than {CLASSES_MAX} different sets of pCPUs; waits are attributed up to that many"
             ),
             NotAttributed::Long => {
-                write!(f, "so many vCPUs for so long: their waits are more than can be counted")
+                write!(
+                    f,
+                    "the run is too long for its number of vCPUs: the sum of their waits does not fit in 64 bits"
+                )
             }
-            NotAttributed::Rows => write!(f, "with so many replications the table `waits` would be too long"),
+            NotAttributed::Rows => {
+                write!(f, "the run has too many replications: the table `waits` would be too long")
+            }
         }
     }
 }
 
-/// What a domain's wait is charged to.
+/// The cause that a domain's wait is charged to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Charged {
     /// The domain that ran.
@@ -139,9 +144,9 @@ impl Class {
         self.occupants |= 1 << by;
     }
 
-    /// A pCPU changes hands: its charges up to now are the one's, from now on the other's.
+    /// A pCPU gets another occupant: charges up to now are the one's, from now on the other's.
     #[inline]
-    fn hand_over(&mut self, from: usize, to: usize, at: Time) {
+    fn transfer(&mut self, from: usize, to: usize, at: Time) {
         self.taken(to);
         self.has[from] -= 1;
         if self.has[from] == 0 {
@@ -168,14 +173,14 @@ fn ones(mut bits: u128) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Who has a pCPU.
+/// The occupant of a pCPU.
 #[derive(Clone, Debug)]
 struct Pcpu {
-    /// Whoever is charged now: a domain's index, or one of the two after the last.
+    /// The occupant that is charged now: a domain's index, or one of the two after the last.
     occupant: u8,
-    /// Whose it is when the hypervisor has done its work.
+    /// The occupant when the hypervisor has done its work.
     owner: u8,
-    /// When that will be.
+    /// Time at which that is.
     until: Time,
     /// The classes whose vCPUs may run on it.
     classes: Vec<u8>,
@@ -193,7 +198,7 @@ pub struct Waits {
     /// By vCPU.
     class_of: Vec<u8>,
     waits: Vec<bool>,
-    /// Is it at work: reset at least once, and not off?
+    /// Whether waits are attributed: reset at least once, and not off.
     on: bool,
     off: Option<NotAttributed>,
 }
@@ -216,14 +221,14 @@ impl Waits {
         for p in (0..host.pcpu_count()).map(PcpuId) {
             self.occupied(host, p);
         }
-        // The others have no pCPUs that they may run on yet; they are told when they come.
+        // The others have no pCPUs that they may run on yet; they are added when they are created.
         for v in host.guest_vcpus().filter(|&v| host.is_there(host.dom(v))) {
             self.affinity_changed(host, v);
             self.runstate_changed(host, v);
         }
     }
 
-    /// Why nothing is attributed, if so.
+    /// The reason why nothing is attributed, if so.
     pub fn off(&self) -> Option<NotAttributed> {
         self.off
     }
@@ -252,7 +257,7 @@ impl Waits {
         }
     }
 
-    /// A pCPU may have changed hands, or the hypervisor works there.
+    /// A pCPU may have another occupant, or the hypervisor works there.
     #[inline]
     pub fn occupied(&mut self, host: &HostState, p: PcpuId) {
         if self.on {
@@ -279,10 +284,10 @@ impl Waits {
         if is_busy && !was_busy {
             self.busy.push(p);
         } else if was_busy && !is_busy {
-            // What it had yet to bring in is no longer wanted.
+            // The rest of its refill is no longer wanted.
             self.busy.retain(|&busy| busy != p);
         }
-        self.hand_over(p, if is_busy { hypervisor } else { owner }, now);
+        self.transfer(p, if is_busy { hypervisor } else { owner }, now);
     }
 
     /// A vCPU may now run on other pCPUs.
@@ -318,10 +323,10 @@ impl Waits {
         }
     }
 
-    /// How long each domain waited for each other, from the reset up to now, ns. Domains stand in order of creation.
+    /// The time that each domain waited for each other, from the reset up to now, ns. Domains stand in order of creation.
     ///
     /// # Errors
-    /// Why nothing was attributed.
+    /// The reason why nothing was attributed.
     pub fn read(
         &self,
         host: &HostState,
@@ -377,7 +382,7 @@ impl Waits {
             let Pcpu { owner, until, .. } = self.pcpus[p.index()];
             if until <= now {
                 // No vCPU has begun or ended to wait since then: this is called before any does.
-                self.hand_over(p, owner, until);
+                self.transfer(p, owner, until);
                 self.busy.swap_remove(i);
             } else {
                 self.next_free = self.next_free.min(until);
@@ -387,12 +392,12 @@ impl Waits {
     }
 
     #[inline]
-    fn hand_over(&mut self, p: PcpuId, to: u8, at: Time) {
+    fn transfer(&mut self, p: PcpuId, to: u8, at: Time) {
         let pcpu = &mut self.pcpus[p.index()];
         let from = std::mem::replace(&mut pcpu.occupant, to);
         if from != to {
             for &class in &pcpu.classes {
-                self.classes[usize::from(class)].hand_over(usize::from(from), usize::from(to), at);
+                self.classes[usize::from(class)].transfer(usize::from(from), usize::from(to), at);
             }
         }
     }

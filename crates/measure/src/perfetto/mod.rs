@@ -1,117 +1,31 @@
 //! A recorded run as a trace that Perfetto opens: <https://ui.perfetto.dev>.
 //!
 //! The format is Perfetto's own: protobuf, a stream of packets, events on tracks
-//! (<https://perfetto.dev/docs/reference/synthetic-track-event>). Declared here is the part of it that is written, with the tags
-//! of Perfetto's public `protos/perfetto/trace`.
+//! (<https://perfetto.dev/docs/reference/synthetic-track-event>).
+
+mod events;
+mod proto;
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::Path;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Int64Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, RecordBatch, StringArray};
 use arrow_ipc::reader::FileReader;
 use prost::Message;
 
-/// A trace is a sequence of these, each in field 1 of `Trace`.
-#[derive(Clone, PartialEq, Message)]
-struct TracePacket {
-    #[prost(uint64, optional, tag = "8")]
-    timestamp: Option<u64>,
-    #[prost(uint32, optional, tag = "10")]
-    trusted_packet_sequence_id: Option<u32>,
-    #[prost(message, optional, tag = "11")]
-    track_event: Option<TrackEvent>,
-    #[prost(message, optional, tag = "12")]
-    interned_data: Option<InternedData>,
-    #[prost(uint32, optional, tag = "13")]
-    sequence_flags: Option<u32>,
-    #[prost(message, optional, tag = "60")]
-    track_descriptor: Option<TrackDescriptor>,
-}
+use events::{Columns, Event, Thing};
+use proto::{
+    COUNTER, CounterDescriptor, DebugAnnotation, EventName, INSTANT, InternedData, NEEDS_STATE, SLICE_BEGIN,
+    SLICE_END, STATE_CLEARED, Trace, TracePacket, TrackDescriptor, TrackEvent,
+};
 
-#[derive(Clone, PartialEq, Message)]
-struct Trace {
-    #[prost(message, repeated, tag = "1")]
-    packet: Vec<TracePacket>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct TrackDescriptor {
-    #[prost(uint64, optional, tag = "1")]
-    uuid: Option<u64>,
-    #[prost(string, optional, tag = "2")]
-    name: Option<String>,
-    #[prost(uint64, optional, tag = "5")]
-    parent_uuid: Option<u64>,
-    #[prost(message, optional, tag = "8")]
-    counter: Option<CounterDescriptor>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct CounterDescriptor {}
-
-#[derive(Clone, PartialEq, Message)]
-struct TrackEvent {
-    #[prost(message, repeated, tag = "4")]
-    debug_annotations: Vec<DebugAnnotation>,
-    #[prost(int32, optional, tag = "9")]
-    kind: Option<i32>,
-    #[prost(uint64, optional, tag = "10")]
-    name_iid: Option<u64>,
-    #[prost(uint64, optional, tag = "11")]
-    track_uuid: Option<u64>,
-    #[prost(int64, optional, tag = "30")]
-    counter_value: Option<i64>,
-    #[prost(fixed64, repeated, packed = "false", tag = "47")]
-    flow_ids: Vec<u64>,
-    #[prost(fixed64, repeated, packed = "false", tag = "48")]
-    terminating_flow_ids: Vec<u64>,
-}
-
-/// The kinds of a [`TrackEvent`].
-const SLICE_BEGIN: i32 = 1;
-const SLICE_END: i32 = 2;
-const INSTANT: i32 = 3;
-const COUNTER: i32 = 4;
-
-#[derive(Clone, PartialEq, Message)]
-struct DebugAnnotation {
-    #[prost(int64, optional, tag = "4")]
-    int_value: Option<i64>,
-    #[prost(string, optional, tag = "10")]
-    name: Option<String>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct InternedData {
-    #[prost(message, repeated, tag = "2")]
-    event_names: Vec<EventName>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct EventName {
-    #[prost(uint64, optional, tag = "1")]
-    iid: Option<u64>,
-    #[prost(string, optional, tag = "2")]
-    name: Option<String>,
-}
-
-/// Flags of a packet: names interned before are forgotten; names interned before are needed.
-const STATE_CLEARED: u32 = 1;
-const NEEDS_STATE: u32 = 2;
-
-/// A vCPU (domain −1: idle), a domain (vCPU −1), a pCPU (domain −1, vCPU its number).
-type Thing = (i64, i64);
-
-/// Writes what an [`EventFile`](crate::EventFile) holds as a Perfetto trace: a track for each pCPU (who runs), one for
+/// Writes the events of an [`EventFile`](crate::EventFile) as a Perfetto trace: a track for each pCPU (the vCPU that runs), one for
 /// each vCPU (its runstates) under its domain, counters of the scheduler's state, and flows from the vCPU that wakes another
 /// to that one's wait and execution. `names` are the domains' by their numbers.
 ///
 /// # Errors
-/// What cannot be read or written.
+/// The error of reading or writing.
 pub fn export(events: &Path, names: &BTreeMap<i64, String>, out: &Path) -> Result<(), String> {
     let of = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let file = File::open(events).map_err(|error| of(events, &error))?;
@@ -128,70 +42,7 @@ pub fn export(events: &Path, names: &BTreeMap<i64, String>, out: &Path) -> Resul
     writer.out.flush().map_err(|error| of(out, &error))
 }
 
-/// One event, read back.
-struct Event<'a> {
-    time_ns: i64,
-    kind: &'a str,
-    pcpu: Option<u32>,
-    whose: Option<Thing>,
-    by: Option<Thing>,
-    what: Option<&'a str>,
-    value: Option<i64>,
-    id: Option<u64>,
-}
-
-struct Columns<'a> {
-    time_ns: &'a arrow_array::Int64Array,
-    kind: StringArray,
-    pcpu: &'a arrow_array::UInt32Array,
-    numbers: [&'a arrow_array::Int64Array; 5],
-    what: StringArray,
-    id: &'a arrow_array::UInt64Array,
-}
-
-impl<'a> Columns<'a> {
-    fn of(batch: &'a RecordBatch) -> Option<Self> {
-        let numbers = |name: &str| batch.column_by_name(name)?.as_primitive_opt::<Int64Type>();
-        // Texts of other writers have wider offsets.
-        let text = |name: &str| {
-            let column = batch.column_by_name(name)?;
-            let wide = || column.as_string_opt::<i64>().map(|wide| wide.iter().collect());
-            column.as_string_opt::<i32>().cloned().or_else(wide)
-        };
-        Some(Columns {
-            time_ns: numbers("time_ns")?,
-            kind: text("kind")?,
-            pcpu: batch.column_by_name("pcpu")?.as_primitive_opt::<UInt32Type>()?,
-            numbers: [
-                numbers("domain")?,
-                numbers("vcpu")?,
-                numbers("by_domain")?,
-                numbers("by_vcpu")?,
-                numbers("value")?,
-            ],
-            what: text("what")?,
-            id: batch.column_by_name("id")?.as_primitive_opt::<UInt64Type>()?,
-        })
-    }
-
-    fn at(&self, i: usize) -> Event<'_> {
-        let [domain, vcpu, by_domain, by_vcpu, value] =
-            self.numbers.map(|column| column.is_valid(i).then(|| column.value(i)));
-        let thing = |domain: Option<i64>, vcpu: Option<i64>| Some((domain?, vcpu.unwrap_or(-1)));
-        Event {
-            time_ns: self.time_ns.value(i),
-            kind: self.kind.value(i),
-            pcpu: self.pcpu.is_valid(i).then(|| self.pcpu.value(i)),
-            whose: thing(domain, vcpu),
-            by: thing(by_domain, by_vcpu),
-            what: self.what.is_valid(i).then(|| self.what.value(i)),
-            value,
-            id: self.id.is_valid(i).then(|| self.id.value(i)),
-        }
-    }
-}
-
-/// What a vCPU's track shows.
+/// The state that a vCPU's track shows.
 #[derive(Default)]
 struct Vcpu {
     state: Option<String>,
@@ -206,7 +57,7 @@ struct Writer<'a, W: Write> {
     tracks: BTreeMap<(u64, String), u64>,
     interned: BTreeMap<String, u64>,
     vcpus: BTreeMap<Thing, Vcpu>,
-    /// By pCPU: does it show an execution?
+    /// By pCPU: whether its track shows an execution.
     runs: BTreeMap<u32, bool>,
     flows: u64,
     runnable: i64,
@@ -315,7 +166,7 @@ impl<'a, W: Write> Writer<'a, W> {
         Ok(())
     }
 
-    /// Closes whatever is open.
+    /// Closes all open slices.
     fn end(&mut self, time: i64) -> std::io::Result<()> {
         for vcpu in
             self.vcpus.iter().filter(|(_, shown)| shown.state.is_some()).map(|(&v, _)| v).collect::<Vec<_>>()

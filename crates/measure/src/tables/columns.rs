@@ -1,4 +1,4 @@
-//! A result table is declared once, as a row type whose fields are documented columns.
+//! Result tables as row types: each field of the type is a column of the table, documented there.
 
 use std::sync::Arc;
 
@@ -29,6 +29,17 @@ cells!(
     String => StringArray, &'static str => StringArray,
 );
 
+/// A table's columns.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns {
+    /// The table's name.
+    pub table: &'static str,
+    /// The content of its rows.
+    pub doc: &'static str,
+    /// The columns in order: name and documentation.
+    pub columns: &'static [(&'static str, &'static str)],
+}
+
 /// Declares a row type; each field is a column of the same name, its documentation that of the column.
 macro_rules! columns {
     (
@@ -44,20 +55,19 @@ macro_rules! columns {
         }
 
         impl $row {
-            /// The table's name.
-            pub const TABLE: &'static str = $table;
-            /// What the table holds.
-            pub const DOC: &'static str = concat!($($doc),*);
-            /// Its columns in order: name and documentation.
-            pub const COLUMNS: &'static [(&'static str, &'static str)] =
-                &[$((stringify!($column), concat!($($column_doc),*))),*];
+            /// The table's columns.
+            pub const COLUMNS: $crate::tables::columns::Columns = $crate::tables::columns::Columns {
+                table: $table,
+                doc: concat!($($doc),*),
+                columns: &[$((stringify!($column), concat!($($column_doc),*))),*],
+            };
 
             /// The table with these rows.
             pub fn batch(rows: &[Self]) -> arrow_array::RecordBatch {
                 arrow_array::RecordBatch::try_from_iter_with_nullable([
                     $((
                         stringify!($column),
-                        <$cell as $crate::columns::Cell>::array(rows.iter().map(|row| row.$column.clone())),
+                        <$cell as $crate::tables::columns::Cell>::array(rows.iter().map(|row| row.$column.clone())),
                         true,
                     )),*
                 ])

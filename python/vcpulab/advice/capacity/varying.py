@@ -15,7 +15,6 @@ REQUESTS_MIN = 100
 """A rate grows from where so many requests come in the time measured: a 99th percentile needs as many."""
 
 _COPIES = "copies:"
-_OPTION = "--vary"
 _NO_LOAD = ("name", "seed", "run")
 
 
@@ -48,7 +47,7 @@ class Growth:
 
 
 def growth(scenario: Scenario, word: str, *, lowest: float | None = None, highest: float | None = None) -> Growth:
-    """What `--vary` means.
+    """A load that grows.
 
     Args:
         scenario: the scenario in which it grows.
@@ -66,13 +65,13 @@ def growth(scenario: Scenario, word: str, *, lowest: float | None = None, highes
     """
     if word.startswith(_COPIES):
         return _copies(scenario, word.removeprefix(_COPIES), lowest, highest)
-    path = resolve(scenario, word, f"{_OPTION} {word}")
+    path = resolve(scenario, word, "vary")
     if split(path)[0] in _NO_LOAD:
-        raise RequestError(f"{_OPTION} {word}: `{path}` loads nothing; allowed: a number, such as {_allowed(scenario)}")
+        raise RequestError(f"`{path}` loads nothing", field="vary", found=word, allowed=_allowed(scenario))
     present = _at(scenario.to_dict(), path)
     if isinstance(present, bool) or not isinstance(present, int | float):
         found = "is not set" if present is None else f"is `{present}`"
-        raise RequestError(f"{_OPTION} {word}: `{path}` {found}; allowed: a number, such as {_allowed(scenario)}")
+        raise RequestError(f"`{path}` {found}", field="vary", found=word, allowed=_allowed(scenario))
     # The engine writes a rate without a fraction as an integer.
     whole = isinstance(present, int) and not path.endswith(".rate")
 
@@ -89,7 +88,8 @@ def _copies(scenario: Scenario, name: str, lowest: float | None, highest: float 
     domains = [domain for domain, table in document["domain"].items() if not table.get("driver_domain")]
     if name not in domains:
         allowed = f"one of {', '.join(domains)}" if domains else "none, all domains are driver domains"
-        raise RequestError(f"{_OPTION} {_COPIES}{name}: there is no domain `{name}` to copy; allowed: {allowed}")
+        found = f"{_COPIES}{name}"
+        raise RequestError(f"there is no domain `{name}` to copy", field="vary", found=found, allowed=allowed)
 
     def at(value: float) -> Scenario:
         changes: dict[str, Any] = {}
@@ -154,19 +154,19 @@ def _of_copy(address: Address, names: Mapping[str, str]) -> Address:
 def _within(
     whole: bool, least: float, lowest: float | None, highest: float | None, valid: Callable[[float], bool]
 ) -> Range:
-    for option, value in (("--lowest", lowest), ("--highest", highest)):
+    for field, value in (("lowest", lowest), ("highest", highest)):
         if value is None:
             continue
         if whole and value != int(value):
-            raise RequestError(f"{option}: found `{value:g}`; allowed: an integer")
+            raise RequestError(field=field, found=f"{value:g}", allowed="an integer")
         if not math.isfinite(value) or not valid(value):
-            raise RequestError(f"{option}: found `{value:g}`, which makes no valid scenario")
+            raise RequestError("makes no valid scenario", field=field, found=f"{value:g}")
     start = least if lowest is None else lowest
     if not valid(start):
-        raise RequestError(f"{_OPTION}: {start:g} makes no valid scenario\n  hint: --lowest says where to begin")
+        raise RequestError(f"{start:g} makes no valid scenario", field="vary", hint="give the lowest value, too")
     end = _largest_valid(start, whole, valid) if highest is None else highest
     if end < start:
-        raise RequestError(f"--highest: found `{end:g}`; allowed: at least the lowest value, {start:g}")
+        raise RequestError(field="highest", found=f"{end:g}", allowed=f"at least the lowest value, {start:g}")
     return Range(start, end, whole)
 
 
@@ -201,7 +201,7 @@ def _at(document: Any, path: str) -> Any:
 
 
 def _allowed(scenario: Scenario) -> str:
-    """The loads of a scenario's clients."""
+    """What may grow: the loads of a scenario's clients, and copies."""
     clients = scenario.to_dict().get("client", {}).items()
     loads = [
         join(["client", name, field])
@@ -209,4 +209,4 @@ def _allowed(scenario: Scenario) -> str:
         for field in ("users", "rate", "streams")
         if field in table
     ]
-    return ", ".join([*loads, f"{_COPIES}NAME"])
+    return f"a number, such as {', '.join([*loads, f'{_COPIES}NAME'])}"

@@ -1,9 +1,9 @@
-//! The result tables. One row for each replication and thing; times in nanoseconds of simulated time.
+//! The rows of the result tables: one for each replication and thing; times in nanoseconds of simulated time.
 
-use crate::columns::columns;
+use crate::tables::columns::columns;
 
 columns! {
-    /// What each domain got in each replication.
+    /// CPU time, waits and switches of each domain, for each replication.
     pub struct DomainRow in "domains" {
         /// Replication, from 0.
         pub replication: u32,
@@ -13,10 +13,10 @@ columns! {
         pub number: i64,
         /// The CPU pool it is in at the end, or was in last.
         pub pool: String,
-        /// What it does at the end, in the letters of `xl list`: `r` running, `b` blocked, `p` paused, none of them: it
-        /// waits for a pCPU; null: it is not on the host.
+        /// State at the end, in the letters of `xl list`: `r` running, `b` blocked, `p` paused, none of them: waiting
+        /// for a pCPU; null: not on the host.
         pub state: Option<String>,
-        /// How many vCPUs it has.
+        /// Number of its vCPUs.
         pub vcpus: u32,
         /// Time measured, ns; the four runstates sum to it times the number of vCPUs.
         pub elapsed_ns: i64,
@@ -26,7 +26,7 @@ columns! {
         pub runnable_ns: i64,
         /// Time its vCPUs were blocked, ns: XenMon's *blocked*.
         pub blocked_ns: i64,
-        /// Time its vCPUs were paused, unplugged or not on the host, ns.
+        /// Time its vCPUs were paused, offline or not on the host, ns.
         pub offline_ns: i64,
         /// Times a vCPU of it was switched in: XenMon's executions.
         pub executions: u64,
@@ -50,7 +50,7 @@ columns! {
         pub wait_p99_ns: u64,
         /// Longest wait, ns.
         pub wait_max_ns: u64,
-        /// Median wait after waking up, whatever the cause, ns; null: waits are not told apart by what they began with.
+        /// Median wait after waking up, whatever the cause, ns; null: waits are not counted by origin.
         pub wake_p50_ns: Option<u64>,
         /// 90th percentile of the same, ns.
         pub wake_p90_ns: Option<u64>,
@@ -64,7 +64,7 @@ columns! {
 }
 
 columns! {
-    /// What each vCPU got in each replication.
+    /// CPU time, waits and switches of each vCPU, for each replication.
     pub struct VcpuRow in "vcpus" {
         /// Replication, from 0.
         pub replication: u32,
@@ -82,7 +82,7 @@ columns! {
         pub runnable_ns: i64,
         /// Time blocked, ns.
         pub blocked_ns: i64,
-        /// Time paused, unplugged or not on the host, ns.
+        /// Time paused, offline or not on the host, ns.
         pub offline_ns: i64,
         /// Times it was switched in.
         pub executions: u64,
@@ -106,7 +106,7 @@ columns! {
 }
 
 columns! {
-    /// How each pCPU spent each replication.
+    /// The time of each pCPU, for each replication.
     pub struct PcpuRow in "pcpus" {
         /// Replication, from 0.
         pub replication: u32,
@@ -130,15 +130,15 @@ columns! {
 }
 
 columns! {
-    /// Who made whom wait: the time that vCPUs of a domain were runnable, by what had the pCPUs they could have run on.
+    /// Waits for a pCPU: the time that vCPUs of a domain were runnable, by the domain that had the pCPUs they could have run on.
     pub struct WaitRow in "waits" {
         /// Replication, from 0.
         pub replication: u32,
         /// The domain that waited.
         pub domain: String,
-        /// What it waited for: a domain whose vCPU made progress meanwhile; `idle`: nobody, the pCPU idled; `hypervisor`: its own work and cold caches.
+        /// The cause of the wait: a domain whose vCPU made progress meanwhile; `idle`: the pCPU idled; `hypervisor`: the hypervisor's own work, and cold caches.
         pub by: String,
-        /// Is `by` a domain?
+        /// Whether `by` is a domain.
         pub by_domain: bool,
         /// Time waited, ns; over all rows of a domain it sums to its time runnable. Rows of 0 are left out.
         pub wait_ns: i64,
@@ -146,13 +146,13 @@ columns! {
 }
 
 columns! {
-    /// How long the vCPUs of each domain waited for a pCPU after waking up, by why they woke.
+    /// Waits of each domain's vCPUs for a pCPU after waking up, by the cause of the wake-up.
     pub struct WakeUpRow in "wakeups" {
         /// Replication, from 0.
         pub replication: u32,
         /// The domain's name.
         pub domain: String,
-        /// Why: `start`, `timer`, `interrupt`, `event` (from outside the domains, or on a host with more than 64), `event from NAME`, `unpause`.
+        /// The cause: `start`, `timer`, `interrupt`, `event` (from outside the domains, or on a host with more than 64), `event from NAME`, `unpause`.
         pub cause: String,
         /// Wake-ups that led to an execution.
         pub count: u64,
@@ -172,37 +172,37 @@ columns! {
 }
 
 columns! {
-    /// The same as histograms: how many of those waits were how long, in steps of a quarter of an octave.
+    /// The same waits as histograms, in steps of a quarter of an octave.
     pub struct WakeUpBucketRow in "wakeup_buckets" {
         /// Replication, from 0.
         pub replication: u32,
         /// The domain's name.
         pub domain: String,
-        /// Why, as in `wakeups`.
+        /// The cause, as in `wakeups`.
         pub cause: String,
-        /// Waits from this long, ns.
+        /// Shortest wait of this bucket, ns.
         pub from_ns: u64,
-        /// Waits shorter than this, ns.
+        /// All its waits are shorter than this, ns.
         pub below_ns: u64,
-        /// How many.
+        /// Number of waits.
         pub count: u64,
     }
 }
 
 columns! {
-    /// What each domain did from one sample to the next: what XenMon and xentop read. The first ones begin after the warm-up.
+    /// Counters of each domain from one sample to the next, as XenMon and xentop read them. The first sample begins after the warm-up.
     pub struct SampleRow in "samples" {
         /// Replication, from 0.
         pub replication: u32,
-        /// When the sample was taken, ns since the host started.
+        /// Time of the sample, ns since the host started.
         pub time_ns: i64,
         /// The domain's name.
         pub domain: String,
         /// The domain's number (0: Dom0).
         pub number: i64,
-        /// What it does just then, in the letters of `xl list`; null: it is not on the host.
+        /// State at that time, in the letters of `xl list`; null: not on the host.
         pub state: Option<String>,
-        /// How many vCPUs it has.
+        /// Number of its vCPUs.
         pub vcpus: u32,
         /// Time since the sample before, ns; the four runstates sum to it times the number of vCPUs.
         pub elapsed_ns: i64,
@@ -212,7 +212,7 @@ columns! {
         pub runnable_ns: i64,
         /// Time its vCPUs were blocked, ns: XenMon's *blocked*.
         pub blocked_ns: i64,
-        /// Time its vCPUs were paused, unplugged or not on the host, ns.
+        /// Time its vCPUs were paused, offline or not on the host, ns.
         pub offline_ns: i64,
         /// CPU time that decisions gave it when they switched it in, ns: XenMon's *allocated*. Those without an end do not count.
         pub allocated_ns: i64,
@@ -234,37 +234,37 @@ columns! {
         pub refill_ns: i64,
         /// XenMon's I/O count: packets and requests it moved, once for each side of a ring.
         pub io_count: u64,
-        /// Packets it received through its network interface; null: it has none.
+        /// Packets it received through its netfront; null: it has none.
         pub packets_received: Option<u64>,
         /// Packets it sent.
         pub packets_sent: Option<u64>,
         /// Packets for it that found its ring full.
         pub packets_dropped: Option<u64>,
-        /// What it received, bytes on the line.
+        /// Bytes it received, as on the link.
         pub bytes_received: Option<u64>,
-        /// What it sent, bytes on the line.
+        /// Bytes it sent, as on the link.
         pub bytes_sent: Option<u64>,
-        /// Pages that changed owner: one for each packet handed to it.
+        /// Pages that changed owner: one for each packet delivered to it.
         pub page_exchanges: Option<u64>,
-        /// Events sent to its network interface.
+        /// Events sent to its netfront.
         pub events: Option<u64>,
-        /// Reads that it asked of its virtual disk; null: it has none.
+        /// Reads of its virtual disk; null: it has none.
         pub disk_reads: Option<u64>,
-        /// Writes.
+        /// Writes to its virtual disk.
         pub disk_writes: Option<u64>,
-        /// What it read, bytes.
+        /// Bytes it read.
         pub disk_read_bytes: Option<u64>,
-        /// What it wrote, bytes.
+        /// Bytes it wrote.
         pub disk_written_bytes: Option<u64>,
     }
 }
 
 columns! {
-    /// What each vCPU got from one sample to the next.
+    /// CPU time of each vCPU from one sample to the next.
     pub struct VcpuSampleRow in "vcpu_samples" {
         /// Replication, from 0.
         pub replication: u32,
-        /// When the sample was taken, ns since the host started.
+        /// Time of the sample, ns since the host started.
         pub time_ns: i64,
         /// The domain's name.
         pub domain: String,
@@ -276,17 +276,17 @@ columns! {
 }
 
 columns! {
-    /// What each application and client achieved from one sample to the next.
+    /// Work completed by each application and client from one sample to the next.
     pub struct AppSampleRow in "app_samples" {
         /// Replication, from 0.
         pub replication: u32,
-        /// When the sample was taken, ns since the host started.
+        /// Time of the sample, ns since the host started.
         pub time_ns: i64,
         /// The domain's name.
         pub domain: String,
         /// The application's position in its domain, from 0.
         pub app: u32,
-        /// What it is, in the scenario's words.
+        /// Its kind, as in the scenario.
         pub kind: &'static str,
         /// Time since the sample before, ns.
         pub elapsed_ns: i64,
@@ -300,12 +300,12 @@ columns! {
 }
 
 columns! {
-    /// What each domain did on each pCPU that it ran on, from one sample to the next: the rows of XenMon. A vCPU that does not run
-    /// counts where it is assigned.
+    /// Counters of each domain on each pCPU that it ran on, from one sample to the next: the rows of XenMon. A vCPU that does not
+    /// run counts where it is assigned.
     pub struct PcpuSampleRow in "pcpu_samples" {
         /// Replication, from 0.
         pub replication: u32,
-        /// When the sample was taken, ns since the host started.
+        /// Time of the sample, ns since the host started.
         pub time_ns: i64,
         /// The domain's name.
         pub domain: String,
@@ -327,7 +327,7 @@ columns! {
 }
 
 columns! {
-    /// Where busy time went by layers, as Xenoprof sees it: exactly, and as estimated from the profiler's samples.
+    /// Busy time by layers, as Xenoprof sees it: exactly, and as estimated from the profiler's samples.
     pub struct ProfileRow in "profile" {
         /// Replication, from 0.
         pub replication: u32,
@@ -347,7 +347,7 @@ columns! {
 }
 
 columns! {
-    /// What each application and client achieved in each replication.
+    /// Work completed by each application and client, for each replication.
     pub struct AppRow in "apps" {
         /// Replication, from 0.
         pub replication: u32,
@@ -355,7 +355,7 @@ columns! {
         pub domain: String,
         /// The application's position in its domain, from 0.
         pub app: u32,
-        /// What it is, in the scenario's words.
+        /// Its kind, as in the scenario.
         pub kind: String,
         /// Units of work completed: requests, jobs, loops; for a CPU hog the milliseconds of CPU time.
         pub completed: u64,
@@ -363,8 +363,8 @@ columns! {
         pub failed: u64,
         /// Units of work completed per second.
         pub throughput_per_s: f64,
-        /// When the last unit was completed, ns since the host started; null: none was. For a program that ends, the time at
-        /// which it did.
+        /// Time at which the last unit was completed, ns since the host started; null: none was. For a program that ends, the
+        /// time of its end.
         pub last_completed_ns: Option<i64>,
         /// Median response time, ns; null: it has none.
         pub response_p50_ns: Option<u64>,
@@ -382,7 +382,7 @@ columns! {
 }
 
 columns! {
-    /// What crossed the devices of each domain in each replication. What a domain does not have is null.
+    /// Traffic of each domain's devices, for each replication; null where a domain does not have the device.
     pub struct IoRow in "io" {
         /// Replication, from 0.
         pub replication: u32,
@@ -390,39 +390,39 @@ columns! {
         pub domain: String,
         /// Time measured, ns.
         pub elapsed_ns: i64,
-        /// Packets that it took from its network interface.
+        /// Packets that it took from its netfront.
         pub packets_received: Option<u64>,
         /// Packets that it sent through it.
         pub packets_sent: Option<u64>,
-        /// What it received, on the line, bytes.
+        /// Bytes it received, as on the link.
         pub bytes_received: Option<u64>,
-        /// What it sent, on the line, bytes.
+        /// Bytes it sent, as on the link.
         pub bytes_sent: Option<u64>,
-        /// Pages that changed owner: one for each packet handed to it.
+        /// Pages that changed owner: one for each packet delivered to it.
         pub page_exchanges: Option<u64>,
         /// Pages that it granted to its driver domain with packets sent.
         pub page_grants: Option<u64>,
-        /// Events sent to its network interface.
+        /// Events sent to its netfront.
         pub events: Option<u64>,
         /// Packets for it that found its ring full and were lost.
         pub ring_drops: Option<u64>,
         /// Packets to it or from it that were lost and sent again.
         pub retransmissions: Option<u64>,
-        /// Packets that it took from the network cards that it owns.
+        /// Packets that it took from the NICs that it owns.
         pub nic_received: Option<u64>,
-        /// Packets that it put on their lines.
+        /// Packets that it put on their links.
         pub nic_sent: Option<u64>,
         /// Interrupts that they raised.
         pub nic_interrupts: Option<u64>,
-        /// Packets that found a card's queue full and were lost.
+        /// Packets that found a NIC's queue full and were lost.
         pub nic_drops: Option<u64>,
         /// Requests that it made to its virtual disk.
         pub disk_requests: Option<u64>,
-        /// What it read, bytes.
+        /// Bytes it read.
         pub disk_read_bytes: Option<u64>,
-        /// What it wrote, bytes.
+        /// Bytes it wrote.
         pub disk_written_bytes: Option<u64>,
-        /// Pages that it granted to the back end.
+        /// Pages that it granted to blkback.
         pub disk_grants: Option<u64>,
         /// Events sent to its virtual disk.
         pub disk_events: Option<u64>,
@@ -444,45 +444,45 @@ columns! {
     pub struct TraceRow in "trace" {
         /// Replication, from 0.
         pub replication: u32,
-        /// When, ns since the host started.
+        /// Time of the decision, ns since the host started.
         pub time_ns: i64,
-        /// Where.
+        /// The pCPU's number.
         pub pcpu: u32,
         /// The domain that ran until now (−1: idle).
         pub from_domain: i64,
-        /// Its vCPU (for idle: the pCPU's number).
+        /// The vCPU of it that ran (for idle: the pCPU's number).
         pub from_vcpu: i64,
         /// The domain that runs from now on (−1: idle).
         pub to_domain: i64,
-        /// Its vCPU (for idle: the pCPU's number).
+        /// The vCPU of it that runs (for idle: the pCPU's number).
         pub to_vcpu: i64,
-        /// How long the incoming vCPU had waited for a pCPU, ns.
+        /// Time that the incoming vCPU had waited for a pCPU, ns.
         pub waited_ns: i64,
     }
 }
 
 columns! {
-    /// Everything that happened, in order of time, as `--trace` writes it: one file for each replication. What a kind of event does not have is null.
+    /// Every event, in order of time, as `--trace` writes it: one file for each replication. Columns that a kind of event does not have are null.
     pub struct EventRow in "events" {
-        /// When, ns since the host started.
+        /// Time of the event, ns since the host started.
         pub time_ns: i64,
-        /// What: `decision`, `switch`, `runstate`, `wake`, `migration`, `timer` (the scheduler's), `io`, `state` (the scheduler's), `lost` (records of that pCPU are missing until now), `end`.
+        /// The kind of event: `decision`, `switch`, `runstate`, `wake`, `migration`, `timer` (the scheduler's), `io`, `state` (the scheduler's), `lost` (records of that pCPU are missing until now), `end`.
         pub kind: &'static str,
-        /// Where; for a migration, to where.
+        /// The pCPU; for a migration, the new one.
         pub pcpu: Option<u32>,
-        /// Whose: the domain's number (−1: idle). For a switch, the domain that runs from now on.
+        /// The domain's number (−1: idle). For a switch, the domain that runs from now on.
         pub domain: Option<i64>,
-        /// Its vCPU (for idle: the pCPU's number).
+        /// The vCPU's number in its domain (for idle: the pCPU's number).
         pub vcpu: Option<i64>,
         /// The domain that woke it; for a switch, the one that ran until now.
         pub by_domain: Option<i64>,
-        /// Its vCPU.
+        /// The vCPU of that domain.
         pub by_vcpu: Option<i64>,
         /// The runstate, the cause of the wake-up, the step of I/O, or the key of the scheduler's state.
         pub what: Option<&'static str>,
-        /// For a switch, how long the incoming vCPU had waited, ns; the pCPU a migration comes from; the timer's token; the value of the state; what a step of I/O counts.
+        /// For a switch, the time that the incoming vCPU had waited, ns; for a migration, the pCPU before; the timer's token; the value of the state; the count of a step of I/O.
         pub value: Option<i64>,
-        /// Which packet, request or event a step of I/O is about.
+        /// The packet, request or event of a step of I/O.
         pub id: Option<u64>,
     }
 }

@@ -1,4 +1,4 @@
-//! Records everything that happens on a host to a file, as it happens.
+//! Every event of a run, written to a file as it happens.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -10,17 +10,17 @@ use vcpulab_host::{
     DomId, HostState, IoStep, Observer, PcpuId, RunState, StateRow, Switch, Time, VcpuId, WakeCause,
 };
 
-use crate::meter::Meter;
+use crate::counters::Meter;
 use crate::tables::EventRow;
 
-/// So many events are held in memory before they are written.
+/// Events held in memory before they are written.
 const ROWS_HELD: usize = 1 << 16;
 
 /// Writes events to an Arrow file.
 pub struct EventFile {
     rows: Vec<EventRow>,
     file: FileWriter<BufWriter<File>>,
-    /// Why nothing is written any more.
+    /// The error after which nothing is written any more.
     failed: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl EventFile {
     /// Creates the file.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn create(path: &Path) -> Result<Self, String> {
         let file = File::create(path).map_err(|error| error.to_string())?;
         let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME));
@@ -39,7 +39,7 @@ impl EventFile {
         Ok(EventFile { rows: Vec::with_capacity(ROWS_HELD), file, failed: None })
     }
 
-    /// Adds an event; what cannot be written is told at the end.
+    /// Adds an event; an error of writing is reported at the end.
     pub fn push(&mut self, row: EventRow) {
         self.rows.push(row);
         if self.rows.len() == ROWS_HELD {
@@ -59,7 +59,7 @@ impl EventFile {
     /// Writes what is still held, and ends the file.
     ///
     /// # Errors
-    /// What could not be written, now or before.
+    /// The first error of writing.
     pub fn finish(mut self) -> Result<(), String> {
         self.write();
         match self.failed {
@@ -69,10 +69,10 @@ impl EventFile {
     }
 }
 
-/// Records what happens on a host.
+/// Records the events of a host.
 pub struct Recorder {
     events: EventFile,
-    /// Measuring has begun.
+    /// Whether measuring has begun.
     begun: bool,
 }
 
@@ -80,12 +80,12 @@ impl Recorder {
     /// Creates the file.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn create(path: &Path) -> Result<Self, String> {
         Ok(Recorder { events: EventFile::create(path)?, begun: false })
     }
 
-    /// Starts with how things stand.
+    /// Starts with the state of the host.
     fn begin(&mut self, host: &HostState) {
         self.begun = true;
         let now = host.now();
@@ -137,20 +137,20 @@ fn by(row: EventRow, host: &HostState, v: VcpuId) -> EventRow {
     EventRow { by_domain: Some(domain), by_vcpu: Some(vcpu), ..row }
 }
 
-/// Listens to a run as a whole.
+/// An observer of a whole run.
 pub trait Measuring: Observer {
     /// Starts to count; must be called once before a host runs.
     fn reset(&mut self, host: &HostState);
-    /// What is measured begins now: forgets all that was counted, and starts to record.
+    /// The warm-up is over: forgets all counts, and starts to record.
     fn begin(&mut self, host: &HostState);
-    /// What was counted.
+    /// The counters.
     fn meter(&self) -> &Meter;
-    /// What was counted, to take from it.
+    /// The counters, to take samples from.
     fn meter_mut(&mut self) -> &mut Meter;
-    /// The run is over.
+    /// The run ends.
     ///
     /// # Errors
-    /// What could not be kept.
+    /// The error of writing.
     fn finish(self, host: &HostState) -> Result<(), String>;
 }
 
@@ -178,9 +178,9 @@ impl Measuring for Meter {
 
 /// A meter, and a recorder beside it.
 pub struct Traced {
-    /// Counts.
+    /// The meter, which counts.
     pub meter: Meter,
-    /// Records.
+    /// The recorder, which writes the events down.
     pub recorder: Recorder,
 }
 

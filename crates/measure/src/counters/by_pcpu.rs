@@ -1,8 +1,8 @@
-//! What each domain did on each pCPU: XenMon keeps its books so. A vCPU that does not run counts where it is assigned.
+//! Counters of each domain on each pCPU, as XenMon keeps them. A vCPU that does not run counts where it is assigned.
 
 use vcpulab_host::{DomId, HostState, PcpuId, RunTimes, Span, VcpuId};
 
-/// What a domain did on a pCPU.
+/// Counters of a domain on a pCPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OnPcpu {
     /// Time its vCPUs ran there, ns.
@@ -17,13 +17,13 @@ pub struct OnPcpu {
     pub executions: u64,
 }
 
-/// The books of all domains and pCPUs since they were last taken.
+/// The counters of all domains and pCPUs since they were last taken.
 #[derive(Clone, Debug, Default)]
 pub struct ByPcpu {
     pcpus: usize,
     /// By domain, and by pCPU within it.
     cells: Vec<OnPcpu>,
-    /// By vCPU: where it is, and how far it is booked.
+    /// By vCPU: its pCPU, and its times that are counted already.
     booked: Vec<(PcpuId, RunTimes)>,
 }
 
@@ -40,7 +40,7 @@ impl ByPcpu {
         self.cells.get_mut(d.index() * self.pcpus + p.index())
     }
 
-    /// A vCPU of a guest was switched in, with so much time allocated.
+    /// A vCPU of a guest was switched in, with that time allocated.
     #[inline]
     pub(crate) fn switched_in(&mut self, host: &HostState, v: VcpuId, p: PcpuId, allocated_ns: Span) {
         if self.booked.get(v.index()).is_some_and(|&(at, _)| at != p) {
@@ -52,7 +52,7 @@ impl ByPcpu {
         }
     }
 
-    /// A vCPU has been assigned to another pCPU: so far it was at the one before.
+    /// A vCPU has been assigned to another pCPU: its time up to now belongs to the one before.
     pub(crate) fn moved(&mut self, host: &HostState, v: VcpuId) {
         let now = host.run_times(v);
         let Some(booked) = self.booked.get_mut(v.index()) else { return };
@@ -64,7 +64,7 @@ impl ByPcpu {
         }
     }
 
-    /// Takes what each domain that ran did on each pCPU that it ran on, and begins anew.
+    /// Takes the counters of each domain on each pCPU that it ran on, and begins anew.
     pub(crate) fn take(&mut self, host: &HostState) -> Vec<(DomId, PcpuId, OnPcpu)> {
         for v in host.guest_vcpus() {
             self.moved(host, v);

@@ -1,0 +1,118 @@
+//! Decisions and events per second.
+
+#![allow(clippy::disallowed_types, reason = "a benchmark reads the wall clock")]
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use vcpulab_host::{Params, Scheduler, Time, Work};
+use vcpulab_sched::Runner;
+
+use crate::floor::Floor;
+use crate::host::host;
+use crate::memory::bytes_per_vcpu;
+use crate::size::{SIZES, Size};
+
+/// Simulated time advanced between two looks at the clock.
+const CHUNK_NS: Time = 10_000_000;
+
+/// Parts of a measurement, of which the fastest counts: time that other programs on the machine take away is not the engine's.
+const PARTS: u32 = 5;
+
+/// Calls `work`, which returns a count of what it did, for about `wall`; returns the best count per second.
+fn best_rate(wall: Duration, mut work: impl FnMut() -> u64) -> f64 {
+    let mut best = 0.0f64;
+    for _ in 0..PARTS {
+        let (start, mut done) = (Instant::now(), 0);
+        while start.elapsed() < wall / PARTS {
+            done += work();
+        }
+        best = best.max(done as f64 / start.elapsed().as_secs_f64());
+    }
+    best
+}
+
+/// How fast one policy is.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    /// Timers, wake-ups and ends of operations handled, with whatever scheduling they lead to, per second.
+    decisions_per_s: f64,
+    /// Calls of the policy's schedule hook, and events of all kinds, for each of those.
+    schedule_calls_each: f64,
+    events_each: f64,
+}
+
+struct Timed {
+    size: Size,
+    wall: Duration,
+}
+
+impl Runner for Timed {
+    type Out = Rate;
+
+    fn run<S: Scheduler>(self, scheduler: S) -> Rate {
+        let decisions = |work: Work| work.events - work.continuations;
+        let mut host = host(self.size, scheduler);
+        let mut end = 0;
+        let mut advance = || {
+            let before = decisions(host.context().work_done());
+            end += CHUNK_NS;
+            host.run_until(end).expect("the policy keeps the rules");
+            decisions(host.context().work_done()) - before
+        };
+        for _ in 0..20 {
+            advance();
+        }
+        let decisions_per_s = best_rate(self.wall, advance);
+        let work = host.context().work_done();
+        let each = |count: u64| count as f64 / decisions(work) as f64;
+        Rate {
+            decisions_per_s,
+            schedule_calls_each: each(work.schedule_calls),
+            events_each: each(work.events),
+        }
+    }
+}
+
+/// The metrics of one run, by name.
+pub type Metrics = BTreeMap<String, f64>;
+
+/// Measures every policy and generation at every size for about `seconds` each, beside the bare loop. A *decision* is one
+/// timer, wake-up or end of an operation handled, with the scheduling it leads to. Names are
+/// `decisions_per_s_4x16_bvt_xen3.0`, or `decisions_per_s_4x16` for Credit's newest generation, and so on; every such
+/// metric also comes as `…_of_floor`: events per second over those of the bare loop.
+pub fn run(seconds: f64) -> Metrics {
+    let wall = Duration::from_secs_f64(seconds);
+    let mut metrics = Metrics::new();
+    for size in SIZES {
+        let name = format!("{}x{}", size.pcpus, size.vcpus);
+        let mut bare = Floor::new(size);
+        let floor = best_rate(wall, || bare.advance());
+        metrics.insert(format!("floor_events_per_s_{name}"), floor);
+        for policy in vcpulab_sched::policies() {
+            for generation in policy.generations {
+                let key = match (policy.name, generation.name) {
+                    ("credit", "xen4.17") => name.clone(),
+                    (policy, "v1") => format!("{name}_{}", policy.replace('-', "_")),
+                    (policy, generation) => format!("{name}_{policy}_{generation}"),
+                };
+                let timed = Timed { size, wall };
+                let rate =
+                    vcpulab_sched::with(policy.name, generation.name, &Params::new(), size.pcpus, timed)
+                        .expect("a listed policy is registered");
+                let events = rate.decisions_per_s * rate.events_each;
+                metrics.insert(format!("decisions_per_s_{key}"), rate.decisions_per_s);
+                metrics.insert(
+                    format!("schedule_calls_per_s_{key}"),
+                    rate.decisions_per_s * rate.schedule_calls_each,
+                );
+                metrics.insert(format!("events_per_s_{key}"), events);
+                metrics.insert(format!("events_per_s_{key}_of_floor"), events / floor);
+            }
+        }
+    }
+    if let Some(bytes) = bytes_per_vcpu() {
+        metrics.insert("bytes_per_vcpu".into(), bytes);
+    }
+    metrics
+}

@@ -1,0 +1,136 @@
+//! The host's counters at regular intervals, as monitors read them.
+
+use vcpulab_host::{CacheCounts, DomId, HostState, RunTimes, Span, Time, VcpuId};
+
+use crate::collect::Names;
+use crate::counters::meter::{Meter, VcpuCounts};
+use crate::tables::{PcpuSampleRow, SampleRow, VcpuSampleRow};
+
+/// A vCPU's counters at the last sample.
+type Seen = (RunTimes, VcpuCounts, CacheCounts);
+
+/// Takes samples of a host, each of the time since the one before.
+#[derive(Clone, Debug)]
+pub struct Sampler {
+    interval_ns: Span,
+    /// Time of the last sample.
+    time: Time,
+    /// By number of the vCPU.
+    seen: Vec<Seen>,
+    /// Samples of the domains.
+    pub domains: Vec<SampleRow>,
+    /// Samples of the vCPUs.
+    pub vcpus: Vec<VcpuSampleRow>,
+    /// Samples of the domains by pCPU.
+    pub pcpus: Vec<PcpuSampleRow>,
+}
+
+impl Sampler {
+    /// A sampler that begins now.
+    pub fn new(interval_ns: Span, host: &HostState, meter: &Meter) -> Self {
+        Sampler {
+            interval_ns,
+            time: host.now(),
+            seen: (0..host.vcpu_count() as u32).map(|v| look(host, meter, VcpuId(v))).collect(),
+            domains: Vec::new(),
+            vcpus: Vec::new(),
+            pcpus: Vec::new(),
+        }
+    }
+
+    /// Time at which the next sample is due.
+    pub fn next(&self) -> Time {
+        self.time.saturating_add(self.interval_ns)
+    }
+
+    /// Takes a sample now, unless no time has passed. The host knows nothing of the domains' I/O: it is left at zero and null, and
+    /// the rows are returned to fill it in.
+    pub fn take(
+        &mut self,
+        replication: u32,
+        names: &Names,
+        host: &HostState,
+        meter: &mut Meter,
+    ) -> &mut [SampleRow] {
+        let first = self.domains.len();
+        if host.now() == self.time {
+            return &mut [];
+        }
+        for d in (0..host.domain_count() as u32).map(DomId) {
+            let row = self.domain(replication, names, host, meter, d);
+            self.domains.push(row);
+        }
+        self.time = host.now();
+        let on_pcpus = meter.by_pcpu.as_mut().map(|by_pcpu| by_pcpu.take(host)).unwrap_or_default();
+        self.pcpus.extend(on_pcpus.into_iter().map(|(d, p, did)| PcpuSampleRow {
+            replication,
+            time_ns: host.now(),
+            domain: names.domains[d.index()].clone(),
+            number: host.domain_number(d),
+            pcpu: p.0,
+            running_ns: did.running_ns,
+            runnable_ns: did.runnable_ns,
+            blocked_ns: did.blocked_ns,
+            allocated_ns: did.allocated_ns,
+            executions: did.executions,
+        }));
+        &mut self.domains[first..]
+    }
+
+    /// The sample of a domain; those of its vCPUs are kept on the way.
+    fn domain(
+        &mut self,
+        replication: u32,
+        names: &Names,
+        host: &HostState,
+        meter: &Meter,
+        d: DomId,
+    ) -> SampleRow {
+        let domain = &names.domains[d.index()];
+        let mut row = SampleRow {
+            replication,
+            time_ns: host.now(),
+            domain: domain.clone(),
+            number: host.domain_number(d),
+            state: host.domain_state(d).map(|state| state.to_string()),
+            elapsed_ns: host.now() - self.time,
+            ..SampleRow::default()
+        };
+        for v in host.vcpus_of(d) {
+            let now = look(host, meter, v);
+            let before = std::mem::replace(&mut self.seen[v.index()], now);
+            self.vcpus.push(VcpuSampleRow {
+                replication,
+                time_ns: host.now(),
+                domain: domain.clone(),
+                vcpu: row.vcpus,
+                running_ns: now.0.running_ns - before.0.running_ns,
+            });
+            row.vcpus += 1;
+            add(&mut row, before, now);
+        }
+        row
+    }
+}
+
+/// Adds what a vCPU did between two looks.
+fn add(row: &mut SampleRow, before: Seen, now: Seen) {
+    let ((times, counts, caches), (times_before, counts_before, caches_before)) = (now, before);
+    row.running_ns += times.running_ns - times_before.running_ns;
+    row.runnable_ns += times.runnable_ns - times_before.runnable_ns;
+    row.blocked_ns += times.blocked_ns - times_before.blocked_ns;
+    row.offline_ns += times.offline_ns - times_before.offline_ns;
+    row.allocated_ns += counts.allocated_ns - counts_before.allocated_ns;
+    row.executions += counts.executions - counts_before.executions;
+    row.wakeups += counts.wakeups - counts_before.wakeups;
+    row.context_switches += counts.switched_out - counts_before.switched_out;
+    row.preemptions += counts.preemptions - counts_before.preemptions;
+    row.migrations += counts.migrations - counts_before.migrations;
+    row.l2_misses += caches.l2_misses - caches_before.l2_misses;
+    row.l3_misses += caches.l3_misses - caches_before.l3_misses;
+    row.refill_ns += caches.refill_ns - caches_before.refill_ns;
+}
+
+fn look(host: &HostState, meter: &Meter, v: VcpuId) -> Seen {
+    (host.run_times(v), meter.counts(v), host.caches().counts(v))
+}

@@ -1,0 +1,12 @@
+//! The result tables of a run: their rows, each declared once, and all of them together.
+
+mod columns;
+mod results;
+mod rows;
+
+pub use columns::Columns;
+pub use results::Results;
+pub use rows::{
+    AppRow, AppSampleRow, DomainRow, EventRow, IoRow, PcpuRow, PcpuSampleRow, ProfileRow, SampleRow,
+    TraceRow, VcpuRow, VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow,
+};

@@ -1,0 +1,39 @@
+//! Errors of reading.
+
+use thiserror::Error;
+
+/// The reason why a recording cannot be read.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ReadError {
+    /// It is empty.
+    #[error("is empty; allowed: a recording")]
+    Empty,
+    /// It does not begin as `xentrace`'s files do.
+    #[error(
+        "byte 0: found the word {found:#010x}; allowed: 0x2001f003, with which xentrace's files of Xen 4 begin{hint}"
+    )]
+    NotXentrace {
+        /// The first word.
+        found: u32,
+        /// A hint at its format.
+        hint: &'static str,
+    },
+    /// The frequency of the counter is unknown.
+    #[error(
+        "no execution times of 0.1 ms or more to find the counter's frequency from\n  hint: --cpu-mhz; `xl info` shows it"
+    )]
+    NoFrequency,
+    /// A frequency that is not allowed.
+    #[error("--cpu-mhz: found `{0}`; allowed: 1 to 100000")]
+    Mhz(f64),
+    /// No line is one of the scheduler's.
+    #[error(
+        "none of {lines} lines is a sched_switch, sched_wakeup or sched_waking event as `perf sched script` or ftrace writes them; the first: `{first}`"
+    )]
+    NotSchedText {
+        /// Lines read.
+        lines: u64,
+        /// The first, cut short.
+        first: String,
+    },
+}

@@ -1,0 +1,81 @@
+"""The answers of `vcpulab.compare`, `vcpulab.whatif` and `vcpulab.lint`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from vcpulab.advice.compare import Comparison
+from vcpulab.advice.comparison_report import in_words
+from vcpulab.advice.lint.lint import Advice, as_data, other_warnings
+from vcpulab.hypervisors.xl import Step, new_steps
+from vcpulab.results.run import Run
+from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.settings import Changed
+from vcpulab.show.answer import Answer
+
+
+@dataclass(frozen=True)
+class Differences(Answer):
+    """Two runs, and every metric that they have in common."""
+
+    before: Run
+    after: Run
+    found: tuple[Comparison, ...]
+
+    def __getitem__(self, address: str) -> Comparison:
+        """What became of the number at an address.
+
+        Raises:
+            KeyError: it was not compared.
+        """
+        for one in self:
+            if one.address.name == address:
+                return one
+        raise KeyError(address)
+
+    def __iter__(self) -> Iterator[Comparison]:
+        return iter(self.found)
+
+    def to_frame(self) -> pl.DataFrame:
+        """A row for each metric: before, after, difference, p and verdict; see `Comparison.row`."""
+        return pl.DataFrame([one.row() for one in self.found], infer_schema_length=None)
+
+    def __str__(self) -> str:
+        return "\n".join(in_words(self.found))
+
+
+@dataclass(frozen=True)
+class WhatIf(Differences):
+    """A scenario as it is, and with other settings."""
+
+    changed: Changed
+    """The changed scenario, what was changed in it, and what the new scheduler does not have."""
+
+    @property
+    def commands(self) -> list[Step]:
+        """How to set it on a real host."""
+        return new_steps(self.before.scenario, self.after.scenario)
+
+
+@dataclass(frozen=True)
+class Findings(Answer):
+    """What is probably wrong with a scenario, and what mends it."""
+
+    scenario: Scenario
+    advice: tuple[Advice, ...]
+
+    def __iter__(self) -> Iterator[Advice]:
+        return iter(self.advice)
+
+    def to_frame(self) -> pl.DataFrame:
+        """A row for each finding: its rule, the field, the reason, the commands that mend it."""
+        rows = [(row["rule"], row["field"], row["reason"], row["commands"]) for row in as_data(self.advice)]
+        rows += [("warning", one["field"], one["message"], []) for one in other_warnings(self.scenario, self.advice)]
+        texts = dict.fromkeys(("rule", "field", "reason"), pl.String())
+        schema = pl.Schema([*texts.items(), ("commands", pl.List(pl.String))])
+        return pl.DataFrame(rows, schema, orient="row")
+
+    def __str__(self) -> str:
+        rows = self.to_frame().iter_rows(named=True)
+        return "\n".join(f"{row['field']}: {row['rule']}: {row['reason']}" for row in rows) or "nothing found"

@@ -1,0 +1,33 @@
+"""The answer of `vcpulab.sweep`."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from vcpulab.results.addresses import Address
+from vcpulab.show.answer import Answer
+from vcpulab.sweeps.plan import Plan
+from vcpulab.sweeps.tables import Row
+
+
+@dataclass(frozen=True)
+class Sweep(Answer):
+    """The points of a sweep, and what stands at some addresses at each."""
+
+    plan: Plan
+    metrics: tuple[Address, ...]
+    rows: tuple[Row, ...]
+
+    def to_frame(self) -> pl.DataFrame:
+        """A row for each point: its values, then mean and half width of each metric under its address."""
+        columns: dict[str, list[object]] = {"point": [row.point for row in self.rows]}
+        for index, path in enumerate(self.plan.paths):
+            columns[path] = [row.values[index] for row in self.rows]
+        for index, address in enumerate(self.metrics):
+            intervals = [row.intervals[index] for row in self.rows]
+            columns[address.name] = [None if one is None else one.mean for one in intervals]
+            columns[f"{address.name} ±"] = [None if one is None else one.half_width for one in intervals]
+        return pl.DataFrame(columns, strict=False)
+
+    def __str__(self) -> str:
+        return f"{self.plan.name}: {len(self.rows)} points; {', '.join(one.title for one in self.metrics)}"

@@ -1,0 +1,434 @@
+"""What a notebook asks: each call takes scenarios or their files, runs what it needs, and answers.
+
+Answers print themselves (`str`, and in notebooks), and have `to_frame()`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from vcpulab.advice import bounds as bounding
+from vcpulab.advice import capacity as capacities
+from vcpulab.advice import compare as comparing
+from vcpulab.advice.answers import Differences, Findings, WhatIf
+from vcpulab.advice.bounds import Bounds
+from vcpulab.advice.capacity import Capacity
+from vcpulab.advice.capacity.guard import Guard
+from vcpulab.advice.lint import lint as linting
+from vcpulab.advice.placing import fleet as fleets
+from vcpulab.advice.placing import placing
+from vcpulab.advice.placing.placing import Placement
+from vcpulab.advice.tuning import goals as wanted
+from vcpulab.advice.tuning.answer import Tuning
+from vcpulab.advice.tuning.confirming import confirm
+from vcpulab.advice.tuning.goals import Goal
+from vcpulab.advice.tuning.knobs import space
+from vcpulab.advice.tuning.search import REPLICATIONS, Search
+from vcpulab.errors import RequestError
+from vcpulab.results.addresses import find
+from vcpulab.results.addresses import limit as read_limit
+from vcpulab.results.cache import RunCache
+from vcpulab.results.run import Run, run_many
+from vcpulab.scenario import settings
+from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.units import size_bytes
+from vcpulab.studies import study as study_of
+from vcpulab.studies.answer import Agreement
+from vcpulab.studies.runner import Effort, Runner
+from vcpulab.sweeps.answer import Sweep
+from vcpulab.sweeps.executors import executor as executor_of
+from vcpulab.sweeps.plan import Plan
+from vcpulab.sweeps.runner import run as run_plan
+from vcpulab.sweeps.store import Store
+from vcpulab.sweeps.tables import default_metrics, summary
+
+Source = Scenario | str | PathLike[str]
+"""A scenario, or the path of its file."""
+Progress = Callable[[float], bool]
+"""Called now and then with the fraction done; returning `False` cancels."""
+
+TRIALS = 100
+"""Settings that are tried, if nobody says how many or how long."""
+
+
+def compare(
+    before: Source | Run,
+    after: Source | Run,
+    metrics: Iterable[str] | None = None,
+    *,
+    replications: int | None = None,
+    seed: int | None = None,
+    jobs: int = 0,
+    progress: Progress | None = None,
+) -> Differences:
+    """Two scenarios or two runs, with paired differences of all that they have in common.
+
+    Args:
+        before: a scenario, its file, a run, or the directory of one.
+        after: the same.
+        metrics: addresses to compare; all if left out.
+        replications: of each scenario; the first one's if left out, and at least 10.
+        seed: instead of the first scenario's; both have the same.
+        jobs: replications at a time; 0: one for each processor.
+        progress: see `Progress`.
+
+    Raises:
+        RequestError: a scenario cannot be compared with a run, or there is no such metric.
+
+    Examples:
+        >>> scenario = Scenario.starter().change({"run.duration": "200ms"})
+        >>> found = compare(scenario, scenario.change({"domain.batch.cap": 50}), ["batch.gotten"])
+        >>> found["batch.gotten"].verdict
+        'lower'
+    """
+    first, second = _run_or_scenario(before), _run_or_scenario(after)
+    if isinstance(first, Scenario) and isinstance(second, Scenario):
+        first = with_replications(first, seed, replications)
+        second = second.with_run(seed=first.seed, replications=first.replications)
+        runs = run_many([first, second], jobs=jobs, progress=progress)
+    elif isinstance(first, Run) and isinstance(second, Run):
+        if replications is not None or seed is not None:
+            raise RequestError(field="replications, seed", allowed="with scenarios; these runs are over")
+        runs = [first, second]
+    else:
+        raise RequestError("a scenario and a run", allowed="two scenarios, or two runs")
+    asked = None if metrics is None else [find(runs[0].scenario, address, "metrics") for address in metrics]
+    return Differences(runs[0], runs[1], tuple(comparing.compare(runs[0], runs[1], asked)))
+
+
+def whatif(
+    scenario: Source,
+    changes: Mapping[str, Any] | Iterable[str],
+    *,
+    replications: int | None = None,
+    seed: int | None = None,
+    jobs: int = 0,
+    progress: Progress | None = None,
+) -> WhatIf:
+    """A scenario as it is against the same one with other settings.
+
+    Args:
+        scenario: a scenario, or its file.
+        changes: path to value, or `PATH=VALUE` as for `--set`; `web.weight` may stand for `domain.web.weight`.
+        replications: of each side; the scenario's if left out, and at least 10.
+        seed: instead of the scenario's.
+        jobs: replications at a time; 0: one for each processor.
+        progress: see `Progress`.
+
+    Raises:
+        RequestError: a setting cannot be understood, or makes no valid scenario.
+
+    Examples:
+        >>> found = whatif(Scenario.starter().change({"run.duration": "200ms"}), {"batch.cap": 50})
+        >>> found["batch.gotten"].verdict, found.commands[0].text
+        ('lower', 'xl sched-credit -d batch -c 50')
+    """
+    before = with_replications(_scenario(scenario), seed, replications)
+    if isinstance(changes, Mapping):
+        full = {settings.resolve(before, path, path): value for path, value in changes.items()}
+        changed = settings.change(before, full)
+    else:
+        changed = settings.apply(before, changes)
+    first, second = run_many([before, changed.scenario], jobs=jobs, progress=progress)
+    return WhatIf(first, second, tuple(comparing.compare(first, second)), changed)
+
+
+def tune(
+    scenario: Source,
+    *,
+    maximise: Iterable[str] = (),
+    minimise: Iterable[str] = (),
+    slo: Iterable[str] = (),
+    vary: Sequence[str] = (),
+    only: Sequence[str] = (),
+    trials: int | None = None,
+    seconds: float | None = None,
+    replications: int = REPLICATIONS,
+    seed: int | None = None,
+    folder: str | PathLike[str] | None = None,
+    jobs: int = 0,
+    progress: Progress | None = None,
+) -> Tuning:
+    """The best setting of a scenario that a search finds, confirmed against the present one on fresh random numbers.
+
+    Args:
+        scenario: a scenario, or its file.
+        maximise: addresses to make greater; without these and `minimise`: throughput and response times of all,
+            fairness, and that driver domains do not wait.
+        minimise: addresses to make smaller.
+        slo: what must hold, such as `web.response_p99 < 50ms`.
+        vary: what may be changed: `PATH=LOW..HIGH` or `PATH=a,b,c`.
+        only: what may be changed, of what the schedulers have: paths, or patterns such as `domain.*.cap`.
+        trials: settings to try, the present one among them; 100 if `seconds` is not given.
+        seconds: time to search; the confirmation comes on top.
+        replications: of each setting that is not dropped earlier.
+        seed: of the search; the scenario's if left out.
+        folder: where what is measured is kept, so that a search can go on; in memory only if left out.
+        jobs: replications at a time; 0: one for each processor. It never changes the result.
+        progress: see `Progress`; told of the search, then of the confirmation.
+
+    Raises:
+        RequestError: something of this cannot be understood.
+        MissingExtraError: Optuna is not installed.
+    """
+    scenario = _scenario(scenario)
+    search = Search(
+        space(scenario, vary, only),
+        _goals(scenario, maximise, minimise),
+        _limits(scenario, slo),
+        seed=scenario.seed if seed is None else seed,
+        replications=replications,
+        folder=None if folder is None else Path(folder),
+        jobs=jobs,
+    )
+    return run_search(search, trials=trials, seconds=seconds, progress=progress)
+
+
+def run_search(
+    search: Search, *, trials: int | None = None, seconds: float | None = None, progress: Progress | None = None
+) -> Tuning:
+    """Runs a search, and confirms what it finds. See `tune`."""
+    found = search.run(
+        trials=TRIALS if trials is None and seconds is None else trials, seconds=seconds, progress=progress
+    )
+    return Tuning(search, found, None if found.best is search.present else confirm(search, found.best, progress))
+
+
+def capacity(
+    scenario: Source,
+    vary: str,
+    *,
+    slo: Iterable[str] = (),
+    lowest: float | None = None,
+    highest: float | None = None,
+    replications: int | None = None,
+    seconds: float = float("inf"),
+    jobs: int = 0,
+    progress: Callable[[str], None] = lambda _said: None,
+) -> Capacity:
+    """The largest load that keeps limits, and what stops the host from carrying more.
+
+    Args:
+        scenario: a scenario, or its file.
+        vary: what grows: a number of the scenario such as `web.rate`, or `copies:NAME`.
+        slo: what must hold, such as `web.response_p99 < 50ms`; without any: no failed requests, and responses near
+            those at the lowest load.
+        lowest: from where to look.
+        highest: up to where to look.
+        replications: of each load, to begin with.
+        seconds: time after which it stops.
+        jobs: replications at a time; 0: one for each processor.
+        progress: is told what is tried.
+
+    Raises:
+        RequestError: something of this cannot be understood.
+
+    Examples:
+        >>> starter = Scenario.starter().change({"run.duration": "500ms"})
+        >>> print(capacity(starter, "http.rate", lowest=200, highest=400))
+        client.http.rate: 400 keeps the limits
+    """
+    scenario = _scenario(scenario)
+    limits = _limits(scenario, slo)
+    grows = capacities.growth(scenario, vary, lowest=lowest, highest=highest)
+    return capacities.capacity(
+        grows, limits, replications=replications, jobs=jobs, guard=Guard(seconds), progress=progress
+    )
+
+
+def place(
+    scenarios: Source | Iterable[Source],
+    *,
+    slo: Iterable[str] = (),
+    host: Source | None = None,
+    apart: Iterable[Sequence[str]] = (),
+    together: Iterable[Sequence[str]] = (),
+    margin: float = 0.0,
+    memory: str | None = None,
+    replications: int | None = None,
+    seconds: float = float("inf"),
+    jobs: int = 0,
+    progress: Callable[[str], None] = lambda _said: None,
+) -> Placement:
+    """Domains placed on as few equal hosts as keep limits.
+
+    Args:
+        scenarios: a scenario or several, or their files; their domains are placed with their clients.
+        slo: what must hold, such as `web.response_p99 < 50ms`, or of every client `response_p99 < 50ms`.
+        host: a scenario whose host the domains are placed on; the first one's if left out.
+        apart: groups of domains of which no two may be on one host.
+        together: groups of domains that have to be on one host.
+        margin: share of each resource to leave free when packing, 0 to 1.
+        memory: of a host, such as `64GiB`; enough for everything if left out.
+        replications: as for `capacity`.
+        seconds: time after which it stops.
+        jobs: replications at a time; 0: one for each processor.
+        progress: is told what is done.
+
+    Raises:
+        RequestError: something of this cannot be understood.
+        UnplaceableError: a domain does not keep its limits even alone.
+        StoppedError: the time is over.
+        MissingExtraError: OR-Tools is not installed.
+    """
+    listed = [scenarios] if isinstance(scenarios, Scenario | str | PathLike) else list(scenarios)
+    labelled: dict[str, Scenario] = {}
+    for number, one in enumerate(listed, 1):
+        label = f"scenario {number}" if isinstance(one, Scenario) else Path(one).stem
+        while label in labelled:
+            label += "x"
+        labelled[label] = _scenario(one)
+    taken = fleets.fleet(labelled, host=None if host is None else _scenario(host), together=together)
+    return placing.place(
+        taken,
+        slo,
+        apart=apart,
+        margin=margin,
+        memory=None if memory is None else size_bytes(memory),
+        replications=replications,
+        jobs=jobs,
+        guard=Guard(seconds),
+        progress=progress,
+    )
+
+
+def bounds(scenario: Source) -> Bounds:
+    """What a host can carry at most and what limits it, by queueing analysis, without a simulation.
+
+    Args:
+        scenario: a scenario, or its file.
+
+    Examples:
+        >>> print(bounds(Scenario.starter()))
+        http: at most 500/s, limited by rate
+        ...
+    """
+    return bounding.bounds(_scenario(scenario))
+
+
+def lint(scenario: Source, *, replications: int = 10, jobs: int = 0, progress: Progress | None = None) -> Findings:
+    """What is probably wrong with a scenario, what it costs, and what mends it.
+
+    Args:
+        scenario: a scenario, or its file, which may have parameters of other schedulers.
+        replications: of each simulation, as it is and mended.
+        jobs: replications at a time; 0: one for each processor.
+        progress: see `Progress`.
+
+    Raises:
+        ScenarioError: what else is wrong with the file.
+
+    Examples:
+        >>> print(lint(Scenario.starter().change({"run.duration": "50ms"}), replications=2))
+        action[0]: warning: never happens: the run ends at ...
+    """
+    if isinstance(scenario, Scenario):
+        advice = linting.advise(scenario, replications=replications, jobs=jobs, progress=progress)
+        return Findings(scenario, tuple(advice))
+    mended, advice = linting.lint(Path(scenario), replications=replications, jobs=jobs, progress=progress)
+    return Findings(mended, tuple(advice))
+
+
+def sweep(
+    file: str | PathLike[str],
+    store: str | PathLike[str] = "out/sweep",
+    *,
+    metrics: Iterable[str] | None = None,
+    executor: str = "local",
+    jobs: int = 0,
+    progress: Progress | None = None,
+) -> Sweep:
+    """A scenario run at many points; what the store has already is not run again.
+
+    Args:
+        file: the sweep file: the scenario, what varies, how often.
+        store: directory of the results; several sweeps may share it.
+        metrics: addresses to show; by default throughput of every client.
+        executor: `local` (threads), `dask://HOST:PORT` or `dask://local?workers=N`. It never changes the results.
+        jobs: runs at a time on this machine; 0: one for each processor.
+        progress: called now and then with the fraction done.
+
+    Raises:
+        RequestError: everything that is wrong with the file.
+        SweepFailedError: it came to an end before its end; what was done is kept.
+    """
+    plan = Plan.load(Path(file))
+    scenario = plan.scenario(0)
+    asked = default_metrics(plan) if metrics is None else [find(scenario, address, "metrics") for address in metrics]
+    doing = executor_of(executor, jobs)
+    try:
+        with Store.open(Path(store), create=True) as opened:
+            run_plan(plan, opened, doing, progress=lambda done, all_: progress is None or progress(done / max(all_, 1)))
+            return Sweep(plan, tuple(asked), tuple(summary(plan, opened, asked)))
+    finally:
+        doing.close()
+
+
+def study(
+    name: str,
+    *,
+    fast: bool = False,
+    precision: float = 0.02,
+    folder: str | PathLike[str] = "out/study",
+    jobs: int = 0,
+    progress: Progress | None = None,
+) -> Agreement:
+    """A published study, run again; what is done already is not run again.
+
+    Args:
+        name: the study, such as `cherkasova2007`.
+        fast: a short look: short runs, two of each; its results are kept apart.
+        precision: replications are added until every interval that decides is at most so wide, of its mean.
+        folder: directory of the results; each study has a folder in it.
+        jobs: replications at a time; 0: one for each processor. It never changes the results.
+        progress: see `Progress`.
+
+    Raises:
+        KeyError: there is no such study.
+    """
+    it = study_of(name)
+    done = RunCache(Path(folder) / (f"{name}-fast" if fast else name) / "units.jsonl")
+    effort = Effort(fast=fast, precision=precision, jobs=jobs)
+    return Agreement(it, Runner(it, effort, done).run(list(it.cases()), progress))
+
+
+def with_replications(scenario: Scenario, seed: int | None, replications: int | None) -> Scenario:
+    """The scenario as it is compared: with as many replications as an interval needs.
+
+    Raises:
+        RequestError: a value is out of range.
+    """
+    if replications is not None and replications < 2:
+        raise RequestError(field="replications", found=replications, allowed="at least 2, for an interval")
+    wanted = max(comparing.REPLICATIONS, scenario.replications) if replications is None else replications
+    try:
+        return scenario.with_run(seed=seed, replications=wanted)
+    except ValueError as error:
+        raise RequestError(str(error)) from None
+
+
+def _goals(scenario: Scenario, maximise: Iterable[str], minimise: Iterable[str]) -> list[Goal]:
+    stated = [wanted.goal(scenario, name, higher=True) for name in maximise]
+    stated += [wanted.goal(scenario, name, higher=False) for name in minimise]
+    names = [goal.name for goal in stated]
+    for name in names:
+        if names.count(name) > 1:
+            raise RequestError(f"`{name}` is named twice", field="maximise, minimise", allowed="each metric once")
+    return stated or wanted.default_goals(scenario)
+
+
+def _limits(scenario: Scenario, texts: Iterable[str]) -> list[Any]:
+    limits = [read_limit(scenario, text) for text in texts]
+    wanted.contradictions(limits)
+    return limits
+
+
+def _scenario(source: Source) -> Scenario:
+    return source if isinstance(source, Scenario) else Scenario.load(source)
+
+
+def _run_or_scenario(source: Source | Run) -> Scenario | Run:
+    if isinstance(source, Run | Scenario):
+        return source
+    return Run.load(source) if Path(source).is_dir() else Scenario.load(source)
