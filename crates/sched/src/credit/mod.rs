@@ -29,7 +29,7 @@ use crate::params::{MS, US};
 use crate::policy::{Generation, Registered};
 use crate::table::put;
 
-/// The order in which vCPUs run; the greatest first. Its number is what state files show.
+/// The order in which vCPUs run; the greatest first. State files show its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(i8)]
 pub(crate) enum Priority {
