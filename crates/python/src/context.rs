@@ -71,7 +71,7 @@ impl Context {
         with(|host| Ok(host.is_current(vcpu(host, v)?)))
     }
 
-    fn home(&self, v: u32) -> PyResult<u32> {
+    fn processor(&self, v: u32) -> PyResult<u32> {
         with(|host| Ok(host.processor(vcpu(host, v)?).0))
     }
 
@@ -109,7 +109,7 @@ impl Context {
         with(|host| Ok(host.run_times(vcpu(host, v)?).running_ns))
     }
 
-    fn flag(&self, p: u32) -> PyResult<()> {
+    fn raise_reschedule(&self, p: u32) -> PyResult<()> {
         with(|host| {
             let p = own_pcpu(host, p)?;
             host.raise_reschedule(p);
@@ -117,19 +117,19 @@ impl Context {
         })
     }
 
-    fn set_home(&self, v: u32, p: u32) -> PyResult<()> {
+    fn set_processor(&self, v: u32, p: u32) -> PyResult<()> {
         with(|host| {
             let (v, p) = (own_vcpu(host, v)?, own_pcpu(host, p)?);
             if host.is_current(v) && host.processor(v) != p {
-                let (name, home) = (name(host, v), host.processor(v).0);
-                return Err(PyValueError::new_err(format!("{name} runs on pCPU {home}: it cannot move now")));
+                let (name, own) = (name(host, v), host.processor(v).0);
+                return Err(PyValueError::new_err(format!("{name} runs on pCPU {own}: it cannot move now")));
             }
             host.set_processor(v, p);
             Ok(())
         })
     }
 
-    fn mark_migrating(&self, v: u32) -> PyResult<()> {
+    fn start_migration(&self, v: u32) -> PyResult<()> {
         with(|host| {
             let v = own_vcpu(host, v)?;
             host.start_migration(v);
