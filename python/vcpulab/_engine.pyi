@@ -108,7 +108,7 @@ class Context:
     def set_processor(self, v: int, p: int) -> None:
         """Assigns a vCPU, not running, to a pCPU of this scheduler."""
     def start_migration(self, v: int) -> None:
-        """Asks for a running vCPU to be moved: once it has stopped, the host asks `pick` for a pCPU, and moves it there."""
+        """Asks for a running vCPU to be moved: once it has stopped, it goes to the pCPU that `pick` says."""
     def park(self, v: int) -> None:
         """Makes a vCPU not runnable until it is unparked, as a cap does. Parking twice changes nothing.
 
