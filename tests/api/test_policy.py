@@ -494,6 +494,10 @@ def test_what_a_context_tells() -> None:
             for asked in (
                 lambda: ctx.processor(99),
                 lambda: ctx.current(2),
+                lambda: ctx.idle(2**32 - 1),
+                lambda: ctx.socket(300),
+                lambda: ctx.new_timer(2),
+                lambda: ctx.set_processor(4, 2),
                 lambda: ctx.vcpus_of(3),
                 lambda: ctx.raise_reschedule(2),
             ):
