@@ -1,21 +1,21 @@
 //! Cold caches: the part of its memory that a vCPU finds when it comes back to a pCPU, at two levels.
 //!
 //! A *working set* occupies cache: a kernel with the program text that its domain's vCPUs share, or the data of one task.
-//! Each pCPU has a private cache (L2); a group of pCPUs shares a larger one (L3). When a vCPU is switched in, what
-//! is missing of its sets is brought in again, and every byte that comes in replaces a byte of *others*, whichever it
-//! hits (random replacement, or hashed placement). So n bytes brought in over o bytes of others leave each of them a fraction
-//! (o − n) / o. Eviction is gradual: with plain LRU a round of vCPUs whose sets exceed the cache a little would find
-//! nothing at all, each time.
+//! Each pCPU has a private cache (L2); a group of pCPUs shares a larger one (L3). When a vCPU is switched in, the missing
+//! part of its sets is brought in again, and every byte that comes in replaces a byte of *others*, whichever it hits (random
+//! replacement, or hashed placement). So n bytes brought in over o bytes of others leave each of them a fraction (o − n) / o.
+//! Eviction is gradual: with plain LRU, vCPUs that take turns and whose sets exceed the cache a little would find nothing at
+//! all, each time.
 //!
-//! A cache keeps that fraction, multiplied up since the host started, as its *survival*; a set keeps what was resident
-//! when it was last used, and the survival at that moment. What is still there is the one times the quotient of the
-//! survivals: a switch costs the same work however many others ran in between.
+//! A cache keeps that fraction, multiplied up since the host started, as its *survival*; a set keeps its resident bytes at
+//! its last use, and the survival at that moment. The bytes still there are those times the quotient of the survivals: a
+//! switch costs the same work however many others ran in between.
 //!
-//! An L3 includes the L2s below it: what it has lost they have lost. What L2 has no room for passes through L3 whenever its
-//! vCPU runs.
+//! An L3 includes the L2s below it: they lose whatever it loses. The part of a set for which L2 has no room passes through L3
+//! whenever its vCPU runs.
 //!
-//! Only what *others* took is charged here. What a program misses by itself while it runs, because its sets are larger
-//! than a cache, is part of its own CPU time.
+//! Only the bytes that *others* took are charged here. The misses of a program that runs alone, because its sets are larger
+//! than a cache, are part of its own CPU time.
 
 use crate::{Costs, PcpuId, Span, Table, VcpuId};
 
