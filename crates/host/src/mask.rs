@@ -30,10 +30,13 @@ impl CpuMask {
     /// Is `p` in the set?
     #[inline(always)]
     pub fn contains(&self, p: PcpuId) -> bool {
-        self.0[p.index() / 64] & (1 << (p.0 % 64)) != 0
+        self.0.get(p.index() / 64).is_some_and(|word| word & (1 << (p.0 % 64)) != 0)
     }
 
     /// Adds `p`.
+    ///
+    /// # Panics
+    /// If its number is [`PCPUS_MAX`] or above: no host has it.
     #[inline(always)]
     pub fn insert(&mut self, p: PcpuId) {
         self.0[p.index() / 64] |= 1 << (p.0 % 64);
@@ -42,7 +45,9 @@ impl CpuMask {
     /// Takes `p` out.
     #[inline(always)]
     pub fn remove(&mut self, p: PcpuId) {
-        self.0[p.index() / 64] &= !(1 << (p.0 % 64));
+        if let Some(word) = self.0.get_mut(p.index() / 64) {
+            *word &= !(1 << (p.0 % 64));
+        }
     }
 
     /// Is it empty?
@@ -70,7 +75,7 @@ impl CpuMask {
     /// The lowest-numbered pCPU with a number above `p`.
     #[inline]
     pub fn first_above(&self, p: PcpuId) -> Option<PcpuId> {
-        let from = p.0 + 1;
+        let from = p.0.saturating_add(1);
         let start = (from / 64) as usize;
         if start >= WORDS {
             return None;
@@ -90,19 +95,19 @@ impl CpuMask {
         self.first_above(p).or_else(|| self.first())
     }
 
-    /// What is in both.
+    /// The pCPUs in both.
     #[inline(always)]
     pub fn and(&self, other: &CpuMask) -> CpuMask {
         CpuMask(std::array::from_fn(|i| self.0[i] & other.0[i]))
     }
 
-    /// What is in either.
+    /// The pCPUs in either.
     #[inline(always)]
     pub fn or(&self, other: &CpuMask) -> CpuMask {
         CpuMask(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
 
-    /// What is in this one but not in the other.
+    /// The pCPUs in this one but not in the other.
     #[inline(always)]
     pub fn without(&self, other: &CpuMask) -> CpuMask {
         CpuMask(std::array::from_fn(|i| self.0[i] & !other.0[i]))
@@ -144,5 +149,13 @@ mod tests {
         assert_eq!(CpuMask::EMPTY.next_after(PcpuId(5)), None);
         assert_eq!(mask.iter().map(|p| p.0).collect::<Vec<_>>(), [3, 70, 200]);
         assert_eq!(mask.len(), 3);
+    }
+
+    #[test]
+    fn a_pcpu_that_no_host_has_is_in_no_set() {
+        let mut mask = CpuMask::first_n(PCPUS_MAX);
+        assert!(mask.contains(PcpuId(PCPUS_MAX - 1)) && !mask.contains(PcpuId(PCPUS_MAX)));
+        mask.remove(PcpuId(u32::MAX));
+        assert_eq!(mask, CpuMask::first_n(PCPUS_MAX));
     }
 }
