@@ -9,8 +9,8 @@ import pytest
 
 import vcpulab
 from support import opened
-from vcpulab.cli import demo as experiment
 from vcpulab.results.timeline import slices
+from vcpulab.studies import demo as experiment
 
 # Throughput and CPU time of all runs; for each run its waits, its wake-ups and its timeline.
 CHARTS = 2 + 3 * len(experiment.scenarios())
@@ -48,6 +48,20 @@ def test_demo_compares_with_every_published_row(demo: Path) -> None:
         if cell.value and cell.source in ("Table 1", "Table 2"):
             assert re.search(rf"{cell.scheduler} .*\(published\).* {re.escape(cell.value)} ", printed)
     assert printed.splitlines()[-1] == "report: out/demo/report.html"
+
+
+def test_published_rows_stand_under_the_same_rows_simulated(demo: Path) -> None:
+    printed = [line.strip() for line in (demo / "stdout").read_text().splitlines()]
+    compared = 0
+    for label in experiment.scenarios():
+        simulated = next(i for i, line in enumerate(printed) if re.match(rf"{re.escape(label)}  ", line))
+        if label.startswith(("bvt", "sedf")):
+            below = printed[simulated + 1]
+            assert below.startswith(f"{label} (published)  ")
+            here, there = (float(re.split(r" {2,}", line)[1].split(" ")[0]) for line in (printed[simulated], below))
+            assert here == pytest.approx(there, rel=0.1), label
+            compared += 1
+    assert compared == 6
 
 
 def test_demo_runs_the_study_as_described() -> None:

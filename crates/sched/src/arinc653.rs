@@ -1,4 +1,4 @@
-//! ARINC 653: a fixed cyclic timetable. In its slot a vCPU runs if it can; nobody else may use the time.
+//! ARINC 653: a fixed cyclic timetable. In its slot a vCPU runs if it can; no other may use the time.
 
 use std::fmt;
 

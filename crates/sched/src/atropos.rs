@@ -1,5 +1,5 @@
 //! Atropos: a slice of CPU time in every period by earliest deadline first, a latency hint for wake-ups after a long
-//! block, and slack for those who take it. Generations `xen2.0`, in which guarantees fade away because the port lost
+//! block, and slack for the vCPUs that take it. Generations `xen2.0`, in which guarantees fade away because the port lost
 //! three steps, and `xen2.0-intended`, which has them.
 
 use std::fmt;
@@ -113,7 +113,7 @@ impl Atropos {
         }
     }
 
-    /// Who gets the time that nobody is guaranteed on `p`, and how long.
+    /// The vCPU that gets time that is guaranteed to none on `p`, and for how long.
     fn choose_slack(&mut self, p: PcpuId) -> Option<(VcpuId, Span)> {
         let wait = &self.pcpus[p].wait;
         let unblocked = |&u: &VcpuId| self.vcpus[u].class == Class::Unblocked;

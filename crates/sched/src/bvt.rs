@@ -28,9 +28,9 @@ const WRAP_BY: u32 = 0xE000_0000;
 struct Vcpu {
     /// Actual virtual time.
     avt: u32,
-    /// Effective virtual time: actual less what is borrowed.
+    /// Effective virtual time: the actual less the borrowed.
     evt: u32,
-    /// What the time run is counted from.
+    /// The instant from which the time that it runs counts.
     since: Time,
     /// Has it been put on another pCPU since it last woke?
     moved: bool,

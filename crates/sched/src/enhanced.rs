@@ -1,7 +1,7 @@
-//! Enhanced: Credit `xen4.4.1` with a bar. Each pCPU remembers the credit of the vCPU it chose last; who is in debt or
-//! below that bar is passed over, and sent to a pCPU with nothing waiting if there is one. (V. Venkatesh's thesis,
-//! 2015, as pseudo-code only. Every question that it leaves open is an option here; the defaults are the readings of
-//! the specification, which terminate and never idle a pCPU with work.)
+//! Enhanced: Credit `xen4.4.1` with a bar. Each pCPU remembers the credit of the vCPU it chose last; a vCPU in debt
+//! or below that bar is passed over, and sent to a pCPU with nothing waiting if there is one. (V. Venkatesh's thesis,
+//! 2015, as pseudo-code only. Every question that it leaves open is an option here. The defaults are readings that
+//! terminate and never leave a pCPU idle beside work: `docs/schedulers/enhanced.md`.)
 
 use std::fmt;
 
@@ -124,7 +124,7 @@ impl Enhanced {
         None
     }
 
-    /// Nobody qualifies: who runs all the same?
+    /// The vCPU that runs although none qualifies.
     fn choose_anyway(&self, p: PcpuId) -> Option<VcpuId> {
         let head = self.entries(p).next();
         if self.is(&NONE, "head") {
@@ -136,7 +136,7 @@ impl Enhanced {
         }
     }
 
-    /// Who runs next on `p`, off its queue, and whether it qualified.
+    /// The next vCPU of `p`, off its queue, and whether it qualified.
     fn choose(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> (VcpuId, bool) {
         if self.is(&RESET, "decision") {
             let greatest = self.richest(self.entries(p)).map_or(0, |v| self.credit.credit(v));

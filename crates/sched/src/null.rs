@@ -1,4 +1,4 @@
-//! Null: every vCPU has a pCPU of its own and runs there whenever it can; who finds none free waits without running.
+//! Null: every vCPU has a pCPU of its own and runs there whenever it can; one that finds none free waits.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
 //! Tables of a scheduler. That of a CPU pool gets its own pCPUs, domains and vCPUs only, so a table may have gaps; they
-//! hold copies that nobody looks at.
+//! hold copies that are never read.
 
 use vcpulab_host::{Id, Table};
 

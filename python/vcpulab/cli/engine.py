@@ -151,7 +151,8 @@ def bench(
     Args:
         out: Also write the numbers (JSON) to this file.
     """
-    from vcpulab.cli import demo, views
+    from vcpulab.cli import views
+    from vcpulab.studies import demo
 
     figures = json.loads(_engine.bench(seconds)) | demo.wall_time()
     report = json.dumps(figures, indent=2)

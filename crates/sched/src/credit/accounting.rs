@@ -154,7 +154,7 @@ impl Credit {
         self.report(ctx);
     }
 
-    /// Gives `v` its share of the period; returns what counts towards the balance. `cap_each`: the debt from which on a
+    /// Gives `v` its share of the period; returns the part of the balance. `cap_each`: the debt from which on a
     /// capped vCPU is held.
     fn credit_vcpu(
         &mut self,

@@ -2,7 +2,8 @@
 
 use vcpulab_host::{CpuMask, PcpuId, PolicyContext, VcpuId};
 
-use super::{Credit, Priority, StealFrom};
+use super::rules::StealFrom;
+use super::{Credit, Priority};
 
 impl Credit {
     /// A vCPU of higher priority than `than` that waits elsewhere and may run on `p`, taken off its queue.

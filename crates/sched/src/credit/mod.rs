@@ -23,13 +23,13 @@ use vcpulab_host::{
 };
 
 use self::params::{CAP, MIGRATION_DELAY, RATELIMIT, TSLICE, WEIGHT};
-use self::rules::{Rules, StealFrom};
+use self::rules::Rules;
 use crate::list::{Links, List};
 use crate::params::{MS, US};
 use crate::policy::{Generation, Registered};
 use crate::table::put;
 
-/// The order in which vCPUs run; the greatest first. Its number is what state files show.
+/// The order in which vCPUs run; the greatest first. State files show its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(i8)]
 pub(crate) enum Priority {

@@ -50,8 +50,8 @@ impl Credit {
         }
     }
 
-    /// The one pCPU that is to decide: `p`, or an idle one. `preempts`: `v` has a higher priority than what `p` runs.
-    /// (A pinned vCPU on an idle pCPU has a rule of its allowed in `xen4.17`; it does what the first one here does.)
+    /// The one pCPU that is to decide: `p`, or an idle one. `preempts`: `v` has a higher priority than the current vCPU of `p`.
+    /// (A pinned vCPU on an idle pCPU has a rule of its own in `xen4.17`; it does what the first one here does.)
     #[inline]
     fn tickled(&mut self, ctx: &mut PolicyContext, p: PcpuId, v: VcpuId, preempts: bool) -> Option<PcpuId> {
         let current = ctx.current(p);

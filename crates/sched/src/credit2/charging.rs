@@ -1,4 +1,4 @@
-//! Burning credit, and the reset that gives everybody a fresh allotment.
+//! Burning credit, and the reset, which gives every vCPU a fresh allotment.
 
 use vcpulab_host::{PolicyContext, Span, VcpuId};
 
@@ -34,7 +34,7 @@ impl Credit2 {
         vcpu.start = now;
     }
 
-    /// Gives everybody a fresh allotment, because `next`, chosen to run, or those that wait have none left.
+    /// Gives every vCPU of the run queue a fresh allotment, because `next`, chosen to run, or those that wait have none left.
     pub(super) fn reset(&mut self, ctx: &mut PolicyContext, r: RunQueueId, next: VcpuId) {
         let credit = self.vcpus[next].credit;
         let allotment = match self.rules.credit_min {

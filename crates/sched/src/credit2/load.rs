@@ -33,7 +33,7 @@ impl Credit2 {
 
     pub(super) fn update_vcpu_load(&mut self, ctx: &PolicyContext, v: VcpuId, change: i64) {
         let now = ctx.now().ns() >> 10;
-        // What held until now.
+        // The state that has held until now.
         let runnable = match change {
             0 => i64::from(ctx.runnable(v)),
             change => i64::from(change < 0),
@@ -48,7 +48,7 @@ impl Credit2 {
         self.update_vcpu_load(ctx, v, change);
     }
 
-    /// A run queue's balance load without what one vCPU adds to it.
+    /// A run queue's balance load without the part of one vCPU.
     pub(super) fn without(&self, balance_load: i64, vcpu: LoadAverage) -> i64 {
         let rest = balance_load - vcpu.value;
         if self.rules.signed_loads { rest.max(0) } else { rest }

@@ -35,9 +35,9 @@ use crate::params::{MS, US};
 use crate::policy::{Generation, Registered};
 use crate::table::put;
 
-/// The credit of a new vCPU, and what a reset gives.
+/// The credit of a new vCPU, and that of a reset.
 const ALLOTMENT: i32 = 10_000_000;
-/// What a vCPU gets for being moved to another pCPU.
+/// The credit that a vCPU gets for being moved to another pCPU.
 const COMPENSATION: i32 = 50_000;
 const SLICE_MIN: Span = Span::from_us(500);
 
@@ -46,7 +46,7 @@ ids! {
     struct RunQueueId;
 }
 
-/// The sum of what is runnable, decaying over the load window.
+/// The number of runnable vCPUs, averaged over the load window.
 #[derive(Clone, Copy, Debug, Default)]
 struct LoadAverage {
     value: i64,

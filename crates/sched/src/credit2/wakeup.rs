@@ -49,7 +49,7 @@ impl Credit2 {
         best
     }
 
-    /// By how much it would be better to run `v` on `p` than what runs there. Charges what runs there.
+    /// The gain of running `v` on `p` in place of its current vCPU, which is charged for the comparison.
     fn score(&mut self, ctx: &PolicyContext, p: PcpuId, v: VcpuId) -> i64 {
         let current = ctx.current(p);
         let ran = ctx.now() - ctx.switched_at(current);

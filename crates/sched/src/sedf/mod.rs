@@ -1,4 +1,4 @@
-//! SEDF, simple earliest deadline first: a guaranteed slice in every period of one pCPU, and what is left as *extra
+//! SEDF, simple earliest deadline first: a guaranteed slice in every period of one pCPU, and the rest as *extra
 //! time* in quanta of 0.5 ms, first to those that lost time by blocking (the penalty queue), then by weight (the
 //! utilisation queue). Generations `xen3.0.2`, `xen3.0.3`, `xen3.3.0` and `xen4.4.1`, whose differences are [`Rules`].
 //! All rules in words: `docs/schedulers/sedf.md`.
@@ -21,7 +21,7 @@ use crate::table::put;
 const EXTRA_QUANTUM: Span = Span::from_us(500);
 /// The period that reservations by weight and best-effort domains have.
 const WEIGHT_PERIOD: Span = Span::from_ms(100);
-/// What reservations by weight leave free in each weight period.
+/// The time that reservations by weight leave free in each weight period.
 const WEIGHT_SAFETY: Span = Span::from_ms(5);
 /// Cost of one quantum for extraweight 1. (For a reservation: period / slice, times 1024.)
 const QUANTUM_COST: i64 = 131_072;
@@ -45,7 +45,7 @@ struct Vcpu {
     start: Time,
     blocked_at: Time,
     loss: Span,
-    /// What a quantum costs in the penalty and in the utilisation queue.
+    /// The price of a quantum in the penalty and in the utilisation queue.
     score: [i32; 2],
     /// Does it accept extra time?
     aware: bool,
@@ -437,7 +437,7 @@ impl Scheduler for Sedf {
     }
 
     fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
-        // What an adjust leaves out is 0.
+        // A parameter left out of an adjust is 0.
         let given = |name| params.int(name).unwrap_or(0);
         let (period, slice, weight) = (given("period"), given("slice"), given("weight") as i16);
         let extratime = given("extratime") & 1 != 0;

@@ -42,7 +42,7 @@ all is served (assumed; the notes say what speaks for it)."""
 SATURATING_PER_S = 1100
 """More requests offered a second than any setting serves."""
 
-_CLIENT = "dom1 1 open-loop"
+CLIENT = "dom1 1 open-loop"
 _RATE = "client.httperf.rate"
 _RATES_PER_S = (200, 1300)
 _RATE_STEP = 10
@@ -127,7 +127,7 @@ def cases() -> Iterable[Case]:
 def web(window: Window) -> dict[str, float]:
     """The columns of Tables 1 and 2."""
     return {
-        "web_throughput": window.throughput(_CLIENT),
+        "web_throughput": window.throughput(CLIENT),
         "cpu_util@dom0": window.cpu("dom0"),
         "cpu_util@dom1": window.cpu("dom1"),
         "ex_per_sec@dom0": window.rate("dom0", "executions"),
@@ -216,7 +216,7 @@ def _web_case(key: str, changes: Mapping[str, object], period_ms: int = 0) -> Ca
     fast = {"run.duration": "5s" if period_ms == max(PERIODS_MS) else "2s", "run.sample": "20ms"}
     prepare = None if _RATE in changes else nearly_saturated
     precise = ("web_throughput",)
-    return Case(key, "web.toml", changes, web, main=_CLIENT, precise=precise, fast=fast, prepare=prepare)
+    return Case(key, "web.toml", changes, web, main=CLIENT, precise=precise, fast=fast, prepare=prepare)
 
 
 def nearly_saturated(scenario: Scenario, trial: Trial) -> Scenario:
@@ -225,7 +225,7 @@ def nearly_saturated(scenario: Scenario, trial: Trial) -> Scenario:
     tried = scenario.change({"run.duration": f"{max(scenario.duration_ns // 2, _TRIAL_NS)}ns"})
     while beyond - served > _RATE_STEP:
         rate = (served + beyond) // 2
-        if trial(tried.change({_RATE: rate})).throughput(_CLIENT) >= _SERVED * rate:
+        if trial(tried.change({_RATE: rate})).throughput(CLIENT) >= _SERVED * rate:
             served = rate
         else:
             beyond = rate
@@ -319,7 +319,7 @@ def _guests() -> Iterable[Case]:
             "guests.toml",
             changes,
             _three_guests,
-            main=_CLIENT,
+            main=CLIENT,
             precise=("web", "iperf", "disk"),
             fast={"run.duration": "2s", "run.sample": "20ms"},
         )
@@ -327,7 +327,7 @@ def _guests() -> Iterable[Case]:
 
 def _three_guests(window: Window) -> dict[str, float]:
     return {
-        "web": window.throughput(_CLIENT),
+        "web": window.throughput(CLIENT),
         "iperf": window.throughput("dom2 0 iperf") * _BUFFER_MBIT,
         "disk": window.throughput("dom3 0 dd"),
     }
