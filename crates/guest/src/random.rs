@@ -1,4 +1,4 @@
-//! Random streams: one for each entity and purpose, so that what one draws never changes what another gets.
+//! Random streams: one for each entity and purpose, so that the draws of one never change those of another.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -1,4 +1,4 @@
-//! What an application achieved.
+//! Achievements of an application: units of work and response times.
 
 use hdrhistogram::Histogram;
 use vcpulab_host::{Span, Time};
@@ -13,16 +13,16 @@ pub struct AppStats {
     pub completed: u64,
     /// Units of work refused, lost or late.
     pub failed: u64,
-    /// When the last unit was completed, if any was.
+    /// Completion of the last unit, if there was one.
     pub last_completed: Option<Time>,
     /// Sum of the response times, ns.
     pub response_sum_ns: Span,
-    /// Response times, ns. Made when there is a first one: most applications have none.
+    /// Response times, ns. Made with the first one: most applications have none.
     responses: Option<Box<Histogram<u64>>>,
 }
 
 impl AppStats {
-    /// So many more units of work are complete, by `now`.
+    /// Counts `units` completed by `now`.
     pub fn count(&mut self, units: u64, now: Time) {
         if units > 0 {
             self.completed += units;
@@ -30,11 +30,11 @@ impl AppStats {
         }
     }
 
-    /// One more unit of work is complete, `response` ns after it was asked for.
+    /// Counts one completed at `now`, `response` ns after it was asked for.
     pub fn complete(&mut self, response: Span, now: Time) {
         self.count(1, now);
         self.response_sum_ns = self.response_sum_ns.saturating_add(response);
-        let new = || Box::new(Histogram::new(DIGITS).expect("so many digits are allowed"));
+        let new = || Box::new(Histogram::new(DIGITS).expect("three digits are allowed"));
         let responses = self.responses.get_or_insert_with(new);
         responses.record(response.max(1) as u64).expect("a histogram that grows has room");
     }

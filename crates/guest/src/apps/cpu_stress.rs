@@ -1,6 +1,7 @@
 //! The CPU test of an isolation benchmark.
 
-use super::{AppKind, AppParam, script, work};
+use super::kind::{AppKind, AppParam};
+use super::parts::{script, work};
 use crate::script::{AppConfig, Step};
 
 /// What its few variables and its loop take of a cache, bytes.

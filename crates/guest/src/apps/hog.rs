@@ -1,6 +1,7 @@
 //! A CPU hog.
 
-use super::{AppKind, compute};
+use super::kind::AppKind;
+use super::parts::compute;
 use crate::script::{AppConfig, Script, Unit};
 
 /// How long it computes at a time: long, so that it costs few events, but its count must not lag far behind.

@@ -1,7 +1,8 @@
 //! A bulk stream in either direction.
 
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind};
+use super::parts::KILOBYTE_CPU;
 use super::stream::{CALL_CPU, STREAM, STREAMS, TO, receiver, sender};
-use super::{AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind};
 
 const SEND: i64 = 0;
 
@@ -12,8 +13,8 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "direction",
             doc: "Does it send, or does it receive what others send to it?",
-            kind: ParamKind::Choice(&["send", "receive"]),
-            default: Default::Value(SEND),
+            kind: AppParamKind::Choice(&["send", "receive"]),
+            default: AppDefault::Value(SEND),
             source: "iperf: the client sends",
         },
         TO,

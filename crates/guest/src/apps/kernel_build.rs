@@ -1,6 +1,7 @@
 //! Compiling a kernel.
 
-use super::{AppKind, AppParam, READ, script, work};
+use super::kind::{AppKind, AppParam};
+use super::parts::{READ, script, work};
 use crate::script::{AppConfig, DiskAccess, Step};
 
 /// Size of the tree of sources, and of its headers, bytes: Linux 2.6.11 unpacks to some 200 MB, of which `include` is a

@@ -1,9 +1,7 @@
 //! The database server of a Windows domain.
 
-use super::{
-    AppKind, AppParam, Default, MEMORY_MAX, ParamKind, READ, RequestClass, misses, perhaps, random_read,
-    service, work,
-};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX, RequestClass};
+use super::parts::{READ, misses, perhaps, random_read, service, work};
 use crate::script::{AppConfig, DiskAccess, ServiceConfig, Step};
 
 /// A page of SQL Server, bytes.
@@ -57,8 +55,8 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "data_size",
             doc: "Size of the database, over which those reads spread that go to the disk.",
-            kind: ParamKind::Size { min: 1, max: MEMORY_MAX },
-            default: Default::Value(4 << 30),
+            kind: AppParamKind::Size { min: 1, max: MEMORY_MAX },
+            default: AppDefault::Value(4 << 30),
             source: "assumption: a few times the memory of its domain",
         },
     ],

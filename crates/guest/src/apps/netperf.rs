@@ -1,7 +1,8 @@
 //! A bulk stream of messages.
 
+use super::kind::{AppKind, AppParam};
+use super::parts::KILOBYTE_CPU;
 use super::stream::{CALL_CPU, STREAMS, TO, sender};
-use super::{AppKind, AppParam, KILOBYTE_CPU};
 use crate::script::AppConfig;
 
 pub const KIND: AppKind = AppKind {

@@ -1,6 +1,7 @@
 //! A periodic job with a deadline.
 
-use super::{AppKind, AppParam, Default, ParamKind, SPAN_MAX, compute};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, SPAN_MAX};
+use super::parts::compute;
 use crate::script::{AppConfig, Script, Step};
 
 pub const KIND: AppKind = AppKind {
@@ -10,15 +11,15 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "run",
             doc: "CPU time in each period.",
-            kind: ParamKind::Duration { min: 1, max: SPAN_MAX },
-            default: Default::Required,
+            kind: AppParamKind::Duration { min: 1, max: SPAN_MAX },
+            default: AppDefault::Required,
             source: "",
         },
         AppParam {
             name: "period",
             doc: "Length of a period.",
-            kind: ParamKind::Duration { min: 1, max: SPAN_MAX },
-            default: Default::Required,
+            kind: AppParamKind::Duration { min: 1, max: SPAN_MAX },
+            default: AppDefault::Required,
             source: "",
         },
     ],

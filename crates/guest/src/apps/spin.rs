@@ -1,14 +1,15 @@
 //! A parallel program with a lock.
 
-use super::{AppKind, AppParam, Default, ParamKind, SPAN_MAX, script, work};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, SPAN_MAX};
+use super::parts::{script, work};
 use crate::script::{AppConfig, Step};
 
 /// The lock that its threads share.
 const LOCK: u32 = 0;
 
 const fn span(name: &'static str, doc: &'static str, source: &'static str) -> AppParam {
-    let kind = ParamKind::Duration { min: 0, max: SPAN_MAX };
-    AppParam { name, doc, kind, default: Default::Value(0), source }
+    let kind = AppParamKind::Duration { min: 0, max: SPAN_MAX };
+    AppParam { name, doc, kind, default: AppDefault::Value(0), source }
 }
 
 pub const KIND: AppKind = AppKind {

@@ -1,8 +1,9 @@
 //! The receiver of a pair that moves packets of one size.
 
+use super::kind::AppKind;
+use super::parts::KILOBYTE_CPU;
 use super::stream::{CALL_CPU, STREAM, STREAMS, receiver};
 use super::tcp_sender::{DELAY, PACKET_SIZE};
-use super::{AppKind, KILOBYTE_CPU};
 
 pub const KIND: AppKind = AppKind {
     name: "tcp-receiver",

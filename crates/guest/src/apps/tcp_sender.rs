@@ -1,7 +1,8 @@
 //! The sender of a pair that moves packets of one size.
 
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, SPAN_MAX};
+use super::parts::KILOBYTE_CPU;
 use super::stream::{CALL_CPU, STREAMS, TO, sender};
-use super::{AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind, SPAN_MAX};
 
 pub const PACKET_SIZE: AppParam = AppParam::size(
     "packet_size",
@@ -14,8 +15,8 @@ pub const PACKET_SIZE: AppParam = AppParam::size(
 pub const DELAY: AppParam = AppParam {
     name: "delay",
     doc: "CPU time of an empty loop after each packet, which sets the rate.",
-    kind: ParamKind::Duration { min: 0, max: SPAN_MAX },
-    default: Default::Value(0),
+    kind: AppParamKind::Duration { min: 0, max: SPAN_MAX },
+    default: AppDefault::Value(0),
     source: "none: as fast as it can",
 };
 

@@ -1,64 +1,76 @@
-//! What holds for every kind of application.
+//! Rules for every kind of application.
 
 use super::*;
+use crate::ids::{AppId, ConnectionId, ServiceId};
+use crate::script::{AppConfig, DiskAccess, Step};
 use crate::{Io, Kernel, KernelConfig, Next, Random, Request};
 
-/// A machine on which every default is a round figure: a kilocycle takes a microsecond.
+/// The default on a machine where a kilocycle takes a microsecond.
 fn default_value(param: &AppParam) -> i64 {
     match param.default {
-        Default::Value(value) => value,
-        Default::Kilocycles(kilocycles) => kilocycles * 1000,
-        Default::Profile(_) => 50_000,
-        Default::Absent => -1,
-        Default::Required => match param.kind {
-            ParamKind::Duration { min, .. } => min.max(1_000_000),
-            ParamKind::Size { min, .. } | ParamKind::Count { min, .. } => min.max(1),
+        AppDefault::Value(value) => value,
+        AppDefault::Kilocycles(kilocycles) => kilocycles * 1000,
+        AppDefault::Profile(_) => 50_000,
+        AppDefault::Absent => -1,
+        AppDefault::Required => match param.kind {
+            AppParamKind::Duration { min, .. } => min.max(1_000_000),
+            AppParamKind::Size { min, .. } | AppParamKind::Count { min, .. } => min.max(1),
             _ => 0,
         },
     }
 }
 
 /// Least and largest value of a parameter.
-fn range(kind: ParamKind) -> (i64, i64) {
+fn range(kind: AppParamKind) -> (i64, i64) {
     match kind {
-        ParamKind::Duration { min, max } | ParamKind::Size { min, max } | ParamKind::Count { min, max } => {
-            (min, max)
-        }
-        ParamKind::Percent => (0, 100),
-        ParamKind::Choice(words) => (0, words.len() as i64 - 1),
-        ParamKind::Flag => (0, 1),
-        ParamKind::Service(_) => (0, 1000),
+        AppParamKind::Duration { min, max }
+        | AppParamKind::Size { min, max }
+        | AppParamKind::Count { min, max } => (min, max),
+        AppParamKind::Percent => (0, 100),
+        AppParamKind::Choice(words) => (0, words.len() as i64 - 1),
+        AppParamKind::Flag => (0, 1),
+        AppParamKind::Service(_) => (0, 1000),
     }
 }
 
-fn defaults(kind: &AppKind) -> Vec<i64> {
-    kind.params.iter().map(default_value).collect()
+/// The number as a value of the parameter; below 0 a service is left out.
+fn as_value(param: &AppParam, number: i64) -> AppValue {
+    match param.kind {
+        AppParamKind::Service(_) if number < 0 => AppValue::Absent,
+        AppParamKind::Service(_) => AppValue::Service(ServiceId(number as u32)),
+        _ => AppValue::Number(number),
+    }
+}
+
+fn defaults(kind: &AppKind) -> Vec<AppValue> {
+    kind.params.iter().map(|param| as_value(param, default_value(param))).collect()
 }
 
 /// Any values that are allowed, the ends of the ranges among them.
-fn any_values(kind: &AppKind, random: &mut Random) -> Vec<i64> {
+fn any_values(kind: &AppKind, random: &mut Random) -> Vec<AppValue> {
     let value = |param: &AppParam| {
         let (min, max) = range(param.kind);
-        match random.below(5) {
+        let number = match random.below(5) {
             0 => min,
             1 => max,
             2 => default_value(param),
             3 => min + random.below((max - min + 1) as u64) as i64,
             _ => (min + random.below(100) as i64).min(max),
-        }
+        };
+        as_value(param, number)
     };
     kind.params.iter().map(value).collect()
 }
 
-fn build(kind: &AppKind, values: &[i64], spread_percent: i64) -> AppConfig {
+fn build(kind: &AppKind, values: &[AppValue], spread_percent: i64) -> AppConfig {
     (kind.build)(&Args { kind, values, spread_percent })
 }
 
-/// How many things in a row tasks may ask for in no time before we say that they go round in circles. (The longest script
+/// Demands in a row that take no time before tasks count as going round in circles. (The longest script
 /// asks the database a thousand times for a page and writes a thousand rows.)
 const IOS_MAX: u32 = 5000;
 
-/// Lets an application run, alone on two vCPUs, in surroundings that answer at once, for so many turns: its kernel
+/// Lets an application run, alone on two vCPUs, in surroundings that answer at once, for this number of turns: its kernel
 /// and the time then.
 fn run(app: AppConfig, turns: u32) -> (Kernel, i64) {
     let (tasks, classes) = (app.tasks, app.script.classes.len().max(1) as u32);
@@ -66,7 +78,7 @@ fn run(app: AppConfig, turns: u32) -> (Kernel, i64) {
     let stops = app.script.steps.contains(&Step::Stop);
     let config = KernelConfig {
         vcpus: 2,
-        apps: vec![app],
+        apps: vec![app].into(),
         page_fault_ns: 1000,
         slice_ns: 10_000_000,
         idle_tick: None,
@@ -89,7 +101,7 @@ fn run(app: AppConfig, turns: u32) -> (Kernel, i64) {
                         in_no_time += 1;
                         assert!(in_no_time < IOS_MAX * tasks, "it asks and asks in no time");
                         if let Io::Connect(_) = io {
-                            kernel.set_stream(task, 0);
+                            kernel.set_stream(task, ConnectionId(0));
                         }
                         continue;
                     }
@@ -116,9 +128,13 @@ fn run(app: AppConfig, turns: u32) -> (Kernel, i64) {
             in_no_time += 1;
             assert!(in_no_time < IOS_MAX * tasks, "it answers in no time");
             let asks = [0, 1, 5017, u32::MAX][requests as usize % 4];
-            let request =
-                Request { connection: u64::from(requests), class: requests % classes, asks, since: now };
-            kernel.request(0, request);
+            let request = Request {
+                connection: ConnectionId(requests.into()),
+                class: requests % classes,
+                asks,
+                since: now,
+            };
+            kernel.request(AppId(0), request);
             requests += 1;
             continue;
         }
@@ -144,12 +160,12 @@ fn names_are_unique_and_every_default_is_allowed_and_has_a_source() {
             let what = format!("{}.{}", kind.name, param.name);
             let twice = kind.params[..position].iter().any(|other| other.name == param.name);
             assert!(!twice && param.doc.len() > 10, "{what}");
-            assert!(param.source.len() > 5 || param.default == Default::Required, "{what}: no source");
-            if let Default::Value(_) | Default::Kilocycles(_) = param.default {
+            assert!(param.source.len() > 5 || param.default == AppDefault::Required, "{what}: no source");
+            if let AppDefault::Value(_) | AppDefault::Kilocycles(_) = param.default {
                 let (min, max) = range(param.kind);
                 assert!((min..=max).contains(&default_value(param)), "{what}: its default is not allowed");
             }
-            if let ParamKind::Service(kinds) = param.kind {
+            if let AppParamKind::Service(kinds) = param.kind {
                 let serves = |name: &&str| find(name).is_some_and(|kind| !kind.classes.is_empty());
                 assert!(kinds.iter().all(serves), "{what}: no such service");
             }
@@ -204,7 +220,7 @@ fn every_script_stays_within_itself_and_answers_all_its_classes() {
 fn every_kind_gets_work_done_at_its_defaults() {
     for kind in KINDS {
         let (kernel, now) = run(build(kind, &defaults(kind), 15), 2000);
-        let completed = kernel.stats()[0].completed;
+        let completed = kernel.stats()[AppId(0)].completed;
         assert!(completed > 0, "{}: nothing within {now} ns", kind.name);
     }
 }
@@ -229,7 +245,7 @@ fn no_kind_panics_or_goes_round_in_no_time_whatever_its_parameters() {
 fn the_threads_of_spin_wait_for_each_other_and_no_longer_than_they_must() {
     let kind = find("spin").unwrap();
     let (kernel, now) = run(build(kind, &defaults(kind), 15), 2000);
-    let (completed, spun) = (kernel.stats()[0].completed, kernel.spin_ns());
+    let (completed, spun) = (kernel.stats()[AppId(0)].completed, kernel.spin_ns());
     assert!(spun > 0 && spun < now / 5, "{spun} of {now} ns");
     // A round takes 100 us by itself, and there are two threads.
     assert!(completed as i64 > 2 * now / 115_000, "{completed} in {now} ns");
@@ -241,13 +257,13 @@ fn a_build_compiles_all_its_files_and_ends() {
     let mut values = defaults(kind);
     for (param, value) in kind.params.iter().zip(&mut values) {
         *value = match param.name {
-            "files" => 30,
-            "jobs" => 3,
+            "files" => AppValue::Number(30),
+            "jobs" => AppValue::Number(3),
             _ => *value,
         };
     }
     let (kernel, now) = run(build(kind, &values, 0), 10_000);
-    assert_eq!(kernel.stats()[0].completed, 30);
+    assert_eq!(kernel.stats()[AppId(0)].completed, 30);
     // Three jobs on two vCPUs have 30 files of 600 ms to compile.
     assert!((9_000_000_000..13_000_000_000).contains(&now), "{now} ns");
 }
