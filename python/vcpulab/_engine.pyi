@@ -281,6 +281,18 @@ def schema() -> str:
 def starter() -> str:
     """A commented scenario to start from (TOML)."""
 
+def edit_toml(text: str, edits: str) -> str:
+    """A TOML text with other values in some fields; comments, order and formatting stay.
+
+    Args:
+        text: the TOML text.
+        edits: JSON: a list of `[path, value]`, each path a list of steps; null removes the field. Items of a list are
+            counted from 0, and the number after the last adds one.
+
+    Raises:
+        KeyError: a path leads nowhere, or the value cannot stand there.
+    """
+
 def tables(text: str) -> str:
     """The tables of a TOML document, in their order, as JSON.
 

@@ -59,6 +59,16 @@ def test_whatif_leaves_out_what_another_scheduler_does_not_have(command: Vcpulab
     assert written["host"]["scheduler"] == "sedf"
 
 
+def test_whatif_edits_the_text_of_the_file(command: Vcpulab, web: Path) -> None:
+    web.write_text("# Ours.\n" + web.read_text())
+    before = web.read_text()
+    result = command("whatif", web.name, "--set", "web.weight=300", "--write", web.name, "--replications", "3")
+    assert result.returncode == 0, result.stderr
+    changed = [line for line in web.read_text().splitlines() if line not in before.splitlines()]
+    assert changed == ["weight = 300"]
+    assert web.read_text().startswith("# Ours.\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -55,6 +55,14 @@ def test_a_change_makes_another_scenario() -> None:
     assert changed != scenario
 
 
+def test_a_change_keeps_comments_order_and_formatting() -> None:
+    text = "# Two hogs.\n" + TWO_HOGS.replace("[domain.b]", "[domain.b] # the second")
+    changed = Scenario.from_toml(text).change({"domain.a.vcpus": 2, "domain.a.app.0.kind": "hog"})
+    hog = 'app = [{ kind = "hog" }]\n'
+    assert changed.text == text.replace(hog, f"{hog}vcpus = 2\n", 1)
+    assert changed == Scenario.from_dict(changed.written())
+
+
 def test_a_change_adds_items_to_the_end_of_a_list_only() -> None:
     scenario = Scenario.from_toml(TWO_HOGS)
     added = scenario.change({"domain.a.app.1": {"kind": "hog"}, "domain.a.app.2": {"kind": "hog"}})

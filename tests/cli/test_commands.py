@@ -101,7 +101,7 @@ def test_the_life_of_domains() -> None:
         ("11s", "xl create late.cfg"),
         ("11s", "xl pause batch"),
     ]
-    unplug = '[[action]]\nat = "1s"\nop = "unplug"\ndomain = "web"\nvcpu = 1\n'
+    unplug = '[[action]]\nat = "1s"\nop = "offline"\ndomain = "web"\nvcpu = 1\n'
     (inside,) = texts(typed('scheduler = "credit"', "vcpus = 3", unplug), "cannot")
     assert inside.endswith("in the guest: echo 0 > /sys/devices/system/cpu/cpu1/online")
     nowhere = typed('scheduler = "round-robin"', 'start = "2s"')

@@ -190,6 +190,10 @@ def test_an_emulated_card_costs_its_stub_domain() -> None:
     assert used(behind, "stub") > used(run("driver-packets"), "dom0"), "it receives, hands on, and emulates"
     assert used(behind, "dom0") == pytest.approx(used(run("driver-packets"), "dom0"), rel=0.05)
     assert behind["guest.throughput"].mean == pytest.approx(10_000, rel=0.01)
+    # A domain without a NIC before the stub domain, which numbers interfaces and domains apart, changes nothing.
+    hog = {"host.pcpus": 4, "domain.hog": {"affinity": "3", "app": [{"kind": "hog"}]}}
+    beside = run("driver-packets", {**emulated, **hog, **stub, "host.pcpus": 4})
+    assert used(beside, "stub") == pytest.approx(used(behind, "stub"), rel=0.01)
     received = dict(behind.df_io().select("domain", "nic_received").iter_rows())
     assert received["dom0"] == pytest.approx(20_000, rel=0.01), "the card is Dom0's, in both directions"
     assert not received["stub"]
@@ -268,7 +272,7 @@ def test_io_is_counted_at_both_ends_of_a_ring() -> None:
 
 def test_the_way_from_an_interface_must_end_at_a_card() -> None:
     packets = vcpulab.Scenario.load(MECHANISMS / "driver-packets.toml")
-    with pytest.raises(vcpulab.ScenarioError, match="driver domain `dom0` owns no network card"):
+    with pytest.raises(vcpulab.ScenarioError, match="driver domain `dom0` owns no NIC"):
         packets.change({"domain.net": {"driver_domain": True}, "nic.eth0": {"driver_domain": "net"}})
     with pytest.raises(vcpulab.ScenarioError, match="lead in a circle"):
         packets.change(

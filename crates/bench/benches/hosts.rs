@@ -5,7 +5,8 @@
 use std::fmt::Write as _;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use vcpulab_scenario::{RunOptions, Scenario, run};
+use vcpulab_run::{RunOptions, run};
+use vcpulab_scenario::Scenario;
 
 const RUN: &str = "[run]\nduration = \"1s\"\nwarmup = \"0s\"\n";
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use vcpulab_guest::apps::{AppParam, Default, KINDS, ParamKind};
+use vcpulab_guest::apps::{AppDefault, AppParam, AppParamKind, KINDS};
 
 use crate::markdown::table;
 
@@ -48,50 +48,50 @@ pub fn page() -> String {
     page
 }
 
-fn allowed(kind: ParamKind) -> String {
+fn allowed(kind: AppParamKind) -> String {
     let quoted = |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
     match kind {
-        ParamKind::Duration { .. } | ParamKind::Size { .. } | ParamKind::Percent => {
+        AppParamKind::Duration { .. } | AppParamKind::Size { .. } | AppParamKind::Percent => {
             let (min, max) = match kind {
-                ParamKind::Duration { min, max } | ParamKind::Size { min, max } => (min, max),
+                AppParamKind::Duration { min, max } | AppParamKind::Size { min, max } => (min, max),
                 _ => (0, 100),
             };
             format!("{} to {}", value(kind, min), value(kind, max))
         }
-        ParamKind::Count { min, max } => format!("{min} to {max}"),
-        ParamKind::Choice(words) => quoted(words),
-        ParamKind::Flag => "`true`, `false`".into(),
-        ParamKind::Service(kinds) => format!("a domain with {}", quoted(kinds)),
+        AppParamKind::Count { min, max } => format!("{min} to {max}"),
+        AppParamKind::Choice(words) => quoted(words),
+        AppParamKind::Flag => "`true`, `false`".into(),
+        AppParamKind::Service(kinds) => format!("a domain with {}", quoted(kinds)),
     }
 }
 
 fn default(param: &AppParam) -> String {
     match param.default {
-        Default::Required => "**required**".into(),
-        Default::Value(number) => value(param.kind, number),
-        Default::Kilocycles(number) if number % 1000 == 0 => format!("{} million cycles", number / 1000),
-        Default::Kilocycles(number) => format!("{number} thousand cycles"),
-        Default::Profile(constant) => format!("`{constant}` of the machine"),
-        Default::Absent => "none".into(),
+        AppDefault::Required => "**required**".into(),
+        AppDefault::Value(number) => value(param.kind, number),
+        AppDefault::Kilocycles(number) if number % 1000 == 0 => format!("{} million cycles", number / 1000),
+        AppDefault::Kilocycles(number) => format!("{number} thousand cycles"),
+        AppDefault::Profile(constant) => format!("`{constant}` of the machine"),
+        AppDefault::Absent => "none".into(),
     }
 }
 
 /// A value with its unit, the largest in which it is a whole number.
-fn value(kind: ParamKind, number: i64) -> String {
+fn value(kind: AppParamKind, number: i64) -> String {
     let whole = |units: &[(i64, &str)]| {
         let unit = units.iter().find(|(unit, _)| number != 0 && number % unit == 0);
         unit.map_or_else(|| number.to_string(), |(unit, name)| format!("{} {name}", number / unit))
     };
     match kind {
-        ParamKind::Duration { .. } => {
+        AppParamKind::Duration { .. } => {
             whole(&[(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us"), (1, "ns")])
         }
-        ParamKind::Size { .. } => {
+        AppParamKind::Size { .. } => {
             whole(&[(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")])
         }
-        ParamKind::Percent => format!("{number} %"),
-        ParamKind::Choice(words) => format!("`{}`", words[number as usize]),
-        ParamKind::Flag => format!("`{}`", number == 1),
-        ParamKind::Count { .. } | ParamKind::Service(_) => number.to_string(),
+        AppParamKind::Percent => format!("{number} %"),
+        AppParamKind::Choice(words) => format!("`{}`", words[number as usize]),
+        AppParamKind::Flag => format!("`{}`", number == 1),
+        AppParamKind::Count { .. } | AppParamKind::Service(_) => number.to_string(),
     }
 }

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
-use vcpulab_scenario::{CONSTANTS, Sourced, limits, profiles, schema, starter};
+use vcpulab_scenario::{FILE_BYTES_MAX, profiles, schema, starter};
+use vcpulab_spec::{CONSTANTS, Sourced, limits};
 
 use crate::markdown::table;
 
@@ -145,7 +146,7 @@ fn constants() -> String {
 
 fn limits_table() -> String {
     let limits = [
-        ("bytes of a file", limits::FILE_BYTES_MAX.to_string()),
+        ("bytes of a file", FILE_BYTES_MAX.to_string()),
         ("pCPUs", limits::PCPUS_MAX.to_string()),
         ("domains", limits::DOMAINS_MAX.to_string()),
         ("vCPUs of a domain", limits::DOMAIN_VCPUS_MAX.to_string()),

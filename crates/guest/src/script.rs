@@ -1,59 +1,61 @@
-//! What tasks do, as scripts of steps: every application, whatever it is called, is made of these words.
+//! Scripts of steps, of which every application is made, whatever it is called.
 //!
 //! Those of rt-app keep their meaning: a `Compute` is work and a `Runtime` is time; `Sleep` counts from now, `Timer` from
 //! when the last timer was due, whatever the steps in between took.
 
 use vcpulab_host::Span;
 
+use crate::ids::{ChannelId, ServiceId};
+
 /// One step of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each variant says what its fields are")]
 pub enum Step {
-    /// Computes for so much CPU time, ns, and so much more for each byte that the request at hand asks for, ps.
-    Compute { ns: Span, per_byte_ps: i64 },
-    /// Takes so many page faults: what each costs more in a domain than without a hypervisor.
+    /// Computes for this CPU time, and a further one for each byte that the request at hand asks for, ps.
+    Compute { span: Span, per_byte_ps: i64 },
+    /// Takes this number of page faults, each at its cost beyond that without a hypervisor.
     PageFaults(u32),
-    /// Computes until so much time has passed, ns, however much CPU time it gets meanwhile.
+    /// Computes until this time has passed, whatever CPU time it gets meanwhile.
     Runtime(Span),
     /// Computes for a CPU time drawn from that one of the script's distributions.
     ComputeDrawn(u32),
-    /// Sleeps for this long from now, ns.
+    /// Sleeps for this long from now.
     Sleep(Span),
     /// Sleeps for a time drawn from that one of the script's distributions.
     SleepDrawn(u32),
-    /// Sleeps until this long after the last timer was due, ns.
+    /// Sleeps until this long after the last timer was due.
     Timer(Span),
-    /// Sleeps for a random time, exponentially distributed with this mean, ns.
+    /// Sleeps for a random time, exponentially distributed with this mean.
     Think(Span),
-    /// Waits for the next release of a job with this period, ns; the first one is at a random time.
+    /// Waits for the next release of a job with this period; the first one is at a random time.
     Release(Span),
     /// Takes a lock; while another task has it, it spins or sleeps, as its application's locks do.
     Lock(u32),
-    /// Gives it back.
+    /// Gives a lock back.
     Unlock(u32),
     /// Waits until another task wakes those that wait at this point, and gives a lock back for it (to take it again is a
     /// step of its own).
     Wait { at: u32, unlocks: Option<u32> },
-    /// Wakes who waits at this point: all, or the first. If nobody does, nothing is remembered of it.
+    /// Wakes the tasks that wait at this point: all, or the first. If none does, nothing is remembered of it.
     Wake { at: u32, all: bool },
-    /// Waits at this point until so many tasks have come there.
+    /// Waits at this point until this number of tasks has come there.
     Barrier { at: u32, tasks: u32 },
-    /// Sends an event over that channel of the machine: who waits for one at its other end goes on, or the next who does.
-    Notify(u32),
-    /// Waits for an event of that channel, unless one is pending, and takes it.
-    AwaitEvent(u32),
+    /// Sends an event over a channel: the task that waits for one at its other end goes on, or the next that does.
+    Notify(ChannelId),
+    /// Waits for an event of a channel, unless one is pending, and takes it.
+    AwaitEvent(ChannelId),
     /// Waits for a request to the service that the task belongs to, and goes on at the steps for its class.
     Await,
-    /// Answers the request: with so many bytes, or with what it asks for.
+    /// Answers the request: with this number of bytes, or with that asked for.
     Reply(Option<u32>),
     /// Asks a service, and waits for the answer.
     Call(Call),
     /// Opens a stream to a peer, unless it has one.
     Connect(Peer),
-    /// Hands over bytes for its stream, and waits only while too many are under way. Pushed, they travel as a packet of
+    /// Enqueues bytes for its stream, and waits only while too many are under way. Pushed, they travel as a packet of
     /// their own (Nagle's algorithm is off); otherwise whole segments are filled.
     Send { bytes: u32, push: bool },
-    /// Waits until so many bytes have come on its stream, and takes them.
+    /// Waits until this number of bytes has come on its stream, and takes them.
     Receive(u32),
     /// Reads from or writes to its domain's disk.
     Disk(DiskAccess),
@@ -63,11 +65,11 @@ pub enum Step {
     Sync,
     /// A unit of work is complete. Its response time counts from the request, the release or the last unit.
     Done,
-    /// The same, but it is late if it took longer than this, ns.
+    /// A unit of work is complete, and late if it took longer than this.
     Deadline(Span),
-    /// Goes on with the next step with this probability, in millionths; otherwise skips so many steps.
+    /// Goes on with the next step with this probability, in millionths; otherwise skips `skip` steps.
     Chance { ppm: u32, skip: u32 },
-    /// Goes back to a step until this one has been reached so many times; `counter` is its own among the script's.
+    /// Goes back to step `from` until this one has been reached `times` times; `counter` is its own among the script's.
     Repeat { from: u32, times: u32, counter: u32 },
     /// Begins again at the first step.
     Restart,
@@ -78,15 +80,15 @@ pub enum Step {
 /// A request to a service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Call {
-    /// Which service, by its number in the machine.
-    pub service: u32,
-    /// Which class of requests.
+    /// The service.
+    pub service: ServiceId,
+    /// The class of the request.
     pub class: u32,
     /// Size of the request, bytes.
     pub request: u32,
     /// Size of the answer, bytes.
     pub reply: u32,
-    /// Over a connection of its own, opened and closed for it? Otherwise over one that is kept.
+    /// Whether it has a connection of its own, opened and closed for it; otherwise it goes over one that is kept.
     pub connects: bool,
 }
 
@@ -95,49 +97,49 @@ pub struct Call {
 pub enum Peer {
     /// A machine outside that takes everything.
     Outside,
-    /// A service, by its number in the machine.
-    Service(u32),
+    /// A service.
+    Service(ServiceId),
 }
 
 /// An access to a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DiskAccess {
-    /// How much, bytes.
+    /// Its size, bytes.
     pub bytes: u32,
-    /// Written or read?
+    /// Whether it writes; otherwise it reads.
     pub write: bool,
-    /// At a random place within the file, or where the last access ended?
+    /// Whether it goes to a random place of the file; otherwise it begins at the end of the last access.
     pub random: bool,
-    /// Past the page cache: each access waits for the disk.
+    /// Whether it goes past the page cache, and so waits for the disk.
     pub direct: bool,
     /// Size of the file, bytes: sequential accesses begin again at its end.
     pub file_bytes: u64,
 }
 
-/// What counts as a unit of work.
+/// A unit of work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Unit {
-    /// What the script says is done.
+    /// A `Done` or `Deadline` of the script.
     #[default]
     Done,
     /// A millisecond of CPU time.
     CpuMillisecond,
 }
 
-/// What each task of an application does.
+/// The script of each task of an application.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Script {
     /// Its steps. After the last it begins again.
     pub steps: Vec<Step>,
-    /// Where the steps for each class of requests begin.
+    /// The first step for each class of requests.
     pub classes: Vec<u32>,
-    /// How many counters its repetitions use.
+    /// Number of counters that its repetitions use.
     pub counters: u32,
-    /// Distributions of times, each as its quantiles at equal distances, at least two and ascending, ns.
+    /// Distributions of times, each as its quantiles at equal distances, at least two and ascending.
     pub distributions: Vec<Box<[Span]>>,
-    /// How far each computation varies, percent to both sides.
+    /// Spread of each computation, percent to both sides.
     pub spread_percent: i64,
-    /// What counts.
+    /// Its unit of work.
     pub unit: Unit,
 }
 
@@ -153,7 +155,7 @@ impl Script {
         self.distributions.len() as u32 - 1
     }
 
-    /// Repeats the steps from `from` on until they have been gone through so many times.
+    /// Repeats the steps from `from` on until they have been gone through `times` times.
     pub fn repeat(&mut self, from: usize, times: u32) {
         let counter = self.counters;
         self.counters += 1;
@@ -161,18 +163,18 @@ impl Script {
     }
 }
 
-/// A service: what takes requests over the network.
+/// A service: it takes requests over the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ServiceConfig {
     /// Most connections that are served at once.
     pub connections_max: u32,
     /// Most connections beyond that which wait until one of those ends; what comes on top is refused.
     pub backlog: u32,
-    /// Is what comes on top not refused but left without an answer, as Linux does? Callers try again.
+    /// Whether a connection on top is left without an answer rather than refused, as Linux does. Callers try again.
     pub ignores: bool,
-    /// Most connections whose set-up is under way (the SYN queue); a call on top is lost.
+    /// Most connections whose set-up is under way (the SYN queue); a SYN on top is lost.
     pub syn_queue: u32,
-    /// A connection is closed after so many requests; 0: never.
+    /// Requests after which a connection is closed; 0: never.
     pub requests_max: u32,
 }
 
@@ -180,7 +182,7 @@ impl ServiceConfig {
     /// Half-open connections of a service: Linux's `tcp_max_syn_backlog` where there is memory enough (tcp(7)).
     pub const SYN_QUEUE: u32 = 1024;
 
-    /// One that serves so many connections for as long as they last, and refuses all others.
+    /// A service of this number of connections for as long as they last; it refuses all others.
     pub fn of(connections_max: u32) -> Self {
         ServiceConfig {
             connections_max,
@@ -195,7 +197,7 @@ impl ServiceConfig {
 /// The files that a service answers with, where they need not all fit into its domain's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FilesConfig {
-    /// How many there are of each size that clients ask for.
+    /// Number of files of each size that clients ask for.
     pub per_size: u32,
     /// Memory that the process of each connection has for itself while the connection lasts, bytes.
     pub process_bytes: u64,
@@ -206,26 +208,27 @@ pub struct FilesConfig {
 /// An application as configured.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AppConfig {
-    /// How many tasks do the same.
+    /// Number of tasks, which all do the same.
     pub tasks: u32,
-    /// How long after the kernel has booted they begin, ns.
-    pub delay: Span,
-    /// What each does.
+    /// Time from the boot of the kernel until they begin.
+    pub delay_ns: Span,
+    /// The script of each.
     pub script: Script,
     /// The service that its tasks answer for, if any.
     pub service: Option<ServiceConfig>,
     /// The files that it serves, unless all are in memory.
     pub files: Option<FilesConfig>,
-    /// What a socket of its streams keeps at most until it is acknowledged, bytes; `None`: the operating system's default.
+    /// Send buffer of a socket of its streams, bytes; `None`: the operating system's default.
     pub send_buffer: Option<u32>,
     /// Memory that all its tasks touch together whenever one of them runs (its program), bytes.
     pub shared_bytes: u64,
     /// Memory that each task touches for itself whenever it runs, bytes.
     pub private_bytes: u64,
-    /// Does a task that waits for a lock spin, as kernels do for short sections? Otherwise it sleeps.
+    /// Whether a task that waits for a lock spins, as kernels do for short sections; otherwise it sleeps.
     pub spins: bool,
-    /// Are locks and points to wait at those of all applications in the domain that say so? Otherwise they are its own.
-    pub meets_others: bool,
+    /// Whether it shares its synchronisation objects with all applications of the domain that do; otherwise they are its
+    /// own.
+    pub shares_sync_objects: bool,
 }
 
 impl AppConfig {
@@ -233,7 +236,7 @@ impl AppConfig {
     pub fn new(script: Script) -> Self {
         AppConfig {
             tasks: 1,
-            delay: 0,
+            delay_ns: Span::ZERO,
             script,
             service: None,
             files: None,
@@ -241,7 +244,7 @@ impl AppConfig {
             shared_bytes: 0,
             private_bytes: 0,
             spins: false,
-            meets_others: false,
+            shares_sync_objects: false,
         }
     }
 }

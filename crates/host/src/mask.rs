@@ -1,5 +1,7 @@
 //! A set of pCPUs.
 
+use std::fmt;
+
 use crate::PcpuId;
 
 /// Most pCPUs a host can have. (Xen's own default limit was 256 through all releases treated here.)
@@ -113,6 +115,18 @@ impl CpuMask {
         CpuMask(std::array::from_fn(|i| self.0[i] & !other.0[i]))
     }
 
+    /// The ranges of pCPUs without a gap, each by its first and its last, ascending.
+    pub fn ranges(&self) -> Vec<(PcpuId, PcpuId)> {
+        let mut ranges: Vec<(PcpuId, PcpuId)> = Vec::new();
+        for p in self.iter() {
+            match ranges.last_mut() {
+                Some((_, last)) if last.0 + 1 == p.0 => *last = p,
+                _ => ranges.push((p, p)),
+            }
+        }
+        ranges
+    }
+
     /// The pCPUs, ascending.
     pub fn iter(&self) -> impl Iterator<Item = PcpuId> + '_ {
         let mut next = self.first();
@@ -121,6 +135,20 @@ impl CpuMask {
             next = self.first_above(p);
             Some(p)
         })
+    }
+}
+
+/// In the toolstack's notation: `0-3,5`.
+impl fmt::Display for CpuMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (first, last)) in self.ranges().into_iter().enumerate() {
+            f.write_str(if index == 0 { "" } else { "," })?;
+            match first == last {
+                true => write!(f, "{}", first.0)?,
+                false => write!(f, "{}-{}", first.0, last.0)?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -149,6 +177,8 @@ mod tests {
         assert_eq!(CpuMask::EMPTY.next_after(PcpuId(5)), None);
         assert_eq!(mask.iter().map(|p| p.0).collect::<Vec<_>>(), [3, 70, 200]);
         assert_eq!(mask.len(), 3);
+        assert_eq!(mask.to_string(), "3,70,200");
+        assert_eq!(CpuMask::first_n(4).or(&CpuMask::only(PcpuId(5))).to_string(), "0-3,5");
     }
 
     #[test]

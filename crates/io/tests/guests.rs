@@ -30,11 +30,17 @@ impl Runner for Domains {
         let config = HostConfig { pcpus: 1, costs: Costs::ZERO, domains, ..HostConfig::default() };
         let guest = |(index, apps): (usize, Vec<AppConfig>)| GuestConfig {
             first_vcpu: VcpuId(1 + index as u32),
-            kernel: KernelConfig { vcpus: 1, apps, page_fault_ns: 0, slice_ns: 10_000_000, idle_tick: None },
+            kernel: KernelConfig {
+                vcpus: 1,
+                apps: apps.into(),
+                page_fault_ns: 0,
+                slice_ns: 10_000_000,
+                idle_tick: None,
+            },
             working_set_bytes: 0,
-            interface: None,
+            netfront: None,
             network: NetworkCosts::default(),
-            block: None,
+            virtual_disk: None,
             files: None,
             driver: None,
         };
@@ -42,16 +48,16 @@ impl Runner for Domains {
         let machine = Machine::new(&MachineConfig {
             seed: 1,
             guests,
-            nics: vec![],
-            disks: vec![],
-            services: vec![],
+            nics: vec![].into(),
+            disks: vec![].into(),
+            services: vec![].into(),
             channels: 0,
             packets_in_turn: false,
             initial_segments: 4,
             spread_percent: 0,
-            clients: vec![],
+            clients: vec![].into(),
             profiler: None,
-            client_machines: vec![],
+            client_machines: vec![].into(),
         });
         let mut host = Host::new(&config, scheduler, machine, ()).unwrap();
         host.run_until(1000 * MS).unwrap();

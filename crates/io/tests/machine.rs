@@ -1,14 +1,14 @@
 //! The I/O path as a whole: nothing is lost or made up, and what the mechanism promises comes out of it.
 
 use proptest::prelude::*;
-use vcpulab_guest::{AppConfig, KernelConfig, Script, ServiceConfig, Step};
+use vcpulab_guest::{AppConfig, AppId, KernelConfig, Script, ServiceConfig, ServiceId, Step};
 use vcpulab_host::{
     Action, Costs, CpuMask, DomId, DomainConfig, Host, HostConfig, Params, PcpuId, Scheduler, Span, Time,
     TimedAction, VcpuConfig, VcpuId,
 };
 use vcpulab_io::{
-    Ask, ClientConfig, DriverCosts, GuestConfig, InterfaceConfig, InterfaceCounts, Link, Load, Machine,
-    MachineConfig, NetworkCosts, NicConfig, NicCounts, Owner,
+    Ask, ClientConfig, DriverCosts, GuestConfig, GuestId, Load, Machine, MachineConfig, NetfrontConfig,
+    NetfrontCounts, NetworkCosts, NicConfig, NicCounts, NicId, NicOwner, Uplink,
 };
 use vcpulab_sched::Runner;
 
@@ -67,24 +67,30 @@ struct Outcome {
     open: usize,
     lost: u64,
     io: [u64; 2],
-    ring: InterfaceCounts,
+    ring: NetfrontCounts,
     nic: NicCounts,
     executions: u64,
 }
 
 impl Case {
     fn machine(&self) -> Machine {
-        let link = |driver: &Option<DriverCosts>| match driver {
-            Some(_) => Link::Owner,
-            None => Link::Driver { guest: 0, vcpu: 0 },
+        let uplink = |driver: &Option<DriverCosts>| match driver {
+            Some(_) => Uplink::OwnNic,
+            None => Uplink::DriverDomain { guest: GuestId(0), vcpu: 0 },
         };
-        let guest = |index: u32, apps, driver| GuestConfig {
+        let guest = |index: u32, apps: Vec<AppConfig>, driver| GuestConfig {
             first_vcpu: VcpuId(self.pcpus + index),
-            kernel: KernelConfig { vcpus: 1, apps, page_fault_ns: 0, slice_ns: 10_000_000, idle_tick: None },
+            kernel: KernelConfig {
+                vcpus: 1,
+                apps: apps.into(),
+                page_fault_ns: 0,
+                slice_ns: 10_000_000,
+                idle_tick: None,
+            },
             working_set_bytes: 0,
-            interface: Some(InterfaceConfig {
-                link: link(&driver),
-                nic: 0,
+            netfront: Some(NetfrontConfig {
+                uplink: uplink(&driver),
+                nic: NicId(0),
                 vcpu: 0,
                 ring_slots: self.ring_slots,
                 segments_max: 1,
@@ -96,7 +102,7 @@ impl Case {
                 send_ns: self.guest_ns,
                 ..NetworkCosts::default()
             },
-            block: None,
+            virtual_disk: None,
             files: None,
             driver,
         };
@@ -110,7 +116,7 @@ impl Case {
         let ask = Ask { class: 0, request_bytes: 300, reply_bytes: self.file_bytes as u32, weight: 1 };
         let client = |service| ClientConfig {
             machine: None,
-            service,
+            service: ServiceId(service),
             load: Load::Open { rate_per_s: self.rate_per_s, regular: false },
             mix: vec![ask],
             connections_max: self.connections_max,
@@ -119,28 +125,29 @@ impl Case {
             retries: 0,
         };
         let apps = self.apps();
-        let server = apps.len() - 1;
+        let server = apps.len() as u32 - 1;
         Machine::new(&MachineConfig {
             seed: self.seed,
             guests: std::iter::once(guest(0, vec![], Some(driver)))
                 .chain((1..=self.servers).map(|index| guest(index, apps.clone(), None)))
                 .collect(),
             nics: vec![NicConfig {
-                owner: Owner::Guest { guest: 0, vcpu: 0 },
+                owner: NicOwner::Guest { guest: GuestId(0), vcpu: 0 },
                 bits_per_s: self.bits_per_s,
                 interrupt_gap_ns: self.interrupt_gap_ns,
                 latency_ns: 20_000,
                 ring_slots: self.ring_slots,
-            }],
-            disks: vec![],
+            }]
+            .into(),
+            disks: vec![].into(),
             channels: 0,
-            services: (1..=self.servers as usize).map(|guest| (guest, server)).collect(),
+            services: (1..=self.servers).map(|guest| (GuestId(guest), AppId(server))).collect(),
             packets_in_turn: false,
             initial_segments: 4,
             spread_percent: 10,
             profiler: None,
-            clients: (0..self.servers as usize).map(client).collect(),
-            client_machines: vec![],
+            clients: (0..self.servers).map(client).collect(),
+            client_machines: vec![].into(),
         })
     }
 
@@ -201,9 +208,9 @@ impl Runner for &Case {
             median_ns: client.stats.responses().map_or(0, |times| times.value_at_quantile(0.5)),
             open: machine.open_connections(),
             lost: machine.lost_packets(),
-            io: [machine.io_count(0), machine.io_count(1)],
-            ring: machine.interface_counts(1).unwrap(),
-            nic: machine.nic_counts(0),
+            io: [0, 1].map(|guest| machine.io_count(GuestId(guest))),
+            ring: machine.netfront_counts(GuestId(1)).unwrap(),
+            nic: machine.nic_counts(GuestId(0)),
             executions: host.observer().counts(VcpuId(self.pcpus)).executions,
         }
     }
@@ -256,8 +263,8 @@ fn a_driver_domain_that_waits_takes_more_at_a_time() {
 }
 
 #[test]
-fn a_slow_line_delays_but_never_stalls() {
-    // A segment takes 6 ms on this line, so that the driver always finds it full: seven of them, one after another.
+fn a_slow_link_delays_but_never_stalls() {
+    // A segment takes 6 ms on this link, so that the driver always finds it full: seven of them, one after another.
     let slow = Case { bits_per_s: 2_000_000, rate_per_s: 100.0, ring_slots: 1, ..CASE };
     let alone = Case { connections_max: 1, rate_per_s: 10.0, ..slow.clone() }.run();
     assert!((40_000_000..60_000_000).contains(&alone.median_ns), "{alone:?}");
@@ -276,9 +283,9 @@ fn interrupts_are_no_closer_than_allowed() {
     assert!((2_000..=4_001).contains(&rarely.nic.interrupts), "{rarely:?}");
 }
 
-/// A round once began anew at each interrupt; with interrupts faster than rounds its end, where guests are told, never came.
+/// A poll once began anew at each interrupt; with interrupts faster than polls its end, where guests are notified, never came.
 #[test]
-fn a_driver_domain_that_never_catches_up_tells_its_guests_all_the_same() {
+fn a_driver_domain_that_never_catches_up_notifies_its_guests_all_the_same() {
     let flooded = Case {
         rate_per_s: 20_000.0,
         connections_max: 4096,
@@ -307,11 +314,11 @@ fn a_driver_domain_that_was_paused_takes_up_where_it_stopped() {
     assert!((100..250).contains(&outcome.failed) && outcome.lost == 0, "{outcome:?}");
 }
 
-/// Nothing is known yet of a connection whose call is lost, so that its caller waits as long as TCP does: not 200 ms.
+/// Nothing is known yet of a connection whose SYN is lost, so that its caller waits as long as TCP does: not 200 ms.
 #[test]
-fn a_call_that_is_lost_is_made_again_after_seconds() {
+fn a_syn_that_is_lost_is_retransmitted_after_seconds() {
     let outcome = Case { paused: true, ring_slots: 8, ..CASE }.run();
-    // The card holds eight calls; the others of the 64 connections wait until after the end.
+    // The NIC holds eight SYNs; the others of the 64 connections wait until after the end.
     assert!((50..=56).contains(&outcome.open), "{outcome:?}");
 }
 

@@ -11,16 +11,17 @@ mod watch;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use vcpulab_scenario::{Problems, Profile};
+use vcpulab_scenario::{Edit, Problems, edit};
+use vcpulab_spec::Profile;
 
 #[pymodule]
 mod _engine {
     #[pymodule_export]
-    const FILE_BYTES_MAX: usize = vcpulab_scenario::limits::FILE_BYTES_MAX;
+    const FILE_BYTES_MAX: usize = vcpulab_scenario::FILE_BYTES_MAX;
     #[pymodule_export]
-    const NAME_CHARS_MAX: usize = vcpulab_scenario::limits::NAME_CHARS_MAX;
+    const NAME_CHARS_MAX: usize = vcpulab_spec::limits::NAME_CHARS_MAX;
 
     #[pymodule_export]
     use super::context::Context;
@@ -36,8 +37,8 @@ mod _engine {
     use super::scenario::Scenario;
     #[pymodule_export]
     use super::{
-        bench, build_info, conformance, listing, measure, parse_profile, profiles, read_profile, schedulers,
-        schema, starter, tables,
+        bench, build_info, conformance, edit_toml, listing, measure, parse_profile, profiles, read_profile,
+        schedulers, schema, starter, tables,
     };
 }
 
@@ -63,13 +64,13 @@ fn profiles() -> String {
 #[pyfunction]
 #[pyo3(signature = (text, file = "<string>"))]
 fn parse_profile(py: Python<'_>, text: &str, file: &str) -> PyResult<String> {
-    profile(py, vcpulab_scenario::Profile::parse(text, file))
+    profile(py, vcpulab_scenario::parse_profile(text, file))
 }
 
 /// A hardware profile in a file of its own, checked. As JSON.
 #[pyfunction]
 fn read_profile(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    profile(py, vcpulab_scenario::Profile::read(&path))
+    profile(py, vcpulab_scenario::read_profile(&path))
 }
 
 fn profile(py: Python<'_>, read: Result<Profile, Problems>) -> PyResult<String> {
@@ -97,6 +98,15 @@ fn tables(text: &str) -> PyResult<String> {
     Ok(document.to_string())
 }
 
+/// The text of a TOML file with other values in some fields; `edits` is a JSON list of paths, each a list of steps, with
+/// their values, null to remove the field.
+#[pyfunction]
+fn edit_toml(text: &str, edits: &str) -> PyResult<String> {
+    let edits: Vec<Edit> =
+        serde_json::from_str(edits).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    edit(text, &edits).map_err(|error| PyKeyError::new_err(error.to_string()))
+}
+
 /// Replays the vectors at or below these paths; the report as JSON.
 #[pyfunction]
 #[pyo3(signature = (paths, jobs = 0))]
@@ -115,7 +125,7 @@ fn conformance(py: Python<'_>, paths: Vec<PathBuf>, jobs: usize) -> PyResult<Str
 #[pyo3(signature = (scenario, at = None))]
 fn listing(py: Python<'_>, scenario: &scenario::Scenario, at: Option<&str>) -> PyResult<String> {
     let scenario = scenario.checked.clone();
-    let end = scenario.warmup_ns + scenario.duration_ns;
+    let end = scenario.end();
     let at = match at.map(|text| vcpulab_scenario::Duration::parse(text).map(|at| at.0)) {
         None => end,
         Some(Some(at)) if (0..=end).contains(&at) => at,
@@ -125,7 +135,7 @@ fn listing(py: Python<'_>, scenario: &scenario::Scenario, at: Option<&str>) -> P
         }
     };
     let work = watch::watched(py, None, move |watch| {
-        vcpulab_scenario::listing_json(&scenario, at, &|done| watch.advance(done))
+        vcpulab_run::listing_json(&scenario, at, &|done| watch.advance(done))
     });
     Ok(pretty(&work?.map_err(error::engine_error)?))
 }

@@ -12,7 +12,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use vcpulab_host::Params;
 use vcpulab_measure::{SampleRow, VcpuSampleRow, each_table, perfetto};
-use vcpulab_scenario::{Jtl, RunError, RunOptions, run_under};
+use vcpulab_run::{Jtl, RunError, RunOptions, run_under};
+use vcpulab_spec::Spec;
 
 use crate::context::Context;
 use crate::error::engine_error;
@@ -46,7 +47,7 @@ pub fn run(
     let live = live.map(|live| live.samples.clone());
     let work = watched(py, progress, move |watch| {
         let options = RunOptions { jobs, trace, waits, events, jtl: jtl.map(logs), live };
-        let results = vcpulab_scenario::run(&scenario, &options, &|done| watch.advance(done));
+        let results = vcpulab_run::run(&scenario, &options, &|done| watch.advance(done));
         results.map(Results::from)
     });
     work?.map_err(engine_error)
@@ -64,7 +65,8 @@ pub fn run_many(
 ) -> PyResult<Vec<Results>> {
     let scenarios: Vec<_> = scenarios.iter().map(|scenario| scenario.get().checked.clone()).collect();
     let work = watched(py, progress, move |watch| {
-        vcpulab_scenario::run_many(&scenarios, jobs, waits, &|done| watch.advance(done))
+        let specs: Vec<&Spec> = scenarios.iter().map(|scenario| &**scenario).collect();
+        vcpulab_run::run_many(&specs, jobs, waits, &|done| watch.advance(done))
     });
     let all = work?.map_err(engine_error)?;
     Ok(all.into_iter().map(Results::from).collect())
@@ -120,7 +122,7 @@ pub fn run_managed(
         Ok(wanted.into_iter().map(|(domain, values)| (domain, values.into_iter().collect())).collect())
     };
     in_this_thread(py, progress, &raised, |advance| {
-        vcpulab_scenario::run_managed(&scenario.checked, &options, advance, &mut decide)
+        vcpulab_run::run_managed(&scenario.checked, &options, advance, &mut decide)
     })
 }
 
@@ -224,14 +226,14 @@ each_table!(results);
 /// Samples of one replication of a run while it goes on.
 #[pyclass(frozen, module = "vcpulab._engine")]
 pub struct LiveSamples {
-    samples: vcpulab_scenario::LiveSamples,
+    samples: vcpulab_run::LiveSamples,
 }
 
 #[pymethods]
 impl LiveSamples {
     #[new]
     fn new(replication: u32) -> Self {
-        LiveSamples { samples: vcpulab_scenario::LiveSamples::of(replication) }
+        LiveSamples { samples: vcpulab_run::LiveSamples::of(replication) }
     }
 
     /// Takes the samples since they were last taken: of domains, and of vCPUs.

@@ -3,9 +3,10 @@
 use serde_json::{Map, Value, json};
 use vcpulab_host::{ParamSpec, Scope};
 use vcpulab_sched::{Generation, Set, Toolstack, policies};
+use vcpulab_spec::{CONSTANTS, Profile};
 
-use crate::profile::{CONSTANTS, Profile, profiles};
-use crate::write::default_value;
+use crate::file::profile::profiles;
+use crate::text::defaults::default_value;
 
 /// All schedulers: `[{name, doc, generations: [{name, work_conserving, toolstack: {tool, sched, domain, global, set},
 /// params: [{name, scope, unit, allowed, default, doc}]}]}]`. `set` says by parameter how it is given on a real host: as an

@@ -3,12 +3,13 @@
 use std::ops::Deref;
 use std::path::Path;
 
+use vcpulab_spec::Spec;
+use vcpulab_spec::limits::REPLICATIONS_MAX;
+
 use crate::check::check;
-use crate::limits::REPLICATIONS_MAX;
-use crate::problem::{Place, Problem, Problems};
-use crate::raw::RawScenario;
-use crate::read::{Read, document};
-use crate::spec::Spec;
+use crate::file::raw::RawScenario;
+use crate::text::problem::{Place, Problem, Problems, text_of};
+use crate::text::read::{Read, document};
 
 /// A checked scenario: one that can run. What it says is read through [`Spec`].
 #[derive(Clone, Debug)]
@@ -90,17 +91,6 @@ impl Scenario {
     pub fn to_toml(&self) -> String {
         crate::write::to_toml(&self.spec)
     }
-}
-
-/// The text that these bytes of a file are.
-pub(crate) fn text_of<'b>(bytes: &'b [u8], file: &str) -> Result<&'b str, Problems> {
-    std::str::from_utf8(bytes).map_err(|error| {
-        whole_file(file, format!("not a text file: byte {} is not valid UTF-8", error.valid_up_to()))
-    })
-}
-
-pub(crate) fn whole_file(file: &str, message: String) -> Problems {
-    Problem { file: file.into(), ..Problem::says(message) }.into()
 }
 
 fn require<T: std::fmt::Display>(field: &str, value: T, most: T, fits: bool) -> Result<(), Problems> {

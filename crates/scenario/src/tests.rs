@@ -1,11 +1,14 @@
 //! Tests of the whole way from text to scenario and back.
 
+pub(crate) mod right;
+
 use proptest::prelude::*;
 use vcpulab_host::Scope;
 use vcpulab_sched::policies;
 
-use crate::write::default_value;
-use crate::{RunOptions, Scenario, entitlements, run, schema, starter};
+use crate::tests::right::right;
+use crate::text::defaults::default_value;
+use crate::{Scenario, schema, starter};
 
 /// The smallest scenario, with something put in.
 fn with(host: &str, rest: &str) -> String {
@@ -85,56 +88,9 @@ fn parameters_are_those_of_the_pool_at_that_time() {
     assert!(wrong.contains("`budget_us` is a parameter of scheduler `rtds`, not of `credit`"), "{wrong}");
 }
 
-/// Each pool has its own scheduler: a weight decides in one, a budget in the other.
-#[test]
-fn pools_run_side_by_side() {
-    let text = "run = { duration = \"1s\", warmup = \"0s\" }\n\
-        [host]\nprofile = \"exact\"\npcpus = 2\nscheduler = \"credit2\"\n\
-        [pool.rt]\npcpus = \"1\"\nscheduler = \"rtds\"\n\
-        [domain.a]\nweight = 512\napp = [{ kind = \"hog\" }]\n[domain.b]\napp = [{ kind = \"hog\" }]\n\
-        [domain.c]\npool = \"rt\"\nextratime = 0\napp = [{ kind = \"hog\" }]\n";
-    let scenario = Scenario::parse(text, "f").unwrap_or_else(|problems| panic!("{problems}"));
-    let results = run(&scenario, &RunOptions::default(), &|_| true).unwrap();
-    let share = |name: &str| {
-        let row = results.domains.iter().find(|row| row.domain == name).unwrap();
-        (row.pool.clone(), (row.running_ns as f64 / 1e7).round())
-    };
-    assert_eq!(share("a"), ("Pool-0".into(), 67.0));
-    assert_eq!(share("b"), ("Pool-0".into(), 33.0));
-    assert_eq!(share("c"), ("rt".into(), 40.0), "RTDS's default is 4 ms in each 10 ms");
-    assert_eq!(results.pcpus.iter().map(|row| row.pool.as_str()).collect::<Vec<_>>(), ["Pool-0", "rt"]);
-}
-
-/// On two pCPUs, with two hogs of weight 256 (of which one is off line for a second), one of 512 that is saved for three
-/// seconds and paused for the last, and one of 256 that is there from 2 s to 10 s and again from 11 s on.
-#[test]
-fn domains_come_and_go() {
-    let text =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/life-cycle.toml"));
-    let scenario = Scenario::parse(&text.unwrap(), "f").unwrap_or_else(|problems| panic!("{problems}"));
-    assert!(entitlements(&scenario).iter().all(Option::is_none), "who is there changes");
-    let results = run(&scenario, &RunOptions::default(), &|_| true).unwrap();
-    assert_eq!(results.rejected_actions, 0);
-    let offline: Vec<i64> = results.vcpus.iter().map(|row| row.offline_ns / 1_000_000).collect();
-    assert_eq!(offline, [0, 1_000, 3_000 + 1_000, 2_000 + 1_000]);
-    for row in &results.vcpus {
-        let sum = row.running_ns + row.runnable_ns + row.blocked_ns + row.offline_ns;
-        assert_eq!(sum, 12_000_000_000, "{} {}", row.domain, row.vcpu);
-    }
-    let states: Vec<Option<&str>> = results.domains.iter().map(|row| row.state.as_deref()).collect();
-    assert_eq!(
-        states,
-        [Some("r-----"), Some("--p---"), Some("------")],
-        "one runs, one is paused, one waits"
-    );
-    // Nobody blocks, and there are always two vCPUs or more.
-    let running: i64 = results.vcpus.iter().map(|row| row.running_ns).sum();
-    assert_eq!(running, 2 * 12_000_000_000);
-}
-
 #[test]
 fn what_is_too_big_is_refused_without_making_it() {
-    let huge = "x".repeat(crate::limits::FILE_BYTES_MAX + 1);
+    let huge = "x".repeat(crate::FILE_BYTES_MAX + 1);
     assert!(problems(&huge).contains("allowed: at most 4194304"));
     assert!(problems(&with("pcpus = 9000000000000000000", "")).contains("from 1 to 256"));
     assert!(problems(&with("", "vcpus = 4000000000")).contains("from 1 to 512"));
@@ -156,7 +112,7 @@ fn a_file_full_of_mistakes_is_answered_quickly() {
         let mut text = head.to_owned();
         for index in 0.. {
             let piece = piece(index);
-            if text.len() + piece.len() > crate::limits::FILE_BYTES_MAX {
+            if text.len() + piece.len() > crate::FILE_BYTES_MAX {
                 break;
             }
             text += &piece;
@@ -212,24 +168,6 @@ fn every_registered_parameter_is_accepted_with_its_default() {
             let scenario =
                 Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{text}\n{problems}"));
             assert_eq!(Scenario::parse(&scenario.to_toml(), "again"), Ok(scenario));
-        }
-    }
-}
-
-#[test]
-fn every_generation_of_every_scheduler_runs() {
-    for policy in policies() {
-        for generation in policy.generations {
-            let text = format!(
-                "run = {{ duration = \"50ms\", warmup = \"10ms\" }}\n[host]\nscheduler = \"{}\"\ngeneration = \"{}\"\npcpus = 2\n\
-                 [domain.a]\napp = [{{ kind = \"hog\" }}]\n[domain.b]\napp = [{{ kind = \"periodic\", run = \"1ms\", period = \"5ms\" }}]\n",
-                policy.name, generation.name
-            );
-            let scenario = Scenario::parse(&text, "f").unwrap();
-            let results = run(&scenario, &RunOptions::default(), &|_| true);
-            let results =
-                results.unwrap_or_else(|error| panic!("{} {}: {error}", policy.name, generation.name));
-            assert_eq!(results.domains.len(), 2);
         }
     }
 }
@@ -317,57 +255,6 @@ fn line() -> impl Strategy<Value = String> {
     prop_oneof![3 => (key, value).prop_map(|(key, value)| format!("{key} = {value}")), 1 => section.prop_map(str::to_owned)]
 }
 
-/// Scenarios that are right, from a few choices.
-fn right() -> impl Strategy<Value = String> {
-    let domain = (
-        1..5_u32,
-        prop::option::of(1..1000_u32),
-        prop::sample::select(vec!["all", "0", "0-1", "1,3"]),
-        0..4_u8,
-    );
-    let domains = prop::collection::vec(domain, 1..6);
-    let action = prop::collection::vec((0..5_u32, 0..5_u8), 0..4);
-    (any::<u32>(), 4..9_u32, domains, action, 1..100_000_u32).prop_map(|(seed, pcpus, domains, actions, rate)| {
-        let mut text = format!(
-            "name = \"a \\\"b\\\" é\"\nseed = {seed}\nrun = {{ duration = \"20ms\", warmup = \"5ms\" }}\n[host]\nscheduler = \"credit\"\npcpus = {pcpus}\n\
-             [pool.\"p.1\"]\npcpus = \"3\"\nscheduler = \"credit2\"\nratelimit_us = 500\n[domain.dom0]\ndriver_domain = true\n"
-        );
-        let mut served = None;
-        for (index, (vcpus, weight, affinity, app)) in domains.iter().enumerate() {
-            text += &format!("[domain.\"d.{index}\"]\nvcpus = {vcpus}\naffinity = \"{affinity}\"\n");
-            text += &weight.map(|weight| format!("weight = {weight}\n")).unwrap_or_default();
-            text += "nic.driver_domain = \"dom0\"\n";
-            text += if affinity.contains('3') { "pool = \"p.1\"\n" } else { "" };
-            text += match app {
-                0 => "",
-                1 => "app = [{ kind = \"hog\" }, { kind = \"periodic\", run = \"1.5ms\", period = \"10ms\" }]\n",
-                2 => {
-                    "app = [{ kind = \"phases\", loop = 3, phase = [{ loop = 2, event = [{ run = \"1ms\" }, \
-                     { runtime = \"3ms\" }, { sleep = \"2ms\" }] }, { event = [{ timer = \"7us\" }] }] }]\n"
-                }
-                _ => {
-                    served = Some(index);
-                    "app = [{ kind = \"web-server\" }]\n"
-                }
-            };
-        }
-        if let Some(index) = served {
-            text += &format!("[client.c]\nkind = \"open-loop\"\nserver = \"d.{index}\"\nrate = {}\n", f64::from(rate) / 7.0);
-        }
-        for (at, op) in actions {
-            text += &format!("[[action]]\nat = \"{at}.5s\"\n");
-            text += match op {
-                0 => "op = \"adjust\"\ndomain = \"d.0\"\nweight = 5\n",
-                1 => "op = \"pause\"\ndomain = \"d.0\"\n",
-                2 => "op = \"adjust-global\"\npool = \"p.1\"\nratelimit_us = 100\n",
-                3 => "op = \"move-pool\"\ndomain = \"d.0\"\npool = \"p.1\"\n",
-                _ => "op = \"affinity\"\ndomain = \"d.0\"\nvcpu = 0\naffinity = \"1-3\"\n",
-            };
-        }
-        text
-    })
-}
-
 proptest! {
     #[test]
     fn right_scenarios_read_back_after_being_written(text in right()) {
@@ -376,17 +263,6 @@ proptest! {
         let again = Scenario::parse(&written, "again").unwrap_or_else(|problems| panic!("{written}\n{problems}"));
         prop_assert_eq!(&again, &scenario);
         prop_assert_eq!(again.to_toml(), written);
-    }
-
-    #[test]
-    fn right_scenarios_run(text in right()) {
-        let scenario = Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{text}\n{problems}"));
-        let results = run(&scenario, &RunOptions { jobs: 1, trace: true, ..RunOptions::default() }, &|_| true);
-        let results = results.unwrap_or_else(|error| panic!("{text}\n{error}"));
-        prop_assert_eq!(results.domains.len(), scenario.domains.len());
-        for pcpu in &results.pcpus {
-            prop_assert_eq!(pcpu.run_ns + pcpu.idle_ns + pcpu.overhead_ns, scenario.duration_ns);
-        }
     }
 
     #[test]
@@ -401,27 +277,4 @@ proptest! {
             Err(problems) => prop_assert!(!problems.to_string().is_empty()),
         }
     }
-}
-
-#[test]
-fn a_guest_that_leaves_its_tick_on_wakes_twice_for_a_sleep() {
-    let text = |tick: &str| {
-        format!(
-            "[run]\nduration = \"2s\"\nwarmup = \"0s\"\n[host]\nprofile = \"exact\"\nscheduler = \"credit2\"\n\
-             [domain.a]\n{tick}\napp = [{{ kind = \"phases\", phase = [{{ event = [{{ run = \"1ms\" }}, {{ sleep = \"19ms\" }}] }}] }}]\n"
-        )
-    };
-    let of = |tick: &str| {
-        let scenario = Scenario::parse(&text(tick), "f").unwrap_or_else(|problems| panic!("{problems}"));
-        assert_eq!(Scenario::parse(&scenario.to_toml(), "again").as_ref(), Ok(&scenario));
-        let results = run(&scenario, &RunOptions { jobs: 1, ..RunOptions::default() }, &|_| true).unwrap();
-        (results.vcpus[0].executions, results.vcpus[0].running_ns, results.apps[0].completed)
-    };
-    assert_eq!(of(""), (100, 100_000_000, 99));
-    assert_eq!(of("idle_tick = \"4ms\"\nidle_tick_cpu = \"50us\""), (200, 105_000_000, 99));
-    // Who sleeps for less than a tick meets it in some sleeps only.
-    let (executions, ..) = of("idle_tick = \"40ms\"\nidle_tick_cpu = \"50us\"");
-    assert!((140..=160).contains(&executions), "{executions}");
-    let alone = Scenario::parse(&text("idle_tick = \"4ms\""), "f").unwrap_err().to_string();
-    assert!(alone.contains("`idle_tick` and `idle_tick_cpu` belong together"), "{alone}");
 }

@@ -41,10 +41,12 @@ impl<I> Default for Links<I> {
     }
 }
 
+#[inline(always)]
 fn some(element: u32) -> Option<u32> {
     (element != NONE).then_some(element)
 }
 
+#[inline(always)]
 fn id<I: Id>(element: u32) -> Option<I> {
     some(element).map(|element| I::from_index(element as usize))
 }

@@ -97,11 +97,12 @@ def whatif(
         set: PATH=VALUE, any number of times; no value: back to the default. `web.weight` may stand for
             `domain.web.weight`.
         all: Show every metric, not only those with a good direction.
-        write: Also write the changed scenario to this file.
+        write: Also write the changed scenario to this file, which may be the same one; comments stay.
     """
     if not set:
         raise RequestError("nothing is set", field="set", allowed="PATH=VALUE, such as --set domain.web.weight=512")
-    before = _with_run(files.load(file), seed, replications)
+    loaded = files.load(file)
+    before = _with_run(loaded, seed, replications)
     changed = settings.apply(before, set)
     for path in changed.left_out:
         terminal.warn(f"{path} is left out: the new scheduler does not have it")
@@ -119,7 +120,7 @@ def whatif(
         comparison_report.write(report, title, ("now", "changed"), runs, found, lead=f"<p>{escape(said)}</p>")
         terminal.say(f"written to {report}")
     if write is not None:
-        files.write(write, changed.scenario.to_toml())
+        files.write(write, settings.apply(loaded, set).scenario.text)
         terminal.say(f"written to {write}")
 
 

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import tomli_w
 from cyclopts import Parameter
 
 from vcpulab.advice.tuning import goals as wanted
@@ -78,7 +77,7 @@ def tune(
         only: Parameters to vary, of those that the schedulers have: a path such as domain.dom0.weight, or a pattern
             such as 'domain.*.cap'. If neither is given: schedulers of the same release, weights or reservations,
             slices, rate limits, vCPUs and pinning of driver domains.
-        write: Write the scenario with the setting found to this file.
+        write: Write the scenario with the setting found to this file, which may be the same one; comments stay.
     """
     require("optuna", "tune")
     scenario = files.load(file)
@@ -102,7 +101,7 @@ def tune(
     else:
         _show(answer)
     if write is not None and answer.advised:
-        files.write(write, tomli_w.dumps(found.best.scenario.written()))
+        files.write(write, found.best.scenario.text)
         terminal.say(f"written to {write}")
     if report is not None:
         from vcpulab.advice.tuning.report import write_report

@@ -37,7 +37,7 @@ class Vcpu:
     domain: int
     number: int
     pcpu: int | None
-    """Where it is; `None`: off line."""
+    """Where it is; `None`: offline."""
     state: str
     cpu_s: float
     hard: str

@@ -206,7 +206,7 @@ class _Pool:
 
 
 class _Domain:
-    """A domain: what the file says, the pool that it is in, and which of its vCPUs are on line."""
+    """A domain: what the file says, the pool that it is in, and which of its vCPUs are online."""
 
     def __init__(self, name: str, table: Mapping[str, Any], pools: Mapping[str, _Pool]) -> None:
         self.name = name
@@ -244,15 +244,15 @@ class _Domain:
         if again or op == "restore":
             yield from self.set_up()
 
-    def plug(self, vcpu: int, *, on: bool) -> Step:
+    def set_online(self, vcpu: int, *, on: bool) -> Step:
         self.online ^= {vcpu}
         if self.pool.table["generation"] == "xen2.0":
-            return Step("cannot", f"domain {self.name}: xm of xen2.0 plugs no vCPUs")
+            return Step("cannot", f"domain {self.name}: xm of xen2.0 takes no vCPU offline")
         if self.online == set(range(len(self.online))):
             return self.pool.run("vcpu-set", _domain(self.name), str(len(self.online)))
         inside = f"in the guest: echo {int(on)} > /sys/devices/system/cpu/cpu{vcpu}/online"
         return Step(
-            "cannot", f"domain {self.name}: {self.pool.tools['tool']} vcpu-set takes the last ones off line; {inside}"
+            "cannot", f"domain {self.name}: {self.pool.tools['tool']} vcpu-set takes the last ones offline; {inside}"
         )
 
 
@@ -291,8 +291,8 @@ def _act(
         yield pool.run("cpupool-migrate", _domain(name), action["pool"])
     elif not pool.tools["tool"]:
         yield Step("cannot", f"domain {name}: {pool.scheduler} is in no hypervisor")
-    elif op in ("plug", "unplug"):
-        yield domain.plug(action["vcpu"], on=op == "plug")
+    elif op in ("online", "offline"):
+        yield domain.set_online(action["vcpu"], on=op == "online")
     elif op in _LIFE:
         yield from domain.live(op)
     else:

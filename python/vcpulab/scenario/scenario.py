@@ -73,10 +73,7 @@ class Scenario:
         Raises:
             ScenarioError: everything else that is wrong with it.
         """
-        document = tables(text)
-        for path in fields:
-            _set(document, path, None)
-        return cls.from_toml(tomli_w.dumps(document), file, folder=folder)
+        return cls.from_toml(_edited(text, dict.fromkeys(fields)), file, folder=folder)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -103,7 +100,7 @@ class Scenario:
         Args:
             changes: dotted path to value, as in a scenario file; `None` removes the field, so that its default holds.
                 Items of a list are counted from 0 (`domain.web.app.0.kind`), and the number after the last adds one;
-                names with dots are quoted.
+                names with dots are quoted. Comments, order and formatting of the text stay.
 
         Raises:
             ScenarioError: everything that is wrong with the result.
@@ -114,10 +111,12 @@ class Scenario:
             >>> heavier.to_dict()["domain"]["web"]["weight"], heavier.seed
             (512, 7)
         """
-        document = tables(self._text)
-        for path, value in changes.items():
-            _set(document, path, value)
-        return self.from_toml(tomli_w.dumps(document), "<scenario>", folder=self._folder)
+        return self.from_toml(_edited(self._text, changes), "<scenario>", folder=self._folder)
+
+    @property
+    def text(self) -> str:
+        """The TOML text: a file's own, with its comments, and what was changed since."""
+        return self._text
 
     def written(self) -> dict[str, Any]:
         """As tables, with what was written and no defaults."""
@@ -225,29 +224,5 @@ def join(steps: Iterable[str]) -> str:
     return ".".join(f'"{step}"' if "." in step else step for step in steps)
 
 
-def _set(document: dict[str, Any], path: str, value: object) -> None:
-    steps = split(path)
-    if not steps:
-        raise KeyError("a path names at least one field")
-    here: Any = document
-    for step in steps[:-1]:
-        here = here.setdefault(step, {}) if isinstance(here, dict) else here[_index(here, step, path)]
-    last = steps[-1]
-    if isinstance(here, list) and last == str(len(here)):
-        here.append(value)
-    elif not isinstance(here, dict):
-        here[_index(here, last, path)] = value
-    elif value is None:
-        if last not in here:
-            raise KeyError(f"`{path}` is not there to be removed")
-        del here[last]
-    else:
-        here[last] = value
-
-
-def _index(items: object, step: str, path: str) -> int:
-    if not isinstance(items, list):
-        raise KeyError(f"`{path}`: there are no fields in `{items}`")
-    if not step.isdecimal() or int(step) >= len(items):
-        raise KeyError(f"`{path}`: found `{step}`; allowed: an item from 0 to {len(items) - 1}")
-    return int(step)
+def _edited(text: str, changes: Mapping[str, Any]) -> str:
+    return _engine.edit_toml(text, json.dumps([(split(path), value) for path, value in changes.items()]))

@@ -1,9 +1,7 @@
 //! The directory of a Windows domain.
 
-use super::{
-    AppKind, AppParam, Default, MEMORY_MAX, ParamKind, RequestClass, misses, perhaps, random_read, service,
-    work,
-};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX, RequestClass};
+use super::parts::{misses, perhaps, random_read, service, work};
 use crate::script::ServiceConfig;
 
 /// A page of its database (the Extensible Storage Engine's of that time), bytes.
@@ -41,8 +39,8 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "database_size",
             doc: "Size of the directory, over which those reads spread that go to the disk.",
-            kind: ParamKind::Size { min: 1, max: MEMORY_MAX },
-            default: Default::Value(100 << 20),
+            kind: AppParamKind::Size { min: 1, max: MEMORY_MAX },
+            default: AppDefault::Value(100 << 20),
             source: "assumption: some thousand users at some 10 KB each",
         },
     ],
@@ -64,7 +62,7 @@ pub const KIND: AppKind = AppKind {
     ],
     build: |args| {
         let disk = perhaps(misses(args.get("cached")), &[random_read(PAGE, args.get("database_size"))]);
-        let class = |cpu| [vec![work(args.get(cpu))], disk.clone()].concat();
+        let class = |cpu| [vec![work(args.span(cpu))], disk.clone()].concat();
         let config = ServiceConfig::of(5000);
         service(args, args.get_u32("threads"), config, &[class("logon_cpu"), class("lookup_cpu")])
     },

@@ -1,7 +1,8 @@
 //! Copying blocks.
 
 use super::file_access::{CALL_CPU, RUNS, direct, pieces};
-use super::{AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind, READ};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind};
+use super::parts::{KILOBYTE_CPU, READ};
 use crate::script::DiskAccess;
 
 pub const KIND: AppKind = AppKind {
@@ -11,8 +12,8 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "operation",
             doc: "Does it read or write the file?",
-            kind: ParamKind::Choice(&["read", "write"]),
-            default: Default::Value(0),
+            kind: AppParamKind::Choice(&["read", "write"]),
+            default: AppDefault::Value(0),
             source: "Cherkasova, Gupta and Vahdat 2007, section 5: a read",
         },
         AppParam::size(

@@ -1,9 +1,8 @@
 //! The mail server of a Windows domain.
 
-use super::{
-    AppKind, AppParam, Default, MEMORY_MAX, ParamKind, READ, RequestClass, active_directory, misses, perhaps,
-    random_read, request, service, work,
-};
+use super::active_directory;
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX, RequestClass};
+use super::parts::{READ, misses, perhaps, random_read, request, service, work};
 use crate::script::{AppConfig, DiskAccess, ServiceConfig, Step};
 
 /// A page of its database, bytes (Exchange 2007).
@@ -25,8 +24,8 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "directory",
             doc: "The directory that knows its users.",
-            kind: ParamKind::Service(&["active-directory"]),
-            default: Default::Required,
+            kind: AppParamKind::Service(&["active-directory"]),
+            default: AppDefault::Required,
             source: "",
         },
         AppParam::count(
@@ -64,8 +63,8 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "database_size",
             doc: "Size of all mailboxes, over which those reads spread that go to the disk.",
-            kind: ParamKind::Size { min: 1, max: MEMORY_MAX },
-            default: Default::Value(20 << 30),
+            kind: AppParamKind::Size { min: 1, max: MEMORY_MAX },
+            default: AppDefault::Value(20 << 30),
             source: "assumption: 100 mailboxes of 200 MB",
         },
     ],
@@ -78,12 +77,12 @@ pub const KIND: AppKind = AppKind {
     build: |args| {
         let page = perhaps(misses(args.get("cached")), &[random_read(PAGE, args.get("database_size"))]);
         let pages = page.repeat(args.get("pages") as usize);
-        let look = [vec![work(args.get("read_cpu"))], pages.clone()].concat();
-        let recipient = Step::Call(request(&active_directory::KIND, "lookup", args.get("directory")));
+        let look = [vec![work(args.span("read_cpu"))], pages.clone()].concat();
+        let recipient = Step::Call(request(&active_directory::KIND, "lookup", args.service("directory")));
         // Its log is written through: who waits for the write waits for the disk.
         let log =
             Step::Disk(DiskAccess { bytes: MESSAGE, write: true, direct: true, file_bytes: 1 << 30, ..READ });
-        let send = [vec![recipient, work(args.get("send_cpu"))], pages, vec![log]].concat();
+        let send = [vec![recipient, work(args.span("send_cpu"))], pages, vec![log]].concat();
         let config = ServiceConfig::of(5000);
         AppConfig {
             shared_bytes: PROGRAM_MEMORY,

@@ -1,6 +1,7 @@
 //! What programs that go through a file piece by piece have in common.
 
-use super::{AppParam, Args, Default, ParamKind, copying, script, work};
+use super::kind::{AppDefault, AppParam, AppParamKind, Args};
+use super::parts::{copying, script, work};
 use crate::script::{AppConfig, DiskAccess, Step};
 
 pub const CALL_CPU: AppParam = AppParam::cpu(
@@ -13,8 +14,8 @@ pub const CALL_CPU: AppParam = AppParam::cpu(
 pub const RUNS: AppParam = AppParam {
     name: "runs",
     doc: "How many times it goes through the file before it ends; 0: without end.",
-    kind: ParamKind::Count { min: 0, max: 1_000_000 },
-    default: Default::Value(0),
+    kind: AppParamKind::Count { min: 0, max: 1_000_000 },
+    default: AppDefault::Value(0),
     source: "without end, so that there is something to measure for as long as the run lasts",
 };
 
@@ -22,18 +23,18 @@ pub const fn direct(default: i64, source: &'static str) -> AppParam {
     AppParam {
         name: "direct",
         doc: "Past the page cache, so that each piece waits for the disk?",
-        kind: ParamKind::Flag,
-        default: Default::Value(default),
+        kind: AppParamKind::Flag,
+        default: AppDefault::Value(default),
         source,
     }
 }
 
-/// Accesses a file of so many pieces, again and again.
+/// Accesses a file of `count` pieces, again and again.
 pub fn pieces(args: &Args<'_>, access: DiskAccess, count: i64) -> AppConfig {
     let bytes = i64::from(access.bytes);
     let access = DiskAccess { direct: args.get("direct") == 1, file_bytes: (bytes * count) as u64, ..access };
-    let ns = args.get("call_cpu") + copying(args.get("kilobyte_cpu"), bytes);
-    let mut script = script(args, vec![Step::Disk(access), work(ns), Step::Done]);
+    let span = args.span("call_cpu") + copying(args.span("kilobyte_cpu"), bytes);
+    let mut script = script(args, vec![Step::Disk(access), work(span), Step::Done]);
     let runs = args.get_u32("runs");
     if runs > 0 {
         script.repeat(0, count as u32);

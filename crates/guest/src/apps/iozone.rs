@@ -1,7 +1,8 @@
 //! Four operations of a file system benchmark.
 
 use super::file_access::{CALL_CPU, RUNS, direct, pieces};
-use super::{AppKind, AppParam, Default, KILOBYTE_CPU, MEMORY_MAX, ParamKind, READ};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX};
+use super::parts::{KILOBYTE_CPU, READ};
 use crate::script::DiskAccess;
 
 pub const KIND: AppKind = AppKind {
@@ -11,15 +12,15 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "operation",
             doc: "What it does with each record.",
-            kind: ParamKind::Choice(&["write", "read", "random-write", "random-read"]),
-            default: Default::Value(0),
+            kind: AppParamKind::Choice(&["write", "read", "random-write", "random-read"]),
+            default: AppDefault::Value(0),
             source: "iozone: the first of its tests is a sequential write",
         },
         AppParam {
             name: "file_size",
             doc: "Size of the file. A last piece that is less than a record is left out.",
-            kind: ParamKind::Size { min: 1, max: MEMORY_MAX },
-            default: Default::Value(512 << 20),
+            kind: AppParamKind::Size { min: 1, max: MEMORY_MAX },
+            default: AppDefault::Value(512 << 20),
             source: "Venkatesh 2015, Table 3: 512 MB",
         },
         AppParam::size(

@@ -1,7 +1,8 @@
 //! A bulk stream in either direction.
 
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind};
+use super::parts::KILOBYTE_CPU;
 use super::stream::{CALL_CPU, STREAM, STREAMS, TO, receiver, sender};
-use super::{AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind};
 
 const SEND: i64 = 0;
 
@@ -12,8 +13,8 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "direction",
             doc: "Does it send, or does it receive what others send to it?",
-            kind: ParamKind::Choice(&["send", "receive"]),
-            default: Default::Value(SEND),
+            kind: AppParamKind::Choice(&["send", "receive"]),
+            default: AppDefault::Value(SEND),
             source: "iperf: the client sends",
         },
         TO,
@@ -30,7 +31,11 @@ pub const KIND: AppKind = AppKind {
     ],
     classes: &[STREAM],
     build: |args| {
-        let (bytes, ns) = (args.get("buffer_size"), args.get("call_cpu"));
-        if args.get("direction") == SEND { sender(args, bytes, ns, false) } else { receiver(args, bytes, ns) }
+        let (bytes, cpu) = (args.get("buffer_size"), args.span("call_cpu"));
+        if args.get("direction") == SEND {
+            sender(args, bytes, cpu, false)
+        } else {
+            receiver(args, bytes, cpu)
+        }
     },
 };

@@ -1,9 +1,9 @@
 //! The portal of a Windows domain.
 
-use super::{
-    AppKind, AppParam, Default, ParamKind, RequestClass, active_directory, mssql, perhaps, request, service,
-    work,
-};
+use super::active_directory;
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, RequestClass};
+use super::mssql;
+use super::parts::{perhaps, request, service, work};
 use crate::script::{AppConfig, ServiceConfig, Step};
 
 /// Assumption: of the web server's, the runtime's and the portal's programs and of a request's heap what a page
@@ -20,15 +20,15 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "database",
             doc: "The database that all content is in.",
-            kind: ParamKind::Service(&["mssql"]),
-            default: Default::Required,
+            kind: AppParamKind::Service(&["mssql"]),
+            default: AppDefault::Required,
             source: "",
         },
         AppParam {
             name: "directory",
             doc: "The directory that knows its users.",
-            kind: ParamKind::Service(&["active-directory"]),
-            default: Default::Required,
+            kind: AppParamKind::Service(&["active-directory"]),
+            default: AppDefault::Required,
             source: "",
         },
         AppParam::count(
@@ -95,15 +95,15 @@ pub const KIND: AppKind = AppKind {
         },
     ],
     build: |args| {
-        let ask = |class| Step::Call(request(&mssql::KIND, class, args.get("database")));
-        let logon = Step::Call(request(&active_directory::KIND, "logon", args.get("directory")));
+        let ask = |class| Step::Call(request(&mssql::KIND, class, args.service("database")));
+        let logon = Step::Call(request(&active_directory::KIND, "logon", args.service("directory")));
         let logon = perhaps(args.get("logons") * 10_000, &[logon]);
-        let half = work(args.get("page_cpu") / 2);
+        let half = work(args.span("page_cpu") / 2);
         let queries = [ask("read")].repeat(args.get("queries") as usize);
         let page = [vec![half], queries, vec![half]].concat();
         let changes = [ask("write")].repeat(args.get("changes") as usize);
-        let create = [vec![work(args.get("change_cpu"))], changes].concat();
-        let upload = vec![work(args.get("upload_cpu")), ask("store")];
+        let create = [vec![work(args.span("change_cpu"))], changes].concat();
+        let upload = vec![work(args.span("upload_cpu")), ask("store")];
         let class = |first: Vec<Step>| [logon.clone(), first, page.clone()].concat();
         let config = ServiceConfig { backlog: 1000, ..ServiceConfig::of(5000) };
         AppConfig {

@@ -1,9 +1,7 @@
 //! The database server of a Windows domain.
 
-use super::{
-    AppKind, AppParam, Default, MEMORY_MAX, ParamKind, READ, RequestClass, misses, perhaps, random_read,
-    service, work,
-};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX, RequestClass};
+use super::parts::{READ, misses, perhaps, random_read, service, work};
 use crate::script::{AppConfig, DiskAccess, ServiceConfig, Step};
 
 /// A page of SQL Server, bytes.
@@ -57,8 +55,8 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "data_size",
             doc: "Size of the database, over which those reads spread that go to the disk.",
-            kind: ParamKind::Size { min: 1, max: MEMORY_MAX },
-            default: Default::Value(4 << 30),
+            kind: AppParamKind::Size { min: 1, max: MEMORY_MAX },
+            default: AppDefault::Value(4 << 30),
             source: "assumption: a few times the memory of its domain",
         },
     ],
@@ -91,7 +89,7 @@ pub const KIND: AppKind = AppKind {
         // Its log is written through: who waits for the write waits for the disk.
         let log =
             |bytes| Step::Disk(DiskAccess { bytes, write: true, direct: true, file_bytes: 1 << 30, ..READ });
-        let class = |cpu, last: &[Step]| [vec![work(args.get(cpu))], page.clone(), last.to_vec()].concat();
+        let class = |cpu, last: &[Step]| [vec![work(args.span(cpu))], page.clone(), last.to_vec()].concat();
         let classes = [
             class("read_cpu", &[]),
             class("write_cpu", &[log(ROW_LOG)]),

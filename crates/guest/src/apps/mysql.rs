@@ -1,9 +1,7 @@
 //! A database server.
 
-use super::{
-    AppKind, AppParam, Default, MEMORY_MAX, ParamKind, RequestClass, misses, perhaps, random_read, service,
-    work,
-};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX, RequestClass};
+use super::parts::{misses, perhaps, random_read, service, work};
 use crate::script::ServiceConfig;
 
 /// A block of a MyISAM index, and what a read of a row brings along, bytes.
@@ -45,8 +43,8 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "data_size",
             doc: "Size of the tables, over which those reads spread that go to the disk.",
-            kind: ParamKind::Size { min: 1, max: MEMORY_MAX },
-            default: Default::Value(1 << 30),
+            kind: AppParamKind::Size { min: 1, max: MEMORY_MAX },
+            default: AppDefault::Value(1 << 30),
             source: "assumption: 1 GiB; only how far the disk's head moves depends on it",
         },
     ],
@@ -68,8 +66,8 @@ pub const KIND: AppKind = AppKind {
     ],
     build: |args| {
         let disk = perhaps(misses(args.get("cached")), &[random_read(BLOCK, args.get("data_size"))]);
-        let select = [vec![work(args.get("select_cpu"))], disk].concat();
-        let query = [vec![work(args.get("login_cpu"))], select.clone()].concat();
+        let select = [vec![work(args.span("select_cpu"))], disk].concat();
+        let query = [vec![work(args.span("login_cpu"))], select.clone()].concat();
         let threads = args.get_u32("connections_max");
         let config = ServiceConfig::of(threads);
         crate::AppConfig {

@@ -1,7 +1,8 @@
 //! A bulk stream of messages.
 
+use super::kind::{AppKind, AppParam};
+use super::parts::KILOBYTE_CPU;
 use super::stream::{CALL_CPU, STREAMS, TO, sender};
-use super::{AppKind, AppParam, KILOBYTE_CPU};
 use crate::script::AppConfig;
 
 pub const KIND: AppKind = AppKind {
@@ -30,6 +31,6 @@ pub const KIND: AppKind = AppKind {
     classes: &[],
     build: |args| {
         let send_buffer = Some(args.get_u32("send_buffer"));
-        AppConfig { send_buffer, ..sender(args, args.get("message_size"), args.get("call_cpu"), false) }
+        AppConfig { send_buffer, ..sender(args, args.get("message_size"), args.span("call_cpu"), false) }
     },
 };

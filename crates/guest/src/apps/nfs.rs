@@ -1,9 +1,7 @@
 //! A file server.
 
-use super::{
-    AppKind, AppParam, Default, MEMORY_MAX, ParamKind, RequestClass, misses, perhaps, random_read, service,
-    work,
-};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX, RequestClass};
+use super::parts::{misses, perhaps, random_read, service, work};
 use crate::script::ServiceConfig;
 
 /// How much it reads at a time, bytes: a page, the least that a client's page cache asks for.
@@ -35,8 +33,8 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "files_size",
             doc: "Size of all files, over which those reads spread that go to the disk.",
-            kind: ParamKind::Size { min: 1, max: MEMORY_MAX },
-            default: Default::Value(1 << 30),
+            kind: AppParamKind::Size { min: 1, max: MEMORY_MAX },
+            default: AppDefault::Value(1 << 30),
             source: "assumption: 1 GiB; only how far the disk's head moves depends on it",
         },
     ],
@@ -57,7 +55,7 @@ pub const KIND: AppKind = AppKind {
         },
     ],
     build: |args| {
-        let call = work(args.get("call_cpu"));
+        let call = work(args.span("call_cpu"));
         let disk = perhaps(misses(args.get("cached")), &[random_read(READ_BYTES, args.get("files_size"))]);
         let config = ServiceConfig::of(1024);
         service(args, args.get_u32("threads"), config, &[vec![call], [vec![call], disk].concat()])

@@ -1,6 +1,7 @@
 //! A database under a load generator, both in the same domain.
 
-use super::{AppKind, AppParam, Default, MEMORY_MAX, ParamKind, READ, perhaps, random_read, script, work};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX};
+use super::parts::{READ, perhaps, random_read, script, work};
 use crate::script::{AppConfig, DiskAccess, Step};
 
 /// What a transaction of sysbench does (its manual, test mode `oltp`, defaults): so many selects of one row and of ranges
@@ -51,15 +52,15 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "row_size",
             doc: "What a row takes in the table and its index.",
-            kind: ParamKind::Size { min: 1, max: 65_536 },
-            default: Default::Value(240),
+            kind: AppParamKind::Size { min: 1, max: 65_536 },
+            default: AppDefault::Value(240),
             source: "sysbench manual: 188 B in four columns; assumption: 52 B for record headers, index entry and free space",
         },
         AppParam {
             name: "buffer_pool",
             doc: "Memory in which the database keeps pages of the table.",
-            kind: ParamKind::Size { min: 1, max: MEMORY_MAX },
-            default: Default::Value(128 << 20),
+            kind: AppParamKind::Size { min: 1, max: MEMORY_MAX },
+            default: AppDefault::Value(128 << 20),
             source: "MySQL 5.5 manual: innodb_buffer_pool_size is 128 MB unless told otherwise",
         },
         AppParam::cpu(
@@ -84,16 +85,16 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "flush",
             doc: "Does a commit wait until its log is on the disk?",
-            kind: ParamKind::Flag,
-            default: Default::Value(1),
+            kind: AppParamKind::Flag,
+            default: AppDefault::Value(1),
             source: "MySQL 5.5 manual: innodb_flush_log_at_trx_commit is 1 unless told otherwise",
         },
     ],
     classes: &[],
     build: |args| {
         let (rows, table) = (args.get("rows"), args.get("rows") * args.get("row_size"));
-        let statement = work(args.get("statement_cpu"));
-        let range = work(args.get("statement_cpu") + args.get("range_cpu"));
+        let statement = work(args.span("statement_cpu"));
+        let range = work(args.span("statement_cpu") + args.span("range_cpu"));
         let page = perhaps(page_miss_ppm(table, args.get("buffer_pool")), &[random_read(PAGE, table)]);
         let pages_of_range = (RANGE_ROWS * args.get("row_size") / i64::from(PAGE) + 1).min(64) as usize;
 

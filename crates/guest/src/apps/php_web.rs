@@ -1,9 +1,9 @@
 //! A web application in PHP, with a database and perhaps a file server.
 
-use super::{
-    AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind, READ, RequestClass, SYN_QUEUE, misses, mysql, nfs,
-    perhaps, request, service, work, work_and_copy,
-};
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, RequestClass};
+use super::mysql;
+use super::nfs;
+use super::parts::{KILOBYTE_CPU, READ, SYN_QUEUE, misses, perhaps, request, service, work, work_and_copy};
 use crate::script::{AppConfig, Call, DiskAccess, ServiceConfig, Step};
 
 /// What a session file takes of a disk, and where it goes, bytes: a block among those of some thousands of sessions.
@@ -29,15 +29,15 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "database",
             doc: "The database that it asks.",
-            kind: ParamKind::Service(&["mysql"]),
-            default: Default::Required,
+            kind: AppParamKind::Service(&["mysql"]),
+            default: AppDefault::Required,
             source: "",
         },
         AppParam {
             name: "files",
             doc: "The file server that its scripts are on; none: they are on its own disk.",
-            kind: ParamKind::Service(&["nfs"]),
-            default: Default::Absent,
+            kind: AppParamKind::Service(&["nfs"]),
+            default: AppDefault::Absent,
             source: "most sites keep their scripts on their own disk",
         },
         AppParam::count(
@@ -57,7 +57,7 @@ pub const KIND: AppKind = AppKind {
         SYN_QUEUE,
         AppParam::count(
             "requests_max",
-            "It closes a connection after so many requests; 0: never.",
+            "Requests after which it closes a connection; 0: never.",
             (0, 1_000_000_000),
             100,
             "Apache manual: MaxKeepAliveRequests is 100",
@@ -98,19 +98,19 @@ pub const KIND: AppKind = AppKind {
         source: "a GET with its usual header lines; Devine 2010, section 2.1: 5017 B",
     }],
     build: |args| {
-        let part = work(args.get("page_cpu") / PARTS);
+        let part = work(args.span("page_cpu") / PARTS);
         let rare = misses(args.get("cached"));
-        let open = match args.get("files") {
-            files @ 0.. => {
+        let open = match args.optional_service("files") {
+            Some(files) => {
                 let ask = |class| Step::Call(request(&nfs::KIND, class, files));
                 let calls = vec![ask("getattr"); args.get("file_calls") as usize];
                 [calls, perhaps(rare, &[ask("read")])].concat()
             }
-            _ => perhaps(rare, &[Step::Disk(SCRIPT)]),
+            None => perhaps(rare, &[Step::Disk(SCRIPT)]),
         };
-        let login = Call { connects: true, ..request(&mysql::KIND, "query", args.get("database")) };
+        let login = Call { connects: true, ..request(&mysql::KIND, "query", args.service("database")) };
         let content = Call { reply: CONTENT_REPLY, ..login };
-        let last = work_and_copy(args.get("page_cpu") / PARTS, args.get("kilobyte_cpu"));
+        let last = work_and_copy(args.span("page_cpu") / PARTS, args.span("kilobyte_cpu"));
         let steps = [
             vec![part, Step::Disk(SESSION)],
             open.repeat(args.get("scripts") as usize),

@@ -1,14 +1,14 @@
 //! The files of SPECweb99's static content, from which a client of a web server can choose what it asks for.
 //!
 //! A directory has 36 files: nine sizes in each of four classes, the sizes of a class being the multiples of its first.
-//! A set of files is so many equal directories. Benevenuto 2006, Table 5.1, has 61 of them: 2196 files.
+//! A set of files is a number of equal directories. Benevenuto 2006, Table 5.1, has 61 of them: 2196 files.
 
 /// A size of files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileSize {
     /// Bytes.
     pub bytes: u32,
-    /// How many files of a directory have it.
+    /// Number of files of a directory that have it.
     pub files: u32,
     /// How often it is asked for, in relation to the others.
     pub requests: u32,

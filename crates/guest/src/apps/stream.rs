@@ -1,13 +1,16 @@
-//! What programs that move bytes over a connection have in common.
+//! Common parts of programs that move bytes over a connection.
 
-use super::{AppParam, Args, Default, ParamKind, RequestClass, copying, script, work};
+use vcpulab_host::Span;
+
+use super::kind::{AppDefault, AppParam, AppParamKind, Args, RequestClass};
+use super::parts::{copying, script, work};
 use crate::script::{AppConfig, Peer, ServiceConfig, Step};
 
 pub const TO: AppParam = AppParam {
     name: "to",
     doc: "The service that it sends to; none: a machine outside that takes everything.",
-    kind: ParamKind::Service(&["tcp-receiver", "iperf"]),
-    default: Default::Absent,
+    kind: AppParamKind::Service(&["tcp-receiver", "iperf"]),
+    default: AppDefault::Absent,
     source: "the studies send to client machines",
 };
 
@@ -35,20 +38,17 @@ pub const STREAM: RequestClass = RequestClass {
     source: "a stream has neither requests nor answers",
 };
 
-/// Sends pieces of so many bytes, after so much CPU time and what copying takes. Pushed, each travels by itself.
-pub fn sender(args: &Args<'_>, bytes: i64, ns: i64, push: bool) -> AppConfig {
-    let peer = match args.get("to") {
-        number @ 0.. => Peer::Service(number as u32),
-        _ => Peer::Outside,
-    };
+/// Sends pieces of `bytes`, each after `cpu` of CPU time and that of copying it. Pushed, each travels by itself.
+pub fn sender(args: &Args<'_>, bytes: i64, cpu: Span, push: bool) -> AppConfig {
+    let peer = args.optional_service("to").map_or(Peer::Outside, Peer::Service);
     let send = Step::Send { bytes: bytes as u32, push };
-    let piece = [Step::Connect(peer), work(ns + copy(args, bytes)), send, Step::Done];
+    let piece = [Step::Connect(peer), work(cpu + copy(args, bytes)), send, Step::Done];
     AppConfig { tasks: args.get_u32("streams"), ..AppConfig::new(script(args, piece.into())) }
 }
 
-/// Takes pieces of so many bytes, each with so much CPU time and what copying takes.
-pub fn receiver(args: &Args<'_>, bytes: i64, ns: i64) -> AppConfig {
-    let piece = [Step::Receive(bytes as u32), work(ns + copy(args, bytes)), Step::Done];
+/// Receives pieces of `bytes`, each with `cpu` of CPU time and that of copying it.
+pub fn receiver(args: &Args<'_>, bytes: i64, cpu: Span) -> AppConfig {
+    let piece = [Step::Receive(bytes as u32), work(cpu + copy(args, bytes)), Step::Done];
     let mut script = script(args, [&[Step::Await], &piece[..]].concat());
     script.classes.push(1);
     // The connection lasts.
@@ -58,6 +58,6 @@ pub fn receiver(args: &Args<'_>, bytes: i64, ns: i64) -> AppConfig {
     AppConfig { tasks: streams, service, ..AppConfig::new(script) }
 }
 
-fn copy(args: &Args<'_>, bytes: i64) -> i64 {
-    copying(args.get("kilobyte_cpu"), bytes)
+fn copy(args: &Args<'_>, bytes: i64) -> Span {
+    copying(args.span("kilobyte_cpu"), bytes)
 }

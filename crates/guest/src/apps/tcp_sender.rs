@@ -1,7 +1,10 @@
 //! The sender of a pair that moves packets of one size.
 
+use vcpulab_host::Span;
+
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, SPAN_MAX};
+use super::parts::KILOBYTE_CPU;
 use super::stream::{CALL_CPU, STREAMS, TO, sender};
-use super::{AppKind, AppParam, Default, KILOBYTE_CPU, ParamKind, SPAN_MAX};
 
 pub const PACKET_SIZE: AppParam = AppParam::size(
     "packet_size",
@@ -14,8 +17,8 @@ pub const PACKET_SIZE: AppParam = AppParam::size(
 pub const DELAY: AppParam = AppParam {
     name: "delay",
     doc: "CPU time of an empty loop after each packet, which sets the rate.",
-    kind: ParamKind::Duration { min: 0, max: SPAN_MAX },
-    default: Default::Value(0),
+    kind: AppParamKind::Duration { min: Span::ZERO, max: SPAN_MAX },
+    default: AppDefault::Value(0),
     source: "none: as fast as it can",
 };
 
@@ -24,5 +27,5 @@ pub const KIND: AppKind = AppKind {
     doc: "Sends packets of one size over TCP, slowed by an empty loop. Its units are packets.",
     params: &[TO, PACKET_SIZE, DELAY, CALL_CPU, KILOBYTE_CPU, STREAMS],
     classes: &[],
-    build: |args| sender(args, args.get("packet_size"), args.get("call_cpu") + args.get("delay"), true),
+    build: |args| sender(args, args.get("packet_size"), args.span("call_cpu") + args.span("delay"), true),
 };

@@ -1,64 +1,77 @@
-//! What holds for every kind of application.
+//! Rules for every kind of application.
+
+use vcpulab_host::{NEVER, Span, Time};
 
 use super::*;
+use crate::ids::{AppId, ConnectionId, ServiceId};
+use crate::script::{AppConfig, DiskAccess, Step};
 use crate::{Io, Kernel, KernelConfig, Next, Random, Request};
 
-/// A machine on which every default is a round figure: a kilocycle takes a microsecond.
+/// The default on a machine where a kilocycle takes a microsecond.
 fn default_value(param: &AppParam) -> i64 {
     match param.default {
-        Default::Value(value) => value,
-        Default::Kilocycles(kilocycles) => kilocycles * 1000,
-        Default::Profile(_) => 50_000,
-        Default::Absent => -1,
-        Default::Required => match param.kind {
-            ParamKind::Duration { min, .. } => min.max(1_000_000),
-            ParamKind::Size { min, .. } | ParamKind::Count { min, .. } => min.max(1),
+        AppDefault::Value(value) => value,
+        AppDefault::Kilocycles(kilocycles) => kilocycles * 1000,
+        AppDefault::Profile(_) => 50_000,
+        AppDefault::Absent => -1,
+        AppDefault::Required => match param.kind {
+            AppParamKind::Duration { min, .. } => min.max(Span::from_ms(1)).ns(),
+            AppParamKind::Size { min, .. } | AppParamKind::Count { min, .. } => min.max(1),
             _ => 0,
         },
     }
 }
 
 /// Least and largest value of a parameter.
-fn range(kind: ParamKind) -> (i64, i64) {
+fn range(kind: AppParamKind) -> (i64, i64) {
     match kind {
-        ParamKind::Duration { min, max } | ParamKind::Size { min, max } | ParamKind::Count { min, max } => {
-            (min, max)
-        }
-        ParamKind::Percent => (0, 100),
-        ParamKind::Choice(words) => (0, words.len() as i64 - 1),
-        ParamKind::Flag => (0, 1),
-        ParamKind::Service(_) => (0, 1000),
+        AppParamKind::Duration { min, max } => (min.ns(), max.ns()),
+        AppParamKind::Size { min, max } | AppParamKind::Count { min, max } => (min, max),
+        AppParamKind::Percent => (0, 100),
+        AppParamKind::Choice(words) => (0, words.len() as i64 - 1),
+        AppParamKind::Flag => (0, 1),
+        AppParamKind::Service(_) => (0, 1000),
     }
 }
 
-fn defaults(kind: &AppKind) -> Vec<i64> {
-    kind.params.iter().map(default_value).collect()
+/// The number as a value of the parameter; below 0 a service is left out.
+fn as_value(param: &AppParam, number: i64) -> AppValue {
+    match param.kind {
+        AppParamKind::Service(_) if number < 0 => AppValue::Absent,
+        AppParamKind::Service(_) => AppValue::Service(ServiceId(number as u32)),
+        _ => AppValue::Number(number),
+    }
+}
+
+fn defaults(kind: &AppKind) -> Vec<AppValue> {
+    kind.params.iter().map(|param| as_value(param, default_value(param))).collect()
 }
 
 /// Any values that are allowed, the ends of the ranges among them.
-fn any_values(kind: &AppKind, random: &mut Random) -> Vec<i64> {
+fn any_values(kind: &AppKind, random: &mut Random) -> Vec<AppValue> {
     let value = |param: &AppParam| {
         let (min, max) = range(param.kind);
-        match random.below(5) {
+        let number = match random.below(5) {
             0 => min,
             1 => max,
             2 => default_value(param),
             3 => min + random.below((max - min + 1) as u64) as i64,
             _ => (min + random.below(100) as i64).min(max),
-        }
+        };
+        as_value(param, number)
     };
     kind.params.iter().map(value).collect()
 }
 
-fn build(kind: &AppKind, values: &[i64], spread_percent: i64) -> AppConfig {
+fn build(kind: &AppKind, values: &[AppValue], spread_percent: i64) -> AppConfig {
     (kind.build)(&Args { kind, values, spread_percent })
 }
 
-/// How many things in a row tasks may ask for in no time before we say that they go round in circles. (The longest script
+/// Demands in a row that take no time before tasks count as going round in circles. (The longest script
 /// asks the database a thousand times for a page and writes a thousand rows.)
 const IOS_MAX: u32 = 5000;
 
-/// Lets an application run, alone on two vCPUs, in surroundings that answer at once, for so many turns: its kernel
+/// Lets an application run, alone on two vCPUs, in surroundings that answer at once, for this number of turns: its kernel
 /// and the time then.
 fn run(app: AppConfig, turns: u32) -> (Kernel, i64) {
     let (tasks, classes) = (app.tasks, app.script.classes.len().max(1) as u32);
@@ -66,21 +79,21 @@ fn run(app: AppConfig, turns: u32) -> (Kernel, i64) {
     let stops = app.script.steps.contains(&Step::Stop);
     let config = KernelConfig {
         vcpus: 2,
-        apps: vec![app],
-        page_fault_ns: 1000,
-        slice_ns: 10_000_000,
+        apps: vec![app].into(),
+        page_fault_ns: Span::from_us(1),
+        slice_ns: Span::from_ms(10),
         idle_tick: None,
     };
-    let mut kernel = Kernel::new(&config, 0, 1, 0);
-    let (mut now, mut requests, mut in_no_time) = (0i64, 0, 0);
+    let mut kernel = Kernel::new(&config, Time::ZERO, 1, 0);
+    let (mut now, mut requests, mut in_no_time) = (Time::ZERO, 0, 0);
     for _ in 0..turns {
-        let mut span = i64::MAX;
+        let mut span = Span::MAX;
         let mut busy = [false; 2];
         for (vcpu, busy) in busy.iter_mut().enumerate() {
             loop {
                 match kernel.next(vcpu, now) {
                     Next::Run(run) => {
-                        assert!(run > 0);
+                        assert!(run > Span::ZERO);
                         span = span.min(run);
                         *busy = true;
                     }
@@ -89,7 +102,7 @@ fn run(app: AppConfig, turns: u32) -> (Kernel, i64) {
                         in_no_time += 1;
                         assert!(in_no_time < IOS_MAX * tasks, "it asks and asks in no time");
                         if let Io::Connect(_) = io {
-                            kernel.set_stream(task, 0);
+                            kernel.set_stream(task, ConnectionId(0));
                         }
                         continue;
                     }
@@ -106,8 +119,8 @@ fn run(app: AppConfig, turns: u32) -> (Kernel, i64) {
             continue;
         }
         let timer = kernel.next_timer(0).min(kernel.next_timer(1));
-        span = span.min(timer.saturating_sub(now));
-        if span == i64::MAX || timer == vcpulab_host::NEVER && busy == [false; 2] {
+        span = span.min(timer - now);
+        if span == Span::MAX || timer == NEVER && busy == [false; 2] {
             assert!(busy == [false; 2], "all wait for a lock that nobody gives back");
             if !serves {
                 assert!(stops, "all wait for something that never comes");
@@ -116,23 +129,27 @@ fn run(app: AppConfig, turns: u32) -> (Kernel, i64) {
             in_no_time += 1;
             assert!(in_no_time < IOS_MAX * tasks, "it answers in no time");
             let asks = [0, 1, 5017, u32::MAX][requests as usize % 4];
-            let request =
-                Request { connection: u64::from(requests), class: requests % classes, asks, since: now };
-            kernel.request(0, request);
+            let request = Request {
+                connection: ConnectionId(requests.into()),
+                class: requests % classes,
+                asks,
+                since: now,
+            };
+            kernel.request(AppId(0), request);
             requests += 1;
             continue;
         }
-        in_no_time = if span > 0 { 0 } else { in_no_time + 1 };
+        in_no_time = if span > Span::ZERO { 0 } else { in_no_time + 1 };
         assert!(in_no_time < IOS_MAX * tasks, "no time passes");
         now += span;
         for vcpu in (0..2).filter(|&vcpu| busy[vcpu]) {
             kernel.computed(vcpu, span);
         }
-        if now > i64::MAX / 4 {
+        if now.ns() > i64::MAX / 4 {
             break;
         }
     }
-    (kernel, now)
+    (kernel, now.ns())
 }
 
 #[test]
@@ -144,12 +161,12 @@ fn names_are_unique_and_every_default_is_allowed_and_has_a_source() {
             let what = format!("{}.{}", kind.name, param.name);
             let twice = kind.params[..position].iter().any(|other| other.name == param.name);
             assert!(!twice && param.doc.len() > 10, "{what}");
-            assert!(param.source.len() > 5 || param.default == Default::Required, "{what}: no source");
-            if let Default::Value(_) | Default::Kilocycles(_) = param.default {
+            assert!(param.source.len() > 5 || param.default == AppDefault::Required, "{what}: no source");
+            if let AppDefault::Value(_) | AppDefault::Kilocycles(_) = param.default {
                 let (min, max) = range(param.kind);
                 assert!((min..=max).contains(&default_value(param)), "{what}: its default is not allowed");
             }
-            if let ParamKind::Service(kinds) = param.kind {
+            if let AppParamKind::Service(kinds) = param.kind {
                 let serves = |name: &&str| find(name).is_some_and(|kind| !kind.classes.is_empty());
                 assert!(kinds.iter().all(serves), "{what}: no such service");
             }
@@ -188,7 +205,9 @@ fn every_script_stays_within_itself_and_answers_all_its_classes() {
                         let inside = at + (skip as usize) < script.steps.len();
                         assert!(ppm <= 1_000_000 && inside, "{what}");
                     }
-                    Step::Compute { ns, .. } => assert!(ns > 0, "{what}: work that takes no time"),
+                    Step::Compute { span, .. } => {
+                        assert!(span > Span::ZERO, "{what}: work that takes no time")
+                    }
                     Step::Disk(DiskAccess { bytes, file_bytes, .. }) => {
                         assert!(bytes > 0 && (bytes.into()..=1 << 54).contains(&file_bytes), "{what}");
                     }
@@ -204,7 +223,7 @@ fn every_script_stays_within_itself_and_answers_all_its_classes() {
 fn every_kind_gets_work_done_at_its_defaults() {
     for kind in KINDS {
         let (kernel, now) = run(build(kind, &defaults(kind), 15), 2000);
-        let completed = kernel.stats()[0].completed;
+        let completed = kernel.stats()[AppId(0)].completed;
         assert!(completed > 0, "{}: nothing within {now} ns", kind.name);
     }
 }
@@ -229,7 +248,7 @@ fn no_kind_panics_or_goes_round_in_no_time_whatever_its_parameters() {
 fn the_threads_of_spin_wait_for_each_other_and_no_longer_than_they_must() {
     let kind = find("spin").unwrap();
     let (kernel, now) = run(build(kind, &defaults(kind), 15), 2000);
-    let (completed, spun) = (kernel.stats()[0].completed, kernel.spin_ns());
+    let (completed, spun) = (kernel.stats()[AppId(0)].completed, kernel.spin_ns().ns());
     assert!(spun > 0 && spun < now / 5, "{spun} of {now} ns");
     // A round takes 100 us by itself, and there are two threads.
     assert!(completed as i64 > 2 * now / 115_000, "{completed} in {now} ns");
@@ -241,13 +260,13 @@ fn a_build_compiles_all_its_files_and_ends() {
     let mut values = defaults(kind);
     for (param, value) in kind.params.iter().zip(&mut values) {
         *value = match param.name {
-            "files" => 30,
-            "jobs" => 3,
+            "files" => AppValue::Number(30),
+            "jobs" => AppValue::Number(3),
             _ => *value,
         };
     }
     let (kernel, now) = run(build(kind, &values, 0), 10_000);
-    assert_eq!(kernel.stats()[0].completed, 30);
+    assert_eq!(kernel.stats()[AppId(0)].completed, 30);
     // Three jobs on two vCPUs have 30 files of 600 ms to compile.
     assert!((9_000_000_000..13_000_000_000).contains(&now), "{now} ns");
 }

@@ -1,12 +1,12 @@
 //! A static web server.
 
-use super::{
-    AppKind, AppParam, Default, KILOBYTE_CPU, MEMORY_MAX, ParamKind, RequestClass, SPAN_MAX, SYN_QUEUE,
-    service, work_and_copy,
-};
+use vcpulab_host::Span;
+
+use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX, RequestClass, SPAN_MAX};
+use super::parts::{KILOBYTE_CPU, SYN_QUEUE, service, work_and_copy};
 use crate::script::{AppConfig, FilesConfig, ServiceConfig, Step};
 
-/// Largest site: so many files of each size.
+/// Most files of each size.
 const FILES_PER_SIZE_MAX: i64 = 10_000;
 
 pub const KIND: AppKind = AppKind {
@@ -16,36 +16,36 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "request_cpu",
             doc: "CPU time of the server itself for each request.",
-            kind: ParamKind::Duration { min: 0, max: SPAN_MAX },
-            default: Default::Profile("http_request_ns"),
+            kind: AppParamKind::Duration { min: Span::ZERO, max: SPAN_MAX },
+            default: AppDefault::Profile("http_request_ns"),
             source: "the hardware profile's constant",
         },
         KILOBYTE_CPU,
         AppParam {
             name: "workers",
             doc: "How many requests it works at at once.",
-            kind: ParamKind::Count { min: 1, max: 4096 },
-            default: Default::Value(1),
+            kind: AppParamKind::Count { min: 1, max: 4096 },
+            default: AppDefault::Value(1),
             source: "one: an event loop; requests on one vCPU gain nothing from more",
         },
         AppParam {
             name: "connections_max",
             doc: "Most connections that it has at once.",
-            kind: ParamKind::Count { min: 1, max: 1_000_000 },
-            default: Default::Value(256),
+            kind: AppParamKind::Count { min: 1, max: 1_000_000 },
+            default: AppDefault::Value(256),
             source: "Apache 2.0: MaxClients of the prefork module is 256 unless set",
         },
         AppParam {
             name: "backlog",
             doc: "Further connections that wait until one of those ends; what comes on top is refused.",
-            kind: ParamKind::Count { min: 0, max: 1_000_000 },
-            default: Default::Value(0),
+            kind: AppParamKind::Count { min: 0, max: 1_000_000 },
+            default: AppDefault::Value(0),
             source: "none: with as many connections as clients hold, a backlog never fills",
         },
         SYN_QUEUE,
         AppParam::count(
             "requests_max",
-            "It closes a connection after so many requests; 0: never.",
+            "Requests after which it closes a connection; 0: never.",
             (0, 1_000_000_000),
             0,
             "none: a server of files that leaves it to its clients",
@@ -60,15 +60,15 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "process_memory",
             doc: "Memory that the process of each connection has for itself; files have that much less. Only with `files_per_size`.",
-            kind: ParamKind::Size { min: 0, max: MEMORY_MAX },
-            default: Default::Value(1 << 20),
+            kind: AppParamKind::Size { min: 0, max: MEMORY_MAX },
+            default: AppDefault::Value(1 << 20),
             source: "Apache's processes take about a megabyte each (Professional LAMP, Wrox, section 9.4); with interpreters in them it is several times that",
         },
         AppParam {
             name: "system_memory",
             doc: "Memory of the domain's kernel and of its other programs, which files do not have either. Only with `files_per_size`.",
-            kind: ParamKind::Size { min: 0, max: MEMORY_MAX },
-            default: Default::Value(24 << 20),
+            kind: AppParamKind::Size { min: 0, max: MEMORY_MAX },
+            default: AppDefault::Value(24 << 20),
             source: "assumption: a Linux 2.6 without a desktop takes 16 to 32 MB: kernel, page descriptors, slabs, and a dozen daemons",
         },
     ],
@@ -80,7 +80,7 @@ pub const KIND: AppKind = AppKind {
         source: "a GET with its usual header lines; a page of 10 KB",
     }],
     build: |args| {
-        let request = work_and_copy(args.get("request_cpu"), args.get("kilobyte_cpu"));
+        let request = work_and_copy(args.span("request_cpu"), args.span("kilobyte_cpu"));
         let files = (args.get("files_per_size") > 0).then(|| FilesConfig {
             per_size: args.get_u32("files_per_size"),
             process_bytes: args.get("process_memory") as u64,

@@ -1,50 +1,55 @@
 //! Event channels between tasks of different domains, which carry nothing but that something happened.
 //!
-//! Xen's are a bit each: an event that comes while one is pending is lost, and drivers look into their rings for what it meant.
+//! Xen's are a bit each: an event that comes while one is pending is lost, and drivers look into their rings for its meaning.
 //! There are no rings here, so that channels count.
 
 use std::collections::VecDeque;
 
-use vcpulab_host::WorldContext;
+use vcpulab_guest::{ChannelId, TaskId};
+use vcpulab_host::Table;
 
-use super::Machine;
+use crate::ids::GuestId;
 
-/// A channel.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Channel {
-    /// Events that nobody has taken.
+struct Channel {
+    /// Events that no task has taken.
     pending: u64,
-    /// Guests and tasks that wait for one, who has waited longest first.
-    waiting: VecDeque<(usize, usize)>,
+    /// Tasks that wait for one, the one that has waited longest first.
+    waiting: VecDeque<(GuestId, TaskId)>,
 }
 
-impl Machine {
-    /// A task sends an event.
-    pub(super) fn notify(&mut self, ctx: &mut WorldContext<'_>, channel: u32) {
-        let channel = &mut self.channels[channel as usize];
-        match channel.waiting.pop_front() {
-            Some((guest, task)) => {
-                self.guests[guest].kernel.resume(task);
-                self.kick_tasks(ctx, guest);
-            }
-            None => channel.pending += 1,
-        }
+/// The event channels of a machine.
+#[derive(Debug)]
+pub(crate) struct Channels(Table<ChannelId, Channel>);
+
+impl Channels {
+    /// Channels without events.
+    pub fn new(count: usize) -> Self {
+        Channels(Table::filled(count, Channel::default()))
     }
 
-    /// A task of a guest, the current one of the vCPU that executes, takes an event or waits for one.
-    pub(super) fn await_event(&mut self, guest: usize, task: usize, channel: u32) {
-        let channel = &mut self.channels[channel as usize];
-        if channel.pending > 0 {
-            channel.pending -= 1;
-        } else {
-            channel.waiting.push_back((guest, task));
-            self.guests[guest].kernel.wait(task);
-        }
+    /// Sends an event. The task that has waited longest for it, if one waits: it is to be resumed.
+    pub fn notify(&mut self, channel: ChannelId) -> Option<(GuestId, TaskId)> {
+        let channel = &mut self.0[channel];
+        let waiting = channel.waiting.pop_front();
+        channel.pending += u64::from(waiting.is_none());
+        waiting
     }
 
-    /// A guest has stopped: none of its tasks waits any more.
-    pub(super) fn leave_channels(&mut self, guest: usize) {
-        for channel in &mut self.channels {
+    /// Takes an event for a task if one is pending; otherwise the task is queued for it, and the answer is no.
+    pub fn take(&mut self, channel: ChannelId, guest: GuestId, task: TaskId) -> bool {
+        let channel = &mut self.0[channel];
+        let pending = channel.pending > 0;
+        match pending {
+            true => channel.pending -= 1,
+            false => channel.waiting.push_back((guest, task)),
+        }
+        pending
+    }
+
+    /// Forgets the waiting tasks of a guest that has stopped.
+    pub fn forget(&mut self, guest: GuestId) {
+        for channel in self.0.iter_mut() {
             channel.waiting.retain(|&(waiting, _)| waiting != guest);
         }
     }

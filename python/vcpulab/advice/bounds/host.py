@@ -98,7 +98,7 @@ class Host:
 
     def _card(self, domain: str) -> str:
         """The card that a domain's packets leave by."""
-        named = self.domains[domain].get("nic", {}).get("card")
+        named = self.domains[domain].get("nic", {}).get("device")
         if named is not None:
             return str(named)
         return self._first(self._cards, None if self.in_hypervisor else self._up(domain)[-1])

@@ -123,7 +123,7 @@ class _Host:
             )
             which = f"vCPU {row['vcpu']:.0f} of {name}"
             kind: Kind = "driver domain" if self.domains[name].get("driver_domain") else "guest vCPU"
-            # Credit and Credit2 take a vCPU off line whose cap is used up.
+            # Credit and Credit2 take a vCPU offline whose cap is used up.
             held = waited + (withheld if self.domains[name].get("cap") else 0)
             why = f"runs {100 * runs:.0f} % of the time, waits {100 * held:.0f} %"
             if held > WAITS_MATTER * (runs + held):
@@ -229,7 +229,7 @@ class _Host:
         cards: dict[tuple[str | None, str | None], list[str]] = {}
         for name, table in self.domains.items():
             if "nic" in table:
-                cards.setdefault((table["nic"].get("driver_domain"), table["nic"].get("card")), []).append(name)
+                cards.setdefault((table["nic"].get("driver_domain"), table["nic"].get("device")), []).append(name)
         for (owner, card), names in cards.items():
             if not self.concerned & set(names):
                 continue

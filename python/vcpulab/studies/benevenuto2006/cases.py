@@ -212,7 +212,7 @@ ONE_CARD: Mapping[str, Mapping[str, object]] = {
 
 def _second(driver: str) -> dict[str, object]:
     """A second guest behind a card of its own."""
-    nic = {"driver_domain": driver, "card": "eth1", "driver_vcpu": 0, "checksum_offload": False}
+    nic = {"driver_domain": driver, "device": "eth1", "driver_vcpu": 0, "checksum_offload": False}
     app = {"kind": "tcp-sender", "packet_size": "1448B", "streams": STREAMS}
     return {
         "nic.eth1": {"driver_domain": driver, "vcpu": 0},

@@ -1,0 +1,89 @@
+//! The tick of a kernel that goes idle: Linux leaves it on at first. The next one finds the vCPU idle, and only then is it
+//! stopped (`tick_stop`), until there is work again. So a vCPU that sleeps longer than a tick wakes twice.
+
+use vcpulab_host::{NEVER, Span, Time};
+
+/// A kernel's tick.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IdleTick {
+    /// Time from one to the next, ns, at least 1.
+    pub period_ns: Span,
+    /// CPU time of one that finds the vCPU idle, ns, at least 1.
+    pub cpu_ns: Span,
+}
+
+/// The tick of one vCPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tick {
+    config: IdleTick,
+    /// One of the times at which it would be due.
+    phase: Time,
+    /// Its next time (`NEVER`: the vCPU is busy, or it is stopped).
+    due: Time,
+    /// The rest of its work, ns.
+    left: Span,
+    stopped: bool,
+}
+
+impl Tick {
+    pub fn new(config: IdleTick, phase: Time) -> Self {
+        Tick { config, phase, due: NEVER, left: Span::ZERO, stopped: false }
+    }
+
+    pub fn due(&self) -> Time {
+        self.due
+    }
+
+    /// Time of the tick before the vCPU looks for other work, ns; `None`: none is due.
+    pub fn work(&mut self, now: Time) -> Option<Span> {
+        if self.due <= now {
+            (self.due, self.left) = (NEVER, self.config.cpu_ns);
+        }
+        (self.left > Span::ZERO).then_some(self.left)
+    }
+
+    /// Accounts for `span` of its work.
+    pub fn worked(&mut self, span: Span) {
+        self.left -= span.min(self.left);
+    }
+
+    /// Starts it again: the vCPU has found a task.
+    pub fn restart(&mut self) {
+        (self.due, self.stopped) = (NEVER, false);
+    }
+
+    /// Leaves it on for one more time: the vCPU has found nothing.
+    pub fn go_idle(&mut self, now: Time) {
+        if !std::mem::replace(&mut self.stopped, true) {
+            let period = self.config.period_ns;
+            let since = Span::from_ns((now - self.phase).ns().rem_euclid(period.ns()));
+            self.due = now + period - since;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_tick_finds_it_idle_and_no_other() {
+        let (time, span) = (Time::from_ns, Span::from_ns);
+        let mut tick = Tick::new(IdleTick { period_ns: span(100), cpu_ns: span(7) }, time(30));
+        assert_eq!((tick.work(time(0)), tick.due()), (None, NEVER), "it was not idle yet");
+        tick.go_idle(time(10));
+        assert_eq!(tick.due(), time(30));
+        assert_eq!(tick.work(time(30)), Some(span(7)));
+        tick.worked(span(5));
+        assert_eq!(tick.work(time(35)), Some(span(2)), "it is not done with it");
+        tick.worked(span(2));
+        assert_eq!(tick.work(time(37)), None);
+        tick.go_idle(time(37));
+        assert_eq!(tick.due(), NEVER, "stopped");
+        tick.restart();
+        tick.go_idle(time(30));
+        assert_eq!(tick.due(), time(130), "a tick that is due just now is over");
+        tick.restart();
+        assert_eq!((tick.work(time(130)), tick.due()), (None, NEVER), "something was to be done before");
+    }
+}

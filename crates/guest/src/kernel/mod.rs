@@ -1,0 +1,439 @@
+//! The guest kernel: tasks share the vCPUs of their domain in time slices; a timer wakes sleepers; locks, points to wait at
+//! and services make tasks wait for one another.
+
+mod idle_tick;
+mod service;
+mod sync;
+mod task;
+#[cfg(test)]
+mod tests;
+mod vcpu;
+
+use std::cmp::Reverse;
+
+use vcpulab_host::{Span, Table, Time};
+
+pub use idle_tick::IdleTick;
+pub use service::{Service, SynAnswer};
+pub use task::{Io, Request};
+
+use crate::ids::{AppId, ConnectionId, TaskId};
+use crate::random::Random;
+use crate::script::{AppConfig, Unit};
+use crate::stats::AppStats;
+use idle_tick::Tick;
+use sync::{SyncObject, SyncObjects};
+use task::{Demand, Task};
+use vcpu::{Rank, Vcpu, rank};
+
+/// The purpose of the random number that says when ticks are; tasks count from 1.
+const TICKS: u64 = 5 << 32;
+
+/// The unit of work of tasks that are counted by their CPU time.
+const CPU_UNIT: Span = Span::from_ms(1);
+
+/// A domain's inside as configured.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct KernelConfig {
+    /// Number of vCPUs.
+    pub vcpus: usize,
+    /// Its applications.
+    pub apps: Table<AppId, AppConfig>,
+    /// Cost of a page fault beyond that without a hypervisor, ns.
+    pub page_fault_ns: Span,
+    /// Time slice of a task while others wait for the same vCPU, ns.
+    pub slice_ns: Span,
+    /// Its tick, if it is left on when a vCPU goes idle.
+    pub idle_tick: Option<IdleTick>,
+}
+
+/// The next use of a vCPU by its tasks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// Compute for this long.
+    Run(Span),
+    /// Do the kernel's own work for this long.
+    Tick(Span),
+    /// Burn time until a lock is given back.
+    Spin,
+    /// This task asks for something. It goes on at once unless it is made to wait ([`Kernel::wait`]).
+    Io(TaskId, Io),
+    /// All tasks sleep or wait.
+    Idle,
+}
+
+/// The kernel of one domain. Its vCPUs are numbered from 0.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    config: KernelConfig,
+    stats: Table<AppId, AppStats>,
+    /// CPU time of tasks that counts as units, not full ones yet.
+    computed: Table<AppId, Span>,
+    tasks: Table<TaskId, Task>,
+    vcpus: Vec<Vcpu>,
+    sync_objects: SyncObjects,
+    services: Table<AppId, Option<Service>>,
+    spin_ns: Span,
+    /// vCPUs that are to look for work, in the order found.
+    kicks: Vec<usize>,
+}
+
+impl Kernel {
+    /// A kernel that boots at `now`. Tasks are spread over the vCPUs in turn; each draws from a stream of its own.
+    pub fn new(config: &KernelConfig, now: Time, seed: u64, domain: u64) -> Self {
+        let tasks: usize = config.apps.iter().map(|app| app.tasks as usize).sum();
+        let service = |app: &AppConfig| app.service.map(|config| Service::new(config, app.tasks));
+        let mut kernel = Kernel {
+            stats: Table::filled(config.apps.len(), AppStats::default()),
+            computed: Table::filled(config.apps.len(), Span::ZERO),
+            tasks: Table::with_capacity(tasks),
+            vcpus: vec![Vcpu::new(true, now, tasks, config.slice_ns); config.vcpus],
+            sync_objects: SyncObjects::new(config.apps.len()),
+            services: config.apps.iter().map(service).collect(),
+            spin_ns: Span::ZERO,
+            kicks: Vec::with_capacity(tasks.max(config.vcpus)),
+            config: config.clone(),
+        };
+        if let Some(tick) = config.idle_tick {
+            // Those of different guests are not in step; those of a guest's vCPUs are.
+            let phase = Random::new(seed, domain, TICKS).below(tick.period_ns.ns() as u64);
+            let phase = Time::from_ns(phase as i64);
+            kernel.vcpus.iter_mut().for_each(|vcpu| vcpu.tick = Some(Tick::new(tick, phase)));
+        }
+        for (app, configured) in config.apps.enumerate() {
+            for _ in 0..configured.tasks {
+                let random = Random::new(seed, domain, 1 + kernel.tasks.len() as u64);
+                kernel.start_task(app, configured, now, random);
+            }
+        }
+        kernel
+    }
+
+    fn start_task(&mut self, app: AppId, config: &AppConfig, now: Time, random: Random) {
+        let id = TaskId(self.tasks.len() as u32);
+        let vcpu = id.index() % self.vcpus.len();
+        let begins = now + config.delay_ns;
+        let mut task = Task::new(app, vcpu, &config.script, begins, self.config.page_fault_ns, random);
+        let mut sleeps = (config.delay_ns > Span::ZERO).then_some(begins);
+        // A task whose time is yet to come must not be kept from its sleep by those before it.
+        if sleeps.is_none() && task.is_timed(&config.script) {
+            match task.advance(&config.script, now) {
+                Demand::Sleep(until) => sleeps = Some(until),
+                Demand::Compute(span) => task.left = span,
+                _ => {}
+            }
+        }
+        match sleeps {
+            Some(until) => self.vcpus[vcpu].sleep(id, until),
+            None => self.vcpus[vcpu].push(id, &task),
+        }
+        self.tasks.push(task);
+    }
+
+    /// Boots again at `now`; the statistics stay.
+    pub fn reboot(&mut self, now: Time, seed: u64, domain: u64) {
+        let stats = std::mem::take(&mut self.stats);
+        let spin_ns = self.spin_ns;
+        *self = Kernel::new(&self.config.clone(), now, seed, domain);
+        (self.stats, self.spin_ns) = (stats, spin_ns);
+    }
+
+    /// Number of vCPUs.
+    pub fn vcpus(&self) -> usize {
+        self.vcpus.len()
+    }
+
+    /// The applications, as configured.
+    pub fn apps(&self) -> &Table<AppId, AppConfig> {
+        &self.config.apps
+    }
+
+    /// Achievements of each application.
+    pub fn stats(&self) -> &Table<AppId, AppStats> {
+        &self.stats
+    }
+
+    /// CPU time that tasks burnt waiting for locks, ns.
+    pub fn spin_ns(&self) -> Span {
+        self.spin_ns
+    }
+
+    /// Sets all statistics to zero.
+    pub fn reset_stats(&mut self) {
+        self.stats.iter_mut().for_each(AppStats::reset);
+        self.spin_ns = Span::ZERO;
+    }
+
+    /// Counts a failed unit of work of an application.
+    pub fn count_failure(&mut self, app: AppId) {
+        self.stats[app].failed += 1;
+    }
+
+    // ---- what a vCPU does ----
+
+    /// The next use of `vcpu` by its tasks.
+    pub fn next(&mut self, vcpu: usize, now: Time) -> Next {
+        while let Some(id) = self.vcpus[vcpu].take_sleeper(now) {
+            self.vcpus[vcpu].wake(id, &mut self.tasks[id]);
+        }
+        if let Some(span) = self.vcpus[vcpu].tick.as_mut().and_then(|tick| tick.work(now)) {
+            return Next::Tick(span);
+        }
+        while let Some(id) = self.vcpus[vcpu].choose() {
+            if let Some(tick) = &mut self.vcpus[vcpu].tick {
+                tick.restart();
+            }
+            let task = &mut self.tasks[id];
+            if task.left.is_zero() && !task.spins {
+                let script = &self.config.apps[task.app].script;
+                match task.advance(script, now) {
+                    Demand::Compute(span) => task.left = span,
+                    Demand::Io(io) => return Next::Io(id, io),
+                    demand => {
+                        self.grant(id, demand, now);
+                        continue;
+                    }
+                }
+            }
+            let vcpu = &mut self.vcpus[vcpu];
+            if vcpu.should_preempt(task) {
+                vcpu.current = None;
+                vcpu.push(id, task);
+                continue;
+            }
+            vcpu.began = now;
+            return match rank(task) {
+                Rank::Spins => Next::Spin,
+                Rank::Other if !vcpu.queue.is_empty() => Next::Run(task.left.min(vcpu.slice)),
+                Rank::Other | Rank::Holds => Next::Run(task.left),
+            };
+        }
+        if let Some(tick) = &mut self.vcpus[vcpu].tick {
+            tick.go_idle(now);
+        }
+        Next::Idle
+    }
+
+    /// Grants a demand of a current task that the kernel itself can meet.
+    fn grant(&mut self, id: TaskId, demand: Demand, now: Time) {
+        let Task { app, vcpu, .. } = self.tasks[id];
+        match demand {
+            Demand::Sleep(until) => {
+                self.vcpus[vcpu].current = None;
+                self.vcpus[vcpu].sleep(id, until);
+            }
+            Demand::Await => self.await_request(id),
+            Demand::Lock(lock) => self.lock(id, lock),
+            Demand::Unlock(lock) => self.unlock(id, lock),
+            Demand::Wait(at, unlocks) => {
+                self.sync_object(app, at).wait(id);
+                self.wait(id);
+                if let Some(lock) = unlocks {
+                    self.unlock(id, lock);
+                }
+            }
+            Demand::Wake(at, all) => self.wake(app, at, if all { usize::MAX } else { 1 }),
+            Demand::Barrier(at, tasks) => match self.sync_object(app, at).wait_for_all(id, tasks as usize) {
+                true => self.wait(id),
+                false => self.wake(app, at, usize::MAX),
+            },
+            Demand::Done(response, late) => {
+                let stats = &mut self.stats[app];
+                stats.complete(response, now);
+                stats.failed += u64::from(late);
+            }
+            Demand::Stop => self.wait(id),
+            Demand::Compute(_) | Demand::Io(_) => unreachable!("the caller sees to these"),
+        }
+    }
+
+    fn sync_object(&mut self, app: AppId, number: u32) -> &mut SyncObject {
+        match self.config.apps[app].shares_sync_objects {
+            true => self.sync_objects.shared(number),
+            false => self.sync_objects.own(app, number),
+        }
+    }
+
+    fn lock(&mut self, id: TaskId, lock: u32) {
+        let app = self.tasks[id].app;
+        let acquired = self.sync_object(app, lock).acquire(id);
+        if self.config.apps[app].spins {
+            let task = &mut self.tasks[id];
+            task.spins = !acquired;
+            task.holds += u32::from(acquired);
+        } else if !acquired {
+            self.wait(id);
+        }
+    }
+
+    fn unlock(&mut self, id: TaskId, lock: u32) {
+        let app = self.tasks[id].app;
+        let next = self.sync_object(app, lock).release();
+        let holds = &mut self.tasks[id].holds;
+        *holds = holds.saturating_sub(1);
+        let Some(next) = next else { return };
+        let task = &mut self.tasks[next];
+        if std::mem::take(&mut task.spins) {
+            task.holds += 1;
+            self.vcpus[task.vcpu].requeue(next, task);
+            self.kicks.push(task.vcpu);
+        } else {
+            self.resume(next);
+        }
+    }
+
+    /// Resumes the tasks that have waited longest at a point, at most `most`.
+    fn wake(&mut self, app: AppId, at: u32, most: usize) {
+        for id in self.sync_object(app, at).wake(most) {
+            self.resume(id);
+        }
+    }
+
+    fn await_request(&mut self, id: TaskId) {
+        let task = &mut self.tasks[id];
+        let app = task.app;
+        let Some(service) = &mut self.services[app] else { return self.wait(id) };
+        match service.take(id) {
+            Some(request) => task.take(request, &self.config.apps[app].script),
+            None => self.wait(id),
+        }
+    }
+
+    /// Accounts for `span` that `vcpu` has computed, or spun.
+    pub fn computed(&mut self, vcpu: usize, span: Span) {
+        let Vcpu { current, slice, began, tick, .. } = &mut self.vcpus[vcpu];
+        let Some(id) = current else {
+            if let Some(tick) = tick {
+                tick.worked(span);
+            }
+            return;
+        };
+        let task = &mut self.tasks[*id];
+        *slice -= span;
+        task.vruntime += span;
+        if task.left.is_zero() {
+            self.spin_ns += span;
+            return;
+        }
+        task.left -= span.min(task.left);
+        let app = task.app;
+        if self.config.apps[app].script.unit == Unit::CpuMillisecond {
+            let computed = &mut self.computed[app];
+            *computed += span;
+            self.stats[app].count((*computed / CPU_UNIT) as u64, *began + span);
+            *computed = *computed % CPU_UNIT;
+        }
+    }
+
+    /// The current task of `vcpu`.
+    pub fn current(&self, vcpu: usize) -> Option<TaskId> {
+        self.vcpus[vcpu].current
+    }
+
+    /// The application that a task belongs to.
+    pub fn app_of(&self, task: TaskId) -> AppId {
+        self.tasks[task].app
+    }
+
+    // ---- waiting and going on ----
+
+    /// Makes a task, the current one of its vCPU, wait until it is resumed.
+    pub fn wait(&mut self, id: TaskId) {
+        let task = &mut self.tasks[id];
+        task.waits = true;
+        let left = self.vcpus[task.vcpu].current.take();
+        debug_assert_eq!(left, Some(id), "only the current task of a vCPU can begin to wait");
+    }
+
+    /// Lets a waiting task go on, on a free vCPU rather than behind others on its own.
+    pub fn resume(&mut self, id: TaskId) {
+        if !std::mem::take(&mut self.tasks[id].waits) {
+            return;
+        }
+        let own = self.tasks[id].vcpu;
+        let free = |vcpu: &Vcpu| vcpu.online && vcpu.load() == 0;
+        let vcpu = match free(&self.vcpus[own]) {
+            true => own,
+            false => self.vcpus.iter().position(free).unwrap_or(own),
+        };
+        self.move_task(id, own, vcpu);
+    }
+
+    /// Makes a task that is in no queue runnable on vCPU `to`, where its virtual run time stands as it did on `from`.
+    fn move_task(&mut self, id: TaskId, from: usize, to: usize) {
+        let task = &mut self.tasks[id];
+        task.vruntime += self.vcpus[to].vruntime - self.vcpus[from].vruntime;
+        task.vcpu = to;
+        self.vcpus[to].wake(id, task);
+        self.kicks.push(to);
+    }
+
+    /// Gives a task the stream that was opened for it.
+    pub fn set_stream(&mut self, task: TaskId, stream: ConnectionId) {
+        self.tasks[task].stream = Some(stream);
+    }
+
+    /// A vCPU that is to look for work now.
+    pub fn take_kick(&mut self) -> Option<usize> {
+        self.kicks.pop()
+    }
+
+    /// The time at which the next sleeper of `vcpu` is woken (`NEVER`: there is none).
+    pub fn next_timer(&self, vcpu: usize) -> Time {
+        self.vcpus[vcpu].next_timer()
+    }
+
+    // ---- services ----
+
+    /// The service of an application, if it is one.
+    pub fn service(&self, app: AppId) -> Option<&Service> {
+        self.services[app].as_ref()
+    }
+
+    /// The same, to change it.
+    pub fn service_mut(&mut self, app: AppId) -> Option<&mut Service> {
+        self.services[app].as_mut()
+    }
+
+    /// Gives a request to a task of the service that waits for one, or queues it.
+    pub fn request(&mut self, app: AppId, request: Request) {
+        let Some(service) = &mut self.services[app] else { return };
+        if let Some(id) = service.offer(request) {
+            self.tasks[id].take(request, &self.config.apps[app].script);
+            self.resume(id);
+        }
+    }
+
+    // ---- vCPUs that come and go ----
+
+    /// Brings a vCPU online: it takes over runnable tasks of the busiest ones.
+    pub fn bring_online(&mut self, vcpu: usize) {
+        self.vcpus[vcpu].online = true;
+        while let Some(busiest) = (0..self.vcpus.len()).max_by_key(|&other| self.vcpus[other].load())
+            && self.vcpus[busiest].load() > self.vcpus[vcpu].load() + 1
+            && let Some(Reverse((.., id))) = self.vcpus[busiest].queue.pop()
+        {
+            self.move_task(id, busiest, vcpu);
+        }
+    }
+
+    /// Takes a vCPU offline: its tasks go on elsewhere.
+    pub fn take_offline(&mut self, vcpu: usize) {
+        self.vcpus[vcpu].online = false;
+        let Some(other) = self.vcpus.iter().position(|vcpu| vcpu.online) else { return };
+        let mut off = Vcpu::new(false, Time::ZERO, self.tasks.len(), self.config.slice_ns);
+        off.tick = self.vcpus[vcpu].tick;
+        let mut from = std::mem::replace(&mut self.vcpus[vcpu], off);
+        let to = &mut self.vcpus[other];
+        for task in self.tasks.iter_mut().filter(|task| task.vcpu == vcpu) {
+            task.vcpu = other;
+            task.vruntime += to.vruntime - from.vruntime;
+        }
+        let queued = std::iter::from_fn(|| from.queue.pop().map(|Reverse((.., id))| id));
+        for id in from.current.into_iter().chain(queued) {
+            to.wake(id, &mut self.tasks[id]);
+        }
+        to.adopt_sleepers(from);
+        self.kicks.push(other);
+    }
+}

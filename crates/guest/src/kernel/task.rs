@@ -1,0 +1,317 @@
+//! A task: its place in its script, and its next demand.
+
+use vcpulab_host::{Span, Time};
+
+use crate::ids::{AppId, ChannelId, ConnectionId};
+use crate::random::Random;
+use crate::script::{Call, DiskAccess, Peer, Script, Step};
+
+/// CPU time between two looks of a `Runtime` step at the clock. (rt-app's own busy loop works 32 us between them.)
+const RUNTIME_STEP: Span = Span::from_us(32);
+
+/// Steps without CPU time at one instant after which they cost some: a script that goes round without computing or
+/// waiting would never let time pass.
+const FREE_STEPS_MAX: u32 = 10_000;
+
+/// CPU time of that number of steps then: some ten for each, as for a system call that has nothing to do.
+const FREE_STEPS: Span = Span::from_us(100);
+
+/// A request to a service.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// The connection that it came over.
+    pub connection: ConnectionId,
+    /// Its class.
+    pub class: u32,
+    /// Bytes of the answer that it asks for.
+    pub asks: u32,
+    /// Its time of arrival.
+    pub since: Time,
+}
+
+/// A demand of a task on the surroundings of its guest kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "each variant says what its fields are")]
+pub enum Io {
+    /// Answer the request of this connection.
+    Reply { connection: ConnectionId, bytes: u32 },
+    /// Send an event over a channel.
+    Notify(ChannelId),
+    /// Go on with an event of a channel.
+    AwaitEvent(ChannelId),
+    /// Ask a service, and go on with the answer.
+    Call(Call),
+    /// Open a stream, and go on when it is open.
+    Connect(Peer),
+    /// Enqueue bytes for the stream.
+    Send { stream: ConnectionId, bytes: u32, push: bool },
+    /// Take bytes from the stream, once they are there.
+    Receive { stream: ConnectionId, bytes: u32 },
+    /// Access the disk.
+    Disk(DiskAccess),
+    /// Go on when a file of this size, one of those that the application serves, is in memory.
+    ReadFile { bytes: u32 },
+    /// Go on when all that was written is on the disk.
+    Sync,
+}
+
+/// A demand of a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Demand {
+    /// To compute for this long (more than 0).
+    Compute(Span),
+    /// To sleep until then.
+    Sleep(Time),
+    /// To wait for a request.
+    Await,
+    /// A lock.
+    Lock(u32),
+    /// To give a lock back.
+    Unlock(u32),
+    /// To wait at a point, and to give a lock back for it.
+    Wait(u32, Option<u32>),
+    /// To wake the tasks that wait at a point: all, or the first.
+    Wake(u32, bool),
+    /// To wait at a point until this number of tasks is there.
+    Barrier(u32, u32),
+    /// Something from outside.
+    Io(Io),
+    /// A unit of work is complete; its response time, and whether it was late.
+    Done(Span, bool),
+    /// Nothing any more.
+    Stop,
+}
+
+/// A running task.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    pub app: AppId,
+    pub vcpu: usize,
+    /// The rest of its computation.
+    pub left: Span,
+    /// Its virtual run time, to be compared with those of the other tasks on its vCPU.
+    pub vruntime: Span,
+    /// Whether it waits for something other than time.
+    pub waits: bool,
+    /// Whether it burns its time until a lock is free.
+    pub spins: bool,
+    /// Number of spin locks that it holds.
+    pub holds: u32,
+    /// Its stream, if it has one.
+    pub stream: Option<ConnectionId>,
+    request: Option<Request>,
+    position: usize,
+    counters: Box<[u32]>,
+    timer: Time,
+    busy_until: Time,
+    release: Option<Time>,
+    began: Time,
+    page_fault_ns: Span,
+    random: Random,
+    /// Steps taken at one instant, and that instant.
+    free_steps: u32,
+    stepped_at: Time,
+}
+
+impl Task {
+    pub fn new(
+        app: AppId,
+        vcpu: usize,
+        script: &Script,
+        now: Time,
+        page_fault_ns: Span,
+        random: Random,
+    ) -> Self {
+        Task {
+            app,
+            vcpu,
+            left: Span::ZERO,
+            vruntime: Span::ZERO,
+            waits: false,
+            spins: false,
+            holds: 0,
+            stream: None,
+            request: None,
+            position: 0,
+            counters: vec![0; script.counters as usize].into(),
+            timer: now,
+            busy_until: now,
+            release: None,
+            began: now,
+            page_fault_ns,
+            random,
+            free_steps: 0,
+            stepped_at: now,
+        }
+    }
+
+    /// Whether its next step waits for a time.
+    pub fn is_timed(&self, script: &Script) -> bool {
+        let timed = |step: &Step| {
+            matches!(
+                step,
+                Step::Sleep(_) | Step::SleepDrawn(_) | Step::Timer(_) | Step::Think(_) | Step::Release(_)
+            )
+        };
+        script.steps.get(self.position).is_some_and(timed)
+    }
+
+    /// Its next demand; the one before has been met.
+    pub fn advance(&mut self, script: &Script, now: Time) -> Demand {
+        if self.busy_until > now {
+            return Demand::Compute((self.busy_until - now).min(RUNTIME_STEP));
+        }
+        if now > self.stepped_at {
+            (self.stepped_at, self.free_steps) = (now, 0);
+        }
+        loop {
+            self.free_steps += 1;
+            if self.free_steps > FREE_STEPS_MAX {
+                self.free_steps = 0;
+                return Demand::Compute(FREE_STEPS);
+            }
+            let Some(&step) = script.steps.get(self.position) else {
+                if script.steps.is_empty() {
+                    return Demand::Stop;
+                }
+                self.position = 0;
+                continue;
+            };
+            self.position += 1;
+            match step {
+                Step::Compute { span, per_byte_ps } => {
+                    let asks = self.request.map_or(0, |request| i64::from(request.asks));
+                    let cost = span + Span::from_ns(asks * per_byte_ps / 1000);
+                    let span = self.random.spread(cost, script.spread_percent);
+                    if span > Span::ZERO {
+                        return Demand::Compute(span);
+                    }
+                }
+                Step::ComputeDrawn(number) => {
+                    let span = self.random.drawn(&script.distributions[number as usize]);
+                    if span > Span::ZERO {
+                        return Demand::Compute(span);
+                    }
+                }
+                Step::SleepDrawn(number) => {
+                    let span = self.random.drawn(&script.distributions[number as usize]);
+                    if span > Span::ZERO {
+                        return Demand::Sleep(now.saturating_add(span));
+                    }
+                }
+                Step::PageFaults(count) => {
+                    let span = i64::from(count) * self.page_fault_ns;
+                    if span > Span::ZERO {
+                        return Demand::Compute(span);
+                    }
+                }
+                Step::Runtime(span) if span > Span::ZERO => {
+                    self.busy_until = now + span;
+                    return Demand::Compute(span.min(RUNTIME_STEP));
+                }
+                Step::Sleep(span) if span > Span::ZERO => return Demand::Sleep(now.saturating_add(span)),
+                Step::Runtime(_) | Step::Sleep(_) => {}
+                Step::Timer(span) => {
+                    self.timer += span;
+                    if self.timer > now {
+                        return Demand::Sleep(self.timer);
+                    }
+                    // Late: the period starts anew, as rt-app's does.
+                    self.timer = now;
+                }
+                Step::Think(mean) => {
+                    let span = self.random.exponential(1e9 / mean.ns().max(1) as f64);
+                    self.began = now.saturating_add(span);
+                    if span > Span::ZERO {
+                        return Demand::Sleep(self.began);
+                    }
+                }
+                Step::Release(period) => {
+                    // Releases of different tasks and replications are not in step.
+                    let release = match self.release {
+                        Some(last) => last.saturating_add(period),
+                        None => now + Span::from_ns(self.random.below(period.ns().max(1) as u64) as i64),
+                    };
+                    self.release = Some(release);
+                    self.began = release;
+                    if release > now {
+                        return Demand::Sleep(release);
+                    }
+                }
+                Step::Lock(lock) => return Demand::Lock(lock),
+                Step::Unlock(lock) => return Demand::Unlock(lock),
+                Step::Wait { at, unlocks } => return Demand::Wait(at, unlocks),
+                Step::Wake { at, all } => return Demand::Wake(at, all),
+                Step::Barrier { at, tasks } => return Demand::Barrier(at, tasks),
+                Step::Notify(channel) => return Demand::Io(Io::Notify(channel)),
+                Step::AwaitEvent(channel) => return Demand::Io(Io::AwaitEvent(channel)),
+                Step::Await => return Demand::Await,
+                Step::Reply(bytes) => {
+                    if let Some(Request { connection, asks, .. }) = self.request {
+                        return Demand::Io(Io::Reply { connection, bytes: bytes.unwrap_or(asks) });
+                    }
+                }
+                Step::Call(call) => return Demand::Io(Io::Call(call)),
+                Step::Connect(peer) => {
+                    if self.stream.is_none() {
+                        return Demand::Io(Io::Connect(peer));
+                    }
+                }
+                Step::Send { bytes, push } => {
+                    if let Some(stream) = self.stream {
+                        return Demand::Io(Io::Send { stream, bytes, push });
+                    }
+                }
+                Step::Receive(bytes) => {
+                    if let Some(stream) = self.stream {
+                        return Demand::Io(Io::Receive { stream, bytes });
+                    }
+                }
+                Step::Disk(access) => return Demand::Io(Io::Disk(access)),
+                Step::ReadAsked => {
+                    if let Some(Request { asks, .. }) = self.request {
+                        return Demand::Io(Io::ReadFile { bytes: asks });
+                    }
+                }
+                Step::Sync => return Demand::Io(Io::Sync),
+                Step::Done => return self.done(now, Span::MAX),
+                Step::Deadline(deadline) => return self.done(now, deadline),
+                Step::Chance { ppm, skip } => {
+                    if self.random.below(1_000_000) >= u64::from(ppm) {
+                        self.position += skip as usize;
+                    }
+                }
+                Step::Repeat { from, times, counter } => {
+                    let count = &mut self.counters[counter as usize];
+                    *count += 1;
+                    if *count < times {
+                        self.position = from as usize;
+                    } else {
+                        *count = 0;
+                    }
+                }
+                Step::Restart => self.position = 0,
+                Step::Stop => {
+                    self.position -= 1;
+                    return Demand::Stop;
+                }
+            }
+        }
+    }
+
+    fn done(&mut self, now: Time, deadline: Span) -> Demand {
+        let response = now - self.began;
+        self.began = now;
+        Demand::Done(response, response > deadline)
+    }
+
+    /// Takes a request, and goes on at the steps for its class.
+    pub fn take(&mut self, request: Request, script: &Script) {
+        self.request = Some(request);
+        self.stream = Some(request.connection);
+        self.began = request.since;
+        if let Some(&position) = script.classes.get(request.class as usize) {
+            self.position = position as usize;
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A vCPU as its guest kernel sees it: the current task, the run queue and the sleepers.
+//!
+//! The task with the least virtual run time goes first. So a task that waited for something goes before those that only
+//! compute, as long as it takes no more than its part. (General-purpose kernels aim at the same; here all tasks weigh
+//! alike.)
+//!
+//! A task that holds a spin lock or spins for one is not preempted, as in any kernel (Linux: `preempt_disable`).
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use vcpulab_host::{NEVER, Span, Time};
+
+use super::idle_tick::Tick;
+use super::task::Task;
+use crate::ids::TaskId;
+
+/// The order of tasks before their virtual run times: the holder of a spin lock, then those that spin for one, then others.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Rank {
+    Holds,
+    Spins,
+    Other,
+}
+
+pub(super) fn rank(task: &Task) -> Rank {
+    match task {
+        Task { spins: true, .. } => Rank::Spins,
+        Task { holds: 0, .. } => Rank::Other,
+        _ => Rank::Holds,
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Vcpu {
+    pub online: bool,
+    /// The task that runs, what is left of its time slice, and since when it computes.
+    pub current: Option<TaskId>,
+    pub slice: Span,
+    pub began: Time,
+    /// The other runnable tasks by rank, virtual run time and sequence number, the first to go first.
+    pub queue: BinaryHeap<Reverse<(Rank, Span, u64, TaskId)>>,
+    /// The last sequence number given, and whether a task has woken since the current one was compared with them.
+    sequence: u64,
+    woken: bool,
+    /// The virtual run time of a task that always wants to compute, ns.
+    pub vruntime: Span,
+    sleepers: BinaryHeap<Reverse<(Time, TaskId)>>,
+    pub tick: Option<Tick>,
+    /// A full time slice.
+    slice_ns: Span,
+}
+
+impl Vcpu {
+    /// A vCPU with nothing to do, and room for this many tasks.
+    pub fn new(online: bool, now: Time, tasks: usize, slice_ns: Span) -> Self {
+        Vcpu {
+            online,
+            current: None,
+            slice_ns,
+            slice: slice_ns,
+            began: now,
+            queue: BinaryHeap::with_capacity(tasks),
+            sequence: 0,
+            woken: false,
+            vruntime: Span::ZERO,
+            sleepers: BinaryHeap::with_capacity(tasks),
+            tick: None,
+        }
+    }
+
+    /// Adds a runnable task.
+    pub fn push(&mut self, id: TaskId, task: &Task) {
+        self.sequence += 1;
+        self.queue.push(Reverse((rank(task), task.vruntime, self.sequence, id)));
+    }
+
+    /// Adds a task that waited for something, or comes from another vCPU. Waiting earns it no more than a slice.
+    pub fn wake(&mut self, id: TaskId, task: &mut Task) {
+        task.vruntime = task.vruntime.max(self.vruntime - self.slice_ns);
+        self.push(id, task);
+        self.woken = true;
+    }
+
+    /// The current task; if there is none, the first of the queue becomes it.
+    pub fn choose(&mut self) -> Option<TaskId> {
+        if self.current.is_none() {
+            let Reverse((rank, vruntime, _, id)) = self.queue.pop()?;
+            if rank == Rank::Other {
+                self.vruntime = self.vruntime.max(vruntime);
+            }
+            self.slice = self.slice_ns;
+            self.current = Some(id);
+        }
+        self.current
+    }
+
+    /// Whether the first of the queue should preempt the current task.
+    pub fn should_preempt(&mut self, current: &Task) -> bool {
+        let woken = std::mem::take(&mut self.woken);
+        let Some(&Reverse((first, vruntime, ..))) = self.queue.peek() else { return false };
+        let own = rank(current);
+        let late = self.slice <= Span::ZERO || woken && vruntime < current.vruntime;
+        first < own || first == own && own == Rank::Other && late
+    }
+
+    /// Gives a queued task the place of its new rank.
+    pub fn requeue(&mut self, id: TaskId, task: &Task) {
+        let before = self.queue.len();
+        self.queue.retain(|Reverse((.., queued))| *queued != id);
+        if self.queue.len() < before {
+            self.push(id, task);
+        }
+    }
+
+    /// Runnable tasks, the current one included.
+    pub fn load(&self) -> usize {
+        self.queue.len() + usize::from(self.current.is_some())
+    }
+
+    /// Puts a task to sleep.
+    pub fn sleep(&mut self, id: TaskId, until: Time) {
+        self.sleepers.push(Reverse((until, id)));
+    }
+
+    /// Takes over the sleepers of a vCPU that goes offline.
+    pub fn adopt_sleepers(&mut self, from: Vcpu) {
+        self.sleepers.extend(from.sleepers);
+    }
+
+    /// Removes the next sleeper whose time has come.
+    pub fn take_sleeper(&mut self, now: Time) -> Option<TaskId> {
+        let &Reverse((time, id)) = self.sleepers.peek()?;
+        if time > now {
+            return None;
+        }
+        self.sleepers.pop();
+        Some(id)
+    }
+
+    /// The time of the next sleeper or tick (`NEVER`: neither).
+    pub fn next_timer(&self) -> Time {
+        let tick = self.tick.as_ref().map_or(NEVER, Tick::due);
+        self.sleepers.peek().map_or(tick, |&Reverse((time, _))| time.min(tick))
+    }
+}

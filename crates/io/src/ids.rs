@@ -1,0 +1,38 @@
+//! Identities of the devices and machines around the vCPUs of a host.
+
+use vcpulab_host::DomId;
+
+vcpulab_host::ids! {
+    /// The inside of a domain, with the number of the domain.
+    pub struct GuestId;
+
+    /// A NIC of the host.
+    pub struct NicId;
+
+    /// A domain's virtual network interface, numbered over all guests that have one.
+    pub struct NetfrontId;
+
+    /// A disk of the host, or what stands for one in a stub domain.
+    pub struct DiskId;
+
+    /// A domain's virtual disk, numbered over all guests that have one.
+    pub struct BlkfrontId;
+
+    /// A client outside the host.
+    pub struct ClientId;
+
+    /// A machine outside the host, on which clients run.
+    pub struct ClientMachineId;
+
+    /// The back ends on one vCPU of a driver domain, numbered over all driver domains.
+    pub(crate) struct BackendId;
+
+    /// A source of events of the host.
+    pub(crate) struct SourceId;
+}
+
+impl From<DomId> for GuestId {
+    fn from(domain: DomId) -> Self {
+        GuestId(domain.0)
+    }
+}

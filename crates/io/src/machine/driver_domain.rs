@@ -1,0 +1,326 @@
+//! Driver domains: each of their vCPUs has the NICs, disks and netfronts whose interrupts and events it takes.
+//!
+//! Once such a vCPU runs it takes everything that is there, in polls; guests are notified at the end of a poll. With
+//! nothing left it sleeps.
+
+use vcpulab_host::{IoKind, IoStep, Span, Table, VcpuId, WakeCause, WorldContext};
+
+use super::work::DriverWork;
+use crate::ids::{BackendId, DiskId, GuestId, NetfrontId, NicId};
+use crate::layers::Layers;
+use crate::network::Network;
+use crate::network::bridge::DriverCosts;
+use crate::network::netback::{Netback, Polled};
+use crate::network::route::Hop;
+use crate::storage::Storage;
+use crate::storage::blkback::BlkbackWork;
+
+/// The back ends on one vCPU of a driver domain.
+#[derive(Clone, Debug)]
+struct Backend {
+    /// The domain, and the vCPU that takes interrupts and events.
+    guest: GuestId,
+    vcpu: VcpuId,
+    netback: Netback,
+    /// The disks whose interrupts it takes.
+    disks: Vec<DiskId>,
+    /// Whether packets wait until another vCPU of the driver domain is done with one.
+    waits_for_turn: bool,
+    /// Whether it is at work, or has been notified that there is some.
+    awake: bool,
+    /// Whether there is a notification that it has not taken yet.
+    notified: bool,
+    /// Whether a poll has begun that has not ended yet. Notifications meanwhile do not make it longer: guests that are
+    /// notified at its end would wait for as long as interrupts come faster than polls end.
+    in_poll: bool,
+}
+
+impl Backend {
+    /// Back ends with nothing to do.
+    fn new(guest: GuestId, vcpu: VcpuId, netfronts: usize) -> Self {
+        Backend {
+            guest,
+            vcpu,
+            netback: Netback::new(netfronts),
+            disks: Vec::new(),
+            waits_for_turn: false,
+            awake: false,
+            notified: false,
+            in_poll: false,
+        }
+    }
+
+    fn notify(&mut self, ctx: &mut WorldContext<'_>, cause: WakeCause) {
+        self.notified = true;
+        if !std::mem::replace(&mut self.awake, true) {
+            if cause == WakeCause::Event {
+                let domain = ctx.host().dom(self.vcpu);
+                let value = self.netback.senders() as i64;
+                ctx.step(IoStep { kind: IoKind::EventSent, domain, id: 0, value });
+            }
+            ctx.kick(self.vcpu, cause);
+        }
+    }
+
+    /// Takes the next piece of work; `None`: there is none. `turn`: it may take packets, no other vCPU is at one.
+    fn next(
+        &mut self,
+        ctx: &mut WorldContext<'_>,
+        network: &mut Network,
+        storage: &mut Storage,
+        (costs, turn): (&DriverDomain, bool),
+    ) -> Option<(DriverWork, Layers)> {
+        loop {
+            if std::mem::take(&mut self.notified) {
+                if !self.in_poll {
+                    self.begin_poll(network, storage);
+                }
+                return Some((DriverWork::Upcall, costs.packets.upcall()));
+            }
+            for &disk in &self.disks {
+                if let Some((work, cost)) = storage.next_back_work(disk) {
+                    return Some((DriverWork::Disk(disk, work), costs.disk_work(&work, cost, storage)));
+                }
+            }
+            if !turn && self.netback.has_packets(&network.nics) {
+                self.waits_for_turn = true;
+                return None;
+            }
+            let polled = self.netback.poll(ctx.now(), &mut network.nics, &mut network.netfronts);
+            match polled {
+                Polled::Nic(nic, packet) => {
+                    let hop = network.hop(self.guest, None, &packet);
+                    let cost = costs.receive(nic, hop, self.vcpu, network);
+                    return Some((DriverWork::Receive(nic, packet, hop), cost));
+                }
+                Polled::Ring(netfront, packet) => {
+                    let hop = network.hop(self.guest, Some(netfront), &packet);
+                    let cost = costs.send(netfront, hop, self.vcpu, network);
+                    return Some((DriverWork::Send(netfront, packet, hop), cost));
+                }
+                Polled::BudgetUsed | Polled::Empty => {}
+            }
+            self.netback.end_poll(ctx, &mut network.netfronts);
+            let mut more = matches!(polled, Polled::BudgetUsed);
+            for &disk in &self.disks {
+                more |= storage.end_poll(ctx, disk);
+            }
+            if !more && self.netback.waiting(&network.nics) == 0 {
+                (self.awake, self.in_poll) = (false, false);
+                return None;
+            }
+            self.begin_poll(network, storage);
+        }
+    }
+
+    fn begin_poll(&mut self, network: &Network, storage: &mut Storage) {
+        self.in_poll = true;
+        self.netback.begin_poll(&network.nics);
+        for &disk in &self.disks {
+            storage.begin_poll(disk);
+        }
+    }
+}
+
+/// A driver domain, or one that owns its devices itself.
+#[derive(Clone, Debug)]
+struct DriverDomain {
+    /// The back ends on its first vCPU; those on the others follow.
+    first: BackendId,
+    vcpus: usize,
+    packets: DriverCosts,
+    /// One packet in its own network stack, ns.
+    receive_ns: Span,
+    /// The number of its vCPU that is at a packet, if they take turns.
+    turn: Option<usize>,
+}
+
+impl DriverDomain {
+    /// The cost of a packet taken from a NIC, at which `vcpu` works from now on.
+    fn receive(&self, nic: NicId, hop: Hop, vcpu: VcpuId, network: &mut Network) -> Layers {
+        let bounced = network.nics[nic].touch(vcpu);
+        let emulation_ns = match hop {
+            Hop::Ring(netfront) => network.netfronts[netfront].emulation_ns,
+            _ => Span::ZERO,
+        };
+        self.packets.receive(hop, bounced, emulation_ns, self.receive_ns)
+    }
+
+    /// The cost of a packet taken from a netfront's ring, at which, and at the NIC it goes to, `vcpu` works from now on.
+    fn send(&self, netfront: NetfrontId, hop: Hop, vcpu: VcpuId, network: &mut Network) -> Layers {
+        let netfront = &mut network.netfronts[netfront];
+        let emulation_ns = netfront.emulation_ns;
+        let mut bounces = i64::from(netfront.touch(vcpu));
+        if let Hop::Link(nic) = hop {
+            bounces += i64::from(network.nics[nic].touch(vcpu));
+        }
+        self.packets.send(hop, bounces, emulation_ns, self.receive_ns)
+    }
+
+    /// The layers of a piece of work of the blkbacks.
+    fn disk_work(&self, work: &BlkbackWork, cost: Span, storage: &Storage) -> Layers {
+        match work {
+            BlkbackWork::Request(request) => {
+                // A page of a disk's is granted as one of a packet's is.
+                let grants = Storage::pages(request) * self.packets.hypervisor_send_ns;
+                let emulation_ns = storage.blkfronts[request.blkfront].emulation_ns;
+                Layers::kernel(cost, grants.min(cost)).and_application(emulation_ns)
+            }
+            BlkbackWork::Response(_) => Layers::kernel(cost, Span::ZERO),
+        }
+    }
+}
+
+/// All driver domains, with the state of their back ends.
+#[derive(Debug)]
+pub(crate) struct DriverDomains {
+    backends: Table<BackendId, Backend>,
+    of_guests: Table<GuestId, Option<DriverDomain>>,
+    /// Whether only one vCPU of a driver domain at a time handles packets.
+    packets_in_turn: bool,
+}
+
+impl DriverDomains {
+    /// None yet.
+    pub fn new(packets_in_turn: bool) -> Self {
+        DriverDomains { backends: Table::new(), of_guests: Table::new(), packets_in_turn }
+    }
+
+    /// Adds the next guest, which is none of them.
+    pub fn add_guest(&mut self) {
+        self.of_guests.push(None);
+    }
+
+    /// Adds the next guest, with these vCPUs, as a driver domain for this number of guests.
+    pub fn add_driver_domain(
+        &mut self,
+        vcpus: impl ExactSizeIterator<Item = VcpuId>,
+        packets: DriverCosts,
+        receive_ns: Span,
+        guests: usize,
+    ) {
+        let guest = GuestId(self.of_guests.len() as u32);
+        let domain = DriverDomain {
+            first: BackendId(self.backends.len() as u32),
+            vcpus: vcpus.len(),
+            packets,
+            receive_ns,
+            turn: None,
+        };
+        vcpus.for_each(|vcpu| _ = self.backends.push(Backend::new(guest, vcpu, guests)));
+        self.of_guests.push(Some(domain));
+    }
+
+    /// Gives a vCPU of a driver domain the interrupts of a NIC.
+    pub fn add_nic(&mut self, at: (GuestId, u32), nic: NicId) {
+        self.backend(at).netback.nics.push(nic);
+    }
+
+    /// Gives a vCPU of a driver domain the interrupts of a disk.
+    pub fn add_disk(&mut self, at: (GuestId, u32), disk: DiskId) {
+        self.backend(at).disks.push(disk);
+    }
+
+    /// Whether a guest is a driver domain.
+    pub fn contains(&self, guest: GuestId) -> bool {
+        self.of_guests[guest].is_some()
+    }
+
+    /// Costs of packets in a guest; zero if it is no driver domain.
+    pub fn costs(&self, guest: GuestId) -> DriverCosts {
+        self.of_guests[guest].as_ref().map_or_else(DriverCosts::default, |domain| domain.packets)
+    }
+
+    /// The back ends on that vCPU of a driver domain.
+    fn backend(&mut self, (guest, vcpu): (GuestId, u32)) -> &mut Backend {
+        let domain = self.of_guests[guest].as_ref().expect("devices and netfronts lead to driver domains");
+        &mut self.backends[BackendId(domain.first.0 + vcpu)]
+    }
+
+    /// Interrupts a vCPU of a driver domain. The vCPU is returned.
+    pub fn interrupt(&mut self, ctx: &mut WorldContext<'_>, at: (GuestId, u32)) -> VcpuId {
+        let backend = self.backend(at);
+        ctx.interrupt(ctx.host().processor(backend.vcpu));
+        let domain = ctx.host().dom(backend.vcpu);
+        ctx.step(IoStep { kind: IoKind::Interrupt, domain, id: 0, value: 0 });
+        backend.notify(ctx, WakeCause::Interrupt);
+        backend.vcpu
+    }
+
+    /// Sends an event to a vCPU of a driver domain: a guest has put something into a ring. One that is at work anyway need not
+    /// be notified.
+    pub fn send_event(&mut self, ctx: &mut WorldContext<'_>, at: (GuestId, u32)) {
+        let backend = self.backend(at);
+        if !backend.awake {
+            backend.notify(ctx, WakeCause::Event);
+        }
+    }
+
+    /// Notes that a guest has put a packet into the ring of a netfront (`first`: the only one there).
+    pub fn ring_filled(
+        &mut self,
+        ctx: &mut WorldContext<'_>,
+        at: (GuestId, u32),
+        netfront: NetfrontId,
+        first: bool,
+    ) {
+        if first {
+            self.backend(at).netback.ring_filled(netfront);
+        }
+        self.send_event(ctx, at);
+    }
+
+    /// Has the guest of a netfront notified at the end of the poll of vCPU `number` of a driver domain.
+    pub fn notify_later(&mut self, guest: GuestId, number: usize, netfront: NetfrontId) {
+        if self.contains(guest) {
+            self.backend((guest, number as u32)).netback.notify_later(netfront);
+        }
+    }
+
+    /// Takes the next piece of work of a guest's back ends on vCPU `number`, with its cost.
+    pub fn next(
+        &mut self,
+        ctx: &mut WorldContext<'_>,
+        guest: GuestId,
+        number: usize,
+        network: &mut Network,
+        storage: &mut Storage,
+    ) -> Option<(DriverWork, Layers)> {
+        let domain = self.of_guests[guest].as_mut()?;
+        let backend = &mut self.backends[BackendId(domain.first.0 + number as u32)];
+        let may = domain.turn.is_none_or(|turn| turn == number);
+        let next = backend.next(ctx, network, storage, (domain, may));
+        match next {
+            Some((DriverWork::Receive(..) | DriverWork::Send(..), _)) if self.packets_in_turn => {
+                domain.turn = Some(number);
+            }
+            // It has nothing to take, though it is its turn.
+            None if domain.turn == Some(number) => self.pass_turn(ctx, guest, number),
+            _ => {}
+        }
+        next
+    }
+
+    /// Gives the turn of vCPU `number` to the next one of its driver domain that waits for it.
+    pub fn pass_turn(&mut self, ctx: &mut WorldContext<'_>, guest: GuestId, number: usize) {
+        let Some(domain) = &mut self.of_guests[guest] else { return };
+        domain.turn = None;
+        if !self.packets_in_turn {
+            return;
+        }
+        for next in (1..domain.vcpus).map(|step| (number + step) % domain.vcpus) {
+            let backend = &mut self.backends[BackendId(domain.first.0 + next as u32)];
+            if std::mem::take(&mut backend.waits_for_turn) {
+                domain.turn = Some(next);
+                return ctx.kick(backend.vcpu, WakeCause::Event);
+            }
+        }
+    }
+
+    /// Forgets whose turn it is: the domain begins anew.
+    pub fn reboot(&mut self, guest: GuestId) {
+        if let Some(domain) = &mut self.of_guests[guest] {
+            domain.turn = None;
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The guests of a machine: their kernels, their vCPUs with their work, and their services.
+
+use std::collections::VecDeque;
+
+use vcpulab_guest::{AppId, ConnectionId, Kernel, Random, ServiceId, TaskId};
+use vcpulab_host::{HostState, NEVER, SetId, Span, Table, Time, VcpuId, WakeCause, WorldContext};
+
+use super::channels::Channels;
+use super::work::Work;
+use crate::config::GuestConfig;
+use crate::ids::{GuestId, SourceId};
+use crate::layers::{Layers, Share};
+use crate::network::bridge::NetworkCosts;
+use crate::network::tcp::Packet;
+use crate::sources::{Source, Sources};
+
+/// The purpose of the random streams of costs. Tasks count from 1.
+const COSTS: u64 = 0;
+
+/// The inside of a domain.
+#[derive(Clone, Debug)]
+pub(crate) struct Guest {
+    pub first_vcpu: VcpuId,
+    pub kernel: Kernel,
+    pub network: NetworkCosts,
+    /// Packets from one of its tasks to another.
+    pub loopback: VecDeque<Packet>,
+    /// Connections to each service that are kept, and not in use.
+    pub kept: Table<ServiceId, Vec<ConnectionId>>,
+    pub random: Random,
+    /// Working sets of the applications' shared memory and of the tasks' own, if any of them has memory worth mentioning.
+    app_sets: Table<AppId, SetId>,
+    task_sets: Table<TaskId, SetId>,
+    /// CPU time by layer of the work that is done.
+    layers: Layers,
+}
+
+/// A vCPU of a guest.
+#[derive(Clone, Debug)]
+pub(crate) struct Vcpu {
+    pub guest: GuestId,
+    /// Its number in the guest.
+    pub number: usize,
+    working_set_bytes: u64,
+    /// The working set that it touches whatever it runs.
+    own_set: Option<SetId>,
+    /// The task whose memory it touches.
+    task: Option<TaskId>,
+    /// The piece of work at hand.
+    pub work: Option<Work>,
+    pub share: Share,
+    /// The source of its timer, and the time that it is set to.
+    timer_source: SourceId,
+    timer: Time,
+}
+
+/// All guests, with the state of their vCPUs.
+#[derive(Debug)]
+pub(crate) struct Guests {
+    pub all: Table<GuestId, Guest>,
+    /// Those of the idle vCPUs are empty.
+    vcpus: Table<VcpuId, Option<Vcpu>>,
+    pub services: Table<ServiceId, (GuestId, AppId)>,
+    pub channels: Channels,
+    /// The vCPU whose work is being done, and its guest.
+    executing: Option<(VcpuId, GuestId)>,
+}
+
+impl Guests {
+    /// None yet.
+    pub fn new(services: Table<ServiceId, (GuestId, AppId)>, channels: usize) -> Self {
+        Guests {
+            all: Table::new(),
+            vcpus: Table::new(),
+            services,
+            channels: Channels::new(channels),
+            executing: None,
+        }
+    }
+
+    /// Adds the next guest.
+    pub fn add(&mut self, config: &GuestConfig, seed: u64, sources: &mut Sources) {
+        let guest = GuestId(self.all.len() as u32);
+        for number in 0..config.kernel.vcpus {
+            let v = VcpuId(config.first_vcpu.0 + number as u32);
+            *self.vcpus.entry(v) = Some(Vcpu {
+                guest,
+                number,
+                working_set_bytes: config.working_set_bytes,
+                own_set: None,
+                task: None,
+                work: None,
+                share: Share::default(),
+                timer_source: sources.register(Source::Timer(v)),
+                timer: NEVER,
+            });
+        }
+        self.all.push(Guest {
+            first_vcpu: config.first_vcpu,
+            kernel: Kernel::new(&config.kernel, Time::ZERO, seed, guest.0.into()),
+            network: config.network,
+            loopback: VecDeque::new(),
+            kept: Table::filled(self.services.len(), Vec::new()),
+            random: Random::new(seed, guest.0.into(), COSTS),
+            app_sets: Table::new(),
+            task_sets: Table::new(),
+            layers: Layers::default(),
+        });
+    }
+
+    /// Makes the working sets of all vCPUs and tasks.
+    pub fn start(&mut self, ctx: &mut WorldContext<'_>) {
+        for (v, vcpu) in self.vcpus.enumerate_mut() {
+            if let Some(vcpu) = vcpu {
+                let own = ctx.make_set(vcpu.working_set_bytes);
+                vcpu.own_set = Some(own);
+                ctx.use_sets(v, &[own]);
+            }
+        }
+        for guest in &mut self.all {
+            let apps = guest.kernel.apps();
+            if apps.iter().any(|app| app.shared_bytes + app.private_bytes > 0) {
+                guest.app_sets = apps.iter().map(|app| ctx.make_set(app.shared_bytes)).collect();
+                let private = apps.iter().flat_map(|app| (0..app.tasks).map(|_| app.private_bytes));
+                guest.task_sets = private.map(|bytes| ctx.make_set(bytes)).collect();
+            }
+        }
+    }
+
+    /// A vCPU, if it is a guest's.
+    pub fn vcpu(&self, v: VcpuId) -> Option<&Vcpu> {
+        self.vcpus.get(v)?.as_ref()
+    }
+
+    /// Makes `v` the vCPU whose work is being done; its piece of work is over.
+    pub fn enter(&mut self, v: VcpuId) {
+        if let Some(vcpu) = &mut self.vcpus[v] {
+            vcpu.work = None;
+            self.executing = Some((v, vcpu.guest));
+        }
+    }
+
+    /// Ends the work of the vCPU whose work is being done.
+    pub fn leave(&mut self) {
+        self.executing = None;
+    }
+
+    /// Begins a piece of work of a vCPU.
+    pub fn begin_work(&mut self, v: VcpuId, work: Work, share: Share) {
+        if let Some(vcpu) = &mut self.vcpus[v] {
+            (vcpu.work, vcpu.share) = (Some(work), share);
+        }
+    }
+
+    /// Forgets the work of all vCPUs of a guest.
+    pub fn forget_work(&mut self, guest: GuestId) {
+        for vcpu in self.vcpus.iter_mut().flatten().filter(|vcpu| vcpu.guest == guest) {
+            vcpu.work = None;
+        }
+    }
+
+    /// Counts a piece of work that has ended, `left` of it not done.
+    pub fn count_work(&mut self, guest: GuestId, share: &Share, left: Span, now: Time) {
+        self.all[guest].layers.add(&share.done(left, now));
+    }
+
+    /// CPU time of a guest by layer since the start.
+    pub fn layers(&self, host: &HostState, guest: GuestId) -> Layers {
+        let mut layers = self.all[guest].layers;
+        let vcpus = self.vcpus.enumerate().filter_map(|(v, vcpu)| Some((v, vcpu.as_ref()?)));
+        for (v, vcpu) in vcpus.filter(|(_, vcpu)| vcpu.guest == guest && vcpu.work.is_some()) {
+            layers.add(&vcpu.share.done(host.left(v), host.now()));
+        }
+        layers
+    }
+
+    // ---- waking up ----
+
+    /// Makes vCPUs of a guest look for work whose tasks can go on.
+    pub fn kick_tasks(&mut self, ctx: &mut WorldContext<'_>, guest: GuestId) {
+        while let Some(number) = self.all[guest].kernel.take_kick() {
+            let v = VcpuId(self.all[guest].first_vcpu.0 + number as u32);
+            if self.executing.is_none_or(|(executing, _)| executing != v) {
+                // No vCPU executes: a time has come.
+                let cause = if self.executing.is_some() { WakeCause::Event } else { WakeCause::Timer };
+                ctx.kick(v, cause);
+            }
+        }
+    }
+
+    /// Lets a waiting task go on.
+    pub fn resume(&mut self, ctx: &mut WorldContext<'_>, guest: GuestId, task: TaskId) {
+        self.all[guest].kernel.resume(task);
+        self.kick_tasks(ctx, guest);
+    }
+
+    /// Makes `vcpu` of a guest look for packets to send, unless one of its vCPUs is being executed, which will.
+    pub fn kick_network(&self, ctx: &mut WorldContext<'_>, guest: GuestId, vcpu: VcpuId) {
+        if self.executing.is_none_or(|(_, executing)| executing != guest) {
+            ctx.kick(vcpu, WakeCause::Timer);
+        }
+    }
+
+    // ---- timers and memory ----
+
+    /// Sets the timer of a vCPU, unless it is set so already.
+    pub fn set_timer(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, time: Time) {
+        if let Some(vcpu) = &mut self.vcpus[v]
+            && time != vcpu.timer
+        {
+            vcpu.timer = time;
+            vcpu.timer_source.set(ctx, time);
+        }
+    }
+
+    /// Notes that the timer of a vCPU has expired.
+    pub fn timer_expired(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId) {
+        if let Some(vcpu) = &mut self.vcpus[v] {
+            vcpu.timer = NEVER;
+        }
+        ctx.kick(v, WakeCause::Timer);
+    }
+
+    /// Makes a vCPU touch the memory of its current task.
+    pub fn touch_task(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId) {
+        let Some(vcpu) = &mut self.vcpus[v] else { return };
+        let guest = &self.all[vcpu.guest];
+        if guest.task_sets.is_empty() {
+            return;
+        }
+        let task = guest.kernel.current(vcpu.number);
+        if let (Some(task), Some(own)) = (task, vcpu.own_set)
+            && vcpu.task != Some(task)
+        {
+            vcpu.task = Some(task);
+            ctx.use_sets(v, &[own, guest.app_sets[guest.kernel.app_of(task)], guest.task_sets[task]]);
+        }
+    }
+}

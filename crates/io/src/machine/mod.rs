@@ -1,0 +1,194 @@
+//! Everything around the vCPUs of a host, put together: guests, their network and storage, driver domains, clients.
+//!
+//! A vCPU's next work is, in this order: the back ends', if it is a driver domain's; the network's and the disk's of its own
+//! domain; its tasks'. With nothing left it blocks.
+
+mod calls;
+mod channels;
+mod connections;
+mod driver_domain;
+mod execution;
+mod guests;
+mod lifecycle;
+mod packets;
+mod profiler;
+mod readings;
+pub(crate) mod results;
+mod users;
+mod work;
+
+use vcpulab_host::{LifeEvent, Op, PcpuId, Span, VcpuId, World, WorldContext};
+
+use crate::config::MachineConfig;
+use crate::ids::{BlkfrontId, GuestId};
+use crate::network::Network;
+use crate::network::clients::Clients;
+use crate::network::netfront::Uplink;
+use crate::network::nic::NicOwner;
+use crate::network::tcp_timers::TcpTimers;
+use crate::sources::{Source, Sources};
+use crate::storage::Storage;
+use driver_domain::DriverDomains;
+use guests::Guests;
+use profiler::Profiler;
+use work::Work;
+
+pub use profiler::Samples;
+
+/// The world of a host.
+#[derive(Debug)]
+pub struct Machine {
+    guests: Guests,
+    network: Network,
+    storage: Storage,
+    drivers: DriverDomains,
+    clients: Clients,
+    profiler: Option<Profiler>,
+    sources: Sources,
+    /// Spread of each cost, percent to both sides.
+    spread_percent: i64,
+    seed: u64,
+}
+
+impl Machine {
+    /// A machine at time 0.
+    ///
+    /// # Panics
+    /// If a device or a netfront leads to a guest that is no driver domain.
+    pub fn new(config: &MachineConfig) -> Self {
+        // Simultaneous events happen in the order in which their sources are registered here.
+        let mut sources = Sources::default();
+        let nics = crate::network::nics(&config.nics, &mut sources);
+        let clients = Clients::new(&config.clients, &config.client_machines, config.seed, &mut sources);
+        let timers = TcpTimers::new(&mut sources);
+        let storage =
+            Storage::new(&config.disks, virtual_disks(config, None), config.seed, &mut sources, |stub| {
+                assert!(config.guests[stub].virtual_disk.is_some(), "a stub domain has a virtual disk");
+                BlkfrontId(virtual_disks(config, Some(stub)))
+            });
+        let mut machine = Machine {
+            guests: Guests::new(config.services.clone(), config.channels),
+            network: Network::new(nics, timers, config.initial_segments),
+            storage,
+            drivers: DriverDomains::new(config.packets_in_turn),
+            clients,
+            profiler: None,
+            sources,
+            spread_percent: config.spread_percent,
+            seed: config.seed,
+        };
+        machine.add_guests(config);
+        machine.connect(config);
+        let sources = &mut machine.sources;
+        machine.profiler =
+            config.profiler.map(|profiler| Profiler::new(profiler, config.guests.len(), sources));
+        machine.clients.register_machines(sources);
+        machine
+    }
+
+    fn add_guests(&mut self, config: &MachineConfig) {
+        for guest in &config.guests {
+            let (first, seed) = (guest.first_vcpu, config.seed);
+            self.network.add_guest(guest.netfront.as_ref(), first);
+            self.storage.add_guest(guest.virtual_disk.as_ref(), guest.files.as_ref(), first, seed);
+            match guest.driver {
+                Some(costs) => {
+                    let vcpus = (0..guest.kernel.vcpus).map(|number| VcpuId(first.0 + number as u32));
+                    let guests = config.guests.len();
+                    self.drivers.add_driver_domain(vcpus, costs, guest.network.receive_ns, guests);
+                }
+                None => self.drivers.add_guest(),
+            }
+            self.guests.add(guest, seed, &mut self.sources);
+        }
+        self.storage.number_rings(self.network.netfronts.len());
+    }
+
+    /// Connects devices and netfronts to their driver domains.
+    fn connect(&mut self, config: &MachineConfig) {
+        for (id, nic) in config.nics.enumerate() {
+            if let NicOwner::Guest { guest, vcpu } = nic.owner {
+                self.drivers.add_nic((guest, vcpu), id);
+            }
+        }
+        for (id, disk) in config.disks.enumerate() {
+            if let Some(owner) = disk.owner {
+                self.drivers.add_disk(owner, id);
+            }
+        }
+        for netfront in &self.network.netfronts {
+            if let Uplink::DriverDomain { guest, .. } = netfront.uplink {
+                assert!(self.drivers.contains(guest), "a netfront leads to a driver domain");
+            }
+        }
+    }
+}
+
+/// Number of virtual disks of the guests before that one, or of all.
+fn virtual_disks(config: &MachineConfig, before: Option<GuestId>) -> u32 {
+    let guests = config.guests.enumerate().take_while(|(id, _)| Some(*id) != before);
+    guests.filter(|(_, guest)| guest.virtual_disk.is_some()).count() as u32
+}
+
+impl World for Machine {
+    fn start(&mut self, ctx: &mut WorldContext<'_>) {
+        ctx.make_sources(self.sources.count());
+        self.guests.start(ctx);
+        self.clients.start(ctx);
+    }
+
+    fn next_op(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, left: Span) -> Op {
+        let Some(vcpu) = self.guests.vcpu(v) else { return Op::Block(None) };
+        let (guest, number, share) = (vcpu.guest, vcpu.number, vcpu.share);
+        let work = match vcpu.work {
+            Some(Work::Tasks(span)) => Some(Work::Tasks(span - left)),
+            // Nothing interrupts work of the kernel: it goes on.
+            Some(_) if left > Span::ZERO => return Op::Run(left),
+            work => work,
+        };
+        self.guests.enter(v);
+        if let Some(work) = work {
+            self.guests.count_work(guest, &share, left, ctx.now());
+            self.finish(ctx, guest, number, work);
+        }
+        let op = self.choose(ctx, v, guest, number);
+        self.guests.leave();
+        op
+    }
+
+    fn life(&mut self, ctx: &mut WorldContext<'_>, event: LifeEvent) {
+        self.follow(ctx, event);
+    }
+
+    fn fire(&mut self, ctx: &mut WorldContext<'_>, source: usize) {
+        match self.sources.of(source) {
+            Source::Interrupt(nic) => self.interrupt(ctx, nic),
+            Source::Inbound(nic) => self.network.arrive_at(ctx, nic),
+            Source::Outbound(nic) => self.arrive_at_switch(ctx, nic),
+            Source::User(client) => self.users_act(ctx, client),
+            Source::Timeout(client) => self.time_out(ctx, client),
+            Source::Retransmission => self.retransmit(ctx),
+            Source::DelayedAck => self.send_delayed_acks(ctx),
+            Source::SynRetransmission => self.retransmit_syns(ctx),
+            Source::Disk(disk) => {
+                if let Some(owner) = self.storage.complete(ctx, disk) {
+                    self.drivers.interrupt(ctx, owner);
+                }
+                self.storage.arm(ctx, disk);
+            }
+            Source::ClientMachine(machine) => self.client_machine_acts(ctx, machine),
+            Source::Timer(v) => self.guests.timer_expired(ctx, v),
+            Source::Counter(p) => {
+                if let Some(profiler) = &mut self.profiler {
+                    profiler.counter_due(ctx, p, &self.guests);
+                }
+            }
+        }
+    }
+
+    fn resumed(&mut self, ctx: &mut WorldContext<'_>, p: PcpuId) {
+        if let Some(profiler) = &mut self.profiler {
+            profiler.counter_goes_on(ctx, p);
+        }
+    }
+}

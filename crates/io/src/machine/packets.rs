@@ -1,0 +1,192 @@
+//! Packets on their way: from a guest or a client through NICs and driver domains to their destination.
+
+use vcpulab_host::{IoKind, WakeCause, WorldContext};
+
+use super::Machine;
+use super::work::DriverWork;
+use crate::ids::{GuestId, NetfrontId, NicId};
+use crate::network::client_machine::Job;
+use crate::network::netfront::{NetfrontWork, Uplink};
+use crate::network::nic::NicOwner;
+use crate::network::route::{Destination, Hop};
+use crate::network::tcp::Packet;
+
+impl Machine {
+    /// Sends a packet from its sender.
+    pub(super) fn transmit(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
+        let from = packet.to.other() as usize;
+        let Some(connection) = self.network.connections.get(packet.connection) else { return };
+        let [from, to] = [connection.parties[from], connection.parties[packet.to as usize]];
+        let Some(guest) = from.guest() else { return self.transmit_from_outside(ctx, packet) };
+        let vcpu = if Some(guest) == to.guest() {
+            self.guests.all[guest].loopback.push_back(packet);
+            self.network.netfront(guest).map_or(self.guests.all[guest].first_vcpu, |netfront| netfront.vcpu)
+        } else {
+            let Some(netfront) = self.network.routes.netfront(guest) else { return };
+            self.network.netfronts[netfront].enqueue(packet);
+            self.network.netfronts[netfront].vcpu
+        };
+        self.guests.kick_network(ctx, guest, vcpu);
+    }
+
+    fn transmit_from_outside(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
+        let connection = self.network.connections.get(packet.connection);
+        match connection.and_then(|connection| connection.machine) {
+            Some(machine) => self.clients.begin_job(ctx, machine, Job::Send(packet)),
+            None => self.network.send_inbound(ctx, packet),
+        }
+    }
+
+    /// Passes the packets of a NIC on that have arrived at the switch.
+    pub(super) fn arrive_at_switch(&mut self, ctx: &mut WorldContext<'_>, nic: NicId) {
+        while let Some(packet) = self.network.nics[nic].outbound.take_arrived(ctx.now()) {
+            match self.network.destination(&packet) {
+                // It is for a guest behind another NIC.
+                Destination::Guest(_) => self.network.send_inbound(ctx, packet),
+                Destination::Outside | Destination::Ended => self.arrive_outside(ctx, packet),
+            }
+        }
+        self.network.nics[nic].arm_outbound(ctx);
+    }
+
+    fn arrive_outside(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
+        let connection = self.network.connections.get(packet.connection);
+        match connection.and_then(|connection| connection.machine) {
+            Some(machine) => self.clients.receive(ctx, machine, packet),
+            None => self.arrive(ctx, packet),
+        }
+    }
+
+    /// Takes the interrupt of a NIC.
+    pub(super) fn interrupt(&mut self, ctx: &mut WorldContext<'_>, nic: NicId) {
+        match self.network.nics[nic].config.owner {
+            NicOwner::Guest { guest, vcpu } => {
+                self.network.nics[nic].interrupted(ctx.now());
+                let vcpu = self.drivers.interrupt(ctx, (guest, vcpu));
+                // A domain that owns the NIC sends again as soon as there is room.
+                if self.network.netfront(guest).is_some_and(|own| own.wants_to_send()) {
+                    ctx.kick(vcpu, WakeCause::Interrupt);
+                }
+            }
+            NicOwner::Hypervisor { receive_ns } => self.network.hypervisor_receives(ctx, nic, receive_ns),
+        }
+        self.network.nics[nic].arm_interrupt(ctx);
+    }
+
+    /// Sends lost packets again whose time has come.
+    pub(super) fn retransmit(&mut self, ctx: &mut WorldContext<'_>) {
+        while let Some(packet) = self.network.timers.take_lost(ctx.now()) {
+            self.network.count_retransmission(&packet);
+            self.transmit(ctx, packet);
+        }
+        self.network.timers.arm_retransmission(ctx);
+    }
+
+    // ---- ends of work ----
+
+    /// Ends a driver domain's piece of work on vCPU `number`.
+    pub(super) fn finish_driver(
+        &mut self,
+        ctx: &mut WorldContext<'_>,
+        guest: GuestId,
+        number: usize,
+        work: DriverWork,
+    ) {
+        match work {
+            DriverWork::Upcall => {}
+            DriverWork::Disk(disk, work) => self.storage.finish_back(ctx, disk, work),
+            DriverWork::Receive(nic, packet, hop) => {
+                let hop = self.network.confirm(hop, guest, None, &packet);
+                self.network.nics[nic].counts.strays += u64::from(hop == Hop::Nowhere);
+                self.pass_on(ctx, guest, number, packet, hop);
+                self.drivers.pass_turn(ctx, guest, number);
+            }
+            DriverWork::Send(netfront, packet, hop) => {
+                let hop = self.network.confirm(hop, guest, Some(netfront), &packet);
+                self.pass_on(ctx, guest, number, packet, hop);
+                self.drivers.pass_turn(ctx, guest, number);
+            }
+        }
+    }
+
+    /// Ends a piece of work of a guest's netfront and network stack.
+    pub(super) fn finish_netfront(
+        &mut self,
+        ctx: &mut WorldContext<'_>,
+        guest: GuestId,
+        work: NetfrontWork,
+        hop: Hop,
+    ) {
+        let Some(id) = self.network.routes.netfront(guest) else { return };
+        match work {
+            NetfrontWork::Upcall => {}
+            NetfrontWork::Receive(packet) => {
+                let hop = self.network.confirm(hop, guest, None, &packet);
+                self.pass_on_own(ctx, guest, id, packet, hop);
+            }
+            NetfrontWork::Send(packet) => {
+                let netfront = &mut self.network.netfronts[id];
+                match netfront.uplink {
+                    Uplink::DriverDomain { guest: driver, vcpu } => {
+                        let first = netfront.put(packet);
+                        self.network.report_ring(ctx, IoKind::EnterRing, id, packet.bytes);
+                        self.drivers.ring_filled(ctx, (driver, vcpu), id, first);
+                    }
+                    Uplink::Hypervisor => {
+                        let nic = netfront.nic;
+                        netfront.sent_directly(&packet);
+                        self.network.put_on_link(ctx, nic, packet);
+                    }
+                    Uplink::OwnNic => {
+                        netfront.sent_directly(&packet);
+                        let hop = self.network.confirm(hop, guest, Some(id), &packet);
+                        self.pass_on_own(ctx, guest, id, packet, hop);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Passes a packet of a guest's own netfront on. Its next guest is notified at once: there is no poll at whose end it would
+    /// be.
+    fn pass_on_own(
+        &mut self,
+        ctx: &mut WorldContext<'_>,
+        guest: GuestId,
+        own: NetfrontId,
+        packet: Packet,
+        hop: Hop,
+    ) {
+        let number = self.network.netfronts[own].vcpu_number;
+        self.pass_on(ctx, guest, number, packet, hop);
+        if let Hop::Ring(behind) = hop {
+            self.network.netfronts[behind].send_event(ctx);
+        }
+    }
+
+    /// Passes a packet on from a guest, on its vCPU `number`.
+    fn pass_on(
+        &mut self,
+        ctx: &mut WorldContext<'_>,
+        guest: GuestId,
+        number: usize,
+        packet: Packet,
+        hop: Hop,
+    ) {
+        match hop {
+            Hop::Here => self.arrive(ctx, packet),
+            Hop::Nowhere => {}
+            Hop::Up(netfront) => self.network.netfronts[netfront].enqueue(packet),
+            Hop::Link(nic) => self.network.put_on_link(ctx, nic, packet),
+            Hop::Ring(netfront) => match self.network.netfronts[netfront].deliver(packet) {
+                Err(packet) => self.network.lose(ctx, packet),
+                Ok(notify) => {
+                    self.network.report_ring(ctx, IoKind::EnterRing, netfront, packet.bytes);
+                    if notify {
+                        self.drivers.notify_later(guest, number, netfront);
+                    }
+                }
+            },
+        }
+    }
+}

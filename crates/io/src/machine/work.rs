@@ -1,0 +1,38 @@
+//! Pieces of work of a vCPU. A packet's hop is part of its piece of work: it is decided once, when the packet is taken.
+
+use vcpulab_host::Span;
+
+use crate::ids::{DiskId, NetfrontId, NicId};
+use crate::network::netfront::NetfrontWork;
+use crate::network::route::Hop;
+use crate::network::tcp::Packet;
+use crate::storage::blkback::BlkbackWork;
+use crate::storage::blkfront::BlkfrontWork;
+
+/// A piece of work of a vCPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Work {
+    /// Of its domain's back ends.
+    Driver(DriverWork),
+    /// Of its domain's netfront and network stack, with the hop of the packet.
+    Netfront(NetfrontWork, Hop),
+    /// Of its domain's virtual disk.
+    Blkfront(BlkfrontWork),
+    /// A packet from one task of the guest to another.
+    Loopback(Packet),
+    /// Its tasks compute, or spin, for this long.
+    Tasks(Span),
+}
+
+/// A piece of work of a driver domain.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum DriverWork {
+    /// Taking the notifications that are pending.
+    Upcall,
+    /// Taking a packet from that NIC.
+    Receive(NicId, Packet, Hop),
+    /// Taking one from that netfront's ring.
+    Send(NetfrontId, Packet, Hop),
+    /// Serving the virtual disks on that disk.
+    Disk(DiskId, BlkbackWork),
+}

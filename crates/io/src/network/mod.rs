@@ -1,0 +1,215 @@
+//! The network of the host: NICs and their links, virtual network interfaces, routes and connections.
+
+pub(crate) mod bridge;
+pub(crate) mod client;
+pub(crate) mod client_machine;
+pub(crate) mod clients;
+pub(crate) mod connections;
+pub(crate) mod link;
+pub(crate) mod netback;
+pub(crate) mod netfront;
+pub(crate) mod nic;
+pub(crate) mod route;
+pub(crate) mod tcp;
+pub(crate) mod tcp_timers;
+
+use vcpulab_guest::ConnectionId;
+use vcpulab_host::{IoKind, IoStep, Span, Table, VcpuId, WakeCause, WorldContext};
+
+use crate::ids::{GuestId, NetfrontId, NicId};
+use crate::sources::{Source, Sources};
+use connections::Connections;
+use netfront::{Netfront, NetfrontConfig, NetfrontCounts, Uplink};
+use nic::{Nic, NicConfig, NicCounts, NicOwner, NicSources};
+use route::{Destination, Hop, Routes};
+use tcp::{Kind, Packet};
+use tcp_timers::TcpTimers;
+
+/// The network, with the state of all its devices and connections.
+#[derive(Debug)]
+pub(crate) struct Network {
+    pub nics: Table<NicId, Nic>,
+    pub netfronts: Table<NetfrontId, Netfront>,
+    pub routes: Routes,
+    pub connections: Connections,
+    pub timers: TcpTimers,
+    /// Packets to or from each guest that were lost and sent again.
+    pub retransmissions: Table<GuestId, u64>,
+}
+
+/// NICs with nothing to do.
+pub(crate) fn nics(configs: &Table<NicId, NicConfig>, sources: &mut Sources) -> Table<NicId, Nic> {
+    let nic = |(nic, &config): (NicId, &NicConfig)| {
+        let sources = NicSources {
+            interrupt: sources.register(Source::Interrupt(nic)),
+            inbound: sources.register(Source::Inbound(nic)),
+            outbound: sources.register(Source::Outbound(nic)),
+        };
+        Nic::new(config, sources)
+    };
+    configs.enumerate().map(nic).collect()
+}
+
+impl Network {
+    /// The network of these NICs, without guests.
+    pub fn new(nics: Table<NicId, Nic>, timers: TcpTimers, initial_segments: u32) -> Self {
+        Network {
+            nics,
+            netfronts: Table::new(),
+            routes: Routes::default(),
+            connections: Connections::new(initial_segments),
+            timers,
+            retransmissions: Table::new(),
+        }
+    }
+
+    /// Adds the next guest, with its netfront if it has one.
+    pub fn add_guest(&mut self, netfront: Option<&NetfrontConfig>, first_vcpu: VcpuId) {
+        self.retransmissions.push(0);
+        self.routes.add_guest(netfront.map(|config| (config.uplink, config.nic)));
+        if let Some(config) = netfront {
+            self.netfronts.push(Netfront::new(config, first_vcpu));
+        }
+    }
+
+    /// The netfront of a guest, if it has one.
+    pub fn netfront(&self, guest: GuestId) -> Option<&Netfront> {
+        self.routes.netfront(guest).map(|netfront| &self.netfronts[netfront])
+    }
+
+    /// The destination of a packet.
+    pub fn destination(&self, packet: &Packet) -> Destination {
+        match self.connections.get(packet.connection) {
+            None => Destination::Ended,
+            Some(connection) => match connection.parties[packet.to as usize].guest() {
+                Some(guest) => Destination::Guest(guest),
+                None => Destination::Outside,
+            },
+        }
+    }
+
+    /// The hop from guest `at` of a packet that came through the netfront `from` of a guest behind it, or else from a NIC or
+    /// through the guest's own netfront.
+    pub fn hop(&self, at: GuestId, from: Option<NetfrontId>, packet: &Packet) -> Hop {
+        self.routes.hop(at, from, self.destination(packet))
+    }
+
+    /// The hop that was decided for a packet, unless its connection has ended meanwhile.
+    pub fn confirm(&self, hop: Hop, at: GuestId, from: Option<NetfrontId>, packet: &Packet) -> Hop {
+        match self.connections.get(packet.connection) {
+            Some(_) => hop,
+            None => self.routes.hop(at, from, Destination::Ended),
+        }
+    }
+
+    /// Sends a packet by a NIC.
+    pub fn put_on_link(&mut self, ctx: &mut WorldContext<'_>, nic: NicId, packet: Packet) {
+        let nic = &mut self.nics[nic];
+        nic.send(ctx.now(), packet);
+        nic.arm_outbound(ctx);
+        nic.arm_interrupt(ctx);
+    }
+
+    /// Sends a packet from outside, or from another NIC, to the NIC of the guest that it is for.
+    pub fn send_inbound(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
+        let Destination::Guest(guest) = self.destination(&packet) else { return };
+        let Some(netfront) = self.routes.netfront(guest) else { return };
+        let nic = &mut self.nics[self.netfronts[netfront].nic];
+        nic.inbound.send(ctx.now(), packet);
+        nic.arm_inbound(ctx);
+    }
+
+    /// Takes the packets that have arrived at a NIC into its queue.
+    pub fn arrive_at(&mut self, ctx: &mut WorldContext<'_>, nic: NicId) {
+        while let Some(packet) = self.nics[nic].inbound.take_arrived(ctx.now()) {
+            if let Err(packet) = self.nics[nic].receive(ctx.now(), packet) {
+                self.lose(ctx, packet);
+            }
+        }
+        self.nics[nic].arm_inbound(ctx);
+        self.nics[nic].arm_interrupt(ctx);
+    }
+
+    /// Loses a packet that finds no room. Its sender sends it again, soon if the answers to later packets tell of it; a SYN,
+    /// about which nothing does, only after seconds.
+    pub fn lose(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
+        if packet.kind == Kind::Syn {
+            return self.lose_syn(ctx, packet.connection);
+        }
+        let Some(connection) = self.connections.get_mut(packet.connection) else { return };
+        let soon = packet.bytes > 0 && connection.shrink(packet.to.other());
+        self.timers.keep_lost(ctx, packet, soon);
+    }
+
+    /// Loses the SYN of a connection.
+    pub fn lose_syn(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        self.timers.keep_syn(ctx, id, connection.syns_lost);
+        connection.syns_lost += 1;
+    }
+
+    /// Counts a lost packet that is sent again, for the guests at its ends.
+    pub fn count_retransmission(&mut self, packet: &Packet) {
+        let Some(connection) = self.connections.get(packet.connection) else { return };
+        let [one, other] = connection.parties.map(|party| party.guest());
+        for guest in one.into_iter().chain(other.filter(|_| other != one)) {
+            self.retransmissions[guest] += 1;
+        }
+    }
+
+    /// Takes the packets of a NIC into the rings of their guests by the hypervisor's own driver, on the pCPU of the guest of
+    /// the first one.
+    pub fn hypervisor_receives(&mut self, ctx: &mut WorldContext<'_>, nic: NicId, receive_ns: Span) {
+        self.nics[nic].interrupted(ctx.now());
+        let mut first = true;
+        while let Some(packet) = self.nics[nic].take_received() {
+            let Destination::Guest(guest) = self.destination(&packet) else { continue };
+            let Some(netfront) = self.routes.netfront(guest) else { continue };
+            let netfront = &mut self.netfronts[netfront];
+            let processor = ctx.host().processor(netfront.vcpu);
+            if std::mem::take(&mut first) {
+                ctx.interrupt(processor);
+            }
+            ctx.charge(processor, receive_ns);
+            match netfront.deliver(packet) {
+                Ok(_) => netfront.send_event(ctx),
+                Err(packet) => self.lose(ctx, packet),
+            }
+        }
+        // Those that wait for room on the link look again.
+        for netfront in
+            self.netfronts.iter().filter(|netfront| netfront.nic == nic && netfront.wants_to_send())
+        {
+            ctx.kick(netfront.vcpu, WakeCause::Interrupt);
+        }
+    }
+
+    /// Traffic of the NICs of a driver domain, together; `None`: it has none.
+    pub fn nic_counts(&self, guest: GuestId) -> Option<NicCounts> {
+        let owns =
+            |nic: &&Nic| matches!(nic.config.owner, NicOwner::Guest { guest: owner, .. } if owner == guest);
+        self.nics.iter().filter(owns).map(|nic| nic.counts).reduce(|sum, one| NicCounts {
+            interrupts: sum.interrupts + one.interrupts,
+            received: sum.received + one.received,
+            strays: sum.strays + one.strays,
+            sent: sum.sent + one.sent,
+            dropped: sum.dropped + one.dropped,
+        })
+    }
+
+    /// Sets all counts to zero.
+    pub fn reset_counts(&mut self) {
+        self.retransmissions.iter_mut().for_each(|count| *count = 0);
+        self.netfronts.iter_mut().for_each(|netfront| netfront.counts = NetfrontCounts::default());
+        self.nics.iter_mut().for_each(|nic| nic.counts = NicCounts::default());
+    }
+
+    /// Reports a packet that enters or leaves the rings of a netfront. Rings have the numbers of their netfronts.
+    pub fn report_ring(&self, ctx: &mut WorldContext<'_>, kind: IoKind, netfront: NetfrontId, bytes: u32) {
+        let front = &self.netfronts[netfront];
+        if front.uplink != Uplink::OwnNic {
+            let domain = ctx.host().dom(front.vcpu);
+            ctx.step(IoStep { kind, domain, id: netfront.0.into(), value: bytes.into() });
+        }
+    }
+}

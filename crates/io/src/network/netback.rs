@@ -1,0 +1,150 @@
+//! The network back ends on one vCPU of a driver domain: between the domain's NICs and the rings of the guests behind it.
+//!
+//! They poll: first the NICs, then the rings, each guest in turn, up to a budget for each direction; guests are notified at
+//! the end of a poll. So a driver domain that is given the pCPU late finds more to do at once: batching is not a parameter
+//! here.
+
+use std::collections::VecDeque;
+
+use vcpulab_host::{Table, Time, WorldContext};
+
+use super::netfront::Netfront;
+use super::nic::Nic;
+use super::tcp::Packet;
+use crate::ids::{NetfrontId, NicId};
+
+/// Packets of one direction in one poll, before the other direction has its turn (the usual budget of a network driver's
+/// polling loop).
+const POLL_BUDGET: usize = 64;
+
+/// A packet taken by a poll.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Polled {
+    /// From that NIC.
+    Nic(NicId, Packet),
+    /// From that netfront's ring.
+    Ring(NetfrontId, Packet),
+    /// None: the budget is used up.
+    BudgetUsed,
+    /// None: nothing is in the rings that a NIC has room for.
+    Empty,
+}
+
+/// The network back ends on one vCPU.
+#[derive(Clone, Debug)]
+pub(crate) struct Netback {
+    /// The NICs whose interrupts the vCPU takes.
+    pub nics: Vec<NicId>,
+    /// What is left of the poll's budget in each direction.
+    receives: usize,
+    sends: usize,
+    /// Netfronts with packets in their rings, each once, the next one first.
+    senders: VecDeque<NetfrontId>,
+    /// Netfronts whose guests are notified at the end of the poll.
+    to_notify: Vec<NetfrontId>,
+}
+
+impl Netback {
+    /// Back ends with nothing to do, for this number of netfronts.
+    pub fn new(netfronts: usize) -> Self {
+        Netback {
+            nics: Vec::new(),
+            receives: 0,
+            sends: 0,
+            senders: VecDeque::with_capacity(netfronts),
+            to_notify: Vec::with_capacity(netfronts),
+        }
+    }
+
+    /// Notes a netfront's first packet in an empty ring.
+    pub fn ring_filled(&mut self, netfront: NetfrontId) {
+        self.senders.push_back(netfront);
+    }
+
+    /// Number of netfronts with packets in their rings.
+    pub fn senders(&self) -> usize {
+        self.senders.len()
+    }
+
+    /// Number of packets that wait in its NICs.
+    pub fn waiting(&self, nics: &Table<NicId, Nic>) -> usize {
+        self.nics.iter().map(|&nic| nics[nic].waiting()).sum()
+    }
+
+    /// Whether there are packets to take.
+    pub fn has_packets(&self, nics: &Table<NicId, Nic>) -> bool {
+        !self.senders.is_empty() || self.waiting(nics) > 0
+    }
+
+    /// Begins a poll.
+    pub fn begin_poll(&mut self, nics: &Table<NicId, Nic>) {
+        (self.receives, self.sends) = (self.waiting(nics).min(POLL_BUDGET), POLL_BUDGET);
+    }
+
+    /// Takes the next packet of the poll.
+    pub fn poll(
+        &mut self,
+        now: Time,
+        nics: &mut Table<NicId, Nic>,
+        netfronts: &mut Table<NetfrontId, Netfront>,
+    ) -> Polled {
+        if self.receives > 0
+            && let Some((nic, packet)) =
+                self.nics.iter().find_map(|&nic| nics[nic].take_received().map(|packet| (nic, packet)))
+        {
+            self.receives -= 1;
+            return Polled::Nic(nic, packet);
+        }
+        if self.senders.is_empty() {
+            return Polled::Empty;
+        }
+        if self.sends == 0 {
+            return Polled::BudgetUsed;
+        }
+        match self.take(now, nics, netfronts) {
+            Some((netfront, packet)) => {
+                self.sends -= 1;
+                Polled::Ring(netfront, packet)
+            }
+            None => Polled::Empty,
+        }
+    }
+
+    /// The next packet from the rings whose NIC has room for it.
+    fn take(
+        &mut self,
+        now: Time,
+        nics: &Table<NicId, Nic>,
+        netfronts: &mut Table<NetfrontId, Netfront>,
+    ) -> Option<(NetfrontId, Packet)> {
+        for _ in 0..self.senders.len() {
+            let sender = self.senders.pop_front()?;
+            let netfront = &mut netfronts[sender];
+            if !nics[netfront.nic].can_send(now) {
+                self.senders.push_back(sender);
+                continue;
+            }
+            let Some((packet, notify)) = netfront.take() else { continue };
+            if notify {
+                self.to_notify.push(sender);
+            }
+            if netfront.has_packets() {
+                self.senders.push_back(sender);
+            }
+            return Some((sender, packet));
+        }
+        None
+    }
+
+    /// Has the guest of a netfront notified at the end of the poll.
+    pub fn notify_later(&mut self, netfront: NetfrontId) {
+        self.to_notify.push(netfront);
+    }
+
+    /// Ends a poll: notifies guests.
+    pub fn end_poll(&mut self, ctx: &mut WorldContext<'_>, netfronts: &mut Table<NetfrontId, Netfront>) {
+        for netfront in self.to_notify.drain(..) {
+            netfronts[netfront].send_event(ctx);
+        }
+    }
+}

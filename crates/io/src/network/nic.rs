@@ -1,0 +1,244 @@
+//! A NIC: a queue of packets that have arrived, a link out, and interrupts that it holds back to limit their rate.
+
+use std::collections::VecDeque;
+
+use vcpulab_host::{NEVER, Span, Time, VcpuId, WorldContext};
+
+use super::link::Link;
+use super::tcp::Packet;
+use crate::ids::{GuestId, SourceId};
+
+/// Largest packet on the link, bytes (Ethernet without its check sequence).
+const FRAME_MAX: u32 = 1514;
+
+/// The owner of a NIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each variant says what its fields are")]
+pub enum NicOwner {
+    /// A domain, and the number of its vCPU that takes the NIC's interrupts.
+    Guest { guest: GuestId, vcpu: u32 },
+    /// The hypervisor, and its cost of a packet received, ns.
+    Hypervisor { receive_ns: Span },
+}
+
+/// A NIC with its link and its queues, as configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NicConfig {
+    /// Its owner.
+    pub owner: NicOwner,
+    /// Rate of its link in each direction.
+    pub bits_per_s: i64,
+    /// Least time between two interrupts, ns.
+    pub interrupt_gap_ns: Span,
+    /// Time of a packet between client and NIC, one way, besides that on the link, ns.
+    pub latency_ns: Span,
+    /// Packets that its queues hold in each direction.
+    pub ring_slots: usize,
+}
+
+/// Traffic of a NIC since the last reset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct NicCounts {
+    /// Interrupts raised.
+    pub interrupts: u64,
+    /// Packets that its driver took.
+    pub received: u64,
+    /// Packets among them whose connection had ended: they were dropped.
+    pub strays: u64,
+    /// Packets sent.
+    pub sent: u64,
+    /// Packets that found the queue full and were lost.
+    pub dropped: u64,
+}
+
+/// The sources of a NIC's events.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NicSources {
+    pub interrupt: SourceId,
+    pub inbound: SourceId,
+    pub outbound: SourceId,
+}
+
+/// A NIC and its link.
+#[derive(Clone, Debug)]
+pub(crate) struct Nic {
+    /// Its configuration.
+    pub config: NicConfig,
+    sources: NicSources,
+    /// From the clients.
+    pub inbound: Link,
+    /// To the clients.
+    pub outbound: Link,
+    received: VecDeque<Packet>,
+    /// The vCPU of the driver domain that worked at it last.
+    touched_by: Option<VcpuId>,
+    last_interrupt: Time,
+    interrupt_at: Time,
+    /// Backlog that leaves no room for another packet, ns: that of full slots with the largest packets.
+    backlog_max: Span,
+    /// Its traffic.
+    pub counts: NicCounts,
+}
+
+impl Nic {
+    /// An idle NIC.
+    pub fn new(config: NicConfig, sources: NicSources) -> Self {
+        let outbound = Link::new(config.bits_per_s, config.latency_ns);
+        let slots = config.ring_slots as i64;
+        Nic {
+            config,
+            sources,
+            backlog_max: outbound.occupies(FRAME_MAX, 1).saturating_mul(slots),
+            inbound: Link::new(config.bits_per_s, config.latency_ns),
+            outbound,
+            received: VecDeque::with_capacity(config.ring_slots.min(256)),
+            touched_by: None,
+            last_interrupt: Time::ZERO - config.interrupt_gap_ns,
+            interrupt_at: NEVER,
+            counts: NicCounts::default(),
+        }
+    }
+
+    /// Takes a packet in from the link; gives it back if the queue is full.
+    pub fn receive(&mut self, now: Time, packet: Packet) -> Result<(), Packet> {
+        if self.received.len() == self.config.ring_slots {
+            self.counts.dropped += 1;
+            return Err(packet);
+        }
+        self.received.push_back(packet);
+        self.want_interrupt(now);
+        Ok(())
+    }
+
+    /// Removes the oldest packet received, for the driver.
+    pub fn take_received(&mut self) -> Option<Packet> {
+        let packet = self.received.pop_front()?;
+        self.counts.received += 1;
+        Some(packet)
+    }
+
+    /// Number of packets that the driver has not taken yet.
+    pub fn waiting(&self) -> usize {
+        self.received.len()
+    }
+
+    /// Whether there is room for another packet to send.
+    pub fn can_send(&self, now: Time) -> bool {
+        self.outbound.backlog(now) < self.backlog_max
+    }
+
+    /// Sends a packet. Once it has left, that is worth an interrupt too.
+    pub fn send(&mut self, now: Time, packet: Packet) {
+        self.counts.sent += 1;
+        let left = self.outbound.send(now, packet);
+        self.want_interrupt(left);
+    }
+
+    /// Sets the timer of its next interrupt.
+    pub fn arm_interrupt(&self, ctx: &mut WorldContext<'_>) {
+        self.sources.interrupt.set(ctx, self.interrupt_at);
+    }
+
+    /// Sets the timer of the next packet that arrives.
+    pub fn arm_inbound(&self, ctx: &mut WorldContext<'_>) {
+        self.sources.inbound.set(ctx, self.inbound.next_arrival());
+    }
+
+    /// Sets the timer of the next packet that arrives at the switch.
+    pub fn arm_outbound(&self, ctx: &mut WorldContext<'_>) {
+        self.sources.outbound.set(ctx, self.outbound.next_arrival());
+    }
+
+    /// Notes that a vCPU of the driver domain works at it. True: another did before.
+    pub fn touch(&mut self, vcpu: VcpuId) -> bool {
+        self.touched_by.replace(vcpu).is_some_and(|last| last != vcpu)
+    }
+
+    fn want_interrupt(&mut self, from: Time) {
+        let allowed = from.max(self.last_interrupt + self.config.interrupt_gap_ns);
+        self.interrupt_at = self.interrupt_at.min(allowed);
+    }
+
+    /// Its next interrupt (`NEVER`: nothing has happened).
+    #[cfg(test)]
+    fn next_interrupt(&self) -> Time {
+        self.interrupt_at
+    }
+
+    /// Interrupts now. Packets that have not left yet are worth another interrupt later.
+    pub fn interrupted(&mut self, now: Time) {
+        self.counts.interrupts += 1;
+        self.last_interrupt = now;
+        self.interrupt_at = NEVER;
+        let backlog = self.outbound.backlog(now);
+        if backlog > Span::ZERO {
+            self.want_interrupt(now + backlog);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::tcp::{Kind, Side};
+    use vcpulab_guest::ConnectionId;
+
+    const CONFIG: NicConfig = NicConfig {
+        owner: NicOwner::Guest { guest: GuestId(0), vcpu: 0 },
+        bits_per_s: 1_000_000_000,
+        interrupt_gap_ns: 250_000,
+        latency_ns: 30_000,
+        ring_slots: 2,
+    };
+    const SOURCES: NicSources =
+        NicSources { interrupt: SourceId(0), inbound: SourceId(1), outbound: SourceId(2) };
+    const PACKET: Packet = Packet {
+        connection: ConnectionId(0),
+        to: Side::Called,
+        kind: Kind::Syn,
+        segments: 1,
+        bytes: 0,
+        acknowledges: 0,
+        space: 0,
+    };
+
+    #[test]
+    fn interrupts_keep_their_distance() {
+        let mut nic = Nic::new(CONFIG, SOURCES);
+        nic.receive(10, PACKET).unwrap();
+        assert_eq!(nic.next_interrupt(), 10, "the first comes at once");
+        nic.interrupted(10);
+        assert_eq!(nic.next_interrupt(), NEVER);
+        nic.send(20, PACKET);
+        assert_eq!(nic.next_interrupt(), 250_010, "the next one waits");
+    }
+
+    #[test]
+    fn packets_still_on_the_link_at_an_interrupt_are_worth_another() {
+        let mut nic = Nic::new(NicConfig { bits_per_s: 1_000_000, ..CONFIG }, SOURCES);
+        nic.send(0, PACKET);
+        nic.send(0, Packet { bytes: FRAME_MAX - 66, ..PACKET });
+        let first = nic.next_interrupt();
+        nic.interrupted(first);
+        assert_eq!((first, nic.next_interrupt()), (720_000, 720_000 + 12_304_000));
+    }
+
+    #[test]
+    fn a_full_queue_gives_packets_back() {
+        let mut nic = Nic::new(CONFIG, SOURCES);
+        let taken = [nic.receive(0, PACKET), nic.receive(0, PACKET), nic.receive(0, PACKET)];
+        assert_eq!(taken, [Ok(()), Ok(()), Err(PACKET)]);
+        assert_eq!((nic.waiting(), nic.counts.dropped), (2, 1));
+    }
+
+    #[test]
+    fn a_link_with_a_long_backlog_takes_no_more() {
+        let mut nic = Nic::new(CONFIG, SOURCES);
+        let frame = Packet { bytes: FRAME_MAX - 66, ..PACKET };
+        nic.send(0, frame);
+        assert!(nic.can_send(0));
+        nic.send(0, frame);
+        assert!(!nic.can_send(0));
+        assert!(nic.can_send(20_000));
+    }
+}

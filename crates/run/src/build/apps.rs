@@ -1,0 +1,31 @@
+//! Applications.
+
+use vcpulab_guest::AppConfig;
+use vcpulab_guest::apps::Args;
+use vcpulab_spec::{AppSpec, Constants};
+
+use crate::build::scripts::{Channels, Meetings, script};
+use crate::build::services::Services;
+
+/// One instance of an application.
+pub(crate) fn app(
+    app: &AppSpec,
+    services: &Services,
+    meetings: &Meetings<'_>,
+    channels: &Channels<'_>,
+    constants: &Constants,
+) -> AppConfig {
+    match app {
+        AppSpec::Phases { phases, rounds, delay_ns, .. } => AppConfig {
+            delay_ns: *delay_ns,
+            shares_sync_objects: true,
+            ..AppConfig::new(script(phases, *rounds, meetings, channels))
+        },
+        AppSpec::Kind { kind, values, .. } => {
+            let number = |service| services.number(service);
+            let values: Vec<_> = values.iter().map(|value| value.map_service(number)).collect();
+            let spread_percent = constants.cost_spread_percent;
+            (kind.build)(&Args { kind, values: &values, spread_percent })
+        }
+    }
+}

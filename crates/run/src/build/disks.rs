@@ -1,0 +1,90 @@
+//! Disks, and the domains' virtual disks on them.
+
+use std::collections::BTreeSet;
+
+use vcpulab_host::Table;
+use vcpulab_io::{
+    BlkbackCosts, BlkfrontConfig, BlkfrontCosts, CacheConfig, DiskConfig, DiskId, DiskKind, DiskUnitConfig,
+    ElevatorConfig, GuestId, VirtualDiskConfig,
+};
+use vcpulab_spec::{Constants, DiskSpec, DomainSpec, Drivers, Medium, Spec};
+
+/// The disks, and the stub domains that virtual disks go through.
+pub(crate) fn disks(spec: &Spec) -> Table<DiskId, DiskUnitConfig> {
+    let constants = &spec.host.constants;
+    let costs = BlkbackCosts {
+        request_ns: constants.blockback_request_ns,
+        grant_ns: constants.grant_ns,
+        response_ns: constants.blockback_response_ns,
+    };
+    let unit = |spec: &DiskSpec| DiskUnitConfig {
+        disk: Some(disk(spec.medium, constants)),
+        owner: spec.device.owner.map(|owner| (GuestId(owner as u32), spec.device.vcpu)),
+        costs,
+    };
+    // A stub domain has no driver of a disk: a request goes on through its blkfront, which costs that.
+    let stub = |stub: usize| DiskUnitConfig {
+        disk: None,
+        owner: Some((GuestId(stub as u32), spec.domains[stub].disk.as_ref().map_or(0, |disk| disk.vcpu))),
+        costs: BlkbackCosts { request_ns: 0, ..costs },
+    };
+    spec.disks.iter().map(unit).chain(stubs(spec).map(stub)).collect()
+}
+
+/// The stub domains that virtual disks go through, each once, in order.
+fn stubs(spec: &Spec) -> impl Iterator<Item = usize> {
+    let through = |domain: &DomainSpec| domain.disk.as_ref().filter(|disk| disk.disk.is_none())?.driver;
+    let stubs: BTreeSet<usize> = spec.domains.iter().filter_map(through).collect();
+    stubs.into_iter()
+}
+
+fn disk(medium: Medium, constants: &Constants) -> DiskConfig {
+    DiskConfig {
+        kind: match medium {
+            Medium::Spindle => DiskKind::Spindle {
+                bytes_per_s: constants.disk_bytes_per_s,
+                track_seek_ns: constants.disk_track_seek_ns,
+                average_seek_ns: constants.disk_average_seek_ns,
+                rotations_per_min: constants.disk_rotations_per_min,
+            },
+            Medium::Flash => DiskKind::Flash {
+                latency_ns: constants.ssd_latency_ns,
+                bytes_per_s: constants.ssd_bytes_per_s,
+                channels: constants.ssd_channels as usize,
+            },
+        },
+        capacity_bytes: constants.disk_capacity_bytes as u64,
+        queue_depth: constants.disk_queue_depth as usize,
+        elevator: ElevatorConfig::LINUX,
+    }
+}
+
+/// A domain's virtual disk. A domain that owns a disk and has no virtual one has it straight on that.
+pub(crate) fn virtual_disk(index: usize, spec: &Spec) -> Option<VirtualDiskConfig> {
+    let (domain, constants) = (&spec.domains[index], &spec.host.constants);
+    let costs = BlkfrontCosts {
+        upcall_ns: constants.guest_upcall_ns,
+        request_ns: constants.block_request_ns,
+        response_ns: constants.block_response_ns,
+        copy_ps_per_byte: constants.copy_byte_ps,
+    };
+    let cache = CacheConfig::linux(domain.page_cache_bytes);
+    let own = spec.own_disk(index);
+    match (&domain.disk, own) {
+        (Some(disk), _) if spec.host.drivers != Drivers::BareMetal => Some(VirtualDiskConfig {
+            blkfront: BlkfrontConfig::split(costs, cache),
+            disk: DiskId(disk.disk.unwrap_or_else(|| {
+                spec.disks.len() + stubs(spec).take_while(|&stub| Some(stub) != disk.driver).count()
+            }) as u32),
+            vcpu: disk.vcpu,
+            emulation_ns: if disk.emulated { constants.emulation_ns } else { 0 },
+        }),
+        (given, Some(own)) => Some(VirtualDiskConfig {
+            blkfront: BlkfrontConfig::straight(costs, cache),
+            disk: DiskId(own as u32),
+            vcpu: given.as_ref().map_or(spec.disks[own].device.vcpu, |disk| disk.vcpu),
+            emulation_ns: 0,
+        }),
+        _ => None,
+    }
+}

@@ -1,0 +1,60 @@
+//! Guests: their kernels, applications, netfronts and virtual disks.
+
+use vcpulab_guest::{AppConfig, AppId, KernelConfig};
+use vcpulab_host::{Span, Table};
+use vcpulab_io::GuestConfig;
+use vcpulab_spec::{Drivers, Spec};
+
+use crate::build::apps::app;
+use crate::build::disks::virtual_disk;
+use crate::build::files::served;
+use crate::build::host::vcpu_id;
+use crate::build::network::{driver_costs, netfront, network_costs};
+use crate::build::scripts::{Channels, Meetings};
+use crate::build::services::Services;
+
+/// The guest of a domain, whose applications begin `delay` later than they would alone.
+pub(crate) fn guest(
+    index: usize,
+    spec: &Spec,
+    services: &Services,
+    channels: &Channels<'_>,
+    delay: Span,
+) -> GuestConfig {
+    let (domain, drivers, constants) = (&spec.domains[index], spec.host.drivers, &spec.host.constants);
+    let mut devices = spec.nics.iter().chain(spec.disks.iter().map(|disk| &disk.device));
+    let owns = devices.any(|device| device.owner == Some(index));
+    GuestConfig {
+        first_vcpu: vcpu_id(spec, index, 0),
+        kernel: KernelConfig {
+            vcpus: domain.affinity.len(),
+            apps: apps(index, spec, services, channels, delay),
+            slice_ns: constants.task_slice_ns,
+            idle_tick: domain.idle_tick,
+            page_fault_ns: if drivers == Drivers::BareMetal { 0 } else { constants.page_fault_ns },
+        },
+        working_set_bytes: domain.working_set_bytes,
+        netfront: netfront(index, spec),
+        network: network_costs(domain, drivers, constants),
+        virtual_disk: virtual_disk(index, spec),
+        files: served(index, spec),
+        driver: (owns || domain.driver_domain).then(|| driver_costs(domain, drivers, constants)),
+    }
+}
+
+fn apps(
+    index: usize,
+    spec: &Spec,
+    services: &Services,
+    channels: &Channels<'_>,
+    delay: Span,
+) -> Table<AppId, AppConfig> {
+    let domain = &spec.domains[index];
+    let meetings = Meetings::of(domain);
+    let instances = domain.apps.iter().flat_map(|of| {
+        let mut config = app(of, services, &meetings, channels, &spec.host.constants);
+        config.delay_ns += delay;
+        std::iter::repeat_n(config, of.instances() as usize)
+    });
+    instances.collect()
+}

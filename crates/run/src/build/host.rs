@@ -1,0 +1,122 @@
+//! The host: its costs, its domains, and the toolstack's actions.
+
+use vcpulab_host::{
+    Action, Costs, CpuMask, DomId, DomainConfig, HostConfig, TimedAction, VcpuConfig, VcpuId,
+};
+use vcpulab_spec::{ActionSpec, Change, DomainSpec, Drivers, Spec};
+
+use crate::build::endings::Endings;
+
+/// The host of a scenario. The same for all its replications: they differ in what surrounds it.
+pub fn host_config(spec: &Spec) -> HostConfig {
+    HostConfig {
+        pcpus: spec.host.pcpus,
+        pcpus_per_socket: spec.host.pcpus_per_socket,
+        pools: spec.pools.iter().map(|pool| pool.pcpus).collect(),
+        costs: costs(spec),
+        domains: spec.domains.iter().map(domain).collect(),
+        actions: actions(spec),
+    }
+}
+
+/// On bare metal there is no hypervisor whose work would cost anything.
+fn costs(spec: &Spec) -> Costs {
+    let constants = &spec.host.constants;
+    let hypervisor = |cost| if spec.host.drivers == Drivers::BareMetal { 0 } else { cost };
+    Costs {
+        decision_ns: hypervisor(constants.decision_ns),
+        context_switch_ns: hypervisor(constants.context_switch_ns),
+        interrupt_ns: hypervisor(constants.interrupt_ns),
+        l2_bytes: constants.l2_bytes as u64,
+        l3_bytes: constants.l3_bytes as u64,
+        l3_pcpus: constants.l3_pcpus as u32,
+        cache_line_bytes: constants.cache_line_bytes as u64,
+        l2_miss_ps: constants.l2_miss_ps / constants.misses_at_once,
+        l3_miss_ps: constants.l3_miss_ps / constants.misses_at_once,
+    }
+}
+
+fn domain(domain: &DomainSpec) -> DomainConfig {
+    let vcpu = |affinity: &Option<CpuMask>| VcpuConfig { start: Some(0), affinity: *affinity };
+    DomainConfig {
+        number: domain.number,
+        pool: domain.pool,
+        params: domain.params.clone(),
+        vcpus: domain.affinity.iter().map(vcpu).collect(),
+    }
+}
+
+/// All that the toolstack does, in the order of time: the beginnings of lives, then the steps of each action.
+fn actions(spec: &Spec) -> Vec<TimedAction> {
+    let starts = spec.domains.iter().enumerate().filter(|(_, domain)| domain.start_ns > 0);
+    let mut all: Vec<TimedAction> = starts
+        .map(|(index, domain)| TimedAction {
+            at: domain.start_ns,
+            action: Action::Create(DomId(index as u32)),
+        })
+        .collect();
+    let mut ordered: Vec<&ActionSpec> = spec.actions.iter().collect();
+    ordered.sort_by_key(|action| action.at);
+    let mut endings = Endings::default();
+    for &ActionSpec { at, ref change } in ordered {
+        match *change {
+            Change::Life(domain, change) => endings.change(spec, domain, change, at),
+            ref change => endings.other(at, actions_for(spec, change)),
+        }
+    }
+    all.extend(endings.actions());
+    all
+}
+
+/// An action of the scenario as actions of the host: a change of affinity is one for each vCPU. (Changes of lives are in
+/// `endings`.)
+fn actions_for(spec: &Spec, change: &Change) -> Vec<Action> {
+    let id = |index: usize| DomId(index as u32);
+    match change {
+        Change::Adjust(domain, params) => vec![Action::Adjust(id(*domain), params.clone())],
+        Change::AdjustGlobal(pool, params) => vec![Action::AdjustGlobal(*pool, params.clone())],
+        Change::MovePool(domain, pool) => vec![Action::MovePool(id(*domain), *pool)],
+        Change::Pause(domain) => vec![Action::Pause(id(*domain))],
+        Change::Unpause(domain) => vec![Action::Unpause(id(*domain))],
+        Change::Life(..) => Vec::new(),
+        Change::Online(domain, vcpu, online) => {
+            let action = if *online { Action::Online } else { Action::Offline };
+            vec![action(vcpu_id(spec, *domain, *vcpu))]
+        }
+        Change::Affinity(domain, vcpu, mask) => {
+            let all = 0..spec.domains[*domain].affinity.len() as u32;
+            let chosen = vcpu.map_or(all, |vcpu| vcpu..vcpu + 1);
+            chosen.map(|vcpu| Action::Affinity(vcpu_id(spec, *domain, vcpu), *mask)).collect()
+        }
+    }
+}
+
+/// The vCPU of that number in a domain. The idle vCPUs come first, then the domains' in order of creation.
+pub fn vcpu_id(spec: &Spec, domain: usize, vcpu: u32) -> VcpuId {
+    let before: usize = spec.domains[..domain].iter().map(|domain| domain.affinity.len()).sum();
+    VcpuId(spec.host.pcpus + before as u32 + vcpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vcpulab_host::PcpuId;
+    use vcpulab_scenario::Scenario;
+
+    #[test]
+    fn actions_name_the_hosts_own_numbers() {
+        let text = "[host]\nscheduler = \"credit\"\npcpus = 4\nprofile = \"exact\"\n[domain.a]\nvcpus = 2\n[domain.b]\nvcpus = 2\n\
+             [[action]]\nat = \"1s\"\nop = \"affinity\"\ndomain = \"b\"\naffinity = \"1\"\n\
+             [[action]]\nat = \"2s\"\nop = \"affinity\"\ndomain = \"b\"\nvcpu = 1\naffinity = \"all\"\n";
+        let config = host_config(&Scenario::parse(text, "f").unwrap());
+        let expected = [
+            (1, VcpuId(6), CpuMask::only(PcpuId(1))),
+            (1, VcpuId(7), CpuMask::only(PcpuId(1))),
+            (2, VcpuId(7), CpuMask::first_n(4)),
+        ];
+        let expected = expected
+            .map(|(s, v, mask)| TimedAction { at: s * 1_000_000_000, action: Action::Affinity(v, mask) });
+        assert_eq!(config.actions, expected);
+        assert_eq!(config.costs, Costs::ZERO);
+    }
+}

@@ -1,0 +1,42 @@
+//! The machine around the host: guests, devices and clients.
+
+use vcpulab_guest::Random;
+use vcpulab_host::Span;
+use vcpulab_io::MachineConfig;
+use vcpulab_spec::Spec;
+
+use crate::build::clients::{client, client_machine};
+use crate::build::disks::disks;
+use crate::build::guests::guest;
+use crate::build::network::nics;
+use crate::build::profiler::profiler;
+use crate::build::scripts::Channels;
+use crate::build::services::Services;
+
+/// The purpose of the random number that says when applications begin: others' are in `vcpulab-io` (up to `4 << 32`) and in
+/// `vcpulab-guest` (`5 << 32`).
+const START: u64 = 6 << 32;
+
+/// The machine around the host in one replication.
+pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
+    let constants = &spec.host.constants;
+    let services = Services::of(spec);
+    let channels = Channels::of(&spec.domains);
+    let delay = Random::new(seed, 0, START).below(spec.start_spread_ns as u64 + 1) as Span;
+    let clients = spec.clients.iter();
+    MachineConfig {
+        seed,
+        guests: (0..spec.domains.len()).map(|d| guest(d, spec, &services, &channels, delay)).collect(),
+        nics: nics(spec),
+        disks: disks(spec),
+        services: services.positions(spec),
+        channels: channels.len(),
+        // Network back ends were tasklets until well into the days of Xen 4.
+        packets_in_turn: ["xen2", "xen3"].iter().any(|old| spec.pools[0].generation.name.starts_with(old)),
+        initial_segments: constants.tcp_initial_segments as u32,
+        spread_percent: constants.cost_spread_percent,
+        clients: clients.map(|one| client(one, services.number(one.service), spec)).collect(),
+        client_machines: spec.client_machines.iter().map(client_machine).collect(),
+        profiler: profiler(spec),
+    }
+}

@@ -1,0 +1,14 @@
+//! The sampling profiler.
+
+use vcpulab_io::ProfilerConfig;
+use vcpulab_spec::Spec;
+
+/// The profiler of a scenario.
+pub(crate) fn profiler(spec: &Spec) -> Option<ProfilerConfig> {
+    let constants = &spec.host.constants;
+    spec.profiler_cycles.map(|cycles| ProfilerConfig {
+        pcpus: spec.host.pcpus,
+        period_ns: constants.cycles_ns(cycles).max(1),
+        sample_ns: constants.sample_ns,
+    })
+}

@@ -1,0 +1,25 @@
+//! Runs checked scenarios.
+//!
+//! `build` turns a [`Spec`](vcpulab_spec::Spec) into the configurations of a host and of the machine around it; `run` drives
+//! the replications in parallel, and their results stand in order. What stands in a scenario's file is not known
+//! here.
+
+mod build;
+#[cfg(test)]
+mod client_tests;
+mod error;
+mod listing;
+mod options;
+mod run;
+#[cfg(test)]
+mod tests;
+
+pub use build::host::host_config;
+pub use build::machine::machine_config;
+pub use error::RunError;
+pub use listing::listing_json;
+pub use options::RunOptions;
+pub use run::jtl::{JTL_EPOCH_MS, Jtl};
+pub use run::live::{LiveSamples, Sampled};
+pub use run::manager::{Manager, Wanted};
+pub use run::{run, run_managed, run_many, run_under};

@@ -1,0 +1,102 @@
+//! Who is on the host at one time of a run: what the toolstack's lists show.
+
+use serde_json::{Value, json};
+use vcpulab_host::{DomId, Host, HostState, Time, VcpuId};
+use vcpulab_io::Machine;
+use vcpulab_spec::Spec;
+
+use crate::build::host::host_config;
+use crate::build::machine::machine_config;
+use crate::error::RunError;
+use crate::run::progress::STEPS;
+use crate::run::schedulers::pools_of;
+use crate::run::seed::replication_seed;
+
+/// Runs the first replication of a scenario up to `at`, and tells who is on the host then, in the order of the toolstack's ids:
+/// `{at_ns, domains: [{name, id, state, time_ns, vcpus: [{vcpu, pcpu, state, time_ns, affinity}]}]}`. States are in the
+/// letters of `xl list` and `xl vcpu-list`; times are CPU time since the domain was created, rebooted or restored; a vCPU
+/// that is offline has no pCPU. `progress` is told the fraction done; if it answers `false` the run stops.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn listing_json(spec: &Spec, at: Time, progress: &dyn Fn(f64) -> bool) -> Result<Value, RunError> {
+    let machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, 0)));
+    let broken = |broken| RunError::Broken { replication: 0, broken };
+    let mut host = Host::new(&host_config(spec), pools_of(spec), machine, ()).map_err(broken)?;
+    for step in 1..=STEPS {
+        let until = (i128::from(at) * i128::from(step) / i128::from(STEPS)) as Time;
+        host.run_until(until).map_err(broken)?;
+        if !progress(step as f64 / STEPS as f64) {
+            return Err(RunError::Cancelled);
+        }
+    }
+    Ok(listed(spec, host.context()))
+}
+
+fn listed(spec: &Spec, host: &HostState) -> Value {
+    let ids = (0..host.domain_count() as u32).map(DomId);
+    let mut present: Vec<(i64, DomId)> = ids.filter_map(|d| Some((host.toolstack_id(d)?, d))).collect();
+    present.sort_unstable_by_key(|&(id, _)| id);
+    let domains: Vec<Value> = present.into_iter().map(|(id, d)| domain(spec, host, id, d)).collect();
+    json!({ "at_ns": host.now(), "domains": domains })
+}
+
+fn domain(spec: &Spec, host: &HostState, id: i64, d: DomId) -> Value {
+    json!({
+        "name": spec.domains[d.index()].name,
+        "id": id,
+        "state": host.domain_state(d).map(|state| state.to_string()),
+        "time_ns": host.vcpus_of(d).map(|v| host.cpu_time(v)).sum::<i64>(),
+        "vcpus": host.vcpus_of(d).map(|v| vcpu(spec, host, v)).collect::<Vec<_>>(),
+    })
+}
+
+fn vcpu(spec: &Spec, host: &HostState, v: VcpuId) -> Value {
+    let state = host.vcpu_state(v);
+    let affinity = host.affinity(v);
+    let all = *affinity == spec.pools[host.pool_of(host.dom(v))].pcpus;
+    json!({
+        "vcpu": host.name(v).1,
+        "pcpu": state.filter(|state| !state.offline).map(|_| host.processor(v).0),
+        "state": state.map(|state| state.to_string()),
+        "time_ns": host.cpu_time(v),
+        "affinity": if all { "all".to_owned() } else { affinity.to_string() },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use vcpulab_scenario::Scenario;
+
+    use super::*;
+
+    #[test]
+    fn lists_who_is_there_as_the_toolstack_does() {
+        let text = "run = { duration = \"9s\", warmup = \"0s\" }\n\
+            [host]\nprofile = \"exact\"\npcpus = 2\nscheduler = \"credit2\"\n\
+            [domain.dom0]\n[domain.late]\nstart = \"2s\"\napp = [{ kind = \"hog\" }]\n\
+            [domain.a]\nvcpus = 2\naffinity = [\"1\", \"all\"]\napp = [{ kind = \"hog\" }]\n\
+            [[action]]\nat = \"1s\"\nop = \"offline\"\ndomain = \"a\"\nvcpu = 1\n\
+            [[action]]\nat = \"4s\"\nop = \"reboot\"\ndomain = \"a\"\n\
+            [[action]]\nat = \"6s\"\nop = \"save\"\ndomain = \"late\"\n";
+        let scenario = Scenario::parse(text, "f").unwrap_or_else(|problems| panic!("{problems}"));
+        let at = |seconds: i64| listing_json(&scenario, seconds * 1_000_000_000, &|_| true).unwrap();
+        let rows = |listing: &Value| -> Vec<String> {
+            let row = |d: &Value| format!("{} {} {} {}", d["name"], d["id"], d["state"], d["time_ns"]);
+            listing["domains"].as_array().unwrap().iter().map(row).collect()
+        };
+        assert_eq!(rows(&at(2)), ["\"dom0\" 0 \"-b----\" 0", "\"a\" 1 \"r-----\" 2000000000"]);
+        let a = |listing: &Value, v: usize| listing["domains"][1]["vcpus"][v].clone();
+        let off = json!({ "vcpu": 1, "pcpu": null, "state": "--p", "time_ns": 0, "affinity": "all" });
+        assert_eq!(a(&at(2), 1), off);
+        assert_eq!(
+            a(&at(2), 0),
+            json!({ "vcpu": 0, "pcpu": 1, "state": "r--", "time_ns": 2_000_000_000_i64, "affinity": "1" })
+        );
+        // The second to come has the next id, and a reboot is a new domain.
+        let (late, a) = ("\"late\" 2 \"r-----\" 3000000000", "\"a\" 3 \"r-----\" 1000000000");
+        assert_eq!(rows(&at(5))[1..], [late, a]);
+        assert_eq!(rows(&at(9))[1..], ["\"a\" 3 \"r-----\" 5000000000"]);
+        assert_eq!(listing_json(&scenario, 9, &|_| false), Err(RunError::Cancelled));
+    }
+}

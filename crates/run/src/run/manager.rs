@@ -1,0 +1,60 @@
+//! Somebody who sets scheduling parameters while a run goes on, by what the last sample says: a workload manager.
+
+use vcpulab_host::{ParamKind, ParamValue, Params, Scope};
+use vcpulab_measure::SampleRow;
+use vcpulab_spec::{PERCENT_OF_PCPU, Spec};
+
+/// What a manager wants: domains, each with values for parameters.
+pub type Wanted = Vec<(String, Vec<(String, i64)>)>;
+
+/// Looks at a sample of every domain, and says what is to be set now.
+pub trait Manager {
+    /// # Errors
+    /// It gives up, and says why: the run ends.
+    fn decide(&mut self, samples: &[SampleRow]) -> Result<Wanted, String>;
+}
+
+impl<F: FnMut(&[SampleRow]) -> Result<Wanted, String>> Manager for F {
+    fn decide(&mut self, samples: &[SampleRow]) -> Result<Wanted, String> {
+        self(samples)
+    }
+}
+
+/// What a manager wants, checked: the domain's index and its parameters.
+pub(crate) fn decided(
+    manager: &mut dyn Manager,
+    spec: &Spec,
+    samples: &[SampleRow],
+) -> Result<Vec<(usize, Params)>, String> {
+    let wanted = manager.decide(samples)?;
+    wanted.into_iter().map(|(name, values)| checked(spec, &name, &values)).collect()
+}
+
+fn checked(spec: &Spec, name: &str, values: &[(String, i64)]) -> Result<(usize, Params), String> {
+    let found = spec.domains.iter().position(|domain| domain.name == name);
+    let Some(index) = found else { return Err(format!("there is no domain `{name}`")) };
+    let domain = &spec.domains[index];
+    let pool = &spec.pools[domain.pool];
+    let mut params = Params::new();
+    for &(ref param, value) in values {
+        let known = pool.generation.params.iter().filter(|known| known.scope == Scope::Domain);
+        let Some(known) = known.clone().find(|known| known.name == param) else {
+            let names: Vec<&str> = known.map(|known| known.name).collect();
+            let (policy, allowed) = (pool.policy.name, names.join(", "));
+            return Err(format!(
+                "domain `{name}`: `{policy}` has no parameter `{param}`; allowed: {allowed}"
+            ));
+        };
+        let wanted = ParamValue::Int(value);
+        let most = 100 * domain.affinity.len() as i64;
+        if !known.allows(&wanted) || matches!(known.kind, ParamKind::Timetable(_)) {
+            let allowed = known.allowed();
+            return Err(format!("domain `{name}`: {param}: found `{value}`; allowed: {allowed}"));
+        }
+        if known.unit == PERCENT_OF_PCPU && value > most {
+            return Err(format!("domain `{name}`: {param}: found `{value}`; allowed: at most {most}"));
+        }
+        params.set(known.name, wanted);
+    }
+    Ok((index, params))
+}

@@ -1,0 +1,323 @@
+//! Runs scenarios: replications in parallel, their results in order.
+
+mod app_table;
+mod io_table;
+pub(crate) mod jtl;
+pub(crate) mod live;
+pub(crate) mod manager;
+mod monitors;
+pub(crate) mod progress;
+mod replication;
+pub(crate) mod schedulers;
+pub(crate) mod seed;
+
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use vcpulab_host::{HostConfig, Params, Pools, Scheduler};
+use vcpulab_measure::Results;
+use vcpulab_spec::{Spec, entitlements};
+
+use crate::build::host::host_config;
+use crate::error::RunError;
+use crate::options::RunOptions;
+use crate::run::manager::Manager;
+use crate::run::progress::Progress;
+use crate::run::replication::Replication;
+use crate::run::schedulers::scheduler_of;
+use crate::run::seed::replication_seed;
+
+/// Runs all replications of a scenario. `progress` is told the fraction done, never less than before; if it answers
+/// `false` the run stops.
+///
+/// # Errors
+/// See [`RunError`]. When several replications fail, the error is that of the first.
+pub fn run(
+    spec: &Spec,
+    options: &RunOptions,
+    progress: &(dyn Fn(f64) -> bool + Sync),
+) -> Result<Results, RunError> {
+    let mut all = run_all(&[spec], options, progress).map_err(|(_, error)| error)?;
+    Ok(all.pop().unwrap_or_default())
+}
+
+/// Runs all replications of several scenarios, together on `jobs` threads (0: one for each processor); results come in the order of
+/// the scenarios, and are what [`run`] would answer for each, without traces and logs.
+///
+/// # Errors
+/// See [`RunError`]; that of a scenario says of which. When several fail, the error is that of the first.
+pub fn run_many(
+    specs: &[&Spec],
+    jobs: usize,
+    waits: bool,
+    progress: &(dyn Fn(f64) -> bool + Sync),
+) -> Result<Vec<Results>, RunError> {
+    let options = RunOptions { jobs, waits, ..RunOptions::default() };
+    run_all(specs, &options, progress).map_err(|(index, error)| match error {
+        RunError::Cancelled | RunError::Threads(_) => error,
+        error => RunError::OneOf { index, error: Box::new(error) },
+    })
+}
+
+/// The results of each scenario, or which of them failed first.
+fn run_all(
+    specs: &[&Spec],
+    options: &RunOptions,
+    progress: &(dyn Fn(f64) -> bool + Sync),
+) -> Result<Vec<Results>, (usize, RunError)> {
+    let configs: Vec<HostConfig> = specs.iter().map(|spec| host_config(spec)).collect();
+    let replications = |index: usize| (0..specs[index].replications).map(move |number| (index, number));
+    let units: Vec<(usize, u32)> = (0..specs.len()).flat_map(replications).collect();
+    let progress = Progress::new(units.len(), progress);
+    let one = |&(index, replication): &(usize, u32)| {
+        if progress.is_stopped() {
+            return Err(RunError::Cancelled);
+        }
+        let spec = specs[index];
+        let one = Replication {
+            spec,
+            config: &configs[index],
+            options,
+            replication,
+            entitlements: entitlements(spec),
+            progress: &progress,
+            manager: None,
+        };
+        one.under_its_own()
+    };
+    let outcomes: Vec<Result<Results, RunError>> = if options.jobs == 1 || units.len() == 1 {
+        units.iter().map(one).collect()
+    } else {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(options.jobs).build();
+        let pool = pool.map_err(|error| (0, RunError::Threads(error.to_string())))?;
+        // One may take much longer than another: whoever is free takes the next.
+        pool.install(|| units.par_iter().with_max_len(1).map(one).collect())
+    };
+    if progress.is_stopped() {
+        return Err((0, RunError::Cancelled));
+    }
+    let mut all = vec![Results::default(); specs.len()];
+    for ((index, _), outcome) in units.into_iter().zip(outcomes) {
+        all[index].append(outcome.map_err(|error| (index, error))?);
+    }
+    Ok(all)
+}
+
+/// Runs all replications of a scenario, one after the other in this thread, while `manager` looks at each sample and sets
+/// parameters (`run.sample` is how often). `options.jobs` is of no effect. Entitlements are unknown.
+///
+/// # Errors
+/// See [`RunError`]; the first replication that fails ends the run.
+pub fn run_managed(
+    spec: &Spec,
+    options: &RunOptions,
+    progress: &(dyn Fn(f64) -> bool + Sync),
+    manager: &mut dyn Manager,
+) -> Result<Results, RunError> {
+    let config = host_config(spec);
+    let progress = Progress::new(spec.replications as usize, progress);
+    let mut all = Results::default();
+    for replication in 0..spec.replications {
+        let one = Replication {
+            spec,
+            config: &config,
+            options,
+            replication,
+            entitlements: vec![None; spec.domains.len()],
+            progress: &progress,
+            manager: Some(&mut *manager),
+        };
+        all.append(one.under_its_own()?);
+    }
+    Ok(all)
+}
+
+/// Runs all replications of a scenario, one after the other in this thread, under a scheduler of the caller's instead of
+/// the one that the scenario names (in other CPU pools the scenario's own stay). `make` makes it anew for each replication,
+/// from those of the scenario's global parameters that are given and a seed of its own. `options.jobs` is of no effect.
+/// Domains are given the parameters of the scheduler in the scenario, by the adjust hook. Entitlements are unknown.
+///
+/// ```
+/// use vcpulab_run::{RunOptions, run_under};
+/// use vcpulab_scenario::Scenario;
+/// use vcpulab_sched::{Registered, round_robin::RoundRobin};
+///
+/// let text = "host.scheduler = 'credit'\ndomain.a.app = [{ kind = 'hog' }]\nrun.duration = '1s'";
+/// let scenario = Scenario::parse(text, "one.toml").unwrap();
+/// let make = |params: &_, _seed| RoundRobin::new((), params, scenario.host.pcpus);
+/// let results = run_under(&scenario, &RunOptions::default(), &|_| true, make).unwrap();
+/// assert_eq!(results.domains[0].entitlement, None);
+/// ```
+///
+/// # Errors
+/// See [`RunError`]; the first replication that fails ends the run.
+pub fn run_under<S: Scheduler>(
+    spec: &Spec,
+    options: &RunOptions,
+    progress: &(dyn Fn(f64) -> bool + Sync),
+    mut make: impl FnMut(&Params, u64) -> S,
+) -> Result<Results, RunError> {
+    let config = host_config(spec);
+    let progress = Progress::new(spec.replications as usize, progress);
+    let mut all = Results::default();
+    for replication in 0..spec.replications {
+        let entitlements = vec![None; spec.domains.len()];
+        let one = Replication {
+            spec,
+            config: &config,
+            options,
+            replication,
+            entitlements,
+            progress: &progress,
+            manager: None,
+        };
+        // A stream of its own, so that what a policy draws changes nothing of what surrounds the host.
+        let seed = replication_seed(!replication_seed(spec.seed, replication), 0);
+        let scheduler = make(&spec.pools[0].params, seed);
+        let outcome = match &spec.pools[1..] {
+            [] => one.under(scheduler),
+            others => {
+                let first: Box<dyn Scheduler> = Box::new(scheduler);
+                one.under_pools(Pools::new(
+                    std::iter::once(first).chain(others.iter().map(scheduler_of)).collect(),
+                ))
+            }
+        };
+        all.append(outcome?);
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use vcpulab_host::{Broken, Time};
+    use vcpulab_measure::SampleRow;
+    use vcpulab_scenario::Scenario;
+
+    use super::*;
+
+    fn scenario() -> Scenario {
+        let text = "[run]\nduration = \"100ms\"\nwarmup = \"30ms\"\nreplications = 5\n[host]\nscheduler = \"credit\"\n\
+             profile = \"generic\"\npcpus = 2\n[domain.a]\nvcpus = 3\nweight = 512\napp = [{ kind = \"hog\", instance = 3 }]\n\
+             [domain.b]\nvcpus = 2\napp = [{ kind = \"periodic\", run = \"1ms\", period = \"3ms\", instance = 2 }]\n";
+        Scenario::parse(text, "f").unwrap()
+    }
+
+    fn run_with(
+        jobs: usize,
+        trace: bool,
+        progress: &(dyn Fn(f64) -> bool + Sync),
+    ) -> Result<Results, RunError> {
+        run(&scenario(), &RunOptions { jobs, trace, ..RunOptions::default() }, progress)
+    }
+
+    #[test]
+    fn the_number_of_threads_never_changes_the_results() {
+        let one = run_with(1, true, &|_| true).unwrap();
+        assert_eq!(one, run_with(4, true, &|_| true).unwrap());
+        let order: Vec<u32> = one.domains.iter().map(|row| row.replication).collect();
+        assert_eq!(order, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
+        assert_ne!(one.domains[0].running_ns, one.domains[2].running_ns, "each has its own random numbers");
+        assert_eq!(one.domains[0].entitlement, Some(4.0 / 3.0));
+        assert!(!one.trace.is_empty() && one.trace.iter().all(|row| row.time_ns >= 30_000_000));
+    }
+
+    #[test]
+    fn what_is_measured_begins_after_the_warm_up() {
+        let results = run_with(1, false, &|_| true).unwrap();
+        assert!(results.trace.is_empty());
+        for row in &results.domains {
+            assert_eq!(row.elapsed_ns, 100_000_000);
+            let sum = row.running_ns + row.runnable_ns + row.blocked_ns + row.offline_ns;
+            assert_eq!(sum, row.elapsed_ns * i64::from(row.vcpus));
+        }
+        let kinds: Vec<&str> = results.apps.iter().take(5).map(|row| row.kind.as_str()).collect();
+        assert_eq!(kinds, ["hog", "hog", "hog", "periodic", "periodic"]);
+        for row in results.apps.iter().filter(|row| row.kind == "periodic") {
+            assert!(
+                (1..=36).contains(&row.completed),
+                "at most one job every 3 ms for 100 ms: {}",
+                row.completed
+            );
+            assert!(row.response_p50_ns.is_some());
+        }
+    }
+
+    #[test]
+    fn a_web_server_serves_what_it_is_asked_for() {
+        for profile in ["exact", "generic", "lp200r"] {
+            let text = format!(
+                "[run]\nduration = \"1s\"\n[host]\nscheduler = \"credit\"\nprofile = \"{profile}\"\npcpus = 1\n\
+                 [domain.dom0]\ndriver_domain = true\n\
+                 [domain.web]\nnic.driver_domain = \"dom0\"\napp = [{{ kind = \"web-server\" }}]\n\
+                 [client.c]\nkind = \"open-loop\"\nserver = \"web\"\nrate = 200\n"
+            );
+            let scenario = Scenario::parse(&text, "f").unwrap();
+            let results = run(&scenario, &RunOptions::default(), &|_| true).unwrap();
+            let client = results.apps.iter().find(|row| row.kind == "open-loop").unwrap();
+            assert!((150..=250).contains(&client.completed), "{profile}: {client:?}");
+            assert!(results.domains.iter().all(|row| row.io_count > 0), "{profile}");
+        }
+    }
+
+    #[test]
+    fn progress_rises_to_one_and_can_stop_the_run() {
+        let seen = Mutex::new(vec![0.0]);
+        run_with(2, false, &|fraction| {
+            seen.lock().unwrap().push(fraction);
+            true
+        })
+        .unwrap();
+        let seen = seen.into_inner().unwrap();
+        assert!(seen.is_sorted() && *seen.last().unwrap() == 1.0, "{seen:?}");
+        assert_eq!(run_with(2, false, &|fraction| fraction < 0.3), Err(RunError::Cancelled));
+    }
+
+    #[test]
+    fn many_scenarios_have_the_results_of_each_in_their_order() {
+        let other = scenario().with_run(Some(7), Some(2)).unwrap();
+        let each = |scenario: &Scenario| run(scenario, &RunOptions::default(), &|_| true).unwrap();
+        let expected = vec![each(&scenario()), each(&other), each(&scenario())];
+        let scenarios = [scenario(), other, scenario()];
+        let specs: Vec<&Spec> = scenarios.iter().map(|scenario| &**scenario).collect();
+        for jobs in [1, 4] {
+            assert_eq!(run_many(&specs, jobs, false, &|_| true), Ok(expected.clone()));
+        }
+        assert_eq!(run_many(&[], 0, true, &|_| true), Ok(Vec::new()));
+        assert_eq!(run_many(&specs, 2, false, &|fraction| fraction < 0.5), Err(RunError::Cancelled));
+    }
+
+    #[test]
+    fn of_many_scenarios_the_first_that_fails_is_named() {
+        let why = Broken { time: 5, hook: None, what: "so it is".into() };
+        let error = RunError::Broken { replication: 2, broken: why };
+        let error = RunError::OneOf { index: 1, error: Box::new(error) };
+        assert_eq!(error.to_string(), "scenario 1: replication 2: at 5 ns: so it is");
+    }
+
+    #[test]
+    fn a_manager_sets_parameters_at_each_sample() {
+        let text = "[run]\nduration = '3s'\nwarmup = '500ms'\nsample = '1s'\nreplications = 2\n[host]\npcpus = 1\n\
+             scheduler = 'credit'\nprofile = 'exact'\n[domain.a]\napp = [{ kind = 'hog' }]\n";
+        let scenario = Scenario::parse(text, "f").unwrap();
+        let managed = |cap: i64| {
+            let mut seen = Vec::new();
+            let mut manager = |samples: &[SampleRow]| {
+                seen.push((samples[0].replication, samples[0].time_ns, samples[0].running_ns));
+                Ok(vec![("a".to_owned(), vec![("cap".to_owned(), cap)])])
+            };
+            let results = run_managed(&scenario, &RunOptions::default(), &|_| true, &mut manager);
+            (results, seen)
+        };
+        let (results, seen) = managed(20);
+        let times: Vec<(u32, Time)> =
+            seen.iter().map(|&(replication, time, _)| (replication, time)).collect();
+        let (first, second) = (1_500_000_000, 2_500_000_000);
+        assert_eq!(times, [(0, first), (0, second), (1, first), (1, second)]);
+        assert_eq!(seen[0].2, 1_000_000_000, "there is no cap yet");
+        let running = results.unwrap().domains[0].running_ns;
+        assert!((1_350_000_000..1_500_000_000).contains(&running), "{running}");
+        let (refused, _) = managed(1_000);
+        assert!(refused.unwrap_err().to_string().contains("cap"), "a domain with one vCPU cannot use ten");
+    }
+}

@@ -1,0 +1,42 @@
+//! The progress of a run, and its end before time.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The number of steps of a replication; between two of them it can be cancelled.
+pub(crate) const STEPS: u64 = 100;
+
+/// The progress of all replications of all scenarios together.
+pub(crate) struct Progress<'a> {
+    report: &'a (dyn Fn(f64) -> bool + Sync),
+    done: Mutex<u64>,
+    all: u64,
+    stop: AtomicBool,
+}
+
+impl<'a> Progress<'a> {
+    pub fn new(replications: usize, report: &'a (dyn Fn(f64) -> bool + Sync)) -> Self {
+        Progress {
+            report,
+            done: Mutex::new(0),
+            all: replications as u64 * STEPS,
+            stop: AtomicBool::new(false),
+        }
+    }
+
+    /// Is nobody interested any more?
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// One step more is done. Go on?
+    pub fn step(&self) -> bool {
+        // Reported under the lock, so that reports never go backwards.
+        let mut done = self.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        *done += 1;
+        if !self.is_stopped() && !(self.report)(*done as f64 / self.all as f64) {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        !self.is_stopped()
+    }
+}

@@ -1,0 +1,207 @@
+//! One replication: a host prepared, driven to its end, and its results.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use vcpulab_host::{Action, DomId, Host, HostConfig, Pools, Scheduler, Time};
+use vcpulab_io::{GuestId, Machine};
+use vcpulab_measure::{
+    Measuring, Meter, Names, NotAttributed, Recorder, Results, TRACE_ROWS_MAX, Traced, collect,
+};
+use vcpulab_sched::Runner;
+use vcpulab_spec::limits::ROWS_MAX;
+use vcpulab_spec::{PoolSpec, Spec};
+
+use crate::build::machine::machine_config;
+use crate::error::RunError;
+use crate::options::RunOptions;
+use crate::run::app_table::app_rows;
+use crate::run::io_table::io_rows;
+use crate::run::jtl::Logs;
+use crate::run::manager::{Manager, decided};
+use crate::run::monitors::Monitors;
+use crate::run::progress::{Progress, STEPS};
+use crate::run::schedulers::pools_of;
+use crate::run::seed::replication_seed;
+
+/// One replication, waiting for its scheduler.
+pub(crate) struct Replication<'a> {
+    pub spec: &'a Spec,
+    pub config: &'a HostConfig,
+    pub options: &'a RunOptions,
+    pub replication: u32,
+    /// By domain.
+    pub entitlements: Vec<Option<f64>>,
+    pub progress: &'a Progress<'a>,
+    pub manager: Option<&'a mut dyn Manager>,
+}
+
+impl Runner for Replication<'_> {
+    type Out = Result<Results, RunError>;
+
+    fn run<S: Scheduler + 'static>(self, scheduler: S) -> Self::Out {
+        self.under(scheduler)
+    }
+}
+
+impl Replication<'_> {
+    /// Under the schedulers that the scenario names.
+    pub fn under_its_own(self) -> Result<Results, RunError> {
+        let spec = self.spec;
+        match &spec.pools[..] {
+            [PoolSpec { policy, generation, params, pcpus, .. }] => {
+                vcpulab_sched::with(policy.name, generation.name, params, pcpus.len(), self)
+                    .expect("a checked scenario names a registered scheduler")
+            }
+            _ => self.under_pools(pools_of(spec)),
+        }
+    }
+
+    pub fn under<S: Scheduler>(self, scheduler: S) -> Result<Results, RunError> {
+        if self.options.events.is_some() {
+            // Where everything is written down, one more indirection does not matter.
+            let scheduler: Box<dyn Scheduler> = Box::new(scheduler);
+            return self.under_pools(Pools::new(vec![scheduler]));
+        }
+        let meter = Meter::new(self.options.keep(self.spec));
+        self.measured(scheduler, meter)
+    }
+
+    pub fn under_pools(self, pools: Pools<'_>) -> Result<Results, RunError> {
+        let meter = Meter::new(self.options.keep(self.spec));
+        let Some(directory) = &self.options.events else { return self.measured(pools, meter) };
+        let file = directory.join(format!("events-{}.arrow", self.replication));
+        let failed = |reason| RunError::Events { file: file.clone(), reason };
+        let recorder = Recorder::create(&file).map_err(failed)?;
+        self.measured(pools, Traced { meter, recorder })
+    }
+
+    fn measured<S: Scheduler, O: Measuring>(self, scheduler: S, observer: O) -> Result<Results, RunError> {
+        let mut running = Running::prepare(self, scheduler, observer)?;
+        running.drive()?;
+        running.harvest()
+    }
+}
+
+/// One replication with its host.
+struct Running<'a, S, O> {
+    of: Replication<'a>,
+    host: Host<S, Machine, O>,
+    names: Names,
+    logs: Option<Rc<RefCell<Logs>>>,
+    /// From the end of the warm-up on.
+    monitors: Option<Monitors>,
+}
+
+impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
+    fn prepare(of: Replication<'a>, scheduler: S, observer: O) -> Result<Self, RunError> {
+        let Replication { spec, config, options, replication, .. } = of;
+        let mut machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, replication)));
+        let logs = options.jtl.as_ref().map(|jtl| Logs::create(spec, replication, jtl)).transpose()?;
+        if let Some(logs) = logs.clone() {
+            machine.log_requests(move |sample| logs.borrow_mut().write(sample));
+        }
+        let broken = |broken| RunError::Broken { replication, broken };
+        let mut host = Host::new(config, scheduler, machine, observer).map_err(broken)?;
+        let (state, observer) = host.observe();
+        observer.reset(state);
+        let names = Names {
+            domains: spec.domains.iter().map(|domain| domain.name.clone()).collect(),
+            pools: spec.pools.iter().map(|pool| pool.name.clone()).collect(),
+        };
+        Ok(Running { of, host, names, logs, monitors: None })
+    }
+
+    /// Runs to the end, in steps.
+    fn drive(&mut self) -> Result<(), RunError> {
+        let (warmup_ns, end) = (self.of.spec.warmup_ns, self.of.spec.end());
+        for step in 0..=STEPS {
+            let until = (i128::from(end) * i128::from(step) / i128::from(STEPS)) as Time;
+            if (self.host.now()..until).contains(&warmup_ns) {
+                self.run_until(warmup_ns)?;
+                self.begin();
+            }
+            while let Some(next) = self.monitors.as_ref().and_then(|monitors| monitors.next(until)) {
+                self.run_until(next)?;
+                self.sample()?;
+            }
+            self.run_until(until)?;
+            if step > 0 && !self.of.progress.step() {
+                return Err(RunError::Cancelled);
+            }
+        }
+        Ok(())
+    }
+
+    fn run_until(&mut self, until: Time) -> Result<(), RunError> {
+        let replication = self.of.replication;
+        self.host.run_until(until).map_err(|broken| RunError::Broken { replication, broken })
+    }
+
+    /// The warm-up is over.
+    fn begin(&mut self) {
+        self.host.world_mut().reset_statistics();
+        self.logs.iter().for_each(|logs| logs.borrow_mut().begin());
+        let (state, observer) = self.host.observe();
+        observer.begin(state);
+        let (state, observer, machine) = self.host.parts();
+        let meter = observer.meter();
+        self.monitors = Some(Monitors::begin(self.of.spec, self.of.replication, state, meter, machine));
+    }
+
+    /// Takes a sample, and lets the manager act on it.
+    fn sample(&mut self) -> Result<(), RunError> {
+        let Replication { spec, options, replication, .. } = self.of;
+        let Some(monitors) = &mut self.monitors else { return Ok(()) };
+        let (state, observer, machine) = self.host.parts();
+        monitors.sample(&self.names, state, observer.meter_mut(), machine, options.live.as_ref());
+        let Some(manager) = &mut self.of.manager else { return Ok(()) };
+        let wanted = decided(&mut **manager, spec, monitors.latest(spec.domains.len()));
+        let wanted = wanted.map_err(|reason| RunError::Manager { replication, reason })?;
+        for (domain, params) in wanted.into_iter().rev() {
+            self.host.act_now(Action::Adjust(DomId(domain as u32), params));
+        }
+        Ok(())
+    }
+
+    /// The results, once the end is reached.
+    fn harvest(self) -> Result<Results, RunError> {
+        let Running { of, mut host, names, logs, monitors } = self;
+        let Replication { spec, options, replication, entitlements, .. } = of;
+        let mut results = collect(replication, &names, host.context(), host.observer().meter());
+        let (state, observer, machine) = host.parts();
+        for (index, (row, entitlement)) in results.domains.iter_mut().zip(entitlements).enumerate() {
+            row.io_count = machine.io_count(GuestId(index as u32));
+            row.entitlement = entitlement;
+        }
+        results.apps = app_rows(spec, replication, machine);
+        results.io = io_rows(spec, replication, machine);
+        if let Some(monitors) = monitors {
+            let live = options.live.as_ref();
+            monitors.finish(&mut results, spec, &names, state, observer.meter_mut(), machine, live);
+        }
+        limit_to_share(&mut results, spec.replications as usize);
+        if let Some(logs) = logs {
+            logs.borrow_mut().finish()?;
+        }
+        let (state, _, _, observer) = host.into_parts();
+        observer.finish(&state).map_err(|reason| RunError::Events {
+            file: options.events.clone().unwrap_or_default(),
+            reason,
+        })?;
+        Ok(results)
+    }
+}
+
+/// Limits the results of one replication to its share of what all of them may keep together.
+fn limit_to_share(results: &mut Results, replications: usize) {
+    let traced = TRACE_ROWS_MAX / replications;
+    results.untraced += results.trace.len().saturating_sub(traced) as u64;
+    results.trace.truncate(traced);
+    results.trace.shrink_to_fit();
+    // All replications of a run have the same number of domains.
+    if results.waits.len() > ROWS_MAX / replications {
+        results.waits = Vec::new();
+        results.not_attributed = Some(NotAttributed::Rows);
+    }
+}

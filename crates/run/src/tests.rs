@@ -1,0 +1,113 @@
+//! Tests of whole runs.
+
+#[path = "../../scenario/src/tests/right.rs"]
+mod right;
+
+use proptest::prelude::*;
+use vcpulab_scenario::Scenario;
+use vcpulab_sched::policies;
+use vcpulab_spec::entitlements;
+
+use crate::tests::right::right;
+use crate::{RunOptions, run};
+
+/// Each pool has its own scheduler: a weight decides in one, a budget in the other.
+#[test]
+fn pools_run_side_by_side() {
+    let text = "run = { duration = \"1s\", warmup = \"0s\" }\n\
+        [host]\nprofile = \"exact\"\npcpus = 2\nscheduler = \"credit2\"\n\
+        [pool.rt]\npcpus = \"1\"\nscheduler = \"rtds\"\n\
+        [domain.a]\nweight = 512\napp = [{ kind = \"hog\" }]\n[domain.b]\napp = [{ kind = \"hog\" }]\n\
+        [domain.c]\npool = \"rt\"\nextratime = 0\napp = [{ kind = \"hog\" }]\n";
+    let scenario = Scenario::parse(text, "f").unwrap_or_else(|problems| panic!("{problems}"));
+    let results = run(&scenario, &RunOptions::default(), &|_| true).unwrap();
+    let share = |name: &str| {
+        let row = results.domains.iter().find(|row| row.domain == name).unwrap();
+        (row.pool.clone(), (row.running_ns as f64 / 1e7).round())
+    };
+    assert_eq!(share("a"), ("Pool-0".into(), 67.0));
+    assert_eq!(share("b"), ("Pool-0".into(), 33.0));
+    assert_eq!(share("c"), ("rt".into(), 40.0), "RTDS's default is 4 ms in each 10 ms");
+    assert_eq!(results.pcpus.iter().map(|row| row.pool.as_str()).collect::<Vec<_>>(), ["Pool-0", "rt"]);
+}
+
+/// On two pCPUs, with two hogs of weight 256 (of which one is offline for a second), one of 512 that is saved for three
+/// seconds and paused for the last, and one of 256 that is there from 2 s to 10 s and again from 11 s on.
+#[test]
+fn domains_come_and_go() {
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/life-cycle.toml"));
+    let scenario = Scenario::parse(&text.unwrap(), "f").unwrap_or_else(|problems| panic!("{problems}"));
+    assert!(entitlements(&scenario).iter().all(Option::is_none), "who is there changes");
+    let results = run(&scenario, &RunOptions::default(), &|_| true).unwrap();
+    assert_eq!(results.rejected_actions, 0);
+    let offline: Vec<i64> = results.vcpus.iter().map(|row| row.offline_ns / 1_000_000).collect();
+    assert_eq!(offline, [0, 1_000, 3_000 + 1_000, 2_000 + 1_000]);
+    for row in &results.vcpus {
+        let sum = row.running_ns + row.runnable_ns + row.blocked_ns + row.offline_ns;
+        assert_eq!(sum, 12_000_000_000, "{} {}", row.domain, row.vcpu);
+    }
+    let states: Vec<Option<&str>> = results.domains.iter().map(|row| row.state.as_deref()).collect();
+    assert_eq!(
+        states,
+        [Some("r-----"), Some("--p---"), Some("------")],
+        "one runs, one is paused, one waits"
+    );
+    // Nobody blocks, and there are always two vCPUs or more.
+    let running: i64 = results.vcpus.iter().map(|row| row.running_ns).sum();
+    assert_eq!(running, 2 * 12_000_000_000);
+}
+
+#[test]
+fn every_generation_of_every_scheduler_runs() {
+    for policy in policies() {
+        for generation in policy.generations {
+            let text = format!(
+                "run = {{ duration = \"50ms\", warmup = \"10ms\" }}\n[host]\nscheduler = \"{}\"\ngeneration = \"{}\"\npcpus = 2\n\
+                 [domain.a]\napp = [{{ kind = \"hog\" }}]\n[domain.b]\napp = [{{ kind = \"periodic\", run = \"1ms\", period = \"5ms\" }}]\n",
+                policy.name, generation.name
+            );
+            let scenario = Scenario::parse(&text, "f").unwrap();
+            let results = run(&scenario, &RunOptions::default(), &|_| true);
+            let results =
+                results.unwrap_or_else(|error| panic!("{} {}: {error}", policy.name, generation.name));
+            assert_eq!(results.domains.len(), 2);
+        }
+    }
+}
+
+#[test]
+fn a_guest_that_leaves_its_tick_on_wakes_twice_for_a_sleep() {
+    let text = |tick: &str| {
+        format!(
+            "[run]\nduration = \"2s\"\nwarmup = \"0s\"\n[host]\nprofile = \"exact\"\nscheduler = \"credit2\"\n\
+             [domain.a]\n{tick}\napp = [{{ kind = \"phases\", phase = [{{ event = [{{ run = \"1ms\" }}, {{ sleep = \"19ms\" }}] }}] }}]\n"
+        )
+    };
+    let of = |tick: &str| {
+        let scenario = Scenario::parse(&text(tick), "f").unwrap_or_else(|problems| panic!("{problems}"));
+        assert_eq!(Scenario::parse(&scenario.to_toml(), "again").as_ref(), Ok(&scenario));
+        let results = run(&scenario, &RunOptions { jobs: 1, ..RunOptions::default() }, &|_| true).unwrap();
+        (results.vcpus[0].executions, results.vcpus[0].running_ns, results.apps[0].completed)
+    };
+    assert_eq!(of(""), (100, 100_000_000, 99));
+    assert_eq!(of("idle_tick = \"4ms\"\nidle_tick_cpu = \"50us\""), (200, 105_000_000, 99));
+    // Who sleeps for less than a tick meets it in some sleeps only.
+    let (executions, ..) = of("idle_tick = \"40ms\"\nidle_tick_cpu = \"50us\"");
+    assert!((140..=160).contains(&executions), "{executions}");
+    let alone = Scenario::parse(&text("idle_tick = \"4ms\""), "f").unwrap_err().to_string();
+    assert!(alone.contains("`idle_tick` and `idle_tick_cpu` belong together"), "{alone}");
+}
+
+proptest! {
+    #[test]
+    fn right_scenarios_run(text in right()) {
+        let scenario = Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{text}\n{problems}"));
+        let results = run(&scenario, &RunOptions { jobs: 1, trace: true, ..RunOptions::default() }, &|_| true);
+        let results = results.unwrap_or_else(|error| panic!("{text}\n{error}"));
+        prop_assert_eq!(results.domains.len(), scenario.domains.len());
+        for pcpu in &results.pcpus {
+            prop_assert_eq!(pcpu.run_ns + pcpu.idle_ns + pcpu.overhead_ns, scenario.duration_ns);
+        }
+    }
+}

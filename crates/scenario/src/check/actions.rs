@@ -1,0 +1,126 @@
+//! The administrator's actions.
+
+use vcpulab_host::{Scope, Span};
+use vcpulab_spec::limits::{ACTIONS_MAX, SPAN_NS_MAX};
+use vcpulab_spec::{ActionSpec, Change, DomainSpec, LifeChange, Spec};
+
+use crate::check::fields::Checker;
+use crate::check::lifecycle::Lives;
+use crate::check::params::{allowed, allowed_for, params};
+use crate::file::raw::{
+    NamedDomain, RawAction, RawAdjust, RawAdjustGlobal, RawAffinity, RawLife, RawOnline, RawScenario,
+};
+use crate::text::problem::{Place, Problem};
+use crate::text::read::{At, ReadTable as _};
+
+/// Looked at in the order of time: what is allowed depends on the pools that domains have moved to, and on who is there.
+pub(crate) fn check(
+    checker: &mut Checker<'_, '_>,
+    raw: &RawScenario,
+    spec: &mut Spec,
+    raw_domains: &[&NamedDomain],
+    schedulers_known: bool,
+    place: &Place,
+) {
+    let actions = raw.action.get().map_or(&[][..], |actions| actions);
+    checker.count(actions.len(), 0, ACTIONS_MAX, "actions", &place.member("action"));
+    let when = |action: &At<RawAction>| checker.span(action.value.at(), None, 0..=2 * SPAN_NS_MAX);
+    let times: Vec<Option<Span>> = actions.iter().take(ACTIONS_MAX).map(when).collect();
+    let mut order: Vec<usize> = (0..times.len()).collect();
+    order.sort_by_key(|&index| times[index]);
+    let mut pools: Vec<usize> = spec.domains.iter().map(|domain| domain.pool).collect();
+    let mut checked: Vec<Option<ActionSpec>> = vec![None; times.len()];
+    let mut lives = Lives::new(&spec.domains, raw_domains, &spec.host.constants);
+    for index in order {
+        let At { value, place } = &actions[index];
+        let change = change(checker, value, spec, schedulers_known, &pools);
+        checked[index] = times[index].zip(change).map(|(at, change)| ActionSpec { at, change });
+        let Some(action) = &checked[index] else { continue };
+        lives.begin_until(action.at, checker.report);
+        lives.act(action, place, checker.report);
+        if let Some((domain, pool)) = action.change.moves(&spec.domains) {
+            pools[domain] = pool;
+        }
+    }
+    lives.begin_until(Span::MAX, checker.report);
+    spec.actions = checked.into_iter().flatten().collect();
+}
+
+fn change(
+    checker: &mut Checker<'_, '_>,
+    raw: &RawAction,
+    spec: &Spec,
+    known: bool,
+    pools: &[usize],
+) -> Option<Change> {
+    match raw {
+        RawAction::Adjust(raw) => {
+            let domain = checker.domain(&raw.domain, &spec.domains)?;
+            let allowed = allowed_for(spec, RawAdjust::FIELDS, domain, pools[domain]);
+            known.then(|| Change::Adjust(domain, params(checker, &raw.params, &allowed)))
+        }
+        RawAction::AdjustGlobal(raw) => {
+            let pool = match raw.pool.is_none() {
+                true => 0,
+                false => checker.pool_named(&raw.pool, &spec.pools)?,
+            };
+            let allowed = allowed(spec, pool, Scope::Global, RawAdjustGlobal::FIELDS, None);
+            known.then(|| Change::AdjustGlobal(pool, params(checker, &raw.params, &allowed)))
+        }
+        RawAction::Pause(raw) => checker.domain(&raw.domain, &spec.domains).map(Change::Pause),
+        RawAction::Unpause(raw) => checker.domain(&raw.domain, &spec.domains).map(Change::Unpause),
+        RawAction::Affinity(raw) => new_affinity(checker, raw, spec, pools),
+        RawAction::MovePool(raw) => {
+            let domain = checker.domain(&raw.domain, &spec.domains);
+            let pool = checker.pool_named(&raw.pool, &spec.pools);
+            Some(Change::MovePool(domain?, pool?))
+        }
+        RawAction::Create(raw) => life(checker, raw, spec, LifeChange::Create),
+        RawAction::Shutdown(raw) => life(checker, raw, spec, LifeChange::Shutdown),
+        RawAction::Reboot(raw) => life(checker, raw, spec, LifeChange::Reboot),
+        RawAction::Crash(raw) => life(checker, raw, spec, LifeChange::Crash),
+        RawAction::Destroy(raw) => life(checker, raw, spec, LifeChange::Destroy),
+        RawAction::Save(raw) => life(checker, raw, spec, LifeChange::Save),
+        RawAction::Restore(raw) => life(checker, raw, spec, LifeChange::Restore),
+        RawAction::Online(raw) => online(checker, raw, spec, true),
+        RawAction::Offline(raw) => online(checker, raw, spec, false),
+    }
+}
+
+fn life(checker: &mut Checker<'_, '_>, raw: &RawLife, spec: &Spec, change: LifeChange) -> Option<Change> {
+    checker.domain(&raw.domain, &spec.domains).map(|domain| Change::Life(domain, change))
+}
+
+fn online(checker: &mut Checker<'_, '_>, raw: &RawOnline, spec: &Spec, online: bool) -> Option<Change> {
+    let domain = checker.domain(&raw.domain, &spec.domains)?;
+    let DomainSpec { name, affinity, .. } = &spec.domains[domain];
+    let At { value, place } = raw.vcpu.0.as_ref()?;
+    if affinity.len() == 1 {
+        let problem = Problem::says(format!("domain `{name}` has one vCPU, which is always online"));
+        checker.report.error(place, problem.found(value));
+        return None;
+    }
+    let vcpu = checker.within(*value, &(1..=affinity.len() as i64 - 1), place, || {
+        format!("an integer from 1 to {} (vCPU 0 is always online)", affinity.len() - 1)
+    })?;
+    Some(Change::Online(domain, vcpu as u32, online))
+}
+
+fn new_affinity(
+    checker: &mut Checker<'_, '_>,
+    raw: &RawAffinity,
+    spec: &Spec,
+    pools: &[usize],
+) -> Option<Change> {
+    let domain = checker.domain(&raw.domain, &spec.domains)?;
+    let pool = &spec.pools[pools[domain]];
+    let mask = raw.affinity.0.as_ref().map(|At { value, place }| {
+        checker.cpus(value, place, spec.host.pcpus, &pool.pcpus, &pool.name).unwrap_or(pool.pcpus)
+    });
+    let last = spec.domains[domain].affinity.len() as i64 - 1;
+    let vcpu = match raw.vcpu.is_none() {
+        true => None,
+        false => Some(checker.int(&raw.vcpu, 0, 0..=last)? as u32),
+    };
+    Some(Change::Affinity(domain, vcpu, mask?))
+}

@@ -1,0 +1,295 @@
+//! Clients.
+
+use vcpulab_guest::apps::{RequestClass, specweb99};
+use vcpulab_host::Span;
+use vcpulab_io::Load;
+use vcpulab_spec::limits::{
+    CLIENTS_MAX, CONNECTIONS_MAX, FILE_SIZE_MAX, MIX_MAX, RETRIES_MAX, SPAN_NS_MAX, WEIGHT_MAX,
+};
+use vcpulab_spec::{AskSpec, ClientSpec, DomainSpec, Service, Spec};
+
+use crate::check::apps::only_sends;
+use crate::check::client_machines::machine_of;
+use crate::check::fields::Checker;
+use crate::file::raw::{RawAsk, RawClient, RawClosedLoop, RawOpenLoop, RawScenario, RawStream};
+use crate::text::problem::{Place, Problem, did_you_mean};
+use crate::text::read::{At, Field, WordOrList};
+use crate::text::units::{Duration, Size};
+
+/// Defaults of what a file may leave out.
+const CONNECTIONS: i64 = 64;
+const PACKET_BYTES: i64 = 1448;
+
+/// The mix of that name, and the kind of the service that has such files.
+const SPECWEB99: (&str, &str) = ("specweb99", "web-server");
+
+pub(crate) fn check(checker: &mut Checker<'_, '_>, raw: &RawScenario, spec: &mut Spec, place: &Place) {
+    let clients = raw.client.get().map_or(&[][..], |named| &named.0);
+    checker.count(clients.len(), 0, CLIENTS_MAX, "clients", &place.member("client"));
+    for (name, At { value: raw, .. }) in clients.iter().take(CLIENTS_MAX) {
+        checker.identifier(name);
+        let client = match raw {
+            RawClient::OpenLoop(raw) => open_loop(checker, raw, spec),
+            RawClient::ClosedLoop(raw) => closed_loop(checker, raw, spec),
+            RawClient::Stream(raw) => stream(checker, raw, spec),
+        };
+        if let Some(client) = client {
+            spec.clients.push(ClientSpec { name: name.value.clone(), ..client });
+        }
+    }
+}
+
+fn open_loop(checker: &mut Checker<'_, '_>, raw: &RawOpenLoop, spec: &Spec) -> Option<ClientSpec> {
+    let service = service(checker, &raw.server, &raw.app, spec);
+    let machine = machine_of(checker, &raw.machine, spec);
+    let rate_per_s = checker.rate(&raw.rate);
+    let mix = mix(checker, &raw.file_size, &raw.mix, service, spec);
+    let connections_max = checker.int(&raw.connections_max, CONNECTIONS, 1..=CONNECTIONS_MAX.into());
+    let timeout_ns = timeout(checker, &raw.timeout);
+    let load = Load::Open { rate_per_s: rate_per_s?, regular: raw.regular.get().copied().unwrap_or(false) };
+    Some(ClientSpec {
+        name: String::new(),
+        service: service?,
+        machine: machine?,
+        load,
+        mix: mix?,
+        connections_max: connections_max? as u32,
+        keep_alive: false,
+        timeout_ns: timeout_ns?,
+        retries: 0,
+    })
+}
+
+fn closed_loop(checker: &mut Checker<'_, '_>, raw: &RawClosedLoop, spec: &Spec) -> Option<ClientSpec> {
+    let service = service(checker, &raw.server, &raw.app, spec);
+    let machine = machine_of(checker, &raw.machine, spec);
+    let users = checker.int(&raw.users, 1, 1..=CONNECTIONS_MAX.into());
+    let think_ns = checker.span(&raw.think, Some(0), 0..=SPAN_NS_MAX);
+    let ramp_up_ns = checker.span(&raw.ramp_up, Some(0), 0..=SPAN_NS_MAX);
+    let mix = mix(checker, &raw.file_size, &raw.mix, service, spec);
+    let timeout_ns = timeout(checker, &raw.timeout);
+    let retries = checker.int(&raw.retries, 0, 0..=RETRIES_MAX);
+    let users = users? as u32;
+    Some(ClientSpec {
+        name: String::new(),
+        service: service?,
+        machine: machine?,
+        load: Load::Closed { users, think_ns: think_ns?, ramp_up_ns: ramp_up_ns? },
+        mix: mix?,
+        connections_max: users,
+        keep_alive: raw.keep_alive.get().copied().unwrap_or(true),
+        timeout_ns: timeout_ns?,
+        retries: retries? as u32,
+    })
+}
+
+fn stream(checker: &mut Checker<'_, '_>, raw: &RawStream, spec: &Spec) -> Option<ClientSpec> {
+    let service = service(checker, &raw.server, &raw.app, spec);
+    let machine = machine_of(checker, &raw.machine, spec);
+    let streams = checker.int(&raw.streams, 1, 1..=CONNECTIONS_MAX.into());
+    let packet = checker.size(&raw.packet, PACKET_BYTES, 1..=FILE_SIZE_MAX as i64);
+    let gap_ns = checker.span(&raw.gap, Some(0), 0..=SPAN_NS_MAX);
+    let streams = streams? as u32;
+    Some(ClientSpec {
+        name: String::new(),
+        service: service?,
+        machine: machine?,
+        load: Load::Stream { streams, packet_bytes: packet? as u32, gap_ns: gap_ns? },
+        mix: Vec::new(),
+        connections_max: streams,
+        keep_alive: true,
+        timeout_ns: None,
+        retries: 0,
+    })
+}
+
+/// `None` if it is wrong, otherwise the time, if one is given.
+fn timeout(checker: &mut Checker<'_, '_>, field: &Field<Duration>) -> Option<Option<Span>> {
+    match field.is_none() {
+        true => Some(None),
+        false => checker.span(field, None, 1..=SPAN_NS_MAX).map(Some),
+    }
+}
+
+/// The service that a client asks.
+fn service(
+    checker: &mut Checker<'_, '_>,
+    field: &Field<String>,
+    app: &Field<String>,
+    spec: &Spec,
+) -> Option<Service> {
+    let server = checker.domain(field, &spec.domains)?;
+    let place = &field.0.as_ref()?.place;
+    let DomainSpec { name, apps, nic, driver_domain, .. } = &spec.domains[server];
+    let serves = |position: &usize| {
+        let kind = apps[*position].kind();
+        apps[*position].serves() && app.get().is_none_or(|app| app == kind)
+    };
+    let services: Vec<usize> = (0..apps.len()).filter(serves).collect();
+    let what = app.get().map_or("service", String::as_str);
+    match services[..] {
+        [] => {
+            let problem = Problem::says(format!("no {what} runs in domain `{name}`")).found(name);
+            let hint = format!("add [[domain.{name}.app]] with `kind = \"web-server\"`");
+            checker.report.error(place, problem.hint(only_sends(&spec.domains[server]).unwrap_or(hint)));
+        }
+        [_] => {}
+        _ => {
+            let count = services.len();
+            let problem = Problem::says(format!("domain `{name}` runs {count} services; it must be one"));
+            let mut kinds: Vec<&str> = services.iter().map(|&position| apps[position].kind()).collect();
+            kinds.dedup();
+            let hint = (kinds.len() > 1).then(|| format!("say which with `app`: {}", kinds.join(", ")));
+            checker.report.error(place, problem.found(name).maybe_hint(hint));
+        }
+    }
+    if nic.is_none() && !driver_domain && !services.is_empty() {
+        let problem = Problem::says(format!("domain `{name}` has no network interface")).found(name);
+        checker.report.error(
+            place,
+            problem.hint(format!("add `nic = {{ driver_domain = \"dom0\" }}` to [domain.{name}]")),
+        );
+    }
+    Some(Service { domain: server, app: *services.first()? })
+}
+
+/// What a client asks for: `mix`, or requests of the first class with answers of `file_size`, or all classes as often
+/// as usual.
+fn mix(
+    checker: &mut Checker<'_, '_>,
+    size: &Field<Size>,
+    mix: &Field<WordOrList<RawAsk>>,
+    service: Option<Service>,
+    spec: &Spec,
+) -> Option<Vec<AskSpec>> {
+    let sizes = 1..=FILE_SIZE_MAX as i64;
+    let Some(Service { domain, app }) = service else {
+        checker.size(size, 1, sizes);
+        return None;
+    };
+    let classes = spec.domains[domain].apps[app].classes();
+    let Some(At { value: asks, place }) = &mix.0 else {
+        if !size.is_none() {
+            let reply_bytes = checker.size(size, 1, sizes)? as u32;
+            return Some(vec![AskSpec { class: 0, reply_bytes, weight: 1 }]);
+        }
+        let all = classes.iter().enumerate().filter(|(_, class)| class.weight > 0);
+        let usual = |(number, class): (usize, &RequestClass)| AskSpec {
+            class: number as u32,
+            reply_bytes: class.reply_bytes,
+            weight: class.weight,
+        };
+        return Some(all.map(usual).collect());
+    };
+    if let Some(At { place, .. }) = &size.0 {
+        checker.report.error(place, Problem::says("`file_size` and `mix` cannot both be given"));
+    }
+    let asks = match asks {
+        WordOrList::List(asks) => asks,
+        WordOrList::Word(word) => {
+            return mix_by_name(checker, word, spec.domains[domain].apps[app].kind(), place);
+        }
+    };
+    if !checker.count(asks.len(), 1, MIX_MAX, "kinds of requests", place) {
+        return None;
+    }
+    let asks: Vec<Option<AskSpec>> = asks.iter().map(|ask| one_ask(checker, &ask.value, classes)).collect();
+    asks.into_iter().collect()
+}
+
+fn mix_by_name(checker: &mut Checker<'_, '_>, word: &str, kind: &str, place: &Place) -> Option<Vec<AskSpec>> {
+    let (name, server) = SPECWEB99;
+    if word != name {
+        checker.report.error(place, Problem::not_allowed(format!("a list, or `\"{name}\"`")));
+        return None;
+    }
+    if kind != server {
+        let problem = Problem::says(format!("`{name}` is for a `{server}`; here it is a `{kind}`"));
+        checker.report.error(place, problem.found(word));
+        return None;
+    }
+    let ask =
+        |file: &specweb99::FileSize| AskSpec { class: 0, reply_bytes: file.bytes, weight: file.requests };
+    Some(specweb99::SIZES.iter().map(ask).collect())
+}
+
+fn one_ask(checker: &mut Checker<'_, '_>, raw: &RawAsk, classes: &[RequestClass]) -> Option<AskSpec> {
+    let class = match &raw.class.0 {
+        None => Some(0),
+        Some(At { value, place }) => {
+            let found = classes.iter().position(|class| class.name == value);
+            if found.is_none() {
+                let words: Vec<&str> = classes.iter().map(|class| class.name).collect();
+                let problem = Problem::not_allowed(format!("one of {}", words.join(", ")));
+                checker.report.error(place, problem.maybe_hint(did_you_mean(value, words)));
+            }
+            found
+        }
+    };
+    let usual = i64::from(classes[class.unwrap_or(0)].reply_bytes);
+    let reply = checker.size(&raw.file_size, usual, 1..=FILE_SIZE_MAX as i64);
+    let weight = checker.int(&raw.weight, 1, 1..=WEIGHT_MAX);
+    Some(AskSpec { class: class? as u32, reply_bytes: reply? as u32, weight: weight? as u32 })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Scenario;
+
+    fn scenario(app: &str, client: &str) -> Result<Scenario, String> {
+        let text = format!(
+            "[host]\nprofile = \"generic\"\nscheduler = \"credit\"\n[domain.dom0]\ndriver_domain = true\n\
+             [domain.a]\nnic.driver_domain = \"dom0\"\ndisk.driver_domain = \"dom0\"\napp = [{{ {app} }}]\n[client.c]\nkind = \"closed-loop\"\nserver = \"a\"\nusers = 1\n{client}\n"
+        );
+        Scenario::parse(&text, "f").map_err(|problems| problems.to_string())
+    }
+
+    #[test]
+    fn a_client_asks_for_all_classes_as_often_as_usual_unless_it_is_told_otherwise() {
+        let kind = vcpulab_guest::apps::find("exchange").unwrap();
+        let mix = &scenario(
+            "kind = \"exchange\", directory = \"a\" }, { kind = \"active-directory\"",
+            "app = \"exchange\"",
+        )
+        .unwrap()
+        .clients[0]
+            .mix;
+        let usual = kind
+            .classes
+            .iter()
+            .map(|class| (class.reply_bytes, class.weight))
+            .filter(|(_, weight)| *weight > 0);
+        assert!(mix.len() > 1);
+        assert!(mix.iter().map(|ask| (ask.reply_bytes, ask.weight)).eq(usual));
+        let one = scenario("kind = \"mysql\"", "file_size = 77").unwrap();
+        assert_eq!(
+            one.clients[0].mix.iter().map(|ask| (ask.class, ask.reply_bytes)).collect::<Vec<_>>(),
+            [(0, 77)]
+        );
+    }
+
+    #[test]
+    fn the_files_of_specweb99_are_a_mix_for_web_servers() {
+        let web = scenario("kind = \"web-server\"", "mix = \"specweb99\"").unwrap();
+        let mix = &web.clients[0].mix;
+        assert_eq!((mix.len(), mix[0].reply_bytes, mix[35].reply_bytes), (36, 102, 900 << 10));
+        assert_eq!(Scenario::parse(&web.to_toml(), "again").as_ref(), Ok(&web));
+        let wrong = scenario("kind = \"mysql\"", "mix = \"specweb99\"").unwrap_err();
+        assert!(wrong.contains("`specweb99` is for a `web-server`; here it is a `mysql`"), "{wrong}");
+        let wrong = scenario("kind = \"web-server\"", "mix = \"specweb\"").unwrap_err();
+        assert!(wrong.contains("allowed: a list, or `\"specweb99\"`"), "{wrong}");
+    }
+
+    #[test]
+    fn an_application_that_sends_takes_no_clients() {
+        let wrong = scenario("kind = \"iperf\"", "").unwrap_err();
+        assert!(wrong.contains("no service runs in domain `a`"), "{wrong}");
+        assert!(
+            wrong.contains("hint: its `iperf` sends; `direction = \"receive\"` makes it a service"),
+            "{wrong}"
+        );
+        assert!(scenario("kind = \"iperf\", direction = \"receive\"", "").is_ok());
+        let wrong = scenario("kind = \"tcp-sender\", to = \"a\" }, { kind = \"iperf\"", "").unwrap_err();
+        assert!(wrong.contains("must run one `tcp-receiver` or `iperf`"), "{wrong}");
+    }
+}

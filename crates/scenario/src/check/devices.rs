@@ -1,0 +1,147 @@
+//! The common part of all devices: driver domains, owners, and front ends that lead to them.
+
+use vcpulab_spec::{DeviceSpec, DomainSpec, Drivers, Spec};
+
+use crate::check::fields::Checker;
+use crate::file::raw::{RawHost, RawScenario};
+use crate::file::words::DRIVERS;
+use crate::text::problem::{Place, Problem};
+use crate::text::read::{At, Field};
+
+pub(crate) fn drivers(checker: &mut Checker<'_, '_>, raw: &RawHost) -> Drivers {
+    let drivers = checker.choice(&raw.drivers, &DRIVERS, |(name, _)| name).map(|(_, drivers)| *drivers);
+    match (raw.bare_metal.get(), &raw.drivers.0) {
+        (Some(true), Some(At { place, .. })) => {
+            checker.report.error(place, Problem::says("on bare metal there is neither"));
+            Drivers::BareMetal
+        }
+        (Some(true), None) => Drivers::BareMetal,
+        _ => drivers.unwrap_or(Drivers::Domains),
+    }
+}
+
+pub(crate) fn bare_metal(checker: &mut Checker<'_, '_>, spec: &Spec, raw: &RawScenario, place: &Place) {
+    let one = spec.domains.len() == 1 && spec.domains[0].affinity.len() == spec.host.pcpus as usize;
+    if !one {
+        let pcpus = spec.host.pcpus;
+        let problem = Problem::says(format!(
+            "on bare metal there is one domain, with a vCPU for each of the {pcpus} pCPUs"
+        ));
+        checker.report.error(&place.member("domain"), problem);
+    }
+    let scheduler = raw.host.get().and_then(|host| host.scheduler.0.as_ref());
+    if let Some(At { place, .. }) = scheduler
+        && spec.pools[0].policy.name != "null"
+    {
+        let problem =
+            Problem::says("on bare metal nothing schedules vCPUs; their tasks share them in time slices");
+        checker
+            .report
+            .error(place, problem.hint("say `scheduler = \"null\"`, which leaves each where it is"));
+    }
+}
+
+/// The driver domain that a field names, as far as the drivers are in domains.
+fn driver(checker: &mut Checker<'_, '_>, field: &Field<String>, place: &Place, spec: &Spec) -> Option<usize> {
+    if spec.host.drivers != Drivers::Domains {
+        if let Some(At { place, .. }) = &field.0 {
+            checker.report.error(place, Problem::says("the drivers are not in a domain here"));
+        }
+        return None;
+    }
+    if field.is_none() {
+        checker.report.error(&place.member("driver_domain"), Problem::says("required, but not given"));
+    }
+    let driver = checker.domain(field, &spec.domains)?;
+    let At { place, .. } = field.0.as_ref()?;
+    let DomainSpec { name, driver_domain, .. } = &spec.domains[driver];
+    if !driver_domain {
+        let problem = Problem::says(format!("domain `{name}` is not a driver domain")).found(name);
+        checker.report.error(place, problem.hint(format!("set `driver_domain = true` in [domain.{name}]")));
+    }
+    Some(driver)
+}
+
+/// A device with its owner, and the vCPU that takes its interrupts.
+pub(crate) fn device(
+    checker: &mut Checker<'_, '_>,
+    name: &At<String>,
+    place: &Place,
+    driver_domain: &Field<String>,
+    vcpu: &Field<i64>,
+    spec: &Spec,
+) -> Option<DeviceSpec> {
+    checker.identifier(name);
+    let driver = driver(checker, driver_domain, place, spec);
+    let owner = match spec.host.drivers {
+        Drivers::Domains => Some(driver?),
+        Drivers::Hypervisor => None,
+        Drivers::BareMetal => Some(0),
+    };
+    let vcpus = owner.and_then(|owner| spec.domains.get(owner)).map_or(1, |domain| domain.affinity.len());
+    let vcpu = checker.int(vcpu, 0, 0..=vcpus as i64 - 1)?;
+    Some(DeviceSpec { name: Some(name.value.clone()), owner, vcpu: vcpu as u32 })
+}
+
+/// The device that a front end leads to, of those of its driver domain: the one named, or the first.
+pub(crate) fn device_of<'d>(
+    checker: &mut Checker<'_, '_>,
+    field: &Field<String>,
+    driver: Option<usize>,
+    what: &str,
+    devices: impl Iterator<Item = &'d DeviceSpec> + Clone,
+) -> Option<usize> {
+    let Some(At { value, place }) = &field.0 else {
+        return devices.clone().position(|device| driver.is_none() || device.owner == driver);
+    };
+    let found = devices.clone().position(|device| device.name.as_ref() == Some(value));
+    match found {
+        None => {
+            let names: Vec<&str> = devices.filter_map(|device| device.name.as_deref()).collect();
+            let hint = match names[..] {
+                [] => "none has a name here; leave this out".to_owned(),
+                _ => format!("known here: {}", names.join(", ")),
+            };
+            let problem = Problem::says(format!("there is no {what} `{value}`")).found(value);
+            checker.report.error(place, problem.hint(hint));
+        }
+        Some(index) if driver.is_some() && devices.clone().nth(index).is_some_and(|d| d.owner != driver) => {
+            let problem = Problem::says(format!("the {what} belongs to another domain")).found(value);
+            checker.report.error(place, problem);
+        }
+        Some(_) => {}
+    }
+    found
+}
+
+/// The driver domain of a front end in domain `own`; `None` if that is wrong.
+pub(crate) fn front_driver(
+    checker: &mut Checker<'_, '_>,
+    field: &Field<String>,
+    place: &Place,
+    own: usize,
+    spec: &Spec,
+) -> Option<Option<usize>> {
+    let driver = driver(checker, field, place, spec);
+    if driver == Some(own) {
+        let problem =
+            Problem::says("a domain cannot be its own driver domain").found(&spec.domains[own].name);
+        let place = field.0.as_ref().map_or(place, |at| &at.place);
+        checker.report.error(place, problem.hint("a driver domain owns the devices; leave this out"));
+        return None;
+    }
+    (spec.host.drivers != Drivers::Domains || driver.is_some()).then_some(driver)
+}
+
+/// The devices of a scenario that names none: one for each possible owner.
+pub(crate) fn usual_devices(spec: &Spec) -> Vec<DeviceSpec> {
+    let device = |owner| DeviceSpec { name: None, owner, vcpu: 0 };
+    match spec.host.drivers {
+        Drivers::Domains => {
+            let drivers = spec.domains.iter().enumerate().filter(|(_, domain)| domain.driver_domain);
+            drivers.map(|(index, _)| device(Some(index))).collect()
+        }
+        Drivers::Hypervisor => vec![device(None)],
+        Drivers::BareMetal => vec![device(Some(0))],
+    }
+}

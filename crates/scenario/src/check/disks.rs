@@ -1,0 +1,98 @@
+//! Disks, and the domains' virtual disks on them.
+
+use vcpulab_guest::Step;
+use vcpulab_spec::limits::DEVICES_MAX;
+use vcpulab_spec::{AppSpec, BlkfrontSpec, DiskSpec, Medium, Spec};
+
+use crate::check::devices::{device, device_of, front_driver, usual_devices};
+use crate::check::fields::Checker;
+use crate::file::raw::{NamedDomain, RawScenario, RawVirtualDisk};
+use crate::file::words::MEDIA;
+use crate::text::problem::{Place, Problem};
+use crate::text::read::At;
+
+/// The disks, and the domains' virtual disks on them.
+pub(crate) fn check(
+    checker: &mut Checker<'_, '_>,
+    spec: &mut Spec,
+    raw: &RawScenario,
+    raw_domains: &[&NamedDomain],
+    place: &Place,
+) {
+    let given = raw.disk.get().map_or(&[][..], |named| &named.0);
+    checker.count(given.len(), 0, DEVICES_MAX, "disks", &place.member("disk"));
+    for (name, At { value, place }) in given.iter().take(DEVICES_MAX) {
+        let medium = checker.choice(&value.kind, &MEDIA, |(word, _)| word);
+        let medium = medium.map_or(Medium::Spindle, |(_, medium)| *medium);
+        let device = device(checker, name, place, &value.driver_domain, &value.vcpu, spec);
+        spec.disks.extend(device.map(|device| DiskSpec { device, medium }));
+    }
+    if given.is_empty() {
+        let usual = usual_devices(spec).into_iter();
+        spec.disks = usual.map(|device| DiskSpec { device, medium: Medium::Spindle }).collect();
+    }
+    for (index, (_, raw)) in raw_domains.iter().enumerate().take(spec.domains.len()) {
+        if let Some(At { value, place }) = &raw.value.disk.0 {
+            let has_disk =
+                |driver: usize| raw_domains.get(driver).is_some_and(|(_, raw)| !raw.value.disk.is_none());
+            let disk = virtual_disk(checker, value, place, index, spec, &has_disk);
+            spec.domains[index].disk = disk;
+        }
+    }
+    ways_to_disks(checker, spec, raw_domains);
+}
+
+/// From one stub domain to the next the way must end at a disk.
+fn ways_to_disks(checker: &mut Checker<'_, '_>, spec: &mut Spec, raw_domains: &[&NamedDomain]) {
+    for (index, (_, raw)) in raw_domains.iter().enumerate().take(spec.domains.len()) {
+        let mut at = index;
+        let next = |at: usize| spec.domains[at].disk.as_ref().filter(|disk| disk.disk.is_none())?.driver;
+        let ends = (0..=spec.domains.len()).any(|_| next(at).map(|next| at = next).is_none());
+        if let (false, Some(At { place, .. })) = (ends, &raw.value.disk.0) {
+            let problem = Problem::says("the driver domains behind this disk lead in a circle");
+            checker.report.error(place, problem.hint("one of them owns the disk"));
+        }
+    }
+}
+
+fn virtual_disk(
+    checker: &mut Checker<'_, '_>,
+    raw: &RawVirtualDisk,
+    place: &Place,
+    own: usize,
+    spec: &Spec,
+    has_disk: &dyn Fn(usize) -> bool,
+) -> Option<BlkfrontSpec> {
+    let driver = front_driver(checker, &raw.driver_domain, place, own, spec)?;
+    let through_stub = raw.device.is_none() && driver.is_some_and(has_disk);
+    let devices = spec.disks.iter().map(|disk| &disk.device);
+    let disk = match through_stub {
+        true => None,
+        false => Some(device_of(checker, &raw.device, driver, "disk", devices)?),
+    };
+    let vcpus = spec.domains[own].affinity.len() as i64;
+    let vcpu = checker.int(&raw.vcpu, 0, 0..=vcpus - 1)?;
+    Some(BlkfrontSpec {
+        driver,
+        disk,
+        vcpu: vcpu as u32,
+        emulated: raw.emulated.get().copied().unwrap_or(false),
+    })
+}
+
+/// An application that reads or writes files needs a disk.
+pub(crate) fn disk_needed(
+    checker: &mut Checker<'_, '_>,
+    spec: &Spec,
+    domain: usize,
+    app: &AppSpec,
+    place: &Place,
+) {
+    let config = app.alone();
+    let uses =
+        config.script.steps.iter().any(|step| matches!(step, Step::Disk(_) | Step::ReadAsked | Step::Sync));
+    if uses && !spec.has_disk(domain) {
+        let problem = Problem::says(format!("`{}` needs a disk in its domain", app.kind()));
+        checker.report.error(place, problem.hint("add `disk = { driver_domain = \"dom0\" }`"));
+    }
+}

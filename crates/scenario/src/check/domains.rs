@@ -1,0 +1,125 @@
+//! The domains.
+
+use vcpulab_guest::IdleTick;
+use vcpulab_host::{CpuMask, Params};
+use vcpulab_spec::limits::{DOMAIN_VCPUS_MAX, DOMAINS_MAX, SPAN_NS_MAX, VCPUS_MAX};
+use vcpulab_spec::{DomainSpec, OnCrash, Spec};
+
+use crate::check::fields::Checker;
+use crate::check::network::forwarding;
+use crate::file::raw::{NamedDomain, RawDomain};
+use crate::file::words::ON_CRASH;
+use crate::text::problem::{Place, Problem};
+use crate::text::read::{At, Field, OneOrMany};
+use crate::text::units::CpuList;
+
+/// The domain that has number 0.
+pub(crate) const DOM0: &str = "dom0";
+
+pub(crate) fn check(
+    checker: &mut Checker<'_, '_>,
+    spec: &mut Spec,
+    raw_domains: &[&NamedDomain],
+    place: &Place,
+) {
+    let mut vcpus = 0;
+    let has_dom0 = raw_domains.first().is_some_and(|(name, _)| name.value == DOM0);
+    for (index, (name, raw)) in raw_domains.iter().enumerate().take(DOMAINS_MAX) {
+        checker.identifier(name);
+        let number = index as i64 + i64::from(!has_dom0);
+        let domain = domain_alone(checker, name, &raw.value, number, spec);
+        vcpus += domain.affinity.len();
+        if vcpus > VCPUS_MAX as usize {
+            let problem = Problem::not_allowed(format!("at most {VCPUS_MAX} vCPUs in all domains together"));
+            checker.report.error(&place.member("domain"), problem.found(format!("{vcpus} or more vCPUs")));
+            break;
+        }
+        spec.domains.push(domain);
+    }
+}
+
+/// A domain without what refers to other domains.
+fn domain_alone(
+    checker: &mut Checker<'_, '_>,
+    name: &At<String>,
+    raw: &RawDomain,
+    number: i64,
+    spec: &Spec,
+) -> DomainSpec {
+    let host = &spec.host;
+    let pool = match raw.pool.is_none() {
+        true => 0,
+        false => checker.pool_named(&raw.pool, &spec.pools).unwrap_or(0),
+    };
+    let vcpus = checker.int(&raw.vcpus, 1, 1..=DOMAIN_VCPUS_MAX.into());
+    let driver_domain = raw.driver_domain.get().copied().unwrap_or(false);
+    let usual = match driver_domain {
+        true => host.constants.driver_working_set_bytes,
+        false => host.constants.guest_working_set_bytes,
+    };
+    let page_cache = checker.size(&raw.page_cache, host.constants.page_cache_bytes, 0..=1 << 50).unwrap_or(0);
+    DomainSpec {
+        name: name.value.clone(),
+        number,
+        params: Params::new(),
+        pool,
+        start_ns: checker.span(&raw.start, Some(0), 0..=2 * SPAN_NS_MAX).unwrap_or(0),
+        affinity: affinity(checker, &raw.affinity, vcpus.unwrap_or(1) as usize, vcpus.is_some(), spec, pool),
+        driver_domain,
+        forwarding: forwarding(checker, &raw.forwarding),
+        working_set_bytes: checker.size(&raw.working_set, usual, 0..=1 << 40).unwrap_or(0) as u64,
+        nic: None,
+        disk: None,
+        page_cache_bytes: page_cache as u64,
+        memory_bytes: checker.size(&raw.memory, 2 * page_cache, 0..=1 << 51).unwrap_or(0) as u64,
+        idle_tick: idle_tick(checker, raw),
+        shutdown_ns: checker
+            .span(&raw.shutdown, Some(host.constants.shutdown_ns), 0..=SPAN_NS_MAX)
+            .unwrap_or(0),
+        on_crash: on_crash(checker, &raw.on_crash),
+        apps: Vec::new(),
+    }
+}
+
+fn idle_tick(checker: &mut Checker<'_, '_>, raw: &RawDomain) -> Option<IdleTick> {
+    let (period, cpu) = (&raw.idle_tick, &raw.idle_tick_cpu);
+    if let (Some(At { place, .. }), None) | (None, Some(At { place, .. })) = (&period.0, &cpu.0) {
+        checker.report.error(place, Problem::says("`idle_tick` and `idle_tick_cpu` belong together"));
+    }
+    let allowed = 1..=SPAN_NS_MAX;
+    Some(IdleTick {
+        period_ns: checker.span(period, None, allowed.clone())?,
+        cpu_ns: checker.span(cpu, None, allowed)?,
+    })
+}
+
+fn affinity(
+    checker: &mut Checker<'_, '_>,
+    field: &Field<OneOrMany<CpuList>>,
+    vcpus: usize,
+    vcpus_known: bool,
+    spec: &Spec,
+    pool: usize,
+) -> Vec<Option<CpuMask>> {
+    let pool = &spec.pools[pool];
+    let mut cpus =
+        |list: &CpuList, place: &Place| checker.cpus(list, place, spec.host.pcpus, &pool.pcpus, &pool.name);
+    match &field.0 {
+        None => vec![None; vcpus],
+        Some(At { value: OneOrMany::One(list), place }) => vec![cpus(list, place); vcpus],
+        Some(At { value: OneOrMany::Many(lists), place }) => {
+            let mut masks: Vec<_> = lists.iter().map(|list| cpus(&list.value, &list.place)).collect();
+            masks.resize(vcpus, None);
+            if lists.len() != vcpus && vcpus_known {
+                let allowed = format!("one set for all vCPUs, or a list of {vcpus}, one for each");
+                let found = format!("a list of {}", lists.len());
+                checker.report.error(place, Problem::not_allowed(allowed).found(found));
+            }
+            masks
+        }
+    }
+}
+
+fn on_crash(checker: &mut Checker<'_, '_>, field: &Field<String>) -> OnCrash {
+    checker.choice(field, &ON_CRASH, |(word, _)| word).map_or(OnCrash::Destroy, |(_, known)| *known)
+}

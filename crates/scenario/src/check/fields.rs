@@ -1,0 +1,155 @@
+//! Simple values: each within its limits, each name in use.
+
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use vcpulab_host::{CpuMask, Span};
+use vcpulab_spec::limits::{NAME_CHARS_MAX, RATE_PER_S_MAX, SPAN_NS_MAX};
+use vcpulab_spec::{DomainSpec, PoolSpec};
+
+use crate::text::problem::{Place, Problem, Report, did_you_mean};
+use crate::text::read::{At, Field, Number};
+use crate::text::units::{CpuList, Duration, Size};
+
+/// The checks' common state.
+pub(crate) struct Checker<'r, 't> {
+    pub report: &'r mut Report<'t>,
+    /// The folder of the files that the scenario names; `None`: it may name none.
+    pub folder: Option<&'r Path>,
+}
+
+/// Simple values. Each function gives the default when nothing is given, and nothing when what is given is wrong.
+impl Checker<'_, '_> {
+    pub fn int(&mut self, field: &Field<i64>, default: i64, range: RangeInclusive<i64>) -> Option<i64> {
+        let Some(At { value, place }) = &field.0 else { return Some(default) };
+        self.within(*value, &range, place, || format!("an integer from {} to {}", range.start(), range.end()))
+    }
+
+    /// Without a default, the reader has already reported that it is missing.
+    pub fn span(
+        &mut self,
+        field: &Field<Duration>,
+        default: Option<Span>,
+        range: RangeInclusive<Span>,
+    ) -> Option<Span> {
+        let Some(At { value, place }) = &field.0 else { return default };
+        let allowed =
+            || format!("a time span from {} to {}", Duration(*range.start()), Duration(*range.end()));
+        self.within(value.0, &range, place, allowed)
+    }
+
+    pub fn size(&mut self, field: &Field<Size>, default: i64, range: RangeInclusive<i64>) -> Option<i64> {
+        let Some(At { value, place }) = &field.0 else { return Some(default) };
+        let allowed = || format!("a size from {} to {}", Size(*range.start()), Size(*range.end()));
+        self.within(value.0, &range, place, allowed)
+    }
+
+    pub fn rate(&mut self, field: &Field<Number>) -> Option<f64> {
+        let At { value, place } = field.0.as_ref()?;
+        let least = 1.0 / (SPAN_NS_MAX / 1_000_000_000) as f64;
+        let allowed = || format!("a number above 0 (at least one a day) up to {RATE_PER_S_MAX} per second");
+        self.within(value.0, &(least..=RATE_PER_S_MAX), place, allowed)
+    }
+
+    pub fn within<T: PartialOrd>(
+        &mut self,
+        value: T,
+        range: &RangeInclusive<T>,
+        place: &Place,
+        allowed: impl FnOnce() -> String,
+    ) -> Option<T> {
+        if range.contains(&value) {
+            return Some(value);
+        }
+        self.report.error(place, Problem::not_allowed(allowed()));
+        None
+    }
+
+    pub fn count(&mut self, count: usize, least: usize, most: usize, what: &str, place: &Place) -> bool {
+        let fits = (least..=most).contains(&count);
+        if !fits {
+            let problem = Problem::not_allowed(format!("{least} to {most} {what}"));
+            self.report.error(place, problem.found(count));
+        }
+        fits
+    }
+
+    /// The name of a domain or client: it becomes part of paths, columns and legends.
+    pub fn identifier(&mut self, name: &At<String>) {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        if name.value.is_empty()
+            || name.value.chars().count() > NAME_CHARS_MAX
+            || !name.value.chars().all(plain)
+        {
+            let allowed = format!("1 to {NAME_CHARS_MAX} letters, digits, `_`, `-` and `.`");
+            self.report.error(&name.place, Problem::not_allowed(allowed));
+        }
+    }
+
+    /// One of these things, by its name.
+    pub fn choice<'a, T>(
+        &mut self,
+        field: &Field<String>,
+        all: &'a [T],
+        name: fn(&T) -> &str,
+    ) -> Option<&'a T> {
+        let At { value, place } = field.0.as_ref()?;
+        let found = all.iter().find(|thing| name(thing) == value);
+        if found.is_none() {
+            let names: Vec<&str> = all.iter().map(name).collect();
+            let problem = Problem::not_allowed(format!("one of {}", names.join(", ")));
+            self.report.error(place, problem.maybe_hint(did_you_mean(value, names)));
+        }
+        found
+    }
+
+    /// A CPU pool that is referred to, as an index.
+    pub fn pool_named(&mut self, field: &Field<String>, pools: &[PoolSpec]) -> Option<usize> {
+        self.choice(field, pools, |pool| &pool.name)
+            .and_then(|found| pools.iter().position(|pool| pool.name == found.name))
+    }
+
+    /// A domain that is referred to, as an index.
+    pub fn domain(&mut self, field: &Field<String>, domains: &[DomainSpec]) -> Option<usize> {
+        let At { value, place } = field.0.as_ref()?;
+        let found = domains.iter().position(|domain| domain.name == *value);
+        if found.is_none() {
+            self.report.error_with(place, || {
+                let names = || domains.iter().map(|domain| domain.name.as_str());
+                let hint = did_you_mean(value, names()).unwrap_or_else(|| {
+                    const SHOWN: usize = 10;
+                    let more = if domains.len() > SHOWN { ", ..." } else { "" };
+                    format!("domains: {}{more}", names().take(SHOWN).collect::<Vec<_>>().join(", "))
+                });
+                Problem::says(format!("there is no domain `{value}`")).found(value).hint(hint)
+            });
+        }
+        found
+    }
+
+    /// What is left of a set in this pool, `None` if that is everything.
+    pub fn cpus(
+        &mut self,
+        list: &CpuList,
+        place: &Place,
+        pcpus: u32,
+        pool: &CpuMask,
+        pool_name: &str,
+    ) -> Option<CpuMask> {
+        let mask = list.on_host(pcpus).and(pool);
+        let host_has = match pcpus {
+            _ if pool.len() < pcpus => format!("pool `{pool_name}` has pCPUs {}", CpuList::from(pool)),
+            1 => "the host has one pCPU, 0".to_owned(),
+            _ => format!("the host has pCPUs 0 to {}", pcpus - 1),
+        };
+        if mask.is_empty() {
+            let problem =
+                Problem::says(format!("found `{list}`, which leaves no pCPU to run on; {host_has}"));
+            self.report.error(place, problem.found(list));
+        } else if list.highest().is_some_and(|highest| highest >= pcpus) {
+            let problem = Problem::says(format!("`{list}` names pCPUs that are not there; {host_has}"));
+            self.report.warning(place, problem.found(list));
+        }
+        (mask != *pool).then_some(mask)
+    }
+}

@@ -1,0 +1,194 @@
+//! The machine and its CPU pools.
+
+use vcpulab_host::{CpuMask, Params};
+use vcpulab_sched::{Generation, Policy, policies};
+use vcpulab_spec::limits::PCPUS_MAX;
+use vcpulab_spec::{CONSTANTS, CUSTOM, Constants, HostSpec, PoolSpec, Profile};
+
+use crate::check::devices::drivers;
+use crate::check::fields::Checker;
+use crate::file::profile::{caches_fit, find_profile, profiles, read_profile, unknown_constant};
+use crate::file::raw::{RawHost, RawScenario, raw_pools};
+use crate::text::problem::{Place, Problem, did_you_mean};
+use crate::text::read::{At, Field};
+use crate::text::units::CpuList;
+
+/// The pool that every host has.
+const POOL_0: &str = "Pool-0";
+
+pub(crate) fn machine(checker: &mut Checker<'_, '_>, raw: &RawHost) -> HostSpec {
+    let own = profile_file(checker, &raw.profile);
+    let profile = own.as_ref().unwrap_or_else(|| built_in(checker, raw).unwrap_or(&profiles()[0]));
+    let custom = own.is_some() || raw.profile.get().is_some_and(|name| name == CUSTOM);
+    let pcpus =
+        checker.int(&raw.pcpus, profile.pcpus.value, 1..=PCPUS_MAX.into()).unwrap_or(PCPUS_MAX.into());
+    let per_socket = checker.int(&raw.pcpus_per_socket, pcpus, 1..=pcpus).unwrap_or(pcpus);
+    HostSpec {
+        profile: if custom { CUSTOM } else { &profile.name }.to_owned(),
+        constants: constants(checker, raw, profile),
+        pcpus: pcpus as u32,
+        pcpus_per_socket: per_socket as u32,
+        drivers: drivers(checker, raw),
+    }
+}
+
+/// The pools without their schedulers' parameters, and whether all schedulers are known.
+pub(crate) fn pools(
+    checker: &mut Checker<'_, '_>,
+    raw: &RawScenario,
+    raw_host: &RawHost,
+    host: &HostSpec,
+    place: &Place,
+) -> (Vec<PoolSpec>, bool) {
+    let raw_pools = raw_pools(raw);
+    checker.count(raw_pools.len(), 0, host.pcpus as usize - 1, "pools besides Pool-0", &place.member("pool"));
+    let (mut first, mut known) =
+        pool(checker, POOL_0, CpuMask::first_n(host.pcpus), &raw_host.scheduler, &raw_host.generation);
+    let mut others: Vec<PoolSpec> = Vec::new();
+    for (name, At { value: raw, .. }) in raw_pools.iter().take(host.pcpus as usize) {
+        checker.identifier(name);
+        if name.value == POOL_0 {
+            let hint = "its scheduler stands in [host], and it has all pCPUs that no other pool has";
+            checker.report.error(&name.place, Problem::says("`Pool-0` is there already").hint(hint));
+        }
+        let mask = pool_pcpus(checker, &raw.pcpus, host.pcpus, &others);
+        let (pool, its_known) = pool(checker, &name.value, mask, &raw.scheduler, &raw.generation);
+        first.pcpus = first.pcpus.without(&mask);
+        others.push(pool);
+        known &= its_known;
+    }
+    if first.pcpus.is_empty() {
+        let problem = Problem::says("no pCPU is left for `Pool-0`, which every host has");
+        checker.report.error(&place.member("pool"), problem.found("all pCPUs in other pools"));
+    }
+    others.insert(0, first);
+    (others, known)
+}
+
+fn pool(
+    checker: &mut Checker<'_, '_>,
+    name: &str,
+    pcpus: CpuMask,
+    scheduler: &Field<String>,
+    generation: &Field<String>,
+) -> (PoolSpec, bool) {
+    let policy = checker.choice(scheduler, policies(), |policy| policy.name);
+    let some_policy = policy.unwrap_or(&policies()[0]);
+    let newest = some_policy.default_generation();
+    let found = match (policy, generation.is_none()) {
+        (Some(policy), false) => generation_of(checker, generation, policy),
+        _ => Some(newest),
+    };
+    let known = policy.is_some() && found.is_some();
+    let (policy, generation) = (some_policy, found.unwrap_or(newest));
+    (PoolSpec { name: name.to_owned(), pcpus, policy, generation, params: Params::new() }, known)
+}
+
+fn pool_pcpus(
+    checker: &mut Checker<'_, '_>,
+    field: &Field<CpuList>,
+    pcpus: u32,
+    others: &[PoolSpec],
+) -> CpuMask {
+    let Some(At { value, place }) = &field.0 else { return CpuMask::EMPTY };
+    let all = CpuMask::first_n(pcpus);
+    let mask = checker.cpus(value, place, pcpus, &all, POOL_0).unwrap_or(all);
+    if let Some(other) = others.iter().find(|other| !other.pcpus.and(&mask).is_empty()) {
+        let shared = CpuList::from(&other.pcpus.and(&mask));
+        let problem = Problem::says(format!("pCPU {shared} is in pool `{}` already", other.name));
+        checker.report.error(place, problem.found(value));
+    }
+    mask
+}
+
+fn generation_of(
+    checker: &mut Checker<'_, '_>,
+    field: &Field<String>,
+    policy: &'static Policy,
+) -> Option<&'static Generation> {
+    let At { value, place } = field.0.as_ref()?;
+    let found = policy.generation(value);
+    if found.is_none() {
+        let names: Vec<&str> = policy.generations.iter().map(|generation| generation.name).collect();
+        let others: Vec<&str> =
+            policies().iter().filter(|p| p.generation(value).is_some()).map(|p| p.name).collect();
+        let hint = did_you_mean(value, names.iter().copied()).or_else(|| {
+            (!others.is_empty()).then(|| format!("`{value}` is a generation of: {}", others.join(", ")))
+        });
+        let problem = Problem::not_allowed(format!("one of {} for `{}`", names.join(", "), policy.name));
+        checker.report.error(place, problem.maybe_hint(hint));
+    }
+    found
+}
+
+fn constants(checker: &mut Checker<'_, '_>, raw: &RawHost, profile: &Profile) -> Constants {
+    let mut constants = profile.values();
+    for (name, At { value, place }) in raw.costs.get().into_iter().flat_map(|named| &named.0) {
+        match CONSTANTS.iter().find(|constant| constant.name == name.value) {
+            Some(constant) if (constant.min..=constant.max).contains(value) => {
+                constants.set(constant.name, *value);
+            }
+            Some(constant) => {
+                let allowed = format!("an integer from {} to {}", constant.min, constant.max);
+                checker.report.error(place, Problem::not_allowed(allowed));
+            }
+            None => unknown_constant(name, checker.report),
+        }
+    }
+    if let Some(At { place, .. }) = &raw.costs.0 {
+        caches_fit(&constants, place, checker.report);
+    }
+    constants
+}
+
+/// A profile in a file of its own.
+fn profile_file(checker: &mut Checker<'_, '_>, field: &Field<String>) -> Option<Profile> {
+    let At { value, place } = field.0.as_ref().filter(|at| is_file(&at.value))?;
+    let Some(folder) = checker.folder else {
+        let problem = Problem::says("a profile file can be named by a scenario file only");
+        checker.report.error(place, problem.found(value));
+        return None;
+    };
+    match read_profile(&folder.join(value)) {
+        Ok(profile) => Some(profile),
+        Err(problems) => {
+            checker.report.errors_of_file(place, problems);
+            None
+        }
+    }
+}
+
+/// The built-in profile that is named, if any.
+fn built_in(checker: &mut Checker<'_, '_>, raw: &RawHost) -> Option<&'static Profile> {
+    let at = raw.profile.0.as_ref()?;
+    if at.value == CUSTOM {
+        all_given(checker, raw, &at.place);
+        return None;
+    }
+    let found = find_profile(&at.value);
+    if found.is_none() && !is_file(&at.value) {
+        let names = || profiles().iter().map(|profile| profile.name.as_str()).chain([CUSTOM]);
+        let all = names().collect::<Vec<_>>().join(", ");
+        let problem = Problem::not_allowed(format!("one of {all}, or a file (`*.toml`)"));
+        checker.report.error(&at.place, problem.maybe_hint(did_you_mean(&at.value, names())));
+    }
+    found
+}
+
+/// Without a profile nothing has a default.
+fn all_given(checker: &mut Checker<'_, '_>, raw: &RawHost, place: &Place) {
+    let given = raw.costs.get().into_iter().flat_map(|named| &named.0);
+    let given: Vec<&str> = given.map(|(name, _)| name.value.as_str()).collect();
+    let missing = CONSTANTS.iter().filter(|constant| !given.contains(&constant.name));
+    let missing = missing.map(|constant| format!("host.costs.{}", constant.name));
+    let pcpus = raw.pcpus.is_none().then(|| "host.pcpus".to_owned());
+    for field in pcpus.into_iter().chain(missing) {
+        let problem = Problem::says(format!("required with the profile `{CUSTOM}`, but not given"));
+        checker.report.error(&Place { span: place.span.clone(), field }, problem);
+    }
+}
+
+/// Does a profile's name mean a file?
+fn is_file(name: &str) -> bool {
+    name.ends_with(".toml")
+}

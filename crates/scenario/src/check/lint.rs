@@ -1,0 +1,157 @@
+//! What is allowed in a scenario but probably not meant.
+
+use std::collections::BTreeMap;
+
+use vcpulab_sched::policies;
+use vcpulab_spec::{ActionSpec, AppSpec, Change, PoolSpec, SHARE, Service, Spec, share, weight};
+
+use crate::file::raw::{NamedDomain, RawScenario};
+use crate::text::problem::{Place, Problem, Report, did_you_mean};
+use crate::text::read::{At, Field};
+use crate::text::units::Duration;
+
+pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
+    // With errors some of it does not match the file; they come first anyway.
+    if report.has_errors() {
+        return;
+    }
+    for (domain, (name, raw)) in spec.domains.iter().zip(raw_domains) {
+        if domain.apps.is_empty() && !domain.driver_domain {
+            report.warning(&name.place, Problem::says("nothing runs in this domain: it blocks for ever"));
+        }
+        let PoolSpec { policy, generation, .. } = &spec.pools[domain.pool];
+        if let (Some(At { place, .. }), false) = (&raw.value.affinity.0, generation.hard_affinity)
+            && domain.affinity.iter().any(Option::is_some)
+        {
+            let message = format!("`{}` of {} does not look at hard affinity", policy.name, generation.name);
+            report.warning(place, Problem::says(message));
+        }
+        for (app, At { place, .. }) in domain.apps.iter().zip(raw.value.app.get().into_iter().flatten()) {
+            doubtful_app(app, place, report);
+        }
+    }
+    pools(spec, raw, report);
+    unserved(spec, raw_domains, report);
+    one_sided_channels(raw_domains, report);
+    for (index, (name, _)) in raw.client_machine.get().into_iter().flat_map(|named| &named.0).enumerate() {
+        if !spec.clients.iter().any(|client| client.machine == Some(index)) {
+            report.warning(&name.place, Problem::says("no client runs on this machine"));
+        }
+    }
+    inverted_shares(spec, raw_domains, report);
+    let end = spec.end();
+    for (domain, (_, raw)) in spec.domains.iter().zip(raw_domains) {
+        if let (true, Some(At { place, .. })) = (domain.start_ns >= end, &raw.value.start.0) {
+            let message = format!("it is never there: the run ends at {}", Duration(end));
+            report.warning(place, Problem::says(message));
+        }
+    }
+    for (action, At { place, .. }) in spec.actions.iter().zip(raw.action.get().into_iter().flatten()) {
+        if action.at >= end {
+            let message = format!("never happens: the run ends at {}", Duration(end));
+            report.warning(place, Problem::says(message));
+        }
+    }
+}
+
+fn pools(spec: &Spec, raw: &RawScenario, report: &mut Report<'_>) {
+    let releases = |pool: &PoolSpec| {
+        let shipped = policies().iter().flat_map(|policy| policy.generations);
+        shipped.filter(|generation| generation.name == pool.generation.name).count() > 1
+    };
+    for (index, (name, _)) in raw.pool.get().into_iter().flat_map(|named| &named.0).enumerate() {
+        let (pool, first) = (&spec.pools[index + 1], &spec.pools[0]);
+        let moves = |action: &ActionSpec| matches!(action.change, Change::MovePool(_, to) if to == index + 1);
+        if !spec.domains.iter().any(|d| d.pool == index + 1) && !spec.actions.iter().any(moves) {
+            report.warning(&name.place, Problem::says("no domain is ever in this pool: its pCPUs idle"));
+        }
+        if releases(pool) && releases(first) && pool.generation.name != first.generation.name {
+            let message = format!(
+                "its scheduler is that of {}, the host's is that of {}: no one release has both",
+                pool.generation.name, first.generation.name
+            );
+            report.warning(&name.place, Problem::says(message));
+        }
+    }
+}
+
+/// Event channels of which scripts name one end only.
+fn one_sided_channels(raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
+    let apps = raw_domains.iter().flat_map(|(_, domain)| domain.value.app.get().into_iter().flatten());
+    let phases = apps.flat_map(|app| app.value.phase.get().into_iter().flatten());
+    let events: Vec<_> = phases
+        .flat_map(|phase| phase.value.event.get().into_iter().flatten())
+        .map(|event| &event.value)
+        .collect();
+    let notified: BTreeMap<&str, &At<String>> = ends(events.iter().map(|event| &event.notify));
+    let awaited: BTreeMap<&str, &At<String>> = ends(events.iter().map(|event| &event.r#await));
+    for (name, at) in &awaited {
+        if !notified.contains_key(name) {
+            let problem = Problem::says("nobody notifies this channel: who awaits its events waits for ever");
+            let meant = did_you_mean(name, notified.keys().copied());
+            report.warning(&at.place, meant.into_iter().fold(problem, Problem::hint));
+        }
+    }
+    for (name, at) in &notified {
+        if !awaited.contains_key(name) {
+            report.warning(&at.place, Problem::says("nobody awaits the events of this channel"));
+        }
+    }
+}
+
+/// The channels that events name, and where each is named first.
+fn ends<'a>(fields: impl Iterator<Item = &'a Field<String>>) -> BTreeMap<&'a str, &'a At<String>> {
+    let mut ends = BTreeMap::new();
+    for at in fields.filter_map(|field| field.0.as_ref()) {
+        ends.entry(at.value.as_str()).or_insert(at);
+    }
+    ends
+}
+
+fn doubtful_app(app: &AppSpec, place: &Place, report: &mut Report<'_>) {
+    if let (Some(run), Some(period)) = (app.get("run"), app.get("period"))
+        && run > period
+    {
+        let message = format!(
+            "needs {} of CPU time in every {}: it can never keep up",
+            Duration(run),
+            Duration(period)
+        );
+        report.warning(place, Problem::says(message));
+    }
+}
+
+fn unserved(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
+    let asked = |service: Service| {
+        let by_app = |app: &AppSpec| app.asks().any(|asked| asked == service);
+        spec.clients.iter().any(|client| client.service == service)
+            || spec.domains.iter().flat_map(|domain| &domain.apps).any(by_app)
+    };
+    for (index, (domain, (name, _))) in spec.domains.iter().zip(raw_domains).enumerate() {
+        for (position, app) in domain.apps.iter().enumerate() {
+            if app.serves() && !asked(Service { domain: index, app: position }) {
+                let message = format!("nobody asks its `{}` for anything", app.kind());
+                report.warning(&name.place, Problem::says(message));
+            }
+        }
+    }
+}
+
+/// A driver domain with a smaller share than its guests delays all their I/O.
+fn inverted_shares(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
+    for (domain, (name, _)) in spec.domains.iter().zip(raw_domains) {
+        let Some(driver) = domain.driver().map(|driver| &spec.domains[driver]) else { continue };
+        let Some(share) = share(&spec.pools[domain.pool]).filter(|_| domain.pool == driver.pool) else {
+            continue;
+        };
+        let (own, drivers) = (weight(domain, share), weight(driver, share));
+        if own > drivers {
+            let message = format!(
+                "{SHARE} {own} is above {drivers}, that of its driver domain `{}`: under load its own I/O waits",
+                driver.name
+            );
+            let hint = format!("give `{}` at least the {SHARE} of the domains it serves", driver.name);
+            report.warning(&name.place, Problem::says(message).hint(hint));
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! From a file's fields to a scenario that can run. Every problem is reported; the first one stops nothing.
+
+mod actions;
+mod apps;
+mod client_machines;
+mod clients;
+mod devices;
+mod disks;
+mod domains;
+mod fields;
+mod files;
+mod host;
+mod lifecycle;
+mod lint;
+mod network;
+mod params;
+mod phases;
+mod run;
+
+use std::path::Path;
+
+use vcpulab_host::Span;
+use vcpulab_spec::Spec;
+use vcpulab_spec::limits::{DOMAINS_MAX, REPLICATIONS_MAX, SPAN_NS_MAX};
+
+use crate::check::fields::Checker;
+use crate::file::raw::RawScenario;
+use crate::text::problem::{Place, Report};
+use crate::text::read::At;
+
+/// Defaults of what a file may leave out.
+const DURATION_NS: Span = 10_000_000_000;
+const WARMUP_NS: Span = 1_000_000_000;
+
+/// Checks everything. If anything is wrong the report says so, and what is returned is of no use.
+pub(crate) fn check(
+    raw: &RawScenario,
+    place: &Place,
+    folder: Option<&Path>,
+    report: &mut Report<'_>,
+) -> Spec {
+    let checker = &mut Checker { report, folder };
+    let run = raw.run.get().cloned().unwrap_or_default();
+    let raw_host = raw.host.get().cloned().unwrap_or_default();
+    let host = host::machine(checker, &raw_host);
+    let (pools, schedulers_known) = host::pools(checker, raw, &raw_host, &host, place);
+    let mut spec = Spec {
+        name: run::name(checker, &raw.name),
+        seed: checker.int(&raw.seed, 1, 0..=i64::MAX).unwrap_or(1) as u64,
+        duration_ns: checker.span(&run.duration, Some(DURATION_NS), 1..=SPAN_NS_MAX).unwrap_or(1),
+        warmup_ns: checker.span(&run.warmup, Some(WARMUP_NS), 0..=SPAN_NS_MAX).unwrap_or(0),
+        start_spread_ns: checker.span(&run.start_spread, Some(0), 0..=SPAN_NS_MAX).unwrap_or(0),
+        replications: checker.int(&run.replications, 1, 1..=REPLICATIONS_MAX.into()).unwrap_or(1) as u32,
+        sample_ns: 0,
+        profiler_cycles: run::profiler(checker, &run),
+        host,
+        nics: Vec::new(),
+        disks: Vec::new(),
+        pools,
+        domains: Vec::new(),
+        clients: Vec::new(),
+        client_machines: Vec::new(),
+        actions: Vec::new(),
+    };
+    let mut raw_domains: Vec<_> = raw.domain.get().into_iter().flat_map(|named| &named.0).collect();
+    if let Some(At { place, .. }) = &raw.domain.0 {
+        checker.count(raw_domains.len(), 1, DOMAINS_MAX, "domains", place);
+    }
+    // Dom0 comes first on every host.
+    raw_domains.sort_by_key(|(name, _)| name.value != domains::DOM0);
+    domains::check(checker, &mut spec, &raw_domains, place);
+    network::check(checker, &mut spec, raw, &raw_domains, place);
+    disks::check(checker, &mut spec, raw, &raw_domains, place);
+    apps::check(checker, &mut spec, &raw_domains, place);
+    run::rows(checker, &spec, &run, place);
+    if schedulers_known {
+        params::check(checker, &mut spec, raw, &raw_host, &raw_domains);
+    } else {
+        params::check_names(checker, raw, &raw_host, &raw_domains);
+    }
+    client_machines::check(checker, raw, &mut spec, place);
+    clients::check(checker, raw, &mut spec, place);
+    files::check(checker, &spec, &raw_domains);
+    spec.sample_ns = run::sample(checker, &run, &spec);
+    actions::check(checker, raw, &mut spec, &raw_domains, schedulers_known, place);
+    lint::lint(&spec, raw, &raw_domains, checker.report);
+    spec
+}

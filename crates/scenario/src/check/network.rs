@@ -1,0 +1,115 @@
+//! NICs, and the domains' interfaces to them.
+
+use vcpulab_spec::limits::DEVICES_MAX;
+use vcpulab_spec::{DomainSpec, Drivers, Forwarding, NetfrontSpec, Spec};
+
+use crate::check::devices::{bare_metal, device, device_of, front_driver, usual_devices};
+use crate::check::fields::Checker;
+use crate::file::raw::{NamedDomain, RawNetfront, RawScenario};
+use crate::file::words::FORWARDING;
+use crate::text::problem::{Place, Problem};
+use crate::text::read::{At, Field};
+
+pub(crate) fn forwarding(checker: &mut Checker<'_, '_>, field: &Field<String>) -> Forwarding {
+    let found = checker.choice(field, &FORWARDING, |(word, _)| word);
+    found.map_or(Forwarding::Bridge, |(_, forwarding)| *forwarding)
+}
+
+/// The NICs, and the domains' interfaces to them.
+pub(crate) fn check(
+    checker: &mut Checker<'_, '_>,
+    spec: &mut Spec,
+    raw: &RawScenario,
+    raw_domains: &[&NamedDomain],
+    place: &Place,
+) {
+    if spec.host.drivers == Drivers::BareMetal {
+        bare_metal(checker, spec, raw, place);
+    }
+    let given = raw.nic.get().map_or(&[][..], |named| &named.0);
+    checker.count(given.len(), 0, DEVICES_MAX, "NICs", &place.member("nic"));
+    for (name, At { value, place }) in given.iter().take(DEVICES_MAX) {
+        let nic = device(checker, name, place, &value.driver_domain, &value.vcpu, spec);
+        spec.nics.extend(nic);
+    }
+    if given.is_empty() {
+        spec.nics = usual_devices(spec);
+        if spec.host.drivers == Drivers::Domains {
+            // A stub domain has an interface, to another domain, instead.
+            let is_stub = |owner: usize| {
+                let (name, raw) = raw_domains[owner];
+                let driver = raw.value.nic.get().and_then(|nic| nic.driver_domain.get());
+                driver.is_some_and(|driver| *driver != name.value)
+            };
+            spec.nics.retain(|nic| !nic.owner.is_some_and(is_stub));
+        }
+    }
+    for (index, (_, raw)) in raw_domains.iter().enumerate().take(spec.domains.len()) {
+        if let Some(At { value, place }) = &raw.value.nic.0 {
+            spec.domains[index].nic = netfront(checker, value, place, index, spec, raw_domains);
+        }
+    }
+}
+
+/// The owner of the NIC by which packets of a driver domain leave: itself, or the domain behind its own interface, and so on.
+fn nic_owner(
+    checker: &mut Checker<'_, '_>,
+    driver: usize,
+    field: &Field<String>,
+    spec: &Spec,
+    raw_domains: &[&NamedDomain],
+) -> Option<usize> {
+    let next = |at: usize| {
+        let name = raw_domains.get(at)?.1.value.nic.get()?.driver_domain.get()?;
+        spec.domains.iter().position(|domain| domain.name == *name)
+    };
+    let mut at = driver;
+    for _ in 0..=spec.domains.len() {
+        if spec.nics.iter().any(|nic| nic.owner == Some(at)) {
+            return Some(at);
+        }
+        let Some(behind) = next(at) else { break };
+        at = behind;
+    }
+    let DomainSpec { name, driver_domain, .. } = &spec.domains[at];
+    if !driver_domain {
+        // That is reported where it is named.
+        return None;
+    }
+    let problem = match next(at) {
+        Some(_) => Problem::says("the driver domains behind this interface lead in a circle")
+            .hint("one of them owns the NIC"),
+        None => Problem::says(format!("driver domain `{name}` owns no NIC"))
+            .hint(format!("add [nic.NAME] with `driver_domain = \"{name}\"`")),
+    };
+    checker.report.error(&field.0.as_ref()?.place, problem);
+    None
+}
+
+fn netfront(
+    checker: &mut Checker<'_, '_>,
+    raw: &RawNetfront,
+    place: &Place,
+    own: usize,
+    spec: &Spec,
+    raw_domains: &[&NamedDomain],
+) -> Option<NetfrontSpec> {
+    let driver = front_driver(checker, &raw.driver_domain, place, own, spec)?;
+    let owner = match driver {
+        Some(driver) => Some(nic_owner(checker, driver, &raw.driver_domain, spec, raw_domains)?),
+        None => None,
+    };
+    let nic = device_of(checker, &raw.device, owner, "NIC", spec.nics.iter())?;
+    let vcpus = |domain: usize| spec.domains[domain].affinity.len() as i64;
+    let vcpu = checker.int(&raw.vcpu, 0, 0..=vcpus(own) - 1)?;
+    let driver_vcpu = checker.int(&raw.driver_vcpu, 0, 0..=driver.map_or(1, vcpus) - 1)?;
+    Some(NetfrontSpec {
+        driver,
+        nic,
+        vcpu: vcpu as u32,
+        driver_vcpu: driver_vcpu as u32,
+        tso: raw.tso.get().copied().unwrap_or(false),
+        checksum_offload: raw.checksum_offload.get().copied().unwrap_or(true),
+        emulated: raw.emulated.get().copied().unwrap_or(false),
+    })
+}

@@ -1,0 +1,233 @@
+//! Scheduler parameters: checked against the registry's tables, which also say to which scheduler an unknown one belongs.
+
+use vcpulab_host::{ParamKind, ParamSpec, ParamValue, Params, Scope, TimetableEntry};
+use vcpulab_sched::policies;
+use vcpulab_spec::limits::SPAN_NS_MAX;
+use vcpulab_spec::{DomainSpec, PERCENT_OF_PCPU, PoolSpec, Spec};
+
+use crate::check::fields::Checker;
+use crate::file::raw::{NamedDomain, RawDomain, RawHost, RawPool, RawScenario, raw_pools};
+use crate::text::problem::{Problem, did_you_mean};
+use crate::text::read::{At, RawParam, RawParams, RawSlot, ReadTable as _};
+
+/// The parameters of all schedulers and domains.
+pub(crate) fn check(
+    checker: &mut Checker<'_, '_>,
+    spec: &mut Spec,
+    raw: &RawScenario,
+    raw_host: &RawHost,
+    raw_domains: &[&NamedDomain],
+) {
+    let others = raw_pools(raw).iter().map(|(_, raw)| (&raw.value.params, RawPool::FIELDS));
+    let all = std::iter::once((&raw_host.params, RawHost::FIELDS)).chain(others);
+    let global =
+        |(index, (given, fields))| params(checker, given, &allowed(spec, index, Scope::Global, fields, None));
+    let global: Vec<Params> = all.enumerate().take(spec.pools.len()).map(global).collect();
+    let of_domain = |(index, (_, raw)): (usize, &&NamedDomain)| {
+        let pool = spec.domains[index].pool;
+        params(checker, &raw.value.params, &allowed_for(spec, RawDomain::FIELDS, index, pool))
+    };
+    let params: Vec<Params> =
+        raw_domains.iter().enumerate().take(spec.domains.len()).map(of_domain).collect();
+    for (pool, params) in spec.pools.iter_mut().zip(global) {
+        pool.params = params;
+    }
+    for (domain, params) in spec.domains.iter_mut().zip(params) {
+        domain.params = params;
+    }
+}
+
+/// Of an unknown scheduler only that can be checked which holds for all.
+pub(crate) fn check_names(
+    checker: &mut Checker<'_, '_>,
+    raw: &RawScenario,
+    raw_host: &RawHost,
+    raw_domains: &[&NamedDomain],
+) {
+    names_only(checker, &raw_host.params, RawHost::FIELDS);
+    for (_, raw) in raw_pools(raw) {
+        names_only(checker, &raw.value.params, RawPool::FIELDS);
+    }
+    for (_, raw) in raw_domains {
+        names_only(checker, &raw.value.params, RawDomain::FIELDS);
+    }
+}
+
+pub(crate) fn allowed<'s>(
+    spec: &'s Spec,
+    pool: usize,
+    scope: Scope,
+    fields: &'static [&'static str],
+    vcpus: Option<usize>,
+) -> Allowed<'s> {
+    Allowed { pool: &spec.pools[pool], scope, fields, vcpus, domains: &spec.domains }
+}
+
+pub(crate) fn allowed_for<'s>(
+    spec: &'s Spec,
+    fields: &'static [&'static str],
+    domain: usize,
+    pool: usize,
+) -> Allowed<'s> {
+    allowed(spec, pool, Scope::Domain, fields, Some(spec.domains[domain].affinity.len()))
+}
+
+/// The parameters that may stand in one table, and what else may.
+pub(crate) struct Allowed<'a> {
+    pub pool: &'a PoolSpec,
+    pub scope: Scope,
+    /// The table's own fields, for suggestions.
+    pub fields: &'static [&'static str],
+    /// Number of vCPUs of the domain they are for.
+    pub vcpus: Option<usize>,
+    /// All domains, for timetables.
+    pub domains: &'a [DomainSpec],
+}
+
+impl Allowed<'_> {
+    fn specs(&self) -> impl Iterator<Item = &'static ParamSpec> + use<> {
+        let scope = self.scope;
+        self.pool.generation.params.iter().filter(move |spec| spec.scope == scope)
+    }
+
+    /// Why there is no parameter of that name here.
+    fn stranger(&self, name: &str) -> Problem {
+        let PoolSpec { policy, generation, .. } = self.pool;
+        let here: Vec<&str> = self.specs().map(|spec| spec.name).collect();
+        let has = match (self.scope, here.join(", ")) {
+            (Scope::Domain, list) if list.is_empty() => "takes no parameters for a domain".to_owned(),
+            (Scope::Global, list) if list.is_empty() => "takes no global parameters".to_owned(),
+            (_, list) => format!("takes here: {list}"),
+        };
+        let has = format!("`{}` ({}) {has}", policy.name, generation.name);
+        if generation.params.iter().any(|spec| spec.name == name) {
+            let (what, place) = match self.scope {
+                Scope::Domain => ("the whole scheduler", "[host] or an `adjust-global` action"),
+                Scope::Global => ("a domain", "[domain.NAME] or an `adjust` action"),
+            };
+            return Problem::says(format!("`{name}` is a parameter of {what}"))
+                .hint(format!("set it in {place}"));
+        }
+        let owners = policies().iter().flat_map(|policy| policy.generations.iter().map(move |g| (policy, g)));
+        let owners: Vec<_> = owners.filter(|(_, g)| g.params.iter().any(|spec| spec.name == name)).collect();
+        if owners.is_empty() {
+            let known = here.iter().chain(self.fields).copied();
+            let hint = did_you_mean(name, known).unwrap_or_else(|| match self.fields {
+                [] => has,
+                fields => format!("known here: {}; {has}", fields.join(", ")),
+            });
+            return Problem::says("unknown field").found(name).hint(hint);
+        }
+        let own: Vec<&str> =
+            owners.iter().filter(|(p, _)| p.name == policy.name).map(|(_, g)| g.name).collect();
+        if own.is_empty() {
+            let mut whose: Vec<String> = owners.iter().map(|(p, _)| format!("`{}`", p.name)).collect();
+            whose.dedup();
+            let s = if whose.len() == 1 { "" } else { "s" };
+            Problem::says(format!(
+                "`{name}` is a parameter of scheduler{s} {}, not of `{}`",
+                whose.join(", "),
+                policy.name
+            ))
+        } else {
+            let message = format!(
+                "`{name}` is a parameter of `{}` in generation {}, not in {}",
+                policy.name,
+                own.join(", "),
+                generation.name
+            );
+            Problem::says(message)
+        }
+        .found(name)
+        .hint(has)
+    }
+}
+
+/// Without knowing the scheduler: is each of these a parameter of any?
+fn names_only(checker: &mut Checker<'_, '_>, given: &RawParams, fields: &'static [&'static str]) {
+    let all = policies().iter().flat_map(|policy| policy.generations).flat_map(|g| g.params);
+    for (name, _) in &given.0 {
+        if !all.clone().any(|spec| spec.name == name.value) {
+            checker.report.error_with(&name.place, || {
+                let known = fields.iter().copied().chain(all.clone().map(|spec| spec.name));
+                let hint = did_you_mean(&name.value, known);
+                let hint = hint.unwrap_or_else(|| format!("known here: {}", fields.join(", ")));
+                Problem::says("unknown field").found(&name.value).hint(hint)
+            });
+        }
+    }
+}
+
+/// The scheduler's parameters given in one table.
+pub(crate) fn params(checker: &mut Checker<'_, '_>, given: &RawParams, allowed: &Allowed<'_>) -> Params {
+    let mut params = Params::new();
+    for (name, raw) in &given.0 {
+        match allowed.specs().find(|spec| spec.name == name.value) {
+            Some(spec) => {
+                if let Some(value) = param(checker, raw, spec, allowed) {
+                    params.set(spec.name, value);
+                }
+            }
+            None => checker.report.error_with(&name.place, || allowed.stranger(&name.value)),
+        }
+    }
+    params
+}
+
+fn param(
+    checker: &mut Checker<'_, '_>,
+    raw: &At<RawParam>,
+    spec: &ParamSpec,
+    allowed: &Allowed<'_>,
+) -> Option<ParamValue> {
+    let mut hint = None;
+    let value = match (&raw.value, spec.kind) {
+        (RawParam::Int(value), ParamKind::Int { .. } | ParamKind::Flag) => Some(ParamValue::Int(*value)),
+        (RawParam::Flag(value), ParamKind::Flag) => Some(ParamValue::Int((*value).into())),
+        (RawParam::Word(word), ParamKind::Choice(words)) => {
+            hint = did_you_mean(word, words.iter().copied());
+            words.iter().position(|w| w == word).map(|index| ParamValue::Int(index as i64))
+        }
+        (RawParam::Timetable(slots), ParamKind::Timetable(most)) if (1..=most).contains(&slots.len()) => {
+            return timetable(checker, slots, allowed.domains);
+        }
+        _ => None,
+    };
+    let Some(value) = value.filter(|value| spec.allows(value)) else {
+        let unit = if spec.unit.is_empty() { String::new() } else { format!(" ({})", spec.unit) };
+        let problem = Problem::not_allowed(spec.allowed() + &unit);
+        let problem = match raw.value {
+            RawParam::Timetable(_) => problem.found("a list"),
+            _ => problem,
+        };
+        checker.report.error(&raw.place, problem.maybe_hint(hint));
+        return None;
+    };
+    if let (PERCENT_OF_PCPU, Some(vcpus), ParamValue::Int(percent)) = (spec.unit, allowed.vcpus, &value) {
+        let most = 100 * vcpus as i64;
+        if *percent > most {
+            let s = if vcpus == 1 { "" } else { "s" };
+            let problem = Problem::not_allowed(format!("at most {most} ({vcpus} vCPU{s} of 100 % each)"));
+            checker.report.error(&raw.place, problem);
+            return None;
+        }
+    }
+    Some(value)
+}
+
+fn timetable(
+    checker: &mut Checker<'_, '_>,
+    slots: &[At<RawSlot>],
+    domains: &[DomainSpec],
+) -> Option<ParamValue> {
+    let entry = |slot: &At<RawSlot>| {
+        let domain = checker.domain(&slot.value.domain, domains)?;
+        let last = domains[domain].affinity.len() as i64 - 1;
+        let vcpu = checker.int(&slot.value.vcpu, 0, 0..=last)?;
+        let runtime_ns = checker.span(&slot.value.runtime, None, 1..=SPAN_NS_MAX)?;
+        Some(TimetableEntry { domain: domains[domain].number, vcpu, runtime_ns })
+    };
+    // Every slot is looked at before any is found missing.
+    let entries: Vec<Option<TimetableEntry>> = slots.iter().map(entry).collect();
+    entries.into_iter().collect::<Option<_>>().map(ParamValue::Timetable)
+}

@@ -1,0 +1,123 @@
+//! Applications whose script stands in the scenario, in rt-app's words.
+
+use vcpulab_host::Span;
+use vcpulab_spec::limits::{APPS_MAX, EVENTS_MAX, PHASES_MAX, QUANTILES_MAX, SPAN_NS_MAX};
+use vcpulab_spec::{AppSpec, EventSpec, PhaseSpec};
+
+use crate::check::fields::Checker;
+use crate::file::raw::{RawApp, RawEvent, RawPhase};
+use crate::text::problem::{Place, Problem};
+use crate::text::read::{At, Field, OneOrMany, ReadTable as _};
+use crate::text::units::Duration;
+
+pub(crate) fn phases_app(checker: &mut Checker<'_, '_>, raw: &RawApp, place: &Place) -> Option<AppSpec> {
+    if raw.phase.is_none() {
+        checker.report.error(&place.member("phase"), Problem::says("required, but not given"));
+    }
+    let phases = phases(checker, &raw.phase);
+    let rounds = match checker.int(&raw.r#loop, -1, -1..=u32::MAX.into())? {
+        -1 => None,
+        rounds => Some(rounds as u32),
+    };
+    let instances = checker.int(&raw.instance, 1, 1..=APPS_MAX as i64)? as u32;
+    let delay_ns = checker.span(&raw.start_delay, Some(0), 0..=SPAN_NS_MAX)?;
+    Some(AppSpec::Phases { phases: phases?, rounds, delay_ns, instances })
+}
+
+fn phases(checker: &mut Checker<'_, '_>, field: &Field<Vec<At<RawPhase>>>) -> Option<Vec<PhaseSpec>> {
+    let At { value: raw, place } = field.0.as_ref()?;
+    if !checker.count(raw.len(), 1, PHASES_MAX, "phases", place) {
+        return None;
+    }
+    let phases: Vec<Option<PhaseSpec>> = raw.iter().map(|raw| phase(checker, raw)).collect();
+    phases.into_iter().collect()
+}
+
+fn phase(checker: &mut Checker<'_, '_>, phase: &At<RawPhase>) -> Option<PhaseSpec> {
+    let rounds = checker.int(&phase.value.r#loop, 1, 1..=u32::MAX.into());
+    let At { value: raw, place } = phase.value.event.0.as_ref()?;
+    if !checker.count(raw.len(), 1, EVENTS_MAX, "events", place) {
+        return None;
+    }
+    let events: Vec<Option<EventSpec>> = raw.iter().map(|raw| event(checker, raw)).collect();
+    Some(PhaseSpec { rounds: rounds? as u32, events: events.into_iter().collect::<Option<_>>()? })
+}
+
+fn event(checker: &mut Checker<'_, '_>, event: &At<RawEvent>) -> Option<EventSpec> {
+    let raw = &event.value;
+    let drawn = [(&raw.run, EventSpec::Run as fn(Vec<i64>) -> EventSpec), (&raw.sleep, EventSpec::Sleep)];
+    let spans = [(&raw.runtime, EventSpec::Runtime as fn(i64) -> EventSpec), (&raw.timer, EventSpec::Timer)];
+    let names = [
+        (&raw.lock, EventSpec::Lock as fn(String) -> EventSpec),
+        (&raw.unlock, EventSpec::Unlock),
+        (&raw.suspend, EventSpec::Suspend),
+        (&raw.resume, EventSpec::Resume),
+        (&raw.signal, EventSpec::Signal),
+        (&raw.barrier, EventSpec::Barrier),
+        (&raw.notify, EventSpec::Notify),
+        (&raw.r#await, EventSpec::Await),
+    ];
+    let mut draw = drawn.iter().filter(|(field, _)| !field.is_none());
+    let mut span = spans.iter().filter(|(field, _)| !field.is_none());
+    let mut name = names.iter().filter(|(field, _)| !field.is_none());
+    let given = [draw.clone().count(), span.clone().count(), name.clone().count()];
+    let done = raw.done.get().copied().unwrap_or(false);
+    if given.iter().sum::<usize>() + usize::from(!raw.wait.is_none()) + usize::from(done) != 1 {
+        let words: Vec<&str> = RawEvent::FIELDS.iter().copied().filter(|field| *field != "mutex").collect();
+        let allowed = format!("exactly one of {}", words.join(", "));
+        checker.report.error(&event.place, Problem::not_allowed(allowed));
+        return None;
+    }
+    if raw.wait.is_none() != raw.mutex.is_none() {
+        let problem = Problem::says("`wait` and `mutex` belong together");
+        let hint = "who waits without a lock to give back meanwhile says `suspend`";
+        checker.report.error(&event.place, problem.hint(hint));
+        return None;
+    }
+    if let Some((field, make)) = draw.next() {
+        return quantiles(checker, field).map(make);
+    }
+    if let Some((field, make)) = span.next() {
+        return checker.span(field, None, 1..=SPAN_NS_MAX).map(make);
+    }
+    if let Some((field, make)) = name.next() {
+        return meeting(checker, field).map(make);
+    }
+    if done {
+        return Some(EventSpec::Done);
+    }
+    Some(EventSpec::Wait { at: meeting(checker, &raw.wait)?, mutex: meeting(checker, &raw.mutex)? })
+}
+
+/// A time, or the quantiles of a distribution of times.
+fn quantiles(checker: &mut Checker<'_, '_>, field: &Field<OneOrMany<Duration>>) -> Option<Vec<Span>> {
+    let At { value, place } = field.0.as_ref()?;
+    match value {
+        OneOrMany::One(span) => time(checker, *span, place, 1).map(|span| vec![span]),
+        OneOrMany::Many(spans) => {
+            if !checker.count(spans.len(), 2, QUANTILES_MAX, "quantiles", place) {
+                return None;
+            }
+            let read: Vec<_> = spans.iter().map(|span| time(checker, span.value, &span.place, 0)).collect();
+            let quantiles: Vec<Span> = read.into_iter().collect::<Option<_>>()?;
+            if let Some(index) = (1..quantiles.len()).find(|&index| quantiles[index] < quantiles[index - 1]) {
+                let allowed =
+                    format!("quantiles in ascending order, from {} on here", Duration(quantiles[index - 1]));
+                checker.report.error(&spans[index].place, Problem::not_allowed(allowed));
+                return None;
+            }
+            Some(quantiles)
+        }
+    }
+}
+
+fn time(checker: &mut Checker<'_, '_>, span: Duration, place: &Place, least: Span) -> Option<Span> {
+    let allowed = || format!("a time span from {} to {}", Duration(least), Duration(SPAN_NS_MAX));
+    checker.within(span.0, &(least..=SPAN_NS_MAX), place, allowed)
+}
+
+fn meeting(checker: &mut Checker<'_, '_>, field: &Field<String>) -> Option<String> {
+    let name = field.0.as_ref()?;
+    checker.identifier(name);
+    Some(name.value.clone())
+}

@@ -1,0 +1,66 @@
+//! The length of a run, its repetitions, and the samples taken meanwhile.
+
+use vcpulab_host::Span;
+use vcpulab_spec::limits::{NAME_CHARS_MAX, PROFILER_CYCLES, ROWS_MAX, SAMPLE_ROWS_MAX, SPAN_NS_MAX};
+use vcpulab_spec::{DomainSpec, Spec};
+
+use crate::check::fields::Checker;
+use crate::file::raw::RawRun;
+use crate::text::problem::{Place, Problem};
+use crate::text::read::{At, Field};
+use crate::text::units::Duration;
+
+/// Time between two samples where the scenario says nothing.
+const SAMPLE_NS: Span = 1_000_000_000;
+
+pub(crate) fn name(checker: &mut Checker<'_, '_>, field: &Field<String>) -> String {
+    let Some(At { value, place }) = &field.0 else { return "unnamed".into() };
+    if value.chars().count() > NAME_CHARS_MAX || value.chars().any(char::is_control) {
+        let allowed = format!("at most {NAME_CHARS_MAX} characters, none of them a control character");
+        checker.report.error(place, Problem::not_allowed(allowed));
+    }
+    value.clone()
+}
+
+/// Results must fit into memory.
+pub(crate) fn rows(checker: &mut Checker<'_, '_>, spec: &Spec, run: &RawRun, place: &Place) {
+    let vcpus: usize = spec.domains.iter().map(|domain| domain.affinity.len()).sum();
+    let most = ROWS_MAX / vcpus.max(1);
+    if spec.replications as usize > most {
+        let place = run.replications.0.as_ref().map_or(place, |at| &at.place);
+        let allowed = format!("at most {most} with {vcpus} vCPUs ({ROWS_MAX} rows of results)");
+        checker.report.error(place, Problem::not_allowed(allowed));
+    }
+}
+
+/// Time between two samples, ns; 0: none are taken. Where nothing is said they are, unless there were too many.
+pub(crate) fn sample(checker: &mut Checker<'_, '_>, run: &RawRun, spec: &Spec) -> Span {
+    let Some(sample_ns) = checker.span(&run.sample, Some(SAMPLE_NS), 0..=SPAN_NS_MAX) else { return 0 };
+    if sample_ns == 0 {
+        return 0;
+    }
+    // A domain has a row for itself, for each of its vCPUs and applications, and for each pCPU that it runs on.
+    let pcpus = spec.host.pcpus as usize;
+    let of = |domain: &DomainSpec| 1 + domain.affinity.len() + domain.app_kinds().len() + pcpus;
+    let things = spec.clients.len() + spec.domains.iter().map(of).sum::<usize>();
+    let at_once = things as i64 * i64::from(spec.replications);
+    // The last one is taken at the end.
+    let most = SAMPLE_ROWS_MAX as i64 / at_once.max(1) - 1;
+    if spec.duration_ns / sample_ns <= most {
+        return sample_ns;
+    }
+    if let Some(At { place, .. }) = &run.sample.0 {
+        let least = Duration(if most > 0 { spec.duration_ns / most + 1 } else { SPAN_NS_MAX });
+        let rows =
+            format!("at least {least} here ({SAMPLE_ROWS_MAX} rows of results), or `0s` for no samples");
+        checker.report.error(place, Problem::not_allowed(rows));
+    }
+    0
+}
+
+/// Busy cycles between two samples of the profiler, if there is one.
+pub(crate) fn profiler(checker: &mut Checker<'_, '_>, run: &RawRun) -> Option<i64> {
+    let At { value, .. } = run.profiler.0.as_ref()?;
+    value.cycles.0.as_ref()?;
+    checker.int(&value.cycles, 0, PROFILER_CYCLES)
+}

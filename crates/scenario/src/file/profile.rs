@@ -1,0 +1,266 @@
+//! Hardware profiles in files: the built-in ones, and those of users.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use toml::de::DeTable;
+use vcpulab_spec::limits::PCPUS_MAX;
+use vcpulab_spec::{CONSTANTS, Constants, Profile, SourceKind, Sourced};
+
+use crate::text::limits::FILE_BYTES_MAX;
+use crate::text::problem::{Place, Problem, Problems, Report, did_you_mean, text_of, whole_file};
+use crate::text::read::{At, Field, Kinds, Named, Node, Read, ReadTable, Reader, document, plain, record};
+
+record! {
+    /// A hardware profile.
+    struct RawProfile {
+        /// What machine it is.
+        doc: String,
+        /// How many pCPUs it has.
+        pcpus: RawSourced,
+        /// All constants.
+        constants: Named<RawSourced>,
+    }
+    required [doc, pcpus, constants]
+}
+
+record! {
+    /// A value, and where it is from.
+    struct RawSourced {
+        value: i64,
+        kind: String,
+        source: String,
+    }
+    required [value, kind, source]
+}
+
+/// The profiles' data files, by name. The first is the default.
+const FILES: [(&str, &str); 7] = [
+    ("generic", include_str!("../../profiles/generic.toml")),
+    ("epyc-9355p", include_str!("../../profiles/epyc-9355p.toml")),
+    ("lp200r", include_str!("../../profiles/lp200r.toml")),
+    ("dl360", include_str!("../../profiles/dl360.toml")),
+    ("q9550", include_str!("../../profiles/q9550.toml")),
+    ("i3-370m", include_str!("../../profiles/i3-370m.toml")),
+    ("exact", include_str!("../../profiles/exact.toml")),
+];
+
+static PROFILES: LazyLock<Vec<Profile>> = LazyLock::new(|| {
+    let read = |(name, text)| parse_profile(text, name).unwrap_or_else(|problems| panic!("{problems}"));
+    FILES.map(read).into()
+});
+
+/// All built-in profiles; the first is the default.
+pub fn profiles() -> &'static [Profile] {
+    &PROFILES
+}
+
+/// The built-in profile of that name.
+pub fn find_profile(name: &str) -> Option<&'static Profile> {
+    profiles().iter().find(|profile| profile.name == name)
+}
+
+/// Reads and checks a profile; `name` is what it is called, also in messages.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn parse_profile(text: &str, name: &str) -> Result<Profile, Problems> {
+    let (node, mut reader) = document(text, name)?;
+    let raw = RawProfile::read(&node, &mut reader).unwrap_or_default();
+    let place = Place { span: Some(0..0), field: String::new() };
+    let none = Named::default();
+    let constants = &raw.constants.get().unwrap_or(&none).0;
+    let report = &mut reader.report;
+    // What is given wrongly has been reported as that.
+    let given = |name| node.get_ref().get("constants")?.get_ref().get(name);
+    for constant in CONSTANTS.iter().filter(|constant| given(constant.name).is_none()) {
+        let missing = Problem::says("required, but not given").hint(constant.doc);
+        report.error(&place.member("constants").member(constant.name), missing);
+    }
+    let pcpus = raw.pcpus.get().and_then(|at| sourced(at, 1, PCPUS_MAX.into(), report));
+    let mut profile = Profile {
+        name: name.to_owned(),
+        doc: raw.doc.get().cloned().unwrap_or_default(),
+        pcpus: pcpus.unwrap_or(Sourced { value: 1, kind: SourceKind::Assumed, source: String::new() }),
+        constants: Default::default(),
+    };
+    for (name, At { value, .. }) in constants {
+        match CONSTANTS.iter().find(|constant| constant.name == name.value) {
+            None => unknown_constant(name, report),
+            Some(constant) => {
+                let sourced = sourced(value, constant.min, constant.max, report);
+                profile.constants.extend(sourced.map(|sourced| (constant.name.to_owned(), sourced)));
+            }
+        }
+    }
+    if !report.has_errors() {
+        caches_fit(&profile.values(), &place.member("constants"), report);
+    }
+    reader.report.finish()?;
+    Ok(profile)
+}
+
+/// Reads a profile from a file of its own.
+///
+/// # Errors
+/// It cannot be read, or everything that is wrong with it.
+pub fn read_profile(path: &Path) -> Result<Profile, Problems> {
+    let name = path.to_string_lossy();
+    let cannot = |why: String| whole_file(&name, format!("cannot be read: {why}"));
+    let unread = |error: std::io::Error| cannot(error.kind().to_string());
+    // Whatever never ends, a pipe or a device, is not even opened.
+    if !std::fs::metadata(path).map_err(unread)?.is_file() {
+        return Err(cannot("not a file".into()));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unread)?;
+    file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(unread)?;
+    parse_profile(text_of(&bytes, &name)?, &name)
+}
+
+fn sourced(raw: &RawSourced, min: i64, max: i64, report: &mut Report<'_>) -> Option<Sourced> {
+    let RawSourced { value: Field(Some(value)), kind: Field(Some(kind)), source: Field(Some(source)) } = raw
+    else {
+        return None;
+    };
+    if !(min..=max).contains(&value.value) {
+        let allowed = format!("an integer from {min} to {max}");
+        report.error(&value.place, Problem::not_allowed(allowed));
+    }
+    let known = SourceKind::ALL.iter().find(|(word, _)| *word == kind.value);
+    let Some((_, known)) = known else {
+        let words = SourceKind::ALL.map(|(word, _)| word);
+        let problem = Problem::not_allowed(format!("one of {}", words.join(", ")));
+        report.error(&kind.place, problem.maybe_hint(did_you_mean(&kind.value, words)));
+        return None;
+    };
+    Some(Sourced { value: value.value, kind: *known, source: source.value.clone() })
+}
+
+/// There is no constant of that name.
+pub(crate) fn unknown_constant(name: &At<String>, report: &mut Report<'_>) {
+    report.error_with(&name.place, || {
+        let names = || CONSTANTS.iter().map(|constant| constant.name);
+        let hint = did_you_mean(&name.value, names())
+            .unwrap_or_else(|| format!("known here: {}", names().collect::<Vec<_>>().join(", ")));
+        Problem::says("unknown constant").found(&name.value).hint(hint)
+    });
+}
+
+/// The levels of the caches must be in order.
+pub(crate) fn caches_fit(constants: &Constants, place: &Place, report: &mut Report<'_>) {
+    let Constants { l2_bytes, l3_bytes, l2_miss_ps, l3_miss_ps, .. } = *constants;
+    if l3_bytes != 0 && l3_bytes < l2_bytes {
+        let allowed = format!("0 or at least `l2_bytes`, {l2_bytes}");
+        report.error(&place.member("l3_bytes"), Problem::not_allowed(allowed).found(format!("`{l3_bytes}`")));
+    }
+    if l3_miss_ps < l2_miss_ps {
+        let allowed = format!("at least `l2_miss_ps`, {l2_miss_ps}");
+        report.error(
+            &place.member("l3_miss_ps"),
+            Problem::not_allowed(allowed).found(format!("`{l3_miss_ps}`")),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scenario;
+
+    const GENERIC: &str = include_str!("../../profiles/generic.toml");
+
+    /// What is wrong with the built-in profile `generic` when this is replaced in it.
+    fn problems(from: &str, to: &str) -> String {
+        assert!(GENERIC.contains(from), "{from}");
+        parse_profile(&GENERIC.replacen(from, to, 1), "p.toml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn everything_wrong_with_a_profile_is_explained() {
+        let text = include_str!("../../bad/profiles/all.toml");
+        let problems = parse_profile(text, "all.toml").unwrap_err();
+        let (missing, others): (Vec<_>, Vec<_>) =
+            problems.into_iter().partition(|problem| problem.line == Some(1));
+        assert_eq!(missing.len(), CONSTANTS.len() - 4, "each that is not given at all");
+        assert_eq!(missing[0].message, "required, but not given");
+        insta::assert_snapshot!(others.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
+    }
+
+    #[test]
+    fn levels_of_cache_out_of_order_are_refused() {
+        let wrong = problems("l3_bytes = { value = 33554432", "l3_bytes = { value = 1000");
+        assert!(wrong.contains("found `1000`; allowed: 0 or at least `l2_bytes`, 1048576"), "{wrong}");
+        let wrong = problems("l3_miss_ps = { value = 100000", "l3_miss_ps = { value = 1");
+        assert!(wrong.contains("allowed: at least `l2_miss_ps`, 20000"), "{wrong}");
+    }
+
+    /// A scenario with one domain on a host of that profile.
+    fn scenario(profile: &str, folder: Option<&Path>) -> Result<Scenario, Problems> {
+        let text = format!(
+            "[host]\nscheduler = \"credit\"\nprofile = {profile}\n[domain.a]\napp = [{{ kind = \"hog\" }}]\n"
+        );
+        Scenario::parse_in(&text, "s.toml", folder)
+    }
+
+    #[test]
+    fn a_scenario_may_name_a_file_and_is_written_without_it() {
+        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/profiles"));
+        let from_file =
+            scenario("\"dl360.toml\"", Some(folder)).unwrap_or_else(|problems| panic!("{problems}"));
+        let built_in = scenario("\"dl360\"", None).unwrap();
+        assert_eq!(from_file.host.constants, built_in.host.constants);
+        assert_eq!((from_file.host.pcpus, from_file.host.profile.as_str()), (4, "custom"));
+        assert_eq!(Scenario::parse(&from_file.to_toml(), "again"), Ok(from_file));
+    }
+
+    #[test]
+    fn files_that_cannot_be_used_are_named() {
+        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/bad"));
+        let wrong = |profile: &str, folder| scenario(profile, folder).unwrap_err().to_string();
+        let missing = wrong("\"nowhere.toml\"", Some(folder));
+        assert!(missing.ends_with("nowhere.toml: cannot be read: entity not found"), "{missing}");
+        let bad = wrong("\"profiles/all.toml\"", Some(folder));
+        assert!(bad.contains("profiles/all.toml:5:37: constants.decision_ns.kind"), "{bad}");
+        let without = wrong("\"dl360.toml\"", None);
+        assert!(
+            without
+                .contains("s.toml:3:11: host.profile: a profile file can be named by a scenario file only"),
+            "{without}"
+        );
+        assert!(read_profile(folder).unwrap_err().to_string().ends_with("cannot be read: not a file"));
+    }
+
+    #[test]
+    fn a_custom_host_must_say_everything_itself() {
+        let wrong = scenario("\"custom\"", None).unwrap_err().to_string();
+        assert!(wrong.contains("host.pcpus: required with the profile `custom`, but not given"), "{wrong}");
+        assert_eq!(wrong.lines().count(), 1 + CONSTANTS.len());
+    }
+
+    #[test]
+    fn every_profile_is_right_and_says_of_every_constant_how_it_is_known() {
+        for profile in profiles() {
+            for (name, Sourced { kind, source, .. }) in &profile.constants {
+                assert!(source.len() > 10, "{}.{name} needs a source", profile.name);
+                let assumed = source.starts_with("assumption");
+                assert_eq!(assumed, *kind == SourceKind::Assumed, "{}.{name}: {source}", profile.name);
+            }
+        }
+        assert!(SourceKind::ALL.iter().all(|(word, kind)| kind.word() == *word));
+    }
+
+    #[test]
+    fn in_exact_mode_nothing_costs_time() {
+        let exact = find_profile("exact").unwrap();
+        for (name, sourced) in exact.constants.iter().filter(|(name, _)| is_cost(name)) {
+            assert_eq!(sourced.value, 0, "{name}");
+        }
+    }
+
+    fn is_cost(name: &str) -> bool {
+        name != "task_slice_ns" && ["_ns", "_ps"].iter().any(|unit| name.ends_with(unit))
+    }
+}

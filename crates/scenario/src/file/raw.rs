@@ -1,0 +1,578 @@
+//! The fields of a scenario file, before anything but their types is checked. The documentation comments here are the
+//! descriptions in the JSON schema and in the reference.
+
+use toml::de::DeTable;
+
+use vcpulab_spec::limits::{
+    APPS_MAX, CONNECTIONS_MAX, DOMAIN_VCPUS_MAX, LINK_RATES, PCPUS_MAX, PROFILER_CYCLES, RATE_PER_S_MAX,
+    REPLICATIONS_MAX, RETRIES_MAX, WEIGHT_MAX,
+};
+
+use crate::text::problem::Place;
+use crate::text::read::{
+    At, Field, Kinds, Named, Node, Number, OneOrMany, RawParams, Read, ReadTable, Reader, WordOrList, plain,
+    record, tagged,
+};
+use crate::text::units::{CpuList, Duration, Size};
+
+record! {
+    /// A host, the domains on it, what they run, and the clients around it.
+    struct RawScenario {
+        /// Its title, for people.
+        name: String,
+        /// The seed of all random numbers. The same seed gives the same results, byte for byte.
+        #[schemars(range(min = 0))]
+        seed: i64,
+        /// The length of a run, and the number of its replications.
+        run: RawRun,
+        /// The machine and its CPU scheduler.
+        host: RawHost,
+        /// NICs, by name. Where none is given, each driver domain (or the hypervisor, or the machine) has one.
+        nic: Named<RawNic>,
+        /// Disks, by name. Where none is given, each driver domain (or the hypervisor, or the machine) has one.
+        disk: Named<RawDisk>,
+        /// CPU pools besides `Pool-0`, by name. All other pCPUs are in `Pool-0`, whose scheduler is the host's.
+        pool: Named<RawPool>,
+        /// The domains (virtual machines) by name. `dom0` is domain number 0; the others are numbered from 1 in the
+        /// order of the file.
+        domain: Named<RawDomain>,
+        /// The clients outside the host, by name.
+        client: Named<RawClient>,
+        /// The machines that clients run on, by name. A client that names none runs on one without limits.
+        client_machine: Named<RawClientMachine>,
+        /// The administrator's actions while the host runs.
+        action: Vec<At<RawAction>>,
+    }
+    required [host, domain]
+}
+
+record! {
+    /// The length of a run, and the number of its replications.
+    struct RawRun {
+        /// Measured time, after the warm-up.
+        duration: Duration,
+        /// Time before that, which is not measured.
+        warmup: Duration,
+        /// Longest random delay before applications begin: the same for all of them, drawn for each replication. A workload
+        /// then begins at a random point in the scheduler's periods. Default: `0s`.
+        start_spread: Duration,
+        /// Number of independent runs, each with its own random numbers.
+        #[schemars(range(min = 1, max = REPLICATIONS_MAX))]
+        replications: i64,
+        /// Time between two samples of the counters of domains, vCPUs, applications and clients; XenMon and xentop read
+        /// them. `0s`: none. Default: `1s`, or none where that makes too many rows.
+        sample: Duration,
+        /// A profiler that samples the pCPUs, as Xenoprof does. Default: none.
+        profiler: RawProfiler,
+    }
+}
+
+record! {
+    /// A profiler that samples the pCPUs.
+    struct RawProfiler {
+        /// Busy cycles of a pCPU between two samples. Each costs the profile's `sample_ns`.
+        #[schemars(range(min = *PROFILER_CYCLES.start(), max = *PROFILER_CYCLES.end()))]
+        cycles: i64,
+    }
+    required [cycles]
+}
+
+record! {
+    /// The machine and its CPU scheduler. The scheduler's global parameters stand here too.
+    struct RawHost {
+        /// The hardware profile: number of pCPUs, and the costs of everything. In `exact` nothing costs time. A built-in
+        /// one by its name, or a file (its path from the folder of the scenario); `custom`: all constants stand here.
+        profile: String,
+        /// Number of pCPUs. Default: the profile's.
+        #[schemars(range(min = 1, max = PCPUS_MAX))]
+        pcpus: i64,
+        /// Number of pCPUs on one socket. Default: all.
+        #[schemars(range(min = 1, max = PCPUS_MAX))]
+        pcpus_per_socket: i64,
+        /// The CPU scheduler.
+        scheduler: String,
+        /// The release whose version of it is used. Default: the newest.
+        generation: String,
+        /// Place of the devices' drivers: in driver domains, or in the hypervisor.
+        #[schemars(extend("enum" = ["driver-domain", "hypervisor"]))]
+        drivers: String,
+        /// No hypervisor: the one domain is the machine's operating system, which has all pCPUs and devices.
+        bare_metal: bool,
+        /// Constants of the hardware profile to replace.
+        costs: Named<i64>,
+    }
+    required [scheduler]
+    params params
+}
+
+record! {
+    /// A CPU pool: pCPUs with a scheduler of their own. The scheduler's global parameters stand here too.
+    struct RawPool {
+        /// Its pCPUs, which no other pool has.
+        pcpus: CpuList,
+        /// Its CPU scheduler.
+        scheduler: String,
+        /// The release whose version of it is used. Default: the newest.
+        generation: String,
+    }
+    required [pcpus, scheduler]
+    params params
+}
+
+record! {
+    /// A domain (virtual machine). The scheduler's parameters of a domain stand here too.
+    struct RawDomain {
+        /// Number of vCPUs.
+        #[schemars(range(min = 1, max = DOMAIN_VCPUS_MAX))]
+        vcpus: i64,
+        /// The CPU pool it is created in. Default: `Pool-0`.
+        pool: String,
+        /// Time of its creation, since the host started, warm-up included. Default: the start of the host.
+        start: Duration,
+        /// The pCPUs it may run on (hard affinity): one set for all vCPUs, or a list with one for each.
+        affinity: OneOrMany<CpuList>,
+        /// Does it own the devices, and do their work for the other domains?
+        driver_domain: bool,
+        /// The way in which a driver domain forwards packets: a bridge, or routing.
+        #[schemars(extend("enum" = ["bridge", "routing"]))]
+        forwarding: String,
+        /// Memory that each vCPU touches whenever it runs, and that a cold cache has to bring in again. Default: the
+        /// profile's.
+        working_set: Size,
+        /// Its network interface.
+        nic: RawNetfront,
+        /// Its virtual disk.
+        disk: RawVirtualDisk,
+        /// Memory for pages of files. Default: the profile's.
+        page_cache: Size,
+        /// Its memory: when it is destroyed, the hypervisor frees every page; a `web-server` has its files there. Default:
+        /// twice the memory for pages of files.
+        memory: Size,
+        /// Time that its guest takes to shut down. Default: the profile's.
+        shutdown: Duration,
+        /// Period of its kernel's tick, if that is left on when a vCPU goes idle and stopped by the next one, which finds it
+        /// idle (as by Linux 6.1): a vCPU that goes idle wakes once more. Default: the tick is stopped at once.
+        idle_tick: Duration,
+        /// CPU time of such a tick. Required with `idle_tick`.
+        idle_tick_cpu: Duration,
+        /// The toolstack's answer to a crash of its guest: destroy the domain, restart it, or leave it as it is.
+        #[schemars(extend("enum" = ["destroy", "restart", "preserve"]))]
+        on_crash: String,
+        /// Its applications.
+        app: Vec<At<RawApp>>,
+    }
+    params params
+}
+
+record! {
+    /// A domain's network interface.
+    struct RawNetfront {
+        /// The domain whose netback carries its packets. Required, unless the drivers are elsewhere.
+        driver_domain: String,
+        /// The NIC by which its packets leave. Default: the driver domain's first.
+        device: String,
+        /// The domain's vCPU that takes its events.
+        #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
+        vcpu: i64,
+        /// The driver domain's vCPU that takes its events.
+        #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
+        driver_vcpu: i64,
+        /// TCP segmentation offload: does the domain send packets of up to 64 KB, which the NIC cuts?
+        tso: bool,
+        /// Does the NIC compute checksums? Default: yes. Otherwise each byte costs the domain more.
+        checksum_offload: bool,
+        /// An emulated NIC, for a guest without drivers of its own (HVM): the driver domain, which may be a stub domain,
+        /// emulates it.
+        emulated: bool,
+    }
+}
+
+record! {
+    /// A NIC.
+    struct RawNic {
+        /// The driver domain that owns it. Required, unless the drivers are elsewhere.
+        driver_domain: String,
+        /// The driver domain's vCPU that takes its interrupts.
+        #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
+        vcpu: i64,
+    }
+}
+
+record! {
+    /// A disk.
+    struct RawDisk {
+        /// The driver domain that owns it. Required, unless the drivers are elsewhere.
+        driver_domain: String,
+        /// The driver domain's vCPU that takes its interrupts.
+        #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
+        vcpu: i64,
+        /// Turning platters, or flash memory. The hardware profile says how fast each is.
+        #[schemars(extend("enum" = ["spindle", "ssd"]))]
+        kind: String,
+    }
+}
+
+record! {
+    /// A domain's virtual disk.
+    struct RawVirtualDisk {
+        /// The domain whose blkback serves it. Required, unless the drivers are elsewhere.
+        driver_domain: String,
+        /// The disk it is on. Default: the driver domain's first; if the driver domain has a virtual disk itself (a stub
+        /// domain), the disk of that one.
+        device: String,
+        /// The domain's vCPU that takes its events.
+        #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
+        vcpu: i64,
+        /// An emulated disk, for a guest without drivers of its own (HVM): the driver domain, which may be a stub domain,
+        /// emulates it.
+        emulated: bool,
+    }
+}
+
+record! {
+    /// An application in a domain. The parameters of its kind stand here too.
+    struct RawApp {
+        /// Its kind.
+        kind: String,
+        /// Number of instances.
+        #[schemars(range(min = 1, max = APPS_MAX))]
+        instance: i64,
+        /// The phases of a script.
+        phase: Vec<At<RawPhase>>,
+        /// Number of times to go through all phases; -1: without end.
+        r#loop: i64,
+        /// Time from the start of its domain to its own. Default: none.
+        start_delay: Duration,
+    }
+    required [kind]
+    params params
+}
+
+record! {
+    /// A phase of a script.
+    struct RawPhase {
+        /// Number of times to go through its events.
+        r#loop: i64,
+        /// Its events.
+        event: Vec<At<RawEvent>>,
+    }
+    required [event]
+}
+
+record! {
+    /// One event of a phase: exactly one of these.
+    struct RawEvent {
+        /// Computes for this CPU time, however long that takes. A list is a distribution: its values are quantiles at equal
+        /// distances, and a time is drawn for each event.
+        run: OneOrMany<Duration>,
+        /// Computes until this time has passed, however much CPU time it gets meanwhile.
+        runtime: Duration,
+        /// Sleeps for this time from now; or for a time drawn from a distribution, as for `run`.
+        sleep: OneOrMany<Duration>,
+        /// Sleeps until this time after the end of the last such sleep: keeps a period whatever the events in between take.
+        timer: Duration,
+        /// Takes a lock; sleeps while another task of the domain has it.
+        lock: String,
+        /// Releases a lock.
+        unlock: String,
+        /// Waits until another task of the domain says `resume` or `signal` with the same name.
+        suspend: String,
+        /// Wakes all tasks that wait by that name. If none does, nothing is remembered of it.
+        resume: String,
+        /// Wakes the task that has waited longest by that name.
+        signal: String,
+        /// Waits as `suspend` does, and releases the lock `mutex` meanwhile.
+        wait: String,
+        /// The lock that goes with `wait`.
+        mutex: String,
+        /// Waits until the number of tasks at this barrier is the number of times that the scripts of the domain name it.
+        barrier: String,
+        /// Sends an event over a channel of that name, and wakes a task that waits there, in whatever domain. Events without a
+        /// waiter are pending.
+        notify: String,
+        /// Takes a pending event of a channel of that name, or waits for the next one.
+        r#await: String,
+        /// Completes a unit of work. In a script without it a round of all phases is one unit.
+        done: bool,
+    }
+}
+
+tagged! {
+    /// A client outside the host.
+    enum RawClient by "kind" {
+        /// Requests at a rate that does not depend on the answers.
+        "open-loop" => OpenLoop(RawOpenLoop),
+        /// Users, each of whom asks, waits for the answer, thinks, and asks again.
+        "closed-loop" => ClosedLoop(RawClosedLoop),
+        /// Streams of packets.
+        "stream" => Stream(RawStream),
+    }
+}
+
+record! {
+    /// Requests at a rate that does not depend on the answers.
+    struct RawOpenLoop {
+        /// The domain with the service.
+        server: String,
+        /// The application there, by its kind. Needed only where the domain runs several services.
+        app: String,
+        /// The client machine it runs on. Default: one without limits.
+        machine: String,
+        /// Requests per second.
+        #[schemars(range(min = 0, max = RATE_PER_S_MAX))]
+        rate: Number,
+        /// At regular intervals? Otherwise at random (a Poisson process).
+        regular: bool,
+        /// Size of the answer, for requests of the service's first class only.
+        file_size: Size,
+        /// The requests: a list of kinds, or `"specweb99"` for the files of that benchmark. Default: all classes of the service,
+        /// each as often as its documentation says.
+        mix: WordOrList<RawAsk>,
+        /// Most requests outstanding at once; further ones fail at the client.
+        #[schemars(range(min = 1, max = CONNECTIONS_MAX))]
+        connections_max: i64,
+        /// Time without an answer after which a request has failed. Default: none.
+        timeout: Duration,
+    }
+    required [server, rate]
+}
+
+record! {
+    /// Users, each of whom asks, waits for the answer, thinks, and asks again.
+    struct RawClosedLoop {
+        /// The domain with the service.
+        server: String,
+        /// The application there, by its kind. Needed only where the domain runs several services.
+        app: String,
+        /// The client machine it runs on. Default: one without limits.
+        machine: String,
+        /// Number of users.
+        #[schemars(range(min = 1, max = CONNECTIONS_MAX))]
+        users: i64,
+        /// Mean think time of a user, exponentially distributed. Default: none.
+        think: Duration,
+        /// Time within which the users begin, one after the other.
+        ramp_up: Duration,
+        /// Size of the answer, for requests of the service's first class only.
+        file_size: Size,
+        /// The requests: a list of kinds, or `"specweb99"` for the files of that benchmark. Default: all classes of the service,
+        /// each as often as its documentation says.
+        mix: WordOrList<RawAsk>,
+        /// Does a user keep its connection from one request to the next? Default: yes.
+        keep_alive: bool,
+        /// Time without an answer after which a request has failed. Default: none.
+        timeout: Duration,
+        /// Most times that a failed request is tried again at once, before the user goes on.
+        #[schemars(range(min = 0, max = RETRIES_MAX))]
+        retries: i64,
+    }
+    required [server, users]
+}
+
+record! {
+    /// Streams of packets.
+    struct RawStream {
+        /// The domain with the receiver.
+        server: String,
+        /// The application there, by its kind. Needed only where the domain runs several services.
+        app: String,
+        /// The client machine it runs on. Default: one without limits.
+        machine: String,
+        /// Number of streams.
+        #[schemars(range(min = 1, max = CONNECTIONS_MAX))]
+        streams: i64,
+        /// Data in each packet. More than a segment goes in several.
+        packet: Size,
+        /// Least time from one packet of a stream to the next. Default: none, the network alone decides.
+        gap: Duration,
+    }
+    required [server]
+}
+
+record! {
+    /// A machine that clients run on. The time it adds is part of response times, as a load generator measures them.
+    struct RawClientMachine {
+        /// Rate of its link in each direction, bits per second. Default: the NIC's of the hardware profile.
+        #[schemars(range(min = *LINK_RATES.start(), max = *LINK_RATES.end()))]
+        bits_per_s: i64,
+        /// Number of processors.
+        #[schemars(range(min = 1, max = PCPUS_MAX))]
+        processors: i64,
+        /// Time of a processor for a request before it is sent. Default: none.
+        request_cpu: Duration,
+        /// Time of a processor for each packet, sent or received. Default: none.
+        packet_cpu: Duration,
+        /// Most connections of its clients at once (ports, or file descriptors); further ones fail there.
+        #[schemars(range(min = 1, max = CONNECTIONS_MAX))]
+        connections_max: i64,
+    }
+}
+
+record! {
+    /// One kind of requests that a client sends.
+    struct RawAsk {
+        /// Class of the requests. Default: the service's first.
+        class: String,
+        /// Size of the answer. Default: the class's.
+        file_size: Size,
+        /// Its frequency, in proportion to the others.
+        #[schemars(range(min = 1, max = WEIGHT_MAX))]
+        weight: i64,
+    }
+}
+
+tagged! {
+    /// An action of the administrator on the running host.
+    enum RawAction by "op" {
+        /// Changes parameters of a domain.
+        "adjust" => Adjust(RawAdjust),
+        /// Changes global parameters of the scheduler.
+        "adjust-global" => AdjustGlobal(RawAdjustGlobal),
+        /// Pauses a domain.
+        "pause" => Pause(RawPause),
+        /// Unpauses a domain.
+        "unpause" => Unpause(RawPause),
+        /// Changes the hard affinity of a domain's vCPUs.
+        "affinity" => Affinity(RawAffinity),
+        /// Moves a domain to another CPU pool: it has default parameters and no affinity there.
+        "move-pool" => MovePool(RawMovePool),
+        /// Creates a domain that has shut down or was destroyed, as it stands in the file. (One that is created later for the
+        /// first time has a `start`.)
+        "create" => Create(RawLife),
+        /// Asks a domain to shut down. Its guest does so within its `shutdown` time; then the toolstack destroys the domain.
+        "shutdown" => Shutdown(RawLife),
+        /// Asks a domain to reboot: it shuts down, is destroyed, and is created anew, as it stands in the file.
+        "reboot" => Reboot(RawLife),
+        /// Crashes a domain's guest. Its `on_crash` is the toolstack's answer.
+        "crash" => Crash(RawLife),
+        /// Destroys a domain without asking its guest; of a saved one, its state.
+        "destroy" => Destroy(RawLife),
+        /// Takes a domain off the host, and keeps its state.
+        "save" => Save(RawLife),
+        /// Puts a saved domain on the host again, with the pool, parameters and affinity that stand in the file; its guest
+        /// goes on where it stood.
+        "restore" => Restore(RawLife),
+        /// Takes a vCPU online again.
+        "online" => Online(RawOnline),
+        /// Takes a vCPU offline: its guest does without it.
+        "offline" => Offline(RawOnline),
+    }
+}
+
+impl RawAction {
+    /// The time at which it is due.
+    pub(crate) fn at(&self) -> &Field<Duration> {
+        match self {
+            RawAction::Adjust(raw) => &raw.at,
+            RawAction::AdjustGlobal(raw) => &raw.at,
+            RawAction::Pause(raw) | RawAction::Unpause(raw) => &raw.at,
+            RawAction::Affinity(raw) => &raw.at,
+            RawAction::MovePool(raw) => &raw.at,
+            RawAction::Create(raw)
+            | RawAction::Shutdown(raw)
+            | RawAction::Reboot(raw)
+            | RawAction::Crash(raw)
+            | RawAction::Destroy(raw)
+            | RawAction::Save(raw)
+            | RawAction::Restore(raw) => &raw.at,
+            RawAction::Online(raw) | RawAction::Offline(raw) => &raw.at,
+        }
+    }
+}
+
+record! {
+    /// Changes parameters of a domain.
+    struct RawAdjust {
+        /// Its time since the host started, warm-up included.
+        at: Duration,
+        /// The domain.
+        domain: String,
+    }
+    required [at, domain]
+    params params
+}
+
+record! {
+    /// Changes global parameters of the scheduler.
+    struct RawAdjustGlobal {
+        /// Its time since the host started, warm-up included.
+        at: Duration,
+        /// The CPU pool of that scheduler. Default: `Pool-0`.
+        pool: String,
+    }
+    required [at]
+    params params
+}
+
+record! {
+    /// Pauses or unpauses a domain.
+    struct RawPause {
+        /// Its time since the host started, warm-up included.
+        at: Duration,
+        /// The domain.
+        domain: String,
+    }
+    required [at, domain]
+}
+
+record! {
+    /// Changes the hard affinity of a domain's vCPUs.
+    struct RawAffinity {
+        /// Its time since the host started, warm-up included.
+        at: Duration,
+        /// The domain.
+        domain: String,
+        /// The domain's vCPU, from 0. Default: all.
+        #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
+        vcpu: i64,
+        /// The pCPUs allowed from now on.
+        affinity: CpuList,
+    }
+    required [at, domain, affinity]
+}
+
+record! {
+    /// Moves a domain to another CPU pool.
+    struct RawMovePool {
+        /// Its time since the host started, warm-up included.
+        at: Duration,
+        /// The domain.
+        domain: String,
+        /// The pool it moves to.
+        pool: String,
+    }
+    required [at, domain, pool]
+}
+
+record! {
+    /// Begins, ends or interrupts a domain's life.
+    struct RawLife {
+        /// Its time since the host started, warm-up included.
+        at: Duration,
+        /// The domain.
+        domain: String,
+    }
+    required [at, domain]
+}
+
+record! {
+    /// Takes a vCPU offline, or online again.
+    struct RawOnline {
+        /// Its time since the host started, warm-up included.
+        at: Duration,
+        /// The domain.
+        domain: String,
+        /// The domain's vCPU. The first one, 0, is always online.
+        #[schemars(range(min = 1, max = DOMAIN_VCPUS_MAX - 1))]
+        vcpu: i64,
+    }
+    required [at, domain, vcpu]
+}
+
+/// A domain and its name.
+pub(crate) type NamedDomain = (At<String>, At<RawDomain>);
+
+/// The CPU pools besides `Pool-0`.
+pub(crate) fn raw_pools(raw: &RawScenario) -> &[(At<String>, At<RawPool>)] {
+    raw.pool.get().map_or(&[][..], |named| &named.0)
+}

@@ -1,0 +1,23 @@
+//! The words of a scenario file for values that are one of a few.
+
+use vcpulab_spec::{Drivers, Forwarding, Medium, OnCrash};
+
+/// Where the drivers can be. (Bare metal has a field of its own.)
+pub(crate) const DRIVERS: [(&str, Drivers); 2] =
+    [("driver-domain", Drivers::Domains), ("hypervisor", Drivers::Hypervisor)];
+
+/// The ways in which driver domains can forward packets.
+pub(crate) const FORWARDING: [(&str, Forwarding); 2] =
+    [("bridge", Forwarding::Bridge), ("routing", Forwarding::Routing)];
+
+/// The media of disks.
+pub(crate) const MEDIA: [(&str, Medium); 2] = [("spindle", Medium::Spindle), ("ssd", Medium::Flash)];
+
+/// The answers to a crash, in the toolstack's words. Its own default is the first.
+pub(crate) const ON_CRASH: [(&str, OnCrash); 3] =
+    [("destroy", OnCrash::Destroy), ("restart", OnCrash::Restart), ("preserve", OnCrash::Preserve)];
+
+/// The word for a value, if it has one.
+pub(crate) fn word<T: PartialEq>(words: &[(&'static str, T)], value: &T) -> Option<String> {
+    words.iter().find(|(_, known)| known == value).map(|(word, _)| (*word).to_owned())
+}

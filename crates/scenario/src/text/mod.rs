@@ -1,0 +1,7 @@
+//! Text of a file: quantities, problems and their places, values that remember where they stood.
+
+pub(crate) mod defaults;
+pub(crate) mod limits;
+pub(crate) mod problem;
+pub(crate) mod read;
+pub(crate) mod units;

@@ -1,0 +1,46 @@
+//! Domains.
+
+use vcpulab_spec::{DomainSpec, Spec};
+
+use crate::file::raw::{RawApp, RawDomain};
+use crate::file::words::{FORWARDING, ON_CRASH, word};
+use crate::text::read::{At, OneOrMany};
+use crate::text::units::{CpuList, Duration, Size};
+use crate::write::apps::raw_app;
+use crate::write::devices::{raw_netfront, raw_virtual_disk};
+use crate::write::host::pool_name;
+use crate::write::params::raw_params;
+
+pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
+    let list = |mask: &Option<_>| match mask {
+        Some(mask) => CpuList::from(mask),
+        None => CpuList::parse("all").expect("`all` is a set of pCPUs"),
+    };
+    let first = &domain.affinity[0];
+    let affinity = match domain.affinity.iter().all(|mask| mask == first) {
+        true => OneOrMany::One(list(first)),
+        false => OneOrMany::Many(domain.affinity.iter().map(|mask| list(mask).into()).collect()),
+    };
+    let apps: Vec<At<RawApp>> = domain.apps.iter().map(|app| raw_app(app, spec).into()).collect();
+    let nic = domain.nic.as_ref().map(|nic| raw_netfront(nic, spec));
+    let disk = domain.disk.as_ref().map(|disk| raw_virtual_disk(disk, spec));
+    RawDomain {
+        vcpus: (domain.affinity.len() as i64).into(),
+        pool: pool_name(domain.pool, spec),
+        start: (domain.start_ns != 0).then_some(Duration(domain.start_ns)).into(),
+        affinity: affinity.into(),
+        driver_domain: domain.driver_domain.into(),
+        forwarding: word(&FORWARDING, &domain.forwarding).into(),
+        working_set: Size(domain.working_set_bytes as i64).into(),
+        nic: nic.into(),
+        disk: disk.into(),
+        page_cache: Size(domain.page_cache_bytes as i64).into(),
+        memory: Size(domain.memory_bytes as i64).into(),
+        shutdown: Duration(domain.shutdown_ns).into(),
+        idle_tick: domain.idle_tick.map(|tick| Duration(tick.period_ns)).into(),
+        idle_tick_cpu: domain.idle_tick.map(|tick| Duration(tick.cpu_ns)).into(),
+        on_crash: word(&ON_CRASH, &domain.on_crash).into(),
+        app: (!apps.is_empty()).then_some(apps).into(),
+        params: raw_params(&domain.params, &spec.pools[domain.pool], spec),
+    }
+}

@@ -1,0 +1,41 @@
+//! The machine and its CPU pools.
+
+use vcpulab_spec::{CONSTANTS, PoolSpec, Spec};
+
+use crate::file::raw::{RawHost, RawPool};
+use crate::text::read::{Field, Named, named};
+use crate::text::units::CpuList;
+use crate::write::devices::raw_drivers;
+use crate::write::params::raw_params;
+
+pub(crate) fn raw_host(spec: &Spec) -> RawHost {
+    let (host, pool) = (&spec.host, &spec.pools[0]);
+    let constant =
+        |name: &str| named(name, host.constants.get(name).expect("it is in the list of constants"));
+    let (drivers, bare_metal) = raw_drivers(host.drivers);
+    RawHost {
+        drivers,
+        bare_metal,
+        profile: host.profile.clone().into(),
+        pcpus: i64::from(host.pcpus).into(),
+        pcpus_per_socket: i64::from(host.pcpus_per_socket).into(),
+        scheduler: pool.policy.name.to_owned().into(),
+        generation: pool.generation.name.to_owned().into(),
+        costs: Named(CONSTANTS.iter().map(|doc| constant(doc.name)).collect()).into(),
+        params: raw_params(&pool.params, pool, spec),
+    }
+}
+
+pub(crate) fn raw_pool(pool: &PoolSpec, spec: &Spec) -> RawPool {
+    RawPool {
+        pcpus: CpuList::from(&pool.pcpus).into(),
+        scheduler: pool.policy.name.to_owned().into(),
+        generation: pool.generation.name.to_owned().into(),
+        params: raw_params(&pool.params, pool, spec),
+    }
+}
+
+/// The name of a pool; nothing where it is the host's own.
+pub(crate) fn pool_name(pool: usize, spec: &Spec) -> Field<String> {
+    (pool != 0).then(|| spec.pools[pool].name.clone()).into()
+}

@@ -1,0 +1,135 @@
+//! A checked scenario as a file again.
+
+mod actions;
+mod apps;
+mod clients;
+mod devices;
+mod domains;
+mod host;
+mod params;
+mod phases;
+
+use std::fmt::Write as _;
+
+use toml::{Table, Value};
+use vcpulab_host::{ParamSpec, Scope};
+use vcpulab_spec::Spec;
+
+use crate::file::raw::{RawProfiler, RawRun, RawScenario};
+use crate::text::defaults::default_value;
+use crate::text::problem::join;
+use crate::text::read::{Named, named};
+use crate::text::units::Duration;
+use crate::write::actions::raw_action;
+use crate::write::clients::{raw_client, raw_client_machines};
+use crate::write::devices::{raw_disks, raw_nics};
+use crate::write::domains::raw_domain;
+use crate::write::host::{raw_host, raw_pool};
+
+pub(crate) fn to_toml(spec: &Spec) -> String {
+    let table = Table::try_from(raw(spec)).expect("a scenario is made of what TOML has");
+    let mut text = String::new();
+    write_table(&mut text, "", &table, spec);
+    text
+}
+
+/// Values first, then the tables inside. Parameters left out follow as comments.
+fn write_table(text: &mut String, path: &str, table: &Table, spec: &Spec) {
+    let (tables, values): (Vec<_>, Vec<_>) = table.iter().partition(|(_, value)| is_section(value));
+    for (name, value) in values {
+        writeln!(text, "{} = {value}", join("", name)).expect("a string takes all text");
+    }
+    for (param, default) in left_out(path, spec) {
+        writeln!(text, "# {} = {default}", param.name).expect("a string takes all text");
+    }
+    for (name, value) in tables {
+        let path = join(path, name);
+        let mut section = |header: String, table: &Table| {
+            // A table with nothing but tables in it needs no header of its own.
+            if table.is_empty() || !table.values().all(is_section) || !left_out(&path, spec).is_empty() {
+                writeln!(text, "\n{header}").expect("a string takes all text");
+            }
+            write_table(text, &path, table, spec);
+        };
+        match value {
+            Value::Table(table) => section(format!("[{path}]"), table),
+            Value::Array(items) => {
+                items
+                    .iter()
+                    .filter_map(Value::as_table)
+                    .for_each(|table| section(format!("[[{path}]]"), table));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Does it get a section of its own? Lists of tables with one value each (events) are short enough to stand inline.
+fn is_section(value: &Value) -> bool {
+    match value {
+        Value::Table(_) => true,
+        Value::Array(items) => items.iter().any(|item| {
+            item.as_table().is_some_and(|table| table.len() != 1 || table.values().any(is_section))
+        }),
+        _ => false,
+    }
+}
+
+/// The scheduler's parameters that could stand in this section but were not given, with their defaults.
+fn left_out(path: &str, spec: &Spec) -> Vec<(&'static ParamSpec, String)> {
+    let pool = |key| spec.pools.iter().find(|pool| name_of(key) == Some(&pool.name));
+    let domain = |key| spec.domains.iter().find(|domain| name_of(key) == Some(&domain.name));
+    let (scope, pool, given) = match path.split_once('.') {
+        None if path == "host" => (Scope::Global, &spec.pools[0], &spec.pools[0].params),
+        Some(("pool", key)) if let Some(pool) = pool(key) => (Scope::Global, pool, &pool.params),
+        Some(("domain", key)) if let Some(domain) = domain(key) => {
+            (Scope::Domain, &spec.pools[domain.pool], &domain.params)
+        }
+        _ => return Vec::new(),
+    };
+    let params = pool.generation.params.iter();
+    params
+        .filter(|param| param.scope == scope && given.get(param.name).is_none())
+        .map(|param| match default_value(param) {
+            Some(value) => (param, format!("{value} (default)")),
+            None => (param, "... (not given)".to_owned()),
+        })
+        .collect()
+}
+
+/// The name that a key stands for, if it is no more than a name (in quotes, if there are dots in it).
+fn name_of(key: &str) -> Option<&str> {
+    let quoted = key.strip_prefix('"').and_then(|key| key.strip_suffix('"'));
+    quoted.or(Some(key).filter(|key| !key.contains('.')))
+}
+
+fn raw(spec: &Spec) -> RawScenario {
+    let domains = spec.domains.iter().map(|domain| named(&domain.name, raw_domain(domain, spec))).collect();
+    let clients: Vec<_> =
+        spec.clients.iter().map(|client| named(&client.name, raw_client(client, spec))).collect();
+    let pools: Vec<_> =
+        spec.pools.iter().skip(1).map(|pool| named(&pool.name, raw_pool(pool, spec))).collect();
+    let actions = spec.actions.iter().zip(spec.action_pools());
+    let actions: Vec<_> = actions.map(|(action, pool)| raw_action(action, pool, spec).into()).collect();
+    RawScenario {
+        name: spec.name.clone().into(),
+        seed: (spec.seed as i64).into(),
+        run: RawRun {
+            duration: Duration(spec.duration_ns).into(),
+            warmup: Duration(spec.warmup_ns).into(),
+            start_spread: (spec.start_spread_ns != 0).then_some(Duration(spec.start_spread_ns)).into(),
+            replications: i64::from(spec.replications).into(),
+            sample: Duration(spec.sample_ns).into(),
+            profiler: spec.profiler_cycles.map(|cycles| RawProfiler { cycles: cycles.into() }).into(),
+        }
+        .into(),
+        host: raw_host(spec).into(),
+        nic: raw_nics(spec),
+        disk: raw_disks(spec),
+        pool: (!pools.is_empty()).then_some(Named(pools)).into(),
+        domain: Named(domains).into(),
+        client: (!clients.is_empty()).then_some(Named(clients)).into(),
+        client_machine: raw_client_machines(spec),
+        action: (!actions.is_empty()).then_some(actions).into(),
+    }
+}

@@ -1,0 +1,69 @@
+//! The administrator's actions.
+
+use vcpulab_host::{CpuMask, Params, Time};
+
+use crate::domain::{DomainSpec, OnCrash};
+
+/// One action of the administrator.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActionSpec {
+    /// Its time, ns since the host started.
+    pub at: Time,
+    /// The change it makes.
+    pub change: Change,
+}
+
+/// The change that an action makes. Domains and pools are positions in the scenario's lists.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// A domain's parameters.
+    Adjust(usize, Params),
+    /// The global parameters of a pool's scheduler.
+    AdjustGlobal(usize, Params),
+    /// A domain is paused.
+    Pause(usize),
+    /// A domain is unpaused.
+    Unpause(usize),
+    /// The hard affinity of one vCPU of a domain, or of all.
+    Affinity(usize, Option<u32>, CpuMask),
+    /// A domain moves to another pool.
+    MovePool(usize, usize),
+    /// The life of a domain.
+    Life(usize, LifeChange),
+    /// A vCPU of a domain goes online (`true`) or offline.
+    Online(usize, u32, bool),
+}
+
+impl Change {
+    /// The domain that is in another pool afterwards (it may be the one it was in), and that pool.
+    pub fn moves(&self, domains: &[DomainSpec]) -> Option<(usize, usize)> {
+        match *self {
+            Change::MovePool(domain, pool) => Some((domain, pool)),
+            Change::Life(domain, LifeChange::Crash) if domains[domain].on_crash != OnCrash::Restart => None,
+            Change::Life(
+                domain,
+                LifeChange::Create | LifeChange::Reboot | LifeChange::Restore | LifeChange::Crash,
+            ) => Some((domain, domains[domain].pool)),
+            _ => None,
+        }
+    }
+}
+
+/// A change in the life of a domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LifeChange {
+    /// It is created, after it has been shut down or destroyed.
+    Create,
+    /// It shuts down.
+    Shutdown,
+    /// It shuts down, and is created anew.
+    Reboot,
+    /// Its guest crashes.
+    Crash,
+    /// It is destroyed.
+    Destroy,
+    /// It leaves the host, its state kept.
+    Save,
+    /// It comes back.
+    Restore,
+}

@@ -1,0 +1,68 @@
+//! Clients outside the host, and the machines that they run on.
+
+use vcpulab_host::Span;
+use vcpulab_io::Load;
+
+use crate::app::Service;
+
+/// A client outside the host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientSpec {
+    /// Its name.
+    pub name: String,
+    /// The service it asks.
+    pub service: Service,
+    /// The client machine it runs on; `None`: one that limits nothing.
+    pub machine: Option<usize>,
+    /// The times of its requests.
+    pub load: Load,
+    /// The requests it sends.
+    pub mix: Vec<AskSpec>,
+    /// Most requests outstanding.
+    pub connections_max: u32,
+    /// Does a user keep its connection from one request to the next?
+    pub keep_alive: bool,
+    /// Time without an answer after which a request has failed, ns.
+    pub timeout_ns: Option<Span>,
+    /// Most times that a failed request is tried again.
+    pub retries: u32,
+}
+
+impl ClientSpec {
+    /// The name of its kind.
+    pub fn kind(&self) -> &'static str {
+        match self.load {
+            Load::Open { .. } => "open-loop",
+            Load::Closed { .. } => "closed-loop",
+            Load::Stream { .. } => "stream",
+        }
+    }
+}
+
+/// A machine outside the host that clients run on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientMachineSpec {
+    /// Its name.
+    pub name: String,
+    /// Rate of its link in each direction, bits per second.
+    pub bits_per_s: i64,
+    /// The number of its processors.
+    pub processors: u32,
+    /// Time of a processor for a request before it is sent, ns.
+    pub request_ns: Span,
+    /// Time of a processor for each packet, ns.
+    pub packet_ns: Span,
+    /// Most connections.
+    pub connections_max: u32,
+}
+
+/// One kind of requests that a client sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AskSpec {
+    /// Its class, by number.
+    pub class: u32,
+    /// Size of the answer, bytes.
+    pub reply_bytes: u32,
+    /// Its frequency, in proportion to the others.
+    pub weight: u32,
+}

@@ -1,0 +1,72 @@
+//! Devices, and the front ends of domains that lead to them.
+
+/// The way in which a driver domain finds where packets go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Forwarding {
+    /// A bridge, by hardware addresses.
+    #[default]
+    Bridge,
+    /// Routing, by network addresses.
+    Routing,
+}
+
+/// The medium of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// Turning platters under a head.
+    Spindle,
+    /// Flash memory.
+    Flash,
+}
+
+/// A NIC, or a disk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceSpec {
+    /// Its name; `None`: it is one of those that are there where a scenario names none.
+    pub name: Option<String>,
+    /// The domain that owns it; `None`: the hypervisor.
+    pub owner: Option<usize>,
+    /// The owner's vCPU that takes its interrupts.
+    pub vcpu: u32,
+}
+
+/// A disk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiskSpec {
+    /// Its name and its owner.
+    pub device: DeviceSpec,
+    /// Its medium.
+    pub medium: Medium,
+}
+
+/// A domain's network interface.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NetfrontSpec {
+    /// The driver domain whose netback carries its packets; `None`: the hypervisor does, or the domain itself.
+    pub driver: Option<usize>,
+    /// The NIC by which its packets leave.
+    pub nic: usize,
+    /// The domain's vCPU that takes its events.
+    pub vcpu: u32,
+    /// The driver domain's vCPU that takes its events.
+    pub driver_vcpu: u32,
+    /// TCP segmentation offload.
+    pub tso: bool,
+    /// Does the NIC compute checksums?
+    pub checksum_offload: bool,
+    /// Does the driver domain emulate it?
+    pub emulated: bool,
+}
+
+/// A domain's virtual disk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlkfrontSpec {
+    /// The driver domain whose blkback serves it; `None`: the hypervisor does, or the domain itself.
+    pub driver: Option<usize>,
+    /// The disk it is on; `None`: its driver domain is a stub domain, which passes requests on to its own virtual disk.
+    pub disk: Option<usize>,
+    /// The domain's vCPU that takes its events.
+    pub vcpu: u32,
+    /// Does the driver domain emulate it?
+    pub emulated: bool,
+}

@@ -1,0 +1,75 @@
+//! Domains.
+
+use vcpulab_guest::IdleTick;
+use vcpulab_host::{CpuMask, Params, Span, Time};
+
+use crate::app::AppSpec;
+use crate::device::{BlkfrontSpec, Forwarding, NetfrontSpec};
+
+/// A domain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DomainSpec {
+    /// Its name.
+    pub name: String,
+    /// Its number: 0 for `dom0`.
+    pub number: i64,
+    /// The scheduler's parameters for it, those given.
+    pub params: Params,
+    /// The CPU pool it is created in.
+    pub pool: usize,
+    /// The time of its creation, ns since the host started.
+    pub start_ns: Time,
+    /// Hard affinity for each vCPU; `None`: every pCPU of its pool. Its length is the number of vCPUs.
+    pub affinity: Vec<Option<CpuMask>>,
+    /// Does it own the devices?
+    pub driver_domain: bool,
+    /// The way in which it finds where packets go.
+    pub forwarding: Forwarding,
+    /// Working set of each vCPU, bytes.
+    pub working_set_bytes: u64,
+    /// Its network interface.
+    pub nic: Option<NetfrontSpec>,
+    /// Its virtual disk.
+    pub disk: Option<BlkfrontSpec>,
+    /// Memory for pages of files, bytes.
+    pub page_cache_bytes: u64,
+    /// Its memory, bytes.
+    pub memory_bytes: u64,
+    /// Time that its guest takes to shut down, ns.
+    pub shutdown_ns: Span,
+    /// Its kernel's tick, where that is left on when a vCPU goes idle.
+    pub idle_tick: Option<IdleTick>,
+    /// The toolstack's answer to a crash of its guest.
+    pub on_crash: OnCrash,
+    /// Its applications.
+    pub apps: Vec<AppSpec>,
+}
+
+impl DomainSpec {
+    /// The driver domain behind its network interface.
+    pub fn driver(&self) -> Option<usize> {
+        self.nic.as_ref().and_then(|nic| nic.driver)
+    }
+
+    /// The driver domains behind its network interface and its virtual disk.
+    pub fn drivers(&self) -> impl Iterator<Item = usize> {
+        self.driver().into_iter().chain(self.disk.as_ref().and_then(|disk| disk.driver))
+    }
+
+    /// The kinds of its applications, one for each instance, in the order in which the engine counts them.
+    pub fn app_kinds(&self) -> Vec<&'static str> {
+        let kinds = self.apps.iter().map(|app| std::iter::repeat_n(app.kind(), app.instances() as usize));
+        kinds.flatten().collect()
+    }
+}
+
+/// The toolstack's answer to the crash of a domain's guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnCrash {
+    /// It is destroyed.
+    Destroy,
+    /// It is destroyed, and created anew.
+    Restart,
+    /// It stays as it is, until it is destroyed.
+    Preserve,
+}

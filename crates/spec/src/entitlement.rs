@@ -1,0 +1,76 @@
+//! What the weights promise each domain.
+
+use vcpulab_host::{ParamSpec, Scope};
+
+use crate::action::{ActionSpec, Change};
+use crate::domain::DomainSpec;
+use crate::host::PoolSpec;
+use crate::spec::Spec;
+
+/// The unit of parameters that are a share of one pCPU: no more than all of a domain's vCPUs can be meant.
+pub const PERCENT_OF_PCPU: &str = "% of one pCPU";
+
+/// The parameter that is a domain's share of CPU time under contention, in every scheduler that has shares.
+pub const SHARE: &str = "weight";
+
+/// A scheduler's parameter for shares, if it has one.
+pub fn share(pool: &PoolSpec) -> Option<&'static ParamSpec> {
+    pool.generation.params.iter().find(|param| param.scope == Scope::Domain && param.name == SHARE)
+}
+
+/// A domain's weight.
+pub fn weight(domain: &DomainSpec, share: &ParamSpec) -> i64 {
+    domain.params.int(SHARE).unwrap_or(share.default)
+}
+
+/// CPU time each domain is entitled to when all want all they can get, in pCPUs: shares by weight, none above what a
+/// domain's vCPUs or its cap allow, and what those leave shared by weight again (weighted max-min fairness). `None` where the
+/// weights do not decide: a scheduler without weights, pinned vCPUs, or domains, parameters and pools that change during the run.
+pub fn entitlements(spec: &Spec) -> Vec<Option<f64>> {
+    let mut all = vec![None; spec.domains.len()];
+    let changing = |action: &ActionSpec| !matches!(action.change, Change::AdjustGlobal(..));
+    if spec.actions.iter().any(changing) || spec.domains.iter().any(|domain| domain.start_ns > 0) {
+        return all;
+    }
+    for (index, pool) in spec.pools.iter().enumerate() {
+        let here: Vec<usize> = (0..spec.domains.len()).filter(|&d| spec.domains[d].pool == index).collect();
+        let pinned = here.iter().any(|&d| spec.domains[d].affinity.iter().any(Option::is_some));
+        let Some(share) = share(pool).filter(|_| !pinned) else { continue };
+        let weights: Vec<f64> = here.iter().map(|&d| weight(&spec.domains[d], share) as f64).collect();
+        let limits: Vec<f64> = here.iter().map(|&d| limit(&spec.domains[d], pool)).collect();
+        for (d, share) in here.into_iter().zip(fair_shares(f64::from(pool.pcpus.len()), &weights, &limits)) {
+            all[d] = Some(share);
+        }
+    }
+    all
+}
+
+/// Most a domain can get, in pCPUs.
+fn limit(domain: &DomainSpec, pool: &PoolSpec) -> f64 {
+    let is_cap = |param: &&ParamSpec| param.scope == Scope::Domain && param.unit == PERCENT_OF_PCPU;
+    let caps = pool.generation.params.iter().filter(is_cap);
+    let caps =
+        caps.map(|param| domain.params.int(param.name).unwrap_or(param.default)).filter(|cap| *cap > 0);
+    caps.map(|cap| cap as f64 / 100.0).fold(domain.affinity.len() as f64, f64::min)
+}
+
+fn fair_shares(capacity: f64, weights: &[f64], limits: &[f64]) -> Vec<f64> {
+    let mut shares = vec![0.0; weights.len()];
+    let mut open: Vec<usize> = (0..weights.len()).filter(|&d| weights[d] > 0.0).collect();
+    let mut left = capacity;
+    while !open.is_empty() {
+        let sum: f64 = open.iter().map(|&d| weights[d]).sum();
+        let (full, rest): (Vec<usize>, Vec<usize>) =
+            open.iter().partition(|&&d| limits[d] <= left * weights[d] / sum);
+        if full.is_empty() {
+            rest.iter().for_each(|&d| shares[d] = left * weights[d] / sum);
+            break;
+        }
+        for d in full {
+            shares[d] = limits[d];
+            left -= limits[d];
+        }
+        open = rest;
+    }
+    shares
+}

@@ -1,0 +1,55 @@
+//! The machine and its CPU pools.
+
+use vcpulab_host::{CpuMask, Params};
+use vcpulab_sched::{Generation, Policy};
+
+use crate::profile::Constants;
+
+/// The machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HostSpec {
+    /// The built-in hardware profile; `custom`: none of them.
+    pub profile: String,
+    /// Its constants; some may be replaced by the scenario's own.
+    pub constants: Constants,
+    /// Number of pCPUs.
+    pub pcpus: u32,
+    /// pCPUs on one socket.
+    pub pcpus_per_socket: u32,
+    /// Where the drivers of the devices are.
+    pub drivers: Drivers,
+}
+
+/// Where the drivers of the devices are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drivers {
+    /// In driver domains.
+    Domains,
+    /// In the hypervisor.
+    Hypervisor,
+    /// There is no hypervisor: the one domain has them.
+    BareMetal,
+}
+
+/// A CPU pool and its scheduler.
+#[derive(Clone, Debug)]
+pub struct PoolSpec {
+    /// Its name.
+    pub name: String,
+    /// Its pCPUs.
+    pub pcpus: CpuMask,
+    /// The scheduler.
+    pub policy: &'static Policy,
+    /// Its generation.
+    pub generation: &'static Generation,
+    /// Its global parameters, those given.
+    pub params: Params,
+}
+
+impl PartialEq for PoolSpec {
+    fn eq(&self, other: &Self) -> bool {
+        // The name of a policy is its identity.
+        let key = |pool: &Self| (pool.pcpus, pool.policy.name, pool.generation.name);
+        self.name == other.name && key(self) == key(other) && self.params == other.params
+    }
+}

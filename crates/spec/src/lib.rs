@@ -1,0 +1,27 @@
+//! A checked scenario: types only. Every value is within its [`limits`], and every reference leads somewhere.
+//!
+//! `vcpulab-scenario` makes a [`Spec`] of a text and a text of a [`Spec`]; `vcpulab-run` runs one. Neither knows of the
+//! other. Indices into the lists of a [`Spec`] (domains, pools, NICs, disks, clients) are positions in them.
+
+mod action;
+mod app;
+mod client;
+mod device;
+mod domain;
+mod ending;
+mod entitlement;
+mod host;
+pub mod limits;
+mod profile;
+mod spec;
+
+pub use action::{ActionSpec, Change, LifeChange};
+pub use app::{AppSpec, AppValue, EventSpec, PHASES, PhaseSpec, Service};
+pub use client::{AskSpec, ClientMachineSpec, ClientSpec};
+pub use device::{BlkfrontSpec, DeviceSpec, DiskSpec, Forwarding, Medium, NetfrontSpec};
+pub use domain::{DomainSpec, OnCrash};
+pub use ending::Ending;
+pub use entitlement::{PERCENT_OF_PCPU, SHARE, entitlements, share, weight};
+pub use host::{Drivers, HostSpec, PoolSpec};
+pub use profile::{CONSTANTS, CUSTOM, ConstantDoc, Constants, Profile, SourceKind, Sourced};
+pub use spec::Spec;

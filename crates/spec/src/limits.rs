@@ -1,0 +1,58 @@
+//! The limits of a scenario, stated once. Each is checked before anything is made whose size
+//! depends on the value.
+
+use std::ops::RangeInclusive;
+
+use vcpulab_host::Span;
+pub use vcpulab_host::mask::PCPUS_MAX;
+
+/// Longest name of a scenario, domain or client, characters.
+pub const NAME_CHARS_MAX: usize = 64;
+/// Most domains.
+pub const DOMAINS_MAX: usize = 4096;
+/// Most vCPUs of one domain. (Xen's own limit for its largest guests has been 512 for years.)
+pub const DOMAIN_VCPUS_MAX: u32 = 512;
+/// Most vCPUs of all domains together.
+pub const VCPUS_MAX: u32 = 65_536;
+/// Most applications of one domain.
+pub const APPS_MAX: usize = 256;
+/// Most tasks of all applications together.
+pub const TASKS_MAX: usize = 16_384;
+/// Most clients.
+pub const CLIENTS_MAX: usize = 256;
+/// Most timed actions.
+pub const ACTIONS_MAX: usize = 65_536;
+/// Most replications.
+pub const REPLICATIONS_MAX: u32 = 10_000;
+/// Most rows of one result table: vCPUs times replications.
+pub const ROWS_MAX: usize = 4_000_000;
+/// Most rows of samples: domains, vCPUs, applications and clients times samples times replications.
+pub const SAMPLE_ROWS_MAX: usize = 1_000_000;
+/// Longest time span anywhere in a scenario: one day, ns.
+pub const SPAN_NS_MAX: Span = 24 * 3600 * 1_000_000_000;
+/// Most connections that one client keeps open.
+pub const CONNECTIONS_MAX: u32 = 65_536;
+/// Highest rate of requests or periods, per second.
+pub const RATE_PER_S_MAX: f64 = 10_000_000.0;
+/// Largest file that is served, bytes.
+pub const FILE_SIZE_MAX: u64 = 1 << 30;
+/// Most phases of a script.
+pub const PHASES_MAX: usize = 1024;
+/// Most quantiles of a distribution.
+pub const QUANTILES_MAX: usize = 1024;
+/// Most events of a phase.
+pub const EVENTS_MAX: usize = 1024;
+/// Most kinds of requests that one client mixes.
+pub const MIX_MAX: usize = 256;
+/// Most files that one server answers with.
+pub const SERVED_FILES_MAX: usize = 1 << 20;
+/// Most NICs, and most disks.
+pub const DEVICES_MAX: usize = 64;
+/// Rates of a link, bits per second.
+pub const LINK_RATES: RangeInclusive<i64> = 1_000..=10_000_000_000_000;
+/// Busy cycles between two samples of the profiler.
+pub const PROFILER_CYCLES: RangeInclusive<i64> = 10_000..=1_000_000_000_000;
+/// Most times that a client tries a request again.
+pub const RETRIES_MAX: i64 = 1000;
+/// Greatest frequency of a kind of requests in a client's mix, in proportion to the others.
+pub const WEIGHT_MAX: i64 = 1_000_000;

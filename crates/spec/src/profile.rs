@@ -1,0 +1,254 @@
+//! Hardware profiles: what everything costs on a machine, each constant with its source.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::limits::PCPUS_MAX;
+
+/// What a constant is, whatever its value.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ConstantDoc {
+    /// Its name in a scenario's `host.costs`, with the unit at the end.
+    pub name: &'static str,
+    /// Least value.
+    pub min: i64,
+    /// Greatest value.
+    pub max: i64,
+    /// What it is.
+    pub doc: &'static str,
+}
+
+macro_rules! constants {
+    ($($(#[doc = $doc:literal])+ $name:ident: $min:literal..=$max:expr,)*) => {
+        /// The constants of a machine.
+        #[derive(Clone, PartialEq, Eq, Debug, Default)]
+        pub struct Constants {
+            $($(#[doc = $doc])+ pub $name: i64,)*
+        }
+
+        /// All constants, in order.
+        pub const CONSTANTS: &[ConstantDoc] = &[$(
+            ConstantDoc {
+                name: stringify!($name),
+                min: $min,
+                max: $max,
+                doc: concat!($($doc),+).trim_ascii(),
+            },
+        )*];
+
+        impl Constants {
+            /// The constant of that name.
+            pub fn get(&self, name: &str) -> Option<i64> {
+                match name {
+                    $(stringify!($name) => Some(self.$name),)*
+                    _ => None,
+                }
+            }
+
+            /// The time of this number of cycles, ns.
+            pub fn cycles_ns(&self, cycles: i64) -> i64 {
+                (i128::from(cycles) * 1000 / i128::from(self.cpu_mhz.max(1))) as i64
+            }
+
+            /// Sets the constant of that name, if there is one.
+            pub fn set(&mut self, name: &str, value: i64) {
+                match name {
+                    $(stringify!($name) => self.$name = value,)*
+                    _ => {}
+                }
+            }
+        }
+    };
+}
+
+/// Longest that one cost can be: a second, ns.
+const COST_NS_MAX: i64 = 1_000_000_000;
+
+constants! {
+    /// Clock rate, which CPU times given in cycles are computed with.
+    cpu_mhz: 1..=100_000,
+    /// The hypervisor's time for one scheduling decision.
+    decision_ns: 0..=COST_NS_MAX,
+    /// The hypervisor's time for one context switch, with warm caches.
+    context_switch_ns: 0..=COST_NS_MAX,
+    /// The hypervisor's time for one physical interrupt.
+    interrupt_ns: 0..=COST_NS_MAX,
+    /// The hypervisor's time to take one sample of a profiler: the counter's interrupt, and writing down what was found.
+    sample_ns: 0..=COST_NS_MAX,
+    /// Size of the private cache of each pCPU; 0: caches cost nothing.
+    l2_bytes: 0..=1 << 40,
+    /// Size of each cache that several pCPUs share, at least `l2_bytes`; 0: there is none.
+    l3_bytes: 0..=1 << 40,
+    /// How many pCPUs of a socket share one; 0: all.
+    l3_pcpus: 0..=PCPUS_MAX as i64,
+    /// What one cache miss brings in.
+    cache_line_bytes: 1..=1 << 20,
+    /// How much longer than a hit a miss in the private cache takes that the shared one has, in picoseconds.
+    l2_miss_ps: 0..=COST_NS_MAX * 1000,
+    /// How much longer than a hit a miss takes that goes to memory, at least `l2_miss_ps`, in picoseconds.
+    l3_miss_ps: 0..=COST_NS_MAX * 1000,
+    /// How many cache misses are under way at once while a working set comes back (prefetching, out-of-order execution): each
+    /// costs so much less time.
+    misses_at_once: 1..=64,
+    /// Working set of a guest's vCPU where the scenario gives none.
+    guest_working_set_bytes: 0..=1 << 40,
+    /// Working set of a driver domain's vCPU where the scenario gives none.
+    driver_working_set_bytes: 0..=1 << 40,
+    /// A driver domain's time to take one notification, whatever came with it.
+    driver_upcall_ns: 0..=COST_NS_MAX,
+    /// The NIC driver's time for one packet received.
+    nic_receive_ns: 0..=COST_NS_MAX,
+    /// The NIC driver's time for one packet sent.
+    nic_send_ns: 0..=COST_NS_MAX,
+    /// An operating system's time to take one interrupt of the NIC on bare metal, whatever came with it.
+    native_interrupt_ns: 0..=COST_NS_MAX,
+    /// A driver domain's time to find where one packet goes.
+    bridge_ns: 0..=COST_NS_MAX,
+    /// The same where it routes packets instead of bridging them.
+    route_ns: 0..=COST_NS_MAX,
+    /// A back end's time for one packet to a guest, without the exchange of its page.
+    backend_receive_ns: 0..=COST_NS_MAX,
+    /// A back end's time for one packet from a guest, without the grant of its page.
+    backend_send_ns: 0..=COST_NS_MAX,
+    /// The hypervisor's time to exchange a page, or to copy a packet, between two domains.
+    page_exchange_ns: 0..=COST_NS_MAX,
+    /// The hypervisor's time to map a granted page and to unmap it.
+    grant_ns: 0..=COST_NS_MAX,
+    /// Time until a vCPU of a driver domain has what another one worked at last: the state of a NIC or a ring.
+    bounce_ns: 0..=COST_NS_MAX,
+    /// A guest's time to take one notification, whatever came with it.
+    guest_upcall_ns: 0..=COST_NS_MAX,
+    /// A front end's time for one packet received.
+    frontend_receive_ns: 0..=COST_NS_MAX,
+    /// A front end's time for one packet sent.
+    frontend_send_ns: 0..=COST_NS_MAX,
+    /// A network stack's time for one packet received.
+    stack_receive_ns: 0..=COST_NS_MAX,
+    /// A network stack's time for one packet sent.
+    stack_send_ns: 0..=COST_NS_MAX,
+    /// A network stack's time for each byte received or sent, in picoseconds: copies, and checksums that no NIC computes.
+    network_byte_ps: 0..=COST_NS_MAX,
+    /// Time slice of a task in a guest while others wait for the same vCPU.
+    task_slice_ns: 1_000..=COST_NS_MAX,
+    /// What a page fault costs more in a domain than without a hypervisor: the trap, and the update of the page table.
+    page_fault_ns: 0..=COST_NS_MAX,
+    /// Time to compute the checksum of one byte where the NIC does not, in picoseconds.
+    checksum_byte_ps: 0..=COST_NS_MAX,
+    /// CPU time to emulate a device for one packet or request of a guest without drivers of its own.
+    emulation_ns: 0..=COST_NS_MAX,
+    /// A guest's time for one request to its disk: block layer and front end, or driver.
+    block_request_ns: 0..=COST_NS_MAX,
+    /// A guest's time for one response of its disk.
+    block_response_ns: 0..=COST_NS_MAX,
+    /// A back end's time for one request of a guest to a disk, without the grants of its pages.
+    blockback_request_ns: 0..=COST_NS_MAX,
+    /// A back end's time for one response of a disk to a guest.
+    blockback_response_ns: 0..=COST_NS_MAX,
+    /// Time to copy one byte between an application and the page cache, in picoseconds.
+    copy_byte_ps: 0..=COST_NS_MAX,
+    /// Memory for pages of files in each domain, where the scenario gives none.
+    page_cache_bytes: 0..=1 << 50,
+    /// How long a guest takes to shut down once it is asked to: it ends its services, and writes back what is dirty.
+    shutdown_ns: 0..=3600 * COST_NS_MAX,
+    /// How long the toolstack takes to act on a guest that has shut down or crashed.
+    toolstack_ns: 0..=60 * COST_NS_MAX,
+    /// Time to free a page of 4 KiB of a domain that is destroyed, and to clear it.
+    free_page_ns: 0..=COST_NS_MAX,
+    /// Size of a disk.
+    disk_capacity_bytes: 1_000_000..=1 << 50,
+    /// Requests that a disk and its queue hold at once.
+    disk_queue_depth: 1..=65_536,
+    /// Rate of a disk with turning platters while the head stays on its way.
+    disk_bytes_per_s: 1_000..=1 << 40,
+    /// Its seek to the next track.
+    disk_track_seek_ns: 0..=COST_NS_MAX,
+    /// Its mean seek between random places.
+    disk_average_seek_ns: 0..=COST_NS_MAX,
+    /// Turns of its platters.
+    disk_rotations_per_min: 1..=1_000_000,
+    /// Time of one request to flash memory besides the transfer.
+    ssd_latency_ns: 0..=COST_NS_MAX,
+    /// Rate of all its transfers together.
+    ssd_bytes_per_s: 1_000..=1 << 40,
+    /// Requests that it serves at once.
+    ssd_channels: 1..=65_536,
+    /// CPU time of a web server for one request, without the network.
+    http_request_ns: 0..=COST_NS_MAX,
+    /// How far each cost inside the domains varies, evenly to both sides.
+    cost_spread_percent: 0..=100,
+    /// Packets that a ring between a driver domain and a guest holds in each direction.
+    ring_slots: 1..=65_536,
+    /// Line rate of the NIC.
+    nic_bits_per_s: 1_000..=10_000_000_000_000,
+    /// Least time between two interrupts of the NIC (interrupt coalescing).
+    nic_interrupt_gap_ns: 0..=COST_NS_MAX,
+    /// Segments that a TCP connection may have under way before the first acknowledgement.
+    tcp_initial_segments: 1..=64,
+    /// Time of a packet between the NIC and a client, one way, besides the line's own.
+    link_latency_ns: 0..=COST_NS_MAX,
+}
+
+/// How a value is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SourceKind {
+    /// Somebody measured it on such a machine, or its maker states it.
+    Measured,
+    /// It follows from published values.
+    Derived,
+    /// It is plausible, no more.
+    Assumed,
+}
+
+impl SourceKind {
+    /// Each with its word.
+    pub const ALL: [(&str, SourceKind); 3] = [
+        ("measured", SourceKind::Measured),
+        ("derived", SourceKind::Derived),
+        ("assumed", SourceKind::Assumed),
+    ];
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        Self::ALL[self as usize].0
+    }
+}
+
+/// A value of a machine, and where it is from.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Sourced {
+    /// The value.
+    pub value: i64,
+    /// How it is known.
+    pub kind: SourceKind,
+    /// The measurement, the data sheet, what it was derived from and how, or the reason for the assumption.
+    pub source: String,
+}
+
+/// A machine.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Profile {
+    /// Its name in scenarios; a profile in a file of its own has the file's name.
+    pub name: String,
+    /// What machine it is.
+    pub doc: String,
+    /// How many pCPUs it has.
+    pub pcpus: Sourced,
+    /// All constants by name.
+    pub constants: BTreeMap<String, Sourced>,
+}
+
+/// In place of a profile's name: the scenario gives all constants itself.
+pub const CUSTOM: &str = "custom";
+
+impl Profile {
+    /// Its constants by value.
+    pub fn values(&self) -> Constants {
+        let mut constants = Constants::default();
+        for (name, sourced) in &self.constants {
+            constants.set(name, sourced.value);
+        }
+        constants
+    }
+}

@@ -1,0 +1,107 @@
+//! The whole scenario.
+
+use std::collections::BTreeMap;
+
+use vcpulab_host::Span;
+
+use crate::action::{ActionSpec, Change};
+use crate::app::Service;
+use crate::client::{ClientMachineSpec, ClientSpec};
+use crate::device::{DeviceSpec, DiskSpec};
+use crate::domain::DomainSpec;
+use crate::host::{Drivers, HostSpec, PoolSpec};
+
+/// Requests of a client among which the frequency of each size of answer is stated.
+const REQUESTS: u64 = 1_000_000;
+
+/// A scenario once it is checked, with the defaults filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// Its title, for people.
+    pub name: String,
+    /// The seed of all random numbers.
+    pub seed: u64,
+    /// Measured time, ns.
+    pub duration_ns: Span,
+    /// Time before that, ns.
+    pub warmup_ns: Span,
+    /// Longest delay, the same for all applications in a replication, before applications begin, ns.
+    pub start_spread_ns: Span,
+    /// Number of independent runs.
+    pub replications: u32,
+    /// Time between two samples of the counters, ns; 0: none are taken.
+    pub sample_ns: Span,
+    /// Busy cycles between two samples of the profiler; `None`: there is none.
+    pub profiler_cycles: Option<i64>,
+    /// The machine.
+    pub host: HostSpec,
+    /// Its NICs.
+    pub nics: Vec<DeviceSpec>,
+    /// Its disks.
+    pub disks: Vec<DiskSpec>,
+    /// Its CPU pools; the first is `Pool-0`.
+    pub pools: Vec<PoolSpec>,
+    /// The domains in the order of their creation: Dom0 first, the others as in the file.
+    pub domains: Vec<DomainSpec>,
+    /// The clients outside, as in the file.
+    pub clients: Vec<ClientSpec>,
+    /// The machines that they run on.
+    pub client_machines: Vec<ClientMachineSpec>,
+    /// The administrator's actions, as in the file.
+    pub actions: Vec<ActionSpec>,
+}
+
+impl Spec {
+    /// The end of a replication, ns since the host started.
+    pub fn end(&self) -> Span {
+        self.warmup_ns + self.duration_ns
+    }
+
+    /// The pool of each action: the one its domain is in at that time, or the one whose scheduler it is about.
+    pub fn action_pools(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.actions.len()).collect();
+        order.sort_by_key(|&i| self.actions[i].at);
+        let mut pools: Vec<usize> = self.domains.iter().map(|domain| domain.pool).collect();
+        let mut found = vec![0; self.actions.len()];
+        for i in order {
+            found[i] = match self.actions[i].change {
+                Change::AdjustGlobal(pool, _) => pool,
+                Change::Adjust(domain, _)
+                | Change::Pause(domain)
+                | Change::Unpause(domain)
+                | Change::Affinity(domain, ..)
+                | Change::MovePool(domain, _)
+                | Change::Life(domain, _)
+                | Change::Online(domain, ..) => pools[domain],
+            };
+            if let Some((domain, pool)) = self.actions[i].change.moves(&self.domains) {
+                pools[domain] = pool;
+            }
+        }
+        found
+    }
+
+    /// The first disk that a domain owns.
+    pub fn own_disk(&self, domain: usize) -> Option<usize> {
+        self.disks.iter().position(|disk| disk.device.owner == Some(domain))
+    }
+
+    /// Has a domain a disk, virtual or its own?
+    pub fn has_disk(&self, domain: usize) -> bool {
+        let virtual_disk = self.domains[domain].disk.is_some() && self.host.drivers != Drivers::BareMetal;
+        virtual_disk || self.own_disk(domain).is_some()
+    }
+
+    /// The sizes of answers that clients ask a service for, ascending, each with its number among 10^6 requests of each
+    /// client.
+    pub fn reply_sizes(&self, service: Service) -> Vec<(u32, u64)> {
+        let mut sizes = BTreeMap::new();
+        for client in self.clients.iter().filter(|client| client.service == service) {
+            let all: u64 = client.mix.iter().map(|ask| u64::from(ask.weight)).sum();
+            for ask in &client.mix {
+                *sizes.entry(ask.reply_bytes).or_insert(0) += REQUESTS * u64::from(ask.weight) / all.max(1);
+            }
+        }
+        sizes.into_iter().collect()
+    }
+}
