@@ -73,4 +73,9 @@ mod tests {
     fn committed_files_are_up_to_date() {
         assert_eq!(stale(&root()), [""; 0], "run `cargo run -p vcpulab-dev -- generate`");
     }
+
+    #[test]
+    fn no_crate_has_a_circle_of_modules_or_leaves_its_layer() {
+        assert_eq!(layout::broken(&root(), &[]).unwrap(), [""; 0]);
+    }
 }
