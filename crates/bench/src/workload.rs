@@ -27,7 +27,7 @@ impl Draws {
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
         let random = ((self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) * mean) >> 32;
-        (mean / 2 + random) as Span
+        Span::from_ns((mean / 2 + random) as i64)
     }
 }
 

@@ -49,7 +49,7 @@ pub struct State {
 impl State {
     /// Is this what the policy reported?
     pub fn equals(&self, row: &StateRow) -> bool {
-        (self.time_ns, self.domain, self.vcpu, self.value) == (row.time, row.domain, row.vcpu, row.value)
+        (self.time_ns, self.domain, self.vcpu, self.value) == (row.time.ns(), row.domain, row.vcpu, row.value)
             && self.key == row.key
     }
 }
@@ -57,7 +57,7 @@ impl State {
 impl From<&StateRow> for State {
     fn from(row: &StateRow) -> Self {
         let key = row.key.to_owned();
-        State { time_ns: row.time, domain: row.domain, vcpu: row.vcpu, key, value: row.value }
+        State { time_ns: row.time.ns(), domain: row.domain, vcpu: row.vcpu, key, value: row.value }
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Divergence {
     /// In one sentence: which kind of row differs, or how the run broke.
     pub what: String,
     /// When, ns.
-    pub time_ns: Option<Time>,
+    pub time_ns: Option<i64>,
     /// Where.
     pub pcpu: Option<i64>,
     /// The row recorded (absent: no more rows).
@@ -70,7 +70,7 @@ impl Observer for Compare<'_> {
         }
         let ((from_domain, from_vcpu), (to_domain, to_vcpu)) = (host.name(switch.from), host.name(switch.to));
         let pcpu = i64::from(switch.pcpu.0);
-        let got = Decision { time_ns: switch.time, pcpu, from_domain, from_vcpu, to_domain, to_vcpu };
+        let got = Decision { time_ns: switch.time.ns(), pcpu, from_domain, from_vcpu, to_domain, to_vcpu };
         if self.trace.get(self.decisions) == Some(&got) {
             self.decisions += 1;
         } else {
@@ -135,14 +135,14 @@ impl Runner for Run<'_> {
             let before = recent(trace, seen.decisions);
             return Some(Divergence {
                 what: broken.to_string(),
-                time_ns: Some(broken.time),
+                time_ns: Some(broken.time.ns()),
                 before,
                 ..Divergence::default()
             });
         }
         let mut divergence = seen.divergence()?;
         if let Some(time) = divergence.time_ns {
-            let again = StateBefore { vector, time };
+            let again = StateBefore { vector, time: Time::from_ns(time) };
             let (name, generation) = (&vector.scheduler, &vector.generation);
             divergence.state = vcpulab_sched::with(name, generation, &vector.global, config.pcpus, again)?;
         }

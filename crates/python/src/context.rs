@@ -7,7 +7,7 @@ use environmental::environmental;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use vcpulab_host::{CpuMask, DomId, NEVER, PcpuId, PolicyContext as Host, Span, Time, TimerId, VcpuId};
+use vcpulab_host::{CpuMask, DomId, NEVER, PcpuId, PolicyContext as Host, Time, TimerId, VcpuId};
 
 environmental!(lent: Host);
 
@@ -30,8 +30,8 @@ pub struct Context;
 #[pymethods]
 impl Context {
     #[getter]
-    fn now(&self) -> PyResult<Time> {
-        with(|host| Ok(host.now()))
+    fn now(&self) -> PyResult<i64> {
+        with(|host| Ok(host.now().ns()))
     }
 
     #[getter]
@@ -71,7 +71,7 @@ impl Context {
         with(|host| Ok(host.is_current(vcpu(host, v)?)))
     }
 
-    fn home(&self, v: u32) -> PyResult<u32> {
+    fn processor(&self, v: u32) -> PyResult<u32> {
         with(|host| Ok(host.processor(vcpu(host, v)?).0))
     }
 
@@ -101,15 +101,15 @@ impl Context {
         with(|host| Ok(host.name(vcpu(host, v)?)))
     }
 
-    fn switched_at(&self, v: u32) -> PyResult<Time> {
-        with(|host| Ok(host.switched_at(vcpu(host, v)?)))
+    fn switched_at(&self, v: u32) -> PyResult<i64> {
+        with(|host| Ok(host.switched_at(vcpu(host, v)?).ns()))
     }
 
-    fn running_ns(&self, v: u32) -> PyResult<Span> {
-        with(|host| Ok(host.run_times(vcpu(host, v)?).running_ns))
+    fn running_ns(&self, v: u32) -> PyResult<i64> {
+        with(|host| Ok(host.run_times(vcpu(host, v)?).running_ns.ns()))
     }
 
-    fn flag(&self, p: u32) -> PyResult<()> {
+    fn raise_reschedule(&self, p: u32) -> PyResult<()> {
         with(|host| {
             let p = own_pcpu(host, p)?;
             host.raise_reschedule(p);
@@ -117,19 +117,19 @@ impl Context {
         })
     }
 
-    fn set_home(&self, v: u32, p: u32) -> PyResult<()> {
+    fn set_processor(&self, v: u32, p: u32) -> PyResult<()> {
         with(|host| {
             let (v, p) = (own_vcpu(host, v)?, own_pcpu(host, p)?);
             if host.is_current(v) && host.processor(v) != p {
-                let (name, home) = (name(host, v), host.processor(v).0);
-                return Err(PyValueError::new_err(format!("{name} runs on pCPU {home}: it cannot move now")));
+                let (name, own) = (name(host, v), host.processor(v).0);
+                return Err(PyValueError::new_err(format!("{name} runs on pCPU {own}: it cannot move now")));
             }
             host.set_processor(v, p);
             Ok(())
         })
     }
 
-    fn mark_migrating(&self, v: u32) -> PyResult<()> {
+    fn start_migration(&self, v: u32) -> PyResult<()> {
         with(|host| {
             let v = own_vcpu(host, v)?;
             host.start_migration(v);
@@ -170,10 +170,10 @@ impl Context {
         })
     }
 
-    fn set_timer(&self, timer: u32, at: Time) -> PyResult<()> {
+    fn set_timer(&self, timer: u32, at: i64) -> PyResult<()> {
         with(|host| {
             let timer = own_timer(host, timer)?;
-            host.set_timer(timer, at);
+            host.set_timer(timer, Time::from_ns(at));
             Ok(())
         })
     }
@@ -186,8 +186,11 @@ impl Context {
         })
     }
 
-    fn timer_expiry(&self, timer: u32) -> PyResult<Option<Time>> {
-        with(|host| Ok(Some(host.timer_expiry(own_timer(host, timer)?)).filter(|&at| at != NEVER)))
+    fn timer_expiry(&self, timer: u32) -> PyResult<Option<i64>> {
+        with(|host| {
+            let at = host.timer_expiry(own_timer(host, timer)?);
+            Ok((at != NEVER).then(|| at.ns()))
+        })
     }
 }
 

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTraceback};
 use vcpulab_host::{
     CpuMask, Decision, DomId, HostRules, ParamValue, Params, PcpuId, PolicyContext, Rejected, Scheduler,
-    VcpuId,
+    Span, VcpuId,
 };
 
 use crate::context::{self, as_tuple, lend, name, pcpu};
@@ -167,10 +167,10 @@ impl Scheduler for PyPolicy<'_> {
                 let what = format!("pCPU {} was given {name}, whose affinity excludes it", p.0);
                 return Err(PyValueError::new_err(what));
             }
-            Ok(Decision { next, slice })
+            Ok(Decision { next, slice: Span::from_ns(slice) })
         };
         let decision = self.ask(ctx, "schedule", (self.context.clone(), p.0), read);
-        decision.unwrap_or(Decision { next: ctx.idle(p), slice: -1 })
+        decision.unwrap_or(Decision { next: ctx.idle(p), slice: Decision::UNLIMITED })
     }
 
     fn context_saved(&mut self, ctx: &mut PolicyContext, v: VcpuId) {

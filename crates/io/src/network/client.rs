@@ -80,7 +80,7 @@ pub struct Client {
 }
 
 /// Least time until a user without a connection to ask with asks again, ns: time must go on.
-const TURNED_AWAY_FOR: Span = 1_000_000;
+const TURNED_AWAY_FOR: Span = Span::from_ms(1);
 
 /// A request that a user makes, the same however often it is tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -157,13 +157,14 @@ impl Client {
         let mut due = BinaryHeap::with_capacity(users as usize + 1);
         for user in 0..users {
             let begins = match config.load {
-                Load::Open { .. } => gap(&config.load, &mut random),
+                Load::Open { .. } => Time::ZERO.saturating_add(gap(&config.load, &mut random)),
                 Load::Closed { ramp_up_ns, think_ns, .. } => {
-                    let ramp = ramp_up_ns as i128 * i128::from(user) / i128::from(users.max(1));
+                    let ramp = i128::from(ramp_up_ns.ns()) * i128::from(user) / i128::from(users.max(1));
                     // Users that begin at once are not in step all the same.
-                    ramp as Time + random.below(think_ns.max(1_000_000) as u64) as Time
+                    let apart = random.below(think_ns.max(Span::from_ms(1)).ns() as u64);
+                    Time::from_ns(ramp as i64 + apart as i64)
                 }
-                Load::Stream { .. } => random.below(1_000_000) as Time,
+                Load::Stream { .. } => Time::from_ns(random.below(1_000_000) as i64),
             };
             due.push(Reverse((begins, user)));
         }
@@ -328,8 +329,8 @@ impl Client {
         if let Load::Closed { think_ns, .. } = self.config.load {
             self.tries[user as usize] = Some(0);
             let think = match think_ns {
-                0 => 0,
-                mean => self.random.exponential(1e9 / mean as f64),
+                Span::ZERO => Span::ZERO,
+                mean => self.random.exponential(1e9 / mean.ns() as f64),
             };
             self.set_due(user, now.saturating_add(think));
         }
@@ -338,10 +339,10 @@ impl Client {
 
 fn gap(load: &Load, random: &mut Random) -> Span {
     match *load {
-        Load::Open { rate_per_s, .. } if rate_per_s <= 0.0 => NEVER,
-        Load::Open { rate_per_s, regular: true } => (1e9 / rate_per_s) as Span,
+        Load::Open { rate_per_s, .. } if rate_per_s <= 0.0 => Span::MAX,
+        Load::Open { rate_per_s, regular: true } => Span::from_ns((1e9 / rate_per_s) as i64),
         Load::Open { rate_per_s, .. } => random.exponential(rate_per_s),
-        Load::Closed { .. } | Load::Stream { .. } => 0,
+        Load::Closed { .. } | Load::Stream { .. } => Span::ZERO,
     }
 }
 

@@ -34,8 +34,8 @@ impl Default for ClientMachineConfig {
         ClientMachineConfig {
             bits_per_s: None,
             processors: 1,
-            request_ns: 0,
-            packet_ns: 0,
+            request_ns: Span::ZERO,
+            packet_ns: Span::ZERO,
             connections_max: u32::MAX,
         }
     }
@@ -71,8 +71,8 @@ impl ClientMachine {
     pub fn new(config: ClientMachineConfig) -> Self {
         ClientMachine {
             config,
-            link: config.bits_per_s.map(|rate| [Link::new(rate, 0), Link::new(rate, 0)]),
-            free_at: (0..config.processors.max(1)).map(|_| Reverse(0)).collect(),
+            link: config.bits_per_s.map(|rate| [Link::new(rate, Span::ZERO), Link::new(rate, Span::ZERO)]),
+            free_at: (0..config.processors.max(1)).map(|_| Reverse(Time::ZERO)).collect(),
             jobs: BTreeMap::new(),
             jobs_so_far: 0,
         }
@@ -84,7 +84,7 @@ impl ClientMachine {
             Job::Ask(..) => self.config.request_ns,
             Job::Send(_) | Job::Take(_) => self.config.packet_ns,
         };
-        let done = if cost == 0 { now } else { self.occupy(now, cost) };
+        let done = if cost.is_zero() { now } else { self.occupy(now, cost) };
         self.jobs.insert((done, self.jobs_so_far), job);
         self.jobs_so_far += 1;
     }

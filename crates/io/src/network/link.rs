@@ -24,14 +24,14 @@ pub struct Link {
 impl Link {
     /// A free link.
     pub fn new(bits_per_s: i64, latency: Span) -> Self {
-        Link { bits_per_s, latency, free_at: 0, under_way: VecDeque::with_capacity(256) }
+        Link { bits_per_s, latency, free_at: Time::ZERO, under_way: VecDeque::with_capacity(256) }
     }
 
     /// Time for which `bytes`, headers included, in this number of frames occupy the link, ns; at least 1, so that time goes
     /// on however fast it is.
     pub fn occupies(&self, bytes: u32, frames: u32) -> Span {
         let bytes = i64::from(bytes) + i64::from(frames) * i64::from(FRAMING_BYTES);
-        (bytes * 8 * 1_000_000_000 / self.bits_per_s).max(1)
+        Span::from_ns((bytes * 8 * 1_000_000_000 / self.bits_per_s).max(1))
     }
 
     /// Sends a packet now; returns the time at which it has left.
@@ -43,7 +43,7 @@ impl Link {
 
     /// Time for which a packet enqueued now would wait, ns.
     pub fn backlog(&self, now: Time) -> Span {
-        (self.free_at - now).max(0)
+        (self.free_at - now).max(Span::ZERO)
     }
 
     /// Arrival of the next packet (`NEVER`: none is under way).

@@ -88,12 +88,12 @@ impl Nic {
         Nic {
             config,
             sources,
-            backlog_max: slots.saturating_mul(outbound.occupies(FRAME_MAX, 1)),
+            backlog_max: outbound.occupies(FRAME_MAX, 1).saturating_mul(slots),
             inbound: Link::new(config.bits_per_s, config.latency_ns),
             outbound,
             received: VecDeque::with_capacity(config.ring_slots.min(256)),
             touched_by: None,
-            last_interrupt: -config.interrupt_gap_ns,
+            last_interrupt: Time::ZERO - config.interrupt_gap_ns,
             interrupt_at: NEVER,
             counts: NicCounts::default(),
         }
@@ -171,7 +171,7 @@ impl Nic {
         self.last_interrupt = now;
         self.interrupt_at = NEVER;
         let backlog = self.outbound.backlog(now);
-        if backlog > 0 {
+        if backlog > Span::ZERO {
             self.want_interrupt(now + backlog);
         }
     }

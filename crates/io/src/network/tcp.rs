@@ -28,11 +28,11 @@ const SEND_BUFFER: u32 = 65_536;
 const SEGMENT_ESTIMATE_MIN: u32 = 536;
 /// Time until a SYN without an answer is retransmitted, ns; the next wait is twice as long, and so on (RFC 1122, section
 /// 4.2.3.1: three seconds).
-pub const SYN_TIMEOUT: Span = 3_000_000_000;
+pub const SYN_TIMEOUT: Span = Span::from_secs(3);
 /// SYNs that are sent before their caller gives up (Windows XP: TcpMaxConnectRetransmissions is 2, so after 21 s).
 pub const SYNS_MAX: u32 = 3;
 /// Longest delay of an acknowledgement, ns (Linux: 40 ms; RFC 1122 allows 500).
-pub const DELAYED_ACK: Span = 40_000_000;
+pub const DELAYED_ACK: Span = Span::from_ms(40);
 
 /// An end of a connection: the one that began it, or the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

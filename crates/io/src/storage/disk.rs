@@ -11,8 +11,7 @@ use vcpulab_host::{NEVER, Span, Time};
 use super::elevator::{Elevator, ElevatorConfig, Extent};
 use crate::ids::BlkfrontId;
 
-/// A second, ns.
-const SECOND: Span = 1_000_000_000;
+const SECOND: Span = Span::from_secs(1);
 
 /// Precision of square roots.
 const ROOT_ONE: i64 = 1 << 20;
@@ -125,8 +124,8 @@ impl Disk {
             serving: Vec::with_capacity(config.channels()),
             completed: VecDeque::with_capacity(config.queue_depth),
             head: 0,
-            transfers_end: 0,
-            busy_until: 0,
+            transfers_end: Time::ZERO,
+            busy_until: Time::ZERO,
             counts: DiskCounts::default(),
         }
     }
@@ -198,7 +197,7 @@ impl Disk {
                 true => self.counts.written_bytes += bytes,
                 false => self.counts.read_bytes += bytes,
             }
-            self.counts.busy_ns += (done - now.max(self.busy_until)).max(0);
+            self.counts.busy_ns += (done - now.max(self.busy_until)).max(Span::ZERO);
             self.busy_until = self.busy_until.max(done);
             self.head = extent.end();
             self.serving.push((done, extent));
@@ -215,7 +214,7 @@ impl Disk {
                     self.counts.seeks += 1;
                     let rotation = 60 * SECOND / rotations_per_min;
                     reached += seek(distance, self.config.capacity_bytes, track_seek_ns, average_seek_ns);
-                    reached += self.random.below(rotation as u64) as Span;
+                    reached += Span::from_ns(self.random.below(rotation.ns() as u64) as i64);
                 }
                 reached + transfer(extent.bytes, bytes_per_s)
             }
@@ -240,7 +239,7 @@ impl DiskConfig {
 
 /// Time on the way between disk and memory, ns; at least 1, so that time goes on however fast it is.
 fn transfer(bytes: u32, bytes_per_s: i64) -> Span {
-    (i64::from(bytes) * SECOND / bytes_per_s).max(1)
+    (i64::from(bytes) * SECOND / bytes_per_s).max(Span::from_ns(1))
 }
 
 /// Time to move the head, ns: the track-to-track seek, and a part that grows with the square root of the distance, as
@@ -251,7 +250,7 @@ fn transfer(bytes: u32, bytes_per_s: i64) -> Span {
 fn seek(distance: u64, capacity: u64, track_ns: Span, average_ns: Span) -> Span {
     let square = u128::from(distance) * (ROOT_ONE * ROOT_ONE) as u128 / u128::from(capacity.max(1));
     let root = square.isqrt().min(ROOT_ONE as u128) as i64;
-    track_ns + (average_ns - track_ns).max(0) * root / ROOT_ONE * 15 / 8
+    track_ns + (average_ns - track_ns).max(Span::ZERO) * root / ROOT_ONE * 15 / 8
 }
 
 #[cfg(test)]

@@ -25,8 +25,8 @@ pub struct ElevatorConfig {
 impl ElevatorConfig {
     /// The defaults of Linux's deadline elevator (tunables of the same names; `max_sectors_kb` is 512).
     pub const LINUX: ElevatorConfig = ElevatorConfig {
-        read_expires_ns: 500_000_000,
-        write_expires_ns: 5_000_000_000,
+        read_expires_ns: Span::from_ms(500),
+        write_expires_ns: Span::from_secs(5),
         batch: 16,
         writes_starved: 2,
         merged_bytes_max: 512 << 10,
