@@ -32,10 +32,10 @@ fn best_rate(wall: Duration, mut work: impl FnMut() -> u64) -> f64 {
     best
 }
 
-/// How fast one policy is.
+/// The speed of one policy.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
-    /// Timers, wake-ups and ends of operations handled, with whatever scheduling they lead to, per second.
+    /// Timers, wake-ups and ends of operations handled, with the scheduling they lead to, per second.
     decisions_per_s: f64,
     /// Calls of the policy's schedule hook, and events of all kinds, for each of those.
     schedule_calls_each: f64,

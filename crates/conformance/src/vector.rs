@@ -1,4 +1,4 @@
-//! Reads the host file of a vector. Whatever its bytes, the answer is a valid [`Vector`] or a clear [`VectorError`].
+//! The host file of a vector. Any bytes lead to a valid [`Vector`] or a clear [`VectorError`].
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,13 +19,13 @@ pub const ACTIONS_MAX: usize = 100_000;
 /// Longest run, ns (an hour).
 pub const DURATION_MAX: i64 = 3_600_000_000_000;
 
-/// Why a vector cannot be read.
+/// The reason why a vector cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct VectorError {
-    /// Where in the file, as a path such as `domains[0].vcpus[1].program`.
+    /// The field, as a path such as `domains[0].vcpus[1].program`.
     pub field: String,
-    /// What is wrong, the value found and what is allowed.
+    /// The problem: the value found and the values allowed.
     pub message: String,
 }
 
@@ -36,13 +36,13 @@ fn error<T>(field: impl Into<String>, message: impl Into<String>) -> Result<T, V
 /// A scripted host, ready to run.
 #[derive(Clone, Debug)]
 pub struct Vector {
-    /// Its name.
+    /// The vector's name.
     pub name: String,
     /// The policy.
     pub scheduler: String,
     /// The policy's generation.
     pub generation: String,
-    /// Why it cannot be run here: this policy or generation is not implemented.
+    /// The reason why it cannot be run here: this policy or generation is not implemented.
     pub skipped: Option<String>,
     /// The policy's global parameters.
     pub global: Params,
@@ -116,7 +116,7 @@ struct RawAction {
 /// Reads a host file.
 ///
 /// # Errors
-/// [`VectorError`] names the field, the value found and what is allowed.
+/// [`VectorError`] names the field, the value found and the values allowed.
 pub fn read_vector(bytes: &[u8]) -> Result<Vector, VectorError> {
     if bytes.len() > FILE_MAX {
         return error("file", format!("is {} bytes long; at most {FILE_MAX} are allowed", bytes.len()));

@@ -1,8 +1,8 @@
-//! Measures what switches and cold caches cost on the machine at hand.
+//! Costs of switches and cold caches, measured on the machine at hand.
 //!
-//! A profile assumes much; these figures need not be assumed. All of it happens on one CPU, to which the measuring
+//! A profile assumes much; these constants need not be assumed. All of it happens on one CPU, to which the measuring
 //! thread is pinned: two processes that take turns on it ([`switch`]), and a walk through ever more memory ([`chase`]).
-//! What a machine does not let us measure is missing from the answer, with the reason.
+//! Constants that a machine does not let us measure are missing from the answer, with the reason.
 #![allow(clippy::disallowed_types, reason = "measuring reads the clock")]
 
 mod chase;
@@ -26,22 +26,22 @@ pub struct Figure {
     pub low: i64,
     /// A quarter of the samples are above this.
     pub high: i64,
-    /// How many samples; 1: the machine says it itself.
+    /// Number of samples; 1: the system tells the value.
     pub samples: usize,
-    /// How it was measured.
+    /// The way it was measured.
     pub how: String,
 }
 
-/// What was measured and what was not.
+/// The constants of the machine: those that were measured, and those that could not be.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Measured {
-    /// What the processor calls itself.
+    /// The processor's name for itself.
     pub machine: String,
     /// By constant.
     pub figures: BTreeMap<&'static str, Figure>,
-    /// Why a constant could not be measured.
+    /// Constants that could not be measured, with the reasons.
     pub missing: BTreeMap<&'static str, String>,
-    /// Time of one step of a walk through so much memory.
+    /// Times of one step of a walk, by the memory that it goes through.
     pub steps: Vec<Step>,
 }
 

@@ -11,10 +11,10 @@ use vcpulab_host::{CpuMask, DomId, NEVER, PcpuId, PolicyContext as Host, Time, T
 
 environmental!(lent: Host);
 
-/// More timers than this are made by mistake.
+/// Most timers of a policy: more are a mistake.
 const TIMERS_MAX: usize = 1_000_000;
 
-/// Lends the host's context to whatever `hook` calls.
+/// Lends the host's context to the Python code that `hook` calls.
 pub fn lend<R>(host: &mut Host, hook: impl FnOnce() -> R) -> R {
     lent::using(host, hook)
 }
@@ -23,7 +23,7 @@ fn with<R>(ask: impl FnOnce(&mut Host) -> PyResult<R>) -> PyResult<R> {
     lent::with(ask).unwrap_or_else(|| Err(PyRuntimeError::new_err("a context is there during a hook only")))
 }
 
-/// What the host tells a policy, and what the policy may ask for.
+/// The host as a policy sees it, and the requests that a policy may make.
 #[pyclass(frozen, module = "vcpulab._engine")]
 pub struct Context;
 
@@ -199,7 +199,7 @@ pub fn pcpu(host: &Host, p: u32) -> PyResult<PcpuId> {
     known(p, host.pcpu_count() as usize, "pCPU").map(PcpuId)
 }
 
-/// In the policy's own CPU pool.
+/// A pCPU in the policy's own CPU pool.
 fn own_pcpu(host: &Host, p: u32) -> PyResult<PcpuId> {
     let p = pcpu(host, p)?;
     if host.pcpus().contains(p) {
@@ -212,7 +212,7 @@ fn vcpu(host: &Host, v: u32) -> PyResult<VcpuId> {
     known(v, host.vcpu_count(), "vCPU").map(VcpuId)
 }
 
-/// Of a domain, not an idle one.
+/// A vCPU of a domain, not an idle one.
 fn guest(host: &Host, v: u32) -> PyResult<VcpuId> {
     let v = vcpu(host, v)?;
     if host.is_idle(v) {
@@ -224,7 +224,7 @@ fn guest(host: &Host, v: u32) -> PyResult<VcpuId> {
     Ok(v)
 }
 
-/// Of a domain in the policy's own CPU pool.
+/// A vCPU of a domain in the policy's own CPU pool.
 fn own_vcpu(host: &Host, v: u32) -> PyResult<VcpuId> {
     let v = guest(host, v)?;
     if host.pool_of(host.dom(v)) == host.pool_of_pcpu(host.first_pcpu()) {
@@ -237,7 +237,7 @@ fn domain(host: &Host, d: u32) -> PyResult<DomId> {
     known(d, host.domain_count(), "domain").map(DomId)
 }
 
-/// Made by the policy, not by the host or in another CPU pool.
+/// A timer that the policy made, not the host or another CPU pool's policy.
 fn own_timer(host: &Host, timer: u32) -> PyResult<TimerId> {
     let timer = known(timer, host.timer_count(), "timer").map(TimerId)?;
     if host.is_own_timer(timer) {
@@ -253,7 +253,7 @@ fn known(id: u32, count: usize, what: &str) -> PyResult<u32> {
     Err(PyIndexError::new_err(format!("there is no {what} {id}; the host has {count}, numbered from 0")))
 }
 
-/// A vCPU, for people.
+/// A vCPU's name in messages.
 pub fn name(host: &Host, v: VcpuId) -> String {
     let (domain, vcpu) = host.name(v);
     format!("vCPU {vcpu} of domain {domain}")
