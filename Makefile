@@ -37,7 +37,7 @@ lint: build
 	cargo fmt --manifest-path examples/lottery-rust/Cargo.toml --check
 	cargo clippy --manifest-path examples/lottery-rust/Cargo.toml --target-dir target/examples --all-targets --locked -- \
 	  --deny warnings
-	cargo run --quiet --locked --package vcpulab-dev -- circles --except guest host io scenario sched
+	cargo run --quiet --locked --package vcpulab-dev -- circles
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

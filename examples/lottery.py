@@ -19,11 +19,11 @@ class Lottery(Policy):
     def wake(self, ctx, v):
         for p in ctx.affinity(v):
             if ctx.is_idle(ctx.current(p)):
-                ctx.flag(p)
+                ctx.raise_reschedule(p)
 
     def sleep(self, ctx, v):
         if ctx.is_current(v):
-            ctx.flag(ctx.home(v))
+            ctx.raise_reschedule(ctx.processor(v))
 
     def schedule(self, ctx, p):
         current = ctx.current(p)
@@ -36,5 +36,5 @@ class Lottery(Policy):
         (winner,) = self.random.sample(list(first.values()), 1, counts=[self.tickets[d] for d in first])
         if winner != current and ctx.runnable(current) and not ctx.is_idle(current):
             self.wake(ctx, current)
-        ctx.set_home(winner, p)
+        ctx.set_processor(winner, p)
         return winner, 10_000_000

@@ -45,7 +45,7 @@ class Rejected(Exception):  # noqa: N818 - a refusal is no error of the policy
 
 @final
 class Context:
-    """The host as a policy sees it: what it tells, and what may be asked for. There during a hook only.
+    """The host as a policy sees it, to read and to ask. There during a hook only.
 
     pCPUs, vCPUs, domains and timers are integers, numbered from 0; the idle vCPU of pCPU p has number p, those of
     domains follow. A number of nothing raises `IndexError`; a request that cannot be met, or for what is in another CPU
@@ -74,8 +74,8 @@ class Context:
     def is_idle(self, v: int) -> bool:
         """Is it an idle vCPU?"""
     def is_current(self, v: int) -> bool:
-        """Does it run on its home now?"""
-    def home(self, v: int) -> int:
+        """Does it run now, on its processor?"""
+    def processor(self, v: int) -> int:
         """The pCPU that a vCPU is assigned to: where it runs, ran last, or has been placed."""
     def runnable(self, v: int) -> bool:
         """Is it neither blocked, paused, parked nor migrating?"""
@@ -90,19 +90,19 @@ class Context:
     def name(self, v: int) -> tuple[int, int]:
         """Domain number and vCPU number in the domain; (-1, p) for the idle vCPU of pCPU p."""
     def switched_at(self, v: int) -> int:
-        """When it was last switched in or out (0: never), ns."""
+        """The time of its last switch, in or out, ns since the host started (0: none yet)."""
     def running_ns(self, v: int) -> int:
-        """How long it has run so far, ns."""
-    def flag(self, p: int) -> None:
+        """The time that it has run so far, ns."""
+    def raise_reschedule(self, p: int) -> None:
         """Asks a pCPU of this scheduler to decide, once the event at hand has been handled."""
-    def set_home(self, v: int, p: int) -> None:
+    def set_processor(self, v: int, p: int) -> None:
         """Assigns a vCPU, not running, to a pCPU of this scheduler."""
-    def mark_migrating(self, v: int) -> None:
-        """Marks a running vCPU: once it has stopped, the host asks where it should go, and moves it."""
+    def start_migration(self, v: int) -> None:
+        """Asks for a running vCPU to be moved: once it has stopped, it goes to the pCPU that `pick` says."""
     def park(self, v: int) -> None:
         """Makes a vCPU not runnable until it is unparked, as a cap does. Parking twice changes nothing.
 
-        No hook is called: a policy that parks the running vCPU flags its pCPU.
+        No hook is called: a policy that parks the running vCPU asks its pCPU to reschedule.
         """
     def unpark(self, v: int) -> None:
         """Ends the parking of a vCPU, if it is parked.
@@ -118,7 +118,7 @@ class Context:
     def stop_timer(self, timer: int) -> None:
         """Stops a timer."""
     def timer_expiry(self, timer: int) -> int | None:
-        """When a timer is due, ns since the host started; `None`: stopped."""
+        """The time at which a timer is due, ns since the host started; `None`: stopped."""
 
 @final
 class Scenario:

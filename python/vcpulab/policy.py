@@ -23,9 +23,9 @@ Params = Mapping[str, int]
 class Policy(ABC):
     """A CPU scheduler. One object serves one host for one replication.
 
-    A policy never switches vCPUs itself: it flags a pCPU (`ctx.flag`), and the host calls `schedule` there once the
-    event at hand has been handled. `ctx` is there during a hook only. Whatever a policy draws must come from `seed`:
-    then the same scenario gives the same results.
+    A policy never switches vCPUs itself: it asks a pCPU to reschedule (`ctx.raise_reschedule`), and the host calls
+    `schedule` there once the event at hand has been handled. `ctx` is there during a hook only. Whatever a policy draws
+    must come from `seed`: then the same scenario gives the same results.
 
     Args:
         params: those of the scenario's global parameters that are given.
@@ -45,10 +45,11 @@ class Policy(ABC):
 
     @abstractmethod
     def schedule(self, ctx: Context, p: int) -> tuple[int, int]:
-        """What runs next on a pCPU?
+        """Decides what runs next on a pCPU.
 
         Returns:
-            A vCPU that is runnable and at home here, or the pCPU's idle vCPU; and its slice in ns (negative: no limit).
+            A vCPU that is runnable and assigned to this pCPU, or the pCPU's idle vCPU; and its slice in ns (negative:
+            no limit).
         """
 
     def add_pcpu(self, ctx: Context, p: int) -> None:
@@ -58,8 +59,8 @@ class Policy(ABC):
         """A domain was created, or came from another CPU pool; its vCPUs follow."""
 
     def insert(self, ctx: Context, v: int) -> None:
-        """A vCPU was created, blocked; its home is chosen here (`ctx.set_home`), by default what `pick` says."""
-        ctx.set_home(v, self.pick(ctx, v))
+        """A vCPU was created, blocked; its pCPU is chosen here (`ctx.set_processor`), by default as `pick` says."""
+        ctx.set_processor(v, self.pick(ctx, v))
 
     def remove(self, ctx: Context, v: int) -> None:
         """The vCPU leaves this scheduler, not current anywhere. If the policy parked it, it unparks it here."""
@@ -68,19 +69,19 @@ class Policy(ABC):
         """The domain leaves this scheduler for another CPU pool; its vCPUs have done so."""
 
     def yielded(self, ctx: Context, v: int) -> None:
-        """The running vCPU yields. Its pCPU is flagged in any case."""
+        """The running vCPU yields. Its pCPU reschedules in any case."""
 
     def context_saved(self, ctx: Context, v: int) -> None:
         """The outgoing vCPU, which may be an idle one, runs nowhere now."""
 
     def pick(self, ctx: Context, v: int) -> int:
-        """The pCPU that a vCPU should go to: by default its home, if it may run there, or the next one allowed."""
-        home, allowed = ctx.home(v), ctx.affinity(v)
-        return home if home in allowed else min((p for p in allowed if p > home), default=allowed[0])
+        """The pCPU that a vCPU should go to: by default its own, if it may run there, or the next one allowed."""
+        own, allowed = ctx.processor(v), ctx.affinity(v)
+        return own if own in allowed else min((p for p in allowed if p > own), default=allowed[0])
 
     def migrate(self, ctx: Context, v: int, p: int) -> None:
         """Moves a vCPU, not current anywhere, to the pCPU picked."""
-        ctx.set_home(v, p)
+        ctx.set_processor(v, p)
 
     def timer(self, ctx: Context, token: int) -> None:
         """A timer made with `ctx.new_timer(p, token)` is due; it is stopped now."""

@@ -83,11 +83,11 @@ class RoundRobin(Policy):
         if idlers := self.idlers & set(ctx.affinity(v)):
             p = min(idlers)
             self.idlers.remove(p)
-            ctx.flag(p)
+            ctx.raise_reschedule(p)
 
     def sleep(self, ctx: Context, v: int) -> None:
         if ctx.is_current(v):
-            ctx.flag(ctx.home(v))
+            ctx.raise_reschedule(ctx.processor(v))
         elif v in self.queue:
             self.queue.remove(v)
 
@@ -99,7 +99,7 @@ class RoundRobin(Policy):
             if p in ctx.affinity(v):
                 self.queue.remove(v)
                 self.idlers.discard(p)
-                ctx.set_home(v, p)
+                ctx.set_processor(v, p)
                 if v != current and self.queue and self.queue[-1] == current:
                     self.tell_an_idler(ctx, current)
                 return v, self.slice
@@ -169,7 +169,7 @@ class Elsewhere(RoundRobin):
     said = "pCPU 0 was given vCPU 0 of domain 1, which is assigned to another pCPU"
 
     def insert(self, ctx: Context, v: int) -> None:
-        ctx.set_home(v, 1)
+        ctx.set_processor(v, 1)
 
     def schedule(self, ctx: Context, p: int) -> tuple[int, int]:
         return self.queue[0], 1000
@@ -179,7 +179,7 @@ class Twice(RoundRobin):
     said = "vCPU 0 of domain 1 runs on pCPU 0: it cannot move now"
 
     def schedule(self, ctx: Context, p: int) -> tuple[int, int]:
-        ctx.set_home(2, p)
+        ctx.set_processor(2, p)
         return 2, 1000
 
 
@@ -202,7 +202,7 @@ class Excluded(RoundRobin):
 
     def schedule(self, ctx: Context, p: int) -> tuple[int, int]:
         if p == 1 and 4 in self.queue:
-            ctx.set_home(4, 1)
+            ctx.set_processor(4, 1)
             return 4, 1000
         return super().schedule(ctx, p)
 
@@ -238,11 +238,11 @@ class PicksNowhere(RoundRobin):
         pass
 
 
-class FlagsElsewhere(RoundRobin):
+class ReschedulesElsewhere(RoundRobin):
     said = "IndexError: there is no pCPU 2; the host has 2, numbered from 0"
 
     def wake(self, ctx: Context, v: int) -> None:
-        ctx.flag(2)
+        ctx.raise_reschedule(2)
 
 
 class Parked(RoundRobin):
@@ -265,11 +265,11 @@ class TimerForEver(RoundRobin):
         ctx.set_timer(self.clock, 0)
 
 
-class FlagsForEver(RoundRobin):
+class ReschedulesForEver(RoundRobin):
     said = "decisions keep asking for decisions at one instant"
 
     def schedule(self, ctx: Context, p: int) -> tuple[int, int]:
-        ctx.flag(p)
+        ctx.raise_reschedule(p)
         return super().schedule(ctx, p)
 
 
@@ -291,10 +291,10 @@ FAULTS: list[tuple[type[RoundRobin], str, int]] = [
     (Raises, "wake", 0),
     (ForgetsAnAnswer, "schedule", 0),
     (PicksNowhere, "pick", 2_000_000),
-    (FlagsElsewhere, "wake", 0),
+    (ReschedulesElsewhere, "wake", 0),
     (Parked, "schedule", 0),
     (TimerForEver, "timer", 5),
-    (FlagsForEver, "schedule", 0),
+    (ReschedulesForEver, "schedule", 0),
     (NeverMade, "__init__", 0),
 ]
 
@@ -320,18 +320,18 @@ def test_a_policy_that_misbehaves_ends_the_run(policy: type[RoundRobin], hook: s
     assert said in message, message
 
 
-class FlagsTheNeighbour(RoundRobin):
+class ReschedulesTheNeighbour(RoundRobin):
     said = "ValueError: pCPU 1 is in another CPU pool"
 
     def wake(self, ctx: Context, v: int) -> None:
-        ctx.flag(1)
+        ctx.raise_reschedule(1)
 
 
 class GoesToTheNeighbour(RoundRobin):
     said = "ValueError: pCPU 1 is in another CPU pool"
 
     def wake(self, ctx: Context, v: int) -> None:
-        ctx.set_home(v, 1)
+        ctx.set_processor(v, 1)
 
 
 class PicksTheNeighbour(RoundRobin):
@@ -378,7 +378,7 @@ action = [
 """
 
 TRESPASSES: list[tuple[type[RoundRobin], str, int]] = [
-    (FlagsTheNeighbour, "wake", 0),
+    (ReschedulesTheNeighbour, "wake", 0),
     (GoesToTheNeighbour, "wake", 0),
     (PicksTheNeighbour, "pick", 1_000_000),
     (ParksTheNeighbour, "wake", 0),
@@ -491,13 +491,22 @@ def test_what_a_context_tells() -> None:
                 ran=[ctx.running_ns(v) for v in ctx.guest_vcpus],
                 states=[ctx.runnable(v) for v in ctx.guest_vcpus],
             )
-            for asked in (lambda: ctx.home(99), lambda: ctx.current(2), lambda: ctx.vcpus_of(3), lambda: ctx.flag(2)):
+            for asked in (
+                lambda: ctx.processor(99),
+                lambda: ctx.current(2),
+                lambda: ctx.idle(2**32 - 1),
+                lambda: ctx.socket(300),
+                lambda: ctx.new_timer(2),
+                lambda: ctx.set_processor(4, 2),
+                lambda: ctx.vcpus_of(3),
+                lambda: ctx.raise_reschedule(2),
+            ):
                 with pytest.raises(IndexError, match="numbered from 0"):
                     asked()
             with pytest.raises(ValueError, match="no domain's"):
                 ctx.dom(0)
             with pytest.raises(OverflowError):
-                ctx.home(-1)
+                ctx.processor(-1)
 
     vcpulab.run(Scenario.from_toml(SMALL), policy=Asker)
     assert told == {

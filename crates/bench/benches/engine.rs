@@ -4,7 +4,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use vcpulab_bench::{SIZES, Size, host};
-use vcpulab_host::{Params, Scheduler};
+use vcpulab_host::{Params, Scheduler, Span, Time};
 use vcpulab_sched::Runner;
 
 struct Bench<'a> {
@@ -18,17 +18,17 @@ impl Runner for Bench<'_> {
 
     fn run<S: Scheduler>(self, scheduler: S) {
         let mut host = host(self.size, scheduler);
-        let mut end = 200_000_000;
+        let mut end = Time::from_ns(200_000_000);
         host.run_until(end).expect("the policy keeps the rules");
         let before = host.context().work_done().schedule_calls;
-        host.run_until(2 * end).expect("the policy keeps the rules");
+        end += Span::from_ms(200);
+        host.run_until(end).expect("the policy keeps the rules");
         let per_chunk = (host.context().work_done().schedule_calls - before) / 20;
-        end *= 2;
         let mut group = self.criterion.benchmark_group("schedule calls");
         group.throughput(Throughput::Elements(per_chunk));
         group.bench_function(self.name, |b| {
             b.iter(|| {
-                end += 10_000_000;
+                end += Span::from_ms(10);
                 host.run_until(end).expect("the policy keeps the rules");
             });
         });

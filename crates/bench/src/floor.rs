@@ -28,7 +28,7 @@ impl Floor {
         queue.make_room(Rank::RunEnd, pcpus);
         queue.make_room(Rank::WakeUp, vcpus);
         for v in 0..vcpus {
-            queue.set(Rank::WakeUp, v, v as Time);
+            queue.set(Rank::WakeUp, v, Time::from_ns(v as i64));
         }
         Floor {
             queue,

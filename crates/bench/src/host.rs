@@ -1,6 +1,6 @@
 //! The host that is measured.
 
-use vcpulab_host::{DomainConfig, Host, HostConfig, Params, Scheduler, VcpuConfig};
+use vcpulab_host::{DomainConfig, Host, HostConfig, Params, PoolId, Scheduler, Span, VcpuConfig};
 use vcpulab_measure::{Keep, Meter};
 
 use crate::size::Size;
@@ -10,9 +10,9 @@ use crate::workload::RunAndBlock;
 pub fn host<S: Scheduler>(size: Size, scheduler: S) -> Host<S, RunAndBlock, Meter> {
     let domain = |number| DomainConfig {
         number,
-        pool: 0,
+        pool: PoolId(0),
         params: Params::new(),
-        vcpus: vec![VcpuConfig { start: Some(0), affinity: None }; size.vcpus_each as usize],
+        vcpus: vec![VcpuConfig { start: Some(Span::ZERO), affinity: None }; size.vcpus_each as usize],
     };
     let config = HostConfig {
         pcpus: size.pcpus,

@@ -1,4 +1,4 @@
-//! How fast the engine is.
+//! The speed of the engine.
 //!
 //! [`run`] measures every policy on the same [workload] beside a [bare event-queue loop](floor), in one process and one
 //! thread, so that the *ratio* means something on any machine. Statistics are on: the meter listens, as in a real run, but does not

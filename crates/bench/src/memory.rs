@@ -1,6 +1,6 @@
 //! Memory that a vCPU takes: host, scheduler, statistics, all of it.
 
-use vcpulab_host::{Params, Scheduler};
+use vcpulab_host::{Params, Scheduler, Time};
 use vcpulab_sched::Runner;
 
 use crate::host::host;
@@ -33,7 +33,7 @@ impl Runner for Keep {
 
     fn run<S: Scheduler>(self, scheduler: S) -> Self::Out {
         let mut host = host(Size { pcpus: 64, vcpus: self.0, vcpus_each: 64 }, scheduler);
-        host.run_until(50_000_000).expect("the policy keeps the rules");
+        host.run_until(Time::from_ns(50_000_000)).expect("the policy keeps the rules");
         // Only what it holds matters, so its type may be forgotten.
         let (context, _, world, meter) = host.into_parts();
         Box::new((context, world, meter))

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use vcpulab_host::{Params, Scheduler, Time, Work};
+use vcpulab_host::{Params, Scheduler, Span, Time, Work};
 use vcpulab_sched::Runner;
 
 use crate::floor::Floor;
@@ -14,7 +14,7 @@ use crate::memory::bytes_per_vcpu;
 use crate::size::{SIZES, Size};
 
 /// Simulated time advanced between two looks at the clock.
-const CHUNK_NS: Time = 10_000_000;
+const CHUNK: Span = Span::from_ms(10);
 
 /// Parts of a measurement, of which the fastest counts: time that other programs on the machine take away is not the engine's.
 const PARTS: u32 = 5;
@@ -32,10 +32,10 @@ fn best_rate(wall: Duration, mut work: impl FnMut() -> u64) -> f64 {
     best
 }
 
-/// How fast one policy is.
+/// The speed of one policy.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
-    /// Timers, wake-ups and ends of operations handled, with whatever scheduling they lead to, per second.
+    /// Timers, wake-ups and ends of operations handled, with the scheduling they lead to, per second.
     decisions_per_s: f64,
     /// Calls of the policy's schedule hook, and events of all kinds, for each of those.
     schedule_calls_each: f64,
@@ -53,10 +53,10 @@ impl Runner for Timed {
     fn run<S: Scheduler>(self, scheduler: S) -> Rate {
         let decisions = |work: Work| work.events - work.continuations;
         let mut host = host(self.size, scheduler);
-        let mut end = 0;
+        let mut end = Time::ZERO;
         let mut advance = || {
             let before = decisions(host.context().work_done());
-            end += CHUNK_NS;
+            end += CHUNK;
             host.run_until(end).expect("the policy keeps the rules");
             decisions(host.context().work_done()) - before
         };

@@ -2,10 +2,10 @@
 
 use vcpulab_host::{Op, Span, VcpuId, World, WorldContext};
 
-/// How long a vCPU runs at a time, on average, ns.
+/// Mean length of an execution, ns.
 pub const RUN_MEAN_NS: u64 = 2_000_000;
 
-/// How long it blocks, on average, so that all pCPUs are just wanted all the time, ns.
+/// Mean length of a block at which all pCPUs are just saturated, ns.
 pub fn block_mean_ns(pcpus: u32, vcpus: u32) -> u64 {
     RUN_MEAN_NS * (u64::from(vcpus) / u64::from(pcpus) - 1)
 }
@@ -27,7 +27,7 @@ impl Draws {
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
         let random = ((self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32) * mean) >> 32;
-        (mean / 2 + random) as Span
+        Span::from_ns((mean / 2 + random) as i64)
     }
 }
 
@@ -40,7 +40,7 @@ pub struct RunAndBlock {
 }
 
 impl RunAndBlock {
-    /// For a host of `pcpus` and `vcpus`: blocks last as long as it takes for all pCPUs to be wanted all the time.
+    /// The world of a host of `pcpus` and `vcpus`, with blocks such that all pCPUs are just saturated.
     pub fn new(pcpus: u32, vcpus: u32) -> Self {
         let all = (pcpus + vcpus) as usize;
         RunAndBlock {

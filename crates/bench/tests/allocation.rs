@@ -1,7 +1,7 @@
 //! In its steady state a run allocates nothing, whatever the policy, statistics on.
 
 use vcpulab_bench::{Size, host};
-use vcpulab_host::{Params, Scheduler};
+use vcpulab_host::{Params, Scheduler, Time};
 use vcpulab_sched::Runner;
 
 struct CountAllocations;
@@ -11,8 +11,8 @@ impl Runner for CountAllocations {
 
     fn run<S: Scheduler>(self, scheduler: S) -> u64 {
         let mut host = host(Size { pcpus: 4, vcpus: 64, vcpus_each: 2 }, scheduler);
-        host.run_until(5_000_000_000).unwrap();
-        allocation_counter::measure(|| host.run_until(10_000_000_000).unwrap()).count_total
+        host.run_until(Time::from_ns(5_000_000_000)).unwrap();
+        allocation_counter::measure(|| host.run_until(Time::from_ns(10_000_000_000)).unwrap()).count_total
     }
 }
 

@@ -1,4 +1,4 @@
-//! Conformance: does a policy here decide as the release it is named after did?
+//! Conformance: every decision of a policy compared with those recorded of the release that it is named after.
 //!
 //! A *vector* is a scripted host (`NAME.json`), the decisions recorded on it (`NAME.trace.csv.gz`) and, where the
 //! scheduler's specification lists state to compare, that state (`NAME.state.csv.gz`). [`vector`] reads the first,

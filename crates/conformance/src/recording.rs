@@ -1,4 +1,4 @@
-//! Reads what was recorded on a vector's host: decisions and state, as compressed CSV.
+//! The recording of a vector's host: decisions and state, as compressed CSV.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -17,39 +17,39 @@ const STATE_COLUMNS: &str = "time_ns,domain,vcpu,";
 /// A decision that changed what a pCPU runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Decision {
-    /// When, ns.
+    /// Time of the decision, ns.
     pub time_ns: i64,
-    /// Where.
+    /// The pCPU's number.
     pub pcpu: i64,
     /// The domain that ran until then (−1: idle).
     pub from_domain: i64,
-    /// Its vCPU.
+    /// The vCPU that ran until then.
     pub from_vcpu: i64,
     /// The domain that runs from then on (−1: idle).
     pub to_domain: i64,
-    /// Its vCPU.
+    /// The vCPU that runs from then on.
     pub to_vcpu: i64,
 }
 
 /// A value of the scheduler's state.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct State {
-    /// When, ns.
+    /// Time of the report, ns.
     pub time_ns: i64,
-    /// Whose (−1: a pCPU's).
+    /// The domain's number (−1: a pCPU).
     pub domain: i64,
-    /// The vCPU's number (−1: the domain's).
+    /// The vCPU's number (−1: the domain as a whole).
     pub vcpu: i64,
-    /// What.
+    /// The name of the value.
     pub key: String,
-    /// Its value.
+    /// The value.
     pub value: i64,
 }
 
 impl State {
-    /// Is this what the policy reported?
+    /// Whether the policy reported the same.
     pub fn equals(&self, row: &StateRow) -> bool {
-        (self.time_ns, self.domain, self.vcpu, self.value) == (row.time, row.domain, row.vcpu, row.value)
+        (self.time_ns, self.domain, self.vcpu, self.value) == (row.time.ns(), row.domain, row.vcpu, row.value)
             && self.key == row.key
     }
 }
@@ -57,14 +57,14 @@ impl State {
 impl From<&StateRow> for State {
     fn from(row: &StateRow) -> Self {
         let key = row.key.to_owned();
-        State { time_ns: row.time, domain: row.domain, vcpu: row.vcpu, key, value: row.value }
+        State { time_ns: row.time.ns(), domain: row.domain, vcpu: row.vcpu, key, value: row.value }
     }
 }
 
 /// Reads the decisions.
 ///
 /// # Errors
-/// What is wrong, with the line.
+/// The problem, with its line.
 pub fn read_trace(path: &Path) -> Result<Vec<Decision>, String> {
     let parse = |line: &str| {
         let mut fields = line.split(',').map(|field| field.parse::<i64>().ok());
@@ -85,7 +85,7 @@ pub fn read_trace(path: &Path) -> Result<Vec<Decision>, String> {
 /// Reads the state.
 ///
 /// # Errors
-/// What is wrong, with the line.
+/// The problem, with its line.
 pub fn read_state(path: &Path) -> Result<Vec<State>, String> {
     let parse = |line: &str| {
         let mut fields = line.split(',');

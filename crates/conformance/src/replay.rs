@@ -1,4 +1,4 @@
-//! Runs a vector's host under the policy it names and compares every decision and every value of state.
+//! Replay of a vector's host under the policy it names: every decision and every value of state is compared.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,21 +14,21 @@ use crate::vector::Vector;
 /// A vector that takes more events than this is stopped.
 pub const EVENTS_MAX: u64 = 100_000_000;
 
-/// How many decisions before the diverging one a report shows.
+/// Decisions before the diverging one that a report shows.
 const BEFORE: usize = 10;
 
-/// Where replay and recording part. What does not apply is left out.
+/// The first difference between replay and recording. Fields that do not apply are left out.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Divergence {
-    /// In one sentence: which kind of row differs, or how the run broke.
+    /// The kind of row that differs, or the rule that the run broke, in one sentence.
     pub what: String,
-    /// When, ns.
-    pub time_ns: Option<Time>,
-    /// Where.
+    /// Time of the difference, ns.
+    pub time_ns: Option<i64>,
+    /// The pCPU's number.
     pub pcpu: Option<i64>,
     /// The row recorded (absent: no more rows).
     pub expected: Option<String>,
-    /// The row that came (absent: no more rows).
+    /// The row of the replay (absent: no more rows).
     pub got: Option<String>,
     /// The scheduler's state just before that instant.
     pub state: Vec<String>,
@@ -50,7 +50,7 @@ impl fmt::Display for State {
     }
 }
 
-/// Compares rows as they come.
+/// An observer that compares each row with the recording.
 struct Compare<'a> {
     trace: &'a [Decision],
     state: Option<&'a [State]>,
@@ -70,7 +70,7 @@ impl Observer for Compare<'_> {
         }
         let ((from_domain, from_vcpu), (to_domain, to_vcpu)) = (host.name(switch.from), host.name(switch.to));
         let pcpu = i64::from(switch.pcpu.0);
-        let got = Decision { time_ns: switch.time, pcpu, from_domain, from_vcpu, to_domain, to_vcpu };
+        let got = Decision { time_ns: switch.time.ns(), pcpu, from_domain, from_vcpu, to_domain, to_vcpu };
         if self.trace.get(self.decisions) == Some(&got) {
             self.decisions += 1;
         } else {
@@ -135,14 +135,14 @@ impl Runner for Run<'_> {
             let before = recent(trace, seen.decisions);
             return Some(Divergence {
                 what: broken.to_string(),
-                time_ns: Some(broken.time),
+                time_ns: Some(broken.time.ns()),
                 before,
                 ..Divergence::default()
             });
         }
         let mut divergence = seen.divergence()?;
         if let Some(time) = divergence.time_ns {
-            let again = StateBefore { vector, time };
+            let again = StateBefore { vector, time: Time::from_ns(time) };
             let (name, generation) = (&vector.scheduler, &vector.generation);
             divergence.state = vcpulab_sched::with(name, generation, &vector.global, config.pcpus, again)?;
         }
@@ -155,7 +155,7 @@ fn recent(trace: &[Decision], decisions: usize) -> Vec<String> {
 }
 
 impl Compare<'_> {
-    /// Whichever differs first, in time; a decision before state of the same instant.
+    /// The first difference in time; a decision before state of the same instant.
     fn divergence(&self) -> Option<Divergence> {
         let expected = self.trace.get(self.decisions);
         let decision = (expected.is_some() || self.decision.is_some()).then(|| {
@@ -209,7 +209,7 @@ impl Runner for StateBefore<'_> {
             programs.set(VcpuId(self.vector.config.pcpus + i as u32), program.clone());
         }
         let Ok(mut host) = Host::new(&self.vector.config, scheduler, programs, ()) else { return Vec::new() };
-        // It got this far before, so it does again.
+        // The same run reached this time before.
         let _ = host.run_until(self.time);
         let mut text = String::new();
         let _ = host.policy().dump(host.context(), &mut text);

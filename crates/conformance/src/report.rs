@@ -15,7 +15,7 @@ use crate::vector::{FILE_MAX, read_vector};
 const VECTORS_MAX: usize = 100_000;
 const DEPTH_MAX: usize = 16;
 
-/// What came of one vector.
+/// The outcome of one vector.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "outcome", rename_all = "lowercase")]
 pub enum Outcome {
@@ -28,7 +28,7 @@ pub enum Outcome {
     Failed(Box<Divergence>),
     /// It cannot be run here.
     Skipped {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -36,9 +36,9 @@ pub enum Outcome {
 /// One vector.
 #[derive(Clone, Debug, Serialize)]
 pub struct VectorReport {
-    /// Its file's name, without the ending.
+    /// The name of its file, without the ending.
     pub name: String,
-    /// What came of it.
+    /// Its outcome.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
@@ -46,7 +46,7 @@ pub struct VectorReport {
 /// One folder.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FolderReport {
-    /// Where.
+    /// Its path.
     pub folder: PathBuf,
     /// Vectors that agree.
     pub passed: usize,
@@ -54,11 +54,11 @@ pub struct FolderReport {
     pub failed: usize,
     /// Vectors that cannot be run here.
     pub skipped: usize,
-    /// All of them, by name.
+    /// Its vectors, by name.
     pub vectors: Vec<VectorReport>,
 }
 
-/// All folders.
+/// The outcomes of all folders.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// Vectors that agree.
@@ -75,14 +75,14 @@ pub struct Report {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}: {message}", path.display())]
 pub struct Unreadable {
-    /// Which file.
+    /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The problem.
     pub message: String,
 }
 
-/// Runs every vector at or below these paths with `jobs` threads (0: one for each core). The report does not depend on
-/// how many.
+/// Runs every vector at or below these paths with `jobs` threads (0: one for each core); their number does not change
+/// the report.
 ///
 /// # Errors
 /// All files that cannot be read, or the paths at which there is no vector.

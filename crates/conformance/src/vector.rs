@@ -1,11 +1,11 @@
-//! Reads the host file of a vector. Whatever its bytes, the answer is a valid [`Vector`] or a clear [`VectorError`].
+//! The host file of a vector. Any bytes lead to a valid [`Vector`] or a clear [`VectorError`].
 
 use serde::Deserialize;
 use serde_json::Value;
 use vcpulab_host::program::{Program, Step};
 use vcpulab_host::{
     Action, CpuMask, DomId, DomainConfig, HostConfig, PCPUS_MAX, ParamKind, ParamSpec, ParamValue, Params,
-    PcpuId, Scope, Span, Time, TimedAction, TimetableEntry, VcpuConfig, VcpuId,
+    PcpuId, PoolId, Scope, Span, Time, TimedAction, TimetableEntry, VcpuConfig, VcpuId,
 };
 
 /// Largest host file, bytes.
@@ -17,15 +17,15 @@ pub const STEPS_MAX: usize = 100_000;
 /// Most actions.
 pub const ACTIONS_MAX: usize = 100_000;
 /// Longest run, ns (an hour).
-pub const DURATION_MAX: Time = 3_600_000_000_000;
+pub const DURATION_MAX: i64 = 3_600_000_000_000;
 
-/// Why a vector cannot be read.
+/// The reason why a vector cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct VectorError {
-    /// Where in the file, as a path such as `domains[0].vcpus[1].program`.
+    /// The field, as a path such as `domains[0].vcpus[1].program`.
     pub field: String,
-    /// What is wrong, the value found and what is allowed.
+    /// The problem: the value found and the values allowed.
     pub message: String,
 }
 
@@ -36,13 +36,13 @@ fn error<T>(field: impl Into<String>, message: impl Into<String>) -> Result<T, V
 /// A scripted host, ready to run.
 #[derive(Clone, Debug)]
 pub struct Vector {
-    /// Its name.
+    /// The vector's name.
     pub name: String,
     /// The policy.
     pub scheduler: String,
     /// The policy's generation.
     pub generation: String,
-    /// Why it cannot be run here: this policy or generation is not implemented.
+    /// The reason why it cannot be run here: this policy or generation is not implemented.
     pub skipped: Option<String>,
     /// The policy's global parameters.
     pub global: Params,
@@ -116,7 +116,7 @@ struct RawAction {
 /// Reads a host file.
 ///
 /// # Errors
-/// [`VectorError`] names the field, the value found and what is allowed.
+/// [`VectorError`] names the field, the value found and the values allowed.
 pub fn read_vector(bytes: &[u8]) -> Result<Vector, VectorError> {
     if bytes.len() > FILE_MAX {
         return error("file", format!("is {} bytes long; at most {FILE_MAX} are allowed", bytes.len()));
@@ -160,7 +160,7 @@ impl RawVector {
             global,
             config,
             programs,
-            duration: self.duration_ns,
+            duration: Time::from_ns(self.duration_ns),
         })
     }
 
@@ -187,10 +187,10 @@ impl RawVector {
             if on_host.is_some_and(|mask| mask.is_empty()) {
                 return error(format!("{at}.affinity"), "contains no pCPU of the host");
             }
-            vcpus.push(VcpuConfig { start: Some(vcpu.start_ns), affinity });
+            vcpus.push(VcpuConfig { start: Some(Span::from_ns(vcpu.start_ns)), affinity });
         }
         let params = params(&format!("{at}.params"), &domain.params, specs, Scope::Domain)?;
-        Ok(DomainConfig { number: domain.id, params, vcpus, pool: 0 })
+        Ok(DomainConfig { number: domain.id, params, vcpus, pool: PoolId(0) })
     }
 
     /// Checks an action. `first_vcpus` are those of the domains.
@@ -212,7 +212,7 @@ impl RawVector {
         let params = |scope| params(&format!("{at}.params"), &action.params, specs, scope);
         let kind = match action.op.as_str() {
             "adjust" => Action::Adjust(domain()?, params(Scope::Domain)?),
-            "adjust_global" => Action::AdjustGlobal(0, params(Scope::Global)?),
+            "adjust_global" => Action::AdjustGlobal(PoolId(0), params(Scope::Global)?),
             "pause" => Action::Pause(domain()?),
             "unpause" => Action::Unpause(domain()?),
             "affinity" => {
@@ -231,7 +231,7 @@ impl RawVector {
                 return error(format!("{at}.op"), format!("found `{other}`; allowed: {allowed}"));
             }
         };
-        Ok(TimedAction { at: action.at_ns, action: kind })
+        Ok(TimedAction { at: Time::from_ns(action.at_ns), action: kind })
     }
 
     fn skip(self, skipped: String) -> Vector {
@@ -243,7 +243,7 @@ impl RawVector {
             global: Params::new(),
             config: HostConfig::default(),
             programs: Vec::new(),
-            duration: self.duration_ns,
+            duration: Time::from_ns(self.duration_ns),
         }
     }
 }
@@ -277,7 +277,7 @@ fn program(field: &str, vcpu: &RawVcpu) -> Result<Program, VectorError> {
     let step = |(i, op): (usize, &Vec<Value>)| {
         let span = || -> Result<Span, VectorError> {
             match op.get(1).and_then(Value::as_i64) {
-                Some(ns) if ns >= 0 && op.len() == 2 => Ok(ns),
+                Some(ns) if ns >= 0 && op.len() == 2 => Ok(Span::from_ns(ns)),
                 _ => error(format!("{field}[{i}]"), "needs a time in ns, an integer that is not negative"),
             }
         };
@@ -356,7 +356,7 @@ mod tests {
     fn reads_a_good_one() {
         let vector = read_vector(GOOD.as_bytes()).unwrap();
         assert_eq!(vector.config.pcpus, 2);
-        assert_eq!(vector.programs[0].steps, [Step::Run(3), Step::Block(7)]);
+        assert_eq!(vector.programs[0].steps, [Step::Run(Span::from_ns(3)), Step::Block(Span::from_ns(7))]);
         assert_eq!(vector.config.actions.len(), 1);
     }
 

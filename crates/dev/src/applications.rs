@@ -50,14 +50,11 @@ pub fn page() -> String {
 
 fn allowed(kind: AppParamKind) -> String {
     let quoted = |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+    let range = |min, max| format!("{} to {}", value(kind, min), value(kind, max));
     match kind {
-        AppParamKind::Duration { .. } | AppParamKind::Size { .. } | AppParamKind::Percent => {
-            let (min, max) = match kind {
-                AppParamKind::Duration { min, max } | AppParamKind::Size { min, max } => (min, max),
-                _ => (0, 100),
-            };
-            format!("{} to {}", value(kind, min), value(kind, max))
-        }
+        AppParamKind::Duration { min, max } => range(min.ns(), max.ns()),
+        AppParamKind::Size { min, max } => range(min, max),
+        AppParamKind::Percent => range(0, 100),
         AppParamKind::Count { min, max } => format!("{min} to {max}"),
         AppParamKind::Choice(words) => quoted(words),
         AppParamKind::Flag => "`true`, `false`".into(),

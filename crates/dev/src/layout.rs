@@ -1,11 +1,11 @@
-//! What the layout of the source breaks: circles of modules, and dependencies against the crates' layers.
+//! Faults of the source's layout: circles of modules, and dependencies against the crates' layers.
 
 use std::path::Path;
 use std::{fs, io};
 
 use crate::{circles, layers};
 
-/// What is wrong, a text for each; `except` names crates that are passed over.
+/// The faults, a text for each; `except` names crates that are passed over.
 ///
 /// # Errors
 /// When a file cannot be read.

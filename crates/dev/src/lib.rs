@@ -1,4 +1,4 @@
-//! What keeps the repository in order: files generated from the code, and checks of the source's layout.
+//! Tools of the repository: files generated from the code, and checks of the source's layout.
 //!
 //! `cargo run -p vcpulab-dev -- generate` writes the schema of scenario files and the reference pages; `-- check` says which
 //! are stale. `-- circles` looks for circles of modules and for dependencies against the crates' layers ([`layout`]).
@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 
 /// A generated file: its path from the root of the repository, and its text.
 pub struct Generated {
-    /// Where it belongs.
+    /// Its path from the root.
     pub path: &'static str,
-    /// What belongs there.
+    /// Its content.
     pub text: String,
 }
 
@@ -72,5 +72,10 @@ mod tests {
     #[test]
     fn committed_files_are_up_to_date() {
         assert_eq!(stale(&root()), [""; 0], "run `cargo run -p vcpulab-dev -- generate`");
+    }
+
+    #[test]
+    fn no_crate_has_a_circle_of_modules_or_leaves_its_layer() {
+        assert_eq!(layout::broken(&root(), &[]).unwrap(), [""; 0]);
     }
 }

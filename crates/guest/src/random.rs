@@ -22,26 +22,29 @@ impl Random {
         ((u128::from(self.0.next_u64()) * u128::from(below)) >> 64) as u64
     }
 
-    /// `cost` give or take up to `percent` of it, evenly, ns.
+    /// `cost` give or take up to `percent` of it, evenly.
     pub fn spread(&mut self, cost: Span, percent: i64) -> Span {
         let reach = cost * percent / 100;
-        if reach == 0 { cost } else { cost - reach + self.below(2 * reach as u64 + 1) as Span }
+        if reach.is_zero() {
+            return cost;
+        }
+        cost - reach + Span::from_ns(self.below(2 * reach.ns() as u64 + 1) as i64)
     }
 
-    /// A value of the distribution with these quantiles at equal distances, evenly between two neighbours, ns.
+    /// A value of the distribution with these quantiles at equal distances, evenly between two neighbours.
     pub fn drawn(&mut self, quantiles: &[Span]) -> Span {
         const BITS: u32 = 32;
         let at = self.below((quantiles.len() as u64 - 1) << BITS);
         let (index, within) = ((at >> BITS) as usize, at & ((1 << BITS) - 1));
         let (low, high) = (quantiles[index], quantiles[index + 1]);
-        low + ((i128::from(high - low) * i128::from(within)) >> BITS) as Span
+        low + Span::from_ns(((i128::from((high - low).ns()) * i128::from(within)) >> BITS) as i64)
     }
 
-    /// The time to the next event of a Poisson process with this rate (events per second), ns: exponentially
+    /// The time to the next event of a Poisson process with this rate (events per second): exponentially
     /// distributed by inversion. The logarithm is computed in software, so it is the same on every machine.
     pub fn exponential(&mut self, rate_per_s: f64) -> Span {
         let uniform = (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-        (-libm::log(1.0 - uniform) / rate_per_s * 1e9) as Span
+        Span::from_ns((-libm::log(1.0 - uniform) / rate_per_s * 1e9) as i64)
     }
 }
 
@@ -62,27 +65,28 @@ mod tests {
     #[test]
     fn what_is_drawn_has_the_quantiles_given() {
         let mut random = Random::new(1, 0, 0);
-        let mut draws: Vec<Span> =
-            (0..40_000).map(|_| random.drawn(&[10, 20, 20, 1000, Span::MAX / 2])).collect();
+        let quantiles = [10, 20, 20, 1000, i64::MAX / 2].map(Span::from_ns);
+        let mut draws: Vec<i64> = (0..40_000).map(|_| random.drawn(&quantiles).ns()).collect();
         draws.sort_unstable();
         assert!(draws[0] >= 10 && draws[10_000] >= 19 && draws[19_900] == 20);
         assert!((20..60).contains(&draws[20_300]) && (900..=1000).contains(&draws[29_600]));
-        assert!(draws[39_999] > Span::MAX / 4);
+        assert!(draws[39_999] > i64::MAX / 4);
     }
 
     #[test]
     fn spread_stays_within_its_bounds_and_centres_on_the_cost() {
         let mut random = Random::new(1, 0, 0);
-        let draws: Vec<Span> = (0..10_000).map(|_| random.spread(1000, 15)).collect();
+        let cost = Span::from_ns(1000);
+        let draws: Vec<i64> = (0..10_000).map(|_| random.spread(cost, 15).ns()).collect();
         assert!(draws.iter().all(|draw| (850..=1150).contains(draw)));
-        assert!((draws.iter().sum::<Span>() / 10_000 - 1000).abs() < 5);
-        assert_eq!(random.spread(1000, 0), 1000);
+        assert!((draws.iter().sum::<i64>() / 10_000 - 1000).abs() < 5);
+        assert_eq!(random.spread(cost, 0), cost);
     }
 
     #[test]
     fn exponential_has_the_mean_of_its_rate() {
         let mut random = Random::new(1, 0, 0);
-        let sum: Span = (0..100_000).map(|_| random.exponential(1000.0)).sum();
+        let sum: i64 = (0..100_000).map(|_| random.exponential(1000.0).ns()).sum();
         assert!((sum / 100_000 - 1_000_000).abs() < 15_000, "{sum}");
     }
 }

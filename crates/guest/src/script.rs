@@ -11,23 +11,23 @@ use crate::ids::{ChannelId, ServiceId};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each variant says what its fields are")]
 pub enum Step {
-    /// Computes for this CPU time, ns, and a further one for each byte that the request at hand asks for, ps.
-    Compute { ns: Span, per_byte_ps: i64 },
+    /// Computes for this CPU time, and a further one for each byte that the request at hand asks for, ps.
+    Compute { span: Span, per_byte_ps: i64 },
     /// Takes this number of page faults, each at its cost beyond that without a hypervisor.
     PageFaults(u32),
-    /// Computes until this time has passed, ns, whatever CPU time it gets meanwhile.
+    /// Computes until this time has passed, whatever CPU time it gets meanwhile.
     Runtime(Span),
     /// Computes for a CPU time drawn from that one of the script's distributions.
     ComputeDrawn(u32),
-    /// Sleeps for this long from now, ns.
+    /// Sleeps for this long from now.
     Sleep(Span),
     /// Sleeps for a time drawn from that one of the script's distributions.
     SleepDrawn(u32),
-    /// Sleeps until this long after the last timer was due, ns.
+    /// Sleeps until this long after the last timer was due.
     Timer(Span),
-    /// Sleeps for a random time, exponentially distributed with this mean, ns.
+    /// Sleeps for a random time, exponentially distributed with this mean.
     Think(Span),
-    /// Waits for the next release of a job with this period, ns; the first one is at a random time.
+    /// Waits for the next release of a job with this period; the first one is at a random time.
     Release(Span),
     /// Takes a lock; while another task has it, it spins or sleeps, as its application's locks do.
     Lock(u32),
@@ -65,7 +65,7 @@ pub enum Step {
     Sync,
     /// A unit of work is complete. Its response time counts from the request, the release or the last unit.
     Done,
-    /// A unit of work is complete, and late if it took longer than this, ns.
+    /// A unit of work is complete, and late if it took longer than this.
     Deadline(Span),
     /// Goes on with the next step with this probability, in millionths; otherwise skips `skip` steps.
     Chance { ppm: u32, skip: u32 },
@@ -135,7 +135,7 @@ pub struct Script {
     pub classes: Vec<u32>,
     /// Number of counters that its repetitions use.
     pub counters: u32,
-    /// Distributions of times, each as its quantiles at equal distances, at least two and ascending, ns.
+    /// Distributions of times, each as its quantiles at equal distances, at least two and ascending.
     pub distributions: Vec<Box<[Span]>>,
     /// Spread of each computation, percent to both sides.
     pub spread_percent: i64,
@@ -210,7 +210,7 @@ pub struct FilesConfig {
 pub struct AppConfig {
     /// Number of tasks, which all do the same.
     pub tasks: u32,
-    /// Time from the boot of the kernel until they begin, ns.
+    /// Time from the boot of the kernel until they begin.
     pub delay_ns: Span,
     /// The script of each.
     pub script: Script,
@@ -236,7 +236,7 @@ impl AppConfig {
     pub fn new(script: Script) -> Self {
         AppConfig {
             tasks: 1,
-            delay_ns: 0,
+            delay_ns: Span::ZERO,
             script,
             service: None,
             files: None,

@@ -15,7 +15,7 @@ pub struct AppStats {
     pub failed: u64,
     /// Completion of the last unit, if there was one.
     pub last_completed: Option<Time>,
-    /// Sum of the response times, ns.
+    /// Sum of the response times.
     pub response_sum_ns: Span,
     /// Response times, ns. Made with the first one: most applications have none.
     responses: Option<Box<Histogram<u64>>>,
@@ -30,13 +30,13 @@ impl AppStats {
         }
     }
 
-    /// Counts one completed at `now`, `response` ns after it was asked for.
+    /// Counts one completed at `now`, `response` after it was asked for.
     pub fn complete(&mut self, response: Span, now: Time) {
         self.count(1, now);
         self.response_sum_ns = self.response_sum_ns.saturating_add(response);
         let new = || Box::new(Histogram::new(DIGITS).expect("three digits are allowed"));
         let responses = self.responses.get_or_insert_with(new);
-        responses.record(response.max(1) as u64).expect("a histogram that grows has room");
+        responses.record(response.ns().max(1) as u64).expect("a histogram that grows has room");
     }
 
     /// The response times, ns; `None`: there are none.
@@ -49,7 +49,7 @@ impl AppStats {
         self.completed = 0;
         self.failed = 0;
         self.last_completed = None;
-        self.response_sum_ns = 0;
+        self.response_sum_ns = Span::ZERO;
         if let Some(responses) = &mut self.responses {
             responses.reset();
         }
@@ -64,7 +64,7 @@ mod tests {
     fn long_response_times_count_as_they_are() {
         let mut stats = AppStats::default();
         for seconds in [2, 5, 3000] {
-            stats.complete(seconds * 1_000_000_000, 0);
+            stats.complete(Span::from_secs(seconds), Time::ZERO);
         }
         let responses = stats.responses().unwrap();
         let relative = |quantile, ns: f64| (responses.value_at_quantile(quantile) as f64 / ns - 1.0).abs();

@@ -1,6 +1,6 @@
 //! What an administrator does to a running host, as timed actions.
 
-use crate::{CpuMask, DomId, Params, Time, VcpuId};
+use crate::{CpuMask, DomId, Params, PoolId, Table, Time, VcpuId};
 
 /// One action of the toolstack.
 #[derive(Clone, Debug, PartialEq)]
@@ -8,7 +8,7 @@ pub enum Action {
     /// Change a domain's scheduling parameters.
     Adjust(DomId, Params),
     /// Change the own parameters of a CPU pool's scheduler.
-    AdjustGlobal(usize, Params),
+    AdjustGlobal(PoolId, Params),
     /// Pause a domain.
     Pause(DomId),
     /// Unpause a domain.
@@ -16,8 +16,9 @@ pub enum Action {
     /// Change a vCPU's hard affinity.
     Affinity(VcpuId, CpuMask),
     /// Move a domain to another CPU pool. There it has the scheduler's default parameters, and every pCPU is allowed.
-    MovePool(DomId, usize),
-    /// Create a domain that is neither there nor saved. One whose first action of the life cycle this is does not exist before.
+    MovePool(DomId, PoolId),
+    /// Create a domain that is neither there nor saved. If this is the first action of its life cycle, the domain does not
+    /// exist before.
     Create(DomId),
     /// A domain's guest shuts down. The domain stays until it is destroyed.
     Shutdown(DomId),
@@ -25,9 +26,9 @@ pub enum Action {
     Crash(DomId),
     /// Begin to destroy a domain: its guest is gone, and its memory is being freed.
     Kill(DomId),
-    /// A domain is gone, whatever it was; if it was saved, its state is.
+    /// Take a domain off the host, whatever it was; a saved one loses its state.
     Destroy(DomId),
-    /// A domain is gone, and created anew.
+    /// Destroy a domain, and create it anew.
     Reboot(DomId),
     /// Take a domain off the host, its state kept.
     Save(DomId),
@@ -42,8 +43,24 @@ pub enum Action {
 /// An action and when it is due. Actions due at one instant are carried out in the order of the list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimedAction {
-    /// When, ns.
+    /// The time at which it is due.
     pub at: Time,
-    /// What.
+    /// The action.
     pub action: Action,
+}
+
+/// For each domain, whether it does not exist at time 0: the first action of its life cycle is to be created.
+pub(crate) fn created_later(actions: &[TimedAction], domains: usize) -> Table<DomId, bool> {
+    let mut first: Table<DomId, Option<bool>> = Table::filled(domains, None);
+    for timed in actions {
+        let (d, creates) = match timed.action {
+            Action::Create(d) => (d, true),
+            Action::Destroy(d) | Action::Shutdown(d) | Action::Reboot(d) => (d, false),
+            Action::Crash(d) | Action::Kill(d) => (d, false),
+            Action::Save(d) | Action::Restore(d) => (d, false),
+            _ => continue,
+        };
+        first[d].get_or_insert(creates);
+    }
+    first.into_iter().map(|creates| creates == Some(true)).collect()
 }

@@ -1,52 +1,54 @@
-//! Cold caches: what a vCPU finds left of its memory when it comes back to a pCPU, at two levels.
+//! Cold caches: the part of its memory that a vCPU finds when it comes back to a pCPU, at two levels.
 //!
-//! What occupies cache is a *set*: a kernel with the program text that its domain's vCPUs share, or the data of one task.
-//! Each pCPU has a private cache (L2); a group of pCPUs shares a larger one (L3). When a vCPU is switched in, what
-//! is missing of its sets is brought in again, and every byte that comes in replaces a byte of *others*, whichever it
-//! hits (random replacement, or hashed placement). So n bytes brought in over o bytes of others leave each of them a fraction
-//! (o − n) / o. Eviction is gradual: with plain LRU a round of vCPUs whose sets exceed the cache a little would find
-//! nothing at all, each time.
+//! A *working set* occupies cache: a kernel with the program text that its domain's vCPUs share, or the data of one task.
+//! Each pCPU has a private cache (L2); a group of pCPUs shares a larger one (L3). When a vCPU is switched in, the missing
+//! part of its sets is brought in again, and every byte that comes in replaces a byte of *others*, whichever it hits (random
+//! replacement, or hashed placement). So n bytes brought in over o bytes of others leave each of them a fraction (o − n) / o.
+//! Eviction is gradual: with plain LRU, vCPUs that take turns and whose sets exceed the cache a little would find nothing at
+//! all, each time.
 //!
-//! A cache keeps that fraction, multiplied up since the host started, as its *survival*; a set keeps what was resident
-//! when it was last used, and the survival at that moment. What is still there is the one times the quotient of the
-//! survivals: a switch costs the same work however many others ran in between.
+//! A cache keeps that fraction, multiplied up since the host started, as its *survival*; a set keeps its resident bytes at
+//! its last use, and the survival at that moment. The bytes still there are those times the quotient of the survivals: a
+//! switch costs the same work however many others ran in between.
 //!
-//! An L3 includes the L2s below it: what it has lost they have lost. What L2 has no room for passes through L3 whenever its
-//! vCPU runs.
+//! An L3 includes the L2s below it: they lose whatever it loses. The part of a set for which L2 has no room passes through L3
+//! whenever its vCPU runs.
 //!
-//! Only what *others* took is charged here. What a program misses by itself while it runs, because its sets are larger
-//! than a cache, is part of its own CPU time.
+//! Only the bytes that *others* took are charged here. The misses of a program that runs alone, because its sets are larger
+//! than a cache, are part of its own CPU time.
 
-use crate::{Costs, PcpuId, Span, VcpuId};
+use crate::{Costs, PcpuId, Span, Table, VcpuId};
 
-/// Something that occupies cache, numbered in order of creation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SetId(pub(crate) u32);
+crate::ids! {
+    /// One working set, numbered in order of creation.
+    #[derive(Default)]
+    pub struct SetId;
+}
 
-/// How many sets a vCPU can use at a time.
+/// The most sets that a vCPU can use at a time.
 pub const SETS_MAX: usize = 4;
 
 /// A list of sets without repetition.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sets {
-    ids: [u32; SETS_MAX],
+    ids: [SetId; SETS_MAX],
     len: usize,
 }
 
 impl Sets {
     fn of(given: &[SetId]) -> Self {
         let mut sets = Sets::default();
-        for set in given {
-            if !sets.ids().contains(&set.0) {
+        for &set in given {
+            if !sets.ids().contains(&set) {
                 assert!(sets.len < SETS_MAX, "a vCPU uses at most {SETS_MAX} sets at a time");
-                sets.ids[sets.len] = set.0;
+                sets.ids[sets.len] = set;
                 sets.len += 1;
             }
         }
         sets
     }
 
-    fn ids(&self) -> &[u32] {
+    fn ids(&self) -> &[SetId] {
         &self.ids[..self.len]
     }
 }
@@ -76,7 +78,7 @@ impl Survival {
         }
     }
 
-    /// What is left of `bytes` that were there at `then`.
+    /// The rest of `bytes` that were there at `then`.
     fn of(self, bytes: u64, then: Survival) -> u64 {
         if self == then {
             return bytes;
@@ -97,10 +99,17 @@ impl Survival {
     }
 }
 
+/// The part of a set that was here when it was last used, and the survival then.
 #[derive(Clone, Copy, Debug)]
 struct Resident {
     bytes: u64,
     then: Survival,
+}
+
+impl Default for Resident {
+    fn default() -> Self {
+        Resident { bytes: 0, then: Survival::ALL }
+    }
 }
 
 /// One cache.
@@ -109,39 +118,39 @@ struct Cache {
     /// All bytes in use, at most the capacity.
     used: u64,
     survival: Survival,
-    /// By set; those beyond its length were never here.
-    residents: Vec<Resident>,
+    /// Those beyond its length were never here.
+    residents: Table<SetId, Resident>,
 }
 
 impl Cache {
     fn new() -> Self {
-        Cache { used: 0, survival: Survival::ALL, residents: Vec::new() }
+        Cache { used: 0, survival: Survival::ALL, residents: Table::new() }
     }
 
-    fn resident(&self, set: u32) -> u64 {
-        self.residents.get(set as usize).map_or(0, |there| self.survival.of(there.bytes, there.then))
+    fn resident(&self, set: SetId) -> u64 {
+        self.residents.get(set).map_or(0, |there| self.survival.of(there.bytes, there.then))
     }
 
-    /// Is so much of a set here, and has nothing been lost since it was used?
-    fn is_intact(&self, set: u32, bytes: u64) -> bool {
-        let there = self.residents.get(set as usize);
+    /// Are this many bytes of a set here, and has nothing been lost since it was used?
+    fn is_intact(&self, set: SetId, bytes: u64) -> bool {
+        let there = self.residents.get(set);
         there.is_some_and(|there| there.bytes == bytes && there.then == self.survival)
     }
 
     /// No more than this of a set is here any longer.
-    fn limit(&mut self, set: u32, bytes: u64) {
-        if self.residents.get(set as usize).is_none_or(|there| there.bytes <= bytes) {
+    fn limit(&mut self, set: SetId, bytes: u64) {
+        if self.residents.get(set).is_none_or(|there| there.bytes <= bytes) {
             return;
         }
         let resident = self.resident(set);
         if resident > bytes {
             self.used -= resident - bytes;
-            self.residents[set as usize] = Resident { bytes, then: self.survival };
+            self.residents[set] = Resident { bytes, then: self.survival };
         }
     }
 
     /// Makes `amounts` of these sets resident, together at most `capacity`; answers how much that brings in.
-    fn hold(&mut self, capacity: u64, sets: &[u32], amounts: &[u64; SETS_MAX]) -> u64 {
+    fn hold(&mut self, capacity: u64, sets: &[SetId], amounts: &[u64; SETS_MAX]) -> u64 {
         if sets.iter().zip(amounts).all(|(&set, &amount)| self.is_intact(set, amount)) {
             return 0;
         }
@@ -158,84 +167,73 @@ impl Cache {
         self.survival.shrink(left, others);
         self.used = after + left;
         for (&set, &bytes) in sets.iter().zip(amounts) {
-            let index = set as usize;
-            if self.residents.len() <= index {
-                self.residents.resize(index + 1, Resident { bytes: 0, then: Survival::ALL });
-            }
-            self.residents[index] = Resident { bytes, then: self.survival };
+            *self.residents.entry(set) = Resident { bytes, then: self.survival };
         }
         brought
     }
 }
 
-/// What a vCPU's sets have cost so far because others had run in between.
+/// The cost of a vCPU's sets so far, because others had run in between.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CacheCounts {
     /// Lines brought into an L2 again.
     pub l2_misses: u64,
     /// Lines brought in again from memory (without an L3, all of the L2's).
     pub l3_misses: u64,
-    /// Time that took, ns, without what was cut short by a switch.
+    /// Time for that, without what was cut short by a switch.
     pub refill_ns: Span,
 }
 
 /// All caches of a host.
 #[derive(Clone, Debug, Default)]
 pub struct Caches {
-    l2: Vec<Cache>,
+    l2: Table<PcpuId, Cache>,
     l3: Vec<Cache>,
-    /// By pCPU.
-    l3_of: Vec<usize>,
+    /// The L3 of each pCPU.
+    l3_of: Table<PcpuId, usize>,
     /// Size of each set, bytes.
-    sizes: Vec<u64>,
-    /// By vCPU, as far as there are any.
-    sets: Vec<Sets>,
-    counts: Vec<CacheCounts>,
+    sizes: Table<SetId, u64>,
+    /// As far as vCPUs have any.
+    sets: Table<VcpuId, Sets>,
+    counts: Table<VcpuId, CacheCounts>,
 }
 
 impl Caches {
-    /// The caches of a host. Of the pCPUs of a socket, `per_l3` share an L3 (0: all of them).
-    pub(crate) fn new(pcpus: u32, per_socket: u32, per_l3: u32) -> Self {
-        let per_l3 = if per_l3 == 0 { per_socket } else { per_l3.min(per_socket) };
-        let l3_of = |p: u32| p / per_socket * per_socket.div_ceil(per_l3) + p % per_socket / per_l3;
-        let l3_of: Vec<usize> = (0..pcpus).map(|p| l3_of(p) as usize).collect();
-        let l3s = l3_of.last().map_or(0, |last| last + 1);
-        let caches = |count| vec![Cache::new(); count];
-        Caches { l2: caches(pcpus as usize), l3: caches(l3s), l3_of, ..Caches::default() }
+    /// The caches of a host on which pCPUs with the same number in `l3_of` share an L3; the numbers are dense and ascend.
+    pub(crate) fn new(l3_of: Table<PcpuId, usize>) -> Self {
+        let l3s = l3_of.iter().last().map_or(0, |last| last + 1);
+        let l2 = Table::filled(l3_of.len(), Cache::new());
+        Caches { l2, l3: vec![Cache::new(); l3s], l3_of, ..Caches::default() }
     }
 
     pub(crate) fn make_set(&mut self, bytes: u64) -> SetId {
-        self.sizes.push(bytes);
-        SetId(self.sizes.len() as u32 - 1)
+        self.sizes.push(bytes)
     }
 
     pub(crate) fn resize_set(&mut self, set: SetId, bytes: u64) {
-        self.sizes[set.0 as usize] = bytes;
+        self.sizes[set] = bytes;
     }
 
     pub(crate) fn use_sets(&mut self, v: VcpuId, sets: &[SetId]) {
-        if self.sets.len() <= v.index() {
-            self.sets.resize(v.index() + 1, Sets::default());
-            self.counts.resize(v.index() + 1, CacheCounts::default());
-        }
-        self.sets[v.index()] = Sets::of(sets);
+        *self.sets.entry(v) = Sets::of(sets);
+        self.counts.entry(v);
     }
 
-    /// What `v` has cost so far.
+    /// The cost of the sets of `v` so far.
     pub fn counts(&self, v: VcpuId) -> CacheCounts {
-        self.counts.get(v.index()).copied().unwrap_or_default()
+        self.counts.get(v).copied().unwrap_or_default()
     }
 
     /// `v`, which runs on `p`, uses its sets: how long does it take to bring in what is missing?
     pub(crate) fn touch(&mut self, costs: &Costs, p: PcpuId, v: VcpuId) -> Span {
-        let Some(sets) = self.sets.get(v.index()).filter(|sets| sets.len > 0) else { return 0 };
-        let (sets, l2) = (sets.ids(), &mut self.l2[p.index()]);
+        let Some(sets) = self.sets.get(v).filter(|sets| sets.len > 0) else { return Span::ZERO };
+        let (sets, l2) = (sets.ids(), &mut self.l2[p]);
         let mut sizes = [0; SETS_MAX];
         for (size, &set) in sizes.iter_mut().zip(sets) {
-            *size = self.sizes[set as usize];
+            *size = self.sizes[set];
         }
         let from_memory = (costs.l3_bytes > 0).then(|| {
-            let l3 = &mut self.l3[self.l3_of[p.index()]];
+            let l3 = &mut self.l3[self.l3_of[p]];
             for &set in sets {
                 l2.limit(set, l3.resident(set));
             }
@@ -244,29 +242,30 @@ impl Caches {
         let refilled = l2.hold(costs.l2_bytes, sets, &shares(&sizes, costs.l2_bytes));
         let from_memory = from_memory.unwrap_or(refilled);
         if refilled == 0 && from_memory == 0 {
-            return 0;
+            return Span::ZERO;
         }
         let lines = |bytes: u64| (bytes + costs.cache_line_bytes / 2) / costs.cache_line_bytes;
         let (l2_misses, l3_misses) = (lines(refilled), lines(from_memory));
         // A line that L2 has no room for is missed there in any case; if L3 has lost it too, it takes that much longer.
         let longer_ps = (costs.l3_miss_ps - costs.l2_miss_ps).max(0);
-        let time_ns = (l2_misses as i64 * costs.l2_miss_ps + l3_misses as i64 * longer_ps) / 1000;
-        let counts = &mut self.counts[v.index()];
+        let refill =
+            Span::from_ns((l2_misses as i64 * costs.l2_miss_ps + l3_misses as i64 * longer_ps) / 1000);
+        let counts = &mut self.counts[v];
         counts.l2_misses += l2_misses;
         counts.l3_misses += l3_misses;
-        counts.refill_ns += time_ns;
-        time_ns
+        counts.refill_ns += refill;
+        refill
     }
 
     /// `v` was switched out when this much of its refill was still to come.
     pub(crate) fn cut_short(&mut self, v: VcpuId, rest: Span) {
-        if let Some(counts) = self.counts.get_mut(v.index()) {
+        if let Some(counts) = self.counts.get_mut(v) {
             counts.refill_ns -= rest;
         }
     }
 }
 
-/// What of sets of these sizes a cache holds while they are used: all, or each in proportion.
+/// The bytes of sets of these sizes that a cache holds while they are used: all, or each in proportion.
 fn shares(sizes: &[u64; SETS_MAX], capacity: u64) -> [u64; SETS_MAX] {
     let total: u64 = sizes.iter().sum();
     if total <= capacity {
@@ -290,9 +289,14 @@ mod tests {
     };
     const NO_L3: Costs = Costs { l3_bytes: 0, ..COSTS };
 
-    /// Caches of two sockets of two pCPUs, and one vCPU for each set.
+    /// Caches of two sockets of two pCPUs.
+    fn two_sockets() -> Caches {
+        Caches::new(vec![0, 0, 1, 1].into())
+    }
+
+    /// The same, and one vCPU for each set.
     fn caches(sets: &[u64]) -> Caches {
-        let mut caches = Caches::new(4, 2, 0);
+        let mut caches = two_sockets();
         for (v, &bytes) in sets.iter().enumerate() {
             let set = caches.make_set(bytes);
             caches.use_sets(VcpuId(v as u32), &[set]);
@@ -325,7 +329,7 @@ mod tests {
             misses(&mut caches, &COSTS, [0, 1, 0, 1].map(|v| (0, v))),
             [(60, 60), (70, 70), (30, 0), (30, 0)]
         );
-        assert_eq!(caches.counts(VcpuId(0)).refill_ns, 60 * 20 + 30 * 5);
+        assert_eq!(caches.counts(VcpuId(0)).refill_ns, Span::from_ns(60 * 20 + 30 * 5));
     }
 
     #[test]
@@ -333,7 +337,7 @@ mod tests {
         let mut caches = caches(&[600, 700]);
         let turns = [0, 1, 0].map(|v| (0, v));
         assert_eq!(misses(&mut caches, &NO_L3, turns), [(60, 60), (70, 70), (30, 30)]);
-        assert_eq!(caches.counts(VcpuId(0)).refill_ns, 90 * 20);
+        assert_eq!(caches.counts(VcpuId(0)).refill_ns, Span::from_ns(90 * 20));
     }
 
     #[test]
@@ -341,15 +345,6 @@ mod tests {
         let mut caches = caches(&[500]);
         let turns = [(0, 0), (1, 0), (0, 0), (2, 0)];
         assert_eq!(misses(&mut caches, &COSTS, turns), [(50, 50), (50, 0), (0, 0), (50, 50)]);
-    }
-
-    #[test]
-    fn an_l3_may_be_shared_by_fewer_pcpus_than_a_socket_has() {
-        let l3_of = |pcpus, per_socket, per_l3| Caches::new(pcpus, per_socket, per_l3).l3_of;
-        assert_eq!(l3_of(4, 4, 0), [0, 0, 0, 0]);
-        assert_eq!(l3_of(4, 4, 2), [0, 0, 1, 1]);
-        assert_eq!(l3_of(6, 3, 2), [0, 0, 1, 2, 2, 3]);
-        assert_eq!(l3_of(4, 2, 8), [0, 0, 1, 1]);
     }
 
     #[test]
@@ -371,12 +366,16 @@ mod tests {
         assert_eq!(misses(&mut caches, &COSTS, [(1, 1), (1, 1)]), [(100, 400), (0, 0)]);
         assert_eq!(misses(&mut caches, &COSTS, [(0, 0)]), [(100, 300)], "the other one has emptied L3");
         let once = 100 * 20 + 200 * 15;
-        assert_eq!(caches.counts(VcpuId(0)).refill_ns, 2 * once, "an L3 miss adds to an L2 miss of its own");
+        assert_eq!(
+            caches.counts(VcpuId(0)).refill_ns,
+            Span::from_ns(2 * once),
+            "an L3 miss adds to an L2 miss of its own"
+        );
     }
 
     #[test]
     fn a_shared_set_is_warm_for_the_other_vcpu_and_only_what_is_added_is_brought_in() {
-        let mut caches = Caches::new(1, 1, 0);
+        let mut caches = Caches::new(vec![0].into());
         let [kernel, mine, yours] = [300, 100, 200].map(|bytes| caches.make_set(bytes));
         caches.use_sets(VcpuId(0), &[kernel, mine, kernel]);
         caches.use_sets(VcpuId(1), &[kernel]);
@@ -417,24 +416,24 @@ mod tests {
             sizes in proptest::collection::vec(0..3000_u64, 8),
             turns in proptest::collection::vec((0..4_u32, 0..8_usize, 1..=4_usize), 1..300),
         ) {
-            let mut caches = Caches::new(4, 2, 0);
+            let mut caches = two_sockets();
             let sets: Vec<SetId> = sizes.iter().map(|&bytes| caches.make_set(bytes)).collect();
             for (p, first, count) in turns {
                 let used: Vec<SetId> = (first..first + count).map(|set| sets[set % 8]).collect();
                 let v = VcpuId(first as u32);
                 caches.use_sets(v, &used);
-                let before: Vec<u64> = (0..8).map(|set| caches.l2[p as usize].resident(set)).collect();
-                prop_assert!(caches.touch(&COSTS, PcpuId(p), v) >= 0);
+                let before: Vec<u64> = (0..8).map(|set| caches.l2[PcpuId(p)].resident(SetId(set))).collect();
+                prop_assert!(!caches.touch(&COSTS, PcpuId(p), v).is_negative());
                 let counts = caches.counts(v);
                 caches.touch(&COSTS, PcpuId(p), v);
                 prop_assert_eq!(caches.counts(v), counts, "nobody ran in between");
                 for (cache, capacity) in caches.l2.iter().map(|l2| (l2, 1000)).chain(caches.l3.iter().map(|l3| (l3, 4000))) {
-                    let resident: Vec<u64> = (0..8).map(|set| cache.resident(set)).collect();
+                    let resident: Vec<u64> = (0..8).map(|set| cache.resident(SetId(set))).collect();
                     prop_assert!(resident.iter().sum::<u64>() <= cache.used && cache.used <= capacity);
                     prop_assert!(resident.iter().zip(&sizes).all(|(there, size)| there <= size));
                 }
                 for set in (0..8).filter(|&set| !used.contains(&SetId(set))) {
-                    prop_assert!(caches.l2[p as usize].resident(set) <= before[set as usize], "others only lose");
+                    prop_assert!(caches.l2[PcpuId(p)].resident(SetId(set)) <= before[set as usize], "others only lose");
                 }
             }
         }

@@ -1,22 +1,22 @@
-//! What the hypervisor's own work costs: the difference between exact and physical mode.
+//! The costs of the hypervisor's own work: the difference between exact and physical mode.
 
 use crate::Span;
 
-/// Time that the hypervisor and the caches take from a pCPU, for one hardware profile. All in nanoseconds but the
-/// cache sizes. While it is taken no vCPU makes progress on that pCPU (it counts as *overhead*).
+/// Time that the hypervisor and the caches take from a pCPU, for one hardware profile. While it is taken no vCPU makes
+/// progress on that pCPU (it counts as *overhead*, see [`accounting`](crate::accounting)).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Costs {
-    /// One scheduling decision.
+    /// Time for one scheduling decision.
     pub decision_ns: Span,
-    /// One context switch between different vCPUs (or to or from idle), without cold caches.
+    /// Time for one context switch between different vCPUs (or to or from idle), without cold caches.
     pub context_switch_ns: Span,
-    /// One physical interrupt taken by the hypervisor.
+    /// Time for one physical interrupt taken by the hypervisor.
     pub interrupt_ns: Span,
     /// Size of each pCPU's private cache, bytes (0: no cache model).
     pub l2_bytes: u64,
     /// Size of each shared cache, bytes: at least that of a private one (0: there is none).
     pub l3_bytes: u64,
-    /// How many pCPUs of a socket share one (0: all).
+    /// The number of pCPUs of a socket that share one (0: all).
     pub l3_pcpus: u32,
     /// Bytes brought in by one miss.
     pub cache_line_bytes: u64,
@@ -29,9 +29,9 @@ pub struct Costs {
 impl Costs {
     /// Nothing costs time: exact mode, the host contract.
     pub const ZERO: Costs = Costs {
-        decision_ns: 0,
-        context_switch_ns: 0,
-        interrupt_ns: 0,
+        decision_ns: Span::ZERO,
+        context_switch_ns: Span::ZERO,
+        interrupt_ns: Span::ZERO,
         l2_bytes: 0,
         l3_bytes: 0,
         l3_pcpus: 0,

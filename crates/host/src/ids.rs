@@ -50,6 +50,10 @@ ids! {
     /// [`PolicyContext::domain_number`](crate::PolicyContext::domain_number).)
     pub struct DomId;
 
+    /// One CPU pool, numbered from 0 in the order of [`HostConfig::pools`](crate::HostConfig::pools).
+    #[derive(Default)]
+    pub struct PoolId;
+
     /// One timer, numbered in order of creation; this order breaks ties between timers due at one instant.
     pub struct TimerId;
 }

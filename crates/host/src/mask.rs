@@ -32,10 +32,13 @@ impl CpuMask {
     /// Is `p` in the set?
     #[inline(always)]
     pub fn contains(&self, p: PcpuId) -> bool {
-        self.0[p.index() / 64] & (1 << (p.0 % 64)) != 0
+        self.0.get(p.index() / 64).is_some_and(|word| word & (1 << (p.0 % 64)) != 0)
     }
 
     /// Adds `p`.
+    ///
+    /// # Panics
+    /// If its number is [`PCPUS_MAX`] or above: no host has it.
     #[inline(always)]
     pub fn insert(&mut self, p: PcpuId) {
         self.0[p.index() / 64] |= 1 << (p.0 % 64);
@@ -44,7 +47,9 @@ impl CpuMask {
     /// Takes `p` out.
     #[inline(always)]
     pub fn remove(&mut self, p: PcpuId) {
-        self.0[p.index() / 64] &= !(1 << (p.0 % 64));
+        if let Some(word) = self.0.get_mut(p.index() / 64) {
+            *word &= !(1 << (p.0 % 64));
+        }
     }
 
     /// Is it empty?
@@ -72,7 +77,7 @@ impl CpuMask {
     /// The lowest-numbered pCPU with a number above `p`.
     #[inline]
     pub fn first_above(&self, p: PcpuId) -> Option<PcpuId> {
-        let from = p.0 + 1;
+        let from = p.0.saturating_add(1);
         let start = (from / 64) as usize;
         if start >= WORDS {
             return None;
@@ -92,19 +97,19 @@ impl CpuMask {
         self.first_above(p).or_else(|| self.first())
     }
 
-    /// What is in both.
+    /// The pCPUs in both.
     #[inline(always)]
     pub fn and(&self, other: &CpuMask) -> CpuMask {
         CpuMask(std::array::from_fn(|i| self.0[i] & other.0[i]))
     }
 
-    /// What is in either.
+    /// The pCPUs in either.
     #[inline(always)]
     pub fn or(&self, other: &CpuMask) -> CpuMask {
         CpuMask(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
 
-    /// What is in this one but not in the other.
+    /// The pCPUs in this one but not in the other.
     #[inline(always)]
     pub fn without(&self, other: &CpuMask) -> CpuMask {
         CpuMask(std::array::from_fn(|i| self.0[i] & !other.0[i]))
@@ -174,5 +179,13 @@ mod tests {
         assert_eq!(mask.len(), 3);
         assert_eq!(mask.to_string(), "3,70,200");
         assert_eq!(CpuMask::first_n(4).or(&CpuMask::only(PcpuId(5))).to_string(), "0-3,5");
+    }
+
+    #[test]
+    fn a_pcpu_that_no_host_has_is_in_no_set() {
+        let mut mask = CpuMask::first_n(PCPUS_MAX);
+        assert!(mask.contains(PcpuId(PCPUS_MAX - 1)) && !mask.contains(PcpuId(PCPUS_MAX)));
+        mask.remove(PcpuId(u32::MAX));
+        assert_eq!(mask, CpuMask::first_n(PCPUS_MAX));
     }
 }

@@ -1,103 +1,22 @@
-//! Who listens to a run: counters, traces, the conformance recorder.
+//! Observers of a run: counters, traces, the conformance recorder.
 
-use crate::{DomId, HostState, PcpuId, RunState, Span, Time, VcpuId};
-
-/// Why a vCPU could go on.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum WakeCause {
-    /// The first wake-up that was scheduled for it, before it had ever been woken.
-    Start,
-    /// A timer that its own program or guest kernel had set.
-    Timer,
-    /// A device's interrupt.
-    Interrupt,
-    /// An event sent by the vCPU that executed (event channel, inter-processor interrupt).
-    Event,
-    /// It was paused (by the toolstack, or parked by the scheduler), and is no longer.
-    Unpause,
-}
-
-impl WakeCause {
-    /// Its name in tables and traces.
-    pub fn name(self) -> &'static str {
-        match self {
-            WakeCause::Start => "start",
-            WakeCause::Timer => "timer",
-            WakeCause::Interrupt => "interrupt",
-            WakeCause::Event => "event",
-            WakeCause::Unpause => "unpause",
-        }
-    }
-}
+use crate::{DomId, HostState, IoStep, PcpuId, RunState, Span, StateRow, Time, VcpuId, WakeCause};
 
 /// A decision that changed what a pCPU runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Switch {
-    /// When.
+    /// The time of the decision.
     pub time: Time,
-    /// Where.
+    /// The pCPU that decided.
     pub pcpu: PcpuId,
     /// The vCPU that ran until now.
     pub from: VcpuId,
     /// The vCPU that runs from now on.
     pub to: VcpuId,
-    /// How long `to` was runnable without running just before, ns (0 for an idle vCPU).
+    /// The time that `to` was runnable without running just before (0 for an idle vCPU).
     pub waited_ns: Span,
-    /// What that wait began with, if it was a wake-up (and not a preemption).
+    /// The cause of the wake-up with which that wait began, if it began with one (and not with a preemption).
     pub woken: Option<WakeCause>,
-}
-
-/// One row of scheduler state that a specification lists for comparison.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StateRow {
-    /// When.
-    pub time: Time,
-    /// Whose: the domain's number (−1: a pCPU).
-    pub domain: i64,
-    /// The vCPU's number in the domain, the pCPU's number, or −1 for the domain as a whole.
-    pub vcpu: i64,
-    /// What.
-    pub key: &'static str,
-    /// Its value.
-    pub value: i64,
-}
-
-/// What happens to a packet, request or event on its way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum IoKind {
-    /// It was put into a ring.
-    EnterRing,
-    /// It was taken from a ring.
-    LeaveRing,
-    /// A device raised its interrupt.
-    Interrupt,
-    /// An event was sent through an event channel.
-    EventSent,
-}
-
-impl IoKind {
-    /// Its name in traces.
-    pub fn name(self) -> &'static str {
-        match self {
-            IoKind::EnterRing => "enter-ring",
-            IoKind::LeaveRing => "leave-ring",
-            IoKind::Interrupt => "interrupt",
-            IoKind::EventSent => "event-sent",
-        }
-    }
-}
-
-/// One step of I/O.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct IoStep {
-    /// What happens.
-    pub kind: IoKind,
-    /// The domain it happens to: whose ring or device it is, who is told.
-    pub domain: DomId,
-    /// Which ring, device or packet, in the numbers of the device.
-    pub id: u64,
-    /// What else there is to say: how many are in the ring, say.
-    pub value: i64,
 }
 
 /// Listens to a run. Every method has an empty default; a listener may look at the host but cannot change it.
@@ -108,7 +27,7 @@ pub trait Observer {
     /// Does it want [`io_step`](Observer::io_step)? Read once, as above.
     const WANTS_IO: bool = false;
 
-    /// The runstates of which it wants to know [when they begin and end](Observer::runstate_changed). Read once, as above.
+    /// The runstates whose [beginning and end](Observer::runstate_changed) it wants to know. Read once, as above.
     fn wanted_runstates(&self) -> &[RunState] {
         &[]
     }
@@ -124,7 +43,7 @@ pub trait Observer {
     fn woke(&mut self, _host: &HostState, _vcpu: VcpuId, _cause: WakeCause, _by: Option<VcpuId>) {}
 
     /// The event at hand has changed the runstate of `vcpu` from or to one that is [wanted](Observer::wanted_runstates);
-    /// told once the event is over, perhaps more than once for one vCPU. Never for idle vCPUs.
+    /// called once the event is over, perhaps more than once for one vCPU. Never for idle vCPUs.
     fn runstate_changed(&mut self, _host: &HostState, _vcpu: VcpuId) {}
 
     /// The pCPUs that `vcpu` may run on have changed.

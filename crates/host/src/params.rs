@@ -11,7 +11,7 @@ pub enum Scope {
     Domain,
 }
 
-/// What values a parameter takes.
+/// The values that a parameter takes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ParamKind {
     /// An integer from `min` to `max`, or one of the values in `also` (such as 0 for "off").
@@ -64,7 +64,7 @@ impl ParamSpec {
         }
     }
 
-    /// What is allowed, in words: "an integer from 1 to 65535".
+    /// The values allowed, in words: "an integer from 1 to 65535".
     pub fn allowed(&self) -> String {
         match self.kind {
             ParamKind::Int { min, max, also } => {

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::{
-    CpuMask, Decision, DomId, HostRules, Params, PcpuId, PolicyContext, Rejected, Scheduler, VcpuId,
+    CpuMask, Decision, DomId, HostRules, Params, PcpuId, PolicyContext, PoolId, Rejected, Scheduler, Table,
+    VcpuId,
 };
 
 /// The schedulers of a host's CPU pools, in the order of [`HostConfig::pools`](crate::HostConfig::pools). To each of them
@@ -12,19 +13,18 @@ use crate::{
 /// A domain that moves to another pool comes there with default parameters, and may run on all its pCPUs, as the toolstack
 /// does it. Of the host's own rules those of the pool's scheduler hold for the domains in it.
 pub struct Pools<'s> {
-    schedulers: Vec<Box<dyn Scheduler + 's>>,
-    /// By pCPU.
-    pool_of: Vec<usize>,
+    schedulers: Table<PoolId, Box<dyn Scheduler + 's>>,
+    pool_of: Table<PcpuId, PoolId>,
 }
 
 impl<'s> Pools<'s> {
-    /// Puts them together.
+    /// The schedulers of the pools, put together.
     ///
     /// # Panics
     /// If there are none.
     pub fn new(schedulers: Vec<Box<dyn Scheduler + 's>>) -> Self {
         assert!(!schedulers.is_empty(), "a host has a CPU pool");
-        Pools { schedulers, pool_of: Vec::new() }
+        Pools { schedulers: schedulers.into(), pool_of: Table::new() }
     }
 
     /// Calls a hook of one pool's scheduler, to which the pool is the whole host. Code that executes in another pool is
@@ -33,27 +33,26 @@ impl<'s> Pools<'s> {
     fn within<R>(
         &mut self,
         ctx: &mut PolicyContext,
-        pool: usize,
+        pool: PoolId,
         hook: impl FnOnce(&mut (dyn Scheduler + 's), &mut PolicyContext) -> R,
     ) -> R {
-        let executing = ctx.executing;
-        ctx.pool = pool as u32;
-        if !ctx.pcpus().contains(executing) {
+        let outside = (ctx.enter_pool(pool), ctx.executing);
+        if !ctx.pcpus().contains(ctx.executing) {
             ctx.executing = ctx.first_pcpu();
         }
         let answer = hook(&mut *self.schedulers[pool], ctx);
-        ctx.executing = executing;
+        (ctx.pool, ctx.executing) = outside;
         answer
     }
 }
 
-fn pool_of(ctx: &PolicyContext, v: VcpuId) -> usize {
+fn pool_of(ctx: &PolicyContext, v: VcpuId) -> PoolId {
     if ctx.is_idle(v) { ctx.pool_of_pcpu(PcpuId(v.0)) } else { ctx.pool_of(ctx.dom(v)) }
 }
 
 impl Scheduler for Pools<'_> {
     fn rules(&self) -> HostRules {
-        self.schedulers[0].rules()
+        self.schedulers[PoolId(0)].rules()
     }
 
     fn pool_rules(&self) -> Vec<HostRules> {
@@ -106,17 +105,17 @@ impl Scheduler for Pools<'_> {
     }
 
     fn share_lock(&self, p: PcpuId, q: PcpuId) -> bool {
-        let pool = self.pool_of[p.index()];
-        pool == self.pool_of[q.index()] && self.schedulers[pool].share_lock(p, q)
+        let pool = self.pool_of[p];
+        pool == self.pool_of[q] && self.schedulers[pool].share_lock(p, q)
     }
 
     fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {
         self.within(ctx, pool_of(ctx, v), |scheduler, ctx| scheduler.migrate(ctx, v, p));
     }
 
-    /// The host has entered the pool that the timer belongs to.
+    /// The host has entered the pool of the timer.
     fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
-        self.within(ctx, ctx.pool as usize, |scheduler, ctx| scheduler.timer(ctx, token));
+        self.within(ctx, ctx.pool, |scheduler, ctx| scheduler.timer(ctx, token));
     }
 
     fn affinity(&mut self, ctx: &mut PolicyContext, v: VcpuId, mask: &CpuMask) {
@@ -129,11 +128,15 @@ impl Scheduler for Pools<'_> {
 
     /// The host has entered the pool that is meant.
     fn adjust_global(&mut self, ctx: &mut PolicyContext, params: &Params) -> Result<(), Rejected> {
-        self.within(ctx, ctx.pool as usize, |scheduler, ctx| scheduler.adjust_global(ctx, params))
+        self.within(ctx, ctx.pool, |scheduler, ctx| scheduler.adjust_global(ctx, params))
     }
 
     fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
-        self.schedulers.iter().try_for_each(|scheduler| scheduler.dump(ctx, out))
+        self.schedulers.enumerate().try_for_each(|(pool, scheduler)| {
+            let mut inside = ctx.clone();
+            inside.enter_pool(pool);
+            scheduler.dump(&inside, out)
+        })
     }
 
     fn failure(&self) -> Option<(&'static str, String)> {

@@ -1,15 +1,15 @@
 //! Scripted vCPUs: the programs of the host contract, and the simplest [`World`].
 
-use crate::{LifeEvent, Op, Span, Time, VcpuId, World, WorldContext};
+use crate::{LifeEvent, Op, Span, Table, Time, VcpuId, World, WorldContext};
 
 /// One operation of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// Use this much CPU time, ns.
+    /// Use this much CPU time.
     Run(Span),
     /// Run for ever.
     Hog,
-    /// Block now, and wake this much later, ns.
+    /// Block now, and wake this much later.
     Block(Span),
     /// Yield, and stay runnable.
     Yield,
@@ -24,7 +24,7 @@ pub struct Program {
     pub repeat: bool,
 }
 
-/// Where each program stands.
+/// A program, and its next operation.
 #[derive(Clone, Debug, Default)]
 struct Running {
     program: Program,
@@ -34,25 +34,22 @@ struct Running {
 /// The programs of all vCPUs of a host. A vCPU without one blocks for ever.
 #[derive(Clone, Debug, Default)]
 pub struct Programs {
-    by_vcpu: Vec<Running>,
+    by_vcpu: Table<VcpuId, Running>,
 }
 
 impl Programs {
     /// Gives `v` its program.
     pub fn set(&mut self, v: VcpuId, program: Program) {
-        if self.by_vcpu.len() <= v.index() {
-            self.by_vcpu.resize_with(v.index() + 1, Running::default);
-        }
-        self.by_vcpu[v.index()] = Running { program, next: 0 };
+        *self.by_vcpu.entry(v) = Running { program, next: 0 };
     }
 }
 
 impl World for Programs {
-    /// A domain that boots begins all its programs anew. What an unplugged vCPU was at goes on when it is plugged in.
+    /// A domain that boots begins all its programs anew. A vCPU that was off line goes on where it stood.
     fn life(&mut self, ctx: &mut WorldContext<'_>, event: LifeEvent) {
         if let LifeEvent::Booted(d) = event {
             for v in ctx.vcpus_of(d) {
-                if let Some(running) = self.by_vcpu.get_mut(v.index()) {
+                if let Some(running) = self.by_vcpu.get_mut(v) {
                     running.next = 0;
                 }
             }
@@ -61,8 +58,8 @@ impl World for Programs {
 
     #[inline]
     fn next_op(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, left: Span) -> Op {
-        debug_assert_eq!(left, 0, "nothing interrupts a scripted vCPU");
-        let Some(running) = self.by_vcpu.get_mut(v.index()) else { return Op::Block(None) };
+        debug_assert_eq!(left, Span::ZERO, "nothing interrupts a scripted vCPU");
+        let Some(running) = self.by_vcpu.get_mut(v) else { return Op::Block(None) };
         let steps = &running.program.steps;
         // A program of nothing but empty runs would go round for ever: one full round is enough to know.
         for _ in 0..=steps.len() {
@@ -75,7 +72,7 @@ impl World for Programs {
             let Some(&step) = steps.get(running.next) else { return Op::Block(None) };
             running.next += 1;
             match step {
-                Step::Run(0) => {}
+                Step::Run(Span::ZERO) => {}
                 Step::Run(span) => return Op::Run(span),
                 Step::Hog => return Op::HOG,
                 Step::Block(span) => return Op::Block(Some(wake_time(ctx.now(), span))),

@@ -56,7 +56,7 @@ impl EventQueue {
             base[rank + 1] = base[rank] + room[rank];
         }
         let leaves = base[5].next_power_of_two();
-        let mut nodes = vec![Winner { time: NEVER as u64, slot: 0 }; 2 * leaves];
+        let mut nodes = vec![Winner { time: NEVER.ns() as u64, slot: 0 }; 2 * leaves];
         for slot in 0..leaves {
             nodes[leaves + slot].slot = slot as u64;
         }
@@ -95,20 +95,20 @@ impl EventQueue {
         *self = fitted;
     }
 
-    /// When this source's next event is due ([`NEVER`]: not at all).
+    /// The time of this source's next event ([`NEVER`]: there is none).
     #[inline(always)]
     pub fn time_of(&self, rank: Rank, id: usize) -> Time {
-        self.nodes[self.leaves + self.base[rank as usize] + id].time as Time
+        Time::from_ns(self.nodes[self.leaves + self.base[rank as usize] + id].time as i64)
     }
 
     /// Sets the time of this source's next event.
     #[inline(always)]
     pub fn set(&mut self, rank: Rank, id: usize, time: Time) {
-        debug_assert!(time >= 0, "an event before the beginning of time");
+        debug_assert!(time >= Time::ZERO, "an event before the beginning of time");
         let slot = self.base[rank as usize] + id;
         debug_assert!(slot < self.base[rank as usize + 1], "no room was made for this source");
         let mut node = self.leaves + slot;
-        let mut winner = Winner { time: time as u64, slot: slot as u64 };
+        let mut winner = Winner { time: time.ns() as u64, slot: slot as u64 };
         self.nodes[node] = winner;
         // All the way up, without looking whether anything changes: a branch that is guessed wrong costs more.
         while node > 1 {
@@ -138,7 +138,7 @@ impl EventQueue {
         } else {
             Rank::Action
         };
-        (time as Time, rank, slot - self.base[rank as usize])
+        (Time::from_ns(time as i64), rank, slot - self.base[rank as usize])
     }
 }
 
@@ -152,14 +152,14 @@ mod tests {
         let mut queue = EventQueue::default();
         queue.make_room(Rank::WakeUp, 3);
         queue.make_room(Rank::Timer, 2);
-        queue.set(Rank::WakeUp, 0, 5);
-        queue.set(Rank::Timer, 1, 5);
-        queue.set(Rank::Timer, 0, 5);
-        assert_eq!(queue.next(), (5, Rank::Timer, 0));
+        queue.set(Rank::WakeUp, 0, Time::from_ns(5));
+        queue.set(Rank::Timer, 1, Time::from_ns(5));
+        queue.set(Rank::Timer, 0, Time::from_ns(5));
+        assert_eq!(queue.next(), (Time::from_ns(5), Rank::Timer, 0));
         queue.set(Rank::Timer, 0, NEVER);
-        assert_eq!(queue.next(), (5, Rank::Timer, 1));
-        queue.set(Rank::WakeUp, 2, 4);
-        assert_eq!(queue.next(), (4, Rank::WakeUp, 2));
+        assert_eq!(queue.next(), (Time::from_ns(5), Rank::Timer, 1));
+        queue.set(Rank::WakeUp, 2, Time::from_ns(4));
+        assert_eq!(queue.next(), (Time::from_ns(4), Rank::WakeUp, 2));
     }
 
     proptest! {
@@ -171,7 +171,7 @@ mod tests {
             let (mut counts, mut left) = ([1, 0, 0, 0, 0], steps.len());
             for (rank, id, time) in steps {
                 left -= 1;
-                let id = if rank == 0 { 0 } else { id };
+                let (id, time) = (if rank == 0 { 0 } else { id }, Time::from_ns(time));
                 queue.make_room(RANKS[rank], id + 1);
                 counts[rank] = counts[rank].max(id + 1);
                 queue.set(RANKS[rank], id, time);

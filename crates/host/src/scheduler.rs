@@ -1,11 +1,10 @@
 //! The seam of the project: what a CPU scheduler is to the host.
 //!
 //! The hooks are those of the hypervisor's own scheduler interface, under its own names. A policy keeps its private
-//! data per pCPU, domain and vCPU in tables indexed by their ids (dense over the host; a scheduler of a CPU pool sees only
-//! those of its pool), and talks to the host only through
-//! [`PolicyContext`]: it sets and stops timers, asks pCPUs to reschedule, and reads time, topology, affinity and vCPU state.
-//! It never calls the decision itself: it flags a pCPU, and the host calls [`Scheduler::schedule`] there once the
-//! event at hand has been handled.
+//! data per pCPU, domain and vCPU in [tables](crate::Table) indexed by their ids (dense over the host; a scheduler of a CPU
+//! pool sees only those of its pool), and talks to the host only through [`PolicyContext`]: it sets and stops timers, asks
+//! pCPUs to reschedule, and reads time, topology, affinity and vCPU state. It never takes the decision itself: it raises a
+//! reschedule request, and the host calls [`Scheduler::schedule`] on that pCPU once the event at hand has been handled.
 //!
 //! The shortest policy is round-robin (`crates/sched/src/round_robin.rs`).
 
@@ -13,13 +12,18 @@ use std::fmt;
 
 use crate::{CpuMask, DomId, Params, PcpuId, PolicyContext, Span, VcpuId};
 
-/// What a decision gives a pCPU to do.
+/// A decision: the vCPU that a pCPU runs next, and its slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Decision {
-    /// The vCPU that runs next: runnable and at home on this pCPU, or the pCPU's idle vCPU.
+    /// The vCPU that runs next: runnable and assigned to this pCPU, or the pCPU's idle vCPU.
     pub next: VcpuId,
-    /// How long at most, ns: the pCPU decides again then. Negative: no limit.
+    /// The time after which the pCPU decides again. Negative: no limit, such as [`Decision::UNLIMITED`].
     pub slice: Span,
+}
+
+impl Decision {
+    /// The slice of a decision that holds until something else asks for another.
+    pub const UNLIMITED: Span = Span::from_ns(-1);
 }
 
 /// The values of an adjust were not acceptable, and nothing (or only what the release changes in spite of it) changed.
@@ -43,8 +47,8 @@ pub trait Scheduler {
     /// A domain was created or restored, or came from another pool; its vCPUs follow.
     fn add_domain(&mut self, _ctx: &mut PolicyContext, _d: DomId) {}
 
-    /// A vCPU was created, not runnable. Under [`Placement::Policy`] its affinity is in force, its home is provisional, and
-    /// this is where the policy chooses the final one; under the others its home is set.
+    /// A vCPU was created, not runnable. Under [`Placement::Policy`] its affinity is in force, its processor is provisional,
+    /// and this is where the policy chooses the final one; under the others its processor is set.
     fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId);
 
     /// The vCPU leaves this scheduler (its domain moves to another pool, or off the host). It is paused, and its sleep hook
@@ -60,10 +64,10 @@ pub trait Scheduler {
     /// The vCPU is not runnable any more, for a reason other than blocking by itself.
     fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId);
 
-    /// The running vCPU yields. Its pCPU is flagged in any case.
+    /// The running vCPU yields. Its pCPU reschedules in any case.
     fn yielded(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) {}
 
-    /// What runs next on pCPU `p`? The outgoing vCPU is still `ctx.current(p)`.
+    /// Decides what runs next on pCPU `p`. The outgoing vCPU is still `ctx.current(p)`.
     fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision;
 
     /// The outgoing vCPU's context is saved: it runs nowhere now. (Also called for idle vCPUs.)
@@ -120,19 +124,20 @@ pub trait Scheduler {
     }
 }
 
-/// How a generation of a policy is embedded in its host: everything in which the releases' hosts differ.
-/// (Conformance README, *Finer points*; specification `host.md`.)
+/// How a generation of a policy is embedded in its host: everything in which the releases' hosts differ, as
+/// `docs/concepts/host-contract.md` lists it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostRules {
-    /// Is every pCPU's flag set at bring-up, and served once all domains exist? (2.0 generations)
+    /// Does every pCPU reschedule at time 0, once all domains exist? (2.0 generations)
     pub reschedule_at_start: bool,
-    /// Where a new vCPU goes.
+    /// The choice of a new vCPU's processor.
     pub placement: Placement,
-    /// Does the host pause and unpause each of a domain's vCPUs around `adjust`, serving flags inside the event? (3.x)
+    /// Does the host pause and unpause each of a domain's vCPUs around `adjust`, serving reschedule requests inside the
+    /// event? (3.x)
     pub adjust_pauses: bool,
-    /// How domains are paused.
+    /// The count of a domain's pauses.
     pub pause: PauseRule,
-    /// What a change of affinity does.
+    /// The consequence of a change of affinity.
     pub affinity: AffinityRule,
 }
 
@@ -147,29 +152,29 @@ impl HostRules {
     };
 }
 
-/// Where a new vCPU goes.
+/// The choice of a new vCPU's processor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placement {
-    /// The policy chooses in its insert hook; the affinity is set before. The provisional home is pCPU 0 for a domain's
-    /// first vCPU, and the one after the previous vCPU's home for the others.
+    /// The policy chooses in its insert hook; the affinity is set before. The provisional processor is the first pCPU
+    /// for a domain's first vCPU, and the one after the previous vCPU's for the others.
     Policy,
     /// The least populated pCPU for a domain's first vCPU (ties to the highest number, but pCPU 0 loses every tie), the
-    /// one after the previous vCPU's home for the others; a given affinity is applied as an action right afterwards.
+    /// one after the previous vCPU's for the others; a given affinity is applied as an action right afterwards.
     LeastPopulated,
     /// vCPU k of the host on number (k mod n) of its n allowed pCPUs.
     RoundRobin,
 }
 
-/// How domains are paused.
+/// The count of a domain's pauses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PauseRule {
     /// Pauses nest; the sleep hook is called for each vCPU.
     Counted,
-    /// A pause is a mark: one unpause ends any number of them.
-    Marked,
+    /// A pause is a flag: one unpause ends any number of them.
+    Flag,
 }
 
-/// What a change of affinity does.
+/// The consequence of a change of affinity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AffinityRule {
     /// The vCPU migrates only if its pCPU is no longer allowed. (Credit and SEDF 3.x)
@@ -179,7 +184,7 @@ pub enum AffinityRule {
     /// As `Always`, but the policy picks before it is known whether the vCPU can move at once, and again later.
     /// (Credit2 and ARINC 653 of 4.4.1)
     AlwaysPickFirst,
-    /// The home moves to the lowest allowed pCPU under a synchronous pause, and the affinity hook is called after the
+    /// The vCPU moves to the lowest allowed pCPU under a synchronous pause, and the affinity hook is called after the
     /// change. (BVT 3.0)
     Directly,
     /// There is no such action: it is ignored. (2.0 generations)

@@ -27,7 +27,7 @@ impl Layer {
     }
 }
 
-/// CPU time by layer, ns.
+/// CPU time by layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Layers {
     times: [Span; 3],
@@ -36,12 +36,12 @@ pub struct Layers {
 impl Layers {
     /// Time of tasks.
     pub(crate) fn application(span: Span) -> Self {
-        Layers { times: [span, 0, 0] }
+        Layers { times: [span, Span::ZERO, Span::ZERO] }
     }
 
     /// Time of a kernel, of which `hypervisor` is the hypervisor's.
     pub(crate) fn kernel(all: Span, hypervisor: Span) -> Self {
-        Layers { times: [0, all - hypervisor, hypervisor] }
+        Layers { times: [Span::ZERO, all - hypervisor, hypervisor] }
     }
 
     /// The same with time of an application besides.
@@ -55,12 +55,12 @@ impl Layers {
         Layers { times: std::array::from_fn(|layer| self.times[layer] + other.times[layer]) }
     }
 
-    /// One layer's time, ns.
+    /// One layer's time.
     pub fn of(&self, layer: Layer) -> Span {
         self.times[layer as usize]
     }
 
-    /// That of all together, ns.
+    /// That of all together.
     pub fn sum(&self) -> Span {
         self.times.iter().sum()
     }
@@ -76,10 +76,11 @@ impl Layers {
         if sum == all {
             return *self;
         }
-        let share = |span: Span| match span.checked_mul(all) {
+        let (all_ns, sum_ns) = (all.ns(), sum.ns().max(1));
+        let share = |span: Span| match span.ns().checked_mul(all_ns) {
             // As a rule, and it spares a long division.
-            Some(product) => product / sum.max(1),
-            None => (i128::from(span) * i128::from(all) / i128::from(sum.max(1))) as Span,
+            Some(product) => Span::from_ns(product / sum_ns),
+            None => Span::from_ns((i128::from(span.ns()) * i128::from(all_ns) / i128::from(sum_ns)) as i64),
         };
         let [application, _, hypervisor] = self.times.map(share);
         Layers { times: [application, all - application - hypervisor, hypervisor] }
@@ -99,7 +100,7 @@ impl Layers {
 
     /// The layer at work after `done` of it.
     fn at(&self, done: Span) -> Layer {
-        let mut end = 0;
+        let mut end = Span::ZERO;
         let ends = self.times.map(|span| {
             end += span;
             end
@@ -144,23 +145,28 @@ impl Share {
 mod tests {
     use super::*;
 
+    fn ns(ns: i64) -> Span {
+        Span::from_ns(ns)
+    }
+
     #[test]
     fn work_is_done_layer_by_layer() {
-        let layers = Layers::kernel(100, 30).and_application(50);
-        assert_eq!((layers.sum(), layers.of(Layer::Kernel)), (150, 70));
-        let done = [0, 49, 50, 119, 120, 149, 150].map(|done| layers.at(done));
+        let layers = Layers::kernel(ns(100), ns(30)).and_application(ns(50));
+        assert_eq!((layers.sum(), layers.of(Layer::Kernel)), (ns(150), ns(70)));
+        let done = [0, 49, 50, 119, 120, 149, 150].map(|done| layers.at(ns(done)));
         let [application, kernel, hypervisor] = Layer::ALL;
         assert_eq!(done, [application, application, kernel, kernel, hypervisor, hypervisor, hypervisor]);
-        let share = Share::begun(layers, 1000);
-        assert_eq!(share.done(20, 5000).times, [50, 70, 10]);
-        assert_eq!(share.done(0, 1060).times, [50, 10, 0], "no more than there was time for");
+        let share = Share::begun(layers, Time::from_ns(1000));
+        assert_eq!(share.done(ns(20), Time::from_ns(5000)).times, [50, 70, 10].map(ns));
+        let early = share.done(Span::ZERO, Time::from_ns(1060));
+        assert_eq!(early.times, [50, 10, 0].map(ns), "no more than there was time for");
     }
 
     #[test]
     fn a_cost_that_varies_keeps_its_shares() {
-        let layers = Layers::kernel(1000, 250);
-        assert_eq!(layers.stretched(1000), layers);
-        assert_eq!(layers.stretched(1100).times, [0, 825, 275]);
-        assert_eq!(layers.stretched(7).sum(), 7);
+        let layers = Layers::kernel(ns(1000), ns(250));
+        assert_eq!(layers.stretched(ns(1000)), layers);
+        assert_eq!(layers.stretched(ns(1100)).times, [0, 825, 275].map(ns));
+        assert_eq!(layers.stretched(ns(7)).sum(), ns(7));
     }
 }

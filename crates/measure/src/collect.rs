@@ -1,6 +1,6 @@
 //! From a meter and its host to the rows of the result tables.
 
-use vcpulab_host::{DomId, HostState, PcpuId, VcpuId};
+use vcpulab_host::{DomId, HostState, PcpuId, Span, VcpuId};
 
 use crate::counters::Meter;
 use crate::tables::{DomainRow, PcpuRow, Results, TraceRow, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow};
@@ -32,13 +32,13 @@ pub fn collect(replication: u32, names: &Names, host: &HostState, meter: &Meter)
         let (to_domain, to_vcpu) = host.name(switch.to);
         TraceRow {
             replication,
-            time_ns: switch.time,
+            time_ns: switch.time.ns(),
             pcpu: switch.pcpu.0,
             from_domain,
             from_vcpu,
             to_domain,
             to_vcpu,
-            waited_ns: switch.waited_ns,
+            waited_ns: switch.waited_ns.ns(),
         }
     });
     let mut results = Results {
@@ -66,7 +66,7 @@ fn wait_rows(
     host: &HostState,
     meter: &Meter,
 ) -> Result<Vec<WaitRow>, NotAttributed> {
-    let row = |(d, charged, wait_ns): (DomId, Charged, _)| WaitRow {
+    let row = |(d, charged, wait): (DomId, Charged, Span)| WaitRow {
         replication,
         domain: names.domains[d.index()].clone(),
         by: match charged {
@@ -75,7 +75,7 @@ fn wait_rows(
             Charged::Hypervisor => "hypervisor".to_owned(),
         },
         by_domain: matches!(charged, Charged::Domain(_)),
-        wait_ns,
+        wait_ns: wait.ns(),
     };
     let rows = meter.attributed.read(host, host.now() - meter.baseline.time)?;
     Ok(rows.into_iter().map(row).collect())
@@ -95,12 +95,12 @@ fn add_wake_ups(results: &mut Results, replication: u32, names: &Names, meter: &
             domain: domain.clone(),
             cause: cause.clone(),
             count,
-            mean_ns: waited.sum_ns as f64 / count as f64,
+            mean_ns: waited.sum_ns.ns() as f64 / count as f64,
             p50_ns: quantile(0.50),
             p90_ns: quantile(0.90),
             p95_ns: quantile(0.95),
             p99_ns: quantile(0.99),
-            max_ns: waited.max_ns as u64,
+            max_ns: waited.max_ns.ns() as u64,
         });
         let buckets = waited.buckets().into_iter().map(|(from_ns, below_ns, count)| WakeUpBucketRow {
             replication,
@@ -123,21 +123,21 @@ fn vcpu_row(replication: u32, domain: &str, host: &HostState, meter: &Meter, v: 
         domain: domain.to_owned(),
         number,
         vcpu: vcpu as u32,
-        elapsed_ns: host.now() - meter.baseline.time,
-        running_ns: now.running_ns - before.running_ns,
-        runnable_ns: now.runnable_ns - before.runnable_ns,
-        blocked_ns: now.blocked_ns - before.blocked_ns,
-        offline_ns: now.offline_ns - before.offline_ns,
+        elapsed_ns: (host.now() - meter.baseline.time).ns(),
+        running_ns: (now.running_ns - before.running_ns).ns(),
+        runnable_ns: (now.runnable_ns - before.runnable_ns).ns(),
+        blocked_ns: (now.blocked_ns - before.blocked_ns).ns(),
+        offline_ns: (now.offline_ns - before.offline_ns).ns(),
         executions: counts.executions,
         wakeups: counts.wakeups,
         context_switches: counts.switched_out,
         preemptions: counts.preemptions,
         migrations: counts.migrations,
-        wait_max_ns: counts.wait_max_ns as u64,
+        wait_max_ns: counts.wait_max_ns.ns() as u64,
         l2_misses: caches.l2_misses - caches_before.l2_misses,
         l3_misses: caches.l3_misses - caches_before.l3_misses,
         // Of a refill under way when measuring began, the rest may have been cut short.
-        refill_ns: (caches.refill_ns - caches_before.refill_ns).max(0),
+        refill_ns: (caches.refill_ns - caches_before.refill_ns).ns().max(0),
     }
 }
 
@@ -160,10 +160,10 @@ fn domain_row(
         replication,
         domain: names.domains[d.index()].clone(),
         number: host.domain_number(d),
-        pool: names.pools[host.pool_of(d)].clone(),
+        pool: names.pools[host.pool_of(d).index()].clone(),
         state: host.domain_state(d).map(|state| state.to_string()),
         vcpus: own.len() as u32,
-        elapsed_ns: host.now() - meter.baseline.time,
+        elapsed_ns: (host.now() - meter.baseline.time).ns(),
         running_ns: time(|row| row.running_ns),
         runnable_ns: time(|row| row.runnable_ns),
         blocked_ns: time(|row| row.blocked_ns),
@@ -193,11 +193,11 @@ fn pcpu_row(replication: u32, names: &Names, host: &HostState, meter: &Meter, p:
     PcpuRow {
         replication,
         pcpu: p.0,
-        pool: names.pools[host.pool_of_pcpu(p)].clone(),
-        elapsed_ns: host.now() - meter.baseline.time,
-        run_ns: run - run_before,
-        idle_ns: idle - idle_before,
-        overhead_ns: overhead - overhead_before,
+        pool: names.pools[host.pool_of_pcpu(p).index()].clone(),
+        elapsed_ns: (host.now() - meter.baseline.time).ns(),
+        run_ns: (run - run_before).ns(),
+        idle_ns: (idle - idle_before).ns(),
+        overhead_ns: (overhead - overhead_before).ns(),
         decisions: host.pcpu_decisions(p) - decisions_before,
         switches: meter.switches[p.index()],
     }

@@ -123,8 +123,8 @@ impl Recorder {
     }
 }
 
-fn row(time_ns: Time, kind: &'static str) -> EventRow {
-    EventRow { time_ns, kind, ..EventRow::default() }
+fn row(time: Time, kind: &'static str) -> EventRow {
+    EventRow { time_ns: time.ns(), kind, ..EventRow::default() }
 }
 
 fn of(row: EventRow, host: &HostState, v: VcpuId) -> EventRow {
@@ -218,7 +218,7 @@ impl Observer for Traced {
     fn switched(&mut self, host: &HostState, switch: Switch) {
         self.meter.switched(host, switch);
         let at = row(switch.time, "switch");
-        let at = EventRow { pcpu: Some(switch.pcpu.0), value: Some(switch.waited_ns), ..at };
+        let at = EventRow { pcpu: Some(switch.pcpu.0), value: Some(switch.waited_ns.ns()), ..at };
         self.recorder.push(by(of(at, host, switch.to), host, switch.from));
     }
 

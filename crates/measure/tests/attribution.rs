@@ -10,15 +10,15 @@ use hosts::{Allow, Case, END, case};
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Action, CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, Observer, PcpuId, Pools, RunState,
-    Span, Switch, Time, TimedAction, VcpuConfig, VcpuId, WakeCause,
+    Action, CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, Observer, PcpuId, PoolId, Pools,
+    RunState, Span, Switch, Time, TimedAction, VcpuConfig, VcpuId, WakeCause,
 };
 use vcpulab_measure::waits::Waits;
 use vcpulab_measure::{Keep, Meter, Names, collect};
 use vcpulab_sched::{boxed, policies};
 
 /// Divided by every number of pCPUs that there is on a random host.
-const PARTS: Span = 12;
+const PARTS: i64 = 12;
 
 /// By domain, and what is charged (−1: idle, −2: the hypervisor): parts of a ns.
 type Charges = BTreeMap<(usize, i64), Span>;
@@ -40,7 +40,7 @@ impl Both {
             let busy = until.clamp(self.last, now) - self.last;
             for (domain, mask) in &self.waiting {
                 if mask.contains(PcpuId(p as u32)) {
-                    let parts = PARTS / Span::from(mask.len());
+                    let parts = PARTS / i64::from(mask.len());
                     *self.charges.entry((*domain, -2)).or_default() += parts * busy;
                     *self.charges.entry((*domain, owner)).or_default() += parts * (now - self.last - busy);
                 }
@@ -103,7 +103,7 @@ fn check(case: &Case, policy: usize) {
     };
     let both = Both {
         meter: Meter::new(Keep { waits: true, ..Keep::default() }),
-        last: 0,
+        last: Time::ZERO,
         waiting: Vec::new(),
         pcpus: Vec::new(),
         charges: Charges::new(),
@@ -113,7 +113,7 @@ fn check(case: &Case, policy: usize) {
     let (context, both) = host.observe();
     both.meter.reset(context);
     // Measuring begins in the middle of things.
-    let begin = END / 7;
+    let begin = Time::from_ns(END.ns() / 7);
     host.run_until(begin).expect("the policy keeps the rules");
     let (context, both) = host.observe();
     both.look(context);
@@ -130,7 +130,7 @@ fn check(case: &Case, policy: usize) {
     let measured = collect(0, &names, context, &both.meter);
     for row in &measured.domains {
         let waits = measured.waits.iter().filter(|wait| wait.domain == row.domain);
-        assert_eq!(waits.map(|wait| wait.wait_ns).sum::<Span>(), row.runnable_ns, "domain {}", row.domain);
+        assert_eq!(waits.map(|wait| wait.wait_ns).sum::<i64>(), row.runnable_ns, "domain {}", row.domain);
     }
     for wait in &measured.waits {
         let by = match wait.by.as_str() {
@@ -139,13 +139,13 @@ fn check(case: &Case, policy: usize) {
             domain => domain.parse().expect("domains are numbered"),
         };
         let domain: usize = wait.domain.parse().expect("domains are numbered");
-        let counted = both.charges.remove(&(domain, by)).unwrap_or_default();
+        let counted = both.charges.remove(&(domain, by)).unwrap_or_default().ns();
         // Less than 1 ns for each set of pCPUs.
         let error = (wait.wait_ns * PARTS - counted).abs();
-        assert!(error < PARTS * programs.len() as Span, "{wait:?}, counted {counted}/{PARTS} ns");
+        assert!(error < PARTS * programs.len() as i64, "{wait:?}, counted {counted}/{PARTS} ns");
     }
     let rest: Vec<_> =
-        both.charges.iter().filter(|(_, parts)| **parts >= PARTS * programs.len() as Span).collect();
+        both.charges.iter().filter(|(_, parts)| parts.ns() >= PARTS * programs.len() as i64).collect();
     assert!(rest.is_empty(), "waits without a row: {rest:?}");
     let woken: u64 = measured.wakeups.iter().map(|row| row.count).sum();
     let bucketed: u64 = measured.wakeup_buckets.iter().map(|row| row.count).sum();
@@ -172,11 +172,11 @@ fn domains_that_come_and_go_wait_only_while_they_are_there() {
     let domain = |number: i64, affinity: [Option<u32>; 2]| DomainConfig {
         number,
         vcpus: affinity
-            .map(|p| VcpuConfig { start: Some(0), affinity: p.map(|p| CpuMask::only(PcpuId(p))) })
+            .map(|p| VcpuConfig { start: Some(Span::ZERO), affinity: p.map(|p| CpuMask::only(PcpuId(p))) })
             .to_vec(),
         ..DomainConfig::default()
     };
-    let action = |at, action| TimedAction { at: END / 100 * at, action };
+    let action = |at, action| TimedAction { at: Time::from_ns(END.ns() / 100 * at), action };
     let config = HostConfig {
         pcpus: 4,
         pools: vec![CpuMask::first_n(3), CpuMask::only(PcpuId(3))],
@@ -185,7 +185,7 @@ fn domains_that_come_and_go_wait_only_while_they_are_there() {
             action(20, Action::Create(late)),
             action(30, Action::Affinity(VcpuId(6), CpuMask::first_n(2))),
             action(35, Action::Save(late)),
-            action(40, Action::MovePool(mover, 1)),
+            action(40, Action::MovePool(mover, PoolId(1))),
             action(45, Action::Restore(late)),
             action(50, Action::Reboot(late)),
             action(60, Action::Destroy(mover)),
@@ -221,6 +221,6 @@ fn many_domains_are_said_to_be_too_many() {
     let host = Host::new(&config, scheduler, Programs::default(), ()).expect("nothing happens");
     let mut waits = Waits::default();
     waits.reset(host.context());
-    let why = waits.read(host.context(), 0).expect_err("65 domains are too many").to_string();
+    let why = waits.read(host.context(), Span::ZERO).expect_err("65 domains are too many").to_string();
     assert_eq!(why, "the host has 65 domains; waits are attributed among at most 64");
 }

@@ -14,7 +14,7 @@ const SAMPLES: usize = 11;
 const STEPS_PER_SAMPLE: usize = 1 << 18;
 const BYTES_MIN: usize = 32 << 10;
 const PAGE_LINES: usize = 4096 / size_of::<Line>();
-/// However large the caches, no more memory is taken than this.
+/// Most memory that is taken, for caches of any size.
 const BYTES_MAX: usize = 256 << 20;
 
 /// A cache line that says where to go next.
@@ -27,7 +27,7 @@ struct Line {
 /// The steps of one walk.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Step {
-    /// How much memory it goes through.
+    /// Memory that it goes through, bytes.
     pub bytes: usize,
     /// Time of a step, picoseconds, sample by sample, in order of size.
     pub samples_ps: Vec<i64>,

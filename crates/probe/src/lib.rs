@@ -1,8 +1,8 @@
-//! Measures what switches and cold caches cost on the machine at hand.
+//! Costs of switches and cold caches, measured on the machine at hand.
 //!
-//! A profile assumes much; these figures need not be assumed. All of it happens on one CPU, to which the measuring
+//! A profile assumes much; these constants need not be assumed. All of it happens on one CPU, to which the measuring
 //! thread is pinned: two processes that take turns on it ([`switch`]), and a walk through ever more memory ([`chase`]).
-//! What a machine does not let us measure is missing from the answer, with the reason.
+//! Constants that a machine does not let us measure are missing from the answer, with the reason.
 #![allow(clippy::disallowed_types, reason = "measuring reads the clock")]
 
 mod chase;
@@ -17,31 +17,37 @@ use serde::Serialize;
 use chase::Step;
 use topology::Topology;
 
+const SWITCH: &str = "context_switch_ns";
+
+/// The constants of a profile that can be measured.
+const CONSTANTS: [&str; 7] =
+    ["cache_line_bytes", SWITCH, "l2_bytes", "l2_miss_ps", "l3_bytes", "l3_miss_ps", "l3_pcpus"];
+
 /// One constant of a profile, as measured.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Figure {
+pub struct Constant {
     /// The median, in the constant's unit.
     pub value: i64,
     /// A quarter of the samples are below this.
     pub low: i64,
     /// A quarter of the samples are above this.
     pub high: i64,
-    /// How many samples; 1: the machine says it itself.
+    /// Number of samples; 1: the system tells the value.
     pub samples: usize,
-    /// How it was measured.
+    /// The way it was measured.
     pub how: String,
 }
 
-/// What was measured and what was not.
+/// The constants of the machine: those that were measured, and those that could not be.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Measured {
-    /// What the processor calls itself.
+    /// The processor's name for itself.
     pub machine: String,
     /// By constant.
-    pub figures: BTreeMap<&'static str, Figure>,
-    /// Why a constant could not be measured.
+    pub constants: BTreeMap<&'static str, Constant>,
+    /// Constants that could not be measured, with the reasons.
     pub missing: BTreeMap<&'static str, String>,
-    /// Time of one step of a walk through so much memory.
+    /// Times of one step of a walk, by the memory that it goes through.
     pub steps: Vec<Step>,
 }
 
@@ -54,17 +60,7 @@ pub fn measure() -> Measured {
             Ok(cpu) => measured.on(cpu),
             Err(why) => {
                 let why = format!("this thread could not be pinned to one CPU: {why}");
-                let all = [
-                    "context_switch_ns",
-                    "l2_bytes",
-                    "l3_bytes",
-                    "l3_pcpus",
-                    "cache_line_bytes",
-                    "l2_miss_ps",
-                ];
-                measured
-                    .missing
-                    .extend(all.into_iter().chain(["l3_miss_ps"]).map(|name| (name, why.clone())));
+                measured.missing.extend(CONSTANTS.map(|name| (name, why.clone())));
             }
         }
         measured
@@ -75,17 +71,14 @@ pub fn measure() -> Measured {
 impl Measured {
     fn on(&mut self, cpu: usize) {
         match switch::samples_ns() {
-            Ok(samples) => self.figure("context_switch_ns", samples, switch::HOW),
-            Err(why) => drop(self.missing.insert("context_switch_ns", why.to_string())),
+            Ok(samples) => self.add(SWITCH, samples, switch::HOW),
+            Err(why) => drop(self.missing.insert(SWITCH, why.to_string())),
         }
         match Topology::of(cpu) {
             None => {
                 let why = "the system does not say what caches there are";
-                for name in
-                    ["l2_bytes", "l3_bytes", "l3_pcpus", "cache_line_bytes", "l2_miss_ps", "l3_miss_ps"]
-                {
-                    self.missing.insert(name, why.into());
-                }
+                let of_caches = CONSTANTS.into_iter().filter(|&name| name != SWITCH);
+                self.missing.extend(of_caches.map(|name| (name, why.to_owned())));
             }
             Some(caches) => self.caches(&caches),
         }
@@ -93,10 +86,10 @@ impl Measured {
 
     fn caches(&mut self, caches: &Topology) {
         let said = "as the system says (sysfs)";
-        self.figure("l2_bytes", vec![caches.l2_bytes as i64], said);
-        self.figure("l3_bytes", vec![caches.l3_bytes as i64], said);
-        self.figure("l3_pcpus", vec![caches.l3_cpus as i64], said);
-        self.figure("cache_line_bytes", vec![caches.line_bytes as i64], said);
+        self.add("l2_bytes", vec![caches.l2_bytes as i64], said);
+        self.add("l3_bytes", vec![caches.l3_bytes as i64], said);
+        self.add("l3_pcpus", vec![caches.l3_cpus as i64], said);
+        self.add("cache_line_bytes", vec![caches.line_bytes as i64], said);
         let steps = chase::walk(caches.last_level_bytes());
         let hit = chase::within(&steps, 0, caches.l2_bytes / 2);
         let memory = chase::within(&steps, 2 * caches.last_level_bytes(), usize::MAX);
@@ -118,7 +111,7 @@ impl Measured {
                         slow.bytes >> 10,
                         hit.bytes >> 10
                     );
-                    self.figure(name, samples, &how);
+                    self.add(name, samples, &how);
                 }
                 _ => {
                     let why =
@@ -128,22 +121,22 @@ impl Measured {
             }
         }
         // Where others take all of a shared cache, it is no faster than memory, and chance decides which of the two looks slower.
-        let level = |name| self.figures.get(name).map_or(0, |figure| figure.value);
-        if self.figures.contains_key("l3_miss_ps")
+        let level = |name| self.constants.get(name).map_or(0, |constant| constant.value);
+        if self.constants.contains_key("l3_miss_ps")
             && level("l3_miss_ps") < level("l2_miss_ps")
-            && let (Some(l2), true) = (self.figures.get("l2_miss_ps").cloned(), caches.l3_bytes > 0)
+            && let (Some(l2), true) = (self.constants.get("l2_miss_ps").cloned(), caches.l3_bytes > 0)
         {
-            self.figures.insert("l3_miss_ps", l2);
+            self.constants.insert("l3_miss_ps", l2);
         }
         self.steps = steps;
     }
 
-    fn figure(&mut self, name: &'static str, mut samples: Vec<i64>, how: &str) {
+    fn add(&mut self, name: &'static str, mut samples: Vec<i64>, how: &str) {
         samples.sort_unstable();
         let at = |part: usize| samples[(samples.len() - 1) * part / 4];
-        let figure =
-            Figure { value: at(2), low: at(1), high: at(3), samples: samples.len(), how: how.into() };
-        self.figures.insert(name, figure);
+        let constant =
+            Constant { value: at(2), low: at(1), high: at(3), samples: samples.len(), how: how.into() };
+        self.constants.insert(name, constant);
     }
 }
 
@@ -154,7 +147,8 @@ mod tests {
     #[test]
     fn whatever_the_machine_every_constant_is_measured_or_has_a_reason() {
         let measured = measure();
-        let mut names: Vec<&str> = measured.figures.keys().chain(measured.missing.keys()).copied().collect();
+        let mut names: Vec<&str> =
+            measured.constants.keys().chain(measured.missing.keys()).copied().collect();
         names.sort_unstable();
         let all = [
             "cache_line_bytes",
@@ -166,10 +160,13 @@ mod tests {
             "l3_pcpus",
         ];
         assert_eq!(names, all);
-        for (name, figure) in &measured.figures {
-            assert!(figure.low <= figure.value && figure.value <= figure.high, "{name}: {figure:?}");
+        for (name, constant) in &measured.constants {
+            assert!(
+                constant.low <= constant.value && constant.value <= constant.high,
+                "{name}: {constant:?}"
+            );
         }
-        if let Some(switch) = measured.figures.get("context_switch_ns") {
+        if let Some(switch) = measured.constants.get("context_switch_ns") {
             assert!((50..1_000_000).contains(&switch.value), "{switch:?}");
         }
         assert!(measured.steps.is_sorted_by_key(|step| step.bytes));

@@ -1,4 +1,4 @@
-//! What the system says about the machine.
+//! The machine as the system describes it.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ pub(crate) struct Topology {
     pub l2_bytes: usize,
     /// 0: there is none.
     pub l3_bytes: usize,
-    /// How many CPUs share the L3; 0: there is none.
+    /// CPUs that share the L3; 0: there is none.
     pub l3_cpus: usize,
     pub line_bytes: usize,
 }
@@ -46,7 +46,7 @@ impl Topology {
     }
 }
 
-/// How many CPUs are in a list such as `0-3,8`.
+/// The number of CPUs in a list such as `0-3,8`.
 fn cpus(list: &str) -> Option<usize> {
     let count = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -56,7 +56,7 @@ fn cpus(list: &str) -> Option<usize> {
     list.split(',').map(count).sum()
 }
 
-/// What the processor calls itself.
+/// The processor's name for itself.
 pub(crate) fn machine() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));

@@ -7,14 +7,14 @@ use environmental::environmental;
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use vcpulab_host::{CpuMask, DomId, NEVER, PcpuId, PolicyContext as Host, Span, Time, TimerId, VcpuId};
+use vcpulab_host::{CpuMask, DomId, NEVER, PcpuId, PolicyContext as Host, Time, TimerId, VcpuId};
 
 environmental!(lent: Host);
 
-/// More timers than this are made by mistake.
+/// Most timers of a policy: more are a mistake.
 const TIMERS_MAX: usize = 1_000_000;
 
-/// Lends the host's context to whatever `hook` calls.
+/// Lends the host's context to the Python code that `hook` calls.
 pub fn lend<R>(host: &mut Host, hook: impl FnOnce() -> R) -> R {
     lent::using(host, hook)
 }
@@ -23,15 +23,15 @@ fn with<R>(ask: impl FnOnce(&mut Host) -> PyResult<R>) -> PyResult<R> {
     lent::with(ask).unwrap_or_else(|| Err(PyRuntimeError::new_err("a context is there during a hook only")))
 }
 
-/// What the host tells a policy, and what the policy may ask for.
+/// The host as a policy sees it, and the requests that a policy may make.
 #[pyclass(frozen, module = "vcpulab._engine")]
 pub struct Context;
 
 #[pymethods]
 impl Context {
     #[getter]
-    fn now(&self) -> PyResult<Time> {
-        with(|host| Ok(host.now()))
+    fn now(&self) -> PyResult<i64> {
+        with(|host| Ok(host.now().ns()))
     }
 
     #[getter]
@@ -71,7 +71,7 @@ impl Context {
         with(|host| Ok(host.is_current(vcpu(host, v)?)))
     }
 
-    fn home(&self, v: u32) -> PyResult<u32> {
+    fn processor(&self, v: u32) -> PyResult<u32> {
         with(|host| Ok(host.processor(vcpu(host, v)?).0))
     }
 
@@ -101,15 +101,15 @@ impl Context {
         with(|host| Ok(host.name(vcpu(host, v)?)))
     }
 
-    fn switched_at(&self, v: u32) -> PyResult<Time> {
-        with(|host| Ok(host.switched_at(vcpu(host, v)?)))
+    fn switched_at(&self, v: u32) -> PyResult<i64> {
+        with(|host| Ok(host.switched_at(vcpu(host, v)?).ns()))
     }
 
-    fn running_ns(&self, v: u32) -> PyResult<Span> {
-        with(|host| Ok(host.run_times(vcpu(host, v)?).running_ns))
+    fn running_ns(&self, v: u32) -> PyResult<i64> {
+        with(|host| Ok(host.run_times(vcpu(host, v)?).running_ns.ns()))
     }
 
-    fn flag(&self, p: u32) -> PyResult<()> {
+    fn raise_reschedule(&self, p: u32) -> PyResult<()> {
         with(|host| {
             let p = own_pcpu(host, p)?;
             host.raise_reschedule(p);
@@ -117,19 +117,19 @@ impl Context {
         })
     }
 
-    fn set_home(&self, v: u32, p: u32) -> PyResult<()> {
+    fn set_processor(&self, v: u32, p: u32) -> PyResult<()> {
         with(|host| {
             let (v, p) = (own_vcpu(host, v)?, own_pcpu(host, p)?);
             if host.is_current(v) && host.processor(v) != p {
-                let (name, home) = (name(host, v), host.processor(v).0);
-                return Err(PyValueError::new_err(format!("{name} runs on pCPU {home}: it cannot move now")));
+                let (name, own) = (name(host, v), host.processor(v).0);
+                return Err(PyValueError::new_err(format!("{name} runs on pCPU {own}: it cannot move now")));
             }
             host.set_processor(v, p);
             Ok(())
         })
     }
 
-    fn mark_migrating(&self, v: u32) -> PyResult<()> {
+    fn start_migration(&self, v: u32) -> PyResult<()> {
         with(|host| {
             let v = own_vcpu(host, v)?;
             host.start_migration(v);
@@ -170,10 +170,10 @@ impl Context {
         })
     }
 
-    fn set_timer(&self, timer: u32, at: Time) -> PyResult<()> {
+    fn set_timer(&self, timer: u32, at: i64) -> PyResult<()> {
         with(|host| {
             let timer = own_timer(host, timer)?;
-            host.set_timer(timer, at);
+            host.set_timer(timer, Time::from_ns(at));
             Ok(())
         })
     }
@@ -186,8 +186,11 @@ impl Context {
         })
     }
 
-    fn timer_expiry(&self, timer: u32) -> PyResult<Option<Time>> {
-        with(|host| Ok(Some(host.timer_expiry(own_timer(host, timer)?)).filter(|&at| at != NEVER)))
+    fn timer_expiry(&self, timer: u32) -> PyResult<Option<i64>> {
+        with(|host| {
+            let at = host.timer_expiry(own_timer(host, timer)?);
+            Ok((at != NEVER).then(|| at.ns()))
+        })
     }
 }
 
@@ -196,7 +199,7 @@ pub fn pcpu(host: &Host, p: u32) -> PyResult<PcpuId> {
     known(p, host.pcpu_count() as usize, "pCPU").map(PcpuId)
 }
 
-/// In the policy's own CPU pool.
+/// A pCPU in the policy's own CPU pool.
 fn own_pcpu(host: &Host, p: u32) -> PyResult<PcpuId> {
     let p = pcpu(host, p)?;
     if host.pcpus().contains(p) {
@@ -209,7 +212,7 @@ fn vcpu(host: &Host, v: u32) -> PyResult<VcpuId> {
     known(v, host.vcpu_count(), "vCPU").map(VcpuId)
 }
 
-/// Of a domain, not an idle one.
+/// A vCPU of a domain, not an idle one.
 fn guest(host: &Host, v: u32) -> PyResult<VcpuId> {
     let v = vcpu(host, v)?;
     if host.is_idle(v) {
@@ -221,7 +224,7 @@ fn guest(host: &Host, v: u32) -> PyResult<VcpuId> {
     Ok(v)
 }
 
-/// Of a domain in the policy's own CPU pool.
+/// A vCPU of a domain in the policy's own CPU pool.
 fn own_vcpu(host: &Host, v: u32) -> PyResult<VcpuId> {
     let v = guest(host, v)?;
     if host.pool_of(host.dom(v)) == host.pool_of_pcpu(host.first_pcpu()) {
@@ -234,7 +237,7 @@ fn domain(host: &Host, d: u32) -> PyResult<DomId> {
     known(d, host.domain_count(), "domain").map(DomId)
 }
 
-/// Made by the policy, not by the host or in another CPU pool.
+/// A timer that the policy made, not the host or another CPU pool's policy.
 fn own_timer(host: &Host, timer: u32) -> PyResult<TimerId> {
     let timer = known(timer, host.timer_count(), "timer").map(TimerId)?;
     if host.is_own_timer(timer) {
@@ -250,7 +253,7 @@ fn known(id: u32, count: usize, what: &str) -> PyResult<u32> {
     Err(PyIndexError::new_err(format!("there is no {what} {id}; the host has {count}, numbered from 0")))
 }
 
-/// A vCPU, for people.
+/// A vCPU's name in messages.
 pub fn name(host: &Host, v: VcpuId) -> String {
     let (domain, vcpu) = host.name(v);
     format!("vCPU {vcpu} of domain {domain}")

@@ -120,7 +120,7 @@ fn conformance(py: Python<'_>, paths: Vec<PathBuf>, jobs: usize) -> PyResult<Str
     }
 }
 
-/// Who is on the host at a time of the scenario's first replication (at its end if left out), as JSON.
+/// The domains on the host at a time of the scenario's first replication (at its end if left out), as JSON.
 #[pyfunction]
 #[pyo3(signature = (scenario, at = None))]
 fn listing(py: Python<'_>, scenario: &scenario::Scenario, at: Option<&str>) -> PyResult<String> {
@@ -148,7 +148,7 @@ fn bench(py: Python<'_>, seconds: f64) -> PyResult<String> {
     Ok(pretty(&metrics))
 }
 
-/// What was built: version, profile, architecture, system.
+/// The build: version, profile, architecture, system.
 #[pyfunction]
 fn build_info() -> BTreeMap<&'static str, &'static str> {
     [

@@ -1,7 +1,7 @@
 //! A scheduler written in Python: every hook calls the method of that name.
 //!
-//! What Python answers is checked here and by the host, so nothing it says can make the engine panic. The first thing
-//! that is wrong is kept, no further hook is called, and the host ends the run.
+//! Python's answers are checked here and by the host, so none can make the engine panic. The first wrong one is kept, no
+//! further hook is called, and the host ends the run.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard};
@@ -12,16 +12,16 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTraceback};
 use vcpulab_host::{
     CpuMask, Decision, DomId, HostRules, ParamValue, Params, PcpuId, PolicyContext, Rejected, Scheduler,
-    VcpuId,
+    Span, VcpuId,
 };
 
 use crate::context::{self, as_tuple, lend, name, pcpu};
 use crate::error;
 
-/// What a policy raised, kept for whoever started the run.
+/// The exception that a policy raised, kept for the caller of the run.
 pub type Raised = Mutex<Option<PyErr>>;
 
-/// What is kept there.
+/// The content of a mutex, poisoned or not.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
@@ -90,7 +90,7 @@ impl<'py> PyPolicy<'py> {
         self.ask(ctx, hook, arguments, |_, _| Ok(()));
     }
 
-    /// Calls a hook that may refuse what it is given.
+    /// Calls a hook that may refuse its arguments.
     fn propose(
         &mut self,
         ctx: &mut PolicyContext,
@@ -167,10 +167,10 @@ impl Scheduler for PyPolicy<'_> {
                 let what = format!("pCPU {} was given {name}, whose affinity excludes it", p.0);
                 return Err(PyValueError::new_err(what));
             }
-            Ok(Decision { next, slice })
+            Ok(Decision { next, slice: Span::from_ns(slice) })
         };
         let decision = self.ask(ctx, "schedule", (self.context.clone(), p.0), read);
-        decision.unwrap_or(Decision { next: ctx.idle(p), slice: -1 })
+        decision.unwrap_or(Decision { next: ctx.idle(p), slice: Decision::UNLIMITED })
     }
 
     fn context_saved(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
@@ -240,7 +240,7 @@ fn as_dict<'py>(py: Python<'py>, params: &Params) -> PyResult<Bound<'py, PyDict>
     Ok(dict)
 }
 
-/// What was raised, and where in the policy's own file.
+/// An exception, and its place in the policy's own file.
 fn described(py: Python<'_>, raised: &PyErr) -> String {
     let kind =
         raised.get_type(py).qualname().map_or_else(|_| "exception".to_owned(), |name| name.to_string());

@@ -21,7 +21,7 @@ use crate::policy::{PyPolicy, Raised, lock};
 use crate::scenario::Scenario;
 use crate::watch::{ask, panicked, watched};
 
-/// How to log requests: the directory; XML?; what is over before the warm-up is, too?
+/// Options of the log of requests: its directory, whether it is XML, whether it holds requests that end in the warm-up.
 type JtlOptions = (PathBuf, bool, bool);
 
 fn logs((directory, xml, warmup): JtlOptions) -> Jtl {
@@ -126,8 +126,8 @@ pub fn run_managed(
     })
 }
 
-/// Does work that calls Python now and then, in this thread. What Python code raised meanwhile ends it: an exception is the
-/// cause of the error, anything else (Ctrl-C, say) is what is raised.
+/// Does work that calls Python now and then, in this thread. Anything that Python code raises meanwhile ends it: an exception
+/// becomes the cause of the error, anything else (Ctrl-C, say) is raised as it is.
 fn in_this_thread(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -166,7 +166,7 @@ pub fn export_perfetto(
     py.detach(|| perfetto::export(&events, &names, &out)).map_err(engine_error)
 }
 
-/// The rows of a table, which become the table when somebody asks for it.
+/// The rows of a table, turned into columns when the table is first asked for.
 struct Rows<Row> {
     rows: Mutex<Vec<Row>>,
     batch: OnceLock<RecordBatch>,
@@ -187,7 +187,7 @@ impl<Row: Send> Rows<Row> {
 
 macro_rules! results {
     ($($(#[doc = $doc:literal])* $table:ident: $row:ty,)*) => {
-        /// What a run leaves behind.
+        /// The results of a run.
         #[pyclass(frozen, module = "vcpulab._engine")]
         pub struct Results {
             $($table: Rows<$row>,)*
@@ -197,7 +197,7 @@ macro_rules! results {
             /// Actions whose values the scheduler refused.
             #[pyo3(get)]
             rejected_actions: u64,
-            /// Why `waits` is empty, if it was not measured.
+            /// The reason why `waits` is empty, if it was not measured.
             #[pyo3(get)]
             not_attributed: Option<String>,
         }
@@ -236,7 +236,7 @@ impl LiveSamples {
         LiveSamples { samples: vcpulab_run::LiveSamples::of(replication) }
     }
 
-    /// Takes what was sampled since it was last taken: of domains, and of vCPUs.
+    /// Takes the samples since they were last taken: of domains, and of vCPUs.
     fn take(&self) -> (Table, Table) {
         let (domains, vcpus) = self.samples.take();
         (Table { batch: SampleRow::batch(&domains) }, Table { batch: VcpuSampleRow::batch(&vcpus) })

@@ -12,10 +12,10 @@ use pyo3::prelude::*;
 
 use crate::error::engine_error;
 
-/// How often Python is asked whether to go on.
+/// Interval at which Python is asked whether to go on.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// What the worker and the waiting thread tell each other.
+/// State shared by the worker and the waiting thread.
 #[derive(Default)]
 pub struct Watch {
     /// The bits of the fraction done, a float from 0 to 1.
@@ -24,7 +24,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The worker tells how far it is; `false` means stop.
+    /// Stores the fraction done; `false` means stop.
     pub fn advance(&self, fraction: f64) -> bool {
         self.fraction.store(fraction.to_bits(), Ordering::Relaxed);
         !self.cancelled.load(Ordering::Relaxed)
@@ -36,7 +36,7 @@ impl Watch {
 }
 
 /// Does the work in a thread of its own. Meanwhile this thread lets signals in and calls `progress` with the fraction
-/// done; work that is no longer wanted is told so and left behind.
+/// done; work that is no longer wanted is cancelled and left behind.
 pub fn watched<T: Send + 'static>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -78,7 +78,7 @@ pub fn ask(py: Python<'_>, progress: Option<&Bound<'_, PyAny>>, fraction: f64) -
     }
 }
 
-/// What a panic in the engine is to Python: an error like others.
+/// A panic in the engine, as a Python error like others.
 pub fn panicked(panic: &(dyn Any + Send)) -> PyErr {
     engine_error(panic_message(panic))
 }

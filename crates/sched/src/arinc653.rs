@@ -1,10 +1,10 @@
-//! ARINC 653: a fixed cyclic timetable. In its slot a vCPU runs if it can; nobody else may use the time.
+//! ARINC 653: a fixed cyclic timetable. In its slot a vCPU runs if it can; no other may use the time.
 
 use std::fmt;
 
 use vcpulab_host::{
     AffinityRule, Decision, HostRules, ParamKind, ParamSpec, ParamValue, Params, PcpuId, Placement,
-    PolicyContext, Rejected, Scheduler, Scope, Span, Time, TimetableEntry, VcpuId,
+    PolicyContext, Rejected, Scheduler, Scope, Span, Table, Time, TimetableEntry, VcpuId,
 };
 
 use crate::policy::{Generation, Registered};
@@ -13,7 +13,7 @@ use crate::toolstack::Toolstack;
 
 const ENTRIES_MAX: usize = 64;
 /// How long a pCPU idles at a time while there is no timetable.
-const FRAME_WITHOUT_TIMETABLE: Span = 10_000_000;
+const FRAME_WITHOUT_TIMETABLE: Span = Span::from_ms(10);
 
 /// A slot of the timetable.
 #[derive(Clone, Debug)]
@@ -21,6 +21,12 @@ struct Slot {
     entry: TimetableEntry,
     /// The vCPU it names, once that exists.
     vcpu: Option<VcpuId>,
+}
+
+impl Slot {
+    fn span(&self) -> Span {
+        Span::from_ns(self.entry.runtime_ns)
+    }
 }
 
 /// The policy.
@@ -32,7 +38,7 @@ pub struct Arinc653 {
     next_frame: Time,
     slot: usize,
     next_switch: Time,
-    awake: Vec<bool>,
+    awake: Table<VcpuId, bool>,
 }
 
 impl Arinc653 {
@@ -52,7 +58,7 @@ impl Arinc653 {
             return Err(Rejected);
         }
         self.slots = entries.iter().map(|&entry| Slot { entry, vcpu: None }).collect();
-        self.frame = frame;
+        self.frame = Span::from_ns(frame);
         self.next_frame = now;
         Ok(())
     }
@@ -76,7 +82,7 @@ impl Scheduler for Arinc653 {
     fn add_pcpu(&mut self, _ctx: &mut PolicyContext, _p: PcpuId) {}
 
     fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        put(&mut self.awake, v.index(), false);
+        put(&mut self.awake, v, false);
         self.resolve(ctx, v);
     }
 
@@ -87,12 +93,12 @@ impl Scheduler for Arinc653 {
     }
 
     fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        self.awake[v.index()] = true;
+        self.awake[v] = true;
         ctx.raise_reschedule(ctx.processor(v));
     }
 
     fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        self.awake[v.index()] = false;
+        self.awake[v] = false;
         if ctx.is_current(v) {
             ctx.raise_reschedule(ctx.processor(v));
         }
@@ -105,11 +111,11 @@ impl Scheduler for Arinc653 {
         } else if now >= self.next_frame {
             self.slot = 0;
             self.next_frame = now + self.frame;
-            self.next_switch = now + self.slots[0].entry.runtime_ns;
+            self.next_switch = now + self.slots[0].span();
         } else {
             while now >= self.next_switch && self.slot < self.slots.len() {
                 self.slot += 1;
-                self.next_switch += self.slots.get(self.slot).map_or(0, |slot| slot.entry.runtime_ns);
+                self.next_switch += self.slots.get(self.slot).map_or(Span::ZERO, Slot::span);
             }
         }
         if self.slot >= self.slots.len() {
@@ -119,7 +125,7 @@ impl Scheduler for Arinc653 {
             .slots
             .get(self.slot)
             .and_then(|slot| slot.vcpu)
-            .filter(|&v| self.awake[v.index()] && ctx.runnable(v) && ctx.processor(v) == p)
+            .filter(|&v| self.awake[v] && ctx.runnable(v) && ctx.processor(v) == p)
             .unwrap_or(ctx.idle(p));
         Decision { next, slice: self.next_switch - now }
     }
@@ -201,14 +207,14 @@ impl Registered for Arinc653 {
         let mut policy = Arinc653 {
             rules,
             slots: Vec::new(),
-            frame: 0,
-            next_frame: 0,
+            frame: Span::ZERO,
+            next_frame: Time::ZERO,
             slot: 0,
-            next_switch: 0,
-            awake: Vec::new(),
+            next_switch: Time::ZERO,
+            awake: Table::new(),
         };
         // A timetable that is not acceptable is none.
-        let _ = policy.install(global, 0);
+        let _ = policy.install(global, Time::ZERO);
         policy
     }
 }

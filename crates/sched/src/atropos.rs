@@ -1,22 +1,21 @@
 //! Atropos: a slice of CPU time in every period by earliest deadline first, a latency hint for wake-ups after a long
-//! block, and slack for those who take it. Generations `xen2.0`, in which guarantees fade away because the port lost
+//! block, and slack for the vCPUs that take it. Generations `xen2.0`, in which guarantees fade away because the port lost
 //! three steps, and `xen2.0-intended`, which has them.
 
 use std::fmt;
 
 use vcpulab_host::{
     AffinityRule, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId, Placement,
-    PolicyContext, Rejected, Scheduler, Scope, Span, Time, VcpuId,
+    PolicyContext, Rejected, Scheduler, Scope, Span, Table, Time, VcpuId,
 };
 
 use crate::list::{Links, List};
-use crate::params::MS;
 use crate::policy::{Generation, Registered};
 use crate::table::put;
 use crate::toolstack::{Set, Toolstack};
 
 /// Quantum of slack, and the shortest slice there is.
-const QUANTUM: Span = 5 * MS;
+const QUANTUM: Span = Span::from_ms(5);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Class {
@@ -45,17 +44,17 @@ struct Vcpu {
 #[derive(Clone, Debug, Default)]
 struct Pcpu {
     /// By deadline; the idle vCPU is always last. Running vCPUs stay on their queue.
-    run: List,
-    wait: List,
+    run: List<VcpuId>,
+    wait: List<VcpuId>,
 }
 
 /// The policy.
 #[derive(Clone, Debug)]
 pub struct Atropos {
     rules: Rules,
-    pcpus: Vec<Pcpu>,
-    vcpus: Vec<Vcpu>,
-    queued: Links,
+    pcpus: Table<PcpuId, Pcpu>,
+    vcpus: Table<VcpuId, Vcpu>,
+    queued: Links<VcpuId>,
     /// Whose turn in the slack comes next: one counter, shared by all pCPUs.
     slack_turn: usize,
 }
@@ -65,31 +64,31 @@ impl Atropos {
         if !ctx.runnable(v) {
             return;
         }
-        let deadline = self.vcpus[v.index()].deadline;
-        let on_wait = matches!(self.vcpus[v.index()].class, Class::Wait | Class::Unblocked);
-        let pcpu = &mut self.pcpus[ctx.processor(v).index()];
+        let deadline = self.vcpus[v].deadline;
+        let on_wait = matches!(self.vcpus[v].class, Class::Wait | Class::Unblocked);
+        let pcpu = &mut self.pcpus[ctx.processor(v)];
         let queue = if on_wait { &mut pcpu.wait } else { &mut pcpu.run };
-        let later = |&u: &u32| ctx.is_idle(VcpuId(u)) || self.vcpus[u as usize].deadline > deadline;
+        let later = |&u: &VcpuId| ctx.is_idle(u) || self.vcpus[u].deadline > deadline;
         let before = self.queued.iter(queue).find(later);
-        self.queued.insert_before(queue, v.0, before);
-        self.vcpus[v.index()].on_wait = on_wait;
+        self.queued.insert_before(queue, v, before);
+        self.vcpus[v].on_wait = on_wait;
     }
 
     fn dequeue(&mut self, ctx: &PolicyContext, v: VcpuId) {
-        if self.queued.listed(v.0) {
-            let pcpu = &mut self.pcpus[ctx.processor(v).index()];
-            let queue = if self.vcpus[v.index()].on_wait { &mut pcpu.wait } else { &mut pcpu.run };
-            self.queued.remove(queue, v.0);
+        if self.queued.listed(v) {
+            let pcpu = &mut self.pcpus[ctx.processor(v)];
+            let queue = if self.vcpus[v].on_wait { &mut pcpu.wait } else { &mut pcpu.run };
+            self.queued.remove(queue, v);
         }
     }
 
     fn charge(&mut self, ctx: &PolicyContext, v: VcpuId) {
         let runnable = ctx.runnable(v);
-        let vcpu = &mut self.vcpus[v.index()];
+        let vcpu = &mut self.vcpus[v];
         let guaranteed = !self.rules.keeps_guarantees || vcpu.class == Class::Run;
         if runnable && guaranteed || vcpu.class == Class::Unblocked {
             vcpu.remain -= ctx.now() - vcpu.since;
-            if vcpu.remain <= 0 {
+            if vcpu.remain <= Span::ZERO {
                 vcpu.class = Class::Wait;
             }
         }
@@ -97,46 +96,46 @@ impl Atropos {
 
     /// A new period begins for the head of the wait queue.
     fn renew(&mut self, v: VcpuId) {
-        let vcpu = &mut self.vcpus[v.index()];
+        let vcpu = &mut self.vcpus[v];
         if vcpu.period != vcpu.nat_period {
-            vcpu.slice *= 2;
-            vcpu.period *= 2;
+            vcpu.slice = 2 * vcpu.slice;
+            vcpu.period = 2 * vcpu.period;
             if vcpu.period > vcpu.nat_period {
                 (vcpu.period, vcpu.slice) = (vcpu.nat_period, vcpu.nat_slice);
             }
         }
-        vcpu.remain = if vcpu.remain > 0 { vcpu.slice } else { vcpu.remain + vcpu.slice };
+        vcpu.remain = if vcpu.remain > Span::ZERO { vcpu.slice } else { vcpu.remain + vcpu.slice };
         vcpu.deadline += vcpu.period;
-        if vcpu.remain <= 0 {
+        if vcpu.remain <= Span::ZERO {
             vcpu.class = Class::Wait;
         } else if self.rules.keeps_guarantees {
             vcpu.class = Class::Run;
         }
     }
 
-    /// Who gets the time that nobody is guaranteed on `p`, and how long.
+    /// The vCPU that gets time that is guaranteed to none on `p`, and for how long.
     fn choose_slack(&mut self, p: PcpuId) -> Option<(VcpuId, Span)> {
-        let wait = &self.pcpus[p.index()].wait;
-        let unblocked = |&u: &u32| self.vcpus[u as usize].class == Class::Unblocked;
+        let wait = &self.pcpus[p].wait;
+        let unblocked = |&u: &VcpuId| self.vcpus[u].class == Class::Unblocked;
         if let Some(u) = self.queued.iter(wait).find(unblocked) {
-            return Some((VcpuId(u), self.vcpus[u as usize].remain));
+            return Some((u, self.vcpus[u].remain));
         }
         if self.slack_turn >= self.queued.iter(wait).count() {
             self.slack_turn = 0;
         }
-        let willing = |&(_, u): &(usize, u32)| self.vcpus[u as usize].xtratime;
+        let willing = |&(_, u): &(usize, VcpuId)| self.vcpus[u].xtratime;
         let (turn, u) = self.queued.iter(wait).enumerate().skip(self.slack_turn).find(willing)?;
         self.slack_turn = turn + 1;
-        Some((VcpuId(u), QUANTUM))
+        Some((u, QUANTUM))
     }
 
     fn report(&self, ctx: &mut PolicyContext, v: VcpuId) {
         if !ctx.is_idle(v) {
-            let vcpu = &self.vcpus[v.index()];
-            ctx.report(v, "deadline", vcpu.deadline);
-            ctx.report(v, "remain", vcpu.remain);
-            ctx.report(v, "slice", vcpu.slice);
-            ctx.report(v, "period", vcpu.period);
+            let vcpu = &self.vcpus[v];
+            ctx.report(v, "deadline", vcpu.deadline.ns());
+            ctx.report(v, "remain", vcpu.remain.ns());
+            ctx.report(v, "slice", vcpu.slice.ns());
+            ctx.report(v, "period", vcpu.period.ns());
             ctx.report(v, "state", vcpu.class as i64);
         }
     }
@@ -145,16 +144,16 @@ impl Atropos {
 impl Vcpu {
     fn new() -> Self {
         Vcpu {
-            nat_period: PERIOD.default,
-            nat_slice: SLICE.default,
-            latency: LATENCY.default,
+            nat_period: Span::from_ns(PERIOD.default),
+            nat_slice: Span::from_ns(SLICE.default),
+            latency: Span::from_ns(LATENCY.default),
             xtratime: true,
-            period: PERIOD.default,
-            slice: SLICE.default,
-            remain: 0,
-            deadline: 0,
+            period: Span::from_ns(PERIOD.default),
+            slice: Span::from_ns(SLICE.default),
+            remain: Span::ZERO,
+            deadline: Time::ZERO,
             class: Class::Run,
-            since: 0,
+            since: Time::ZERO,
             on_wait: false,
         }
     }
@@ -166,29 +165,29 @@ impl Scheduler for Atropos {
             reschedule_at_start: true,
             placement: Placement::RoundRobin,
             adjust_pauses: false,
-            pause: PauseRule::Marked,
+            pause: PauseRule::Flag,
             affinity: AffinityRule::Ignored,
         }
     }
 
     fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         let idle = ctx.idle(p);
-        put(&mut self.vcpus, idle.index(), Vcpu::new());
-        self.queued.grow(idle.index() + 1);
+        put(&mut self.vcpus, idle, Vcpu::new());
+        self.queued.grow(idle);
         let mut pcpu = Pcpu::default();
-        self.queued.push_back(&mut pcpu.run, idle.0);
-        put(&mut self.pcpus, p.index(), pcpu);
+        self.queued.push_back(&mut pcpu.run, idle);
+        put(&mut self.pcpus, p, pcpu);
     }
 
     fn insert(&mut self, _ctx: &mut PolicyContext, v: VcpuId) {
-        put(&mut self.vcpus, v.index(), Vcpu::new());
-        self.queued.grow(v.index() + 1);
+        put(&mut self.vcpus, v, Vcpu::new());
+        self.queued.grow(v);
     }
 
     fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.dequeue(ctx, v);
         let now = ctx.now();
-        let vcpu = &mut self.vcpus[v.index()];
+        let vcpu = &mut self.vcpus[v];
         if vcpu.deadline < now {
             vcpu.deadline = now + vcpu.latency;
             vcpu.slice = vcpu.nat_slice / (vcpu.nat_period / vcpu.latency);
@@ -198,13 +197,13 @@ impl Scheduler for Atropos {
                 vcpu.class = Class::Run;
             }
         } else {
-            vcpu.class = if vcpu.remain > 0 { Class::Unblocked } else { Class::Wait };
+            vcpu.class = if vcpu.remain > Span::ZERO { Class::Unblocked } else { Class::Wait };
         }
         self.enqueue(ctx, v);
     }
 
     fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        self.vcpus[v.index()].class = Class::Blocked;
+        self.vcpus[v].class = Class::Blocked;
         self.dequeue(ctx, v);
     }
 
@@ -216,24 +215,24 @@ impl Scheduler for Atropos {
             self.charge(ctx, current);
             self.enqueue(ctx, current);
         }
-        while let Some(head) = self.pcpus[p.index()].wait.first()
-            && self.vcpus[head as usize].deadline <= now
+        while let Some(head) = self.pcpus[p].wait.first()
+            && self.vcpus[head].deadline <= now
         {
-            self.dequeue(ctx, VcpuId(head));
-            self.renew(VcpuId(head));
-            self.enqueue(ctx, VcpuId(head));
+            self.dequeue(ctx, head);
+            self.renew(head);
+            self.enqueue(ctx, head);
         }
-        let mut next = VcpuId(self.pcpus[p.index()].run.first().expect("the idle vCPU is always there"));
-        let mut until = now + self.vcpus[next.index()].remain;
-        if let Some(waiting) = self.pcpus[p.index()].wait.first() {
+        let mut next = self.pcpus[p].run.first().expect("the idle vCPU is always there");
+        let mut until = now + self.vcpus[next].remain;
+        if let Some(waiting) = self.pcpus[p].wait.first() {
             if next == idle
                 && let Some((v, span)) = self.choose_slack(p)
             {
                 (next, until) = (v, now + span);
             }
-            until = until.min(self.vcpus[waiting as usize].deadline);
+            until = until.min(self.vcpus[waiting].deadline);
         }
-        self.vcpus[next.index()].since = now;
+        self.vcpus[next].since = now;
         if next != current {
             self.report(ctx, current);
             self.report(ctx, next);
@@ -247,11 +246,11 @@ impl Scheduler for Atropos {
 
     fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
         for v in ctx.vcpus_of(d) {
-            let vcpu = &mut self.vcpus[v.index()];
-            let period = params.int(PERIOD.name).unwrap_or(vcpu.nat_period);
-            let slice = params.int(SLICE.name).unwrap_or(vcpu.nat_slice);
-            let latency = params.int(LATENCY.name).unwrap_or(vcpu.latency);
-            if latency > period || latency == 0 || slice > period {
+            let vcpu = &mut self.vcpus[v];
+            let period = params.int(PERIOD.name).map_or(vcpu.nat_period, Span::from_ns);
+            let slice = params.int(SLICE.name).map_or(vcpu.nat_slice, Span::from_ns);
+            let latency = params.int(LATENCY.name).map_or(vcpu.latency, Span::from_ns);
+            if latency > period || latency.is_zero() || slice > period {
                 return Err(Rejected);
             }
             (vcpu.nat_period, vcpu.nat_slice, vcpu.latency) = (period, slice, latency);
@@ -261,11 +260,11 @@ impl Scheduler for Atropos {
     }
 
     fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
-        for (p, pcpu) in ctx.pcpus().iter().map(|p| (p.0, &self.pcpus[p.index()])) {
+        for (p, pcpu) in ctx.pcpus().iter().map(|p| (p.0, &self.pcpus[p])) {
             for (name, queue) in [("run", &pcpu.run), ("wait", &pcpu.wait)] {
                 write!(out, "pCPU {p}: {name}:")?;
                 for u in self.queued.iter(queue) {
-                    let ((domain, number), vcpu) = (ctx.name(VcpuId(u)), &self.vcpus[u as usize]);
+                    let ((domain, number), vcpu) = (ctx.name(u), &self.vcpus[u]);
                     let Vcpu { deadline, remain, class, .. } = vcpu;
                     write!(out, " d{domain}v{number}({class:?} deadline {deadline} remain {remain})")?;
                 }
@@ -280,14 +279,15 @@ impl Scheduler for Atropos {
 
 const fn span(name: &'static str, default: Span, doc: &'static str) -> ParamSpec {
     let kind = ParamKind::Int { min: 1, max: i64::MAX, also: &[] };
-    ParamSpec { name, scope: Scope::Domain, unit: "ns", kind, default, doc }
+    ParamSpec { name, scope: Scope::Domain, unit: "ns", kind, default: default.ns(), doc }
 }
 
-const PERIOD: ParamSpec = span("nat_period", 10_000 * MS, "Natural period: how often the slice is due.");
+const PERIOD: ParamSpec =
+    span("nat_period", Span::from_ms(10_000), "Natural period: how often the slice is due.");
 const SLICE: ParamSpec =
-    span("nat_slice", 10 * MS, "Natural slice: CPU time in each period; not more than the period.");
+    span("nat_slice", Span::from_ms(10), "Natural slice: CPU time in each period; not more than the period.");
 const LATENCY: ParamSpec =
-    span("latency", 10_000 * MS, "How soon to run after a long block; not more than the period.");
+    span("latency", Span::from_ms(10_000), "How soon to run after a long block; not more than the period.");
 const XTRATIME: ParamSpec = ParamSpec {
     name: "xtratime",
     scope: Scope::Domain,
@@ -332,6 +332,6 @@ impl Registered for Atropos {
     ];
 
     fn new(rules: Rules, _global: &Params, _pcpus: u32) -> Self {
-        Atropos { rules, pcpus: Vec::new(), vcpus: Vec::new(), queued: Links::default(), slack_turn: 0 }
+        Atropos { rules, pcpus: Table::new(), vcpus: Table::new(), queued: Links::default(), slack_turn: 0 }
     }
 }

@@ -8,7 +8,7 @@ use std::fmt;
 
 use vcpulab_host::{
     AffinityRule, CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PauseRule, PcpuId,
-    Placement, PolicyContext, Rejected, Scheduler, Scope, Span, Time, TimerId, VcpuId,
+    Placement, PolicyContext, Rejected, Scheduler, Scope, Span, Table, Time, TimerId, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -28,9 +28,9 @@ const WRAP_BY: u32 = 0xE000_0000;
 struct Vcpu {
     /// Actual virtual time.
     avt: u32,
-    /// Effective virtual time: actual less what is borrowed.
+    /// Effective virtual time: the actual less the borrowed.
     evt: u32,
-    /// What the time run is counted from.
+    /// The instant from which the time that it runs counts.
     since: Time,
     /// Has it been put on another pCPU since it last woke?
     moved: bool,
@@ -53,7 +53,7 @@ struct Domain {
 #[derive(Clone, Debug, Default)]
 struct Pcpu {
     /// The runnable vCPUs, the running one and the idle one included.
-    queue: List,
+    queue: List<VcpuId>,
     svt: u32,
 }
 
@@ -62,29 +62,29 @@ struct Pcpu {
 pub struct Bvt {
     rules: Rules,
     ctx_allow: i32,
-    pcpus: Vec<Pcpu>,
-    vcpus: Vec<Vcpu>,
-    domains: Vec<Domain>,
-    queued: Links,
+    pcpus: Table<PcpuId, Pcpu>,
+    vcpus: Table<VcpuId, Vcpu>,
+    domains: Table<DomId, Domain>,
+    queued: Links<VcpuId>,
 }
 
 impl Bvt {
     /// Actual virtual time of `v` once the time it has run is charged.
     fn charged(&self, ctx: &PolicyContext, v: VcpuId) -> u32 {
-        let vcpu = &self.vcpus[v.index()];
-        let ran = (ctx.now() - vcpu.since) as u32;
+        let vcpu = &self.vcpus[v];
+        let ran = (ctx.now() - vcpu.since).ns() as u32;
         let units = ran.wrapping_add(MCU - 1) / MCU;
-        vcpu.avt.wrapping_add(units.wrapping_mul(self.domains[ctx.dom(v).index()].mcu_adv))
+        vcpu.avt.wrapping_add(units.wrapping_mul(self.domains[ctx.dom(v)].mcu_adv))
     }
 
     fn effective(&self, ctx: &PolicyContext, v: VcpuId, avt: u32) -> u32 {
-        let domain = &self.domains[ctx.dom(v).index()];
+        let domain = &self.domains[ctx.dom(v)];
         if domain.warped { avt.wrapping_sub(domain.warpvalue as u32) } else { avt }
     }
 
     fn report(&self, ctx: &mut PolicyContext, v: VcpuId) {
         if !ctx.is_idle(v) {
-            let vcpu = &self.vcpus[v.index()];
+            let vcpu = &self.vcpus[v];
             ctx.report(v, "avt", i64::from(vcpu.avt));
             ctx.report(v, "evt", i64::from(vcpu.evt));
         }
@@ -92,9 +92,9 @@ impl Bvt {
 
     /// Sets virtual times of the pCPU back before they wrap.
     fn set_back(&mut self, ctx: &PolicyContext, p: PcpuId) {
-        self.pcpus[p.index()].svt -= WRAP_BY;
+        self.pcpus[p].svt -= WRAP_BY;
         for v in ctx.pool_vcpus().filter(|&v| ctx.processor(v) == p) {
-            let vcpu = &mut self.vcpus[v.index()];
+            let vcpu = &mut self.vcpus[v];
             vcpu.avt = vcpu.avt.wrapping_sub(WRAP_BY);
             vcpu.evt = vcpu.evt.wrapping_sub(WRAP_BY);
         }
@@ -114,11 +114,11 @@ impl Scheduler for Bvt {
 
     fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         let idle = ctx.idle(p);
-        put(&mut self.vcpus, idle.index(), Vcpu { avt: NEVER_RUNS, evt: NEVER_RUNS, ..Vcpu::default() });
-        self.queued.grow(idle.index() + 1);
+        put(&mut self.vcpus, idle, Vcpu { avt: NEVER_RUNS, evt: NEVER_RUNS, ..Vcpu::default() });
+        self.queued.grow(idle);
         let mut pcpu = Pcpu::default();
-        self.queued.push_back(&mut pcpu.queue, idle.0);
-        put(&mut self.pcpus, p.index(), pcpu);
+        self.queued.push_back(&mut pcpu.queue, idle);
+        put(&mut self.pcpus, p, pcpu);
     }
 
     fn add_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
@@ -134,34 +134,34 @@ impl Scheduler for Bvt {
             warp_timer: ctx.new_timer(p, 2 * d.0),
             unwarp_timer: ctx.new_timer(p, 2 * d.0 + 1),
         };
-        put(&mut self.domains, d.index(), domain);
+        put(&mut self.domains, d, domain);
     }
 
     fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        let svt = self.pcpus[ctx.processor(v).index()].svt;
-        put(&mut self.vcpus, v.index(), Vcpu { avt: svt, evt: svt, ..Vcpu::default() });
-        self.queued.grow(v.index() + 1);
+        let svt = self.pcpus[ctx.processor(v)].svt;
+        put(&mut self.vcpus, v, Vcpu { avt: svt, evt: svt, ..Vcpu::default() });
+        self.queued.grow(v);
     }
 
     fn remove_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
-        ctx.drop_timer(self.domains[d.index()].warp_timer);
-        ctx.drop_timer(self.domains[d.index()].unwarp_timer);
+        ctx.drop_timer(self.domains[d].warp_timer);
+        ctx.drop_timer(self.domains[d].unwarp_timer);
     }
 
     fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        if self.queued.listed(v.0) {
+        if self.queued.listed(v) {
             return;
         }
         let p = ctx.processor(v);
-        let pcpu = &mut self.pcpus[p.index()];
-        self.queued.push_front(&mut pcpu.queue, v.0);
-        let vcpu = &mut self.vcpus[v.index()];
+        let pcpu = &mut self.pcpus[p];
+        self.queued.push_front(&mut pcpu.queue, v);
+        let vcpu = &mut self.vcpus[v];
         if vcpu.avt < pcpu.svt || vcpu.moved {
             vcpu.avt = pcpu.svt;
             vcpu.moved = false;
         }
-        let evt = self.effective(ctx, v, self.vcpus[v.index()].avt);
-        self.vcpus[v.index()].evt = evt;
+        let evt = self.effective(ctx, v, self.vcpus[v].avt);
+        self.vcpus[v].evt = evt;
         let current = ctx.current(p);
         if ctx.is_idle(current) {
             return ctx.raise_reschedule(p);
@@ -170,9 +170,9 @@ impl Scheduler for Bvt {
         if evt <= running {
             return ctx.raise_reschedule(p);
         }
-        let mcu_adv = self.domains[ctx.dom(current).index()].mcu_adv;
+        let mcu_adv = self.domains[ctx.dom(current)].mcu_adv;
         let ahead = i64::from(evt.wrapping_sub(running) / mcu_adv);
-        let until = self.vcpus[current.index()].since + ahead + i64::from(self.ctx_allow);
+        let until = self.vcpus[current].since + Span::from_ns(ahead + i64::from(self.ctx_allow));
         let slice = ctx.slice_timer(p);
         if ctx.timer_expiry(slice) > until {
             ctx.set_timer(slice, until);
@@ -183,8 +183,8 @@ impl Scheduler for Bvt {
         let p = ctx.processor(v);
         if ctx.is_current(v) {
             ctx.raise_reschedule(p);
-        } else if self.queued.listed(v.0) {
-            self.queued.remove(&mut self.pcpus[p.index()].queue, v.0);
+        } else if self.queued.listed(v) {
+            self.queued.remove(&mut self.pcpus[p].queue, v);
         }
     }
 
@@ -194,41 +194,41 @@ impl Scheduler for Bvt {
         if current != idle {
             let avt = self.charged(ctx, current);
             let evt = self.effective(ctx, current, avt);
-            let vcpu = &mut self.vcpus[current.index()];
+            let vcpu = &mut self.vcpus[current];
             (vcpu.avt, vcpu.evt) = (avt, evt);
-            let domain = &self.domains[ctx.dom(current).index()];
-            if domain.warpback && domain.warpl > 0 {
+            let domain = &self.domains[ctx.dom(current)];
+            if domain.warpback && domain.warpl > Span::ZERO {
                 ctx.stop_timer(domain.warp_timer);
             }
-            let queue = &mut self.pcpus[p.index()].queue;
-            self.queued.remove(queue, current.0);
+            let queue = &mut self.pcpus[p].queue;
+            self.queued.remove(queue, current);
             if ctx.runnable(current) {
-                self.queued.push_back(queue, current.0);
+                self.queued.push_back(queue, current);
             }
         }
         let (mut next, mut next_evt) = (idle, NEVER_RUNS);
         let (mut second, mut second_evt) = (None, NEVER_RUNS);
         let mut least_avt = NEVER_RUNS;
-        for u in self.queued.iter(&self.pcpus[p.index()].queue) {
-            let vcpu = &self.vcpus[u as usize];
+        for u in self.queued.iter(&self.pcpus[p].queue) {
+            let vcpu = &self.vcpus[u];
             if vcpu.evt < next_evt {
                 (second, second_evt) = (Some(next), next_evt);
-                (next, next_evt) = (VcpuId(u), vcpu.evt);
+                (next, next_evt) = (u, vcpu.evt);
             } else if second_evt == NEVER_RUNS || vcpu.evt < second_evt {
-                (second, second_evt) = (Some(VcpuId(u)), vcpu.evt);
+                (second, second_evt) = (Some(u), vcpu.evt);
             }
             least_avt = least_avt.min(vcpu.avt);
         }
         if next != idle {
-            let domain = &self.domains[ctx.dom(next).index()];
-            if domain.warped && domain.warpl > 0 {
+            let domain = &self.domains[ctx.dom(next)];
+            if domain.warped && domain.warpl > Span::ZERO {
                 ctx.set_timer(domain.warp_timer, now + domain.warpl);
             }
         }
         if least_avt != NEVER_RUNS {
-            self.pcpus[p.index()].svt = least_avt;
+            self.pcpus[p].svt = least_avt;
         }
-        if self.pcpus[p.index()].svt >= WRAP_FROM {
+        if self.pcpus[p].svt >= WRAP_FROM {
             self.set_back(ctx, p);
         }
         let allow = self.ctx_allow as u32;
@@ -237,19 +237,19 @@ impl Scheduler for Bvt {
         } else if second.is_none_or(|second| second == idle) {
             allow.wrapping_mul(10)
         } else {
-            let mcu_adv = self.domains[ctx.dom(next).index()].mcu_adv;
-            let (next, second) = (&self.vcpus[next.index()], &self.vcpus[second.unwrap_or(idle).index()]);
+            let mcu_adv = self.domains[ctx.dom(next)].mcu_adv;
+            let (next, second) = (&self.vcpus[next], &self.vcpus[second.unwrap_or(idle)]);
             (second.evt.wrapping_sub(next.evt) / mcu_adv).wrapping_add(allow)
         };
         if self.rules.counts_from_decision || next != current {
-            self.vcpus[next.index()].since = now;
+            self.vcpus[next].since = now;
         }
         self.report(ctx, current);
         if next != current {
             self.report(ctx, next);
         }
-        ctx.report_pcpu(p, "svt", i64::from(self.pcpus[p.index()].svt));
-        Decision { next, slice: Span::from(slice as i32) }
+        ctx.report_pcpu(p, "svt", i64::from(self.pcpus[p].svt));
+        Decision { next, slice: Span::from_ns(i64::from(slice as i32)) }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
@@ -257,15 +257,15 @@ impl Scheduler for Bvt {
     }
 
     fn affinity(&mut self, _ctx: &mut PolicyContext, v: VcpuId, _mask: &CpuMask) {
-        self.vcpus[v.index()].moved = true;
+        self.vcpus[v].moved = true;
     }
 
     fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
         let d = DomId(token / 2);
-        let domain = &mut self.domains[d.index()];
+        let domain = &mut self.domains[d];
         if token.is_multiple_of(2) {
             domain.warped = false;
-            let at_once = domain.warpu == 0;
+            let at_once = domain.warpu.is_zero();
             if at_once {
                 domain.warpback = false;
             }
@@ -280,13 +280,13 @@ impl Scheduler for Bvt {
     }
 
     fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
-        let domain = &mut self.domains[d.index()];
+        let domain = &mut self.domains[d];
         let mcu_adv = params.int(MCU_ADV.name).map_or(domain.mcu_adv, |adv| adv as u32);
         let warpback = params.int(WARPBACK.name).map_or(domain.warpback_given, |flag| flag != 0);
         let warpvalue = params.int(WARPVALUE.name).map_or(domain.warpvalue, |value| value as i32);
-        let warpl = params.int(WARPL.name).map_or(domain.warpl, |ms| ms.saturating_mul(MS));
-        let warpu = params.int(WARPU.name).map_or(domain.warpu, |ms| ms.saturating_mul(MS));
-        if mcu_adv == 0 || warpl < 0 || warpu < 0 {
+        let warpl = params.int(WARPL.name).map_or(domain.warpl, |ms| MS.saturating_mul(ms));
+        let warpu = params.int(WARPU.name).map_or(domain.warpu, |ms| MS.saturating_mul(ms));
+        if mcu_adv == 0 || warpl.is_negative() || warpu.is_negative() {
             return Err(Rejected);
         }
         (domain.mcu_adv, domain.warpvalue, domain.warpl, domain.warpu) = (mcu_adv, warpvalue, warpl, warpu);
@@ -306,10 +306,10 @@ impl Scheduler for Bvt {
     }
 
     fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
-        for (p, pcpu) in ctx.pcpus().iter().map(|p| (p.0, &self.pcpus[p.index()])) {
+        for (p, pcpu) in ctx.pcpus().iter().map(|p| (p.0, &self.pcpus[p])) {
             write!(out, "pCPU {p}: svt {}; queue:", pcpu.svt)?;
             for u in self.queued.iter(&pcpu.queue) {
-                let ((domain, number), vcpu) = (ctx.name(VcpuId(u)), &self.vcpus[u as usize]);
+                let ((domain, number), vcpu) = (ctx.name(u), &self.vcpus[u]);
                 write!(out, " d{domain}v{number}(avt {} evt {})", vcpu.avt, vcpu.evt)?;
             }
             writeln!(out)?;
@@ -394,7 +394,7 @@ const XEN_2_0: Rules = Rules {
         reschedule_at_start: true,
         placement: Placement::RoundRobin,
         adjust_pauses: false,
-        pause: PauseRule::Marked,
+        pause: PauseRule::Flag,
         affinity: AffinityRule::Ignored,
     },
     counts_from_decision: true,
@@ -427,9 +427,9 @@ impl Registered for Bvt {
         Bvt {
             rules,
             ctx_allow: global.int(CTX_ALLOW.name).unwrap_or(CTX_ALLOW.default) as i32,
-            pcpus: Vec::new(),
-            vcpus: Vec::new(),
-            domains: Vec::new(),
+            pcpus: Table::new(),
+            vcpus: Table::new(),
+            domains: Table::new(),
             queued: Links::default(),
         }
     }

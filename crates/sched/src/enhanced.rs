@@ -1,13 +1,13 @@
-//! Enhanced: Credit `xen4.4.1` with a bar. Each pCPU remembers the credit of the vCPU it chose last; who is in debt or
-//! below that bar is passed over, and sent to a pCPU with nothing waiting if there is one. (V. Venkatesh's thesis,
-//! 2015, as pseudo-code only. Every question that it leaves open is an option here; the defaults are the readings of
-//! the specification, which terminate and never idle a pCPU with work.)
+//! Enhanced: Credit `xen4.4.1` with a bar. Each pCPU remembers the credit of the vCPU it chose last; a vCPU in debt
+//! or below that bar is passed over, and sent to a pCPU with nothing waiting if there is one. (V. Venkatesh's thesis,
+//! 2015, as pseudo-code only. Every question that it leaves open is an option here. The defaults are readings that
+//! terminate and never leave a pCPU idle beside work: `docs/schedulers/enhanced.md`.)
 
 use std::fmt;
 
 use vcpulab_host::{
-    CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, PolicyContext, Rejected,
-    Scheduler, Scope, Time, VcpuId,
+    CpuMask, Decision, DomId, HostRules, NEVER, ParamKind, ParamSpec, Params, PcpuId, PolicyContext,
+    Rejected, Scheduler, Scope, Table, Time, VcpuId,
 };
 
 use crate::credit::rules::XEN_4_4_1;
@@ -22,10 +22,10 @@ pub struct Enhanced {
     credit: Credit,
     options: Params,
     /// The bar of each pCPU; all the same under `scope = "global"`.
-    bars: Vec<i32>,
+    bars: Table<PcpuId, i32>,
     /// When each vCPU was last sent to a refuge. With `notify = "always"` two busy pCPUs could otherwise send one to and
     /// fro without end in a single instant.
-    sent_at: Vec<Time>,
+    sent_at: Table<VcpuId, Time>,
 }
 
 impl Enhanced {
@@ -45,11 +45,15 @@ impl Enhanced {
             || priority == Priority::Boost && self.is(&BOOSTED, "qualifies")
     }
 
+    fn set_all(&mut self, bar: i32) {
+        self.bars.iter_mut().for_each(|each| *each = bar);
+    }
+
     fn set_bar(&mut self, p: PcpuId, bar: i32) {
         if self.is(&SCOPE, "global") {
-            self.bars.fill(bar);
+            self.set_all(bar);
         } else {
-            self.bars[p.index()] = bar;
+            self.bars[p] = bar;
         }
     }
 
@@ -102,13 +106,13 @@ impl Enhanced {
             self.credit.enqueue_first(p, v);
             let always = self.is(&NOTIFY, "always");
             let stays = self.is(&MOVE, "over-only") && self.credit.priority(v) > Priority::Over
-                || always && self.sent_at[v.index()] == ctx.now();
+                || always && self.sent_at[v] == ctx.now();
             let refuge = if stays { None } else { self.refuge(ctx, p, v) };
             self.credit.dequeue(p, v);
             match refuge {
                 Some((q, idles)) => {
                     ctx.set_processor(v, q);
-                    self.sent_at[v.index()] = ctx.now();
+                    self.sent_at[v] = ctx.now();
                     self.credit.enqueue_last(q, v);
                     if idles || always {
                         ctx.raise_reschedule(q);
@@ -120,7 +124,7 @@ impl Enhanced {
         None
     }
 
-    /// Nobody qualifies: who runs all the same?
+    /// The vCPU that runs although none qualifies.
     fn choose_anyway(&self, p: PcpuId) -> Option<VcpuId> {
         let head = self.entries(p).next();
         if self.is(&NONE, "head") {
@@ -132,13 +136,13 @@ impl Enhanced {
         }
     }
 
-    /// Who runs next on `p`, off its queue, and whether it qualified.
+    /// The next vCPU of `p`, off its queue, and whether it qualified.
     fn choose(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> (VcpuId, bool) {
         if self.is(&RESET, "decision") {
             let greatest = self.richest(self.entries(p)).map_or(0, |v| self.credit.credit(v));
             self.set_bar(p, greatest);
         }
-        let mut qualified = self.pass(ctx, p, self.bars[p.index()]);
+        let mut qualified = self.pass(ctx, p, self.bars[p]);
         if qualified.is_none() && self.options.int(PASSES.name) == Some(2) {
             qualified = self.pass(ctx, p, 0);
         }
@@ -166,7 +170,7 @@ impl Scheduler for Enhanced {
     }
 
     fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
-        put(&mut self.bars, p.index(), 0);
+        put(&mut self.bars, p, 0);
         self.credit.add_pcpu(ctx, p);
     }
 
@@ -175,7 +179,7 @@ impl Scheduler for Enhanced {
     }
 
     fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        put(&mut self.sent_at, v.index(), -1);
+        put(&mut self.sent_at, v, NEVER);
         self.credit.insert(ctx, v);
     }
 
@@ -213,8 +217,7 @@ impl Scheduler for Enhanced {
         }
         let (next, qualified) = self.choose(ctx, p);
         let credit = self.credit.credit(next);
-        let keeps =
-            self.is(&BAR, "max") && credit < self.bars[p.index()] || self.is(&BAR, "qualified") && !qualified;
+        let keeps = self.is(&BAR, "max") && credit < self.bars[p] || self.is(&BAR, "qualified") && !qualified;
         if next != idle && credit > 0 && !keeps {
             self.set_bar(p, credit);
         }
@@ -228,7 +231,7 @@ impl Scheduler for Enhanced {
     fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
         self.credit.timer(ctx, token);
         if token == ACCOUNTING && self.is(&RESET, "accounting") {
-            self.bars.fill(0);
+            self.set_all(0);
         }
     }
 
@@ -267,8 +270,8 @@ impl Registered for Enhanced {
         Enhanced {
             credit: Credit::new(XEN_4_4_1, global, pcpus),
             options: global.clone(),
-            bars: Vec::new(),
-            sent_at: Vec::new(),
+            bars: Table::new(),
+            sent_at: Table::new(),
         }
     }
 }

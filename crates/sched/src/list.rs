@@ -1,18 +1,23 @@
 //! Doubly linked lists whose links live in tables: insertion and removal anywhere cost the same, and nothing is
-//! allocated once the tables have their size. An element (a small number) is in at most one list of a `Links` table.
+//! allocated once the tables have their size. An element is an id, and in at most one list of a `Links` table.
+
+use std::marker::PhantomData;
+
+use vcpulab_host::Id;
 
 const NONE: u32 = u32::MAX;
 
 /// The ends of one list.
 #[derive(Clone, Copy, Debug)]
-pub struct List {
+pub struct List<I> {
     head: u32,
     tail: u32,
+    id: PhantomData<I>,
 }
 
-impl Default for List {
+impl<I> Default for List<I> {
     fn default() -> Self {
-        List { head: NONE, tail: NONE }
+        List { head: NONE, tail: NONE, id: PhantomData }
     }
 }
 
@@ -24,88 +29,104 @@ struct Link {
 }
 
 /// The links of all elements that may be in lists.
-#[derive(Clone, Debug, Default)]
-pub struct Links(Vec<Link>);
+#[derive(Clone, Debug)]
+pub struct Links<I> {
+    links: Vec<Link>,
+    id: PhantomData<I>,
+}
 
+impl<I> Default for Links<I> {
+    fn default() -> Self {
+        Links { links: Vec::new(), id: PhantomData }
+    }
+}
+
+#[inline(always)]
 fn some(element: u32) -> Option<u32> {
     (element != NONE).then_some(element)
 }
 
-impl List {
+#[inline(always)]
+fn id<I: Id>(element: u32) -> Option<I> {
+    some(element).map(|element| I::from_index(element as usize))
+}
+
+impl<I: Id> List<I> {
     /// The first element.
     #[inline(always)]
-    pub fn first(&self) -> Option<u32> {
-        some(self.head)
+    pub fn first(&self) -> Option<I> {
+        id(self.head)
     }
 }
 
-impl Links {
-    /// Makes room for elements 0 to `count` − 1.
-    pub fn grow(&mut self, count: usize) {
-        if self.0.len() < count {
-            self.0.resize(count, Link { next: NONE, prev: NONE, listed: false });
+impl<I: Id> Links<I> {
+    /// Makes room for `element` and all below.
+    pub fn grow(&mut self, element: I) {
+        if self.links.len() <= element.index() {
+            self.links.resize(element.index() + 1, Link { next: NONE, prev: NONE, listed: false });
         }
     }
 
     /// Is the element in a list?
     #[inline(always)]
-    pub fn listed(&self, element: u32) -> bool {
-        self.0[element as usize].listed
+    pub fn listed(&self, element: I) -> bool {
+        self.links[element.index()].listed
     }
 
     /// The element after this one.
     #[inline(always)]
-    pub fn next(&self, element: u32) -> Option<u32> {
-        some(self.0[element as usize].next)
+    pub fn next(&self, element: I) -> Option<I> {
+        id(self.links[element.index()].next)
     }
 
     /// The elements of a list from head to tail.
-    pub fn iter(&self, list: &List) -> impl Iterator<Item = u32> + '_ {
+    pub fn iter(&self, list: &List<I>) -> impl Iterator<Item = I> + '_ {
         std::iter::successors(list.first(), |&element| self.next(element))
     }
 
     /// Puts an element before another one of the list, or at the tail (`None`).
     #[inline]
-    pub fn insert_before(&mut self, list: &mut List, element: u32, before: Option<u32>) {
+    pub fn insert_before(&mut self, list: &mut List<I>, element: I, before: Option<I>) {
         debug_assert!(!self.listed(element), "an element is in one list at most");
-        let next = before.unwrap_or(NONE);
-        let prev = if next == NONE { list.tail } else { self.0[next as usize].prev };
-        self.0[element as usize] = Link { next, prev, listed: true };
+        let element = element.index() as u32;
+        let next = before.map_or(NONE, |before| before.index() as u32);
+        let prev = if next == NONE { list.tail } else { self.links[next as usize].prev };
+        self.links[element as usize] = Link { next, prev, listed: true };
         match some(prev) {
-            Some(prev) => self.0[prev as usize].next = element,
+            Some(prev) => self.links[prev as usize].next = element,
             None => list.head = element,
         }
         match some(next) {
-            Some(next) => self.0[next as usize].prev = element,
+            Some(next) => self.links[next as usize].prev = element,
             None => list.tail = element,
         }
     }
 
     /// Puts an element at the head.
     #[inline]
-    pub fn push_front(&mut self, list: &mut List, element: u32) {
+    pub fn push_front(&mut self, list: &mut List<I>, element: I) {
         self.insert_before(list, element, list.first());
     }
 
     /// Puts an element at the tail.
     #[inline]
-    pub fn push_back(&mut self, list: &mut List, element: u32) {
+    pub fn push_back(&mut self, list: &mut List<I>, element: I) {
         self.insert_before(list, element, None);
     }
 
     /// Takes an element off its list.
     #[inline]
-    pub fn remove(&mut self, list: &mut List, element: u32) {
-        let link = self.0[element as usize];
+    pub fn remove(&mut self, list: &mut List<I>, element: I) {
+        let link = self.links[element.index()];
         debug_assert!(link.listed, "only an element of the list can be removed");
         match some(link.prev) {
-            Some(prev) => self.0[prev as usize].next = link.next,
+            Some(prev) => self.links[prev as usize].next = link.next,
             None => list.head = link.next,
         }
         match some(link.next) {
-            Some(next) => self.0[next as usize].prev = link.prev,
+            Some(next) => self.links[next as usize].prev = link.prev,
             None => list.tail = link.prev,
         }
-        self.0[element as usize].listed = false;
+        self.links[element.index()].listed = false;
     }
 }

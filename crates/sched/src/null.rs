@@ -1,8 +1,8 @@
-//! Null: every vCPU has a pCPU of its own and runs there whenever it can; who finds none free waits without running.
+//! Null: every vCPU has a pCPU of its own and runs there whenever it can; one that finds none free waits.
 
 use std::fmt;
 
-use vcpulab_host::{CpuMask, Decision, HostRules, Params, PcpuId, PolicyContext, Scheduler, VcpuId};
+use vcpulab_host::{CpuMask, Decision, HostRules, Params, PcpuId, PolicyContext, Scheduler, Table, VcpuId};
 
 use crate::list::{Links, List};
 use crate::policy::{Generation, Registered};
@@ -13,11 +13,11 @@ use crate::toolstack::Toolstack;
 #[derive(Clone, Debug)]
 pub struct Null {
     /// The vCPU each pCPU is assigned to.
-    assigned: Vec<Option<VcpuId>>,
+    assigned: Table<PcpuId, Option<VcpuId>>,
     free: CpuMask,
     /// vCPUs without a pCPU, in order of arrival.
-    waiting: List,
-    links: Links,
+    waiting: List<VcpuId>,
+    links: Links<VcpuId>,
 }
 
 impl Registered for Null {
@@ -36,13 +36,18 @@ impl Registered for Null {
     )];
 
     fn new(_rules: (), _global: &Params, _pcpus: u32) -> Self {
-        Null { assigned: Vec::new(), free: CpuMask::EMPTY, waiting: List::default(), links: Links::default() }
+        Null {
+            assigned: Table::new(),
+            free: CpuMask::EMPTY,
+            waiting: List::default(),
+            links: Links::default(),
+        }
     }
 }
 
 impl Null {
     fn assign(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {
-        self.assigned[p.index()] = Some(v);
+        self.assigned[p] = Some(v);
         self.free.remove(p);
         ctx.set_processor(v, p);
     }
@@ -50,8 +55,8 @@ impl Null {
     /// Takes its pCPU from `v`, if it has one, for the first that waits for it.
     fn release(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let own = ctx.processor(v);
-        if self.assigned[own.index()] == Some(v) {
-            self.assigned[own.index()] = None;
+        if self.assigned[own] == Some(v) {
+            self.assigned[own] = None;
             self.free.insert(own);
             if let Some(next) = self.take_waiting(ctx, own) {
                 self.assign(ctx, next, own);
@@ -61,13 +66,13 @@ impl Null {
     }
 
     fn waits(&self, v: VcpuId) -> bool {
-        self.links.listed(v.0)
+        self.links.listed(v)
     }
 
     /// Takes the first that waits and may run on `p`.
     fn take_waiting(&mut self, ctx: &PolicyContext, p: PcpuId) -> Option<VcpuId> {
-        let first = self.links.iter(&self.waiting).map(VcpuId).find(|&v| ctx.affinity(v).contains(p))?;
-        self.links.remove(&mut self.waiting, first.0);
+        let first = self.links.iter(&self.waiting).find(|&v| ctx.affinity(v).contains(p))?;
+        self.links.remove(&mut self.waiting, first);
         Some(first)
     }
 }
@@ -78,24 +83,24 @@ impl Scheduler for Null {
     }
 
     fn add_pcpu(&mut self, _ctx: &mut PolicyContext, p: PcpuId) {
-        put(&mut self.assigned, p.index(), None);
+        put(&mut self.assigned, p, None);
         self.free.insert(p);
     }
 
     fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        self.links.grow(v.index() + 1);
+        self.links.grow(v);
         let own = self.pick(ctx, v);
         ctx.set_processor(v, own);
         if self.free.contains(own) {
             self.assign(ctx, v, own);
         } else {
-            self.links.push_back(&mut self.waiting, v.0);
+            self.links.push_back(&mut self.waiting, v);
         }
     }
 
     fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if self.waits(v) {
-            self.links.remove(&mut self.waiting, v.0);
+            self.links.remove(&mut self.waiting, v);
         } else {
             self.release(ctx, v);
         }
@@ -114,18 +119,18 @@ impl Scheduler for Null {
     }
 
     fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
-        if self.assigned[p.index()].is_none()
+        if self.assigned[p].is_none()
             && let Some(v) = self.take_waiting(ctx, p)
         {
             self.assign(ctx, v, p);
         }
-        let next = self.assigned[p.index()].filter(|&v| ctx.runnable(v)).unwrap_or(ctx.idle(p));
-        Decision { next, slice: -1 }
+        let next = self.assigned[p].filter(|&v| ctx.runnable(v)).unwrap_or(ctx.idle(p));
+        Decision { next, slice: Decision::UNLIMITED }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
         let (own, affinity) = (ctx.processor(v), ctx.affinity(v));
-        if affinity.contains(own) && self.assigned[own.index()].is_none_or(|u| u == v) {
+        if affinity.contains(own) && self.assigned[own].is_none_or(|u| u == v) {
             return own;
         }
         affinity.and(&self.free).first().or(affinity.first()).unwrap_or(own)
@@ -136,26 +141,26 @@ impl Scheduler for Null {
             return;
         }
         self.release(ctx, v);
-        if self.assigned[p.index()].is_none() && ctx.affinity(v).contains(p) {
+        if self.assigned[p].is_none() && ctx.affinity(v).contains(p) {
             if self.waits(v) {
-                self.links.remove(&mut self.waiting, v.0);
+                self.links.remove(&mut self.waiting, v);
             }
             self.assign(ctx, v, p);
         } else if !self.waits(v) {
-            self.links.push_back(&mut self.waiting, v.0);
+            self.links.push_back(&mut self.waiting, v);
         }
         ctx.set_processor(v, p);
     }
 
     fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         for p in ctx.pcpus().iter() {
-            match self.assigned[p.index()].map(|v| ctx.name(v)) {
+            match self.assigned[p].map(|v| ctx.name(v)) {
                 Some((domain, vcpu)) => writeln!(out, "pCPU {}: d{domain}v{vcpu}", p.0)?,
                 None => writeln!(out, "pCPU {}: free", p.0)?,
             }
         }
         write!(out, "waiting:")?;
-        for (domain, vcpu) in self.links.iter(&self.waiting).map(|v| ctx.name(VcpuId(v))) {
+        for (domain, vcpu) in self.links.iter(&self.waiting).map(|v| ctx.name(v)) {
             write!(out, " d{domain}v{vcpu}")?;
         }
         writeln!(out)

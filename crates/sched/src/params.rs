@@ -2,8 +2,8 @@
 
 use vcpulab_host::{ParamKind, ParamSpec, Scope, Span};
 
-pub const US: Span = 1_000;
-pub const MS: Span = 1_000_000;
+pub const US: Span = Span::from_us(1);
+pub const MS: Span = Span::from_ms(1);
 
 /// A domain's share under Credit and Credit2.
 pub const WEIGHT: ParamSpec = ParamSpec {

@@ -15,7 +15,7 @@ pub struct Policy {
     pub generations: &'static [Generation],
 }
 
-/// One generation of a policy: what one release of the hypervisor shipped.
+/// One generation of a policy, as one release of the hypervisor shipped it.
 #[derive(Clone, Copy, Debug)]
 pub struct Generation {
     /// Its name, such as `xen4.17`.

@@ -5,12 +5,12 @@ use vcpulab_host::{Params, Scheduler};
 use crate::policy::{Generation, Policy, Registered, without_rules};
 use crate::{arinc653, atropos, bvt, credit, credit2, enhanced, null, round_robin, rtds, sedf};
 
-/// What to do with a scheduler once its type is known.
+/// A task for a scheduler whose type is known only once it is made.
 pub trait Runner {
-    /// What comes of it.
+    /// Its result.
     type Out;
 
-    /// Called with the scheduler made.
+    /// Takes the scheduler.
     fn run<S: Scheduler + 'static>(self, scheduler: S) -> Self::Out;
 }
 

@@ -72,7 +72,7 @@ impl Scheduler for RoundRobin {
         }
         let Some(position) = self.queue.iter().position(|&v| ctx.affinity(v).contains(p)) else {
             self.idlers.insert(p);
-            return Decision { next: ctx.idle(p), slice: -1 };
+            return Decision { next: ctx.idle(p), slice: Decision::UNLIMITED };
         };
         self.idlers.remove(p);
         let next = self.queue.remove(position).expect("the position was just found");

@@ -4,7 +4,7 @@ use std::fmt;
 
 use vcpulab_host::{
     CpuMask, Decision, DomId, HostRules, ParamKind, ParamSpec, Params, PcpuId, PolicyContext, Rejected,
-    Scheduler, Scope, Span, Time, TimerId, VcpuId,
+    Scheduler, Scope, Span, Table, Time, TimerId, VcpuId,
 };
 
 use crate::list::{Links, List};
@@ -14,7 +14,7 @@ use crate::table::put;
 use crate::toolstack::{Set, Toolstack};
 
 /// Least period and budget.
-const LEAST: Span = 10 * US;
+const LEAST: Span = Span::from_us(10);
 
 #[derive(Clone, Debug)]
 struct Vcpu {
@@ -42,13 +42,13 @@ impl Vcpu {
 #[derive(Clone, Debug)]
 pub struct Rtds {
     /// By vCPU; the idle ones' entries are never read.
-    vcpus: Vec<Vcpu>,
-    run_queue: List,
-    depleted_queue: List,
-    refill_queue: List,
+    vcpus: Table<VcpuId, Vcpu>,
+    run_queue: List<VcpuId>,
+    depleted_queue: List<VcpuId>,
+    refill_queue: List<VcpuId>,
     /// Links of the run queue and the depleted queue, and of the refill queue.
-    waiting: Links,
-    refilling: Links,
+    waiting: Links<VcpuId>,
+    refilling: Links<VcpuId>,
     tickled: CpuMask,
     refill_timer: Option<TimerId>,
 }
@@ -56,20 +56,20 @@ pub struct Rtds {
 impl Rtds {
     fn refresh(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let now = ctx.now();
-        let vcpu = &mut self.vcpus[v.index()];
+        let vcpu = &mut self.vcpus[v];
         let periods = (now - vcpu.deadline) / vcpu.period + 1;
         vcpu.deadline += periods * vcpu.period;
         vcpu.charged_at = now;
         vcpu.remaining = vcpu.budget;
         vcpu.level = 0;
         let (deadline, remaining) = (vcpu.deadline, vcpu.remaining);
-        ctx.report(v, "deadline", deadline);
-        ctx.report(v, "budget", remaining);
+        ctx.report(v, "deadline", deadline.ns());
+        ctx.report(v, "budget", remaining.ns());
     }
 
     /// The first of a queue that `v` beats.
-    fn first_beaten(&self, links: &Links, queue: &List, v: VcpuId) -> Option<u32> {
-        links.iter(queue).find(|&u| self.vcpus[v.index()].beats(&self.vcpus[u as usize]))
+    fn first_beaten(&self, links: &Links<VcpuId>, queue: &List<VcpuId>, v: VcpuId) -> Option<VcpuId> {
+        links.iter(queue).find(|&u| self.vcpus[v].beats(&self.vcpus[u]))
     }
 
     // ---- refill queue ----
@@ -77,7 +77,7 @@ impl Rtds {
     fn set_refill_timer(&mut self, ctx: &mut PolicyContext) {
         let Some(timer) = self.refill_timer else { return };
         match self.refill_queue.first() {
-            Some(first) => ctx.set_timer(timer, self.vcpus[first as usize].deadline),
+            Some(first) => ctx.set_timer(timer, self.vcpus[first].deadline),
             None => ctx.stop_timer(timer),
         }
     }
@@ -85,32 +85,32 @@ impl Rtds {
     /// Insertion by order, without touching the timer.
     fn await_refill(&mut self, v: VcpuId) {
         let before = self.first_beaten(&self.refilling, &self.refill_queue, v);
-        self.refilling.insert_before(&mut self.refill_queue, v.0, before);
+        self.refilling.insert_before(&mut self.refill_queue, v, before);
     }
 
     fn refill_insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         self.await_refill(v);
-        if self.refill_queue.first() == Some(v.0) {
+        if self.refill_queue.first() == Some(v) {
             self.set_refill_timer(ctx);
         }
     }
 
     fn refill_remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        if !self.refilling.listed(v.0) {
+        if !self.refilling.listed(v) {
             return;
         }
-        let was_first = self.refill_queue.first() == Some(v.0);
-        self.refilling.remove(&mut self.refill_queue, v.0);
+        let was_first = self.refill_queue.first() == Some(v);
+        self.refilling.remove(&mut self.refill_queue, v);
         if was_first {
             self.set_refill_timer(ctx);
         }
     }
 
     fn refill_reinsert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        let was_first = self.refill_queue.first() == Some(v.0);
-        self.refilling.remove(&mut self.refill_queue, v.0);
+        let was_first = self.refill_queue.first() == Some(v);
+        self.refilling.remove(&mut self.refill_queue, v);
         self.await_refill(v);
-        if was_first || self.refill_queue.first() == Some(v.0) {
+        if was_first || self.refill_queue.first() == Some(v) {
             self.set_refill_timer(ctx);
         }
     }
@@ -118,20 +118,20 @@ impl Rtds {
     // ---- run queue ----
 
     fn enqueue(&mut self, v: VcpuId) {
-        let vcpu = &mut self.vcpus[v.index()];
-        vcpu.without_budget = vcpu.remaining <= 0 && !vcpu.extratime;
+        let vcpu = &mut self.vcpus[v];
+        vcpu.without_budget = vcpu.remaining <= Span::ZERO && !vcpu.extratime;
         if vcpu.without_budget {
-            self.waiting.push_front(&mut self.depleted_queue, v.0);
+            self.waiting.push_front(&mut self.depleted_queue, v);
         } else {
             let before = self.first_beaten(&self.waiting, &self.run_queue, v);
-            self.waiting.insert_before(&mut self.run_queue, v.0, before);
+            self.waiting.insert_before(&mut self.run_queue, v, before);
         }
     }
 
     fn dequeue(&mut self, v: VcpuId) {
-        let without_budget = self.vcpus[v.index()].without_budget;
+        let without_budget = self.vcpus[v].without_budget;
         let queue = if without_budget { &mut self.depleted_queue } else { &mut self.run_queue };
-        self.waiting.remove(queue, v.0);
+        self.waiting.remove(queue, v);
     }
 
     /// Charges `v` for the time since it was last charged.
@@ -139,17 +139,17 @@ impl Rtds {
         if ctx.is_idle(v) {
             return;
         }
-        let vcpu = &mut self.vcpus[v.index()];
+        let vcpu = &mut self.vcpus[v];
         vcpu.remaining -= ctx.now() - vcpu.charged_at;
         vcpu.charged_at = ctx.now();
-        if vcpu.remaining > 0 {
+        if vcpu.remaining > Span::ZERO {
             return;
         }
         if vcpu.extratime {
             vcpu.level += 1;
             vcpu.remaining = vcpu.budget;
         } else {
-            vcpu.remaining = 0;
+            vcpu.remaining = Span::ZERO;
             vcpu.depleted = true;
         }
     }
@@ -166,13 +166,13 @@ impl Rtds {
             if ctx.is_idle(current) {
                 return self.take(ctx, p);
             }
-            if worst.is_none_or(|worst| self.vcpus[worst.index()].beats(&self.vcpus[current.index()])) {
+            if worst.is_none_or(|worst| self.vcpus[worst].beats(&self.vcpus[current])) {
                 worst = Some(current);
             }
             visited = suitable.next_after(p);
         }
         if let Some(worst) = worst
-            && self.vcpus[v.index()].beats(&self.vcpus[worst.index()])
+            && self.vcpus[v].beats(&self.vcpus[worst])
         {
             self.take(ctx, ctx.processor(worst));
         }
@@ -197,9 +197,9 @@ impl Scheduler for Rtds {
         let new = Vcpu {
             period: PERIOD.default * US,
             budget: BUDGET.default * US,
-            remaining: 0,
-            charged_at: 0,
-            deadline: 0,
+            remaining: Span::ZERO,
+            charged_at: Time::ZERO,
+            deadline: Time::ZERO,
             level: 0,
             extratime: true,
             on_cpu: false,
@@ -207,24 +207,24 @@ impl Scheduler for Rtds {
             depleted: false,
             without_budget: false,
         };
-        put(&mut self.vcpus, v.index(), new);
-        self.waiting.grow(v.index() + 1);
-        self.refilling.grow(v.index() + 1);
+        put(&mut self.vcpus, v, new);
+        self.waiting.grow(v);
+        self.refilling.grow(v);
         let own = self.pick(ctx, v);
         ctx.set_processor(v, own);
         self.refresh(ctx, v);
     }
 
     fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        if ctx.is_current(v) || self.waiting.listed(v.0) {
+        if ctx.is_current(v) || self.waiting.listed(v) {
             return;
         }
-        let missed = ctx.now() >= self.vcpus[v.index()].deadline;
+        let missed = ctx.now() >= self.vcpus[v].deadline;
         if missed {
             self.refresh(ctx, v);
         }
-        if self.vcpus[v.index()].on_cpu {
-            self.vcpus[v.index()].delayed_add = true;
+        if self.vcpus[v].on_cpu {
+            self.vcpus[v].delayed_add = true;
             if missed {
                 self.refill_reinsert(ctx, v);
             }
@@ -238,11 +238,11 @@ impl Scheduler for Rtds {
     fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if ctx.is_current(v) {
             ctx.raise_reschedule(ctx.processor(v));
-        } else if self.waiting.listed(v.0) {
+        } else if self.waiting.listed(v) {
             self.dequeue(v);
             self.refill_remove(ctx, v);
         } else {
-            self.vcpus[v.index()].delayed_add = false;
+            self.vcpus[v].delayed_add = false;
         }
     }
 
@@ -250,7 +250,7 @@ impl Scheduler for Rtds {
         self.tickled.remove(p);
         let (current, idle) = (ctx.current(p), ctx.idle(p));
         self.charge(ctx, current);
-        let first = self.waiting.iter(&self.run_queue).map(VcpuId).find(|&v| ctx.affinity(v).contains(p));
+        let first = self.waiting.iter(&self.run_queue).find(|&v| ctx.affinity(v).contains(p));
         let mut next = first.unwrap_or(idle);
         if next != idle && !ctx.runnable(next) {
             self.dequeue(next);
@@ -258,22 +258,22 @@ impl Scheduler for Rtds {
             next = idle;
         }
         if current != idle && ctx.runnable(current) {
-            let vcpu = &self.vcpus[current.index()];
-            if vcpu.remaining > 0 && (next == idle || vcpu.beats(&self.vcpus[next.index()])) {
+            let vcpu = &self.vcpus[current];
+            if vcpu.remaining > Span::ZERO && (next == idle || vcpu.beats(&self.vcpus[next])) {
                 next = current;
             } else {
-                self.vcpus[current.index()].delayed_add = true;
+                self.vcpus[current].delayed_add = true;
             }
         }
         if next == idle {
-            return Decision { next, slice: -1 };
+            return Decision { next, slice: Decision::UNLIMITED };
         }
         if next != current {
             self.dequeue(next);
-            self.vcpus[next.index()].on_cpu = true;
+            self.vcpus[next].on_cpu = true;
         }
         ctx.set_processor(next, p);
-        let vcpu = &mut self.vcpus[next.index()];
+        let vcpu = &mut self.vcpus[next];
         vcpu.charged_at = ctx.now();
         Decision { next, slice: vcpu.remaining }
     }
@@ -282,7 +282,7 @@ impl Scheduler for Rtds {
         if ctx.is_idle(v) {
             return;
         }
-        let vcpu = &mut self.vcpus[v.index()];
+        let vcpu = &mut self.vcpus[v];
         vcpu.on_cpu = false;
         if std::mem::take(&mut vcpu.delayed_add) && ctx.runnable(v) {
             self.enqueue(v);
@@ -301,26 +301,26 @@ impl Scheduler for Rtds {
     fn timer(&mut self, ctx: &mut PolicyContext, _token: u32) {
         let mut refilled = List::default();
         while let Some(u) = self.refill_queue.first()
-            && self.vcpus[u as usize].deadline <= ctx.now()
+            && self.vcpus[u].deadline <= ctx.now()
         {
             self.refilling.remove(&mut self.refill_queue, u);
-            self.refresh(ctx, VcpuId(u));
+            self.refresh(ctx, u);
             self.refilling.push_front(&mut refilled, u);
             if self.waiting.listed(u) {
-                self.dequeue(VcpuId(u));
-                self.enqueue(VcpuId(u));
+                self.dequeue(u);
+                self.enqueue(u);
             }
         }
         while let Some(u) = refilled.first() {
             self.refilling.remove(&mut refilled, u);
-            let v = VcpuId(u);
+            let v = u;
             match self.run_queue.first().filter(|_| ctx.is_current(v)) {
-                Some(first) if self.vcpus[first as usize].beats(&self.vcpus[v.index()]) => {
-                    self.tickle(ctx, VcpuId(first));
+                Some(first) if self.vcpus[first].beats(&self.vcpus[v]) => {
+                    self.tickle(ctx, first);
                 }
                 Some(_) => {}
                 None => {
-                    if std::mem::take(&mut self.vcpus[v.index()].depleted) && self.waiting.listed(u) {
+                    if std::mem::take(&mut self.vcpus[v].depleted) && self.waiting.listed(u) {
                         self.tickle(ctx, v);
                     }
                 }
@@ -335,9 +335,9 @@ impl Scheduler for Rtds {
     fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
         let mut result = Ok(());
         for v in ctx.vcpus_of(d) {
-            let vcpu = &mut self.vcpus[v.index()];
-            let period = params.int(PERIOD.name).map_or(vcpu.period, |us| us.saturating_mul(US));
-            let budget = params.int(BUDGET.name).map_or(vcpu.budget, |us| us.saturating_mul(US));
+            let vcpu = &mut self.vcpus[v];
+            let period = params.int(PERIOD.name).map_or(vcpu.period, |us| US.saturating_mul(us));
+            let budget = params.int(BUDGET.name).map_or(vcpu.budget, |us| US.saturating_mul(us));
             if period < LEAST || budget < LEAST || budget > period {
                 result = Err(Rejected);
                 continue;
@@ -353,7 +353,7 @@ impl Scheduler for Rtds {
         for (name, queue) in [("run queue", &self.run_queue), ("depleted", &self.depleted_queue)] {
             write!(out, "{name}:")?;
             for u in self.waiting.iter(queue) {
-                let ((domain, number), vcpu) = (ctx.name(VcpuId(u)), &self.vcpus[u as usize]);
+                let ((domain, number), vcpu) = (ctx.name(u), &self.vcpus[u]);
                 write!(
                     out,
                     " d{domain}v{number}(deadline {} level {} left {})",
@@ -421,7 +421,7 @@ impl Registered for Rtds {
 
     fn new(_rules: (), _global: &Params, _pcpus: u32) -> Self {
         Rtds {
-            vcpus: Vec::new(),
+            vcpus: Table::new(),
             run_queue: List::default(),
             depleted_queue: List::default(),
             refill_queue: List::default(),

@@ -1,11 +1,13 @@
-//! Tables indexed by ids. A scheduler of a CPU pool is told of the pool's own pCPUs, domains and vCPUs only, so a table may
-//! have gaps; they hold copies that nobody looks at.
+//! Tables of a scheduler. That of a CPU pool gets its own pCPUs, domains and vCPUs only, so a table may have gaps; they
+//! hold copies that are never read.
 
-/// Puts a value at an index, and makes room for it.
-pub fn put<T: Clone>(table: &mut Vec<T>, index: usize, value: T) {
-    if index >= table.len() {
-        table.resize(index + 1, value);
+use vcpulab_host::{Id, Table};
+
+/// Puts an entry into a table, and makes room for it.
+pub fn put<I: Id, T: Clone>(table: &mut Table<I, T>, id: I, entry: T) {
+    if id.index() >= table.len() {
+        table.resize(id.index() + 1, entry);
     } else {
-        table[index] = value;
+        table[id] = entry;
     }
 }

@@ -1,4 +1,4 @@
-//! What an administrator types to set a scheduler's parameters on a real host.
+//! The commands that set a scheduler's parameters on a real host.
 //!
 //! Sources: the manual pages of `xl` (4.4, 4.17) and `xm` (3.x), the Xen user manuals of 2.0 and 3.0, the 4.17 page on the
 //! hypervisor's command line.
@@ -23,7 +23,7 @@ pub struct Toolstack {
 pub enum Set {
     /// As an option of the subcommand.
     Option(&'static str),
-    /// As an option in a coarser unit: so many of ours are one of theirs.
+    /// As an option in a coarser unit, and the number of our units in one of it.
     OptionPer(&'static str, i64),
     /// As an option that must be given whenever one of the others is.
     Always(&'static str),

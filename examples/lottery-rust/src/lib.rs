@@ -1,21 +1,22 @@
 //! Lottery scheduling (Waldspurger and Weihl, 1994): a decision draws a ticket, and the domain that holds it runs.
 
-use vcpulab_host::{PolicyContext, Decision, DomId, HostRules, Params, PcpuId, Rejected, Scheduler, Span, VcpuId};
+use vcpulab_host::{
+    Decision, DomId, HostRules, Params, PcpuId, PolicyContext, Rejected, Scheduler, Span, Table, VcpuId,
+};
 
-const SLICE_NS: Span = 10_000_000;
+const SLICE: Span = Span::from_ms(10);
 
 /// The policy.
 #[derive(Clone, Debug)]
 pub struct Lottery {
     random: SplitMix64,
-    /// Of each domain.
-    tickets: Vec<u64>,
+    tickets: Table<DomId, u64>,
 }
 
 impl Lottery {
     /// The same seed draws the same tickets.
     pub fn new(seed: u64) -> Self {
-        Lottery { random: SplitMix64(seed), tickets: Vec::new() }
+        Lottery { random: SplitMix64(seed), tickets: Table::new() }
     }
 }
 
@@ -28,14 +29,14 @@ impl Scheduler for Lottery {
 
     fn add_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
         self.tickets.resize(ctx.domain_count(), 256);
-        self.tickets[d.index()] = 256;
+        self.tickets[d] = 256;
     }
 
     fn adjust(&mut self, _ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
         match params.int("weight") {
             Some(weight) if weight < 0 => return Err(Rejected),
             Some(0) | None => {}
-            Some(weight) => self.tickets[d.index()] = weight as u64,
+            Some(weight) => self.tickets[d] = weight as u64,
         }
         Ok(())
     }
@@ -77,10 +78,10 @@ impl Scheduler for Lottery {
                 first.push(v);
             }
         }
-        let tickets = |v: VcpuId| self.tickets[ctx.dom(v).index()];
+        let tickets = |v: VcpuId| self.tickets[ctx.dom(v)];
         let all: u64 = first.iter().map(|&v| tickets(v)).sum();
         if all == 0 {
-            return Decision { next: ctx.idle(p), slice: -1 };
+            return Decision { next: ctx.idle(p), slice: Decision::UNLIMITED };
         }
         let mut ticket = self.random.below(all);
         let mut holders = first.into_iter();
@@ -95,7 +96,7 @@ impl Scheduler for Lottery {
             self.wake(ctx, current);
         }
         ctx.set_processor(winner, p);
-        Decision { next: winner, slice: SLICE_NS }
+        Decision { next: winner, slice: SLICE }
     }
 }
 

@@ -3,10 +3,14 @@
 use lottery::Lottery;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    CpuMask, DomainConfig, Host, HostConfig, Params, PcpuId, RunState, Time, VcpuConfig, VcpuId,
+    CpuMask, DomainConfig, Host, HostConfig, Params, PcpuId, PoolId, RunState, Span, Time, VcpuConfig, VcpuId,
 };
 
-const SECOND: Time = 1_000_000_000;
+const SECOND: Span = Span::from_secs(1);
+
+fn us(us: i64) -> Span {
+    Span::from_us(us)
+}
 
 /// A vCPU's program, and the pCPUs it may run on.
 type Vcpu<'a> = (&'a [Step], CpuMask);
@@ -17,10 +21,10 @@ fn host(pcpus: u32, seed: u64, domains: &[(i64, &[Vcpu<'_>])]) -> Host<Lottery, 
     let mut config = HostConfig { pcpus, ..HostConfig::default() };
     let mut number = pcpus;
     for (tickets, vcpus) in domains {
-        let vcpu = |(_, pcpus): &Vcpu<'_>| VcpuConfig { start: Some(0), affinity: Some(*pcpus) };
+        let vcpu = |(_, pcpus): &Vcpu<'_>| VcpuConfig { start: Some(Span::ZERO), affinity: Some(*pcpus) };
         config.domains.push(DomainConfig {
             number: config.domains.len() as i64 + 1,
-            pool: 0,
+            pool: PoolId(0),
             params: Params::new().with("weight", *tickets),
             vcpus: vcpus.iter().map(vcpu).collect(),
         });
@@ -32,7 +36,7 @@ fn host(pcpus: u32, seed: u64, domains: &[(i64, &[Vcpu<'_>])]) -> Host<Lottery, 
     Host::new(&config, Lottery::new(seed), world, ()).unwrap()
 }
 
-fn run_times(host: &Host<Lottery, Programs, ()>) -> Vec<i64> {
+fn run_times(host: &Host<Lottery, Programs, ()>) -> Vec<Span> {
     let context = host.context();
     context.guest_vcpus().map(|v| context.run_times(v).running_ns).collect()
 }
@@ -41,10 +45,10 @@ fn run_times(host: &Host<Lottery, Programs, ()>) -> Vec<i64> {
 fn shares_follow_tickets() {
     let hog: &[Vcpu<'_>] = &[(&[Step::Hog], CpuMask::only(PcpuId(0)))];
     let mut host = host(1, 1, &[(100, hog), (200, hog), (500, hog)]);
-    host.run_until(1000 * SECOND).unwrap();
+    host.run_until(Time::ZERO + 1000 * SECOND).unwrap();
     let got = run_times(&host);
     for (got, share) in got.iter().zip([0.125, 0.25, 0.625]) {
-        let got = *got as f64 / (1000 * SECOND) as f64;
+        let got = got.ns() as f64 / (1000 * SECOND).ns() as f64;
         assert!((got - share).abs() < 0.01, "{got} of {share}");
     }
 }
@@ -54,11 +58,11 @@ fn tickets_are_a_domains_however_many_vcpus_it_has() {
     let p = CpuMask::only(PcpuId(0));
     let hog: Vcpu<'_> = (&[Step::Hog], p);
     let mut host = host(1, 1, &[(256, &[hog]), (256, &[hog, hog, hog])]);
-    host.run_until(1000 * SECOND).unwrap();
+    host.run_until(Time::ZERO + 1000 * SECOND).unwrap();
     let got = run_times(&host);
-    assert!((got[0] as f64 / (1000 * SECOND) as f64 - 0.5).abs() < 0.01, "{got:?}");
+    assert!((got[0].ns() as f64 / (1000 * SECOND).ns() as f64 - 0.5).abs() < 0.01, "{got:?}");
     assert!(
-        got[1].abs_diff(got[2]) <= 10_000_000 && got[2].abs_diff(got[3]) <= 10_000_000,
+        (got[1] - got[2]).abs() <= Span::from_ms(10) && (got[2] - got[3]).abs() <= Span::from_ms(10),
         "taking turns: {got:?}"
     );
 }
@@ -67,9 +71,9 @@ fn tickets_are_a_domains_however_many_vcpus_it_has() {
 fn busy_host(seed: u64) -> Host<Lottery, Programs, ()> {
     let all = CpuMask::first_n(3);
     let pinned = CpuMask::only(PcpuId(2));
-    let naps: &[Step] = &[Step::Run(1_700_000), Step::Block(2_300_000)];
-    let bursts: &[Step] = &[Step::Run(40_000_000), Step::Block(200_000_000)];
-    let polite: &[Step] = &[Step::Run(400_000), Step::Yield, Step::Run(900_000), Step::Block(3_000_000)];
+    let naps: &[Step] = &[Step::Run(us(1_700)), Step::Block(us(2_300))];
+    let bursts: &[Step] = &[Step::Run(us(40_000)), Step::Block(us(200_000))];
+    let polite: &[Step] = &[Step::Run(us(400)), Step::Yield, Step::Run(us(900)), Step::Block(us(3_000))];
     host(
         3,
         seed,
@@ -86,7 +90,7 @@ fn the_host_keeps_its_accounts_and_nobody_waits_beside_an_idle_pcpu() {
     let mut host = busy_host(7);
     let (mut idled, mut waited) = (0, 0);
     for step in 1..=20_000 {
-        host.run_until(step * 100_000 + 1).unwrap();
+        host.run_until(Time::from_ns(step * 100_000 + 1)).unwrap();
         let context = host.context();
         let running: Vec<VcpuId> = context.pcpus().iter().map(|p| context.current(p)).collect();
         let idle: CpuMask = context.pcpus().iter().filter(|&p| context.is_idle(context.current(p))).collect();
@@ -94,7 +98,7 @@ fn the_host_keeps_its_accounts_and_nobody_waits_beside_an_idle_pcpu() {
         for v in context.guest_vcpus() {
             let times = context.run_times(v);
             let sum = times.running_ns + times.runnable_ns + times.blocked_ns + times.offline_ns;
-            assert_eq!(sum, host.now());
+            assert_eq!(sum, host.now() - Time::ZERO);
             let places = running.iter().filter(|&&other| other == v).count();
             assert_eq!(places, usize::from(context.runstate(v) == RunState::Running));
             if places == 1 {
@@ -113,7 +117,7 @@ fn the_host_keeps_its_accounts_and_nobody_waits_beside_an_idle_pcpu() {
 fn a_seed_says_all_that_happens() {
     let after = |seed| {
         let mut host = busy_host(seed);
-        host.run_until(2 * SECOND).unwrap();
+        host.run_until(Time::ZERO + 2 * SECOND).unwrap();
         run_times(&host)
     };
     assert_eq!(after(1), after(1));

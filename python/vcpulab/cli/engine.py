@@ -91,7 +91,7 @@ def measure_profile(*, base: str = "generic", out: Out = None, force: Force = Fa
         print(measured.text, end="")
         return
     files.write(out, measured.text)
-    views.show_measured(measured.figures)
+    views.show_measured(measured.constants)
     terminal.say(f'written to {out}\n  hint: profile = "{out.name}" in the [host] of a scenario beside it')
 
 

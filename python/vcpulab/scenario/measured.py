@@ -14,11 +14,11 @@ PCPUS_MAX = 256
 
 @dataclass(frozen=True)
 class Measured:
-    """What came out."""
+    """A measured profile."""
 
     text: str
     """The profile, as a file."""
-    figures: Mapping[str, Mapping[str, Any]]
+    constants: Mapping[str, Mapping[str, Any]]
     """By constant: `value`, the quartiles `low` and `high`, `samples`, `how`."""
     missing: Mapping[str, str]
     """By constant: why it could not be measured."""
@@ -34,7 +34,7 @@ def measure(base: Mapping[str, Any]) -> Measured:
         ScenarioError: what was measured does not fit together; measure again.
     """
     found = json.loads(_engine.measure())
-    figures, missing, machine = found["figures"], found["missing"], found["machine"]
+    constants, missing, machine = found["constants"], found["missing"], found["machine"]
     day = datetime.now(UTC).date().isoformat()
     doc = f"{machine}, measured on {day}; what could not be measured is as in profile `{base['name']}`."
     lines = [f"doc = {_string(doc)}"]
@@ -42,23 +42,23 @@ def measure(base: Mapping[str, Any]) -> Measured:
     lines += [_constant("pcpus", pcpus, "measured", "as the system says"), "", "[constants]"]
     for constant in base["constants"]:
         name = constant["name"]
-        figure = figures.get(name)
-        if figure is not None:
-            lines.append(_constant(name, figure["value"], "measured", _source(figure, machine, day)))
+        measured = constants.get(name)
+        if measured is not None:
+            lines.append(_constant(name, measured["value"], "measured", _source(measured, machine, day)))
         else:
             reason = f"; not measured: {missing[name]}" if name in missing else ""
             source = f"assumption: as in profile `{base['name']}` ({constant['source']}){reason}"
             lines.append(_constant(name, constant["value"], "assumed", source))
     text = "\n".join(lines) + "\n"
     _engine.parse_profile(text, "<measured>")
-    return Measured(text, figures, missing)
+    return Measured(text, constants, missing)
 
 
-def _source(figure: Mapping[str, Any], machine: str, day: str) -> str:
-    source = f"{machine}, {day}: {figure['how']}"
-    if figure["samples"] == 1:
+def _source(measured: Mapping[str, Any], machine: str, day: str) -> str:
+    source = f"{machine}, {day}: {measured['how']}"
+    if measured["samples"] == 1:
         return source
-    return f"{source}; median of {figure['samples']}, quartiles {figure['low']} and {figure['high']}"
+    return f"{source}; median of {measured['samples']}, quartiles {measured['low']} and {measured['high']}"
 
 
 def _constant(name: str, value: int, kind: str, source: str) -> str:

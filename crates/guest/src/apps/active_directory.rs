@@ -62,7 +62,7 @@ pub const KIND: AppKind = AppKind {
     ],
     build: |args| {
         let disk = perhaps(misses(args.get("cached")), &[random_read(PAGE, args.get("database_size"))]);
-        let class = |cpu| [vec![work(args.get(cpu))], disk.clone()].concat();
+        let class = |cpu| [vec![work(args.span(cpu))], disk.clone()].concat();
         let config = ServiceConfig::of(5000);
         service(args, args.get_u32("threads"), config, &[class("logon_cpu"), class("lookup_cpu")])
     },

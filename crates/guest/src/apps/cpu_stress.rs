@@ -33,7 +33,7 @@ pub const KIND: AppKind = AppKind {
     ],
     classes: &[],
     build: |args| {
-        let steps = vec![work(args.get("integer_cpu")), work(args.get("float_cpu")), Step::Done];
+        let steps = vec![work(args.span("integer_cpu")), work(args.span("float_cpu")), Step::Done];
         AppConfig {
             tasks: args.get_u32("threads"),
             private_bytes: WORKING_SET,

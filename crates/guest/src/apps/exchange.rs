@@ -77,12 +77,12 @@ pub const KIND: AppKind = AppKind {
     build: |args| {
         let page = perhaps(misses(args.get("cached")), &[random_read(PAGE, args.get("database_size"))]);
         let pages = page.repeat(args.get("pages") as usize);
-        let look = [vec![work(args.get("read_cpu"))], pages.clone()].concat();
+        let look = [vec![work(args.span("read_cpu"))], pages.clone()].concat();
         let recipient = Step::Call(request(&active_directory::KIND, "lookup", args.service("directory")));
         // Its log is written through: who waits for the write waits for the disk.
         let log =
             Step::Disk(DiskAccess { bytes: MESSAGE, write: true, direct: true, file_bytes: 1 << 30, ..READ });
-        let send = [vec![recipient, work(args.get("send_cpu"))], pages, vec![log]].concat();
+        let send = [vec![recipient, work(args.span("send_cpu"))], pages, vec![log]].concat();
         let config = ServiceConfig::of(5000);
         AppConfig {
             shared_bytes: PROGRAM_MEMORY,

@@ -33,8 +33,8 @@ pub const fn direct(default: i64, source: &'static str) -> AppParam {
 pub fn pieces(args: &Args<'_>, access: DiskAccess, count: i64) -> AppConfig {
     let bytes = i64::from(access.bytes);
     let access = DiskAccess { direct: args.get("direct") == 1, file_bytes: (bytes * count) as u64, ..access };
-    let ns = args.get("call_cpu") + copying(args.get("kilobyte_cpu"), bytes);
-    let mut script = script(args, vec![Step::Disk(access), work(ns), Step::Done]);
+    let span = args.span("call_cpu") + copying(args.span("kilobyte_cpu"), bytes);
+    let mut script = script(args, vec![Step::Disk(access), work(span), Step::Done]);
     let runs = args.get_u32("runs");
     if runs > 0 {
         script.repeat(0, count as u32);

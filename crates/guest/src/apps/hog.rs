@@ -1,16 +1,18 @@
 //! A CPU hog.
 
+use vcpulab_host::Span;
+
 use super::kind::AppKind;
 use super::parts::compute;
 use crate::script::{AppConfig, Script, Unit};
 
-/// Computation at a time: long, so that it costs few events, but its count must not lag far behind.
-const CHUNK_NS: i64 = 10_000_000;
+/// How long it computes at a time: long, so that it costs few events, but its count must not lag far behind.
+const CHUNK: Span = Span::from_ms(10);
 
 pub const KIND: AppKind = AppKind {
     name: "hog",
     doc: "Computes without end. Its units are milliseconds of CPU time.",
     params: &[],
     classes: &[],
-    build: |_| AppConfig::new(Script { unit: Unit::CpuMillisecond, ..Script::new(vec![compute(CHUNK_NS)]) }),
+    build: |_| AppConfig::new(Script { unit: Unit::CpuMillisecond, ..Script::new(vec![compute(CHUNK)]) }),
 };

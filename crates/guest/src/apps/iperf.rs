@@ -31,7 +31,11 @@ pub const KIND: AppKind = AppKind {
     ],
     classes: &[STREAM],
     build: |args| {
-        let (bytes, ns) = (args.get("buffer_size"), args.get("call_cpu"));
-        if args.get("direction") == SEND { sender(args, bytes, ns, false) } else { receiver(args, bytes, ns) }
+        let (bytes, cpu) = (args.get("buffer_size"), args.span("call_cpu"));
+        if args.get("direction") == SEND {
+            sender(args, bytes, cpu, false)
+        } else {
+            receiver(args, bytes, cpu)
+        }
     },
 };

@@ -92,7 +92,7 @@ pub const KIND: AppKind = AppKind {
         let object = DiskAccess { bytes: bytes("object_size"), file_bytes: TREE, write: true, ..READ };
         let [source, header, object] = [source, header, object]
             .map(|a| DiskAccess { file_bytes: a.file_bytes.max(a.bytes.into()), ..a });
-        let phase = work(args.get("file_cpu") / i64::from(headers + 1));
+        let phase = work(args.span("file_cpu") / i64::from(headers + 1));
         let faults = Step::PageFaults(bytes("page_faults"));
         let mut steps = vec![faults, Step::Disk(source), phase];
         steps.extend([Step::Disk(header), phase].repeat(headers as usize));

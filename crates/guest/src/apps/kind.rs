@@ -54,7 +54,7 @@ pub struct AppParam {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each variant says what its fields are")]
 pub enum AppParamKind {
-    /// A time span, ns.
+    /// A time span, as its number of nanoseconds.
     Duration { min: Span, max: Span },
     /// A size, bytes.
     Size { min: i64, max: i64 },
@@ -130,6 +130,14 @@ impl Args<'_> {
         }
     }
 
+    /// The time span that a parameter is set to.
+    ///
+    /// # Panics
+    /// If the kind has no such parameter, or it has no number.
+    pub fn span(&self, name: &str) -> Span {
+        Span::from_ns(self.get(name))
+    }
+
     /// The service that a required parameter names.
     ///
     /// # Panics
@@ -172,7 +180,7 @@ impl AppParam {
         kilocycles: i64,
         source: &'static str,
     ) -> Self {
-        let kind = AppParamKind::Duration { min: 0, max: SPAN_MAX };
+        let kind = AppParamKind::Duration { min: Span::ZERO, max: SPAN_MAX };
         AppParam { name, doc, kind, default: AppDefault::Kilocycles(kilocycles), source }
     }
 
@@ -216,8 +224,8 @@ impl AppParam {
     }
 }
 
-/// Longest time span that a parameter may be, ns: a day.
-pub(super) const SPAN_MAX: Span = 86_400_000_000_000;
+/// Longest time span that a parameter may be: a day.
+pub(super) const SPAN_MAX: Span = Span::from_secs(86_400);
 
 /// Largest piece of data that a parameter may ask to move at once, bytes.
 pub(super) const SIZE_MAX: i64 = 1 << 30;

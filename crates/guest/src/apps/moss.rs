@@ -98,12 +98,12 @@ pub const KIND: AppKind = AppKind {
         let ask = |class| Step::Call(request(&mssql::KIND, class, args.service("database")));
         let logon = Step::Call(request(&active_directory::KIND, "logon", args.service("directory")));
         let logon = perhaps(args.get("logons") * 10_000, &[logon]);
-        let half = work(args.get("page_cpu") / 2);
+        let half = work(args.span("page_cpu") / 2);
         let queries = [ask("read")].repeat(args.get("queries") as usize);
         let page = [vec![half], queries, vec![half]].concat();
         let changes = [ask("write")].repeat(args.get("changes") as usize);
-        let create = [vec![work(args.get("change_cpu"))], changes].concat();
-        let upload = vec![work(args.get("upload_cpu")), ask("store")];
+        let create = [vec![work(args.span("change_cpu"))], changes].concat();
+        let upload = vec![work(args.span("upload_cpu")), ask("store")];
         let class = |first: Vec<Step>| [logon.clone(), first, page.clone()].concat();
         let config = ServiceConfig { backlog: 1000, ..ServiceConfig::of(5000) };
         AppConfig {

@@ -89,7 +89,7 @@ pub const KIND: AppKind = AppKind {
         // Its log is written through: who waits for the write waits for the disk.
         let log =
             |bytes| Step::Disk(DiskAccess { bytes, write: true, direct: true, file_bytes: 1 << 30, ..READ });
-        let class = |cpu, last: &[Step]| [vec![work(args.get(cpu))], page.clone(), last.to_vec()].concat();
+        let class = |cpu, last: &[Step]| [vec![work(args.span(cpu))], page.clone(), last.to_vec()].concat();
         let classes = [
             class("read_cpu", &[]),
             class("write_cpu", &[log(ROW_LOG)]),

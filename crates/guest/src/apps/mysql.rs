@@ -66,8 +66,8 @@ pub const KIND: AppKind = AppKind {
     ],
     build: |args| {
         let disk = perhaps(misses(args.get("cached")), &[random_read(BLOCK, args.get("data_size"))]);
-        let select = [vec![work(args.get("select_cpu"))], disk].concat();
-        let query = [vec![work(args.get("login_cpu"))], select.clone()].concat();
+        let select = [vec![work(args.span("select_cpu"))], disk].concat();
+        let query = [vec![work(args.span("login_cpu"))], select.clone()].concat();
         let threads = args.get_u32("connections_max");
         let config = ServiceConfig::of(threads);
         crate::AppConfig {

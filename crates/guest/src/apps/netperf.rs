@@ -31,6 +31,6 @@ pub const KIND: AppKind = AppKind {
     classes: &[],
     build: |args| {
         let send_buffer = Some(args.get_u32("send_buffer"));
-        AppConfig { send_buffer, ..sender(args, args.get("message_size"), args.get("call_cpu"), false) }
+        AppConfig { send_buffer, ..sender(args, args.get("message_size"), args.span("call_cpu"), false) }
     },
 };

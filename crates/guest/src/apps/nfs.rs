@@ -55,7 +55,7 @@ pub const KIND: AppKind = AppKind {
         },
     ],
     build: |args| {
-        let call = work(args.get("call_cpu"));
+        let call = work(args.span("call_cpu"));
         let disk = perhaps(misses(args.get("cached")), &[random_read(READ_BYTES, args.get("files_size"))]);
         let config = ServiceConfig::of(1024);
         service(args, args.get_u32("threads"), config, &[vec![call], [vec![call], disk].concat()])

@@ -93,8 +93,8 @@ pub const KIND: AppKind = AppKind {
     classes: &[],
     build: |args| {
         let (rows, table) = (args.get("rows"), args.get("rows") * args.get("row_size"));
-        let statement = work(args.get("statement_cpu"));
-        let range = work(args.get("statement_cpu") + args.get("range_cpu"));
+        let statement = work(args.span("statement_cpu"));
+        let range = work(args.span("statement_cpu") + args.span("range_cpu"));
         let page = perhaps(page_miss_ppm(table, args.get("buffer_pool")), &[random_read(PAGE, table)]);
         let pages_of_range = (RANGE_ROWS * args.get("row_size") / i64::from(PAGE) + 1).min(64) as usize;
 

@@ -10,7 +10,7 @@ use crate::script::{AppConfig, Call, DiskAccess, Script, ServiceConfig, Step};
 pub(super) const KILOBYTE_CPU: AppParam = AppParam {
     name: "kilobyte_cpu",
     doc: "CPU time for each KiB that it copies between itself and the kernel.",
-    kind: AppParamKind::Duration { min: 0, max: 1_000_000 },
+    kind: AppParamKind::Duration { min: Span::ZERO, max: Span::from_ms(1) },
     default: AppDefault::Kilocycles(1),
     source: "assumption: one copy at a byte a cycle, as where the data come from memory",
 };
@@ -24,24 +24,26 @@ pub(super) const SYN_QUEUE: AppParam = AppParam::count(
     "tcp(7): tcp_max_syn_backlog is 1024 with 128 MB of memory or more",
 );
 
-/// CPU time to copy `bytes`, ns, at `kilobyte_ns` for each KiB.
-pub(super) const fn copying(kilobyte_ns: Span, bytes: i64) -> Span {
-    kilobyte_ns * bytes / 1024
+/// CPU time to copy `bytes`, at `kilobyte` for each KiB.
+pub(super) const fn copying(kilobyte: Span, bytes: i64) -> Span {
+    Span::from_ns(kilobyte.ns() * bytes / 1024)
 }
 
-/// A step that computes for this time, ns.
-pub(super) const fn compute(ns: Span) -> Step {
-    Step::Compute { ns, per_byte_ps: 0 }
+/// A step that computes for this time.
+pub(super) const fn compute(span: Span) -> Step {
+    Step::Compute { span, per_byte_ps: 0 }
 }
 
-/// A step that computes for this time, ns, and for 1 ns at least: a script that goes round in no time would never let anything else happen.
-pub(super) const fn work(ns: Span) -> Step {
-    work_and_copy(ns, 0)
+/// A step that computes for this time, and for 1 ns at least: a script that goes round in no time would never let anything
+/// else happen.
+pub(super) const fn work(span: Span) -> Step {
+    work_and_copy(span, Span::ZERO)
 }
 
-/// A step that computes for this time, ns, and copies the answer of the request at `kilobyte_ns` for each KiB.
-pub(super) const fn work_and_copy(ns: Span, kilobyte_ns: Span) -> Step {
-    Step::Compute { ns: if ns > 0 { ns } else { 1 }, per_byte_ps: kilobyte_ns * 1000 / 1024 }
+/// A step that computes for this time, and copies the answer of the request at `kilobyte` for each KiB.
+pub(super) const fn work_and_copy(span: Span, kilobyte: Span) -> Step {
+    let span = if span.ns() > 0 { span } else { Span::from_ns(1) };
+    Step::Compute { span, per_byte_ps: kilobyte.ns() * 1000 / 1024 }
 }
 
 /// These steps, in `ppm` of a million cases.

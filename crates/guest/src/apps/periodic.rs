@@ -1,5 +1,7 @@
 //! A periodic job with a deadline.
 
+use vcpulab_host::Span;
+
 use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, SPAN_MAX};
 use super::parts::compute;
 use crate::script::{AppConfig, Script, Step};
@@ -11,21 +13,21 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "run",
             doc: "CPU time in each period.",
-            kind: AppParamKind::Duration { min: 1, max: SPAN_MAX },
+            kind: AppParamKind::Duration { min: Span::from_ns(1), max: SPAN_MAX },
             default: AppDefault::Required,
             source: "",
         },
         AppParam {
             name: "period",
             doc: "Length of a period.",
-            kind: AppParamKind::Duration { min: 1, max: SPAN_MAX },
+            kind: AppParamKind::Duration { min: Span::from_ns(1), max: SPAN_MAX },
             default: AppDefault::Required,
             source: "",
         },
     ],
     classes: &[],
     build: |args| {
-        let (run, period) = (args.get("run"), args.get("period"));
+        let (run, period) = (args.span("run"), args.span("period"));
         AppConfig::new(Script::new(vec![Step::Release(period), compute(run), Step::Deadline(period)]))
     },
 };

@@ -98,7 +98,7 @@ pub const KIND: AppKind = AppKind {
         source: "a GET with its usual header lines; Devine 2010, section 2.1: 5017 B",
     }],
     build: |args| {
-        let part = work(args.get("page_cpu") / PARTS);
+        let part = work(args.span("page_cpu") / PARTS);
         let rare = misses(args.get("cached"));
         let open = match args.optional_service("files") {
             Some(files) => {
@@ -110,7 +110,7 @@ pub const KIND: AppKind = AppKind {
         };
         let login = Call { connects: true, ..request(&mysql::KIND, "query", args.service("database")) };
         let content = Call { reply: CONTENT_REPLY, ..login };
-        let last = work_and_copy(args.get("page_cpu") / PARTS, args.get("kilobyte_cpu"));
+        let last = work_and_copy(args.span("page_cpu") / PARTS, args.span("kilobyte_cpu"));
         let steps = [
             vec![part, Step::Disk(SESSION)],
             open.repeat(args.get("scripts") as usize),

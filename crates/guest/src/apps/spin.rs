@@ -1,5 +1,7 @@
 //! A parallel program with a lock.
 
+use vcpulab_host::Span;
+
 use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, SPAN_MAX};
 use super::parts::{script, work};
 use crate::script::{AppConfig, Step};
@@ -8,7 +10,7 @@ use crate::script::{AppConfig, Step};
 const LOCK: u32 = 0;
 
 const fn span(name: &'static str, doc: &'static str, source: &'static str) -> AppParam {
-    let kind = AppParamKind::Duration { min: 0, max: SPAN_MAX };
+    let kind = AppParamKind::Duration { min: Span::ZERO, max: SPAN_MAX };
     AppParam { name, doc, kind, default: AppDefault::Value(0), source }
 }
 
@@ -48,13 +50,13 @@ pub const KIND: AppKind = AppKind {
     ],
     classes: &[],
     build: |args| {
-        let (hold, think) = (args.get("hold"), args.get("think"));
-        let mut steps = vec![work(args.get("work")), Step::Lock(LOCK), work(args.get("section"))];
-        if hold > 0 {
+        let (hold, think) = (args.span("hold"), args.span("think"));
+        let mut steps = vec![work(args.span("work")), Step::Lock(LOCK), work(args.span("section"))];
+        if hold > Span::ZERO {
             steps.push(Step::Sleep(hold));
         }
         steps.extend([Step::Unlock(LOCK), Step::Done]);
-        if think > 0 {
+        if think > Span::ZERO {
             steps.push(Step::Think(think));
         }
         AppConfig { tasks: args.get_u32("threads"), spins: true, ..AppConfig::new(script(args, steps)) }

@@ -1,5 +1,7 @@
 //! Common parts of programs that move bytes over a connection.
 
+use vcpulab_host::Span;
+
 use super::kind::{AppDefault, AppParam, AppParamKind, Args, RequestClass};
 use super::parts::{copying, script, work};
 use crate::script::{AppConfig, Peer, ServiceConfig, Step};
@@ -36,17 +38,17 @@ pub const STREAM: RequestClass = RequestClass {
     source: "a stream has neither requests nor answers",
 };
 
-/// Sends pieces of `bytes`, each after `ns` of CPU time and that of copying it. Pushed, each travels by itself.
-pub fn sender(args: &Args<'_>, bytes: i64, ns: i64, push: bool) -> AppConfig {
+/// Sends pieces of `bytes`, each after `cpu` of CPU time and that of copying it. Pushed, each travels by itself.
+pub fn sender(args: &Args<'_>, bytes: i64, cpu: Span, push: bool) -> AppConfig {
     let peer = args.optional_service("to").map_or(Peer::Outside, Peer::Service);
     let send = Step::Send { bytes: bytes as u32, push };
-    let piece = [Step::Connect(peer), work(ns + copy(args, bytes)), send, Step::Done];
+    let piece = [Step::Connect(peer), work(cpu + copy(args, bytes)), send, Step::Done];
     AppConfig { tasks: args.get_u32("streams"), ..AppConfig::new(script(args, piece.into())) }
 }
 
-/// Receives pieces of `bytes`, each with `ns` of CPU time and that of copying it.
-pub fn receiver(args: &Args<'_>, bytes: i64, ns: i64) -> AppConfig {
-    let piece = [Step::Receive(bytes as u32), work(ns + copy(args, bytes)), Step::Done];
+/// Receives pieces of `bytes`, each with `cpu` of CPU time and that of copying it.
+pub fn receiver(args: &Args<'_>, bytes: i64, cpu: Span) -> AppConfig {
+    let piece = [Step::Receive(bytes as u32), work(cpu + copy(args, bytes)), Step::Done];
     let mut script = script(args, [&[Step::Await], &piece[..]].concat());
     script.classes.push(1);
     // The connection lasts.
@@ -56,6 +58,6 @@ pub fn receiver(args: &Args<'_>, bytes: i64, ns: i64) -> AppConfig {
     AppConfig { tasks: streams, service, ..AppConfig::new(script) }
 }
 
-fn copy(args: &Args<'_>, bytes: i64) -> i64 {
-    copying(args.get("kilobyte_cpu"), bytes)
+fn copy(args: &Args<'_>, bytes: i64) -> Span {
+    copying(args.span("kilobyte_cpu"), bytes)
 }

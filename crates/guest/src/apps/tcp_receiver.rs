@@ -10,5 +10,5 @@ pub const KIND: AppKind = AppKind {
     doc: "Receives packets of one size over TCP, slowed by an empty loop. Its units are packets.",
     params: &[PACKET_SIZE, DELAY, CALL_CPU, KILOBYTE_CPU, STREAMS],
     classes: &[STREAM],
-    build: |args| receiver(args, args.get("packet_size"), args.get("call_cpu") + args.get("delay")),
+    build: |args| receiver(args, args.get("packet_size"), args.span("call_cpu") + args.span("delay")),
 };

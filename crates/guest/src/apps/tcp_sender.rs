@@ -1,5 +1,7 @@
 //! The sender of a pair that moves packets of one size.
 
+use vcpulab_host::Span;
+
 use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, SPAN_MAX};
 use super::parts::KILOBYTE_CPU;
 use super::stream::{CALL_CPU, STREAMS, TO, sender};
@@ -15,7 +17,7 @@ pub const PACKET_SIZE: AppParam = AppParam::size(
 pub const DELAY: AppParam = AppParam {
     name: "delay",
     doc: "CPU time of an empty loop after each packet, which sets the rate.",
-    kind: AppParamKind::Duration { min: 0, max: SPAN_MAX },
+    kind: AppParamKind::Duration { min: Span::ZERO, max: SPAN_MAX },
     default: AppDefault::Value(0),
     source: "none: as fast as it can",
 };
@@ -25,5 +27,5 @@ pub const KIND: AppKind = AppKind {
     doc: "Sends packets of one size over TCP, slowed by an empty loop. Its units are packets.",
     params: &[TO, PACKET_SIZE, DELAY, CALL_CPU, KILOBYTE_CPU, STREAMS],
     classes: &[],
-    build: |args| sender(args, args.get("packet_size"), args.get("call_cpu") + args.get("delay"), true),
+    build: |args| sender(args, args.get("packet_size"), args.span("call_cpu") + args.span("delay"), true),
 };

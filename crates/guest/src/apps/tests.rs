@@ -1,5 +1,7 @@
 //! Rules for every kind of application.
 
+use vcpulab_host::{NEVER, Span, Time};
+
 use super::*;
 use crate::ids::{AppId, ConnectionId, ServiceId};
 use crate::script::{AppConfig, DiskAccess, Step};
@@ -13,7 +15,7 @@ fn default_value(param: &AppParam) -> i64 {
         AppDefault::Profile(_) => 50_000,
         AppDefault::Absent => -1,
         AppDefault::Required => match param.kind {
-            AppParamKind::Duration { min, .. } => min.max(1_000_000),
+            AppParamKind::Duration { min, .. } => min.max(Span::from_ms(1)).ns(),
             AppParamKind::Size { min, .. } | AppParamKind::Count { min, .. } => min.max(1),
             _ => 0,
         },
@@ -23,9 +25,8 @@ fn default_value(param: &AppParam) -> i64 {
 /// Least and largest value of a parameter.
 fn range(kind: AppParamKind) -> (i64, i64) {
     match kind {
-        AppParamKind::Duration { min, max }
-        | AppParamKind::Size { min, max }
-        | AppParamKind::Count { min, max } => (min, max),
+        AppParamKind::Duration { min, max } => (min.ns(), max.ns()),
+        AppParamKind::Size { min, max } | AppParamKind::Count { min, max } => (min, max),
         AppParamKind::Percent => (0, 100),
         AppParamKind::Choice(words) => (0, words.len() as i64 - 1),
         AppParamKind::Flag => (0, 1),
@@ -79,20 +80,20 @@ fn run(app: AppConfig, turns: u32) -> (Kernel, i64) {
     let config = KernelConfig {
         vcpus: 2,
         apps: vec![app].into(),
-        page_fault_ns: 1000,
-        slice_ns: 10_000_000,
+        page_fault_ns: Span::from_us(1),
+        slice_ns: Span::from_ms(10),
         idle_tick: None,
     };
-    let mut kernel = Kernel::new(&config, 0, 1, 0);
-    let (mut now, mut requests, mut in_no_time) = (0i64, 0, 0);
+    let mut kernel = Kernel::new(&config, Time::ZERO, 1, 0);
+    let (mut now, mut requests, mut in_no_time) = (Time::ZERO, 0, 0);
     for _ in 0..turns {
-        let mut span = i64::MAX;
+        let mut span = Span::MAX;
         let mut busy = [false; 2];
         for (vcpu, busy) in busy.iter_mut().enumerate() {
             loop {
                 match kernel.next(vcpu, now) {
                     Next::Run(run) => {
-                        assert!(run > 0);
+                        assert!(run > Span::ZERO);
                         span = span.min(run);
                         *busy = true;
                     }
@@ -118,8 +119,8 @@ fn run(app: AppConfig, turns: u32) -> (Kernel, i64) {
             continue;
         }
         let timer = kernel.next_timer(0).min(kernel.next_timer(1));
-        span = span.min(timer.saturating_sub(now));
-        if span == i64::MAX || timer == vcpulab_host::NEVER && busy == [false; 2] {
+        span = span.min(timer - now);
+        if span == Span::MAX || timer == NEVER && busy == [false; 2] {
             assert!(busy == [false; 2], "all wait for a lock that nobody gives back");
             if !serves {
                 assert!(stops, "all wait for something that never comes");
@@ -138,17 +139,17 @@ fn run(app: AppConfig, turns: u32) -> (Kernel, i64) {
             requests += 1;
             continue;
         }
-        in_no_time = if span > 0 { 0 } else { in_no_time + 1 };
+        in_no_time = if span > Span::ZERO { 0 } else { in_no_time + 1 };
         assert!(in_no_time < IOS_MAX * tasks, "no time passes");
         now += span;
         for vcpu in (0..2).filter(|&vcpu| busy[vcpu]) {
             kernel.computed(vcpu, span);
         }
-        if now > i64::MAX / 4 {
+        if now.ns() > i64::MAX / 4 {
             break;
         }
     }
-    (kernel, now)
+    (kernel, now.ns())
 }
 
 #[test]
@@ -204,7 +205,9 @@ fn every_script_stays_within_itself_and_answers_all_its_classes() {
                         let inside = at + (skip as usize) < script.steps.len();
                         assert!(ppm <= 1_000_000 && inside, "{what}");
                     }
-                    Step::Compute { ns, .. } => assert!(ns > 0, "{what}: work that takes no time"),
+                    Step::Compute { span, .. } => {
+                        assert!(span > Span::ZERO, "{what}: work that takes no time")
+                    }
                     Step::Disk(DiskAccess { bytes, file_bytes, .. }) => {
                         assert!(bytes > 0 && (bytes.into()..=1 << 54).contains(&file_bytes), "{what}");
                     }
@@ -245,7 +248,7 @@ fn no_kind_panics_or_goes_round_in_no_time_whatever_its_parameters() {
 fn the_threads_of_spin_wait_for_each_other_and_no_longer_than_they_must() {
     let kind = find("spin").unwrap();
     let (kernel, now) = run(build(kind, &defaults(kind), 15), 2000);
-    let (completed, spun) = (kernel.stats()[AppId(0)].completed, kernel.spin_ns());
+    let (completed, spun) = (kernel.stats()[AppId(0)].completed, kernel.spin_ns().ns());
     assert!(spun > 0 && spun < now / 5, "{spun} of {now} ns");
     // A round takes 100 us by itself, and there are two threads.
     assert!(completed as i64 > 2 * now / 115_000, "{completed} in {now} ns");

@@ -1,5 +1,7 @@
 //! A static web server.
 
+use vcpulab_host::Span;
+
 use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX, RequestClass, SPAN_MAX};
 use super::parts::{KILOBYTE_CPU, SYN_QUEUE, service, work_and_copy};
 use crate::script::{AppConfig, FilesConfig, ServiceConfig, Step};
@@ -14,7 +16,7 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "request_cpu",
             doc: "CPU time of the server itself for each request.",
-            kind: AppParamKind::Duration { min: 0, max: SPAN_MAX },
+            kind: AppParamKind::Duration { min: Span::ZERO, max: SPAN_MAX },
             default: AppDefault::Profile("http_request_ns"),
             source: "the hardware profile's constant",
         },
@@ -78,7 +80,7 @@ pub const KIND: AppKind = AppKind {
         source: "a GET with its usual header lines; a page of 10 KB",
     }],
     build: |args| {
-        let request = work_and_copy(args.get("request_cpu"), args.get("kilobyte_cpu"));
+        let request = work_and_copy(args.span("request_cpu"), args.span("kilobyte_cpu"));
         let files = (args.get("files_per_size") > 0).then(|| FilesConfig {
             per_size: args.get_u32("files_per_size"),
             process_bytes: args.get("process_memory") as u64,

@@ -27,7 +27,7 @@ pub(crate) struct Tick {
 
 impl Tick {
     pub fn new(config: IdleTick, phase: Time) -> Self {
-        Tick { config, phase, due: NEVER, left: 0, stopped: false }
+        Tick { config, phase, due: NEVER, left: Span::ZERO, stopped: false }
     }
 
     pub fn due(&self) -> Time {
@@ -39,7 +39,7 @@ impl Tick {
         if self.due <= now {
             (self.due, self.left) = (NEVER, self.config.cpu_ns);
         }
-        (self.left > 0).then_some(self.left)
+        (self.left > Span::ZERO).then_some(self.left)
     }
 
     /// Accounts for `span` of its work.
@@ -55,8 +55,9 @@ impl Tick {
     /// Leaves it on for one more time: the vCPU has found nothing.
     pub fn go_idle(&mut self, now: Time) {
         if !std::mem::replace(&mut self.stopped, true) {
-            let since = (now - self.phase).rem_euclid(self.config.period_ns);
-            self.due = now + self.config.period_ns - since;
+            let period = self.config.period_ns;
+            let since = Span::from_ns((now - self.phase).ns().rem_euclid(period.ns()));
+            self.due = now + period - since;
         }
     }
 }
@@ -67,21 +68,22 @@ mod tests {
 
     #[test]
     fn one_tick_finds_it_idle_and_no_other() {
-        let mut tick = Tick::new(IdleTick { period_ns: 100, cpu_ns: 7 }, 30);
-        assert_eq!((tick.work(0), tick.due()), (None, NEVER), "it was not idle yet");
-        tick.go_idle(10);
-        assert_eq!(tick.due(), 30);
-        assert_eq!(tick.work(30), Some(7));
-        tick.worked(5);
-        assert_eq!(tick.work(35), Some(2), "it is not done with it");
-        tick.worked(2);
-        assert_eq!(tick.work(37), None);
-        tick.go_idle(37);
+        let (time, span) = (Time::from_ns, Span::from_ns);
+        let mut tick = Tick::new(IdleTick { period_ns: span(100), cpu_ns: span(7) }, time(30));
+        assert_eq!((tick.work(time(0)), tick.due()), (None, NEVER), "it was not idle yet");
+        tick.go_idle(time(10));
+        assert_eq!(tick.due(), time(30));
+        assert_eq!(tick.work(time(30)), Some(span(7)));
+        tick.worked(span(5));
+        assert_eq!(tick.work(time(35)), Some(span(2)), "it is not done with it");
+        tick.worked(span(2));
+        assert_eq!(tick.work(time(37)), None);
+        tick.go_idle(time(37));
         assert_eq!(tick.due(), NEVER, "stopped");
         tick.restart();
-        tick.go_idle(30);
-        assert_eq!(tick.due(), 130, "a tick that is due just now is over");
+        tick.go_idle(time(30));
+        assert_eq!(tick.due(), time(130), "a tick that is due just now is over");
         tick.restart();
-        assert_eq!((tick.work(130), tick.due()), (None, NEVER), "something was to be done before");
+        assert_eq!((tick.work(time(130)), tick.due()), (None, NEVER), "something was to be done before");
     }
 }

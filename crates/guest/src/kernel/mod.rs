@@ -29,6 +29,9 @@ use vcpu::{Rank, Vcpu, rank};
 /// The purpose of the random number that says when ticks are; tasks count from 1.
 const TICKS: u64 = 5 << 32;
 
+/// The unit of work of tasks that are counted by their CPU time.
+const CPU_UNIT: Span = Span::from_ms(1);
+
 /// A domain's inside as configured.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KernelConfig {
@@ -47,9 +50,9 @@ pub struct KernelConfig {
 /// The next use of a vCPU by its tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// Compute for this long, ns.
+    /// Compute for this long.
     Run(Span),
-    /// Do the kernel's own work for this long, ns.
+    /// Do the kernel's own work for this long.
     Tick(Span),
     /// Burn time until a lock is given back.
     Spin,
@@ -82,18 +85,19 @@ impl Kernel {
         let service = |app: &AppConfig| app.service.map(|config| Service::new(config, app.tasks));
         let mut kernel = Kernel {
             stats: Table::filled(config.apps.len(), AppStats::default()),
-            computed: Table::filled(config.apps.len(), 0),
+            computed: Table::filled(config.apps.len(), Span::ZERO),
             tasks: Table::with_capacity(tasks),
             vcpus: vec![Vcpu::new(true, now, tasks, config.slice_ns); config.vcpus],
             sync_objects: SyncObjects::new(config.apps.len()),
             services: config.apps.iter().map(service).collect(),
-            spin_ns: 0,
+            spin_ns: Span::ZERO,
             kicks: Vec::with_capacity(tasks.max(config.vcpus)),
             config: config.clone(),
         };
         if let Some(tick) = config.idle_tick {
             // Those of different guests are not in step; those of a guest's vCPUs are.
-            let phase = Random::new(seed, domain, TICKS).below(tick.period_ns as u64) as Time;
+            let phase = Random::new(seed, domain, TICKS).below(tick.period_ns.ns() as u64);
+            let phase = Time::from_ns(phase as i64);
             kernel.vcpus.iter_mut().for_each(|vcpu| vcpu.tick = Some(Tick::new(tick, phase)));
         }
         for (app, configured) in config.apps.enumerate() {
@@ -110,7 +114,7 @@ impl Kernel {
         let vcpu = id.index() % self.vcpus.len();
         let begins = now + config.delay_ns;
         let mut task = Task::new(app, vcpu, &config.script, begins, self.config.page_fault_ns, random);
-        let mut sleeps = (config.delay_ns > 0).then_some(begins);
+        let mut sleeps = (config.delay_ns > Span::ZERO).then_some(begins);
         // A task whose time is yet to come must not be kept from its sleep by those before it.
         if sleeps.is_none() && task.is_timed(&config.script) {
             match task.advance(&config.script, now) {
@@ -157,7 +161,7 @@ impl Kernel {
     /// Sets all statistics to zero.
     pub fn reset_stats(&mut self) {
         self.stats.iter_mut().for_each(AppStats::reset);
-        self.spin_ns = 0;
+        self.spin_ns = Span::ZERO;
     }
 
     /// Counts a failed unit of work of an application.
@@ -180,7 +184,7 @@ impl Kernel {
                 tick.restart();
             }
             let task = &mut self.tasks[id];
-            if task.left == 0 && !task.spins {
+            if task.left.is_zero() && !task.spins {
                 let script = &self.config.apps[task.app].script;
                 match task.advance(script, now) {
                     Demand::Compute(span) => task.left = span,
@@ -307,7 +311,7 @@ impl Kernel {
         let task = &mut self.tasks[*id];
         *slice -= span;
         task.vruntime += span;
-        if task.left == 0 {
+        if task.left.is_zero() {
             self.spin_ns += span;
             return;
         }
@@ -316,8 +320,8 @@ impl Kernel {
         if self.config.apps[app].script.unit == Unit::CpuMillisecond {
             let computed = &mut self.computed[app];
             *computed += span;
-            self.stats[app].count((*computed / 1_000_000) as u64, *began + span);
-            *computed %= 1_000_000;
+            self.stats[app].count((*computed / CPU_UNIT) as u64, *began + span);
+            *computed = *computed % CPU_UNIT;
         }
     }
 
@@ -417,7 +421,7 @@ impl Kernel {
     pub fn take_offline(&mut self, vcpu: usize) {
         self.vcpus[vcpu].online = false;
         let Some(other) = self.vcpus.iter().position(|vcpu| vcpu.online) else { return };
-        let mut off = Vcpu::new(false, 0, self.tasks.len(), self.config.slice_ns);
+        let mut off = Vcpu::new(false, Time::ZERO, self.tasks.len(), self.config.slice_ns);
         off.tick = self.vcpus[vcpu].tick;
         let mut from = std::mem::replace(&mut self.vcpus[vcpu], off);
         let to = &mut self.vcpus[other];

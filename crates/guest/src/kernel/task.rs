@@ -6,15 +6,15 @@ use crate::ids::{AppId, ChannelId, ConnectionId};
 use crate::random::Random;
 use crate::script::{Call, DiskAccess, Peer, Script, Step};
 
-/// CPU time between two looks of a `Runtime` step at the clock, ns. (rt-app's own busy loop works 32 us between them.)
-const RUNTIME_STEP: Span = 32_000;
+/// CPU time between two looks of a `Runtime` step at the clock. (rt-app's own busy loop works 32 us between them.)
+const RUNTIME_STEP: Span = Span::from_us(32);
 
 /// Steps without CPU time at one instant after which they cost some: a script that goes round without computing or
 /// waiting would never let time pass.
 const FREE_STEPS_MAX: u32 = 10_000;
 
-/// CPU time of that number of steps then, ns: some ten for each, as for a system call that has nothing to do.
-const FREE_STEPS_NS: Span = 100_000;
+/// CPU time of that number of steps then: some ten for each, as for a system call that has nothing to do.
+const FREE_STEPS: Span = Span::from_us(100);
 
 /// A request to a service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +58,7 @@ pub enum Io {
 /// A demand of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Demand {
-    /// To compute for this long, ns (more than 0).
+    /// To compute for this long (more than 0).
     Compute(Span),
     /// To sleep until then.
     Sleep(Time),
@@ -87,9 +87,9 @@ pub(crate) enum Demand {
 pub(crate) struct Task {
     pub app: AppId,
     pub vcpu: usize,
-    /// The rest of its computation, ns.
+    /// The rest of its computation.
     pub left: Span,
-    /// Its virtual run time, to be compared with those of the other tasks on its vCPU, ns.
+    /// Its virtual run time, to be compared with those of the other tasks on its vCPU.
     pub vruntime: Span,
     /// Whether it waits for something other than time.
     pub waits: bool,
@@ -125,8 +125,8 @@ impl Task {
         Task {
             app,
             vcpu,
-            left: 0,
-            vruntime: 0,
+            left: Span::ZERO,
+            vruntime: Span::ZERO,
             waits: false,
             spins: false,
             holds: 0,
@@ -168,7 +168,7 @@ impl Task {
             self.free_steps += 1;
             if self.free_steps > FREE_STEPS_MAX {
                 self.free_steps = 0;
-                return Demand::Compute(FREE_STEPS_NS);
+                return Demand::Compute(FREE_STEPS);
             }
             let Some(&step) = script.steps.get(self.position) else {
                 if script.steps.is_empty() {
@@ -179,36 +179,37 @@ impl Task {
             };
             self.position += 1;
             match step {
-                Step::Compute { ns, per_byte_ps } => {
+                Step::Compute { span, per_byte_ps } => {
                     let asks = self.request.map_or(0, |request| i64::from(request.asks));
-                    let span = self.random.spread(ns + asks * per_byte_ps / 1000, script.spread_percent);
-                    if span > 0 {
+                    let cost = span + Span::from_ns(asks * per_byte_ps / 1000);
+                    let span = self.random.spread(cost, script.spread_percent);
+                    if span > Span::ZERO {
                         return Demand::Compute(span);
                     }
                 }
                 Step::ComputeDrawn(number) => {
                     let span = self.random.drawn(&script.distributions[number as usize]);
-                    if span > 0 {
+                    if span > Span::ZERO {
                         return Demand::Compute(span);
                     }
                 }
                 Step::SleepDrawn(number) => {
                     let span = self.random.drawn(&script.distributions[number as usize]);
-                    if span > 0 {
+                    if span > Span::ZERO {
                         return Demand::Sleep(now.saturating_add(span));
                     }
                 }
                 Step::PageFaults(count) => {
-                    let span = Span::from(count) * self.page_fault_ns;
-                    if span > 0 {
+                    let span = i64::from(count) * self.page_fault_ns;
+                    if span > Span::ZERO {
                         return Demand::Compute(span);
                     }
                 }
-                Step::Runtime(span) if span > 0 => {
+                Step::Runtime(span) if span > Span::ZERO => {
                     self.busy_until = now + span;
                     return Demand::Compute(span.min(RUNTIME_STEP));
                 }
-                Step::Sleep(span) if span > 0 => return Demand::Sleep(now.saturating_add(span)),
+                Step::Sleep(span) if span > Span::ZERO => return Demand::Sleep(now.saturating_add(span)),
                 Step::Runtime(_) | Step::Sleep(_) => {}
                 Step::Timer(span) => {
                     self.timer += span;
@@ -219,9 +220,9 @@ impl Task {
                     self.timer = now;
                 }
                 Step::Think(mean) => {
-                    let span = self.random.exponential(1e9 / mean.max(1) as f64);
+                    let span = self.random.exponential(1e9 / mean.ns().max(1) as f64);
                     self.began = now.saturating_add(span);
-                    if span > 0 {
+                    if span > Span::ZERO {
                         return Demand::Sleep(self.began);
                     }
                 }
@@ -229,7 +230,7 @@ impl Task {
                     // Releases of different tasks and replications are not in step.
                     let release = match self.release {
                         Some(last) => last.saturating_add(period),
-                        None => now + self.random.below(period.max(1) as u64) as Time,
+                        None => now + Span::from_ns(self.random.below(period.ns().max(1) as u64) as i64),
                     };
                     self.release = Some(release);
                     self.began = release;

@@ -4,16 +4,30 @@ use super::*;
 use crate::script::{Script, ServiceConfig, Step};
 use vcpulab_host::NEVER;
 
-const TIME_SLICE: Span = 10_000_000;
+const TIME_SLICE: Span = Span::from_ms(10);
 
-fn kernel(vcpus: usize, apps: Vec<AppConfig>) -> Kernel {
-    let config =
-        KernelConfig { vcpus, apps: apps.into(), page_fault_ns: 100, slice_ns: TIME_SLICE, idle_tick: None };
-    Kernel::new(&config, 0, 1, 0)
+fn ns(ns: i64) -> Span {
+    Span::from_ns(ns)
 }
 
-fn compute(ns: Span) -> Step {
-    Step::Compute { ns, per_byte_ps: 0 }
+/// This time after the boot.
+fn at(span: Span) -> Time {
+    Time::ZERO + span
+}
+
+fn kernel(vcpus: usize, apps: Vec<AppConfig>) -> Kernel {
+    let config = KernelConfig {
+        vcpus,
+        apps: apps.into(),
+        page_fault_ns: ns(100),
+        slice_ns: TIME_SLICE,
+        idle_tick: None,
+    };
+    Kernel::new(&config, Time::ZERO, 1, 0)
+}
+
+fn compute(span: Span) -> Step {
+    Step::Compute { span, per_byte_ps: 0 }
 }
 
 fn app(steps: Vec<Step>) -> AppConfig {
@@ -47,7 +61,7 @@ fn run(kernel: &mut Kernel, vcpus: usize, from: Time, until: Time) {
 }
 
 fn hog() -> AppConfig {
-    let script = Script { unit: Unit::CpuMillisecond, ..Script::new(vec![compute(10_000_000)]) };
+    let script = Script { unit: Unit::CpuMillisecond, ..Script::new(vec![compute(ns(10_000_000))]) };
     AppConfig::new(script)
 }
 
@@ -55,7 +69,7 @@ fn hog() -> AppConfig {
 fn tasks_share_a_vcpu_in_slices() {
     let mut kernel = kernel(1, vec![hog(), hog()]);
     for _ in 0..10 {
-        assert_eq!(kernel.next(0, 0), Next::Run(TIME_SLICE));
+        assert_eq!(kernel.next(0, Time::ZERO), Next::Run(TIME_SLICE));
         kernel.computed(0, TIME_SLICE);
     }
     let computed: Vec<u64> = kernel.stats().iter().map(|stats| stats.completed).collect();
@@ -64,43 +78,43 @@ fn tasks_share_a_vcpu_in_slices() {
 
 #[test]
 fn a_sleeper_that_wakes_goes_before_a_hog() {
-    let mut kernel = kernel(1, vec![app(vec![Step::Sleep(30), compute(5)]), hog()]);
-    assert_eq!(kernel.next(0, 0), Next::Run(10_000_000), "only the hog can go on");
-    assert_eq!(kernel.next_timer(0), 30);
-    kernel.computed(0, 30);
-    assert_eq!(kernel.next(0, 30), Next::Run(5));
-    kernel.computed(0, 5);
-    assert_eq!(kernel.next(0, 35), Next::Run(10_000_000 - 30));
+    let mut kernel = kernel(1, vec![app(vec![Step::Sleep(ns(30)), compute(ns(5))]), hog()]);
+    assert_eq!(kernel.next(0, Time::ZERO), Next::Run(ns(10_000_000)), "only the hog can go on");
+    assert_eq!(kernel.next_timer(0), at(ns(30)));
+    kernel.computed(0, ns(30));
+    assert_eq!(kernel.next(0, at(ns(30))), Next::Run(ns(5)));
+    kernel.computed(0, ns(5));
+    assert_eq!(kernel.next(0, at(ns(35))), Next::Run(ns(10_000_000 - 30)));
 }
 
 #[test]
 fn a_sleep_begins_when_the_work_is_done_though_the_slice_is_over_too() {
-    let mut kernel = kernel(1, vec![app(vec![compute(TIME_SLICE), Step::Sleep(30)]), hog()]);
-    assert_eq!(kernel.next(0, 0), Next::Run(TIME_SLICE));
+    let mut kernel = kernel(1, vec![app(vec![compute(TIME_SLICE), Step::Sleep(ns(30))]), hog()]);
+    assert_eq!(kernel.next(0, Time::ZERO), Next::Run(TIME_SLICE));
     kernel.computed(0, TIME_SLICE);
-    assert_eq!(kernel.next(0, TIME_SLICE), Next::Run(TIME_SLICE), "now the hog");
-    assert_eq!(kernel.next_timer(0), TIME_SLICE + 30);
+    assert_eq!(kernel.next(0, at(TIME_SLICE)), Next::Run(TIME_SLICE), "now the hog");
+    assert_eq!(kernel.next_timer(0), at(TIME_SLICE + ns(30)));
 }
 
 #[test]
 fn who_is_to_begin_later_sleeps_until_then() {
-    let late = AppConfig { delay_ns: 70, ..app(vec![compute(5), Step::Timer(20), Step::Done]) };
+    let late = AppConfig { delay_ns: ns(70), ..app(vec![compute(ns(5)), Step::Timer(ns(20)), Step::Done]) };
     let mut kernel = kernel(1, vec![late]);
-    assert_eq!((kernel.next(0, 0), kernel.next_timer(0)), (Next::Idle, 70));
-    run(&mut kernel, 1, 70, 1071);
+    assert_eq!((kernel.next(0, Time::ZERO), kernel.next_timer(0)), (Next::Idle, at(ns(70))));
+    run(&mut kernel, 1, at(ns(70)), at(ns(1071)));
     let stats = &kernel.stats()[AppId(0)];
     assert_eq!((stats.completed, stats.responses().unwrap().max()), (50, 20));
 }
 
 #[test]
 fn every_sleeper_wakes_in_its_turn() {
-    let once = |span| app(vec![Step::Sleep(span), compute(1), Step::Done, Step::Stop]);
-    let mut kernel = kernel(1, vec![once(30), once(10), once(20)]);
-    assert_eq!(kernel.next(0, 0), Next::Idle);
-    for now in [10, 20, 30] {
-        assert_eq!((kernel.next_timer(0), kernel.next(0, now - 1)), (now, Next::Idle));
-        assert_eq!(kernel.next(0, now), Next::Run(1));
-        kernel.computed(0, 1);
+    let once = |span| app(vec![Step::Sleep(span), compute(ns(1)), Step::Done, Step::Stop]);
+    let mut kernel = kernel(1, vec![once(ns(30)), once(ns(10)), once(ns(20))]);
+    assert_eq!(kernel.next(0, Time::ZERO), Next::Idle);
+    for now in [10, 20, 30].map(Time::from_ns) {
+        assert_eq!((kernel.next_timer(0), kernel.next(0, now - ns(1))), (now, Next::Idle));
+        assert_eq!(kernel.next(0, now), Next::Run(ns(1)));
+        kernel.computed(0, ns(1));
         assert_eq!(kernel.next(0, now), Next::Idle);
     }
     assert_eq!(kernel.next_timer(0), NEVER);
@@ -110,21 +124,22 @@ fn every_sleeper_wakes_in_its_turn() {
 #[test]
 fn requests_find_a_task_that_waits_and_queue_when_none_does() {
     let service = Some(ServiceConfig::of(2));
-    let steps = vec![Step::Await, compute(9), Step::Reply(None), Step::Done];
+    let steps = vec![Step::Await, compute(ns(9)), Step::Reply(None), Step::Done];
     let server = AppConfig { service, ..app(steps) };
     let mut kernel = kernel(2, vec![hog(), server]);
-    let request = |connection| Request { connection: ConnectionId(connection), class: 0, asks: 77, since: 0 };
-    assert_eq!(kernel.next(1, 0), Next::Idle);
+    let request =
+        |connection| Request { connection: ConnectionId(connection), class: 0, asks: 77, since: Time::ZERO };
+    assert_eq!(kernel.next(1, Time::ZERO), Next::Idle);
     kernel.request(AppId(1), request(5));
     assert_eq!(kernel.take_kick(), Some(1));
     kernel.request(AppId(1), request(6));
     assert_eq!(kernel.take_kick(), None, "it is awake already");
     for connection in [5, 6].map(ConnectionId) {
-        assert_eq!(kernel.next(1, 0), Next::Run(9));
-        kernel.computed(1, 9);
-        assert_eq!(kernel.next(1, 20), Next::Io(TaskId(1), Io::Reply { connection, bytes: 77 }));
+        assert_eq!(kernel.next(1, Time::ZERO), Next::Run(ns(9)));
+        kernel.computed(1, ns(9));
+        assert_eq!(kernel.next(1, at(ns(20))), Next::Io(TaskId(1), Io::Reply { connection, bytes: 77 }));
     }
-    assert_eq!(kernel.next(1, 20), Next::Idle);
+    assert_eq!(kernel.next(1, at(ns(20))), Next::Idle);
     assert_eq!(
         (kernel.stats()[AppId(1)].completed, kernel.stats()[AppId(1)].responses().unwrap().max()),
         (2, 20)
@@ -155,69 +170,79 @@ fn syns_wait_in_the_syn_queue_and_connections_in_the_backlog() {
 
 #[test]
 fn who_waits_for_a_lock_spins_until_its_holder_gives_it_back() {
-    let locked = || spinning(vec![Step::Lock(0), compute(10), Step::Unlock(0), Step::Stop], 1);
+    let locked = || spinning(vec![Step::Lock(0), compute(ns(10)), Step::Unlock(0), Step::Stop], 1);
     let locked = || AppConfig { shares_sync_objects: true, ..locked() };
     let mut kernel = kernel(2, vec![locked(), locked()]);
-    assert_eq!(kernel.next(0, 0), Next::Run(10));
-    assert_eq!(kernel.next(1, 0), Next::Spin);
-    kernel.computed(0, 10);
-    assert_eq!((kernel.next(0, 10), kernel.take_kick()), (Next::Idle, Some(1)));
-    kernel.computed(1, 10);
-    assert_eq!(kernel.next(1, 10), Next::Run(10));
-    assert_eq!(kernel.spin_ns(), 10);
+    assert_eq!(kernel.next(0, Time::ZERO), Next::Run(ns(10)));
+    assert_eq!(kernel.next(1, Time::ZERO), Next::Spin);
+    kernel.computed(0, ns(10));
+    assert_eq!((kernel.next(0, at(ns(10))), kernel.take_kick()), (Next::Idle, Some(1)));
+    kernel.computed(1, ns(10));
+    assert_eq!(kernel.next(1, at(ns(10))), Next::Run(ns(10)));
+    assert_eq!(kernel.spin_ns(), ns(10));
 }
 
 #[test]
 fn who_holds_a_spin_lock_keeps_its_vcpu_until_it_gives_it_back() {
-    let holder = spinning(vec![Step::Lock(0), compute(3 * TIME_SLICE), Step::Unlock(0), compute(7)], 1);
-    let mut kernel = kernel(1, vec![holder, app(vec![Step::Sleep(5), compute(2), Step::Stop]), hog()]);
-    assert_eq!(kernel.next(0, 0), Next::Run(3 * TIME_SLICE), "no slices, though the hog waits");
+    let holder = spinning(vec![Step::Lock(0), compute(3 * TIME_SLICE), Step::Unlock(0), compute(ns(7))], 1);
+    let mut kernel =
+        kernel(1, vec![holder, app(vec![Step::Sleep(ns(5)), compute(ns(2)), Step::Stop]), hog()]);
+    assert_eq!(kernel.next(0, Time::ZERO), Next::Run(3 * TIME_SLICE), "no slices, though the hog waits");
     kernel.computed(0, TIME_SLICE);
-    assert_eq!(kernel.next(0, TIME_SLICE), Next::Run(2 * TIME_SLICE), "nor does one go first that is woken");
+    assert_eq!(
+        kernel.next(0, at(TIME_SLICE)),
+        Next::Run(2 * TIME_SLICE),
+        "nor does one go first that is woken"
+    );
     kernel.computed(0, 2 * TIME_SLICE);
-    assert_eq!(kernel.next(0, 3 * TIME_SLICE), Next::Run(TIME_SLICE), "then it lets the hog go first");
+    assert_eq!(kernel.next(0, at(3 * TIME_SLICE)), Next::Run(TIME_SLICE), "then it lets the hog go first");
     kernel.computed(0, TIME_SLICE);
-    assert_eq!(kernel.next(0, 4 * TIME_SLICE), Next::Run(2), "and the one that was woken");
-    kernel.computed(0, 2);
-    assert_eq!(kernel.next(0, 4 * TIME_SLICE + 2), Next::Run(TIME_SLICE), "and the hog, which had least");
+    assert_eq!(kernel.next(0, at(4 * TIME_SLICE)), Next::Run(ns(2)), "and the one that was woken");
+    kernel.computed(0, ns(2));
+    assert_eq!(
+        kernel.next(0, at(4 * TIME_SLICE + ns(2))),
+        Next::Run(TIME_SLICE),
+        "and the hog, which had least"
+    );
 }
 
 #[test]
 fn spinners_and_holders_that_share_vcpus_all_make_progress() {
     // Five tasks on two vCPUs; every third section lasts longer than a slice; a holder may even sleep.
-    for hold in [0, TIME_SLICE / 3] {
+    for hold in [Span::ZERO, TIME_SLICE / 3] {
         let section = [Step::Lock(0), compute(2 * TIME_SLICE / 5), Step::Sleep(hold), Step::Lock(1)];
-        let rest = [compute(TIME_SLICE), Step::Unlock(1), Step::Unlock(0), Step::Done, compute(1000)];
+        let rest = [compute(TIME_SLICE), Step::Unlock(1), Step::Unlock(0), Step::Done, compute(ns(1000))];
         let mut kernel = kernel(2, vec![spinning([&section[..], &rest].concat(), 5), hog()]);
-        run(&mut kernel, 2, 0, 1000 * TIME_SLICE);
+        run(&mut kernel, 2, Time::ZERO, at(1000 * TIME_SLICE));
         // A round takes 1.4 slices, and what the holder sleeps; the lock is hardly ever free.
         let rounds = 1000 * TIME_SLICE / (7 * TIME_SLICE / 5 + hold);
         let done = kernel.stats()[AppId(0)].completed as i64;
         assert!((rounds * 9 / 10..=rounds).contains(&done), "{done} of {rounds} rounds");
-        assert!(kernel.spin_ns() > 0);
+        assert!(kernel.spin_ns() > Span::ZERO);
     }
 }
 
 #[test]
 fn applications_have_locks_of_their_own_unless_they_meet() {
     let locked =
-        |shares_sync_objects| AppConfig { shares_sync_objects, ..app(vec![Step::Lock(0), compute(10)]) };
+        |shares_sync_objects| AppConfig { shares_sync_objects, ..app(vec![Step::Lock(0), compute(ns(10))]) };
     let mut apart = kernel(2, vec![locked(false), locked(false)]);
-    assert_eq!([0, 1].map(|vcpu| apart.next(vcpu, 0)), [Next::Run(10); 2]);
+    assert_eq!([0, 1].map(|vcpu| apart.next(vcpu, Time::ZERO)), [Next::Run(ns(10)); 2]);
     let mut together = kernel(2, vec![locked(true), locked(true)]);
-    assert_eq!([0, 1].map(|vcpu| together.next(vcpu, 0)), [Next::Run(10), Next::Idle]);
+    assert_eq!([0, 1].map(|vcpu| together.next(vcpu, Time::ZERO)), [Next::Run(ns(10)), Next::Idle]);
 }
 
 #[test]
 fn who_waits_at_a_point_goes_on_when_another_wakes_it() {
     let lock = Step::Lock(0);
-    let waits = [lock, Step::Wait { at: 1, unlocks: Some(0) }, lock, Step::Unlock(0), compute(5), Step::Done];
+    let waits =
+        [lock, Step::Wait { at: 1, unlocks: Some(0) }, lock, Step::Unlock(0), compute(ns(5)), Step::Done];
     for (all, woken) in [(false, 1), (true, 2)] {
-        let wakes = [Step::Sleep(10), lock, Step::Wake { at: 1, all }, Step::Unlock(0), Step::Stop];
+        let wakes = [Step::Sleep(ns(10)), lock, Step::Wake { at: 1, all }, Step::Unlock(0), Step::Stop];
         let apps = [&waits[..], &waits, &wakes];
         let apps = apps.map(|steps| AppConfig { shares_sync_objects: true, ..app(steps.into()) });
         let mut kernel = kernel(1, apps.into());
-        run(&mut kernel, 1, 0, 100);
+        run(&mut kernel, 1, Time::ZERO, at(ns(100)));
         let completed: Vec<u64> = kernel.stats().iter().map(|stats| stats.completed).collect();
         assert_eq!(completed, [1, woken - 1, 0], "the first is woken first; then both wait again");
     }
@@ -225,13 +250,13 @@ fn who_waits_at_a_point_goes_on_when_another_wakes_it() {
 
 #[test]
 fn at_a_barrier_the_last_one_lets_all_go_on() {
-    let steps = |ns| vec![compute(ns), Step::Barrier { at: 0, tasks: 3 }, Step::Done];
-    let apps = [10, 20, 70].map(|ns| AppConfig { shares_sync_objects: true, ..app(steps(ns)) });
+    let steps = |cpu| vec![compute(cpu), Step::Barrier { at: 0, tasks: 3 }, Step::Done];
+    let apps = [10, 20, 70].map(|cpu| AppConfig { shares_sync_objects: true, ..app(steps(ns(cpu))) });
     let mut kernel = kernel(3, apps.into());
-    run(&mut kernel, 3, 0, 701);
+    run(&mut kernel, 3, Time::ZERO, at(ns(701)));
     let completed: Vec<u64> = kernel.stats().iter().map(|stats| stats.completed).collect();
     assert_eq!(completed, [10; 3]);
-    assert_eq!(kernel.stats()[AppId(0)].last_completed, Some(700));
+    assert_eq!(kernel.stats()[AppId(0)].last_completed, Some(at(ns(700))));
 }
 
 #[test]
@@ -242,8 +267,8 @@ fn no_script_lets_time_stand_still() {
     let scripts: [&[Step]; 7] = [
         &[Step::Done],
         &[Step::Lock(0), Step::Unlock(0)],
-        &[Step::Runtime(0), Step::Sleep(0), Step::Timer(0), compute(0)],
-        &[Step::Release(0), Step::Deadline(0)],
+        &[Step::Runtime(ns(0)), Step::Sleep(ns(0)), Step::Timer(ns(0)), compute(ns(0))],
+        &[Step::Release(ns(0)), Step::Deadline(ns(0))],
         &[Step::Barrier { at: 0, tasks: 1 }],
         &[there, here],
         &[Step::Restart],
@@ -251,7 +276,7 @@ fn no_script_lets_time_stand_still() {
     for steps in scripts {
         for vcpus in [1, 2] {
             let mut kernel = kernel(vcpus, vec![point(steps), point(steps)]);
-            run(&mut kernel, vcpus, 0, 5_000_000);
+            run(&mut kernel, vcpus, Time::ZERO, at(ns(5_000_000)));
         }
     }
 }
@@ -259,64 +284,66 @@ fn no_script_lets_time_stand_still() {
 #[test]
 fn who_sleeps_often_gets_no_more_than_its_part_but_that_at_once() {
     // Ten workers would like the vCPU for themselves.
-    let worker = || app(vec![compute(1_000_000), Step::Sleep(5_000_000), Step::Done]);
+    let worker = || app(vec![compute(ns(1_000_000)), Step::Sleep(ns(5_000_000)), Step::Done]);
     let mut apps: Vec<AppConfig> = (0..10).map(|_| worker()).collect();
     apps.push(hog());
     let mut crowd = kernel(1, apps);
-    run(&mut crowd, 1, 0, 1100 * TIME_SLICE);
+    run(&mut crowd, 1, Time::ZERO, at(1100 * TIME_SLICE));
     let completed: Vec<u64> = crowd.stats().iter().map(|stats| stats.completed).collect();
     assert!((900..1300).contains(&completed[10]), "{completed:?}: the hog's eleventh");
     assert!(completed[..10].iter().all(|done| (900..1100).contains(done)), "{completed:?}");
 
     // One that asks for a tenth is never kept waiting by a hog.
-    let periodic = app(vec![Step::Release(10_000_000), compute(1_000_000), Step::Deadline(1_000_000)]);
+    let periodic =
+        app(vec![Step::Release(ns(10_000_000)), compute(ns(1_000_000)), Step::Deadline(ns(1_000_000))]);
     let mut two = kernel(1, vec![periodic, hog()]);
-    run(&mut two, 1, 0, 1000 * TIME_SLICE);
+    run(&mut two, 1, Time::ZERO, at(1000 * TIME_SLICE));
     let stats = &two.stats()[AppId(0)];
     assert!(stats.completed >= 998 && stats.failed == 0, "{stats:?}");
 }
 
 #[test]
 fn where_locks_sleep_others_go_on_meanwhile() {
-    let locked = |ns| app(vec![Step::Lock(0), compute(ns), Step::Unlock(0), Step::Stop]);
-    let [first, second] = [20_000_000, 5].map(|ns| AppConfig { shares_sync_objects: true, ..locked(ns) });
+    let locked = |cpu| app(vec![Step::Lock(0), compute(cpu), Step::Unlock(0), Step::Stop]);
+    let [first, second] =
+        [20_000_000, 5].map(|cpu| AppConfig { shares_sync_objects: true, ..locked(ns(cpu)) });
     let mut kernel = kernel(1, vec![first, second, hog()]);
-    assert_eq!(kernel.next(0, 0), Next::Run(TIME_SLICE));
+    assert_eq!(kernel.next(0, Time::ZERO), Next::Run(TIME_SLICE));
     kernel.computed(0, TIME_SLICE);
-    assert_eq!(kernel.next(0, TIME_SLICE), Next::Run(TIME_SLICE), "the hog");
+    assert_eq!(kernel.next(0, at(TIME_SLICE)), Next::Run(TIME_SLICE), "the hog");
     kernel.computed(0, TIME_SLICE);
-    assert_eq!(kernel.next(0, 2 * TIME_SLICE), Next::Run(TIME_SLICE), "the holder again");
+    assert_eq!(kernel.next(0, at(2 * TIME_SLICE)), Next::Run(TIME_SLICE), "the holder again");
     kernel.computed(0, TIME_SLICE);
-    assert_eq!(kernel.next(0, 3 * TIME_SLICE), Next::Run(5), "it has the lock now");
+    assert_eq!(kernel.next(0, at(3 * TIME_SLICE)), Next::Run(ns(5)), "it has the lock now");
 }
 
 #[test]
 fn a_task_that_can_go_on_takes_a_vcpu_that_is_free() {
-    let mut kernel = kernel(2, vec![hog(), app(vec![Step::Stop]), app(vec![Step::Sync, compute(3)])]);
-    assert_eq!((kernel.next(0, 0), kernel.next(1, 0)), (Next::Run(TIME_SLICE), Next::Idle));
+    let mut kernel = kernel(2, vec![hog(), app(vec![Step::Stop]), app(vec![Step::Sync, compute(ns(3))])]);
+    assert_eq!((kernel.next(0, Time::ZERO), kernel.next(1, Time::ZERO)), (Next::Run(TIME_SLICE), Next::Idle));
     kernel.computed(0, TIME_SLICE);
-    assert_eq!(kernel.next(0, 0), Next::Io(TaskId(2), Io::Sync));
+    assert_eq!(kernel.next(0, Time::ZERO), Next::Io(TaskId(2), Io::Sync));
     kernel.wait(TaskId(2));
-    assert_eq!(kernel.next(0, 0), Next::Run(TIME_SLICE));
+    assert_eq!(kernel.next(0, Time::ZERO), Next::Run(TIME_SLICE));
     kernel.resume(TaskId(2));
-    assert_eq!((kernel.take_kick(), kernel.next(1, 0)), (Some(1), Next::Run(3)));
+    assert_eq!((kernel.take_kick(), kernel.next(1, Time::ZERO)), (Some(1), Next::Run(ns(3))));
 }
 
 #[test]
 fn an_unplugged_vcpu_leaves_its_tasks_to_another() {
     let mut kernel = kernel(2, vec![app(vec![Step::Stop]), hog()]);
     kernel.take_offline(1);
-    assert_eq!((kernel.take_kick(), kernel.next(1, 0)), (Some(0), Next::Idle));
-    assert_eq!(kernel.next(0, 0), Next::Run(TIME_SLICE));
+    assert_eq!((kernel.take_kick(), kernel.next(1, Time::ZERO)), (Some(0), Next::Idle));
+    assert_eq!(kernel.next(0, Time::ZERO), Next::Run(TIME_SLICE));
 }
 
 #[test]
 fn a_vcpu_that_is_plugged_again_takes_of_what_waits() {
     let mut kernel = kernel(2, vec![hog(), hog()]);
     kernel.take_offline(1);
-    assert_eq!([0, 1].map(|vcpu| kernel.next(vcpu, 0)), [Next::Run(TIME_SLICE), Next::Idle]);
+    assert_eq!([0, 1].map(|vcpu| kernel.next(vcpu, Time::ZERO)), [Next::Run(TIME_SLICE), Next::Idle]);
     while kernel.take_kick().is_some() {}
     kernel.bring_online(1);
     assert_eq!(kernel.take_kick(), Some(1));
-    assert_eq!([0, 1].map(|vcpu| kernel.next(vcpu, 0)), [Next::Run(TIME_SLICE); 2]);
+    assert_eq!([0, 1].map(|vcpu| kernel.next(vcpu, Time::ZERO)), [Next::Run(TIME_SLICE); 2]);
 }

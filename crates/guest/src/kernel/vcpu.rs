@@ -63,7 +63,7 @@ impl Vcpu {
             queue: BinaryHeap::with_capacity(tasks),
             sequence: 0,
             woken: false,
-            vruntime: 0,
+            vruntime: Span::ZERO,
             sleepers: BinaryHeap::with_capacity(tasks),
             tick: None,
         }
@@ -100,7 +100,7 @@ impl Vcpu {
         let woken = std::mem::take(&mut self.woken);
         let Some(&Reverse((first, vruntime, ..))) = self.queue.peek() else { return false };
         let own = rank(current);
-        let late = self.slice <= 0 || woken && vruntime < current.vruntime;
+        let late = self.slice <= Span::ZERO || woken && vruntime < current.vruntime;
         first < own || first == own && own == Rank::Other && late
     }
 

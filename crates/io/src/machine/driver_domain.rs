@@ -141,7 +141,7 @@ impl DriverDomain {
         let bounced = network.nics[nic].touch(vcpu);
         let emulation_ns = match hop {
             Hop::Ring(netfront) => network.netfronts[netfront].emulation_ns,
-            _ => 0,
+            _ => Span::ZERO,
         };
         self.packets.receive(hop, bounced, emulation_ns, self.receive_ns)
     }
@@ -166,7 +166,7 @@ impl DriverDomain {
                 let emulation_ns = storage.blkfronts[request.blkfront].emulation_ns;
                 Layers::kernel(cost, grants.min(cost)).and_application(emulation_ns)
             }
-            BlkbackWork::Response(_) => Layers::kernel(cost, 0),
+            BlkbackWork::Response(_) => Layers::kernel(cost, Span::ZERO),
         }
     }
 }

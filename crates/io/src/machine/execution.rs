@@ -13,7 +13,7 @@ use crate::storage::blkback::BlkbackWork;
 use crate::storage::blkfront::BlkfrontWork;
 
 /// The work of a spinning vCPU: as good as without end, and still counted.
-const SPIN: Span = Span::MAX - 1;
+const SPIN: Span = Span::from_ns(i64::MAX - 1);
 
 impl Machine {
     /// Gives a vCPU of a guest its next piece of work.
@@ -28,7 +28,7 @@ impl Machine {
             while let Some((work, cost)) = self.kernel_work(ctx, v, guest, number) {
                 self.report_begin(ctx, guest, &work);
                 let all = self.guests.all[guest].random.spread(cost.sum(), self.spread_percent);
-                if all > 0 {
+                if all > Span::ZERO {
                     self.guests.begin_work(v, work, Share::begun(cost.stretched(all), ctx.now()));
                     return Op::Run(all);
                 }
@@ -51,7 +51,7 @@ impl Machine {
             self.guests.touch_task(ctx, v);
             if let Op::Run(span) = op {
                 let layers = match next {
-                    Next::Tick(_) => Layers::kernel(span, 0),
+                    Next::Tick(_) => Layers::kernel(span, Span::ZERO),
                     _ => Layers::application(span),
                 };
                 self.guests.begin_work(v, Work::Tasks(span), Share::begun(layers, ctx.now()));
@@ -78,7 +78,7 @@ impl Machine {
         let inside = &mut self.guests.all[guest];
         if let Some((work, cost)) = self.storage.next_work(ctx.now(), guest, v) {
             let upcall = inside.network.hypervisor_upcall_ns.min(cost);
-            let hypervisor = if matches!(work, BlkfrontWork::Upcall) { upcall } else { 0 };
+            let hypervisor = if matches!(work, BlkfrontWork::Upcall) { upcall } else { Span::ZERO };
             return Some((Work::Blkfront(work), Layers::kernel(cost, hypervisor)));
         }
         let packet = inside.loopback.pop_front()?;
@@ -107,7 +107,8 @@ impl Machine {
             (NetfrontWork::Send(_), Uplink::Hypervisor) => Hop::Link(nic),
         };
         let driver = self.drivers.costs(guest);
-        let own = self.guests.all[guest].network.work(&work, if owns_nic { driver.nic_send_ns } else { 0 });
+        let nic_send_ns = if owns_nic { driver.nic_send_ns } else { Span::ZERO };
+        let own = self.guests.all[guest].network.work(&work, nic_send_ns);
         let cost = match hop {
             Hop::Ring(behind) => own.plus(&driver.pass_on(self.network.netfronts[behind].emulation_ns)),
             _ => own,

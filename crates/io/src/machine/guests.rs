@@ -97,7 +97,7 @@ impl Guests {
         }
         self.all.push(Guest {
             first_vcpu: config.first_vcpu,
-            kernel: Kernel::new(&config.kernel, 0, seed, guest.0.into()),
+            kernel: Kernel::new(&config.kernel, Time::ZERO, seed, guest.0.into()),
             network: config.network,
             loopback: VecDeque::new(),
             kept: Table::filled(self.services.len(), Vec::new()),

@@ -143,7 +143,7 @@ impl World for Machine {
         let work = match vcpu.work {
             Some(Work::Tasks(span)) => Some(Work::Tasks(span - left)),
             // Nothing interrupts work of the kernel: it goes on.
-            Some(_) if left > 0 => return Op::Run(left),
+            Some(_) if left > Span::ZERO => return Op::Run(left),
             work => work,
         };
         self.guests.enter(v);

@@ -1,7 +1,7 @@
 //! Users of clients outside: their requests and their streams.
 
 use vcpulab_guest::ConnectionId;
-use vcpulab_host::{Time, WorldContext};
+use vcpulab_host::{Span, Time, WorldContext};
 
 use super::Machine;
 use crate::ids::{ClientId, ClientMachineId};
@@ -78,7 +78,7 @@ impl Machine {
         }
         let Some(connection) = self.network.connections.get_mut(id) else { return };
         connection.asked_at = begun;
-        (connection.connect_ns, connection.latency_ns) = (kept.map(|_| 0), None);
+        (connection.connect_ns, connection.latency_ns) = (kept.map(|_| Span::ZERO), None);
         connection.closes = !keep_alive;
         (connection.class, connection.asks) = (ask.class, ask.reply_bytes);
         connection.request_bytes = ask.request_bytes;
@@ -133,7 +133,7 @@ impl Machine {
     ) {
         let Load::Stream { packet_bytes, gap_ns, .. } = self.clients.all[client].config.load else { return };
         let Some(connection) = self.network.connections.get_mut(id) else { return };
-        if gap_ns > 0 {
+        if gap_ns > Span::ZERO {
             connection.enqueue(Side::Caller, packet_bytes);
             self.clients.all[client].stats.count(1, ctx.now());
         } else {
@@ -142,7 +142,8 @@ impl Machine {
                 self.clients.all[client].stats.count(1, ctx.now());
             }
         }
-        if gap_ns > 0 && connection.outstanding(Side::Caller) < connection.send_buffer(Side::Caller) {
+        if gap_ns > Span::ZERO && connection.outstanding(Side::Caller) < connection.send_buffer(Side::Caller)
+        {
             self.clients.all[client].set_due(user, ctx.now() + gap_ns);
             self.clients.arm_user(ctx, client);
         } else {

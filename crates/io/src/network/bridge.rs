@@ -10,15 +10,15 @@ use crate::layers::Layers;
 /// Costs of packets inside a guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetworkCosts {
-    /// Taking one event, whatever came with it, ns.
+    /// Taking one event, whatever came with it.
     pub upcall_ns: Span,
-    /// One packet received: netfront and network stack, ns.
+    /// One packet received: netfront and network stack.
     pub receive_ns: Span,
-    /// One packet sent, ns.
+    /// One packet sent.
     pub send_ns: Span,
     /// Each byte received or sent: copies, and checksums that no NIC computes, ps.
     pub byte_ps: i64,
-    /// One packet between two tasks of the guest, ns.
+    /// One packet between two tasks of the guest.
     pub loopback_ns: Span,
     /// The hypervisor's part of `upcall_ns`.
     pub hypervisor_upcall_ns: Span,
@@ -26,7 +26,7 @@ pub struct NetworkCosts {
     pub hypervisor_send_ns: Span,
 }
 
-/// Costs of packets in a driver domain, ns.
+/// Costs of packets in a driver domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DriverCosts {
     /// Taking the notifications that are pending, from NICs and from guests.
@@ -56,7 +56,7 @@ impl NetworkCosts {
     pub(crate) fn work(&self, work: &NetfrontWork, nic_send_ns: Span) -> Layers {
         match work {
             NetfrontWork::Upcall => Layers::kernel(self.upcall_ns, self.hypervisor_upcall_ns),
-            NetfrontWork::Receive(packet) => Layers::kernel(self.receive_ns + self.bytes(packet), 0),
+            NetfrontWork::Receive(packet) => Layers::kernel(self.receive_ns + self.bytes(packet), Span::ZERO),
             NetfrontWork::Send(packet) => {
                 Layers::kernel(self.send_ns + nic_send_ns + self.bytes(packet), self.hypervisor_send_ns)
             }
@@ -65,11 +65,11 @@ impl NetworkCosts {
 
     /// A packet from one task of the guest to another.
     pub(crate) fn loopback(&self, packet: &Packet) -> Layers {
-        Layers::kernel(self.loopback_ns + self.bytes(packet), 0)
+        Layers::kernel(self.loopback_ns + self.bytes(packet), Span::ZERO)
     }
 
     fn bytes(&self, packet: &Packet) -> Span {
-        i64::from(packet.bytes) * self.byte_ps / 1000
+        Span::from_ns(i64::from(packet.bytes) * self.byte_ps / 1000)
     }
 }
 
@@ -84,11 +84,11 @@ impl DriverCosts {
     pub(crate) fn receive(&self, hop: Hop, bounced: bool, emulation_ns: Span, receive_ns: Span) -> Layers {
         let onward = match hop {
             Hop::Ring(_) => self.pass_on(emulation_ns),
-            Hop::Here => Layers::kernel(receive_ns, 0),
-            Hop::Up(_) | Hop::Link(_) | Hop::Nowhere => Layers::kernel(self.bridge_ns, 0),
+            Hop::Here => Layers::kernel(receive_ns, Span::ZERO),
+            Hop::Up(_) | Hop::Link(_) | Hop::Nowhere => Layers::kernel(self.bridge_ns, Span::ZERO),
         };
-        let bounce_ns = if bounced { self.bounce_ns } else { 0 };
-        Layers::kernel(self.nic_receive_ns + bounce_ns, 0).plus(&onward)
+        let bounce_ns = if bounced { self.bounce_ns } else { Span::ZERO };
+        Layers::kernel(self.nic_receive_ns + bounce_ns, Span::ZERO).plus(&onward)
     }
 
     /// A packet taken from a netfront's ring for this hop. `bounces` is the number of devices that another vCPU worked at
@@ -99,9 +99,9 @@ impl DriverCosts {
             Hop::Ring(_) => self.backend_receive_ns,
             Hop::Here => receive_ns,
             // The domain's own netfront takes its time to send when it comes to it.
-            Hop::Up(_) | Hop::Nowhere => 0,
+            Hop::Up(_) | Hop::Nowhere => Span::ZERO,
         };
-        let exchange = if matches!(hop, Hop::Ring(_)) { self.hypervisor_receive_ns } else { 0 };
+        let exchange = if matches!(hop, Hop::Ring(_)) { self.hypervisor_receive_ns } else { Span::ZERO };
         let all = self.backend_send_ns + self.bridge_ns + onward + bounces * self.bounce_ns;
         Layers::kernel(all, self.hypervisor_send_ns + exchange).and_application(emulation_ns)
     }

@@ -80,7 +80,7 @@ pub struct Client {
 }
 
 /// Least time until a user without a connection to ask with asks again, ns: time must go on.
-const TURNED_AWAY_FOR: Span = 1_000_000;
+const TURNED_AWAY_FOR: Span = Span::from_ms(1);
 
 /// A request that a user makes, the same however often it is tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -157,13 +157,14 @@ impl Client {
         let mut due = BinaryHeap::with_capacity(users as usize + 1);
         for user in 0..users {
             let begins = match config.load {
-                Load::Open { .. } => gap(&config.load, &mut random),
+                Load::Open { .. } => Time::ZERO.saturating_add(gap(&config.load, &mut random)),
                 Load::Closed { ramp_up_ns, think_ns, .. } => {
-                    let ramp = ramp_up_ns as i128 * i128::from(user) / i128::from(users.max(1));
+                    let ramp = i128::from(ramp_up_ns.ns()) * i128::from(user) / i128::from(users.max(1));
                     // Users that begin at once are not in step all the same.
-                    ramp as Time + random.below(think_ns.max(1_000_000) as u64) as Time
+                    let apart = random.below(think_ns.max(Span::from_ms(1)).ns() as u64);
+                    Time::from_ns(ramp as i64 + apart as i64)
                 }
-                Load::Stream { .. } => random.below(1_000_000) as Time,
+                Load::Stream { .. } => Time::from_ns(random.below(1_000_000) as i64),
             };
             due.push(Reverse((begins, user)));
         }
@@ -328,8 +329,8 @@ impl Client {
         if let Load::Closed { think_ns, .. } = self.config.load {
             self.tries[user as usize] = Some(0);
             let think = match think_ns {
-                0 => 0,
-                mean => self.random.exponential(1e9 / mean as f64),
+                Span::ZERO => Span::ZERO,
+                mean => self.random.exponential(1e9 / mean.ns() as f64),
             };
             self.set_due(user, now.saturating_add(think));
         }
@@ -338,10 +339,10 @@ impl Client {
 
 fn gap(load: &Load, random: &mut Random) -> Span {
     match *load {
-        Load::Open { rate_per_s, .. } if rate_per_s <= 0.0 => NEVER,
-        Load::Open { rate_per_s, regular: true } => (1e9 / rate_per_s) as Span,
+        Load::Open { rate_per_s, .. } if rate_per_s <= 0.0 => Span::MAX,
+        Load::Open { rate_per_s, regular: true } => Span::from_ns((1e9 / rate_per_s) as i64),
         Load::Open { rate_per_s, .. } => random.exponential(rate_per_s),
-        Load::Closed { .. } | Load::Stream { .. } => 0,
+        Load::Closed { .. } | Load::Stream { .. } => Span::ZERO,
     }
 }
 
@@ -371,8 +372,8 @@ mod tests {
     fn an_open_loop_goes_on_whatever_the_answers_up_to_its_limit() {
         let mut client = client(Load::Open { rate_per_s: 1000.0, regular: true }, vec![ask(0, 1)]);
         for i in 1..=5 {
-            assert_eq!(client.next_event(), i * 1_000_000);
-            assert_eq!(client.take_due(i * 1_000_000), Some(0));
+            assert_eq!(client.next_event(), Time::from_ns(i * 1_000_000));
+            assert_eq!(client.take_due(Time::from_ns(i * 1_000_000)), Some(0));
             assert_eq!(client.ask().is_some(), i <= 3);
         }
         assert_eq!(client.stats.failed, 2);
@@ -380,27 +381,29 @@ mod tests {
 
     #[test]
     fn users_of_a_closed_loop_wait_for_their_answers_and_try_again_once() {
-        let load = Load::Closed { users: 2, think_ns: 0, ramp_up_ns: 10_000_000 };
+        let load = Load::Closed { users: 2, think_ns: Span::ZERO, ramp_up_ns: Span::from_ns(10_000_000) };
         let mut client = client(load, vec![ask(0, 1)]);
         let first = client.next_event();
         assert_eq!((client.take_due(first), client.active()), (Some(0), 1));
         assert!(client.ask().is_some());
         let second = client.next_event();
-        assert!(second >= 5_000_000, "the ramp-up");
+        assert!(second >= Time::from_ns(5_000_000), "the ramp-up");
         assert_eq!(client.take_due(second), Some(1));
         assert_eq!(client.next_event(), NEVER, "both wait");
-        assert_eq!(client.failed(0, 7), Failed::Retry);
-        assert_eq!(client.failed(0, 8), Failed::GiveUp);
-        assert_eq!((client.next_event(), client.stats.failed), (8, 1));
-        client.turned_away(1, 9);
-        assert_eq!(client.take_due(8), Some(0));
-        assert_eq!(client.next_event(), 9 + TURNED_AWAY_FOR, "even without a time to think");
+        assert_eq!(client.failed(0, Time::from_ns(7)), Failed::Retry);
+        assert_eq!(client.failed(0, Time::from_ns(8)), Failed::GiveUp);
+        assert_eq!((client.next_event(), client.stats.failed), (Time::from_ns(8), 1));
+        client.turned_away(1, Time::from_ns(9));
+        assert_eq!(client.take_due(Time::from_ns(8)), Some(0));
+        assert_eq!(client.next_event(), Time::from_ns(9) + TURNED_AWAY_FOR, "even without a time to think");
     }
 
     #[test]
     fn what_is_asked_for_follows_the_weights() {
-        let mut client =
-            client(Load::Closed { users: 1, think_ns: 0, ramp_up_ns: 0 }, vec![ask(0, 1), ask(1, 3)]);
+        let mut client = client(
+            Load::Closed { users: 1, think_ns: Span::ZERO, ramp_up_ns: Span::ZERO },
+            vec![ask(0, 1), ask(1, 3)],
+        );
         let drawn = (0..10_000).filter(|_| client.draw().class == 1).count();
         assert!((7300..7700).contains(&drawn), "{drawn}");
     }

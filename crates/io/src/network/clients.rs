@@ -1,7 +1,7 @@
 //! The clients outside the host, and the machines that they run on.
 
 use vcpulab_guest::Random;
-use vcpulab_host::{Table, Time, WorldContext};
+use vcpulab_host::{Span, Table, Time, WorldContext};
 
 use super::client::{Asking, Client, ClientConfig, ClientSample, Outcome};
 use super::client_machine::{ClientMachine, ClientMachineConfig, Job};
@@ -133,7 +133,7 @@ impl Clients {
             ended: now,
             outcome,
             connect_ns: over.connect_ns.unwrap_or(elapsed),
-            latency_ns: over.latency_ns.unwrap_or(0),
+            latency_ns: over.latency_ns.unwrap_or(Span::ZERO),
             sent_bytes: over.connect_ns.map_or(0, |_| over.request_bytes),
             received_bytes: if outcome == Outcome::Answered { over.asks } else { 0 },
             active: self.all[client].active(),

@@ -11,11 +11,11 @@ use crate::ids::SourceId;
 use crate::sources::{Source, Sources};
 
 /// Time until a lost packet is sent again, ns (the least retransmission time-out of common TCPs).
-const RETRANSMIT_AFTER: Span = 200_000_000;
+const RETRANSMIT_AFTER: Span = Span::from_ms(200);
 
 /// Time until it is sent again where acknowledgements of later segments tell of the loss (fast retransmit): about a round
 /// trip, ns.
-const RETRANSMIT_SOON: Span = 1_000_000;
+const RETRANSMIT_SOON: Span = Span::from_ms(1);
 
 /// Things that are due at a time each, in the order of time.
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ impl TcpTimers {
 
     /// Waits to send a SYN again that was lost after `lost_before` others.
     pub fn keep_syn(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId, lost_before: u32) {
-        self.syns.push(Reverse((ctx.now() + (SYN_TIMEOUT << lost_before), id)));
+        self.syns.push(Reverse((ctx.now() + SYN_TIMEOUT * (1 << lost_before), id)));
         self.arm_syns(ctx);
     }
 

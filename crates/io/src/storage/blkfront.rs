@@ -227,7 +227,7 @@ impl Blkfront {
         Blkfront {
             vcpu,
             id,
-            emulation_ns: 0,
+            emulation_ns: Span::ZERO,
             counts: BlkfrontCounts::default(),
             config,
             random,
@@ -469,7 +469,8 @@ impl Blkfront {
         }
         if let Some(task) = self.copies.pop_front() {
             let bytes = self.operations[task].map_or(0, |operation| operation.copying);
-            return Some((BlkfrontWork::Copy(task), i64::from(bytes) * costs.copy_ps_per_byte / 1000));
+            let cost = Span::from_ns(i64::from(bytes) * costs.copy_ps_per_byte / 1000);
+            return Some((BlkfrontWork::Copy(task), cost));
         }
         if self.free.is_empty() || (!self.config.split && !disk_has_room) {
             return None;

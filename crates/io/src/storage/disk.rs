@@ -11,8 +11,7 @@ use vcpulab_host::{NEVER, Span, Time};
 use super::elevator::{Elevator, ElevatorConfig, Extent};
 use crate::ids::BlkfrontId;
 
-/// A second, ns.
-const SECOND: Span = 1_000_000_000;
+const SECOND: Span = Span::from_secs(1);
 
 /// Precision of square roots.
 const ROOT_ONE: i64 = 1 << 20;
@@ -125,8 +124,8 @@ impl Disk {
             serving: Vec::with_capacity(config.channels()),
             completed: VecDeque::with_capacity(config.queue_depth),
             head: 0,
-            transfers_end: 0,
-            busy_until: 0,
+            transfers_end: Time::ZERO,
+            busy_until: Time::ZERO,
             counts: DiskCounts::default(),
         }
     }
@@ -198,7 +197,7 @@ impl Disk {
                 true => self.counts.written_bytes += bytes,
                 false => self.counts.read_bytes += bytes,
             }
-            self.counts.busy_ns += (done - now.max(self.busy_until)).max(0);
+            self.counts.busy_ns += (done - now.max(self.busy_until)).max(Span::ZERO);
             self.busy_until = self.busy_until.max(done);
             self.head = extent.end();
             self.serving.push((done, extent));
@@ -215,7 +214,7 @@ impl Disk {
                     self.counts.seeks += 1;
                     let rotation = 60 * SECOND / rotations_per_min;
                     reached += seek(distance, self.config.capacity_bytes, track_seek_ns, average_seek_ns);
-                    reached += self.random.below(rotation as u64) as Span;
+                    reached += Span::from_ns(self.random.below(rotation.ns() as u64) as i64);
                 }
                 reached + transfer(extent.bytes, bytes_per_s)
             }
@@ -240,7 +239,7 @@ impl DiskConfig {
 
 /// Time on the way between disk and memory, ns; at least 1, so that time goes on however fast it is.
 fn transfer(bytes: u32, bytes_per_s: i64) -> Span {
-    (i64::from(bytes) * SECOND / bytes_per_s).max(1)
+    (i64::from(bytes) * SECOND / bytes_per_s).max(Span::from_ns(1))
 }
 
 /// Time to move the head, ns: the track-to-track seek, and a part that grows with the square root of the distance, as
@@ -251,7 +250,7 @@ fn transfer(bytes: u32, bytes_per_s: i64) -> Span {
 fn seek(distance: u64, capacity: u64, track_ns: Span, average_ns: Span) -> Span {
     let square = u128::from(distance) * (ROOT_ONE * ROOT_ONE) as u128 / u128::from(capacity.max(1));
     let root = square.isqrt().min(ROOT_ONE as u128) as i64;
-    track_ns + (average_ns - track_ns).max(0) * root / ROOT_ONE * 15 / 8
+    track_ns + (average_ns - track_ns).max(Span::ZERO) * root / ROOT_ONE * 15 / 8
 }
 
 #[cfg(test)]
@@ -262,8 +261,8 @@ pub(crate) mod tests {
     pub(crate) const SPINDLE: DiskConfig = DiskConfig {
         kind: DiskKind::Spindle {
             bytes_per_s: 80_000_000,
-            track_seek_ns: 1_000_000,
-            average_seek_ns: 9_000_000,
+            track_seek_ns: Span::from_ns(1_000_000),
+            average_seek_ns: Span::from_ns(9_000_000),
             rotations_per_min: 7200,
         },
         capacity_bytes: 320_000_000_000,
@@ -273,7 +272,7 @@ pub(crate) mod tests {
 
     /// And of a solid-state disk's.
     pub(crate) const FLASH: DiskConfig = DiskConfig {
-        kind: DiskKind::Flash { latency_ns: 100_000, bytes_per_s: 500_000_000, channels: 8 },
+        kind: DiskKind::Flash { latency_ns: Span::from_ns(100_000), bytes_per_s: 500_000_000, channels: 8 },
         ..SPINDLE
     };
 
@@ -288,10 +287,10 @@ pub(crate) mod tests {
     }
 
     /// Keeps one stream for each area going, each with `depth` requests under way; the time for `count` of them in all.
-    fn run(disk: &mut Disk, count: u64, areas: u32, depth: usize, next: impl Fn(u64) -> (u64, u32)) -> Time {
+    fn run(disk: &mut Disk, count: u64, areas: u32, depth: usize, next: impl Fn(u64) -> (u64, u32)) -> Span {
         let mut positions = vec![0; areas as usize];
         let mut under_way = vec![0; areas as usize];
-        let (mut now, mut left) = (0, count);
+        let (mut now, mut left) = (Time::ZERO, count);
         for _ in 0..count * 2 {
             for area in 0..areas {
                 let a = area as usize;
@@ -311,11 +310,11 @@ pub(crate) mod tests {
             }
         }
         assert_eq!((left, under_way.iter().sum::<usize>()), (0, 0));
-        now
+        now - Time::ZERO
     }
 
-    fn bytes_per_s(bytes: u64, time: Time) -> u64 {
-        bytes * 1_000_000_000 / time as u64
+    fn bytes_per_s(bytes: u64, time: Span) -> u64 {
+        bytes * 1_000_000_000 / time.ns() as u64
     }
 
     #[test]
@@ -334,7 +333,7 @@ pub(crate) mod tests {
         let starts: Vec<u64> = (0..count).map(|_| random.below(SPINDLE.capacity_bytes - 4096)).collect();
         let place = |i: u64| (starts[i as usize], 4 * KB);
         let time = run(&mut disk, count, 1, 1, place);
-        let expected = 9_000_000 + 60 * SECOND / 7200 / 2 + 51_200;
+        let expected = Span::from_ms(9) + 60 * SECOND / 7200 / 2 + Span::from_ns(51_200);
         let mean = time / count as i64;
         assert!((mean - expected).abs() < expected / 50, "{mean} instead of {expected}");
         assert_eq!(disk.counts.seeks, count);
@@ -349,11 +348,15 @@ pub(crate) mod tests {
         let count = 100_000;
         let sum: Span = (0..count)
             .map(|_| random.below(capacity).abs_diff(random.below(capacity)))
-            .map(|distance| seek(distance, capacity, 1_000_000, 9_000_000))
+            .map(|distance| seek(distance, capacity, Span::from_ms(1), Span::from_ms(9)))
             .sum();
-        assert!((sum / count - 9_000_000).abs() < 50_000, "{}", sum / count);
-        let of_all = |parts| seek(capacity / parts, capacity, 1_000_000, 9_000_000);
-        assert_eq!([of_all(1), of_all(4), of_all(capacity)], [16_000_000, 8_500_000, 1_000_013]);
+        let mean = sum / count;
+        assert!((mean - Span::from_ms(9)).abs() < Span::from_us(50), "{mean}");
+        let of_all = |parts| seek(capacity / parts, capacity, Span::from_ms(1), Span::from_ms(9));
+        assert_eq!(
+            [of_all(1), of_all(4), of_all(capacity)],
+            [16_000_000, 8_500_000, 1_000_013].map(Span::from_ns)
+        );
     }
 
     #[test]
@@ -379,17 +382,17 @@ pub(crate) mod tests {
         assert_eq!(far.counts.seeks, 0);
         let single = run(&mut disk(FLASH), 8000, 1, 1, scattered);
         assert!(single > 7 * together, "channels work at once: {single} against {together}");
-        assert_eq!(single, 8000 * (100_000 + 8192));
+        assert_eq!(single, 8000 * Span::from_ns(100_000 + 8192));
     }
 
     #[test]
     fn a_full_queue_takes_no_more() {
         let mut disk = disk(DiskConfig { queue_depth: 2, ..SPINDLE });
-        disk.submit(0, read(0, 0, KB));
+        disk.submit(Time::ZERO, read(0, 0, KB));
         assert!(disk.can_submit());
-        disk.submit(0, read(0, 9999, KB));
+        disk.submit(Time::ZERO, read(0, 9999, KB));
         assert!(!disk.can_submit());
-        assert!(!disk.complete(disk.next_completion() - 1), "too early");
+        assert!(!disk.complete(disk.next_completion() - Span::from_ns(1)), "too early");
         assert!(disk.complete(disk.next_completion()) && disk.has_completed() && disk.can_submit());
     }
 
@@ -400,10 +403,10 @@ pub(crate) mod tests {
             requests in proptest::collection::vec((0u32..3, 0u64..50, 1u32..20, proptest::bool::ANY, 0i64..30), 1..80),
         ) {
             let mut disk = disk(if flash { FLASH } else { SPINDLE });
-            let mut now = 0;
+            let mut now = Time::ZERO;
             let mut done = Vec::new();
             for (tag, &(area, place, pages, write, gap)) in requests.iter().enumerate() {
-                now += gap * 1_000_000;
+                now += Span::from_ms(gap);
                 disk.complete(now);
                 done.extend(std::iter::from_fn(|| disk.take_completed()).map(|request| request.tag));
                 disk.submit(now, DiskRequest { tag: tag as u32, blkfront: BlkfrontId(area), area, start: place * 4096, bytes: pages * 4096, write });

@@ -7,7 +7,7 @@
 //! probability, a sequential one if the whole file is there. Memory that is full takes no more; nothing is evicted.
 
 use vcpulab_guest::AppId;
-use vcpulab_host::Table;
+use vcpulab_host::{Span, Table};
 
 use super::stretch::{PAGE_BYTES, Stretch};
 
@@ -30,7 +30,7 @@ pub struct CacheConfig {
     /// Dirty memory with which writers wait, bytes.
     pub dirty_max_bytes: u64,
     /// Age after which dirty memory is written out too, ns.
-    pub dirty_expires_ns: i64,
+    pub dirty_expires_ns: Span,
 }
 
 impl CacheConfig {
@@ -43,7 +43,7 @@ impl CacheConfig {
             readahead_max_bytes: 128 << 10,
             dirty_background_bytes: memory_bytes / 10,
             dirty_max_bytes: memory_bytes / 5,
-            dirty_expires_ns: 30_000_000_000,
+            dirty_expires_ns: Span::from_secs(30),
         }
     }
 }

@@ -71,7 +71,7 @@ impl ByPcpu {
         }
         let pcpus = self.pcpus;
         let cells = self.cells.iter_mut().map(std::mem::take).enumerate();
-        let ran = cells.filter(|(_, cell)| cell.running_ns > 0);
+        let ran = cells.filter(|(_, cell)| cell.running_ns > Span::ZERO);
         ran.map(|(i, cell)| (DomId((i / pcpus) as u32), PcpuId((i % pcpus) as u32), cell)).collect()
     }
 }

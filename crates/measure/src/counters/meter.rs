@@ -136,7 +136,7 @@ impl Observer for Meter {
             let vcpu = &mut self.vcpus[switch.to.index()];
             vcpu.executions += 1;
             let slice_end = host.timer_expiry(host.slice_timer(switch.pcpu));
-            let allocated_ns = if slice_end == NEVER { 0 } else { slice_end - switch.time };
+            let allocated_ns = if slice_end == NEVER { Span::ZERO } else { slice_end - switch.time };
             vcpu.allocated_ns += allocated_ns;
             vcpu.wait_max_ns = vcpu.wait_max_ns.max(switch.waited_ns);
             self.waits.switched(host, &switch);
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
     use crate::collect::{Names, collect};
     use vcpulab_host::program::{Program, Programs, Step};
-    use vcpulab_host::{DomainConfig, Host, HostConfig, Params, Scheduler, VcpuConfig};
+    use vcpulab_host::{DomainConfig, Host, HostConfig, Params, PoolId, Scheduler, VcpuConfig};
     use vcpulab_sched::Runner;
 
     /// Two hogs and a sleeper on one pCPU for a second, measured from half a second on.
@@ -209,13 +209,13 @@ mod tests {
             let mut programs = Programs::default();
             programs.set(VcpuId(1), Program { steps: vec![Step::Hog], repeat: false });
             programs.set(VcpuId(2), Program { steps: vec![Step::Hog], repeat: false });
-            let sleeper = vec![Step::Run(1_000_000), Step::Block(9_000_000)];
+            let sleeper = vec![Step::Run(Span::from_ms(1)), Step::Block(Span::from_ms(9))];
             programs.set(VcpuId(3), Program { steps: sleeper, repeat: true });
             let domain = |number, vcpus| DomainConfig {
                 number,
-                pool: 0,
+                pool: PoolId(0),
                 params: Params::new(),
-                vcpus: vec![VcpuConfig { start: Some(0), affinity: None }; vcpus],
+                vcpus: vec![VcpuConfig { start: Some(Span::ZERO), affinity: None }; vcpus],
             };
             let config =
                 HostConfig { pcpus: 1, domains: vec![domain(1, 2), domain(2, 1)], ..HostConfig::default() };
@@ -228,10 +228,10 @@ mod tests {
             .unwrap();
             let (context, meter) = host.observe();
             meter.reset(context);
-            host.run_until(500_000_000).unwrap();
+            host.run_until(Time::from_ns(500_000_000)).unwrap();
             let (context, meter) = host.observe();
             meter.reset(context);
-            host.run_until(1_000_000_000).unwrap();
+            host.run_until(Time::from_ns(1_000_000_000)).unwrap();
             let domains = vec!["hogs".into(), "sleeper".into()];
             let names = Names { domains, pools: vec!["Pool-0".into()] };
             collect(7, &names, host.context(), host.observer())

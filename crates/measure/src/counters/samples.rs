@@ -64,14 +64,14 @@ impl Sampler {
         let on_pcpus = meter.by_pcpu.as_mut().map(|by_pcpu| by_pcpu.take(host)).unwrap_or_default();
         self.pcpus.extend(on_pcpus.into_iter().map(|(d, p, did)| PcpuSampleRow {
             replication,
-            time_ns: host.now(),
+            time_ns: host.now().ns(),
             domain: names.domains[d.index()].clone(),
             number: host.domain_number(d),
             pcpu: p.0,
-            running_ns: did.running_ns,
-            runnable_ns: did.runnable_ns,
-            blocked_ns: did.blocked_ns,
-            allocated_ns: did.allocated_ns,
+            running_ns: did.running_ns.ns(),
+            runnable_ns: did.runnable_ns.ns(),
+            blocked_ns: did.blocked_ns.ns(),
+            allocated_ns: did.allocated_ns.ns(),
             executions: did.executions,
         }));
         &mut self.domains[first..]
@@ -89,11 +89,11 @@ impl Sampler {
         let domain = &names.domains[d.index()];
         let mut row = SampleRow {
             replication,
-            time_ns: host.now(),
+            time_ns: host.now().ns(),
             domain: domain.clone(),
             number: host.domain_number(d),
             state: host.domain_state(d).map(|state| state.to_string()),
-            elapsed_ns: host.now() - self.time,
+            elapsed_ns: (host.now() - self.time).ns(),
             ..SampleRow::default()
         };
         for v in host.vcpus_of(d) {
@@ -101,10 +101,10 @@ impl Sampler {
             let before = std::mem::replace(&mut self.seen[v.index()], now);
             self.vcpus.push(VcpuSampleRow {
                 replication,
-                time_ns: host.now(),
+                time_ns: host.now().ns(),
                 domain: domain.clone(),
                 vcpu: row.vcpus,
-                running_ns: now.0.running_ns - before.0.running_ns,
+                running_ns: (now.0.running_ns - before.0.running_ns).ns(),
             });
             row.vcpus += 1;
             add(&mut row, before, now);
@@ -116,11 +116,11 @@ impl Sampler {
 /// Adds what a vCPU did between two looks.
 fn add(row: &mut SampleRow, before: Seen, now: Seen) {
     let ((times, counts, caches), (times_before, counts_before, caches_before)) = (now, before);
-    row.running_ns += times.running_ns - times_before.running_ns;
-    row.runnable_ns += times.runnable_ns - times_before.runnable_ns;
-    row.blocked_ns += times.blocked_ns - times_before.blocked_ns;
-    row.offline_ns += times.offline_ns - times_before.offline_ns;
-    row.allocated_ns += counts.allocated_ns - counts_before.allocated_ns;
+    row.running_ns += (times.running_ns - times_before.running_ns).ns();
+    row.runnable_ns += (times.runnable_ns - times_before.runnable_ns).ns();
+    row.blocked_ns += (times.blocked_ns - times_before.blocked_ns).ns();
+    row.offline_ns += (times.offline_ns - times_before.offline_ns).ns();
+    row.allocated_ns += (counts.allocated_ns - counts_before.allocated_ns).ns();
     row.executions += counts.executions - counts_before.executions;
     row.wakeups += counts.wakeups - counts_before.wakeups;
     row.context_switches += counts.switched_out - counts_before.switched_out;
@@ -128,7 +128,7 @@ fn add(row: &mut SampleRow, before: Seen, now: Seen) {
     row.migrations += counts.migrations - counts_before.migrations;
     row.l2_misses += caches.l2_misses - caches_before.l2_misses;
     row.l3_misses += caches.l3_misses - caches_before.l3_misses;
-    row.refill_ns += caches.refill_ns - caches_before.refill_ns;
+    row.refill_ns += (caches.refill_ns - caches_before.refill_ns).ns();
 }
 
 fn look(host: &HostState, meter: &Meter, v: VcpuId) -> Seen {

@@ -82,13 +82,13 @@ struct Class {
     waiting: u128,
     /// By domain: how many wait.
     count: Vec<i64>,
-    /// By domain: w(A, t) = base + count · t; 0 while none waits.
-    base: Vec<Span>,
+    /// By domain: w(A, t) = base + count · t, ns; 0 while none waits. Sums wrap on the way, so these are bare numbers.
+    base: Vec<i64>,
     /// The occupants of these pCPUs, as bits, and by occupant: how many it has.
     occupants: u128,
     has: Vec<i64>,
     /// By occupant, then by domain: the charges, pCPU · ns. Sums wrap on the way; the end of each fits.
-    charges: Vec<Span>,
+    charges: Vec<i64>,
 }
 
 impl Class {
@@ -107,14 +107,14 @@ impl Class {
     #[inline]
     fn begin(&mut self, domain: usize, now: Time) {
         self.count[domain] += 1;
-        self.base[domain] = self.base[domain].wrapping_sub(now);
+        self.base[domain] = self.base[domain].wrapping_sub(now.ns());
         self.waiting |= 1 << domain;
     }
 
     #[inline]
     fn end(&mut self, domain: usize, now: Time) {
         self.count[domain] -= 1;
-        self.base[domain] = self.base[domain].wrapping_add(now);
+        self.base[domain] = self.base[domain].wrapping_add(now.ns());
         if self.count[domain] == 0 {
             self.settle(domain, now);
             self.base[domain] = 0;
@@ -133,8 +133,8 @@ impl Class {
 
     /// w(A, at).
     #[inline(always)]
-    fn waited(&self, domain: usize, at: Time) -> Span {
-        self.base[domain].wrapping_add(self.count[domain].wrapping_mul(at))
+    fn waited(&self, domain: usize, at: Time) -> i64 {
+        self.base[domain].wrapping_add(self.count[domain].wrapping_mul(at.ns()))
     }
 
     /// A pCPU is an occupant's.
@@ -214,7 +214,7 @@ impl Waits {
             return;
         }
         let idle = domains as u8;
-        let pcpu = Pcpu { occupant: idle, owner: idle, until: 0, classes: Vec::new() };
+        let pcpu = Pcpu { occupant: idle, owner: idle, until: Time::ZERO, classes: Vec::new() };
         self.pcpus = vec![pcpu; host.pcpu_count() as usize];
         self.class_of = vec![0; vcpus];
         self.waits = vec![false; vcpus];
@@ -336,8 +336,8 @@ impl Waits {
             return Err(self.off.unwrap_or(NotAttributed::NotAsked));
         }
         // No charge is larger than this; the sums must not have wrapped in the end.
-        let most = i128::from(elapsed) * self.waits.len() as i128 * self.pcpus.len() as i128;
-        if most > i128::from(Span::MAX) {
+        let most = i128::from(elapsed.ns()) * self.waits.len() as i128 * self.pcpus.len() as i128;
+        if most > i128::from(i64::MAX) {
             return Err(NotAttributed::Long);
         }
         let (mut settled, now) = (self.clone(), host.now());
@@ -352,9 +352,9 @@ impl Waits {
         for domain in 0..self.domains {
             let mut waits = vec![0; occupants];
             for class in &settled.classes {
-                let charges: Vec<Span> =
+                let charges: Vec<i64> =
                     (0..occupants).map(|o| class.charges[o * self.domains + domain]).collect();
-                share_out(&charges, Span::from(class.pcpus.len()), &mut waits);
+                share_out(&charges, i64::from(class.pcpus.len()), &mut waits);
             }
             let charged = |occupant: usize| match occupant.checked_sub(self.domains) {
                 None => Charged::Domain(DomId(occupant as u32)),
@@ -362,7 +362,9 @@ impl Waits {
                 Some(_) => Charged::Hypervisor,
             };
             let waited = waits.into_iter().enumerate().filter(|&(_, ns)| ns != 0);
-            rows.extend(waited.map(|(occupant, ns)| (DomId(domain as u32), charged(occupant), ns)));
+            rows.extend(
+                waited.map(|(occupant, ns)| (DomId(domain as u32), charged(occupant), Span::from_ns(ns))),
+            );
         }
         Ok(rows)
     }
@@ -405,7 +407,7 @@ impl Waits {
 
 /// Adds each charge divided by `parts`, rounded so that together they are the sum of the charges divided by it (which has no
 /// remainder): what is left over goes to the largest remainders, of equal ones to the first.
-fn share_out(charges: &[Span], parts: Span, waits: &mut [Span]) {
+fn share_out(charges: &[i64], parts: i64, waits: &mut [i64]) {
     let mut left = 0;
     for (wait, charge) in waits.iter_mut().zip(charges) {
         *wait += charge / parts;

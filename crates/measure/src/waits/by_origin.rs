@@ -22,12 +22,12 @@ pub struct Waited {
 
 impl Waited {
     fn none() -> Self {
-        Waited { histogram: empty(), sum_ns: 0, max_ns: 0 }
+        Waited { histogram: empty(), sum_ns: Span::ZERO, max_ns: Span::ZERO }
     }
 
     #[inline]
     fn add(&mut self, wait: Span) {
-        let kept = (wait as u64).min(WAIT_MAX_NS);
+        let kept = (wait.ns() as u64).min(WAIT_MAX_NS);
         self.histogram.record(kept).expect("a histogram that grows has room");
         self.sum_ns += wait;
         self.max_ns = self.max_ns.max(wait);
@@ -174,11 +174,11 @@ mod tests {
     fn long_waits_count_as_they_are_up_to_1000_s() {
         let mut waited = Waited::none();
         for seconds in [3, 900, 5000] {
-            waited.add(seconds * 1_000_000_000);
+            waited.add(Span::from_secs(seconds));
         }
         let at = |quantile| waited.histogram.value_at_quantile(quantile) as f64 / 1e9;
         assert!((at(0.3) / 3.0 - 1.0).abs() < 0.01 && (at(0.6) / 900.0 - 1.0).abs() < 0.01);
         assert!((at(1.0) / 1000.0 - 1.0).abs() < 0.01);
-        assert_eq!((waited.max_ns, waited.sum_ns), (5_000_000_000_000, 5_903_000_000_000));
+        assert_eq!((waited.max_ns.ns(), waited.sum_ns.ns()), (5_000_000_000_000, 5_903_000_000_000));
     }
 }

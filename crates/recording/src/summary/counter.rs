@@ -39,6 +39,49 @@ pub(super) struct Counted {
     pub(super) block: Times,
 }
 
+impl Counted {
+    /// A stay in a runstate ends; its length is given if all of it is known.
+    fn ended(&mut self, state: Option<RunState>, whole_ns: Option<i64>) {
+        let Some(ns) = whole_ns else {
+            (self.woken, self.burst_ns) = (None, None);
+            return;
+        };
+        match state {
+            Some(RunState::Running) => {
+                self.execution.add(ns);
+                self.burst_ns = self.burst_ns.map(|burst| burst.saturating_add(ns));
+            }
+            Some(RunState::Runnable) => self.wait.add(ns),
+            Some(RunState::Blocked) => self.block.add(ns),
+            _ => {}
+        }
+    }
+
+    /// An execution begins on a pCPU, which has switched this many times.
+    fn runs(&mut self, pcpu: u32, switches: u64, now: i64) {
+        self.executions += 1;
+        if let Some((at, before, switches_before)) = self.woken.take() {
+            self.latency.add(now - at);
+            match before {
+                Some(before) if before != pcpu => self.ran_elsewhere += 1,
+                _ if switches <= switches_before => self.ran_next += 1,
+                _ => self.ran_later += 1,
+            }
+        }
+        if self.pcpu.replace(pcpu).is_some_and(|before| before != pcpu) {
+            self.migrations += 1;
+        }
+    }
+
+    /// It blocks, and with that its burst ends.
+    fn blocks(&mut self) {
+        if let Some(burst) = self.burst_ns.filter(|&burst| burst > 0) {
+            self.burst.add(burst);
+        }
+        (self.woken, self.burst_ns) = (None, None);
+    }
+}
+
 /// The runstate that a vCPU is in.
 #[derive(Clone, Copy, Debug)]
 struct Stay {
@@ -157,44 +200,20 @@ impl Counter {
             // Recorded twice: it goes on.
             return;
         }
-        let stay = self.leave(v, now, from);
-        let counted = &mut self.vcpus[v];
-        let (state, whole_ns) = match stay {
+        let (state, whole_ns) = match self.leave(v, now, from) {
             Some((state, lasted)) => (Some(state), lasted),
             None => (from, None),
         };
-        if let Some(ns) = whole_ns {
-            match state {
-                Some(RunState::Running) => counted.execution.add(ns),
-                Some(RunState::Runnable) => counted.wait.add(ns),
-                Some(RunState::Blocked) => counted.block.add(ns),
-                _ => {}
-            }
-        } else {
-            (counted.woken, counted.burst_ns) = (None, None);
-        }
-        if state == Some(RunState::Running)
-            && let (Some(burst), Some(ran)) = (&mut counted.burst_ns, whole_ns)
-        {
-            *burst = burst.saturating_add(ran);
-        }
-        let running = to == RunState::Running;
-        let gaps = if running { self.pcpus[p].gaps } else { self.gaps };
+        let gaps = if to == RunState::Running { self.pcpus[p].gaps } else { self.gaps };
+        let counted = &mut self.vcpus[v];
+        counted.ended(state, whole_ns);
         counted.stay = Some(Stay { state: to, since_ns: now, whole: true, gaps });
         match to {
             RunState::Running => {
-                counted.executions += 1;
-                let pcpu = p as u32;
-                if let Some((at, before, switches)) = counted.woken.take() {
-                    counted.latency.add(now - at);
-                    match before {
-                        Some(before) if before != pcpu => counted.ran_elsewhere += 1,
-                        _ if self.pcpus[p].switches <= switches => counted.ran_next += 1,
-                        _ => counted.ran_later += 1,
-                    }
-                }
-                if counted.pcpu.replace(pcpu).is_some_and(|before| before != pcpu) {
-                    counted.migrations += 1;
+                counted.runs(p as u32, self.pcpus[p].switches, now);
+                // A vCPU that runs without having waited (a record is missing) was woken unseen.
+                if !matches!(state, Some(RunState::Runnable | RunState::Offline)) {
+                    counted.burst_ns = None;
                 }
             }
             RunState::Runnable if state == Some(RunState::Running) => counted.preempted += 1,
@@ -202,32 +221,27 @@ impl Counter {
             RunState::Runnable if state == Some(RunState::Offline) => {}
             RunState::Offline if state != Some(RunState::Blocked) => {}
             // Woken, even if a cap holds it back at first.
-            RunState::Runnable | RunState::Offline => {
-                counted.wakes += 1;
-                counted.burst_ns = Some(0);
-                let there = &self.pcpus[counted.pcpu.map_or(p, |pcpu| pcpu as usize)];
-                counted.woken = Some((now, counted.pcpu, there.switches));
-                if matches!(there.current, Some((Who::Idle, _))) {
-                    counted.to_idle += 1;
-                }
-                let waker = match self.pcpus[p].current {
-                    Some((Who::Vcpu { domain, vcpu }, _)) => self.number.get(&(domain, vcpu)).copied(),
-                    _ => None,
-                };
-                if !add(&mut self.wakings, (waker, v), 1) {
-                    self.pairs_not_shown += 1;
-                }
-            }
-            RunState::Blocked => {
-                if let Some(burst) = counted.burst_ns.filter(|&burst| burst > 0) {
-                    counted.burst.add(burst);
-                }
-                (counted.woken, counted.burst_ns) = (None, None);
-            }
+            RunState::Runnable | RunState::Offline => self.wakes(p, v, now),
+            RunState::Blocked => counted.blocks(),
         }
-        // A vCPU that runs without having waited (a record is missing) was woken unseen.
-        if running && !matches!(state, Some(RunState::Runnable | RunState::Offline)) {
-            counted.burst_ns = None;
+    }
+
+    /// A vCPU wakes on a pCPU.
+    fn wakes(&mut self, p: usize, v: usize, now: i64) {
+        let counted = &mut self.vcpus[v];
+        counted.wakes += 1;
+        counted.burst_ns = Some(0);
+        let there = &self.pcpus[counted.pcpu.map_or(p, |pcpu| pcpu as usize)];
+        counted.woken = Some((now, counted.pcpu, there.switches));
+        if matches!(there.current, Some((Who::Idle, _))) {
+            counted.to_idle += 1;
+        }
+        let waker = match self.pcpus[p].current {
+            Some((Who::Vcpu { domain, vcpu }, _)) => self.number.get(&(domain, vcpu)).copied(),
+            _ => None,
+        };
+        if !add(&mut self.wakings, (waker, v), 1) {
+            self.pairs_not_shown += 1;
         }
     }
 

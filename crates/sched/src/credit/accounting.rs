@@ -1,6 +1,6 @@
 //! Ticks, charging, and the accounting pass.
 
-use vcpulab_host::{DomId, PcpuId, PolicyContext, Scheduler, Time, VcpuId};
+use vcpulab_host::{DomId, PcpuId, PolicyContext, Scheduler, Span, Time, VcpuId};
 
 use super::{Credit, Priority};
 
@@ -12,23 +12,23 @@ impl Credit {
     /// residual, so that time counts twice; the releases do so.
     #[inline]
     pub(super) fn burn(&mut self, v: VcpuId, now: Time) {
-        let vcpu = &mut self.vcpus[v.index()];
+        let vcpu = &mut self.vcpus[v];
         let elapsed = now - vcpu.start;
-        if elapsed <= 0 {
+        if elapsed <= Span::ZERO {
             return;
         }
-        let amount = elapsed * 10 + i64::from(vcpu.residual);
+        let amount = elapsed.ns() * 10 + i64::from(vcpu.residual);
         let credits = amount / 1_000_000;
         vcpu.residual = (amount % 1_000_000) as i32;
         vcpu.credit = vcpu.credit.wrapping_sub(credits as i32);
-        vcpu.start += credits * 100_000;
+        vcpu.start += credits * Span::from_us(100);
     }
 
     pub(super) fn tick(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         let v = ctx.current(p);
-        self.pcpus[p.index()].ticks += 1;
+        self.pcpus[p].ticks += 1;
         if !ctx.is_idle(v) {
-            let vcpu = &mut self.vcpus[v.index()];
+            let vcpu = &mut self.vcpus[v];
             if vcpu.priority == Priority::Boost {
                 vcpu.priority = Priority::Under;
             }
@@ -37,58 +37,58 @@ impl Credit {
             } else {
                 vcpu.credit = vcpu.credit.wrapping_sub(TICK_MS * self.rules.credits_per_ms as i32);
             }
-            if !self.vcpus[v.index()].active {
+            if !self.vcpus[v].active {
                 self.activate(ctx, v);
             } else if self.rules.tick_migrates && self.choose(ctx, v) != p {
                 ctx.start_migration(v);
                 ctx.raise_reschedule(p);
             }
         }
-        let third = p == ctx.first_pcpu() && self.pcpus[p.index()].ticks.is_multiple_of(3);
+        let third = p == ctx.first_pcpu() && self.pcpus[p].ticks.is_multiple_of(3);
         if !self.rules.accounting_timer && third {
             self.account(ctx);
         }
         self.sort(p);
-        let pcpu = &self.pcpus[p.index()];
+        let pcpu = &self.pcpus[p];
         ctx.set_timer(pcpu.tick, ctx.now() + self.tick);
     }
 
     // ---- active vCPUs and domains ----
 
     pub(super) fn activate(&mut self, ctx: &PolicyContext, v: VcpuId) {
-        if self.vcpus[v.index()].active {
+        if self.vcpus[v].active {
             return;
         }
-        self.vcpus[v.index()].active = true;
+        self.vcpus[v].active = true;
         let d = ctx.dom(v);
-        let domain = &mut self.domains[d.index()];
+        let domain = &mut self.domains[d];
         domain.active_count += 1;
-        self.active_links.push_front(&mut domain.active, v.0);
+        self.active_links.push_front(&mut domain.active, v);
         let first = domain.active_count == 1;
         if self.rules.weight_per_vcpu || first {
             self.total_weight = self.total_weight.wrapping_add(domain.weight);
         }
         if first {
-            self.active_domain_links.push_front(&mut self.active_domains, d.0);
+            self.active_domain_links.push_front(&mut self.active_domains, d);
         }
     }
 
     pub(super) fn deactivate(&mut self, d: DomId, v: VcpuId) {
-        self.vcpus[v.index()].active = false;
-        let domain = &mut self.domains[d.index()];
+        self.vcpus[v].active = false;
+        let domain = &mut self.domains[d];
         domain.active_count -= 1;
-        self.active_links.remove(&mut domain.active, v.0);
+        self.active_links.remove(&mut domain.active, v);
         let last = domain.active_count == 0;
         if self.rules.weight_per_vcpu || last {
             self.total_weight = self.total_weight.wrapping_sub(domain.weight);
         }
         if last {
-            self.active_domain_links.remove(&mut self.active_domains, d.0);
+            self.active_domain_links.remove(&mut self.active_domains, d);
         }
     }
 
     pub(super) fn set_weight(&mut self, d: DomId, weight: u32) {
-        let domain = &mut self.domains[d.index()];
+        let domain = &mut self.domains[d];
         let count = if self.rules.weight_per_vcpu { domain.active_count } else { domain.active_count.min(1) };
         let change = weight.wrapping_sub(domain.weight).wrapping_mul(count);
         self.total_weight = self.total_weight.wrapping_add(change);
@@ -114,7 +114,7 @@ impl Credit {
         let mut next_domain = self.active_domains.first();
         while let Some(number) = next_domain {
             next_domain = self.active_domain_links.next(number);
-            let domain = &self.domains[number as usize];
+            let domain = &self.domains[number];
             let (count, cap) = (domain.active_count, domain.cap);
             let weight =
                 if self.rules.weight_per_vcpu { domain.weight.wrapping_mul(count) } else { domain.weight };
@@ -143,10 +143,10 @@ impl Credit {
                 fair = peak;
             }
             let share = up(fair, count) as i32;
-            let mut next_vcpu = self.domains[number as usize].active.first();
+            let mut next_vcpu = self.domains[number].active.first();
             while let Some(u) = next_vcpu {
                 next_vcpu = self.active_links.next(u);
-                sum = sum.wrapping_add(self.credit_vcpu(ctx, DomId(number), VcpuId(u), share, cap_each));
+                sum = sum.wrapping_add(self.credit_vcpu(ctx, number, u, share, cap_each));
             }
         }
         self.credit_balance = sum;
@@ -154,7 +154,7 @@ impl Credit {
         self.report(ctx);
     }
 
-    /// Gives `v` its share of the period; returns what counts towards the balance. `cap_each`: the debt from which on a
+    /// Gives `v` its share of the period; returns the part of the balance. `cap_each`: the debt from which on a
     /// capped vCPU is held.
     fn credit_vcpu(
         &mut self,
@@ -165,8 +165,8 @@ impl Credit {
         cap_each: u32,
     ) -> i32 {
         let bound = self.period_credit as i32;
-        let capped = self.domains[d.index()].cap != 0;
-        let vcpu = &mut self.vcpus[v.index()];
+        let capped = self.domains[d].cap != 0;
+        let vcpu = &mut self.vcpus[v];
         vcpu.credit = vcpu.credit.wrapping_add(share);
         let credit = vcpu.credit;
         if credit < 0 {
@@ -192,14 +192,14 @@ impl Credit {
             if ctx.runnable(v) {
                 self.wake(ctx, v);
             }
-            self.vcpus[v.index()].parked = false;
+            self.vcpus[v].parked = false;
         }
         if credit <= bound {
             return credit;
         }
         self.deactivate(d, v);
         let kept = if self.rules.inactive_keeps_half { credit / 2 } else { 0 };
-        self.vcpus[v.index()].credit = kept;
+        self.vcpus[v].credit = kept;
         if self.rules.balance_counts_lost { credit } else { kept }
     }
 

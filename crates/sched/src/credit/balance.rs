@@ -2,7 +2,8 @@
 
 use vcpulab_host::{CpuMask, PcpuId, PolicyContext, VcpuId};
 
-use super::{Credit, Priority, StealFrom};
+use super::rules::StealFrom;
+use super::{Credit, Priority};
 
 impl Credit {
     /// A vCPU of higher priority than `than` that waits elsewhere and may run on `p`, taken off its queue.
@@ -21,11 +22,11 @@ impl Credit {
             if ctx.is_idle(ctx.current(peer)) {
                 continue;
             }
-            let mut element = self.pcpus[peer.index()].queue.first();
+            let mut element = self.pcpus[peer].queue.first();
             while let Some(u) = element
-                && self.vcpus[u as usize].priority > than
+                && self.vcpus[u].priority > than
             {
-                let v = VcpuId(u);
+                let v = u;
                 if ctx.affinity(v).contains(p) && !self.cache_hot(ctx, v) {
                     self.dequeue(peer, v);
                     ctx.set_processor(v, p);
@@ -39,12 +40,8 @@ impl Credit {
     }
 
     fn cache_hot(&self, ctx: &PolicyContext, v: VcpuId) -> bool {
-        let ran = if self.rules.delay_from_decision {
-            self.vcpus[v.index()].last_sched
-        } else {
-            ctx.switched_at(v)
-        };
-        self.migration_delay != 0 && ctx.now() - ran < self.migration_delay
+        let ran = if self.rules.delay_from_decision { self.vcpus[v].last_sched } else { ctx.switched_at(v) };
+        !self.migration_delay.is_zero() && ctx.now() - ran < self.migration_delay
     }
 }
 

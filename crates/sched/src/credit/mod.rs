@@ -19,17 +19,17 @@ use std::fmt;
 
 use vcpulab_host::{
     CpuMask, Decision, DomId, HostRules, ParamSpec, Params, PcpuId, Placement, PolicyContext, Rejected,
-    Scheduler, Span, Time, TimerId, VcpuId,
+    Scheduler, Span, Table, Time, TimerId, VcpuId,
 };
 
 use self::params::{CAP, MIGRATION_DELAY, RATELIMIT, TSLICE, WEIGHT};
-use self::rules::{Rules, StealFrom};
+use self::rules::Rules;
 use crate::list::{Links, List};
 use crate::params::{MS, US};
 use crate::policy::{Generation, Registered};
 use crate::table::put;
 
-/// The order in which vCPUs run; the greatest first. Its number is what state files show.
+/// The order in which vCPUs run; the greatest first. State files show its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(i8)]
 pub(crate) enum Priority {
@@ -44,7 +44,7 @@ pub(crate) enum Priority {
 
 #[derive(Clone, Debug)]
 struct Vcpu {
-    /// The instant that it has paid for (while it does not run: relative to the last decision that found it running).
+    /// The instant up to which it has paid; time that it does not run is skipped when it runs again.
     start: Time,
     /// The last decision that found it running.
     last_sched: Time,
@@ -65,13 +65,13 @@ struct Vcpu {
 struct Domain {
     weight: u32,
     cap: u32,
-    active: List,
+    active: List<VcpuId>,
     active_count: u32,
 }
 
 #[derive(Clone, Debug)]
 struct Pcpu {
-    queue: List,
+    queue: List<VcpuId>,
     tick: TimerId,
     /// The number of ticks so far.
     ticks: u32,
@@ -102,14 +102,14 @@ pub struct Credit {
     idlers: CpuMask,
     last_victim: PcpuId,
     accounting: Option<TimerId>,
-    pcpus: Vec<Pcpu>,
-    vcpus: Vec<Vcpu>,
-    domains: Vec<Domain>,
+    pcpus: Table<PcpuId, Pcpu>,
+    vcpus: Table<VcpuId, Vcpu>,
+    domains: Table<DomId, Domain>,
     /// Links of the run queues, of the domains' lists of active vCPUs, and of the list of active domains.
-    queue_links: Links,
-    active_links: Links,
-    active_domain_links: Links,
-    active_domains: List,
+    queue_links: Links<VcpuId>,
+    active_links: Links<VcpuId>,
+    active_domain_links: Links<DomId>,
+    active_domains: List<DomId>,
 }
 
 /// The accounting timer's token; ticks have their pCPU's number.
@@ -123,14 +123,14 @@ impl Scheduler for Credit {
     fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         if self.rules.accounting_timer && self.accounting.is_none() {
             let timer = ctx.new_timer(p, ACCOUNTING);
-            ctx.set_timer(timer, self.tslice);
+            ctx.set_timer(timer, Time::ZERO + self.tslice);
             self.accounting = Some(timer);
         }
         let tick = ctx.new_timer(p, p.0);
-        ctx.set_timer(tick, self.tick);
+        ctx.set_timer(tick, Time::ZERO + self.tick);
         let ticks = self.rules.ticks_at_start;
         let pcpu = Pcpu { queue: List::default(), tick, ticks, epoch: 0, last_tickle: ctx.first_pcpu() };
-        put(&mut self.pcpus, p.index(), pcpu);
+        put(&mut self.pcpus, p, pcpu);
         self.last_victim = ctx.first_pcpu();
         self.idlers.insert(p);
         self.new_vcpu(ctx.idle(p), Priority::Idle);
@@ -143,8 +143,8 @@ impl Scheduler for Credit {
             active: List::default(),
             active_count: 0,
         };
-        put(&mut self.domains, d.index(), domain);
-        self.active_domain_links.grow(d.index() + 1);
+        put(&mut self.domains, d, domain);
+        self.active_domain_links.grow(d);
     }
 
     fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
@@ -159,20 +159,20 @@ impl Scheduler for Credit {
     }
 
     fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        if self.vcpus[v.index()].active {
+        if self.vcpus[v].active {
             self.deactivate(ctx.dom(v), v);
         }
-        if self.vcpus[v.index()].parked {
+        if self.vcpus[v].parked {
             ctx.unpark(v);
         }
     }
 
     #[inline]
     fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        if ctx.is_current(v) || self.queue_links.listed(v.0) {
+        if ctx.is_current(v) || self.queue_links.listed(v) {
             return;
         }
-        let vcpu = &mut self.vcpus[v.index()];
+        let vcpu = &mut self.vcpus[v];
         if self.rules.boost && vcpu.priority == Priority::Under && !vcpu.parked && !vcpu.placed {
             vcpu.priority = Priority::Boost;
         }
@@ -186,13 +186,13 @@ impl Scheduler for Credit {
         let p = ctx.processor(v);
         if ctx.is_current(v) {
             ctx.raise_reschedule(p);
-        } else if self.queue_links.listed(v.0) {
+        } else if self.queue_links.listed(v) {
             self.dequeue(p, v);
         }
     }
 
     fn yielded(&mut self, _ctx: &mut PolicyContext, v: VcpuId) {
-        self.vcpus[v.index()].yielding = self.rules.yields;
+        self.vcpus[v].yielding = self.rules.yields;
     }
 
     #[inline]
@@ -205,8 +205,8 @@ impl Scheduler for Credit {
             self.enqueue(p, current);
         }
         self.forget_yield(current);
-        let head = VcpuId(self.pcpus[p.index()].queue.first().expect("the idle vCPU is always there"));
-        let priority = self.vcpus[head.index()].priority;
+        let head = self.pcpus[p].queue.first().expect("the idle vCPU is always there");
+        let priority = self.vcpus[head].priority;
         let stolen = if priority > Priority::Over { None } else { self.steal(ctx, p, priority) };
         let next = stolen.unwrap_or_else(|| {
             self.dequeue(p, head);
@@ -217,7 +217,7 @@ impl Scheduler for Credit {
 
     /// For creation and migration.
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
-        self.vcpus[v.index()].placed = !self.rules.boost_placed;
+        self.vcpus[v].placed = !self.rules.boost_placed;
         self.choose(ctx, v)
     }
 
@@ -238,7 +238,7 @@ impl Scheduler for Credit {
         }
         match params.int(CAP.name) {
             None | Some(65535) => {}
-            Some(cap) => self.domains[d.index()].cap = cap as u32,
+            Some(cap) => self.domains[d].cap = cap as u32,
         }
         Ok(())
     }
@@ -250,7 +250,7 @@ impl Scheduler for Credit {
         let delay = params.int(MIGRATION_DELAY.name).unwrap_or(self.migration_delay / US);
         if !self.rules.checks_migration_delay {
             // It holds even if the others are refused.
-            self.migration_delay = delay.saturating_mul(US);
+            self.migration_delay = US.saturating_mul(delay);
         }
         let tslice = params.int(TSLICE.name).unwrap_or(self.tslice / MS);
         let ratelimit = params.int(RATELIMIT.name).unwrap_or(self.ratelimit / US);
@@ -262,7 +262,7 @@ impl Scheduler for Credit {
             return Err(Rejected);
         }
         self.ratelimit = ratelimit * US;
-        self.migration_delay = delay.saturating_mul(US);
+        self.migration_delay = US.saturating_mul(delay);
         self.set_timeslice(tslice * MS);
         if self.rules.timeslice_changes_total {
             self.total_credit = self.period_credit.wrapping_mul(ctx.pcpus().len());
@@ -273,7 +273,7 @@ impl Scheduler for Credit {
     fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         let show = |out: &mut dyn fmt::Write, v: VcpuId| {
             let (domain, number) = ctx.name(v);
-            let vcpu = &self.vcpus[v.index()];
+            let vcpu = &self.vcpus[v];
             let priority = match vcpu.priority {
                 Priority::Boost => "boost",
                 Priority::Under => "under",
@@ -284,12 +284,12 @@ impl Scheduler for Credit {
             let active = if vcpu.active { "" } else { " inactive" };
             write!(out, " d{domain}v{number}({priority} {}{active})", vcpu.credit)
         };
-        for (p, pcpu) in ctx.pcpus().iter().map(|p| (p, &self.pcpus[p.index()])) {
+        for (p, pcpu) in ctx.pcpus().iter().map(|p| (p, &self.pcpus[p])) {
             write!(out, "pCPU {}: runs", p.0)?;
             show(out, ctx.current(p))?;
             write!(out, "; waiting:")?;
             for u in self.queue_links.iter(&pcpu.queue) {
-                show(out, VcpuId(u))?;
+                show(out, u)?;
             }
             writeln!(out)?;
         }
@@ -309,7 +309,7 @@ impl Credit {
         }
         let now = ctx.now();
         self.burn(current, now);
-        let vcpu = &mut self.vcpus[current.index()];
+        let vcpu = &mut self.vcpus[current];
         vcpu.last_sched = now;
         let ran = now - ctx.switched_at(current);
         let yields = self.rules.yield_ends_ratelimit && vcpu.yielding;
@@ -317,12 +317,11 @@ impl Credit {
             let slice = match self.rules.ratelimit_remainder {
                 false => self.ratelimit,
                 // The release mistakes the unit of its least slice of 100 µs.
-                true if ran < 100 => 100,
+                true if ran < Span::from_ns(100) => Span::from_ns(100),
                 true => self.ratelimit - ran,
             };
             return Some(Decision { next: current, slice });
         }
-        vcpu.start -= now;
         None
     }
 
@@ -335,31 +334,32 @@ impl Credit {
         } else {
             self.idlers.remove(p);
             if self.rules.measured {
-                self.vcpus[next.index()].start += now;
+                let vcpu = &mut self.vcpus[next];
+                vcpu.start += now - vcpu.last_sched;
             }
         }
         if !self.rules.idle_ticks && (current == idle) != (next == idle) {
-            let tick = self.pcpus[p.index()].tick;
+            let tick = self.pcpus[p].tick;
             if next == idle {
                 ctx.stop_timer(tick);
             } else {
-                ctx.set_timer(tick, now + self.tick - now % self.tick);
+                ctx.set_timer(tick, now + self.tick - (now - Time::ZERO) % self.tick);
             }
         }
-        let slice = if next == idle && !self.rules.idle_slice { -1 } else { self.tslice };
+        let slice = if next == idle && !self.rules.idle_slice { Decision::UNLIMITED } else { self.tslice };
         Decision { next, slice }
     }
 
     pub(crate) fn forget_yield(&mut self, v: VcpuId) {
-        self.vcpus[v.index()].yielding = false;
+        self.vcpus[v].yielding = false;
     }
 
     pub(crate) fn credit(&self, v: VcpuId) -> i32 {
-        self.vcpus[v.index()].credit
+        self.vcpus[v].credit
     }
 
     pub(crate) fn priority(&self, v: VcpuId) -> Priority {
-        self.vcpus[v.index()].priority
+        self.vcpus[v].priority
     }
 }
 
@@ -382,10 +382,14 @@ impl Registered for Credit {
             rules.tunable && (!rules.checks_migration_delay || MIGRATION_DELAY.allows(&delay.into()));
         let mut credit = Credit {
             rules,
-            tslice: 0,
-            tick: 0,
-            ratelimit: if rules.tunable { given(&RATELIMIT).saturating_mul(US).min(tslice) } else { 0 },
-            migration_delay: if delay_counts { delay.saturating_mul(US) } else { 0 },
+            tslice: Span::ZERO,
+            tick: Span::ZERO,
+            ratelimit: if rules.tunable {
+                US.saturating_mul(given(&RATELIMIT)).min(tslice)
+            } else {
+                Span::ZERO
+            },
+            migration_delay: if delay_counts { US.saturating_mul(delay) } else { Span::ZERO },
             period_credit: 0,
             total_credit: 0,
             total_weight: 0,
@@ -394,9 +398,9 @@ impl Registered for Credit {
             idlers: CpuMask::EMPTY,
             last_victim: PcpuId(0),
             accounting: None,
-            pcpus: Vec::new(),
-            vcpus: Vec::new(),
-            domains: Vec::new(),
+            pcpus: Table::new(),
+            vcpus: Table::new(),
+            domains: Table::new(),
             queue_links: Links::default(),
             active_links: Links::default(),
             active_domain_links: Links::default(),
@@ -410,7 +414,7 @@ impl Registered for Credit {
 
 impl Credit {
     fn set_timeslice(&mut self, tslice: Span) {
-        let ticks = if tslice < 3 * MS { 1 } else { 3 };
+        let ticks = if tslice < Span::from_ms(3) { 1 } else { 3 };
         self.tslice = tslice;
         self.tick = tslice / US / ticks * US;
         self.period_credit = (tslice / MS) as u32 * self.rules.credits_per_ms;
@@ -418,8 +422,8 @@ impl Credit {
 
     fn new_vcpu(&mut self, v: VcpuId, priority: Priority) {
         let vcpu = Vcpu {
-            start: 0,
-            last_sched: 0,
+            start: Time::ZERO,
+            last_sched: Time::ZERO,
             credit: 0,
             residual: 0,
             priority,
@@ -428,8 +432,8 @@ impl Credit {
             yielding: false,
             placed: false,
         };
-        put(&mut self.vcpus, v.index(), vcpu);
-        self.queue_links.grow(v.index() + 1);
-        self.active_links.grow(v.index() + 1);
+        put(&mut self.vcpus, v, vcpu);
+        self.queue_links.grow(v);
+        self.active_links.grow(v);
     }
 }

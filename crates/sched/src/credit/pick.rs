@@ -18,7 +18,7 @@ impl Credit {
             return choice;
         }
         let mut idle = self.idlers;
-        if allowed && self.pcpus[own.index()].queue.first().is_none_or(|u| ctx.is_idle(VcpuId(u))) {
+        if allowed && self.pcpus[own].queue.first().is_none_or(|u| ctx.is_idle(u)) {
             // With nothing waiting it is as good as idle, even if another vCPU runs.
             idle.insert(own);
         }
@@ -30,8 +30,8 @@ impl Credit {
     #[inline]
     pub(super) fn tickle(&mut self, ctx: &mut PolicyContext, p: PcpuId, v: VcpuId) {
         let current = ctx.current(p);
-        let priority = self.vcpus[current.index()].priority;
-        let preempts = self.vcpus[v.index()].priority > priority;
+        let priority = self.vcpus[current].priority;
+        let preempts = self.vcpus[v].priority > priority;
         if self.rules.tickles_all {
             let mut mask = if preempts { CpuMask::only(p) } else { CpuMask::EMPTY };
             if priority > Priority::Idle && !self.idlers.is_empty() {
@@ -50,18 +50,18 @@ impl Credit {
         }
     }
 
-    /// The one pCPU that is to decide: `p`, or an idle one. `preempts`: `v` has a higher priority than what `p` runs.
-    /// (A pinned vCPU on an idle pCPU has a rule of its allowed in `xen4.17`; it does what the first one here does.)
+    /// The one pCPU that is to decide: `p`, or an idle one. `preempts`: `v` has a higher priority than the current vCPU of `p`.
+    /// (A pinned vCPU on an idle pCPU has a rule of its own in `xen4.17`; it does what the first one here does.)
     #[inline]
     fn tickled(&mut self, ctx: &mut PolicyContext, p: PcpuId, v: VcpuId, preempts: bool) -> Option<PcpuId> {
         let current = ctx.current(p);
-        if self.vcpus[current.index()].priority == Priority::Idle {
+        if self.vcpus[current].priority == Priority::Idle {
             return Some(p);
         }
         if self.idlers.is_empty() {
             return preempts.then_some(p);
         }
-        let last = &mut self.pcpus[ctx.executing().index()].last_tickle;
+        let last = &mut self.pcpus[ctx.executing()].last_tickle;
         if let Some(idler) = self.idlers.and(ctx.affinity(v)).next_after(*last) {
             *last = idler;
             return Some(idler);

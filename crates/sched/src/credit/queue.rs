@@ -9,44 +9,44 @@ impl Credit {
     /// Puts `v` before the first of lower priority. Priorities change in the queue, so it may not be in order.
     #[inline]
     pub(crate) fn enqueue(&mut self, p: PcpuId, v: VcpuId) {
-        let priority = self.vcpus[v.index()].priority;
-        let mut lower = self.pcpus[p.index()].queue.first();
+        let priority = self.vcpus[v].priority;
+        let mut lower = self.pcpus[p].queue.first();
         while let Some(u) = lower
-            && self.vcpus[u as usize].priority >= priority
+            && self.vcpus[u].priority >= priority
         {
             lower = self.queue_links.next(u);
         }
-        if self.vcpus[v.index()].yielding
+        if self.vcpus[v].yielding
             && let Some(u) = lower
-            && self.vcpus[u as usize].priority > Priority::Idle
+            && self.vcpus[u].priority > Priority::Idle
         {
             lower = self.queue_links.next(u);
         }
-        self.queue_links.insert_before(&mut self.pcpus[p.index()].queue, v.0, lower);
+        self.queue_links.insert_before(&mut self.pcpus[p].queue, v, lower);
     }
 
     #[inline]
     pub(crate) fn dequeue(&mut self, p: PcpuId, v: VcpuId) {
-        self.queue_links.remove(&mut self.pcpus[p.index()].queue, v.0);
+        self.queue_links.remove(&mut self.pcpus[p].queue, v);
     }
 
     pub(crate) fn enqueue_first(&mut self, p: PcpuId, v: VcpuId) {
-        self.queue_links.push_front(&mut self.pcpus[p.index()].queue, v.0);
+        self.queue_links.push_front(&mut self.pcpus[p].queue, v);
     }
 
     pub(crate) fn enqueue_last(&mut self, p: PcpuId, v: VcpuId) {
-        self.queue_links.push_back(&mut self.pcpus[p.index()].queue, v.0);
+        self.queue_links.push_back(&mut self.pcpus[p].queue, v);
     }
 
     /// The vCPUs that wait on `p`, from the head of its queue, without the idle one.
     pub(crate) fn waiting(&self, p: PcpuId) -> impl Iterator<Item = VcpuId> + '_ {
-        let waiting = self.queue_links.iter(&self.pcpus[p.index()].queue).map(VcpuId);
-        waiting.filter(|v| self.vcpus[v.index()].priority != Priority::Idle)
+        let waiting = self.queue_links.iter(&self.pcpus[p].queue);
+        waiting.filter(|&v| self.vcpus[v].priority != Priority::Idle)
     }
 
     /// After an accounting pass: vCPUs with credit before those without, otherwise in the order that they have.
     pub(super) fn sort(&mut self, p: PcpuId) {
-        let pcpu = &mut self.pcpus[p.index()];
+        let pcpu = &mut self.pcpus[p];
         if pcpu.epoch == self.epoch {
             return;
         }
@@ -55,7 +55,7 @@ impl Credit {
         let mut element = pcpu.queue.first();
         while let Some(u) = element {
             element = self.queue_links.next(u);
-            if self.vcpus[u as usize].priority < Priority::Under {
+            if self.vcpus[u].priority < Priority::Under {
                 self.queue_links.remove(&mut pcpu.queue, u);
                 self.queue_links.push_back(&mut over, u);
             }

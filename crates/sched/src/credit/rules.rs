@@ -15,7 +15,7 @@ pub struct Rules {
     pub tunable: bool,
     /// A migration delay out of range is refused, and counts as 0 at the start. It is accepted.
     pub checks_migration_delay: bool,
-    /// A new timeslice changes what an accounting pass hands out. It changes only what each vCPU may hold.
+    /// A new timeslice changes the credit that a pass hands out. It changes only the credit that each vCPU may hold.
     pub timeslice_changes_total: bool,
 
     /// Credits that 1 ms of CPU time costs.
@@ -32,7 +32,7 @@ pub struct Rules {
     pub weight_per_vcpu: bool,
     /// A vCPU that becomes inactive keeps half of its credit. It loses it.
     pub inactive_keeps_half: bool,
-    /// The balance of a pass counts the credit that a vCPU loses when it becomes inactive. It counts what is left.
+    /// The balance of a pass counts the credit that a vCPU loses when it becomes inactive. It counts the rest.
     pub balance_counts_lost: bool,
     /// A capped vCPU in debt is paused. Its priority falls below the idle vCPU's.
     pub cap_pauses: bool,
@@ -140,7 +140,7 @@ const XEN_3_3_0: Rules = Rules {
     ..XEN_3_0_3
 };
 
-/// Also what Enhanced builds on.
+/// Enhanced builds on these, too.
 pub const XEN_4_4_1: Rules = Rules {
     host: HostRules { placement: Placement::LeastPopulated, ..HostRules::XEN_4_17 },
     tunable: true,

@@ -1,13 +1,13 @@
 //! Moves between run queues, which their load averages drive.
 
-use vcpulab_host::{PolicyContext, VcpuId};
+use vcpulab_host::{PolicyContext, Table, VcpuId};
 
-use super::{Credit2, Vcpu};
+use super::{Credit2, RunQueueId, Vcpu};
 
 impl Credit2 {
-    pub(super) fn move_to(&mut self, ctx: &mut PolicyContext, v: VcpuId, target: usize) {
-        if self.vcpus[v.index()].on_cpu {
-            self.vcpus[v.index()].moving_to = Some(target);
+    pub(super) fn move_to(&mut self, ctx: &mut PolicyContext, v: VcpuId, target: RunQueueId) {
+        if self.vcpus[v].on_cpu {
+            self.vcpus[v].moving_to = Some(target);
             ctx.start_migration(v);
             if self.rules.leaving_tickles {
                 self.tickle(ctx, ctx.processor(v));
@@ -36,18 +36,18 @@ impl Credit2 {
 
     fn update_load_of_mover(&mut self, ctx: &PolicyContext, v: VcpuId, change: i64) {
         if self.rules.move_keeps_load {
-            self.update_runqueue_load(ctx, self.vcpus[v.index()].runqueue, change);
+            self.update_runqueue_load(ctx, self.vcpus[v].runqueue, change);
         } else {
             self.update_load(ctx, v, change);
         }
     }
 
     /// The run queue with the least balance load, without `v` itself, among those that `v` may go to.
-    pub(super) fn least_loaded(&self, ctx: &PolicyContext, v: VcpuId) -> Option<usize> {
-        let vcpu = &self.vcpus[v.index()];
+    pub(super) fn least_loaded(&self, ctx: &PolicyContext, v: VcpuId) -> Option<RunQueueId> {
+        let vcpu = &self.vcpus[v];
         let mut least = None;
-        for (r, runqueue) in self.runqueues.iter().enumerate() {
-            let own = self.assigned_links.listed(v.0) && vcpu.runqueue == r;
+        for (r, runqueue) in self.runqueues.enumerate() {
+            let own = self.assigned_links.listed(v) && vcpu.runqueue == r;
             let load =
                 if own { self.without(runqueue.balance_load, vcpu.load) } else { runqueue.balance_load };
             if self.suits(ctx, v, r) && least.is_none_or(|(_, least)| load < least) && load < 1 << 60 {
@@ -57,19 +57,19 @@ impl Credit2 {
         least.map(|(r, _)| r)
     }
 
-    fn suits(&self, ctx: &PolicyContext, v: VcpuId, r: usize) -> bool {
+    fn suits(&self, ctx: &PolicyContext, v: VcpuId, r: RunQueueId) -> bool {
         !self.rules.hard_affinity || !self.runqueues[r].members.and(ctx.affinity(v)).is_empty()
     }
 
-    fn may_move(&self, ctx: &PolicyContext, v: VcpuId, r: usize) -> bool {
-        self.vcpus[v.index()].moving_to.is_none() && self.suits(ctx, v, r)
+    fn may_move(&self, ctx: &PolicyContext, v: VcpuId, r: RunQueueId) -> bool {
+        self.vcpus[v].moving_to.is_none() && self.suits(ctx, v, r)
     }
 
     /// Moves a vCPU, or swaps two, between this run queue and the one whose load differs most from it.
-    pub(super) fn balance(&mut self, ctx: &mut PolicyContext, own: usize) {
+    pub(super) fn balance(&mut self, ctx: &mut PolicyContext, own: RunQueueId) {
         self.update_runqueue_load(ctx, own, 0);
         let (mut partner, mut difference) = (None, 0);
-        for r in (0..self.runqueues.len()).filter(|&r| r != own) {
+        for r in self.runqueues.ids().filter(|&r| r != own) {
             self.update_runqueue_load(ctx, r, 0);
             let (here, there) = (&self.runqueues[own], &self.runqueues[r]);
             let apart = here.balance_load.wrapping_sub(there.balance_load).wrapping_abs();
@@ -79,7 +79,8 @@ impl Credit2 {
         }
         let Some(other) = partner else { return };
         // The release looks at whichever run queue its loop saw last, not at the partner.
-        let (here, last) = (&self.runqueues[own], &self.runqueues[self.runqueues.len() - 1]);
+        let (here, last) =
+            (&self.runqueues[own], self.runqueues.iter().next_back().expect("there is a run queue"));
         let load = here.balance_load.max(last.balance_load);
         let full = i64::from(here.members.len().max(last.members.len())) << self.scale_shift;
         let below = if self.rules.signed_loads { load < full } else { (load as u64) < full as u64 };
@@ -101,14 +102,14 @@ impl Credit2 {
     fn best_exchange(
         &mut self,
         ctx: &PolicyContext,
-        own: usize,
-        other: usize,
+        own: RunQueueId,
+        other: RunQueueId,
         mut difference: i64,
     ) -> (Option<VcpuId>, Option<VcpuId>) {
         let (own_load, other_load) = (self.runqueues[own].balance_load, self.runqueues[other].balance_load);
         let mut best = (None, None);
-        let mut consider = |vcpus: &[Vcpu], push: Option<VcpuId>, pull: Option<VcpuId>| {
-            let load = |v: Option<VcpuId>| v.map_or(0, |v| vcpus[v.index()].load.value);
+        let mut consider = |vcpus: &Table<VcpuId, Vcpu>, push: Option<VcpuId>, pull: Option<VcpuId>| {
+            let load = |v: Option<VcpuId>| v.map_or(0, |v| vcpus[v].load.value);
             let moved = load(push).wrapping_sub(load(pull));
             let apart =
                 own_load.wrapping_sub(moved).wrapping_sub(other_load.wrapping_add(moved)).wrapping_abs();
@@ -119,15 +120,15 @@ impl Credit2 {
         };
         let mut first = true;
         let mut push = self.runqueues[own].assigned.first();
-        while let Some(a) = push.map(VcpuId) {
-            push = self.assigned_links.next(a.0);
+        while let Some(a) = push {
+            push = self.assigned_links.next(a);
             self.update_vcpu_load(ctx, a, 0);
             if !self.may_move(ctx, a, other) {
                 continue;
             }
             let mut pull = self.runqueues[other].assigned.first();
-            while let Some(b) = pull.map(VcpuId) {
-                pull = self.assigned_links.next(b.0);
+            while let Some(b) = pull {
+                pull = self.assigned_links.next(b);
                 if first {
                     self.update_vcpu_load(ctx, b, 0);
                 }
@@ -138,7 +139,7 @@ impl Credit2 {
             first = false;
             consider(&self.vcpus, Some(a), None);
         }
-        for b in self.assigned_links.iter(&self.runqueues[other].assigned).map(VcpuId) {
+        for b in self.assigned_links.iter(&self.runqueues[other].assigned) {
             if self.may_move(ctx, b, own) {
                 consider(&self.vcpus, None, Some(b));
             }

@@ -7,49 +7,49 @@ use super::{Credit2, Vcpu};
 use crate::list::List;
 
 /// The least that a vCPU takes out of its domain's budget at a time, if it has that much.
-const QUOTA_MIN: Span = 500_000;
+const QUOTA_MIN: Span = Span::from_us(500);
 
 impl Credit2 {
     /// Whether `v` has budget, or none is needed, or it could take some out of its domain's. If not it is parked.
     pub(super) fn grab_budget(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> bool {
-        let Vcpu { budget, quota, .. } = self.vcpus[v.index()];
-        let Some(budget) = budget.filter(|&budget| budget <= 0) else { return true };
+        let Vcpu { budget, quota, .. } = self.vcpus[v];
+        let Some(budget) = budget.filter(|&budget| budget <= Span::ZERO) else { return true };
         let d = ctx.dom(v);
-        let domain = &mut self.domains[d.index()];
+        let domain = &mut self.domains[d];
         domain.budget += budget;
-        if domain.budget > 0 {
+        if domain.budget > Span::ZERO {
             let grabbed = quota.min(domain.budget);
             domain.budget -= grabbed;
-            self.vcpus[v.index()].budget = Some(grabbed);
+            self.vcpus[v].budget = Some(grabbed);
             return true;
         }
-        self.vcpus[v.index()].budget = Some(0);
+        self.vcpus[v].budget = Some(Span::ZERO);
         ctx.park(v);
         if self.waits(v) {
             self.dequeue(v);
             self.update_load(ctx, v, -1);
         }
-        self.parked_links.push_front(&mut self.domains[d.index()].parked, v.0);
+        self.parked_links.push_front(&mut self.domains[d].parked, v);
         false
     }
 
-    /// Gives back what `v`, which stops running, has left; the vCPUs that can go on with it.
-    pub(super) fn return_budget(&mut self, ctx: &PolicyContext, v: VcpuId) -> List {
-        let vcpu = &mut self.vcpus[v.index()];
-        let Some(budget) = vcpu.budget.filter(|&budget| budget > 0) else { return List::default() };
-        vcpu.budget = Some(0);
-        let domain = &mut self.domains[ctx.dom(v).index()];
+    /// Gives the rest of its budget back, as `v` stops running; returns the parked vCPUs that can go on with it.
+    pub(super) fn return_budget(&mut self, ctx: &PolicyContext, v: VcpuId) -> List<VcpuId> {
+        let vcpu = &mut self.vcpus[v];
+        let Some(budget) = vcpu.budget.filter(|&budget| budget > Span::ZERO) else { return List::default() };
+        vcpu.budget = Some(Span::ZERO);
+        let domain = &mut self.domains[ctx.dom(v)];
         domain.budget += budget;
-        if domain.budget > 0 { std::mem::take(&mut domain.parked) } else { List::default() }
+        if domain.budget > Span::ZERO { std::mem::take(&mut domain.parked) } else { List::default() }
     }
 
-    pub(super) fn unpark(&mut self, ctx: &mut PolicyContext, mut parked: List) {
+    pub(super) fn unpark(&mut self, ctx: &mut PolicyContext, mut parked: List<VcpuId>) {
         while let Some(u) = parked.first() {
             self.parked_links.remove(&mut parked, u);
-            let v = VcpuId(u);
+            let v = u;
             ctx.unpark(v);
-            if self.vcpus[v.index()].on_cpu {
-                self.vcpus[v.index()].delayed_add = true;
+            if self.vcpus[v].on_cpu {
+                self.vcpus[v].delayed_add = true;
             } else if ctx.runnable(v) {
                 self.update_load(ctx, v, 1);
                 self.enqueue(v);
@@ -60,19 +60,19 @@ impl Credit2 {
 
     pub(super) fn refill(&mut self, ctx: &mut PolicyContext, d: DomId) {
         let (now, period) = (ctx.now(), self.cap_period);
-        let domain = &mut self.domains[d.index()];
+        let domain = &mut self.domains[d];
         while domain.next_refill <= now {
             domain.next_refill += period;
             domain.budget += domain.budget_per_period;
         }
         let Some(refill) = domain.refill else { return };
         ctx.set_timer(refill, domain.next_refill);
-        if domain.budget <= 0 {
+        if domain.budget <= Span::ZERO {
             return;
         }
         domain.budget = domain.budget.min(domain.budget_per_period);
         let (budget, parked) = (domain.budget, std::mem::take(&mut domain.parked));
-        ctx.report_domain(d, "budget", budget);
+        ctx.report_domain(d, "budget", budget.ns());
         self.unpark(ctx, parked);
     }
 
@@ -81,29 +81,29 @@ impl Credit2 {
         if cap > 100 * count || cap < 0 {
             return Err(Rejected);
         }
-        let was_capped = self.domains[d.index()].cap != 0;
-        self.domains[d.index()].cap = cap;
-        let Some(refill) = self.domains[d.index()].refill else { return Ok(()) };
+        let was_capped = self.domains[d].cap != 0;
+        self.domains[d].cap = cap;
+        let Some(refill) = self.domains[d].refill else { return Ok(()) };
         if cap == 0 {
             if was_capped {
                 ctx.stop_timer(refill);
                 for v in ctx.vcpus_of(d) {
-                    self.vcpus[v.index()].budget = None;
-                    self.vcpus[v.index()].quota = 0;
+                    self.vcpus[v].budget = None;
+                    self.vcpus[v].quota = Span::ZERO;
                 }
-                let parked = std::mem::take(&mut self.domains[d.index()].parked);
+                let parked = std::mem::take(&mut self.domains[d].parked);
                 self.unpark(ctx, parked);
             }
             return Ok(());
         }
         let per_period = self.cap_period * cap / 100;
-        self.domains[d.index()].budget_per_period = per_period;
+        self.domains[d].budget_per_period = per_period;
         for v in ctx.vcpus_of(d) {
-            self.vcpus[v.index()].quota = (per_period / count).max(QUOTA_MIN);
+            self.vcpus[v].quota = (per_period / count).max(QUOTA_MIN);
         }
         if !was_capped {
             let next_refill = ctx.now() + self.cap_period;
-            let domain = &mut self.domains[d.index()];
+            let domain = &mut self.domains[d];
             (domain.budget, domain.next_refill) = (per_period, next_refill);
             ctx.set_timer(refill, next_refill);
             for v in ctx.vcpus_of(d) {
@@ -111,7 +111,7 @@ impl Credit2 {
                     self.charge(ctx, v);
                     self.tickle(ctx, ctx.processor(v));
                 }
-                self.vcpus[v.index()].budget = Some(0);
+                self.vcpus[v].budget = Some(Span::ZERO);
             }
         }
         Ok(())

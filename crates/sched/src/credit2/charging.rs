@@ -1,8 +1,8 @@
-//! Burning credit, and the reset that gives everybody a fresh allotment.
+//! Burning credit, and the reset, which gives every vCPU a fresh allotment.
 
-use vcpulab_host::{PolicyContext, VcpuId};
+use vcpulab_host::{PolicyContext, Span, VcpuId};
 
-use super::{ALLOTMENT, Credit2};
+use super::{ALLOTMENT, Credit2, RunQueueId};
 
 /// Most credit after a reset.
 const CREDIT_MAX: i32 = 10_500_000;
@@ -14,14 +14,14 @@ impl Credit2 {
             return;
         }
         let now = ctx.now();
-        let max_weight = i64::from(self.runqueues[self.vcpus[v.index()].runqueue].max_weight);
-        let vcpu = &mut self.vcpus[v.index()];
+        let max_weight = i64::from(self.runqueues[self.vcpus[v].runqueue].max_weight);
+        let vcpu = &mut self.vcpus[v];
         let span = now - vcpu.start;
-        if span <= 0 {
+        if span <= Span::ZERO {
             return;
         }
         let weight = i64::from(vcpu.weight);
-        let amount = span * max_weight + vcpu.residual;
+        let amount = span.ns() * max_weight + vcpu.residual;
         vcpu.residual = amount % weight;
         let burnt = amount / weight;
         vcpu.credit = match self.rules.credit_min {
@@ -34,9 +34,9 @@ impl Credit2 {
         vcpu.start = now;
     }
 
-    /// Gives everybody a fresh allotment, because `next`, chosen to run, or those that wait have none left.
-    pub(super) fn reset(&mut self, ctx: &mut PolicyContext, r: usize, next: VcpuId) {
-        let credit = self.vcpus[next.index()].credit;
+    /// Gives every vCPU of the run queue a fresh allotment, because `next`, chosen to run, or those that wait have none left.
+    pub(super) fn reset(&mut self, ctx: &mut PolicyContext, r: RunQueueId, next: VcpuId) {
+        let credit = self.vcpus[next].credit;
         let allotment = match self.rules.credit_min {
             Some(min) if credit == min => 2 * ALLOTMENT,
             None if credit < -ALLOTMENT => {
@@ -47,14 +47,14 @@ impl Credit2 {
         let mut element = self.runqueues[r].assigned.first();
         while let Some(u) = element {
             element = self.assigned_links.next(u);
-            let v = VcpuId(u);
+            let v = u;
             if self.rules.reset_charges && ctx.is_current(v) {
                 self.charge(ctx, v);
-                if self.vcpus[v.index()].budget.is_some_and(|budget| budget <= 0) {
+                if self.vcpus[v].budget.is_some_and(|budget| budget <= Span::ZERO) {
                     self.tickle(ctx, ctx.processor(v));
                 }
             }
-            let vcpu = &mut self.vcpus[v.index()];
+            let vcpu = &mut self.vcpus[v];
             vcpu.credit = vcpu.credit.wrapping_add(allotment).min(CREDIT_MAX);
             vcpu.start = ctx.now();
             let credit = i64::from(vcpu.credit);

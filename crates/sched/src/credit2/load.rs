@@ -2,7 +2,7 @@
 
 use vcpulab_host::{PolicyContext, VcpuId};
 
-use super::{Credit2, LoadAverage, RunQueue};
+use super::{Credit2, LoadAverage, RunQueue, RunQueueId};
 
 impl Credit2 {
     /// An average after the time from `since` to `now` (in units of 1024 ns) with `load` runnable; `load` alone if that
@@ -20,8 +20,8 @@ impl Credit2 {
         ((span.wrapping_mul(full) as u64).wrapping_add(old) >> window) as i64
     }
 
-    pub(super) fn update_runqueue_load(&mut self, ctx: &PolicyContext, r: usize, change: i64) {
-        let now = ctx.now() >> 10;
+    pub(super) fn update_runqueue_load(&mut self, ctx: &PolicyContext, r: RunQueueId, change: i64) {
+        let now = ctx.now().ns() >> 10;
         let RunQueue { runnable, load, balance_load, .. } = self.runqueues[r];
         let value = self.decay(load.value, runnable, load.time, now);
         let balance_load = self.decay(balance_load, runnable, load.time, now);
@@ -32,23 +32,23 @@ impl Credit2 {
     }
 
     pub(super) fn update_vcpu_load(&mut self, ctx: &PolicyContext, v: VcpuId, change: i64) {
-        let now = ctx.now() >> 10;
-        // What held until now.
+        let now = ctx.now().ns() >> 10;
+        // The state that has held until now.
         let runnable = match change {
             0 => i64::from(ctx.runnable(v)),
             change => i64::from(change < 0),
         };
-        let load = self.vcpus[v.index()].load;
+        let load = self.vcpus[v].load;
         let value = self.decay(load.value, runnable, load.time, now);
-        self.vcpus[v.index()].load = LoadAverage { value, time: now };
+        self.vcpus[v].load = LoadAverage { value, time: now };
     }
 
     pub(super) fn update_load(&mut self, ctx: &PolicyContext, v: VcpuId, change: i64) {
-        self.update_runqueue_load(ctx, self.vcpus[v.index()].runqueue, change);
+        self.update_runqueue_load(ctx, self.vcpus[v].runqueue, change);
         self.update_vcpu_load(ctx, v, change);
     }
 
-    /// A run queue's balance load without what one vCPU adds to it.
+    /// A run queue's balance load without the part of one vCPU.
     pub(super) fn without(&self, balance_load: i64, vcpu: LoadAverage) -> i64 {
         let rest = balance_load - vcpu.value;
         if self.rules.signed_loads { rest.max(0) } else { rest }

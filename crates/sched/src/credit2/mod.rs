@@ -22,7 +22,7 @@ use std::fmt;
 
 use vcpulab_host::{
     CpuMask, Decision, DomId, HostRules, ParamSpec, Params, PcpuId, Placement, PolicyContext, Rejected,
-    Scheduler, Span, Time, TimerId, VcpuId,
+    Scheduler, Span, Table, Time, TimerId, VcpuId, ids,
 };
 
 use self::params::{
@@ -35,13 +35,18 @@ use crate::params::{MS, US};
 use crate::policy::{Generation, Registered};
 use crate::table::put;
 
-/// The credit of a new vCPU, and what a reset gives.
+/// The credit of a new vCPU, and that of a reset.
 const ALLOTMENT: i32 = 10_000_000;
-/// What a vCPU gets for being moved to another pCPU.
+/// The credit that a vCPU gets for being moved to another pCPU.
 const COMPENSATION: i32 = 50_000;
-const SLICE_MIN: Span = 500_000;
+const SLICE_MIN: Span = Span::from_us(500);
 
-/// The sum of what is runnable, decaying over the load window.
+ids! {
+    /// A run queue, numbered in order of creation.
+    struct RunQueueId;
+}
+
+/// The number of runnable vCPUs, averaged over the load window.
 #[derive(Clone, Copy, Debug, Default)]
 struct LoadAverage {
     value: i64,
@@ -62,11 +67,11 @@ struct Vcpu {
     budget: Option<Span>,
     /// The most that it takes out of its domain's budget at a time.
     quota: Span,
-    runqueue: usize,
+    runqueue: RunQueueId,
     /// The pCPU that was asked to decide for its sake.
     tickled_for: Option<PcpuId>,
     /// The run queue it is to be moved to once it does not run.
-    moving_to: Option<usize>,
+    moving_to: Option<RunQueueId>,
     on_cpu: bool,
     /// Whether it waits again once its context is saved.
     delayed_add: bool,
@@ -84,7 +89,7 @@ struct Domain {
     next_refill: Time,
     refill: Option<TimerId>,
     /// Its vCPUs that wait for budget.
-    parked: List,
+    parked: List<VcpuId>,
 }
 
 #[derive(Clone, Debug)]
@@ -95,9 +100,9 @@ struct RunQueue {
     /// pCPUs asked to decide that have not done so yet.
     tickled: CpuMask,
     /// Runnable vCPUs that do not run, by credit.
-    waiting: List,
+    waiting: List<VcpuId>,
     /// All its vCPUs, in order of assignment.
-    assigned: List,
+    assigned: List<VcpuId>,
     max_weight: i32,
     /// The number of its runnable vCPUs.
     runnable: i64,
@@ -125,14 +130,14 @@ pub struct Credit2 {
     arrangement: i64,
     runqueue_max: u32,
     cpus_per_socket: u32,
-    runqueues: Vec<RunQueue>,
-    runqueue_of: Vec<usize>,
-    vcpus: Vec<Vcpu>,
-    domains: Vec<Domain>,
+    runqueues: Table<RunQueueId, RunQueue>,
+    runqueue_of: Table<PcpuId, RunQueueId>,
+    vcpus: Table<VcpuId, Vcpu>,
+    domains: Table<DomId, Domain>,
     /// Links of the run queues' lists, and of the domains' lists of parked vCPUs.
-    waiting_links: Links,
-    assigned_links: Links,
-    parked_links: Links,
+    waiting_links: Links<VcpuId>,
+    assigned_links: Links<VcpuId>,
+    parked_links: Links<VcpuId>,
 }
 
 impl Scheduler for Credit2 {
@@ -142,7 +147,7 @@ impl Scheduler for Credit2 {
 
     fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
         let idle = Vcpu { credit: self.rules.idle_credit, ..self.new_vcpu(ctx, 1) };
-        put(&mut self.vcpus, ctx.idle(p).index(), idle);
+        put(&mut self.vcpus, ctx.idle(p), idle);
         self.grow(ctx.idle(p));
         self.join_runqueue(ctx, p);
     }
@@ -151,37 +156,37 @@ impl Scheduler for Credit2 {
         let domain = Domain {
             weight: WEIGHT.default as i32,
             cap: 0,
-            budget: 0,
-            budget_per_period: 0,
-            next_refill: 0,
+            budget: Span::ZERO,
+            budget_per_period: Span::ZERO,
+            next_refill: Time::ZERO,
             refill: self.rules.caps.then(|| ctx.new_timer(ctx.first_pcpu(), d.0)),
             parked: List::default(),
         };
-        put(&mut self.domains, d.index(), domain);
+        put(&mut self.domains, d, domain);
     }
 
     fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        let mut vcpu = self.new_vcpu(ctx, self.domains[ctx.dom(v).index()].weight);
+        let mut vcpu = self.new_vcpu(ctx, self.domains[ctx.dom(v)].weight);
         vcpu.pinned = ctx.affinity(v).len() == 1;
-        put(&mut self.vcpus, v.index(), vcpu);
+        put(&mut self.vcpus, v, vcpu);
         self.grow(v);
         if self.rules.host.placement == Placement::Policy {
             let own = self.pick(ctx, v);
             ctx.set_processor(v, own);
         }
-        self.assign(v, self.runqueue_of[ctx.processor(v).index()]);
+        self.assign(v, self.runqueue_of[ctx.processor(v)]);
     }
 
     fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        if self.parked_links.listed(v.0) {
-            self.parked_links.remove(&mut self.domains[ctx.dom(v).index()].parked, v.0);
+        if self.parked_links.listed(v) {
+            self.parked_links.remove(&mut self.domains[ctx.dom(v)].parked, v);
             ctx.unpark(v);
         }
         self.unassign(v);
     }
 
     fn remove_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
-        if let Some(refill) = self.domains[d.index()].refill.take() {
+        if let Some(refill) = self.domains[d].refill.take() {
             ctx.drop_timer(refill);
         }
     }
@@ -190,8 +195,8 @@ impl Scheduler for Credit2 {
         if ctx.is_current(v) || self.waits(v) {
             return;
         }
-        if self.vcpus[v.index()].on_cpu {
-            self.vcpus[v.index()].delayed_add = true;
+        if self.vcpus[v].on_cpu {
+            self.vcpus[v].delayed_add = true;
             return;
         }
         self.update_load(ctx, v, 1);
@@ -210,16 +215,16 @@ impl Scheduler for Credit2 {
             self.update_load(ctx, v, -1);
             self.dequeue(v);
         } else {
-            self.vcpus[v.index()].delayed_add = false;
+            self.vcpus[v].delayed_add = false;
         }
     }
 
     fn yielded(&mut self, _ctx: &mut PolicyContext, v: VcpuId) {
-        self.vcpus[v.index()].yielding = self.rules.yields;
+        self.vcpus[v].yielding = self.rules.yields;
     }
 
     fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
-        let r = self.runqueue_of[p.index()];
+        let r = self.runqueue_of[p];
         let (current, idle) = (ctx.current(p), ctx.idle(p));
         self.runqueues[r].tickled.remove(p);
         self.charge(ctx, current);
@@ -229,7 +234,7 @@ impl Scheduler for Credit2 {
             Scan::Eligible => self.choose_eligible(ctx, p, r, current),
         };
         if next != current && current != idle && ctx.runnable(current) {
-            self.vcpus[current.index()].delayed_add = true;
+            self.vcpus[current].delayed_add = true;
         }
         if next == idle {
             self.runqueues[r].idle.insert(p);
@@ -238,22 +243,22 @@ impl Scheduler for Credit2 {
         }
         if next != current {
             self.dequeue(next);
-            self.vcpus[next.index()].on_cpu = true;
+            self.vcpus[next].on_cpu = true;
         } else if self.rules.kept_updates_load {
             self.update_load(ctx, next, 0);
         }
         self.runqueues[r].idle.remove(p);
-        let mut most = self.vcpus[next.index()].credit;
+        let mut most = self.vcpus[next].credit;
         if self.rules.reset_looks_at_queue
             && let Some(u) = self.runqueues[r].waiting.first()
         {
-            most = most.max(self.vcpus[u as usize].credit);
+            most = most.max(self.vcpus[u].credit);
         }
         if most <= 0 {
             self.reset(ctx, r, next);
             self.balance(ctx, r);
         }
-        let vcpu = &mut self.vcpus[next.index()];
+        let vcpu = &mut self.vcpus[next];
         vcpu.start = ctx.now();
         vcpu.tickled_for = None;
         if ctx.processor(next) != p {
@@ -267,7 +272,7 @@ impl Scheduler for Credit2 {
         if ctx.is_idle(v) {
             return;
         }
-        let vcpu = &mut self.vcpus[v.index()];
+        let vcpu = &mut self.vcpus[v];
         vcpu.on_cpu = false;
         let delayed_add = std::mem::take(&mut vcpu.delayed_add);
         let released = self.return_budget(ctx, v);
@@ -283,7 +288,7 @@ impl Scheduler for Credit2 {
     /// For creation and migration.
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
         let own = ctx.processor(v);
-        let target = self.vcpus[v.index()].moving_to.take();
+        let target = self.vcpus[v].moving_to.take();
         let picked = if self.rules.rotates {
             let picked = target.and_then(|r| self.turn_rotor(ctx, v, r));
             picked.or_else(|| self.least_loaded(ctx, v).and_then(|r| self.turn_rotor(ctx, v, r)))
@@ -295,12 +300,12 @@ impl Scheduler for Credit2 {
     }
 
     fn share_lock(&self, p: PcpuId, q: PcpuId) -> bool {
-        self.runqueue_of[p.index()] == self.runqueue_of[q.index()]
+        self.runqueue_of[p] == self.runqueue_of[q]
     }
 
     fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {
-        let target = self.runqueue_of[p.index()];
-        if target != self.vcpus[v.index()].runqueue {
+        let target = self.runqueue_of[p];
+        if target != self.vcpus[v].runqueue {
             self.move_to(ctx, v, target);
         } else if self.rules.migrates_within {
             ctx.set_processor(v, p);
@@ -308,7 +313,7 @@ impl Scheduler for Credit2 {
     }
 
     fn affinity(&mut self, _ctx: &mut PolicyContext, v: VcpuId, mask: &CpuMask) {
-        self.vcpus[v.index()].pinned = mask.len() == 1;
+        self.vcpus[v].pinned = mask.len() == 1;
     }
 
     /// A capped domain's budget is refilled.
@@ -337,7 +342,7 @@ impl Scheduler for Credit2 {
     }
 
     fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
-        for (r, runqueue) in self.runqueues.iter().enumerate() {
+        for (RunQueueId(r), runqueue) in self.runqueues.enumerate() {
             let members: Vec<u32> = runqueue.members.iter().map(|p| p.0).collect();
             let RunQueue { runnable, balance_load, max_weight, .. } = runqueue;
             writeln!(
@@ -350,7 +355,7 @@ impl Scheduler for Credit2 {
             ] {
                 write!(out, "  {name}:")?;
                 for u in links.iter(list) {
-                    let ((domain, number), vcpu) = (ctx.name(VcpuId(u)), &self.vcpus[u as usize]);
+                    let ((domain, number), vcpu) = (ctx.name(u), &self.vcpus[u]);
                     write!(out, " d{domain}v{number}(credit {})", vcpu.credit)?;
                 }
                 writeln!(out)?;
@@ -364,40 +369,46 @@ impl Scheduler for Credit2 {
 
 impl Credit2 {
     /// [`Scan::Near`].
-    fn choose_near(&self, ctx: &PolicyContext, p: PcpuId, r: usize, current: VcpuId) -> VcpuId {
+    fn choose_near(&self, ctx: &PolicyContext, p: PcpuId, r: RunQueueId, current: VcpuId) -> VcpuId {
         let best = if ctx.runnable(current) { current } else { ctx.idle(p) };
-        let best_credit = i64::from(self.vcpus[best.index()].credit);
-        let near = |&u: &u32| {
-            let credit = i64::from(self.vcpus[u as usize].credit);
-            ctx.processor(VcpuId(u)) == p || best_credit + i64::from(self.migrate_resist) <= credit
+        let best_credit = i64::from(self.vcpus[best].credit);
+        let near = |&u: &VcpuId| {
+            let credit = i64::from(self.vcpus[u].credit);
+            ctx.processor(u) == p || best_credit + i64::from(self.migrate_resist) <= credit
         };
         match self.waiting_links.iter(&self.runqueues[r].waiting).find(near) {
-            Some(u) if i64::from(self.vcpus[u as usize].credit) > best_credit => VcpuId(u),
+            Some(u) if i64::from(self.vcpus[u].credit) > best_credit => u,
             _ => best,
         }
     }
 
     /// [`Scan::Eligible`], unless the rate limit keeps the current vCPU.
-    fn choose_eligible(&mut self, ctx: &mut PolicyContext, p: PcpuId, r: usize, current: VcpuId) -> VcpuId {
+    fn choose_eligible(
+        &mut self,
+        ctx: &mut PolicyContext,
+        p: PcpuId,
+        r: RunQueueId,
+        current: VcpuId,
+    ) -> VcpuId {
         let idle = ctx.idle(p);
         let mut yields = false;
         let mut best = current;
         if current != idle {
-            yields = std::mem::take(&mut self.vcpus[current.index()].yielding);
+            yields = std::mem::take(&mut self.vcpus[current].yielding);
             let runnable = ctx.runnable(current);
             let ran = ctx.now() - ctx.switched_at(current);
-            if !yields && self.ratelimit > 0 && runnable && ran < self.ratelimit {
+            if !yields && self.ratelimit > Span::ZERO && runnable && ran < self.ratelimit {
                 return current;
             }
             if !runnable {
                 best = idle;
             }
         }
-        let best_credit = i64::from(self.vcpus[best.index()].credit);
+        let best_credit = i64::from(self.vcpus[best].credit);
         let mut element = self.runqueues[r].waiting.first();
         while let Some(u) = element {
             element = self.waiting_links.next(u);
-            let (v, vcpu) = (VcpuId(u), &self.vcpus[u as usize]);
+            let (v, vcpu) = (u, &self.vcpus[u]);
             let credit = i64::from(vcpu.credit);
             if !yields && credit <= best_credit {
                 break;
@@ -413,14 +424,14 @@ impl Credit2 {
     }
 
     /// The time until `next` has no more credit than the first that waits. `kept`: it ran before, too.
-    fn slice(&self, ctx: &PolicyContext, r: usize, next: VcpuId, kept: bool) -> Span {
+    fn slice(&self, ctx: &PolicyContext, r: RunQueueId, next: VcpuId, kept: bool) -> Span {
         let runqueue = &self.runqueues[r];
-        let vcpu = &self.vcpus[next.index()];
-        let head = runqueue.waiting.first().map(|u| i64::from(self.vcpus[u as usize].credit));
+        let vcpu = &self.vcpus[next];
+        let head = runqueue.waiting.first().map(|u| i64::from(self.vcpus[u].credit));
         let ahead = i64::from(vcpu.credit) - head.filter(|&credit| credit > 0).unwrap_or(0);
-        let span = ahead.max(0) * i64::from(vcpu.weight) / i64::from(runqueue.max_weight);
+        let span = Span::from_ns(ahead.max(0) * i64::from(vcpu.weight) / i64::from(runqueue.max_weight));
         let limit = if kept { ctx.switched_at(next) + self.ratelimit - ctx.now() } else { self.ratelimit };
-        let least = if self.ratelimit > 0 { limit.max(SLICE_MIN) } else { SLICE_MIN };
+        let least = if self.ratelimit > Span::ZERO { limit.max(SLICE_MIN) } else { SLICE_MIN };
         let span = vcpu.budget.map_or(span, |budget| span.min(budget));
         if span < least { least } else { span.min(self.rules.slice_max) }
     }
@@ -452,20 +463,21 @@ impl Registered for Credit2 {
         let runqueue_max = given(&RUNQUEUE_MAX).clamp(1, i64::from(u32::MAX)) as u32;
         Credit2 {
             rules,
-            ratelimit: if rules.ratelimit { given(&RATELIMIT).saturating_mul(US) } else { 0 },
-            migrate_resist: given(&MIGRATE_RESIST).saturating_mul(US).clamp(0, i64::from(i32::MAX)) as i32,
+            ratelimit: if rules.ratelimit { US.saturating_mul(given(&RATELIMIT)) } else { Span::ZERO },
+            migrate_resist: US.saturating_mul(given(&MIGRATE_RESIST)).ns().clamp(0, i64::from(i32::MAX))
+                as i32,
             window_shift,
             scale_shift,
             balance_under: exponent(&UNDER),
             balance_over: exponent(&OVER),
-            cap_period: given(&CAP_PERIOD).max(1).saturating_mul(MS),
+            cap_period: MS.saturating_mul(given(&CAP_PERIOD).max(1)),
             arrangement: if rules.arranges { given(&RUNQUEUE) } else { RUNQUEUE.default },
             runqueue_max: if rules.arranges { runqueue_max } else { u32::MAX },
             cpus_per_socket: given(&SOCKET).clamp(0, i64::from(u32::MAX)) as u32,
-            runqueues: Vec::new(),
-            runqueue_of: Vec::new(),
-            vcpus: Vec::new(),
-            domains: Vec::new(),
+            runqueues: Table::new(),
+            runqueue_of: Table::new(),
+            vcpus: Table::new(),
+            domains: Table::new(),
             waiting_links: Links::default(),
             assigned_links: Links::default(),
             parked_links: Links::default(),
@@ -475,16 +487,16 @@ impl Registered for Credit2 {
 
 impl Credit2 {
     fn new_vcpu(&self, ctx: &PolicyContext, weight: i32) -> Vcpu {
-        let time = if self.rules.load_from_creation { ctx.now() >> 10 } else { 0 };
+        let time = if self.rules.load_from_creation { ctx.now().ns() >> 10 } else { 0 };
         Vcpu {
             credit: ALLOTMENT,
             weight,
             residual: 0,
-            start: 0,
+            start: Time::ZERO,
             load: LoadAverage { value: 1 << (self.scale_shift - 1), time },
             budget: None,
-            quota: 0,
-            runqueue: 0,
+            quota: Span::ZERO,
+            runqueue: RunQueueId(0),
             tickled_for: None,
             moving_to: None,
             on_cpu: false,
@@ -496,7 +508,7 @@ impl Credit2 {
 
     fn grow(&mut self, v: VcpuId) {
         for links in [&mut self.waiting_links, &mut self.assigned_links, &mut self.parked_links] {
-            links.grow(v.index() + 1);
+            links.grow(v);
         }
     }
 }

@@ -1,9 +1,8 @@
 //! Credit2's generations: the rules in which they differ, as constants.
 
-use vcpulab_host::{AffinityRule, HostRules, ParamSpec, Placement, Span};
+use vcpulab_host::{AffinityRule, Decision, HostRules, ParamSpec, Placement, Span};
 
 use super::params::{OF_4_4, OF_4_17, XL_4_4, XL_4_17};
-use crate::params::MS;
 use crate::policy::Generation;
 use crate::toolstack::Toolstack;
 
@@ -92,8 +91,8 @@ const XEN_4_4_1: Rules = Rules {
     idle_credit: -(1 << 30),
     reset_looks_at_queue: false,
     reset_charges: false,
-    slice_max: 2 * MS,
-    idle_slice: 2 * MS,
+    slice_max: Span::from_ms(2),
+    idle_slice: Span::from_ms(2),
     yields: false,
     window: Window::Coarse,
     signed_loads: false,
@@ -119,8 +118,8 @@ const XEN_4_17: Rules = Rules {
     idle_credit: CREDIT_MIN - 1,
     reset_looks_at_queue: true,
     reset_charges: true,
-    slice_max: 10 * MS,
-    idle_slice: -1,
+    slice_max: Span::from_ms(10),
+    idle_slice: Decision::UNLIMITED,
     yields: true,
     window: Window::Fine,
     signed_loads: true,

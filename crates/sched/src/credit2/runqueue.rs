@@ -3,7 +3,7 @@
 use vcpulab_host::{CpuMask, DomId, PcpuId, PolicyContext, VcpuId};
 
 use super::params::ARRANGEMENTS;
-use super::{Credit2, LoadAverage, RunQueue, Vcpu};
+use super::{Credit2, LoadAverage, RunQueue, RunQueueId, Vcpu};
 use crate::list::List;
 use crate::table::put;
 
@@ -20,11 +20,11 @@ impl Credit2 {
             "all" => true,
             _ => runqueue.socket == socket,
         };
-        let open = |&(_, runqueue): &(usize, &RunQueue)| matches(runqueue) && runqueue.members.len() < limit;
+        let open =
+            |&(_, runqueue): &(RunQueueId, &RunQueue)| matches(runqueue) && runqueue.members.len() < limit;
         let smallest =
-            self.runqueues.iter().enumerate().filter(open).min_by_key(|(_, runqueue)| runqueue.members.len());
-        let r = smallest.map_or(self.runqueues.len(), |(r, _)| r);
-        if r == self.runqueues.len() {
+            self.runqueues.enumerate().filter(open).min_by_key(|(_, runqueue)| runqueue.members.len());
+        let r = smallest.map(|(r, _)| r).unwrap_or_else(|| {
             self.runqueues.push(RunQueue {
                 socket,
                 members: CpuMask::EMPTY,
@@ -37,21 +37,21 @@ impl Credit2 {
                 load: LoadAverage::default(),
                 balance_load: 0,
                 rotor: p,
-            });
-        }
+            })
+        });
         self.runqueues[r].members.insert(p);
         self.runqueues[r].idle.insert(p);
-        put(&mut self.runqueue_of, p.index(), r);
+        put(&mut self.runqueue_of, p, r);
     }
 
     /// Makes `p` decide, and notes that it has been asked.
     pub(super) fn tickle(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
-        self.runqueues[self.runqueue_of[p.index()]].tickled.insert(p);
+        self.runqueues[self.runqueue_of[p]].tickled.insert(p);
         ctx.raise_reschedule(p);
     }
 
     /// The next pCPU in turn of a run queue that suits `v`.
-    pub(super) fn turn_rotor(&mut self, ctx: &PolicyContext, v: VcpuId, r: usize) -> Option<PcpuId> {
+    pub(super) fn turn_rotor(&mut self, ctx: &PolicyContext, v: VcpuId, r: RunQueueId) -> Option<PcpuId> {
         let runqueue = &mut self.runqueues[r];
         let next = runqueue.members.and(ctx.affinity(v)).next_after(runqueue.rotor)?;
         runqueue.rotor = next;
@@ -60,35 +60,35 @@ impl Credit2 {
 
     // ---- vCPUs ----
 
-    pub(super) fn assign(&mut self, v: VcpuId, r: usize) {
-        self.vcpus[v.index()].runqueue = r;
-        self.assigned_links.push_back(&mut self.runqueues[r].assigned, v.0);
-        let Vcpu { weight, load, .. } = self.vcpus[v.index()];
+    pub(super) fn assign(&mut self, v: VcpuId, r: RunQueueId) {
+        self.vcpus[v].runqueue = r;
+        self.assigned_links.push_back(&mut self.runqueues[r].assigned, v);
+        let Vcpu { weight, load, .. } = self.vcpus[v];
         self.update_max_weight(r, weight, 0);
         self.runqueues[r].balance_load += load.value;
     }
 
     pub(super) fn unassign(&mut self, v: VcpuId) {
-        let Vcpu { runqueue: r, weight, load, .. } = self.vcpus[v.index()];
-        self.assigned_links.remove(&mut self.runqueues[r].assigned, v.0);
+        let Vcpu { runqueue: r, weight, load, .. } = self.vcpus[v];
+        self.assigned_links.remove(&mut self.runqueues[r].assigned, v);
         self.update_max_weight(r, 0, weight);
         self.runqueues[r].balance_load = self.without(self.runqueues[r].balance_load, load);
     }
 
     pub(super) fn set_weight(&mut self, ctx: &PolicyContext, d: DomId, weight: i32) {
-        let old = std::mem::replace(&mut self.domains[d.index()].weight, weight);
+        let old = std::mem::replace(&mut self.domains[d].weight, weight);
         for v in ctx.vcpus_of(d) {
-            self.vcpus[v.index()].weight = weight;
-            self.update_max_weight(self.vcpus[v.index()].runqueue, weight, old);
+            self.vcpus[v].weight = weight;
+            self.update_max_weight(self.vcpus[v].runqueue, weight, old);
         }
     }
 
-    fn update_max_weight(&mut self, r: usize, new: i32, old: i32) {
+    fn update_max_weight(&mut self, r: RunQueueId, new: i32, old: i32) {
         let runqueue = &self.runqueues[r];
         let max = if new > runqueue.max_weight {
             new
         } else if old == runqueue.max_weight {
-            let weights = self.assigned_links.iter(&runqueue.assigned).map(|u| self.vcpus[u as usize].weight);
+            let weights = self.assigned_links.iter(&runqueue.assigned).map(|u| self.vcpus[u].weight);
             weights.max().unwrap_or(1).max(1)
         } else {
             return;
@@ -99,18 +99,18 @@ impl Credit2 {
     // ---- vCPUs that wait ----
 
     pub(super) fn enqueue(&mut self, v: VcpuId) {
-        let Vcpu { credit, runqueue: r, .. } = self.vcpus[v.index()];
+        let Vcpu { credit, runqueue: r, .. } = self.vcpus[v];
         let queue = &mut self.runqueues[r].waiting;
-        let before = self.waiting_links.iter(queue).find(|&u| self.vcpus[u as usize].credit < credit);
-        self.waiting_links.insert_before(queue, v.0, before);
+        let before = self.waiting_links.iter(queue).find(|&u| self.vcpus[u].credit < credit);
+        self.waiting_links.insert_before(queue, v, before);
     }
 
     pub(super) fn dequeue(&mut self, v: VcpuId) {
-        let r = self.vcpus[v.index()].runqueue;
-        self.waiting_links.remove(&mut self.runqueues[r].waiting, v.0);
+        let r = self.vcpus[v].runqueue;
+        self.waiting_links.remove(&mut self.runqueues[r].waiting, v);
     }
 
     pub(super) fn waits(&self, v: VcpuId) -> bool {
-        self.waiting_links.listed(v.0)
+        self.waiting_links.listed(v)
     }
 }

@@ -5,7 +5,7 @@ use vcpulab_host::{PcpuId, PolicyContext, Span, VcpuId};
 use super::Credit2;
 
 /// How much of the rate limit may be missing when a vCPU is preempted all the same.
-const RATELIMIT_TOLERANCE: Span = 50_000;
+const RATELIMIT_TOLERANCE: Span = Span::from_us(50);
 
 impl Credit2 {
     pub(super) fn find_pcpu(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
@@ -16,15 +16,15 @@ impl Credit2 {
         };
         if let Some(p) = found {
             self.tickle(ctx, p);
-            self.vcpus[v.index()].tickled_for = Some(p);
+            self.vcpus[v].tickled_for = Some(p);
         }
     }
 
     /// An idle pCPU, its own if possible; or its own; or the one whose vCPU it is furthest ahead of.
     fn idle_or_preemptable(&mut self, ctx: &PolicyContext, v: VcpuId) -> Option<PcpuId> {
         let own = ctx.processor(v);
-        let runqueue = &self.runqueues[self.vcpus[v.index()].runqueue];
-        if self.vcpus[v.index()].pinned && runqueue.idle.contains(own) && !runqueue.tickled.contains(own) {
+        let runqueue = &self.runqueues[self.vcpus[v].runqueue];
+        if self.vcpus[v].pinned && runqueue.idle.contains(own) && !runqueue.tickled.contains(own) {
             return Some(own);
         }
         let idle = runqueue.idle.without(&runqueue.tickled).and(ctx.affinity(v));
@@ -49,7 +49,7 @@ impl Credit2 {
         best
     }
 
-    /// By how much it would be better to run `v` on `p` than what runs there. Charges what runs there.
+    /// The gain of running `v` on `p` in place of its current vCPU, which is charged for the comparison.
     fn score(&mut self, ctx: &PolicyContext, p: PcpuId, v: VcpuId) -> i64 {
         let current = ctx.current(p);
         let ran = ctx.now() - ctx.switched_at(current);
@@ -58,19 +58,19 @@ impl Credit2 {
             return -1;
         }
         self.charge(ctx, current);
-        let ahead = i64::from(self.vcpus[v.index()].credit) - i64::from(self.vcpus[current.index()].credit);
+        let ahead = i64::from(self.vcpus[v].credit) - i64::from(self.vcpus[current].credit);
         if p == ctx.processor(v) { ahead } else { ahead - i64::from(self.migrate_resist) }
     }
 
     /// Its own pCPU if that runs a vCPU of less credit; else an idle one; else the one whose vCPU has least credit.
     fn preemptable_or_idle(&mut self, ctx: &PolicyContext, v: VcpuId) -> Option<PcpuId> {
         let own = ctx.processor(v);
-        let credit = self.vcpus[v.index()].credit;
+        let credit = self.vcpus[v].credit;
         self.charge(ctx, ctx.current(own));
-        if self.vcpus[ctx.current(own).index()].credit < credit {
+        if self.vcpus[ctx.current(own)].credit < credit {
             return Some(own);
         }
-        let runqueue = &self.runqueues[self.vcpus[v.index()].runqueue];
+        let runqueue = &self.runqueues[self.vcpus[v].runqueue];
         let idle = runqueue.idle.without(&runqueue.tickled);
         if !idle.is_empty() {
             return idle.next_after(own);
@@ -80,7 +80,7 @@ impl Credit2 {
         let (mut least, mut least_credit) = (None, 1 << 30);
         for p in busy.iter() {
             self.charge(ctx, ctx.current(p));
-            let credit = self.vcpus[ctx.current(p).index()].credit;
+            let credit = self.vcpus[ctx.current(p)].credit;
             if credit < least_credit {
                 (least, least_credit) = (Some(p), credit);
             }

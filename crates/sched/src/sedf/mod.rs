@@ -1,4 +1,4 @@
-//! SEDF, simple earliest deadline first: a guaranteed slice in every period of one pCPU, and what is left as *extra
+//! SEDF, simple earliest deadline first: a guaranteed slice in every period of one pCPU, and the rest as *extra
 //! time* in quanta of 0.5 ms, first to those that lost time by blocking (the penalty queue), then by weight (the
 //! utilisation queue). Generations `xen3.0.2`, `xen3.0.3`, `xen3.3.0` and `xen4.4.1`, whose differences are [`Rules`].
 //! All rules in words: `docs/schedulers/sedf.md`.
@@ -9,21 +9,20 @@ mod rules;
 use std::fmt;
 
 use vcpulab_host::{
-    Decision, DomId, HostRules, Params, PcpuId, PolicyContext, Rejected, Scheduler, Span, Time, VcpuId,
+    Decision, DomId, HostRules, Params, PcpuId, PolicyContext, Rejected, Scheduler, Span, Table, Time, VcpuId,
 };
 
 use self::params::{PERIOD_MAX, PERIOD_MIN, SLICE_MIN};
 use self::rules::Rules;
 use crate::list::{Links, List};
-use crate::params::MS;
 use crate::policy::{Generation, Registered};
 use crate::table::put;
 
-const EXTRA_QUANTUM: Span = 500_000;
+const EXTRA_QUANTUM: Span = Span::from_us(500);
 /// The period that reservations by weight and best-effort domains have.
-const WEIGHT_PERIOD: Span = 100 * MS;
-/// What reservations by weight leave free in each weight period.
-const WEIGHT_SAFETY: Span = 5 * MS;
+const WEIGHT_PERIOD: Span = Span::from_ms(100);
+/// The time that reservations by weight leave free in each weight period.
+const WEIGHT_SAFETY: Span = Span::from_ms(5);
 /// Cost of one quantum for extraweight 1. (For a reservation: period / slice, times 1024.)
 const QUANTUM_COST: i64 = 131_072;
 const RESERVATION_COST: i64 = 1024;
@@ -46,7 +45,7 @@ struct Vcpu {
     start: Time,
     blocked_at: Time,
     loss: Span,
-    /// What a quantum costs in the penalty and in the utilisation queue.
+    /// The price of a quantum in the penalty and in the utilisation queue.
     score: [i32; 2],
     /// Does it accept extra time?
     aware: bool,
@@ -67,10 +66,10 @@ impl Vcpu {
 #[derive(Clone, Debug, Default)]
 struct Pcpu {
     /// vCPUs whose period has begun, by deadline.
-    run: List,
+    run: List<VcpuId>,
     /// vCPUs that wait for their next period, by its begin.
-    wait: List,
-    extra: [List; 2],
+    wait: List<VcpuId>,
+    extra: [List<VcpuId>; 2],
     /// When the slice of the last decision ends.
     slice_end: Time,
 }
@@ -79,53 +78,53 @@ struct Pcpu {
 #[derive(Clone, Debug)]
 pub struct Sedf {
     rules: Rules,
-    pcpus: Vec<Pcpu>,
-    vcpus: Vec<Vcpu>,
+    pcpus: Table<PcpuId, Pcpu>,
+    vcpus: Table<VcpuId, Vcpu>,
     /// Links of run and wait queues, and of both extra queues.
-    queued: Links,
-    extra: [Links; 2],
+    queued: Links<VcpuId>,
+    extra: [Links<VcpuId>; 2],
 }
 
 /// a / b rounded up, for positive numbers.
-fn div_up(a: i64, b: i64) -> i64 {
-    (a + b - 1) / b
+fn div_up(a: Span, b: Span) -> i64 {
+    (a + b - Span::from_ns(1)) / b
 }
 
 impl Sedf {
     // ---- queues ----
 
     fn enqueue_run(&mut self, p: PcpuId, v: VcpuId) {
-        let deadline = self.vcpus[v.index()].deadline;
-        let queue = &mut self.pcpus[p.index()].run;
-        let before = self.queued.iter(queue).find(|&u| self.vcpus[u as usize].deadline > deadline);
-        self.queued.insert_before(queue, v.0, before);
-        self.vcpus[v.index()].on_wait = false;
+        let deadline = self.vcpus[v].deadline;
+        let queue = &mut self.pcpus[p].run;
+        let before = self.queued.iter(queue).find(|&u| self.vcpus[u].deadline > deadline);
+        self.queued.insert_before(queue, v, before);
+        self.vcpus[v].on_wait = false;
     }
 
     fn enqueue_wait(&mut self, p: PcpuId, v: VcpuId) {
-        let begin = self.vcpus[v.index()].begin();
-        let queue = &mut self.pcpus[p.index()].wait;
-        let before = self.queued.iter(queue).find(|&u| self.vcpus[u as usize].begin() > begin);
-        self.queued.insert_before(queue, v.0, before);
-        self.vcpus[v.index()].on_wait = true;
+        let begin = self.vcpus[v].begin();
+        let queue = &mut self.pcpus[p].wait;
+        let before = self.queued.iter(queue).find(|&u| self.vcpus[u].begin() > begin);
+        self.queued.insert_before(queue, v, before);
+        self.vcpus[v].on_wait = true;
     }
 
     fn dequeue(&mut self, p: PcpuId, v: VcpuId) {
-        if self.queued.listed(v.0) {
-            let pcpu = &mut self.pcpus[p.index()];
-            let queue = if self.vcpus[v.index()].on_wait { &mut pcpu.wait } else { &mut pcpu.run };
-            self.queued.remove(queue, v.0);
+        if self.queued.listed(v) {
+            let pcpu = &mut self.pcpus[p];
+            let queue = if self.vcpus[v].on_wait { &mut pcpu.wait } else { &mut pcpu.run };
+            self.queued.remove(queue, v);
         }
     }
 
     /// Puts `v` into an extra queue by score, and takes `amount` off the scores of all others there.
     fn enqueue_extra(&mut self, p: PcpuId, i: usize, v: VcpuId, amount: i32) {
-        let score = self.vcpus[v.index()].score[i];
-        let queue = &mut self.pcpus[p.index()].extra[i];
+        let score = self.vcpus[v].score[i];
+        let queue = &mut self.pcpus[p].extra[i];
         let mut before = None;
         let mut element = queue.first();
         while let Some(u) = element {
-            let other = &mut self.vcpus[u as usize].score[i];
+            let other = &mut self.vcpus[u].score[i];
             *other = other.wrapping_sub(amount);
             if before.is_none() && *other > score {
                 before = Some(u);
@@ -135,30 +134,30 @@ impl Sedf {
             }
             element = self.extra[i].next(u);
         }
-        self.extra[i].insert_before(queue, v.0, before);
+        self.extra[i].insert_before(queue, v, before);
     }
 
     fn dequeue_extra(&mut self, p: PcpuId, i: usize, v: VcpuId) {
-        if self.extra[i].listed(v.0) {
-            self.extra[i].remove(&mut self.pcpus[p.index()].extra[i], v.0);
+        if self.extra[i].listed(v) {
+            self.extra[i].remove(&mut self.pcpus[p].extra[i], v);
         }
     }
 
     // ---- decision ----
 
     fn leave_edf(&mut self, ctx: &PolicyContext, p: PcpuId, v: VcpuId) {
-        let vcpu = &mut self.vcpus[v.index()];
+        let vcpu = &mut self.vcpus[v];
         vcpu.cputime += ctx.now() - vcpu.start;
         if vcpu.cputime < vcpu.slice && !vcpu.asleep {
             return;
         }
         self.dequeue(p, v);
-        let vcpu = &mut self.vcpus[v.index()];
+        let vcpu = &mut self.vcpus[v];
         if vcpu.cputime >= vcpu.slice {
             vcpu.cputime -= vcpu.slice;
             if vcpu.period < vcpu.period_orig {
-                vcpu.period *= 2;
-                vcpu.slice *= 2;
+                vcpu.period = 2 * vcpu.period;
+                vcpu.slice = 2 * vcpu.slice;
                 if vcpu.period > vcpu.period_orig || vcpu.slice > vcpu.slice_orig {
                     (vcpu.period, vcpu.slice) = (vcpu.period_orig, vcpu.slice_orig);
                 }
@@ -175,21 +174,23 @@ impl Sedf {
 
     fn leave_extra_time(&mut self, ctx: &PolicyContext, p: PcpuId, v: VcpuId, i: usize) {
         self.dequeue_extra(p, i, v);
-        let vcpu = &mut self.vcpus[v.index()];
+        let vcpu = &mut self.vcpus[v];
         vcpu.extra = None;
-        vcpu.cputime = 0;
+        vcpu.cputime = Span::ZERO;
         let mut amount = vcpu.score[i];
         if i == UTILISATION {
+            // A slice of 0 without extraweight has no cost; the releases divide by zero here.
             vcpu.score[i] = if vcpu.extraweight != 0 {
                 (QUANTUM_COST / i64::from(vcpu.extraweight)) as i32
+            } else if vcpu.slice.is_zero() {
+                i32::MAX
             } else {
-                // A slice of 0 without extraweight has no cost; the releases divide by zero here.
-                (vcpu.period * RESERVATION_COST).checked_div(vcpu.slice).unwrap_or(i64::from(i32::MAX)) as i32
+                (vcpu.period * RESERVATION_COST / vcpu.slice) as i32
             };
         } else {
-            vcpu.loss = if self.rules.repays_all { vcpu.loss - (ctx.now() - vcpu.start) } else { 0 };
-            if vcpu.loss <= 0 {
-                vcpu.loss = 0;
+            vcpu.loss = if self.rules.repays_all { vcpu.loss - (ctx.now() - vcpu.start) } else { Span::ZERO };
+            if vcpu.loss <= Span::ZERO {
+                vcpu.loss = Span::ZERO;
                 vcpu.wants_penalty = false;
             } else {
                 vcpu.score[i] = (vcpu.period * RESERVATION_COST / vcpu.loss) as i32;
@@ -206,21 +207,21 @@ impl Sedf {
 
     /// Moves vCPUs between the run queue and the wait queue as their periods begin and end.
     fn update_queues(&mut self, p: PcpuId, now: Time) {
-        while let Some(u) = self.pcpus[p.index()].wait.first()
-            && self.vcpus[u as usize].begin() <= now
+        while let Some(u) = self.pcpus[p].wait.first()
+            && self.vcpus[u].begin() <= now
         {
-            self.dequeue(p, VcpuId(u));
-            self.enqueue_run(p, VcpuId(u));
+            self.dequeue(p, u);
+            self.enqueue_run(p, u);
         }
-        let mut element = self.pcpus[p.index()].run.first();
+        let mut element = self.pcpus[p].run.first();
         while let Some(u) = element {
             element = self.queued.next(u);
-            let v = VcpuId(u);
-            let vcpu = &mut self.vcpus[u as usize];
+            let v = u;
+            let vcpu = &mut self.vcpus[u];
             let period = vcpu.period;
-            if vcpu.slice == 0 {
+            if vcpu.slice.is_zero() {
                 self.dequeue(p, v);
-                let vcpu = &mut self.vcpus[u as usize];
+                let vcpu = &mut self.vcpus[u];
                 vcpu.deadline += period;
                 if vcpu.begin() < now {
                     vcpu.deadline += div_up(now - vcpu.begin(), period) * period;
@@ -228,12 +229,12 @@ impl Sedf {
                 self.enqueue_wait(p, v);
             } else if vcpu.deadline < now || vcpu.cputime > vcpu.slice {
                 self.dequeue(p, v);
-                let vcpu = &mut self.vcpus[u as usize];
+                let vcpu = &mut self.vcpus[u];
                 vcpu.deadline += period;
                 if vcpu.deadline < now {
                     vcpu.deadline += div_up(now - vcpu.deadline, period) * period;
                 }
-                vcpu.cputime = 0;
+                vcpu.cputime = Span::ZERO;
                 if vcpu.begin() > now {
                     self.enqueue_wait(p, v);
                 } else {
@@ -246,19 +247,19 @@ impl Sedf {
     }
 
     fn choose(&mut self, p: PcpuId, idle: VcpuId, now: Time) -> (VcpuId, Span) {
-        let pcpu = &self.pcpus[p.index()];
-        let next_begin = pcpu.wait.first().map(|u| self.vcpus[u as usize].begin());
+        let pcpu = &self.pcpus[p];
+        let next_begin = pcpu.wait.first().map(|u| self.vcpus[u].begin());
         if let Some(u) = pcpu.run.first() {
-            let vcpu = &self.vcpus[u as usize];
+            let vcpu = &self.vcpus[u];
             let left = vcpu.slice - vcpu.cputime;
-            return (VcpuId(u), next_begin.map_or(left, |begin| left.min(begin - now)));
+            return (u, next_begin.map_or(left, |begin| left.min(begin - now)));
         }
-        let Some(begin) = next_begin else { return (idle, 1000 * MS) };
+        let Some(begin) = next_begin else { return (idle, Span::from_ms(1000)) };
         if begin - now >= EXTRA_QUANTUM {
             for i in [PENALTY, UTILISATION] {
                 if let Some(u) = pcpu.extra[i].first() {
-                    self.vcpus[u as usize].extra = Some(i);
-                    return (VcpuId(u), EXTRA_QUANTUM);
+                    self.vcpus[u].extra = Some(i);
+                    return (u, EXTRA_QUANTUM);
                 }
             }
         }
@@ -267,9 +268,9 @@ impl Sedf {
 
     fn report(&self, ctx: &mut PolicyContext, v: VcpuId) {
         if !ctx.is_idle(v) {
-            let vcpu = &self.vcpus[v.index()];
-            ctx.report(v, "deadline", vcpu.deadline);
-            ctx.report(v, "cputime", vcpu.cputime);
+            let vcpu = &self.vcpus[v];
+            ctx.report(v, "deadline", vcpu.deadline.ns());
+            ctx.report(v, "cputime", vcpu.cputime.ns());
             ctx.report(v, "score0", i64::from(vcpu.score[0]));
             ctx.report(v, "score1", i64::from(vcpu.score[1]));
         }
@@ -281,21 +282,21 @@ impl Sedf {
     fn recompute_weights(&mut self, ctx: &PolicyContext) {
         for p in ctx.pcpus().iter() {
             let here = || ctx.pool_vcpus().filter(|&v| ctx.processor(v) == p && v.index() < self.vcpus.len());
-            let (mut weights, mut reserved) = (0i64, 0i64);
-            for vcpu in here().map(|v| &self.vcpus[v.index()]) {
+            let (mut weights, mut reserved) = (0i64, Span::ZERO);
+            for vcpu in here().map(|v| &self.vcpus[v]) {
                 if vcpu.weight != 0 {
                     weights += i64::from(vcpu.weight);
                 } else {
-                    reserved += WEIGHT_PERIOD * vcpu.slice_orig / vcpu.period_orig;
+                    reserved += WEIGHT_PERIOD * vcpu.slice_orig.ns() / vcpu.period_orig.ns();
                 }
             }
             let share = WEIGHT_PERIOD - WEIGHT_SAFETY - reserved;
-            let weighted: Vec<VcpuId> = here().filter(|&v| self.vcpus[v.index()].weight != 0).collect();
+            let weighted: Vec<VcpuId> = here().filter(|&v| self.vcpus[v].weight != 0).collect();
             for v in weighted {
-                let vcpu = &mut self.vcpus[v.index()];
+                let vcpu = &mut self.vcpus[v];
                 (vcpu.period, vcpu.period_orig) = (WEIGHT_PERIOD, WEIGHT_PERIOD);
                 // Weights that cancel out have no share; the releases divide by zero here.
-                vcpu.slice = (i64::from(vcpu.weight) * share).checked_div(weights).unwrap_or(0);
+                vcpu.slice = if weights == 0 { Span::ZERO } else { i64::from(vcpu.weight) * share / weights };
                 vcpu.slice_orig = vcpu.slice;
             }
         }
@@ -308,7 +309,7 @@ impl Scheduler for Sedf {
     }
 
     fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
-        put(&mut self.pcpus, p.index(), Pcpu::default());
+        put(&mut self.pcpus, p, Pcpu::default());
         self.add_vcpu(ctx.idle(p), false, 0);
     }
 
@@ -316,56 +317,56 @@ impl Scheduler for Sedf {
         let dom0 = ctx.domain_number(ctx.dom(v)) == 0;
         self.add_vcpu(v, true, if dom0 { self.rules.dom0_extraweight } else { 1 });
         if let Some((period, slice)) = self.rules.dom0_reservation.filter(|_| dom0) {
-            let vcpu = &mut self.vcpus[v.index()];
+            let vcpu = &mut self.vcpus[v];
             (vcpu.period, vcpu.period_orig) = (period, period);
             (vcpu.slice, vcpu.slice_orig) = (slice, slice);
         }
     }
 
     fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        if self.queued.listed(v.0) {
+        if self.queued.listed(v) {
             return;
         }
         let (now, p) = (ctx.now(), ctx.processor(v));
-        let vcpu = &mut self.vcpus[v.index()];
+        let vcpu = &mut self.vcpus[v];
         vcpu.asleep = false;
-        if vcpu.deadline == 0 {
+        if vcpu.deadline == Time::ZERO {
             vcpu.deadline = now + vcpu.slice;
         }
         if now < vcpu.begin() {
-            if vcpu.wants_penalty && !self.extra[PENALTY].listed(v.0) {
+            if vcpu.wants_penalty && !self.extra[PENALTY].listed(v) {
                 self.enqueue_extra(p, PENALTY, v, 0);
             }
         } else if now < vcpu.deadline {
             vcpu.deadline += vcpu.period;
-            if vcpu.blocked_at != 0 {
-                vcpu.loss = (vcpu.slice - vcpu.cputime).max(0);
-                if vcpu.loss != 0 {
+            if vcpu.blocked_at != Time::ZERO {
+                vcpu.loss = (vcpu.slice - vcpu.cputime).max(Span::ZERO);
+                if vcpu.loss != Span::ZERO {
                     vcpu.score[PENALTY] = (vcpu.period * RESERVATION_COST / vcpu.loss) as i32;
-                    if !self.extra[PENALTY].listed(v.0) {
+                    if !self.extra[PENALTY].listed(v) {
                         vcpu.wants_penalty = true;
                     }
                     self.dequeue_extra(p, PENALTY, v);
                     self.enqueue_extra(p, PENALTY, v, 0);
                 }
             }
-            self.vcpus[v.index()].cputime = 0;
+            self.vcpus[v].cputime = Span::ZERO;
         } else {
             vcpu.deadline = now + vcpu.period;
-            vcpu.cputime = 0;
+            vcpu.cputime = Span::ZERO;
         }
-        if self.vcpus[v.index()].aware && !self.extra[UTILISATION].listed(v.0) {
+        if self.vcpus[v].aware && !self.extra[UTILISATION].listed(v) {
             self.enqueue_extra(p, UTILISATION, v, 0);
         }
-        let begin = self.vcpus[v.index()].begin();
+        let begin = self.vcpus[v].begin();
         if begin > now {
             self.enqueue_wait(p, v);
         } else {
             self.enqueue_run(p, v);
         }
         let current = ctx.current(p);
-        let (vcpu, running) = (&self.vcpus[v.index()], &self.vcpus[current.index()]);
-        let interrupts = begin < self.pcpus[p.index()].slice_end
+        let (vcpu, running) = (&self.vcpus[v], &self.vcpus[current]);
+        let interrupts = begin < self.pcpus[p].slice_end
             || ctx.is_idle(current)
             || match running.extra {
                 Some(PENALTY) => vcpu.wants_penalty && vcpu.score[PENALTY] < running.score[PENALTY],
@@ -379,7 +380,7 @@ impl Scheduler for Sedf {
 
     fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         let p = ctx.processor(v);
-        self.vcpus[v.index()].asleep = true;
+        self.vcpus[v].asleep = true;
         if ctx.is_current(v) {
             return ctx.raise_reschedule(p);
         }
@@ -393,7 +394,7 @@ impl Scheduler for Sedf {
         let (current, idle) = (ctx.current(p), ctx.idle(p));
         if current != idle {
             let runnable = ctx.runnable(current);
-            let vcpu = &mut self.vcpus[current.index()];
+            let vcpu = &mut self.vcpus[current];
             vcpu.asleep |= !runnable;
             if vcpu.asleep {
                 vcpu.blocked_at = now;
@@ -405,20 +406,23 @@ impl Scheduler for Sedf {
         }
         self.update_queues(p, now);
         let (next, mut slice) = self.choose(p, idle, now);
-        if slice < 0 {
+        if slice.is_negative() {
             slice = EXTRA_QUANTUM;
         }
-        self.vcpus[next.index()].start = now;
-        self.pcpus[p.index()].slice_end = now + slice;
+        self.vcpus[next].start = now;
+        self.pcpus[p].slice_end = now + slice;
         if next != current {
             self.report(ctx, current);
             self.report(ctx, next);
             if next != idle {
-                let mode = self.vcpus[next.index()].extra.map_or(0, |i| i as i64 + 1);
+                let mode = self.vcpus[next].extra.map_or(0, |i| i as i64 + 1);
                 ctx.report(next, "mode", mode);
             }
         }
-        Decision { next, slice: if self.rules.wide_slices { slice } else { Span::from(slice as i32) } }
+        Decision {
+            next,
+            slice: if self.rules.wide_slices { slice } else { Span::from_ns(i64::from(slice.ns() as i32)) },
+        }
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
@@ -433,7 +437,7 @@ impl Scheduler for Sedf {
     }
 
     fn adjust(&mut self, ctx: &mut PolicyContext, d: DomId, params: &Params) -> Result<(), Rejected> {
-        // What an adjust leaves out is 0.
+        // A parameter left out of an adjust is 0.
         let given = |name| params.int(name).unwrap_or(0);
         let (period, slice, weight) = (given("period"), given("slice"), given("weight") as i16);
         let extratime = given("extratime") & 1 != 0;
@@ -444,15 +448,16 @@ impl Scheduler for Sedf {
                 return Err(Rejected);
             }
         }
+        let (period, slice) = (Span::from_ns(period), Span::from_ns(slice));
         for v in ctx.vcpus_of(d) {
-            let vcpu = &mut self.vcpus[v.index()];
+            let vcpu = &mut self.vcpus[v];
             if !by_weight {
                 (vcpu.weight, vcpu.extraweight) = (0, 0);
                 (vcpu.period, vcpu.period_orig) = (period, period);
                 (vcpu.slice, vcpu.slice_orig) = (slice, slice);
-            } else if extratime && period == 0 {
+            } else if extratime && period.is_zero() {
                 (vcpu.weight, vcpu.extraweight) = (0, weight);
-                (vcpu.period, vcpu.slice) = (WEIGHT_PERIOD, 0);
+                (vcpu.period, vcpu.slice) = (WEIGHT_PERIOD, Span::ZERO);
             } else {
                 vcpu.weight = weight;
             }
@@ -460,10 +465,10 @@ impl Scheduler for Sedf {
         self.recompute_weights(ctx);
         for v in ctx.vcpus_of(d) {
             let p = ctx.processor(v);
-            let vcpu = &mut self.vcpus[v.index()];
+            let vcpu = &mut self.vcpus[v];
             vcpu.aware = extratime;
             let (running_extra, asleep) = (vcpu.extra.is_some(), vcpu.asleep);
-            if self.extra[UTILISATION].listed(v.0) {
+            if self.extra[UTILISATION].listed(v) {
                 if !extratime && !running_extra {
                     self.dequeue_extra(p, UTILISATION, v);
                 }
@@ -475,7 +480,7 @@ impl Scheduler for Sedf {
     }
 
     fn dump(&self, ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
-        for (p, pcpu) in ctx.pcpus().iter().map(|p| (p.0, &self.pcpus[p.index()])) {
+        for (p, pcpu) in ctx.pcpus().iter().map(|p| (p.0, &self.pcpus[p])) {
             let queues = [
                 ("run", &pcpu.run, &self.queued),
                 ("wait", &pcpu.wait, &self.queued),
@@ -485,7 +490,7 @@ impl Scheduler for Sedf {
             for (name, queue, links) in queues {
                 write!(out, "pCPU {p}: {name}:")?;
                 for u in links.iter(queue) {
-                    let ((domain, number), vcpu) = (ctx.name(VcpuId(u)), &self.vcpus[u as usize]);
+                    let ((domain, number), vcpu) = (ctx.name(u), &self.vcpus[u]);
                     write!(out, " d{domain}v{number}(deadline {} used {})", vcpu.deadline, vcpu.cputime)?;
                 }
                 writeln!(out)?;
@@ -507,8 +512,8 @@ impl Registered for Sedf {
     fn new(rules: Rules, _global: &Params, _pcpus: u32) -> Self {
         Sedf {
             rules,
-            pcpus: Vec::new(),
-            vcpus: Vec::new(),
+            pcpus: Table::new(),
+            vcpus: Table::new(),
             queued: Links::default(),
             extra: [Links::default(), Links::default()],
         }
@@ -519,16 +524,16 @@ impl Sedf {
     fn add_vcpu(&mut self, v: VcpuId, guest: bool, extraweight: i16) {
         let vcpu = Vcpu {
             period: WEIGHT_PERIOD,
-            slice: 0,
+            slice: Span::ZERO,
             period_orig: WEIGHT_PERIOD,
-            slice_orig: 0,
+            slice_orig: Span::ZERO,
             weight: 0,
             extraweight,
-            deadline: 0,
-            cputime: 0,
-            start: 0,
-            blocked_at: 0,
-            loss: 0,
+            deadline: Time::ZERO,
+            cputime: Span::ZERO,
+            start: Time::ZERO,
+            blocked_at: Time::ZERO,
+            loss: Span::ZERO,
             score: [0; 2],
             aware: guest,
             asleep: guest,
@@ -536,8 +541,8 @@ impl Sedf {
             extra: None,
             on_wait: false,
         };
-        put(&mut self.vcpus, v.index(), vcpu);
-        self.queued.grow(v.index() + 1);
-        self.extra.iter_mut().for_each(|links| links.grow(v.index() + 1));
+        put(&mut self.vcpus, v, vcpu);
+        self.queued.grow(v);
+        self.extra.iter_mut().for_each(|links| links.grow(v));
     }
 }

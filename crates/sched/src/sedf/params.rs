@@ -2,7 +2,6 @@
 
 use vcpulab_host::{ParamKind, ParamSpec, Scope};
 
-use crate::params::MS;
 use crate::toolstack::{Set, Toolstack};
 
 pub const PERIOD_MIN: u64 = 10_000;
@@ -54,8 +53,8 @@ pub const XM: Toolstack = Toolstack {
     domain: "sched-sedf DOM",
     global: "",
     set: &[
-        ("period", Set::OptionPer("-p", MS)),
-        ("slice", Set::OptionPer("-s", MS)),
+        ("period", Set::OptionPer("-p", 1_000_000)),
+        ("slice", Set::OptionPer("-s", 1_000_000)),
         ("extratime", Set::Option("-e")),
         ("weight", Set::Option("-w")),
     ],

@@ -3,7 +3,6 @@
 use vcpulab_host::{AffinityRule, HostRules, PauseRule, Placement, Span};
 
 use super::params::{ALL, XL, XM};
-use crate::params::MS;
 use crate::policy::Generation;
 use crate::toolstack::Toolstack;
 
@@ -29,11 +28,11 @@ const XEN_3_0_2: Rules = Rules {
         reschedule_at_start: false,
         placement: Placement::RoundRobin,
         adjust_pauses: true,
-        pause: PauseRule::Marked,
+        pause: PauseRule::Flag,
         affinity: AffinityRule::IfExcluded,
     },
     repays_all: true,
-    dom0_reservation: Some((20 * MS, 15 * MS)),
+    dom0_reservation: Some((Span::from_ms(20), Span::from_ms(15))),
     dom0_extraweight: 0,
     picks_by_number: false,
     wide_slices: false,

@@ -4,13 +4,17 @@ use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
     Action, Costs, CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, LifeEvent, Observer, Op,
-    ParamKind, Params, PcpuId, Pools, RunState, Scheduler, Scope, Span, Switch, Time, TimedAction,
+    ParamKind, Params, PcpuId, PoolId, Pools, RunState, Scheduler, Scope, Span, Switch, Time, TimedAction,
     VcpuConfig, VcpuId, WakeCause, World, WorldContext,
 };
 use vcpulab_sched::{Generation, boxed, policies};
 
-pub const MS: Span = 1_000_000;
-pub const END: Time = 700 * MS;
+pub const MS: Span = Span::from_ms(1);
+pub const END: Time = Time::from_ns(700_000_000);
+
+fn span(from: Span, to: Span) -> impl Strategy<Value = Span> {
+    (from.ns()..to.ns()).prop_map(Span::from_ns)
+}
 
 /// A random host, but for the policy.
 #[derive(Clone, Debug)]
@@ -25,17 +29,17 @@ pub struct Case {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        4 => (1..20_000i64).prop_map(|us| Step::Run(us * 1_000)),
-        1 => (1..50i64).prop_map(Step::Run),
+        4 => (1..20_000i64).prop_map(|us| Step::Run(Span::from_us(us))),
+        1 => (1..50i64).prop_map(|ns| Step::Run(Span::from_ns(ns))),
         1 => Just(Step::Yield),
-        3 => (1..30_000i64).prop_map(|us| Step::Block(us * 1_000)),
+        3 => (1..30_000i64).prop_map(|us| Step::Block(Span::from_us(us))),
     ]
 }
 
 fn program() -> impl Strategy<Value = Program> {
     prop_oneof![
         2 => Just(Program { steps: vec![Step::Hog], repeat: false }),
-        5 => (prop::collection::vec(step(), 0..6), 100_000..9 * MS, any::<bool>()).prop_map(|(mut steps, run, repeat)| {
+        5 => (prop::collection::vec(step(), 0..6), span(Span::from_us(100), 9 * MS), any::<bool>()).prop_map(|(mut steps, run, repeat)| {
             // A program of nothing but yields would stop time.
             steps.insert(0, Step::Run(run));
             Program { steps, repeat }
@@ -64,12 +68,12 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
     let domain = move |pcpus: u32| {
         let affinity =
             if allow.affinity { prop::option::of(mask(pcpus)).boxed() } else { Just(None).boxed() };
-        prop::collection::vec((program(), 0..50 * MS, affinity), 1..4)
+        prop::collection::vec((program(), span(Span::ZERO, 50 * MS), affinity), 1..4)
     };
     (1 + u32::from(allow.pools)..5)
         .prop_flat_map(move |pcpus| {
             let domains = prop::collection::vec(domain(pcpus), 1..5);
-            let actions = prop::collection::vec((0..END, 0..18u8, 0..64usize, mask(pcpus)), 0..16);
+            let actions = prop::collection::vec((0..END.ns(), 0..18u8, 0..64usize, mask(pcpus)), 0..16);
             (Just(pcpus), domains, actions, 0..3000i64, any::<u64>())
         })
         .prop_map(move |(pcpus, domains, actions, cost, choice)| {
@@ -83,14 +87,14 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
                 Vec::new()
             };
             let pool_of = |which: usize| if allow.pools { (choice >> (which % 64)) as usize % 2 } else { 0 };
-            let action = |(at, kind, which, mask): (Time, u8, usize, CpuMask)| {
+            let action = |(at, kind, which, mask): (i64, u8, usize, CpuMask)| {
                 let domain = DomId((which % domains.len()) as u32);
                 let vcpu = VcpuId(pcpus + (which % programs.len()) as u32);
                 let action = match kind {
                     0 => Action::Adjust(domain, Params::new()),
                     1 => Action::Pause(domain),
                     2 => Action::Unpause(domain),
-                    3 if allow.pools => Action::MovePool(domain, which % 2),
+                    3 if allow.pools => Action::MovePool(domain, PoolId((which % 2) as u32)),
                     4 | 5 => Action::Create(domain),
                     6 => Action::Destroy(domain),
                     7 => Action::Shutdown(domain),
@@ -103,12 +107,12 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
                     15 => Action::Kill(domain),
                     _ => Action::Affinity(vcpu, mask),
                 };
-                TimedAction { at, action }
+                TimedAction { at: Time::from_ns(at), action }
             };
             let actions = if allow.actions { actions.into_iter().map(action).collect() } else { Vec::new() };
             let configs = domains.iter().enumerate().map(|(i, vcpus)| DomainConfig {
                 number: i as i64 + 1,
-                pool: pool_of(i),
+                pool: PoolId(pool_of(i) as u32),
                 params: Params::new(),
                 vcpus: vcpus
                     .iter()
@@ -116,6 +120,7 @@ pub fn case(allow: Allow) -> impl Strategy<Value = Case> {
                     .collect(),
             });
             let costs = if allow.costs {
+                let cost = Span::from_ns(cost);
                 Costs { decision_ns: cost, context_switch_ns: 2 * cost, interrupt_ns: cost, ..Costs::ZERO }
             } else {
                 Costs::ZERO
@@ -132,7 +137,8 @@ struct Counting {
     wakes_due: u64,
     /// The last one of each vCPU.
     wakes_at: Vec<Time>,
-    starts: Vec<Time>,
+    /// From when its domain boots.
+    starts: Vec<Span>,
     end: Time,
 }
 
@@ -154,7 +160,7 @@ impl World for Counting {
 
     fn start(&mut self, ctx: &mut WorldContext<'_>) {
         for v in ctx.host().guest_vcpus().filter(|&v| ctx.host().vcpu_state(v).is_some()) {
-            self.wakes(v, self.starts[v.index()]);
+            self.wakes(v, ctx.now() + self.starts[v.index()]);
         }
     }
 
@@ -202,7 +208,7 @@ impl Observer for Watch {
             self.gotten[v.index()] += switch.time - self.since[v.index()];
         }
         self.running[p] = real(switch.to);
-        self.bytes.extend(switch.time.to_le_bytes());
+        self.bytes.extend(switch.time.ns().to_le_bytes());
         self.bytes.extend([switch.pcpu.0 as u8, switch.from.0 as u8, switch.to.0 as u8]);
     }
 
@@ -229,22 +235,23 @@ impl Check<'_> {
         let count = config.pcpus as usize + programs.len();
         let watch = Watch {
             running: vec![None; config.pcpus as usize],
-            last: 0,
+            last: Time::ZERO,
             woken: 0,
-            gotten: vec![0; count],
-            since: vec![0; count],
+            gotten: vec![Span::ZERO; count],
+            since: vec![Time::ZERO; count],
             bytes: Vec::new(),
             affinity: self.affinity,
         };
+        let never = *end - Time::ZERO;
         let starts =
-            config.domains.iter().flat_map(|domain| &domain.vcpus).map(|vcpu| vcpu.start.unwrap_or(*end));
-        let starts = std::iter::repeat_n(*end, config.pcpus as usize).chain(starts).collect();
+            config.domains.iter().flat_map(|domain| &domain.vcpus).map(|vcpu| vcpu.start.unwrap_or(never));
+        let starts = std::iter::repeat_n(never, config.pcpus as usize).chain(starts).collect();
         let world =
             Counting { programs: scripts, wakes_due: 0, wakes_at: vec![*end; count], starts, end: *end };
         let mut host = Host::new(config, scheduler, world, watch).unwrap();
-        let mut now = 0;
+        let mut now = Time::ZERO;
         while now < *end {
-            now = (now + 1_234_567).min(*end);
+            now = (now + Span::from_ns(1_234_567)).min(*end);
             host.run_until(now).unwrap();
             check_times(host.context(), host.observer());
             if self.work_conserving {
@@ -257,29 +264,29 @@ impl Check<'_> {
 }
 
 fn check_times(host: &HostState, watch: &Watch) {
-    let now = host.now();
+    let elapsed = host.now() - Time::ZERO;
     for v in host.guest_vcpus() {
         let times = host.run_times(v);
         let sum = times.running_ns + times.runnable_ns + times.blocked_ns + times.offline_ns;
-        assert_eq!(sum, now, "runstates sum to the time elapsed");
-        let still = if host.is_current(v) { now - watch.since[v.index()] } else { 0 };
+        assert_eq!(sum, elapsed, "runstates sum to the time elapsed");
+        let still = if host.is_current(v) { host.now() - watch.since[v.index()] } else { Span::ZERO };
         assert_eq!(
             times.running_ns,
             watch.gotten[v.index()] + still,
             "the trace tells the same running time"
         );
     }
-    let (mut total, mut idle_total) = (0, 0);
+    let (mut total, mut idle_total) = (Span::ZERO, Span::ZERO);
     for p in (0..host.pcpu_count()).map(PcpuId) {
         let (run, idle, overhead) = host.pcpu_times(p);
-        assert_eq!(run + idle + overhead, now, "run, idle and overhead sum to the time elapsed");
-        assert!(run >= 0 && idle >= 0 && overhead >= 0);
+        assert_eq!(run + idle + overhead, elapsed, "run, idle and overhead sum to the time elapsed");
+        assert!(!run.is_negative() && !idle.is_negative() && !overhead.is_negative());
         total += run;
         idle_total += idle;
     }
     let running: Span = host.guest_vcpus().map(|v| host.run_times(v).running_ns).sum();
     assert!(running >= total, "vCPUs that make progress are running");
-    assert!(running <= Span::from(host.pcpu_count()) * now - idle_total, "no vCPU runs on an idle pCPU");
+    assert!(running <= i64::from(host.pcpu_count()) * elapsed - idle_total, "no vCPU runs on an idle pCPU");
 }
 
 fn check_work_conserved(host: &HostState) {

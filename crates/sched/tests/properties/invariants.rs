@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, ParamKind, Params, PcpuId, Scheduler, Scope,
-    Span, VcpuConfig, VcpuId,
+    CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, ParamKind, Params, PcpuId, PoolId, Scheduler,
+    Scope, Span, Time, VcpuConfig, VcpuId,
 };
 use vcpulab_sched::{Generation, Runner, policies};
 
@@ -39,9 +39,9 @@ proptest! {
 #[test]
 fn round_robin_makes_room_for_a_pinned_vcpu() {
     let hog = Program { steps: vec![Step::Hog], repeat: false };
-    let vcpu = |affinity| VcpuConfig { start: Some(0), affinity };
+    let vcpu = |affinity| VcpuConfig { start: Some(Span::ZERO), affinity };
     let vcpus = vec![vcpu(None), vcpu(Some(CpuMask::only(PcpuId(0))))];
-    let domains = vec![DomainConfig { number: 1, params: Params::new(), vcpus, pool: 0 }];
+    let domains = vec![DomainConfig { number: 1, params: Params::new(), vcpus, pool: PoolId(0) }];
     let config = HostConfig { pcpus: 2, domains, ..HostConfig::default() };
     // From the end of the first slice on: until then the free one runs where the pinned one waits.
     let case = Case { config, programs: vec![hog.clone(), hog], end: END, choice: 0 };
@@ -71,9 +71,9 @@ impl Runner for Shares<'_> {
         }
         let domains = self.params.iter().enumerate().map(|(i, params)| DomainConfig {
             number: i as i64 + 1,
-            pool: 0,
+            pool: PoolId(0),
             params: params.clone(),
-            vcpus: vec![VcpuConfig { start: Some(0), affinity: None }; self.vcpus_each],
+            vcpus: vec![VcpuConfig { start: Some(Span::ZERO), affinity: None }; self.vcpus_each],
         });
         let config = HostConfig { pcpus: self.pcpus, domains: domains.collect(), ..HostConfig::default() };
         let mut host = Host::new(&config, scheduler, programs, ()).unwrap();
@@ -81,12 +81,12 @@ impl Runner for Shares<'_> {
             let of = |d| host.vcpus_of(DomId(d)).map(|v| host.run_times(v).running_ns).sum();
             (0..host.domain_count() as u32).map(of).collect()
         };
-        let mut before = vec![0; self.params.len()];
+        let mut before = vec![Span::ZERO; self.params.len()];
         (1..=self.windows as i64)
             .map(|k| {
-                host.run_until(k * self.window).unwrap();
+                host.run_until(Time::ZERO + k * self.window).unwrap();
                 let now = gotten(host.context());
-                let got = now.iter().zip(&before).map(|(now, before)| now - before).collect();
+                let got = now.iter().zip(&before).map(|(&now, &before)| now - before).collect();
                 before = now;
                 got
             })
@@ -134,9 +134,9 @@ proptest! {
             let params: Vec<Params> = weights.iter().map(|&weight| Params::new().with("weight", weight)).collect();
             let shares = Shares { params: &params, pcpus: 1, vcpus_each: 1, window: 20_000 * MS, windows: 2 };
             let windows = vcpulab_sched::with(policy, generation.name, &Params::new(), 1, shares).unwrap();
-            let (all, weight_sum) = (windows[1].iter().sum::<i64>() as f64, weights.iter().sum::<i64>() as f64);
+            let (all, weight_sum) = (windows[1].iter().sum::<Span>().ns() as f64, weights.iter().sum::<i64>() as f64);
             for (&weight, &got) in weights.iter().zip(&windows[1]) {
-                let (share, fair) = (got as f64 / all, weight as f64 / weight_sum);
+                let (share, fair) = (got.ns() as f64 / all, weight as f64 / weight_sum);
                 let fits = (share - fair).abs() < 0.05;
                 assert!(fits, "{policy} {}: {weights:?}: {share:.3} for {fair:.3}", generation.name);
             }

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    Action, CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, Observer, Params, PcpuId, Pools,
-    Switch, Time, TimedAction, VcpuConfig, VcpuId,
+    Action, CpuMask, DomId, DomainConfig, Host, HostConfig, HostState, Observer, Params, PcpuId, PoolId,
+    Pools, Span, Switch, Time, TimedAction, VcpuConfig, VcpuId,
 };
 use vcpulab_sched::{boxed, policies};
 
@@ -37,7 +37,7 @@ proptest! {
         let of = |case: &Case| all[case.choice as usize % all.len()];
         let apart = [&left, &right].map(|case| decisions(&case.config, case, None, &[of(case)]));
         let host = together(&left, &right);
-        let shared = [0, 1].map(|pool| decisions(&host.config, &host, Some(pool), &[of(&left), of(&right)]));
+        let shared = [PoolId(0), PoolId(1)].map(|pool| decisions(&host.config, &host, Some(pool), &[of(&left), of(&right)]));
         for (pool, (apart, shared)) in apart.iter().zip(&shared).enumerate() {
             let differs = apart.iter().zip(shared).position(|(a, b)| a != b);
             let at = differs.map(|i| (apart[i], shared[i]));
@@ -61,7 +61,7 @@ fn together(left: &Case, right: &Case) -> Case {
         let v = |v: VcpuId| VcpuId(v.0 + if second { left.config.pcpus + vcpus } else { right.config.pcpus });
         match action.clone() {
             Action::Adjust(domain, params) => Action::Adjust(d(domain), params),
-            Action::AdjustGlobal(_, params) => Action::AdjustGlobal(usize::from(second), params),
+            Action::AdjustGlobal(_, params) => Action::AdjustGlobal(PoolId(u32::from(second)), params),
             Action::Pause(domain) => Action::Pause(d(domain)),
             Action::Unpause(domain) => Action::Unpause(d(domain)),
             Action::Affinity(vcpu, mask) => {
@@ -90,7 +90,7 @@ fn together(left: &Case, right: &Case) -> Case {
     }
     for domain in &right.config.domains {
         let mut domain = domain.clone();
-        domain.pool = 1;
+        domain.pool = PoolId(1);
         for vcpu in &mut domain.vcpus {
             vcpu.affinity = vcpu.affinity.map(shift);
         }
@@ -105,7 +105,7 @@ type Seen = (Time, u32, Option<(u32, u32)>);
 
 /// What happened in one pool, or on the whole host.
 struct Decisions {
-    pool: Option<usize>,
+    pool: Option<PoolId>,
     seen: Vec<Seen>,
 }
 
@@ -131,7 +131,7 @@ impl Observer for Decisions {
 fn decisions(
     config: &HostConfig,
     case: &Case,
-    pool: Option<usize>,
+    pool: Option<PoolId>,
     schedulers: &[(&str, &str)],
 ) -> Vec<Seen> {
     let mut programs = Programs::default();
@@ -154,13 +154,16 @@ fn a_domain_that_moves_is_free_of_its_old_pool() {
     on_every_policy(|policy, generation| {
         let capped = generation.params.iter().any(|spec| spec.name == "cap");
         let params = if capped { Params::new().with("cap", 5) } else { Params::new() };
-        let vcpus = vec![VcpuConfig { start: Some(0), affinity: None }];
-        let move_at = |ms: i64, pool| TimedAction { at: ms * MS, action: Action::MovePool(DomId(0), pool) };
+        let vcpus = vec![VcpuConfig { start: Some(Span::ZERO), affinity: None }];
+        let move_at = |ms: i64, pool| TimedAction {
+            at: Time::ZERO + ms * MS,
+            action: Action::MovePool(DomId(0), pool),
+        };
         let config = HostConfig {
             pcpus: 2,
             pools: vec![CpuMask::only(PcpuId(0)), CpuMask::only(PcpuId(1))],
-            domains: vec![DomainConfig { number: 1, pool: 0, params, vcpus }],
-            actions: vec![move_at(500, 1), move_at(1500, 0)],
+            domains: vec![DomainConfig { number: 1, pool: PoolId(0), params, vcpus }],
+            actions: vec![move_at(500, PoolId(1)), move_at(1500, PoolId(0))],
             ..HostConfig::default()
         };
         let scheduler = |name, generation| boxed(name, generation, &Params::new(), 1).unwrap();
@@ -169,7 +172,7 @@ fn a_domain_that_moves_is_free_of_its_old_pool() {
         programs.set(VcpuId(2), Program { steps: vec![Step::Hog], repeat: false });
         let mut host = Host::new(&config, pools, programs, ()).unwrap();
         let mut until = |ms: i64| {
-            host.run_until(ms * MS).unwrap();
+            host.run_until(Time::ZERO + ms * MS).unwrap();
             host.context().run_times(VcpuId(2)).running_ns
         };
         let gotten = [until(500), until(1500), until(2500)];

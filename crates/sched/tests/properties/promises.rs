@@ -3,33 +3,34 @@
 use proptest::prelude::*;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
-    DomainConfig, Host, HostConfig, HostState, Observer, ParamValue, Params, Scheduler, Span, Switch, Time,
-    TimetableEntry, VcpuConfig, VcpuId,
+    DomainConfig, Host, HostConfig, HostState, Observer, ParamValue, Params, PoolId, Scheduler, Span, Switch,
+    Time, TimetableEntry, VcpuConfig, VcpuId,
 };
 use vcpulab_sched::Runner;
 
-const MS: Span = 1_000_000;
+/// In ns, as all times here.
+const MS: i64 = 1_000_000;
 
 /// Runs one hog for each domain on one pCPU, and returns when each ran: intervals by domain.
 struct Hogs<'a> {
     params: &'a [Params],
-    end: Time,
+    end: i64,
 }
 
-type Intervals = Vec<Vec<(Time, Time)>>;
+type Intervals = Vec<Vec<(i64, i64)>>;
 
 #[derive(Default)]
 struct Record {
     intervals: Intervals,
-    since: Time,
+    since: i64,
 }
 
 impl Observer for Record {
     fn switched(&mut self, host: &HostState, switch: Switch) {
         if !host.is_idle(switch.from) {
-            self.intervals[host.dom(switch.from).index()].push((self.since, switch.time));
+            self.intervals[host.dom(switch.from).index()].push((self.since, switch.time.ns()));
         }
-        self.since = switch.time;
+        self.since = switch.time.ns();
     }
 }
 
@@ -42,15 +43,15 @@ impl Runner for Hogs<'_> {
             programs.set(VcpuId(1 + i as u32), Program { steps: vec![Step::Hog], repeat: false });
             DomainConfig {
                 number: 1 + i as i64,
-                pool: 0,
+                pool: PoolId(0),
                 params: params.clone(),
-                vcpus: vec![VcpuConfig { start: Some(0), affinity: None }],
+                vcpus: vec![VcpuConfig { start: Some(Span::ZERO), affinity: None }],
             }
         });
         let config = HostConfig { pcpus: 1, domains: domains.collect(), ..HostConfig::default() };
         let record = Record { intervals: vec![Vec::new(); self.params.len()], since: 0 };
         let mut host = Host::new(&config, scheduler, programs, record).unwrap();
-        host.run_until(self.end).unwrap();
+        host.run_until(Time::from_ns(self.end)).unwrap();
         let (context, _, _, mut record) = host.into_parts();
         let current = context.current(vcpulab_host::PcpuId(0));
         if !context.is_idle(current) {
@@ -60,17 +61,17 @@ impl Runner for Hogs<'_> {
     }
 }
 
-fn hogs(policy: &str, generation: &str, global: &Params, params: &[Params], end: Time) -> Intervals {
+fn hogs(policy: &str, generation: &str, global: &Params, params: &[Params], end: i64) -> Intervals {
     vcpulab_sched::with(policy, generation, global, 1, Hogs { params, end }).expect("it is registered")
 }
 
 /// CPU time within a window, ns.
-fn gotten(intervals: &[(Time, Time)], from: Time, to: Time) -> Span {
+fn gotten(intervals: &[(i64, i64)], from: i64, to: i64) -> i64 {
     intervals.iter().map(|&(start, end)| (end.min(to) - start.max(from)).max(0)).sum()
 }
 
 /// Reservations that fit on one pCPU: periods in ms, and slices in tenths of a ms.
-fn reservations(utilisation: i64) -> impl Strategy<Value = Vec<(Span, Span)>> {
+fn reservations(utilisation: i64) -> impl Strategy<Value = Vec<(i64, i64)>> {
     prop::collection::vec((5..60i64, 1..100i64), 1..5).prop_map(move |drawn| {
         let weights: i64 = drawn.iter().map(|&(_, weight)| weight).sum();
         let fit = |&(period, weight): &(i64, i64)| {
@@ -165,8 +166,8 @@ proptest! {
         slots in prop::collection::vec((0..3usize, 100_000..9 * MS), 1..8),
         rest in 0..5 * MS,
     ) {
-        let entry = |&(domain, runtime_ns): &(usize, Span)| TimetableEntry { domain: 1 + domain as i64, vcpu: 0, runtime_ns };
-        let frame = slots.iter().map(|&(_, runtime)| runtime).sum::<Span>() + rest;
+        let entry = |&(domain, runtime_ns): &(usize, i64)| TimetableEntry { domain: 1 + domain as i64, vcpu: 0, runtime_ns };
+        let frame = slots.iter().map(|&(_, runtime)| runtime).sum::<i64>() + rest;
         let mut global = Params::new().with("major_frame_ns", frame);
         global.set("entries", ParamValue::Timetable(slots.iter().map(entry).collect()));
         for generation in ["xen4.4.1", "xen4.17"] {
@@ -180,7 +181,7 @@ proptest! {
                 }
                 at += runtime;
                 if at % frame == frame - rest {
-                    let used: Span = intervals.iter().map(|domain| gotten(domain, at, at + rest)).sum();
+                    let used: i64 = intervals.iter().map(|domain| gotten(domain, at, at + rest)).sum();
                     prop_assert_eq!(used, 0);
                     at += rest;
                 }

@@ -1,52 +1,12 @@
-//! The life of domains: whether they are there, and the letters in which the toolstack lists their states.
+//! Domains and vCPUs as the toolstack lists them: states in letters, ids, and CPU time.
 
 use std::fmt;
 
-use crate::context::{Domain, HostState, mark};
-use crate::{DomId, Span, VcpuId};
+use crate::domain::{Domain, Life, Over};
+use crate::vcpu::pause_flag;
+use crate::{DomId, HostState, Span, VcpuId};
 
-/// Where a domain is in its life.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Life {
-    /// Not created yet, shut down or destroyed.
-    Gone,
-    /// On the host.
-    There,
-    /// On the host, but its guest is no more.
-    Over(Over),
-    /// Off the host, its state kept.
-    Saved,
-}
-
-/// How a domain whose guest is no more is listed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Over {
-    /// The guest has shut down, by itself or by crashing.
-    pub shutdown: bool,
-    /// It has crashed.
-    pub crashed: bool,
-    /// The toolstack is destroying the domain.
-    pub dying: bool,
-}
-
-/// What the toolstack did to a guest. The host has done its part.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LifeEvent {
-    /// The domain was created: everything in the guest starts anew.
-    Booted(DomId),
-    /// The guest has shut down or crashed, or the domain is destroyed: nothing of the guest is left.
-    Stopped(DomId),
-    /// The domain was saved: what reaches its vCPUs now wakes them when it is restored.
-    Saved(DomId),
-    /// The domain was restored: its vCPUs go on where they stood.
-    Restored(DomId),
-    /// The vCPU is on line again, and goes on where it stood.
-    VcpuUp(VcpuId),
-    /// The vCPU is off line: what reaches it now wakes it when it is back.
-    VcpuDown(VcpuId),
-}
-
-/// What a domain that is on the host does, as the six letters of the toolstack's list: `r` running, `b` blocked, `p`
+/// The state of a domain that is on the host, as the six letters of the toolstack's list: `r` running, `b` blocked, `p`
 /// paused, `s` shut down, `c` crashed, `d` dying. A domain without any waits for a pCPU. One that has crashed has shut down
 /// too (`---sc-`); the toolstack pauses a domain before it destroys it (`--p--d`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,7 +25,7 @@ pub struct DomainState {
     pub dying: bool,
 }
 
-/// What a vCPU of a domain that is on the host does, as the three letters of the toolstack's list of vCPUs: `r` running,
+/// The state of a vCPU of a domain that is on the host, as the three letters of the toolstack's list of vCPUs: `r` running,
 /// `b` blocked, `p` off line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VcpuState {
@@ -73,7 +33,7 @@ pub struct VcpuState {
     pub running: bool,
     /// It waits for an event.
     pub blocked: bool,
-    /// It is unplugged.
+    /// It was taken off line.
     pub offline: bool,
 }
 
@@ -99,18 +59,18 @@ impl fmt::Display for VcpuState {
 impl HostState {
     /// Is the domain on the host, and its guest alive?
     pub fn is_there(&self, d: DomId) -> bool {
-        self.domains[d.index()].life == Life::There
+        self.domains[d].life == Life::There
     }
 
-    /// Is the domain on the host, be its guest alive or not: does the toolstack list it?
+    /// Is the domain on the host, its guest alive or not: does the toolstack list it?
     pub fn is_listed(&self, d: DomId) -> bool {
-        matches!(self.domains[d.index()].life, Life::There | Life::Over(_))
+        matches!(self.domains[d].life, Life::There | Life::Over(_))
     }
 
-    /// What the domain does; `None` if it is not on the host.
+    /// The state of the domain; `None` if it is not on the host.
     pub fn domain_state(&self, d: DomId) -> Option<DomainState> {
         let states = || self.vcpus_of(d).filter_map(|v| self.vcpu_state(v)).filter(|state| !state.offline);
-        let Domain { life, pauses, .. } = self.domains[d.index()];
+        let Domain { life, pauses, .. } = self.domains[d];
         let Over { shutdown, crashed, dying } = match life {
             Life::Over(over) => over,
             Life::Gone | Life::There | Life::Saved => Over::default(),
@@ -125,30 +85,30 @@ impl HostState {
         })
     }
 
-    /// What the vCPU does; `None` if its domain is not on the host.
+    /// The state of the vCPU; `None` if its domain is not on the host.
     pub fn vcpu_state(&self, v: VcpuId) -> Option<VcpuState> {
-        let vcpu = &self.vcpus[v.index()];
-        let offline = vcpu.marks & mark::UNPLUGGED != 0;
+        let vcpu = &self.vcpus[v];
+        let offline = vcpu.has(pause_flag::DOWN);
         self.is_listed(vcpu.dom).then_some(VcpuState {
             running: vcpu.current,
-            blocked: vcpu.marks & mark::BLOCKED != 0 && !offline,
+            blocked: vcpu.has(pause_flag::BLOCKED) && !offline,
             offline,
         })
     }
 
     /// The id that the toolstack shows; `None` if the domain is not on the host. Domain number 0 has 0; the others have 1,
-    /// 2 and so on in the order in which they come to the host: whoever is rebooted or restored has a new one.
+    /// 2 and so on in the order in which they come to the host: one that is rebooted or restored has a new one.
     pub fn toolstack_id(&self, d: DomId) -> Option<i64> {
-        self.is_listed(d).then(|| self.domains[d.index()].id)
+        self.is_listed(d).then(|| self.domains[d].id)
     }
 
-    /// CPU time of the vCPU since its domain was created, rebooted or restored, ns: what the toolstack lists.
+    /// CPU time of the vCPU since its domain was created, rebooted or restored, as the toolstack lists it.
     pub fn cpu_time(&self, v: VcpuId) -> Span {
-        self.run_times(v).running_ns - self.lived_ns[v.index()]
+        self.run_times(v).running_ns - self.lived[v]
     }
 
     /// Is there a guest to do what the toolstack asks it to? A paused one does nothing.
     pub(crate) fn listens(&self, d: DomId) -> bool {
-        self.is_there(d) && self.domains[d.index()].pauses == 0
+        self.is_there(d) && self.domains[d].pauses == 0
     }
 }

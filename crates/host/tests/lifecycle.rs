@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use vcpulab_host::program::{Program, Programs, Step};
 use vcpulab_host::{
     Action, Decision, DomId, DomainConfig, Host, HostConfig, HostRules, HostState, LifeEvent, Observer, Op,
-    Params, PcpuId, PolicyContext, RunTimes, Scheduler, Span, TimedAction, VcpuConfig, VcpuId, World,
-    WorldContext,
+    Params, PcpuId, PolicyContext, PoolId, RunTimes, Scheduler, Span, Time, TimedAction, VcpuConfig, VcpuId,
+    World, WorldContext,
 };
 
-const MS: Span = 1_000_000;
+const MS: Span = Span::from_ms(1);
 
 /// First come, first served on one pCPU. Knows which vCPUs it was given.
 #[derive(Default)]
@@ -55,7 +55,7 @@ impl Scheduler for Fifo {
         let current = ctx.current(p);
         let goes_on = !ctx.is_idle(current) && ctx.runnable(current);
         let next = if goes_on { Some(current) } else { self.queue.pop_front() };
-        Decision { next: next.unwrap_or(ctx.idle(p)), slice: -1 }
+        Decision { next: next.unwrap_or(ctx.idle(p)), slice: Span::from_ns(-1) }
     }
 
     fn pick(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) -> PcpuId {
@@ -71,7 +71,7 @@ impl Scheduler for Fifo {
 #[derive(Default)]
 struct Guests {
     programs: Programs,
-    events: Vec<(Span, LifeEvent)>,
+    events: Vec<(i64, LifeEvent)>,
 }
 
 impl World for Guests {
@@ -80,7 +80,7 @@ impl World for Guests {
     }
 
     fn life(&mut self, ctx: &mut WorldContext<'_>, event: LifeEvent) {
-        self.events.push((ctx.now() / MS, event));
+        self.events.push(((ctx.now() - Time::ZERO) / MS, event));
         self.programs.life(ctx, event);
     }
 }
@@ -101,14 +101,15 @@ const V: [VcpuId; 3] = [VcpuId(1), VcpuId(2), VcpuId(3)];
 
 /// One pCPU; a domain with two vCPUs, and one with one. What has no program blocks for ever.
 fn host(programs: &[(VcpuId, &[Step])], actions: &[(i64, Action)]) -> Host<Fifo, Guests, Acted> {
-    let vcpu = VcpuConfig { start: Some(0), affinity: None };
+    let vcpu = VcpuConfig { start: Some(Span::ZERO), affinity: None };
     let domain = |number, vcpus| DomainConfig {
         number,
         params: Params::new().with("weight", 1),
         vcpus: vec![vcpu.clone(); vcpus],
         ..DomainConfig::default()
     };
-    let action = |(ms, action): &(i64, Action)| TimedAction { at: ms * MS, action: action.clone() };
+    let action =
+        |&(ms, ref action): &(i64, Action)| TimedAction { at: Time::ZERO + ms * MS, action: action.clone() };
     let config = HostConfig {
         pcpus: 1,
         domains: vec![domain(1, 2), domain(2, 1)],
@@ -124,7 +125,7 @@ fn host(programs: &[(VcpuId, &[Step])], actions: &[(i64, Action)]) -> Host<Fifo,
 
 /// Running, runnable, blocked and off-line time so far, ms.
 fn times(host: &mut Host<Fifo, Guests, Acted>, ms: i64, v: VcpuId) -> [i64; 4] {
-    host.run_until(ms * MS).unwrap();
+    host.run_until(Time::ZERO + ms * MS).unwrap();
     let RunTimes { running_ns, runnable_ns, blocked_ns, offline_ns } = host.context().run_times(v);
     let times = [running_ns, runnable_ns, blocked_ns, offline_ns];
     assert_eq!(times.iter().sum::<Span>(), ms * MS, "runstates sum to the time elapsed");
@@ -217,7 +218,7 @@ fn what_cannot_be_done_changes_nothing_and_is_said() {
         Action::Pause(D1),
         Action::Unpause(D1),
         Action::Adjust(D1, Params::new()),
-        Action::MovePool(D1, 0),
+        Action::MovePool(D1, PoolId(0)),
         Action::Offline(V[2]),
     ];
     let mut actions: Vec<(i64, Action)> = there.into_iter().map(|action| (1, action)).collect();
@@ -248,7 +249,7 @@ fn a_guest_that_is_over_is_listed_until_the_domain_is_destroyed() {
     assert_eq!(times(&mut host, 3, V[1])[3], 1, "asleep or not, it is off line, and no timer wakes it");
     assert_eq!(letters(&host, D0).unwrap(), "---sc-");
     let mut seen = |ms: i64| {
-        host.run_until(ms * MS + MS / 2).unwrap();
+        host.run_until(Time::ZERO + ms * MS + MS / 2).unwrap();
         letters(&host, D1)
     };
     assert_eq!(seen(3).unwrap(), "---s--");

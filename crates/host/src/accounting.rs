@@ -1,0 +1,301 @@
+//! Where the time of each pCPU goes: every nanosecond is given to a vCPU that runs, to idleness, or to overhead.
+//!
+//! The time of a pCPU lies in this order, and `settle` gives it away up to now:
+//!
+//! ```text
+//! settled_at ──────────► hypervisor_until ──────────────► busy_until ─────────────► run end
+//!    the hypervisor's work     cold caches are filled again    the current vCPU makes progress
+//! ```
+//!
+//! Both stretches of overhead may be empty. A cost moves `busy_until` on: a decision, an interrupt or other work of the
+//! hypervisor (`charge`), a context switch (`charge_switch`), a working set that changes while its vCPU runs (`use_sets`).
+//! After each of them the end of the present operation is set anew (`set_run_end`).
+
+use crate::cache::Caches;
+use crate::context::policy::PolicyContext;
+use crate::queue::Rank;
+use crate::topology::Topology;
+use crate::{Costs, NEVER, PcpuId, SetId, Span, Table, Time, VcpuId};
+
+/// The account of one pCPU.
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
+    /// The time up to which its time has been given away.
+    settled_at: Time,
+    /// The time until which the hypervisor itself works here.
+    hypervisor_until: Time,
+    /// The time until which nobody makes progress here: the hypervisor works, or cold caches are filled again.
+    busy_until: Time,
+    run: Span,
+    idle: Span,
+    overhead: Span,
+}
+
+impl Account {
+    /// Gives the time up to `now` away; the answer is how much of it was progress of the current vCPU.
+    #[inline(always)]
+    fn settle(&mut self, now: Time, idle: bool) -> Span {
+        let progress_from = self.busy_until.clamp(self.settled_at, now);
+        let progress = now - progress_from;
+        self.overhead += progress_from - self.settled_at;
+        if idle {
+            self.idle += progress;
+        } else {
+            self.run += progress;
+        }
+        self.settled_at = now;
+        progress
+    }
+}
+
+/// The accounts of all pCPUs, the costs that are charged to them, and the caches that make some of these.
+#[derive(Clone, Debug)]
+pub(crate) struct Accounting {
+    pub costs: Costs,
+    pub caches: Caches,
+    accounts: Table<PcpuId, Account>,
+}
+
+impl Accounting {
+    pub fn new(costs: Costs, topology: &Topology) -> Self {
+        let l3_of = topology.l3_groups(costs.l3_pcpus);
+        let accounts = Table::filled(l3_of.len(), Account::default());
+        Accounting { costs, caches: Caches::new(l3_of), accounts }
+    }
+
+    /// Gives the time of `p` away, and takes the progress of its current vCPU from what is left of its operation.
+    #[inline(always)]
+    pub fn settle(&mut self, host: &mut PolicyContext, p: PcpuId) {
+        let current = host.pcpus[p].current;
+        let idle = host.is_idle(current);
+        let progress = self.accounts[p].settle(host.now, idle);
+        if !idle {
+            let vcpu = &mut host.vcpus[current];
+            if vcpu.left != Span::MAX {
+                vcpu.left -= progress;
+                debug_assert!(!vcpu.left.is_negative(), "a vCPU ran past the end of its operation");
+            }
+        }
+    }
+
+    /// Sets the event at which the current vCPU of `p` will have used its operation up.
+    #[inline(always)]
+    pub fn set_run_end(&self, host: &mut PolicyContext, p: PcpuId) {
+        let current = host.pcpus[p].current;
+        let end = if host.is_idle(current) {
+            NEVER
+        } else {
+            let vcpu = &host.vcpus[current];
+            let start = self.accounts[p].busy_until.max(host.now);
+            if vcpu.interrupted { start } else { start.saturating_add(vcpu.left) }
+        };
+        host.queue.set(Rank::RunEnd, p.index(), end);
+    }
+
+    /// Charges work of the hypervisor to `p`: whoever runs there makes no progress meanwhile.
+    #[inline(always)]
+    pub fn charge(&mut self, host: &mut PolicyContext, p: PcpuId, cost: Span) {
+        if !cost.is_zero() {
+            self.delay(host, p, cost);
+        }
+    }
+
+    fn delay(&mut self, host: &mut PolicyContext, p: PcpuId, cost: Span) {
+        self.settle(host, p);
+        let account = &mut self.accounts[p];
+        account.hypervisor_until = account.hypervisor_until.max(host.now) + cost;
+        account.busy_until = account.busy_until.max(host.now) + cost;
+        self.set_run_end(host, p);
+    }
+
+    /// Charges a switch from one vCPU to another, which is current now, to `p`: the switch itself, then the refill of what
+    /// the other finds cold. The time before was settled.
+    #[inline]
+    pub fn charge_switch(&mut self, host: &mut PolicyContext, p: PcpuId, from: VcpuId, to: VcpuId) {
+        let Accounting { costs, caches, accounts } = self;
+        if !costs.context_switch_ns.is_zero() || costs.l2_bytes > 0 {
+            // The rest of the outgoing vCPU's refill is no longer wanted; the hypervisor's own work still is.
+            let account = &mut accounts[p];
+            let switch_from = account.hypervisor_until.max(host.now);
+            let unwanted = account.busy_until - switch_from;
+            if unwanted > Span::ZERO {
+                caches.cut_short(from, unwanted);
+            }
+            let refill = if costs.l2_bytes > 0 { caches.touch(costs, p, to) } else { Span::ZERO };
+            account.hypervisor_until = switch_from + costs.context_switch_ns;
+            account.busy_until = account.hypervisor_until + refill;
+        }
+        self.set_run_end(host, p);
+    }
+
+    /// Gives `v` these working sets from now on; if it runs, what is missing of them is brought in at once.
+    pub fn use_sets(&mut self, host: &mut PolicyContext, v: VcpuId, sets: &[SetId]) {
+        self.caches.use_sets(v, sets);
+        if self.costs.l2_bytes > 0 && host.is_current(v) {
+            let p = host.processor(v);
+            let refill = self.caches.touch(&self.costs, p, v);
+            if !refill.is_zero() {
+                self.settle(host, p);
+                let account = &mut self.accounts[p];
+                account.busy_until = account.busy_until.max(host.now) + refill;
+                self.set_run_end(host, p);
+            }
+        }
+    }
+
+    // ---- what observers read ----
+
+    /// See [`HostState::pcpu_times`](crate::HostState::pcpu_times).
+    pub fn pcpu_times(&self, host: &PolicyContext, p: PcpuId) -> (Span, Span, Span) {
+        let mut account = self.accounts[p];
+        account.settle(host.now, host.is_idle(host.current(p)));
+        (account.run, account.idle, account.overhead)
+    }
+
+    #[inline(always)]
+    pub fn busy_until(&self, p: PcpuId) -> Time {
+        self.accounts[p].busy_until
+    }
+
+    pub fn hypervisor_until(&self, p: PcpuId) -> Time {
+        self.accounts[p].hypervisor_until
+    }
+
+    /// The rest of the present `Run` of `v`, which it has not executed up to now.
+    pub fn left(&self, host: &PolicyContext, v: VcpuId) -> Span {
+        let vcpu = &host.vcpus[v];
+        if !vcpu.current || vcpu.left == Span::MAX {
+            return vcpu.left;
+        }
+        let mut account = self.accounts[vcpu.processor];
+        vcpu.left - account.settle(host.now, false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Decision, DomainConfig, Host, HostConfig, HostRules, Op, Scheduler, VcpuConfig, WakeCause, World,
+        WorldContext,
+    };
+
+    const P: PcpuId = PcpuId(0);
+    const LOW: VcpuId = VcpuId(1);
+    const HIGH: VcpuId = VcpuId(2);
+
+    /// Of the vCPUs that can run, the last one does, at once.
+    struct Priority;
+
+    impl Scheduler for Priority {
+        fn rules(&self) -> HostRules {
+            HostRules::XEN_4_17
+        }
+
+        fn add_pcpu(&mut self, _ctx: &mut PolicyContext, _p: PcpuId) {}
+
+        fn insert(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) {}
+
+        fn wake(&mut self, ctx: &mut PolicyContext, _v: VcpuId) {
+            ctx.raise_reschedule(P);
+        }
+
+        fn sleep(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) {}
+
+        fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
+            let next = ctx.pool_vcpus().filter(|&v| ctx.runnable(v)).last();
+            Decision { next: next.unwrap_or(ctx.idle(p)), slice: Span::from_ns(-1) }
+        }
+
+        fn pick(&mut self, _ctx: &mut PolicyContext, _v: VcpuId) -> PcpuId {
+            P
+        }
+    }
+
+    /// `LOW` computes for 1 ms; `HIGH` for 2 µs, blocks up to 55.4 µs, and computes for 2 µs again. A device interrupts at
+    /// 51.5 µs.
+    struct Busy(Vec<Op>);
+
+    impl World for Busy {
+        fn start(&mut self, ctx: &mut WorldContext<'_>) {
+            ctx.set_working_set(LOW, 1000);
+            ctx.set_working_set(HIGH, 1600);
+            ctx.make_sources(1);
+            ctx.set_source(0, Time::from_ns(51_500));
+        }
+
+        fn fire(&mut self, ctx: &mut WorldContext<'_>, _source: usize) {
+            ctx.interrupt(P);
+        }
+
+        fn next_op(&mut self, _ctx: &mut WorldContext<'_>, v: VcpuId, _left: Span) -> Op {
+            if v == LOW { Op::Run(Span::from_ms(1)) } else { self.0.pop().unwrap_or(Op::Block(None)) }
+        }
+    }
+
+    fn host() -> Host<Priority, Busy, ()> {
+        let costs = Costs {
+            decision_ns: Span::from_ns(100),
+            context_switch_ns: Span::from_ns(1000),
+            interrupt_ns: Span::from_ns(300),
+            l2_bytes: 2000,
+            cache_line_bytes: 10,
+            l2_miss_ps: 5000,
+            ..Costs::ZERO
+        };
+        let vcpu = |start| VcpuConfig { start: Some(Span::from_ns(start)), affinity: None };
+        let domain = DomainConfig { vcpus: vec![vcpu(1000), vcpu(50_000)], ..DomainConfig::default() };
+        let config = HostConfig { pcpus: 1, costs, domains: vec![domain], ..HostConfig::default() };
+        let run = Op::Run(Span::from_us(2));
+        let until = Op::Block(Some(Time::from_ns(55_400)));
+        Host::new(&config, Priority, Busy(vec![run, until, run]), ()).unwrap()
+    }
+
+    /// After all that is due at `ns`: the time run, idle and taken by overhead; the ends of the hypervisor's work and of all
+    /// overhead; what `LOW` and `HIGH` have left of their operations.
+    fn at(host: &mut Host<Priority, Busy, ()>, ns: i64) -> ([i64; 3], [i64; 2], [i64; 2]) {
+        host.run_until(Time::from_ns(ns + 1)).unwrap();
+        let account = host.core.accounting.accounts[P];
+        // The host stands 1 ns later.
+        let (run, idle, overhead) = host.context().pcpu_times(P);
+        assert_eq!(run + idle + overhead, Span::from_ns(ns + 1), "every nanosecond is somebody's");
+        let left = [LOW, HIGH].map(|v| host.context().left(v).ns());
+        ([run.ns(), idle.ns(), overhead.ns()], [account.hypervisor_until.ns(), account.busy_until.ns()], left)
+    }
+
+    #[test]
+    fn a_context_switch_is_accounted_for_to_the_nanosecond() {
+        let mut host = host();
+        // The first decision (100), the switch from idle (1000), and 100 cold lines of 5 ns: LOW begins at 2600.
+        assert_eq!(at(&mut host, 999), ([0, 1000, 0], [0, 0], [0, 0]));
+        assert_eq!(at(&mut host, 1000), ([0, 1000, 1], [2100, 2600], [0, 0]));
+        assert_eq!(at(&mut host, 2599), ([0, 1000, 1600], [2100, 2600], [0, 0]));
+        assert_eq!(at(&mut host, 2600), ([1, 1000, 1600], [2100, 2600], [999_999, 0]));
+        // HIGH preempts it after 47,400 ns: decision, switch, and 160 cold lines.
+        assert_eq!(at(&mut host, 49_999), ([47_400, 1000, 1600], [2100, 2600], [952_600, 0]));
+        assert_eq!(at(&mut host, 50_000), ([47_400, 1000, 1601], [51_100, 51_900], [952_600, 0]));
+        // The interrupt comes during the refill: both wait for the 300 ns that it takes.
+        assert_eq!(at(&mut host, 51_500), ([47_400, 1000, 3101], [51_800, 52_200], [952_600, 0]));
+        assert_eq!(at(&mut host, 52_199), ([47_400, 1000, 3800], [51_800, 52_200], [952_600, 0]));
+        // HIGH has 2000 ns of its own, and blocks.
+        assert_eq!(at(&mut host, 54_198), ([49_399, 1000, 3800], [51_800, 52_200], [952_600, 1]));
+        let times = host.context().run_times(HIGH);
+        assert_eq!(times.running_ns, Span::from_ns(4199), "the runstate counts overhead as running");
+        // LOW finds 40 of its 100 lines: 300 ns of refill, of which HIGH, which wakes at 55,400, cuts the last 200 short.
+        assert_eq!(at(&mut host, 54_200), ([49_400, 1000, 3801], [55_300, 55_600], [952_600, 0]));
+        assert_eq!(at(&mut host, 55_399), ([49_400, 1000, 5000], [55_300, 55_600], [952_600, 0]));
+        assert_eq!(at(&mut host, 55_400), ([49_400, 1000, 5001], [56_500, 56_800], [952_600, 0]));
+        let refills = [LOW, HIGH].map(|v| host.context().caches().counts(v).refill_ns.ns());
+        assert_eq!(refills, [500 + 100, 800 + 300]);
+        assert_eq!(at(&mut host, 56_800), ([49_401, 1000, 6400], [56_500, 56_800], [952_600, 1999]));
+    }
+
+    #[test]
+    fn in_exact_mode_a_switch_takes_no_time() {
+        let mut host = host();
+        host.core.accounting.costs = Costs::ZERO;
+        assert_eq!(at(&mut host, 50_000), ([49_001, 1000, 0], [0, 0], [951_000, 1999]));
+        let cause = host.core.policy.vcpus[HIGH].cause;
+        assert_eq!((cause, host.context().current(P)), (WakeCause::Start, HIGH));
+    }
+}

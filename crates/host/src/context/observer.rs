@@ -1,0 +1,139 @@
+//! The host as observers see it: all of it, to read.
+
+use std::ops::{Deref, DerefMut};
+
+use crate::accounting::Accounting;
+use crate::cache::Caches;
+use crate::context::policy::PolicyContext;
+use crate::queue::Rank;
+use crate::{Costs, HostConfig, IoStep, PcpuId, RunState, Span, Table, Time, VcpuId, WakeCause};
+
+/// The whole state of a host: everything that a policy sees, by the same methods, and the accounts besides.
+#[derive(Clone, Debug)]
+pub struct HostState {
+    pub(crate) policy: PolicyContext,
+    pub(crate) accounting: Accounting,
+    /// The id that the next domain is given.
+    pub(crate) next_id: i64,
+    /// Running time of each vCPU when its domain's present life began.
+    pub(crate) lived: Table<VcpuId, Span>,
+    /// Virtual interrupts raised by the event at hand, delivered at its end.
+    pub(crate) kicks: Vec<(VcpuId, WakeCause)>,
+    /// pCPUs to which the world charged work in the event at hand.
+    pub(crate) charged: Vec<PcpuId>,
+    /// Does the observer want steps of I/O?
+    pub(crate) wants_io: bool,
+    pub(crate) io_steps: Vec<IoStep>,
+    sources: usize,
+    pub(crate) work: Work,
+}
+
+/// The amount of work done on a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Work {
+    /// Events taken from the queue.
+    pub events: u64,
+    /// Those among them in which a vCPU only went on with its next `Run`. The others are timers, wake-ups, actions,
+    /// sources, and operations that ended in a block or a yield: what a scheduler has to do with.
+    pub continuations: u64,
+    /// Calls of the policy's schedule hook.
+    pub schedule_calls: u64,
+}
+
+impl Deref for HostState {
+    type Target = PolicyContext;
+
+    #[inline(always)]
+    fn deref(&self) -> &PolicyContext {
+        &self.policy
+    }
+}
+
+impl DerefMut for HostState {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut PolicyContext {
+        &mut self.policy
+    }
+}
+
+impl HostState {
+    /// How the time of `p` was spent up to now: running vCPUs, idle, overhead. The three sum to the time elapsed.
+    pub fn pcpu_times(&self, p: PcpuId) -> (Span, Span, Span) {
+        self.accounting.pcpu_times(&self.policy, p)
+    }
+
+    /// The time until which nobody makes progress on `p`, because the hypervisor works there or cold caches are filled
+    /// again. If it is past, the current vCPU makes progress.
+    #[inline(always)]
+    pub fn busy_until(&self, p: PcpuId) -> Time {
+        self.accounting.busy_until(p)
+    }
+
+    /// The time until which it is the hypervisor that works on `p`; from then to [`HostState::busy_until`] cold caches are
+    /// filled again.
+    pub fn hypervisor_until(&self, p: PcpuId) -> Time {
+        self.accounting.hypervisor_until(p)
+    }
+
+    /// The rest of the present `Run` of `v`, which it has not executed up to now.
+    pub fn left(&self, v: VcpuId) -> Span {
+        self.accounting.left(&self.policy, v)
+    }
+
+    /// The number of decisions taken so far by `p`.
+    pub fn pcpu_decisions(&self, p: PcpuId) -> u64 {
+        self.pcpus[p].decisions
+    }
+
+    /// The amount of work done so far.
+    pub fn work_done(&self) -> Work {
+        self.work
+    }
+
+    /// The caches of the host.
+    pub fn caches(&self) -> &Caches {
+        &self.accounting.caches
+    }
+
+    /// The costs of physical mode.
+    pub fn costs(&self) -> &Costs {
+        &self.accounting.costs
+    }
+
+    // ---- for the host itself ----
+
+    /// A host without domains. `runstates` and `wants_io` are what the observer wants, see [`PolicyContext`].
+    pub(crate) fn new(
+        config: &HostConfig,
+        wants_state: bool,
+        runstates: &[RunState],
+        wants_io: bool,
+    ) -> Self {
+        let policy = PolicyContext::new(config, wants_state, runstates);
+        let accounting = Accounting::new(config.costs, &policy.topology);
+        HostState {
+            accounting,
+            next_id: 1,
+            lived: Table::filled(policy.vcpus.len(), Span::ZERO),
+            kicks: Vec::with_capacity(64),
+            charged: Vec::new(),
+            wants_io,
+            io_steps: Vec::new(),
+            sources: 0,
+            work: Work::default(),
+            policy,
+        }
+    }
+
+    pub(crate) fn make_sources(&mut self, count: usize) {
+        self.queue.make_room(Rank::Source, count);
+        self.sources = self.sources.max(count);
+    }
+
+    /// Everything exists: the event queue need not grow any more (and can, if it must).
+    pub(crate) fn fit_queue(&mut self) {
+        let (pcpus, vcpus) = (self.pcpus.len(), self.vcpus.len());
+        let counts = [1, self.timers.len(), pcpus, vcpus - pcpus, self.sources];
+        self.queue.fit(counts);
+    }
+}

@@ -1,0 +1,532 @@
+//! The host as a scheduler sees it: time, timers, topology, affinity and runstates, and the few things a policy may ask
+//! for. It sees no costs, no caches, and not what vCPUs have left to execute.
+//!
+//! ```
+//! # use vcpulab_host::{PolicyContext, VcpuId};
+//! fn running(ctx: &PolicyContext, v: VcpuId) -> bool {
+//!     ctx.is_current(v) && ctx.current(ctx.processor(v)) == v
+//! }
+//! ```
+//!
+//! ```compile_fail,E0599
+//! # use vcpulab_host::{PolicyContext, Span, VcpuId};
+//! fn remaining(ctx: &PolicyContext, v: VcpuId) -> Span {
+//!     ctx.left(v)
+//! }
+//! ```
+//!
+//! A policy that names a pCPU, vCPU, domain or timer outside the host, or asks for what is in another CPU pool, is answered
+//! with something harmless, and the run ends as [`Broken`](crate::Broken) when the hook has returned.
+
+use std::cell::OnceCell;
+
+use crate::broken::Violation;
+use crate::domain::Domain;
+use crate::queue::{EventQueue, Rank};
+use crate::topology::Topology;
+use crate::vcpu::{Vcpu, pause_flag};
+use crate::{
+    CpuMask, DomId, HostConfig, NEVER, PcpuId, PoolId, RunState, RunTimes, StateRow, Table, Time, TimerId,
+    VcpuId,
+};
+
+/// A pCPU, but for its [account](crate::accounting).
+#[derive(Clone, Debug)]
+pub(crate) struct Pcpu {
+    pub current: VcpuId,
+    pub slice_timer: TimerId,
+    pub decisions: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TimerOwner {
+    Slice(PcpuId),
+    Policy { token: u32, pcpu: PcpuId, pool: PoolId },
+}
+
+/// The host as a scheduler sees it. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct PolicyContext {
+    pub(crate) now: Time,
+    pub(crate) queue: EventQueue,
+    pub(crate) topology: Topology,
+    pub(crate) pcpus: Table<PcpuId, Pcpu>,
+    pub(crate) vcpus: Table<VcpuId, Vcpu>,
+    pub(crate) affinity: Table<VcpuId, CpuMask>,
+    pub(crate) domains: Table<DomId, Domain>,
+    pub(crate) timers: Table<TimerId, TimerOwner>,
+    spare_timers: Vec<TimerId>,
+    /// Pending reschedule requests.
+    pub(crate) reschedule: CpuMask,
+    /// The pCPU whose code executes.
+    pub(crate) executing: PcpuId,
+    /// The pool whose policy is at work.
+    pub(crate) pool: PoolId,
+    pub(crate) violation: OnceCell<Box<Violation>>,
+    /// Moves of vCPUs in the event at hand, for the observer.
+    pub(crate) migrations: Vec<(VcpuId, PcpuId, PcpuId)>,
+    wants_state: bool,
+    /// Values reported in the event at hand, for the observer.
+    pub(crate) state_rows: Vec<StateRow>,
+    /// The runstates whose beginning and end the observer wants to know, as bits.
+    pub(crate) wanted_runstates: u8,
+    /// vCPUs for which a wanted runstate began or ended in the event at hand, for the observer.
+    pub(crate) changed_runstates: Vec<VcpuId>,
+}
+
+impl PolicyContext {
+    // ---- time and place ----
+
+    /// The time now.
+    #[inline(always)]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The pCPU on which the code at hand executes: a timer's own; the running vCPU's; the processor of a vCPU that wakes;
+    /// the first pCPU of the pool for an action, and for code that executes in another CPU pool.
+    #[inline(always)]
+    pub fn executing(&self) -> PcpuId {
+        self.executing
+    }
+
+    // ---- pCPUs ----
+
+    /// The number of pCPUs of the whole host: tables kept per pCPU have at most this size.
+    #[inline(always)]
+    pub fn pcpu_count(&self) -> u32 {
+        self.pcpus.len() as u32
+    }
+
+    /// The pCPUs of this scheduler: those of its CPU pool.
+    #[inline(always)]
+    pub fn pcpus(&self) -> &CpuMask {
+        self.topology.pcpus(self.pool)
+    }
+
+    /// The first of them.
+    pub fn first_pcpu(&self) -> PcpuId {
+        self.topology.first_pcpu(self.pool)
+    }
+
+    /// The CPU pool of a pCPU.
+    pub fn pool_of_pcpu(&self, p: PcpuId) -> PoolId {
+        self.topology.pool_of(p).unwrap_or_else(|| {
+            self.unknown("pCPU", p.0);
+            self.pool
+        })
+    }
+
+    /// The socket of a pCPU.
+    pub fn socket(&self, p: PcpuId) -> u32 {
+        self.pcpu(p);
+        self.topology.socket(p)
+    }
+
+    /// The vCPU that `p` executes. During a decision this is still the outgoing one.
+    #[inline(always)]
+    pub fn current(&self, p: PcpuId) -> VcpuId {
+        self.pcpu(p).current
+    }
+
+    /// The idle vCPU of `p`.
+    #[inline(always)]
+    pub fn idle(&self, p: PcpuId) -> VcpuId {
+        self.pcpu(p);
+        VcpuId(p.0)
+    }
+
+    /// Asks `p`, a pCPU of this scheduler, to decide once the event at hand has been handled (any other ends the run).
+    /// Asking twice changes nothing.
+    #[inline(always)]
+    pub fn raise_reschedule(&mut self, p: PcpuId) {
+        if self.topology.pool_of(p) == Some(self.pool) {
+            self.reschedule.insert(p);
+        } else {
+            self.violate(format!("a decision was asked of pCPU {}, {}", p.0, self.stranger(p)));
+        }
+    }
+
+    // ---- vCPUs ----
+
+    /// The number of vCPUs, idle ones included: tables kept per vCPU have this size.
+    pub fn vcpu_count(&self) -> usize {
+        self.vcpus.len()
+    }
+
+    /// All vCPUs of the host but the idle ones, in order of creation.
+    pub fn guest_vcpus(&self) -> impl Iterator<Item = VcpuId> + use<> {
+        (self.pcpus.len() as u32..self.vcpus.len() as u32).map(VcpuId)
+    }
+
+    /// The vCPUs of this scheduler: those of the domains in its CPU pool that are there.
+    pub fn pool_vcpus(&self) -> impl Iterator<Item = VcpuId> + '_ {
+        self.vcpus_in(self.pool)
+    }
+
+    /// Is `v` an idle vCPU?
+    #[inline(always)]
+    pub fn is_idle(&self, v: VcpuId) -> bool {
+        v.index() < self.pcpus.len()
+    }
+
+    /// Is `v` the current vCPU of its processor?
+    #[inline(always)]
+    pub fn is_current(&self, v: VcpuId) -> bool {
+        self.vcpu(v).current
+    }
+
+    /// The pCPU `v` is assigned to: where it runs, ran last, or has been placed.
+    #[inline(always)]
+    pub fn processor(&self, v: VcpuId) -> PcpuId {
+        self.vcpu(v).processor
+    }
+
+    /// Assigns `v` to `p`, a pCPU of its domain's CPU pool (anything else ends the run).
+    #[inline(always)]
+    pub fn set_processor(&mut self, v: VcpuId, p: PcpuId) {
+        if self.vcpu(v).processor != p {
+            self.assign(v, p);
+        }
+    }
+
+    fn assign(&mut self, v: VcpuId, p: PcpuId) {
+        if !self.is_guest(v) {
+            return;
+        }
+        if self.topology.pool_of(p) == Some(self.pool_of(self.dom(v))) {
+            let from = std::mem::replace(&mut self.vcpus[v].processor, p);
+            self.migrations.push((v, from, p));
+        } else {
+            let (domain, number) = self.name(v);
+            let why = self.stranger(p);
+            self.violate(format!("vCPU {number} of domain {domain} was assigned to pCPU {}, {why}", p.0));
+        }
+    }
+
+    /// Is `v` runnable: not blocked, not migrating, neither itself nor its domain paused? Idle always is.
+    #[inline(always)]
+    pub fn runnable(&self, v: VcpuId) -> bool {
+        self.vcpu(v).pause_flags == 0
+    }
+
+    /// The runstate of `v`.
+    pub fn runstate(&self, v: VcpuId) -> RunState {
+        self.vcpu(v).state
+    }
+
+    /// The time that `v` has been in each runstate up to now.
+    pub fn run_times(&self, v: VcpuId) -> RunTimes {
+        let vcpu = self.vcpu(v);
+        let mut times = vcpu.times;
+        if let Some(time) = times.get_mut(vcpu.state as usize) {
+            *time += self.now - vcpu.state_since;
+        }
+        let [running_ns, blocked_ns, offline_ns] = times;
+        let runnable_ns = self.now - Time::ZERO - running_ns - blocked_ns - offline_ns;
+        RunTimes { running_ns, runnable_ns, blocked_ns, offline_ns }
+    }
+
+    /// The pCPUs `v` may run on (hard affinity), all in its domain's CPU pool.
+    #[inline(always)]
+    pub fn affinity(&self, v: VcpuId) -> &CpuMask {
+        self.affinity.get(v).unwrap_or_else(|| {
+            self.unknown("vCPU", v.0);
+            &CpuMask::EMPTY
+        })
+    }
+
+    /// A vCPU as files and tables name it: domain number and vCPU number in the domain. The idle vCPU of pCPU p is (−1, p).
+    pub fn name(&self, v: VcpuId) -> (i64, i64) {
+        if self.is_idle(v) {
+            return (-1, i64::from(v.0));
+        }
+        let domain = self.domain(self.dom(v));
+        domain.map_or((-1, -1), |domain| (domain.number, i64::from(v.0 - domain.first_vcpu)))
+    }
+
+    /// The time of the last switch of `v`, in or out (0: none yet).
+    #[inline(always)]
+    pub fn switched_at(&self, v: VcpuId) -> Time {
+        self.vcpu(v).switched_at
+    }
+
+    /// Parks `v`: it is not runnable until it is unparked, whatever else happens. No hook is called: a policy that parks
+    /// the running vCPU asks its pCPU to reschedule. Parking twice changes nothing.
+    pub fn park(&mut self, v: VcpuId) {
+        if self.is_guest(v) {
+            self.set_pause_flags(v, pause_flag::PARKED);
+        }
+    }
+
+    /// Ends the parking of `v`, if it is parked. No hook is called: if `v` is runnable now, the policy puts it where it
+    /// puts those who wake.
+    pub fn unpark(&mut self, v: VcpuId) {
+        if self.is_guest(v) {
+            self.clear_pause_flags(v, pause_flag::PARKED);
+        }
+    }
+
+    /// Is `v` parked?
+    pub fn is_parked(&self, v: VcpuId) -> bool {
+        self.vcpu(v).has(pause_flag::PARKED)
+    }
+
+    /// Asks for `v` to be moved: it is not runnable until the host has moved it, which it does once `v` is not running.
+    #[inline]
+    pub fn start_migration(&mut self, v: VcpuId) {
+        if self.is_guest(v) {
+            self.set_pause_flags(v, pause_flag::MIGRATING);
+        }
+    }
+
+    // ---- domains ----
+
+    /// The number of domains.
+    pub fn domain_count(&self) -> usize {
+        self.domains.len()
+    }
+
+    /// The domain of `v`. Not for idle vCPUs, which have none.
+    #[inline(always)]
+    pub fn dom(&self, v: VcpuId) -> DomId {
+        debug_assert!(!self.is_idle(v), "idle vCPUs belong to no domain");
+        self.vcpu(v).dom
+    }
+
+    /// The vCPUs of a domain, in order.
+    pub fn vcpus_of(&self, d: DomId) -> impl Iterator<Item = VcpuId> + use<> {
+        let vcpus = self.domain(d).map_or(0..0, |domain| domain.first_vcpu..domain.first_vcpu + domain.vcpus);
+        vcpus.map(VcpuId)
+    }
+
+    /// The CPU pool a domain is in.
+    pub fn pool_of(&self, d: DomId) -> PoolId {
+        self.domain(d).map_or(self.pool, |domain| domain.pool)
+    }
+
+    /// The domain's number as an administrator sees it (−1 for idle vCPUs: see [`PolicyContext::name`]).
+    pub fn domain_number(&self, d: DomId) -> i64 {
+        self.domain(d).map_or(-1, |domain| domain.number)
+    }
+
+    // ---- timers ----
+
+    /// Creates a timer, stopped. When it is due the host calls [`Scheduler::timer`](crate::Scheduler::timer) with `token`,
+    /// executing on `p`, a pCPU of this scheduler (any other ends the run).
+    pub fn new_timer(&mut self, p: PcpuId, token: u32) -> TimerId {
+        if self.topology.pool_of(p) != Some(self.pool) {
+            self.violate(format!("a timer was made on pCPU {}, {}", p.0, self.stranger(p)));
+        }
+        let owner = TimerOwner::Policy { token, pcpu: p, pool: self.pool };
+        match self.spare_timers.pop() {
+            Some(timer) => {
+                self.timers[timer] = owner;
+                timer
+            }
+            None => self.add_timer(owner),
+        }
+    }
+
+    /// Gives a timer back, stopped. It must not be used again.
+    pub fn drop_timer(&mut self, timer: TimerId) {
+        self.stop_timer(timer);
+        if self.is_timer(timer) {
+            self.spare_timers.push(timer);
+        }
+    }
+
+    /// Sets a timer; a set one moves. A time already past counts as now.
+    #[inline(always)]
+    pub fn set_timer(&mut self, timer: TimerId, at: Time) {
+        if self.is_timer(timer) {
+            self.queue.set(Rank::Timer, timer.index(), at.max(self.now));
+        }
+    }
+
+    /// Stops a timer.
+    #[inline(always)]
+    pub fn stop_timer(&mut self, timer: TimerId) {
+        self.set_timer(timer, NEVER);
+    }
+
+    /// The time at which a timer is due ([`NEVER`]: stopped).
+    pub fn timer_expiry(&self, timer: TimerId) -> Time {
+        if self.is_timer(timer) { self.queue.time_of(Rank::Timer, timer.index()) } else { NEVER }
+    }
+
+    /// The number of timers, the slice timers included.
+    pub fn timer_count(&self) -> usize {
+        self.timers.len()
+    }
+
+    /// Did this scheduler make that timer?
+    pub fn is_own_timer(&self, timer: TimerId) -> bool {
+        matches!(self.timers.get(timer), Some(&TimerOwner::Policy { pool, .. }) if pool == self.pool)
+    }
+
+    /// The slice timer of `p`, which the host sets at each decision. Only for policies that must see or move it.
+    pub fn slice_timer(&self, p: PcpuId) -> TimerId {
+        self.pcpu(p).slice_timer
+    }
+
+    // ---- reports ----
+
+    /// Does anybody want the values that [`PolicyContext::report`] reports?
+    pub fn wants_state(&self) -> bool {
+        self.wants_state
+    }
+
+    /// Reports a value for comparison with what the release itself had.
+    #[inline]
+    pub fn report(&mut self, v: VcpuId, key: &'static str, value: i64) {
+        if self.wants_state {
+            let (domain, vcpu) = self.name(v);
+            self.state_rows.push(StateRow { time: self.now, domain, vcpu, key, value });
+        }
+    }
+
+    /// Reports a value of a domain as a whole.
+    pub fn report_domain(&mut self, d: DomId, key: &'static str, value: i64) {
+        if self.wants_state {
+            let domain = self.domain_number(d);
+            self.state_rows.push(StateRow { time: self.now, domain, vcpu: -1, key, value });
+        }
+    }
+
+    /// Reports a value of a pCPU.
+    pub fn report_pcpu(&mut self, p: PcpuId, key: &'static str, value: i64) {
+        if self.wants_state {
+            self.state_rows.push(StateRow { time: self.now, domain: -1, vcpu: i64::from(p.0), key, value });
+        }
+    }
+
+    // ---- for the host itself ----
+
+    /// A host without domains. The observer wants to know the beginning and end of the runstates in `wanted`.
+    pub(crate) fn new(config: &HostConfig, wants_state: bool, wanted: &[RunState]) -> Self {
+        let count = config.pcpus as usize;
+        let mut context = PolicyContext {
+            now: Time::ZERO,
+            queue: EventQueue::default(),
+            topology: Topology::new(config.pcpus, config.pcpus_per_socket, &config.pools),
+            pcpus: Table::with_capacity(count),
+            vcpus: Table::with_capacity(count),
+            affinity: Table::with_capacity(count),
+            domains: Table::new(),
+            timers: Table::new(),
+            spare_timers: Vec::new(),
+            reschedule: CpuMask::EMPTY,
+            executing: PcpuId(0),
+            pool: PoolId(0),
+            violation: OnceCell::new(),
+            migrations: Vec::with_capacity(64),
+            wants_state,
+            state_rows: Vec::new(),
+            wanted_runstates: wanted.iter().fold(0, |bits, &state| bits | 1 << state as u8),
+            changed_runstates: Vec::with_capacity(if wanted.is_empty() { 0 } else { 64 }),
+        };
+        for p in (0..config.pcpus).map(PcpuId) {
+            let idle = context.vcpus.push(Vcpu::idle(p));
+            context.affinity.push(CpuMask::only(p));
+            context.pcpus.push(Pcpu { current: idle, slice_timer: TimerId(0), decisions: 0 });
+        }
+        context.queue.make_room(Rank::RunEnd, count);
+        context
+    }
+
+    /// Makes `pool` the one whose policy is at work; the answer is the one before.
+    pub(crate) fn enter_pool(&mut self, pool: PoolId) -> PoolId {
+        std::mem::replace(&mut self.pool, pool)
+    }
+
+    /// Notes for the observer that `v` was on `from` until now, whatever happened in between.
+    pub(crate) fn moved(&mut self, v: VcpuId, from: PcpuId) {
+        self.migrations.retain(|&(moved, ..)| moved != v);
+        let to = self.vcpus[v].processor;
+        self.migrations.push((v, from, to));
+    }
+
+    pub(crate) fn add_timer(&mut self, owner: TimerOwner) -> TimerId {
+        let timer = self.timers.push(owner);
+        self.queue.make_room(Rank::Timer, self.timers.len());
+        timer
+    }
+
+    /// The vCPUs of the domains that are there and in this pool.
+    pub(crate) fn vcpus_in(&self, pool: PoolId) -> impl Iterator<Item = VcpuId> + '_ {
+        let present = self.guest_vcpus().filter(|&v| !self.vcpus[v].has(pause_flag::ABSENT));
+        present.filter(move |&v| self.pool_of(self.dom(v)) == pool)
+    }
+
+    /// The slot of a vCPU's wake-up: idle vCPUs have none.
+    #[inline(always)]
+    pub(crate) fn wake_slot(&self, v: VcpuId) -> usize {
+        v.index() - self.pcpus.len()
+    }
+
+    /// The pCPU of that number; another one if there is none, which ends the run.
+    #[inline(always)]
+    fn pcpu(&self, p: PcpuId) -> &Pcpu {
+        self.pcpus.get(p).unwrap_or_else(|| {
+            self.unknown("pCPU", p.0);
+            &self.pcpus[PcpuId(0)]
+        })
+    }
+
+    /// The vCPU of that number; another one if there is none, which ends the run.
+    #[inline(always)]
+    fn vcpu(&self, v: VcpuId) -> &Vcpu {
+        self.vcpus.get(v).unwrap_or_else(|| {
+            self.unknown("vCPU", v.0);
+            &self.vcpus[VcpuId(0)]
+        })
+    }
+
+    /// The domain of that number; if there is none, the run ends.
+    fn domain(&self, d: DomId) -> Option<&Domain> {
+        let domain = self.domains.get(d);
+        if domain.is_none() {
+            self.unknown("domain", d.0);
+        }
+        domain
+    }
+
+    /// Is `v` a domain's vCPU? If not, the run ends.
+    fn is_guest(&self, v: VcpuId) -> bool {
+        let is_guest = v.index() < self.vcpus.len() && !self.is_idle(v);
+        if self.is_idle(v) {
+            self.violate(format!("vCPU number {} was changed, which is an idle one", v.0));
+        } else if !is_guest {
+            self.unknown("vCPU", v.0);
+        }
+        is_guest
+    }
+
+    /// Is there a timer of that number? If not, the run ends.
+    #[inline(always)]
+    fn is_timer(&self, timer: TimerId) -> bool {
+        let is_timer = timer.index() < self.timers.len();
+        if !is_timer {
+            self.unknown("timer", timer.0);
+        }
+        is_timer
+    }
+
+    #[cold]
+    fn unknown(&self, what: &str, number: u32) {
+        self.violate(format!("{what} number {number} was named, which does not exist"));
+    }
+
+    /// Why a pCPU is not the policy's.
+    #[cold]
+    fn stranger(&self, p: PcpuId) -> &'static str {
+        if p.index() < self.pcpus.len() { "which is in another CPU pool" } else { "which does not exist" }
+    }
+
+    /// Keeps what the policy did wrong first.
+    #[cold]
+    pub(crate) fn violate(&self, what: String) {
+        self.violation.get_or_init(|| Box::new(Violation { hook: None, what }));
+    }
+}

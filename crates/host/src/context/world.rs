@@ -1,0 +1,95 @@
+//! The host as the world around it sees it.
+
+use crate::context::observer::HostState;
+use crate::queue::Rank;
+use crate::{DomId, IoStep, PcpuId, SetId, Span, Time, VcpuId, WakeCause};
+
+/// The host as a [`World`](crate::World) sees it, and what it may ask of it.
+pub struct WorldContext<'a> {
+    pub(crate) core: &'a mut HostState,
+}
+
+impl WorldContext<'_> {
+    /// The time now.
+    #[inline(always)]
+    pub fn now(&self) -> Time {
+        self.core.now
+    }
+
+    /// The host as seen from outside the scheduler: pCPUs, vCPUs, runstates.
+    pub fn host(&self) -> &HostState {
+        self.core
+    }
+
+    /// Makes sure sources 0 to `count` − 1 exist. Call it in [`World::start`](crate::World::start).
+    pub fn make_sources(&mut self, count: usize) {
+        self.core.make_sources(count);
+    }
+
+    /// Sets the time of a source's next event ([`NEVER`](crate::NEVER): none). A time already past counts as now.
+    #[inline(always)]
+    pub fn set_source(&mut self, source: usize, time: Time) {
+        let time = time.max(self.core.now);
+        // Devices set the same time again and again.
+        if time != self.core.queue.time_of(Rank::Source, source) {
+            self.core.queue.set(Rank::Source, source, time);
+        }
+    }
+
+    /// Raises a virtual interrupt at `v`: a blocked vCPU is woken; a running one is asked for its next operation at
+    /// once; one that waits is asked when it runs again. A paused one is woken when it is unpaused. The cause is only for
+    /// observers.
+    #[inline(always)]
+    pub fn kick(&mut self, v: VcpuId, cause: WakeCause) {
+        self.core.kicks.push((v, cause));
+    }
+
+    /// Reports a step of I/O to whoever observes the run.
+    #[inline(always)]
+    pub fn step(&mut self, step: IoStep) {
+        if self.core.wants_io {
+            self.core.io_steps.push(step);
+        }
+    }
+
+    /// Charges a physical interrupt to a pCPU (`Costs::interrupt_ns`).
+    pub fn interrupt(&mut self, p: PcpuId) {
+        self.charge(p, self.core.costs().interrupt_ns);
+    }
+
+    /// Charges work of the hypervisor to a pCPU.
+    pub fn charge(&mut self, p: PcpuId, cost: Span) {
+        let HostState { policy, accounting, charged, .. } = self.core;
+        accounting.charge(policy, p, cost);
+        charged.push(p);
+    }
+
+    /// Makes a working set, something that occupies this many bytes of cache. One [`cache`](crate::cache) model for all: a
+    /// set may be used by several vCPUs.
+    pub fn make_set(&mut self, bytes: u64) -> SetId {
+        self.core.accounting.caches.make_set(bytes)
+    }
+
+    /// Changes the size of a working set: felt when it is used next.
+    pub fn resize_set(&mut self, set: SetId, bytes: u64) {
+        self.core.accounting.caches.resize_set(set, bytes);
+    }
+
+    /// Gives `v` these working sets from now on, at most [`SETS_MAX`](crate::cache::SETS_MAX): whenever it is switched in,
+    /// what is missing of them is brought in again, and at once if it runs now.
+    pub fn use_sets(&mut self, v: VcpuId, sets: &[SetId]) {
+        let HostState { policy, accounting, .. } = self.core;
+        accounting.use_sets(policy, v, sets);
+    }
+
+    /// Gives `v` one working set of its own and no other. Call it in [`World::start`](crate::World::start).
+    pub fn set_working_set(&mut self, v: VcpuId, bytes: u64) {
+        let set = self.make_set(bytes);
+        self.use_sets(v, &[set]);
+    }
+
+    /// The vCPUs of a domain, in order.
+    pub fn vcpus_of(&self, d: DomId) -> impl Iterator<Item = VcpuId> + use<> {
+        self.core.vcpus_of(d)
+    }
+}

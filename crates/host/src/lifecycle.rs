@@ -1,0 +1,244 @@
+//! The life of domains and vCPUs: what the toolstack creates, saves, restores and destroys. Each action answers whether it was
+//! possible; one that was not changes nothing.
+
+use crate::domain::{Domain, Life, Over};
+use crate::host::Host;
+use crate::queue::Rank;
+use crate::vcpu::{Vcpu, pause_flag};
+use crate::{
+    Broken, CpuMask, DomId, DomainConfig, LifeEvent, NEVER, Observer, PcpuId, Scheduler, Span, Time, VcpuId,
+    World, WorldContext,
+};
+
+impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
+    /// Makes room for a domain and its vCPUs, which are not there yet.
+    pub(crate) fn add_domain(&mut self, d: DomId) {
+        let DomainConfig { number, pool, ref vcpus, .. } = self.domains[d];
+        let (core, count) = (&mut self.core, vcpus.len() as u32);
+        let first_vcpu = core.vcpus.len() as u32;
+        let life = Life::Gone;
+        core.domains.push(Domain { number, first_vcpu, vcpus: count, pauses: 0, pool, life, id: number });
+        for v in core.vcpus_of(d) {
+            core.vcpus.push(Vcpu::new(d, PcpuId(0), pause_flag::ABSENT));
+            core.affinity.push(CpuMask::EMPTY);
+            core.lived.push(Span::ZERO);
+            let slot = core.wake_slot(v);
+            core.queue.make_room(Rank::WakeUp, slot + 1);
+        }
+    }
+
+    /// Starts a new guest in a domain that is not there, as its configuration has it.
+    pub(crate) fn boot(&mut self, d: DomId) -> Result<bool, Broken> {
+        for (number, v) in self.core.vcpus_of(d).enumerate() {
+            let start = self.domains[d].vcpus[number].start;
+            let wake = start.map_or(NEVER, |start| self.core.now.saturating_add(start));
+            self.core.set_wake_up(v, wake);
+            let vcpu = &mut self.core.vcpus[v];
+            vcpu.pause_flags = pause_flag::ABSENT | pause_flag::BLOCKED;
+            vcpu.interrupted = false;
+            vcpu.left = Span::ZERO;
+            vcpu.switched_at = Time::ZERO;
+        }
+        self.enter(d)
+    }
+
+    /// Puts a domain on the host, in the pool and with the parameters and affinity of its configuration.
+    fn enter(&mut self, d: DomId) -> Result<bool, Broken> {
+        let domain = &mut self.core.policy.domains[d];
+        (domain.pool, domain.life) = (self.domains[d].pool, Life::There);
+        if domain.number != 0 {
+            domain.id = self.core.next_id;
+            self.core.next_id += 1;
+        }
+        for v in self.core.vcpus_of(d) {
+            self.core.lived[v] = self.core.run_times(v).running_ns;
+        }
+        let affinity: Vec<_> = self.domains[d].vcpus.iter().map(|vcpu| vcpu.affinity).collect();
+        self.join(d, |number| affinity[number])?;
+        // To be placed is not to be moved.
+        let vcpus = &self.core.policy.vcpus;
+        self.core.policy.migrations.retain(|&(v, ..)| vcpus[v].dom != d);
+        let params = self.domains[d].params.clone();
+        let accepted = params.is_empty() || self.adjust(d, &params)?;
+        self.release(d);
+        Ok(accepted)
+    }
+
+    /// A domain joins the scheduler of its pool, and then all its vCPUs do, which stay paused until [`Self::release`].
+    pub(crate) fn join(
+        &mut self,
+        d: DomId,
+        affinity: impl Fn(usize) -> Option<CpuMask>,
+    ) -> Result<(), Broken> {
+        self.policy.add_domain(&mut self.core.policy, d);
+        self.blame("add_domain");
+        for (number, v) in self.core.vcpus_of(d).enumerate() {
+            let from = self.core.processor(v);
+            self.core.pause_vcpu(v);
+            self.core.clear_pause_flags(v, pause_flag::ABSENT);
+            self.insert(v, affinity(number))?;
+            self.observer.affinity_changed(&self.core, v);
+            self.core.moved(v, from);
+        }
+        Ok(())
+    }
+
+    /// The vCPUs of a domain that has joined a scheduler may run.
+    pub(crate) fn release(&mut self, d: DomId) {
+        for v in self.core.vcpus_of(d) {
+            self.unpause(v);
+        }
+    }
+
+    /// A domain's vCPUs leave their scheduler, all of them, and then it does.
+    pub(crate) fn leave(&mut self, d: DomId) -> Result<(), Broken> {
+        for v in self.core.vcpus_of(d) {
+            self.core.pause_vcpu(v);
+            self.sleep_unless_runnable(v);
+            if self.core.is_current(v) {
+                let p = self.core.processor(v);
+                self.core.reschedule.insert(p);
+                self.serve_requests()?;
+            }
+        }
+        for v in self.core.vcpus_of(d) {
+            self.policy.remove(&mut self.core.policy, v);
+            self.blame("remove");
+        }
+        self.policy.remove_domain(&mut self.core.policy, d);
+        self.blame("remove_domain");
+        for v in self.core.vcpus_of(d) {
+            self.core.set_pause_flags(v, pause_flag::ABSENT);
+            self.core.unpause_vcpu(v);
+        }
+        Ok(())
+    }
+
+    /// Creates a domain that is neither there nor saved.
+    pub(crate) fn create(&mut self, d: DomId) -> Result<bool, Broken> {
+        if self.core.domains[d].life != Life::Gone {
+            return Ok(false);
+        }
+        let accepted = self.boot(d)?;
+        self.announce(LifeEvent::Booted(d));
+        Ok(accepted)
+    }
+
+    /// The guest shuts down by itself. A paused one does not.
+    pub(crate) fn shut_down(&mut self, d: DomId) -> bool {
+        let can = self.core.listens(d);
+        if can {
+            self.end_guest(d, Over { shutdown: true, ..Over::default() });
+        }
+        can
+    }
+
+    /// The guest crashes. A paused one does not.
+    pub(crate) fn crash(&mut self, d: DomId) -> bool {
+        let can = self.core.listens(d);
+        if can {
+            self.end_guest(d, Over { shutdown: true, crashed: true, ..Over::default() });
+        }
+        can
+    }
+
+    /// The toolstack begins to destroy a domain.
+    pub(crate) fn kill(&mut self, d: DomId) -> bool {
+        match self.core.domains[d].life {
+            Life::There => self.end_guest(d, Over { dying: true, ..Over::default() }),
+            Life::Over(over) if !over.dying => {
+                self.core.domains[d].life = Life::Over(Over { dying: true, ..over });
+            }
+            Life::Over(_) | Life::Gone | Life::Saved => return false,
+        }
+        true
+    }
+
+    /// Ends a guest. Its vCPUs stay with the scheduler, and never run again.
+    fn end_guest(&mut self, d: DomId, over: Over) {
+        self.core.domains[d].life = Life::Over(over);
+        for v in self.core.vcpus_of(d) {
+            self.core.set_pause_flags(v, pause_flag::DOMAIN_PAUSED);
+            // Not blocked, so that nothing wakes it any more.
+            self.core.clear_pause_flags(v, pause_flag::BLOCKED);
+            self.core.set_wake_up(v, NEVER);
+        }
+        for v in self.core.vcpus_of(d) {
+            self.sleep_unless_runnable(v);
+        }
+        self.announce(LifeEvent::Stopped(d));
+    }
+
+    /// Takes a domain off the host; a saved one loses its state.
+    pub(crate) fn destroy(&mut self, d: DomId) -> Result<bool, Broken> {
+        let life = self.core.domains[d].life;
+        match life {
+            Life::Gone => return Ok(false),
+            Life::There | Life::Over(_) => self.leave(d)?,
+            Life::Saved => {}
+        }
+        let domain = &mut self.core.domains[d];
+        (domain.life, domain.pauses) = (Life::Gone, 0);
+        for v in self.core.vcpus_of(d) {
+            // Not blocked, so that nothing wakes it any more.
+            self.core.vcpus[v].pause_flags = pause_flag::ABSENT;
+            self.core.set_wake_up(v, NEVER);
+        }
+        if !matches!(life, Life::Over(_)) {
+            self.announce(LifeEvent::Stopped(d));
+        }
+        Ok(true)
+    }
+
+    /// Takes a domain off the host, its state kept.
+    pub(crate) fn save(&mut self, d: DomId) -> Result<bool, Broken> {
+        if !self.core.listens(d) {
+            return Ok(false);
+        }
+        self.leave(d)?;
+        self.core.domains[d].life = Life::Saved;
+        self.announce(LifeEvent::Saved(d));
+        Ok(true)
+    }
+
+    /// Puts a saved domain on the host again.
+    pub(crate) fn restore(&mut self, d: DomId) -> Result<bool, Broken> {
+        if self.core.domains[d].life != Life::Saved {
+            return Ok(false);
+        }
+        let accepted = self.enter(d)?;
+        self.announce(LifeEvent::Restored(d));
+        Ok(accepted)
+    }
+
+    /// Puts a vCPU on line again.
+    pub(crate) fn online(&mut self, v: VcpuId) -> bool {
+        let is_down = self.core.vcpus[v].has(pause_flag::DOWN);
+        if !is_down || !self.core.listens(self.core.dom(v)) {
+            return false;
+        }
+        self.core.clear_pause_flags(v, pause_flag::DOWN);
+        self.wake_if_runnable(v);
+        self.announce(LifeEvent::VcpuUp(v));
+        true
+    }
+
+    /// Takes a vCPU off line, unless it is the first of its domain.
+    pub(crate) fn offline(&mut self, v: VcpuId) -> bool {
+        let d = self.core.dom(v);
+        let is_down = self.core.vcpus[v].has(pause_flag::DOWN);
+        let first = self.core.domains[d].first_vcpu == v.0;
+        if first || is_down || !self.core.listens(d) {
+            return false;
+        }
+        self.core.set_pause_flags(v, pause_flag::DOWN);
+        self.sleep_unless_runnable(v);
+        self.announce(LifeEvent::VcpuDown(v));
+        true
+    }
+
+    fn announce(&mut self, event: LifeEvent) {
+        self.world.life(&mut WorldContext { core: &mut self.core }, event);
+        self.deliver_kicks(None);
+    }
+}

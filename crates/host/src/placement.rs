@@ -1,0 +1,108 @@
+//! Which pCPU a vCPU goes to: when it is created, and when it migrates.
+
+use crate::host::Host;
+use crate::vcpu::pause_flag;
+use crate::{AffinityRule, Broken, CpuMask, Observer, PcpuId, Placement, Scheduler, Table, VcpuId, World};
+
+impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
+    /// Gives a vCPU to the scheduler of its domain's pool.
+    pub(crate) fn insert(&mut self, v: VcpuId, affinity: Option<CpuMask>) -> Result<(), Broken> {
+        let d = self.core.dom(v);
+        let pool = self.core.pool_of(d);
+        let pcpus = *self.core.topology.pcpus(pool);
+        let given = affinity.map(|mask| mask.and(&pcpus)).filter(|mask| !mask.is_empty());
+        let first_of_pool = self.core.topology.first_pcpu(pool);
+        let first = v.0 == self.core.domains[d].first_vcpu;
+        let beside_previous = || {
+            let previous = self.core.processor(VcpuId(v.0 - 1));
+            pcpus.next_after(previous).unwrap_or(first_of_pool)
+        };
+        let placement = self.rules[pool].placement;
+        let (affinity, processor) = match placement {
+            Placement::Policy if first => (given, first_of_pool),
+            Placement::Policy => (given, beside_previous()),
+            Placement::LeastPopulated if first => (None, self.least_populated(v)),
+            Placement::LeastPopulated => (None, beside_previous()),
+            Placement::RoundRobin => {
+                let allowed = given.unwrap_or(pcpus);
+                let before = self.core.vcpus_in(pool).filter(|u| u.0 < v.0).count();
+                let k = before % allowed.len() as usize;
+                (given, allowed.iter().nth(k).expect("a mask has as many members as it says"))
+            }
+        };
+        self.core.vcpus[v].processor = processor;
+        self.core.affinity[v] = affinity.unwrap_or(pcpus);
+        self.policy.insert(&mut self.core.policy, v);
+        self.blame("insert");
+        if let (Placement::LeastPopulated, Some(mask)) = (placement, given) {
+            self.set_affinity(v, mask)?;
+        }
+        Ok(())
+    }
+
+    /// The pCPU with the fewest vCPUs assigned, `v` aside; of equals the last, but the first of all loses every tie.
+    fn least_populated(&self, v: VcpuId) -> PcpuId {
+        let pool = self.core.pool_of(self.core.dom(v));
+        let mut counts: Table<PcpuId, u32> = Table::filled(self.core.pcpus.len(), 0);
+        for u in self.core.vcpus_in(pool).filter(|&u| u != v) {
+            counts[self.core.processor(u)] += 1;
+        }
+        let mut least = self.core.topology.first_pcpu(pool);
+        for p in self.core.topology.pcpus(pool).iter().skip(1) {
+            if counts[p] <= counts[least] {
+                least = p;
+            }
+        }
+        least
+    }
+
+    /// Moves `v` if it is to migrate and runs nowhere.
+    #[inline]
+    pub(crate) fn finish_migration(&mut self, v: VcpuId) {
+        let vcpu = &self.core.vcpus[v];
+        if vcpu.has(pause_flag::MIGRATING) && !vcpu.current {
+            let to = self.target_of(v);
+            self.migrate(v, to);
+        }
+    }
+
+    /// The pCPU to which a vCPU that is to migrate goes. Releases that pick before they hold the lock of the pCPU picked pick again
+    /// until two picks agree, or the last one is allowed.
+    pub(crate) fn target_of(&mut self, v: VcpuId) -> PcpuId {
+        if self.rules_for(v).affinity != AffinityRule::AlwaysPickFirst {
+            return self.pick(v);
+        }
+        let mut guess = self.core.processor(v);
+        loop {
+            let picked = self.pick(v);
+            if self.policy.share_lock(guess, picked) {
+                return picked;
+            }
+            guess = picked;
+            if self.core.affinity(v).contains(guess) {
+                return guess;
+            }
+        }
+    }
+
+    /// The pCPU the policy picks; that of `v` if it picks one that `v` cannot be on (which ends the run).
+    fn pick(&mut self, v: VcpuId) -> PcpuId {
+        let picked = self.policy.pick(&mut self.core.policy, v);
+        let pool = self.core.pool_of(self.core.dom(v));
+        let fits = self.core.topology.pool_of(picked) == Some(pool);
+        if !fits {
+            let what = format!("pCPU {} was picked for {}, which it cannot be on", picked.0, self.name(v));
+            self.core.violate(what);
+        }
+        self.blame("pick");
+        if fits { picked } else { self.core.processor(v) }
+    }
+
+    /// Moves a vCPU, which runs nowhere, to the pCPU picked.
+    pub(crate) fn migrate(&mut self, v: VcpuId, to: PcpuId) {
+        self.core.clear_pause_flags(v, pause_flag::MIGRATING);
+        self.policy.migrate(&mut self.core.policy, v, to);
+        self.blame("migrate");
+        self.wake_if_runnable(v);
+    }
+}

@@ -1,0 +1,189 @@
+//! The toolstack's actions, but for those of the [life cycle](crate::lifecycle).
+
+use crate::host::Host;
+use crate::queue::Rank;
+use crate::vcpu::pause_flag;
+use crate::{
+    Action, AffinityRule, Broken, CpuMask, DomId, NEVER, Observer, Params, PauseRule, PcpuId, PoolId,
+    Scheduler, TimedAction, VcpuId, World,
+};
+
+impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
+    /// Carries out an action at the present instant, before anything else that is due then.
+    pub fn act_now(&mut self, action: Action) {
+        self.actions.insert(self.next_action, TimedAction { at: self.core.now, action });
+        self.set_next_action();
+    }
+
+    pub(crate) fn set_next_action(&mut self) {
+        let at = self.actions.get(self.next_action).map_or(NEVER, |a| a.at);
+        self.core.queue.set(Rank::Action, 0, at);
+    }
+
+    /// Carries out the next action.
+    pub(crate) fn act(&mut self) -> Result<(), Broken> {
+        let action = self.actions[self.next_action].action.clone();
+        self.next_action += 1;
+        self.set_next_action();
+        self.core.executing = PcpuId(0);
+        let (domain, accepted) = match action {
+            Action::AdjustGlobal(pool, params) => {
+                let outer = self.core.enter_pool(pool);
+                let accepted = self.policy.adjust_global(&mut self.core.policy, &params).is_ok();
+                self.core.pool = outer;
+                self.blame("adjust_global");
+                (None, accepted)
+            }
+            Action::Adjust(d, params) => (Some(d), self.core.is_there(d) && self.adjust(d, &params)?),
+            Action::MovePool(d, pool) => (Some(d), self.move_domain(d, pool)?),
+            Action::Pause(d) => (Some(d), self.pause_domain(d)),
+            Action::Unpause(d) => (Some(d), self.unpause_domain(d)),
+            Action::Affinity(v, mask) => {
+                let d = self.core.dom(v);
+                (Some(d), self.core.is_there(d) && self.set_affinity(v, mask)?)
+            }
+            Action::Create(d) => (Some(d), self.create(d)?),
+            Action::Destroy(d) => (Some(d), self.destroy(d)?),
+            Action::Shutdown(d) => (Some(d), self.shut_down(d)),
+            Action::Crash(d) => (Some(d), self.crash(d)),
+            Action::Kill(d) => (Some(d), self.kill(d)),
+            Action::Reboot(d) => (Some(d), self.destroy(d)? && self.create(d)?),
+            Action::Save(d) => (Some(d), self.save(d)?),
+            Action::Restore(d) => (Some(d), self.restore(d)?),
+            Action::Online(v) => (Some(self.core.dom(v)), self.online(v)),
+            Action::Offline(v) => (Some(self.core.dom(v)), self.offline(v)),
+        };
+        self.observer.acted(&self.core, domain, accepted);
+        Ok(())
+    }
+
+    /// Changes a domain's scheduling parameters; was the change accepted?
+    pub(crate) fn adjust(&mut self, d: DomId, params: &Params) -> Result<bool, Broken> {
+        let pauses = self.rules[self.core.pool_of(d)].adjust_pauses;
+        if pauses {
+            for v in self.core.vcpus_of(d) {
+                self.pause_and_wait(v)?;
+            }
+        }
+        let accepted = self.policy.adjust(&mut self.core.policy, d, params).is_ok();
+        self.blame("adjust");
+        if pauses {
+            for v in self.core.vcpus_of(d) {
+                self.unpause(v);
+            }
+        }
+        Ok(accepted)
+    }
+
+    /// Moves a domain to another pool: its vCPUs leave one scheduler, all of them, and join the other, paused meanwhile.
+    fn move_domain(&mut self, d: DomId, pool: PoolId) -> Result<bool, Broken> {
+        if !self.core.is_there(d) {
+            return Ok(false);
+        }
+        if self.core.pool_of(d) == pool {
+            return Ok(true);
+        }
+        self.leave(d)?;
+        self.core.domains[d].pool = pool;
+        let before: Vec<PcpuId> = self.core.vcpus_of(d).map(|v| self.core.processor(v)).collect();
+        self.join(d, |_| None)?;
+        for (v, from) in self.core.vcpus_of(d).zip(before) {
+            self.core.moved(v, from);
+        }
+        self.release(d);
+        Ok(true)
+    }
+
+    fn pause_domain(&mut self, d: DomId) -> bool {
+        if !self.core.is_there(d) {
+            return false;
+        }
+        let rules = self.rules[self.core.pool_of(d)];
+        let domain = &mut self.core.domains[d];
+        domain.pauses = match rules.pause {
+            PauseRule::Counted => domain.pauses + 1,
+            PauseRule::Flag => 1,
+        };
+        for v in self.core.vcpus_of(d) {
+            self.core.set_pause_flags(v, pause_flag::DOMAIN_PAUSED);
+        }
+        for v in self.core.vcpus_of(d) {
+            self.sleep_unless_runnable(v);
+        }
+        true
+    }
+
+    fn unpause_domain(&mut self, d: DomId) -> bool {
+        if !self.core.is_there(d) {
+            return false;
+        }
+        let rules = self.rules[self.core.pool_of(d)];
+        let domain = &mut self.core.domains[d];
+        if rules.pause == PauseRule::Counted && domain.pauses != 1 {
+            domain.pauses = domain.pauses.saturating_sub(1);
+            return true;
+        }
+        domain.pauses = 0;
+        for v in self.core.vcpus_of(d) {
+            self.core.clear_pause_flags(v, pause_flag::DOMAIN_PAUSED);
+        }
+        for v in self.core.vcpus_of(d) {
+            self.wake_if_runnable(v);
+        }
+        true
+    }
+
+    /// Changes a vCPU's hard affinity, as the [rule](AffinityRule) of its scheduler's release has it.
+    pub(crate) fn set_affinity(&mut self, v: VcpuId, mask: CpuMask) -> Result<bool, Broken> {
+        let mask = mask.and(self.core.topology.pcpus(self.core.pool_of(self.core.dom(v))));
+        let rule = self.rules_for(v).affinity;
+        if mask.is_empty() || rule == AffinityRule::Ignored {
+            return Ok(false);
+        }
+        if rule == AffinityRule::Directly {
+            self.pause_and_wait(v)?;
+            self.core.affinity[v] = mask;
+            self.core.set_processor(v, mask.first().expect("the mask is not empty"));
+            self.observer.affinity_changed(&self.core, v);
+            self.policy.affinity(&mut self.core.policy, v, &mask);
+            self.blame("affinity");
+            self.unpause(v);
+            return Ok(true);
+        }
+        self.policy.affinity(&mut self.core.policy, v, &mask);
+        self.blame("affinity");
+        self.core.affinity[v] = mask;
+        self.observer.affinity_changed(&self.core, v);
+        if rule == AffinityRule::IfExcluded && mask.contains(self.core.processor(v)) {
+            return Ok(true);
+        }
+        self.core.start_migration(v);
+        self.sleep_unless_runnable(v);
+        if rule == AffinityRule::AlwaysPickFirst {
+            let to = self.target_of(v);
+            if !self.core.is_current(v) {
+                self.migrate(v, to);
+            }
+        } else {
+            self.finish_migration(v);
+        }
+        Ok(true)
+    }
+
+    /// Pauses `v` itself, and waits until it is off its pCPU: pending requests are served inside the event.
+    fn pause_and_wait(&mut self, v: VcpuId) -> Result<(), Broken> {
+        self.core.pause_vcpu(v);
+        self.sleep_unless_runnable(v);
+        if self.core.is_current(v) {
+            self.serve_requests()?;
+        }
+        Ok(())
+    }
+
+    /// Takes back one pause of `v` itself.
+    pub(crate) fn unpause(&mut self, v: VcpuId) {
+        if self.core.unpause_vcpu(v) {
+            self.wake_if_runnable(v);
+        }
+    }
+}

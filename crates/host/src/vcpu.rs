@@ -1,0 +1,153 @@
+//! A vCPU as the host keeps it: its runstate, the reasons why it may not run, and what is left of its operation.
+
+use crate::{DomId, PcpuId, Span, Time};
+
+/// The state of a vCPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RunState {
+    /// Executing on a pCPU.
+    Running = 0,
+    /// Waiting for an event.
+    Blocked = 1,
+    /// Paused, off line, or not there at all: its domain is not created yet, gone, or saved.
+    Offline = 2,
+    /// Ready, waiting for a pCPU.
+    Runnable = 3,
+}
+
+/// Time spent in each runstate. The four sum to the time since the host started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RunTimes {
+    /// Time executing.
+    pub running_ns: Span,
+    /// Time ready but waiting for a pCPU (steal, CPU ready).
+    pub runnable_ns: Span,
+    /// Time waiting for an event.
+    pub blocked_ns: Span,
+    /// Time paused, off line or not there.
+    pub offline_ns: Span,
+}
+
+/// Why a vCPU could go on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum WakeCause {
+    /// The first wake-up that was scheduled for it, before it had ever been woken.
+    Start,
+    /// A timer that its own program or guest kernel had set.
+    Timer,
+    /// A device's interrupt.
+    Interrupt,
+    /// An event sent by the vCPU that executed (event channel, inter-processor interrupt).
+    Event,
+    /// The end of a pause (by the toolstack, or parked by the scheduler).
+    Unpause,
+}
+
+impl WakeCause {
+    /// Its name in tables and traces.
+    pub fn name(self) -> &'static str {
+        match self {
+            WakeCause::Start => "start",
+            WakeCause::Timer => "timer",
+            WakeCause::Interrupt => "interrupt",
+            WakeCause::Event => "event",
+            WakeCause::Unpause => "unpause",
+        }
+    }
+}
+
+/// Reasons for not being runnable, as bits: a vCPU with none is runnable.
+pub(crate) mod pause_flag {
+    pub const BLOCKED: u8 = 1;
+    pub const MIGRATING: u8 = 2;
+    pub const PAUSED: u8 = 4;
+    pub const DOMAIN_PAUSED: u8 = 8;
+    /// Paused by its policy.
+    pub const PARKED: u8 = 16;
+    /// Taken off line.
+    pub const DOWN: u8 = 32;
+    /// Its domain is not there: no scheduler has it.
+    pub const ABSENT: u8 = 64;
+    pub const OFFLINE: u8 = PAUSED | DOMAIN_PAUSED | PARKED | DOWN | ABSENT;
+}
+
+/// The state of a vCPU: one cache line.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(crate) struct Vcpu {
+    pub pause_flags: u8,
+    pub pauses: u8,
+    /// Does it run on its processor now?
+    pub current: bool,
+    /// Was it interrupted, so that it wants to be asked for its next operation when it runs?
+    pub interrupted: bool,
+    /// Has it ever been woken?
+    pub started: bool,
+    /// Why its present block ended, or will end.
+    pub cause: WakeCause,
+    /// The cause of the wake-up with which its wait began, if it began with one (of no meaning while it does not wait).
+    pub woken: Option<WakeCause>,
+    pub state: RunState,
+    /// The pCPU it is assigned to.
+    pub processor: PcpuId,
+    pub dom: DomId,
+    /// The rest of its present `Run`.
+    pub left: Span,
+    /// The time of the last change of its runstate.
+    pub state_since: Time,
+    /// The time of the last switch in or out.
+    pub switched_at: Time,
+    /// Time in each runstate but runnable, which is the rest.
+    pub times: [Span; 3],
+}
+
+const _: () = assert!(size_of::<Vcpu>() == 64, "a vCPU fills one cache line");
+
+impl Vcpu {
+    /// One that does not run.
+    pub fn new(dom: DomId, processor: PcpuId, pause_flags: u8) -> Self {
+        let mut vcpu = Vcpu {
+            pause_flags,
+            pauses: 0,
+            current: false,
+            interrupted: false,
+            started: false,
+            cause: WakeCause::Start,
+            woken: None,
+            state: RunState::Runnable,
+            processor,
+            dom,
+            left: Span::ZERO,
+            state_since: Time::ZERO,
+            switched_at: Time::ZERO,
+            times: [Span::ZERO; 3],
+        };
+        vcpu.state = vcpu.present_state();
+        vcpu
+    }
+
+    /// The idle vCPU of a pCPU, which runs.
+    pub fn idle(p: PcpuId) -> Self {
+        Vcpu { current: true, state: RunState::Running, ..Vcpu::new(DomId(u32::MAX), p, 0) }
+    }
+
+    /// The runstate that follows from its pause flags and from whether it runs.
+    #[inline(always)]
+    pub fn present_state(&self) -> RunState {
+        if self.current {
+            RunState::Running
+        } else if self.pause_flags & pause_flag::OFFLINE != 0 {
+            RunState::Offline
+        } else if self.pause_flags & pause_flag::BLOCKED != 0 {
+            RunState::Blocked
+        } else {
+            RunState::Runnable
+        }
+    }
+
+    /// Is this reason (one of them, if there are several) in force?
+    #[inline(always)]
+    pub fn has(&self, flags: u8) -> bool {
+        self.pause_flags & flags != 0
+    }
+}
