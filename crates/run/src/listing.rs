@@ -1,7 +1,7 @@
 //! Who is on the host at one time of a run: what the toolstack's lists show.
 
 use serde_json::{Value, json};
-use vcpulab_host::{DomId, Host, HostState, Time, VcpuId};
+use vcpulab_host::{DomId, Host, HostState, Span, Time, VcpuId};
 use vcpulab_io::Machine;
 use vcpulab_spec::Spec;
 
@@ -12,20 +12,20 @@ use crate::run::progress::STEPS;
 use crate::run::schedulers::pools_of;
 use crate::run::seed::replication_seed;
 
-/// Runs the first replication of a scenario up to `at`, and tells who is on the host then, in the order of the toolstack's ids:
+/// Runs the first replication of a scenario up to `at_ns`, and tells who is on the host then, in the order of the toolstack's ids:
 /// `{at_ns, domains: [{name, id, state, time_ns, vcpus: [{vcpu, pcpu, state, time_ns, affinity}]}]}`. States are in the
 /// letters of `xl list` and `xl vcpu-list`; times are CPU time since the domain was created, rebooted or restored; a vCPU
 /// that is offline has no pCPU. `progress` is told the fraction done; if it answers `false` the run stops.
 ///
 /// # Errors
 /// See [`RunError`].
-pub fn listing_json(spec: &Spec, at: Time, progress: &dyn Fn(f64) -> bool) -> Result<Value, RunError> {
+pub fn listing_json(spec: &Spec, at_ns: i64, progress: &dyn Fn(f64) -> bool) -> Result<Value, RunError> {
     let machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, 0)));
     let broken = |broken| RunError::Broken { replication: 0, broken };
     let mut host = Host::new(&host_config(spec), pools_of(spec), machine, ()).map_err(broken)?;
     for step in 1..=STEPS {
-        let until = (i128::from(at) * i128::from(step) / i128::from(STEPS)) as Time;
-        host.run_until(until).map_err(broken)?;
+        let until = i128::from(at_ns) * i128::from(step) / i128::from(STEPS);
+        host.run_until(Time::from_ns(until as i64)).map_err(broken)?;
         if !progress(step as f64 / STEPS as f64) {
             return Err(RunError::Cancelled);
         }
@@ -38,7 +38,7 @@ fn listed(spec: &Spec, host: &HostState) -> Value {
     let mut present: Vec<(i64, DomId)> = ids.filter_map(|d| Some((host.toolstack_id(d)?, d))).collect();
     present.sort_unstable_by_key(|&(id, _)| id);
     let domains: Vec<Value> = present.into_iter().map(|(id, d)| domain(spec, host, id, d)).collect();
-    json!({ "at_ns": host.now(), "domains": domains })
+    json!({ "at_ns": host.now().ns(), "domains": domains })
 }
 
 fn domain(spec: &Spec, host: &HostState, id: i64, d: DomId) -> Value {
@@ -46,7 +46,7 @@ fn domain(spec: &Spec, host: &HostState, id: i64, d: DomId) -> Value {
         "name": spec.domains[d.index()].name,
         "id": id,
         "state": host.domain_state(d).map(|state| state.to_string()),
-        "time_ns": host.vcpus_of(d).map(|v| host.cpu_time(v)).sum::<i64>(),
+        "time_ns": host.vcpus_of(d).map(|v| host.cpu_time(v)).sum::<Span>().ns(),
         "vcpus": host.vcpus_of(d).map(|v| vcpu(spec, host, v)).collect::<Vec<_>>(),
     })
 }
@@ -54,12 +54,12 @@ fn domain(spec: &Spec, host: &HostState, id: i64, d: DomId) -> Value {
 fn vcpu(spec: &Spec, host: &HostState, v: VcpuId) -> Value {
     let state = host.vcpu_state(v);
     let affinity = host.affinity(v);
-    let all = *affinity == spec.pools[host.pool_of(host.dom(v))].pcpus;
+    let all = *affinity == spec.pools[host.pool_of(host.dom(v)).index()].pcpus;
     json!({
         "vcpu": host.name(v).1,
         "pcpu": state.filter(|state| !state.offline).map(|_| host.processor(v).0),
         "state": state.map(|state| state.to_string()),
-        "time_ns": host.cpu_time(v),
+        "time_ns": host.cpu_time(v).ns(),
         "affinity": if all { "all".to_owned() } else { affinity.to_string() },
     })
 }

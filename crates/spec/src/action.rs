@@ -1,6 +1,6 @@
 //! The administrator's actions.
 
-use vcpulab_host::{CpuMask, Params, Time};
+use vcpulab_host::{CpuMask, Params};
 
 use crate::domain::{DomainSpec, OnCrash};
 
@@ -8,7 +8,7 @@ use crate::domain::{DomainSpec, OnCrash};
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActionSpec {
     /// Its time, ns since the host started.
-    pub at: Time,
+    pub at: i64,
     /// The change it makes.
     pub change: Change,
 }

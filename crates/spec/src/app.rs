@@ -2,7 +2,6 @@
 
 use vcpulab_guest::apps::{AppKind, Args, RequestClass};
 use vcpulab_guest::{AppConfig, Script, ServiceId};
-use vcpulab_host::Span;
 
 /// The kind whose script stands in the scenario itself.
 pub const PHASES: &str = "phases";
@@ -38,7 +37,7 @@ pub enum AppSpec {
         /// Number of times to go through them; `None`: without end.
         rounds: Option<u32>,
         /// Time from the start of its domain to its own, ns.
-        delay_ns: Span,
+        delay_ns: i64,
         /// The number of its instances.
         instances: u32,
     },
@@ -145,13 +144,13 @@ pub struct PhaseSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventSpec {
     /// Computes for that time, or for one drawn from the distribution with these quantiles.
-    Run(Vec<Span>),
+    Run(Vec<i64>),
     /// Computes until that time has passed.
-    Runtime(Span),
+    Runtime(i64),
     /// Sleeps from now, for a time given as for `Run`.
-    Sleep(Vec<Span>),
+    Sleep(Vec<i64>),
     /// Sleeps until that long after the last timer was due.
-    Timer(Span),
+    Timer(i64),
     /// Takes a lock.
     Lock(String),
     /// Releases a lock.

@@ -1,6 +1,5 @@
 //! Clients outside the host, and the machines that they run on.
 
-use vcpulab_host::Span;
 use vcpulab_io::Load;
 
 use crate::app::Service;
@@ -23,7 +22,7 @@ pub struct ClientSpec {
     /// Does a user keep its connection from one request to the next?
     pub keep_alive: bool,
     /// Time without an answer after which a request has failed, ns.
-    pub timeout_ns: Option<Span>,
+    pub timeout_ns: Option<i64>,
     /// Most times that a failed request is tried again.
     pub retries: u32,
 }
@@ -49,9 +48,9 @@ pub struct ClientMachineSpec {
     /// The number of its processors.
     pub processors: u32,
     /// Time of a processor for a request before it is sent, ns.
-    pub request_ns: Span,
+    pub request_ns: i64,
     /// Time of a processor for each packet, ns.
-    pub packet_ns: Span,
+    pub packet_ns: i64,
     /// Most connections.
     pub connections_max: u32,
 }

@@ -1,7 +1,7 @@
 //! Domains.
 
 use vcpulab_guest::IdleTick;
-use vcpulab_host::{CpuMask, Params, Span, Time};
+use vcpulab_host::{CpuMask, Params};
 
 use crate::app::AppSpec;
 use crate::device::{BlkfrontSpec, Forwarding, NetfrontSpec};
@@ -18,7 +18,7 @@ pub struct DomainSpec {
     /// The CPU pool it is created in.
     pub pool: usize,
     /// The time of its creation, ns since the host started.
-    pub start_ns: Time,
+    pub start_ns: i64,
     /// Hard affinity for each vCPU; `None`: every pCPU of its pool. Its length is the number of vCPUs.
     pub affinity: Vec<Option<CpuMask>>,
     /// Does it own the devices?
@@ -36,7 +36,7 @@ pub struct DomainSpec {
     /// Its memory, bytes.
     pub memory_bytes: u64,
     /// Time that its guest takes to shut down, ns.
-    pub shutdown_ns: Span,
+    pub shutdown_ns: i64,
     /// Its kernel's tick, where that is left on when a vCPU goes idle.
     pub idle_tick: Option<IdleTick>,
     /// The toolstack's answer to a crash of its guest.

@@ -1,7 +1,5 @@
 //! How the lives of domains end: when the guest is over, when the toolstack begins to destroy the domain, and when it is gone.
 
-use vcpulab_host::Time;
-
 use crate::action::LifeChange;
 use crate::domain::{DomainSpec, OnCrash};
 use crate::profile::Constants;
@@ -13,13 +11,13 @@ const PAGE_BYTES: u64 = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
     /// When it is asked for, or happens.
-    pub begins: Time,
+    pub begins: i64,
     /// When the guest is over, unless the domain is destroyed without asking it.
-    pub over: Option<Time>,
+    pub over: Option<i64>,
     /// When the toolstack begins to destroy the domain; `None`: it does not.
-    pub killed: Option<Time>,
+    pub killed: Option<i64>,
     /// When it is gone.
-    pub gone: Option<Time>,
+    pub gone: Option<i64>,
     /// Did the guest crash?
     pub crashed: bool,
     /// Is it created anew then?
@@ -28,7 +26,7 @@ pub struct Ending {
 
 impl Ending {
     /// How a change ends the life of a domain; `None`: it does not.
-    pub fn of(domain: &DomainSpec, constants: &Constants, change: LifeChange, at: Time) -> Option<Self> {
+    pub fn of(domain: &DomainSpec, constants: &Constants, change: LifeChange, at: i64) -> Option<Self> {
         let (over, again, crashed) = match change {
             LifeChange::Create | LifeChange::Save | LifeChange::Restore => return None,
             LifeChange::Shutdown => (Some(at.saturating_add(domain.shutdown_ns)), false, false),

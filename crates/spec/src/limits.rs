@@ -3,7 +3,6 @@
 
 use std::ops::RangeInclusive;
 
-use vcpulab_host::Span;
 pub use vcpulab_host::mask::PCPUS_MAX;
 
 /// Longest name of a scenario, domain or client, characters.
@@ -29,7 +28,7 @@ pub const ROWS_MAX: usize = 4_000_000;
 /// Most rows of samples: domains, vCPUs, applications and clients times samples times replications.
 pub const SAMPLE_ROWS_MAX: usize = 1_000_000;
 /// Longest time span anywhere in a scenario: one day, ns.
-pub const SPAN_NS_MAX: Span = 24 * 3600 * 1_000_000_000;
+pub const SPAN_NS_MAX: i64 = 24 * 3600 * 1_000_000_000;
 /// Most connections that one client keeps open.
 pub const CONNECTIONS_MAX: u32 = 65_536;
 /// Highest rate of requests or periods, per second.

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use vcpulab_host::Span;
-
 use crate::action::{ActionSpec, Change};
 use crate::app::Service;
 use crate::client::{ClientMachineSpec, ClientSpec};
@@ -22,15 +20,15 @@ pub struct Spec {
     /// The seed of all random numbers.
     pub seed: u64,
     /// Measured time, ns.
-    pub duration_ns: Span,
+    pub duration_ns: i64,
     /// Time before that, ns.
-    pub warmup_ns: Span,
+    pub warmup_ns: i64,
     /// Longest delay, the same for all applications in a replication, before applications begin, ns.
-    pub start_spread_ns: Span,
+    pub start_spread_ns: i64,
     /// Number of independent runs.
     pub replications: u32,
     /// Time between two samples of the counters, ns; 0: none are taken.
-    pub sample_ns: Span,
+    pub sample_ns: i64,
     /// Busy cycles between two samples of the profiler; `None`: there is none.
     pub profiler_cycles: Option<i64>,
     /// The machine.
@@ -53,7 +51,7 @@ pub struct Spec {
 
 impl Spec {
     /// The end of a replication, ns since the host started.
-    pub fn end(&self) -> Span {
+    pub fn end(&self) -> i64 {
         self.warmup_ns + self.duration_ns
     }
 

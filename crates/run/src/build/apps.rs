@@ -2,6 +2,7 @@
 
 use vcpulab_guest::AppConfig;
 use vcpulab_guest::apps::Args;
+use vcpulab_host::Span;
 use vcpulab_spec::{AppSpec, Constants};
 
 use crate::build::scripts::{Channels, Meetings, script};
@@ -17,7 +18,7 @@ pub(crate) fn app(
 ) -> AppConfig {
     match app {
         AppSpec::Phases { phases, rounds, delay_ns, .. } => AppConfig {
-            delay_ns: *delay_ns,
+            delay_ns: Span::from_ns(*delay_ns),
             shares_sync_objects: true,
             ..AppConfig::new(script(phases, *rounds, meetings, channels))
         },

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use vcpulab_host::Table;
+use vcpulab_host::{Span, Table};
 use vcpulab_io::{
     BlkbackCosts, BlkfrontConfig, BlkfrontCosts, CacheConfig, DiskConfig, DiskId, DiskKind, DiskUnitConfig,
     ElevatorConfig, GuestId, VirtualDiskConfig,
@@ -13,9 +13,9 @@ use vcpulab_spec::{Constants, DiskSpec, DomainSpec, Drivers, Medium, Spec};
 pub(crate) fn disks(spec: &Spec) -> Table<DiskId, DiskUnitConfig> {
     let constants = &spec.host.constants;
     let costs = BlkbackCosts {
-        request_ns: constants.blockback_request_ns,
-        grant_ns: constants.grant_ns,
-        response_ns: constants.blockback_response_ns,
+        request_ns: Span::from_ns(constants.blockback_request_ns),
+        grant_ns: Span::from_ns(constants.grant_ns),
+        response_ns: Span::from_ns(constants.blockback_response_ns),
     };
     let unit = |spec: &DiskSpec| DiskUnitConfig {
         disk: Some(disk(spec.medium, constants)),
@@ -26,7 +26,7 @@ pub(crate) fn disks(spec: &Spec) -> Table<DiskId, DiskUnitConfig> {
     let stub = |stub: usize| DiskUnitConfig {
         disk: None,
         owner: Some((GuestId(stub as u32), spec.domains[stub].disk.as_ref().map_or(0, |disk| disk.vcpu))),
-        costs: BlkbackCosts { request_ns: 0, ..costs },
+        costs: BlkbackCosts { request_ns: Span::ZERO, ..costs },
     };
     spec.disks.iter().map(unit).chain(stubs(spec).map(stub)).collect()
 }
@@ -43,12 +43,12 @@ fn disk(medium: Medium, constants: &Constants) -> DiskConfig {
         kind: match medium {
             Medium::Spindle => DiskKind::Spindle {
                 bytes_per_s: constants.disk_bytes_per_s,
-                track_seek_ns: constants.disk_track_seek_ns,
-                average_seek_ns: constants.disk_average_seek_ns,
+                track_seek_ns: Span::from_ns(constants.disk_track_seek_ns),
+                average_seek_ns: Span::from_ns(constants.disk_average_seek_ns),
                 rotations_per_min: constants.disk_rotations_per_min,
             },
             Medium::Flash => DiskKind::Flash {
-                latency_ns: constants.ssd_latency_ns,
+                latency_ns: Span::from_ns(constants.ssd_latency_ns),
                 bytes_per_s: constants.ssd_bytes_per_s,
                 channels: constants.ssd_channels as usize,
             },
@@ -63,9 +63,9 @@ fn disk(medium: Medium, constants: &Constants) -> DiskConfig {
 pub(crate) fn virtual_disk(index: usize, spec: &Spec) -> Option<VirtualDiskConfig> {
     let (domain, constants) = (&spec.domains[index], &spec.host.constants);
     let costs = BlkfrontCosts {
-        upcall_ns: constants.guest_upcall_ns,
-        request_ns: constants.block_request_ns,
-        response_ns: constants.block_response_ns,
+        upcall_ns: Span::from_ns(constants.guest_upcall_ns),
+        request_ns: Span::from_ns(constants.block_request_ns),
+        response_ns: Span::from_ns(constants.block_response_ns),
         copy_ps_per_byte: constants.copy_byte_ps,
     };
     let cache = CacheConfig::linux(domain.page_cache_bytes);
@@ -77,13 +77,13 @@ pub(crate) fn virtual_disk(index: usize, spec: &Spec) -> Option<VirtualDiskConfi
                 spec.disks.len() + stubs(spec).take_while(|&stub| Some(stub) != disk.driver).count()
             }) as u32),
             vcpu: disk.vcpu,
-            emulation_ns: if disk.emulated { constants.emulation_ns } else { 0 },
+            emulation_ns: Span::from_ns(if disk.emulated { constants.emulation_ns } else { 0 }),
         }),
         (given, Some(own)) => Some(VirtualDiskConfig {
             blkfront: BlkfrontConfig::straight(costs, cache),
             disk: DiskId(own as u32),
             vcpu: given.as_ref().map_or(spec.disks[own].device.vcpu, |disk| disk.vcpu),
-            emulation_ns: 0,
+            emulation_ns: Span::ZERO,
         }),
         _ => None,
     }

@@ -29,9 +29,13 @@ pub(crate) fn guest(
         kernel: KernelConfig {
             vcpus: domain.affinity.len(),
             apps: apps(index, spec, services, channels, delay),
-            slice_ns: constants.task_slice_ns,
+            slice_ns: Span::from_ns(constants.task_slice_ns),
             idle_tick: domain.idle_tick,
-            page_fault_ns: if drivers == Drivers::BareMetal { 0 } else { constants.page_fault_ns },
+            page_fault_ns: Span::from_ns(if drivers == Drivers::BareMetal {
+                0
+            } else {
+                constants.page_fault_ns
+            }),
         },
         working_set_bytes: domain.working_set_bytes,
         netfront: netfront(index, spec),

@@ -1,7 +1,8 @@
 //! The host: its costs, its domains, and the toolstack's actions.
 
 use vcpulab_host::{
-    Action, Costs, CpuMask, DomId, DomainConfig, HostConfig, TimedAction, VcpuConfig, VcpuId,
+    Action, Costs, CpuMask, DomId, DomainConfig, HostConfig, PoolId, Span, Time, TimedAction, VcpuConfig,
+    VcpuId,
 };
 use vcpulab_spec::{ActionSpec, Change, DomainSpec, Drivers, Spec};
 
@@ -22,7 +23,8 @@ pub fn host_config(spec: &Spec) -> HostConfig {
 /// On bare metal there is no hypervisor whose work would cost anything.
 fn costs(spec: &Spec) -> Costs {
     let constants = &spec.host.constants;
-    let hypervisor = |cost| if spec.host.drivers == Drivers::BareMetal { 0 } else { cost };
+    let hypervisor =
+        |cost| if spec.host.drivers == Drivers::BareMetal { Span::ZERO } else { Span::from_ns(cost) };
     Costs {
         decision_ns: hypervisor(constants.decision_ns),
         context_switch_ns: hypervisor(constants.context_switch_ns),
@@ -37,10 +39,10 @@ fn costs(spec: &Spec) -> Costs {
 }
 
 fn domain(domain: &DomainSpec) -> DomainConfig {
-    let vcpu = |affinity: &Option<CpuMask>| VcpuConfig { start: Some(0), affinity: *affinity };
+    let vcpu = |affinity: &Option<CpuMask>| VcpuConfig { start: Some(Span::ZERO), affinity: *affinity };
     DomainConfig {
         number: domain.number,
-        pool: domain.pool,
+        pool: PoolId(domain.pool as u32),
         params: domain.params.clone(),
         vcpus: domain.affinity.iter().map(vcpu).collect(),
     }
@@ -51,7 +53,7 @@ fn actions(spec: &Spec) -> Vec<TimedAction> {
     let starts = spec.domains.iter().enumerate().filter(|(_, domain)| domain.start_ns > 0);
     let mut all: Vec<TimedAction> = starts
         .map(|(index, domain)| TimedAction {
-            at: domain.start_ns,
+            at: Time::from_ns(domain.start_ns),
             action: Action::Create(DomId(index as u32)),
         })
         .collect();
@@ -59,6 +61,7 @@ fn actions(spec: &Spec) -> Vec<TimedAction> {
     ordered.sort_by_key(|action| action.at);
     let mut endings = Endings::default();
     for &ActionSpec { at, ref change } in ordered {
+        let at = Time::from_ns(at);
         match *change {
             Change::Life(domain, change) => endings.change(spec, domain, change, at),
             ref change => endings.other(at, actions_for(spec, change)),
@@ -74,8 +77,10 @@ fn actions_for(spec: &Spec, change: &Change) -> Vec<Action> {
     let id = |index: usize| DomId(index as u32);
     match change {
         Change::Adjust(domain, params) => vec![Action::Adjust(id(*domain), params.clone())],
-        Change::AdjustGlobal(pool, params) => vec![Action::AdjustGlobal(*pool, params.clone())],
-        Change::MovePool(domain, pool) => vec![Action::MovePool(id(*domain), *pool)],
+        Change::AdjustGlobal(pool, params) => {
+            vec![Action::AdjustGlobal(PoolId(*pool as u32), params.clone())]
+        }
+        Change::MovePool(domain, pool) => vec![Action::MovePool(id(*domain), PoolId(*pool as u32))],
         Change::Pause(domain) => vec![Action::Pause(id(*domain))],
         Change::Unpause(domain) => vec![Action::Unpause(id(*domain))],
         Change::Life(..) => Vec::new(),
@@ -114,8 +119,10 @@ mod tests {
             (1, VcpuId(7), CpuMask::only(PcpuId(1))),
             (2, VcpuId(7), CpuMask::first_n(4)),
         ];
-        let expected = expected
-            .map(|(s, v, mask)| TimedAction { at: s * 1_000_000_000, action: Action::Affinity(v, mask) });
+        let expected = expected.map(|(s, v, mask)| TimedAction {
+            at: Time::ZERO + Span::from_secs(s),
+            action: Action::Affinity(v, mask),
+        });
         assert_eq!(config.actions, expected);
         assert_eq!(config.costs, Costs::ZERO);
     }

@@ -1,6 +1,6 @@
 //! NICs, the domains' interfaces to them, and what packets cost.
 
-use vcpulab_host::Table;
+use vcpulab_host::{Span, Table};
 use vcpulab_io::{DriverCosts, GuestId, NetfrontConfig, NetworkCosts, NicConfig, NicId, NicOwner, Uplink};
 use vcpulab_spec::{Constants, DeviceSpec, DomainSpec, Drivers, Forwarding, NetfrontSpec, Spec};
 
@@ -14,12 +14,14 @@ pub(crate) fn nics(spec: &Spec) -> Table<NicId, NicConfig> {
         owner: match nic.owner {
             Some(guest) => NicOwner::Guest { guest: GuestId(guest as u32), vcpu: nic.vcpu },
             None => NicOwner::Hypervisor {
-                receive_ns: constants.nic_receive_ns + constants.bridge_ns + constants.page_exchange_ns,
+                receive_ns: Span::from_ns(
+                    constants.nic_receive_ns + constants.bridge_ns + constants.page_exchange_ns,
+                ),
             },
         },
         bits_per_s: constants.nic_bits_per_s,
-        interrupt_gap_ns: constants.nic_interrupt_gap_ns,
-        latency_ns: constants.link_latency_ns,
+        interrupt_gap_ns: Span::from_ns(constants.nic_interrupt_gap_ns),
+        latency_ns: Span::from_ns(constants.link_latency_ns),
         ring_slots: constants.ring_slots as usize,
     };
     spec.nics.iter().map(config).collect()
@@ -34,7 +36,7 @@ pub(crate) fn netfront(index: usize, spec: &Spec) -> Option<NetfrontConfig> {
         vcpu: netfront.vcpu,
         ring_slots,
         segments_max: if netfront.tso { TSO_SEGMENTS } else { 1 },
-        emulation_ns: if netfront.emulated { spec.host.constants.emulation_ns } else { 0 },
+        emulation_ns: Span::from_ns(if netfront.emulated { spec.host.constants.emulation_ns } else { 0 }),
     };
     let own = spec.nics.iter().position(|nic| nic.owner == Some(index));
     match (&spec.domains[index].nic, own) {
@@ -69,13 +71,17 @@ pub(crate) fn network_costs(domain: &DomainSpec, drivers: Drivers, constants: &C
     let front =
         if owns { (0, 0) } else { (constants.frontend_receive_ns, constants.frontend_send_ns + sends) };
     NetworkCosts {
-        upcall_ns: constants.guest_upcall_ns,
-        receive_ns: constants.stack_receive_ns + front.0,
-        send_ns: constants.stack_send_ns + front.1,
+        upcall_ns: Span::from_ns(constants.guest_upcall_ns),
+        receive_ns: Span::from_ns(constants.stack_receive_ns + front.0),
+        send_ns: Span::from_ns(constants.stack_send_ns + front.1),
         byte_ps: constants.network_byte_ps + if offloads { 0 } else { constants.checksum_byte_ps },
-        loopback_ns: constants.stack_receive_ns + constants.stack_send_ns,
-        hypervisor_upcall_ns: if drivers == Drivers::BareMetal { 0 } else { constants.guest_upcall_ns },
-        hypervisor_send_ns: if owns { 0 } else { sends },
+        loopback_ns: Span::from_ns(constants.stack_receive_ns + constants.stack_send_ns),
+        hypervisor_upcall_ns: Span::from_ns(if drivers == Drivers::BareMetal {
+            0
+        } else {
+            constants.guest_upcall_ns
+        }),
+        hypervisor_send_ns: Span::from_ns(if owns { 0 } else { sends }),
     }
 }
 
@@ -83,18 +89,22 @@ pub(crate) fn network_costs(domain: &DomainSpec, drivers: Drivers, constants: &C
 pub(crate) fn driver_costs(domain: &DomainSpec, drivers: Drivers, constants: &Constants) -> DriverCosts {
     let bare = drivers == Drivers::BareMetal;
     DriverCosts {
-        upcall_ns: if bare { constants.native_interrupt_ns } else { constants.driver_upcall_ns },
-        nic_receive_ns: constants.nic_receive_ns,
-        nic_send_ns: constants.nic_send_ns,
+        upcall_ns: Span::from_ns(if bare {
+            constants.native_interrupt_ns
+        } else {
+            constants.driver_upcall_ns
+        }),
+        nic_receive_ns: Span::from_ns(constants.nic_receive_ns),
+        nic_send_ns: Span::from_ns(constants.nic_send_ns),
         bridge_ns: match domain.forwarding {
-            Forwarding::Bridge => constants.bridge_ns,
-            Forwarding::Routing => constants.route_ns,
+            Forwarding::Bridge => Span::from_ns(constants.bridge_ns),
+            Forwarding::Routing => Span::from_ns(constants.route_ns),
         },
-        backend_receive_ns: constants.backend_receive_ns + constants.page_exchange_ns,
-        backend_send_ns: constants.backend_send_ns + constants.grant_ns,
-        bounce_ns: constants.bounce_ns,
-        hypervisor_upcall_ns: if bare { 0 } else { constants.driver_upcall_ns },
-        hypervisor_receive_ns: constants.page_exchange_ns,
-        hypervisor_send_ns: constants.grant_ns,
+        backend_receive_ns: Span::from_ns(constants.backend_receive_ns + constants.page_exchange_ns),
+        backend_send_ns: Span::from_ns(constants.backend_send_ns + constants.grant_ns),
+        bounce_ns: Span::from_ns(constants.bounce_ns),
+        hypervisor_upcall_ns: Span::from_ns(if bare { 0 } else { constants.driver_upcall_ns }),
+        hypervisor_receive_ns: Span::from_ns(constants.page_exchange_ns),
+        hypervisor_send_ns: Span::from_ns(constants.grant_ns),
     }
 }

@@ -1,5 +1,6 @@
 //! The sampling profiler.
 
+use vcpulab_host::Span;
 use vcpulab_io::ProfilerConfig;
 use vcpulab_spec::Spec;
 
@@ -8,7 +9,7 @@ pub(crate) fn profiler(spec: &Spec) -> Option<ProfilerConfig> {
     let constants = &spec.host.constants;
     spec.profiler_cycles.map(|cycles| ProfilerConfig {
         pcpus: spec.host.pcpus,
-        period_ns: constants.cycles_ns(cycles).max(1),
-        sample_ns: constants.sample_ns,
+        period_ns: Span::from_ns(constants.cycles_ns(cycles).max(1)),
+        sample_ns: Span::from_ns(constants.sample_ns),
     })
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use vcpulab_guest::{ChannelId, Script, Step};
+use vcpulab_host::Span;
 use vcpulab_spec::{AppSpec, DomainSpec, EventSpec, PhaseSpec};
 
 /// What tasks meet at. Names of one sort mean nothing to the others.
@@ -90,6 +91,10 @@ impl<'a> Channels<'a> {
     }
 }
 
+fn spans(ns: &[i64]) -> Vec<Span> {
+    ns.iter().copied().map(Span::from_ns).collect()
+}
+
 pub(crate) fn script(
     phases: &[PhaseSpec],
     rounds: Option<u32>,
@@ -104,15 +109,15 @@ pub(crate) fn script(
         for event in &phase.events {
             let step = match event {
                 EventSpec::Run(times) => match times[..] {
-                    [ns] => Step::Compute { ns, per_byte_ps: 0 },
-                    _ => Step::ComputeDrawn(script.distribution(times)),
+                    [ns] => Step::Compute { span: Span::from_ns(ns), per_byte_ps: 0 },
+                    _ => Step::ComputeDrawn(script.distribution(&spans(times))),
                 },
-                EventSpec::Runtime(ns) => Step::Runtime(*ns),
+                EventSpec::Runtime(ns) => Step::Runtime(Span::from_ns(*ns)),
                 EventSpec::Sleep(times) => match times[..] {
-                    [ns] => Step::Sleep(ns),
-                    _ => Step::SleepDrawn(script.distribution(times)),
+                    [ns] => Step::Sleep(Span::from_ns(ns)),
+                    _ => Step::SleepDrawn(script.distribution(&spans(times))),
                 },
-                EventSpec::Timer(ns) => Step::Timer(*ns),
+                EventSpec::Timer(ns) => Step::Timer(Span::from_ns(*ns)),
                 EventSpec::Lock(name) => Step::Lock(lock(name)),
                 EventSpec::Unlock(name) => Step::Unlock(lock(name)),
                 EventSpec::Suspend(name) => Step::Wait { at: point(name), unlocks: None },

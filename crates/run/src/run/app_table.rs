@@ -19,13 +19,13 @@ pub(crate) fn app_rows(spec: &Spec, replication: u32, machine: &Machine) -> Vec<
             completed: stats.completed,
             failed: stats.failed,
             throughput_per_s: stats.completed as f64 * 1e9 / spec.duration_ns as f64,
-            last_completed_ns: stats.last_completed,
+            last_completed_ns: stats.last_completed.map(Time::ns),
             response_p50_ns: quantile(0.50),
             response_p95_ns: quantile(0.95),
             response_p99_ns: quantile(0.99),
             response_max_ns: responses.map(|responses| responses.max()),
             response_mean_ns: responses
-                .map(|responses| stats.response_sum_ns as f64 / responses.len() as f64),
+                .map(|responses| stats.response_sum_ns.ns() as f64 / responses.len() as f64),
             response_sd_ns: responses.map(|responses| responses.stdev()),
         }
     };
@@ -72,8 +72,8 @@ impl AppSampler {
 
     /// Takes a sample, unless no time has passed.
     pub fn take(&mut self, now: Time, machine: &Machine) {
-        let elapsed_ns = now - std::mem::replace(&mut self.time, now);
-        if elapsed_ns == 0 {
+        let elapsed = now - std::mem::replace(&mut self.time, now);
+        if elapsed.is_zero() {
             return;
         }
         for (seen, result) in self.seen.iter_mut().zip(machine.results()) {
@@ -82,14 +82,14 @@ impl AppSampler {
             let responded = progress.responses > before.responses;
             self.rows.push(AppSampleRow {
                 replication: self.replication,
-                time_ns: now,
+                time_ns: now.ns(),
                 domain: seen.domain.clone(),
                 app: seen.app,
                 kind: seen.kind,
-                elapsed_ns,
+                elapsed_ns: elapsed.ns(),
                 completed: progress.completed - before.completed,
                 failed: progress.failed - before.failed,
-                response_sum_ns: responded.then(|| progress.response_sum_ns - before.response_sum_ns),
+                response_sum_ns: responded.then(|| (progress.response_sum_ns - before.response_sum_ns).ns()),
             });
         }
     }

@@ -35,7 +35,7 @@ pub(crate) fn io_rows(spec: &Spec, replication: u32, machine: &Machine) -> Vec<I
             device_merges: disks.map(|disks| disks.merges),
             device_seeks: disks.map(|disks| disks.seeks),
             device_interrupts: disks.map(|disks| disks.interrupts),
-            device_busy_ns: disks.map(|disks| disks.busy_ns),
+            device_busy_ns: disks.map(|disks| disks.busy_ns.ns()),
         }
     };
     spec.domains.iter().enumerate().map(row).collect()

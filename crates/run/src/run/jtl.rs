@@ -11,7 +11,7 @@ use std::io::{BufWriter, Result, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use vcpulab_host::{Table, Time};
+use vcpulab_host::{Span, Table, Time};
 use vcpulab_io::{ClientId, ClientSample, Load, Outcome};
 use vcpulab_spec::{ClientSpec, Spec};
 
@@ -124,8 +124,8 @@ impl Log {
 
     fn write(&mut self, sample: &ClientSample, xml: bool) -> Result<()> {
         // As a clock of milliseconds shows it at both ends.
-        let at = |time: Time| JTL_EPOCH_MS + time / 1_000_000;
-        let after = |span: Time| at(sample.begun + span) - at(sample.begun);
+        let at = |time: Time| JTL_EPOCH_MS + (time - Time::ZERO) / Span::from_ms(1);
+        let after = |span: Span| at(sample.begun + span) - at(sample.begun);
         let (time, elapsed) = (at(sample.begun), after(sample.ended - sample.begun));
         let (latency, connect) = (after(sample.latency_ns), after(sample.connect_ns));
         let (code, message) = response(sample);

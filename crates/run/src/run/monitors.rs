@@ -18,8 +18,8 @@ pub(crate) struct Monitors {
     counts: Vec<Counts>,
     layers: Vec<Layers>,
     samples: Option<Samples>,
-    overhead_ns: Span,
-    refill_ns: Span,
+    overhead: Span,
+    refill: Span,
 }
 
 impl Monitors {
@@ -28,13 +28,13 @@ impl Monitors {
         let guests = (0..spec.domains.len() as u32).map(GuestId);
         Monitors {
             replication,
-            sampler: (spec.sample_ns > 0).then(|| Sampler::new(spec.sample_ns, host, meter)),
+            sampler: (spec.sample_ns > 0).then(|| Sampler::new(Span::from_ns(spec.sample_ns), host, meter)),
             apps: AppSampler::new(spec, replication, host.now(), machine),
             counts: guests.clone().map(|guest| Counts::of(machine, guest)).collect(),
             layers: guests.map(|guest| machine.layers(host, guest)).collect(),
             samples: machine.samples().cloned(),
-            overhead_ns: overhead_ns(host),
-            refill_ns: refill_ns(host),
+            overhead: overhead(host),
+            refill: refill(host),
         }
     }
 
@@ -95,13 +95,15 @@ impl Monitors {
     fn profile(&self, spec: &Spec, names: &Names, host: &HostState, machine: &Machine) -> Vec<ProfileRow> {
         let profiler = profiler(spec);
         let both = self.samples.as_ref().zip(machine.samples());
-        let row = |domain: Option<&String>, layer, samples: Option<u64>, exact_ns| ProfileRow {
+        let row = |domain: Option<&String>, layer, samples: Option<u64>, exact: Span| ProfileRow {
             replication: self.replication,
             domain: domain.cloned(),
             layer,
             samples,
-            estimated_ns: samples.zip(profiler).map(|(samples, config)| samples as i64 * config.period_ns),
-            exact_ns,
+            estimated_ns: samples
+                .zip(profiler)
+                .map(|(samples, config)| samples as i64 * config.period_ns.ns()),
+            exact_ns: exact.ns(),
         };
         let mut rows = Vec::new();
         for (domain, name) in names.domains.iter().enumerate() {
@@ -113,13 +115,13 @@ impl Monitors {
             }
         }
         let taken = both.map_or(0, |(before, now)| now.count() - before.count());
-        let profiler_ns = taken as i64 * profiler.map_or(0, |config| config.sample_ns);
-        let refill_ns = refill_ns(host) - self.refill_ns;
-        let overhead_ns = overhead_ns(host) - self.overhead_ns - refill_ns - profiler_ns;
+        let sampling = taken as i64 * profiler.map_or(Span::ZERO, |config| config.sample_ns);
+        let refill = refill(host) - self.refill;
+        let overhead = overhead(host) - self.overhead - refill - sampling;
         let found = |of: fn(&Samples) -> u64| both.map(|(before, now)| of(now) - of(before));
-        rows.push(row(None, "overhead", found(|samples| samples.overhead), overhead_ns.max(0)));
-        rows.push(row(None, "refill", found(|samples| samples.refill), refill_ns.max(0)));
-        rows.push(row(None, "profiler", None, profiler_ns));
+        rows.push(row(None, "overhead", found(|samples| samples.overhead), overhead.max(Span::ZERO)));
+        rows.push(row(None, "refill", found(|samples| samples.refill), refill.max(Span::ZERO)));
+        rows.push(row(None, "profiler", None, sampling));
         rows
     }
 }
@@ -163,13 +165,13 @@ fn since<T>(before: Option<T>, now: Option<T>, of: fn(&T) -> u64) -> Option<u64>
     Some(of(&now?) - before.as_ref().map_or(0, of))
 }
 
-/// Time that all pCPUs were busy without progress of anybody, ns.
-fn overhead_ns(host: &HostState) -> Span {
+/// Time that all pCPUs were busy without progress of anybody.
+fn overhead(host: &HostState) -> Span {
     (0..host.pcpu_count()).map(|p| host.pcpu_times(PcpuId(p)).2).sum()
 }
 
-/// The part of it in which cold caches were filled again, ns.
-fn refill_ns(host: &HostState) -> Span {
+/// The part of it in which cold caches were filled again.
+fn refill(host: &HostState) -> Span {
     (0..host.vcpu_count() as u32).map(|v| host.caches().counts(VcpuId(v)).refill_ns).sum()
 }
 

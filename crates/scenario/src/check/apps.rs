@@ -160,9 +160,8 @@ fn app_param(
         _ => None,
     };
     let fits = |value: &i64| match param.kind {
-        AppParamKind::Duration { min, max }
-        | AppParamKind::Size { min, max }
-        | AppParamKind::Count { min, max } => (min..=max).contains(value),
+        AppParamKind::Duration { min, max } => (min.ns()..=max.ns()).contains(value),
+        AppParamKind::Size { min, max } | AppParamKind::Count { min, max } => (min..=max).contains(value),
         AppParamKind::Percent => (0..=100).contains(value),
         AppParamKind::Choice(_) | AppParamKind::Flag | AppParamKind::Service(_) => true,
     };
@@ -218,7 +217,7 @@ fn references(
 fn allowed(param: &AppParam) -> String {
     match param.kind {
         AppParamKind::Duration { min, max } => {
-            format!("a time span from {} to {}", Duration(min), Duration(max))
+            format!("a time span from {} to {}", Duration(min.ns()), Duration(max.ns()))
         }
         AppParamKind::Size { min, max } => format!("a size from {} to {}", Size(min), Size(max)),
         AppParamKind::Count { min, max } => format!("an integer from {min} to {max}"),

@@ -74,7 +74,11 @@ fn closed_loop(checker: &mut Checker<'_, '_>, raw: &RawClosedLoop, spec: &Spec) 
         name: String::new(),
         service: service?,
         machine: machine?,
-        load: Load::Closed { users, think_ns: think_ns?, ramp_up_ns: ramp_up_ns? },
+        load: Load::Closed {
+            users,
+            think_ns: Span::from_ns(think_ns?),
+            ramp_up_ns: Span::from_ns(ramp_up_ns?),
+        },
         mix: mix?,
         connections_max: users,
         keep_alive: raw.keep_alive.get().copied().unwrap_or(true),
@@ -94,7 +98,7 @@ fn stream(checker: &mut Checker<'_, '_>, raw: &RawStream, spec: &Spec) -> Option
         name: String::new(),
         service: service?,
         machine: machine?,
-        load: Load::Stream { streams, packet_bytes: packet? as u32, gap_ns: gap_ns? },
+        load: Load::Stream { streams, packet_bytes: packet? as u32, gap_ns: Span::from_ns(gap_ns?) },
         mix: Vec::new(),
         connections_max: streams,
         keep_alive: true,
@@ -104,7 +108,7 @@ fn stream(checker: &mut Checker<'_, '_>, raw: &RawStream, spec: &Spec) -> Option
 }
 
 /// `None` if it is wrong, otherwise the time, if one is given.
-fn timeout(checker: &mut Checker<'_, '_>, field: &Field<Duration>) -> Option<Option<Span>> {
+fn timeout(checker: &mut Checker<'_, '_>, field: &Field<Duration>) -> Option<Option<i64>> {
     match field.is_none() {
         true => Some(None),
         false => checker.span(field, None, 1..=SPAN_NS_MAX).map(Some),

@@ -1,7 +1,7 @@
 //! The domains.
 
 use vcpulab_guest::IdleTick;
-use vcpulab_host::{CpuMask, Params};
+use vcpulab_host::{CpuMask, Params, Span};
 use vcpulab_spec::limits::{DOMAIN_VCPUS_MAX, DOMAINS_MAX, SPAN_NS_MAX, VCPUS_MAX};
 use vcpulab_spec::{DomainSpec, OnCrash, Spec};
 
@@ -88,8 +88,8 @@ fn idle_tick(checker: &mut Checker<'_, '_>, raw: &RawDomain) -> Option<IdleTick>
     }
     let allowed = 1..=SPAN_NS_MAX;
     Some(IdleTick {
-        period_ns: checker.span(period, None, allowed.clone())?,
-        cpu_ns: checker.span(cpu, None, allowed)?,
+        period_ns: checker.span(period, None, allowed.clone()).map(Span::from_ns)?,
+        cpu_ns: checker.span(cpu, None, allowed).map(Span::from_ns)?,
     })
 }
 

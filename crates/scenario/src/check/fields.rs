@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use vcpulab_host::{CpuMask, Span};
+use vcpulab_host::CpuMask;
 use vcpulab_spec::limits::{NAME_CHARS_MAX, RATE_PER_S_MAX, SPAN_NS_MAX};
 use vcpulab_spec::{DomainSpec, PoolSpec};
 
@@ -29,9 +29,9 @@ impl Checker<'_, '_> {
     pub fn span(
         &mut self,
         field: &Field<Duration>,
-        default: Option<Span>,
-        range: RangeInclusive<Span>,
-    ) -> Option<Span> {
+        default: Option<i64>,
+        range: RangeInclusive<i64>,
+    ) -> Option<i64> {
         let Some(At { value, place }) = &field.0 else { return default };
         let allowed =
             || format!("a time span from {} to {}", Duration(*range.start()), Duration(*range.end()));

@@ -1,7 +1,6 @@
 //! The presence of domains over time: everything that happens to them is scripted, so what cannot be done is known before
 //! the run.
 
-use vcpulab_host::Time;
 use vcpulab_spec::{ActionSpec, Change, Constants, DomainSpec, Ending, LifeChange};
 
 use crate::file::raw::NamedDomain;
@@ -22,12 +21,12 @@ enum State {
 /// A domain: what it is, since when, and what was done to it in this life.
 struct Life {
     state: State,
-    since: Time,
+    since: i64,
     /// How its present life ends, if that has begun.
     ending: Option<Ending>,
-    paused_at: Option<Time>,
+    paused_at: Option<i64>,
     /// By vCPU, when it went offline.
-    offline_since: Vec<Option<Time>>,
+    offline_since: Vec<Option<i64>>,
 }
 
 /// The lives of all domains, as far as the actions looked at so far tell.
@@ -62,7 +61,7 @@ impl<'s> Lives<'s> {
     }
 
     /// Domains with a start up to `end` are created.
-    pub fn begin_until(&mut self, end: Time, report: &mut Report<'_>) {
+    pub fn begin_until(&mut self, end: i64, report: &mut Report<'_>) {
         while let Some(&d) = self.later.get(self.begun)
             && self.domains[d].start_ns <= end
         {
@@ -78,7 +77,7 @@ impl<'s> Lives<'s> {
     }
 
     /// Domains whose end comes up to `now` are gone, or back.
-    fn end_until(&mut self, now: Time) {
+    fn end_until(&mut self, now: i64) {
         for d in std::mem::take(&mut self.ending) {
             match self.lives[d].ending {
                 Some(Ending { gone: Some(gone), again, over, crashed, .. }) if gone <= now => match again {
@@ -117,7 +116,7 @@ impl<'s> Lives<'s> {
         }
     }
 
-    fn change(&mut self, d: usize, change: LifeChange, at: Time) -> Option<Problem> {
+    fn change(&mut self, d: usize, change: LifeChange, at: i64) -> Option<Problem> {
         let problem = self.own_host(d).or_else(|| match change {
             LifeChange::Create => self.present(d, at).or_else(|| self.unserved(d, at)),
             LifeChange::Restore => self.unsaved(d, at).or_else(|| self.unserved(d, at)),
@@ -146,7 +145,7 @@ impl<'s> Lives<'s> {
         problem
     }
 
-    fn online(&mut self, d: usize, vcpu: usize, online: bool, at: Time) -> Option<Problem> {
+    fn online(&mut self, d: usize, vcpu: usize, online: bool, at: i64) -> Option<Problem> {
         let problem = self.absent(d, at).or_else(|| self.deaf(d));
         let name = &self.domains[d].name;
         let offline_since = &mut self.lives[d].offline_since[vcpu];
@@ -166,13 +165,13 @@ impl<'s> Lives<'s> {
     }
 
     /// A new guest: nothing is left of what was done to the old one.
-    fn live(&mut self, d: usize, at: Time) {
+    fn live(&mut self, d: usize, at: i64) {
         let life = &mut self.lives[d];
         (life.state, life.since, life.paused_at, life.ending) = (State::There, at, None, None);
         life.offline_since.fill(None);
     }
 
-    fn leave(&mut self, d: usize, state: State, at: Time) {
+    fn leave(&mut self, d: usize, state: State, at: i64) {
         let life = &mut self.lives[d];
         (life.state, life.since, life.paused_at, life.ending) = (state, at, None, None);
     }
@@ -185,7 +184,7 @@ impl<'s> Lives<'s> {
         (*number == 0).then(|| Problem::says(message))
     }
 
-    fn present(&self, d: usize, at: Time) -> Option<Problem> {
+    fn present(&self, d: usize, at: i64) -> Option<Problem> {
         let ends = self.ends(d, at);
         let (name, at) = (&self.domains[d].name, Duration(at));
         let Life { state, since, .. } = self.lives[d];
@@ -211,7 +210,7 @@ impl<'s> Lives<'s> {
         }
     }
 
-    fn absent(&self, d: usize, at: Time) -> Option<Problem> {
+    fn absent(&self, d: usize, at: i64) -> Option<Problem> {
         let Life { state, since, .. } = self.lives[d];
         let (why, when) = match state {
             State::There => return self.ends(d, at),
@@ -226,9 +225,9 @@ impl<'s> Lives<'s> {
     }
 
     /// Has its end begun?
-    fn ends(&self, d: usize, at: Time) -> Option<Problem> {
+    fn ends(&self, d: usize, at: i64) -> Option<Problem> {
         let Ending { begins, over, killed, gone, crashed, again } = self.lives[d].ending?;
-        let past = |time: Option<Time>| time.is_some_and(|time| time <= at);
+        let past = |time: Option<i64>| time.is_some_and(|time| time <= at);
         let what = match crashed {
             _ if past(killed) => "is being destroyed",
             true => "has crashed",
@@ -245,7 +244,7 @@ impl<'s> Lives<'s> {
     }
 
     /// Is there nothing to destroy? There is what is shutting down, has crashed, or is saved.
-    fn indestructible(&self, d: usize, at: Time) -> Option<Problem> {
+    fn indestructible(&self, d: usize, at: i64) -> Option<Problem> {
         let Life { state, ending, .. } = &self.lives[d];
         let killed = ending.and_then(|ending| ending.killed);
         match state {
@@ -256,13 +255,13 @@ impl<'s> Lives<'s> {
     }
 
     /// Is its guest alive at that time?
-    fn alive(&self, d: usize, at: Time) -> bool {
+    fn alive(&self, d: usize, at: i64) -> bool {
         let Life { state, ending, .. } = &self.lives[d];
         let over = ending.and_then(|ending| ending.over.or(ending.killed));
         *state == State::There && over.is_none_or(|over| at < over)
     }
 
-    fn unsaved(&self, d: usize, at: Time) -> Option<Problem> {
+    fn unsaved(&self, d: usize, at: i64) -> Option<Problem> {
         let message = format!("domain `{}` is not saved at {}", self.domains[d].name, Duration(at));
         (self.lives[d].state != State::Saved).then(|| Problem::says(message))
     }
@@ -278,7 +277,7 @@ impl<'s> Lives<'s> {
     }
 
     /// Does a domain that is there need this one for its devices?
-    fn needed(&self, d: usize, at: Time) -> Option<Problem> {
+    fn needed(&self, d: usize, at: i64) -> Option<Problem> {
         let of =
             |other: usize| self.alive(other, at) && self.domains[other].drivers().any(|driver| driver == d);
         let other = &self.domains[(0..self.domains.len()).find(|&other| of(other))?].name;
@@ -290,7 +289,7 @@ impl<'s> Lives<'s> {
     }
 
     /// Is the domain that this one needs for its devices missing?
-    fn unserved(&self, d: usize, at: Time) -> Option<Problem> {
+    fn unserved(&self, d: usize, at: i64) -> Option<Problem> {
         let driver = self.domains[d]
             .drivers()
             .find(|&driver| !self.alive(driver, at) || self.lives[driver].ending.is_some())?;

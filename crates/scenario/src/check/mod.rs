@@ -19,7 +19,6 @@ mod run;
 
 use std::path::Path;
 
-use vcpulab_host::Span;
 use vcpulab_spec::Spec;
 use vcpulab_spec::limits::{DOMAINS_MAX, REPLICATIONS_MAX, SPAN_NS_MAX};
 
@@ -29,8 +28,8 @@ use crate::text::problem::{Place, Report};
 use crate::text::read::At;
 
 /// Defaults of what a file may leave out.
-const DURATION_NS: Span = 10_000_000_000;
-const WARMUP_NS: Span = 1_000_000_000;
+const DURATION_NS: i64 = 10_000_000_000;
+const WARMUP_NS: i64 = 1_000_000_000;
 
 /// Checks everything. If anything is wrong the report says so, and what is returned is of no use.
 pub(crate) fn check(

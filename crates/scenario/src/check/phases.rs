@@ -1,6 +1,5 @@
 //! Applications whose script stands in the scenario, in rt-app's words.
 
-use vcpulab_host::Span;
 use vcpulab_spec::limits::{APPS_MAX, EVENTS_MAX, PHASES_MAX, QUANTILES_MAX, SPAN_NS_MAX};
 use vcpulab_spec::{AppSpec, EventSpec, PhaseSpec};
 
@@ -90,7 +89,7 @@ fn event(checker: &mut Checker<'_, '_>, event: &At<RawEvent>) -> Option<EventSpe
 }
 
 /// A time, or the quantiles of a distribution of times.
-fn quantiles(checker: &mut Checker<'_, '_>, field: &Field<OneOrMany<Duration>>) -> Option<Vec<Span>> {
+fn quantiles(checker: &mut Checker<'_, '_>, field: &Field<OneOrMany<Duration>>) -> Option<Vec<i64>> {
     let At { value, place } = field.0.as_ref()?;
     match value {
         OneOrMany::One(span) => time(checker, *span, place, 1).map(|span| vec![span]),
@@ -99,7 +98,7 @@ fn quantiles(checker: &mut Checker<'_, '_>, field: &Field<OneOrMany<Duration>>) 
                 return None;
             }
             let read: Vec<_> = spans.iter().map(|span| time(checker, span.value, &span.place, 0)).collect();
-            let quantiles: Vec<Span> = read.into_iter().collect::<Option<_>>()?;
+            let quantiles: Vec<i64> = read.into_iter().collect::<Option<_>>()?;
             if let Some(index) = (1..quantiles.len()).find(|&index| quantiles[index] < quantiles[index - 1]) {
                 let allowed =
                     format!("quantiles in ascending order, from {} on here", Duration(quantiles[index - 1]));
@@ -111,7 +110,7 @@ fn quantiles(checker: &mut Checker<'_, '_>, field: &Field<OneOrMany<Duration>>) 
     }
 }
 
-fn time(checker: &mut Checker<'_, '_>, span: Duration, place: &Place, least: Span) -> Option<Span> {
+fn time(checker: &mut Checker<'_, '_>, span: Duration, place: &Place, least: i64) -> Option<i64> {
     let allowed = || format!("a time span from {} to {}", Duration(least), Duration(SPAN_NS_MAX));
     checker.within(span.0, &(least..=SPAN_NS_MAX), place, allowed)
 }

@@ -1,6 +1,5 @@
 //! The length of a run, its repetitions, and the samples taken meanwhile.
 
-use vcpulab_host::Span;
 use vcpulab_spec::limits::{NAME_CHARS_MAX, PROFILER_CYCLES, ROWS_MAX, SAMPLE_ROWS_MAX, SPAN_NS_MAX};
 use vcpulab_spec::{DomainSpec, Spec};
 
@@ -11,7 +10,7 @@ use crate::text::read::{At, Field};
 use crate::text::units::Duration;
 
 /// Time between two samples where the scenario says nothing.
-const SAMPLE_NS: Span = 1_000_000_000;
+const SAMPLE_NS: i64 = 1_000_000_000;
 
 pub(crate) fn name(checker: &mut Checker<'_, '_>, field: &Field<String>) -> String {
     let Some(At { value, place }) = &field.0 else { return "unnamed".into() };
@@ -34,7 +33,7 @@ pub(crate) fn rows(checker: &mut Checker<'_, '_>, spec: &Spec, run: &RawRun, pla
 }
 
 /// Time between two samples, ns; 0: none are taken. Where nothing is said they are, unless there were too many.
-pub(crate) fn sample(checker: &mut Checker<'_, '_>, run: &RawRun, spec: &Spec) -> Span {
+pub(crate) fn sample(checker: &mut Checker<'_, '_>, run: &RawRun, spec: &Spec) -> i64 {
     let Some(sample_ns) = checker.span(&run.sample, Some(SAMPLE_NS), 0..=SPAN_NS_MAX) else { return 0 };
     if sample_ns == 0 {
         return 0;

@@ -6,7 +6,7 @@ use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
-use vcpulab_host::{CpuMask, PcpuId, Span, mask::PCPUS_MAX};
+use vcpulab_host::{CpuMask, PcpuId, mask::PCPUS_MAX};
 
 /// Units of time, ns, longest first.
 const TIME_UNITS: [(&str, i64); 5] =
@@ -26,7 +26,7 @@ const SIZE_UNITS: [(&str, i64); 8] = [
 
 /// A span of simulated time, ns, written as a string such as `"1.5s"`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Duration(pub Span);
+pub struct Duration(pub i64);
 
 /// A size, bytes, written as a string such as `"64KiB"`, or as a plain number of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

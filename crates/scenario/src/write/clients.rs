@@ -39,8 +39,8 @@ pub(crate) fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
             app: kind(),
             machine: machine(),
             users: i64::from(users).into(),
-            think: Duration(think_ns).into(),
-            ramp_up: Duration(ramp_up_ns).into(),
+            think: Duration(think_ns.ns()).into(),
+            ramp_up: Duration(ramp_up_ns.ns()).into(),
             file_size: Field::default(),
             mix: mix(),
             keep_alive: client.keep_alive.into(),
@@ -53,7 +53,7 @@ pub(crate) fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
             machine: machine(),
             streams: i64::from(streams).into(),
             packet: Size(packet_bytes.into()).into(),
-            gap: Duration(gap_ns).into(),
+            gap: Duration(gap_ns.ns()).into(),
         }),
     }
 }
