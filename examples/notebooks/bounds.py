@@ -14,9 +14,8 @@ def _():
     import polars as pl
 
     import vcpulab
-    from vcpulab.advice.bounds import bounds
 
-    return bounds, mo, pl, vcpulab
+    return mo, pl, vcpulab
 
 
 @app.cell
@@ -68,12 +67,12 @@ def _(pcpus, scheduler, think, vcpulab):
 
 
 @app.cell
-def _(bounds, hosts, mo, pl, users, vcpulab):
+def _(hosts, mo, pl, users, vcpulab):
     import altair as alt
 
     rows = []
     for number, host, run in zip(users, hosts, vcpulab.run_many(hosts), strict=True):
-        load = bounds(host).loads[0]
+        load = vcpulab.bounds(host).loads[0]
         simulated = run["web.throughput"]
         rows += [
             {"users": number, "what": "bound", "per_s": load.throughput_max},
@@ -92,7 +91,7 @@ def _(bounds, hosts, mo, pl, users, vcpulab):
         )
         .properties(width=600, height=320)
     )
-    mo.vstack([chart, mo.md(f"What limits {users[-1]} users: **{bounds(hosts[-1]).loads[0].bottleneck}**.")])
+    mo.vstack([chart, mo.md(f"What limits {users[-1]} users: **{vcpulab.bounds(hosts[-1]).loads[0].bottleneck}**.")])
     return (curves,)
 
 

@@ -13,12 +13,10 @@ def _():
     import marimo as mo
 
     import vcpulab
-    from vcpulab.advice import comparison_report
-    from vcpulab.advice.compare import compare
-    from vcpulab.scenario.settings import change
-    from vcpulab.show import charts as plots
+    from vcpulab.advice.compare import frame_of_changes
+    from vcpulab.show import charts, plots
 
-    return change, compare, comparison_report, mo, plots, vcpulab
+    return charts, frame_of_changes, mo, plots, vcpulab
 
 
 @app.cell
@@ -44,36 +42,32 @@ def _(mo, vcpulab):
 
 
 @app.cell
-def _(cap, change, dom0, now, scheduler, weight):
+def _(cap, dom0, now, scheduler, vcpulab, weight):
     asked = {
         "host.scheduler": scheduler.value,
         "domain.web.weight": weight.value,
         "domain.dom0.weight": dom0.value,
         "domain.batch.cap": cap.value,
     }
-    then = change(now, asked).scenario
-    return (then,)
+    found = vcpulab.whatif(now, asked)
+    return (found,)
 
 
 @app.cell
-def _(compare, comparison_report, mo, now, plots, then, vcpulab):
-    runs = vcpulab.run_many([now, then])
-    found = compare(*runs)
-    judged = [one for one in found if one.metric.better and one.percent is not None]
+def _(charts, found, frame_of_changes, mo, plots):
+    judged = [one for one in found if one.address.better and one.percent is not None]
     mo.vstack(
         [
-            mo.md("\n".join(f"* {line}" for line in comparison_report.in_words(found))),
-            plots.differences(judged),
-            plots.apps({"now": runs[0], "changed": runs[1]}),
+            mo.md("\n".join(f"* {line}" for line in str(found).splitlines())),
+            charts.differences(frame_of_changes(judged)),
+            plots.apps({"now": found.before, "changed": found.after}),
         ]
     )
 
 
 @app.cell
-def _(mo, now, then):
-    from vcpulab.hypervisors.xl import new_steps
-
-    typed = "\n".join(step.text for step in new_steps(now, then) if step.how == "run")
+def _(found, mo):
+    typed = "\n".join(step.text for step in found.commands if step.how == "run")
     mo.md(f"To set it on a real host:\n\n```sh\n{typed or '# nothing'}\n```")
 
 

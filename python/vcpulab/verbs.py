@@ -6,50 +6,34 @@ Answers print themselves (`str`, and in notebooks), and have `to_frame()`.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vcpulab.advice import bounds as bounding
-from vcpulab.advice import capacity as capacities
-from vcpulab.advice import compare as comparing
-from vcpulab.advice.answers import Differences, Findings, WhatIf
-from vcpulab.advice.bounds import Bounds
-from vcpulab.advice.capacity import Capacity
-from vcpulab.advice.capacity.guard import Guard
-from vcpulab.advice.lint import lint as linting
-from vcpulab.advice.placing import fleet as fleets
-from vcpulab.advice.placing import placing
-from vcpulab.advice.placing.placing import Placement
-from vcpulab.advice.tuning import goals as wanted
-from vcpulab.advice.tuning.answer import Tuning
-from vcpulab.advice.tuning.confirming import confirm
-from vcpulab.advice.tuning.goals import Goal
-from vcpulab.advice.tuning.knobs import space
-from vcpulab.advice.tuning.search import REPLICATIONS, Search
 from vcpulab.errors import RequestError
-from vcpulab.results.addresses import find
+from vcpulab.results.addresses import Limit, find
 from vcpulab.results.addresses import limit as read_limit
-from vcpulab.results.cache import RunCache
 from vcpulab.results.run import Run, run_many
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.scenario.units import size_bytes
-from vcpulab.studies import study as study_of
-from vcpulab.studies.answer import Agreement
-from vcpulab.studies.runner import Effort, Runner
-from vcpulab.sweeps.answer import Sweep
-from vcpulab.sweeps.executors import executor as executor_of
-from vcpulab.sweeps.plan import Plan
-from vcpulab.sweeps.runner import run as run_plan
-from vcpulab.sweeps.store import Store
-from vcpulab.sweeps.tables import default_metrics, summary
+
+if TYPE_CHECKING:
+    from vcpulab.advice.answers import Differences, Findings, WhatIf
+    from vcpulab.advice.bounds import Bounds
+    from vcpulab.advice.capacity import Capacity
+    from vcpulab.advice.placing.placing import Placement
+    from vcpulab.advice.tuning.answer import Tuning
+    from vcpulab.advice.tuning.search import Search
+    from vcpulab.studies.answer import Agreement
+    from vcpulab.sweeps.answer import Sweep
 
 Source = Scenario | str | PathLike[str]
 """A scenario, or the path of its file."""
 Progress = Callable[[float], bool]
 """Called now and then with the fraction done; returning `False` cancels."""
 
+REPLICATIONS = 10
+"""Of what is compared; enough for narrow intervals: t(0.975, 9) is 2.26, t(0.975, 4) 2.78."""
 TRIALS = 100
-"""Settings that are tried, if nobody says how many or how long."""
+"""Settings that are tried, where neither their number nor a time is given."""
 
 
 def compare(
@@ -61,7 +45,7 @@ def compare(
     seed: int | None = None,
     jobs: int = 0,
     progress: Progress | None = None,
-) -> Differences:
+) -> "Differences":
     """Two scenarios or two runs, with paired differences of all that they have in common.
 
     Args:
@@ -82,6 +66,9 @@ def compare(
         >>> found["batch.gotten"].verdict
         'lower'
     """
+    from vcpulab.advice.answers import Differences
+    from vcpulab.advice.compare import compare as differences
+
     first, second = _run_or_scenario(before), _run_or_scenario(after)
     if isinstance(first, Scenario) and isinstance(second, Scenario):
         first = with_replications(first, seed, replications)
@@ -94,7 +81,7 @@ def compare(
     else:
         raise RequestError("a scenario and a run", allowed="two scenarios, or two runs")
     asked = None if metrics is None else [find(runs[0].scenario, address, "metrics") for address in metrics]
-    return Differences(runs[0], runs[1], tuple(comparing.compare(runs[0], runs[1], asked)))
+    return Differences(runs[0], runs[1], tuple(differences(runs[0], runs[1], asked)))
 
 
 def whatif(
@@ -105,7 +92,7 @@ def whatif(
     seed: int | None = None,
     jobs: int = 0,
     progress: Progress | None = None,
-) -> WhatIf:
+) -> "WhatIf":
     """A scenario as it is against the same one with other settings.
 
     Args:
@@ -124,6 +111,9 @@ def whatif(
         >>> found["batch.gotten"].verdict, found.commands[0].text
         ('lower', 'xl sched-credit -d batch -c 50')
     """
+    from vcpulab.advice.answers import WhatIf
+    from vcpulab.advice.compare import compare as differences
+
     before = with_replications(_scenario(scenario), seed, replications)
     if isinstance(changes, Mapping):
         full = {settings.resolve(before, path, path): value for path, value in changes.items()}
@@ -131,7 +121,7 @@ def whatif(
     else:
         changed = settings.apply(before, changes)
     first, second = run_many([before, changed.scenario], jobs=jobs, progress=progress)
-    return WhatIf(first, second, tuple(comparing.compare(first, second)), changed)
+    return WhatIf(first, second, tuple(differences(first, second)), changed)
 
 
 def tune(
@@ -144,12 +134,12 @@ def tune(
     only: Sequence[str] = (),
     trials: int | None = None,
     seconds: float | None = None,
-    replications: int = REPLICATIONS,
+    replications: int | None = None,
     seed: int | None = None,
     folder: str | PathLike[str] | None = None,
     jobs: int = 0,
     progress: Progress | None = None,
-) -> Tuning:
+) -> "Tuning":
     """The best setting of a scenario that a search finds, confirmed against the present one on fresh random numbers.
 
     Args:
@@ -162,7 +152,7 @@ def tune(
         only: what may be changed, of what the schedulers have: paths, or patterns such as `domain.*.cap`.
         trials: settings to try, the present one among them; 100 if `seconds` is not given.
         seconds: time to search; the confirmation comes on top.
-        replications: of each setting that is not dropped earlier.
+        replications: of each setting that is not dropped earlier; 6 if left out.
         seed: of the search; the scenario's if left out.
         folder: where what is measured is kept, so that a search can go on; in memory only if left out.
         jobs: replications at a time; 0: one for each processor. It never changes the result.
@@ -172,27 +162,79 @@ def tune(
         RequestError: something of this cannot be understood.
         MissingExtraError: Optuna is not installed.
     """
-    scenario = _scenario(scenario)
-    search = Search(
-        space(scenario, vary, only),
-        _goals(scenario, maximise, minimise),
-        _limits(scenario, slo),
-        seed=scenario.seed if seed is None else seed,
+    search = search_of(
+        _scenario(scenario),
+        maximise=maximise,
+        minimise=minimise,
+        slo=slo,
+        vary=vary,
+        only=only,
         replications=replications,
-        folder=None if folder is None else Path(folder),
+        seed=seed,
         jobs=jobs,
     )
+    if folder is not None:
+        search.keep(Path(folder))
     return run_search(search, trials=trials, seconds=seconds, progress=progress)
 
 
-def run_search(
-    search: Search, *, trials: int | None = None, seconds: float | None = None, progress: Progress | None = None
-) -> Tuning:
-    """Runs a search, and confirms what it finds. See `tune`."""
-    found = search.run(
-        trials=TRIALS if trials is None and seconds is None else trials, seconds=seconds, progress=progress
+def search_of(
+    scenario: Scenario,
+    *,
+    maximise: Iterable[str] = (),
+    minimise: Iterable[str] = (),
+    slo: Iterable[str] = (),
+    vary: Sequence[str] = (),
+    only: Sequence[str] = (),
+    replications: int | None = None,
+    seed: int | None = None,
+    jobs: int = 0,
+) -> "Search":
+    """The search that `tune` runs; see there.
+
+    Raises:
+        RequestError: something of this cannot be understood.
+    """
+    from vcpulab.advice.tuning import goals as goals_of
+    from vcpulab.advice.tuning.parameters import space
+    from vcpulab.advice.tuning.search import REPLICATIONS as OF_EACH
+    from vcpulab.advice.tuning.search import Search
+
+    space_of = space(scenario, vary, only)
+    goals = [goals_of.goal(scenario, name, higher=True) for name in maximise]
+    goals += [goals_of.goal(scenario, name, higher=False) for name in minimise]
+    names = [goal.name for goal in goals]
+    for name in names:
+        if names.count(name) > 1:
+            raise RequestError(f"`{name}` is named twice", field="maximise", allowed="each metric once")
+    limits = _limits(scenario, slo)
+    goals_of.contradictions(limits)
+    return Search(
+        space_of,
+        goals or goals_of.default_goals(scenario),
+        limits,
+        seed=scenario.seed if seed is None else seed,
+        replications=OF_EACH if replications is None else replications,
+        jobs=jobs,
     )
-    return Tuning(search, found, None if found.best is search.present else confirm(search, found.best, progress))
+
+
+def run_search(
+    search: "Search",
+    *,
+    trials: int | None = None,
+    seconds: float | None = None,
+    progress: Progress | None = None,
+    confirming: Progress | None = None,
+) -> "Tuning":
+    """Runs a search, and confirms what it finds; see `tune`. `confirming` is told of the confirmation."""
+    from vcpulab.advice.tuning.answer import Tuning
+    from vcpulab.advice.tuning.confirming import confirm
+
+    trials = TRIALS if trials is None and seconds is None else trials
+    found = search.run(trials=trials, seconds=seconds, progress=progress)
+    confirmed = None if found.best is search.present else confirm(search, found.best, confirming or progress)
+    return Tuning(search, found, confirmed)
 
 
 def capacity(
@@ -206,7 +248,7 @@ def capacity(
     seconds: float = float("inf"),
     jobs: int = 0,
     progress: Callable[[str], None] = lambda _said: None,
-) -> Capacity:
+) -> "Capacity":
     """The largest load that keeps limits, and what stops the host from carrying more.
 
     Args:
@@ -229,6 +271,9 @@ def capacity(
         >>> print(capacity(starter, "http.rate", lowest=200, highest=400))
         client.http.rate: 400 keeps the limits
     """
+    from vcpulab.advice import capacity as capacities
+    from vcpulab.advice.capacity.guard import Guard
+
     scenario = _scenario(scenario)
     limits = _limits(scenario, slo)
     grows = capacities.growth(scenario, vary, lowest=lowest, highest=highest)
@@ -238,29 +283,29 @@ def capacity(
 
 
 def place(
-    scenarios: Source | Iterable[Source],
+    scenarios: Source | Iterable[Source] | Mapping[str, Source],
     *,
     slo: Iterable[str] = (),
     host: Source | None = None,
     apart: Iterable[Sequence[str]] = (),
     together: Iterable[Sequence[str]] = (),
     margin: float = 0.0,
-    memory: str | None = None,
+    memory: str | float | None = None,
     replications: int | None = None,
     seconds: float = float("inf"),
     jobs: int = 0,
     progress: Callable[[str], None] = lambda _said: None,
-) -> Placement:
+) -> "Placement":
     """Domains placed on as few equal hosts as keep limits.
 
     Args:
-        scenarios: a scenario or several, or their files; their domains are placed with their clients.
+        scenarios: one or several, or their files, or labels to them; their domains are placed with their clients.
         slo: what must hold, such as `web.response_p99 < 50ms`, or of every client `response_p99 < 50ms`.
         host: a scenario whose host the domains are placed on; the first one's if left out.
         apart: groups of domains of which no two may be on one host.
         together: groups of domains that have to be on one host.
         margin: share of each resource to leave free when packing, 0 to 1.
-        memory: of a host, such as `64GiB`; enough for everything if left out.
+        memory: of a host, such as `64GiB`, or bytes; enough for everything if left out.
         replications: as for `capacity`.
         seconds: time after which it stops.
         jobs: replications at a time; 0: one for each processor.
@@ -272,20 +317,23 @@ def place(
         StoppedError: the time is over.
         MissingExtraError: OR-Tools is not installed.
     """
-    listed = [scenarios] if isinstance(scenarios, Scenario | str | PathLike) else list(scenarios)
-    labelled: dict[str, Scenario] = {}
-    for number, one in enumerate(listed, 1):
-        label = f"scenario {number}" if isinstance(one, Scenario) else Path(one).stem
-        while label in labelled:
-            label += "x"
-        labelled[label] = _scenario(one)
+    from vcpulab.advice.capacity.guard import Guard
+    from vcpulab.advice.placing import fleet as fleets
+    from vcpulab.advice.placing import placing
+    from vcpulab.scenario.units import size_bytes
+
+    if isinstance(scenarios, Mapping):
+        labelled = {label: _scenario(one) for label, one in scenarios.items()}
+    else:
+        listed = [scenarios] if isinstance(scenarios, Scenario | str | PathLike) else scenarios
+        labelled = {f"scenario {number}": _scenario(one) for number, one in enumerate(listed, 1)}
     taken = fleets.fleet(labelled, host=None if host is None else _scenario(host), together=together)
     return placing.place(
         taken,
         slo,
         apart=apart,
         margin=margin,
-        memory=None if memory is None else size_bytes(memory),
+        memory=size_bytes(memory) if isinstance(memory, str) else memory,
         replications=replications,
         jobs=jobs,
         guard=Guard(seconds),
@@ -293,7 +341,7 @@ def place(
     )
 
 
-def bounds(scenario: Source) -> Bounds:
+def bounds(scenario: Source) -> "Bounds":
     """What a host can carry at most and what limits it, by queueing analysis, without a simulation.
 
     Args:
@@ -304,10 +352,12 @@ def bounds(scenario: Source) -> Bounds:
         http: at most 500/s, limited by rate
         ...
     """
-    return bounding.bounds(_scenario(scenario))
+    from vcpulab.advice.bounds import bounds as bounds_of
+
+    return bounds_of(_scenario(scenario))
 
 
-def lint(scenario: Source, *, replications: int = 10, jobs: int = 0, progress: Progress | None = None) -> Findings:
+def lint(scenario: Source, *, replications: int = 10, jobs: int = 0, progress: Progress | None = None) -> "Findings":
     """What is probably wrong with a scenario, what it costs, and what mends it.
 
     Args:
@@ -323,6 +373,9 @@ def lint(scenario: Source, *, replications: int = 10, jobs: int = 0, progress: P
         >>> print(lint(Scenario.starter().change({"run.duration": "50ms"}), replications=2))
         action[0]: warning: never happens: the run ends at ...
     """
+    from vcpulab.advice.answers import Findings
+    from vcpulab.advice.lint import lint as linting
+
     if isinstance(scenario, Scenario):
         advice = linting.advise(scenario, replications=replications, jobs=jobs, progress=progress)
         return Findings(scenario, tuple(advice))
@@ -338,7 +391,7 @@ def sweep(
     executor: str = "local",
     jobs: int = 0,
     progress: Progress | None = None,
-) -> Sweep:
+) -> "Sweep":
     """A scenario run at many points; what the store has already is not run again.
 
     Args:
@@ -353,6 +406,13 @@ def sweep(
         RequestError: everything that is wrong with the file.
         SweepFailedError: it came to an end before its end; what was done is kept.
     """
+    from vcpulab.sweeps.answer import Sweep
+    from vcpulab.sweeps.executors import executor as executor_of
+    from vcpulab.sweeps.plan import Plan
+    from vcpulab.sweeps.runner import run as run_plan
+    from vcpulab.sweeps.store import Store
+    from vcpulab.sweeps.tables import default_metrics, summary
+
     plan = Plan.load(Path(file))
     scenario = plan.scenario(0)
     asked = default_metrics(plan) if metrics is None else [find(scenario, address, "metrics") for address in metrics]
@@ -373,7 +433,7 @@ def study(
     folder: str | PathLike[str] = "out/study",
     jobs: int = 0,
     progress: Progress | None = None,
-) -> Agreement:
+) -> "Agreement":
     """A published study, run again; what is done already is not run again.
 
     Args:
@@ -387,6 +447,11 @@ def study(
     Raises:
         KeyError: there is no such study.
     """
+    from vcpulab.results.cache import RunCache
+    from vcpulab.studies import study as study_of
+    from vcpulab.studies.answer import Agreement
+    from vcpulab.studies.runner import Effort, Runner
+
     it = study_of(name)
     done = RunCache(Path(folder) / (f"{name}-fast" if fast else name) / "units.jsonl")
     effort = Effort(fast=fast, precision=precision, jobs=jobs)
@@ -401,27 +466,15 @@ def with_replications(scenario: Scenario, seed: int | None, replications: int | 
     """
     if replications is not None and replications < 2:
         raise RequestError(field="replications", found=replications, allowed="at least 2, for an interval")
-    wanted = max(comparing.REPLICATIONS, scenario.replications) if replications is None else replications
+    wanted = max(REPLICATIONS, scenario.replications) if replications is None else replications
     try:
         return scenario.with_run(seed=seed, replications=wanted)
     except ValueError as error:
         raise RequestError(str(error)) from None
 
 
-def _goals(scenario: Scenario, maximise: Iterable[str], minimise: Iterable[str]) -> list[Goal]:
-    stated = [wanted.goal(scenario, name, higher=True) for name in maximise]
-    stated += [wanted.goal(scenario, name, higher=False) for name in minimise]
-    names = [goal.name for goal in stated]
-    for name in names:
-        if names.count(name) > 1:
-            raise RequestError(f"`{name}` is named twice", field="maximise, minimise", allowed="each metric once")
-    return stated or wanted.default_goals(scenario)
-
-
-def _limits(scenario: Scenario, texts: Iterable[str]) -> list[Any]:
-    limits = [read_limit(scenario, text) for text in texts]
-    wanted.contradictions(limits)
-    return limits
+def _limits(scenario: Scenario, texts: Iterable[str]) -> list[Limit]:
+    return [read_limit(scenario, text) for text in texts]
 
 
 def _scenario(source: Source) -> Scenario:

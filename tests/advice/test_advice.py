@@ -7,7 +7,7 @@ import pytest
 
 import vcpulab
 from support import ROOT, Vcpulab, opened
-from vcpulab.advice.compare import compare, gainers_and_payers
+from vcpulab.advice.compare import compare, improved_and_regressed
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import addresses, apps, find, limit
 from vcpulab.results.statistics import holm
@@ -24,12 +24,12 @@ def web(tmp_path: Path) -> Path:
     return path
 
 
-def test_whatif_says_who_gains_who_pays_and_what_to_type(command: Vcpulab, web: Path) -> None:
+def test_whatif_says_what_improves_and_regresses_and_what_to_type(command: Vcpulab, web: Path) -> None:
     result = command("whatif", web.name, "--set", "batch.cap=50", "--set", "web.weight=1024")
     assert result.returncode == 0, result.stderr
     assert "10 pairs of replications" in result.stdout
-    assert "batch pays: batch.throughput -" in result.stdout
-    assert "web gains: " in result.stdout
+    assert "batch regresses: batch.throughput -" in result.stdout
+    assert "web improves: " in result.stdout
     assert "xl sched-credit -d batch -c 50" in result.stdout
     assert "xl sched-credit -d web -w 1024" in result.stdout
     assert "dom0 -w" not in result.stdout, "only what differs"
@@ -42,7 +42,7 @@ def test_whatif_as_data_has_every_metric(command: Vcpulab, web: Path) -> None:
     found = {row["metric"]: row for row in document["metrics"]}
     assert found["batch.gotten"]["before"] > 90
     assert found["batch.gotten"]["after"] < 60
-    assert found["batch.throughput"]["verdict"] in ("worse", "unclear")
+    assert found["batch.throughput"]["verdict"] in ("regresses", "unclear")
     assert {"http.response_p99", "dom0.waited", "host.fairness", "web.0.throughput"} <= set(found)
 
 
@@ -103,7 +103,7 @@ def test_compare_scenarios_and_runs_alike(command: Vcpulab, web: Path) -> None:
     runs = command("compare", f"out/{web.name}", f"out/{other.name}", "--format", "csv")
     assert runs.stdout == files.stdout != ""
     itself = command("compare", web.name, web.name)
-    assert "nobody gains or pays" in itself.stdout
+    assert "nothing improves or regresses" in itself.stdout
 
 
 def test_compare_says_what_is_not_compared(command: Vcpulab, web: Path, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_report_of_a_comparison_in_a_browser(command: Vcpulab, web: Path, browse
     assert result.returncode == 0, result.stderr
     page = opened(browser, web.parent / "out/report.html")
     assert page.count('data-drawn=""') == page.count("<figure ") == 9
-    assert "batch pays: batch.throughput" in page
+    assert "batch regresses: batch.throughput" in page
 
 
 def test_names_of_metrics() -> None:
@@ -208,7 +208,7 @@ def test_common_random_numbers_tell_apart_what_independent_runs_do_not() -> None
 def test_nothing_is_told_apart_too_often_where_nothing_differs() -> None:
     """At 5 % for all metrics together, three of ten comparisons of like with like would be too many."""
     runs = vcpulab.run_many([WEB.with_run(seed=seed) for seed in range(1, 12)])
-    wrong = sum(any(gainers_and_payers(compare(runs[0], other))) for other in runs[1:])
+    wrong = sum(any(improved_and_regressed(compare(runs[0], other))) for other in runs[1:])
     assert wrong <= 3
 
 

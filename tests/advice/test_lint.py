@@ -61,7 +61,7 @@ def test_a_mend_that_costs_more_than_it_gains_is_called_so(tmp_path: Path) -> No
 def test_starving_caps(tmp_path: Path) -> None:
     found = advice_on(tmp_path, {}, {"dom0": DOM0 | {"cap": 5}, "web": WEB}, USERS)["starving-cap"]
     assert found.finding.path == "domain.dom0.cap"
-    assert [c.verdict for c in found.told() if c.address.name == "users.throughput"] == ["better"]
+    assert [c.verdict for c in found.told() if c.address.name == "users.throughput"] == ["improves"]
     assert commands(found) == ["xl sched-credit -d Domain-0 -c 0"]
     idle = advice_on(tmp_path, {"pcpus": 2}, {"dom0": {}, "batch": HOG | {"cap": 40}})["starving-cap"]
     assert "uses all of its 40 % while pCPUs idle" in idle.finding.reason
@@ -97,7 +97,7 @@ def test_pinning(tmp_path: Path) -> None:
     crowded = {"a": HOG | {"affinity": "0"}, "b": HOG | {"affinity": "0"}, "c": {"affinity": "1-3", **HOG}}
     found = advice_on(tmp_path, host, crowded)["pinning-leaves-idle"]
     assert "waits there for" in found.finding.reason
-    assert [c.verdict for c in found.told() if c.address.name.endswith("throughput")] == ["better", "better"]
+    assert [c.verdict for c in found.told() if c.address.name.endswith("throughput")] == ["improves", "improves"]
     across = advice_on(tmp_path, host, {"a": HOG | {"vcpus": 2, "affinity": ["0", "2"]}, "b": HOG})
     assert across["pinning-crosses-sockets"].finding.changes == {"domain.a.affinity": "0-1"}
     assert commands(across["pinning-crosses-sockets"]) == ["xl vcpu-pin a all 0-1"]
@@ -122,7 +122,7 @@ def test_short_slices(tmp_path: Path) -> None:
     found = advice_on(tmp_path, {"scheduler": "rtds"}, {"a": HOG | reserved, "b": HOG | reserved})["short-slice"]
     changed = found.finding.changes
     assert changed["domain.b.budget_us"] / changed["domain.b.period_us"] == pytest.approx(0.45, abs=0.01)
-    assert [c.verdict for c in found.told() if c.address.name == "b.throughput"] == ["better"]
+    assert [c.verdict for c in found.told() if c.address.name == "b.throughput"] == ["improves"]
     free = {"decision_ns": 0, "context_switch_ns": 0, "l2_miss_ps": 0, "l3_miss_ps": 0}
     host = {"scheduler": "rtds", "costs": free}
     assert "short-slice" not in advice_on(tmp_path, host, {"a": HOG | reserved, "b": HOG | reserved})

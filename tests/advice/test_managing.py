@@ -84,7 +84,7 @@ def test_allocation_errors_unsettle_the_manager() -> None:
     error = [one.errors["error"].abs().mean() for one in (exact, loose)]
     assert error[0] < 0.01  # type: ignore[operator]
     assert error[1] > 2  # type: ignore[operator]
-    spread = [one.stability().filter(name="web", figure="spread")["mean"][0] for one in (exact, loose)]
+    spread = [one.stability().filter(thing="web", metric="spread")["mean"][0] for one in (exact, loose)]
     assert spread[0] < spread[1]
 
 

@@ -17,7 +17,7 @@ import pytest
 import vcpulab
 import vcpulab.scenario.settings
 from support import HANG_S, ROOT, VCPULAB, Vcpulab, opened
-from vcpulab.advice.tuning import Found, Knob, Search, goal, space
+from vcpulab.advice.tuning import Found, Parameter, Search, goal, space
 from vcpulab.advice.tuning.goals import default_goals
 from vcpulab.cli.main import main
 from vcpulab.errors import RequestError
@@ -63,9 +63,9 @@ def tune(command: Vcpulab, tmp_path: Path) -> Vcpulab:
     return run
 
 
-def search(scenario: vcpulab.Scenario, *knobs: str, trials: int = 12, **options: Any) -> tuple[Search, Found]:
+def search(scenario: vcpulab.Scenario, *parameters: str, trials: int = 12, **options: Any) -> tuple[Search, Found]:
     goals = [goal(scenario, "web.throughput", higher=True)]
-    made = Search(space(scenario, knobs), goals, **{"replications": 6, **options})
+    made = Search(space(scenario, parameters), goals, **{"replications": 6, **options})
     return made, made.run(trials=trials)
 
 
@@ -73,11 +73,11 @@ def shown(found: Found) -> list[object]:
     return [(c.number, dict(c.changes), c.rows, c.dropped) for c in found.candidates] + [dict(found.best.changes)]
 
 
-# ---- what may be turned ----
+# ---- the parameters that may be changed ----
 
 
 def names(scenario: vcpulab.Scenario, *by_hand: str, only: tuple[str, ...] = ()) -> list[str]:
-    return [knob.key for knob in space(scenario, by_hand, only).knobs]
+    return [parameter.key for parameter in space(scenario, by_hand, only).parameters]
 
 
 def test_schedulers_are_those_of_the_release(planted: vcpulab.Scenario) -> None:
@@ -94,12 +94,12 @@ def test_unasked_the_first_guest_keeps_its_weight(planted: vcpulab.Scenario) -> 
 
 
 def test_ranges_are_round_and_hold_the_present_value(planted: vcpulab.Scenario) -> None:
-    (knob,) = space(planted.change({"domain.web.weight": 300}), ["web.weight=10..5000"]).knobs
-    labels = [option.label for option in knob.options]
-    assert (labels[0], labels[-1], knob.options[knob.now].value) == ("10", "5000", 300)
+    (parameter,) = space(planted.change({"domain.web.weight": 300}), ["web.weight=10..5000"]).parameters
+    labels = [option.label for option in parameter.options]
+    assert (labels[0], labels[-1], parameter.options[parameter.now].value) == ("10", "5000", 300)
     assert all(len(label.rstrip("0")) <= 2 for label in labels[1:-1])
-    (knob,) = space(planted, ["host.tslice_ms=5..8"]).knobs
-    assert [option.value for option in knob.options] == [5, 6, 7, 8, 30]
+    (parameter,) = space(planted, ["host.tslice_ms=5..8"]).parameters
+    assert [option.value for option in parameter.options] == [5, 6, 7, 8, 30]
 
 
 def test_every_setting_of_every_shipped_scenario_is_valid() -> None:
@@ -112,13 +112,15 @@ def test_every_setting_of_every_shipped_scenario_is_valid() -> None:
             vcpulab.scenario.settings.change(scenario, found.changes(found.picks(partial(at_random, chance))))
 
 
-def at_random(chance: random.Random, knob: Knob) -> int:
-    return chance.randrange(len(knob.options))
+def at_random(chance: random.Random, parameter: Parameter) -> int:
+    return chance.randrange(len(parameter.options))
 
 
 def test_reservations_fit(planted: vcpulab.Scenario) -> None:
     found = space(planted.change({"host.generation": "xen3.0.3", "host.scheduler": "sedf"}))
-    most = found.changes(found.picks(lambda knob: len(knob.options) - 1 if "reservation" in knob.name else knob.now))
+    most = found.changes(
+        found.picks(lambda parameter: len(parameter.options) - 1 if "reservation" in parameter.name else parameter.now)
+    )
     shares = [
         most[f"domain.{name}.slice"] / most[f"domain.{name}.period"]
         for name in ("dom0", "web", "batch")
@@ -129,7 +131,7 @@ def test_reservations_fit(planted: vcpulab.Scenario) -> None:
 
 def test_a_rate_limit_is_no_longer_than_the_slice(planted: vcpulab.Scenario) -> None:
     found = space(planted, ["host.tslice_ms=1,30", "host.ratelimit_us=1000,10000"])
-    longest = found.changes(found.picks(lambda knob: 0 if knob.name == "host.tslice_ms" else 1))
+    longest = found.changes(found.picks(lambda parameter: 0 if parameter.name == "host.tslice_ms" else 1))
     assert longest == {"host.tslice_ms": 1, "host.ratelimit_us": 1000}
 
 
@@ -163,11 +165,11 @@ def test_a_limit_is_kept(planted: vcpulab.Scenario) -> None:
 
 
 def test_the_same_search_finds_the_same(planted: vcpulab.Scenario) -> None:
-    knobs = ["host.scheduler=credit,credit2", "domain.dom0.weight=64..4096", "domain.batch.weight=16..4096"]
-    first, second = (search(planted, *knobs, trials=20, jobs=jobs)[1] for jobs in (1, 2))
+    parameters = ["host.scheduler=credit,credit2", "domain.dom0.weight=64..4096", "domain.batch.weight=16..4096"]
+    first, second = (search(planted, *parameters, trials=20, jobs=jobs)[1] for jobs in (1, 2))
     assert len(first.candidates) == 20
     assert shown(first) == shown(second)
-    other = search(planted, *knobs, trials=20, seed=2)[1]
+    other = search(planted, *parameters, trials=20, seed=2)[1]
     assert shown(other) != shown(first)
 
 
@@ -240,7 +242,7 @@ def test_a_limit_that_only_the_winner_keeps(tune: Vcpulab) -> None:
     [
         (["missing.toml"], "missing.toml: no such file"),
         (["planted.toml", "--trials", "1"], "--trials: found `1`; allowed: an integer from 2"),
-        (["planted.toml", "--budget", "soon"], "--budget: found `soon`; allowed: a time such as 30s"),
+        (["planted.toml", "--budget", "soon"], "--budget: found `soon`; allowed: a time such as 90s"),
         (["planted.toml", "--budget", "0s"], "--budget: found `0s`"),
         (["planted.toml", "--replications", "1"], "--replications: found `1`"),
         (["planted.toml", "--seed", "-1"], "--seed: found `-1`"),
@@ -289,7 +291,7 @@ def test_another_search_is_not_taken_for_this_one(planted: vcpulab.Scenario, tmp
         "of another seed": Search(caps, goals, seed=5),
         "of other limits": Search(caps, goals, [limit(planted, "web.waited < 50%")]),
         "of other goals": Search(caps, goals[:1]),
-        "of other knobs": Search(space(planted, ["domain.batch.cap=0,10"]), goals),
+        "of other parameters": Search(space(planted, ["domain.batch.cap=0,10"]), goals),
         "of another scenario": Search(space(planted.change({"client.http.rate": 1000}), [CAPS]), goals),
     }
     for said, other in others.items():
@@ -305,8 +307,8 @@ def test_another_search_is_not_taken_for_this_one(planted: vcpulab.Scenario, tmp
 
 
 def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_happened(tune: Vcpulab, tmp_path: Path) -> None:
-    knobs = ["--vary", "domain.dom0.weight=64..4096", "--vary", "domain.batch.weight=16..4096"]
-    arguments = ["planted.toml", *knobs, "--trials", "40", "--maximise", "web.throughput", "--format", "json"]
+    parameters = ["--vary", "domain.dom0.weight=64..4096", "--vary", "domain.batch.weight=16..4096"]
+    arguments = ["planted.toml", *parameters, "--trials", "40", "--maximise", "web.throughput", "--format", "json"]
     undisturbed = tune(*arguments, "--out", "undisturbed")
     assert undisturbed.returncode == 0, undisturbed.stderr
     chance = random.Random(3)

@@ -95,3 +95,11 @@ def test_ranges_stand_in_the_help(command: Vcpulab) -> None:
     shown = re.sub(r"[\s│]+", " ", command("run", "--help").stdout)
     assert "Allowed: 1 to 10000." in shown
     assert "Allowed: 0 to 1024." in shown
+
+
+@pytest.mark.parametrize("replications", ["0", "10001", "1.5", "many", "-1", ""])
+def test_a_number_out_of_its_range_is_refused_with_the_range(command: Vcpulab, replications: str) -> None:
+    result = command("run", "hogs.toml", f"--replications={replications}")
+    assert result.returncode == 2
+    allowed = "allowed: an integer from 1 to 10000"
+    assert result.stderr.startswith(f"error: --replications: found `{replications}`; {allowed}\n")

@@ -22,9 +22,9 @@ def run(name: str) -> Mapping[str, Any]:
 
 
 def test_what_if() -> None:
-    found = {one.metric.name: one.verdict for one in run("what_if")["found"]}
-    assert found["batch.throughput"] == "worse"
-    assert found["dom0.waited"] == "better"
+    found = {one.address.name: one.verdict for one in run("what_if")["found"]}
+    assert found["batch.throughput"] == "regresses"
+    assert found["dom0.waited"] == "improves"
 
 
 def test_bounds() -> None:

@@ -171,7 +171,7 @@ def test_a_twin_may_be_long(command: Vcpulab, tmp_path: Path) -> None:
     done = command("whatif", "host.toml", "--set", "server.cap=5", "--set", "run.duration=1s")
     assert done.returncode == 0, done.stderr
     # A turn is a unit of work: there are enough of them in a second.
-    assert "client pays: client.throughput" in done.stdout, done.stdout
+    assert "client regresses: client.throughput" in done.stdout, done.stdout
 
 
 def test_twins_of_long_recordings_replay_their_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +238,7 @@ def test_twin_on_the_command_line_and_what_is_made_of_it(command: Vcpulab, tmp_p
     assert {row["what"] for row in rows} == {"switches", "share", "waited", "executions", "wake p50", "wake p90"}
     whatif = command("whatif", "host.toml", "--set", "hogA.cap=20", "--set", "run.duration=1s")
     assert whatif.returncode == 0, whatif.stderr
-    assert "hogA pays: hogA.throughput" in whatif.stdout
+    assert "hogA regresses: hogA.throughput" in whatif.stdout
     linted = command("lint", "host.toml", "--replications", "2")
     assert linted.returncode in (0, 1), linted.stderr
     tuned = command("tune", "host.toml", "--trials", "3", "--only", "domain.*.weight")

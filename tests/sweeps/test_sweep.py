@@ -22,7 +22,7 @@ from vcpulab.cli.main import main
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import find
 from vcpulab.sweeps import Dask, Executor, Local, Plan, Store, SweepFailedError, executor, export, query, run, summary
-from vcpulab.sweeps.executors import Outcome
+from vcpulab.sweeps.executors import BatchResult
 from vcpulab.sweeps.runner import Fixed, Sizer
 from vcpulab.sweeps.work import Batch, Measured, measure
 
@@ -309,7 +309,7 @@ class Unlucky:
     """Loses every third batch that it is given."""
 
     def __init__(self) -> None:
-        self._outcomes: list[Outcome] = []
+        self._outcomes: list[BatchResult] = []
         self._submitted = 0
         self.lost = 0
 
@@ -320,11 +320,11 @@ class Unlucky:
         self._submitted += 1
         if self._submitted % 3 == 0:
             self.lost += 1
-            self._outcomes.append(Outcome(batch.number, None))
+            self._outcomes.append(BatchResult(batch.number, None))
         else:
-            self._outcomes.append(Outcome(batch.number, measure(batch)))
+            self._outcomes.append(BatchResult(batch.number, measure(batch)))
 
-    def gather(self, timeout_s: float) -> list[Outcome]:
+    def gather(self, timeout_s: float) -> list[BatchResult]:
         del timeout_s
         gathered, self._outcomes = self._outcomes, []
         return gathered
@@ -342,7 +342,7 @@ def test_lost_batches_are_handed_out_again(plan: Plan, tmp_path: Path, undisturb
 def test_a_batch_that_kills_every_worker_ends_the_sweep(plan: Plan, tmp_path: Path) -> None:
     class Deadly(Unlucky):
         def submit(self, batch: Batch) -> None:
-            self._outcomes.append(Outcome(batch.number, None))
+            self._outcomes.append(BatchResult(batch.number, None))
 
     with pytest.raises(SweepFailedError, match="4 workers died of the same"):
         swept(plan, tmp_path, Deadly())
@@ -352,7 +352,7 @@ def test_a_worker_with_another_engine_is_refused(plan: Plan, tmp_path: Path) -> 
     class Other(Unlucky):
         def submit(self, batch: Batch) -> None:
             done = measure(batch)
-            self._outcomes.append(Outcome(batch.number, Measured("0.0.1-beef", done.seconds, done.frame)))
+            self._outcomes.append(BatchResult(batch.number, Measured("0.0.1-beef", done.seconds, done.frame)))
 
     with pytest.raises(SweepFailedError, match=r"another engine, 0\.0\.1-beef"):
         swept(plan, tmp_path, Other())
@@ -471,7 +471,7 @@ class Counting(Unlucky):
 
     def submit(self, batch: Batch) -> None:
         self.runs += len(batch.items)
-        self._outcomes.append(Outcome(batch.number, measure(batch)))
+        self._outcomes.append(BatchResult(batch.number, measure(batch)))
 
 
 def test_sweeps_that_share_a_store_run_nothing_twice(here: Path, plan: Plan, tmp_path: Path) -> None:
@@ -718,8 +718,8 @@ def test_questions_are_answered_with_the_parameters_of_the_points(full_store: St
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
-        ("DROP TABLE runs", "allowed: a question that only reads"),
-        ("", "allowed: a question that only reads"),
+        ("DROP TABLE runs", "allowed: a query that only reads"),
+        ("", "allowed: a query that only reads"),
         ("SELECT nonsense FROM runs", "nonsense"),
         ("SELECT * FROM nowhere", "nowhere"),
         ("SELECT * FROM runs WHERE", "sql"),
@@ -799,7 +799,7 @@ def test_the_commands_run_show_ask_and_export(typed: Callable[..., Answer], tmp_
         (["sweep", "rates.toml", "--store", "."], "holds other files"),
         (["sweep", "rates.toml", "--plot", "x.pdf"], "--plot"),
         (["query", "missing", "SELECT 1"], "no store of sweeps is there"),
-        (["query", "."], "allowed: either a question or --tables"),
+        (["query", "."], "allowed: either a query or --tables"),
     ],
 )
 def test_wrong_usage_is_told(typed: Callable[..., Answer], arguments: list[str], said: str) -> None:

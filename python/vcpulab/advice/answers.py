@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from vcpulab.advice.compare import Comparison
-from vcpulab.advice.comparison_report import in_words
+from vcpulab.advice.compare import Comparison, in_words
 from vcpulab.advice.lint.lint import Advice, as_data, other_warnings
 from vcpulab.hypervisors.xl import Step, new_steps
 from vcpulab.results.run import Run

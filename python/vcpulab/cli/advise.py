@@ -1,30 +1,22 @@
 """`vcpulab lint`, `whatif` and `compare`: the effects of a change, on whom, and their confidence."""
 
 import json
-from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 from typing import Annotated
 
-import polars as pl
 from cyclopts import Parameter
 
+from vcpulab import verbs
 from vcpulab.advice import comparison_report
-from vcpulab.advice.compare import Comparison
-from vcpulab.advice.compare import compare as compare_runs
+from vcpulab.advice.answers import Differences
+from vcpulab.advice.compare import in_words
 from vcpulab.advice.lint.lint import as_data, other_warnings
-from vcpulab.advice.lint.lint import lint as lint_scenario
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import AnyFormat, Flag, Jobs, Pairs, Report, Seed, Table, Words, command, number
 from vcpulab.errors import RequestError
-from vcpulab.hypervisors.xl import new_steps
 from vcpulab.results.addresses import addresses
-from vcpulab.results.run import Run, run_many
+from vcpulab.results.run import Run
 from vcpulab.scenario import settings
-from vcpulab.scenario.scenario import Scenario
-
-REPLICATIONS = 10
-"""Enough for narrow intervals: t(0.975, 9) is 2.26, t(0.975, 4) 2.78."""
 
 
 @command("lint", "vcpulab lint web.toml", "vcpulab lint web.toml --format json")
@@ -34,11 +26,11 @@ def lint(
     *,
     replications: Annotated[
         int, number("Replications of each simulation, as it is and mended.", 2, 10_000)
-    ] = REPLICATIONS,
+    ] = verbs.REPLICATIONS,
     format: Table = "table",
     jobs: Jobs = 0,
 ) -> int:
-    """Find settings that are probably not meant, what they cost, and what mends them.
+    """Find probable mistakes in scenario files, their cost, and their remedies.
 
     The exit status is 0 if nothing is found.
 
@@ -49,22 +41,17 @@ def lint(
     for path in file:
         with terminal.progress(f"trying mends of {path}") as progress:
             try:
-                scenario, advice = lint_scenario(
-                    path,
-                    replications=replications,
-                    jobs=jobs,
-                    progress=progress,
-                )
+                linted = verbs.lint(path, replications=replications, jobs=jobs, progress=progress)
             except OSError as error:
                 raise RequestError(f"{path}: {files.reason(error)}") from None
-        found[str(path)] = as_data(advice)
-        warnings = other_warnings(scenario, advice)
+        found[str(path)] = as_data(linted.advice)
+        warnings = other_warnings(linted.scenario, linted.advice)
         found[str(path)] += [{"rule": "warning", **warning} for warning in warnings]
         if format == "table":
             for warning in warnings:
                 print(f"{files.line_of(warning)}\n")
-            views.show_advice(str(path), advice)
-            print(f"{path}: {len(advice) + len(warnings) or 'nothing'} found")
+            views.show_advice(str(path), linted.advice)
+            print(f"{path}: {len(linted.advice) + len(warnings) or 'nothing'} found")
     if format == "json":
         print(json.dumps(found, indent=2))
     return 1 if any(found.values()) else 0
@@ -88,7 +75,7 @@ def whatif(
     format: AnyFormat = "table",
     jobs: Jobs = 0,
 ) -> None:
-    """Predict what other settings improve and regress, by how much, and how to set them.
+    """Predict improvements and regressions by other settings, and how to set them.
 
     JSON and CSV have every metric.
 
@@ -101,26 +88,27 @@ def whatif(
     """
     if not set:
         raise RequestError("nothing is set", field="set", allowed="PATH=VALUE, such as --set domain.web.weight=512")
-    loaded = files.load(file)
-    before = _with_run(loaded, seed, replications)
-    changed = settings.apply(before, set)
+    scenario = files.load(file)
+    with terminal.progress(f"running {scenario.name}") as progress:
+        found = verbs.whatif(scenario, set, replications=replications, seed=seed, jobs=jobs, progress=progress)
+    before, changed = found.before.scenario, found.changed
     for path in changed.left_out:
         terminal.warn(f"{path} is left out: the new scheduler does not have it")
     for warning in changed.scenario.warnings:
         if warning["message"] not in {known["message"] for known in before.warnings}:
             terminal.warn(f"as changed: {warning['field'] or ''}: {warning['message']}")
-    runs = _run(before, changed.scenario, jobs)
-    found = compare_runs(*runs)
-    _show(found, runs, ("now", "changed"), format=format, all=all)
-    if format == "table":
-        _show_steps(before, changed.scenario)
+    _show(found, ("now", "changed"), format=format, all=all)
+    if format == "table" and found.commands:
+        print("\nTo set it on a real host:\n")
+        views.show_commands(found.commands)
     if report is not None:
         said = ", ".join(f"{path} = {json.dumps(value)}" for path, value in changed.changes.items())
         title = f"What if: {before.name}"
-        comparison_report.write(report, title, ("now", "changed"), runs, found, lead=f"<p>{escape(said)}</p>")
+        runs = (found.before, found.after)
+        comparison_report.write(report, title, ("now", "changed"), runs, found.found, lead=[said])
         terminal.say(f"written to {report}")
     if write is not None:
-        files.write(write, settings.apply(loaded, set).scenario.text)
+        files.write(write, settings.apply(scenario, set).scenario.text)
         terminal.say(f"written to {write}")
 
 
@@ -156,32 +144,20 @@ def compare(
     if a.is_dir():
         if replications is not None or seed is not None:
             raise RequestError("--replications and --seed are for scenario files; these runs are over")
-        runs = (files.run_of(a), files.run_of(b))
+        found = verbs.compare(files.run_of(a), files.run_of(b))
     else:
-        first = _with_run(files.load(a), seed, replications)
-        second = files.load(b).with_run(seed=first.seed, replications=first.replications)
-        runs = _run(first, second, jobs)
-    _warn_of_differences(*runs)
-    found = compare_runs(*runs)
-    if not found:
+        first, second = files.load(a), files.load(b)
+        with terminal.progress(f"running {first.name}") as progress:
+            found = verbs.compare(first, second, replications=replications, seed=seed, jobs=jobs, progress=progress)
+    _warn_of_differences(found.before, found.after)
+    if not found.found:
         raise RequestError(f"{a}, {b}: they have no domain or client in common, and nothing to compare")
     labels = (str(a), str(b)) if str(a) != str(b) else ("first", "second")
-    _show(found, runs, labels, format=format, all=all)
+    _show(found, labels, format=format, all=all)
     if report is not None:
         title = f"{labels[0]} and {labels[1]}"
-        comparison_report.write(report, title, labels, runs, found)
+        comparison_report.write(report, title, labels, (found.before, found.after), found.found)
         terminal.say(f"written to {report}")
-
-
-def _with_run(scenario: Scenario, seed: int | None, replications: int | None) -> Scenario:
-    wanted = replications if replications is not None else max(REPLICATIONS, scenario.replications)
-    return files.with_run(scenario, seed=seed, replications=wanted)
-
-
-def _run(before: Scenario, after: Scenario, jobs: int) -> tuple[Run, Run]:
-    with terminal.progress(f"running {before.name}") as progress:
-        first, second = run_many([before, after], jobs=jobs, progress=progress)
-    return first, second
 
 
 def _warn_of_differences(a: Run, b: Run) -> None:
@@ -201,25 +177,16 @@ def _warn_of_differences(a: Run, b: Run) -> None:
 
 
 def _show(
-    found: Sequence[Comparison],
-    runs: tuple[Run, Run],
+    found: Differences,
     labels: tuple[str, str],
     *,
     format: str,
     all: bool,
 ) -> None:
-    rows = [comparison.row() for comparison in found]
     if format == "json":
-        print(json.dumps({"verdict": comparison_report.in_words(found), "metrics": rows}, indent=2))
+        rows = [comparison.row() for comparison in found]
+        print(json.dumps({"verdict": in_words(found.found), "metrics": rows}, indent=2))
     elif format == "csv":
-        print(pl.DataFrame(rows, infer_schema_length=None).write_csv(), end="")
+        print(found.to_frame().write_csv(), end="")
     else:
-        views.show_comparison(found, runs, labels, all=all)
-
-
-def _show_steps(before: Scenario, after: Scenario) -> None:
-    """The commands that the change adds."""
-    new = new_steps(before, after)
-    if new:
-        print("\nTo set it on a real host:\n")
-        views.show_commands(new)
+        views.show_comparison(found.found, (found.before, found.after), labels, all=all)

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from vcpulab import verbs
 from vcpulab.advice.bounds import Bounds, Checked, check
-from vcpulab.advice.bounds import bounds as bounds_of
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import Flag, Jobs, Replications, Table, command
 from vcpulab.results.run import run
@@ -30,7 +30,7 @@ def bounds(
     format: Table = "table",
     jobs: Jobs = 0,
 ) -> int:
-    """Bound what a host can carry, and name what limits it, by queueing analysis.
+    """Bound the load that a host can carry, by queueing analysis, and name the bottleneck.
 
     Bounds hold whatever the scheduler does; estimates are those of a host without overhead that shares its CPUs evenly.
 
@@ -39,7 +39,7 @@ def bounds(
         check: Also run the scenario, and fail if a result is beyond a bound.
     """
     scenario = files.with_run(files.load(file), replications=replications)
-    found = bounds_of(scenario)
+    found = verbs.bounds(scenario)
     checked = _checked(scenario, found, jobs) if check else None
     if format == "json":
         print(json.dumps(_document(found, checked), indent=2))
@@ -69,9 +69,7 @@ def _document(found: Bounds, checked: Sequence[Checked] | None) -> dict[str, Any
         "not_modelled": list(found.not_modelled),
     }
     if checked is not None:
-        document["check"] = [
-            asdict(one) | {"simulated": one.simulated._asdict(), "holds": one.holds} for one in checked
-        ]
+        document["check"] = [asdict(one) | {"simulated": one.simulated.row(), "holds": one.holds} for one in checked]
     finite: dict[str, Any] = _finite(document)
     return finite
 

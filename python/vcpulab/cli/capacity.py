@@ -3,15 +3,13 @@
 import json
 from pathlib import Path
 
-from vcpulab.advice.capacity import Capacity, Growth, growth
-from vcpulab.advice.capacity import capacity as find_capacity
+from vcpulab import verbs
+from vcpulab.advice.capacity import Capacity, Growth
 from vcpulab.advice.capacity.growing import FULL, Point
-from vcpulab.advice.capacity.guard import Guard
 from vcpulab.advice.capacity.limits import said as default_limits_said
 from vcpulab.advice.capacity.search import Found
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import Budget, Jobs, Report, Several, Slo, Table, command
-from vcpulab.results.addresses import limit as read_limit
 from vcpulab.results.statistics import number as number_said
 
 DONE, FAILED = 0, 1
@@ -43,17 +41,23 @@ def capacity(
         file: Scenario file.
         vary: The load: a number of the scenario (web.users, web.rate), or copies:NAME, copies of a domain with its
             clients.
-        slo: An objective, such as `web.response_p99 < 50ms`; may be given again. Without any: no failed requests, and a
-            response p99 of at most 10 times that at the lowest load.
+        slo: A service-level objective, such as `web.response_p99 < 50ms`; may be given again. Without any: no failed
+            requests, and a response p99 of at most 10 times that at the lowest load.
         lowest: The lowest load; 1, or the rate at which a hundred requests come in a replication, if left out.
         highest: The highest load; what the scenario allows if left out.
     """
     scenario = files.load(file)
-    limits = [read_limit(scenario, text) for text in slo]
-    grows = growth(scenario, vary, lowest=lowest, highest=highest)
-    with terminal.status(f"growing {grows.name}") as progress:
-        found = find_capacity(
-            grows, limits, replications=replications, jobs=jobs, guard=Guard(budget), progress=progress
+    with terminal.status(f"varying {vary}") as progress:
+        found = verbs.capacity(
+            scenario,
+            vary,
+            slo=slo,
+            lowest=lowest,
+            highest=highest,
+            replications=replications,
+            seconds=budget,
+            jobs=jobs,
+            progress=progress,
         )
     if report is not None:
         from vcpulab.advice.capacity.report import write
@@ -98,18 +102,20 @@ def said(found: Capacity) -> list[str]:
 
 
 def _borders_said(it: Found, grows: Growth) -> list[str]:
-    """What lies beyond the value."""
+    """The nearest values that break a limit, above and below."""
     lines = []
     if it.value is not None and it.broken is not None:
         if it.open_until is not None and it.open_until > it.value:
             between = f"between {grows.said(it.value)} and {grows.said(it.open_until)}"
-            lines.append(f"{between} it cannot be told apart from a limit; at {grows.said(it.broken)} one is broken")
+            lines.append(
+                f"{between} the difference from a limit is not significant; at {grows.said(it.broken)} one is broken"
+            )
         else:
             lines.append(f"at {grows.said(it.broken)} a limit is broken")
     if it.broken_below:
         places, held = ", ".join(map(grows.said, it.broken_below)), ", ".join(map(grows.said, it.holds_above))
         lines.append(
-            f"not monotone: broken at {places}, though {held} held: what breaks is rare there, or it comes and goes"
+            f"not monotone: broken at {places}, though {held} held: the failures are rare there, or come and go"
         )
     return lines
 

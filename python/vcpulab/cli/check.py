@@ -15,7 +15,7 @@ DONE, WRONG = 0, 2
 
 @command("check", "vcpulab check web.toml")
 def check(file: Annotated[tuple[Path, ...], Parameter(negative=())], /) -> int:
-    """Check scenario files; print everything that is wrong with them.
+    """Check scenario files; print every problem found in them.
 
     Args:
         file: Scenario files.

@@ -1,4 +1,4 @@
-"""`vcpulab schedulers`, `profile`, `schema`, `conformance` and `bench`: what the engine knows, and how good it is."""
+"""`vcpulab schedulers`, `profile`, `schema`, `conformance`, `bench`: contents of the engine, conformance and speed."""
 
 import json
 from pathlib import Path
@@ -154,8 +154,8 @@ def bench(
     from vcpulab.cli import views
     from vcpulab.studies import demo
 
-    figures = json.loads(_engine.bench(seconds)) | demo.wall_time()
-    report = json.dumps(figures, indent=2)
+    numbers = json.loads(_engine.bench(seconds)) | demo.wall_time()
+    report = json.dumps(numbers, indent=2)
     if out is not None:
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
@@ -165,4 +165,4 @@ def bench(
     if format == "json":
         print(report)
     else:
-        views.show_bench(figures)
+        views.show_bench(numbers)

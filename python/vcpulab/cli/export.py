@@ -1,4 +1,4 @@
-"""`vcpulab export`: what was recorded, in the formats of other tools."""
+"""`vcpulab export`: traces in the formats of other tools."""
 
 from pathlib import Path
 

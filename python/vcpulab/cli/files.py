@@ -1,4 +1,4 @@
-"""Files that a command line names: read and written, with one line for each thing that is wrong with them."""
+"""Files that a command line names: read and written, with one line for each problem."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,7 +49,7 @@ def run_of(source: Path) -> "Run":
 
 
 def with_run(scenario: Scenario, *, seed: int | None = None, replications: int | None = None) -> Scenario:
-    """The scenario with `--seed` and `--replications`, where given.
+    """The scenario with another seed and number of replications, where given.
 
     Raises:
         RequestError: a value is not allowed.
@@ -57,8 +57,9 @@ def with_run(scenario: Scenario, *, seed: int | None = None, replications: int |
     try:
         return scenario.with_run(seed=seed, replications=replications)
     except ScenarioError as error:
-        lines = (f"--{str(p['field']).removeprefix('run.')}: {p['message']}" for p in error.problems)
-        raise RequestError("\n".join(lines)) from None
+        first = error.problems[0]
+        field = (first["field"] or "").removeprefix("run.")
+        raise RequestError(first["message"], field=field, hint=first["hint"]) from None
 
 
 def exists_already(path: Path) -> RequestError:

@@ -23,7 +23,7 @@ _WORKLOAD_BYTES_MAX = 1 << 20
 
 import_ = group(
     "import",
-    "Read what real hosts recorded, and make scenarios of the files of other tools.",
+    "Read recordings of real hosts, and make scenarios of the files of other tools.",
     "vcpulab import trace.bin --show",
     "vcpulab import trace.bin.xz list0.txt --format json",
     "vcpulab import sched.txt --threads vcpus.txt",

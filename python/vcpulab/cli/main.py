@@ -29,33 +29,33 @@ COMMANDS = {
         Command(
             "run", "run", "Run a scenario; print every metric as mean ± 95 % confidence interval over replications."
         ),
-        Command("check", "check", "Check scenario files; print everything that is wrong with them."),
+        Command("check", "check", "Check scenario files; print every problem found in them."),
         Command("init", "check", "Write a commented scenario to start from."),
         Command("sweep", "sweep", "Run a scenario at many points; runs that the store has are not repeated."),
         Command("query", "sweep", "Query a store of sweeps in SQL (that of Polars); nothing is changed."),
     ],
     "Advise": [
-        Command("lint", "advise", "Find settings that are probably not meant, what they cost, and what mends them."),
-        Command(
-            "whatif", "advise", "Predict what other settings improve and regress, by how much, and how to set them."
-        ),
+        Command("lint", "advise", "Find probable mistakes in scenario files, their cost, and their remedies."),
+        Command("whatif", "advise", "Predict improvements and regressions by other settings, and how to set them."),
         Command("compare", "advise", "Compare two scenarios, or two runs: differences from the first to the second."),
-        Command("bounds", "bounds", "Bound what a host can carry, and name what limits it, by queueing analysis."),
+        Command(
+            "bounds", "bounds", "Bound the load that a host can carry, by queueing analysis, and name the bottleneck."
+        ),
         Command("capacity", "capacity", "Find the largest load that keeps objectives, and the bottleneck beyond it."),
         Command("place", "place", "Place domains on as few equal hosts as keep objectives, judged by simulation."),
         Command("tune", "tune", "Search for the best setting of a scenario, and confirm it against the present one."),
         Command("manage", "manage", "Let a workload manager set caps or reservations; measure how steady it is."),
     ],
     "Real hosts": [
-        Command("xl", "xl", "What an administrator types on a Xen host, and reads there."),
-        Command("monitor", "monitor", "What the monitors of a Xen host would have shown."),
+        Command("xl", "xl", "Commands to type on a Xen host, and the output that they would print."),
+        Command("monitor", "monitor", "Show a run as the monitors of a Xen host would have."),
         Command("top", "monitor", "Show a run as xentop does, with its options and keys, at the pace of its own time."),
-        Command("import", "import_", "Read what real hosts recorded, and make scenarios of the files of other tools."),
+        Command("import", "import_", "Read recordings of real hosts, and make scenarios of the files of other tools."),
         Command("export", "export", "Write traces in the formats of other tools."),
         Command("twin", "twin", "Make a scenario that behaves as a recorded host did, and score it."),
     ],
     "Studies": [
-        Command("study", "study", "Re-run published studies, and compare what is simulated with what was published."),
+        Command("study", "study", "Re-run published studies, and compare simulated with published numbers."),
         Command("demo", "demo", "Repeat the web-server experiment of Cherkasova, Gupta and Vahdat 2007 and compare."),
     ],
     "Engine": [

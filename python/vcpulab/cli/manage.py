@@ -1,7 +1,6 @@
 """`vcpulab manage`: a workload manager on top of a scheduler, and how steady its hand is."""
 
 import json
-from html import escape
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +15,9 @@ from vcpulab.plugins import PluginError
 from vcpulab.results.metrics import APP, CONTROLLER
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.show import report
+from vcpulab.show import html, report
+from vcpulab.show.report import table_of
+from vcpulab.show.table import Table
 
 
 @command(
@@ -107,23 +108,24 @@ def _decisions(runs: dict[str, Managed]) -> str:
     return pl.concat(labelled).write_csv()
 
 
-def _grids(runs: dict[str, Managed]) -> list[tuple[str, list[str], list[list[str]]]]:
-    """Caption, headings and rows of each table."""
-    steadiness, served = [], []
-    for label, managed in runs.items():
-        headings, rows = report.grid_of(managed.stability(), "domain", CONTROLLER)
-        steadiness += [[label, *row] for row in rows]
-        app_headings, rows = report.grid_of(managed.run.summary().filter(of="app"), "app", APP)
-        served += [[label, *row] for row in rows]
+def _tables(runs: dict[str, Managed]) -> list[Table]:
+    """The steadiness of allocations and the service of clients, a row for each scheduler and thing."""
+    steadiness = [(label, table_of(run.stability(), "", "domain", CONTROLLER)) for label, run in runs.items()]
+    served = [(label, table_of(run.run.summary().filter(of="app"), "", "app", APP)) for label, run in runs.items()]
     return [
-        ("How steady the manager's hand was", ["scheduler", *headings], steadiness),
-        ("What was served", ["scheduler", *app_headings], served),
+        Table(
+            title,
+            ["scheduler", *tables[0][1].headings],
+            [[label, *row] for label, table in tables for row in table.rows],
+            2,
+        )
+        for title, tables in (("Steadiness of the allocation", steadiness), ("Service", served))
     ]
 
 
 def _show(runs: dict[str, Managed]) -> None:
-    for caption, headings, rows in _grids(runs):
-        views.print_table(caption, [heading.replace(", ", "\n", 1) for heading in headings], rows, text_columns=2)
+    for table in _tables(runs):
+        views.show_table(table.stacked())
 
 
 def _write_report(path: Path, scenario: Scenario, controller: str, runs: dict[str, Managed]) -> None:
@@ -131,19 +133,20 @@ def _write_report(path: Path, scenario: Scenario, controller: str, runs: dict[st
 
     chosen = next(iter(runs.values())).settings
     lead = (
-        f"<p>The {escape(controller)} controller sets the limits of {escape(', '.join(chosen.domains))} every "
-        f"{chosen.interval_s:g} s, so that each uses {100 * chosen.target:g} % of its allocation.</p>"
+        f"The {controller} controller sets the limits of {', '.join(chosen.domains)} every {chosen.interval_s:g} s, so "
+        f"that each uses {100 * chosen.target:g} % of its allocation."
     )
     charts = [
         plots.allocations(managed.decisions.filter(replication=0), f"{label}, replication 0")
         for label, managed in runs.items()
     ]
     hint = (
-        "<p>Use above the allocation, or below it while the domain waits, is the scheduler's allocation error. The "
-        "controller takes it for a change of demand, and answers it.</p>"
+        "Use above the allocation, or below it while the domain waits, is the scheduler's allocation error. The "
+        "controller takes it for a change of demand, and answers it."
     )
-    body = report.section("Allocation and use", [hint, *map(report.figure, charts)])
-    tables = [report.table(headings, rows, caption) for caption, headings, rows in _grids(runs)]
-    body += report.section("How steady, and what was served", tables)
-    body += report.details({label: managed.run for label, managed in runs.items()})
-    report.write_page(path, f"A workload manager: {scenario.name}", lead, body)
+    parts = [
+        html.section("Allocation and use", [html.paragraphs(hint), *map(html.chart, charts)]),
+        html.section("Steadiness and service", map(html.table, _tables(runs))),
+        report.details({label: managed.run for label, managed in runs.items()}),
+    ]
+    html.write(path, f"A workload manager: {scenario.name}", parts, [lead])

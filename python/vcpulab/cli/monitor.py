@@ -11,7 +11,7 @@ from vcpulab.cli.options import Flag, Replication, TableOrCsv, command, group, n
 
 Source = Annotated[Path, Parameter(help="A run that `vcpulab run --out` wrote, or a scenario file to run now.")]
 
-monitor = group("monitor", "What the monitors of a Xen host would have shown.", "vcpulab monitor xencpu web.toml")
+monitor = group("monitor", "Show a run as the monitors of a Xen host would have.", "vcpulab monitor xencpu web.toml")
 
 
 @command("xenmon", "vcpulab monitor xenmon web.toml --out out/xenmon", of=monitor)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from operator import ge, gt, le, lt
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Literal, ParamSpec
 
 from cyclopts import App, Parameter
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cyclopts import Token
 
 P = ParamSpec("P")
+_HOLDS = {"at least": ge, "above": gt, "at most": le, "below": lt}
 _CONTINUED = re.compile(r"\n {12}(?=\S)")
 BUDGET_S_MAX = 30 * 86_400
 SEED_MAX = 2**63 - 1
@@ -49,7 +50,7 @@ def command(name: str, *shown: str, of: App | None = None) -> Callable[[Callable
 
 
 class Range:
-    """A validator of numbers, which its text describes."""
+    """A reader of numbers that are in a range, which its text describes."""
 
     def __init__(
         self,
@@ -62,23 +63,26 @@ class Range:
         self._bounds = {"at least": least, "above": above, "at most": most, "below": below}
 
     def __str__(self) -> str:
-        said = [f"{word} {bound}" for word, bound in self._bounds.items() if bound is not None]
-        least, most = self._bounds["at least"], self._bounds["at most"]
-        return ", ".join(said) if least is None or most is None else f"{least} to {most}"
+        least, most, below = (self._bounds[word] for word in ("at least", "at most", "below"))
+        if least is not None and (most is not None or below is not None):
+            return f"{least} to {most}" if below is None else f"{least} to less than {below}"
+        return ", ".join(f"{word} {bound}" for word, bound in self._bounds.items() if bound is not None)
 
-    def __call__(self, _kind: object, value: Any) -> None:
-        """Checks a value.
+    def __call__(self, kind: type[int] | type[float], tokens: Sequence["Token"]) -> float:
+        """Reads a number.
 
         Raises:
-            RequestError: it is out of range.
+            RequestError: it is none, or out of range.
         """
-        if value is None:
-            return
-        holds = {"at least": ge, "above": gt, "at most": le, "below": lt}
-        if not all(bound is None or holds[word](value, bound) for word, bound in self._bounds.items()):
-            if isinstance(value, float):
-                raise RequestError(found=f"{value:.12g}", allowed=str(self))
-            raise RequestError(found=value, allowed=f"an integer {'from ' if str(self)[0].isdigit() else ''}{self}")
+        text = tokens[0].value
+        try:
+            value = kind(text)
+            if all(bound is None or _HOLDS[word](value, bound) for word, bound in self._bounds.items()):
+                return value
+        except ValueError:
+            pass
+        whole = f"an integer {'from ' if str(self)[0].isdigit() else ''}{self}"
+        raise RequestError(found=text, allowed=whole if kind is int else str(self))
 
 
 def number(
@@ -92,7 +96,7 @@ def number(
 ) -> Parameter:
     """An option that takes a number, with its range in its help."""
     within = Range(least, most, above=above, below=below)
-    return Parameter(name=name, help=f"{help} Allowed: {within}.", validator=within)
+    return Parameter(name=name, help=f"{help} Allowed: {within}.", converter=within)
 
 
 def _read_duration(_kind: object, tokens: Sequence["Token"]) -> float:
@@ -183,7 +187,6 @@ Precision = Annotated[
 Memory = Annotated[int | None, Parameter(metavar="SIZE", converter=_read_size)]
 Words = Annotated[tuple[str, ...], Parameter(negative=(), show_default=False, consume_multiple=False)]
 Slo = Words
-Vary = Words
 Flag = Annotated[bool, Parameter(negative=())]
 Force = Annotated[bool, Parameter(negative=(), help="Replace what is there.")]
 Out = Annotated[Path | None, Parameter(name=["--out", "-o"])]

@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from vcpulab.advice.capacity.guard import Guard, StoppedError
+from vcpulab import verbs
+from vcpulab.advice.capacity.guard import StoppedError
 from vcpulab.advice.capacity.limits import said as default_limits_said
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
-from vcpulab.advice.placing.fleet import fleet as take_apart
 from vcpulab.advice.placing.placing import Placement, UnplaceableError
-from vcpulab.advice.placing.placing import place as find_place
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import Budget, Jobs, Memory, Out, Scenarios, Several, Slo, Table, Words, command
 from vcpulab.cli.options import number as an_option
@@ -50,8 +49,9 @@ def place(
 
     Args:
         files_: Scenario files; their domains are placed with their clients. dom0 and driver domains are on every host.
-        slo: An objective, such as `web.response_p99 < 50ms`, or of every client `response_p99 < 50ms`; may be given
-            again. Without any: no failed requests, and a response p99 of at most 10 times that of the domain alone.
+        slo: A service-level objective, such as `web.response_p99 < 50ms`, or of every client `response_p99 < 50ms`; may
+            be given again. Without any: no failed requests, and a response p99 of at most 10 times that of the domain
+            alone.
         host: The hosts: a hardware profile, or a scenario file whose host it is; that of the first file if left out.
         apart: Domains of which no two may be on one host: a,b; may be given again.
         together: Domains that have to be on one host: a,b; may be given again.
@@ -65,25 +65,26 @@ def place(
         while label in scenarios:
             label += "x"
         scenarios[label] = files.load(path)
-    taken = take_apart(scenarios, host=_host(host, scenarios), together=_groups("together", together))
-    for note in taken.notes:
-        terminal.say(note)
     try:
         with terminal.status("placing") as progress:
-            placed = find_place(
-                taken,
-                slo,
+            placed = verbs.place(
+                scenarios,
+                slo=slo,
+                host=_host(host, scenarios),
+                together=_groups("together", together),
                 apart=_groups("apart", apart),
                 margin=margin / 100,
                 memory=memory,
                 replications=replications,
                 jobs=jobs,
-                guard=Guard(budget),
+                seconds=budget,
                 progress=progress,
             )
     except (UnplaceableError, StoppedError) as error:
         terminal.error(str(error))
         return FAILED
+    for note in placed.fleet.notes:
+        terminal.say(note)
     if out is not None:
         _write_hosts(placed, out)
     if format == "json":
@@ -117,14 +118,14 @@ def _groups(field: str, words: Sequence[str]) -> list[list[str]]:
 
 def _power(idle: float, busy: float) -> Power:
     if not 0 <= idle <= busy < float("inf"):
-        raise RequestError(field="idle_watts", found=f"{idle:g}", allowed=f"at most that of a busy host, {busy:g}")
+        raise RequestError(field="idle_watts", found=f"{idle:g}", allowed="from 0, and idle is at most busy")
     return Power(idle, busy)
 
 
 def _write_hosts(placed: Placement, out: Path) -> None:
     names = [f"host-{number}.toml" for number in range(1, len(placed.hosts) + 1)]
     if out.exists() and (not out.is_dir() or {path.name for path in out.iterdir()} - set(names)):
-        raise RequestError(f"{out}: holds other files", hint="another directory, or an empty one")
+        raise RequestError(f"{out}: there is something else", hint="another directory, or an empty one")
     out.mkdir(parents=True, exist_ok=True)
     for name, host in zip(names, placed.hosts, strict=True):
         files.write(out / name, host.scenario.to_toml())

@@ -19,7 +19,7 @@ from vcpulab.studies.runner import Effort, Runner
 
 study = group(
     "study",
-    "Re-run published studies, and compare what is simulated with what was published.",
+    "Re-run published studies, and compare simulated with published numbers.",
     "vcpulab study list",
     "vcpulab study run cherkasova2007 --fast",
 )

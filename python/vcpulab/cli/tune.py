@@ -1,30 +1,23 @@
 """`vcpulab tune`: the best setting of a scenario, searched for and confirmed."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from vcpulab.advice.tuning import goals as wanted
+from vcpulab import verbs
 from vcpulab.advice.tuning.answer import Tuning
-from vcpulab.advice.tuning.confirming import Confirmation, confirm
-from vcpulab.advice.tuning.goals import Goal
-from vcpulab.advice.tuning.knobs import space as space_of
-from vcpulab.advice.tuning.search import REPLICATIONS, Candidate, Search
+from vcpulab.advice.tuning.confirming import Confirmation
+from vcpulab.advice.tuning.search import REPLICATIONS, Candidate
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import Jobs, Report, Seed, Slo, Table, Words, command, duration, number
-from vcpulab.errors import RequestError
 from vcpulab.extras import require
 from vcpulab.hypervisors.xl import new_steps
-from vcpulab.results import addresses
-from vcpulab.scenario.scenario import Scenario
 
 DONE, FAILED = 0, 1
-TRIALS = 100
-"""Settings to try, where neither trials nor a budget are given."""
 
 
 @command(
@@ -72,7 +65,7 @@ def tune(
             named: throughput and response times of all clients and applications, fairness, and waiting of driver
             domains.
         minimise: A metric to make smaller, such as web.response_p99.
-        slo: An objective, such as 'web.response_p99 < 50ms'.
+        slo: A service-level objective, such as 'web.response_p99 < 50ms'.
         vary: A parameter and its range: PATH=LOW..HIGH or PATH=a,b,c.
         only: Parameters to vary, of those that the schedulers have: a path such as domain.dom0.weight, or a pattern
             such as 'domain.*.cap'. If neither is given: schedulers of the same release, weights or reservations,
@@ -81,27 +74,27 @@ def tune(
     """
     require("optuna", "tune")
     scenario = files.load(file)
-    space = space_of(scenario, vary, only)
-    goals = _goals(scenario, maximise, minimise)
-    limits = [addresses.limit(scenario, text) for text in slo]
-    wanted.contradictions(limits)
-    seed = scenario.seed if seed is None else seed
-    search = Search(space, goals, limits, seed=seed, replications=replications, jobs=jobs)
+    search = verbs.search_of(
+        scenario,
+        maximise=maximise,
+        minimise=minimise,
+        slo=slo,
+        vary=vary,
+        only=only,
+        replications=replications,
+        seed=seed,
+        jobs=jobs,
+    )
     folder = folder or Path("out/tune") / f"{file.stem}-{search.name()}"
     search.keep(folder)
-    trials = TRIALS if trials is None and budget is None else trials
-    with _keeping(folder):
-        with terminal.progress(f"tuning {scenario.name}") as progress:
-            found = search.run(trials=trials, seconds=budget, progress=progress)
-        with terminal.progress("confirming") as progress:
-            confirmed = None if found.best is search.present else confirm(search, found.best, progress)
-    answer = Tuning(search, found, confirmed)
+    with _keeping(folder), terminal.progress(f"tuning {scenario.name}") as progress:
+        answer = verbs.run_search(search, trials=trials, seconds=budget, progress=progress)
     if format == "json":
         print(json.dumps(answer.document(), indent=2))
     else:
         _show(answer)
     if write is not None and answer.advised:
-        files.write(write, found.best.scenario.text)
+        files.write(write, answer.found.best.scenario.text)
         terminal.say(f"written to {write}")
     if report is not None:
         from vcpulab.advice.tuning.report import write_report
@@ -122,14 +115,14 @@ def _show(answer: Tuning) -> None:
         print(f"beyond its limit, and by how much: {'; '.join(answer.nearest())}")
     rows = [
         [key, before, after, str(found.costs.get(key, "–")), _share(found.importance.get(key))]
-        for key, before, after in answer.turned()
+        for key, before, after in answer.changed()
     ]
     if rows:
-        headings = ["knob", "now", "found", "turning it back\ncosts of the score", "importance\nin the search"]
-        views.print_table("What the best turns", headings, rows, text_columns=3)
+        headings = ["parameter", "now", "found", "changing it back\ncosts of the score", "importance\nin the search"]
+        views.print_table("Parameters that the best setting changes", headings, rows, text_columns=3)
     others = [[key, _share(share)] for key, share in found.importance.items() if key not in {row[0] for row in rows}]
     if others:
-        views.print_table("Knobs that stay where they are", ["knob", "importance in the search"], others[:8])
+        views.print_table("Parameters that stay as they are", ["parameter", "importance in the search"], others[:8])
     if len(found.policies) > 1:
         ranked = sorted(found.policies.items(), key=lambda item: found.standings[item[1].number].order, reverse=True)
         policies = [[name, f"{found.standings[c.number].score:+.3f}", _verbal(answer, c)] for name, c in ranked]
@@ -150,7 +143,7 @@ def _show_confirmed(confirmed: Confirmation) -> None:
         words = {True: "kept", False: "not kept", None: "not sure"}
         limits = [[str(one.limit), words[one.sure], str(one.interval or "–")] for one in confirmed.limits]
         views.print_table("Limits", ["limit", "kept", "value"], limits, text_columns=2)
-    changed = [one for one in confirmed.comparisons if one.verdict in ("better", "worse")]
+    changed = [one for one in confirmed.comparisons if one.verdict in ("improves", "regresses")]
     if changed:
         views.show_comparison(changed, (confirmed.before, confirmed.after), ("now", "found"), all=False)
 
@@ -163,16 +156,6 @@ def _verbal(answer: Tuning, candidate: Candidate) -> str:
 
 def _share(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.0f} %"
-
-
-def _goals(scenario: Scenario, maximise: Sequence[str], minimise: Sequence[str]) -> list[Goal]:
-    stated = [wanted.goal(scenario, name, higher=True) for name in maximise]
-    stated += [wanted.goal(scenario, name, higher=False) for name in minimise]
-    names = [goal.name for goal in stated]
-    for name in names:
-        if names.count(name) > 1:
-            raise RequestError(f"--maximise, --minimise: `{name}` is named twice", allowed="each metric once")
-    return stated or wanted.default_goals(scenario)
 
 
 @contextmanager

@@ -152,7 +152,7 @@ def _show(rows: Sequence[Row], form: str) -> None:
         ]
         for row in rows
     ]
-    headings = ["domain", "figure", "unit", "recorded", "simulated", "off by", "within its limit"]
+    headings = ["domain", "metric", "unit", "recorded", "simulated", "off by", "within its limit"]
     views.print_table("Recorded and simulated", headings, table, text_columns=3)
     judged = [row for row in rows if row.holds is not None]
     limits = ", ".join(f"{what} {limit:g} {unit}" for what, (limit, unit) in twin_.LIMITS.items())

@@ -9,13 +9,9 @@ from typing import Any
 
 import polars as pl
 import tomli_w
-from rich import box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from vcpulab.advice.compare import Comparison
-from vcpulab.advice.comparison_report import HEADINGS, cells, change, in_words
+from vcpulab.advice.compare import Comparison, change, in_words, table_of_differences
 from vcpulab.advice.lint.lint import Advice
 from vcpulab.cli import terminal
 from vcpulab.hypervisors.counters import COUNTERS, Tool
@@ -23,7 +19,9 @@ from vcpulab.hypervisors.xl import Step
 from vcpulab.results.metrics import IO, Metric, summarise
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
-from vcpulab.show.report import grid_of, summary_grid
+from vcpulab.show.report import summary, table_of
+from vcpulab.show.table import Table
+from vcpulab.show.terminal import rendered
 
 # Wide enough for every table where there is no terminal that says how wide it is.
 _PIPE_COLUMNS = 240
@@ -34,39 +32,16 @@ def _stdout() -> Console:
     return Console(highlight=False, width=width, soft_wrap=False)
 
 
-def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1) -> None:
-    """A table; the first columns hold text, which may wrap, the others numbers, which go on below if there are many."""
+def show_table(table: Table) -> None:
+    """Prints a table."""
     console = _stdout()
-    for numbers in _fitting(headings, rows, text_columns, console.width):
-        table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-        for index in range(text_columns):
-            table.add_column(Text(headings[index]), vertical="bottom")
-        for index in numbers:
-            table.add_column(Text(headings[index]), justify="right", vertical="bottom", no_wrap=True)
-        for row in rows:
-            table.add_row(*(Text(row[index]) for index in [*range(text_columns), *numbers]))
-        console.print(table)
-        title = ""
+    for part in rendered(table, console.width):
+        console.print(part)
 
 
-def _fitting(headings: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int, width: int) -> list[list[int]]:
-    """The columns of numbers, cut into tables that are no wider than that."""
-    # Padding on both sides and a column of the box.
-    gap = 3
-    widths = [
-        gap + max(len(line) for cell in column for line in cell.split("\n"))
-        for column in zip(headings, *rows, strict=True)
-    ]
-    room = width - sum(widths[:text_columns])
-    parts: list[list[int]] = [[]]
-    left = room
-    for index in range(text_columns, len(headings)):
-        if parts[-1] and widths[index] > left:
-            parts.append([])
-            left = room
-        parts[-1].append(index)
-        left -= widths[index]
-    return parts
+def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1) -> None:
+    """Prints a table; the first columns hold text, the others numbers."""
+    show_table(Table(title, headings, rows, text_columns))
 
 
 _WAITS_SHORT = 6
@@ -74,7 +49,7 @@ _WAITS_SHORT = 6
 
 
 def show_run(run: Run, names: Tool | None = None, waits: bool | None = None, *, io: bool = False) -> None:
-    """Every figure of a run.
+    """Every metric of a run.
 
     Args:
         run: the run.
@@ -96,15 +71,15 @@ def show_run(run: Run, names: Tool | None = None, waits: bool | None = None, *, 
         f"{scenario.duration_ns / 1e9:g} s after {scenario.warmup_ns / 1e9:g} s of warm-up, "
         f"{replications}, seed {scenario.seed}; mean ± 95 % confidence interval\n"
     )
-    for title, headings, rows in summary_grid(run):
-        if rows:
-            print_table(title, [_two_lines(heading) for heading in headings], rows)
+    for table in summary(run):
+        if table.rows:
+            show_table(table.stacked())
     if io:
         _show_io(run)
     if names is not None:
         counters = COUNTERS[names]
-        headings, rows = grid_of(summarise(_in_counters(run, counters), "domain", counters), "domain", counters)
-        print_table(f"Domains, in the counters of {names}", [_two_lines(heading) for heading in headings], rows)
+        counted = summarise(_in_counters(run, counters), "domain", counters)
+        show_table(table_of(counted, f"Domains, in the counters of {names}", "domain", counters).stacked())
     if waits or (waits is None and run.df_domains()["domain"].n_unique() <= _WAITS_SHORT):
         _show_waits(run)
         _show_wakeups(run)
@@ -137,12 +112,7 @@ def show_comparison(
     )
     shown = [c for c in found if all or (c.address.better is not None and c.verdict != "same")]
     if shown:
-        print_table(
-            "Differences, second less first, paired, with 95 % confidence intervals",
-            [heading.replace("before", labels[0]).replace("after", labels[1]) for heading in HEADINGS],
-            [cells(comparison) for comparison in shown],
-            2,
-        )
+        show_table(table_of_differences(shown, labels))
     for line in in_words(found):
         print(line)
 
@@ -155,9 +125,9 @@ def show_advice(path: str, advice: Sequence[Advice]) -> None:
         if one.effect is not None:
             mend = ", ".join(f"{name} = {_toml(value)}" for name, value in finding.changes.items())
             told = "; ".join(f"{change(c)} ({c.verdict})" for c in one.told())
-            print(f"  with {mend}:\n    {told or 'no difference that can be told'}")
+            print(f"  with {mend}:\n    {told or 'no significant difference'}")
         if one.makes_worse:
-            print("  here that costs more than it gains: better leave it as it is")
+            print("  here it regresses more than it improves: better leave it as it is")
         for step in one.steps:
             print(f"  {'$ ' if step.how == 'run' else f'({step.how}) '}{step.text}")
         print()
@@ -170,11 +140,11 @@ def _toml(value: object) -> str:
 
 def _show_io(run: Run) -> None:
     """What there was nothing of anywhere is left out."""
-    summary = run.summary().filter(of="io")
-    seen = set(summary.filter(pl.col("mean") != 0)["metric"])
+    io = run.summary().filter(of="io")
+    seen = set(io.filter(pl.col("mean") != 0)["metric"])
     metrics = [metric for metric in IO if metric.name in seen]
-    headings, rows = grid_of(summary.filter(pl.col("metric").is_in(seen)), "domain", metrics)
-    print_table("I/O", [_two_lines(heading) for heading in headings], rows)
+    table = table_of(io.filter(pl.col("metric").is_in(seen)), "I/O", "domain", metrics)
+    show_table(table.stacked())
 
 
 def _in_counters(run: Run, counters: Sequence[Metric]) -> pl.DataFrame:
@@ -241,16 +211,11 @@ def _show_wakeups(run: Run) -> None:
         *(name.replace("_us", ", µs").replace("per_s", "1/s") for name in frame.columns[2:]),
     ]
     rows = [[domain, cause, *map(number, values)] for domain, cause, *values in frame.iter_rows()]
-    print_table("Wait for a pCPU after waking up", [_two_lines(heading) for heading in headings], rows, 2)
+    show_table(Table("Wait for a pCPU after waking up", headings, rows, 2).stacked())
 
 
 def _count(number: int, thing: str) -> str:
     return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
-def _two_lines(heading: str) -> str:
-    """The unit under the name."""
-    return heading.replace(", ", "\n", 1)
 
 
 def show_schedulers(schedulers: Sequence[Mapping[str, Any]]) -> None:
@@ -366,7 +331,7 @@ _OF_A_POLICY = ("decisions_per_s_", "events_per_s_", "schedule_calls_per_s_")
 
 
 def show_bench(figures: Mapping[str, float]) -> None:
-    """Decisions and events per second of each policy, beside the bare loop; then the other figures."""
+    """Decisions and events per second of each policy, beside the bare loop; then the other numbers."""
     rows = []
     for match in filter(None, map(_DECISIONS.fullmatch, figures)):
         rates = [figures[f"{figure}{match['key']}"] / 1e6 for figure in _OF_A_POLICY]
@@ -376,4 +341,4 @@ def show_bench(figures: Mapping[str, float]) -> None:
     headings = ["pCPUs x vCPUs", "policy", "decisions", "events", "schedule calls", "events,\nof the bare loop"]
     print_table("Million per second", headings, rows, 2)
     others = [[name, number(value)] for name, value in figures.items() if not name.startswith(_OF_A_POLICY)]
-    print_table("", ["figure", "value"], others)
+    print_table("", ["measure", "value"], others)

@@ -1,4 +1,4 @@
-"""`vcpulab xl`: what an administrator types on a Xen host, and reads there."""
+"""`vcpulab xl`: commands to type on a Xen host, and the output that they would print."""
 
 import json
 from dataclasses import asdict
@@ -10,7 +10,7 @@ from vcpulab.errors import RequestError, ScenarioError
 
 xl = group(
     "xl",
-    "What an administrator types on a Xen host, and reads there.",
+    "Commands to type on a Xen host, and the output that they would print.",
     "vcpulab xl commands web.toml",
     "vcpulab xl list web.toml",
 )

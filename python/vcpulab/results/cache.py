@@ -72,7 +72,7 @@ def sources(*modules: str) -> dict[str, Path]:
 
 def _imported(file: Path) -> Iterator[str]:
     """The modules of this package that a file imports, at its head or in a function."""
-    for node in ast.walk(ast.parse(file.read_bytes())):
+    for node in _run(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if _file(alias.name) is not None)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -83,6 +83,16 @@ def _imported(file: Path) -> Iterator[str]:
                     yield full
                 elif _file(node.module) is not None:
                     yield node.module
+
+
+def _run(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those that only a type checker reads."""
+    to_do = [tree]
+    while to_do:
+        node = to_do.pop()
+        yield node
+        typing_only = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        to_do += node.orelse if typing_only else ast.iter_child_nodes(node)  # type: ignore[attr-defined]
 
 
 def _file(module: str) -> Path | None:

@@ -7,7 +7,7 @@ tables of a run. Tables, charts, limits, goals, comparisons, sweeps and messages
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 import polars as pl
 
@@ -17,7 +17,7 @@ Better = Literal["higher", "lower"]
 Of = Literal["domain", "app", "pcpu", "io", "host", "controller"]
 """What metrics are of: `app` is an application or a client, `io` the devices of a domain."""
 
-Tables = Mapping[str, pl.DataFrame] | Mapping[str, pl.LazyFrame]
+Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 
 @dataclass(frozen=True)
@@ -280,7 +280,7 @@ _SOURCES: Mapping[Of, tuple[str, pl.Expr]] = {
 """Kind to its table, and what the thing of a row is called in addresses."""
 
 
-def measured(tables: Tables, of: Of, by: str = "replication") -> pl.LazyFrame:
+def measured(tables: Mapping[str, Frame], of: Of, by: str = "replication") -> Frame:
     """The metrics of all things of a kind, a row for each of them and for each value of `by`.
 
     Args:
@@ -293,14 +293,14 @@ def measured(tables: Tables, of: Of, by: str = "replication") -> pl.LazyFrame:
     """
     if of == "host":
         pcpus, domains = (
-            tables[table].lazy().group_by(by).agg(one.expression.alias(one.name) for one in these)
+            tables[table].group_by(by).agg(one.expression.alias(one.name) for one in these)
             for table, these in (("pcpus", _HOST_OF_PCPUS), ("domains", _HOST_OF_DOMAINS))
         )
         names = [one.name for one in HOST]
         return pcpus.join(domains, on=by).sort(by).select(by, pl.lit("host").alias("thing"), *names)
     table, thing = _SOURCES[of]
     values = (one.expression.cast(pl.Float64).alias(one.name) for one in METRICS[of])
-    return tables[table].lazy().select(by, thing.alias("thing"), *values)
+    return tables[table].select(by, thing.alias("thing"), *values)
 
 
 SUMMARY = pl.Schema(

@@ -257,7 +257,7 @@ class Run(ResultTables):
         """The metrics of one kind of thing, a column for each."""
         if of not in self._measured:
             tables = {**self._tables, "apps": self.df_apps()} if of == "app" else self._tables
-            self._measured[of] = measured(tables, of).collect().sort("replication", maintain_order=True)
+            self._measured[of] = measured(tables, of).sort("replication", maintain_order=True)
         return self._measured[of]
 
     def df_wait_shares(self) -> pl.DataFrame:

@@ -45,6 +45,10 @@ class Interval(NamedTuple):
         half_width = t_quantile(n - 1, 0.5 + CONFIDENCE / 2) * deviation / math.sqrt(n)
         return cls(mean, half_width, n, deviation / math.sqrt(n))
 
+    def row(self) -> dict[str, float | None]:
+        """As flat data: mean, half width and number."""
+        return {"mean": self.mean, "half_width": self.half_width, "n": self.n}
+
     def __str__(self) -> str:
         if self.half_width is None:
             return number(self.mean)

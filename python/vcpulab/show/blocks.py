@@ -1,13 +1,15 @@
-"""What a report consists of, and how it is said as HTML and as Markdown."""
+"""What a long report consists of, and its two forms: a page, and Markdown with charts beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
 from vcpulab.extras import require
-from vcpulab.show import report
+from vcpulab.show import html, markdown
+from vcpulab.show.table import Table
 
 if TYPE_CHECKING:
     import altair as alt
@@ -23,7 +25,7 @@ class Heading:
 
     @property
     def anchor(self) -> str:
-        """What links to it."""
+        """Its name in links."""
         return "".join(letter if letter.isalnum() else "-" for letter in self.text.lower())
 
 
@@ -35,21 +37,8 @@ class Prose:
 
 
 @dataclass(frozen=True)
-class Grid:
-    """A table whose first column names the rows."""
-
-    caption: str
-    headings: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    folded: bool = False
-    """Is it folded away at first?"""
-    prose: bool = False
-    """Do its columns hold text rather than numbers?"""
-
-
-@dataclass(frozen=True)
 class Drawing:
-    """A chart, and what to type to make it."""
+    """A chart, and the command that makes it."""
 
     title: str
     chart: "alt.TopLevelMixin"
@@ -57,63 +46,59 @@ class Drawing:
     command: str
 
 
-Block = Heading | Prose | Grid | Drawing
+Block = Heading | Prose | Table | Drawing
 
 
-def html(blocks: Sequence[Block]) -> str:
-    """The blocks as the body of a page, with a list of its sections first."""
-    headings = [block for block in blocks if isinstance(block, Heading)]
-    links = "".join(f'<li><a href="#{h.anchor}">{escape(h.text)}</a></li>' for h in headings)
-    parts = [f"<nav><ul>{links}</ul></nav>"]
+def page(blocks: Sequence[Block]) -> Iterator[Markup]:
+    """The blocks as parts of a page, with links to its sections first."""
+    yield html.contents(block for block in blocks if isinstance(block, Heading))
     for block in blocks:
         match block:
             case Heading(text):
-                parts.append(f'<h2 id="{block.anchor}">{escape(text)}</h2>')
+                yield html.heading(text, block.anchor)
             case Prose(text):
-                parts.append(_markdown(text))
-            case Grid(caption, headings_, rows, folded, prose):
-                table = report.table(headings_, rows, "" if folded else caption)
-                if prose:
-                    table = table.replace("<table>", '<table class="prose">', 1)
-                fold = f"<details><summary>{escape(caption)}</summary>{table}</details>"
-                parts.append(fold if folded else table)
+                yield _prose(text)
+            case Table():
+                yield html.table(block)
             case Drawing(title, chart, text, command):
-                parts.append(f"<h3>{escape(title)}</h3>{_markdown(text)}{report.figure(chart)}")
-                parts.append(f"<p class=command><code>{escape(command)}</code></p>")
-    return "".join(parts)
+                yield html.drawing(title, _prose(text), chart, command)
 
 
-def markdown(blocks: Sequence[Block], title: str, folder: Path) -> str:
-    """The blocks as Markdown; charts become files beside it."""
+def text(blocks: Sequence[Block], title: str, folder: Path) -> str:
+    """The blocks as Markdown; charts become files in that folder."""
     vl_convert = require("vl_convert", "report")
     parts = [f"# {title}"]
-    figures = 0
+    drawings = 0
     for block in blocks:
         match block:
-            case Heading(text):
-                parts.append(f"## {text}")
-            case Prose(text):
-                parts.append(text)
-            case Grid(caption, headings, rows):
-                lines = [_row(headings), _row(["---"] * len(headings)), *map(_row, rows)]
-                parts += [f"**{caption}**", "\n".join(lines)]
-            case Drawing(title_, chart, text, command):
-                figures += 1
-                name = f"figure-{figures}.svg"
+            case Heading(text_):
+                parts.append(f"## {text_}")
+            case Prose(text_):
+                parts.append(text_)
+            case Table():
+                parts.append(markdown.table(block))
+            case Drawing(title_, chart, text_, command):
+                drawings += 1
+                name = f"figure-{drawings}.svg"
                 (folder / name).write_text(vl_convert.vegalite_to_svg(_sized(chart.to_dict())), encoding="utf-8")
-                parts += [f"### {title_}", text, f"![{title_}]({name})", f"`{command}`"]
+                parts += [f"### {title_}", text_, f"![{title_}]({name})", f"`{command}`"]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _markdown(text: str) -> str:
+def _prose(text: str) -> Markup:
     from markdown_it import MarkdownIt
+    from markdown_it.renderer import RendererHTML
 
-    rendered: str = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
-    return rendered.replace("<table>", "<div class=scroll><table class=prose>").replace("</table>", "</table></div>")
+    class Scrolled(RendererHTML):
+        """Tables that scroll by themselves on narrow screens."""
 
+        def table_open(self, *_: object) -> str:
+            return "<div class=scroll><table class=prose>"
 
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+        def table_close(self, *_: object) -> str:
+            return "</table></div>"
+
+    return Markup(MarkdownIt("commonmark", {"html": False}, renderer_cls=Scrolled).enable("table").render(text))
 
 
 def _sized(spec: dict[str, object]) -> dict[str, object]:

@@ -1,21 +1,20 @@
-"""Charts (Altair). Each says the same by position and label as by colour, and reads on light and dark paper."""
+"""Charts (Altair) of tidy frames.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+Each says the same by position and label as by colour, and reads on light and dark paper. Each carries its own
+configuration, so that a notebook's theme stays its user's.
+"""
+
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from vcpulab.extras import require
-from vcpulab.results.addresses import apps as applications
-from vcpulab.results.statistics import Interval, number
-from vcpulab.results.timeline import slices
+from vcpulab.results.statistics import number
 
 if TYPE_CHECKING:
     import altair as alt
 
-    from vcpulab.advice.compare import Comparison
-    from vcpulab.results.run import Run
 else:
     alt = require("altair", "report")
 
@@ -24,81 +23,31 @@ COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#9
 _PUBLISHED_COLOUR = "#888888"
 _INK = "currentColor"
 _BAR_PX = 20
-_TIMELINE_SLICES_MAX = 20_000
+
+VERDICTS = ("improves", "regresses", "no significant difference")
+"""The verdicts that `differences` draws."""
 
 
-@dataclass(frozen=True)
-class Bar:
-    """One bar: `group` is what is measured (a domain, an application), `label` under what (a scheduler)."""
-
-    group: str
-    label: str
-    interval: Interval
-    published: bool = False
-    """Drawn hollow: not measured here."""
-
-    @property
-    def said(self) -> str:
-        """Its value in words; a published one as it was printed."""
-        return f"{self.interval.mean:g}" if self.published else str(self.interval)
+BARS = {
+    "group": pl.String(),
+    "label": pl.String(),
+    "mean": pl.Float64(),
+    "half_width": pl.Float64(),
+    "shown": pl.String(),
+    "published": pl.Boolean(),
+}
+"""Columns of the frame of `bars`: the thing measured (a domain, an application), under what (a scheduler), the mean and
+half the width of its interval, the value in words, and whether it is a published one, which is drawn hollow."""
 
 
-Published = Mapping[str, Mapping[str, float]]
-"""Label to address to published value."""
-
-
-def domains(runs: Mapping[str, "Run"], published: Published | None = None) -> "alt.TopLevelMixin":
-    """CPU time by domain, for each of the labelled runs."""
-    data = _bars(runs, "domain", "gotten", published or {})
-    return bars(data, "CPU time gotten, % of a pCPU", "CPU time by domain")
-
-
-def apps(runs: Mapping[str, "Run"], published: Published | None = None) -> "alt.TopLevelMixin":
-    """Throughput by application, for each of the labelled runs. A service is shown as its clients."""
-    asked = {name for run in runs.values() for name in _services(run)}
-    data = [bar for bar in _bars(runs, "app", "throughput", published or {}) if bar.group not in asked]
-    return bars(data, "completed per second", "Throughput by application")
-
-
-def _services(run: "Run") -> set[str]:
-    """The applications that clients ask, as addresses name them."""
-    clients = run.scenario.to_dict().get("client", {}).values()
-    services = [(client["server"], client["app"]) for client in clients]
-    return {app.name for app in applications(run.scenario) if (app.domain, app.kind) in services}
-
-
-def _bars(runs: Mapping[str, "Run"], of: str, metric: str, published: Published) -> list[Bar]:
-    measured = [
-        Bar(row["thing"], label, Interval(row["mean"], row["half_width"], row["n"]))
-        for label, run in runs.items()
-        for row in run.summary().filter(of=of, metric=metric).iter_rows(named=True)
-        if row["mean"] is not None
-    ]
-    things = {bar.group for bar in measured}
-    printed = [
-        Bar(thing, label, Interval(value, None, 1), published=True)
-        for label, cells in published.items()
-        for address, value in cells.items()
-        for thing, _, which in [address.rpartition(".")]
-        if which == metric and thing in things
-    ]
-    return measured + printed
-
-
-def bars(data: Sequence[Bar], axis: str, title: str) -> "alt.TopLevelMixin":
-    """Horizontal bars with their confidence intervals and values."""
-    frame = pl.DataFrame(
-        {
-            "group": [bar.group for bar in data],
-            "label": [bar.label for bar in data],
-            "mean": [bar.interval.mean for bar in data],
-            "low": [bar.interval.mean - (bar.interval.half_width or 0) for bar in data],
-            "high": [bar.interval.mean + (bar.interval.half_width or 0) for bar in data],
-            "text": [f"{bar.label}: {bar.said}" for bar in data],
-            "published": [bar.published for bar in data],
-        },
-        schema_overrides={"mean": pl.Float64, "low": pl.Float64, "high": pl.Float64},
-    )
+def bars(frame: pl.DataFrame, axis: str, title: str) -> "alt.TopLevelMixin":
+    """Horizontal bars with their confidence intervals and values, from a frame with the columns `BARS`."""
+    half_width = pl.col("half_width").fill_null(0.0)
+    frame = frame.with_columns(
+        low=pl.col("mean") - half_width,
+        high=pl.col("mean") + half_width,
+        text=pl.format("{}: {}", "label", "shown"),
+    ).drop("half_width")
     measured = _in_order(frame.filter(~pl.col("published"))["label"])
     groups, labels = _in_order(frame["group"]), _in_order(frame["label"])
     base = alt.Chart(_data(frame)).encode(
@@ -106,7 +55,7 @@ def bars(data: Sequence[Bar], axis: str, title: str) -> "alt.TopLevelMixin":
         yOffset=alt.YOffset("label:N", sort=labels),
     )
     # The values stand beside the bars: room for them.
-    most = frame["high"].max() if len(data) else None
+    most = frame["high"].max()
     scale = alt.Scale(domainMin=0, domainMax=1.45 * float(most), nice=False) if most else alt.Undefined  # type: ignore[arg-type]
     colour = alt.Color("label:N", sort=labels, legend=None, scale=alt.Scale(domain=measured, range=COLOURS))
     bar = base.mark_bar(strokeWidth=1.5).encode(
@@ -119,27 +68,21 @@ def bars(data: Sequence[Bar], axis: str, title: str) -> "alt.TopLevelMixin":
     )
     whisker = base.mark_rule(color=_INK, strokeWidth=1.5).encode(x="low:Q", x2="high:Q")
     text = base.mark_text(align="left", baseline="middle", dx=6, color=_INK).encode(x="high:Q", text="text:N")
-    said = "; ".join(f"{bar.group}, {bar.label}: {bar.said}" for bar in data)
+    said = "; ".join(f"{row['group']}, {row['label']}: {row['shown']}" for row in frame.iter_rows(named=True))
     chart = alt.layer(bar, whisker, text).properties(
         width="container", height=alt.Step(_BAR_PX), title=title, description=f"{title}, {axis}. {said}."
     )
     return dressed(chart)
 
 
-def differences(found: Sequence["Comparison"]) -> "alt.TopLevelMixin":
-    """Changes in % with their intervals, a line for each metric, grouped by what they are good for."""
-    rows = [
-        {
-            "metric": comparison.address.name,
-            "percent": comparison.percent,
-            "low": comparison.percent - _percent_half_width(comparison),
-            "high": comparison.percent + _percent_half_width(comparison),
-            "verdict": {"unclear": "not told apart"}.get(comparison.verdict, comparison.verdict),
-        }
-        for comparison in found
-        if comparison.percent is not None and comparison.verdict != "same"
-    ]
-    verdicts = ["better", "worse", "not told apart"]
+def differences(frame: pl.DataFrame) -> "alt.TopLevelMixin":
+    """Changes in % with their intervals, a line for each metric.
+
+    Args:
+        frame: columns `metric`, `percent`, `low`, `high` and `verdict`, one of `VERDICTS`.
+    """
+    rows = frame.to_dicts()
+    verdicts = list(VERDICTS)
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         y=alt.Y("metric:N", title=None, sort=None, axis=alt.Axis(labelLimit=240)),
         color=alt.Color(
@@ -164,10 +107,6 @@ def differences(found: Sequence["Comparison"]) -> "alt.TopLevelMixin":
         width="container", height=alt.Step(_BAR_PX), title=title, description=f"{title}, in %. {said}."
     )
     return dressed(chart)
-
-
-def _percent_half_width(comparison: "Comparison") -> float:
-    return 100 * (comparison.difference.half_width or 0) / abs(comparison.before.mean)
 
 
 def allocations(decisions: pl.DataFrame, title: str) -> "alt.TopLevelMixin":
@@ -199,13 +138,16 @@ def allocations(decisions: pl.DataFrame, title: str) -> "alt.TopLevelMixin":
     return dressed(chart)
 
 
-def waits(run: "Run", title: str | None = None) -> "alt.TopLevelMixin":
-    """A map: who waited, for whom, how much."""
-    frame = run.df_wait_shares()
+def waits(frame: pl.DataFrame, domains: Sequence[str], title: str) -> "alt.TopLevelMixin":
+    """A map of the domains that waited and of what they waited for.
+
+    Args:
+        frame: columns of `Run.df_wait_shares`.
+        domains: their order.
+        title: of the chart.
+    """
     labels = [_share_said(share) for share in frame["of_elapsed"]]
     frame = frame.with_columns(pl.Series("said", labels, pl.String), pl.col("of_wait").round(1))
-    title = title or f"Who made whom wait: {run.scenario.name}"
-    domains = _in_order(run.df_domains()["domain"])
     base = alt.Chart(_data(frame)).encode(
         x=alt.X("by:N", title="waited for", sort=[*domains, "idle", "hypervisor"], axis=alt.Axis(labelAngle=0)),
         y=alt.Y("domain:N", title="waited", sort=domains),
@@ -231,22 +173,18 @@ def _share_said(share: float) -> str:
     return f"{share:.{2 if share < 10 else 1}f}"
 
 
-def wakeups(run: "Run", title: str | None = None) -> "alt.TopLevelMixin":
-    """Which share of the wake-ups waited at most how long, a line for each domain and cause."""
-    buckets = (
-        run.df_wakeup_buckets()
-        .group_by("domain", "cause", "below_ns")
-        .agg(pl.col("count").sum())
-        .sort("domain", "cause", "below_ns")
-        .with_columns((100 * pl.col("count").cum_sum() / pl.col("count").sum()).over("domain", "cause").alias("share"))
-    )
-    frame = buckets.select("domain", "cause", (pl.col("below_ns") / 1e3).alias("wait_us"), "share")
-    title = title or f"Wait after waking up: {run.scenario.name}"
-    domains = _in_order(run.df_domains()["domain"])
-    lines = run.df_wakeup_means()
+def wakeups(frame: pl.DataFrame, means: pl.DataFrame, domains: Sequence[str], title: str) -> "alt.TopLevelMixin":
+    """The share of the wake-ups that waited at most some time, a line for each domain and cause.
+
+    Args:
+        frame: columns `domain`, `cause`, `wait_us` and `share`, the cumulative share in %.
+        means: columns of `Run.df_wakeup_means`.
+        domains: their order.
+        title: of the chart.
+    """
     said = "; ".join(
         f"{row['domain']}, {row['cause']}: median {number(row['p50_us'])} µs, 99 % within {number(row['p99_us'])} µs"
-        for row in lines.iter_rows(named=True)
+        for row in means.iter_rows(named=True)
     )
     chart = (
         alt.Chart(_data(frame))
@@ -264,39 +202,18 @@ def wakeups(run: "Run", title: str | None = None) -> "alt.TopLevelMixin":
 
 
 def timeline(
-    run: "Run",
-    *,
-    replication: int = 0,
-    start_ms: float | None = None,
-    window_ms: float = 200,
-    title: str | None = None,
+    frame: pl.DataFrame, domains: Sequence[str], window_ms: tuple[float, float], title: str
 ) -> "alt.TopLevelMixin":
-    """See `Plots.timeline`."""
-    if not run.has_decisions:
-        raise ValueError("the run kept no decisions\n  hint: run(scenario, decisions=True)")
-    start_ns = run.scenario.warmup_ns if start_ms is None else round(start_ms * 1e6)
-    end_ns = min(start_ns + round(window_ms * 1e6), run.scenario.warmup_ns + run.scenario.duration_ns)
-    shown = slices(run, replication, start_ns, end_ns).filter(pl.col("domain") >= 0)
-    if shown.height > _TIMELINE_SLICES_MAX:
-        # A browser would choke on more: the window ends where they are used up.
-        end_ns = shown["start_ns"].sort()[_TIMELINE_SLICES_MAX]
-        shown = slices(run, replication, start_ns, end_ns).filter(pl.col("domain") >= 0)
-    names = run.df_domains().select(pl.col("number").alias("domain"), pl.col("domain").alias("name")).unique()
-    frame = (
-        shown.join(names, on="domain", how="left")
-        .sort("pcpu", "domain", "vcpu", "start_ns")
-        .select(
-            pl.format("pCPU {}: {} vCPU {}", "pcpu", "name", "vcpu").alias("lane"),
-            pl.col("name").alias("domain"),
-            (pl.col("start_ns") / 1e6).alias("start_ms"),
-            (pl.col("end_ns") / 1e6).alias("end_ms"),
-            ((pl.col("end_ns") - pl.col("start_ns")) / 1e3).alias("ran_us"),
-            (pl.col("waited_ns") / 1e3).alias("waited_us"),
-        )
-    )
-    title = title or f"Who ran when: {run.scenario.name}"
-    domains = _in_order(run.df_domains()["domain"])
-    window = f"{start_ns / 1e6:g} to {end_ns / 1e6:g} ms"
+    """Slices of CPU time, a lane for each vCPU on each pCPU.
+
+    Args:
+        frame: columns `lane`, `domain`, `start_ms`, `end_ms`, `ran_us` and `waited_us`, a row for each slice.
+        domains: their order.
+        window_ms: what is shown at first, ms since the host started.
+        title: of the chart.
+    """
+    start_ms, end_ms = window_ms
+    window = f"{start_ms:g} to {end_ms:g} ms"
     chart = (
         alt.Chart(_data(frame))
         .mark_bar(clip=True, minBandSize=1)
@@ -305,7 +222,7 @@ def timeline(
                 "start_ms:Q",
                 title="time since the host started, ms",
                 axis=alt.Axis(tickCount=8),
-                scale=alt.Scale(domain=[start_ns / 1e6, end_ns / 1e6], nice=False, zero=False),
+                scale=alt.Scale(domain=[start_ms, end_ms], nice=False, zero=False),
             ),
             x2="end_ms:Q",
             y=alt.Y("lane:N", title=None, sort=_in_order(frame["lane"]), axis=alt.Axis(labelLimit=240)),

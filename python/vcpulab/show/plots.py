@@ -1,11 +1,22 @@
-"""`run.plot`: the charts of a run. All but `tables` need the extra `report`."""
+"""Charts of runs: `run.plot`, and the same of several labelled runs. All but `tables` need the extra `report`."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import polars as pl
+
+from vcpulab.results.addresses import apps as applications
 from vcpulab.results.run import Run
+from vcpulab.results.statistics import Interval
+from vcpulab.results.timeline import slices
 
 if TYPE_CHECKING:
     import altair as alt
+
+_TIMELINE_SLICES_MAX = 20_000
+
+Published = Mapping[str, Mapping[str, float]]
+"""Label to address to published value."""
 
 
 class Plots:
@@ -16,27 +27,19 @@ class Plots:
 
     def domains(self) -> "alt.TopLevelMixin":
         """CPU time by domain."""
-        from vcpulab.show import charts
-
-        return charts.domains({self._run.scenario.name: self._run})
+        return domains({self._run.scenario.name: self._run})
 
     def apps(self) -> "alt.TopLevelMixin":
         """Throughput by application; a service is shown as its clients."""
-        from vcpulab.show import charts
-
-        return charts.apps({self._run.scenario.name: self._run})
+        return apps({self._run.scenario.name: self._run})
 
     def waits(self) -> "alt.TopLevelMixin":
         """Who made whom wait, as a map."""
-        from vcpulab.show import charts
-
-        return charts.waits(self._run)
+        return waits(self._run)
 
     def wakeups(self) -> "alt.TopLevelMixin":
         """How long vCPUs waited after waking up, by domain and cause."""
-        from vcpulab.show import charts
-
-        return charts.wakeups(self._run)
+        return wakeups(self._run)
 
     def timeline(
         self, *, replication: int = 0, start_ms: float | None = None, window_ms: float = 200
@@ -51,12 +54,120 @@ class Plots:
         Raises:
             ValueError: the run kept no decisions.
         """
-        from vcpulab.show import charts
-
-        return charts.timeline(self._run, replication=replication, start_ms=start_ms, window_ms=window_ms)
+        return timeline(self._run, replication=replication, start_ms=start_ms, window_ms=window_ms)
 
     def tables(self) -> str:
         """The metrics as HTML tables."""
-        from vcpulab.show import report
+        from vcpulab.show import html, report
 
-        return report.summary_tables(self._run)
+        return "".join(map(html.table, report.summary(self._run)))
+
+
+def domains(runs: Mapping[str, Run], published: Published | None = None) -> "alt.TopLevelMixin":
+    """CPU time by domain, for each of the labelled runs."""
+    from vcpulab.show import charts
+
+    frame = _bars(runs, "domain", "gotten", published or {})
+    return charts.bars(frame, "CPU time gotten, % of a pCPU", "CPU time by domain")
+
+
+def apps(runs: Mapping[str, Run], published: Published | None = None) -> "alt.TopLevelMixin":
+    """Throughput by application, for each of the labelled runs. A service is shown as its clients."""
+    from vcpulab.show import charts
+
+    asked = {name for run in runs.values() for name in _services(run)}
+    frame = _bars(runs, "app", "throughput", published or {}).filter(~pl.col("group").is_in(asked))
+    return charts.bars(frame, "completed per second", "Throughput by application")
+
+
+def _services(run: Run) -> set[str]:
+    """The applications that clients ask, as addresses name them."""
+    clients = run.scenario.to_dict().get("client", {}).values()
+    services = [(client["server"], client["app"]) for client in clients]
+    return {app.name for app in applications(run.scenario) if (app.domain, app.kind) in services}
+
+
+def _bars(runs: Mapping[str, Run], of: str, metric: str, published: Published) -> pl.DataFrame:
+    """One metric of all runs, and of what was published of the same things, as `charts.bars` takes it."""
+    from vcpulab.show.charts import BARS
+
+    measured = [
+        (row["thing"], label, row["mean"], row["half_width"], str(Interval(row["mean"], row["half_width"], row["n"])))
+        for label, run in runs.items()
+        for row in run.summary().filter(of=of, metric=metric).iter_rows(named=True)
+        if row["mean"] is not None
+    ]
+    things = {thing for thing, *_ in measured}
+    printed = [
+        (thing, label, value, None, f"{value:g}")
+        for label, cells in published.items()
+        for address, value in cells.items()
+        for thing, _, which in [address.rpartition(".")]
+        if which == metric and thing in things
+    ]
+    rows = [*((*row, False) for row in measured), *((*row, True) for row in printed)]
+    return pl.DataFrame(rows, schema=BARS, orient="row")
+
+
+def waits(run: Run, title: str | None = None) -> "alt.TopLevelMixin":
+    """A map: who waited, for whom, how much."""
+    from vcpulab.show import charts
+
+    return charts.waits(run.df_wait_shares(), _domains(run), title or f"Who made whom wait: {run.scenario.name}")
+
+
+def wakeups(run: Run, title: str | None = None) -> "alt.TopLevelMixin":
+    """The share of the wake-ups that waited at most some time, a line for each domain and cause."""
+    from vcpulab.show import charts
+
+    frame = (
+        run.df_wakeup_buckets()
+        .group_by("domain", "cause", "below_ns")
+        .agg(pl.col("count").sum())
+        .sort("domain", "cause", "below_ns")
+        .with_columns((100 * pl.col("count").cum_sum() / pl.col("count").sum()).over("domain", "cause").alias("share"))
+        .select("domain", "cause", (pl.col("below_ns") / 1e3).alias("wait_us"), "share")
+    )
+    title = title or f"Wait after waking up: {run.scenario.name}"
+    return charts.wakeups(frame, run.df_wakeup_means(), _domains(run), title)
+
+
+def timeline(
+    run: Run,
+    *,
+    replication: int = 0,
+    start_ms: float | None = None,
+    window_ms: float = 200,
+    title: str | None = None,
+) -> "alt.TopLevelMixin":
+    """See `Plots.timeline`."""
+    from vcpulab.show import charts
+
+    if not run.has_decisions:
+        raise ValueError("the run kept no decisions\n  hint: run(scenario, decisions=True)")
+    start_ns = run.scenario.warmup_ns if start_ms is None else round(start_ms * 1e6)
+    end_ns = min(start_ns + round(window_ms * 1e6), run.scenario.warmup_ns + run.scenario.duration_ns)
+    shown = slices(run, replication, start_ns, end_ns).filter(pl.col("domain") >= 0)
+    if shown.height > _TIMELINE_SLICES_MAX:
+        # A browser would choke on more: the window ends where they are used up.
+        end_ns = shown["start_ns"].sort()[_TIMELINE_SLICES_MAX]
+        shown = slices(run, replication, start_ns, end_ns).filter(pl.col("domain") >= 0)
+    names = run.df_domains().select(pl.col("number").alias("domain"), pl.col("domain").alias("name")).unique()
+    frame = (
+        shown.join(names, on="domain", how="left")
+        .sort("pcpu", "domain", "vcpu", "start_ns")
+        .select(
+            pl.format("pCPU {}: {} vCPU {}", "pcpu", "name", "vcpu").alias("lane"),
+            pl.col("name").alias("domain"),
+            (pl.col("start_ns") / 1e6).alias("start_ms"),
+            (pl.col("end_ns") / 1e6).alias("end_ms"),
+            ((pl.col("end_ns") - pl.col("start_ns")) / 1e3).alias("ran_us"),
+            (pl.col("waited_ns") / 1e3).alias("waited_us"),
+        )
+    )
+    title = title or f"Who ran when: {run.scenario.name}"
+    return charts.timeline(frame, _domains(run), (start_ns / 1e6, end_ns / 1e6), title)
+
+
+def _domains(run: Run) -> list[str]:
+    return run.df_domains()["domain"].unique(maintain_order=True).to_list()

@@ -26,7 +26,7 @@ class Constant:
     """Path in the scenario, or FILE:PATH for one template only, to the factor by which the value goes there."""
 
     def changes(self, template: str) -> dict[str, object]:
-        """What it sets in a template, as `Scenario.change` takes it."""
+        """Its changes to a template, as `Scenario.change` takes it."""
         found: dict[str, object] = {}
         for where, factor in self.sets.items():
             only, _, path = where.rpartition(":")
@@ -46,7 +46,7 @@ class Calibration:
     """The published cells it is fitted on: columns and their values, which tell them from all others."""
     seed: int
     fit: Mapping[str, Any]
-    """What the fit found: errors, and what is predicted for each cell when it is left out. Empty: not fitted yet."""
+    """Results of the fit: errors, and the prediction of each cell when it is left out. Empty: not fitted yet."""
 
     @classmethod
     def read(cls, file: Traversable) -> Self:
@@ -65,7 +65,7 @@ class Calibration:
         return "# Written by `vcpulab study fit`.\n" + tomli_w.dumps(document)
 
     def changes(self, template: str) -> dict[str, object]:
-        """What the constants set in a template."""
+        """The changes of all constants to a template."""
         return {path: value for constant in self.constants for path, value in constant.changes(template).items()}
 
     def with_values(self, values: Mapping[str, float]) -> Self:

@@ -21,7 +21,7 @@ class Case:
     template: str
     """The scenario file in the study's folder from which it is made."""
     changes: Mapping[str, object]
-    """What is different in it, as `Scenario.change` takes it; calibrated constants come before."""
+    """Its changes to the template, as `Scenario.change` takes them; calibrated constants come before."""
     measure: Callable[[Window], Mapping[str, float]]
     """Metric to value, for one replication; named as the published metrics where there is one."""
     main: str | None = None
@@ -29,9 +29,9 @@ class Case:
     precise: tuple[str, ...] = ()
     """Metrics whose intervals decide how many replications there are."""
     fast: Mapping[str, object] = field(default_factory=dict)
-    """What is different in a fast run, such as its duration."""
+    """More changes for a fast run, such as its duration."""
     prepare: Prepare | None = None
-    """Sets what its authors found by trial before they measured, such as a load; in each replication anew."""
+    """Sets a value that the authors found by trial before they measured, such as a load; in each replication anew."""
 
     @property
     def experiment(self) -> str:

@@ -22,7 +22,7 @@ class Chart(NamedTuple):
     title: str
     chart: "alt.TopLevelMixin"
     text: str = ""
-    """What there is to see, and what the paper shows there."""
+    """A caption: the effect to see, and what the paper shows of it."""
     experiment: str | None = None
     """The experiment it is made from: for the command that makes it."""
 
@@ -32,7 +32,7 @@ class Mark(NamedTuple):
 
     panel: str
     series: str
-    """What its curve is called, and coloured by."""
+    """The name of its curve, which gives it its colour."""
     x: float | str
     """Text: the positions are in the order of the marks."""
     interval: Interval
@@ -40,12 +40,12 @@ class Mark(NamedTuple):
     """Hollow: as the authors printed it."""
 
 
-def marks(results: Results, panel: str, series: str, cases: Mapping[str, str], figure: str) -> list[Mark]:
-    """A curve: a figure of cases by their position; cases that were not run are left out."""
+def marks(results: Results, panel: str, series: str, cases: Mapping[str, str], metric: str) -> list[Mark]:
+    """A curve: a metric of cases by their position; cases that were not run are left out."""
     found = []
     for x, case in cases.items():
         try:
-            found.append(Mark(panel, series, x, results.interval(case, figure)))
+            found.append(Mark(panel, series, x, results.interval(case, metric)))
         except Missing:
             continue
     return found

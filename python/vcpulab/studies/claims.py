@@ -19,7 +19,7 @@ SIGNIFICANT = 0.05
 
 
 class Outcome(StrEnum):
-    """What came of a claim."""
+    """The three ends of a check."""
 
     HOLDS = "holds"
     FAILS = "fails"
@@ -27,7 +27,7 @@ class Outcome(StrEnum):
 
 
 class Verdict(NamedTuple):
-    """What came of a claim, and why."""
+    """The outcome of a claim, and why."""
 
     outcome: Outcome
     evidence: str
@@ -46,26 +46,26 @@ class Claim:
     id: str
     """Its number in the study's notes."""
     text: str
-    """What is claimed, in our words."""
+    """The statement, in our words."""
     standing: str
-    """How it stands in the paper: whether the authors' own figures agree with it."""
+    """How it stands in the paper: whether the authors' own numbers agree with it."""
     check: Check
     contradicted: bool = False
-    """Do the authors' own figures contradict it?"""
+    """Do the authors' own numbers contradict it?"""
     undecided: bool = False
-    """Do the authors' own figures leave it open: within their noise, or not measured?"""
+    """Do the authors' own numbers leave it open: within their noise, or not measured?"""
 
     @property
     def in_paper(self) -> str:
         """How it stands in the paper, in a sentence."""
         if self.contradicted:
-            return f"{self.standing} (the authors' own figures contradict it)"
+            return f"{self.standing} (the authors' own numbers contradict it)"
         if self.undecided:
-            return f"{self.standing} (the authors' own figures do not tell)"
+            return f"{self.standing} (the authors' own numbers do not tell)"
         return self.standing
 
     def verdict(self, results: Results) -> Verdict:
-        """What comes of it with these results."""
+        """Its verdict with these results."""
         try:
             return self.check(results)
         except Missing as missing:
@@ -133,7 +133,7 @@ def decide(levels: bool, evidence: str, directions: Iterable[Difference] = ()) -
 
 def _corrected(directions: Sequence[Difference]) -> list[tuple[Difference, float | None]]:
     """Each with its probability after Holm's correction for all of them; `None`: it is no question of chance."""
-    ps = [None if difference.interval[:2] == (0, 0) else difference.p for difference in directions]
+    ps = [None if d.interval.mean == d.interval.half_width == 0 else d.p for d in directions]
     corrected = iter(holm([p for p in ps if p is not None]))
     return [(d, None if p is None else next(corrected)) for d, p in zip(directions, ps, strict=True)]
 

@@ -33,7 +33,7 @@ class Study:
     """Authors, title, where and when it was published."""
     cases: Callable[[], Iterable[Case]]
     estimate: Callable[[Cell, Results], Interval | str]
-    """What the simulation says in place of a published cell; text: why it says nothing."""
+    """The simulated value in place of a published cell; text: why there is none."""
     claims: tuple[Claim, ...]
     experiments: Mapping[str, str]
     """Experiment to what it is, and where in the paper."""
@@ -53,7 +53,7 @@ class Study:
 
     @property
     def limits(self) -> str:
-        """What stands in the way of agreement, in Markdown: for the report."""
+        """Obstacles to agreement, in Markdown: for the report."""
         return self.folder.joinpath("limits.md").read_text(encoding="utf-8")
 
     def charts(self, results: Results) -> "Sequence[Chart]":

@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
@@ -115,7 +114,8 @@ def _published() -> dict[str, dict[str, float]]:
 
 def write(path: Path, runs: Mapping[str, Run]) -> None:
     """Writes the report: the comparison, the same as charts, and each run in detail. Needs the extra `report`."""
-    from vcpulab.show import report
+    from vcpulab.show import html, report
+    from vcpulab.show.table import Table
 
     addresses = {column.published: column.address for column in COLUMNS}
     published = {
@@ -123,15 +123,16 @@ def write(path: Path, runs: Mapping[str, Run]) -> None:
         for label, row in _published().items()
     }
     caption = "Simulated: mean ± 95 % confidence interval. Published: as printed in the study."
-    first = report.section("Comparison", [report.table(HEADINGS, comparison(runs), caption)])
-    report.write(path, TITLE, runs, lead=f"<p>{escape(_lead())}</p>", first=first, published=published)
+    compared = html.table(Table(caption, HEADINGS, comparison(runs)))
+    first = [html.section("Comparison", [compared])]
+    report.write(path, TITLE, runs, lead=[_lead()], first=first, published=published)
 
 
 def _lead() -> str:
     scenario = _template()
     return (
         "The experiment of Cherkasova, Gupta and Vahdat 2007 (HPL-2007-25): one CPU shared by Dom0, which drives the "
-        "network card, and Dom1 with a web server that serves files of 10 KB; equal weights. Each row is offered 95 % "
+        "NIC, and Dom1 with a web server that serves files of 10 KB; equal weights. Each row is offered 95 % "
         f"of the highest rate of requests that it serves. {scenario.replications} replications of "
         f"{scenario.duration_ns / 1e9:g} s each, seed {scenario.seed}. Under each row of the study stands what was "
         "published of it. The study has no such row for Credit or round-robin."

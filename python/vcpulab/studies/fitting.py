@@ -48,7 +48,7 @@ class Fit:
         )
 
     def simulated(self, logs: Iterable[float]) -> list[float]:
-        """What the simulation says in place of each cell; nan where nothing."""
+        """The simulated value in place of each cell; nan where there is none."""
         point = tuple(round(float(x), 6) for x in logs)
         if point not in self._known:
             constants = self._study.calibration.constants
@@ -173,7 +173,7 @@ def cases_for(study: Study, cells: Sequence[Cell]) -> list[Case]:
     asked: dict[str, None] = {}
 
     class Asking(Results):
-        def values(self, case: str, figure: str) -> list[float]:  # noqa: ARG002 - any will do
+        def values(self, case: str, metric: str) -> list[float]:  # noqa: ARG002 - any will do
             asked[case] = None
             return [1.0]
 
@@ -195,7 +195,7 @@ def _rms(cost: float, n: int) -> str:
 
 
 def _six_digits(value: float) -> float:
-    """What is beyond is noise."""
+    """The value without digits that are noise."""
     return float(f"{value:.6g}")
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from vcpulab.results.statistics import number
+from vcpulab.show import markdown
+from vcpulab.show.table import Table
 from vcpulab.studies.claims import SIGNIFICANT, Outcome
 from vcpulab.studies.definition import Study
 from vcpulab.studies.predict import Prediction, Score, predictions, scores
@@ -33,7 +35,7 @@ class Done(NamedTuple):
 
     @classmethod
     def of(cls, study: Study, results: Results) -> "Done":
-        """What came of it."""
+        """Its predictions and verdicts."""
         judged = [(claim, claim.verdict(results)) for claim in study.claims]
         return cls(study, predictions(study, results), judged)
 
@@ -97,5 +99,4 @@ def _number(value: float | None) -> str:
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return markdown.table(Table("", headings, list(rows)))

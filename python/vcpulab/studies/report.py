@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from vcpulab.results.statistics import number
-from vcpulab.show import blocks
-from vcpulab.show import report as page
-from vcpulab.show.blocks import Block, Drawing, Grid, Heading, Prose
+from vcpulab.show import blocks, html
+from vcpulab.show.blocks import Block, Drawing, Heading, Prose
+from vcpulab.show.table import Table
 from vcpulab.studies.calibration import Calibration
 from vcpulab.studies.charts import Chart
 from vcpulab.studies.claims import Claim, Outcome, Verdict
@@ -50,8 +50,8 @@ def write(study: Study, results: Results, effort: Effort, folder: Path) -> None:
         *_method(study, results, predicted, effort),
     ]
     title = f"{study.title}: published and simulated"
-    page.write_page(folder / "report.html", title, "", blocks.html(parts))
-    (folder / "report.md").write_text(blocks.markdown(parts, title, folder), encoding="utf-8")
+    html.write(folder / "report.html", title, blocks.page(parts))
+    (folder / "report.md").write_text(blocks.text(parts, title, folder), encoding="utf-8")
     cells_table(predicted).write_parquet(folder / "cells.parquet")
     values_table(results).write_parquet(folder / "values.parquet")
     claims_table(judged).write_parquet(folder / "claims.parquet")
@@ -126,7 +126,7 @@ def _lead(study: Study, predicted: Sequence[Prediction], judged: Judged, effort:
             )
     if effort.fast:
         lines.append(
-            "* **A short look**: short runs, two of each. Intervals are wide; figures differ from a full run's."
+            "* **A short look**: short runs, two of each. Intervals are wide; values differ from a full run's."
         )
     return "\n".join(lines)
 
@@ -164,8 +164,8 @@ def _claims(judged: Judged) -> Iterator[Block]:
             for claim, verdict in judged
         ]
         headings = ["claim", "outcome", "what is claimed", "what the simulation gives", "p", "in the paper"]
-        caption = "p: probability of the figures by chance alone, where the outcome is a statistical one."
-        yield Grid(caption, headings, rows, prose=True)
+        caption = "p: probability that chance alone would give the values, after Holm's correction."
+        yield Table(caption, headings, rows, text_columns=len(headings))
 
 
 def _tables(predicted: Sequence[Prediction]) -> Iterator[Block]:
@@ -180,7 +180,7 @@ def _tables(predicted: Sequence[Prediction]) -> Iterator[Block]:
         yield _table(source, rows)
 
 
-def _table(source: str, predicted: Sequence[Prediction]) -> Grid:
+def _table(source: str, predicted: Sequence[Prediction]) -> Table:
     """One published table: a row for each configuration, a column for each metric under each load."""
     columns: dict[tuple[str, str], None] = {}
     cells: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
@@ -198,13 +198,13 @@ def _table(source: str, predicted: Sequence[Prediction]) -> Grid:
             for column in columns
             if column in values
         ]
-        return Grid(source, ["configuration", "metric", "load", "published → simulated"], rows, folded=True)
+        return Table(source, ["configuration", "metric", "load", "published → simulated"], rows, folded=True)
     headings = ["configuration", *(" ".join(part for part in column if part) for column in columns)]
     rows = [
         [f"{scheduler} {config}", *(values.get(column, "") for column in columns)]
         for (scheduler, config), values in cells.items()
     ]
-    return Grid(source, headings, rows, folded=len(rows) * len(columns) > 60)
+    return Table(source, headings, rows, folded=len(rows) * len(columns) > 60)
 
 
 def _pair(row: Prediction) -> str:
@@ -218,7 +218,7 @@ def _agreement(study: Study, predicted: Sequence[Prediction]) -> Iterator[Block]
         return
     yield Heading("Agreement and residuals")
     rows = [[f"{s.table}: {s.metric}", s.role, str(s.cells), _said(s.tau), _said(s.mape), s.within] for s in found]
-    yield Grid(
+    yield Table(
         "τ: Kendall's rank agreement, 1 is the same order.",
         ["table: metric", "cells", "number", "τ", "mean error, %", "in published intervals"],
         rows,
@@ -277,7 +277,7 @@ def _calibration(calibration: Calibration) -> Iterator[Block]:
         yield Prose("No constant was fitted: everything is predicted.")
         return
     rows = [[c.name, f"{c.value:.6g} {c.unit}", f"{c.low:g} to {c.high:g}", c.meaning] for c in calibration.constants]
-    yield Grid("Fitted constants", ["constant", "value", "between", "what it is"], rows, prose=True)
+    yield Table("Fitted constants", ["constant", "value", "between", "what it is"], rows, text_columns=4)
     fit = calibration.fit
     if not fit:
         yield Prose("They have not been fitted yet: these are the values to start from.")
@@ -292,7 +292,7 @@ def _calibration(calibration: Calibration) -> Iterator[Block]:
         [_named(row), f"{row['published']:g}", number(row["simulated"]), number(left_out[_named(row)]["simulated"])]
         for row in fit["cells"]
     ]
-    yield Grid(
+    yield Table(
         "The cells it was fitted on",
         ["cell", "published", "fitted", "predicted when it is left out"],
         rows,
@@ -322,12 +322,13 @@ def _method(study: Study, results: Results, predicted: Sequence[Prediction], eff
     )
     reasons = sorted({(row.cell.experiment, row.reason) for row in predicted if row.reason})
     if reasons:
-        yield Grid("Cells without a simulated value", ["experiment", "why"], [list(row) for row in reasons], prose=True)
+        yield Table(
+            "Cells without a simulated value", ["experiment", "why"], [list(row) for row in reasons], text_columns=2
+        )
     doubts = sorted({(row.cell.source, row.doubt) for row in predicted if row.doubt})
     if doubts:
-        yield Grid(
-            "Published cells that do not count in scores", ["table", "why"], [list(row) for row in doubts], prose=True
-        )
+        rows = [list(row) for row in doubts]
+        yield Table("Published cells that do not count in scores", ["table", "why"], rows, text_columns=2)
     notes = study.folder.joinpath("notes.md")
     if notes.is_file():
         yield Heading("The study")

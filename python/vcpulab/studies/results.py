@@ -1,4 +1,4 @@
-"""What the cases of a study measured, by replication."""
+"""Measured values of the cases of a study, by replication."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -87,7 +87,7 @@ class Results:
         return found
 
     def metrics(self, case: str) -> list[str]:
-        """What a case measures."""
+        """The metrics of a case."""
         replications = self._values.get(case)
         return list(replications[0]) if replications else []
 

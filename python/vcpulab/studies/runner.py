@@ -1,6 +1,6 @@
 """Runs the cases of a study: on all processors, as often as the precision asked for needs, resumable at any moment.
 
-Each replication of each case is a unit of work. What it measured becomes one line of `units.jsonl` in the study's
+Each replication of each case is a unit of work. Its metrics become one line of `units.jsonl` in the study's
 directory, under a key that names all it depends on: a unit that is there is never run again, and one that was made by
 another engine, another scenario or another way to measure is not mistaken for it.
 """
@@ -31,9 +31,9 @@ class Effort:
     fast: bool = False
     """A short look: two replications of short runs."""
     precision: float = 0.02
-    """Replications are added until every interval that decides is at most so wide, half of it over the mean."""
+    """Half the width of an interval over its mean: replications are added until those that decide are this narrow."""
     replications_max: int = 40
-    """At most so many, whatever the intervals."""
+    """The most replications of a case, whatever its intervals."""
     jobs: int = 0
     """Units at a time; 0: one for each processor. It never changes the results."""
 
@@ -69,7 +69,7 @@ class Runner:
             self._run_missing(units, progress)
             more = {case.key: self._enough(case, wanted[case.key]) for case in cases}
             if more == wanted:
-                return Results({case.key: self._figures(case, wanted[case.key]) for case in cases})
+                return Results({case.key: self._metrics(case, wanted[case.key]) for case in cases})
             wanted = more
 
     def _first(self, case: Case) -> int:
@@ -81,10 +81,10 @@ class Runner:
         """How many replications of a case are needed, as far as can be told from the first `n`."""
         if self._effort.fast or not case.precise:
             return n
-        figures = self._figures(case, n)
+        metrics = self._metrics(case, n)
         needed = n
         for name in case.precise:
-            interval = Interval.of(figure[name] for figure in figures)
+            interval = Interval.of(metric[name] for metric in metrics)
             if interval is None or interval.half_width is None or not interval.mean:
                 continue
             width = interval.half_width / abs(interval.mean)
@@ -93,7 +93,7 @@ class Runner:
                 needed = max(needed, min(math.ceil(n * (width / self._effort.precision) ** 2), n + max(n // 2, 2)))
         return min(needed, max(n, self._effort.replications_max))
 
-    def _figures(self, case: Case, n: int) -> list[dict[str, float]]:
+    def _metrics(self, case: Case, n: int) -> list[dict[str, float]]:
         return [self._ran.get(self._unit(case, k).key) or {} for k in range(n)]
 
     def _unit(self, case: Case, replication: int) -> Unit:
@@ -121,8 +121,8 @@ class Runner:
                 pending: dict[Future[dict[str, float]], Unit] = {
                     pool.submit(unit.measure, lambda: not stop.is_set()): unit for unit in missing
                 }
-                for unit, figures in _as_completed(pending):
-                    self._ran.add(unit.key, unit.case.key, unit.replication, figures)
+                for unit, metrics in _as_completed(pending):
+                    self._ran.add(unit.key, unit.case.key, unit.replication, metrics)
                     self._done += 1
                     _tell(progress, self._done / self._planned)
             except BaseException:

@@ -1,4 +1,4 @@
-"""What one replication measured once its warm-up is cut off (MSER-5), in the units of the published tables."""
+"""Metrics of one replication without its warm-up (cut off by MSER-5), in the units of the published tables."""
 
 import polars as pl
 

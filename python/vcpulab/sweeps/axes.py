@@ -29,7 +29,7 @@ class Span(NamedTuple):
         return f"{number}{self.unit}" if self.unit else number
 
     def steps(self, number: int) -> tuple[int | float | str, ...]:
-        """So many values, evenly spaced, both ends among them."""
+        """A number of values, evenly spaced, both ends among them."""
         return tuple(self.at(index / max(number - 1, 1)) for index in range(number))
 
 

@@ -22,7 +22,7 @@ class ClusterLostError(VcpulabError):
     """There is nobody left to do the work."""
 
 
-class Outcome(NamedTuple):
+class BatchResult(NamedTuple):
     """What became of a batch."""
 
     batch: int
@@ -41,8 +41,8 @@ class Executor(Protocol):
     def submit(self, batch: Batch) -> None:
         """Takes a batch to do."""
 
-    def gather(self, timeout_s: float) -> list[Outcome]:
-        """What has become of batches since last asked; waits at most so long for the first.
+    def gather(self, timeout_s: float) -> list[BatchResult]:
+        """What has become of batches since last asked; waits at most this long for the first.
 
         Raises:
             ClusterLostError: nothing will become of any.
@@ -60,7 +60,7 @@ class Local:
         self._jobs = jobs or os.cpu_count() or 1
         self._pool = ThreadPoolExecutor(self._jobs)
         self._stop = threading.Event()
-        self._outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+        self._outcomes: queue.SimpleQueue[BatchResult] = queue.SimpleQueue()
 
     def slots(self) -> int:
         """See `Executor`."""
@@ -72,12 +72,12 @@ class Local:
 
     def _do(self, batch: Batch) -> None:
         try:
-            outcome = Outcome(batch.number, measure(batch, lambda: not self._stop.is_set()))
+            outcome = BatchResult(batch.number, measure(batch, lambda: not self._stop.is_set()))
         except BaseException as error:  # noqa: BLE001 - told to whoever gathers
-            outcome = Outcome(batch.number, None, error)
+            outcome = BatchResult(batch.number, None, error)
         self._outcomes.put(outcome)
 
-    def gather(self, timeout_s: float) -> list[Outcome]:
+    def gather(self, timeout_s: float) -> list[BatchResult]:
         """See `Executor`."""
         return _drained(self._outcomes, timeout_s)
 
@@ -87,8 +87,8 @@ class Local:
         self._pool.shutdown(cancel_futures=True)
 
 
-def _drained(outcomes: "queue.SimpleQueue[Outcome]", timeout_s: float) -> list[Outcome]:
-    found: list[Outcome] = []
+def _drained(outcomes: "queue.SimpleQueue[BatchResult]", timeout_s: float) -> list[BatchResult]:
+    found: list[BatchResult] = []
     try:
         found.append(outcomes.get(timeout=timeout_s))
         while True:
@@ -138,7 +138,7 @@ class Dask:
         except (OSError, ValueError) as error:
             raise ClusterLostError(f"no scheduler answers at {self._where}\n  hint: dask scheduler") from error
         self._futures: dict[int, Future[Measured]] = {}
-        self._outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+        self._outcomes: queue.SimpleQueue[BatchResult] = queue.SimpleQueue()
         self._slots = 0
         self._asked_at = -1.0
         self._deserted_at: float | None = None
@@ -184,18 +184,18 @@ class Dask:
         self._futures[batch.number] = future
         future.add_done_callback(lambda done: self._outcomes.put(self._outcome(batch.number, done)))
 
-    def _outcome(self, batch: int, future: "Future[Measured]") -> Outcome:
+    def _outcome(self, batch: int, future: "Future[Measured]") -> BatchResult:
         from distributed.scheduler import KilledWorker
 
         self._futures.pop(batch, None)
         try:
-            return Outcome(batch, future.result(timeout=60))
+            return BatchResult(batch, future.result(timeout=60))
         except (KilledWorker, CancelledError, OSError, TimeoutError):
-            return Outcome(batch, None)
+            return BatchResult(batch, None)
         except Exception as error:  # noqa: BLE001 - whatever the worker raised
-            return Outcome(batch, None, error)
+            return BatchResult(batch, None, error)
 
-    def gather(self, timeout_s: float) -> list[Outcome]:
+    def gather(self, timeout_s: float) -> list[BatchResult]:
         """See `Executor`."""
         found = _drained(self._outcomes, timeout_s)
         if self._client.status != "running":

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import polars as pl
 
 from vcpulab.errors import VcpulabError
-from vcpulab.sweeps.executors import ClusterLostError, Executor, Outcome
+from vcpulab.sweeps.executors import BatchResult, ClusterLostError, Executor
 from vcpulab.sweeps.plan import Plan, Unit
 from vcpulab.sweeps.store import Store
 from vcpulab.sweeps.work import Batch, Item, Measured, RunFailedError, canonical, engine
@@ -60,7 +60,7 @@ class Sizer:
 
 
 class Fixed(Sizer):
-    """Always so many runs to a task."""
+    """Number of runs in a task."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -168,7 +168,7 @@ class _Sweep:
             self._unkept += [outcome.measured.frame for outcome in self._arrived() if outcome.measured is not None]
             self._keep()
 
-    def _arrived(self) -> list[Outcome]:
+    def _arrived(self) -> list[BatchResult]:
         """What came in while the sweep was being stopped."""
         try:
             return self._executor.gather(timeout_s=0)
@@ -190,7 +190,7 @@ class _Sweep:
         self._pending[batch.number] = (batch, before + 1)
         self._executor.submit(batch)
 
-    def _take(self, outcome: Outcome) -> int:
+    def _take(self, outcome: BatchResult) -> int:
         """Takes in what became of a batch; how many runs are done by it."""
         batch, tries = self._pending.pop(outcome.batch)
         if outcome.measured is not None:

@@ -1,14 +1,14 @@
 """The page that shows a capacity: each limit's metric against the load. Needs the extra `report`."""
 
 from collections.abc import Sequence
-from html import escape
 from os import PathLike
 from typing import TYPE_CHECKING
 
 from vcpulab.advice.capacity.growing import Capacity
 from vcpulab.extras import require
-from vcpulab.show import report
+from vcpulab.show import html
 from vcpulab.show.charts import COLOURS, dressed
+from vcpulab.show.table import Table
 
 if TYPE_CHECKING:
     import altair as alt
@@ -28,9 +28,8 @@ def write(path: str | PathLike[str], title: str, found: Capacity, said: Sequence
         found: the answer.
         said: the answer in sentences.
     """
-    lead = "".join(f"<p>{escape(line)}</p>" for line in said)
-    charts = [report.figure(chart(found, index)) for index in range(len(found.limits))]
-    body = report.section("Metrics against the load", charts)
+    charts = [html.chart(chart(found, index)) for index in range(len(found.limits))]
+    parts = [html.section("Metrics against the load", charts)]
     grows = found.growth
     rows = [
         [
@@ -41,13 +40,13 @@ def write(path: str | PathLike[str], title: str, found: Capacity, said: Sequence
         ]
         for point in found.points
     ]
-    tried = report.table([grows.name, "limits", *map(str, found.limits), "replications"], rows)
-    body += report.section("Loads tried", [tried])
+    tried = Table("", [grows.name, "limits", *map(str, found.limits), "replications"], rows)
+    parts.append(html.section("Loads tried", [html.table(tried)]))
     if found.saturated is not None:
         stations = [[one.name, one.kind, f"{100 * one.used:.0f} %", one.why] for one in found.saturated.stations]
-        full = report.table(["station", "kind", "used", "measured"], stations)
-        body += report.section(f"How full everything is at {grows.said(found.saturated.value)}", [full])
-    report.write_page(path, f"Capacity: {title}", lead, body)
+        full = html.table(Table("", ["station", "kind", "used", "measured"], stations))
+        parts.append(html.section(f"How full everything is at {grows.said(found.saturated.value)}", [full]))
+    html.write(path, f"Capacity: {title}", parts, said)
 
 
 def chart(found: Capacity, index: int) -> "alt.TopLevelMixin":

@@ -31,11 +31,11 @@ class Advice:
     """What to do on a real host."""
 
     def told(self) -> list[Comparison]:
-        """The effects that are told apart from none and are good or bad: what users see first, then the largest."""
+        """The significant improvements and regressions: those that users see first, then the largest."""
         return sorted(self._seen(), key=lambda c: (_NEAREST.index(c.address.of), -abs(c.percent or 0.0)))[:SHOWN]
 
     def _seen(self) -> list[Comparison]:
-        found = [c for c in self.effect or () if c.verdict in ("better", "worse") and c.percent is not None]
+        found = [c for c in self.effect or () if c.verdict in ("improves", "regresses") and c.percent is not None]
         asked = {c.address.name for c in found}
         # What clients see says more than what the service behind them does.
         return [c for c in found if c.address.of != "app" or not _hidden(c, asked)]
@@ -44,7 +44,7 @@ class Advice:
     def makes_worse(self) -> bool:
         """Would mending it only cost those who are served here?"""
         served = {c.verdict for c in self._seen() if c.address.of == "app"}
-        return "worse" in served and "better" not in served
+        return "regresses" in served and "improves" not in served
 
 
 def _hidden(comparison: Comparison, names: set[str]) -> bool:

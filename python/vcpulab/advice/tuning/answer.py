@@ -8,7 +8,7 @@ import polars as pl
 
 from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.goals import excess
-from vcpulab.advice.tuning.knobs import Space
+from vcpulab.advice.tuning.parameters import Space
 from vcpulab.advice.tuning.search import Candidate, Found, Search
 from vcpulab.hypervisors.xl import new_steps
 from vcpulab.results.addresses import Limit
@@ -55,7 +55,7 @@ class Tuning(Answer):
         if not present_keeps:
             return "The best that was found does not keep the limits for sure: on fresh random numbers it is too close."
         unclear = self.confirmed.verdict == "unclear"
-        why = "is not told apart from it" if unclear else "is no better"
+        why = "shows no significant difference" if unclear else "is no better"
         return (
             f"Nothing that was tried beats the present setting: the best that was found {why} on fresh random numbers."
         )
@@ -63,23 +63,23 @@ class Tuning(Answer):
     def to_frame(self) -> pl.DataFrame:
         """A row for each parameter changed: its key, present and found value, and what changing it back costs."""
         costs = self.found.costs
-        rows = [(key, now, found, costs[key].mean if key in costs else None) for key, now, found in self.turned()]
+        rows = [(key, now, found, costs[key].mean if key in costs else None) for key, now, found in self.changed()]
         schema = {"parameter": pl.String, "now": pl.String, "found": pl.String, "cost_of_the_present": pl.Float64}
         return pl.DataFrame(rows, schema, orient="row")
 
     def __str__(self) -> str:
-        return "\n".join([self.verdict, *(f"{key}: {now} → {found}" for key, now, found in self.turned())])
+        return "\n".join([self.verdict, *(f"{key}: {now} → {found}" for key, now, found in self.changed())])
 
     def saved(self) -> float:
         """Share of the replications that need not be run."""
         return 1 - self.found.runs / self.found.runs_full if self.found.runs_full else 0.0
 
-    def turned(self) -> Iterator[tuple[str, str, str]]:
-        """Key of each knob that the best turns, its present position and the new one."""
-        for knob in self.space.knobs:
-            pick = self.found.best.picks.get(knob.key, knob.now)
-            if pick != knob.now:
-                yield knob.key, knob.options[knob.now].label, knob.options[pick].label
+    def changed(self) -> Iterator[tuple[str, str, str]]:
+        """Key of each parameter that the best setting changes, its present position and the new one."""
+        for parameter in self.space.parameters:
+            pick = self.found.best.picks.get(parameter.key, parameter.now)
+            if pick != parameter.now:
+                yield parameter.key, parameter.options[parameter.now].label, parameter.options[pick].label
 
     def nearest(self) -> list[str]:
         """How far the best is beyond each limit that it does not keep."""
@@ -111,9 +111,9 @@ class Tuning(Answer):
                 for k in confirmed.limits
             ],
             "nearest": [] if self.kept else self.nearest(),
-            "knobs": [
-                {"knob": key, "from": before, "to": after, "costs": _said(found.costs.get(key))}
-                for key, before, after in self.turned()
+            "parameters": [
+                {"parameter": key, "from": before, "to": after, "costs": _said(found.costs.get(key))}
+                for key, before, after in self.changed()
             ],
             "importance": dict(found.importance),
             "policies": {name: found.standings[c.number].score for name, c in found.policies.items()},
@@ -132,7 +132,7 @@ class Tuning(Answer):
 
 
 def _said(interval: Interval | None) -> dict[str, Any] | None:
-    return None if interval is None else dict(zip(("mean", "half_width", "n"), interval, strict=False))
+    return None if interval is None else interval.row()
 
 
 def _mean(candidate: Candidate, limit: Limit) -> float:

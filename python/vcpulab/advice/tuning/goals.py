@@ -73,7 +73,7 @@ def goal(scenario: Scenario, name: str, *, higher: bool) -> Goal:
 def default_goals(scenario: Scenario) -> list[Goal]:
     """What is wanted where nobody says: throughput, response times, fairness, driver domains that do not wait.
 
-    The last two are means rather than ends: they count for a tenth, so that no customer pays for them.
+    The last two are means rather than ends: they count for a tenth, so that no customer regresses for them.
 
     A service is judged by those who ask it.
 

@@ -3,17 +3,21 @@
 Needs the extra `report`.
 """
 
-from html import escape
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from vcpulab.advice.comparison_report import HEADINGS, cells, in_words
+from markupsafe import Markup
+
+from vcpulab.advice.compare import frame_of_changes, in_words, table_of_differences
 from vcpulab.advice.tuning.answer import Tuning
+from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.search import Candidate
 from vcpulab.extras import require
 from vcpulab.hypervisors.xl import new_steps
 from vcpulab.show import charts as plots
-from vcpulab.show import report
+from vcpulab.show import html
+from vcpulab.show.table import Table
 
 if TYPE_CHECKING:
     import altair as alt
@@ -21,7 +25,7 @@ else:
     alt = require("altair", "report")
 
 _FRONT_MAX = 30
-"""More lines than that cannot be told apart."""
+"""More lines than that are too many to read."""
 
 
 def write_report(path: str | PathLike[str], answer: Tuning) -> None:
@@ -32,47 +36,44 @@ def write_report(path: str | PathLike[str], answer: Tuning) -> None:
         answer: what came out.
     """
     wanted = "; ".join(map(str, [*answer.search.goals, *answer.search.limits]))
-    lead = f"<p>{escape(answer.verdict)}</p><p>Wanted: {escape(wanted)}.</p>"
-    body = report.section("What to set", [_knobs(answer), _commands(answer)])
+    parts = [html.section("What to set", [_parameters(answer), *_commands(answer)])]
     if answer.confirmed is not None:
-        found = answer.confirmed.comparisons
-        gains = [[name, str(gain)] for name, gain in answer.confirmed.gains.items()]
-        gains.append(["score: their mean", str(answer.confirmed.score)])
-        judged = [one for one in found if one.address.better and one.percent is not None]
-        verdicts = "".join(f"<li>{escape(line)}</li>" for line in in_words(found))
-        parts = [
-            report.table(["goal", "gain"], gains, f"On {answer.confirmed.score.n} fresh replications"),
-            f"<ul>{verdicts}</ul>",
-            report.figure(plots.differences(judged)),
-            report.table(
-                [HEADINGS[0], *HEADINGS[2:]],
-                [[f"{name}, {unit}", *rest] for name, unit, *rest in map(cells, judged)],
-                "Every metric with a good direction",
-            ),
-        ]
-        body += report.section("What is gained, and who pays", parts)
-    tried = [report.figure(_history(answer))]
+        parts.append(html.section("Improvements and regressions", _confirmed(answer.confirmed)))
+    tried = [_history(answer)]
     if len(answer.search.goals) > 1:
-        tried.append(report.figure(_front(answer)))
+        tried.append(_front(answer))
     if answer.found.importance:
-        tried.append(report.figure(_importance(answer)))
-    body += report.section("What was tried", tried)
-    report.write_page(path, f"What to set: {answer.space.scenario.name}", lead, body)
+        tried.append(_importance(answer))
+    parts.append(html.section("Settings tried", map(html.chart, tried)))
+    title = f"What to set: {answer.space.scenario.name}"
+    html.write(path, title, parts, [answer.verdict, f"Wanted: {wanted}."])
 
 
-def _knobs(answer: Tuning) -> str:
-    rows = [[key, before, after, str(answer.found.costs.get(key, "–"))] for key, before, after in answer.turned()]
+def _confirmed(confirmed: Confirmation) -> list[Markup]:
+    gains = [[name, str(gain)] for name, gain in confirmed.gains.items()]
+    gains.append(["score: their mean", str(confirmed.score)])
+    judged = [one for one in confirmed.comparisons if one.address.better and one.percent is not None]
+    return [
+        html.table(Table(f"On {confirmed.score.n} fresh replications", ["goal", "gain"], gains)),
+        html.bullets(in_words(confirmed.comparisons)),
+        html.chart(plots.differences(frame_of_changes(judged))),
+        html.table(replace(table_of_differences(judged), title="Every metric with a good direction")),
+    ]
+
+
+def _parameters(answer: Tuning) -> Markup:
+    rows = [[key, before, after, str(answer.found.costs.get(key, "–"))] for key, before, after in answer.changed()]
     if not rows:
-        return "<p>Nothing: every knob stays where it is.</p>"
-    return report.table(["knob", "now", "found", "turning it back costs of the score"], rows)
+        return html.paragraphs("Nothing: every parameter stays as it is.")
+    return html.table(Table("", ["parameter", "now", "found", "changing it back costs of the score"], rows))
 
 
-def _commands(answer: Tuning) -> str:
+def _commands(answer: Tuning) -> list[Markup]:
     if not answer.advised:
-        return ""
+        return []
     steps = new_steps(answer.space.scenario, answer.found.best.scenario)
     lines = [step.text if step.how == "run" else f"# {step.how}: {step.text}" for step in steps]
-    return f"<pre>{escape(chr(10).join(lines))}</pre>"
+    return [html.preformatted("\n".join(lines))]
 
 
 def _scheduler(candidate: Candidate) -> str:
@@ -159,16 +160,16 @@ def _front(answer: Tuning) -> "alt.TopLevelMixin":
 
 
 def _importance(answer: Tuning) -> "alt.TopLevelMixin":
-    rows = [{"knob": key, "share": 100 * share} for key, share in answer.found.importance.items()]
-    title = "Which knobs set the best quarter of settings apart"
-    said = "; ".join(f"{row['knob']}: {row['share']:.0f} %" for row in rows)
+    rows = [{"parameter": key, "share": 100 * share} for key, share in answer.found.importance.items()]
+    title = "Which parameters set the best quarter of settings apart"
+    said = "; ".join(f"{row['parameter']}: {row['share']:.0f} %" for row in rows)
     chart = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_bar(color=plots.COLOURS[0])
         .encode(
             x=alt.X("share:Q", title="importance, %"),
-            y=alt.Y("knob:N", sort=None, title=None, axis=alt.Axis(labelLimit=240)),
-            tooltip=["knob:N", "share:Q"],
+            y=alt.Y("parameter:N", sort=None, title=None, axis=alt.Axis(labelLimit=240)),
+            tooltip=["parameter:N", "share:Q"],
         )
         .properties(width="container", height=alt.Step(20), title=title, description=f"{title}. {said}.")
     )

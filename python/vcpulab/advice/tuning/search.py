@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcpulab.advice.tuning.goals import Goal, Row, excess, score
-from vcpulab.advice.tuning.knobs import Knob, Space
+from vcpulab.advice.tuning.parameters import Parameter, Space
 from vcpulab.errors import RequestError
 from vcpulab.extras import require
 from vcpulab.results import cache
@@ -47,7 +47,7 @@ REPLICATIONS = 6
 _SIGNIFICANT = 0.05
 _SAME_SCORE = 0.002
 _PART_OF_SCORE = 0.1
-"""A knob is turned back if that costs less of the score, or less than this part of it if that is not significant;
+"""A parameter is changed back if that costs less of the score, or less than this part of it if that is not significant;
 another scheduler is taken only if it gains more by such a part."""
 _FINALISTS = 6
 _QUANTILE = 0.25
@@ -64,7 +64,7 @@ class Candidate:
     number: int
     """From 0, the present setting."""
     picks: Mapping[str, int]
-    """Key of a knob to the number of its option."""
+    """Key of a parameter to the number of its option."""
     changes: Mapping[str, Any]
     """What it changes in the scenario."""
     scenario: Scenario
@@ -96,16 +96,16 @@ class Found:
 
     candidates: list[Candidate]
     best: Candidate
-    """The best, with every knob turned back that does not matter."""
+    """The best, with every parameter changed back that does not matter."""
     standings: Mapping[int, Standing]
     front: list[Candidate]
     """Those that keep the limits and are not beaten in every goal by another."""
     policies: Mapping[str, Candidate]
     """Scheduler to the best that was tried under it."""
     costs: Mapping[str, Interval]
-    """Key of a knob that the best turns to what turning it back, and nothing else, costs of the score."""
+    """Key of a parameter that the best setting changes to what changing it back alone costs of the score."""
     importance: Mapping[str, float]
-    """Key of a knob of the best's scheduler to its share in what makes a setting good; nothing where too few were tried
+    """Key of a parameter of the best's scheduler to its importance for a good setting; nothing where too few were tried
     to tell."""
     runs: int
     """Replications that were needed."""
@@ -131,10 +131,10 @@ class Search:
         jobs: int = 0,
         drop: bool = True,
     ) -> None:
-        """Takes what may be turned and what is wanted.
+        """Takes the parameters that may be changed and what is wanted.
 
         Args:
-            space: what may be turned.
+            space: the parameters that may be changed.
             goals: what is wanted; all count alike.
             limits: what must hold of the means over replications.
             seed: of the search and of its replications.
@@ -162,7 +162,7 @@ class Search:
         self._candidates: list[Candidate] = []
         self._runs = 0
         self._chance = random.Random(seed_of(seed, "neighbours", 0))
-        self._turns: dict[str, list[Knob]] = {}
+        self._turns: dict[str, list[Parameter]] = {}
 
     def keep(self, folder: Path) -> None:
         """Keeps what is measured in a folder, and takes what is there already.
@@ -276,7 +276,7 @@ class Search:
         again: list[tuple[optuna.Trial, Candidate]] = []
         repeats = 0
         while len(new) < wanted and repeats < _REPEATS_MAX:
-            # Every other one is a neighbour of what is good: where there are many knobs, most matter one by one.
+            # Every other one is a neighbour of what is good: where there are many parameters, most matter one by one.
             if len(new) % 2:
                 study.enqueue_trial(self._neighbour(best))
             trial = study.ask()
@@ -294,18 +294,26 @@ class Search:
         return new, again, repeats >= _REPEATS_MAX
 
     def _neighbour(self, best: Candidate) -> dict[str, int]:
-        """The best setting, or the best under some scheduler, with one or two knobs turned."""
+        """The best setting, or the best under some scheduler, with one or two parameters changed."""
         candidate = self._chance.choice([best, self._chance.choice([*self._policies().values()])])
-        knobs = [k for k in self.space.active(_scheduler(candidate)) if k.name != "host.scheduler"]
+        parameters = [k for k in self.space.active(_scheduler(candidate)) if k.name != "host.scheduler"]
         # Each has its turn, so that none is forgotten.
         turns = self._turns.setdefault(_scheduler(candidate), [])
         if not turns:
-            turns += self._chance.sample(knobs, len(knobs))
-        turned = [turns.pop(), *self._chance.sample(knobs, min(self._chance.randrange(2), len(knobs)))] if knobs else []
+            turns += self._chance.sample(parameters, len(parameters))
+        turned = (
+            [turns.pop(), *self._chance.sample(parameters, min(self._chance.randrange(2), len(parameters)))]
+            if parameters
+            else []
+        )
         picks = dict(candidate.picks)
-        for knob in turned:
-            others = [index for index in range(len(knob.options)) if index != candidate.picks.get(knob.key, knob.now)]
-            picks[knob.key] = self._chance.choice(others)
+        for parameter in turned:
+            others = [
+                index
+                for index in range(len(parameter.options))
+                if index != candidate.picks.get(parameter.key, parameter.now)
+            ]
+            picks[parameter.key] = self._chance.choice(others)
         return picks
 
     def _candidate(self, picks: Mapping[str, int]) -> Candidate:
@@ -432,7 +440,7 @@ class Search:
         return max(finalists.values(), key=partial(self._order, None))
 
     def _simplified(self, best: Candidate, tell: Callable[[float], bool]) -> Candidate:
-        """The best, under the present scheduler if that does, with every knob turned back that does not matter."""
+        """The best, under the present scheduler if that does, with parameters changed back that do not matter."""
         scheduler = self.space.scenario.to_dict()["host"]["scheduler"]
         finalists = (one for one in self._full() if len(one.rows) == len(self.present.rows))
         stays = max((one for one in finalists if _scheduler(one) == scheduler), key=partial(self._order, None))
@@ -441,15 +449,15 @@ class Search:
         if here.excess <= there.excess and here.score >= (1 - _PART_OF_SCORE) * there.score:
             best = stays
         before = None
-        # Turning one knob back may take away what another was good for.
+        # Changing one parameter back may take away what another was good for.
         while best is not before:
             before = best
-            for knob in reversed(self._turned(best)):
-                simpler = self._back(best, knob, tell)
+            for parameter in reversed(self._changed(best)):
+                simpler = self._back(best, parameter, tell)
                 if simpler is not None and self._as_good(simpler, best):
                     best = simpler
         there = self.standing(best)
-        # Who gains nothing to speak of need not turn anything.
+        # A setting that gains next to nothing need not change anything.
         return self.present if self.standing(self.present).excess <= 0 and there.score < _SAME_SCORE else best
 
     def _as_good(self, simpler: Candidate, best: Candidate) -> bool:
@@ -461,35 +469,35 @@ class Search:
         return back.excess <= there.excess and alike and (there.excess > 0 or back.score > -_SAME_SCORE)
 
     def _costs(self, best: Candidate, tell: Callable[[float], bool]) -> dict[str, Interval]:
-        """What turning back each knob costs."""
+        """What changing back each parameter costs."""
         found = {}
-        for knob in self._turned(best):
-            back = self._back(best, knob, tell)
+        for parameter in self._changed(best):
+            back = self._back(best, parameter, tell)
             if back is not None and (cost := paired(self.scores(best), self.scores(back))) is not None:
-                found[knob.key] = cost.interval
+                found[parameter.key] = cost.interval
         return found
 
-    def _turned(self, candidate: Candidate) -> list[Knob]:
-        """The knobs that are not where they are now, without the choice of a scheduler."""
+    def _changed(self, candidate: Candidate) -> list[Parameter]:
+        """The parameters that are not where they are now, without the choice of a scheduler."""
         return [
-            knob
-            for knob in self.space.knobs
-            if candidate.picks.get(knob.key, knob.now) != knob.now and knob.name != "host.scheduler"
+            parameter
+            for parameter in self.space.parameters
+            if candidate.picks.get(parameter.key, parameter.now) != parameter.now and parameter.name != "host.scheduler"
         ]
 
-    def _back(self, candidate: Candidate, knob: Knob, tell: Callable[[float], bool]) -> Candidate | None:
-        """The candidate with one knob turned back, run to the end; `None`: it cannot be, or is the same setting."""
-        picks = {**candidate.picks, knob.key: knob.now}
+    def _back(self, candidate: Candidate, parameter: Parameter, tell: Callable[[float], bool]) -> Candidate | None:
+        """The candidate with one parameter changed back, run to the end; `None`: impossible, or the same setting."""
+        picks = {**candidate.picks, parameter.key: parameter.now}
         back = self._candidate(picks)
         if back is candidate:
-            # The knob had no effect beside the others.
+            # The parameter had no effect beside the others.
             candidate.picks = picks
             return None
         if back.scenario is self.space.scenario:
             return None
         while len(back.rows) < len(self.present.rows):
             self._measure([back], len(back.rows), tell)
-        # It may have been reached by other picks, of knobs that have no effect beside each other.
+        # It may have been reached by other picks, of parameters that have no effect beside each other.
         back.picks, back.dropped = picks, None
         return back
 
@@ -532,7 +540,10 @@ class Search:
             "format": FORMAT,
             "version": _version(),
             "scenario": sha256(self.space.scenario.to_toml().encode()).hexdigest(),
-            "knobs": [f"{knob.key}: {[option.label for option in knob.options]}" for knob in self.space.knobs],
+            "parameters": [
+                f"{parameter.key}: {[option.label for option in parameter.options]}"
+                for parameter in self.space.parameters
+            ],
             "goals": [str(goal) for goal in self.goals],
             "limits": [str(limit) for limit in self.limits],
             "seed": self.seed,
@@ -611,11 +622,11 @@ def _asked(goals: Sequence[Goal], limits: Sequence[Limit]) -> list[Address]:
     return list({address.name: address for address in all_of_them}.values())
 
 
-def _suggest(trial: "optuna.Trial", knob: Knob) -> int:
-    last = len(knob.options) - 1
-    if knob.ordered:
-        return trial.suggest_int(knob.key, 0, last)
-    return int(trial.suggest_categorical(knob.key, list(range(last + 1))))
+def _suggest(trial: "optuna.Trial", parameter: Parameter) -> int:
+    last = len(parameter.options) - 1
+    if parameter.ordered:
+        return trial.suggest_int(parameter.key, 0, last)
+    return int(trial.suggest_categorical(parameter.key, list(range(last + 1))))
 
 
 def _greater(first: Sequence[float], second: Sequence[float]) -> bool:
@@ -652,7 +663,7 @@ def _claim(folder: Path, identity: Mapping[str, object]) -> None:
     other = [name for name, value in identity.items() if not isinstance(there, dict) or there.get(name) != value]
     if other:
         made = "made by another version"
-        named = {"format": made, "version": made, "knobs": "of other knobs", "goals": "of other goals"}
+        named = {"format": made, "version": made, "parameters": "of other parameters", "goals": "of other goals"}
         why = {**named, "limits": "of other limits"}.get(other[0], f"of another {other[0]}")
         reason = f"the search in `{folder}` is {why}; its measurements do not count here"
         raise RequestError(reason, field="folder", hint="another directory, or delete this one")

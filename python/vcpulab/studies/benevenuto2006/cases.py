@@ -1,4 +1,4 @@
-"""What is run for the study of Benevenuto."""
+"""The cases of the study of Benevenuto."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean, pstdev
@@ -152,7 +152,7 @@ def _served(window: Window) -> dict[str, float]:
 
 
 def _disk_kb(window: Window) -> float:
-    """What the server's domain reads from its disk for each connection served, KB; over the whole run."""
+    """Data that the server's domain reads from its disk for each connection served, KB; over the whole run."""
     (read,) = window.run.df_io().filter(domain="web").get_column("disk_read_bytes")
     (served,) = window.run.df_apps().filter(kind="open-loop").get_column("completed")
     return float(read or 0) / 1e3 / max(1.0, float(served))

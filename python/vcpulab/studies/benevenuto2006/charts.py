@@ -53,9 +53,9 @@ def charts(results: Results, _cells: Sequence[Cell]) -> list[Chart]:
     return found
 
 
-def _curve(results: Results, panel: str, series: str, cases: Mapping[Any, str], figure: str) -> list[Mark]:
-    """A figure of cases by their position."""
-    return [Mark(panel, series, x, results.interval(case, figure)) for x, case in cases.items()]
+def _curve(results: Results, panel: str, series: str, cases: Mapping[Any, str], metric: str) -> list[Mark]:
+    """A metric of cases by their position."""
+    return [Mark(panel, series, x, results.interval(case, metric)) for x, case in cases.items()]
 
 
 def _web_cases(host: str) -> dict[int, str]:
@@ -71,7 +71,7 @@ def _profiler(results: Results) -> Chart:
     ]
     data += [published("kernel build", "published", x, value) for x, value in ((1.0, 2.0), (10.0, 0.25))]
     text = (
-        f"Extra time of a build with samples so far apart; with {min(PERIODS_CYCLES):.0e} cycles it is "
+        f"Extra time of a build by the distance of samples; with {min(PERIODS_CYCLES):.0e} cycles it is "
         f"{slowdown(results, min(PERIODS_CYCLES))} %. The cost of a sample is fitted on both points."
     )
     return Chart(
@@ -120,7 +120,7 @@ def _web_cpu(results: Results) -> Chart:
         ("guest and driver domain", "xen", "cpu_total"),
     )
     data = [
-        mark for name, host, figure in drawn for mark in _curve(results, "web server", name, _web_cases(host), figure)
+        mark for name, host, metric in drawn for mark in _curve(results, "web server", name, _web_cases(host), metric)
     ]
     text = "In the dissertation the sum falls past saturation (B-5)."
     return Chart(title, curves(data, "connections/s asked for", "% of a CPU", title), text, "web-server")
@@ -138,10 +138,10 @@ def _web_ratio(results: Results) -> Chart:
 def _packets(results: Results) -> Chart:
     title = "Figure 6.4: CPU time of the driver domain by packets"
     data = []
-    for panel, figure in (("data packets", "data_per_s"), ("data and acknowledgements", "packets_per_s")):
+    for panel, metric in (("data packets", "data_per_s"), ("data and acknowledgements", "packets_per_s")):
         for size, rates in RECEIVE_MBIT.items():
             cases = [receive_case("xen", size, mbit) for mbit in (*rates, None)]
-            by_packets = {round(results.mean(case, figure) / 1000, 1): case for case in cases}
+            by_packets = {round(results.mean(case, metric) / 1000, 1): case for case in cases}
             data += _curve(results, panel, f"{size} B", by_packets, "cpu_idd")
     text = "By all packets the sizes fall on one line; by data packets they part where acknowledgements get fewer."
     return Chart(title, curves(data, "thousand packets/s", "% of a CPU", title), text, "tcp-receive")
@@ -169,7 +169,7 @@ def _two_cards(results: Results) -> Chart:
 def _cards(results: Results, title: str, experiment: str, names: list[str]) -> Chart:
     cases = {name: f"{experiment}: {name}" for name in names}
     drawn = (("CPU 1", "cpu_1"), ("CPU 2", "cpu_2"), ("guest 1", "cpu_guest1"))
-    data = [mark for name, figure in drawn for mark in _curve(results, "CPU time, %", name, cases, figure)]
+    data = [mark for name, metric in drawn for mark in _curve(results, "CPU time, %", name, cases, metric)]
     data += _curve(results, "sent, Mbit/s", "all guests", cases, "rate_mbit")
     text = "The dissertation draws stars with an axis for each CPU and one for the rate; here each axis is a series."
     chart = curves(data, "interrupts and events", "", title, same_scale=False, joined=False, width=420)

@@ -1,4 +1,4 @@
-"""What the simulation says in place of Benevenuto's numbers."""
+"""Simulated values in place of Benevenuto's numbers."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from vcpulab.studies.results import Results
 
 
 def estimate(cell: Cell, results: Results) -> Interval | str:
-    """What the simulation says in place of a published cell."""
+    """The simulated value in place of a published cell; text: why there is none."""
     if cell.experiment == "worked-example":
         return _worked_example(cell)
     if cell.experiment == "xenoprof-example":
@@ -38,7 +38,7 @@ _ESTIMATES: dict[str, Callable[[Cell, Results], Interval | str]] = {
 
 
 def _value(text: str) -> str:
-    """What follows the `=`."""
+    """The part after the `=`."""
     return text.split("=")[1]
 
 

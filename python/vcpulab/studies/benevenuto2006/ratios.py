@@ -1,4 +1,4 @@
-"""What follows from the cases of the study: ratios to Linux, the saturation rate, slowdowns."""
+"""Values derived from the cases of the study: ratios to Linux, the saturation rate, slowdowns."""
 
 from collections.abc import Callable, Sequence
 
@@ -29,11 +29,11 @@ def manages(results: Results, host: str, size: int, mbit: int) -> bool:
 
 def receive_ratio(results: Results, pick: Callable[[Sequence[float]], float]) -> Interval:
     """CPU time of driver domain and guest over that of Linux: one of all sizes and rates that both manage."""
-    figures = [
-        (receive_case(host, size, mbit), figure)
+    values = [
+        (receive_case(host, size, mbit), metric)
         for size, mbit in RECEIVED
         for host in HOSTS
-        for figure in ("cpu_total", "rate_mbit")
+        for metric in ("cpu_total", "rate_mbit")
     ]
 
     def picked(*values: float) -> float:
@@ -41,20 +41,20 @@ def receive_ratio(results: Results, pick: Callable[[Sequence[float]], float]) ->
         points = zip(xen_cpu, xen_rate, linux_cpu, linux_rate, strict=True)
         return pick([a / b for a, rate, b, other in points if rate >= _SAME_RATE * other])
 
-    return results.combine(picked, *figures)
+    return results.combine(picked, *values)
 
 
 def receive_ratio_at(results: Results, size: int, mbit: int) -> Interval:
     """The same for one size and rate."""
-    figures = ((receive_case(host, size, mbit), "cpu_total") for host in HOSTS)
-    return results.combine(lambda xen, linux: xen / linux, *figures)
+    values = ((receive_case(host, size, mbit), "cpu_total") for host in HOSTS)
+    return results.combine(lambda xen, linux: xen / linux, *values)
 
 
 def web_ratio(results: Results, rates: Sequence[int] = BELOW_SATURATION) -> Interval:
     """The same of the web server, the mean over these rates."""
-    figures = [(web_case(host, rate), "cpu_total") for rate in rates for host in HOSTS]
+    values = [(web_case(host, rate), "cpu_total") for rate in rates for host in HOSTS]
     return results.combine(
-        lambda *cpu: sum(a / b for a, b in zip(cpu[::2], cpu[1::2], strict=True)) / len(rates), *figures
+        lambda *cpu: sum(a / b for a, b in zip(cpu[::2], cpu[1::2], strict=True)) / len(rates), *values
     )
 
 
@@ -65,11 +65,11 @@ def saturation(results: Results) -> Interval:
 
 def slowdown(results: Results, cycles: int) -> Interval:
     """How much longer a build takes with the profiler, %."""
-    figures = ((profiler_case(period), "seconds") for period in (cycles, None))
-    return results.combine(lambda profiled, alone: 100 * (profiled / alone - 1), *figures)
+    values = ((profiler_case(period), "seconds") for period in (cycles, None))
+    return results.combine(lambda profiled, alone: 100 * (profiled / alone - 1), *values)
 
 
 def build_increase(results: Results, n: int, where: str = "n guests") -> Interval:
     """How much longer n builds take than on Linux, %."""
-    figures = ((build_case(place, n), "seconds") for place in (where, "linux"))
-    return results.combine(lambda here, linux: 100 * (here / linux - 1), *figures)
+    values = ((build_case(place, n), "seconds") for place in (where, "linux"))
+    return results.combine(lambda here, linux: 100 * (here / linux - 1), *values)

@@ -14,7 +14,7 @@ STUDY = Study(
     experiments={
         "dom0-weight-sweep": "Web server by weight of Dom0 (section 5.1, Figures 1 to 3, Tables 1 and 2)",
         "comparison": "Web server, iperf and disk read under three schedulers (Figures 4 and 5)",
-        "alert": "ALERT: how much of the CPU a guest gets that may have so much and no more (Figures 6 to 8)",
+        "alert": "ALERT: how much of the CPU a guest gets under a limit (Figures 6 to 8)",
         "switch-cost": "The same web server where switches cost nothing (claim C-10; not in the paper)",
         "sedf-reservations": "SEDF where the reservations do not fill the CPU (not in the paper)",
         "saturated": "The rows of Table 1 where more is offered than is served (not in the paper)",

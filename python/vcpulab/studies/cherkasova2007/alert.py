@@ -12,7 +12,7 @@ CREDIT = ("credit", "xen3.0.3")
 
 
 def errors(results: Results, scheduler: tuple[str, str], target: int, seconds: int = 1) -> list[float]:
-    """Relative errors of one experiment, one for each window of so many seconds, %.
+    """Relative errors of one experiment, one for each window of `seconds`, %.
 
     The sign is that of the authors' figures, (U - A) / A: positive where a guest got more than it was to have. Their
     formula has the opposite sign, which their figures contradict (notes, C-I4).

@@ -1,4 +1,4 @@
-"""What is run for the study of Cherkasova, Gupta and Vahdat."""
+"""The cases of the study of Cherkasova, Gupta and Vahdat."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -19,9 +19,9 @@ SEDF_GENERATIONS = ("xen3.0.2", "xen3.0.3")
 """The tree of the study had the rules of the first (see the notes, C-I10); the second is what was released."""
 CREDIT = "xen3.0.3"
 ALERT_TARGETS = (*range(1, 11), *range(20, 91, 10))
-"""What Dom1 may have, % of the CPU (section 5.2)."""
+"""Limits of Dom1, % of the CPU (section 5.2)."""
 ALERT_DOM0 = 6
-"""What Dom0 may have (section 5.2)."""
+"""The limit of Dom0 (section 5.2)."""
 ALERT_SCHEDULERS = (
     ("sedf", "xen3.0.2"),
     ("sedf", "xen3.0.3"),
@@ -47,11 +47,11 @@ _RATE = "client.httperf.rate"
 _RATES_PER_S = (200, 1300)
 _RATE_STEP = 10
 _SERVED = 0.985
-"""So much of what is offered must be served for a rate to count as served."""
+"""The part of what is offered that must be served for a rate to count as served."""
 _TRIAL_NS = 5_000_000_000
 """Least length of a run that tells: what is outstanding when it begins and ends must not matter."""
 _BUFFER_MBIT = 8192 * 8 / 1e6
-"""What iperf hands over at a time, its unit of work."""
+"""The buffer that iperf sends at a time, its unit of work."""
 _NOTHING_IS_COLD = {"host.costs.l2_bytes": 0, "host.costs.context_switch_ns": 0}
 
 

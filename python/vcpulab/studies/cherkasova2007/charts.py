@@ -60,21 +60,21 @@ def _sweep(results: Results, cells: Sequence[Cell], title: str, metric: str, uni
     return _chart(f"{title} by weight of Dom0", data, (RATIO, unit), text, SWEEP)
 
 
-def _by_ratio(results: Results, cells: Sequence[Cell], figure: str, generation: str) -> list[Mark]:
-    printed = _printed(cells, figure)
+def _by_ratio(results: Results, cells: Sequence[Cell], metric: str, generation: str) -> list[Mark]:
+    printed = _printed(cells, metric)
     data: list[Mark] = []
     for panel, series, kind in _curves(generation):
         cases = {f"{ratio:g}": web_case(kind, ratio) for ratio in RATIOS}
-        data += marks(results, panel, series, cases, figure)
+        data += marks(results, panel, series, cases, metric)
         there = printed.get(cases["1"].replace(generation, "xen3.0.2"))
         if there is not None:
             data.append(published(panel, series, "1", there))
     return data
 
 
-def _printed(cells: Sequence[Cell], figure: str) -> dict[str, float]:
+def _printed(cells: Sequence[Cell], metric: str) -> dict[str, float]:
     """Case to its published value."""
-    means = (cell for cell in cells if cell.metric == figure and cell.stat == "mean")
+    means = (cell for cell in cells if cell.metric == metric and cell.stat == "mean")
     return {case_of(cell): cell.number for cell in means if cell.number is not None}
 
 
@@ -116,14 +116,14 @@ def _reservations(results: Results, cells: Sequence[Cell]) -> Chart | None:
 
 def _three(results: Results, number: str, mode: str, kinds: tuple[str, ...]) -> Chart | None:
     data: list[Mark] = []
-    for panel, workload, figure in (
+    for panel, workload, metric in (
         ("web server, requests/s", "web", "web_throughput"),
         ("iperf, Mbit/s", "iperf", "throughput"),
         ("disk read, KB/s", "disk", "throughput"),
     ):
         for kind in kinds:
             cases = {f"{ratio:g}": compared_case(workload, kind, ratio) for ratio in RATIOS}
-            data += marks(results, panel, kind.split("-")[0], cases, figure)
+            data += marks(results, panel, kind.split("-")[0], cases, metric)
     if not data:
         return None
     text = (

@@ -92,7 +92,7 @@ def short_period(results: Results) -> Verdict:
     return decide(30 < gain.mean < 50, f"{gain} % more; published 39.5", [gap])
 
 
-@claim("C-5", "SEDF NWC gains from the short period as well", "the percentage is not public")
+@claim("C-5", "SEDF NWC gives more with the short period as well", "the percentage is not public")
 def short_period_without_extra_time(results: Results) -> Verdict:
     gain, gap = _gain_of_the_shortest(results, SEDF_NWC)
     return decide(True, f"{gain} % more", [gap])

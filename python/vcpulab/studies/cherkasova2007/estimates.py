@@ -1,4 +1,4 @@
-"""What the simulation says in place of the numbers of Cherkasova, Gupta and Vahdat."""
+"""Simulated values in place of the numbers of Cherkasova, Gupta and Vahdat."""
 
 import re
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _SEDF_LARGEST = 9.52
 
 
 def estimate(cell: Cell, results: Results) -> Interval | str:
-    """What the simulation says in place of a published cell."""
+    """The simulated value in place of a published cell; text: why there is none."""
     if cell.experiment == "alert":
         return _alert(cell, results)
     if cell.experiment != "dom0-weight-sweep":

@@ -18,7 +18,7 @@ class Best(NamedTuple):
     config: str
     mean: float
     ties: tuple[str, ...]
-    """Those that cannot be told from it (paired, Holm's correction), itself among them."""
+    """Those without a significant difference to it (paired, Holm's correction), itself among them."""
     worst: float
     """Mean of the worst one."""
 

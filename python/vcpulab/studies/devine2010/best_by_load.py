@@ -19,7 +19,7 @@ def best_by_load(results: Results) -> str:
         "## Why does the best configuration change with the user load?\n",
         "**For the web application nothing shows that it does: the noise of five runs is enough.** His own figures "
         "tell no configuration from another at any load, and show no change of their order with the load. **For MOSS "
-        "the order does change**; our explanation, which his figures suggest but do not prove, is not the load: SEDF "
+        "the order does change**; our explanation, which his numbers suggest but do not prove, is not the load: SEDF "
         "leaves a vCPU on the pCPU where it was created, so that the portal and its database share two of them, or "
         "none, by the order of their creation; and between the runs with 25 and most of those with 50 users that seems "
         "to have changed.\n",
@@ -79,9 +79,9 @@ def _two_kinds_of_runs() -> str:
 
 def _simulated(results: Results, experiment: str, loads: tuple[int, ...]) -> str:
     lines = [
-        "**Without the noise.** Simulated, with common random numbers; a configuration is told from the best one by "
-        "paired differences with Holm's correction.\n",
-        "| users | best | req/s | best over worst, % | not told from the best |",
+        "**Without the noise.** Simulated, with common random numbers; significant by paired differences to the "
+        "best one, with Holm's correction.\n",
+        "| users | best | req/s | best over worst, % | no significant difference to the best |",
         "|---|---|---|---|---|",
     ]
     for users in loads:

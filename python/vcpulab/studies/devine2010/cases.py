@@ -1,4 +1,4 @@
-"""What is run for the study of Devine."""
+"""The cases of the study of Devine."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

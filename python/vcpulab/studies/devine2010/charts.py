@@ -59,26 +59,26 @@ def _charts(
     results: Results, cells: Sequence[Cell], experiment: str, wanted: Iterable[tuple[str, str, str, str]]
 ) -> list[Chart]:
     found = []
-    for figure, unit, title, text in wanted:
-        drawn = [mark for config in configs(experiment) for mark in _curve(results, cells, experiment, config, figure)]
+    for metric, unit, title, text in wanted:
+        drawn = [mark for config in configs(experiment) for mark in _curve(results, cells, experiment, config, metric)]
         if any(not mark.published for mark in drawn):
             found.append(Chart(title, curves(drawn, "users", unit, title), text, experiment))
     return found
 
 
-def _curve(results: Results, cells: Sequence[Cell], experiment: str, config: str, figure: str) -> Sequence[Mark]:
+def _curve(results: Results, cells: Sequence[Cell], experiment: str, config: str, metric: str) -> Sequence[Mark]:
     panel = _SHOWN[config.split("-", 1)[0]]
     simulated = marks(
         results,
         panel,
         config,
         {str(users): c.name(experiment, config, users) for users in _LOADS[experiment]},
-        figure,
+        metric,
     )
     printed = [
         published(panel, config, cell.load.removeprefix("users="), cell.number)
         for cell in cells
-        if (cell.experiment, cell.config, cell.metric, cell.stat) == (experiment, config, figure, "mean")
+        if (cell.experiment, cell.config, cell.metric, cell.stat) == (experiment, config, metric, "mean")
         and cell.source.startswith("Table")
         and cell.number is not None
     ]

@@ -35,8 +35,8 @@ def _of(kind: str, configs: Sequence[str]) -> list[str]:
 def _bests(results: Results, experiment: str, loads: Sequence[int]) -> str:
     found = {users: best(results, experiment, users) for users in loads}
     return "; ".join(
-        f"{users} users: {b.config} {b.mean:.1f}/s, not told from it: {len(b.ties) - 1} others, best over worst "
-        f"{b.range_percent:.0f} %"
+        f"{users} users: {b.config} {b.mean:.1f}/s, no significant difference to {len(b.ties) - 1} others, "
+        f"best over worst {b.range_percent:.0f} %"
         for users, b in found.items()
     )
 
@@ -125,7 +125,7 @@ def best_at_500(results: Results) -> Verdict:
 @claim(
     "D-19",
     "MOSS with 25 users: credit-2048 is best.",
-    "his mean is the highest, but not told from credit-256 and 1024; its response time is doubtful (D-I3)",
+    "his mean is the highest, not significantly above credit-256 and 1024; its response time is doubtful (D-I3)",
     undecided=True,
 )
 def best_for_moss_at_25(results: Results) -> Verdict:
@@ -151,7 +151,7 @@ def _best_other(results: Results, experiment: str, users: int, but: Sequence[str
     return max(others, key=lambda config: results.mean(c.name(experiment, config, users), "throughput"))
 
 
-@claim("D-7", "Web, 800 users: one configuration is best.", "its figures are not public")
+@claim("D-7", "Web, 800 users: one configuration is best.", "its numbers are not public")
 def one_best(results: Results) -> Verdict:
     winner = best(results, c.WEB, 800).config
     gaps = [_gap(results, c.WEB, 800, winner, other) for other in WEB_CONFIGS if other != winner]
@@ -160,8 +160,8 @@ def one_best(results: Results) -> Verdict:
 
 @claim(
     "D-8",
-    "The default credit-256 is best for 25 and 100 users only, and there not told from the runner-up.",
-    "his means agree, within their noise: at no load is it told from the best",
+    "The default credit-256 is best for 25 and 100 users only, and there not significantly.",
+    "his means agree, within their noise: at no load is it significantly below the best",
     undecided=True,
 )
 def default_best(results: Results) -> Verdict:
@@ -343,7 +343,7 @@ def moss_default(results: Results) -> Verdict:
         default = results.mean(c.name(c.MOSS, "credit-256", users), "throughput")
         other = _best_other(results, c.MOSS, users, ["credit-256"])
         gaps.append(_gap(results, c.MOSS, users, other, "credit-256"))
-        shown.append(f"{users} users: {found.config} gains {100 * (found.mean / default - 1):.1f} %")
+        shown.append(f"{users} users: {found.config} is better by {100 * (found.mean / default - 1):.1f} %")
     return decide(True, f"{'; '.join(shown)}; {noise.in_words(c.MOSS, 50)}", gaps)
 
 
@@ -401,7 +401,7 @@ def moss_alike(results: Results) -> Verdict:
 @claim(
     "D-25",
     "Between 100 and 500 MOSS users response time and blocked time jump: a bottleneck in the VMs.",
-    "its figures are not public",
+    "its numbers are not public",
 )
 def moss_jump(results: Results) -> Verdict:
     response = [mean_over(results, "response_time", _moss(users)) for users in (50, 100, 500)]
@@ -425,7 +425,10 @@ def no_guarantee(results: Results) -> Verdict:
                 loss = 0.0 if default in found.ties else 100 * (1 - mean / found.mean)
                 worst[default] = max(worst.get(default, 0.0), loss)
     shown = " and ".join(f"{default}: at most {loss:.1f} %" for default, loss in worst.items())
-    return decide(max(worst.values()) > 5, f"below the best configuration (web and MOSS, where told from it), {shown}")
+    return decide(
+        max(worst.values()) > 5,
+        f"below the best configuration (web and MOSS, significant), {shown}",
+    )
 
 
 @claim(

@@ -1,4 +1,4 @@
-"""What the simulation says in place of Devine's numbers."""
+"""Simulated values in place of Devine's numbers."""
 
 import math
 import re

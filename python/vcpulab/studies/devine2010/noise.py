@@ -1,4 +1,4 @@
-"""What his own figures can tell: five runs of a cell, whose means and deviations he gives."""
+"""The noise in his own numbers: five runs of a cell, whose means and deviations he gives."""
 
 from importlib.resources import files
 from typing import NamedTuple
@@ -40,7 +40,7 @@ class Test(NamedTuple):
 
 
 def published(experiment: str, metric: str = "throughput") -> Table:
-    """What he printed."""
+    """His throughput table, or that of another metric."""
     cells = read_cells(files("vcpulab.studies").joinpath("devine2010", "published.csv"))
     found = {
         (cell.config, cell.load, cell.stat): cell.number
@@ -93,12 +93,14 @@ def behind(table: Table, users: int) -> tuple[str, list[str]]:
 
 
 def in_words(experiment: str, users: int) -> str:
-    """What his runs tell of the best configuration at a load."""
+    """The evidence of his own runs for the best configuration at a load."""
     table = published(experiment)
     if users not in table.loads:
-        return "his figures are not public"
+        return "his numbers are not public"
     top, told = behind(table, users)
-    return f"his own runs: {top} best, told from it {', '.join(told) or 'none'}; all alike: {between(table, users)}"
+    return (
+        f"his own runs: {top} best, significantly above {', '.join(told) or 'none'}; all alike: {between(table, users)}"
+    )
 
 
 def change(few: int, many: int) -> str:

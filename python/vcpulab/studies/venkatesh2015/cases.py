@@ -1,4 +1,4 @@
-"""What is run for the study of Venkatesh."""
+"""The cases of the study of Venkatesh."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -26,7 +26,7 @@ SEDF_READINGS: Mapping[str, tuple[Reservation, Reservation]] = {
     "Dom0's, guests by weight": (_DOM0 | _EXTRA, _WEIGHT),
     "guests by weight": (_AS_CREATED, _WEIGHT),
 }
-"""What SEDF's defaults, which the thesis does not state, may have been: of Dom0, and of each guest."""
+"""Readings of SEDF's defaults, which the thesis does not state: of Dom0, and of each guest."""
 SEDF = "equal weights"
 """The reading that the notes argue for."""
 
@@ -53,7 +53,7 @@ ENHANCED_READINGS: Mapping[str, Mapping[str, object]] = {
     "boost needs the bar, idle targets": {"ratelimit_us": 0, "target": "idle"},
     "boost needs the bar, anew": {"ratelimit_us": 0, "reset": "decision"},
 }
-"""What the pseudo-code of Enhanced may mean (its page says what each option is)."""
+"""Readings of the pseudo-code of Enhanced (its page says what each option is)."""
 ENHANCED = "boost qualifies"
 """The reading that the notes argue for."""
 

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from vcpulab.show.charts import Bar, bars
+import polars as pl
+
+from vcpulab.show.charts import BARS, bars
 from vcpulab.studies.cells import Cell
 from vcpulab.studies.charts import Chart, Mark, curves, marks, published
 from vcpulab.studies.results import Missing, Results
@@ -62,7 +64,7 @@ def charts(results: Results, cells: Sequence[Cell]) -> list[Chart]:
 
 
 def _by_scheduler(
-    results: Results, experiment: str, axes: tuple[str, str, str], figure: str, positions: Mapping[str, str]
+    results: Results, experiment: str, axes: tuple[str, str, str], metric: str, positions: Mapping[str, str]
 ) -> Chart | None:
     """Dom0 itself and the guest, idle and under stress, by what stands on the horizontal axis."""
     title, x, unit = axes
@@ -75,7 +77,7 @@ def _by_scheduler(
             NAMES[name],
             _LOADS[load],
             {shown: f"{experiment}: {name} {position} {load}" for position, shown in positions.items()},
-            figure,
+            metric,
         )
     ]
     return _chart(data, (x, unit), title, "The thesis's values survive as plots only.", experiment, joined=False)
@@ -140,15 +142,22 @@ def _readings(
 ) -> Iterable[Chart | None]:
     """A chart for each workload."""
     text = "Not in the thesis: what each reading gives (see the notes)."
-    for workload, (figure, axis) in _WORKLOADS.items():
+    for workload, (metric, axis) in _WORKLOADS.items():
         data = []
         for reading in readings:
             for load in loads:
                 with suppress(Missing):
-                    measured = results.interval(reading_case(experiment, reading, workload, load), figure)
-                    data.append(Bar(reading, _LOADS[load], measured))
+                    measured = results.interval(reading_case(experiment, reading, workload, load), metric)
+                    data.append((reading, _LOADS[load], measured.mean, measured.half_width, str(measured), False))
         yield (
-            Chart(f"{title}: {workload}", bars(data, axis, f"{title}: {workload}"), text, experiment) if data else None
+            Chart(
+                f"{title}: {workload}",
+                bars(pl.DataFrame(data, schema=BARS, orient="row"), axis, f"{title}: {workload}"),
+                text,
+                experiment,
+            )
+            if data
+            else None
         )
 
 

@@ -11,13 +11,13 @@ from vcpulab.studies.venkatesh2015 import estimates
 from vcpulab.studies.venkatesh2015.cases import SCHEDULERS, consolidated_case, cpu_bound_case, disk_case, slice_case
 
 LITTLE, HEAVY = 10.0, 25.0
-"""What is read as a small loss, and as a heavy one, %: between the 6 and the 41 of Table 4."""
+"""Bounds of a small loss, and of a heavy one, %: between the 6 and the 41 of Table 4."""
 
 NOTICEABLE = 5.0
 """From here on a loss is called one, %: a third of those of Table 5."""
 
 HALF = 100.0
-"""What Dom0's weight entitles it to beside one guest of the same weight on two cores, % of one."""
+"""The share that Dom0's weight entitles it to beside one guest of the same weight on two cores, % of one."""
 
 NAMES = {"credit": "Credit", "sedf": "SEDF", "credit2": "Credit2", "enhanced": "Enhanced"}
 
@@ -274,7 +274,7 @@ def enhanced_idle(results: Results) -> Verdict:
     contradicted=True,
 )
 def slices(results: Results) -> Verdict:
-    """The guest's I/O beside CPU stress gains from a shorter slice."""
+    """The guest's I/O beside CPU stress is faster with a shorter slice."""
     rate = {ms: [(slice_case("network", ms), "domU_throughput")] for ms in (1, 5, 10, 30)}
     above = _above(results, (rate[1], rate[30]))
     network = ", ".join(f"{ms} ms {estimates.average(results, values)}" for ms, values in rate.items())

@@ -1,4 +1,4 @@
-"""What the simulation says in place of the numbers of the thesis."""
+"""Simulated values in place of the numbers of the thesis."""
 
 from collections.abc import Callable, Mapping
 from statistics import mean
@@ -46,12 +46,12 @@ def near_native(results: Results, scheduler: str, stat: str = "mean") -> Interva
 
 
 def disk_loss(results: Results, scheduler: str, stat: str = "mean") -> Interval:
-    """What the guest's disk loses when Dom0 is under stress, %; `stat` as above."""
+    """The loss of the guest's disk when Dom0 is under stress, %; `stat` as above."""
     return _ratios(results, disk(scheduler, "stress"), disk(scheduler, "idle"), stat, loss)
 
 
 def network_loss(results: Results, scheduler: str, load: str = "stress") -> Interval:
-    """What netperf's average over the sizes loses when Dom0 is busy, %."""
+    """The loss of netperf's average over the sizes when Dom0 is busy, %."""
     return results.combine(loss_of_means, *network(scheduler, load), *network(scheduler, "idle"))
 
 
@@ -61,7 +61,7 @@ def database_share(results: Results, scheduler: str, load: str = "idle") -> Inte
 
 
 def database_loss(results: Results, scheduler: str) -> Interval:
-    """What the guest's database loses when Dom0 is under stress, mean over the sizes of the table, %."""
+    """The loss of the guest's database when Dom0 is under stress, mean over the sizes of the table, %."""
     return _ratios(results, database(scheduler, "stress"), database(scheduler, "idle"), "mean", loss)
 
 
@@ -78,25 +78,25 @@ _ESTIMATES: Mapping[str, Callable[[Results, Cell], Interval]] = {
 
 
 def estimate(cell: Cell, results: Results) -> Interval | str:
-    """What the simulation says in place of a published cell."""
+    """The simulated value in place of a published cell; text: why there is none."""
     if cell.experiment == "consolidated":
         return results.interval(consolidated_case(cell.scheduler), cell.metric)
     return _ESTIMATES[cell.metric](results, cell)
 
 
 def loss(busy: float, idle: float) -> float:
-    """What is lost of a rate, %."""
+    """The loss of a rate, %."""
     return 100 * (1 - busy / idle)
 
 
 def loss_of_means(*rates: float) -> float:
-    """What the mean rate loses, %: the first half of the rates is the busy machine's, the second the idle one's."""
+    """The loss of the mean rate, %: the first half of the rates is the busy machine's, the second the idle one's."""
     n = len(rates) // 2
     return loss(mean(rates[:n]), mean(rates[n:]))
 
 
 def mean_loss(*rates: float) -> float:
-    """The mean of what each rate loses, %: arguments as above."""
+    """The mean loss of the rates, %: arguments as above."""
     n = len(rates) // 2
     return mean(map(loss, rates[:n], rates[n:]))
 

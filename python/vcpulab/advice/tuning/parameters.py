@@ -1,6 +1,6 @@
-"""What may be turned in a scenario: policies, their parameters from the registry, driver domains' vCPUs and pinning.
+"""Parameters that may be changed: policies, their parameters from the registry, driver domains' vCPUs and pinning.
 
-Every knob has a short list of options: few enough to be tried, round enough to be typed. The present setting is always
+Each has a short list of options: few enough to be tried, round enough to be typed. The present setting is always
 one of them.
 """
 
@@ -68,7 +68,7 @@ _SCHEDULER = "host.scheduler"
 
 @dataclass(frozen=True)
 class Option:
-    """One position of a knob."""
+    """One position of a parameter."""
 
     label: str
     value: Any
@@ -76,8 +76,8 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Knob:
-    """Something that may be turned."""
+class Parameter:
+    """A parameter that may be changed."""
 
     name: str
     """The path of what it sets, or `reservation`, `reservation_period`, `warp`, `pinning` behind that of a domain."""
@@ -102,46 +102,46 @@ class Knob:
 
 @dataclass(frozen=True)
 class Space:
-    """All settings that can be reached by turning some knobs of a scenario."""
+    """All settings that can be reached by changing some parameters of a scenario."""
 
     scenario: Scenario
-    knobs: tuple[Knob, ...]
+    parameters: tuple[Parameter, ...]
 
     @property
     def present(self) -> dict[str, int]:
-        """The present setting: key of a knob to the number of its option."""
-        return {knob.key: knob.now for knob in self.active(self._scheduler())}
+        """The present setting: key of a parameter to the number of its option."""
+        return {parameter.key: parameter.now for parameter in self.active(self._scheduler())}
 
     @property
     def size(self) -> int:
         """How many settings there are."""
         return sum(
-            math.prod(len(knob.options) for knob in self.active(name) if knob.name != _SCHEDULER)
+            math.prod(len(parameter.options) for parameter in self.active(name) if parameter.name != _SCHEDULER)
             for name in self.schedulers
         )
 
     @property
     def schedulers(self) -> list[str]:
         """The schedulers to choose from."""
-        for knob in self.knobs:
-            if knob.name == _SCHEDULER:
-                return [option.label for option in knob.options]
+        for parameter in self.parameters:
+            if parameter.name == _SCHEDULER:
+                return [option.label for option in parameter.options]
         return [self._scheduler()]
 
-    def active(self, scheduler: str) -> Iterator[Knob]:
-        """The knobs that are there under a scheduler, that of the host first."""
-        return (knob for knob in self.knobs if knob.scheduler in (None, scheduler))
+    def active(self, scheduler: str) -> Iterator[Parameter]:
+        """The parameters that are there under a scheduler, that of the host first."""
+        return (parameter for parameter in self.parameters if parameter.scheduler in (None, scheduler))
 
-    def picks(self, choose: Callable[[Knob], int]) -> dict[str, int]:
-        """Lets somebody choose an option of each knob that is there."""
+    def picks(self, choose: Callable[[Parameter], int]) -> dict[str, int]:
+        """Lets somebody choose an option of each parameter that is there."""
         scheduler = self._scheduler()
         picked: dict[str, int] = {}
-        for knob in sorted(self.knobs, key=lambda knob: knob.name != _SCHEDULER):
-            if knob.scheduler not in (None, scheduler):
+        for parameter in sorted(self.parameters, key=lambda parameter: parameter.name != _SCHEDULER):
+            if parameter.scheduler not in (None, scheduler):
                 continue
-            picked[knob.key] = choose(knob)
-            if knob.name == _SCHEDULER:
-                scheduler = knob.options[picked[knob.key]].label
+            picked[parameter.key] = choose(parameter)
+            if parameter.name == _SCHEDULER:
+                scheduler = parameter.options[picked[parameter.key]].label
         return picked
 
     def each_scheduler(self) -> Iterator[dict[str, int]]:
@@ -152,21 +152,21 @@ class Space:
     def every(self) -> Iterator[dict[str, int]]:
         """Every setting there is."""
 
-        def go(knobs: Sequence[Knob]) -> Iterator[dict[str, int]]:
-            if not knobs:
+        def go(parameters: Sequence[Parameter]) -> Iterator[dict[str, int]]:
+            if not parameters:
                 yield {}
                 return
-            first, *rest = knobs
+            first, *rest = parameters
             for index in range(len(first.options)):
                 for others in go(rest):
                     yield {first.key: index, **others}
 
-        choice = next((knob for knob in self.knobs if knob.name == _SCHEDULER), None)
+        choice = next((parameter for parameter in self.parameters if parameter.name == _SCHEDULER), None)
         if choice is None:
             yield from go(list(self.active(self._scheduler())))
             return
         for index, name in enumerate(self.schedulers):
-            for picked in go([knob for knob in self.active(name) if knob is not choice]):
+            for picked in go([parameter for parameter in self.active(name) if parameter is not choice]):
                 yield {choice.key: index, **picked}
 
     def changes(self, picked: Mapping[str, int]) -> dict[str, Any]:
@@ -176,9 +176,9 @@ class Space:
         and a rate limit is not longer than the timeslice.
         """
         chosen = {
-            knob.name: (knob.options[picked[knob.key]], picked[knob.key] == knob.now)
-            for knob in self.knobs
-            if knob.key in picked
+            parameter.name: (parameter.options[picked[parameter.key]], picked[parameter.key] == parameter.now)
+            for parameter in self.parameters
+            if parameter.key in picked
         }
         changes: dict[str, Any] = {}
         scheduler = self._scheduler()
@@ -270,29 +270,29 @@ class Space:
             changes["host.ratelimit_us"] = 1000 * tslice
 
 
-def _now_but_for_the_scheduler(index: int, knob: Knob) -> int:
-    return index if knob.name == _SCHEDULER else knob.now
+def _now_but_for_the_scheduler(index: int, parameter: Parameter) -> int:
+    return index if parameter.name == _SCHEDULER else parameter.now
 
 
 _COMPOUND = ("reservation", "reservation_period", "warp", "pinning")
 
 
 def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] = ()) -> Space:
-    """What may be turned.
+    """The parameters that may be changed.
 
     Args:
-        scenario: whose knobs.
+        scenario: whose parameters.
         by_hand: `PATH=LOW..HIGH` or `PATH=a,b,c`.
-        only: names of knobs that the registry knows, or patterns such as `domain.*.weight`.
+        only: names of parameters that the registry knows, or patterns such as `domain.*.weight`.
             With neither, those that are sensible to search: policies, weights or reservations, slices and rate limits,
             vCPUs and pinning of driver domains.
 
     Raises:
-        RequestError: there is nothing to turn, or it cannot be understood.
+        RequestError: there is nothing to change, or it cannot be understood.
 
     Examples:
         >>> found = space(Scenario.starter(), ["host.scheduler=credit,credit2"], ["dom0.weight"])
-        >>> [knob.key for knob in found.knobs]
+        >>> [parameter.key for parameter in found.parameters]
         ['host.scheduler', 'domain.dom0.weight (credit)', 'domain.dom0.weight (credit2)']
     """
     by_hand, only = list(by_hand), list(only)
@@ -310,36 +310,36 @@ def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] =
         present = document["host"]["scheduler"]
         known = [k for k in known if k.name != _SCHEDULER and k.scheduler in (None, present)]
     for pattern, word in zip(patterns, only, strict=True):
-        if not any(fnmatchcase(knob.name, pattern) for knob in known):
-            raise RequestError(field="only", found=word, allowed=_some({knob.name for knob in known}))
-    knobs = [
-        knob
-        for knob in known
-        if (unasked and knob.unasked)
-        or any(fnmatchcase(knob.name, pattern) for pattern in patterns)
-        or (chosen and knob.name == _SCHEDULER)
+        if not any(fnmatchcase(parameter.name, pattern) for parameter in known):
+            raise RequestError(field="only", found=word, allowed=_some({parameter.name for parameter in known}))
+    parameters = [
+        parameter
+        for parameter in known
+        if (unasked and parameter.unasked)
+        or any(fnmatchcase(parameter.name, pattern) for pattern in patterns)
+        or (chosen and parameter.name == _SCHEDULER)
     ]
-    names = {knob.scheduler for knob in known} | {document["host"]["scheduler"]}
+    names = {parameter.scheduler for parameter in known} | {document["host"]["scheduler"]}
     for path, values, word in stated:
         if path != _SCHEDULER:
-            knobs = [knob for knob in knobs if knob.name != path]
-            knobs += _stated(scenario, path, values, word, [name for name in names if name])
-    knobs = [knob for knob in knobs if len(knob.options) > 1]
-    if not knobs:
+            parameters = [parameter for parameter in parameters if parameter.name != path]
+            parameters += _stated(scenario, path, values, word, [name for name in names if name])
+    parameters = [parameter for parameter in parameters if len(parameter.options) > 1]
+    if not parameters:
         hint = "state a parameter and its range, PATH=LOW..HIGH"
         raise RequestError("nothing is free to be tuned: no parameter has more than one value", field="vary", hint=hint)
-    return Space(scenario, tuple(knobs))
+    return Space(scenario, tuple(parameters))
 
 
 # ---- what the registry knows ----
 
 
-def _known(scenario: Scenario, choice: Knob | None) -> list[Knob]:
-    """Every knob that is known of, those of other schedulers too if they may be chosen."""
+def _known(scenario: Scenario, choice: Parameter | None) -> list[Parameter]:
+    """Every parameter that is known of, those of other schedulers too if they may be chosen."""
     document, written = scenario.to_dict(), scenario.written()
     host = document["host"]
     choice = choice or _choice(scenario, None, "")
-    knobs = [choice]
+    parameters = [choice]
     for option in choice.options:
         name = option.label
         generation = settings.generation_of(name, _generation(option, host, name))
@@ -347,20 +347,20 @@ def _known(scenario: Scenario, choice: Knob | None) -> list[Knob]:
             continue
         params = generation["params"]
         members = [domain for domain, table in document["domain"].items() if table.get("pool") is None]
-        knobs += _global(params, ["host"], written.get("host", {}), name)
+        parameters += _global(params, ["host"], written.get("host", {}), name)
         for domain in members:
-            knobs += _of_domain(params, domain, document, written, name)
+            parameters += _of_domain(params, domain, document, written, name)
     for pool, table in document.get("pool", {}).items():
         generation = settings.generation_of(table["scheduler"], table["generation"])
         if generation is not None:
-            knobs += _global(generation["params"], ["pool", pool], written["pool"][pool], None)
+            parameters += _global(generation["params"], ["pool", pool], written["pool"][pool], None)
             for domain, fields in document["domain"].items():
                 if fields.get("pool") == pool and table["scheduler"] not in _RESERVATIONS:
-                    knobs += _of_domain(generation["params"], domain, document, written, None)
-    return [*knobs, *_of_drivers(document, written)]
+                    parameters += _of_domain(generation["params"], domain, document, written, None)
+    return [*parameters, *_of_drivers(document, written)]
 
 
-def _choice(scenario: Scenario, values: Sequence[Any] | None, word: str) -> Knob:
+def _choice(scenario: Scenario, values: Sequence[Any] | None, word: str) -> Parameter:
     """Which scheduler: those that the same release of the hypervisor has, or those that were named."""
     host = scenario.to_dict()["host"]
     present = str(host["scheduler"])
@@ -384,7 +384,7 @@ def _choice(scenario: Scenario, values: Sequence[Any] | None, word: str) -> Knob
                 settings.change(scenario, _switched(option), {_SCHEDULER: word}, "vary")
         options.append(option)
     now = next(index for index, option in enumerate(options) if option.label == present)
-    return Knob(_SCHEDULER, tuple(options), now, ordered=False)
+    return Parameter(_SCHEDULER, tuple(options), now, ordered=False)
 
 
 def _switched(option: Option) -> dict[str, Any]:
@@ -420,7 +420,7 @@ def _generation(option: Option, host: Mapping[str, Any], name: str) -> str | Non
 
 def _global(
     params: Sequence[Mapping[str, Any]], where: Sequence[str], written: Mapping[str, Any], scheduler: str | None
-) -> Iterator[Knob]:
+) -> Iterator[Parameter]:
     for param in params:
         if param["scope"] == "global" and (values := _grid(param, written)):
             yield _of_values([*where, param["name"]], values, written, param, scheduler)
@@ -432,7 +432,7 @@ def _of_domain(
     document: Mapping[str, Any],
     written: Mapping[str, Any],
     scheduler: str | None,
-) -> Iterator[Knob]:
+) -> Iterator[Parameter]:
     table, fields = document["domain"][domain], written.get("domain", {}).get(domain, {})
     here = ["domain", domain]
     spelt = _RESERVATIONS.get(scheduler or "")
@@ -447,7 +447,7 @@ def _of_domain(
         now = int(fields.get("warpvalue", 0)) if fields.get("warpback") else 0
         values = sorted({*WARPS, now})
         options = tuple(Option(str(value) if value else "none", value) for value in values)
-        yield Knob(join([*here, "warp"]), options, values.index(now), True, scheduler, driver)
+        yield Parameter(join([*here, "warp"]), options, values.index(now), True, scheduler, driver)
     for param in params:
         if param["scope"] != "domain" or param["name"] in _WARP or (spelt and param["name"] in _spelt(spelt)):
             continue
@@ -471,7 +471,7 @@ def _reserved(
     fields: Mapping[str, Any],
     spelt: _Reservation,
     scheduler: str | None,
-) -> Iterator[Knob]:
+) -> Iterator[Parameter]:
     defaults = {param["name"]: int(param["default"]) for param in params}
     period, length = (int(fields.get(name, defaults[name])) for name in (spelt.period, spelt.slice))
     share = 100 * length / period if period else 0.0
@@ -480,10 +480,10 @@ def _reserved(
     now_ms = period / spelt.per_ms
     periods = sorted({*map(float, PERIODS_MS), *([now_ms] if now_ms else [])})
     labels = tuple(Option(f"{one:g} %" if one else "none", one) for one in shares)
-    yield Knob(join([*here, "reservation"]), labels, shares.index(share), True, scheduler)
+    yield Parameter(join([*here, "reservation"]), labels, shares.index(share), True, scheduler)
     labels = tuple(Option(f"{one:g} ms", one) for one in periods)
     now = periods.index(now_ms) if now_ms else 0
-    yield Knob(join([*here, "reservation_period"]), labels, now, True, scheduler)
+    yield Parameter(join([*here, "reservation_period"]), labels, now, True, scheduler)
 
 
 _INTEGERS = re.compile(r"(?P<zero>0 or )?an integer from (?P<low>-?\d+) to (?P<high>-?\d+)")
@@ -514,18 +514,18 @@ def _of_values(
     scheduler: str | None,
     *,
     unasked: bool | None = None,
-) -> Knob:
+) -> Parameter:
     name, default = param["name"], str(param["default"]).strip('"')
     now = str(written.get(name, default))
     labels = [str(value) for value in values]
     options = tuple(Option(label, value) for label, value in zip(labels, values, strict=True))
     ordered = not str(param["allowed"]).startswith("one of ")
-    return Knob(
+    return Parameter(
         join(where), options, labels.index(now), ordered, scheduler, name in UNASKED if unasked is None else unasked
     )
 
 
-def _of_drivers(document: Mapping[str, Any], written: Mapping[str, Any]) -> Iterator[Knob]:
+def _of_drivers(document: Mapping[str, Any], written: Mapping[str, Any]) -> Iterator[Parameter]:
     """VCPUs and pinning of driver domains."""
     pcpus = int(document["host"]["pcpus"])
     drivers = [name for name, table in document["domain"].items() if table.get("driver_domain")]
@@ -536,11 +536,11 @@ def _of_drivers(document: Mapping[str, Any], written: Mapping[str, Any]) -> Iter
         now = int(document["domain"][name]["vcpus"])
         values = sorted({n for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32) if n <= pcpus} | {now})
         options = tuple(Option(str(value), value) for value in values)
-        yield Knob(join(["domain", name, "vcpus"]), options, values.index(now))
+        yield Parameter(join(["domain", name, "vcpus"]), options, values.index(now))
     options = tuple(
         Option(label, label if index else None) for index, label in enumerate(("none", "pinned", "exclusive"))
     )
-    yield Knob(join(["domain", drivers[0], "pinning"]), options, 0, ordered=False)
+    yield Parameter(join(["domain", drivers[0], "pinning"]), options, 0, ordered=False)
 
 
 # ---- by hand ----
@@ -583,8 +583,8 @@ def _between(low_text: str, high_text: str, word: str) -> list[Any]:
     return sorted({min(max(round(value) if whole else value, low), high) for value in rounded})
 
 
-def _stated(scenario: Scenario, path: str, values: list[Any], word: str, names: Sequence[str]) -> Iterator[Knob]:
-    """A knob stated by hand, one for each scheduler that has it if it is a parameter of schedulers."""
+def _stated(scenario: Scenario, path: str, values: list[Any], word: str, names: Sequence[str]) -> Iterator[Parameter]:
+    """A parameter stated by hand, one for each scheduler that has it if it is a parameter of schedulers."""
     *where, field = split(path)
     scope = "global" if where == ["host"] else "domain"
     owners: list[str | None] = [
@@ -617,7 +617,7 @@ def _stated(scenario: Scenario, path: str, values: list[Any], word: str, names: 
     for option in options:
         _check(scenario, path, option, word, owners)
     for owner in owners or [None]:
-        yield Knob(path, tuple(options), now, ordered, owner)
+        yield Parameter(path, tuple(options), now, ordered, owner)
 
 
 def _check(scenario: Scenario, path: str, option: Option, word: str, owners: Sequence[str | None]) -> None:
