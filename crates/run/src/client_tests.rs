@@ -4,15 +4,15 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use proptest::prelude::*;
-use vcpulab_host::{Host, HostConfig, Params, Scheduler, Time};
+use vcpulab_host::{Host, HostConfig, Params, Scheduler, Span, Time};
 use vcpulab_io::{ClientSample, Machine, MachineConfig, Outcome};
 use vcpulab_scenario::Scenario;
 use vcpulab_sched::Runner;
 
 use crate::{host_config, machine_config};
 
-const SECOND: Time = 1_000_000_000;
-const MS: Time = 1_000_000;
+const SECOND: Span = Span::from_secs(1);
+const MS: Span = Span::from_ms(1);
 
 /// A web server behind a driver domain, each with a pCPU, for ten seconds.
 fn scenario(server: &str, client: &str, rest: &str) -> Scenario {
@@ -47,16 +47,20 @@ impl Runner for Run {
 
 /// Every request that was over by the end.
 fn samples(scenario: &Scenario) -> Vec<ClientSample> {
-    let run = Run { host: host_config(scenario), machine: machine_config(scenario, 1), end: scenario.end() };
+    let run = Run {
+        host: host_config(scenario),
+        machine: machine_config(scenario, 1),
+        end: Time::from_ns(scenario.end()),
+    };
     vcpulab_sched::with("credit", "xen4.17", &Params::new(), 2, run).unwrap()
 }
 
 fn elapsed(sample: &ClientSample) -> f64 {
-    (sample.ended - sample.begun) as f64
+    (sample.ended - sample.begun).ns() as f64
 }
 
 fn median_ms(samples: &[ClientSample]) -> f64 {
-    let mut times: Vec<i64> = samples.iter().map(|sample| sample.ended - sample.begun).collect();
+    let mut times: Vec<i64> = samples.iter().map(|sample| (sample.ended - sample.begun).ns()).collect();
     times.sort_unstable();
     times[times.len() / 2] as f64 / 1e6
 }
@@ -67,7 +71,7 @@ fn count(samples: &[ClientSample], outcome: Outcome) -> usize {
 
 /// Each user does one thing after another, and there are no more users than there should be.
 fn users_take_turns(samples: &[ClientSample], users: u32) {
-    let mut free_at = vec![0; users as usize];
+    let mut free_at = vec![Time::ZERO; users as usize];
     for sample in samples {
         let free_at = &mut free_at[sample.user as usize];
         assert!(sample.begun >= *free_at, "{sample:?} begins before {free_at}");
@@ -159,10 +163,10 @@ proptest! {
         let rest = if machine { "[client_machine.pc]\nrequest_cpu = \"1ms\"\npacket_cpu = \"20us\"" } else { "" };
         let all = samples(&scenario("", &client, rest));
         users_take_turns(&all, users);
-        let steady: Vec<_> = all.into_iter().filter(|sample| sample.ended > 3 * SECOND).collect();
+        let steady: Vec<_> = all.into_iter().filter(|sample| sample.ended > Time::ZERO + 3 * SECOND).collect();
         let n = steady.len() as f64;
         let response = steady.iter().map(elapsed).sum::<f64>() / n;
-        let law = n / (7 * SECOND) as f64 * (response + (think_ms * MS) as f64);
+        let law = n / (7 * SECOND).ns() as f64 * (response + (think_ms * MS).ns() as f64);
         // Times to think are drawn, so that their mean over n of them varies.
         let within = 0.02 + 4.0 / n.sqrt();
         prop_assert!((law / f64::from(users) - 1.0).abs() < within, "{law} of {users} users, {n} requests");
@@ -203,16 +207,16 @@ proptest! {
         let all = samples(&scenario(&server, &client, &rest));
         users_take_turns(&all, users);
         // From a second after it is back every user asks again, and what is asked ends: at most all users wait in line.
-        let slowest = 2 * SECOND + i64::from(users) * i64::from(request_cpu_us) * 2_000;
-        let mut last = vec![0; users as usize];
+        let slowest = 2 * SECOND + i64::from(users) * Span::from_us(2 * i64::from(request_cpu_us));
+        let mut last = vec![Time::ZERO; users as usize];
         for sample in &all {
             last[sample.user as usize] = sample.ended;
             if let (Some(ms), Outcome::Answered) = (timeout_ms, sample.outcome) {
-                let most = ms * MS * (retries + 1) + i64::from(users) * MS;
+                let most = ms * (retries + 1) * MS + i64::from(users) * MS;
                 prop_assert!(sample.ended - sample.begun <= most, "a late answer counted: {sample:?}");
             }
         }
-        let lost: Vec<_> = last.iter().enumerate().filter(|&(_, &time)| time < 10 * SECOND - slowest).collect();
+        let lost: Vec<_> = last.iter().enumerate().filter(|&(_, &time)| time < Time::ZERO + 10 * SECOND - slowest).collect();
         prop_assert!(lost.is_empty(), "{lost:?} of {users}, {} requests", all.len());
     }
 }

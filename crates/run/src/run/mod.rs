@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn of_many_scenarios_the_first_that_fails_is_named() {
-        let why = Broken { time: 5, hook: None, what: "so it is".into() };
+        let why = Broken { time: Time::from_ns(5), hook: None, what: "so it is".into() };
         let error = RunError::Broken { replication: 2, broken: why };
         let error = RunError::OneOf { index: 1, error: Box::new(error) };
         assert_eq!(error.to_string(), "scenario 1: replication 2: at 5 ns: so it is");
@@ -310,8 +310,7 @@ mod tests {
             (results, seen)
         };
         let (results, seen) = managed(20);
-        let times: Vec<(u32, Time)> =
-            seen.iter().map(|&(replication, time, _)| (replication, time)).collect();
+        let times: Vec<(u32, i64)> = seen.iter().map(|&(replication, time, _)| (replication, time)).collect();
         let (first, second) = (1_500_000_000, 2_500_000_000);
         assert_eq!(times, [(0, first), (0, second), (1, first), (1, second)]);
         assert_eq!(seen[0].2, 1_000_000_000, "there is no cap yet");
