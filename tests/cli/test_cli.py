@@ -62,6 +62,14 @@ def test_run_as_csv(command: Vcpulab) -> None:
     assert {row["n"] for row in rows if row["metric"] == "gotten"} == {"3"}
 
 
+def test_run_shows_the_io_of_domains_that_have_other_devices(command: Vcpulab) -> None:
+    assert command("init", "web.toml").returncode == 0
+    result = command("run", "web.toml", "--io")
+    assert result.returncode == 0, result.stderr
+    web = next(line for line in result.stdout.partition("I/O")[2].splitlines() if line.split()[:1] == ["web"])
+    assert "–" in web, "it has no NIC of its own"
+
+
 def test_run_writes_a_directory_that_says_how_to_repeat_it(command: Vcpulab, tmp_path: Path) -> None:
     first = command("run", "hogs.toml", "--format", "json", "--out", "out/a")
     assert first.returncode == 0, first.stderr

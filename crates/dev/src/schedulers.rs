@@ -11,7 +11,7 @@ pub fn page() -> String {
     let mut page = String::from(
         "# Schedulers\n\n\
          Generated from the registry. Global parameters stand in `[host]` of a scenario, those of a domain in \
-         `[domain.NAME]`; timed actions change both (`adjust-global`, `adjust`). The last column says how the parameter is set on a real host; `vcpulab commands` \
+         `[domain.NAME]`; timed actions change both (`adjust-global`, `adjust`). The last column says how the parameter is set on a real host; `vcpulab xl commands` \
          writes the commands for a scenario. `vcpulab schedulers` prints the rest of this.\n",
     );
     for policy in list(&schedulers_json()) {

@@ -92,7 +92,7 @@ pub struct Call {
     pub connects: bool,
 }
 
-/// Where a stream leads.
+/// The other end of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Peer {
     /// A machine outside that takes everything.

@@ -65,7 +65,7 @@ impl Layers {
         self.times.iter().sum()
     }
 
-    /// What was added since `before`.
+    /// The time added since `before`.
     pub fn since(&self, before: &Layers) -> Layers {
         Layers { times: std::array::from_fn(|layer| self.times[layer] - before.times[layer]) }
     }

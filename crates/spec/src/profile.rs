@@ -89,7 +89,7 @@ constants! {
     /// How much longer than a hit a miss takes that goes to memory, at least `l2_miss_ps`, in picoseconds.
     l3_miss_ps: 0..=COST_NS_MAX * 1000,
     /// How many cache misses are under way at once while a working set comes back (prefetching, out-of-order execution): each
-    /// costs so much less time.
+    /// costs that part of the time.
     misses_at_once: 1..=64,
     /// Working set of a guest's vCPU where the scenario gives none.
     guest_working_set_bytes: 0..=1 << 40,
@@ -107,9 +107,9 @@ constants! {
     bridge_ns: 0..=COST_NS_MAX,
     /// The same where it routes packets instead of bridging them.
     route_ns: 0..=COST_NS_MAX,
-    /// A back end's time for one packet to a guest, without the exchange of its page.
+    /// Netback's time for one packet to a guest, without the exchange of its page.
     backend_receive_ns: 0..=COST_NS_MAX,
-    /// A back end's time for one packet from a guest, without the grant of its page.
+    /// Netback's time for one packet from a guest, without the grant of its page.
     backend_send_ns: 0..=COST_NS_MAX,
     /// The hypervisor's time to exchange a page, or to copy a packet, between two domains.
     page_exchange_ns: 0..=COST_NS_MAX,
@@ -119,9 +119,9 @@ constants! {
     bounce_ns: 0..=COST_NS_MAX,
     /// A guest's time to take one notification, whatever came with it.
     guest_upcall_ns: 0..=COST_NS_MAX,
-    /// A front end's time for one packet received.
+    /// Netfront's time for one packet received.
     frontend_receive_ns: 0..=COST_NS_MAX,
-    /// A front end's time for one packet sent.
+    /// Netfront's time for one packet sent.
     frontend_send_ns: 0..=COST_NS_MAX,
     /// A network stack's time for one packet received.
     stack_receive_ns: 0..=COST_NS_MAX,
@@ -137,13 +137,13 @@ constants! {
     checksum_byte_ps: 0..=COST_NS_MAX,
     /// CPU time to emulate a device for one packet or request of a guest without drivers of its own.
     emulation_ns: 0..=COST_NS_MAX,
-    /// A guest's time for one request to its disk: block layer and front end, or driver.
+    /// A guest's time for one request to its disk: block layer and blkfront, or driver.
     block_request_ns: 0..=COST_NS_MAX,
     /// A guest's time for one response of its disk.
     block_response_ns: 0..=COST_NS_MAX,
-    /// A back end's time for one request of a guest to a disk, without the grants of its pages.
+    /// Blkback's time for one request of a guest to a disk, without the grants of its pages.
     blockback_request_ns: 0..=COST_NS_MAX,
-    /// A back end's time for one response of a disk to a guest.
+    /// Blkback's time for one response of a disk to a guest.
     blockback_response_ns: 0..=COST_NS_MAX,
     /// Time to copy one byte between an application and the page cache, in picoseconds.
     copy_byte_ps: 0..=COST_NS_MAX,

@@ -105,9 +105,11 @@ def table_of(summary: pl.DataFrame, title: str, heading: str, metrics: Sequence[
     """The summary of things of one kind: a row for each, under a first heading for their names."""
     rows = []
     for (name,), values in summary.group_by(["thing"], maintain_order=True):
-        cells = [
-            "–" if row["mean"] is None else str(Interval(row["mean"], row["half_width"], row["n"]))
+        # A domain without a device has no metrics of one.
+        cells = {
+            row["metric"]: str(Interval(row["mean"], row["half_width"], row["n"]))
             for row in values.iter_rows(named=True)
-        ]
-        rows.append([str(name), *cells])
+            if row["mean"] is not None
+        }
+        rows.append([str(name), *(cells.get(metric.name, "–") for metric in metrics)])
     return Table(title, [heading, *(f"{metric.name.replace('_', ' ')}, {metric.unit}" for metric in metrics)], rows)

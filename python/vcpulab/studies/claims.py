@@ -48,20 +48,20 @@ class Claim:
     text: str
     """The statement, in our words."""
     standing: str
-    """How it stands in the paper: whether the authors' own figures agree with it."""
+    """How it stands in the paper: whether the authors' own numbers agree with it."""
     check: Check
     contradicted: bool = False
-    """Do the authors' own figures contradict it?"""
+    """Do the authors' own numbers contradict it?"""
     undecided: bool = False
-    """Do the authors' own figures leave it open: within their noise, or not measured?"""
+    """Do the authors' own numbers leave it open: within their noise, or not measured?"""
 
     @property
     def in_paper(self) -> str:
         """How it stands in the paper, in a sentence."""
         if self.contradicted:
-            return f"{self.standing} (the authors' own figures contradict it)"
+            return f"{self.standing} (the authors' own numbers contradict it)"
         if self.undecided:
-            return f"{self.standing} (the authors' own figures do not tell)"
+            return f"{self.standing} (the authors' own numbers do not tell)"
         return self.standing
 
     def verdict(self, results: Results) -> Verdict:

@@ -4,7 +4,7 @@ use super::kind::{AppKind, AppParam};
 use super::parts::{script, work};
 use crate::script::{AppConfig, Step};
 
-/// What its few variables and its loop take of a cache, bytes.
+/// Size of its few variables and its loop in a cache, bytes.
 const WORKING_SET: u64 = 4096;
 
 pub const KIND: AppKind = AppKind {

@@ -1,4 +1,4 @@
-//! What programs that go through a file piece by piece have in common.
+//! Common parts of programs that go through a file piece by piece.
 
 use super::kind::{AppDefault, AppParam, AppParamKind, Args};
 use super::parts::{copying, script, work};

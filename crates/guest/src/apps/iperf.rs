@@ -20,7 +20,7 @@ pub const KIND: AppKind = AppKind {
         TO,
         AppParam::size(
             "buffer_size",
-            "How much it hands over or takes at a time.",
+            "Bytes that it sends or takes at a time.",
             1,
             8192,
             "iperf manual of those years: 8 KB for TCP (128 KB in later releases of iperf 2)",

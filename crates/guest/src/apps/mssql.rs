@@ -7,10 +7,10 @@ use crate::script::{AppConfig, DiskAccess, ServiceConfig, Step};
 /// A page of SQL Server, bytes.
 const PAGE: u32 = 8192;
 
-/// What a document takes, bytes.
+/// Size of a document, bytes.
 const DOCUMENT: u32 = 102_400;
 
-/// What the log takes for a row, bytes.
+/// Size of a row in the log, bytes.
 const ROW_LOG: u32 = 4096;
 
 /// Assumption: the parts of the server that each query needs, and a worker's own memory, bytes.

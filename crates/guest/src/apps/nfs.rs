@@ -4,7 +4,7 @@ use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX, Reque
 use super::parts::{misses, perhaps, random_read, service, work};
 use crate::script::ServiceConfig;
 
-/// How much it reads at a time, bytes: a page, the least that a client's page cache asks for.
+/// A read, bytes: a page, the least that a client's page cache asks for.
 const READ_BYTES: u32 = 4096;
 
 pub const KIND: AppKind = AppKind {

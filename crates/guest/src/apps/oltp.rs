@@ -4,7 +4,7 @@ use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX};
 use super::parts::{READ, perhaps, random_read, script, work};
 use crate::script::{AppConfig, DiskAccess, Step};
 
-/// What a transaction of sysbench does (its manual, test mode `oltp`, defaults): so many selects of one row and of ranges
+/// Steps of a transaction of sysbench (its manual, test mode `oltp`, defaults): selects of one row and of ranges
 /// of 100 rows; two updates, and a row that is deleted and inserted again.
 const POINTS: usize = 10;
 const RANGES: usize = 4;
@@ -12,7 +12,7 @@ const RANGE_ROWS: i64 = 100;
 const WRITES: usize = 4;
 const ROWS_WRITTEN: i64 = 3;
 
-/// How it picks rows (the same place, distribution `special`): one in a hundred gets three picks in four.
+/// Its choice of rows (the same place, distribution `special`): one in a hundred gets three picks in four.
 const HOT_ROWS: i64 = 100;
 const HOT_PPM: i64 = 750_000;
 const COLD_PPM: i64 = 1_000_000 - HOT_PPM;
@@ -127,7 +127,7 @@ pub const KIND: AppKind = AppKind {
     },
 };
 
-/// How many of a million page accesses find the page missing, once the pool is warm: the hot rows stay in it, and of
+/// Misses in a million page accesses, once the pool is warm: the hot rows stay in it, and of
 /// the others as many as it has room for.
 fn page_miss_ppm(table: i64, pool: i64) -> i64 {
     if table <= pool {
@@ -137,7 +137,7 @@ fn page_miss_ppm(table: i64, pool: i64) -> i64 {
     }
 }
 
-/// How many of a million transactions take the contended lock, so that two of them want it as often as two
+/// Transactions of a million that take the contended lock, so that two of them want it as often as two
 /// transactions want the same row: with `w` rows written by each and row `r` picked with probability p(r), that is
 /// w² Σ p(r)² as long as it is small, and each takes the lock with the square root of that probability.
 fn contended_ppm(rows: i64) -> i64 {

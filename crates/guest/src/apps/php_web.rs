@@ -6,13 +6,13 @@ use super::nfs;
 use super::parts::{KILOBYTE_CPU, READ, SYN_QUEUE, misses, perhaps, request, service, work, work_and_copy};
 use crate::script::{AppConfig, Call, DiskAccess, ServiceConfig, Step};
 
-/// What a session file takes of a disk, and where it goes, bytes: a block among those of some thousands of sessions.
+/// A session file on a disk, bytes: a block among those of some thousands of sessions.
 const SESSION: DiskAccess = DiskAccess { bytes: 4096, write: true, file_bytes: 64 << 20, ..READ };
 
 /// A script of the site, and all of them, bytes.
 const SCRIPT: DiskAccess = DiskAccess { bytes: 4096, random: true, file_bytes: 1 << 20, ..READ };
 
-/// What the second query brings, bytes: a row with about 1 KB of page text (Devine 2010, section 2.1), and its headers.
+/// Answer of the second query, bytes: a row with about 1 KB of page text (Devine 2010, section 2.1), and its headers.
 const CONTENT_REPLY: u32 = 1300;
 
 /// The computation of a page falls in as many parts: before the scripts, before each query, and before the answer.

@@ -10,11 +10,11 @@ pub struct FileSize {
     pub bytes: u32,
     /// Number of files of a directory that have it.
     pub files: u32,
-    /// How often it is asked for, in relation to the others.
+    /// Its frequency in relation to the others.
     pub requests: u32,
 }
 
-/// How often files of each class are asked for, percent: less than 1 KB, less than 10 KB, less than 100 KB, up to 900 KB
+/// Requests for files of each class, percent: less than 1 KB, less than 10 KB, less than 100 KB, up to 900 KB
 /// (Ruan and Pai, USENIX 2006, section on workloads).
 const CLASS_PERCENT: [u32; 4] = [35, 50, 14, 1];
 

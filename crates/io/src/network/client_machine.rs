@@ -59,7 +59,7 @@ pub struct ClientMachine {
     pub config: ClientMachineConfig,
     /// Its link: to the switch, and from it. Without one packets take no time.
     link: Option<[Link; 2]>,
-    /// When each processor is free again.
+    /// The time from which each processor is free again.
     free_at: BinaryHeap<Reverse<Time>>,
     /// Jobs at work or waiting, by the time at which they will be done, and then in the order of their arrival.
     jobs: BTreeMap<(Time, u64), Job>,

@@ -35,7 +35,7 @@ pub(crate) enum Polled {
 pub(crate) struct Netback {
     /// The NICs whose interrupts the vCPU takes.
     pub nics: Vec<NicId>,
-    /// What is left of the poll's budget in each direction.
+    /// The rest of the poll's budget in each direction.
     receives: usize,
     sends: usize,
     /// Netfronts with packets in their rings, each once, the next one first.

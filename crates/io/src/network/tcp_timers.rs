@@ -17,7 +17,7 @@ const RETRANSMIT_AFTER: Span = Span::from_ms(200);
 /// trip, ns.
 const RETRANSMIT_SOON: Span = Span::from_ms(1);
 
-/// What is due at a time, in the order of time.
+/// Things that are due at a time each, in the order of time.
 #[derive(Clone, Debug)]
 struct Queue<T> {
     source: SourceId,

@@ -167,7 +167,7 @@ mod tests {
         FileSet::new(&config, Random::new(1, 0, 0))
     }
 
-    /// Which files are in memory, the one used last first.
+    /// The files in memory, the one used last first.
     fn here(files: &FileSet) -> Vec<u32> {
         let older = |&file: &u32| Some(files.neighbours[file as usize].older);
         std::iter::successors(Some(files.end()), older)

@@ -31,7 +31,7 @@ const STRAIGHT: BlkfrontConfig = BlkfrontConfig::straight(COSTS, CACHE);
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Access(DiskAccess),
-    /// A file of this size, of those served, while there are so many processes.
+    /// A file of this size, of those served, and the number of processes meanwhile.
     File(u32, u32),
     Sync,
 }
@@ -51,7 +51,7 @@ struct Guest {
 struct Task {
     steps: VecDeque<Step>,
     waits: bool,
-    /// When each step was complete.
+    /// The completion of each step.
     done: Vec<Time>,
 }
 

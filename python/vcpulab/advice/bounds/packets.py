@@ -1,9 +1,9 @@
 """What a request and its answer are on the wire: packets of TCP, as few as there can be.
 
-The rules are those of the simulator (`crates/io/src/tcp.rs`): segments of 1448 B with 66 B of headers, and on a line
-24 B of framing; an acknowledgement once more than one full segment has come (Linux's rule), none for the segment that
-completes an answer after which the connection closes; one round for set-up, one for closing. Not counted, so that the
-numbers are lower bounds: acknowledgements that time out, packets sent again, calls repeated.
+The rules are those of the simulator (`crates/io/src/network/tcp.rs`): segments of 1448 B with 66 B of headers, and on
+a link 24 B of framing; an acknowledgement once more than one full segment has come (Linux's rule), none for the segment
+that completes an answer after which the connection closes; one round for set-up, one for closing. Not counted, so that
+the numbers are lower bounds: acknowledgements that time out, packets sent again, SYNs retransmitted.
 """
 
 from collections import Counter

@@ -19,7 +19,7 @@ def best_by_load(results: Results) -> str:
         "## Why does the best configuration change with the user load?\n",
         "**For the web application nothing shows that it does: the noise of five runs is enough.** His own figures "
         "tell no configuration from another at any load, and show no change of their order with the load. **For MOSS "
-        "the order does change**; our explanation, which his figures suggest but do not prove, is not the load: SEDF "
+        "the order does change**; our explanation, which his numbers suggest but do not prove, is not the load: SEDF "
         "leaves a vCPU on the pCPU where it was created, so that the portal and its database share two of them, or "
         "none, by the order of their creation; and between the runs with 25 and most of those with 50 users that seems "
         "to have changed.\n",

@@ -151,7 +151,7 @@ def _best_other(results: Results, experiment: str, users: int, but: Sequence[str
     return max(others, key=lambda config: results.mean(c.name(experiment, config, users), "throughput"))
 
 
-@claim("D-7", "Web, 800 users: one configuration is best.", "its figures are not public")
+@claim("D-7", "Web, 800 users: one configuration is best.", "its numbers are not public")
 def one_best(results: Results) -> Verdict:
     winner = best(results, c.WEB, 800).config
     gaps = [_gap(results, c.WEB, 800, winner, other) for other in WEB_CONFIGS if other != winner]
@@ -401,7 +401,7 @@ def moss_alike(results: Results) -> Verdict:
 @claim(
     "D-25",
     "Between 100 and 500 MOSS users response time and blocked time jump: a bottleneck in the VMs.",
-    "its figures are not public",
+    "its numbers are not public",
 )
 def moss_jump(results: Results) -> Verdict:
     response = [mean_over(results, "response_time", _moss(users)) for users in (50, 100, 500)]
