@@ -10,13 +10,11 @@ __all__ = [
     "FILE_BYTES_MAX",
     "NAME_CHARS_MAX",
     "Context",
-    "EngineError",
     "LiveSamples",
     "RecordingReader",
     "Rejected",
     "Results",
     "Scenario",
-    "ScenarioError",
     "Table",
     "bench",
     "build_info",
@@ -41,14 +39,6 @@ FILE_BYTES_MAX: Final[int]
 """Longest scenario file."""
 NAME_CHARS_MAX: Final[int]
 """Longest name in a scenario."""
-
-class ScenarioError(ValueError):
-    """A scenario that cannot run; its text says everything that is wrong."""
-
-    problems: list[Problem]
-
-class EngineError(RuntimeError):
-    """A run that failed."""
 
 class Rejected(Exception):  # noqa: N818 - a refusal is no error of the policy
     """Raised by a policy's hook that refuses the values it is given."""

@@ -3,7 +3,10 @@
 Children of `VcpulabError` that only one module raises stand in that module.
 """
 
-from vcpulab._engine import EngineError, ScenarioError
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vcpulab.scenario.problems import Problem
 
 __all__ = [
     "EngineError",
@@ -68,6 +71,16 @@ class RequestError(VcpulabError, ValueError):
         message = "; ".join(part for part in (said, allowed) if part)
         hint = "" if self.hint is None else f"\n  hint: {self.hint}"
         return ": ".join(part for part in (" ".join(map(str, place)), message) if part) + hint
+
+
+class ScenarioError(VcpulabError, ValueError):
+    """A scenario that cannot run; its text lists everything that is wrong."""
+
+    problems: "list[Problem]"
+
+
+class EngineError(VcpulabError, RuntimeError):
+    """A run that failed."""
 
 
 class RecordingError(VcpulabError, ValueError):

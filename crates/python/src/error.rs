@@ -1,19 +1,21 @@
 //! Engine errors as Python exceptions.
 
-use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use pyo3::{create_exception, import_exception};
 use vcpulab_scenario::{Problem, Problems};
 
-create_exception!(vcpulab._engine, ScenarioError, PyValueError, "A scenario that cannot run.");
+// They stand with the other errors of the package, under one base.
+import_exception!(vcpulab.errors, ScenarioError);
+import_exception!(vcpulab.errors, EngineError);
+
 create_exception!(
     vcpulab._engine,
     Rejected,
     PyException,
     "Raised by a policy's hook that refuses its values."
 );
-create_exception!(vcpulab._engine, EngineError, PyRuntimeError, "A run that failed.");
 
 /// The exception that lists these problems in `problems`.
 pub fn scenario_error(py: Python<'_>, problems: &Problems) -> PyErr {

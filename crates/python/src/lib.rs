@@ -26,7 +26,7 @@ mod _engine {
     #[pymodule_export]
     use super::context::Context;
     #[pymodule_export]
-    use super::error::{EngineError, Rejected, ScenarioError};
+    use super::error::Rejected;
     #[pymodule_export]
     use super::recording::RecordingReader;
     #[pymodule_export]

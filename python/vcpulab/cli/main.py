@@ -147,7 +147,7 @@ def _command(given: list[str]) -> int:
     from cyclopts import CycloptsError
 
     from vcpulab.cli import terminal
-    from vcpulab.errors import EngineError, RecordingError, RequestError, ScenarioError, VcpulabError
+    from vcpulab.errors import RecordingError, RequestError, ScenarioError, VcpulabError
 
     root = app()
     try:
@@ -168,7 +168,7 @@ def _command(given: list[str]) -> int:
         message, status = _misused(error), WRONG
     except RequestError as error:
         message, status = error.text(_option(root, given, error.field)), WRONG
-    except (VcpulabError, EngineError) as error:
+    except VcpulabError as error:
         message, status = str(error), WRONG if isinstance(error, RecordingError) else FAILED
     except OSError as error:
         from vcpulab.cli.files import reason
