@@ -1,11 +1,13 @@
 //! Guests without a network on a host: what their tasks get, and when.
 
 use vcpulab_guest::{AppConfig, AppStats, KernelConfig, Script, Step, Unit};
-use vcpulab_host::{Costs, DomainConfig, Host, HostConfig, Params, Scheduler, Time, VcpuConfig, VcpuId};
+use vcpulab_host::{
+    Costs, DomainConfig, Host, HostConfig, Params, PoolId, Scheduler, Span, Time, VcpuConfig, VcpuId,
+};
 use vcpulab_io::{GuestConfig, Machine, MachineConfig, NetworkCosts};
 use vcpulab_sched::Runner;
 
-const MS: Time = 1_000_000;
+const MS: Span = Span::from_ms(1);
 
 /// Domains by their applications, each with one vCPU, together on one pCPU for a second.
 struct Domains(Vec<Vec<AppConfig>>);
@@ -22,9 +24,9 @@ impl Runner for Domains {
     fn run<S: Scheduler>(self, scheduler: S) -> Vec<AppStats> {
         let domain = |number| DomainConfig {
             number,
-            pool: 0,
+            pool: PoolId(0),
             params: Params::new(),
-            vcpus: vec![VcpuConfig { start: Some(0), affinity: None }],
+            vcpus: vec![VcpuConfig { start: Some(Span::ZERO), affinity: None }],
         };
         let domains = (0..self.0.len() as i64).map(domain).collect();
         let config = HostConfig { pcpus: 1, costs: Costs::ZERO, domains, ..HostConfig::default() };
@@ -33,8 +35,8 @@ impl Runner for Domains {
             kernel: KernelConfig {
                 vcpus: 1,
                 apps: apps.into(),
-                page_fault_ns: 0,
-                slice_ns: 10_000_000,
+                page_fault_ns: Span::ZERO,
+                slice_ns: Span::from_ns(10_000_000),
                 idle_tick: None,
             },
             working_set_bytes: 0,
@@ -60,7 +62,7 @@ impl Runner for Domains {
             client_machines: vec![].into(),
         });
         let mut host = Host::new(&config, scheduler, machine, ()).unwrap();
-        host.run_until(1000 * MS).unwrap();
+        host.run_until(Time::ZERO + 1000 * MS).unwrap();
         host.world().results().into_iter().map(|result| result.stats.clone()).collect()
     }
 }
@@ -69,16 +71,16 @@ fn script(steps: &[Step]) -> AppConfig {
     AppConfig::new(Script::new([steps, &[Step::Done]].concat()))
 }
 
-fn run(ns: Time) -> Step {
-    Step::Compute { ns, per_byte_ps: 0 }
+fn run(span: Span) -> Step {
+    Step::Compute { span, per_byte_ps: 0 }
 }
 
 fn hog() -> AppConfig {
     AppConfig::new(Script { unit: Unit::CpuMillisecond, ..Script::new(vec![run(10 * MS)]) })
 }
 
-fn periodic(run_ns: Time, period_ns: Time) -> AppConfig {
-    let steps = vec![Step::Release(period_ns), run(run_ns), Step::Deadline(period_ns)];
+fn periodic(cpu: Span, period: Span) -> AppConfig {
+    let steps = vec![Step::Release(period), run(cpu), Step::Deadline(period)];
     AppConfig::new(Script::new(steps))
 }
 

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use vcpulab_guest::{AppConfig, AppId, KernelConfig, Script, ServiceConfig, ServiceId, Step};
 use vcpulab_host::{
-    Action, Costs, CpuMask, DomId, DomainConfig, Host, HostConfig, Params, PcpuId, Scheduler, Span, Time,
-    TimedAction, VcpuConfig, VcpuId,
+    Action, Costs, CpuMask, DomId, DomainConfig, Host, HostConfig, Params, PcpuId, PoolId, Scheduler, Span,
+    Time, TimedAction, VcpuConfig, VcpuId,
 };
 use vcpulab_io::{
     Ask, ClientConfig, DriverCosts, GuestConfig, GuestId, Load, Machine, MachineConfig, NetfrontConfig,
@@ -12,7 +12,7 @@ use vcpulab_io::{
 };
 use vcpulab_sched::Runner;
 
-const SECOND: Time = 1_000_000_000;
+const SECOND: Span = Span::from_secs(1);
 
 /// A driver domain and web servers, each with a vCPU of its own and a client.
 #[derive(Clone, Debug)]
@@ -48,11 +48,11 @@ const CASE: Case = Case {
     ring_slots: 256,
     bits_per_s: 1_000_000_000,
     servers: 1,
-    interrupt_gap_ns: 0,
-    driver_ns: 10_000,
-    guest_ns: 10_000,
-    request_ns: 100_000,
-    switch_ns: 0,
+    interrupt_gap_ns: Span::ZERO,
+    driver_ns: Span::from_ns(10_000),
+    guest_ns: Span::from_ns(10_000),
+    request_ns: Span::from_ns(100_000),
+    switch_ns: Span::ZERO,
     hog_beside: false,
     paused: false,
 };
@@ -83,8 +83,8 @@ impl Case {
             kernel: KernelConfig {
                 vcpus: 1,
                 apps: apps.into(),
-                page_fault_ns: 0,
-                slice_ns: 10_000_000,
+                page_fault_ns: Span::ZERO,
+                slice_ns: Span::from_ns(10_000_000),
                 idle_tick: None,
             },
             working_set_bytes: 0,
@@ -94,7 +94,7 @@ impl Case {
                 vcpu: 0,
                 ring_slots: self.ring_slots,
                 segments_max: 1,
-                emulation_ns: 0,
+                emulation_ns: Span::ZERO,
             }),
             network: NetworkCosts {
                 upcall_ns: self.guest_ns,
@@ -135,7 +135,7 @@ impl Case {
                 owner: NicOwner::Guest { guest: GuestId(0), vcpu: 0 },
                 bits_per_s: self.bits_per_s,
                 interrupt_gap_ns: self.interrupt_gap_ns,
-                latency_ns: 20_000,
+                latency_ns: Span::from_ns(20_000),
                 ring_slots: self.ring_slots,
             }]
             .into(),
@@ -152,12 +152,15 @@ impl Case {
     }
 
     fn apps(&self) -> Vec<AppConfig> {
-        let compute = Step::Compute { ns: self.request_ns, per_byte_ps: 0 };
+        let compute = Step::Compute { span: self.request_ns, per_byte_ps: 0 };
         let steps = vec![Step::Await, compute, Step::Reply(None), Step::Done];
         let script = Script { spread_percent: 10, ..Script::new(steps) };
         let service = Some(ServiceConfig::of(self.server_connections));
         let server = AppConfig { service, ..AppConfig::new(script) };
-        let hog = AppConfig::new(Script::new(vec![Step::Compute { ns: 10_000_000, per_byte_ps: 0 }]));
+        let hog = AppConfig::new(Script::new(vec![Step::Compute {
+            span: Span::from_ns(10_000_000),
+            per_byte_ps: 0,
+        }]));
         if self.hog_beside { vec![hog, server] } else { vec![server] }
     }
 
@@ -173,16 +176,16 @@ impl Runner for &Case {
     fn run<S: Scheduler>(self, scheduler: S) -> Outcome {
         let domain = |number: i64| DomainConfig {
             number,
-            pool: 0,
+            pool: PoolId(0),
             params: Params::new(),
             vcpus: vec![VcpuConfig {
-                start: Some(0),
+                start: Some(Span::ZERO),
                 affinity: Some(CpuMask::only(PcpuId(number as u32 % self.pcpus))),
             }],
         };
         let pause = [
-            TimedAction { at: SECOND / 4, action: Action::Pause(DomId(0)) },
-            TimedAction { at: 3 * SECOND / 4, action: Action::Unpause(DomId(0)) },
+            TimedAction { at: Time::ZERO + SECOND / 4, action: Action::Pause(DomId(0)) },
+            TimedAction { at: Time::ZERO + 3 * SECOND / 4, action: Action::Unpause(DomId(0)) },
         ];
         let costs = Costs { context_switch_ns: self.switch_ns, ..Costs::ZERO };
         let config = HostConfig {
@@ -196,7 +199,7 @@ impl Runner for &Case {
         let mut host = Host::new(&config, scheduler, self.machine(), meter).unwrap();
         let (context, meter) = host.observe();
         meter.reset(context);
-        host.run_until(SECOND).unwrap();
+        host.run_until(Time::ZERO + SECOND).unwrap();
         let machine = host.world();
         let results = machine.results();
         let clients: Vec<_> = results.iter().filter(|result| result.client.is_some()).collect();
@@ -251,9 +254,9 @@ fn a_driver_domain_that_waits_takes_more_at_a_time() {
     let busy = Case {
         pcpus: 1,
         rate_per_s: 3_000.0,
-        driver_ns: 20_000,
-        guest_ns: 20_000,
-        request_ns: 450_000,
+        driver_ns: Span::from_ns(20_000),
+        guest_ns: Span::from_ns(20_000),
+        request_ns: Span::from_ns(450_000),
         ..CASE
     };
     let turns = Case { policy: ("round-robin", "v1"), ..busy.clone() }.run();
@@ -278,7 +281,7 @@ fn a_slow_link_delays_but_never_stalls() {
 #[test]
 fn interrupts_are_no_closer_than_allowed() {
     let often = Case { rate_per_s: 2_000.0, ..CASE }.run();
-    let rarely = Case { rate_per_s: 2_000.0, interrupt_gap_ns: 250_000, ..CASE }.run();
+    let rarely = Case { rate_per_s: 2_000.0, interrupt_gap_ns: Span::from_ns(250_000), ..CASE }.run();
     assert!(often.nic.interrupts > 8_000, "{often:?}");
     assert!((2_000..=4_001).contains(&rarely.nic.interrupts), "{rarely:?}");
 }
@@ -291,9 +294,9 @@ fn a_driver_domain_that_never_catches_up_notifies_its_guests_all_the_same() {
         connections_max: 4096,
         server_connections: 4096,
         ring_slots: 4096,
-        driver_ns: 20_000,
-        guest_ns: 1_000,
-        request_ns: 1_000,
+        driver_ns: Span::from_ns(20_000),
+        guest_ns: Span::from_ns(1_000),
+        request_ns: Span::from_ns(1_000),
         ..CASE
     };
     let outcome = flooded.run();
@@ -324,9 +327,14 @@ fn a_syn_that_is_lost_is_retransmitted_after_seconds() {
 
 #[test]
 fn switches_that_cost_time_cost_throughput() {
-    let cheap =
-        Case { pcpus: 1, rate_per_s: 5_000.0, request_ns: 450_000, policy: ("bvt", "xen3.0"), ..CASE };
-    let dear = Case { switch_ns: 30_000, ..cheap.clone() };
+    let cheap = Case {
+        pcpus: 1,
+        rate_per_s: 5_000.0,
+        request_ns: Span::from_ns(450_000),
+        policy: ("bvt", "xen3.0"),
+        ..CASE
+    };
+    let dear = Case { switch_ns: Span::from_ns(30_000), ..cheap.clone() };
     let (cheap, dear) = (cheap.run(), dear.run());
     assert!(dear.completed * 10 < cheap.completed * 9, "{cheap:?} {dear:?}");
 }
@@ -342,9 +350,9 @@ fn a_lost_acknowledgement_never_reaches_the_next_connection() {
         file_bytes: 72_140,
         connections_max: 144,
         ring_slots: 46,
-        interrupt_gap_ns: 70_219,
-        driver_ns: 25_077,
-        guest_ns: 12_538,
+        interrupt_gap_ns: Span::from_ns(70_219),
+        driver_ns: Span::from_ns(25_077),
+        guest_ns: Span::from_ns(12_538),
         hog_beside: true,
         ..CASE
     };
@@ -369,7 +377,7 @@ proptest! {
     ) {
         let case = Case {
             seed, pcpus, rate_per_s: f64::from(rate), file_bytes, connections_max, ring_slots,
-            interrupt_gap_ns: gap, driver_ns: costs, guest_ns: costs / 2, hog_beside, ..CASE
+            interrupt_gap_ns: Span::from_ns(gap), driver_ns: Span::from_ns(costs), guest_ns: Span::from_ns(costs / 2), hog_beside, ..CASE
         };
         let outcome = case.run();
         prop_assert_eq!(&outcome, &case.run());

@@ -2,7 +2,8 @@
 
 use vcpulab_guest::{AppConfig, AppId, KernelConfig, Script, ServiceConfig, ServiceId, Step};
 use vcpulab_host::{
-    Costs, CpuMask, DomainConfig, Host, HostConfig, Params, PcpuId, Scheduler, Span, VcpuConfig, VcpuId,
+    Costs, CpuMask, DomainConfig, Host, HostConfig, Params, PcpuId, PoolId, Scheduler, Span, Time,
+    VcpuConfig, VcpuId,
 };
 use vcpulab_io::{
     Ask, ClientConfig, DriverCosts, GuestConfig, GuestId, Layers, Load, Machine, MachineConfig,
@@ -10,8 +11,8 @@ use vcpulab_io::{
 };
 use vcpulab_sched::Runner;
 
-const SECOND: Span = 1_000_000_000;
-const EMULATION: Span = 7_000;
+const SECOND: Span = Span::from_secs(1);
+const EMULATION: Span = Span::from_us(7);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Role {
@@ -33,10 +34,17 @@ impl Domains {
 
     fn guest(&self, index: usize) -> GuestConfig {
         let role = self.0[index];
-        let steps =
-            vec![Step::Await, Step::Compute { ns: 100_000, per_byte_ps: 0 }, Step::Reply(None), Step::Done];
+        let steps = vec![
+            Step::Await,
+            Step::Compute { span: Span::from_ns(100_000), per_byte_ps: 0 },
+            Step::Reply(None),
+            Step::Done,
+        ];
         let server = AppConfig { service: Some(ServiceConfig::of(64)), ..AppConfig::new(Script::new(steps)) };
-        let hog = AppConfig::new(Script::new(vec![Step::Compute { ns: 10_000_000, per_byte_ps: 0 }]));
+        let hog = AppConfig::new(Script::new(vec![Step::Compute {
+            span: Span::from_ns(10_000_000),
+            per_byte_ps: 0,
+        }]));
         let netfront = |uplink, emulation_ns| NetfrontConfig {
             uplink,
             nic: NicId(0),
@@ -47,10 +55,10 @@ impl Domains {
         };
         let through = |role| Uplink::DriverDomain { guest: self.id(role), vcpu: 0 };
         let driver = DriverCosts {
-            upcall_ns: 1_000,
-            bridge_ns: 2_000,
-            backend_receive_ns: 3_000,
-            backend_send_ns: 4_000,
+            upcall_ns: Span::from_ns(1_000),
+            bridge_ns: Span::from_ns(2_000),
+            backend_receive_ns: Span::from_ns(3_000),
+            backend_send_ns: Span::from_ns(4_000),
             ..DriverCosts::default()
         };
         GuestConfig {
@@ -63,18 +71,22 @@ impl Domains {
                     Role::Dom0 | Role::Stub => vec![],
                 }
                 .into(),
-                page_fault_ns: 0,
-                slice_ns: 10_000_000,
+                page_fault_ns: Span::ZERO,
+                slice_ns: Span::from_ns(10_000_000),
                 idle_tick: None,
             },
             working_set_bytes: 0,
             netfront: match role {
-                Role::Dom0 => Some(netfront(Uplink::OwnNic, 0)),
+                Role::Dom0 => Some(netfront(Uplink::OwnNic, Span::ZERO)),
                 Role::Hog => None,
                 Role::Guest => Some(netfront(through(Role::Stub), EMULATION)),
-                Role::Stub => Some(netfront(through(Role::Dom0), 0)),
+                Role::Stub => Some(netfront(through(Role::Dom0), Span::ZERO)),
             },
-            network: NetworkCosts { receive_ns: 5_000, send_ns: 6_000, ..NetworkCosts::default() },
+            network: NetworkCosts {
+                receive_ns: Span::from_ns(5_000),
+                send_ns: Span::from_ns(6_000),
+                ..NetworkCosts::default()
+            },
             virtual_disk: None,
             files: None,
             driver: matches!(role, Role::Dom0 | Role::Stub).then_some(driver),
@@ -88,8 +100,8 @@ impl Domains {
             nics: vec![NicConfig {
                 owner: NicOwner::Guest { guest: self.id(Role::Dom0), vcpu: 0 },
                 bits_per_s: 1_000_000_000,
-                interrupt_gap_ns: 0,
-                latency_ns: 20_000,
+                interrupt_gap_ns: Span::ZERO,
+                latency_ns: Span::from_ns(20_000),
                 ring_slots: 256,
             }]
             .into(),
@@ -123,9 +135,12 @@ impl Runner for Domains {
     fn run<S: Scheduler>(self, scheduler: S) -> Self::Out {
         let domain = |index: usize| DomainConfig {
             number: index as i64,
-            pool: 0,
+            pool: PoolId(0),
             params: Params::new(),
-            vcpus: vec![VcpuConfig { start: Some(0), affinity: Some(CpuMask::only(PcpuId(index as u32))) }],
+            vcpus: vec![VcpuConfig {
+                start: Some(Span::ZERO),
+                affinity: Some(CpuMask::only(PcpuId(index as u32))),
+            }],
         };
         let config = HostConfig {
             pcpus: self.0.len() as u32,
@@ -134,7 +149,7 @@ impl Runner for Domains {
             ..HostConfig::default()
         };
         let mut host = Host::new(&config, scheduler, self.machine(), ()).unwrap();
-        host.run_until(SECOND).unwrap();
+        host.run_until(Time::ZERO + SECOND).unwrap();
         let machine = host.world();
         let received = machine.netfront_counts(self.id(Role::Guest)).unwrap().received;
         (machine.layers(host.context(), self.id(Role::Stub)), received)

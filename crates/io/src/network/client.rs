@@ -372,8 +372,8 @@ mod tests {
     fn an_open_loop_goes_on_whatever_the_answers_up_to_its_limit() {
         let mut client = client(Load::Open { rate_per_s: 1000.0, regular: true }, vec![ask(0, 1)]);
         for i in 1..=5 {
-            assert_eq!(client.next_event(), i * 1_000_000);
-            assert_eq!(client.take_due(i * 1_000_000), Some(0));
+            assert_eq!(client.next_event(), Time::from_ns(i * 1_000_000));
+            assert_eq!(client.take_due(Time::from_ns(i * 1_000_000)), Some(0));
             assert_eq!(client.ask().is_some(), i <= 3);
         }
         assert_eq!(client.stats.failed, 2);
@@ -381,27 +381,29 @@ mod tests {
 
     #[test]
     fn users_of_a_closed_loop_wait_for_their_answers_and_try_again_once() {
-        let load = Load::Closed { users: 2, think_ns: 0, ramp_up_ns: 10_000_000 };
+        let load = Load::Closed { users: 2, think_ns: Span::ZERO, ramp_up_ns: Span::from_ns(10_000_000) };
         let mut client = client(load, vec![ask(0, 1)]);
         let first = client.next_event();
         assert_eq!((client.take_due(first), client.active()), (Some(0), 1));
         assert!(client.ask().is_some());
         let second = client.next_event();
-        assert!(second >= 5_000_000, "the ramp-up");
+        assert!(second >= Time::from_ns(5_000_000), "the ramp-up");
         assert_eq!(client.take_due(second), Some(1));
         assert_eq!(client.next_event(), NEVER, "both wait");
-        assert_eq!(client.failed(0, 7), Failed::Retry);
-        assert_eq!(client.failed(0, 8), Failed::GiveUp);
-        assert_eq!((client.next_event(), client.stats.failed), (8, 1));
-        client.turned_away(1, 9);
-        assert_eq!(client.take_due(8), Some(0));
-        assert_eq!(client.next_event(), 9 + TURNED_AWAY_FOR, "even without a time to think");
+        assert_eq!(client.failed(0, Time::from_ns(7)), Failed::Retry);
+        assert_eq!(client.failed(0, Time::from_ns(8)), Failed::GiveUp);
+        assert_eq!((client.next_event(), client.stats.failed), (Time::from_ns(8), 1));
+        client.turned_away(1, Time::from_ns(9));
+        assert_eq!(client.take_due(Time::from_ns(8)), Some(0));
+        assert_eq!(client.next_event(), Time::from_ns(9) + TURNED_AWAY_FOR, "even without a time to think");
     }
 
     #[test]
     fn what_is_asked_for_follows_the_weights() {
-        let mut client =
-            client(Load::Closed { users: 1, think_ns: 0, ramp_up_ns: 0 }, vec![ask(0, 1), ask(1, 3)]);
+        let mut client = client(
+            Load::Closed { users: 1, think_ns: Span::ZERO, ramp_up_ns: Span::ZERO },
+            vec![ask(0, 1), ask(1, 3)],
+        );
         let drawn = (0..10_000).filter(|_| client.draw().class == 1).count();
         assert!((7300..7700).contains(&drawn), "{drawn}");
     }

@@ -168,31 +168,41 @@ mod tests {
 
     #[test]
     fn requests_wait_for_a_processor() {
-        let config = ClientMachineConfig { processors: 2, request_ns: 100, ..ClientMachineConfig::default() };
+        let config = ClientMachineConfig {
+            processors: 2,
+            request_ns: Span::from_ns(100),
+            ..ClientMachineConfig::default()
+        };
         let mut machine = machine(config);
         for user in 0..5 {
-            machine.begin(10, Job::Ask(ClientId(0), Asking { user, ask: ASK, begun: 10 }));
+            machine.begin(
+                Time::from_ns(10),
+                Job::Ask(ClientId(0), Asking { user, ask: ASK, begun: Time::from_ns(10) }),
+            );
         }
         let times: Vec<Time> = all(&mut machine).iter().map(|&(time, _)| time).collect();
-        assert_eq!(times, [110, 110, 210, 210, 310]);
+        assert_eq!(times, [110, 110, 210, 210, 310].map(Time::from_ns));
     }
 
     #[test]
     fn packets_take_a_processor_and_then_the_link_in_their_order() {
         let config = ClientMachineConfig {
             processors: 1,
-            packet_ns: 1_000,
+            packet_ns: Span::from_ns(1_000),
             bits_per_s: Some(1_000_000_000),
             ..ClientMachineConfig::default()
         };
         let mut machine = machine(config);
         let (first, second) = (packet(1, Side::Called), packet(2, Side::Called));
-        machine.begin(0, Job::Send(first));
-        machine.begin(0, Job::Send(second));
+        machine.begin(Time::ZERO, Job::Send(first));
+        machine.begin(Time::ZERO, Job::Send(second));
         // 1000 bytes with headers and framing take 8 us on the line.
-        assert_eq!(all(&mut machine), [(9_000, Job::Send(first)), (17_000, Job::Send(second))]);
+        assert_eq!(
+            all(&mut machine),
+            [(Time::from_ns(9_000), Job::Send(first)), (Time::from_ns(17_000), Job::Send(second))]
+        );
         let answer = packet(1, Side::Caller);
-        machine.receive(20_000, answer);
-        assert_eq!(all(&mut machine), [(29_000, Job::Take(answer))]);
+        machine.receive(Time::from_ns(20_000), answer);
+        assert_eq!(all(&mut machine), [(Time::from_ns(29_000), Job::Take(answer))]);
     }
 }

@@ -110,10 +110,10 @@ mod tests {
     #[test]
     fn what_belongs_to_a_connection_that_is_over_finds_nothing() {
         let mut connections = Connections::new(4);
-        let first = connections.open([Party::Outside; 2], 0);
+        let first = connections.open([Party::Outside; 2], Time::ZERO);
         connections.close(first);
         connections.close(first);
-        let second = connections.open([Party::Outside; 2], 5);
+        let second = connections.open([Party::Outside; 2], Time::from_ns(5));
         assert!(connections.get(first).is_none() && connections.get(second).is_some());
         assert_eq!(
             (connections.open_count(), number_of(second)),

@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_link_of_100_mbit_carries_94_of_data() {
-        let mut link = Link::new(100_000_000, 0);
+        let mut link = Link::new(100_000_000, Span::ZERO);
         let (bytes, segments) = (SEGMENT_BYTES, 1);
         let packet = Packet {
             connection: ConnectionId(1),
@@ -80,13 +80,13 @@ mod tests {
             acknowledges: 0,
             space: 0,
         };
-        let sent_ns = (0..1000).map(|_| link.send(0, packet)).last().expect("some are sent");
+        let sent_ns = (0..1000).map(|_| link.send(Time::ZERO, packet)).last().expect("some are sent").ns();
         assert_eq!(i64::from(bytes) * 8 * 1000 * 10_000 / sent_ns, 941, "tenths of Mbit/s, as netperf finds");
     }
 
     #[test]
     fn packets_queue_for_the_link_and_arrive_a_latency_later() {
-        let mut link = Link::new(1_000_000_000, 50_000);
+        let mut link = Link::new(1_000_000_000, Span::from_us(50));
         let packet = |connection| Packet {
             connection: ConnectionId(connection),
             to: Side::Called,
@@ -96,13 +96,19 @@ mod tests {
             acknowledges: 0,
             space: 0,
         };
-        assert_eq!(link.send(0, packet(1)), 8_000);
-        assert_eq!(link.send(0, packet(2)), 16_000);
-        assert_eq!(link.backlog(4_000), 12_000);
-        assert_eq!(link.next_arrival(), 58_000);
-        assert_eq!(link.take_arrived(57_999), None);
-        assert_eq!(link.take_arrived(66_000).map(|packet| packet.connection), Some(ConnectionId(1)));
-        assert_eq!(link.take_arrived(66_000).map(|packet| packet.connection), Some(ConnectionId(2)));
+        assert_eq!(link.send(Time::ZERO, packet(1)), Time::from_ns(8_000));
+        assert_eq!(link.send(Time::ZERO, packet(2)), Time::from_ns(16_000));
+        assert_eq!(link.backlog(Time::from_ns(4_000)), Span::from_us(12));
+        assert_eq!(link.next_arrival(), Time::from_ns(58_000));
+        assert_eq!(link.take_arrived(Time::from_ns(57_999)), None);
+        assert_eq!(
+            link.take_arrived(Time::from_ns(66_000)).map(|packet| packet.connection),
+            Some(ConnectionId(1))
+        );
+        assert_eq!(
+            link.take_arrived(Time::from_ns(66_000)).map(|packet| packet.connection),
+            Some(ConnectionId(2))
+        );
         assert_eq!(link.next_arrival(), NEVER);
     }
 }

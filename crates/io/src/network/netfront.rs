@@ -243,7 +243,7 @@ mod tests {
             vcpu: 0,
             ring_slots: slots,
             segments_max: 1,
-            emulation_ns: 0,
+            emulation_ns: Span::ZERO,
         };
         let mut netfront = Netfront::new(&config, VcpuId(1));
         for connection in 0..4 {

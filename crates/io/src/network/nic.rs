@@ -186,8 +186,8 @@ mod tests {
     const CONFIG: NicConfig = NicConfig {
         owner: NicOwner::Guest { guest: GuestId(0), vcpu: 0 },
         bits_per_s: 1_000_000_000,
-        interrupt_gap_ns: 250_000,
-        latency_ns: 30_000,
+        interrupt_gap_ns: Span::from_ns(250_000),
+        latency_ns: Span::from_ns(30_000),
         ring_slots: 2,
     };
     const SOURCES: NicSources =
@@ -205,28 +205,35 @@ mod tests {
     #[test]
     fn interrupts_keep_their_distance() {
         let mut nic = Nic::new(CONFIG, SOURCES);
-        nic.receive(10, PACKET).unwrap();
-        assert_eq!(nic.next_interrupt(), 10, "the first comes at once");
-        nic.interrupted(10);
+        nic.receive(Time::from_ns(10), PACKET).unwrap();
+        assert_eq!(nic.next_interrupt(), Time::from_ns(10), "the first comes at once");
+        nic.interrupted(Time::from_ns(10));
         assert_eq!(nic.next_interrupt(), NEVER);
-        nic.send(20, PACKET);
-        assert_eq!(nic.next_interrupt(), 250_010, "the next one waits");
+        nic.send(Time::from_ns(20), PACKET);
+        assert_eq!(nic.next_interrupt(), Time::from_ns(250_010), "the next one waits");
     }
 
     #[test]
     fn packets_still_on_the_link_at_an_interrupt_are_worth_another() {
         let mut nic = Nic::new(NicConfig { bits_per_s: 1_000_000, ..CONFIG }, SOURCES);
-        nic.send(0, PACKET);
-        nic.send(0, Packet { bytes: FRAME_MAX - 66, ..PACKET });
+        nic.send(Time::ZERO, PACKET);
+        nic.send(Time::ZERO, Packet { bytes: FRAME_MAX - 66, ..PACKET });
         let first = nic.next_interrupt();
         nic.interrupted(first);
-        assert_eq!((first, nic.next_interrupt()), (720_000, 720_000 + 12_304_000));
+        assert_eq!(
+            (first, nic.next_interrupt()),
+            (Time::from_ns(720_000), Time::from_ns(720_000 + 12_304_000))
+        );
     }
 
     #[test]
     fn a_full_queue_gives_packets_back() {
         let mut nic = Nic::new(CONFIG, SOURCES);
-        let taken = [nic.receive(0, PACKET), nic.receive(0, PACKET), nic.receive(0, PACKET)];
+        let taken = [
+            nic.receive(Time::ZERO, PACKET),
+            nic.receive(Time::ZERO, PACKET),
+            nic.receive(Time::ZERO, PACKET),
+        ];
         assert_eq!(taken, [Ok(()), Ok(()), Err(PACKET)]);
         assert_eq!((nic.waiting(), nic.counts.dropped), (2, 1));
     }
@@ -235,10 +242,10 @@ mod tests {
     fn a_link_with_a_long_backlog_takes_no_more() {
         let mut nic = Nic::new(CONFIG, SOURCES);
         let frame = Packet { bytes: FRAME_MAX - 66, ..PACKET };
-        nic.send(0, frame);
-        assert!(nic.can_send(0));
-        nic.send(0, frame);
-        assert!(!nic.can_send(0));
-        assert!(nic.can_send(20_000));
+        nic.send(Time::ZERO, frame);
+        assert!(nic.can_send(Time::ZERO));
+        nic.send(Time::ZERO, frame);
+        assert!(!nic.can_send(Time::ZERO));
+        assert!(nic.can_send(Time::from_ns(20_000)));
     }
 }

@@ -425,7 +425,7 @@ mod tests {
     /// Lets one end send a message of `bytes`, every packet delivered at once; returns data packets and acknowledgements.
     fn transfer(bytes: u64, segments_max: u32) -> (u32, u32) {
         let mut connections = Connections::new(4);
-        let number = connections.open(PARTIES, 0);
+        let number = connections.open(PARTIES, Time::ZERO);
         let connection = connections.get_mut(number).unwrap();
         connection.expect(Side::Caller, bytes);
         connection.enqueue(Side::Called, bytes as u32);
@@ -471,7 +471,7 @@ mod tests {
     #[test]
     fn a_reader_that_is_late_closes_the_window_and_opens_it_again() {
         let mut connections = Connections::new(4);
-        let number = connections.open(PARTIES, 0);
+        let number = connections.open(PARTIES, Time::ZERO);
         let connection = connections.get_mut(number).unwrap();
         connection.streams = true;
         connection.enqueue(Side::Caller, 10_000_000);
@@ -503,7 +503,7 @@ mod tests {
     fn small_pieces_of_a_stream_fill_segments_and_pushed_ones_do_not() {
         let packets = |push: bool| {
             let mut connections = Connections::new(4);
-            let number = connections.open(PARTIES, 0);
+            let number = connections.open(PARTIES, Time::ZERO);
             let connection = connections.get_mut(number).unwrap();
             connection.streams = true;
             let mut sizes = Vec::new();
@@ -527,7 +527,7 @@ mod tests {
     #[test]
     fn no_more_is_under_way_than_the_send_buffer_keeps() {
         let mut connections = Connections::new(4);
-        let number = connections.open(PARTIES, 0);
+        let number = connections.open(PARTIES, Time::ZERO);
         let connection = connections.get_mut(number).unwrap();
         connection.set_send_buffer(Side::Caller, 16_384);
         connection.enqueue_stream(Side::Caller, 1 << 20);

@@ -261,8 +261,8 @@ pub(crate) mod tests {
     pub(crate) const SPINDLE: DiskConfig = DiskConfig {
         kind: DiskKind::Spindle {
             bytes_per_s: 80_000_000,
-            track_seek_ns: 1_000_000,
-            average_seek_ns: 9_000_000,
+            track_seek_ns: Span::from_ns(1_000_000),
+            average_seek_ns: Span::from_ns(9_000_000),
             rotations_per_min: 7200,
         },
         capacity_bytes: 320_000_000_000,
@@ -272,7 +272,7 @@ pub(crate) mod tests {
 
     /// And of a solid-state disk's.
     pub(crate) const FLASH: DiskConfig = DiskConfig {
-        kind: DiskKind::Flash { latency_ns: 100_000, bytes_per_s: 500_000_000, channels: 8 },
+        kind: DiskKind::Flash { latency_ns: Span::from_ns(100_000), bytes_per_s: 500_000_000, channels: 8 },
         ..SPINDLE
     };
 
@@ -287,10 +287,10 @@ pub(crate) mod tests {
     }
 
     /// Keeps one stream for each area going, each with `depth` requests under way; the time for `count` of them in all.
-    fn run(disk: &mut Disk, count: u64, areas: u32, depth: usize, next: impl Fn(u64) -> (u64, u32)) -> Time {
+    fn run(disk: &mut Disk, count: u64, areas: u32, depth: usize, next: impl Fn(u64) -> (u64, u32)) -> Span {
         let mut positions = vec![0; areas as usize];
         let mut under_way = vec![0; areas as usize];
-        let (mut now, mut left) = (0, count);
+        let (mut now, mut left) = (Time::ZERO, count);
         for _ in 0..count * 2 {
             for area in 0..areas {
                 let a = area as usize;
@@ -310,11 +310,11 @@ pub(crate) mod tests {
             }
         }
         assert_eq!((left, under_way.iter().sum::<usize>()), (0, 0));
-        now
+        now - Time::ZERO
     }
 
-    fn bytes_per_s(bytes: u64, time: Time) -> u64 {
-        bytes * 1_000_000_000 / time as u64
+    fn bytes_per_s(bytes: u64, time: Span) -> u64 {
+        bytes * 1_000_000_000 / time.ns() as u64
     }
 
     #[test]
@@ -333,7 +333,7 @@ pub(crate) mod tests {
         let starts: Vec<u64> = (0..count).map(|_| random.below(SPINDLE.capacity_bytes - 4096)).collect();
         let place = |i: u64| (starts[i as usize], 4 * KB);
         let time = run(&mut disk, count, 1, 1, place);
-        let expected = 9_000_000 + 60 * SECOND / 7200 / 2 + 51_200;
+        let expected = Span::from_ms(9) + 60 * SECOND / 7200 / 2 + Span::from_ns(51_200);
         let mean = time / count as i64;
         assert!((mean - expected).abs() < expected / 50, "{mean} instead of {expected}");
         assert_eq!(disk.counts.seeks, count);
@@ -348,11 +348,15 @@ pub(crate) mod tests {
         let count = 100_000;
         let sum: Span = (0..count)
             .map(|_| random.below(capacity).abs_diff(random.below(capacity)))
-            .map(|distance| seek(distance, capacity, 1_000_000, 9_000_000))
+            .map(|distance| seek(distance, capacity, Span::from_ms(1), Span::from_ms(9)))
             .sum();
-        assert!((sum / count - 9_000_000).abs() < 50_000, "{}", sum / count);
-        let of_all = |parts| seek(capacity / parts, capacity, 1_000_000, 9_000_000);
-        assert_eq!([of_all(1), of_all(4), of_all(capacity)], [16_000_000, 8_500_000, 1_000_013]);
+        let mean = sum / count;
+        assert!((mean - Span::from_ms(9)).abs() < Span::from_us(50), "{mean}");
+        let of_all = |parts| seek(capacity / parts, capacity, Span::from_ms(1), Span::from_ms(9));
+        assert_eq!(
+            [of_all(1), of_all(4), of_all(capacity)],
+            [16_000_000, 8_500_000, 1_000_013].map(Span::from_ns)
+        );
     }
 
     #[test]
@@ -378,17 +382,17 @@ pub(crate) mod tests {
         assert_eq!(far.counts.seeks, 0);
         let single = run(&mut disk(FLASH), 8000, 1, 1, scattered);
         assert!(single > 7 * together, "channels work at once: {single} against {together}");
-        assert_eq!(single, 8000 * (100_000 + 8192));
+        assert_eq!(single, 8000 * Span::from_ns(100_000 + 8192));
     }
 
     #[test]
     fn a_full_queue_takes_no_more() {
         let mut disk = disk(DiskConfig { queue_depth: 2, ..SPINDLE });
-        disk.submit(0, read(0, 0, KB));
+        disk.submit(Time::ZERO, read(0, 0, KB));
         assert!(disk.can_submit());
-        disk.submit(0, read(0, 9999, KB));
+        disk.submit(Time::ZERO, read(0, 9999, KB));
         assert!(!disk.can_submit());
-        assert!(!disk.complete(disk.next_completion() - 1), "too early");
+        assert!(!disk.complete(disk.next_completion() - Span::from_ns(1)), "too early");
         assert!(disk.complete(disk.next_completion()) && disk.has_completed() && disk.can_submit());
     }
 
@@ -399,10 +403,10 @@ pub(crate) mod tests {
             requests in proptest::collection::vec((0u32..3, 0u64..50, 1u32..20, proptest::bool::ANY, 0i64..30), 1..80),
         ) {
             let mut disk = disk(if flash { FLASH } else { SPINDLE });
-            let mut now = 0;
+            let mut now = Time::ZERO;
             let mut done = Vec::new();
             for (tag, &(area, place, pages, write, gap)) in requests.iter().enumerate() {
-                now += gap * 1_000_000;
+                now += Span::from_ms(gap);
                 disk.complete(now);
                 done.extend(std::iter::from_fn(|| disk.take_completed()).map(|request| request.tag));
                 disk.submit(now, DiskRequest { tag: tag as u32, blkfront: BlkfrontId(area), area, start: place * 4096, bytes: pages * 4096, write });

@@ -144,8 +144,8 @@ mod tests {
     use super::*;
 
     const CONFIG: ElevatorConfig = ElevatorConfig {
-        read_expires_ns: 1000,
-        write_expires_ns: 5000,
+        read_expires_ns: Span::from_ns(1000),
+        write_expires_ns: Span::from_ns(5000),
         merged_bytes_max: 30,
         ..ElevatorConfig::LINUX
     };
@@ -166,45 +166,45 @@ mod tests {
     fn the_order_ascends_and_begins_again() {
         let mut elevator = elevator(16);
         for start in [80, 20, 60, 0] {
-            elevator.add(0, start, 10, false);
+            elevator.add(Time::ZERO, start, 10, false);
         }
-        assert_eq!(served(&mut elevator, 0), [60, 80, 0, 20]);
+        assert_eq!(served(&mut elevator, Time::ZERO), [60, 80, 0, 20]);
     }
 
     #[test]
     fn neighbours_merge_on_both_sides_up_to_the_largest() {
         let mut elevator = elevator(16);
         let id = |(id, merged)| (id, merged);
-        assert_eq!(id(elevator.add(0, 100, 10, false)), (0, false));
-        assert_eq!(id(elevator.add(0, 110, 10, false)), (0, true), "behind");
-        assert_eq!(id(elevator.add(0, 90, 10, false)), (0, true), "before");
-        assert_eq!(id(elevator.add(0, 120, 10, false)), (1, false), "too large");
-        assert_eq!(id(elevator.add(0, 130, 10, true)), (2, false), "another direction");
-        let first = elevator.take(0, 0).unwrap();
+        assert_eq!(id(elevator.add(Time::ZERO, 100, 10, false)), (0, false));
+        assert_eq!(id(elevator.add(Time::ZERO, 110, 10, false)), (0, true), "behind");
+        assert_eq!(id(elevator.add(Time::ZERO, 90, 10, false)), (0, true), "before");
+        assert_eq!(id(elevator.add(Time::ZERO, 120, 10, false)), (1, false), "too large");
+        assert_eq!(id(elevator.add(Time::ZERO, 130, 10, true)), (2, false), "another direction");
+        let first = elevator.take(Time::ZERO, 0).unwrap();
         assert_eq!((first.start, first.bytes), (90, 30));
     }
 
     #[test]
     fn what_has_waited_too_long_begins_the_next_batch() {
         let mut elevator = elevator(2);
-        elevator.add(0, 0, 10, false);
+        elevator.add(Time::ZERO, 0, 10, false);
         for start in [60, 80, 100, 120] {
-            elevator.add(900, start, 10, false);
+            elevator.add(Time::from_ns(900), start, 10, false);
         }
-        assert_eq!(served(&mut elevator, 1000)[0], 0);
-        elevator.add(0, 0, 10, false);
-        elevator.add(900, 60, 10, false);
-        assert_eq!(served(&mut elevator, 999), [60, 0]);
+        assert_eq!(served(&mut elevator, Time::from_ns(1000))[0], 0);
+        elevator.add(Time::ZERO, 0, 10, false);
+        elevator.add(Time::from_ns(900), 60, 10, false);
+        assert_eq!(served(&mut elevator, Time::from_ns(999)), [60, 0]);
     }
 
     #[test]
     fn reads_go_first_but_writes_do_not_starve() {
         let mut elevator = elevator(1);
-        elevator.add(0, 500, 10, true);
+        elevator.add(Time::ZERO, 500, 10, true);
         for start in [60, 80, 100, 120] {
-            elevator.add(0, start, 10, false);
+            elevator.add(Time::ZERO, start, 10, false);
         }
-        assert_eq!(served(&mut elevator, 0), [60, 80, 500, 60 + 40, 120]);
+        assert_eq!(served(&mut elevator, Time::ZERO), [60, 80, 500, 60 + 40, 120]);
     }
 
     proptest::proptest! {
@@ -215,9 +215,9 @@ mod tests {
             let mut elevator = elevator(3);
             let wanted: u64 = adds.iter().map(|&(_, bytes, _)| u64::from(bytes)).sum();
             for (now, &(start, bytes, write)) in adds.iter().enumerate() {
-                elevator.add(now as Time, start, bytes, write);
+                elevator.add(Time::from_ns(now as i64), start, bytes, write);
             }
-            let extents: Vec<_> = std::iter::from_fn(|| elevator.take(100, 20)).collect();
+            let extents: Vec<_> = std::iter::from_fn(|| elevator.take(Time::from_ns(100), 20)).collect();
             assert_eq!(extents.iter().map(|extent| u64::from(extent.bytes)).sum::<u64>(), wanted);
             assert!(extents.iter().all(|extent| extent.bytes <= CONFIG.merged_bytes_max));
         }

@@ -17,12 +17,20 @@ use crate::ids::BlkfrontId;
 
 const KB: u32 = 1 << 10;
 const MB: u32 = 1 << 20;
-const SECOND: Time = 1_000_000_000;
+const SECOND: Span = Span::from_secs(1);
 
 /// Assumed: some microseconds for everything, as for packets.
-const COSTS: BlkfrontCosts =
-    BlkfrontCosts { upcall_ns: 6_000, request_ns: 8_000, response_ns: 6_000, copy_ps_per_byte: 250 };
-const BACK_COSTS: BlkbackCosts = BlkbackCosts { request_ns: 10_000, grant_ns: 1_000, response_ns: 8_000 };
+const COSTS: BlkfrontCosts = BlkfrontCosts {
+    upcall_ns: Span::from_ns(6_000),
+    request_ns: Span::from_ns(8_000),
+    response_ns: Span::from_ns(6_000),
+    copy_ps_per_byte: 250,
+};
+const BACK_COSTS: BlkbackCosts = BlkbackCosts {
+    request_ns: Span::from_ns(10_000),
+    grant_ns: Span::from_ns(1_000),
+    response_ns: Span::from_ns(8_000),
+};
 
 const CACHE: CacheConfig = CacheConfig::linux(100 << 20);
 const SPLIT: BlkfrontConfig = BlkfrontConfig::split(COSTS, CACHE);
@@ -74,7 +82,7 @@ impl Bench {
         };
         let guest = |_: &BlkfrontConfig| Guest { awake: true, busy: None, tasks: Vec::new() };
         Bench {
-            now: 0,
+            now: Time::ZERO,
             store: Store::Disk(Box::new(Disk::new(disk, guests.len() as u32, Random::new(1, 0, 0)))),
             blkfronts: guests.iter().enumerate().map(blkfront).collect(),
             guests: guests.iter().map(guest).collect(),
@@ -97,8 +105,8 @@ impl Bench {
     }
 
     /// Until nothing happens any more; when that is.
-    fn run(&mut self) -> Time {
-        self.run_until(NEVER)
+    fn run(&mut self) -> Span {
+        self.run_until(NEVER) - Time::ZERO
     }
 
     fn run_until(&mut self, end: Time) -> Time {
@@ -223,8 +231,8 @@ impl Bench {
     }
 }
 
-fn rate(bytes: u64, time: Time) -> u64 {
-    bytes * SECOND as u64 / time as u64
+fn rate(bytes: u64, time: Span) -> u64 {
+    bytes * 1_000_000_000 / time.ns() as u64
 }
 
 /// So many direct accesses one after another.
@@ -330,18 +338,25 @@ fn cached_writes_go_on_until_too_much_is_dirty_and_sync_waits_for_the_disk() {
         (10, 0),
         "less than a tenth of memory stays there"
     );
-    assert_eq!(memory, 10 * (1 << 20) / 4, "copying is all it costs");
+    assert_eq!(memory, Span::from_ns(10 * (1 << 20) / 4), "copying is all it costs");
     bench.task(0, [Step::Sync]);
     let end = bench.run();
-    assert_eq!(bench.guests[0].tasks[1].done, [end], "nothing is left to happen");
-    assert!(end - memory > 10 * (1 << 20) * 1000 / 80 && bench.disk().counts.written_bytes == 10 << 20);
+    assert_eq!(bench.guests[0].tasks[1].done, [Time::ZERO + end], "nothing is left to happen");
+    assert!(
+        end - memory > Span::from_ns(10 * (1 << 20) * 1000 / 80)
+            && bench.disk().counts.written_bytes == 10 << 20
+    );
 
     let mut bench = Bench::new(SPINDLE, &[SPLIT]);
     bench.task(0, vec![cached(MB); 400]);
     bench.task(0, [Step::Sync]);
     bench.run();
     let done = &bench.guests[0].tasks[0].done;
-    assert!(done[15] < SECOND / 100, "what fits into memory is written at its speed: {}", done[15]);
+    assert!(
+        done[15] < Time::ZERO + SECOND / 100,
+        "what fits into memory is written at its speed: {}",
+        done[15]
+    );
     let throttled = rate(300 << 20, done[399] - done[99]);
     assert!((70_000_000..81_000_000).contains(&throttled), "then at that of the disk: {throttled}");
     assert_eq!(bench.done(0), 401);
@@ -355,7 +370,7 @@ fn what_a_guest_asked_for_before_it_booted_comes_for_nobody() {
     bench.task(0, direct(4, 4 * MB, false, false));
     bench.task(0, vec![Step::Access(DiskAccess { write: true, ..access(MB, 1 << 30) }); 90]);
     bench.task(0, vec![Step::Access(access(MB, 1 << 30)); 90]);
-    bench.run_until(SECOND / 50);
+    bench.run_until(Time::ZERO + SECOND / 50);
     assert!(bench.disk().next_completion() < NEVER && bench.done(0) > 0);
     bench.blkfronts[BlkfrontId(0)].reboot();
     bench.guests[0].tasks.clear();
@@ -380,7 +395,7 @@ fn a_served_file_that_is_not_in_memory_is_read_as_far_ahead_as_files_are() {
         let mut bench = Bench::new(SPINDLE, &[config]);
         serve_two_files(&mut bench.blkfronts[BlkfrontId(0)]);
         bench.task(0, [Step::File(300 * KB, 0), Step::File(4 * KB, 0)]);
-        assert_eq!((bench.run(), bench.done(0)), (0, 2), "all are in memory");
+        assert_eq!((bench.run(), bench.done(0)), (Span::ZERO, 2), "all are in memory");
         bench.blkfronts[BlkfrontId(0)].reboot();
         bench.task(0, [Step::File(300 * KB, 0), Step::File(300 * KB, 0)]);
         bench.run();
@@ -412,7 +427,12 @@ fn reads_do_not_keep_writes_in_memory_for_ever() {
     bench.task(0, vec![Step::Access(DiskAccess { write: true, ..access(MB, 1 << 30) }), Step::Sync]);
     bench.run();
     let tasks = &bench.guests[0].tasks;
-    assert!(tasks[8].done[1] < tasks[0].done[299] / 2, "{} of {}", tasks[8].done[1], tasks[0].done[299]);
+    assert!(
+        tasks[8].done[1] - Time::ZERO < (tasks[0].done[299] - Time::ZERO) / 2,
+        "{} of {}",
+        tasks[8].done[1],
+        tasks[0].done[299]
+    );
 }
 
 #[test]
@@ -430,13 +450,13 @@ fn who_waits_for_room_gets_it_even_if_the_background_would_not_begin() {
 fn a_copy_that_a_boot_cut_short_is_not_taken_for_another() {
     let mut blkfront = Blkfront::new(SPLIT, BlkfrontId(0), VcpuId(0), Random::new(1, 0, 1));
     blkfront.access(TaskId(0), AppId(0), DiskAccess { write: true, ..access(KB, 1 << 20) });
-    let (copy, _) = blkfront.next_work(0, true, true).unwrap();
+    let (copy, _) = blkfront.next_work(Time::ZERO, true, true).unwrap();
     blkfront.reboot();
     blkfront.access(TaskId(0), AppId(0), DiskAccess { direct: true, ..access(KB, 1 << 20) });
-    assert_eq!((copy, blkfront.finish(1, copy)), (BlkfrontWork::Copy(TaskId(0)), None));
-    let (request, _) = blkfront.next_work(1, true, true).unwrap();
-    assert_eq!(blkfront.finish(1, request), Some(Submitted::Ring { first: true }));
-    assert_eq!(blkfront.next_work(1, true, true), None, "nothing but the one direct access");
+    assert_eq!((copy, blkfront.finish(Time::from_ns(1), copy)), (BlkfrontWork::Copy(TaskId(0)), None));
+    let (request, _) = blkfront.next_work(Time::from_ns(1), true, true).unwrap();
+    assert_eq!(blkfront.finish(Time::from_ns(1), request), Some(Submitted::Ring { first: true }));
+    assert_eq!(blkfront.next_work(Time::from_ns(1), true, true), None, "nothing but the one direct access");
 }
 
 #[test]
@@ -447,15 +467,15 @@ fn back_ends_leave_in_the_ring_what_the_disk_has_no_room_for() {
     let id = blkfronts.push(Blkfront::new(SPLIT, BlkfrontId(0), VcpuId(0), Random::new(1, 0, 1)));
     let mut back = Blkback::new(BACK_COSTS);
     blkfronts[id].access(TaskId(0), AppId(0), DiskAccess { direct: true, ..access(MB, 1 << 20) });
-    while let Some((work, _)) = blkfronts[id].next_work(0, true, false) {
-        if let Some(Submitted::Ring { first: true }) = blkfronts[id].finish(0, work) {
+    while let Some((work, _)) = blkfronts[id].next_work(Time::ZERO, true, false) {
+        if let Some(Submitted::Ring { first: true }) = blkfronts[id].finish(Time::ZERO, work) {
             back.ring_filled(id);
         }
     }
     back.begin_poll();
     let (work, cost) = back.next_work(&mut blkfronts, &mut store).unwrap();
-    assert_eq!(cost, 10_000 + 11 * 1_000, "eleven pages");
-    back.finish(0, work, &mut blkfronts, &mut store);
+    assert_eq!(cost, Span::from_us(10 + 11), "eleven pages");
+    back.finish(Time::ZERO, work, &mut blkfronts, &mut store);
     assert_eq!(
         (back.next_work(&mut blkfronts, &mut store), back.has_work(&blkfronts, &store)),
         (None, false)
@@ -523,6 +543,6 @@ proptest! {
         prop_assert_eq!(asked, (bench.disk().counts.read_bytes, bench.disk().counts.written_bytes));
         prop_assert!(!bench.disk().has_completed() && bench.disk().next_completion() == NEVER);
         let longest: Span = bench.disk().counts.busy_ns;
-        prop_assert!(longest <= bench.now);
+        prop_assert!(longest <= bench.now - Time::ZERO);
     }
 }

@@ -148,14 +148,14 @@ mod tests {
         WriteBack::new(&CacheConfig {
             dirty_background_bytes: background,
             dirty_max_bytes: max,
-            dirty_expires_ns: 1000,
+            dirty_expires_ns: Span::from_ns(1000),
             ..CacheConfig::linux(0)
         })
     }
 
     fn write(write_back: &mut WriteBack, start: u64, bytes: u32) -> u32 {
         let bytes = write_back.promise(bytes);
-        write_back.add(5, FileId(0), FILE_BYTES, Stretch { start, bytes: u64::from(bytes) });
+        write_back.add(Time::from_ns(5), FileId(0), FILE_BYTES, Stretch { start, bytes: u64::from(bytes) });
         bytes
     }
 
@@ -177,19 +177,23 @@ mod tests {
     #[test]
     fn much_or_old_or_wanted_is_due() {
         let mut write_back = write_back(4096, 1 << 20);
-        assert!(!write_back.is_due(9999, true), "nothing there");
+        assert!(!write_back.is_due(Time::from_ns(9999), true), "nothing there");
         write(&mut write_back, 0, 4096);
-        assert!(!write_back.is_due(6, false) && write_back.is_due(6, true) && write_back.is_due(1005, false));
+        assert!(
+            !write_back.is_due(Time::from_ns(6), false)
+                && write_back.is_due(Time::from_ns(6), true)
+                && write_back.is_due(Time::from_ns(1005), false)
+        );
         write(&mut write_back, 8192, 1);
-        assert!(write_back.is_due(6, false));
+        assert!(write_back.is_due(Time::from_ns(6), false));
         write_back.take(1);
-        assert!(!write_back.is_due(6, false));
+        assert!(!write_back.is_due(Time::from_ns(6), false));
         assert_eq!(write_back.want_all(), 4097);
         write_back.take(4095);
-        assert!(write_back.is_due(6, false));
+        assert!(write_back.is_due(Time::from_ns(6), false));
         write_back.take(u64::MAX);
         assert_eq!(
-            (write_back.is_due(6, true), write_back.next_expiry(), write_back.taken()),
+            (write_back.is_due(Time::from_ns(6), true), write_back.next_expiry(), write_back.taken()),
             (false, NEVER, 4097)
         );
     }
@@ -199,7 +203,7 @@ mod tests {
         let mut write_back = write_back(0, 1 << 20);
         for _ in 0..3 {
             let bytes = u64::from(write_back.promise(600));
-            write_back.add(0, FileId(2), 1000, Stretch { start: 0, bytes });
+            write_back.add(Time::ZERO, FileId(2), 1000, Stretch { start: 0, bytes });
         }
         assert_eq!(write_back.want_all(), 1000);
     }
