@@ -5,7 +5,7 @@ BIN := .venv/bin
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := scenario vector xentrace sched_text texts
 
-.PHONY: build demo test bench lint fmt docs fuzz lock real-xen
+.PHONY: build demo check test reference bench lint fmt docs fuzz lock real-xen
 
 ## The command line, at .venv/bin/vcpulab
 build: .venv/installed
@@ -26,6 +26,16 @@ test: build
 	cargo test --workspace --exclude vcpulab-python --locked --quiet
 	$(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile
 
+## Lint, and the tests that find most faults
+check: lint
+	cargo test --package vcpulab-host --package vcpulab-sched --package vcpulab-scenario --locked --quiet
+	$(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile tests/api/test_api.py tests/api/test_metrics.py \
+	  tests/advice/test_advice.py tests/cli/test_cli.py tests/docs/test_words.py tests/docs/test_walkthroughs.py
+
+## Do scenarios, vectors, studies and searches give what they gave? Compares digests: for changes that should change nothing
+reference: build
+	$(BIN)/python tests/reference/digests.py compare
+
 ## How fast the engine is on this machine
 bench: build
 	cargo bench --package vcpulab-bench --locked
@@ -40,6 +50,7 @@ lint: build
 	cargo run --quiet --locked --package vcpulab-dev -- circles
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/lint-imports
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest vcpulab._engine --mypy-config-file pyproject.toml
 

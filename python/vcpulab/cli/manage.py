@@ -16,7 +16,7 @@ from vcpulab.results.metrics import APP, CONTROLLER
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show import html, report
-from vcpulab.show.report import table_of
+from vcpulab.show.summary import table_of
 from vcpulab.show.table import Table
 
 

@@ -19,7 +19,7 @@ from vcpulab.hypervisors.xl import Step
 from vcpulab.results.metrics import IO, Metric, summarise
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
-from vcpulab.show.report import summary, table_of
+from vcpulab.show.summary import summary, table_of
 from vcpulab.show.table import Table
 from vcpulab.show.terminal import rendered
 

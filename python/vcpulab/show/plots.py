@@ -58,9 +58,10 @@ class Plots:
 
     def tables(self) -> str:
         """The metrics as HTML tables."""
-        from vcpulab.show import html, report
+        from vcpulab.show import html
+        from vcpulab.show.summary import summary
 
-        return "".join(map(html.table, report.summary(self._run)))
+        return "".join(map(html.table, summary(self._run)))
 
 
 def domains(runs: Mapping[str, Run], published: Published | None = None) -> "alt.TopLevelMixin":
