@@ -326,7 +326,7 @@ const CTX_ALLOW: ParamSpec = ParamSpec {
     unit: "ns",
     kind: ParamKind::Int { min: 0, max: i32::MAX as i64, also: &[] },
     default: 5_000_000,
-    doc: "PolicyContext switch allowance: how long the running vCPU may get ahead of another with an equal claim.",
+    doc: "Context switch allowance: how long the running vCPU may get ahead of another with an equal claim.",
 };
 const MCU_ADV: ParamSpec = ParamSpec {
     name: "mcu_adv",
