@@ -167,7 +167,7 @@ def test_lint_on_the_command_line(command: Vcpulab, tmp_path: Path) -> None:
     assert (clean.returncode, clean.stdout) == (0, "hogs.toml: nothing found\n")
     for arguments, said in (
         (("missing.toml",), "missing.toml: no such file"),
-        (("hogs.toml", "--replications", "1"), "--replications: found `1`; allowed: 2 to 10000"),
+        (("hogs.toml", "--replications", "1"), "--replications: found `1`; allowed: an integer from 2 to 10000"),
         (("hogs.toml", "--jobs", "-1"), "--jobs"),
     ):
         result = command("lint", *arguments)

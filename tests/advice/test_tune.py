@@ -340,7 +340,7 @@ def test_interrupted_it_says_how_to_go_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=HANG_S)
     assert process.returncode == 130
-    assert "what was measured is kept in kept\n  hint: the same command goes on" in said
+    assert "the measurements are kept in kept\n  hint: the same command goes on" in said
 
 
 def test_a_budget_of_time_is_kept(planted: vcpulab.Scenario, monkeypatch: pytest.MonkeyPatch) -> None:

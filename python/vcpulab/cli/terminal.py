@@ -1,5 +1,6 @@
 """Messages and progress on stderr. Colours only repeat what the words say; `NO_COLOR` turns them off."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ def error(message: str) -> None:
 
 
 def _labelled(label: str, style: str, message: str) -> None:
-    if not sys.stderr.isatty():
+    if not (sys.stderr.isatty() or os.environ.get("FORCE_COLOR")):
         say(f"{label}{message}")
         return
     from rich.console import Console

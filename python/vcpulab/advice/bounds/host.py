@@ -57,26 +57,25 @@ class Host:
         """Those that something was taken of so far."""
         self._cpus = Cpus(self.document, self.stations)
         self._ways: dict[tuple[Party, Party, Packet], list[Stage]] = {}
-        self._cards = self._devices("nic")
+        self._nics = self._devices("nic")
         self._disks = self._devices("disk")
 
     # ---- devices ----
 
     def _devices(self, kind: str) -> dict[str, tuple[str | None, int]]:
-        """Cards or disks by name: whose each is (`None`: the hypervisor's), and which vCPU takes its interrupts."""
+        """NICs or disks by name: whose each is (`None`: the hypervisor's), and which vCPU takes its interrupts."""
         given = self.document.get(kind, {})
         if given:
             owner = next(iter(self.domains)) if self.bare else None
             return {name: (table.get("driver_domain", owner), table.get("vcpu", 0)) for name, table in given.items()}
-        what = {"nic": "card", "disk": "disk"}[kind]
         if self.bare:
-            return {what: (next(iter(self.domains)), 0)}
+            return {kind: (next(iter(self.domains)), 0)}
         if self.in_hypervisor:
-            return {what: (None, 0)}
+            return {kind: (None, 0)}
         drivers = [name for name, table in self.domains.items() if table["driver_domain"]]
         # A stub domain reaches devices through another domain.
         owners = [name for name in drivers if "driver_domain" not in self.domains[name].get(kind, {})]
-        return {(what if len(owners) == 1 else f"{what} of {owner}"): (owner, 0) for owner in owners}
+        return {(kind if len(owners) == 1 else f"{kind} of {owner}"): (owner, 0) for owner in owners}
 
     def _first(self, devices: Mapping[str, tuple[str | None, int]], owner: str | None) -> str:
         for name, (of, _) in devices.items():
@@ -85,23 +84,23 @@ class Host:
         raise NotModelledError(f"a device of `{owner}`")
 
     def _driver(self, domain: str) -> str | None:
-        """The domain whose back end carries a domain's packets."""
+        """The domain whose netback carries a domain's packets."""
         found = self.domains[domain].get("nic", {}).get("driver_domain")
         return None if found is None else str(found)
 
     def _up(self, domain: str) -> list[str]:
-        """A domain and the driver domains between it and the line."""
+        """A domain and the driver domains between it and the link."""
         found = [domain]
         while (driver := self._driver(found[-1])) is not None:
             found.append(driver)
         return found
 
-    def _card(self, domain: str) -> str:
-        """The card that a domain's packets leave by."""
+    def _nic(self, domain: str) -> str:
+        """The NIC that a domain's packets leave by."""
         named = self.domains[domain].get("nic", {}).get("device")
         if named is not None:
             return str(named)
-        return self._first(self._cards, None if self.in_hypervisor else self._up(domain)[-1])
+        return self._first(self._nics, None if self.in_hypervisor else self._up(domain)[-1])
 
     def segments_max(self, domain: str | None) -> int:
         """Most segments that a domain, or a client, sends as one packet."""
@@ -145,8 +144,8 @@ class Host:
         return self._forwarding(driver) + handing + self._emulation(behind)
 
     def _nic_vcpu(self, domain: str) -> int:
-        card = self._cards.get(self._card(domain), (None, 0))
-        return int(self.domains[domain].get("nic", {}).get("vcpu", card[1]))
+        nic = self._nics.get(self._nic(domain), (None, 0))
+        return int(self.domains[domain].get("nic", {}).get("vcpu", nic[1]))
 
     def _loopback(self, domain: str, packet: Packet) -> Iterator[Stage]:
         """The way of a packet between two tasks of a domain."""
@@ -155,7 +154,7 @@ class Host:
         yield Stage(self._cpus.taken(domain), ns)
 
     def _climb(self, domain: str, packet: Packet, top: str | None) -> Iterator[Stage]:
-        """From a domain up to and without the work of `top`; `None`: to the line."""
+        """From a domain up to and without the work of `top`; `None`: to the link."""
         costs = self.costs
         for below, at in zip([None, *self._up(domain)], self._up(domain), strict=False):
             if at == top:
@@ -185,16 +184,16 @@ class Host:
         receive, _, byte_ps = self._stack(domain)
         yield Stage(self._cpus.taken(domain, self._nic_vcpu(domain)), receive + packet.data * byte_ps / 1000)
 
-    def _line(self, card: str, direction: str, packet: Packet) -> Iterator[Stage]:
+    def _link(self, nic: str, direction: str, packet: Packet) -> Iterator[Stage]:
         bits_per_s = self.costs["nic_bits_per_s"]
-        station = self._station(Station(f"{card}: line {direction}", "line", 1))
+        station = self._station(Station(f"{nic}: link {direction}", "line", 1))
         yield Stage((station,), max(1, packet.line_bytes * 8 * 1_000_000_000 // bits_per_s))
         yield Stage((), self.costs["link_latency_ns"])
 
-    def _from_line(self, domain: str, packet: Packet) -> Iterator[Stage]:
-        costs, card = self.costs, self._card(domain)
-        yield from self._line(card, "in", packet)
-        owner, vcpu = self._cards[card]
+    def _from_link(self, domain: str, packet: Packet) -> Iterator[Stage]:
+        costs, nic = self.costs, self._nic(domain)
+        yield from self._link(nic, "in", packet)
+        owner, vcpu = self._nics[nic]
         if owner is None:
             # The hypervisor's driver works on a pCPU of the domain's, but in nobody's time.
             yield Stage(
@@ -218,8 +217,8 @@ class Host:
         common = next((at for at in up if at in down), None)
         if common is None:
             yield from self._climb(sender, packet, None)
-            yield from self._line(self._card(sender), "out", packet)
-            yield from self._from_line(receiver, packet)
+            yield from self._link(self._nic(sender), "out", packet)
+            yield from self._from_link(receiver, packet)
             return
         if common == sender:
             if self._driver(sender) is not None:
@@ -279,10 +278,10 @@ class Host:
             raise NotModelledError("packets that never reach the host")
         if sender.domain is None:
             yield from self._client_packet(sender.machine, "up", packet)
-            yield from self._from_line(str(receiver.domain), packet)
+            yield from self._from_link(str(receiver.domain), packet)
         elif receiver.domain is None:
             yield from self._climb(sender.domain, packet, None)
-            yield from self._line(self._card(sender.domain), "out", packet)
+            yield from self._link(self._nic(sender.domain), "out", packet)
             yield from self._client_packet(receiver.machine, "down", packet)
         elif sender.domain == receiver.domain:
             yield from self._loopback(sender.domain, packet)
