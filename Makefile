@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := scenario vector xentrace sched_text texts
 
@@ -9,12 +10,16 @@ FUZZ_TARGETS := scenario vector xentrace sched_text texts
 
 ## The command line, at .venv/bin/vcpulab
 build: .venv/installed
-	$(BIN)/maturin develop --release --quiet
+	$(BIN)/maturin develop --release --skip-install --quiet
 
-.venv/installed: requirements.lock
+# The packages come while the engine is compiled; the last line installs the command itself.
+.venv/installed: requirements.lock build.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "vcpulab needs Python 3.11 or newer")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@echo "Building the engine and fetching the packages: two to four minutes, this once"
+	$(PIP) build.lock
+	$(PIP) requirements.lock & $(BIN)/maturin develop --release --skip-install --quiet && wait $$!
+	$(BIN)/maturin develop --release --quiet
 	touch $@
 
 ## The web-server experiment of Cherkasova, Gupta and Vahdat 2007, with a report
@@ -73,12 +78,14 @@ fuzz: build
 	cargo +nightly fuzz run vector fuzz/corpus/vector fuzz/seeds/vector -- -max_total_time=$(FUZZ_SECONDS)
 	cargo +nightly fuzz run xentrace fuzz/corpus/xentrace fuzz/seeds/xentrace -- -max_total_time=$(FUZZ_SECONDS)
 	cargo +nightly fuzz run sched_text fuzz/corpus/sched_text fuzz/seeds/sched_text -- -max_total_time=$(FUZZ_SECONDS)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r fuzz/requirements.lock
+	$(PIP) fuzz/requirements.lock
 	PYTHONPATH=tests $(BIN)/python fuzz/fuzz_targets/fuzz_texts.py fuzz/corpus/texts fuzz/seeds/texts tests/recordings \
 	  -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -artifact_prefix=fuzz/artifacts/texts/
 
 ## Pins every Python package, with hashes (needs uv)
 lock:
+	uv pip compile --group build --universal --python-version 3.11 --generate-hashes \
+	  --custom-compile-command "make lock" --quiet --output-file build.lock
 	uv pip compile pyproject.toml --all-extras --group tools --universal --python-version 3.11 --generate-hashes \
 	  --custom-compile-command "make lock" --quiet --output-file requirements.lock
 	uv pip compile --group fuzz --universal --python-version 3.11 --generate-hashes \
