@@ -4,8 +4,9 @@
     python tests/reference/digests.py compare          # run the same work, and say what differs
 
 The work: every scenario in `scenarios/` with its decisions, the bundled conformance vectors, the short runs of each
-study, and searches with fixed seeds (sweep, tune, capacity, twin). A table has a digest for each column, so that a
-renamed column is told apart from a changed one; of JSON every number counts and no name does. It takes some minutes.
+study, and searches with fixed seeds (sweep, tune, capacity, twin). A table's digest is of the values of its columns in
+order; their names are kept once for each kind of table, so that a renamed column is told apart from a changed one. Of
+JSON every number counts and no name does. It takes some minutes.
 """
 
 import argparse
@@ -17,8 +18,9 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -28,8 +30,22 @@ from vcpulab.cli.main import main as command_line
 ROOT = Path(__file__).parent.parent.parent
 KEPT = Path(__file__).with_name("digests.json")
 
-Digests = dict[str, list[list[str]]]
-"""By piece of work: name and digest of each column, or of all numbers together."""
+
+class Piece(NamedTuple):
+    """What a piece of work gave."""
+
+    work: str
+    """A scenario, a command line, or a study."""
+    part: str
+    """A table of a run; or how many numbers there are."""
+    digest: str
+    columns: tuple[str, ...] = ()
+
+
+Digests = dict[str, dict[str, str]]
+"""By piece of work: the digest of each part."""
+Columns = dict[str, list[str]]
+"""By kind of table: its columns, which are the same in every run."""
 
 SEARCHES = {
     "tune": "tune starter.toml --trials 12 --jobs 2 --format json",
@@ -55,17 +71,31 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only work whose name contains this")
     asked = parser.parse_args()
     found: Digests = {}
-    for name, digests in work(asked.only):
-        print(name, file=sys.stderr, flush=True)
-        found[name] = digests
+    columns: Columns = {}
+    for piece in work(asked.only):
+        print(piece.work, piece.part, file=sys.stderr, flush=True)
+        found.setdefault(piece.work, {})[piece.part] = piece.digest
+        if piece.columns and columns.setdefault(piece.part, list(piece.columns)) != list(piece.columns):
+            raise SystemExit(f"{piece.work}: its table `{piece.part}` has other columns than those before it")
     if asked.what == "write":
-        asked.digests.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")
+        asked.digests.write_text(written(columns, found))
         return 0
-    kept = {name: digests for name, digests in json.loads(asked.digests.read_text()).items() if asked.only in name}
-    return differences(kept, found)
+    kept = json.loads(asked.digests.read_text())
+    same = {name: parts for name, parts in kept["work"].items() if asked.only in name}
+    renamed(kept["columns"], columns)
+    return differences(same, found)
 
 
-def work(only: str) -> Iterator[tuple[str, list[list[str]]]]:
+def written(columns: Columns, found: Digests) -> str:
+    """The file: a line for each kind of table, and for each piece of work."""
+
+    def lines(rows: Mapping[str, object]) -> str:
+        return ",\n".join(f"{json.dumps(name)}: {json.dumps(rows[name], sort_keys=True)}" for name in sorted(rows))
+
+    return f'{{"columns": {{\n{lines(columns)}\n}}, "work": {{\n{lines(found)}\n}}}}\n'
+
+
+def work(only: str) -> Iterator[Piece]:
     """All reference work, piece by piece."""
     for path in sorted((ROOT / "scenarios").rglob("*.toml")):
         name = str(path.relative_to(ROOT))
@@ -75,19 +105,19 @@ def work(only: str) -> Iterator[tuple[str, list[list[str]]]]:
         prepare(Path(folder))
         for name, line in SEARCHES.items():
             if only in name:
-                yield name, of_json(output_of(line))
+                yield of_json(name, output_of(line))
         for study in STUDIES:
             if only in f"study {study}":
                 output_of(f"study run {study} --fast --out studies")
                 units = Path("studies", f"{study}-fast", "units.jsonl").read_text()
-                yield f"study {study}", of_json(f"[{','.join(units.splitlines())}]")
+                yield of_json(f"study {study}", f"[{','.join(units.splitlines())}]")
 
 
-def of_scenario(name: str, path: Path) -> Iterator[tuple[str, list[list[str]]]]:
+def of_scenario(name: str, path: Path) -> Iterator[Piece]:
     """Every table of a run, its decisions included."""
     run = vcpulab.run(vcpulab.Scenario.load(path), decisions=True)
     for table, frame in run.tables().items():
-        yield f"{name} {table}", of_table(frame)
+        yield of_table(name, table, frame)
 
 
 def prepare(folder: Path) -> None:
@@ -108,23 +138,28 @@ def output_of(line: str) -> str:
     return printed.getvalue()
 
 
-def of_table(frame: pl.DataFrame) -> list[list[str]]:
-    """Name and digest of each column."""
+def of_table(work: str, table: str, frame: pl.DataFrame) -> Piece:
+    """The digest of the digests of its columns."""
 
     def digest(column: pl.Series) -> str:
         data = column.rename("values").to_frame().write_ipc(None, compression="uncompressed").getvalue()
-        return hashlib.sha256(data).hexdigest()[:16]
+        return digest_of(data)
 
-    return [[column.name, digest(column)] for column in frame]
+    return Piece(work, table, digest_of("".join(map(digest, frame)).encode()), tuple(frame.columns))
 
 
-def of_json(text: str) -> list[list[str]]:
+def of_json(work: str, text: str) -> Piece:
     """How many numbers there are, and their digest, whatever they are called."""
     numbers = sorted(repr(number) for number in leaves(json.loads(text)))
     if folder := os.environ.get("DIGESTS_KEEP"):
         Path(folder).mkdir(parents=True, exist_ok=True)
         Path(folder, hashlib.sha256(text.encode()).hexdigest()[:12] + ".json").write_text(text)
-    return [[f"{len(numbers)} numbers", hashlib.sha256("\n".join(numbers).encode()).hexdigest()[:16]]]
+    return Piece(work, f"{len(numbers)} numbers", digest_of("\n".join(numbers).encode()))
+
+
+def digest_of(data: bytes) -> str:
+    """Long enough that no two are the same by chance."""
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def leaves(value: object) -> Iterator[int | float]:
@@ -138,22 +173,27 @@ def leaves(value: object) -> Iterator[int | float]:
         yield value
 
 
+def renamed(kept: Columns, found: Columns) -> None:
+    """Prints which columns have other names."""
+    for table in sorted(kept.keys() & found.keys()):
+        for before, after in zip(kept[table], found[table], strict=False):
+            if before != after:
+                print(f"{table}: column `{before}` is now `{after}`")
+
+
 def differences(kept: Digests, found: Digests) -> int:
-    """Prints what differs; 1 if values do, 0 if at most names do."""
+    """Prints which parts of which work differ; 1 if any does."""
     changed = 0
     for name in sorted(kept | found):
-        before, after = kept.get(name), found.get(name)
-        if before is None or after is None:
-            print(f"{name}: {'new' if before is None else 'gone'}")
-            changed = 1
-        elif [digest for _, digest in before] != [digest for _, digest in after]:
-            columns = [b for (b, x), (_, y) in zip(before, after, strict=False) if x != y]
-            print(f"{name}: changed: {', '.join(columns) or 'another number of columns'}")
-            changed = 1
-        else:
-            for (b, _), (a, _) in zip(before, after, strict=True):
-                if a != b:
-                    print(f"{name}: column `{b}` is now `{a}`")
+        before, after = kept.get(name, {}), found.get(name, {})
+        for what, parts in (
+            ("gone", before.keys() - after),
+            ("new", after.keys() - before),
+            ("changed", {part for part in before.keys() & after.keys() if before[part] != after[part]}),
+        ):
+            if parts:
+                print(f"{name}: {what}: {', '.join(sorted(parts))}")
+                changed = 1
     print(f"{len(found)} pieces of work: {'values differ' if changed else 'the same values'}")
     return changed
 
