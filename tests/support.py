@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from starter import start
 from vcpulab.cli.main import app
 
 ROOT = Path(__file__).parent.parent
@@ -45,15 +46,7 @@ app = [{ kind = "hog" }]
 
 def run_vcpulab(arguments: Sequence[str], cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs the command line as a user does."""
-    return subprocess.run(
-        [VCPULAB, *arguments],
-        cwd=cwd,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-    )
+    return start(VCPULAB, arguments, cwd, os.environ | environment, HANG_S)
 
 
 def examples_of(command: Vcpulab, name: str) -> list[list[str]]:
@@ -86,15 +79,20 @@ def examples_work(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             assert text.startswith("$ ")
             for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
                 command, *shown = step.rstrip("\n").split("\n")
-                result = subprocess.run(
-                    command, shell=True, capture_output=True, text=True, timeout=HANG_S, check=False
-                )
+                result = _typed(command, tmp_path)
                 output = result.stdout + result.stderr
                 assert result.returncode == 0, f"{command}: {output}"
                 for line in shown:
                     assert line.strip() in output, command
         elif (named := re.match(r"# (\S+\.toml)$", text, re.MULTILINE)) is not None:
             (tmp_path / named[1]).write_text(text)
+
+
+def _typed(command: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
+    words = shlex.split(command)
+    if words[0] == "vcpulab" and not set(command) & set("|&;<>$*?~`"):
+        return run_vcpulab(words[1:], cwd)
+    return subprocess.run(command, shell=True, cwd=cwd, capture_output=True, text=True, timeout=HANG_S, check=False)
 
 
 def _blocks(page: Path) -> Iterator[tuple[str, str]]:
