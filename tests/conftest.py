@@ -29,16 +29,6 @@ def hogs() -> vcpulab.Run:
 
 
 @pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory in which `vcpulab demo` was run; its output is in `stdout`."""
-    directory = tmp_path_factory.mktemp("demo")
-    result = run_vcpulab(["demo", "--out", "out/demo"], directory)
-    assert result.returncode == 0, result.stderr
-    (directory / "stdout").write_text(result.stdout)
-    return directory
-
-
-@pytest.fixture(scope="session")
 def browser() -> str:
     """A browser that can be run without a screen."""
     for name in ("chromium", "chromium-browser", "google-chrome"):

@@ -2,13 +2,14 @@
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import vcpulab
-from support import opened
+from support import examples_of, opened, run_vcpulab
 from vcpulab.results.timeline import slices
 from vcpulab.studies import demo as experiment
 
@@ -34,6 +35,21 @@ for (let turn = 0; turn < 5; turn++) {
 document.body.dataset.after = labels();
 </script>
 """
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory in which the example of the help was run; its output is in `stdout`."""
+    directory = tmp_path_factory.mktemp("demo")
+
+    def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        return run_vcpulab(arguments, directory)
+
+    (example,) = examples_of(command, "demo")
+    result = command(*example)
+    assert result.returncode == 0, result.stderr
+    (directory / "stdout").write_text(result.stdout)
+    return directory
 
 
 def page_of(demo: Path) -> Path:
