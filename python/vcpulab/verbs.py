@@ -4,6 +4,7 @@ Answers print themselves (`str`, and in notebooks), and have `to_frame()`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, nullcontext
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from vcpulab.advice.tuning.search import Search
     from vcpulab.studies.answer import Agreement
     from vcpulab.sweeps.answer import Sweep
+    from vcpulab.sweeps.plan import Plan
+    from vcpulab.sweeps.store import Store
 
 Source = Scenario | str | PathLike[str]
 """A scenario, or the path of its file."""
@@ -384,8 +387,8 @@ def lint(scenario: Source, *, replications: int = 10, jobs: int = 0, progress: P
 
 
 def sweep(
-    file: str | PathLike[str],
-    store: str | PathLike[str] = "out/sweep",
+    file: "str | PathLike[str] | Plan",
+    store: "str | PathLike[str] | Store" = "out/sweep",
     *,
     metrics: Iterable[str] | None = None,
     executor: str = "local",
@@ -395,16 +398,17 @@ def sweep(
     """A scenario run at many points; what the store has already is not run again.
 
     Args:
-        file: the sweep file: the scenario, what varies, how often.
-        store: directory of the results; several sweeps may share it.
+        file: the sweep file (the scenario, what varies, how often), or what was read of it.
+        store: directory of the results, or the store in it; several sweeps may share it.
         metrics: addresses to show; by default throughput of every client.
         executor: `local` (threads), `dask://HOST:PORT` or `dask://local?workers=N`. It never changes the results.
         jobs: runs at a time on this machine; 0: one for each processor.
-        progress: called now and then with the fraction done.
+        progress: called now and then with the fraction done of what the store lacked.
 
     Raises:
         RequestError: everything that is wrong with the file.
         SweepFailedError: it came to an end before its end; what was done is kept.
+        ClusterLostError: no scheduler answers where the executor says.
     """
     from vcpulab.sweeps.answer import Sweep
     from vcpulab.sweeps.executors import executor as executor_of
@@ -413,21 +417,25 @@ def sweep(
     from vcpulab.sweeps.store import Store
     from vcpulab.sweeps.tables import default_metrics, summary
 
-    plan = Plan.load(Path(file))
+    plan = file if isinstance(file, Plan) else Plan.load(Path(file))
     scenario = plan.scenario(0)
     asked = default_metrics(plan) if metrics is None else [find(scenario, address, "metrics") for address in metrics]
     doing = executor_of(executor, jobs)
-    try:
-        with Store.open(Path(store), create=True) as opened:
-            run_plan(plan, opened, doing, progress=lambda done, all_: progress is None or progress(done / max(all_, 1)))
-            return Sweep(plan, tuple(asked), tuple(summary(plan, opened, asked)))
-    finally:
-        doing.close()
+    with closing(doing), nullcontext(store) if isinstance(store, Store) else Store.open(Path(store), create=True) as it:
+        there = len(it.done({unit.key for unit in plan.units()}))
+
+        def lacking(done: int, total: int) -> None:
+            if progress is not None:
+                progress(max(0.0, (done - there) / max(total - there, 1)))
+
+        run_plan(plan, it, doing, progress=lacking)
+        return Sweep(plan, tuple(asked), tuple(summary(plan, it, asked)))
 
 
 def study(
     name: str,
     *,
+    only: str | None = None,
     fast: bool = False,
     precision: float = 0.02,
     folder: str | PathLike[str] = "out/study",
@@ -438,6 +446,7 @@ def study(
 
     Args:
         name: the study, such as `cherkasova2007`.
+        only: one experiment of it.
         fast: a short look: short runs, two of each; its results are kept apart.
         precision: replications are added until every interval that decides is at most so wide, of its mean.
         folder: directory of the results; each study has a folder in it.
@@ -445,7 +454,7 @@ def study(
         progress: see `Progress`.
 
     Raises:
-        KeyError: there is no such study.
+        RequestError: there is no such study, or it has no such experiment.
     """
     from vcpulab.results.cache import RunCache
     from vcpulab.studies import study as study_of
@@ -453,9 +462,13 @@ def study(
     from vcpulab.studies.runner import Effort, Runner
 
     it = study_of(name)
-    done = RunCache(Path(folder) / (f"{name}-fast" if fast else name) / "units.jsonl")
+    if only is not None and only not in it.experiments:
+        raise RequestError(field="only", found=only, allowed=", ".join(it.experiments))
+    cases = [case for case in it.cases() if only in (None, case.experiment)]
+    own = Path(folder) / (f"{name}-fast" if fast else name)
     effort = Effort(fast=fast, precision=precision, jobs=jobs)
-    return Agreement(it, Runner(it, effort, done).run(list(it.cases()), progress))
+    results = Runner(it, effort, RunCache(own / "units.jsonl")).run(cases, progress)
+    return Agreement(it, results, effort, own)
 
 
 def with_replications(scenario: Scenario, seed: int | None, replications: int | None) -> Scenario:

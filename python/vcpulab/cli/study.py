@@ -1,21 +1,20 @@
 """`vcpulab study`: published studies, run again and compared with the published numbers."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from vcpulab import verbs
 from vcpulab.cli import terminal, views
 from vcpulab.cli.options import Jobs, Precision, command, group, number
-from vcpulab.errors import RequestError
-from vcpulab.results.cache import RunCache
+from vcpulab.show.table import Table
 from vcpulab.studies import NAMES, predict
 from vcpulab.studies import study as study_of
-from vcpulab.studies.claims import Claim
-from vcpulab.studies.definition import Study
+from vcpulab.studies.answer import Agreement
+from vcpulab.studies.claims import Verdict
 from vcpulab.studies.fitting import fit as fit_constants
-from vcpulab.studies.results import Results
-from vcpulab.studies.runner import Effort, Runner
 
 study = group(
     "study",
@@ -48,23 +47,23 @@ def list_() -> None:
         public = sum(1 for cell in it.cells if cell.value)
         rows.append([name, it.title, str(len(it.experiments)), str(len(cases)), str(public), str(len(it.claims))])
     headings = ["study", "title", "experiments", "cases", "cells", "claims"]
-    views.print_table("Published studies", headings, rows, text_columns=2)
+    views.show_table(Table("Published studies", headings, rows, 2))
 
 
 @command("show", "vcpulab study show cherkasova2007", of=study)
 def show(name: Name, /) -> None:
     """Describe a study: its experiments, cases, fitted constants and claims."""
-    it = _study(name)
+    it = study_of(name)
     print(f"{it.name}: {it.title}\n{it.reference}\n")
     cases = list(it.cases())
     rows = [[e, text, str(sum(1 for c in cases if c.experiment == e))] for e, text in it.experiments.items()]
-    views.print_table("Experiments", ["experiment", "what it is", "cases"], rows, text_columns=2)
+    views.show_table(Table("Experiments", ["experiment", "what it is", "cases"], rows, 2))
     constants = [
         [c.name, c.meaning, f"{c.value:.6g} {c.unit}", f"{c.low:g} to {c.high:g}"] for c in it.calibration.constants
     ]
-    views.print_table("Fitted constants", ["constant", "what it is", "value", "between"], constants, text_columns=2)
+    views.show_table(Table("Fitted constants", ["constant", "what it is", "value", "between"], constants, 2))
     claims = [[c.id, c.text, c.in_paper] for c in it.claims]
-    views.print_table("Claims", ["claim", "text", "in the paper"], claims, text_columns=3)
+    views.show_table(Table("Claims", ["claim", "text", "in the paper"], claims, 3))
 
 
 @command(
@@ -88,31 +87,8 @@ def run(
     Args:
         only: One experiment of it.
     """
-    for it in _studies(name):
-        results = _run(it, out, Effort(fast=fast, precision=precision, jobs=jobs), only)
-        rows = predict.predictions(it, results)
-        shown = [_row(row) for row in rows if row.estimate is not None]
-        headings = ["cell", "published", "simulated", "error", "role"]
-        if len(shown) <= _CELLS_SHOWN:
-            views.print_table(it.title, headings, shown)
-        else:
-            terminal.say(f"{it.name}: {len(shown)} cells are not shown here\n  hint: vcpulab study report {it.name}")
-        scores = [
-            [
-                f"{score.table}, {score.metric}",
-                str(score.cells),
-                _number(score.tau),
-                _number(score.mape),
-                score.within,
-                score.role,
-            ]
-            for score in predict.scores(rows)
-        ]
-        views.print_table(
-            "Agreement", ["table, metric", "cells", "tau", "mean error, %", "in intervals", "role"], scores
-        )
-        claims = [[c.id, *_verdict(c, results), c.text] for c in it.claims]
-        views.print_table("Claims", ["claim", "outcome", "evidence", "text"], claims, text_columns=4)
+    for each in _names(name):
+        _show(_run(each, out, only=only, fast=fast, precision=precision, jobs=jobs))
 
 
 @command("report", "vcpulab study report cherkasova2007 --fast", of=study)
@@ -128,12 +104,8 @@ def report(
     """Write the report of a study (HTML, Markdown, Parquet), with the runs that it lacks."""
     from vcpulab.studies import report as reports
 
-    effort = Effort(fast=fast, precision=precision, jobs=jobs)
-    for it in _studies(name):
-        results = _run(it, out, effort)
-        folder = _folder(it, out, effort)
-        reports.write(it, results, effort, folder)
-        print(f"report: {folder / 'report.html'}")
+    for each in _names(name):
+        print(f"report: {reports.write(_run(each, out, fast=fast, precision=precision, jobs=jobs))}")
 
 
 @command("predict", "vcpulab study predict cherkasova2007 --fast --out cells.csv", of=study)
@@ -152,8 +124,7 @@ def predict_(
     Args:
         out: The file (CSV): the columns of the published cells, then ci_lo, ci_hi and role.
     """
-    it = _study(name)
-    rows = predict.predictions(it, _run(it, results, Effort(fast=fast, precision=precision, jobs=jobs)))
+    rows = _run(name, results, fast=fast, precision=precision, jobs=jobs).predicted
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(predict.to_csv(rows), encoding="utf-8")
     said = sum(1 for row in rows if row.estimate is not None)
@@ -176,8 +147,7 @@ def overview(
     """
     from vcpulab.studies import overview as overviews
 
-    effort = Effort(fast=fast, precision=precision, jobs=jobs)
-    done = [overviews.Done.of(it, _run(it, results, effort)) for it in _studies("all")]
+    done = [_run(each, results, fast=fast, precision=precision, jobs=jobs) for each in NAMES]
     command = "vcpulab study overview" + (" --fast" if fast else "")
     out.write_text(overviews.page(done, command), encoding="utf-8")
     terminal.say(f"written to {out}")
@@ -201,10 +171,42 @@ def fit(
         out: The calibration with the values found (TOML).
     """
     found = fit_constants(
-        _study(name), samples=samples, best=descents, walk=walk, replications=replications, jobs=jobs, say=terminal.say
+        study_of(name),
+        samples=samples,
+        best=descents,
+        walk=walk,
+        replications=replications,
+        jobs=jobs,
+        say=terminal.say,
     )
     out.write_text(found.text(), encoding="utf-8")
     terminal.say(f"written to {out}")
+
+
+def _run(name: str, folder: Path, *, only: str | None = None, fast: bool, precision: float, jobs: int) -> Agreement:
+    with terminal.progress(name) as progress:
+        return verbs.study(name, only=only, fast=fast, precision=precision, folder=folder, jobs=jobs, progress=progress)
+
+
+def _names(name: str) -> Sequence[str]:
+    return NAMES if name == "all" else [name]
+
+
+def _show(found: Agreement) -> None:
+    it = found.study
+    cells = [_row(row) for row in found.predicted if row.estimate is not None]
+    if len(cells) <= _CELLS_SHOWN:
+        views.show_table(Table(it.title, ["cell", "published", "simulated", "error", "role"], cells))
+    else:
+        terminal.say(f"{it.name}: {len(cells)} cells are not shown here\n  hint: vcpulab study report {it.name}")
+    scores = [
+        [f"{s.table}, {s.metric}", str(s.cells), _number(s.tau), _number(s.mape), s.within, s.role]
+        for s in found.scores
+    ]
+    headings = ["table, metric", "cells", "tau", "mean error, %", "in intervals", "role"]
+    views.show_table(Table("Agreement", headings, scores))
+    claims = [[claim.id, verdict.outcome.value, _evidence(verdict), claim.text] for claim, verdict in found.judged]
+    views.show_table(Table("Claims", ["claim", "outcome", "evidence", "text"], claims, 4))
 
 
 def _row(row: predict.Prediction) -> list[str]:
@@ -218,31 +220,5 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
-def _verdict(claim: Claim, results: Results) -> tuple[str, str]:
-    verdict = claim.verdict(results)
-    sure = "" if verdict.p is None else f" (p = {verdict.p:.2g})"
-    return verdict.outcome.value, verdict.evidence + sure
-
-
-def _run(it: Study, out: Path, effort: Effort, only: str | None = None) -> Results:
-    if only is not None and only not in it.experiments:
-        raise RequestError(field="only", found=only, allowed=", ".join(it.experiments))
-    cases = [case for case in it.cases() if only in (None, case.experiment)]
-    units = RunCache(_folder(it, out, effort) / "units.jsonl")
-    with terminal.progress(f"{it.name}: {len(cases)} cases") as progress:
-        return Runner(it, effort, units).run(cases, progress)
-
-
-def _folder(it: Study, out: Path, effort: Effort) -> Path:
-    return out / (f"{it.name}-fast" if effort.fast else it.name)
-
-
-def _studies(name: str) -> list[Study]:
-    return [study_of(each) for each in NAMES] if name == "all" else [_study(name)]
-
-
-def _study(name: str) -> Study:
-    try:
-        return study_of(name)
-    except KeyError as error:
-        raise RequestError(str(error.args[0])) from None
+def _evidence(verdict: Verdict) -> str:
+    return verdict.evidence + ("" if verdict.p is None else f" (p = {verdict.p:.2g})")

@@ -2,20 +2,20 @@
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import polars as pl
 from cyclopts import Parameter
 
+from vcpulab import verbs
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import AnyFormat, Flag, Jobs, Out, command
 from vcpulab.errors import RequestError
-from vcpulab.results.addresses import Address, find
 from vcpulab.results.statistics import number
-from vcpulab.sweeps import runner, tables
-from vcpulab.sweeps.executors import ClusterLostError, executor
+from vcpulab.show.table import Table
+from vcpulab.sweeps import tables
+from vcpulab.sweeps.answer import Sweep
 from vcpulab.sweeps.plan import Plan
 from vcpulab.sweeps.store import Store
 
@@ -33,7 +33,7 @@ def sweep(
     store: Path = _DEFAULT_STORE,
     executor: str = "local",
     jobs: Jobs = 0,
-    show: str | None = None,
+    metrics: Annotated[str | None, Parameter(name="--show")] = None,
     format: AnyFormat = "table",
     out: Out = None,
     plot: Path | None = None,
@@ -49,7 +49,7 @@ def sweep(
         store: Directory of the results; several sweeps may share it.
         executor: Place of the runs: `local` (threads), `dask://HOST:PORT` (a cluster's scheduler) or
             `dask://local?workers=N` (processes of this machine). It never changes the results.
-        show: Metrics to show, such as web.throughput,dom0.gotten; by default throughput of every client.
+        metrics: Metrics to show, such as web.throughput,dom0.gotten; by default throughput of every client.
         out: Also write all tables (Parquet), in the order of the points, to this directory; an export that is there is
             replaced.
         plot: Also draw the first metric over the first parameter, a line for each value of the second, to this file
@@ -61,20 +61,13 @@ def sweep(
         if not verify:
             raise RequestError("FILE is missing", hint="vcpulab sweep FILE, or vcpulab sweep --verify --store DIR")
         return _verified(store)
-    with terminal.progress(f"checking {file}") as progress:
-        try:
-            plan = Plan.load(file, progress)
-        except OSError as error:
-            raise RequestError(f"{file}: {files.reason(error)}") from None
-    metrics = _metrics(plan, show)
+    plan = _plan(file)
     if out is not None:
         tables.check_free(out)
     if plot is not None:
         from vcpulab.sweeps import chart
 
         chart.check(plan, plot)
-    if plan.left_out:
-        terminal.say(f"left out where the scheduler does not have them: {', '.join(plan.left_out)}")
     units = {unit.key for unit in plan.units()}
     if dry_run and not store.exists():
         _announce(plan, store, len(units), 0)
@@ -83,20 +76,24 @@ def sweep(
         if verify:
             opened.verify()
         _tell(opened)
-        there = len(opened.done(units))
-        _announce(plan, store, len(units), there)
+        _announce(plan, store, len(units), len(opened.done(units)))
         if dry_run:
             return 0
-        status = _run(plan, opened, executor, jobs, there)
-        _tell(opened)
-        if status:
-            return status
-        _print(plan, tables.summary(plan, opened, metrics), metrics, format)
+        shown = None if metrics is None else [name.strip() for name in metrics.split(",")]
+        try:
+            with terminal.progress(f"sweep {plan.name}") as progress:
+                found = verbs.sweep(plan, opened, metrics=shown, executor=executor, jobs=jobs, progress=progress)
+        except KeyboardInterrupt:
+            terminal.say("what is done is kept; the same command goes on from there")
+            raise
+        finally:
+            _tell(opened)
+        _print(found, format)
         if out is not None:
             tables.export(plan, opened, out)
             terminal.say(f"written to {out}")
         if plot is not None:
-            chart.write(plan, tables.summary(plan, opened, metrics[:1]), metrics[0], plot)
+            chart.write(plan, found.rows, found.metrics[0], plot)
             terminal.say(f"written to {plot}")
     return 0
 
@@ -160,6 +157,17 @@ def _bytes(frame: pl.DataFrame, form: str) -> bytes:
     return tables.as_csv(frame).encode()
 
 
+def _plan(file: Path) -> Plan:
+    with terminal.progress(f"checking {file}") as progress:
+        try:
+            plan = Plan.load(file, progress)
+        except OSError as error:
+            raise RequestError(f"{file}: {files.reason(error)}") from None
+    if plan.left_out:
+        terminal.say(f"left out where the scheduler does not have them: {', '.join(plan.left_out)}")
+    return plan
+
+
 def _verified(store: Path) -> int:
     with Store.open(store) as opened:
         damaged = opened.verify()
@@ -174,35 +182,6 @@ def _announce(plan: Plan, store: Path, runs: int, there: int) -> None:
     )
 
 
-def _run(plan: Plan, store: Store, text: str, jobs: int, there: int) -> int:
-    """The exit status."""
-
-    def of_what_was_missing(done: int, total: int) -> float:
-        return max(0.0, (done - there) / max(total - there, 1))
-
-    try:
-        doing = executor(text, jobs)
-        try:
-            with terminal.progress(f"sweep {plan.name}") as progress:
-                runner.run(plan, store, doing, progress=lambda *done: progress(of_what_was_missing(*done)))
-        finally:
-            doing.close()
-    except (runner.SweepFailedError, ClusterLostError) as error:
-        terminal.error(str(error))
-        return 1
-    except KeyboardInterrupt:
-        terminal.say("what is done is kept; the same command goes on from there")
-        raise
-    return 0
-
-
-def _metrics(plan: Plan, show: str | None) -> list[Address]:
-    if show is None:
-        return tables.default_metrics(plan)
-    scenario = plan.scenario(0)
-    return [find(scenario, name.strip(), "show") for name in show.split(",")]
-
-
 def _tell(store: Store) -> None:
     for note in store.notes:
         terminal.warn(note)
@@ -211,40 +190,27 @@ def _tell(store: Store) -> None:
         terminal.warn(f"{store.folder}: {runs} runs of another engine ({made_by}): kept, not used")
 
 
-def _print(plan: Plan, rows: Sequence[tables.Row], metrics: Sequence[Address], form: str) -> None:
+def _print(found: Sweep, form: str) -> None:
     if form == "table":
+        plan = found.plan
         shown = [
             [*(_value(value) for value in row.values), *("–" if i is None else str(i) for i in row.intervals)]
-            for row in rows[:_ROWS_SHOWN]
+            for row in found.rows[:_ROWS_SHOWN]
         ]
-        headings = [*plan.paths, *(metric.title for metric in metrics)]
-        views.print_table(plan.name, headings, shown, text_columns=len(plan.paths))
-        if len(rows) > _ROWS_SHOWN:
-            terminal.say(f"{len(rows) - _ROWS_SHOWN} more points\n  hint: --format csv")
-        return
-    records = [
-        {
-            "point": row.point,
-            **dict(zip(plan.paths, row.values, strict=True)),
-            "metric": metric.name,
-            "unit": metric.unit,
-            "mean": interval and interval.mean,
-            "half_width": interval and interval.half_width,
-            "n": interval.n if interval else 0,
-        }
-        for row in rows
-        for metric, interval in zip(metrics, row.intervals, strict=True)
-    ]
-    if form == "json":
-        print(json.dumps(records, indent=2))
+        headings = [*plan.paths, *(metric.title for metric in found.metrics)]
+        views.show_table(Table(plan.name, headings, shown, len(plan.paths)))
+        if len(found.rows) > _ROWS_SHOWN:
+            terminal.say(f"{len(found.rows) - _ROWS_SHOWN} more points\n  hint: --format csv")
+    elif form == "json":
+        print(json.dumps(found.records(), indent=2))
     else:
-        print(tables.as_csv(pl.DataFrame(records, infer_schema_length=None)), end="")
+        print(tables.as_csv(pl.DataFrame(found.records(), infer_schema_length=None)), end="")
 
 
 def _print_frame(frame: pl.DataFrame, most: int) -> None:
     rows = [[_value(value) for value in row] for row in frame.head(most).iter_rows()]
     text = max((i for i, kind in enumerate(frame.dtypes, 1) if not kind.is_numeric()), default=1)
-    views.print_table("", frame.columns, rows, text_columns=min(text, len(frame.columns)))
+    views.show_table(Table("", frame.columns, rows, min(text, len(frame.columns))))
     if frame.height > most:
         terminal.say(f"{frame.height - most} more rows\n  hint: --format csv")
 

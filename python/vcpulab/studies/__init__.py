@@ -5,6 +5,7 @@ A new study is a folder with a `STUDY` in it, and one line here.
 
 from importlib import import_module
 
+from vcpulab.errors import RequestError
 from vcpulab.studies.definition import Study
 
 NAMES = ("cherkasova2007", "devine2010", "venkatesh2015", "benevenuto2006")
@@ -14,13 +15,13 @@ def study(name: str) -> Study:
     """The study of that name.
 
     Raises:
-        KeyError: there is none.
+        RequestError: there is none.
 
     Examples:
         >>> study("cherkasova2007").title
         'Three CPU schedulers in Xen'
     """
     if name not in NAMES:
-        raise KeyError(f"no study `{name}`; there are: {', '.join(NAMES)}")
+        raise RequestError(f"no study `{name}`; there are: {', '.join(NAMES)}")
     found: Study = import_module(f"vcpulab.studies.{name}").STUDY
     return found

@@ -1,14 +1,22 @@
 """The answer of `vcpulab.study`."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 import polars as pl
 
 from vcpulab.show.answer import Answer
+from vcpulab.studies.claims import Claim, Verdict
 from vcpulab.studies.definition import Study
-from vcpulab.studies.predict import predictions
+from vcpulab.studies.predict import Prediction, Score, predictions, scores
 from vcpulab.studies.results import Results
+from vcpulab.studies.runner import Effort
+
+Judged = Sequence[tuple[Claim, Verdict]]
+"""Claims as they stand."""
 
 
 @dataclass(frozen=True)
@@ -17,12 +25,31 @@ class Agreement(Answer):
 
     study: Study
     results: Results
+    effort: Effort
+    """How much was run."""
+    folder: Path
+    """Where its results are kept."""
+
+    @cached_property
+    def predicted(self) -> Sequence[Prediction]:
+        """Every cell of the study, public or not, with what the simulation says in its place."""
+        return predictions(self.study, self.results)
+
+    @cached_property
+    def judged(self) -> Judged:
+        """Every claim with what the simulation says of it."""
+        return [(claim, claim.verdict(self.results)) for claim in self.study.claims]
+
+    @property
+    def scores(self) -> Sequence[Score]:
+        """How well each metric of each table agrees."""
+        return scores(self.predicted)
 
     def to_frame(self) -> pl.DataFrame:
         """A row for each published cell that the simulation has an estimate of: both values, and the error in %."""
         rows = [
             (*row.cell[:9], row.cell.number, row.estimate.mean, row.estimate.half_width, row.error, row.role)
-            for row in predictions(self.study, self.results)
+            for row in self.predicted
             if row.estimate is not None
         ]
         texts = ("study", "experiment", "scheduler", "generation", "config", "workload", "load", "metric", "unit")
@@ -32,10 +59,9 @@ class Agreement(Answer):
 
     def claims(self) -> pl.DataFrame:
         """A row for each claim: what the simulation says of it, and the evidence."""
-        rows = []
-        for claim in self.study.claims:
-            verdict = claim.verdict(self.results)
-            rows.append((claim.id, claim.text, verdict.outcome.value, verdict.evidence, verdict.p))
+        rows = [
+            (claim.id, claim.text, verdict.outcome.value, verdict.evidence, verdict.p) for claim, verdict in self.judged
+        ]
         columns = ("claim", "text", "outcome", "evidence")
         return pl.DataFrame(rows, pl.Schema(dict.fromkeys(columns, pl.String) | {"p": pl.Float64}), orient="row")
 

@@ -1,16 +1,14 @@
 """How well every study agrees, on one page."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from vcpulab.results.statistics import number
 from vcpulab.show import markdown
 from vcpulab.show.table import Table
+from vcpulab.studies.answer import Agreement
 from vcpulab.studies.claims import SIGNIFICANT, Outcome
-from vcpulab.studies.definition import Study
-from vcpulab.studies.predict import Prediction, Score, predictions, scores
-from vcpulab.studies.report import Judged, summary
-from vcpulab.studies.results import Results
+from vcpulab.studies.predict import Score
+from vcpulab.studies.report import summary
 
 _HEADINGS = (
     "study",
@@ -26,21 +24,7 @@ _HEADINGS = (
 )
 
 
-class Done(NamedTuple):
-    """A study that was run."""
-
-    study: Study
-    predicted: Sequence[Prediction]
-    judged: Judged
-
-    @classmethod
-    def of(cls, study: Study, results: Results) -> "Done":
-        """Its predictions and verdicts."""
-        judged = [(claim, claim.verdict(results)) for claim in study.claims]
-        return cls(study, predictions(study, results), judged)
-
-
-def page(done: Iterable[Done], command: str) -> str:
+def page(done: Iterable[Agreement], command: str) -> str:
     """The page, in Markdown."""
     done = list(done)
     parts = [
@@ -57,10 +41,9 @@ def page(done: Iterable[Done], command: str) -> str:
     ]
     for each in done:
         parts += [f"## {each.study.title} (`{each.study.name}`)", each.study.reference]
-        found = scores(each.predicted)
-        if found:
+        if each.scores:
             headings = ["table: metric", "cells", "number", "τ", "error, %", "in published intervals"]
-            parts.append(_table(headings, (_score(score) for score in found)))
+            parts.append(_table(headings, (_score(score) for score in each.scores)))
         not_holding = [
             [claim.id, verdict.outcome.value, claim.text, verdict.evidence, claim.in_paper]
             for claim, verdict in each.judged
@@ -75,7 +58,7 @@ def page(done: Iterable[Done], command: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _summary(done: Done) -> list[str]:
+def _summary(done: Agreement) -> list[str]:
     said = summary(done.predicted, done.judged)
     cells = [f"`{done.study.name}`", str(said["holds"]), str(said["fails"]), str(said["untestable"])]
     for role in ("predicted", "fitted"):

@@ -12,11 +12,12 @@ from vcpulab.results.statistics import number
 from vcpulab.show import blocks, html
 from vcpulab.show.blocks import Block, Drawing, Heading, Prose
 from vcpulab.show.table import Table
+from vcpulab.studies.answer import Agreement, Judged
 from vcpulab.studies.calibration import Calibration
 from vcpulab.studies.charts import Chart
-from vcpulab.studies.claims import Claim, Outcome, Verdict
+from vcpulab.studies.claims import Outcome
 from vcpulab.studies.definition import Study
-from vcpulab.studies.predict import Prediction, predictions, scores
+from vcpulab.studies.predict import Prediction, scores
 from vcpulab.studies.results import Results
 from vcpulab.studies.runner import Effort
 
@@ -26,18 +27,19 @@ if TYPE_CHECKING:
 _COLUMNS_MAX = 12
 """Wider tables become longer ones."""
 
-Judged = Sequence[tuple[Claim, Verdict]]
 
+def write(found: Agreement) -> Path:
+    """Writes `report.html`, `report.md` with its figures, and `cells`, `values` and `claims` as Parquet to its folder.
 
-def write(study: Study, results: Results, effort: Effort, folder: Path) -> None:
-    """Writes `report.html`, `report.md` with its figures, and `cells`, `values` and `claims` as Parquet to a folder.
+    Returns:
+        The HTML file.
 
     Raises:
         OSError: it cannot be written.
     """
+    study, results, effort, folder = found.study, found.results, found.effort, found.folder
+    predicted, judged = found.predicted, found.judged
     folder.mkdir(parents=True, exist_ok=True)
-    predicted = predictions(study, results)
-    judged = [(claim, claim.verdict(results)) for claim in study.claims]
     parts = [
         Prose(_lead(study, predicted, judged, effort)),
         *_figures(study, results),
@@ -50,11 +52,13 @@ def write(study: Study, results: Results, effort: Effort, folder: Path) -> None:
         *_method(study, results, predicted, effort),
     ]
     title = f"{study.title}: published and simulated"
-    html.write(folder / "report.html", title, blocks.page(parts))
+    page = folder / "report.html"
+    html.write(page, title, blocks.page(parts))
     (folder / "report.md").write_text(blocks.text(parts, title, folder), encoding="utf-8")
     cells_table(predicted).write_parquet(folder / "cells.parquet")
     values_table(results).write_parquet(folder / "values.parquet")
     claims_table(judged).write_parquet(folder / "claims.parquet")
+    return page
 
 
 def cells_table(predicted: Iterable[Prediction]) -> pl.DataFrame:

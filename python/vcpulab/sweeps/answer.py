@@ -1,6 +1,7 @@
 """The answer of `vcpulab.sweep`."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -28,6 +29,22 @@ class Sweep(Answer):
             columns[address.name] = [None if one is None else one.mean for one in intervals]
             columns[f"{address.name} ±"] = [None if one is None else one.half_width for one in intervals]
         return pl.DataFrame(columns, strict=False)
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each metric of each point: its values, unit, mean, half width and number of replications."""
+        return [
+            {
+                "point": row.point,
+                **dict(zip(self.plan.paths, row.values, strict=True)),
+                "metric": metric.name,
+                "unit": metric.unit,
+                "mean": interval and interval.mean,
+                "half_width": interval and interval.half_width,
+                "n": interval.n if interval else 0,
+            }
+            for row in self.rows
+            for metric, interval in zip(self.metrics, row.intervals, strict=True)
+        ]
 
     def __str__(self) -> str:
         return f"{self.plan.name}: {len(self.rows)} points; {', '.join(one.title for one in self.metrics)}"
