@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcpulab.errors import RequestError
+from vcpulab.extras import require
 from vcpulab.results.addresses import Limit, find
 from vcpulab.results.addresses import limit as read_limit
 from vcpulab.results.run import Run, run_many
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from vcpulab.advice.capacity import Capacity
     from vcpulab.advice.placing.placing import Placement
     from vcpulab.advice.tuning.answer import Tuning
-    from vcpulab.advice.tuning.search import Search
     from vcpulab.studies.answer import Agreement
     from vcpulab.sweeps.answer import Sweep
     from vcpulab.sweeps.plan import Plan
@@ -117,13 +117,15 @@ def whatif(
     from vcpulab.advice.answers import WhatIf
     from vcpulab.advice.compare import compare as differences
 
-    before = with_replications(_scenario(scenario), seed, replications)
+    given = _scenario(scenario)
+    before = with_replications(given, seed, replications)
     if isinstance(changes, Mapping):
-        full = {settings.resolve(before, path, path): value for path, value in changes.items()}
-        changed = settings.change(before, full)
+        full = {settings.resolve(given, path, path): value for path, value in changes.items()}
+        changed, after = (settings.change(one, full) for one in (given, before))
     else:
-        changed = settings.apply(before, changes)
-    first, second = run_many([before, changed.scenario], jobs=jobs, progress=progress)
+        texts = list(changes)
+        changed, after = (settings.apply(one, texts) for one in (given, before))
+    first, second = run_many([before, after.scenario], jobs=jobs, progress=progress)
     return WhatIf(first, second, tuple(differences(first, second)), changed)
 
 
@@ -157,7 +159,8 @@ def tune(
         seconds: time to search; the confirmation comes on top.
         replications: of each setting that is not dropped earlier; 6 if left out.
         seed: of the search; the scenario's if left out.
-        folder: where what is measured is kept, so that a search can go on; in memory only if left out.
+        folder: where what is measured is kept, so that a search can go on; in memory only if left out. `{search}` in it
+            stands for a name that no other search has.
         jobs: replications at a time; 0: one for each processor. It never changes the result.
         progress: see `Progress`; told of the search, then of the confirmation.
 
@@ -165,78 +168,31 @@ def tune(
         RequestError: something of this cannot be understood.
         MissingExtraError: Optuna is not installed.
     """
-    search = search_of(
-        _scenario(scenario),
-        maximise=maximise,
-        minimise=minimise,
-        slo=slo,
-        vary=vary,
-        only=only,
-        replications=replications,
-        seed=seed,
-        jobs=jobs,
-    )
-    if folder is not None:
-        search.keep(Path(folder))
-    return run_search(search, trials=trials, seconds=seconds, progress=progress)
-
-
-def search_of(
-    scenario: Scenario,
-    *,
-    maximise: Iterable[str] = (),
-    minimise: Iterable[str] = (),
-    slo: Iterable[str] = (),
-    vary: Sequence[str] = (),
-    only: Sequence[str] = (),
-    replications: int | None = None,
-    seed: int | None = None,
-    jobs: int = 0,
-) -> "Search":
-    """The search that `tune` runs; see there.
-
-    Raises:
-        RequestError: something of this cannot be understood.
-    """
+    require("optuna", "tune")
     from vcpulab.advice.tuning import goals as goals_of
+    from vcpulab.advice.tuning.answer import Tuning
+    from vcpulab.advice.tuning.confirming import confirm
     from vcpulab.advice.tuning.parameters import space
     from vcpulab.advice.tuning.search import REPLICATIONS as OF_EACH
     from vcpulab.advice.tuning.search import Search
 
-    space_of = space(scenario, vary, only)
-    goals = [goals_of.goal(scenario, name, higher=True) for name in maximise]
-    goals += [goals_of.goal(scenario, name, higher=False) for name in minimise]
-    names = [goal.name for goal in goals]
-    for name in names:
-        if names.count(name) > 1:
-            raise RequestError(f"`{name}` is named twice", field="maximise", allowed="each metric once")
+    scenario = _scenario(scenario)
     limits = _limits(scenario, slo)
     goals_of.contradictions(limits)
-    return Search(
-        space_of,
-        goals or goals_of.default_goals(scenario),
+    search = Search(
+        space(scenario, vary, only),
+        goals_of.goals(scenario, maximise, minimise),
         limits,
         seed=scenario.seed if seed is None else seed,
         replications=OF_EACH if replications is None else replications,
         jobs=jobs,
     )
-
-
-def run_search(
-    search: "Search",
-    *,
-    trials: int | None = None,
-    seconds: float | None = None,
-    progress: Progress | None = None,
-    confirming: Progress | None = None,
-) -> "Tuning":
-    """Runs a search, and confirms what it finds; see `tune`. `confirming` is told of the confirmation."""
-    from vcpulab.advice.tuning.answer import Tuning
-    from vcpulab.advice.tuning.confirming import confirm
-
-    trials = TRIALS if trials is None and seconds is None else trials
-    found = search.run(trials=trials, seconds=seconds, progress=progress)
-    confirmed = None if found.best is search.present else confirm(search, found.best, confirming or progress)
+    if folder is not None:
+        search.keep(Path(str(folder).replace("{search}", search.name())))
+    found = search.run(
+        trials=TRIALS if trials is None and seconds is None else trials, seconds=seconds, progress=progress
+    )
+    confirmed = None if found.best is search.present else confirm(search, found.best, progress)
     return Tuning(search, found, confirmed)
 
 
@@ -252,7 +208,7 @@ def capacity(
     jobs: int = 0,
     progress: Callable[[str], None] = lambda _said: None,
 ) -> "Capacity":
-    """The largest load that keeps limits, and what stops the host from carrying more.
+    """The largest load that keeps SLOs, and what stops the host from carrying more.
 
     Args:
         scenario: a scenario, or its file.
@@ -272,7 +228,7 @@ def capacity(
     Examples:
         >>> starter = Scenario.starter().change({"run.duration": "500ms"})
         >>> print(capacity(starter, "http.rate", lowest=200, highest=400))
-        client.http.rate: 400 keeps the limits
+        client.http.rate: 400 keeps the SLOs
     """
     from vcpulab.advice import capacity as capacities
     from vcpulab.advice.capacity.guard import Guard
@@ -299,12 +255,13 @@ def place(
     jobs: int = 0,
     progress: Callable[[str], None] = lambda _said: None,
 ) -> "Placement":
-    """Domains placed on as few equal hosts as keep limits.
+    """Domains placed on as few equal hosts as keep SLOs.
 
     Args:
         scenarios: one or several, or their files, or labels to them; their domains are placed with their clients.
         slo: what must hold, such as `web.response_p99 < 50ms`, or of every client `response_p99 < 50ms`.
-        host: a scenario whose host the domains are placed on; the first one's if left out.
+        host: a scenario whose host the domains are placed on, or its file, or the name of a hardware profile; the first
+            one's if left out.
         apart: groups of domains of which no two may be on one host.
         together: groups of domains that have to be on one host.
         margin: share of each resource to leave free when packing, 0 to 1.
@@ -316,7 +273,7 @@ def place(
 
     Raises:
         RequestError: something of this cannot be understood.
-        UnplaceableError: a domain does not keep its limits even alone.
+        UnplaceableError: a domain does not keep its SLOs even alone.
         StoppedError: the time is over.
         MissingExtraError: OR-Tools is not installed.
     """
@@ -330,7 +287,8 @@ def place(
     else:
         listed = [scenarios] if isinstance(scenarios, Scenario | str | PathLike) else scenarios
         labelled = {f"scenario {number}": _scenario(one) for number, one in enumerate(listed, 1)}
-    taken = fleets.fleet(labelled, host=None if host is None else _scenario(host), together=together)
+    onto = fleets.host_of(labelled, host) if isinstance(host, str) else host
+    taken = fleets.fleet(labelled, host=None if onto is None else _scenario(onto), together=together)
     return placing.place(
         taken,
         slo,

@@ -257,7 +257,7 @@ PLANTED: dict[str, tuple[str, dict[str, Any]]] = {
             "client.users.rate": 60,
         },
     ),
-    "line": (
+    "link": (
         OPEN,
         {
             "host.costs.nic_bits_per_s": 10_000_000,
@@ -367,11 +367,11 @@ def test_the_command_answers_as_json(vcpulab: Said) -> None:
 def test_the_command_prints_the_answer_in_words(vcpulab: Said) -> None:
     status, out, _ = vcpulab("capacity", "closed.toml", "--vary", "web.users", "--slo", "web.response_p99 < 5ms")
     assert status == 1
-    assert "no load keeps the limits: not even client.users.users = 1" in out
+    assert "no load keeps the SLOs: not even client.users.users = 1" in out
     words = ["--slo", "web.response_p99 < 1s", "--highest", "6"]
     status, out, _ = vcpulab("capacity", "closed.toml", "--vary", "web.users", *words)
     assert status == 0
-    assert "every load keeps the limits" in out
+    assert "every load keeps the SLOs" in out
 
 
 @pytest.mark.parametrize(

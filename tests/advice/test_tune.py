@@ -224,7 +224,7 @@ def test_the_nearest_to_a_limit_that_nobody_keeps(tune: Vcpulab, tmp_path: Path)
     limits = ["--slo", "web.throughput > 5000", "--slo", "batch.throughput >= 0"]
     result = tune("planted.toml", "--vary", CAPS, *limits, "--trials", "12", "--write", "t.toml")
     assert result.returncode == 1, result.stderr
-    assert "No setting that was tried keeps the limits; the nearest is shown." in result.stdout
+    assert "No setting that was tried keeps the SLOs; the nearest is shown." in result.stdout
     assert re.search(r"by how much: http.throughput > 5000 1/s \(\d+ 1/s\)", result.stdout)
     assert not (tmp_path / "t.toml").exists()
 
@@ -232,7 +232,7 @@ def test_the_nearest_to_a_limit_that_nobody_keeps(tune: Vcpulab, tmp_path: Path)
 def test_a_limit_that_only_the_winner_keeps(tune: Vcpulab) -> None:
     arguments = ["--vary", CAPS, "--slo", "batch.throughput < 250", "--trials", "12", "--format", "json"]
     answer = json.loads(tune("planted.toml", *arguments).stdout)
-    assert answer["verdict"].startswith("The setting found keeps the limits")
+    assert answer["verdict"].startswith("The setting found keeps the SLOs")
     assert answer["kept"][0]["sure"]
     assert answer["commands"]
 
@@ -289,7 +289,7 @@ def test_another_search_is_not_taken_for_this_one(planted: vcpulab.Scenario, tmp
     Search(caps, goals, folder=tmp_path)
     others = {
         "of another seed": Search(caps, goals, seed=5),
-        "of other limits": Search(caps, goals, [limit(planted, "web.waited < 50%")]),
+        "of other SLOs": Search(caps, goals, [limit(planted, "web.waited < 50%")]),
         "of other goals": Search(caps, goals[:1]),
         "of other parameters": Search(space(planted, ["domain.batch.cap=0,10"]), goals),
         "of another scenario": Search(space(planted.change({"client.http.rate": 1000}), [CAPS]), goals),

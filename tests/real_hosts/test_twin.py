@@ -25,23 +25,23 @@ LOOPS = ROOT / "tests" / "request-loops"
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_twins_share_switch_and_wait_as_the_recorded_host_did(name: str, tmp_path: Path) -> None:
-    """Made of the first half, held against the second: the limits that the guide states."""
+    """Made of the first half, held against the second: the tolerances that the guide states."""
     made = twin_of(REAL / name, tmp_path)
     assert "await" not in made.text, "nobody wakes anybody here"
     judged = judge(REAL / name, made, replications=5)
-    off = [(row.of, row.what, round(row.off, 1)) for row in judged if not row.holds]
-    assert all(row.holds for row in judged if row.what in ("share", "switches")), off
+    off = [(row.of, row.metric.name, round(row.off, 1)) for row in judged if not row.holds]
+    assert all(row.holds for row in judged if row.metric.name in ("gotten", "switches")), off
     # Dom0 wakes some fifty times in that half: its percentiles are chance.
-    waits = [row for row in judged if row.what.startswith("wake") and row.of != "dom0"]
+    waits = [row for row in judged if row.metric.name.startswith("wake") and row.of != "dom0"]
     assert sum(bool(row.holds) for row in waits) >= 0.7 * len(waits) - 1, off
     assert all(abs(row.off) < 50 for row in waits), off
 
 
 @pytest.mark.parametrize(("name", "least"), [("credit", 8), ("credit2", 7)])
 def test_twins_of_request_loops_are_as_good(name: str, least: int, tmp_path: Path) -> None:
-    """Of 11 figures; under Credit2 the two halves of the recording differ by more than a limit."""
+    """Of 11 metrics; under Credit2 the two halves of the recording differ by more than a tolerance."""
     judged = judge(LOOPS / name, twin_of(LOOPS / name, tmp_path), replications=5)
-    off = [(row.of, row.what, round(row.off, 1)) for row in judged if not row.holds]
+    off = [(row.of, row.metric.name, round(row.off, 1)) for row in judged if not row.holds]
     assert len(judged) == 11
     assert len(judged) - len(off) >= least, off
 
@@ -49,7 +49,7 @@ def test_twins_of_request_loops_are_as_good(name: str, least: int, tmp_path: Pat
 @pytest.mark.parametrize("name", FOLDERS)
 def test_twins_that_replay_do_as_well(name: str, tmp_path: Path) -> None:
     judged = judge(REAL / name, twin_of(REAL / name, tmp_path, replay=True), replications=5)
-    off = [(row.of, row.what, round(row.off, 1)) for row in judged if not row.holds and row.of != "dom0"]
+    off = [(row.of, row.metric.name, round(row.off, 1)) for row in judged if not row.holds and row.of != "dom0"]
     assert len(off) <= 3, off
 
 
@@ -186,7 +186,7 @@ def test_what_guests_were_said_to_do_gives_their_shares(name: str) -> None:
     sources = twin.gather([REAL / name])
     scenario = vcpulab.Scenario.load(ROOT / "scenarios/recordings" / f"{name.removeprefix('xen4.17-')}.toml")
     rows = twin.score(scenario, sources, read(sources), replications=2)
-    shares = {row.of: row.off for row in rows if row.what == "share"}
+    shares = {row.of: row.off for row in rows if row.metric.name == "gotten"}
     assert all(abs(off) < 3.5 for off in shares.values()), shares
     assert all(abs(off) < 1 for off in shares.values()) or name.endswith("mixed"), shares
 
@@ -235,7 +235,7 @@ def test_twin_on_the_command_line_and_what_is_made_of_it(command: Vcpulab, tmp_p
     assert "--force replaces it" in again.stderr
     scored = command("twin", "score", "recorded", "--replications", "2", "--format", "json")
     rows = json.loads(scored.stdout)
-    assert {row["what"] for row in rows} == {"switches", "share", "waited", "executions", "wake p50", "wake p90"}
+    assert {row["what"] for row in rows} == {"switches", "gotten", "waited", "executions", "wake_p50", "wake_p90"}
     whatif = command("whatif", "host.toml", "--set", "hogA.cap=20", "--set", "run.duration=1s")
     assert whatif.returncode == 0, whatif.stderr
     assert "hogA regresses: hogA.throughput" in whatif.stdout

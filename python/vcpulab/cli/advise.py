@@ -12,11 +12,10 @@ from vcpulab.advice.answers import Differences
 from vcpulab.advice.compare import in_words
 from vcpulab.advice.lint.lint import as_data, other_warnings
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.options import AnyFormat, Flag, Jobs, Pairs, Report, Seed, Table, Words, command, number
+from vcpulab.cli.options import AnyFormat, Flag, Jobs, Pairs, Report, Seed, TableOrJson, Words, command, number
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import addresses
 from vcpulab.results.run import Run
-from vcpulab.scenario import settings
 
 
 @command("lint", "vcpulab lint web.toml", "vcpulab lint web.toml --format json")
@@ -27,7 +26,7 @@ def lint(
     replications: Annotated[
         int, number("Replications of each simulation, as it is and mended.", 2, 10_000)
     ] = verbs.REPLICATIONS,
-    format: Table = "table",
+    format: TableOrJson = "table",
     jobs: Jobs = 0,
 ) -> int:
     """Find probable mistakes in scenario files, their cost, and their remedies.
@@ -108,7 +107,7 @@ def whatif(
         comparison_report.write(report, title, ("now", "changed"), runs, found.found, lead=[said])
         terminal.say(f"written to {report}")
     if write is not None:
-        files.write(write, settings.apply(scenario, set).scenario.text)
+        files.write(write, changed.scenario.text)
         terminal.say(f"written to {write}")
 
 

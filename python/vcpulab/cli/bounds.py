@@ -10,10 +10,11 @@ from typing import Any
 from vcpulab import verbs
 from vcpulab.advice.bounds import Bounds, Checked, check
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.options import Flag, Jobs, Replications, Table, command
+from vcpulab.cli.options import Flag, Jobs, Replications, TableOrJson, command
 from vcpulab.results.run import run
 from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.show.table import Table
 
 DONE, EXCEEDED = 0, 1
 _LOADS_WIDE = 4
@@ -27,7 +28,7 @@ def bounds(
     *,
     check: Flag = False,
     replications: Replications = None,
-    format: Table = "table",
+    format: TableOrJson = "table",
     jobs: Jobs = 0,
 ) -> int:
     """Bound the load that a host can carry, by queueing analysis, and name the bottleneck.
@@ -115,7 +116,7 @@ def _show_loads(found: Bounds) -> None:
         for one in found.loads
     ]
     headings = ["load", "limited by", "at most,\n1/s", "estimate,\n1/s", "response,\nat least, ms", "estimate,\nms"]
-    views.print_table("Loads: bounds, and estimates", headings, rows, text_columns=2)
+    views.show_table(Table("Loads: bounds, and estimates", headings, rows, text_columns=2))
 
 
 def _show_stations(found: Bounds) -> None:
@@ -131,7 +132,7 @@ def _show_stations(found: Bounds) -> None:
         if one.asked > 0
     ]
     headings = ["station", "servers", *(f"{load.name},\nµs" for load in wide), "busy,\n%"]
-    views.print_table("Stations: least service of one unit of work", headings, rows)
+    views.show_table(Table("Stations: least service of one unit of work", headings, rows))
     busiest = found.stations[0].asked
     if busiest > 1 + 1e-9:
         print("More than 100 %: the loads cannot all have their bounds at once;", end=" ")
@@ -153,7 +154,7 @@ def _show_check(checked: Sequence[Checked]) -> None:
         verdict = "holds" if one.holds else "exceeded"
         rows.append([one.name, what, str(shown), f"{side} {number(scale * one.bound)}", estimate, verdict])
     headings = ["", "what", "simulated", "bound", "estimate", ""]
-    views.print_table("Simulated, beside bound and estimate", headings, rows, text_columns=2)
+    views.show_table(Table("Simulated, beside bound and estimate", headings, rows, text_columns=2))
 
 
 def _ms(seconds: float | None) -> str:

@@ -8,6 +8,7 @@ from cyclopts import Parameter
 from vcpulab.cli import terminal, views
 from vcpulab.cli.options import Jobs, command
 from vcpulab.results.run import run
+from vcpulab.show.table import Table
 from vcpulab.studies import demo as experiment
 
 
@@ -24,7 +25,7 @@ def demo(
     for label, scenario in scenarios.items():
         with terminal.progress(f"running under {label}") as progress:
             runs[label] = run(scenario, jobs=jobs, decisions=True, progress=progress)
-    views.print_table(f"{experiment.TITLE} (5 replications)", experiment.HEADINGS, experiment.comparison(runs))
+    views.show_table(Table(f"{experiment.TITLE} (5 replications)", experiment.HEADINGS, experiment.comparison(runs)))
     path = out / "report.html"
     experiment.write(path, runs)
     print(f"report: {path}")

@@ -8,16 +8,17 @@ from cyclopts import Parameter
 
 from vcpulab import _engine
 from vcpulab.cli import files, terminal
-from vcpulab.cli.options import Force, Jobs, Out, Table, command, group, number
+from vcpulab.cli.options import Force, Jobs, Out, TableOrJson, command, group, number
 from vcpulab.errors import RequestError
 from vcpulab.scenario.catalogue import profiles as all_profiles
 from vcpulab.scenario.catalogue import schedulers as all_schedulers
+from vcpulab.show.table import Table
 
 DONE, FAILED = 0, 1
 
 
 @command("schedulers", "vcpulab schedulers", "vcpulab schedulers rtds", "vcpulab schedulers --format json")
-def schedulers(name: str | None = None, /, *, format: Table = "table") -> None:
+def schedulers(name: str | None = None, /, *, format: TableOrJson = "table") -> None:
     """List the schedulers, their generations and parameters.
 
     Args:
@@ -46,18 +47,20 @@ profile = group(
 
 
 @command("list", "vcpulab profile list", of=profile)
-def list_profiles(*, format: Table = "table") -> None:
+def list_profiles(*, format: TableOrJson = "table") -> None:
     """List the built-in profiles; JSON has all constants."""
     from vcpulab.cli import views
 
     if format == "json":
         print(_engine.profiles())
     else:
-        views.print_table("", ["profile", "machine"], [[p["name"], p["doc"]] for p in all_profiles()], text_columns=2)
+        views.show_table(
+            Table("", ["profile", "machine"], [[p["name"], p["doc"]] for p in all_profiles()], text_columns=2)
+        )
 
 
 @command("show", "vcpulab profile show lp200r", of=profile)
-def show_profile(name: str, /, *, format: Table = "table") -> None:
+def show_profile(name: str, /, *, format: TableOrJson = "table") -> None:
     """Show every constant of a profile: value, kind of evidence, and source.
 
     Args:
@@ -115,7 +118,7 @@ def conformance(
     path: Annotated[tuple[Path, ...], Parameter(negative=(), show_default=False)] = (),
     /,
     *,
-    format: Table = "table",
+    format: TableOrJson = "table",
     jobs: Jobs = 0,
 ) -> int:
     """Replay recorded decisions of real hypervisor schedulers; fail on any difference.
@@ -142,7 +145,7 @@ def conformance(
 @command("bench", "vcpulab bench --seconds 0.01")
 def bench(
     *,
-    format: Table = "table",
+    format: TableOrJson = "table",
     seconds: Annotated[float, number("Time for each number, s.", above=0, most=60)] = 0.5,
     out: Out = None,
 ) -> None:

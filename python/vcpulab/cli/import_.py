@@ -1,24 +1,21 @@
 """`vcpulab import`: recordings of real hosts, and the files of other tools."""
 
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from vcpulab import _engine
 from vcpulab import formats as recordings
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.options import CpuMhz, Flag, Force, Out, Table, Threads, command, group, number
-from vcpulab.errors import RecordingError, RequestError
+from vcpulab.cli.options import CpuMhz, Flag, Force, Out, TableOrJson, Threads, command, group, number
+from vcpulab.errors import RequestError
 from vcpulab.formats import Read, Recording, rtapp
-from vcpulab.formats.xl import read_list
+from vcpulab.show.table import Table
 from vcpulab.twin.links import links
 
 _STATES = ("running", "runnable", "blocked", "offline", "unknown")
 _VCPUS_SHOWN = 200
 _WAKERS_SHOWN = 30
-_WORKLOAD_BYTES_MAX = 1 << 20
 
 
 import_ = group(
@@ -35,7 +32,7 @@ import_ = group(
 def import_files(
     *paths: Path,
     show: Flag = False,
-    format: Table = "table",
+    format: TableOrJson = "table",
     kind: recordings.Kind | None = None,
     cpu_mhz: CpuMhz = None,
     threads: Threads = None,
@@ -105,16 +102,9 @@ def import_rt_app(
     """
     files.check_new(out, force=force)
     try:
-        with file.open("rb") as source:
-            data = source.read(_WORKLOAD_BYTES_MAX + 1)
+        made = rtapp.load(file, vcpus=vcpus)
     except OSError as error:
         raise RequestError(f"{file}: {files.reason(error)}") from None
-    if len(data) > _WORKLOAD_BYTES_MAX:
-        raise RequestError(f"{file}: too long", allowed=f"at most {_WORKLOAD_BYTES_MAX} bytes")
-    try:
-        made = rtapp.read(data.decode(), str(file), vcpus=vcpus)
-    except UnicodeDecodeError:
-        raise RequestError(f"{file}: not text (UTF-8)") from None
     for note in made.notes:
         terminal.warn(str(note))
     if out is None:
@@ -133,33 +123,19 @@ def _check_readable(path: Path) -> None:
 
 
 def _names(held: Sequence[Read]) -> dict[int, str]:
-    """Names of domains, from whatever tells them."""
-    names: dict[int, str] = {}
-    for read in held:
-        if isinstance(read.holds, Recording):
-            names.update(read.holds.names)
-            # An `xl list` next to the trace is of the same host.
-            for listing in sorted(read.path.parent.glob("list*.txt")):
-                try:
-                    names.update((domain.number, domain.name) for domain in read_list(listing))
-                except (RecordingError, OSError):
-                    terminal.warn(f"{listing}: not read: not what `xl list` prints")
-        elif read.kind == "xl-list":
-            names.update((domain.number, domain.name) for domain in read.holds)
+    names, unread = recordings.names_of(held)
+    for listing in unread:
+        terminal.warn(f"{listing}: not read: not what `xl list` prints")
     return names
 
 
 def export_perfetto(trace: Path, out: Path, *, cpu_mhz: float | None, threads: Path | None) -> None:
     """Writes a recording as a trace that Perfetto opens; for `vcpulab export perfetto`."""
     mapping = recordings.read_threads(threads) if threads is not None else []
-    with tempfile.TemporaryDirectory() as scratch, terminal.progress(f"reading {trace.name}") as progress:
-        file = Path(scratch, "events.arrow")
-        read = recordings.read(trace, cpu_mhz=cpu_mhz, threads=mapping, events=file, progress=progress)
-        if not isinstance(read.holds, Recording):
-            raise RequestError(f"{trace}: found {read.kind}; allowed: a trace of xentrace, perf or ftrace")
-        for note in read.holds.notes:
-            terminal.warn(_note(note))
-        _engine.export_perfetto(file, _names([read]), out)
+    with terminal.progress(f"reading {trace.name}") as progress:
+        found = recordings.export_perfetto(trace, out, cpu_mhz=cpu_mhz, threads=mapping, progress=progress)
+    for note in found.notes:
+        terminal.warn(_note(note))
 
 
 # ---- tables ----
@@ -172,7 +148,7 @@ def _show(read: Read, names: Mapping[int, str]) -> None:
     holds = read.as_data()["holds"]
     if isinstance(holds, dict):
         rows = [[name, json.dumps(value) if isinstance(value, list) else str(value)] for name, value in holds.items()]
-        views.print_table(f"{read.path} ({read.kind})", ["setting", "value"], rows, text_columns=2)
+        views.show_table(Table(f"{read.path} ({read.kind})", ["setting", "value"], rows, text_columns=2))
     elif read.kind == "xl-sched":
         for pool in holds:
             parameters = " ".join(f"{name}={value}" for name, value in pool["parameters"].items())
@@ -184,7 +160,7 @@ def _show(read: Read, names: Mapping[int, str]) -> None:
 
 def _show_rows(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
     headings = list(rows[0]) if rows else ["nothing"]
-    views.print_table(title, headings, [[_cell(value) for value in row.values()] for row in rows])
+    views.show_table(Table(title, headings, [[_cell(value) for value in row.values()] for row in rows]))
 
 
 def _cell(value: object) -> str:
@@ -217,62 +193,78 @@ def _show_trace(recording: Recording, names: Mapping[int, str]) -> None:
         return f"{100 * part_ns / summary['span_ns']:.2f}" if summary["span_ns"] else "-"
 
     pcpu_states = ("busy", "idle", "host", "switching", "unknown")
-    views.print_table(
-        "pCPUs",
-        ["pCPU", *(f"{state} %" for state in pcpu_states), "switches/s"],
-        [
-            [str(p["pcpu"]), *(percent(p[f"{state}_ns"]) for state in pcpu_states), f"{p['switches_per_s']:.1f}"]
-            for p in summary["pcpus"]
-        ],
+    views.show_table(
+        Table(
+            "pCPUs",
+            ["pCPU", *(f"{state} %" for state in pcpu_states), "switches/s"],
+            [
+                [str(p["pcpu"]), *(percent(p[f"{state}_ns"]) for state in pcpu_states), f"{p['switches_per_s']:.1f}"]
+                for p in summary["pcpus"]
+            ],
+        )
     )
     vcpus = summary["vcpus"][:_VCPUS_SHOWN]
-    views.print_table(
-        "vCPUs: where their time went",
-        ["vCPU", *(f"{state} %" for state in _STATES), "executions/s", "preempted", "migrations", "yields", "wakes/s"],
-        [
+    views.show_table(
+        Table(
+            "vCPUs: where their time went",
             [
-                name(v["domain"], v["vcpu"]),
-                *(percent(v[f"{state}_ns"]) for state in _STATES),
-                f"{v['executions_per_s']:.1f}",
-                *(str(v[count]) for count in ("preempted", "migrations", "yields")),
-                f"{v['wakes_per_s']:.1f}",
-            ]
-            for v in vcpus
-        ],
+                "vCPU",
+                *(f"{state} %" for state in _STATES),
+                "executions/s",
+                "preempted",
+                "migrations",
+                "yields",
+                "wakes/s",
+            ],
+            [
+                [
+                    name(v["domain"], v["vcpu"]),
+                    *(percent(v[f"{state}_ns"]) for state in _STATES),
+                    f"{v['executions_per_s']:.1f}",
+                    *(str(v[count]) for count in ("preempted", "migrations", "yields")),
+                    f"{v['wakes_per_s']:.1f}",
+                ]
+                for v in vcpus
+            ],
+        )
     )
     shown = {"wake_latency": "wake-up latency", "burst": "wake to block", "execution": "execution", "block": "blocked"}
     points = ("p50_ns", "p90_ns", "p99_ns", "max_ns")
-    views.print_table(
-        "vCPUs: times, us",
-        ["vCPU", "what", "count", "mean", "median", "p90", "p99", "max"],
-        [
+    views.show_table(
+        Table(
+            "vCPUs: times, us",
+            ["vCPU", "what", "count", "mean", "median", "p90", "p99", "max"],
             [
-                name(v["domain"], v["vcpu"]),
-                title,
-                str(v[what]["count"]),
-                *(f"{v[what][point] / 1000:.1f}" for point in ("mean_ns", *points)),
-            ]
-            for v in vcpus
-            for what, title in shown.items()
-            if v[what]["count"]
-        ],
-        text_columns=2,
+                [
+                    name(v["domain"], v["vcpu"]),
+                    title,
+                    str(v[what]["count"]),
+                    *(f"{v[what][point] / 1000:.1f}" for point in ("mean_ns", *points)),
+                ]
+                for v in vcpus
+                for what, title in shown.items()
+                if v[what]["count"]
+            ],
+            text_columns=2,
+        )
     )
     if len(summary["vcpus"]) > len(vcpus):
         terminal.say(f"{len(summary['vcpus']) - len(vcpus)} more vCPUs: --format json")
     after = ("wakes", "wakes_to_idle", "wakes_ran_next", "wakes_ran_later", "wakes_ran_elsewhere")
     woken = [v for v in vcpus if v["wakes"]]
-    views.print_table(
-        "after a wake-up",
-        ["vCPU", "wakes", "pCPU idle", "ran next", "ran later", "ran elsewhere", "woken by (else timers, devices)"],
-        [
+    views.show_table(
+        Table(
+            "after a wake-up",
+            ["vCPU", "wakes", "pCPU idle", "ran next", "ran later", "ran elsewhere", "woken by (else timers, devices)"],
             [
-                name(v["domain"], v["vcpu"]),
-                *(str(v[count]) for count in after),
-                _wakers(summary, v, name),
-            ]
-            for v in woken[:_WAKERS_SHOWN]
-        ],
+                [
+                    name(v["domain"], v["vcpu"]),
+                    *(str(v[count]) for count in after),
+                    _wakers(summary, v, name),
+                ]
+                for v in woken[:_WAKERS_SHOWN]
+            ],
+        )
     )
     _show_skipped(report["records"])
     for note in recording.notes:

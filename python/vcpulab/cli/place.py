@@ -1,22 +1,22 @@
 """`vcpulab place`: on how few hosts domains fit."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from vcpulab import verbs
 from vcpulab.advice.capacity.guard import StoppedError
-from vcpulab.advice.capacity.limits import said as default_limits_said
+from vcpulab.advice.capacity.limits import said as default_slos
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.placing import Placement, UnplaceableError
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.options import Budget, Jobs, Memory, Out, Scenarios, Several, Slo, Table, Words, command
+from vcpulab.cli.options import Budget, Jobs, Memory, Out, Scenarios, Several, Slo, TableOrJson, Words, command
 from vcpulab.cli.options import number as an_option
 from vcpulab.errors import RequestError
 from vcpulab.results.statistics import number as number_said
-from vcpulab.scenario.catalogue import profiles
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.show.table import Table
 
 DONE, FAILED = 0, 1
 _REFUSED_SHOWN = 8
@@ -42,7 +42,7 @@ def place(
     replications: Several = None,
     budget: Budget = 600.0,
     out: Out = None,
-    format: Table = "table",
+    format: TableOrJson = "table",
     jobs: Jobs = 0,
 ) -> int:
     """Place domains on as few equal hosts as keep objectives, judged by simulation.
@@ -70,9 +70,9 @@ def place(
             placed = verbs.place(
                 scenarios,
                 slo=slo,
-                host=_host(host, scenarios),
-                together=_groups("together", together),
-                apart=_groups("apart", apart),
+                host=_host(host),
+                together=_groups(together),
+                apart=_groups(apart),
                 margin=margin / 100,
                 memory=memory,
                 replications=replications,
@@ -94,26 +94,12 @@ def place(
     return DONE
 
 
-def _host(host: str | None, scenarios: Mapping[str, Scenario]) -> Scenario | None:
-    if host is None:
-        return None
-    if host.endswith(".toml"):
-        return files.load(Path(host))
-    names = [profile["name"] for profile in profiles()]
-    if host not in names:
-        raise RequestError(field="host", found=host, allowed=f"a scenario file (*.toml), or one of {', '.join(names)}")
-    first = next(iter(scenarios.values()))
-    own = [f"host.{field}" for field in ("pcpus", "pcpus_per_socket", "costs") if field in first.written()["host"]]
-    return first.change({**dict.fromkeys(own), "host.profile": host})
+def _host(host: str | None) -> Scenario | str | None:
+    return files.load(Path(host)) if host is not None and host.endswith(".toml") else host
 
 
-def _groups(field: str, words: Sequence[str]) -> list[list[str]]:
-    groups = [[name.strip() for name in word.split(",")] for word in words]
-    for word, names in zip(words, groups, strict=True):
-        if len(names) < 2 or len(set(names)) < len(names) or not all(names):
-            allowed = "two or more names of domains, such as web,batch"
-            raise RequestError(field=field, found=word, allowed=allowed)
-    return groups
+def _groups(words: Sequence[str]) -> list[list[str]]:
+    return [[name.strip() for name in word.split(",")] for word in words]
 
 
 def _power(idle: float, busy: float) -> Power:
@@ -136,21 +122,21 @@ def _show_placement(placed: Placement, power: Power) -> None:
     domains = sum(len(host.domains) for host in placed.hosts)
     hosts = _count(len(placed.hosts), "host")
     print(f"{_count(domains, 'domain')} on {hosts}; one host each would be {len(placed.alone)}")
-    least = "no fewer hosts keep the limits" if placed.proven else "fewer may do, but were not found"
+    least = "no fewer hosts keep the SLOs" if placed.proven else "fewer may do, but were not found"
     if placed.stopped is not None:
         least = f"{least}: {placed.stopped}"
     print(f"{least}; {_count(placed.runs, 'host')} simulated")
     if placed.by_default:
-        print(f"limits, as none were given: {default_limits_said('of the domain alone')}")
+        print(f"SLOs, as none were given: {default_slos('of the domain alone')}")
     most = ", ".join(f"{name} {total:.2f}" for name, total in list(placed.needs.items())[:3])
     print(f"all needs together, in hosts: {most}")
     if placed.unlimited:
         names = ", ".join(placed.unlimited)
-        print(f"no limit is on {names}: what is left of a host's CPU time is enough for that")
+        print(f"no SLO is on {names}: what is left of a host's CPU time is enough for that")
     for refused in placed.refused[:_REFUSED_SHOWN]:
         print(f"not on one host: {', '.join(refused.names)}: {refused.why}")
     if len(placed.refused) > _REFUSED_SHOWN:
-        print(f"and {len(placed.refused) - _REFUSED_SHOWN} more sets that break limits")
+        print(f"and {len(placed.refused) - _REFUSED_SHOWN} more sets that break SLOs")
     print()
     rows = [
         [
@@ -163,8 +149,8 @@ def _show_placement(placed: Placement, power: Power) -> None:
         ]
         for number, host in enumerate(placed.hosts, 1)
     ]
-    headings = ["host", "domains", "tightest limit", "nearest to full", "pCPUs busy, %", "draws, W"]
-    views.print_table("Hosts", headings, rows, text_columns=4)
+    headings = ["host", "domains", "tightest SLO", "nearest to full", "pCPUs busy, %", "draws, W"]
+    views.show_table(Table("Hosts", headings, rows, text_columns=4))
     watts = placed.watts(power)
     too_few = ", too few" if placed.proven and len(placed.today) < len(placed.hosts) else ""
     energy = [
@@ -176,7 +162,7 @@ def _show_placement(placed: Placement, power: Power) -> None:
         )
     ]
     title = f"Energy, if a host draws {power.idle:g} W idle and {power.busy:g} W busy, and a straight line between"
-    views.print_table(title, ["", "hosts", "W", "kWh/year"], energy)
+    views.show_table(Table(title, ["", "hosts", "W", "kWh/year"], energy))
 
 
 def _count(count: int, thing: str) -> str:

@@ -13,11 +13,12 @@ from vcpulab.advice.tuning.answer import Tuning
 from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.search import REPLICATIONS, Candidate
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.options import Jobs, Report, Seed, Slo, Table, Words, command, duration, number
-from vcpulab.extras import require
+from vcpulab.cli.options import Jobs, Report, Seed, Slo, TableOrJson, Words, command, duration, number
 from vcpulab.hypervisors.xl import new_steps
+from vcpulab.show.table import Table
 
 DONE, FAILED = 0, 1
+_FOLDERS = Path("out/tune")
 
 
 @command(
@@ -51,7 +52,7 @@ def tune(
     ] = None,
     write: Path | None = None,
     report: Report = None,
-    format: Table = "table",
+    format: TableOrJson = "table",
     jobs: Jobs = 0,
 ) -> int:
     """Search for the best setting of a scenario, and confirm it against the present one.
@@ -72,23 +73,23 @@ def tune(
             slices, rate limits, vCPUs and pinning of driver domains.
         write: Write the scenario with the setting found to this file, which may be the same one; comments stay.
     """
-    require("optuna", "tune")
     scenario = files.load(file)
-    search = verbs.search_of(
-        scenario,
-        maximise=maximise,
-        minimise=minimise,
-        slo=slo,
-        vary=vary,
-        only=only,
-        replications=replications,
-        seed=seed,
-        jobs=jobs,
-    )
-    folder = folder or Path("out/tune") / f"{file.stem}-{search.name()}"
-    search.keep(folder)
-    with _keeping(folder), terminal.progress(f"tuning {scenario.name}") as progress:
-        answer = verbs.run_search(search, trials=trials, seconds=budget, progress=progress)
+    with _keeping(folder or _FOLDERS), terminal.progress(f"tuning {scenario.name}") as progress:
+        answer = verbs.tune(
+            scenario,
+            maximise=maximise,
+            minimise=minimise,
+            slo=slo,
+            vary=vary,
+            only=only,
+            trials=trials,
+            seconds=budget,
+            replications=replications,
+            seed=seed,
+            folder=folder or _FOLDERS / f"{file.stem}-{{search}}",
+            jobs=jobs,
+            progress=progress,
+        )
     if format == "json":
         print(json.dumps(answer.document(), indent=2))
     else:
@@ -112,21 +113,23 @@ def _show(answer: Tuning) -> None:
     print(f"wanted: {'; '.join(map(str, [*answer.search.goals, *answer.search.limits]))}\n")
     print(answer.verdict)
     if not answer.kept:
-        print(f"beyond its limit, and by how much: {'; '.join(answer.nearest())}")
+        print(f"beyond the SLO, and by how much: {'; '.join(answer.nearest())}")
     rows = [
         [key, before, after, str(found.costs.get(key, "–")), _share(found.importance.get(key))]
         for key, before, after in answer.changed()
     ]
     if rows:
         headings = ["parameter", "now", "found", "changing it back\ncosts of the score", "importance\nin the search"]
-        views.print_table("Parameters that the best setting changes", headings, rows, text_columns=3)
+        views.show_table(Table("Parameters that the best setting changes", headings, rows, text_columns=3))
     others = [[key, _share(share)] for key, share in found.importance.items() if key not in {row[0] for row in rows}]
     if others:
-        views.print_table("Parameters that stay as they are", ["parameter", "importance in the search"], others[:8])
+        views.show_table(
+            Table("Parameters that stay as they are", ["parameter", "importance in the search"], others[:8])
+        )
     if len(found.policies) > 1:
         ranked = sorted(found.policies.items(), key=lambda item: found.standings[item[1].number].order, reverse=True)
         policies = [[name, f"{found.standings[c.number].score:+.3f}", _verbal(answer, c)] for name, c in ranked]
-        views.print_table("The best under each scheduler", ["scheduler", "score in the search", "limits"], policies)
+        views.show_table(Table("The best under each scheduler", ["scheduler", "score in the search", "SLOs"], policies))
     if confirmed is not None:
         _show_confirmed(confirmed)
     if answer.advised:
@@ -138,11 +141,11 @@ def _show_confirmed(confirmed: Confirmation) -> None:
     n = confirmed.score.n
     rows = [[name, str(gain)] for name, gain in confirmed.gains.items()]
     rows.append(["score: their mean", str(confirmed.score)])
-    views.print_table("Gain", ["goal", f"gain in {n} fresh replications"], rows)
+    views.show_table(Table("Gain", ["goal", f"gain in {n} fresh replications"], rows))
     if confirmed.limits:
         words = {True: "kept", False: "not kept", None: "not sure"}
         limits = [[str(one.limit), words[one.sure], str(one.interval or "–")] for one in confirmed.limits]
-        views.print_table("Limits", ["limit", "kept", "value"], limits, text_columns=2)
+        views.show_table(Table("SLOs", ["SLO", "kept", "value"], limits, text_columns=2))
     changed = [one for one in confirmed.comparisons if one.verdict in ("improves", "regresses")]
     if changed:
         views.show_comparison(changed, (confirmed.before, confirmed.after), ("now", "found"), all=False)

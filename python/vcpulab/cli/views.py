@@ -39,11 +39,6 @@ def show_table(table: Table) -> None:
         console.print(part)
 
 
-def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1) -> None:
-    """Prints a table; the first columns hold text, the others numbers."""
-    show_table(Table(title, headings, rows, text_columns))
-
-
 _WAITS_SHORT = 6
 """Who made whom wait is shown unasked for up to so many domains."""
 
@@ -171,7 +166,7 @@ def _show_waits(run: Run) -> None:
     rows = [
         [domain, *(cells.get((domain, other), "–") for other in by)] for domain in order if domain in frame["domain"]
     ]
-    print_table("Who made whom wait: wait of the domain by what ran, % of elapsed", ["domain", *by], rows)
+    show_table(Table("Who made whom wait: wait of the domain by what ran, % of elapsed", ["domain", *by], rows))
 
 
 def show_xencpu(used: pl.DataFrame) -> None:
@@ -184,7 +179,7 @@ def show_xencpu(used: pl.DataFrame) -> None:
     domains = used["domain"].unique(maintain_order=True)
     rows = [[domain, *(mean(domain, column, scale) for column, scale in columns.items())] for domain in domains]
     headings = ["domain", "busy, s", "page exchanges", "of the driver domain, s", "used, % of a pCPU"]
-    print_table("CPU used, with the driver domain's part by page exchanges", headings, rows)
+    show_table(Table("CPU used, with the driver domain's part by page exchanges", headings, rows))
 
 
 def show_xenoprof(profile: pl.DataFrame) -> None:
@@ -198,7 +193,7 @@ def show_xenoprof(profile: pl.DataFrame) -> None:
         for row in profile.iter_rows(named=True)
     ]
     headings = ["domain", "layer", "samples", "estimated, %", "exact, %", "error, %"]
-    print_table("Busy time by domain and layer", headings, rows, text_columns=2)
+    show_table(Table("Busy time by domain and layer", headings, rows, text_columns=2))
 
 
 def _show_wakeups(run: Run) -> None:
@@ -288,7 +283,7 @@ def show_measured(figures: Mapping[str, Mapping[str, Any]]) -> None:
     rows = [
         [name, *(str(figure[key]) for key in ("value", "low", "high", "samples"))] for name, figure in figures.items()
     ]
-    print_table("", ["constant", "median", "lower quartile", "upper quartile", "samples"], rows)
+    show_table(Table("", ["constant", "median", "lower quartile", "upper quartile", "samples"], rows))
 
 
 def show_conformance(report: Mapping[str, Any]) -> None:
@@ -297,7 +292,7 @@ def show_conformance(report: Mapping[str, Any]) -> None:
         [PurePath(folder["folder"]).name, *(str(folder[key]) for key in ("passed", "failed", "skipped"))]
         for folder in report["folders"]
     ]
-    print_table("", ["folder", "passed", "failed", "skipped"], rows)
+    show_table(Table("", ["folder", "passed", "failed", "skipped"], rows))
     for folder in report["folders"]:
         reasons: dict[str, int] = {}
         for vector in folder["vectors"]:
@@ -339,6 +334,6 @@ def show_bench(figures: Mapping[str, float]) -> None:
         policy = match["policy"] or "credit, newest generation"
         rows.append([match["size"], policy, *(f"{rate:.1f}" for rate in rates), f"{share:.0f} %"])
     headings = ["pCPUs x vCPUs", "policy", "decisions", "events", "schedule calls", "events,\nof the bare loop"]
-    print_table("Million per second", headings, rows, 2)
+    show_table(Table("Million per second", headings, rows, 2))
     others = [[name, number(value)] for name, value in figures.items() if not name.startswith(_OF_A_POLICY)]
-    print_table("", ["measure", "value"], others)
+    show_table(Table("", ["measure", "value"], others))

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from vcpulab.cli import files
-from vcpulab.cli.options import Flag, Table, command, group
+from vcpulab.cli.options import Flag, TableOrJson, command, group
 from vcpulab.errors import RequestError, ScenarioError
 
 xl = group(
@@ -17,7 +17,7 @@ xl = group(
 
 
 @command("commands", "vcpulab xl commands web.toml", "vcpulab xl commands web.toml --format json", of=xl)
-def commands(file: Path, /, *, format: Table = "table") -> None:
+def commands(file: Path, /, *, format: TableOrJson = "table") -> None:
     """Print the commands that set up a scenario on a real host: boot options, `xl`, and what cannot be set.
 
     The table is a shell script; JSON has each step with its kind and time.
@@ -38,7 +38,7 @@ def commands(file: Path, /, *, format: Table = "table") -> None:
 @command(
     "list", "vcpulab xl list web.toml", "vcpulab xl list web.toml --at 5s", "vcpulab xl list web.toml --vcpus", of=xl
 )
-def list_(file: Path, /, *, at: str | None = None, vcpus: Flag = False, format: Table = "table") -> None:
+def list_(file: Path, /, *, at: str | None = None, vcpus: Flag = False, format: TableOrJson = "table") -> None:
     """Run a scenario up to a time, and print the domains on the host then, as `xl list` would.
 
     Args:

@@ -92,6 +92,24 @@ def kind_of(path: str | PathLike[str]) -> Kind:
     raise RecordingError(f"{path}: not known by how it begins; allowed: {', '.join(KINDS)}\n  hint: name its kind")
 
 
+def names_of(found: Iterable[Read]) -> tuple[dict[int, str], list[Path]]:
+    """Names of domains by their numbers, from whatever says them; and the files beside a trace that do not."""
+    names: dict[int, str] = {}
+    unread: list[Path] = []
+    for one in found:
+        if isinstance(one.holds, Recording):
+            names.update(one.holds.names)
+            # An `xl list` beside a trace is of the same host.
+            for listing in sorted(one.path.parent.glob("list*.txt")):
+                try:
+                    names.update((domain.number, domain.name) for domain in xl.read_list(listing))
+                except (RecordingError, OSError):
+                    unread.append(listing)
+        elif one.kind == "xl-list":
+            names.update((domain.number, domain.name) for domain in one.holds)
+    return names, unread
+
+
 def read(
     path: str | PathLike[str],
     kind: Kind | None = None,

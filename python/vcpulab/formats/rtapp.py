@@ -19,6 +19,7 @@ DOMAIN = "rt-app"
 _PHASE_LOOPS_MAX = 2**32 - 1
 _DAY_US = 86_400_000_000
 _DURATION_S = 10
+_FILE_BYTES_MAX = 1 << 20
 _VCPUS_MAX = 512
 _NAME_CHARS_MAX = 60
 
@@ -109,6 +110,24 @@ class _Object(list[tuple[str, Any]]):
 
     def last(self, key: str) -> Any:
         return next((value for known, value in reversed(self) if known == key), None)
+
+
+def load(path: Path, *, vcpus: int | None = None) -> Imported:
+    """As `read`, from a file.
+
+    Raises:
+        RecordingError: it is no such file.
+        ScenarioError: what it says exceeds what a scenario may be.
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as source:
+        data = source.read(_FILE_BYTES_MAX + 1)
+    if len(data) > _FILE_BYTES_MAX:
+        raise RecordingError(f"{path}: too long; allowed: at most {_FILE_BYTES_MAX} bytes")
+    try:
+        return read(data.decode(), str(path), vcpus=vcpus)
+    except UnicodeDecodeError:
+        raise RecordingError(f"{path}: not text (UTF-8)") from None
 
 
 def read(text: str, file: str = "<string>", *, vcpus: int | None = None) -> Imported:

@@ -14,8 +14,8 @@ import polars as pl
 from vcpulab.results.statistics import Interval
 
 Better = Literal["higher", "lower"]
-Of = Literal["domain", "app", "pcpu", "io", "host", "controller"]
-"""What metrics are of: `app` is an application or a client, `io` the devices of a domain."""
+Of = Literal["domain", "app", "pcpu", "io", "host", "controller", "wakeup"]
+"""What metrics are of: `app` is an application or a client, `io` the devices of a domain, `wakeup` its wake-ups."""
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
@@ -67,6 +67,11 @@ class Metric:
     """The values that are possible, both ends included."""
     undefined_is: str = "nothing was measured"
     """What it means where it has no value."""
+
+    @property
+    def title(self) -> str:
+        """Its name and unit, as for an axis."""
+        return f"{self.name}, {self.unit}"
 
 
 def _share(column: str) -> pl.Expr:
@@ -251,6 +256,21 @@ CONTROLLER = (
 )
 """Of the controller of a managed domain."""
 
+
+def _wakeup(percentile: int, said: str) -> Metric:
+    return Metric(
+        f"wake_p{percentile}",
+        MICROSECONDS,
+        f"wait for a pCPU after waking up, {said}",
+        pl.col(f"wake_p{percentile}_ns") / 1e3,
+        "lower",
+        undefined_is="it was never woken up",
+    )
+
+
+WAKEUP = (_wakeup(50, "median"), _wakeup(90, "90th percentile"))
+"""Of the wake-ups of a domain, where a recording has them too."""
+
 METRICS: Mapping[Of, tuple[Metric, ...]] = {
     "domain": DOMAIN,
     "app": APP,
@@ -258,8 +278,20 @@ METRICS: Mapping[Of, tuple[Metric, ...]] = {
     "io": IO,
     "host": HOST,
     "controller": CONTROLLER,
+    "wakeup": WAKEUP,
 }
 """The registry: every metric by what it is of."""
+
+
+def metric(of: Of, name: str) -> Metric:
+    """The metric of that name.
+
+    Examples:
+        >>> metric("domain", "gotten").title
+        'gotten, % of a pCPU'
+    """
+    return next(one for one in METRICS[of] if one.name == name)
+
 
 RUN_KINDS: tuple[Of, ...] = ("domain", "app", "pcpu", "io", "host")
 """The kinds of things that every run has metrics of."""

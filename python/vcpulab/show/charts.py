@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from vcpulab.extras import require
+from vcpulab.results.metrics import OF_ELAPSED, metric
 from vcpulab.results.statistics import number
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#9
 _PUBLISHED_COLOUR = "#888888"
 _INK = "currentColor"
 _BAR_PX = 20
+_CHAR_PX = 6.5
+"""Mean width of a character of the values beside bars."""
 
 VERDICTS = ("improves", "regresses", "no significant difference")
 """The verdicts that `differences` draws."""
@@ -46,17 +49,26 @@ def bars(frame: pl.DataFrame, axis: str, title: str) -> "alt.TopLevelMixin":
     frame = frame.with_columns(
         low=pl.col("mean") - half_width,
         high=pl.col("mean") + half_width,
-        text=pl.format("{}: {}", "label", "shown"),
+        # A published value stands below its label.
+        text=pl.format("{}: {}", pl.when("published").then(pl.lit("published")).otherwise("label"), "shown"),
     ).drop("half_width")
     measured = _in_order(frame.filter(~pl.col("published"))["label"])
     groups, labels = _in_order(frame["group"]), _in_order(frame["label"])
     base = alt.Chart(_data(frame)).encode(
-        y=alt.Y("group:N", title=None, sort=groups, axis=alt.Axis(labelLimit=200, ticks=False)),
+        y=alt.Y(
+            "group:N",
+            title=None,
+            sort=groups,
+            axis=alt.Axis(labelLimit=200, ticks=False),
+            scale=alt.Scale(paddingInner=0.1, paddingOuter=0.05),
+        ),
         yOffset=alt.YOffset("label:N", sort=labels),
     )
-    # The values stand beside the bars: room for them.
+    # The values stand beside the bars: room for them, however wide the page is.
     most = frame["high"].max()
-    scale = alt.Scale(domainMin=0, domainMax=1.45 * float(most), nice=False) if most else alt.Undefined  # type: ignore[arg-type]
+    room = _CHAR_PX * float(frame["text"].str.len_chars().max() or 0)  # type: ignore[arg-type]
+    end = alt.expr(f"{most} * width / max(width - {room}, 0.25 * width)")
+    scale = alt.Scale(domainMin=0, domainMax=end, nice=False) if most else alt.Undefined
     colour = alt.Color("label:N", sort=labels, legend=None, scale=alt.Scale(domain=measured, range=COLOURS))
     bar = base.mark_bar(strokeWidth=1.5).encode(
         x=alt.X("mean:Q", title=axis, scale=scale, axis=alt.Axis(tickCount=8)),
@@ -120,12 +132,13 @@ def allocations(decisions: pl.DataFrame, title: str) -> "alt.TopLevelMixin":
         f"{number(float(group['used'].mean() or 0))} % of a pCPU on average"  # type: ignore[arg-type]
         for (name,), group in decisions.group_by(["domain"], maintain_order=True)
     )
+    y_title = f"allocated and used, {metric('controller', 'used').unit}"
     chart = (
         alt.Chart(_data(long))
         .mark_line(interpolate="step-before")
         .encode(
             x=alt.X("time_s:Q", title="time, s"),
-            y=alt.Y("percent:Q", title="% of a pCPU", scale=alt.Scale(zero=True)),
+            y=alt.Y("percent:Q", title=y_title, scale=alt.Scale(zero=True)),
             color=alt.Color("domain:N", sort=domains, scale=alt.Scale(domain=domains, range=COLOURS)),
             strokeDash=alt.StrokeDash(
                 "what:N",
@@ -151,17 +164,17 @@ def waits(frame: pl.DataFrame, domains: Sequence[str], title: str) -> "alt.TopLe
     base = alt.Chart(_data(frame)).encode(
         x=alt.X("by:N", title="waited for", sort=[*domains, "idle", "hypervisor"], axis=alt.Axis(labelAngle=0)),
         y=alt.Y("domain:N", title="waited", sort=domains),
-        tooltip=["domain:N", "by:N", alt.Tooltip("said:N", title="% of elapsed"), "of_wait:Q"],
+        tooltip=["domain:N", "by:N", alt.Tooltip("said:N", title=OF_ELAPSED.text), "of_wait:Q"],
     )
     map_ = base.mark_rect().encode(
-        color=alt.Color("of_elapsed:Q", title="% of elapsed", scale=alt.Scale(scheme="blues", domainMin=0))
+        color=alt.Color("of_elapsed:Q", title=OF_ELAPSED.text, scale=alt.Scale(scheme="blues", domainMin=0))
     )
     # The upper third of the blues is dark.
     dark = f"datum.of_elapsed > {0.65 * max(frame['of_elapsed'], default=0)}"
     text = base.mark_text().encode(text="said:N", color=alt.condition(dark, alt.value("white"), alt.value("black")))
     said = "; ".join(f"{row['domain']} for {row['by']}: {row['said']} %" for row in frame.iter_rows(named=True))
     chart = alt.layer(map_, text).properties(
-        width="container", height=alt.Step(32), title=title, description=f"{title}, % of elapsed. {said}."
+        width="container", height=alt.Step(32), title=title, description=f"{title}, {OF_ELAPSED}. {said}."
     )
     return dressed(chart)
 

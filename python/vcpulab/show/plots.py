@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from vcpulab.results.addresses import apps as applications
+from vcpulab.results.metrics import Of, metric
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval
 from vcpulab.results.timeline import slices
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 _TIMELINE_SLICES_MAX = 20_000
 
 Published = Mapping[str, Mapping[str, float]]
-"""Label to address to published value."""
+"""Label of a run to address to published value."""
+PUBLISHED = " (published)"
+"""What follows the label where something was published."""
 
 
 class Plots:
@@ -69,7 +72,7 @@ def domains(runs: Mapping[str, Run], published: Published | None = None) -> "alt
     from vcpulab.show import charts
 
     frame = _bars(runs, "domain", "gotten", published or {})
-    return charts.bars(frame, "CPU time gotten, % of a pCPU", "CPU time by domain")
+    return charts.bars(frame, metric("domain", "gotten").title, "CPU time by domain")
 
 
 def apps(runs: Mapping[str, Run], published: Published | None = None) -> "alt.TopLevelMixin":
@@ -78,7 +81,7 @@ def apps(runs: Mapping[str, Run], published: Published | None = None) -> "alt.To
 
     asked = {name for run in runs.values() for name in _services(run)}
     frame = _bars(runs, "app", "throughput", published or {}).filter(~pl.col("group").is_in(asked))
-    return charts.bars(frame, "completed per second", "Throughput by application")
+    return charts.bars(frame, metric("app", "throughput").title, "Throughput by application")
 
 
 def _services(run: Run) -> set[str]:
@@ -88,25 +91,19 @@ def _services(run: Run) -> set[str]:
     return {app.name for app in applications(run.scenario) if (app.domain, app.kind) in services}
 
 
-def _bars(runs: Mapping[str, Run], of: str, metric: str, published: Published) -> pl.DataFrame:
-    """One metric of all runs, and of what was published of the same things, as `charts.bars` takes it."""
+def _bars(runs: Mapping[str, Run], of: Of, name: str, published: Published) -> pl.DataFrame:
+    """One metric of all runs, as `charts.bars` takes it; below each what was published of the same."""
     from vcpulab.show.charts import BARS
 
-    measured = [
-        (row["thing"], label, row["mean"], row["half_width"], str(Interval(row["mean"], row["half_width"], row["n"])))
-        for label, run in runs.items()
-        for row in run.summary().filter(of=of, metric=metric).iter_rows(named=True)
-        if row["mean"] is not None
-    ]
-    things = {thing for thing, *_ in measured}
-    printed = [
-        (thing, label, value, None, f"{value:g}")
-        for label, cells in published.items()
-        for address, value in cells.items()
-        for thing, _, which in [address.rpartition(".")]
-        if which == metric and thing in things
-    ]
-    rows = [*((*row, False) for row in measured), *((*row, True) for row in printed)]
+    rows: list[tuple[str, str, float, float | None, str, bool]] = []
+    for label, run in runs.items():
+        printed = published.get(label, {})
+        for row in run.summary().filter(of=of, metric=name).drop_nulls("mean").iter_rows(named=True):
+            interval = Interval(row["mean"], row["half_width"], row["n"])
+            rows.append((row["thing"], label, row["mean"], row["half_width"], str(interval), False))
+            value = printed.get(row["address"])
+            if value is not None:
+                rows.append((row["thing"], label + PUBLISHED, value, None, f"{value:g}", True))
     return pl.DataFrame(rows, schema=BARS, orient="row")
 
 

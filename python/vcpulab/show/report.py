@@ -27,7 +27,7 @@ def write(
         runs: label (such as the scheduler) to run; a timeline is drawn for those that kept their decisions.
         lead: paragraphs under the title.
         first: parts before the charts.
-        published: label to address to value: drawn beside the runs, marked as published.
+        published: label of a run to address to value: drawn below it, marked as published.
     """
     parts = [*first, overview(runs, published), *waits(runs), *timelines(runs), details(runs)]
     html.write(path, title, parts, lead)

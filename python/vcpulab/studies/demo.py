@@ -14,6 +14,7 @@ from typing import NamedTuple
 from vcpulab.results.run import Run, run
 from vcpulab.results.statistics import Interval
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.show.plots import PUBLISHED
 from vcpulab.studies import study
 from vcpulab.studies.cells import Cell
 from vcpulab.studies.cherkasova2007.cases import CLIENT, nearly_saturated
@@ -24,7 +25,6 @@ STUDY = study("cherkasova2007")
 TITLE = "Web server: published and simulated"
 OTHERS = (("credit", "xen3.0.3"), ("credit", "xen4.17"), ("round-robin", "v1"))
 """Schedulers that the study does not have in this experiment, and one that Xen never had."""
-PUBLISHED = " (published)"
 
 
 class Column(NamedTuple):
@@ -119,8 +119,7 @@ def write(path: Path, runs: Mapping[str, Run]) -> None:
 
     addresses = {column.published: column.address for column in COLUMNS}
     published = {
-        label + PUBLISHED: {addresses[metric]: value for metric, value in row.items()}
-        for label, row in _published().items()
+        label: {addresses[metric]: value for metric, value in row.items()} for label, row in _published().items()
     }
     caption = "Simulated: mean ± 95 % confidence interval. Published: as printed in the study."
     compared = html.table(Table(caption, HEADINGS, comparison(runs)))

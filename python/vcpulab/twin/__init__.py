@@ -6,7 +6,7 @@ is scored by, on a part of the recording that it was not made of.
 """
 
 from vcpulab.twin.build import Made, make
-from vcpulab.twin.scoring import LIMITS, REPLICATIONS, Row, score
+from vcpulab.twin.scoring import REPLICATIONS, TOLERANCES, Row, score
 from vcpulab.twin.sources import Sources, gather
 
-__all__ = ["LIMITS", "REPLICATIONS", "Made", "Row", "Sources", "gather", "make", "score"]
+__all__ = ["REPLICATIONS", "TOLERANCES", "Made", "Row", "Sources", "gather", "make", "score"]

@@ -7,23 +7,24 @@ shorter.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
 from vcpulab.formats import Recording
+from vcpulab.results.metrics import DOMAIN, PCPU, WAKEUP, Metric
 from vcpulab.results.run import Run, run
 from vcpulab.results.statistics import Interval
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.twin.sources import Sources
 
-What = Literal["share", "switches", "executions", "wake p50", "wake p90", "waited"]
+_NAMED = {metric.name: metric for metrics in (PCPU, DOMAIN) for metric in metrics}
 
-LIMITS: Mapping[What, tuple[float, str]] = {
-    "share": (1.0, "points"),
+TOLERANCES: Mapping[str, tuple[float, str]] = {
+    "gotten": (1.0, "points"),
     "switches": (10.0, "%"),
-    "wake p50": (20.0, "%"),
-    "wake p90": (20.0, "%"),
+    "wake_p50": (20.0, "%"),
+    "wake_p90": (20.0, "%"),
 }
 """How far a good twin may be off: points of a pCPU, or % of what was recorded."""
 REPLICATIONS = 10
@@ -31,42 +32,47 @@ REPLICATIONS = 10
 
 @dataclass(frozen=True)
 class Row:
-    """One figure, recorded and simulated."""
+    """A metric, recorded and simulated."""
 
-    what: What
+    metric: Metric
+    """As runs have it; switches are those of all pCPUs together."""
     of: str
     """Domain, or `host`."""
-    unit: str
     recorded: float
     simulated: Interval
     count: int
     """Wake-ups behind a recorded percentile; 0 for others."""
 
     @property
+    def off_unit(self) -> str:
+        """Points for percentages, else % of what was recorded."""
+        return "points" if self.metric.unit.whole == 100 else "%"
+
+    @property
     def off(self) -> float:
-        """How far the simulation is off: points for shares and waits, else % of what was recorded."""
+        """How far the simulation is off, in `off_unit`."""
         difference = self.simulated.mean - self.recorded
-        if self.what in ("share", "waited"):
+        if self.off_unit == "points":
             return difference
         return 100 * difference / self.recorded if self.recorded else float("inf" if difference else 0)
 
     @property
     def holds(self) -> bool | None:
-        """Is it within its limit? `None`: it has none."""
-        limit = LIMITS.get(self.what)
-        return None if limit is None else abs(self.off) <= limit[0]
+        """Is it within its tolerance? `None`: it has none."""
+        tolerance = TOLERANCES.get(self.metric.name)
+        return None if tolerance is None else abs(self.off) <= tolerance[0]
 
     def row(self) -> dict[str, object]:
         """As flat data."""
         return {
-            "what": self.what,
+            "what": self.metric.name,
             "of": self.of,
-            "unit": self.unit,
+            "unit": self.metric.unit.text,
             "recorded": self.recorded,
             "simulated": self.simulated.mean,
             "half_width": self.simulated.half_width,
             "off": self.off,
-            "off_unit": "points" if self.what in ("share", "waited") else "%",
+            "off_unit": self.off_unit,
             "holds": self.holds,
             "wakes_recorded": self.count,
         }
@@ -112,7 +118,7 @@ def _switches(summary: Mapping[str, Any], done: Run) -> Row:
     )
     simulated = Interval.of(each["rate"])
     assert simulated is not None
-    return Row("switches", "host", "1/s", recorded, simulated, 0)
+    return Row(_NAMED["switches"], "host", recorded, simulated, 0)
 
 
 def _of_domain(name: str, vcpus: list[Mapping[str, Any]], span_ns: int, done: Run, floor_us: float) -> list[Row]:
@@ -125,41 +131,24 @@ def _of_domain(name: str, vcpus: list[Mapping[str, Any]], span_ns: int, done: Ru
         assert found is not None
         return found
 
-    rows = [
-        Row(
-            "share",
-            name,
-            "% of a pCPU",
-            100 * _sum(vcpus, "running_ns") / span,
-            interval(simulated["running_ns"] * percent),
-            0,
-        ),
-        Row(
-            "waited",
-            name,
-            "% of elapsed",
-            100 * _sum(vcpus, "runnable_ns") / span,
-            interval(simulated["runnable_ns"] * percent),
-            0,
-        ),
-        Row(
-            "executions",
-            name,
-            "1/s",
+    of_all: dict[str, tuple[float, pl.Series]] = {
+        "gotten": (100 * _sum(vcpus, "running_ns") / span, simulated["running_ns"] * percent),
+        "waited": (100 * _sum(vcpus, "runnable_ns") / span, simulated["runnable_ns"] * percent),
+        "executions": (
             _sum(vcpus, "executions_per_s"),
-            interval(1e9 * simulated["executions"] / simulated["elapsed_ns"]),
-            0,
+            1e9 * simulated["executions"] / simulated["elapsed_ns"],
         ),
-    ]
+    }
+    rows = [Row(_NAMED[metric], name, recorded, interval(values), 0) for metric, (recorded, values) in of_all.items()]
     # A percentile of a domain with several vCPUs is not known from theirs.
     wakes = sum(vcpu["wake_latency"]["count"] for vcpu in vcpus)
     if len(vcpus) == 1 and wakes:
-        for what, share in (("wake p50", 0.5), ("wake p90", 0.9)):
-            waits = simulated[f"wake_p{round(100 * share)}_ns"].drop_nulls()
+        for metric in WAKEUP:
+            waits = simulated[f"{metric.name}_ns"].drop_nulls()
             found = Interval.of(max(floor_us, wait / 1e3) for wait in waits)
             if found is not None:
-                recorded = vcpus[0]["wake_latency"][f"p{round(100 * share)}_ns"] / 1e3
-                rows.append(Row(what, name, "µs", recorded, found, wakes))  # type: ignore[arg-type]
+                recorded = vcpus[0]["wake_latency"][f"{metric.name.removeprefix('wake_')}_ns"] / 1e3
+                rows.append(Row(metric, name, recorded, found, wakes))
     return rows
 
 

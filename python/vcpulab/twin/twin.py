@@ -3,17 +3,21 @@
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 
 import polars as pl
 
 from vcpulab.errors import RequestError
+from vcpulab.formats import Recording
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.answer import Answer
 from vcpulab.twin.build import Made, make, read, read_events
-from vcpulab.twin.scoring import LIMITS, REPLICATIONS, Row, score
-from vcpulab.twin.sources import gather
+from vcpulab.twin.scoring import REPLICATIONS, TOLERANCES, Row, score
+from vcpulab.twin.sources import Sources, gather
+
+Progress = Callable[[float], bool]
 
 
 @dataclass(frozen=True)
@@ -21,19 +25,25 @@ class Score(Answer):
     """A twin beside the part of the recording that it was not made of."""
 
     rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+    """What was odd about the recording, and what the twin does not do that the host did."""
+
+    @property
+    def judged(self) -> list[Row]:
+        """Metrics that have a tolerance."""
+        return [row for row in self.rows if row.holds is not None]
 
     def to_frame(self) -> pl.DataFrame:
         """A row for each metric: recorded, simulated, how far off, and whether that is within its tolerance."""
         return pl.DataFrame([row.row() for row in self.rows], infer_schema_length=None)
 
     def __str__(self) -> str:
-        judged = [row for row in self.rows if row.holds is not None]
-        within = sum(1 for row in judged if row.holds)
-        return f"{within} of {len(judged)} metrics within their tolerance ({', '.join(LIMITS)})"
+        within = sum(1 for row in self.judged if row.holds)
+        return f"{within} of {len(self.judged)} metrics within their tolerance ({', '.join(TOLERANCES)})"
 
 
 class Twin(Answer):
-    """A scenario that wants what the vCPUs of a recorded host wanted.
+    """A scenario that wants what the vCPUs of a recorded host wanted. It is made when it is first asked for.
 
     Args:
         paths: files of one host, or folders of them: one trace, and what else there is.
@@ -44,8 +54,9 @@ class Twin(Answer):
         progress: called now and then with the fraction done; returning `False` cancels.
 
     Raises:
-        RequestError: there is not one trace, nothing says the scheduler, or nothing ran.
+        RequestError: there is not one trace; when the scenario is made: nothing says the scheduler, or nothing ran.
         RecordingError: a file holds something else.
+        OSError: it cannot be read.
     """
 
     def __init__(
@@ -55,57 +66,87 @@ class Twin(Answer):
         cpu_mhz: float | None = None,
         threads: str | PathLike[str] | None = None,
         replay: bool = False,
-        progress: Callable[[float], bool] | None = None,
+        progress: Progress | None = None,
     ) -> None:
         files = None if threads is None else Path(threads)
         self._sources = gather([Path(path) for path in paths], cpu_mhz=cpu_mhz, threads=files)
         self._scheduler = scheduler
         self._replay = replay
-        self._made = self._make(1.0, progress)
+        self._progress = progress
+
+    @property
+    def sources(self) -> Sources:
+        """The files, and what they say of the host."""
+        return self._sources
 
     @property
     def scenario(self) -> Scenario:
         """The twin of the whole recording."""
-        return self._made.scenario
+        return self._whole[0].scenario
+
+    @property
+    def text(self) -> str:
+        """The scenario as a file, with what it was made of."""
+        return self._whole[0].text
 
     @property
     def notes(self) -> list[str]:
-        """What it does not do that the host did."""
-        return self._made.notes
+        """What was odd about the recording, and what the twin does not do that the host did."""
+        made, recording = self._whole
+        return [*self._odd(recording), *made.notes]
 
     def score(
         self,
+        scenario: Scenario | None = None,
         *,
         split: float = 0.5,
         replications: int = REPLICATIONS,
-        progress: Callable[[float], bool] | None = None,
+        progress: Progress | None = None,
     ) -> Score:
         """A twin of the first part of the recording, held against the rest.
 
         Args:
-            split: the part that it is made of, 0 to 1.
+            scenario: held against the whole recording instead; its domains have the names of the recorded ones.
+            split: the part that the twin is made of, 0 to 1.
             replications: of the simulation.
             progress: called now and then with the fraction done; returning `False` cancels.
 
         Raises:
-            RequestError: no vCPU of the first part is in the rest.
+            RequestError: no vCPU of the first part is in the rest, or no domain of the scenario was recorded.
         """
         if not 0 < split < 1:
             raise RequestError(field="split", found=split, allowed="more than 0, less than 1")
-        held = self._make(split, None).scenario
-        rest = read(self._sources, (split, 1.0))
-        rows = score(held, self._sources, rest, replications=replications, progress=progress)
+        notes = []
+        if scenario is None:
+            made, first = self._make(split, _part(progress, 0.0, 0.4))
+            scenario, begin = made.scenario, split
+            notes += [*self._odd(first), *made.notes]
+            nothing = f"{self._sources.trace}: no vCPU of its first {100 * split:g} % is in the rest"
+        else:
+            begin = 0.0
+            nothing = f"{scenario.name}: none of its domains has the name of one recorded"
+        rest = read(self._sources, (begin, 1.0), _part(progress, 0.4, 0.5))
+        rows = score(scenario, self._sources, rest, replications=replications, progress=_part(progress, 0.5, 1.0))
         if len(rows) == 1:
-            raise RequestError("no vCPU of the first part is in the rest", field="split", found=split)
-        return Score(tuple(rows))
+            raise RequestError(nothing, allowed="another split" if begin else None)
+        return Score(tuple(rows), (*notes, *self._odd(rest)))
 
-    def _make(self, end: float, progress: Callable[[float], bool] | None) -> Made:
+    @cached_property
+    def _whole(self) -> tuple[Made, Recording]:
+        return self._make(1.0, self._progress)
+
+    def _make(self, end: float, progress: Progress | None) -> tuple[Made, Recording]:
+        """The twin of the recording up to there, and that part of it."""
         part = (0.0, end)
-        recording = read(self._sources, part)
+        recording = read(self._sources, part, _part(progress, 0.0, 0.5))
         with tempfile.TemporaryDirectory() as scratch:
-            file = Path(scratch, "events.arrow")
-            events = read_events(self._sources, part, recording, file, progress, replay=self._replay)
-            return make(self._sources, recording, scheduler=self._scheduler, events=events, replay=self._replay)
+            file, second = Path(scratch, "events.arrow"), _part(progress, 0.5, 1.0)
+            events = read_events(self._sources, part, recording, file, second, replay=self._replay)
+            made = make(self._sources, recording, scheduler=self._scheduler, events=events, replay=self._replay)
+        return made, recording
+
+    def _odd(self, recording: Recording) -> list[str]:
+        return [f"{self._sources.trace}: {note['what']} ({note['count']}): {note['means']}" for note in recording.notes]
 
     def to_frame(self) -> pl.DataFrame:
         """A row for each domain: its vCPUs, and how many applications they run."""
@@ -115,3 +156,8 @@ class Twin(Answer):
 
     def __str__(self) -> str:
         return "\n".join([self.scenario.name, *(f"note: {note}" for note in self.notes)])
+
+
+def _part(progress: Progress | None, begin: float, end: float) -> Progress | None:
+    """Progress of a part of the work, told as progress of the whole."""
+    return None if progress is None else lambda fraction: progress(begin + (end - begin) * fraction)

@@ -183,7 +183,7 @@ def _centres(it: Model) -> list[Station]:
     stations = [station for name, station in it.stations.items() if name in used]
     of = {kind: [station for station in stations if station.kind == kind] for kind in ("domain", "pool", "vcpu")}
     crowded = sum(one.servers for one in of["domain"]) > sum(one.servers for one in of["pool"])
-    devices = [station for station in stations if station.kind in ("line", "client machine", "disk")]
+    devices = [station for station in stations if station.kind in ("link", "client machine", "disk")]
     return [*devices, *(of["pool"] if crowded else [*of["domain"], *of["vcpu"]])]
 
 

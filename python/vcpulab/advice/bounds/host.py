@@ -186,7 +186,7 @@ class Host:
 
     def _link(self, nic: str, direction: str, packet: Packet) -> Iterator[Stage]:
         bits_per_s = self.costs["nic_bits_per_s"]
-        station = self._station(Station(f"{nic}: link {direction}", "line", 1))
+        station = self._station(Station(f"{nic}: link {direction}", "link", 1))
         yield Stage((station,), max(1, packet.line_bytes * 8 * 1_000_000_000 // bits_per_s))
         yield Stage((), self.costs["link_latency_ns"])
 
@@ -256,7 +256,7 @@ class Host:
         if machine is None:
             return
         rate = self.machines[machine]["bits_per_s"]
-        station = self._station(Station(f"{machine}: link {direction}", "line", 1))
+        station = self._station(Station(f"{machine}: link {direction}", "link", 1))
         yield self._processors(machine, self.machines[machine]["packet_cpu"])
         yield Stage((station,), max(1, packet.line_bytes * 8 * 1_000_000_000 // rate))
 

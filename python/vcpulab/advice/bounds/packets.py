@@ -24,11 +24,11 @@ class Packet(NamedTuple):
     data: int
     """Bytes."""
     segments: int = 1
-    """How many packets it is on the line."""
+    """How many packets it is on the link."""
 
     @property
     def line_bytes(self) -> int:
-        """What it takes up of a line."""
+        """What it takes up of a link."""
         return self.data + self.segments * (HEADER_BYTES + FRAMING_BYTES)
 
 

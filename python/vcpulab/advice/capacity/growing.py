@@ -94,7 +94,7 @@ class Capacity(Answer):
 
     def __str__(self) -> str:
         most, first = self.found.value, self.first_beyond
-        said = f"{self.growth.name}: " + ("no load keeps the limits" if most is None else f"{most:g} keeps the limits")
+        said = f"{self.growth.name}: " + ("no load keeps the SLOs" if most is None else f"{most:g} keeps the SLOs")
         if self.found.stopped is not None:
             said += f"; {self.found.stopped}"
         return said if first is None else f"{said}; at {first.value:g} the first to break is {first.worst.limit}"

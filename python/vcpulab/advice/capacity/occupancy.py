@@ -1,6 +1,6 @@
 """How busy everything is that requests pass, as measured; and which of it is the bottleneck.
 
-A station is what work queues for: the vCPUs of guests and driver domains, disks, lines, the machines of clients, and
+A station is what work queues for: the vCPUs of guests and driver domains, disks, links, the machines of clients, and
 the limits of applications. A vCPU is occupied while it runs and while it waits for a pCPU: both keep its work
 waiting. So the vCPU that is never blocked is saturated, and the reason is what it waits for: nothing (it has all the
 CPU time that it can use), its cap or budget, or pCPUs that others have. The bottleneck is the station nearest to full
@@ -19,7 +19,7 @@ from vcpulab.results.run import Run
 from vcpulab.scenario.units import span_ns
 
 Kind = Literal[
-    "driver domain", "guest vCPU", "pCPUs", "cap", "budget", "disk", "line", "client machine", "connections", "backlog"
+    "driver domain", "guest vCPU", "pCPUs", "cap", "budget", "disk", "link", "client machine", "connections", "backlog"
 ]
 
 WAITS_MATTER = 0.1
@@ -64,7 +64,7 @@ def stations(run: Run, concerned: Iterable[str] = ()) -> list[Station]:
         concerned: the domains; all if there are none. Those that serve them belong to them.
     """
     host = _Host(run, set(concerned))
-    found = [*host.vcpus(), *host.pools(), *host.disks(), *host.lines(), *host.machines()]
+    found = [*host.vcpus(), *host.pools(), *host.disks(), *host.links(), *host.machines()]
     if all(station.used < NEAR_FULL for station in found):
         found += host.applications()
     fullest: dict[tuple[str, str], Station] = {}
@@ -225,31 +225,31 @@ class _Host:
         latency = requests / self.seconds * self.costs["ssd_latency_ns"] / 1e9 / self.costs["ssd_channels"]
         return float(max(transfers, latency))
 
-    def lines(self) -> Iterator[Station]:
-        cards: dict[tuple[str | None, str | None], list[str]] = {}
+    def links(self) -> Iterator[Station]:
+        nics: dict[tuple[str | None, str | None], list[str]] = {}
         for name, table in self.domains.items():
             if "nic" in table:
-                cards.setdefault((table["nic"].get("driver_domain"), table["nic"].get("device")), []).append(name)
-        for (owner, card), names in cards.items():
+                nics.setdefault((table["nic"].get("driver_domain"), table["nic"].get("device")), []).append(name)
+        for (owner, nic), names in nics.items():
             if not self.concerned & set(names):
                 continue
             sent, received = (
-                self._outside(owner, names, way) * self._line_bits(names, way) / self.seconds
+                self._outside(owner, names, way) * self._link_bits(names, way) / self.seconds
                 for way in ("sent", "received")
             )
             used = max(sent, received) / self.costs["nic_bits_per_s"]
-            where = card or (f"card of {owner}" if owner else "network card")
+            where = nic or (f"the NIC of {owner}" if owner else "the NIC")
             rates = f"out {sent / 1e6:.0f} Mbit/s, in {received / 1e6:.0f} Mbit/s"
-            yield Station("line", f"line of {where}", used, rates)
+            yield Station("link", f"link of {where}", used, rates)
 
     def _outside(self, owner: str | None, names: list[str], way: str) -> float:
-        """Share of these domains' packets that crosses the line: others stay inside the host."""
+        """Share of these domains' packets that crosses the link: others stay inside the host."""
         packets = self._sum(names, f"packets_{way}")
         crossed = float(self.io[owner][f"nic_{way}"]) if owner in self.io else None
         return 1.0 if crossed is None or not packets else min(1.0, crossed / packets)
 
-    def _line_bits(self, names: list[str], way: str) -> float:
-        """What these domains' packets take up of a line."""
+    def _link_bits(self, names: list[str], way: str) -> float:
+        """What these domains' packets take up of a link."""
         return 8 * (self._sum(names, f"bytes_{way}") + FRAMING_BYTES * self._sum(names, f"packets_{way}"))
 
     def _sum(self, names: Iterable[str], column: str) -> float:
@@ -290,9 +290,9 @@ class _Host:
             request_ns, packet_ns = (span_ns(table.get(field, "0ns")) for field in ("request_cpu", "packet_cpu"))
             busy = (asked * request_ns + packets / self.seconds * packet_ns) / 1e9 / table["processors"]
             yield Station("client machine", f"processors of {machine}", min(1, busy), f"{asked:.0f} requests/s")
-            line = max(self._line_bits(servers, way) for way in ("sent", "received")) / self.seconds
+            link = max(self._link_bits(servers, way) for way in ("sent", "received")) / self.seconds
             yield Station(
-                "client machine", f"line of {machine}", line / table["bits_per_s"], f"{line / 1e6:.0f} Mbit/s"
+                "client machine", f"link of {machine}", link / table["bits_per_s"], f"{link / 1e6:.0f} Mbit/s"
             )
 
     def _held(self, client: Mapping[str, Any], row: Mapping[str, Any]) -> float:

@@ -1,10 +1,10 @@
-"""The page that shows a capacity: each limit's metric against the load. Needs the extra `report`."""
+"""The page that shows a capacity: each SLO's metric against the load. Needs the extra `report`."""
 
-from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
 from vcpulab.advice.capacity.growing import Capacity
+from vcpulab.advice.capacity.words import said
 from vcpulab.extras import require
 from vcpulab.show import html
 from vcpulab.show.charts import COLOURS, dressed
@@ -19,14 +19,13 @@ _WORDS = {"holds": "holds", "open": "cannot tell", "broken": "broken"}
 _SHAPES = {"holds": "circle", "cannot tell": "diamond", "broken": "cross"}
 
 
-def write(path: str | PathLike[str], title: str, found: Capacity, said: Sequence[str]) -> None:
+def write(path: str | PathLike[str], title: str, found: Capacity) -> None:
     """Writes the page.
 
     Args:
         path: the file; replaced if it is there.
         title: what was grown.
         found: the answer.
-        said: the answer in sentences.
     """
     charts = [html.chart(chart(found, index)) for index in range(len(found.limits))]
     parts = [html.section("Metrics against the load", charts)]
@@ -40,17 +39,17 @@ def write(path: str | PathLike[str], title: str, found: Capacity, said: Sequence
         ]
         for point in found.points
     ]
-    tried = Table("", [grows.name, "limits", *map(str, found.limits), "replications"], rows)
+    tried = Table("", [grows.name, "SLOs", *map(str, found.limits), "replications"], rows)
     parts.append(html.section("Loads tried", [html.table(tried)]))
     if found.saturated is not None:
         stations = [[one.name, one.kind, f"{100 * one.used:.0f} %", one.why] for one in found.saturated.stations]
         full = html.table(Table("", ["station", "kind", "used", "measured"], stations))
         parts.append(html.section(f"How full everything is at {grows.said(found.saturated.value)}", [full]))
-    html.write(path, f"Capacity: {title}", parts, said)
+    html.write(path, f"Capacity: {title}", parts, said(found))
 
 
 def chart(found: Capacity, index: int) -> "alt.TopLevelMixin":
-    """The metric of one limit at every load tried, with its intervals and the limit."""
+    """The metric of one SLO at every load tried, with its intervals and the bound."""
     limit = found.limits[index]
     data = [
         {
@@ -74,11 +73,11 @@ def chart(found: Capacity, index: int) -> "alt.TopLevelMixin":
     point = base.mark_point(filled=True, size=70, opacity=1).encode(
         y="mean:Q",
         shape=alt.Shape(
-            "standing:N", title="limit", sort=words, scale=alt.Scale(domain=words, range=list(_SHAPES.values()))
+            "standing:N", title="SLO", sort=words, scale=alt.Scale(domain=words, range=list(_SHAPES.values()))
         ),
         color=alt.Color(
             "standing:N",
-            title="limit",
+            title="SLO",
             sort=words,
             scale=alt.Scale(domain=words, range=[COLOURS[i] for i in (2, 1, 5)]),
         ),
@@ -86,7 +85,7 @@ def chart(found: Capacity, index: int) -> "alt.TopLevelMixin":
     )
     rule = base.mark_line(strokeDash=[6, 4], color=COLOURS[5]).encode(y="limit:Q")
     told = "; ".join(f"{row['load']:g}: {row['mean']:.3g}, {row['standing']}" for row in data)
-    title = f"{limit.address.name} against {found.growth.name}; the limit is {limit}"
+    title = f"{limit.address.name} against {found.growth.name}; the SLO is {limit}"
     return dressed(
         alt.layer(line, whisker, rule, point).properties(
             width="container", height=260, title=title, description=f"{title}. {told}."

@@ -1,6 +1,6 @@
 """Scenarios taken apart into what can be placed: domains with their clients, and the host that they are placed on.
 
-Driver domains that own cards and disks, and `dom0`, are on every host. Domains that use each other's services, and a
+Driver domains that own NICs and disks, and `dom0`, are on every host. Domains that use each other's services, and a
 stub domain with those that it serves, stay together.
 """
 
@@ -13,6 +13,7 @@ import tomli_w
 
 from vcpulab.advice.capacity.occupancy import serving
 from vcpulab.errors import RequestError
+from vcpulab.scenario.catalogue import profiles
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.settings import change
 
@@ -97,6 +98,34 @@ class Fleet:
         return set(self.host.get("domain", {}))
 
 
+def host_of(scenarios: Mapping[str, Scenario], name: str) -> Scenario:
+    """The first scenario on the hardware of a profile, or, where the name ends like a file's, the scenario in it.
+
+    Raises:
+        RequestError: there is no such profile.
+    """
+    if name.endswith(".toml"):
+        return Scenario.load(name)
+    names = [profile["name"] for profile in profiles()]
+    if name not in names:
+        raise RequestError(field="host", found=name, allowed=f"a scenario file (*.toml), or one of {', '.join(names)}")
+    first = next(iter(scenarios.values()))
+    own = [f"host.{field}" for field in ("pcpus", "pcpus_per_socket", "costs") if field in first.written()["host"]]
+    return first.change({**dict.fromkeys(own), "host.profile": name})
+
+
+def group(names: Sequence[str], field: str) -> Sequence[str]:
+    """A group of domains, `apart` or `together`.
+
+    Raises:
+        RequestError: it is none.
+    """
+    if len(names) < 2 or len(set(names)) < len(names) or not all(names):
+        allowed = "two or more names of domains, such as web,batch"
+        raise RequestError(field=field, found=",".join(names), allowed=allowed)
+    return names
+
+
 def fleet(
     scenarios: Mapping[str, Scenario], *, host: Scenario | None = None, together: Iterable[Sequence[str]] = ()
 ) -> Fleet:
@@ -129,7 +158,7 @@ def fleet(
     items: list[Item] = []
     for label, scenario in scenarios.items():
         items += _items(label, scenario, base, taken, notes)
-    items = _merged(items, together)
+    items = _merged(items, [group(names, "together") for names in together])
     if not items:
         raise RequestError("there is nothing to place: all domains are driver domains or dom0")
     return Fleet(items, stays, base, list(scenarios.values()), notes)

@@ -21,7 +21,7 @@ def used_by_all(run: Run) -> float:
 
 
 def measured(run: Run) -> dict[str, float]:
-    """Resource to the share of it that is used: pCPUs of each pool, driver domains, disks and lines."""
+    """Resource to the share of it that is used: pCPUs of each pool, driver domains, disks and links."""
     pools = run.df_pcpus().group_by("pool", maintain_order=True).agg(pl.col("idle_ns", "elapsed_ns").sum())
     found = {f"pCPUs of {row['pool']}": 1 - row["idle_ns"] / row["elapsed_ns"] for row in pools.to_dicts()}
     domains = run.df_domains().group_by("domain", maintain_order=True).agg(pl.col("running_ns", "elapsed_ns").sum())
@@ -29,7 +29,7 @@ def measured(run: Run) -> dict[str, float]:
     for name, table in run.scenario.to_dict()["domain"].items():
         if table.get("driver_domain"):
             found[f"vCPUs of {name}"] = running[name] / table["vcpus"]
-    return found | {one.name: one.used for one in stations(run) if one.kind in ("disk", "line")}
+    return found | {one.name: one.used for one in stations(run) if one.kind in ("disk", "link")}
 
 
 def needs(

@@ -19,7 +19,7 @@ from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Verdict, try_o
 from vcpulab.advice.capacity.limits import asking, default_limits, served
 from vcpulab.advice.capacity.occupancy import Station, stations
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
-from vcpulab.advice.placing.fleet import Fleet, Item, item_of
+from vcpulab.advice.placing.fleet import Fleet, Item, group, item_of
 from vcpulab.advice.placing.needs import measured, needs, used_by_all
 from vcpulab.advice.placing.packing import Load, Problem, pack
 from vcpulab.errors import RequestError, ScenarioError, VcpulabError
@@ -191,7 +191,7 @@ def _separate(fleet: Fleet, names: Sequence[str]) -> list[Item]:
     """The items of a group of which no two may be on one host."""
     found: dict[str, str] = {}
     items = []
-    for name in names:
+    for name in group(names, "apart"):
         item = item_of(fleet.items, name, "apart")
         if item.name in found:
             raise RequestError(f"`{found[item.name]}` and `{name}` are both apart and together", field="apart")
@@ -289,7 +289,7 @@ class _Placing:
         self.common = [limit for text in unknown for limit in self._common_limits(text)]
         if not any(self.limits.values()) and not self.common:
             raise RequestError(
-                "needed, because no domain has response times that limits could be on by default", field="slo"
+                "needed, because no domain has response times that SLOs could be on by default", field="slo"
             )
         for item in self.fleet.items:
             verdict = self._judge([item])
@@ -440,11 +440,11 @@ def _pairs(group: Sequence[Item], kinds: Sequence[Sequence[Item]]) -> list[tuple
 def _broken(verdict: Verdict) -> str:
     tightest = worst(verdict.judged)
     came_to = "has no value" if tightest.interval is None else f"is {tightest.interval}"
-    how = "" if tightest.standing == "broken" else ", which cannot be told apart from it"
+    how = "" if tightest.standing == "broken" else ", and the difference from it is not significant"
     return f"{tightest.limit}: it {came_to}{how}"
 
 
 def _unplaceable(item: Item, verdict: Verdict) -> str:
     domains = f"{item.name}: " + ("they break" if len(item.domains) > 1 else "it breaks")
     full = max(stations(verdict.run, item.domains), key=lambda station: station.used)
-    return f"{domains} a limit even alone on a host\n  {_broken(verdict)}\n  nearest to full: {full}"
+    return f"{domains} an SLO even alone on a host\n  {_broken(verdict)}\n  nearest to full: {full}"

@@ -38,22 +38,22 @@ class Tuning(Answer):
     @property
     def advised(self) -> bool:
         """Is there anything to set?"""
-        return self.kept and self.confirmed is not None and self.confirmed.verdict in ("better", "keeps the limits")
+        return self.kept and self.confirmed is not None and self.confirmed.verdict in ("better", "keeps the SLOs")
 
     @property
     def verdict(self) -> str:
         """The answer in a sentence."""
         present_keeps = self.found.standings[0].excess <= 0
         if not self.kept:
-            return "No setting that was tried keeps the limits; the nearest is shown."
+            return "No setting that was tried keeps the SLOs; the nearest is shown."
         if self.confirmed is None:
             return "Nothing that was tried beats the present setting."
-        if self.confirmed.verdict == "keeps the limits":
-            return "The setting found keeps the limits, and the present one does not."
+        if self.confirmed.verdict == "keeps the SLOs":
+            return "The setting found keeps the SLOs, and the present one does not."
         if self.confirmed.verdict == "better":
             return "The setting found is better than the present one."
         if not present_keeps:
-            return "The best that was found does not keep the limits for sure: on fresh random numbers it is too close."
+            return "The best that was found does not keep the SLOs for sure: on fresh random numbers it is too close."
         unclear = self.confirmed.verdict == "unclear"
         why = "shows no significant difference" if unclear else "is no better"
         return (

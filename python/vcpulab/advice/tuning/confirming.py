@@ -19,7 +19,7 @@ from vcpulab.results.statistics import CONFIDENCE, Interval, paired
 LOOKS = (8, 16, 32)
 """Replications at each look."""
 
-Verdict = Literal["better", "not better", "unclear", "keeps the limits"]
+Verdict = Literal["better", "not better", "unclear", "keeps the SLOs"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Confirmation:
     """What is gained, on fresh random numbers."""
 
     verdict: Verdict
-    """`keeps the limits`: the winner does, and the present setting does not."""
+    """`keeps the SLOs`: the winner does, and the present setting does not."""
     score: Interval
     """The mean gain over all goals; see `goals`."""
     gains: Mapping[str, Interval]
@@ -80,7 +80,7 @@ def _verdict(scores: Sequence[float], kept: Sequence[Kept], *, broken: bool) -> 
     if any(one.sure is False for one in kept):
         return "not better"
     if broken and all(one.sure for one in kept):
-        return "keeps the limits"
+        return "keeps the SLOs"
     found = paired(scores, [0.0] * len(scores))
     assert found is not None
     if found.p is None or found.p > (1 - CONFIDENCE) / len(LOOKS) or any(one.sure is None for one in kept):

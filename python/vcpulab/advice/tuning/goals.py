@@ -6,7 +6,7 @@ indices, which have an end, the difference over the whole (so 0.1 is ten points)
 """
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from vcpulab.errors import RequestError
@@ -129,3 +129,18 @@ def excess(limit: Limit, rows: Sequence[Row]) -> float:
     mean = math.fsum(present) / len(present)
     over = limit.excess(mean)
     return min(max(over, 0.0), _EXCESS_MAX) or 1e-12 if not limit.holds(mean) else min(over, 0.0)
+
+
+def goals(scenario: Scenario, maximise: Iterable[str], minimise: Iterable[str]) -> list[Goal]:
+    """The goals that are stated by hand; where none are, the default ones.
+
+    Raises:
+        RequestError: there is no such metric, or one is named twice.
+    """
+    found = [goal(scenario, name, higher=True) for name in maximise]
+    found += [goal(scenario, name, higher=False) for name in minimise]
+    names = [one.name for one in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise RequestError(f"`{name}` is named twice", field="maximise", allowed="each metric once")
+    return found or default_goals(scenario)

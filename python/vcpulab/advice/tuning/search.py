@@ -369,7 +369,7 @@ class Search:
         if self.standing(leader, n).excess > 0:
             # Nothing keeps the limits yet: the nearer the better.
             beyond = [[_beyond(self.limits, row) for row in which.rows[:n]] for which in (candidate, leader)]
-            return "further beyond the limits than the best" if _greater(beyond[0], beyond[1]) else None
+            return "further beyond the SLOs than the best" if _greater(beyond[0], beyond[1]) else None
         for limit in self.limits:
             if _greater([excess(limit, [row]) for row in candidate.rows], [0.0] * n):
                 return f"beyond {limit}"
@@ -664,7 +664,7 @@ def _claim(folder: Path, identity: Mapping[str, object]) -> None:
     if other:
         made = "made by another version"
         named = {"format": made, "version": made, "parameters": "of other parameters", "goals": "of other goals"}
-        why = {**named, "limits": "of other limits"}.get(other[0], f"of another {other[0]}")
+        why = {**named, "limits": "of other SLOs"}.get(other[0], f"of another {other[0]}")
         reason = f"the search in `{folder}` is {why}; its measurements do not count here"
         raise RequestError(reason, field="folder", hint="another directory, or delete this one")
 

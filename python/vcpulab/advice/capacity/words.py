@@ -1,0 +1,62 @@
+"""How much more a host can carry, in sentences."""
+
+from vcpulab.advice.capacity.growing import FULL, Capacity, Point
+from vcpulab.advice.capacity.limits import said as default_slos
+from vcpulab.advice.capacity.search import Found
+from vcpulab.advice.capacity.varying import Growth
+
+
+def said(found: Capacity) -> list[str]:
+    """The answer in sentences."""
+    it, grows = found.found, found.growth
+    value = "none" if it.value is None else grows.said(it.value)
+    present = grows.said(grows.present)
+    lines = []
+    if it.outcome == "none":
+        lines.append(f"no load keeps the SLOs: not even {grows.name} = {grows.said(grows.within.lowest)}")
+    elif it.outcome == "all":
+        lines.append(f"every load keeps the SLOs: {grows.name} up to {value}, which is as far as was looked")
+    elif it.outcome == "stopped":
+        lines.append(f"not finished: {it.stopped}; {grows.name} = {value} is the largest known to keep the SLOs")
+    else:
+        lines.append(f"{grows.name} = {value} keeps all SLOs (95 % confidence); in the file it is {present}")
+    lines += _borders_said(it, grows)
+    if found.by_default:
+        lines.append(f"SLOs, as none were given: {default_slos()}")
+    elif any(one.address.metric.name == "failed" for one in found.limits):
+        lines.append("no request of the clients concerned may fail, either, unless an SLO on failures is given")
+    beyond, saturated = found.first_beyond, found.saturated
+    if beyond is not None:
+        lines.append(f"first SLO to break: {_limit_said(beyond, grows)}")
+    if saturated is not None and saturated.bottleneck is not None:
+        full = saturated.bottleneck
+        lines.append(f"bottleneck at {grows.said(saturated.value)}: {full}")
+        if full.used < FULL:
+            lines.append("nothing is full there: response times grow before anything is used up")
+    return lines
+
+
+def _borders_said(it: Found, grows: Growth) -> list[str]:
+    """The nearest values that break an SLO, above and below."""
+    lines = []
+    if it.value is not None and it.broken is not None:
+        if it.open_until is not None and it.open_until > it.value:
+            between = f"between {grows.said(it.value)} and {grows.said(it.open_until)}"
+            lines.append(
+                f"{between} the difference from an SLO is not significant; at {grows.said(it.broken)} one is broken"
+            )
+        else:
+            lines.append(f"at {grows.said(it.broken)} an SLO is broken")
+    if it.broken_below:
+        places, held = ", ".join(map(grows.said, it.broken_below)), ", ".join(map(grows.said, it.holds_above))
+        lines.append(
+            f"not monotone: broken at {places}, though {held} held: the failures are rare there, or come and go"
+        )
+    return lines
+
+
+def _limit_said(point: Point, grows: Growth) -> str:
+    worst = point.worst
+    measured = "it has no value: nothing was completed" if worst.interval is None else f"it is {worst.interval}"
+    unit = "" if worst.interval is None else f" {worst.limit.address.unit}"
+    return f"{worst.limit}; at {grows.said(point.value)} {measured}{unit}"
