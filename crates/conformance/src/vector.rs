@@ -320,7 +320,7 @@ fn params(field: &str, raw: &RawParams, specs: &[ParamSpec], scope: Scope) -> Re
             None => {
                 return error(
                     format!("{field}.{name}"),
-                    format!("found `{value}`; allowed: {}", spec.allowed()),
+                    format!("found `{value}`; allowed: {}", spec.kind.allowed()),
                 );
             }
         }

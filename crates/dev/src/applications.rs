@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use vcpulab_guest::apps::{AppDefault, AppParam, AppParamKind, KINDS};
+use vcpulab_guest::apps::{AppDefault, AppParam, KINDS};
+use vcpulab_host::ParamKind;
 
 use crate::markdown::table;
 
@@ -48,17 +49,18 @@ pub fn page() -> String {
     page
 }
 
-fn allowed(kind: AppParamKind) -> String {
+fn allowed(kind: ParamKind) -> String {
     let quoted = |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
     let range = |min, max| format!("{} to {}", value(kind, min), value(kind, max));
     match kind {
-        AppParamKind::Duration { min, max } => range(min.ns(), max.ns()),
-        AppParamKind::Size { min, max } => range(min, max),
-        AppParamKind::Percent => range(0, 100),
-        AppParamKind::Count { min, max } => format!("{min} to {max}"),
-        AppParamKind::Choice(words) => quoted(words),
-        AppParamKind::Flag => "`true`, `false`".into(),
-        AppParamKind::Service(kinds) => format!("a domain with {}", quoted(kinds)),
+        ParamKind::Duration { min, max } => range(min.ns(), max.ns()),
+        ParamKind::Size { min, max } => range(min, max),
+        ParamKind::Percent => range(0, 100),
+        ParamKind::Int { min, max, .. } => format!("{min} to {max}"),
+        ParamKind::Choice(words) => quoted(words),
+        ParamKind::Flag => "`true`, `false`".into(),
+        ParamKind::Timetable(_) => kind.allowed(),
+        ParamKind::Service(kinds) => format!("a domain with {}", quoted(kinds)),
     }
 }
 
@@ -74,21 +76,21 @@ fn default(param: &AppParam) -> String {
 }
 
 /// A value with its unit, the largest in which it is a whole number.
-fn value(kind: AppParamKind, number: i64) -> String {
+fn value(kind: ParamKind, number: i64) -> String {
     let whole = |units: &[(i64, &str)]| {
         let unit = units.iter().find(|(unit, _)| number != 0 && number % unit == 0);
         unit.map_or_else(|| number.to_string(), |(unit, name)| format!("{} {name}", number / unit))
     };
     match kind {
-        AppParamKind::Duration { .. } => {
+        ParamKind::Duration { .. } => {
             whole(&[(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "us"), (1, "ns")])
         }
-        AppParamKind::Size { .. } => {
+        ParamKind::Size { .. } => {
             whole(&[(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")])
         }
-        AppParamKind::Percent => format!("{number} %"),
-        AppParamKind::Choice(words) => format!("`{}`", words[number as usize]),
-        AppParamKind::Flag => format!("`{}`", number == 1),
-        AppParamKind::Count { .. } | AppParamKind::Service(_) => number.to_string(),
+        ParamKind::Percent => format!("{number} %"),
+        ParamKind::Choice(words) => format!("`{}`", words[number as usize]),
+        ParamKind::Flag => format!("`{}`", number == 1),
+        ParamKind::Int { .. } | ParamKind::Timetable(_) | ParamKind::Service(_) => number.to_string(),
     }
 }

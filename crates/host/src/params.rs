@@ -1,6 +1,9 @@
-//! Scheduler parameters: their values, and the description that checks, help, schema and docs are made from.
+//! Parameters of schedulers and applications: their values, and the description that checks, help, schema and docs are made
+//! from.
 
 use std::fmt;
+
+use crate::time::Span;
 
 /// Where a parameter belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,8 +14,8 @@ pub enum Scope {
     Domain,
 }
 
-/// The values that a parameter takes.
-#[derive(Clone, Copy, PartialEq, Debug)]
+/// The values that a parameter of a scheduler or of an application takes. All but timetables and services come to integers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParamKind {
     /// An integer from `min` to `max`, or one of the values in `also` (such as 0 for "off").
     Int {
@@ -23,15 +26,70 @@ pub enum ParamKind {
         /// Special values outside the range that are accepted too.
         also: &'static [i64],
     },
-    /// 0 or 1.
+    /// A time span, as its number of nanoseconds.
+    Duration {
+        /// Shortest.
+        min: Span,
+        /// Longest.
+        max: Span,
+    },
+    /// A size, bytes.
+    Size {
+        /// Least.
+        min: i64,
+        /// Greatest.
+        max: i64,
+    },
+    /// A share, percent.
+    Percent,
+    /// Yes or no, as 1 or 0.
     Flag,
-    /// One of these words; in the scheduler it is the word's index in the list.
+    /// One of these words, as its index in the list.
     Choice(&'static [&'static str]),
     /// An ARINC 653 timetable: at most this many entries.
     Timetable(usize),
+    /// A service: an application of one of these kinds in the domain named.
+    Service(&'static [&'static str]),
 }
 
-/// One parameter of one generation of one scheduler.
+impl ParamKind {
+    /// An integer from `min` to `max`.
+    pub const fn int(min: i64, max: i64) -> Self {
+        ParamKind::Int { min, max, also: &[] }
+    }
+
+    /// Is this number allowed?
+    pub fn allows(self, number: i64) -> bool {
+        match self {
+            ParamKind::Int { min, max, also } => (min..=max).contains(&number) || also.contains(&number),
+            ParamKind::Duration { min, max } => (min.ns()..=max.ns()).contains(&number),
+            ParamKind::Size { min, max } => (min..=max).contains(&number),
+            ParamKind::Percent => (0..=100).contains(&number),
+            ParamKind::Flag => (0..=1).contains(&number),
+            ParamKind::Choice(words) => (0..words.len() as i64).contains(&number),
+            ParamKind::Timetable(_) | ParamKind::Service(_) => false,
+        }
+    }
+
+    /// The values allowed, in words: "an integer from 1 to 65535".
+    pub fn allowed(self) -> String {
+        match self {
+            ParamKind::Int { min, max, also } => {
+                let also: String = also.iter().map(|v| format!("{v} or ")).collect();
+                format!("{also}an integer from {min} to {max}")
+            }
+            ParamKind::Duration { min, max } => format!("a time span from {min} to {max} ns"),
+            ParamKind::Size { min, max } => format!("a size from {min} to {max} bytes"),
+            ParamKind::Percent => "an integer from 0 to 100 (%)".into(),
+            ParamKind::Flag => "0 or 1".into(),
+            ParamKind::Choice(words) => format!("one of {}", words.join(", ")),
+            ParamKind::Timetable(most) => format!("a list of 1 to {most} entries"),
+            ParamKind::Service(kinds) => format!("the name of a domain that runs one {}", kinds.join(" or ")),
+        }
+    }
+}
+
+/// A parameter of a generation of a scheduler.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ParamSpec {
     /// Its name, with the unit at the end where it has one.
@@ -52,28 +110,11 @@ impl ParamSpec {
     /// Is this value allowed?
     pub fn allows(&self, value: &ParamValue) -> bool {
         match (self.kind, value) {
-            (ParamKind::Int { min, max, also }, ParamValue::Int(v)) => {
-                (min..=max).contains(v) || also.contains(v)
-            }
-            (ParamKind::Flag, ParamValue::Int(v)) => (0..=1).contains(v),
-            (ParamKind::Choice(words), ParamValue::Int(v)) => (0..words.len() as i64).contains(v),
             (ParamKind::Timetable(most), ParamValue::Timetable(entries)) => {
                 (1..=most).contains(&entries.len())
             }
-            _ => false,
-        }
-    }
-
-    /// The values allowed, in words: "an integer from 1 to 65535".
-    pub fn allowed(&self) -> String {
-        match self.kind {
-            ParamKind::Int { min, max, also } => {
-                let also: String = also.iter().map(|v| format!("{v} or ")).collect();
-                format!("{also}an integer from {min} to {max}")
-            }
-            ParamKind::Flag => "0 or 1".into(),
-            ParamKind::Choice(words) => format!("one of {}", words.join(", ")),
-            ParamKind::Timetable(most) => format!("a list of 1 to {most} entries"),
+            (kind, &ParamValue::Int(number)) => kind.allows(number),
+            (_, ParamValue::Timetable(_)) => false,
         }
     }
 }

@@ -17,7 +17,7 @@ pub fn schedulers_json() -> Value {
             "name": param.name,
             "scope": match param.scope { Scope::Global => "global", Scope::Domain => "domain" },
             "unit": param.unit,
-            "allowed": param.allowed(),
+            "allowed": param.kind.allowed(),
             "default": default_value(param),
             "doc": param.doc,
         })

@@ -1,7 +1,9 @@
 //! Copying blocks.
 
+use vcpulab_host::ParamKind;
+
 use super::file_access::{CALL_CPU, RUNS, direct, pieces};
-use super::kind::{AppDefault, AppKind, AppParam, AppParamKind};
+use super::kind::{AppDefault, AppKind, AppParam};
 use super::parts::{KILOBYTE_CPU, READ};
 use crate::script::DiskAccess;
 
@@ -12,7 +14,7 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "operation",
             doc: "Does it read or write the file?",
-            kind: AppParamKind::Choice(&["read", "write"]),
+            kind: ParamKind::Choice(&["read", "write"]),
             default: AppDefault::Value(0),
             source: "Cherkasova, Gupta and Vahdat 2007, section 5: a read",
         },

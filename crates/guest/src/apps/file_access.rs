@@ -1,6 +1,8 @@
 //! Common parts of programs that go through a file piece by piece.
 
-use super::kind::{AppDefault, AppParam, AppParamKind, Args};
+use vcpulab_host::ParamKind;
+
+use super::kind::{AppDefault, AppParam, Args};
 use super::parts::{copying, script, work};
 use crate::script::{AppConfig, DiskAccess, Step};
 
@@ -14,7 +16,7 @@ pub const CALL_CPU: AppParam = AppParam::cpu(
 pub const RUNS: AppParam = AppParam {
     name: "runs",
     doc: "How many times it goes through the file before it ends; 0: without end.",
-    kind: AppParamKind::Count { min: 0, max: 1_000_000 },
+    kind: ParamKind::int(0, 1_000_000),
     default: AppDefault::Value(0),
     source: "without end, so that there is something to measure for as long as the run lasts",
 };
@@ -23,7 +25,7 @@ pub const fn direct(default: i64, source: &'static str) -> AppParam {
     AppParam {
         name: "direct",
         doc: "Past the page cache, so that each piece waits for the disk?",
-        kind: AppParamKind::Flag,
+        kind: ParamKind::Flag,
         default: AppDefault::Value(default),
         source,
     }

@@ -1,6 +1,8 @@
 //! A bulk stream in either direction.
 
-use super::kind::{AppDefault, AppKind, AppParam, AppParamKind};
+use vcpulab_host::ParamKind;
+
+use super::kind::{AppDefault, AppKind, AppParam};
 use super::parts::KILOBYTE_CPU;
 use super::stream::{CALL_CPU, STREAM, STREAMS, TO, receiver, sender};
 
@@ -13,7 +15,7 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "direction",
             doc: "Does it send, or does it receive what others send to it?",
-            kind: AppParamKind::Choice(&["send", "receive"]),
+            kind: ParamKind::Choice(&["send", "receive"]),
             default: AppDefault::Value(SEND),
             source: "iperf: the client sends",
         },

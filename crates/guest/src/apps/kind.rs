@@ -1,6 +1,6 @@
 //! A kind of application: its name, its parameters, the classes of requests that it answers, and its script.
 
-use vcpulab_host::Span;
+use vcpulab_host::{ParamKind, Span};
 
 use crate::ids::ServiceId;
 use crate::script::AppConfig;
@@ -43,31 +43,11 @@ pub struct AppParam {
     /// A sentence on it.
     pub doc: &'static str,
     /// Its allowed values.
-    pub kind: AppParamKind,
+    pub kind: ParamKind,
     /// Its value where a scenario gives none.
     pub default: AppDefault,
     /// The source of the default, or the reason for it.
     pub source: &'static str,
-}
-
-/// The allowed values of a parameter. All but services come to integers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs, reason = "each variant says what its fields are")]
-pub enum AppParamKind {
-    /// A time span, as its number of nanoseconds.
-    Duration { min: Span, max: Span },
-    /// A size, bytes.
-    Size { min: i64, max: i64 },
-    /// A number of things.
-    Count { min: i64, max: i64 },
-    /// A share, percent.
-    Percent,
-    /// One of these words, as its position.
-    Choice(&'static [&'static str]),
-    /// Yes or no, as 1 or 0.
-    Flag,
-    /// A service: an application of one of these kinds in the domain named.
-    Service(&'static [&'static str]),
 }
 
 /// A parameter's value where none is given.
@@ -180,7 +160,7 @@ impl AppParam {
         kilocycles: i64,
         source: &'static str,
     ) -> Self {
-        let kind = AppParamKind::Duration { min: Span::ZERO, max: SPAN_MAX };
+        let kind = ParamKind::Duration { min: Span::ZERO, max: SPAN_MAX };
         AppParam { name, doc, kind, default: AppDefault::Kilocycles(kilocycles), source }
     }
 
@@ -192,7 +172,7 @@ impl AppParam {
         default: i64,
         source: &'static str,
     ) -> Self {
-        let kind = AppParamKind::Size { min, max: if min > 0 { SIZE_MAX } else { MEMORY_MAX } };
+        let kind = ParamKind::Size { min, max: if min > 0 { SIZE_MAX } else { MEMORY_MAX } };
         AppParam { name, doc, kind, default: AppDefault::Value(default), source }
     }
 
@@ -204,13 +184,7 @@ impl AppParam {
         default: i64,
         source: &'static str,
     ) -> Self {
-        AppParam {
-            name,
-            doc,
-            kind: AppParamKind::Count { min, max },
-            default: AppDefault::Value(default),
-            source,
-        }
+        AppParam { name, doc, kind: ParamKind::int(min, max), default: AppDefault::Value(default), source }
     }
 
     /// A share, percent.
@@ -220,7 +194,7 @@ impl AppParam {
         default: i64,
         source: &'static str,
     ) -> Self {
-        AppParam { name, doc, kind: AppParamKind::Percent, default: AppDefault::Value(default), source }
+        AppParam { name, doc, kind: ParamKind::Percent, default: AppDefault::Value(default), source }
     }
 }
 

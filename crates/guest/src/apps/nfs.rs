@@ -1,6 +1,8 @@
 //! A file server.
 
-use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, MEMORY_MAX, RequestClass};
+use vcpulab_host::ParamKind;
+
+use super::kind::{AppDefault, AppKind, AppParam, MEMORY_MAX, RequestClass};
 use super::parts::{misses, perhaps, random_read, service, work};
 use crate::script::ServiceConfig;
 
@@ -33,7 +35,7 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "files_size",
             doc: "Size of all files, over which those reads spread that go to the disk.",
-            kind: AppParamKind::Size { min: 1, max: MEMORY_MAX },
+            kind: ParamKind::Size { min: 1, max: MEMORY_MAX },
             default: AppDefault::Value(1 << 30),
             source: "assumption: 1 GiB; only how far the disk's head moves depends on it",
         },

@@ -1,6 +1,8 @@
 //! A web application in PHP, with a database and perhaps a file server.
 
-use super::kind::{AppDefault, AppKind, AppParam, AppParamKind, RequestClass};
+use vcpulab_host::ParamKind;
+
+use super::kind::{AppDefault, AppKind, AppParam, RequestClass};
 use super::mysql;
 use super::nfs;
 use super::parts::{KILOBYTE_CPU, READ, SYN_QUEUE, misses, perhaps, request, service, work, work_and_copy};
@@ -29,14 +31,14 @@ pub const KIND: AppKind = AppKind {
         AppParam {
             name: "database",
             doc: "The database that it asks.",
-            kind: AppParamKind::Service(&["mysql"]),
+            kind: ParamKind::Service(&["mysql"]),
             default: AppDefault::Required,
             source: "",
         },
         AppParam {
             name: "files",
             doc: "The file server that its scripts are on; none: they are on its own disk.",
-            kind: AppParamKind::Service(&["nfs"]),
+            kind: ParamKind::Service(&["nfs"]),
             default: AppDefault::Absent,
             source: "most sites keep their scripts on their own disk",
         },

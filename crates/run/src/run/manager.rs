@@ -48,7 +48,7 @@ fn checked(spec: &Spec, name: &str, values: &[(String, i64)]) -> Result<(usize, 
         let wanted = ParamValue::Int(value);
         let most = 100 * domain.affinity.len() as i64;
         if !known.allows(&wanted) || matches!(known.kind, ParamKind::Timetable(_)) {
-            let allowed = known.allowed();
+            let allowed = known.kind.allowed();
             return Err(format!("domain `{name}`: {param}: found `{value}`; allowed: {allowed}"));
         }
         if known.unit == PERCENT_OF_PCPU && value > most {

@@ -1,6 +1,7 @@
 //! Applications: the kinds' tables of parameters say what may stand in a file.
 
-use vcpulab_guest::apps::{AppDefault, AppParam, AppParamKind, KINDS, find};
+use vcpulab_guest::apps::{AppDefault, AppParam, KINDS, find};
+use vcpulab_host::ParamKind;
 use vcpulab_spec::limits::{APPS_MAX, TASKS_MAX};
 use vcpulab_spec::{AppSpec, AppValue, DomainSpec, HostSpec, PHASES, Service, Spec};
 
@@ -142,39 +143,32 @@ fn app_param(
             }
         };
     };
-    if let (RawParam::Word(_), AppParamKind::Service(_)) = (&given.value, param.kind) {
+    if let (RawParam::Word(_), ParamKind::Service(_)) = (&given.value, param.kind) {
         // `references` finds the one that is meant, once all applications are known.
         return Some(AppValue::Service(Service { domain: 0, app: 0 }));
     }
     let value = match (&given.value, param.kind) {
-        (RawParam::Word(word), AppParamKind::Duration { .. }) => Duration::parse(word).map(|span| span.0),
-        (RawParam::Word(word), AppParamKind::Size { .. }) => Size::parse(word).map(|size| size.0),
-        (
-            RawParam::Int(value),
-            AppParamKind::Size { .. } | AppParamKind::Count { .. } | AppParamKind::Percent,
-        ) => Some(*value),
-        (RawParam::Word(word), AppParamKind::Choice(words)) => {
+        (RawParam::Word(word), ParamKind::Duration { .. }) => Duration::parse(word).map(|span| span.0),
+        (RawParam::Word(word), ParamKind::Size { .. }) => Size::parse(word).map(|size| size.0),
+        (RawParam::Int(value), ParamKind::Size { .. } | ParamKind::Int { .. } | ParamKind::Percent) => {
+            Some(*value)
+        }
+        (RawParam::Word(word), ParamKind::Choice(words)) => {
             words.iter().position(|w| w == word).map(|position| position as i64)
         }
-        (RawParam::Flag(flag), AppParamKind::Flag) => Some((*flag).into()),
+        (RawParam::Flag(flag), ParamKind::Flag) => Some((*flag).into()),
         _ => None,
     };
-    let fits = |value: &i64| match param.kind {
-        AppParamKind::Duration { min, max } => (min.ns()..=max.ns()).contains(value),
-        AppParamKind::Size { min, max } | AppParamKind::Count { min, max } => (min..=max).contains(value),
-        AppParamKind::Percent => (0..=100).contains(value),
-        AppParamKind::Choice(_) | AppParamKind::Flag | AppParamKind::Service(_) => true,
-    };
     let readable = value.is_some();
-    let value = value.filter(fits);
+    let value = value.filter(|&value| param.kind.allows(value));
     if value.is_none() {
         let allowed = match param.kind {
-            AppParamKind::Duration { .. } if !readable => Duration::ALLOWED.to_owned(),
-            AppParamKind::Size { .. } if !readable => Size::ALLOWED.to_owned(),
-            _ => allowed(param),
+            ParamKind::Duration { .. } if !readable => Duration::ALLOWED.to_owned(),
+            ParamKind::Size { .. } if !readable => Size::ALLOWED.to_owned(),
+            kind => allowed(kind),
         };
         let hint = match (&given.value, param.kind) {
-            (RawParam::Word(word), AppParamKind::Choice(words)) => did_you_mean(word, words.iter().copied()),
+            (RawParam::Word(word), ParamKind::Choice(words)) => did_you_mean(word, words.iter().copied()),
             _ => None,
         };
         checker.report.error(&given.place, Problem::not_allowed(allowed).maybe_hint(hint));
@@ -192,7 +186,7 @@ fn references(
 ) {
     let AppSpec::Kind { kind, .. } = &spec.domains[domain].apps[position] else { return };
     for (index, param) in kind.params.iter().enumerate() {
-        let AppParamKind::Service(kinds) = param.kind else { continue };
+        let ParamKind::Service(kinds) = param.kind else { continue };
         let given = raw.value.params.0.iter().find(|(name, _)| name.value == param.name);
         let Some((_, At { value: RawParam::Word(word), place })) = given else { continue };
         let field = Field(Some(At { value: word.clone(), place: place.clone() }));
@@ -213,17 +207,14 @@ fn references(
     }
 }
 
-/// What a parameter may be, in words.
-fn allowed(param: &AppParam) -> String {
-    match param.kind {
-        AppParamKind::Duration { min, max } => {
+/// The values allowed, in words, as a file writes them.
+fn allowed(kind: ParamKind) -> String {
+    match kind {
+        ParamKind::Duration { min, max } => {
             format!("a time span from {} to {}", Duration(min.ns()), Duration(max.ns()))
         }
-        AppParamKind::Size { min, max } => format!("a size from {} to {}", Size(min), Size(max)),
-        AppParamKind::Count { min, max } => format!("an integer from {min} to {max}"),
-        AppParamKind::Percent => "an integer from 0 to 100 (%)".to_owned(),
-        AppParamKind::Choice(words) => format!("one of {}", words.join(", ")),
-        AppParamKind::Flag => "true or false".to_owned(),
-        AppParamKind::Service(kinds) => format!("the name of a domain that runs one {}", kinds.join(" or ")),
+        ParamKind::Size { min, max } => format!("a size from {} to {}", Size(min), Size(max)),
+        ParamKind::Flag => "true or false".to_owned(),
+        _ => kind.allowed(),
     }
 }

@@ -195,7 +195,7 @@ fn param(
     };
     let Some(value) = value.filter(|value| spec.allows(value)) else {
         let unit = if spec.unit.is_empty() { String::new() } else { format!(" ({})", spec.unit) };
-        let problem = Problem::not_allowed(spec.allowed() + &unit);
+        let problem = Problem::not_allowed(spec.kind.allowed() + &unit);
         let problem = match raw.value {
             RawParam::Timetable(_) => problem.found("a list"),
             _ => problem,

@@ -3,8 +3,8 @@
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema as _, SchemaGenerator};
 use serde_json::{Map, Value, json};
-use vcpulab_guest::apps::{AppDefault, AppParam, AppParamKind, KINDS};
-use vcpulab_host::{ParamKind, ParamSpec, Scope};
+use vcpulab_guest::apps::{AppDefault, AppParam, KINDS};
+use vcpulab_host::{ParamKind, Scope};
 use vcpulab_sched::policies;
 use vcpulab_spec::{CONSTANTS, CUSTOM, ConstantDoc, PHASES};
 
@@ -84,30 +84,25 @@ fn applications(table: &mut Value) {
 
 fn app_param(param: &AppParam) -> Value {
     let mut schema = match param.kind {
-        AppParamKind::Duration { .. } => Duration::json_schema(&mut SchemaGenerator::default()).to_value(),
-        AppParamKind::Size { .. } => Size::json_schema(&mut SchemaGenerator::default()).to_value(),
-        AppParamKind::Count { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
-        AppParamKind::Percent => json!({ "type": "integer", "minimum": 0, "maximum": 100 }),
-        AppParamKind::Choice(words) => json!({ "enum": words }),
-        AppParamKind::Flag => json!({ "type": "boolean" }),
-        AppParamKind::Service(_) => json!({ "type": "string" }),
+        ParamKind::Flag => json!({ "type": "boolean" }),
+        kind => values(kind, &Value::Null),
     };
     let default = match (param.default, param.kind) {
         (AppDefault::Required | AppDefault::Absent, _) => String::new(),
-        (AppDefault::Value(value), AppParamKind::Duration { .. }) => {
+        (AppDefault::Value(value), ParamKind::Duration { .. }) => {
             format!(" Default: {}.", Duration(value))
         }
-        (AppDefault::Value(value), AppParamKind::Size { .. }) => format!(" Default: {}.", Size(value)),
-        (AppDefault::Value(value), AppParamKind::Choice(words)) => {
+        (AppDefault::Value(value), ParamKind::Size { .. }) => format!(" Default: {}.", Size(value)),
+        (AppDefault::Value(value), ParamKind::Choice(words)) => {
             format!(" Default: {}.", words[value as usize])
         }
-        (AppDefault::Value(value), AppParamKind::Flag) => format!(" Default: {}.", value != 0),
+        (AppDefault::Value(value), ParamKind::Flag) => format!(" Default: {}.", value != 0),
         (AppDefault::Value(value), _) => format!(" Default: {value}."),
         (AppDefault::Kilocycles(cycles), _) => format!(" Default: {cycles} thousand cycles."),
         (AppDefault::Profile(name), _) => format!(" Default: the profile's `{name}`."),
     };
     let of = match param.kind {
-        AppParamKind::Service(kinds) => format!(" A domain that runs one {}.", kinds.join(" or ")),
+        ParamKind::Service(kinds) => format!(" A domain that runs one {}.", kinds.join(" or ")),
         _ => String::new(),
     };
     schema["description"] = format!("{}{of}{default}", param.doc).into();
@@ -130,8 +125,9 @@ fn params(scope: Scope, slot: &Value) -> Map<String, Value> {
             for param in generation.params.iter().filter(|param| param.scope == scope) {
                 let default =
                     default_value(param).map_or("no default".into(), |value| format!("default {value}"));
-                let text = format!("{}: {} Allowed: {}; {default}.", policy.name, param.doc, param.allowed());
-                let kind = kind(param, slot);
+                let text =
+                    format!("{}: {} Allowed: {}; {default}.", policy.name, param.doc, param.kind.allowed());
+                let values = values(param.kind, slot);
                 let known = all.entry(param.name).or_insert_with(
                     || json!({ "description": "", "x-scheduler-parameter": true, "anyOf": [] }),
                 );
@@ -140,8 +136,8 @@ fn params(scope: Scope, slot: &Value) -> Map<String, Value> {
                     known["description"] = format!("{description} {text}").trim().into();
                 }
                 let kinds = known["anyOf"].as_array_mut().expect("it was made as a list");
-                if !kinds.contains(&kind) {
-                    kinds.push(kind);
+                if !kinds.contains(&values) {
+                    kinds.push(values);
                 }
             }
         }
@@ -149,17 +145,22 @@ fn params(scope: Scope, slot: &Value) -> Map<String, Value> {
     all
 }
 
-fn kind(param: &ParamSpec, slot: &Value) -> Value {
-    match param.kind {
+/// The values of a parameter; `slot` is the schema of an entry of a timetable.
+fn values(kind: ParamKind, slot: &Value) -> Value {
+    match kind {
         ParamKind::Int { min, max, also: [] } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         ParamKind::Int { min, max, also } => {
             json!({ "type": "integer", "anyOf": [{ "minimum": min, "maximum": max }, { "enum": also }] })
         }
+        ParamKind::Duration { .. } => Duration::json_schema(&mut SchemaGenerator::default()).to_value(),
+        ParamKind::Size { .. } => Size::json_schema(&mut SchemaGenerator::default()).to_value(),
+        ParamKind::Percent => json!({ "type": "integer", "minimum": 0, "maximum": 100 }),
         ParamKind::Flag => json!({ "enum": [0, 1, false, true] }),
         ParamKind::Choice(words) => json!({ "enum": words }),
         ParamKind::Timetable(most) => {
             json!({ "type": "array", "minItems": 1, "maxItems": most, "items": slot })
         }
+        ParamKind::Service(_) => json!({ "type": "string" }),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Applications.
 
-use vcpulab_guest::apps::AppParamKind;
+use vcpulab_host::ParamKind;
 use vcpulab_spec::{AppSpec, AppValue, Spec};
 
 use crate::file::raw::RawApp;
@@ -36,14 +36,14 @@ pub(crate) fn raw_app(app: &AppSpec, spec: &Spec) -> RawApp {
     raw
 }
 
-fn raw_number(number: i64, kind: AppParamKind) -> RawParam {
+fn raw_number(number: i64, kind: ParamKind) -> RawParam {
     match kind {
-        AppParamKind::Duration { .. } => RawParam::Word(Duration(number).to_string()),
-        AppParamKind::Size { .. } => RawParam::Word(Size(number).to_string()),
-        AppParamKind::Count { .. } | AppParamKind::Percent | AppParamKind::Service(_) => {
+        ParamKind::Duration { .. } => RawParam::Word(Duration(number).to_string()),
+        ParamKind::Size { .. } => RawParam::Word(Size(number).to_string()),
+        ParamKind::Int { .. } | ParamKind::Percent | ParamKind::Timetable(_) | ParamKind::Service(_) => {
             RawParam::Int(number)
         }
-        AppParamKind::Choice(words) => RawParam::Word(words[number as usize].to_owned()),
-        AppParamKind::Flag => RawParam::Flag(number != 0),
+        ParamKind::Choice(words) => RawParam::Word(words[number as usize].to_owned()),
+        ParamKind::Flag => RawParam::Flag(number != 0),
     }
 }
