@@ -71,10 +71,10 @@ impl Machine {
         if keep_alive {
             self.clients.all[client].keep(user, id);
         }
-        if let Some(timeout) = timeout {
-            if self.clients.all[client].time_out_at(ctx.now() + timeout, id, begun) {
-                self.clients.arm_timeout(ctx, client);
-            }
+        if let Some(timeout) = timeout
+            && self.clients.all[client].time_out_at(ctx.now() + timeout, id, begun)
+        {
+            self.clients.arm_timeout(ctx, client);
         }
         let Some(connection) = self.network.connections.get_mut(id) else { return };
         connection.asked_at = begun;
