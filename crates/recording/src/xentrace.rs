@@ -69,6 +69,13 @@ struct Window {
     left: u64,
 }
 
+/// The place and the time of a record.
+#[derive(Clone, Copy)]
+struct At {
+    pcpu: u32,
+    ticks: i64,
+}
+
 /// Bytes that were used.
 enum Step {
     Used(usize),
@@ -240,6 +247,7 @@ impl Xentrace {
         self.calibration.forget(window.pcpu);
     }
 
+    /// Counts a record, and understands it if it is the scheduler's or of a loss.
     fn understand(&mut self, event: u32, pcpu: u32, reading: Option<u64>, words: &[u32]) {
         self.counts.add(event);
         if event == WRAP || event >> 16 != 2 && event != LOST || event & 0xf000 == POLICIES & 0xf000 {
@@ -251,50 +259,57 @@ impl Xentrace {
             self.notes.add("scheduler records without time", means, place, || format!("event {event:#x}"));
             return;
         };
-        let before = self.last[pcpu as usize];
-        let ticks = self.time(pcpu, reading);
-        self.last[pcpu as usize] = Some((ticks, false));
-        let mut impossible = None;
-        let mut push = |time_ns, who: Result<Who, (u32, u32)>, kind| match who {
-            Ok(who) => self.order.push(Event { time_ns, pcpu, who, kind }),
-            Err(numbers) => impossible = Some(numbers),
-        };
+        let at = At { pcpu, ticks: self.time(pcpu, reading) };
+        let before = self.last[pcpu as usize].replace((at.ticks, false));
         if let Some((since_ns, true)) = before {
-            push(ticks, Ok(Who::Host), Kind::Lost { records: 0, since_ns });
+            self.push(at, Who::Host, Kind::Lost { records: 0, since_ns });
         }
         match (event, words) {
             (LOST, &[records, _, low, high]) => {
-                let first = u64::from(high) << 32 | u64::from(low);
                 let earliest = before.map_or(0, |(last, _)| last);
-                let since_ns = self.counters.at(pcpu, first).clamp(earliest.min(ticks), ticks);
-                self.order.push(Event {
-                    time_ns: ticks,
-                    pcpu,
-                    who: Who::Host,
-                    kind: Kind::Lost { records, since_ns },
-                });
-                self.calibration.forget(pcpu);
+                self.lost(at, records, u64::from(high) << 32 | u64::from(low), earliest);
             }
-            (CONTINUE, &[packed]) => push(ticks, unpack(packed), Kind::Continue),
+            (SWITCH_FROM | SWITCH_TO, _) => self.switched(at, event, words),
+            (_, &[packed]) if is_runstate(event) => self.runstate_changed(at, event, packed),
+            _ => self.said(at, event, words),
+        }
+    }
+
+    /// Records of that pCPU are lost, the first of them with the counter at `first`.
+    fn lost(&mut self, at: At, records: u32, first: u64, earliest: i64) {
+        let since_ns = self.counters.at(at.pcpu, first).clamp(earliest.min(at.ticks), at.ticks);
+        self.push(at, Who::Host, Kind::Lost { records, since_ns });
+        self.calibration.forget(at.pcpu);
+    }
+
+    /// One half of a context switch: the vCPU that ran, with its execution time, or the one that runs, with its slice.
+    fn switched(&mut self, at: At, event: u32, words: &[u32]) {
+        match (event, words) {
             (SWITCH_FROM, &[.., ran_ns]) if (2..=3).contains(&words.len()) => {
-                self.calibration.left(pcpu, ticks, ran_ns);
+                self.calibration.left(at.pcpu, at.ticks, ran_ns);
+            }
+            // A policy without time slices says −1.
+            (SWITCH_TO, &[domain, vcpu, _, slice_ns]) if i32::try_from(slice_ns).is_ok_and(|ns| ns > 0) => {
+                self.push_for(at, who(domain, vcpu), Kind::Slice(slice_ns));
             }
             // Before Xen 4.9 these had no number of the vCPU; such are passed over.
-            (SWITCH_TO, &[domain, vcpu, _, slice_ns]) => {
-                // A policy without time slices says −1.
-                if i32::try_from(slice_ns).is_ok_and(|slice| slice > 0) {
-                    push(ticks, who(domain, vcpu), Kind::Slice(slice_ns));
-                }
-            }
-            (SWITCH_TO, _) | (SWITCH_FROM, _) => {}
-            (YIELD, &[domain, vcpu]) => push(ticks, who(domain, vcpu), Kind::Yield),
-            (DOMAIN_ADDED, &[domain]) => push(ticks, who(domain, 0), Kind::Added),
-            (DOMAIN_REMOVED, &[domain]) => push(ticks, who(domain, 0), Kind::Removed),
-            (_, &[packed]) if is_runstate(event) => {
-                if let Some((from, to)) = RunState::of(event >> 8 & 0xf).zip(RunState::of(event >> 4 & 0xf)) {
-                    push(ticks, unpack(packed), Kind::change(from, to));
-                }
-            }
+            _ => {}
+        }
+    }
+
+    fn runstate_changed(&mut self, at: At, event: u32, packed: u32) {
+        if let Some((from, to)) = RunState::of(event >> 8 & 0xf).zip(RunState::of(event >> 4 & 0xf)) {
+            self.push_for(at, unpack(packed), Kind::change(from, to));
+        }
+    }
+
+    /// A record that is an event by itself, or none that metrics are made of.
+    fn said(&mut self, at: At, event: u32, words: &[u32]) {
+        match (event, words) {
+            (CONTINUE, &[packed]) => self.push_for(at, unpack(packed), Kind::Continue),
+            (YIELD, &[domain, vcpu]) => self.push_for(at, who(domain, vcpu), Kind::Yield),
+            (DOMAIN_ADDED, &[domain]) => self.push_for(at, who(domain, 0), Kind::Added),
+            (DOMAIN_REMOVED, &[domain]) => self.push_for(at, who(domain, 0), Kind::Removed),
             _ if known(event).is_some_and(|(_, used)| !used) => {}
             _ => {
                 let means = "not understood; the metrics do without them";
@@ -304,18 +319,30 @@ impl Xentrace {
                 });
             }
         }
-        if let Some((domain, vcpu)) = impossible {
-            let means = "damaged, and passed over: the vCPU that runs afterwards may be wrong until the next record of that pCPU";
-            self.notes.add("records of impossible vCPUs", means, Place::Byte(self.offset), || {
-                format!(
-                    "vCPU {vcpu} of domain {domain}; allowed: 0 to {} of 0 to {}",
-                    VCPUS_END - 1,
-                    DOMAINS_END - 1
-                )
-            });
+    }
+
+    fn push(&mut self, At { pcpu, ticks }: At, who: Who, kind: Kind) {
+        self.order.push(Event { time_ns: ticks, pcpu, who, kind });
+    }
+
+    /// An event of a vCPU, unless no vCPU can have these numbers.
+    fn push_for(&mut self, at: At, who: Result<Who, (u32, u32)>, kind: Kind) {
+        match who {
+            Ok(who) => self.push(at, who, kind),
+            Err((domain, vcpu)) => {
+                let means = "damaged, and passed over: the vCPU that runs afterwards may be wrong until the next record of that pCPU";
+                self.notes.add("records of impossible vCPUs", means, Place::Byte(self.offset), || {
+                    format!(
+                        "vCPU {vcpu} of domain {domain}; allowed: 0 to {} of 0 to {}",
+                        VCPUS_END - 1,
+                        DOMAINS_END - 1
+                    )
+                });
+            }
         }
     }
 
+    /// The time of a reading, in ticks of that pCPU's counter.
     fn time(&mut self, pcpu: u32, reading: u64) -> i64 {
         let (ticks, jump) = self.counters.read(pcpu, reading);
         if let Some(jump) = jump {
