@@ -332,7 +332,7 @@ fn timetable(entries: &[Value]) -> Option<Vec<TimetableEntry>> {
     let number = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_i64);
     let read = |entry: &Value| {
         let (domain, vcpu) = (number(entry, "domain")?, number(entry, "vcpu")?);
-        Some(TimetableEntry { domain, vcpu, runtime_ns: number(entry, "runtime_ns")? })
+        Some(TimetableEntry { domain, vcpu, runtime: Span::from_ns(number(entry, "runtime_ns")?) })
     };
     entries.iter().map(read).collect()
 }

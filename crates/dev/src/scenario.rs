@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
+use vcpulab_host::Span;
 use vcpulab_scenario::{FILE_BYTES_MAX, profiles, schema, starter};
 use vcpulab_spec::{CONSTANTS, Sourced, limits};
 
@@ -159,7 +160,7 @@ fn limits_table() -> String {
         ("connections of a client or server", limits::CONNECTIONS_MAX.to_string()),
         ("actions", limits::ACTIONS_MAX.to_string()),
         ("replications", limits::REPLICATIONS_MAX.to_string()),
-        ("seconds of any time span", (limits::SPAN_NS_MAX / 1_000_000_000).to_string()),
+        ("seconds of any time span", (limits::SPAN_MAX / Span::from_secs(1)).to_string()),
         ("bytes of a served file", limits::FILE_SIZE_MAX.to_string()),
         ("characters of a name", limits::NAME_CHARS_MAX.to_string()),
     ];

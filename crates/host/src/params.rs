@@ -126,8 +126,8 @@ pub struct TimetableEntry {
     pub domain: i64,
     /// The vCPU's number in that domain.
     pub vcpu: i64,
-    /// Length of the slot, ns.
-    pub runtime_ns: i64,
+    /// Length of the slot.
+    pub runtime: Span,
 }
 
 /// A parameter's value.

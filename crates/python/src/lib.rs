@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
+use vcpulab_host::Time;
 use vcpulab_scenario::{Edit, Problems, edit};
 use vcpulab_spec::Profile;
 
@@ -126,11 +127,11 @@ fn conformance(py: Python<'_>, paths: Vec<PathBuf>, jobs: usize) -> PyResult<Str
 fn listing(py: Python<'_>, scenario: &scenario::Scenario, at: Option<&str>) -> PyResult<String> {
     let scenario = scenario.checked.clone();
     let end = scenario.end();
-    let at = match at.map(|text| vcpulab_scenario::Duration::parse(text).map(|at| at.0)) {
+    let at = match at.map(|text| vcpulab_scenario::Duration::parse(text).map(|at| Time::ZERO + at.0)) {
         None => end,
-        Some(Some(at)) if (0..=end).contains(&at) => at,
+        Some(Some(at)) if (Time::ZERO..=end).contains(&at) => at,
         Some(_) => {
-            let end = vcpulab_scenario::Duration(end);
+            let end = vcpulab_scenario::Duration::from(end);
             return Err(PyValueError::new_err(format!("allowed: a time span from 0s to {end}")));
         }
     };

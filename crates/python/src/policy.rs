@@ -232,7 +232,7 @@ fn as_dict<'py>(py: Python<'py>, params: &Params) -> PyResult<Bound<'py, PyDict>
         match value {
             ParamValue::Int(value) => dict.set_item(name, value)?,
             ParamValue::Timetable(entries) => {
-                let entries: Vec<_> = entries.iter().map(|e| (e.domain, e.vcpu, e.runtime_ns)).collect();
+                let entries: Vec<_> = entries.iter().map(|e| (e.domain, e.vcpu, e.runtime.ns())).collect();
                 dict.set_item(name, entries)?;
             }
         }

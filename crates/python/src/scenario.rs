@@ -62,12 +62,12 @@ impl Scenario {
 
     #[getter]
     fn duration_ns(&self) -> i64 {
-        self.checked.duration_ns
+        self.checked.duration.ns()
     }
 
     #[getter]
     fn warmup_ns(&self) -> i64 {
-        self.checked.warmup_ns
+        self.checked.warmup.ns()
     }
 }
 

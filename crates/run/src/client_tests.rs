@@ -47,11 +47,7 @@ impl Runner for Run {
 
 /// Every request that was over by the end.
 fn samples(scenario: &Scenario) -> Vec<ClientSample> {
-    let run = Run {
-        host: host_config(scenario),
-        machine: machine_config(scenario, 1),
-        end: Time::from_ns(scenario.end()),
-    };
+    let run = Run { host: host_config(scenario), machine: machine_config(scenario, 1), end: scenario.end() };
     vcpulab_sched::with("credit", "xen4.17", &Params::new(), 2, run).unwrap()
 }
 

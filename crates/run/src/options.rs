@@ -27,6 +27,6 @@ pub struct RunOptions {
 
 impl RunOptions {
     pub(crate) fn keep(&self, spec: &Spec) -> Keep {
-        Keep { trace: self.trace, waits: self.waits, by_pcpu: spec.sample_ns > 0 }
+        Keep { trace: self.trace, waits: self.waits, by_pcpu: !spec.sample.is_zero() }
     }
 }

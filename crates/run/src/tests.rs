@@ -107,7 +107,7 @@ proptest! {
         let results = results.unwrap_or_else(|error| panic!("{text}\n{error}"));
         prop_assert_eq!(results.domains.len(), scenario.domains.len());
         for pcpu in &results.pcpus {
-            prop_assert_eq!(pcpu.run_ns + pcpu.idle_ns + pcpu.overhead_ns, scenario.duration_ns);
+            prop_assert_eq!(pcpu.run_ns + pcpu.idle_ns + pcpu.overhead_ns, scenario.duration.ns());
         }
     }
 }

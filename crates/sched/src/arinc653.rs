@@ -25,7 +25,7 @@ struct Slot {
 
 impl Slot {
     fn span(&self) -> Span {
-        Span::from_ns(self.entry.runtime_ns)
+        self.entry.runtime
     }
 }
 
@@ -48,10 +48,10 @@ impl Arinc653 {
         else {
             return Err(Rejected);
         };
-        let total = entries.iter().try_fold(0i64, |sum, entry| sum.checked_add(entry.runtime_ns));
+        let total = entries.iter().try_fold(0i64, |sum, entry| sum.checked_add(entry.runtime.ns()));
         let good = frame > 0
             && (1..=ENTRIES_MAX).contains(&entries.len())
-            && entries.iter().all(|entry| entry.runtime_ns > 0)
+            && entries.iter().all(|entry| entry.runtime > Span::ZERO)
             && total.is_some_and(|total| total <= frame)
             && entries.iter().all(|entry| entry.vcpu <= self.rules.vcpu_max);
         if !good {
@@ -145,7 +145,7 @@ impl Scheduler for Arinc653 {
     fn dump(&self, _ctx: &PolicyContext, out: &mut dyn fmt::Write) -> fmt::Result {
         for (i, Slot { entry, .. }) in self.slots.iter().enumerate() {
             let mark = if i == self.slot { "*" } else { " " };
-            writeln!(out, "{mark} slot {i}: d{}v{} for {} ns", entry.domain, entry.vcpu, entry.runtime_ns)?;
+            writeln!(out, "{mark} slot {i}: d{}v{} for {} ns", entry.domain, entry.vcpu, entry.runtime)?;
         }
         writeln!(out, "next switch {}, next major frame {}", self.next_switch, self.next_frame)
     }

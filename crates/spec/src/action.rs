@@ -1,14 +1,14 @@
 //! The administrator's actions.
 
-use vcpulab_host::{CpuMask, Params};
+use vcpulab_host::{CpuMask, Params, Time};
 
 use crate::domain::{DomainSpec, OnCrash};
 
 /// One action of the administrator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActionSpec {
-    /// Its time, ns since the host started.
-    pub at: i64,
+    /// Its time.
+    pub at: Time,
     /// The change it makes.
     pub change: Change,
 }

@@ -2,6 +2,7 @@
 
 use vcpulab_guest::apps::{AppKind, Args, RequestClass};
 use vcpulab_guest::{AppConfig, Script, ServiceId};
+use vcpulab_host::Span;
 
 /// The kind whose script stands in the scenario itself.
 pub const PHASES: &str = "phases";
@@ -36,8 +37,8 @@ pub enum AppSpec {
         phases: Vec<PhaseSpec>,
         /// Number of times to go through them; `None`: without end.
         rounds: Option<u32>,
-        /// Time from the start of its domain to its own, ns.
-        delay_ns: i64,
+        /// Time from the start of its domain to its own.
+        delay: Span,
         /// The number of its instances.
         instances: u32,
     },
@@ -116,9 +117,9 @@ impl PartialEq for AppSpec {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (
-                AppSpec::Phases { phases, rounds, delay_ns, instances },
-                AppSpec::Phases { phases: p, rounds: r, delay_ns: d, instances: i },
-            ) => (phases, rounds, delay_ns, instances) == (p, r, d, i),
+                AppSpec::Phases { phases, rounds, delay, instances },
+                AppSpec::Phases { phases: p, rounds: r, delay: d, instances: i },
+            ) => (phases, rounds, delay, instances) == (p, r, d, i),
             (
                 AppSpec::Kind { kind, values, instances },
                 AppSpec::Kind { kind: k, values: v, instances: i },
@@ -140,17 +141,17 @@ pub struct PhaseSpec {
     pub events: Vec<EventSpec>,
 }
 
-/// An event of a phase. Times are in ns; names of synchronisation objects are a domain's, unless said otherwise.
+/// An event of a phase. Names of synchronisation objects are a domain's, unless said otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventSpec {
     /// Computes for that time, or for one drawn from the distribution with these quantiles.
-    Run(Vec<i64>),
+    Run(Vec<Span>),
     /// Computes until that time has passed.
-    Runtime(i64),
+    Runtime(Span),
     /// Sleeps from now, for a time given as for `Run`.
-    Sleep(Vec<i64>),
+    Sleep(Vec<Span>),
     /// Sleeps until that long after the last timer was due.
-    Timer(i64),
+    Timer(Span),
     /// Takes a lock.
     Lock(String),
     /// Releases a lock.

@@ -1,5 +1,6 @@
 //! Clients outside the host, and the machines that they run on.
 
+use vcpulab_host::Span;
 use vcpulab_io::Load;
 
 use crate::app::Service;
@@ -21,8 +22,8 @@ pub struct ClientSpec {
     pub connections_max: u32,
     /// Does a user keep its connection from one request to the next?
     pub keep_alive: bool,
-    /// Time without an answer after which a request has failed, ns.
-    pub timeout_ns: Option<i64>,
+    /// Time without an answer after which a request has failed.
+    pub timeout: Option<Span>,
     /// Most times that a failed request is tried again.
     pub retries: u32,
 }
@@ -47,10 +48,10 @@ pub struct ClientMachineSpec {
     pub bits_per_s: i64,
     /// The number of its processors.
     pub processors: u32,
-    /// Time of a processor for a request before it is sent, ns.
-    pub request_ns: i64,
-    /// Time of a processor for each packet, ns.
-    pub packet_ns: i64,
+    /// Time of a processor for a request before it is sent.
+    pub request_cpu: Span,
+    /// Time of a processor for each packet.
+    pub packet_cpu: Span,
     /// Most connections.
     pub connections_max: u32,
 }

@@ -1,7 +1,7 @@
 //! Domains.
 
 use vcpulab_guest::IdleTick;
-use vcpulab_host::{CpuMask, Params};
+use vcpulab_host::{CpuMask, Params, Span, Time};
 
 use crate::app::AppSpec;
 use crate::device::{BlkfrontSpec, Forwarding, NetfrontSpec};
@@ -17,8 +17,8 @@ pub struct DomainSpec {
     pub params: Params,
     /// The CPU pool it is created in.
     pub pool: usize,
-    /// The time of its creation, ns since the host started.
-    pub start_ns: i64,
+    /// The time of its creation.
+    pub start: Time,
     /// Hard affinity for each vCPU; `None`: every pCPU of its pool. Its length is the number of vCPUs.
     pub affinity: Vec<Option<CpuMask>>,
     /// Does it own the devices?
@@ -35,8 +35,8 @@ pub struct DomainSpec {
     pub page_cache_bytes: u64,
     /// Its memory, bytes.
     pub memory_bytes: u64,
-    /// Time that its guest takes to shut down, ns.
-    pub shutdown_ns: i64,
+    /// Time that its guest takes to shut down.
+    pub shutdown: Span,
     /// Its kernel's tick, where that is left on when a vCPU goes idle.
     pub idle_tick: Option<IdleTick>,
     /// The toolstack's answer to a crash of its guest.

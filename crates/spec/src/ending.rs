@@ -1,4 +1,7 @@
-//! How the lives of domains end: when the guest is over, when the toolstack begins to destroy the domain, and when it is gone.
+//! The ends of domains' lives: the times at which the guest is over, the toolstack begins to destroy the domain, and the
+//! domain is gone.
+
+use vcpulab_host::{Span, Time};
 
 use crate::action::LifeChange;
 use crate::domain::{DomainSpec, OnCrash};
@@ -7,17 +10,17 @@ use crate::profile::Constants;
 /// A page of a domain's memory, bytes.
 const PAGE_BYTES: u64 = 4096;
 
-/// The end of a domain's life, from when it begins. Times are ns since the host started.
+/// The end of a domain's life, step by step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ending {
-    /// When it is asked for, or happens.
-    pub begins: i64,
-    /// When the guest is over, unless the domain is destroyed without asking it.
-    pub over: Option<i64>,
-    /// When the toolstack begins to destroy the domain; `None`: it does not.
-    pub killed: Option<i64>,
-    /// When it is gone.
-    pub gone: Option<i64>,
+    /// Time of the request, or of the crash.
+    pub begins: Time,
+    /// End of the guest; `None`: the domain is destroyed without asking it.
+    pub over: Option<Time>,
+    /// Time at which the toolstack begins to destroy the domain; `None`: it does not.
+    pub killed: Option<Time>,
+    /// Time at which it is gone.
+    pub gone: Option<Time>,
     /// Did the guest crash?
     pub crashed: bool,
     /// Is it created anew then?
@@ -25,22 +28,23 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// How a change ends the life of a domain; `None`: it does not.
-    pub fn of(domain: &DomainSpec, constants: &Constants, change: LifeChange, at: i64) -> Option<Self> {
+    /// The end that a change brings to the life of a domain; `None`: none.
+    pub fn of(domain: &DomainSpec, constants: &Constants, change: LifeChange, at: Time) -> Option<Self> {
         let (over, again, crashed) = match change {
             LifeChange::Create | LifeChange::Save | LifeChange::Restore => return None,
-            LifeChange::Shutdown => (Some(at.saturating_add(domain.shutdown_ns)), false, false),
-            LifeChange::Reboot => (Some(at.saturating_add(domain.shutdown_ns)), true, false),
+            LifeChange::Shutdown => (Some(at.saturating_add(domain.shutdown)), false, false),
+            LifeChange::Reboot => (Some(at.saturating_add(domain.shutdown)), true, false),
             LifeChange::Crash => (Some(at), domain.on_crash == OnCrash::Restart, true),
             LifeChange::Destroy => (None, false, false),
         };
         let kept = crashed && domain.on_crash == OnCrash::Preserve;
         let killed = match over {
             None => Some(at),
-            Some(over) => (!kept).then(|| over.saturating_add(constants.toolstack_ns)),
+            Some(over) => (!kept).then(|| over.saturating_add(Span::from_ns(constants.toolstack_ns))),
         };
         let pages = domain.memory_bytes.div_ceil(PAGE_BYTES) as i64;
-        let gone = killed.map(|killed| killed.saturating_add(pages.saturating_mul(constants.free_page_ns)));
+        let freeing = Span::from_ns(constants.free_page_ns).saturating_mul(pages);
+        let gone = killed.map(|killed| killed.saturating_add(freeing));
         Some(Ending { begins: at, over, killed, gone, crashed, again })
     }
 }

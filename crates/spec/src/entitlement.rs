@@ -1,6 +1,6 @@
 //! What the weights promise each domain.
 
-use vcpulab_host::{ParamSpec, Scope};
+use vcpulab_host::{ParamSpec, Scope, Time};
 
 use crate::action::{ActionSpec, Change};
 use crate::domain::DomainSpec;
@@ -29,7 +29,7 @@ pub fn weight(domain: &DomainSpec, share: &ParamSpec) -> i64 {
 pub fn entitlements(spec: &Spec) -> Vec<Option<f64>> {
     let mut all = vec![None; spec.domains.len()];
     let changing = |action: &ActionSpec| !matches!(action.change, Change::AdjustGlobal(..));
-    if spec.actions.iter().any(changing) || spec.domains.iter().any(|domain| domain.start_ns > 0) {
+    if spec.actions.iter().any(changing) || spec.domains.iter().any(|domain| domain.start > Time::ZERO) {
         return all;
     }
     for (index, pool) in spec.pools.iter().enumerate() {

@@ -3,6 +3,7 @@
 
 use std::ops::RangeInclusive;
 
+use vcpulab_host::Span;
 pub use vcpulab_host::mask::PCPUS_MAX;
 
 /// Longest name of a scenario, domain or client, characters.
@@ -27,8 +28,12 @@ pub const REPLICATIONS_MAX: u32 = 10_000;
 pub const ROWS_MAX: usize = 4_000_000;
 /// Most rows of samples: domains, vCPUs, applications and clients times samples times replications.
 pub const SAMPLE_ROWS_MAX: usize = 1_000_000;
-/// Longest time span anywhere in a scenario: one day, ns.
-pub const SPAN_NS_MAX: i64 = 24 * 3600 * 1_000_000_000;
+/// Longest time span anywhere in a scenario: one day.
+pub const SPAN_MAX: Span = Span::from_secs(24 * 3600);
+/// Time spans where none at all is allowed too.
+pub const SPANS: RangeInclusive<Span> = Span::ZERO..=SPAN_MAX;
+/// Time spans where there must be one.
+pub const SPANS_ABOVE_ZERO: RangeInclusive<Span> = Span::from_ns(1)..=SPAN_MAX;
 /// Most connections that one client keeps open.
 pub const CONNECTIONS_MAX: u32 = 65_536;
 /// Highest rate of requests or periods, per second.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use vcpulab_host::Span;
 
 use crate::limits::PCPUS_MAX;
 
@@ -46,9 +47,9 @@ macro_rules! constants {
                 }
             }
 
-            /// The time of this number of cycles, ns.
-            pub fn cycles_ns(&self, cycles: i64) -> i64 {
-                (i128::from(cycles) * 1000 / i128::from(self.cpu_mhz.max(1))) as i64
+            /// The time of this number of cycles.
+            pub fn cycles(&self, cycles: i64) -> Span {
+                Span::from_ns((i128::from(cycles) * 1000 / i128::from(self.cpu_mhz.max(1))) as i64)
             }
 
             /// Sets the constant of that name, if there is one.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use vcpulab_host::{Span, Time};
+
 use crate::action::{ActionSpec, Change};
 use crate::app::Service;
 use crate::client::{ClientMachineSpec, ClientSpec};
@@ -19,16 +21,16 @@ pub struct Spec {
     pub name: String,
     /// The seed of all random numbers.
     pub seed: u64,
-    /// Measured time, ns.
-    pub duration_ns: i64,
-    /// Time before that, ns.
-    pub warmup_ns: i64,
-    /// Longest delay, the same for all applications in a replication, before applications begin, ns.
-    pub start_spread_ns: i64,
+    /// Measured time.
+    pub duration: Span,
+    /// Time before that.
+    pub warmup: Span,
+    /// Longest delay, the same for all applications in a replication, before applications begin.
+    pub start_spread: Span,
     /// Number of independent runs.
     pub replications: u32,
-    /// Time between two samples of the counters, ns; 0: none are taken.
-    pub sample_ns: i64,
+    /// Time between two samples of the counters; zero: none are taken.
+    pub sample: Span,
     /// Busy cycles between two samples of the profiler; `None`: there is none.
     pub profiler_cycles: Option<i64>,
     /// The machine.
@@ -50,9 +52,9 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// The end of a replication, ns since the host started.
-    pub fn end(&self) -> i64 {
-        self.warmup_ns + self.duration_ns
+    /// The end of a replication.
+    pub fn end(&self) -> Time {
+        Time::ZERO + self.warmup + self.duration
     }
 
     /// The pool of each action: the one its domain is in at that time, or the one whose scheduler it is about.

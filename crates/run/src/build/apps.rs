@@ -2,7 +2,6 @@
 
 use vcpulab_guest::AppConfig;
 use vcpulab_guest::apps::Args;
-use vcpulab_host::Span;
 use vcpulab_spec::{AppSpec, Constants};
 
 use crate::build::scripts::{Channels, Meetings, script};
@@ -17,8 +16,8 @@ pub(crate) fn app(
     constants: &Constants,
 ) -> AppConfig {
     match app {
-        AppSpec::Phases { phases, rounds, delay_ns, .. } => AppConfig {
-            delay_ns: Span::from_ns(*delay_ns),
+        AppSpec::Phases { phases, rounds, delay, .. } => AppConfig {
+            delay_ns: *delay,
             shares_sync_objects: true,
             ..AppConfig::new(script(phases, *rounds, meetings, channels))
         },

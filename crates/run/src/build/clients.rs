@@ -1,7 +1,6 @@
 //! Clients, and the machines that they run on.
 
 use vcpulab_guest::ServiceId;
-use vcpulab_host::Span;
 use vcpulab_io::{Ask, ClientConfig, ClientMachineConfig, ClientMachineId};
 use vcpulab_spec::{AskSpec, ClientMachineSpec, ClientSpec, Spec};
 
@@ -21,7 +20,7 @@ pub(crate) fn client(client: &ClientSpec, service: ServiceId, spec: &Spec) -> Cl
         mix: client.mix.iter().map(ask).collect(),
         connections_max: client.connections_max,
         keep_alive: client.keep_alive,
-        timeout_ns: client.timeout_ns.map(Span::from_ns),
+        timeout_ns: client.timeout,
         retries: client.retries,
     }
 }
@@ -31,8 +30,8 @@ pub(crate) fn client_machine(machine: &ClientMachineSpec) -> ClientMachineConfig
     ClientMachineConfig {
         bits_per_s: Some(machine.bits_per_s),
         processors: machine.processors,
-        request_ns: Span::from_ns(machine.request_ns),
-        packet_ns: Span::from_ns(machine.packet_ns),
+        request_ns: machine.request_cpu,
+        packet_ns: machine.packet_cpu,
         connections_max: machine.connections_max,
     }
 }

@@ -18,7 +18,7 @@ impl Endings {
             LifeChange::Shutdown | LifeChange::Reboot | LifeChange::Crash | LifeChange::Destroy => None,
         };
         self.other(at, action.into_iter().collect());
-        if let Some(ending) = Ending::of(&spec.domains[domain], &spec.host.constants, change, at.ns()) {
+        if let Some(ending) = Ending::of(&spec.domains[domain], &spec.host.constants, change, at) {
             self.0.retain(|(of, step)| *of != Some(domain) || step.at < at);
             self.0.extend(steps(ending, d).map(|step| (Some(domain), step)));
         }
@@ -37,16 +37,13 @@ impl Endings {
 
 /// The steps of an ending, with their times. What would last for no time is left out.
 fn steps(ending: Ending, d: DomId) -> impl Iterator<Item = TimedAction> {
-    let lasts = |from: Option<i64>, to: Option<i64>| from.filter(|_| from != to);
+    let lasts = |from: Option<Time>, to: Option<Time>| from.filter(|_| from != to);
     let shut_down = if ending.crashed { Action::Crash(d) } else { Action::Shutdown(d) };
     let last = if ending.again { Action::Reboot(d) } else { Action::Destroy(d) };
     let over = lasts(ending.over, ending.gone).map(|at| (at, shut_down));
     let killed = lasts(ending.killed, ending.gone).map(|at| (at, Action::Kill(d)));
     let gone = ending.gone.map(|at| (at, last));
-    [over, killed, gone]
-        .into_iter()
-        .flatten()
-        .map(|(at, action)| TimedAction { at: Time::from_ns(at), action })
+    [over, killed, gone].into_iter().flatten().map(|(at, action)| TimedAction { at, action })
 }
 
 #[cfg(test)]

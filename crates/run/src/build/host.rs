@@ -50,18 +50,14 @@ fn domain(domain: &DomainSpec) -> DomainConfig {
 
 /// All that the toolstack does, in the order of time: the beginnings of lives, then the steps of each action.
 fn actions(spec: &Spec) -> Vec<TimedAction> {
-    let starts = spec.domains.iter().enumerate().filter(|(_, domain)| domain.start_ns > 0);
+    let starts = spec.domains.iter().enumerate().filter(|(_, domain)| domain.start > Time::ZERO);
     let mut all: Vec<TimedAction> = starts
-        .map(|(index, domain)| TimedAction {
-            at: Time::from_ns(domain.start_ns),
-            action: Action::Create(DomId(index as u32)),
-        })
+        .map(|(index, domain)| TimedAction { at: domain.start, action: Action::Create(DomId(index as u32)) })
         .collect();
     let mut ordered: Vec<&ActionSpec> = spec.actions.iter().collect();
     ordered.sort_by_key(|action| action.at);
     let mut endings = Endings::default();
     for &ActionSpec { at, ref change } in ordered {
-        let at = Time::from_ns(at);
         match *change {
             Change::Life(domain, change) => endings.change(spec, domain, change, at),
             ref change => endings.other(at, actions_for(spec, change)),

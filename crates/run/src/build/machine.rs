@@ -22,7 +22,7 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
     let constants = &spec.host.constants;
     let services = Services::of(spec);
     let channels = Channels::of(&spec.domains);
-    let delay = Random::new(seed, 0, START).below(spec.start_spread_ns as u64 + 1);
+    let delay = Random::new(seed, 0, START).below(spec.start_spread.ns() as u64 + 1);
     let delay = Span::from_ns(delay as i64);
     let clients = spec.clients.iter();
     MachineConfig {

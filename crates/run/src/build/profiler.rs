@@ -9,7 +9,7 @@ pub(crate) fn profiler(spec: &Spec) -> Option<ProfilerConfig> {
     let constants = &spec.host.constants;
     spec.profiler_cycles.map(|cycles| ProfilerConfig {
         pcpus: spec.host.pcpus,
-        period_ns: Span::from_ns(constants.cycles_ns(cycles).max(1)),
+        period_ns: constants.cycles(cycles).max(Span::from_ns(1)),
         sample_ns: Span::from_ns(constants.sample_ns),
     })
 }

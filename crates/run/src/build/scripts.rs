@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use vcpulab_guest::{ChannelId, Script, Step};
-use vcpulab_host::Span;
 use vcpulab_spec::{AppSpec, DomainSpec, EventSpec, PhaseSpec};
 
 /// What tasks meet at. Names of one sort mean nothing to the others.
@@ -91,10 +90,6 @@ impl<'a> Channels<'a> {
     }
 }
 
-fn spans(ns: &[i64]) -> Vec<Span> {
-    ns.iter().copied().map(Span::from_ns).collect()
-}
-
 pub(crate) fn script(
     phases: &[PhaseSpec],
     rounds: Option<u32>,
@@ -109,15 +104,15 @@ pub(crate) fn script(
         for event in &phase.events {
             let step = match event {
                 EventSpec::Run(times) => match times[..] {
-                    [ns] => Step::Compute { span: Span::from_ns(ns), per_byte_ps: 0 },
-                    _ => Step::ComputeDrawn(script.distribution(&spans(times))),
+                    [span] => Step::Compute { span, per_byte_ps: 0 },
+                    _ => Step::ComputeDrawn(script.distribution(times)),
                 },
-                EventSpec::Runtime(ns) => Step::Runtime(Span::from_ns(*ns)),
+                EventSpec::Runtime(span) => Step::Runtime(*span),
                 EventSpec::Sleep(times) => match times[..] {
-                    [ns] => Step::Sleep(Span::from_ns(ns)),
-                    _ => Step::SleepDrawn(script.distribution(&spans(times))),
+                    [span] => Step::Sleep(span),
+                    _ => Step::SleepDrawn(script.distribution(times)),
                 },
-                EventSpec::Timer(ns) => Step::Timer(Span::from_ns(*ns)),
+                EventSpec::Timer(span) => Step::Timer(*span),
                 EventSpec::Lock(name) => Step::Lock(lock(name)),
                 EventSpec::Unlock(name) => Step::Unlock(lock(name)),
                 EventSpec::Suspend(name) => Step::Wait { at: point(name), unlocks: None },

@@ -18,7 +18,7 @@ pub(crate) fn app_rows(spec: &Spec, replication: u32, machine: &Machine) -> Vec<
             kind: kind.to_owned(),
             completed: stats.completed,
             failed: stats.failed,
-            throughput_per_s: stats.completed as f64 * 1e9 / spec.duration_ns as f64,
+            throughput_per_s: stats.completed as f64 * 1e9 / spec.duration.ns() as f64,
             last_completed_ns: stats.last_completed.map(Time::ns),
             response_p50_ns: quantile(0.50),
             response_p95_ns: quantile(0.95),

@@ -12,7 +12,7 @@ pub(crate) fn io_rows(spec: &Spec, replication: u32, machine: &Machine) -> Vec<I
         IoRow {
             replication,
             domain: domain.name.clone(),
-            elapsed_ns: spec.duration_ns,
+            elapsed_ns: spec.duration.ns(),
             packets_received: netfront.map(|netfront| netfront.received),
             packets_sent: netfront.map(|netfront| netfront.sent),
             bytes_received: netfront.map(|netfront| netfront.bytes_received),

@@ -28,7 +28,7 @@ impl Monitors {
         let guests = (0..spec.domains.len() as u32).map(GuestId);
         Monitors {
             replication,
-            sampler: (spec.sample_ns > 0).then(|| Sampler::new(Span::from_ns(spec.sample_ns), host, meter)),
+            sampler: (!spec.sample.is_zero()).then(|| Sampler::new(spec.sample, host, meter)),
             apps: AppSampler::new(spec, replication, host.now(), machine),
             counts: guests.clone().map(|guest| Counts::of(machine, guest)).collect(),
             layers: guests.map(|guest| machine.layers(host, guest)).collect(),
@@ -178,6 +178,7 @@ fn refill(host: &HostState) -> Span {
 #[cfg(test)]
 mod tests {
     use crate::{RunOptions, run};
+    use vcpulab_host::Span;
     use vcpulab_measure::{ProfileRow, Results};
     use vcpulab_scenario::Scenario;
 
@@ -313,10 +314,10 @@ mod tests {
                  [host]\npcpus = 1\nscheduler = 'credit'\n[domain.a]\n[domain.b]\n"
             )
         };
-        assert_eq!(Scenario::parse(&text(""), "f").unwrap().sample_ns, 0);
+        assert_eq!(Scenario::parse(&text(""), "f").unwrap().sample, Span::ZERO);
         let refused = Scenario::parse(&text("sample = '1s'"), "f").unwrap_err().to_string();
         assert!(refused.contains("run.sample") && refused.contains("at least"), "{refused}");
-        assert_eq!(Scenario::parse(&text("sample = '5s'"), "f").unwrap().sample_ns, 5_000_000_000);
+        assert_eq!(Scenario::parse(&text("sample = '5s'"), "f").unwrap().sample, Span::from_secs(5));
         let few = "profiler = { cycles = 1 }";
         let refused = Scenario::parse(&text(few), "f").unwrap_err().to_string();
         assert!(

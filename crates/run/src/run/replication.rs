@@ -114,9 +114,9 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
 
     /// Runs to the end, in steps.
     fn drive(&mut self) -> Result<(), RunError> {
-        let (warmup, end_ns) = (Time::from_ns(self.of.spec.warmup_ns), self.of.spec.end());
+        let (warmup, end) = (Time::ZERO + self.of.spec.warmup, self.of.spec.end());
         for step in 0..=STEPS {
-            let until = i128::from(end_ns) * i128::from(step) / i128::from(STEPS);
+            let until = i128::from(end.ns()) * i128::from(step) / i128::from(STEPS);
             let until = Time::from_ns(until as i64);
             if (self.host.now()..until).contains(&warmup) {
                 self.run_until(warmup)?;

@@ -1,7 +1,7 @@
 //! The administrator's actions.
 
-use vcpulab_host::Scope;
-use vcpulab_spec::limits::{ACTIONS_MAX, SPAN_NS_MAX};
+use vcpulab_host::{NEVER, Scope, Time};
+use vcpulab_spec::limits::ACTIONS_MAX;
 use vcpulab_spec::{ActionSpec, Change, DomainSpec, LifeChange, Spec};
 
 use crate::check::fields::Checker;
@@ -24,8 +24,8 @@ pub(crate) fn check(
 ) {
     let actions = raw.action.get().map_or(&[][..], |actions| actions);
     checker.count(actions.len(), 0, ACTIONS_MAX, "actions", &place.member("action"));
-    let when = |action: &At<RawAction>| checker.span(action.value.at(), None, 0..=2 * SPAN_NS_MAX);
-    let times: Vec<Option<i64>> = actions.iter().take(ACTIONS_MAX).map(when).collect();
+    let when = |action: &At<RawAction>| checker.time(action.value.at(), None);
+    let times: Vec<Option<Time>> = actions.iter().take(ACTIONS_MAX).map(when).collect();
     let mut order: Vec<usize> = (0..times.len()).collect();
     order.sort_by_key(|&index| times[index]);
     let mut pools: Vec<usize> = spec.domains.iter().map(|domain| domain.pool).collect();
@@ -42,7 +42,7 @@ pub(crate) fn check(
             pools[domain] = pool;
         }
     }
-    lives.begin_until(i64::MAX, checker.report);
+    lives.begin_until(NEVER, checker.report);
     spec.actions = checked.into_iter().flatten().collect();
 }
 

@@ -133,7 +133,7 @@ fn app_param(
         return match param.default {
             AppDefault::Value(value) => Some(AppValue::Number(value)),
             AppDefault::Kilocycles(kilocycles) => {
-                Some(AppValue::Number(host.constants.cycles_ns(kilocycles * 1000)))
+                Some(AppValue::Number(host.constants.cycles(kilocycles * 1000).ns()))
             }
             AppDefault::Profile(name) => host.constants.get(name).map(AppValue::Number),
             AppDefault::Absent => Some(AppValue::Absent),
@@ -148,7 +148,7 @@ fn app_param(
         return Some(AppValue::Service(Service { domain: 0, app: 0 }));
     }
     let value = match (&given.value, param.kind) {
-        (RawParam::Word(word), ParamKind::Duration { .. }) => Duration::parse(word).map(|span| span.0),
+        (RawParam::Word(word), ParamKind::Duration { .. }) => Duration::parse(word).map(|span| span.0.ns()),
         (RawParam::Word(word), ParamKind::Size { .. }) => Size::parse(word).map(|size| size.0),
         (RawParam::Int(value), ParamKind::Size { .. } | ParamKind::Int { .. } | ParamKind::Percent) => {
             Some(*value)
@@ -211,7 +211,7 @@ fn references(
 fn allowed(kind: ParamKind) -> String {
     match kind {
         ParamKind::Duration { min, max } => {
-            format!("a time span from {} to {}", Duration(min.ns()), Duration(max.ns()))
+            format!("a time span from {} to {}", Duration(min), Duration(max))
         }
         ParamKind::Size { min, max } => format!("a size from {} to {}", Size(min), Size(max)),
         ParamKind::Flag => "true or false".to_owned(),

@@ -4,7 +4,8 @@
 //! Windows XP, which gives out ports 1025 to 5000 (Microsoft, `MaxUserPort`). What a request takes there of a processor is
 //! published nowhere, so that the default is none.
 
-use vcpulab_spec::limits::{CLIENTS_MAX, CONNECTIONS_MAX, LINK_RATES, PCPUS_MAX, SPAN_NS_MAX};
+use vcpulab_host::Span;
+use vcpulab_spec::limits::{CLIENTS_MAX, CONNECTIONS_MAX, LINK_RATES, PCPUS_MAX, SPANS};
 use vcpulab_spec::{ClientMachineSpec, Spec};
 
 use crate::check::fields::Checker;
@@ -37,8 +38,8 @@ fn client_machine(
         name,
         bits_per_s: checker.int(&raw.bits_per_s, usual_rate, LINK_RATES).unwrap_or(usual_rate),
         processors: checker.int(&raw.processors, PROCESSORS, 1..=PCPUS_MAX.into()).unwrap_or(1) as u32,
-        request_ns: checker.span(&raw.request_cpu, Some(0), 0..=SPAN_NS_MAX).unwrap_or(0),
-        packet_ns: checker.span(&raw.packet_cpu, Some(0), 0..=SPAN_NS_MAX).unwrap_or(0),
+        request_cpu: checker.span(&raw.request_cpu, Some(Span::ZERO), SPANS).unwrap_or(Span::ZERO),
+        packet_cpu: checker.span(&raw.packet_cpu, Some(Span::ZERO), SPANS).unwrap_or(Span::ZERO),
         connections_max: checker
             .int(&raw.connections_max, CONNECTIONS, 1..=CONNECTIONS_MAX.into())
             .unwrap_or(CONNECTIONS) as u32,

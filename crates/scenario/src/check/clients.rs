@@ -4,7 +4,7 @@ use vcpulab_guest::apps::{RequestClass, specweb99};
 use vcpulab_host::Span;
 use vcpulab_io::Load;
 use vcpulab_spec::limits::{
-    CLIENTS_MAX, CONNECTIONS_MAX, FILE_SIZE_MAX, MIX_MAX, RETRIES_MAX, SPAN_NS_MAX, WEIGHT_MAX,
+    CLIENTS_MAX, CONNECTIONS_MAX, FILE_SIZE_MAX, MIX_MAX, RETRIES_MAX, SPANS, SPANS_ABOVE_ZERO, WEIGHT_MAX,
 };
 use vcpulab_spec::{AskSpec, ClientSpec, DomainSpec, Service, Spec};
 
@@ -45,7 +45,7 @@ fn open_loop(checker: &mut Checker<'_, '_>, raw: &RawOpenLoop, spec: &Spec) -> O
     let rate_per_s = checker.rate(&raw.rate);
     let mix = mix(checker, &raw.file_size, &raw.mix, service, spec);
     let connections_max = checker.int(&raw.connections_max, CONNECTIONS, 1..=CONNECTIONS_MAX.into());
-    let timeout_ns = timeout(checker, &raw.timeout);
+    let timeout = timeout(checker, &raw.timeout);
     let load = Load::Open { rate_per_s: rate_per_s?, regular: raw.regular.get().copied().unwrap_or(false) };
     Some(ClientSpec {
         name: String::new(),
@@ -55,7 +55,7 @@ fn open_loop(checker: &mut Checker<'_, '_>, raw: &RawOpenLoop, spec: &Spec) -> O
         mix: mix?,
         connections_max: connections_max? as u32,
         keep_alive: false,
-        timeout_ns: timeout_ns?,
+        timeout: timeout?,
         retries: 0,
     })
 }
@@ -64,25 +64,21 @@ fn closed_loop(checker: &mut Checker<'_, '_>, raw: &RawClosedLoop, spec: &Spec) 
     let service = service(checker, &raw.server, &raw.app, spec);
     let machine = machine_of(checker, &raw.machine, spec);
     let users = checker.int(&raw.users, 1, 1..=CONNECTIONS_MAX.into());
-    let think_ns = checker.span(&raw.think, Some(0), 0..=SPAN_NS_MAX);
-    let ramp_up_ns = checker.span(&raw.ramp_up, Some(0), 0..=SPAN_NS_MAX);
+    let think = checker.span(&raw.think, Some(Span::ZERO), SPANS);
+    let ramp_up = checker.span(&raw.ramp_up, Some(Span::ZERO), SPANS);
     let mix = mix(checker, &raw.file_size, &raw.mix, service, spec);
-    let timeout_ns = timeout(checker, &raw.timeout);
+    let timeout = timeout(checker, &raw.timeout);
     let retries = checker.int(&raw.retries, 0, 0..=RETRIES_MAX);
     let users = users? as u32;
     Some(ClientSpec {
         name: String::new(),
         service: service?,
         machine: machine?,
-        load: Load::Closed {
-            users,
-            think_ns: Span::from_ns(think_ns?),
-            ramp_up_ns: Span::from_ns(ramp_up_ns?),
-        },
+        load: Load::Closed { users, think_ns: think?, ramp_up_ns: ramp_up? },
         mix: mix?,
         connections_max: users,
         keep_alive: raw.keep_alive.get().copied().unwrap_or(true),
-        timeout_ns: timeout_ns?,
+        timeout: timeout?,
         retries: retries? as u32,
     })
 }
@@ -92,26 +88,26 @@ fn stream(checker: &mut Checker<'_, '_>, raw: &RawStream, spec: &Spec) -> Option
     let machine = machine_of(checker, &raw.machine, spec);
     let streams = checker.int(&raw.streams, 1, 1..=CONNECTIONS_MAX.into());
     let packet = checker.size(&raw.packet, PACKET_BYTES, 1..=FILE_SIZE_MAX as i64);
-    let gap_ns = checker.span(&raw.gap, Some(0), 0..=SPAN_NS_MAX);
+    let gap = checker.span(&raw.gap, Some(Span::ZERO), SPANS);
     let streams = streams? as u32;
     Some(ClientSpec {
         name: String::new(),
         service: service?,
         machine: machine?,
-        load: Load::Stream { streams, packet_bytes: packet? as u32, gap_ns: Span::from_ns(gap_ns?) },
+        load: Load::Stream { streams, packet_bytes: packet? as u32, gap_ns: gap? },
         mix: Vec::new(),
         connections_max: streams,
         keep_alive: true,
-        timeout_ns: None,
+        timeout: None,
         retries: 0,
     })
 }
 
 /// `None` if it is wrong, otherwise the time, if one is given.
-fn timeout(checker: &mut Checker<'_, '_>, field: &Field<Duration>) -> Option<Option<i64>> {
+fn timeout(checker: &mut Checker<'_, '_>, field: &Field<Duration>) -> Option<Option<Span>> {
     match field.is_none() {
         true => Some(None),
-        false => checker.span(field, None, 1..=SPAN_NS_MAX).map(Some),
+        false => checker.span(field, None, SPANS_ABOVE_ZERO).map(Some),
     }
 }
 

@@ -1,8 +1,8 @@
 //! The domains.
 
 use vcpulab_guest::IdleTick;
-use vcpulab_host::{CpuMask, Params, Span};
-use vcpulab_spec::limits::{DOMAIN_VCPUS_MAX, DOMAINS_MAX, SPAN_NS_MAX, VCPUS_MAX};
+use vcpulab_host::{CpuMask, Params, Span, Time};
+use vcpulab_spec::limits::{DOMAIN_VCPUS_MAX, DOMAINS_MAX, SPANS, SPANS_ABOVE_ZERO, VCPUS_MAX};
 use vcpulab_spec::{DomainSpec, OnCrash, Spec};
 
 use crate::check::fields::Checker;
@@ -63,7 +63,7 @@ fn domain_alone(
         number,
         params: Params::new(),
         pool,
-        start_ns: checker.span(&raw.start, Some(0), 0..=2 * SPAN_NS_MAX).unwrap_or(0),
+        start: checker.time(&raw.start, Some(Time::ZERO)).unwrap_or(Time::ZERO),
         affinity: affinity(checker, &raw.affinity, vcpus.unwrap_or(1) as usize, vcpus.is_some(), spec, pool),
         driver_domain,
         forwarding: forwarding(checker, &raw.forwarding),
@@ -73,9 +73,9 @@ fn domain_alone(
         page_cache_bytes: page_cache as u64,
         memory_bytes: checker.size(&raw.memory, 2 * page_cache, 0..=1 << 51).unwrap_or(0) as u64,
         idle_tick: idle_tick(checker, raw),
-        shutdown_ns: checker
-            .span(&raw.shutdown, Some(host.constants.shutdown_ns), 0..=SPAN_NS_MAX)
-            .unwrap_or(0),
+        shutdown: checker
+            .span(&raw.shutdown, Some(Span::from_ns(host.constants.shutdown_ns)), SPANS)
+            .unwrap_or(Span::ZERO),
         on_crash: on_crash(checker, &raw.on_crash),
         apps: Vec::new(),
     }
@@ -86,10 +86,9 @@ fn idle_tick(checker: &mut Checker<'_, '_>, raw: &RawDomain) -> Option<IdleTick>
     if let (Some(At { place, .. }), None) | (None, Some(At { place, .. })) = (&period.0, &cpu.0) {
         checker.report.error(place, Problem::says("`idle_tick` and `idle_tick_cpu` belong together"));
     }
-    let allowed = 1..=SPAN_NS_MAX;
     Some(IdleTick {
-        period_ns: checker.span(period, None, allowed.clone()).map(Span::from_ns)?,
-        cpu_ns: checker.span(cpu, None, allowed).map(Span::from_ns)?,
+        period_ns: checker.span(period, None, SPANS_ABOVE_ZERO)?,
+        cpu_ns: checker.span(cpu, None, SPANS_ABOVE_ZERO)?,
     })
 }
 

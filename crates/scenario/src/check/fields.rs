@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use vcpulab_host::CpuMask;
-use vcpulab_spec::limits::{NAME_CHARS_MAX, RATE_PER_S_MAX, SPAN_NS_MAX};
+use vcpulab_host::{CpuMask, Span, Time};
+use vcpulab_spec::limits::{NAME_CHARS_MAX, RATE_PER_S_MAX, SPAN_MAX};
 use vcpulab_spec::{DomainSpec, PoolSpec};
 
 use crate::text::problem::{Place, Problem, Report, did_you_mean};
@@ -29,13 +29,19 @@ impl Checker<'_, '_> {
     pub fn span(
         &mut self,
         field: &Field<Duration>,
-        default: Option<i64>,
-        range: RangeInclusive<i64>,
-    ) -> Option<i64> {
+        default: Option<Span>,
+        range: RangeInclusive<Span>,
+    ) -> Option<Span> {
         let Some(At { value, place }) = &field.0 else { return default };
         let allowed =
             || format!("a time span from {} to {}", Duration(*range.start()), Duration(*range.end()));
         self.within(value.0, &range, place, allowed)
+    }
+
+    /// A time since the start of the host: in the warm-up or in what is measured. Without a default as for a span.
+    pub fn time(&mut self, field: &Field<Duration>, default: Option<Time>) -> Option<Time> {
+        let default = default.map(|time| time - Time::ZERO);
+        self.span(field, default, Span::ZERO..=2 * SPAN_MAX).map(|span| Time::ZERO + span)
     }
 
     pub fn size(&mut self, field: &Field<Size>, default: i64, range: RangeInclusive<i64>) -> Option<i64> {
@@ -46,7 +52,7 @@ impl Checker<'_, '_> {
 
     pub fn rate(&mut self, field: &Field<Number>) -> Option<f64> {
         let At { value, place } = field.0.as_ref()?;
-        let least = 1.0 / (SPAN_NS_MAX / 1_000_000_000) as f64;
+        let least = 1.0 / (SPAN_MAX / Span::from_secs(1)) as f64;
         let allowed = || format!("a number above 0 (at least one a day) up to {RATE_PER_S_MAX} per second");
         self.within(value.0, &(least..=RATE_PER_S_MAX), place, allowed)
     }

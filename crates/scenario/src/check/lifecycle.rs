@@ -1,6 +1,7 @@
 //! The presence of domains over time: everything that happens to them is scripted, so what cannot be done is known before
 //! the run.
 
+use vcpulab_host::Time;
 use vcpulab_spec::{ActionSpec, Change, Constants, DomainSpec, Ending, LifeChange};
 
 use crate::file::raw::NamedDomain;
@@ -21,12 +22,12 @@ enum State {
 /// A domain: what it is, since when, and what was done to it in this life.
 struct Life {
     state: State,
-    since: i64,
+    since: Time,
     /// How its present life ends, if that has begun.
     ending: Option<Ending>,
-    paused_at: Option<i64>,
+    paused_at: Option<Time>,
     /// By vCPU, when it went offline.
-    offline_since: Vec<Option<i64>>,
+    offline_since: Vec<Option<Time>>,
 }
 
 /// The lives of all domains, as far as the actions looked at so far tell.
@@ -46,27 +47,27 @@ pub(crate) struct Lives<'s> {
 impl<'s> Lives<'s> {
     pub fn new(domains: &'s [DomainSpec], raw: &'s [&NamedDomain], constants: &'s Constants) -> Self {
         let life = |domain: &DomainSpec| Life {
-            state: if domain.start_ns == 0 { State::There } else { State::NotYet },
-            since: 0,
+            state: if domain.start == Time::ZERO { State::There } else { State::NotYet },
+            since: Time::ZERO,
             ending: None,
             paused_at: None,
             offline_since: vec![None; domain.affinity.len()],
         };
         let place = |(_, raw): &&'s NamedDomain| raw.value.start.0.as_ref().map(|At { place, .. }| place);
-        let mut later: Vec<usize> = (0..domains.len()).filter(|&d| domains[d].start_ns > 0).collect();
-        later.sort_by_key(|&d| domains[d].start_ns);
+        let mut later: Vec<usize> = (0..domains.len()).filter(|&d| domains[d].start > Time::ZERO).collect();
+        later.sort_by_key(|&d| domains[d].start);
         let lives = domains.iter().map(life).collect();
         let starts = raw.iter().map(place).collect();
         Lives { domains, constants, starts, lives, later, begun: 0, ending: Vec::new() }
     }
 
     /// Domains with a start up to `end` are created.
-    pub fn begin_until(&mut self, end: i64, report: &mut Report<'_>) {
+    pub fn begin_until(&mut self, end: Time, report: &mut Report<'_>) {
         while let Some(&d) = self.later.get(self.begun)
-            && self.domains[d].start_ns <= end
+            && self.domains[d].start <= end
         {
             self.begun += 1;
-            let start = self.domains[d].start_ns;
+            let start = self.domains[d].start;
             self.end_until(start);
             let problem = self.own_host(d).or_else(|| self.unserved(d, start));
             if let (Some(problem), Some(place)) = (problem, self.starts[d]) {
@@ -77,7 +78,7 @@ impl<'s> Lives<'s> {
     }
 
     /// Domains whose end comes up to `now` are gone, or back.
-    fn end_until(&mut self, now: i64) {
+    fn end_until(&mut self, now: Time) {
         for d in std::mem::take(&mut self.ending) {
             match self.lives[d].ending {
                 Some(Ending { gone: Some(gone), again, over, crashed, .. }) if gone <= now => match again {
@@ -116,7 +117,7 @@ impl<'s> Lives<'s> {
         }
     }
 
-    fn change(&mut self, d: usize, change: LifeChange, at: i64) -> Option<Problem> {
+    fn change(&mut self, d: usize, change: LifeChange, at: Time) -> Option<Problem> {
         let problem = self.own_host(d).or_else(|| match change {
             LifeChange::Create => self.present(d, at).or_else(|| self.unserved(d, at)),
             LifeChange::Restore => self.unsaved(d, at).or_else(|| self.unserved(d, at)),
@@ -145,16 +146,16 @@ impl<'s> Lives<'s> {
         problem
     }
 
-    fn online(&mut self, d: usize, vcpu: usize, online: bool, at: i64) -> Option<Problem> {
+    fn online(&mut self, d: usize, vcpu: usize, online: bool, at: Time) -> Option<Problem> {
         let problem = self.absent(d, at).or_else(|| self.deaf(d));
         let name = &self.domains[d].name;
         let offline_since = &mut self.lives[d].offline_since[vcpu];
         problem.or_else(|| match (*offline_since, online) {
             (None, true) => {
-                Some(Problem::says(format!("vCPU {vcpu} of `{name}` is online at {}", Duration(at))))
+                Some(Problem::says(format!("vCPU {vcpu} of `{name}` is online at {}", Duration::from(at))))
             }
             (Some(since), false) => {
-                let since = Duration(since);
+                let since = Duration::from(since);
                 Some(Problem::says(format!("vCPU {vcpu} of `{name}` is offline since {since}")))
             }
             _ => {
@@ -165,13 +166,13 @@ impl<'s> Lives<'s> {
     }
 
     /// A new guest: nothing is left of what was done to the old one.
-    fn live(&mut self, d: usize, at: i64) {
+    fn live(&mut self, d: usize, at: Time) {
         let life = &mut self.lives[d];
         (life.state, life.since, life.paused_at, life.ending) = (State::There, at, None, None);
         life.offline_since.fill(None);
     }
 
-    fn leave(&mut self, d: usize, state: State, at: i64) {
+    fn leave(&mut self, d: usize, state: State, at: Time) {
         let life = &mut self.lives[d];
         (life.state, life.since, life.paused_at, life.ending) = (state, at, None, None);
     }
@@ -184,50 +185,51 @@ impl<'s> Lives<'s> {
         (*number == 0).then(|| Problem::says(message))
     }
 
-    fn present(&self, d: usize, at: i64) -> Option<Problem> {
+    fn present(&self, d: usize, at: Time) -> Option<Problem> {
         let ends = self.ends(d, at);
-        let (name, at) = (&self.domains[d].name, Duration(at));
+        let (name, at) = (&self.domains[d].name, Duration::from(at));
         let Life { state, since, .. } = self.lives[d];
         match state {
             State::There if ends.is_some() => ends,
-            State::There if since == 0 => {
+            State::There if since == Time::ZERO => {
                 let problem = Problem::says(format!("domain `{name}` is there from the beginning"));
                 Some(problem.hint(format!("`start = \"{at}\"` in [domain.{name}] creates it later")))
             }
             State::There => {
-                let since = Duration(since);
+                let since = Duration::from(since);
                 Some(Problem::says(format!("domain `{name}` is there already at {at}, since {since}")))
             }
             State::NotYet => {
-                let start = Duration(self.domains[d].start_ns);
+                let start = Duration::from(self.domains[d].start);
                 Some(Problem::says(format!("domain `{name}` is created at {start}, which its `start` says")))
             }
             State::Saved => {
-                let problem = Problem::says(format!("domain `{name}` is saved since {}", Duration(since)));
+                let problem =
+                    Problem::says(format!("domain `{name}` is saved since {}", Duration::from(since)));
                 Some(problem.hint("`op = \"restore\"` brings it back"))
             }
             State::ShutDown | State::Crashed | State::Destroyed => None,
         }
     }
 
-    fn absent(&self, d: usize, at: i64) -> Option<Problem> {
+    fn absent(&self, d: usize, at: Time) -> Option<Problem> {
         let Life { state, since, .. } = self.lives[d];
         let (why, when) = match state {
             State::There => return self.ends(d, at),
-            State::NotYet => ("it is created at", self.domains[d].start_ns),
+            State::NotYet => ("it is created at", self.domains[d].start),
             State::ShutDown => ("it was shut down at", since),
             State::Crashed => ("it crashed and was destroyed at", since),
             State::Destroyed => ("it was destroyed at", since),
             State::Saved => ("it was saved at", since),
         };
-        let (name, at, when) = (&self.domains[d].name, Duration(at), Duration(when));
+        let (name, at, when) = (&self.domains[d].name, Duration::from(at), Duration::from(when));
         Some(Problem::says(format!("domain `{name}` is not there at {at}: {why} {when}")))
     }
 
     /// Has its end begun?
-    fn ends(&self, d: usize, at: i64) -> Option<Problem> {
+    fn ends(&self, d: usize, at: Time) -> Option<Problem> {
         let Ending { begins, over, killed, gone, crashed, again } = self.lives[d].ending?;
-        let past = |time: Option<i64>| time.is_some_and(|time| time <= at);
+        let past = |time: Option<Time>| time.is_some_and(|time| time <= at);
         let what = match crashed {
             _ if past(killed) => "is being destroyed",
             true => "has crashed",
@@ -236,15 +238,15 @@ impl<'s> Lives<'s> {
         };
         let then = match gone {
             None => "it stays so until it is destroyed".to_owned(),
-            Some(gone) if again => format!("it is back at {}", Duration(gone)),
-            Some(gone) => format!("it is gone at {}", Duration(gone)),
+            Some(gone) if again => format!("it is back at {}", Duration::from(gone)),
+            Some(gone) => format!("it is gone at {}", Duration::from(gone)),
         };
-        let (name, at, begins) = (&self.domains[d].name, Duration(at), Duration(begins));
+        let (name, at, begins) = (&self.domains[d].name, Duration::from(at), Duration::from(begins));
         Some(Problem::says(format!("domain `{name}` {what} at {at}, since {begins}: {then}")))
     }
 
     /// Is there nothing to destroy? There is what is shutting down, has crashed, or is saved.
-    fn indestructible(&self, d: usize, at: i64) -> Option<Problem> {
+    fn indestructible(&self, d: usize, at: Time) -> Option<Problem> {
         let Life { state, ending, .. } = &self.lives[d];
         let killed = ending.and_then(|ending| ending.killed);
         match state {
@@ -255,14 +257,14 @@ impl<'s> Lives<'s> {
     }
 
     /// Is its guest alive at that time?
-    fn alive(&self, d: usize, at: i64) -> bool {
+    fn alive(&self, d: usize, at: Time) -> bool {
         let Life { state, ending, .. } = &self.lives[d];
         let over = ending.and_then(|ending| ending.over.or(ending.killed));
         *state == State::There && over.is_none_or(|over| at < over)
     }
 
-    fn unsaved(&self, d: usize, at: i64) -> Option<Problem> {
-        let message = format!("domain `{}` is not saved at {}", self.domains[d].name, Duration(at));
+    fn unsaved(&self, d: usize, at: Time) -> Option<Problem> {
+        let message = format!("domain `{}` is not saved at {}", self.domains[d].name, Duration::from(at));
         (self.lives[d].state != State::Saved).then(|| Problem::says(message))
     }
 
@@ -270,18 +272,20 @@ impl<'s> Lives<'s> {
     fn deaf(&self, d: usize) -> Option<Problem> {
         self.lives[d].paused_at.map(|since| {
             let name = &self.domains[d].name;
-            let message =
-                format!("domain `{name}` is paused since {}: its guest does not answer", Duration(since));
+            let message = format!(
+                "domain `{name}` is paused since {}: its guest does not answer",
+                Duration::from(since)
+            );
             Problem::says(message).hint("unpause it before, or destroy it")
         })
     }
 
     /// Does a domain that is there need this one for its devices?
-    fn needed(&self, d: usize, at: i64) -> Option<Problem> {
+    fn needed(&self, d: usize, at: Time) -> Option<Problem> {
         let of =
             |other: usize| self.alive(other, at) && self.domains[other].drivers().any(|driver| driver == d);
         let other = &self.domains[(0..self.domains.len()).find(|&other| of(other))?].name;
-        let (name, at) = (&self.domains[d].name, Duration(at));
+        let (name, at) = (&self.domains[d].name, Duration::from(at));
         let problem = Problem::says(format!(
             "domain `{name}` is the driver domain of `{other}`, which is there at {at}"
         ));
@@ -289,11 +293,11 @@ impl<'s> Lives<'s> {
     }
 
     /// Is the domain that this one needs for its devices missing?
-    fn unserved(&self, d: usize, at: i64) -> Option<Problem> {
+    fn unserved(&self, d: usize, at: Time) -> Option<Problem> {
         let driver = self.domains[d]
             .drivers()
             .find(|&driver| !self.alive(driver, at) || self.lives[driver].ending.is_some())?;
-        let (name, driver, at) = (&self.domains[d].name, &self.domains[driver].name, Duration(at));
+        let (name, driver, at) = (&self.domains[d].name, &self.domains[driver].name, Duration::from(at));
         Some(Problem::says(format!("domain `{driver}`, the driver domain of `{name}`, is not there at {at}")))
     }
 }

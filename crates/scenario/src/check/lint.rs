@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use vcpulab_host::Span;
 use vcpulab_sched::policies;
 use vcpulab_spec::{ActionSpec, AppSpec, Change, PoolSpec, SHARE, Service, Spec, share, weight};
 
@@ -41,14 +42,14 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
     inverted_shares(spec, raw_domains, report);
     let end = spec.end();
     for (domain, (_, raw)) in spec.domains.iter().zip(raw_domains) {
-        if let (true, Some(At { place, .. })) = (domain.start_ns >= end, &raw.value.start.0) {
-            let message = format!("it is never there: the run ends at {}", Duration(end));
+        if let (true, Some(At { place, .. })) = (domain.start >= end, &raw.value.start.0) {
+            let message = format!("it is never there: the run ends at {}", Duration::from(end));
             report.warning(place, Problem::says(message));
         }
     }
     for (action, At { place, .. }) in spec.actions.iter().zip(raw.action.get().into_iter().flatten()) {
         if action.at >= end {
-            let message = format!("never happens: the run ends at {}", Duration(end));
+            let message = format!("never happens: the run ends at {}", Duration::from(end));
             report.warning(place, Problem::says(message));
         }
     }
@@ -114,8 +115,8 @@ fn doubtful_app(app: &AppSpec, place: &Place, report: &mut Report<'_>) {
     {
         let message = format!(
             "needs {} of CPU time in every {}: it can never keep up",
-            Duration(run),
-            Duration(period)
+            Duration(Span::from_ns(run)),
+            Duration(Span::from_ns(period))
         );
         report.warning(place, Problem::says(message));
     }

@@ -19,8 +19,9 @@ mod run;
 
 use std::path::Path;
 
+use vcpulab_host::Span;
 use vcpulab_spec::Spec;
-use vcpulab_spec::limits::{DOMAINS_MAX, REPLICATIONS_MAX, SPAN_NS_MAX};
+use vcpulab_spec::limits::{DOMAINS_MAX, REPLICATIONS_MAX, SPANS, SPANS_ABOVE_ZERO};
 
 use crate::check::fields::Checker;
 use crate::file::raw::RawScenario;
@@ -28,8 +29,8 @@ use crate::text::problem::{Place, Report};
 use crate::text::read::At;
 
 /// Defaults of what a file may leave out.
-const DURATION_NS: i64 = 10_000_000_000;
-const WARMUP_NS: i64 = 1_000_000_000;
+const DURATION: Span = Span::from_secs(10);
+const WARMUP: Span = Span::from_secs(1);
 
 /// Checks everything. If anything is wrong the report says so, and what is returned is of no use.
 pub(crate) fn check(
@@ -46,11 +47,13 @@ pub(crate) fn check(
     let mut spec = Spec {
         name: run::name(checker, &raw.name),
         seed: checker.int(&raw.seed, 1, 0..=i64::MAX).unwrap_or(1) as u64,
-        duration_ns: checker.span(&run.duration, Some(DURATION_NS), 1..=SPAN_NS_MAX).unwrap_or(1),
-        warmup_ns: checker.span(&run.warmup, Some(WARMUP_NS), 0..=SPAN_NS_MAX).unwrap_or(0),
-        start_spread_ns: checker.span(&run.start_spread, Some(0), 0..=SPAN_NS_MAX).unwrap_or(0),
+        duration: checker
+            .span(&run.duration, Some(DURATION), SPANS_ABOVE_ZERO)
+            .unwrap_or(*SPANS_ABOVE_ZERO.start()),
+        warmup: checker.span(&run.warmup, Some(WARMUP), SPANS).unwrap_or(Span::ZERO),
+        start_spread: checker.span(&run.start_spread, Some(Span::ZERO), SPANS).unwrap_or(Span::ZERO),
         replications: checker.int(&run.replications, 1, 1..=REPLICATIONS_MAX.into()).unwrap_or(1) as u32,
-        sample_ns: 0,
+        sample: Span::ZERO,
         profiler_cycles: run::profiler(checker, &run),
         host,
         nics: Vec::new(),
@@ -80,7 +83,7 @@ pub(crate) fn check(
     client_machines::check(checker, raw, &mut spec, place);
     clients::check(checker, raw, &mut spec, place);
     files::check(checker, &spec, &raw_domains);
-    spec.sample_ns = run::sample(checker, &run, &spec);
+    spec.sample = run::sample(checker, &run, &spec);
     actions::check(checker, raw, &mut spec, &raw_domains, schedulers_known, place);
     lint::lint(&spec, raw, &raw_domains, checker.report);
     spec

@@ -2,7 +2,7 @@
 
 use vcpulab_host::{ParamKind, ParamSpec, ParamValue, Params, Scope, TimetableEntry};
 use vcpulab_sched::policies;
-use vcpulab_spec::limits::SPAN_NS_MAX;
+use vcpulab_spec::limits::SPANS_ABOVE_ZERO;
 use vcpulab_spec::{DomainSpec, PERCENT_OF_PCPU, PoolSpec, Spec};
 
 use crate::check::fields::Checker;
@@ -224,8 +224,8 @@ fn timetable(
         let domain = checker.domain(&slot.value.domain, domains)?;
         let last = domains[domain].affinity.len() as i64 - 1;
         let vcpu = checker.int(&slot.value.vcpu, 0, 0..=last)?;
-        let runtime_ns = checker.span(&slot.value.runtime, None, 1..=SPAN_NS_MAX)?;
-        Some(TimetableEntry { domain: domains[domain].number, vcpu, runtime_ns })
+        let runtime = checker.span(&slot.value.runtime, None, SPANS_ABOVE_ZERO)?;
+        Some(TimetableEntry { domain: domains[domain].number, vcpu, runtime })
     };
     // Every slot is looked at before any is found missing.
     let entries: Vec<Option<TimetableEntry>> = slots.iter().map(entry).collect();

@@ -1,6 +1,9 @@
 //! Applications whose script stands in the scenario, in rt-app's words.
 
-use vcpulab_spec::limits::{APPS_MAX, EVENTS_MAX, PHASES_MAX, QUANTILES_MAX, SPAN_NS_MAX};
+use std::ops::RangeInclusive;
+
+use vcpulab_host::Span;
+use vcpulab_spec::limits::{APPS_MAX, EVENTS_MAX, PHASES_MAX, QUANTILES_MAX, SPANS, SPANS_ABOVE_ZERO};
 use vcpulab_spec::{AppSpec, EventSpec, PhaseSpec};
 
 use crate::check::fields::Checker;
@@ -19,8 +22,8 @@ pub(crate) fn phases_app(checker: &mut Checker<'_, '_>, raw: &RawApp, place: &Pl
         rounds => Some(rounds as u32),
     };
     let instances = checker.int(&raw.instance, 1, 1..=APPS_MAX as i64)? as u32;
-    let delay_ns = checker.span(&raw.start_delay, Some(0), 0..=SPAN_NS_MAX)?;
-    Some(AppSpec::Phases { phases: phases?, rounds, delay_ns, instances })
+    let delay = checker.span(&raw.start_delay, Some(Span::ZERO), SPANS)?;
+    Some(AppSpec::Phases { phases: phases?, rounds, delay, instances })
 }
 
 fn phases(checker: &mut Checker<'_, '_>, field: &Field<Vec<At<RawPhase>>>) -> Option<Vec<PhaseSpec>> {
@@ -44,8 +47,8 @@ fn phase(checker: &mut Checker<'_, '_>, phase: &At<RawPhase>) -> Option<PhaseSpe
 
 fn event(checker: &mut Checker<'_, '_>, event: &At<RawEvent>) -> Option<EventSpec> {
     let raw = &event.value;
-    let drawn = [(&raw.run, EventSpec::Run as fn(Vec<i64>) -> EventSpec), (&raw.sleep, EventSpec::Sleep)];
-    let spans = [(&raw.runtime, EventSpec::Runtime as fn(i64) -> EventSpec), (&raw.timer, EventSpec::Timer)];
+    let drawn = [(&raw.run, EventSpec::Run as fn(Vec<Span>) -> EventSpec), (&raw.sleep, EventSpec::Sleep)];
+    let spans = [(&raw.runtime, EventSpec::Runtime as fn(Span) -> EventSpec), (&raw.timer, EventSpec::Timer)];
     let names = [
         (&raw.lock, EventSpec::Lock as fn(String) -> EventSpec),
         (&raw.unlock, EventSpec::Unlock),
@@ -77,7 +80,7 @@ fn event(checker: &mut Checker<'_, '_>, event: &At<RawEvent>) -> Option<EventSpe
         return quantiles(checker, field).map(make);
     }
     if let Some((field, make)) = span.next() {
-        return checker.span(field, None, 1..=SPAN_NS_MAX).map(make);
+        return checker.span(field, None, SPANS_ABOVE_ZERO).map(make);
     }
     if let Some((field, make)) = name.next() {
         return meeting(checker, field).map(make);
@@ -89,16 +92,17 @@ fn event(checker: &mut Checker<'_, '_>, event: &At<RawEvent>) -> Option<EventSpe
 }
 
 /// A time, or the quantiles of a distribution of times.
-fn quantiles(checker: &mut Checker<'_, '_>, field: &Field<OneOrMany<Duration>>) -> Option<Vec<i64>> {
+fn quantiles(checker: &mut Checker<'_, '_>, field: &Field<OneOrMany<Duration>>) -> Option<Vec<Span>> {
     let At { value, place } = field.0.as_ref()?;
     match value {
-        OneOrMany::One(span) => time(checker, *span, place, 1).map(|span| vec![span]),
+        OneOrMany::One(span) => time(checker, *span, place, &SPANS_ABOVE_ZERO).map(|span| vec![span]),
         OneOrMany::Many(spans) => {
             if !checker.count(spans.len(), 2, QUANTILES_MAX, "quantiles", place) {
                 return None;
             }
-            let read: Vec<_> = spans.iter().map(|span| time(checker, span.value, &span.place, 0)).collect();
-            let quantiles: Vec<i64> = read.into_iter().collect::<Option<_>>()?;
+            let read: Vec<_> =
+                spans.iter().map(|span| time(checker, span.value, &span.place, &SPANS)).collect();
+            let quantiles: Vec<Span> = read.into_iter().collect::<Option<_>>()?;
             if let Some(index) = (1..quantiles.len()).find(|&index| quantiles[index] < quantiles[index - 1]) {
                 let allowed =
                     format!("quantiles in ascending order, from {} on here", Duration(quantiles[index - 1]));
@@ -110,9 +114,14 @@ fn quantiles(checker: &mut Checker<'_, '_>, field: &Field<OneOrMany<Duration>>) 
     }
 }
 
-fn time(checker: &mut Checker<'_, '_>, span: Duration, place: &Place, least: i64) -> Option<i64> {
-    let allowed = || format!("a time span from {} to {}", Duration(least), Duration(SPAN_NS_MAX));
-    checker.within(span.0, &(least..=SPAN_NS_MAX), place, allowed)
+fn time(
+    checker: &mut Checker<'_, '_>,
+    span: Duration,
+    place: &Place,
+    range: &RangeInclusive<Span>,
+) -> Option<Span> {
+    let allowed = || format!("a time span from {} to {}", Duration(*range.start()), Duration(*range.end()));
+    checker.within(span.0, range, place, allowed)
 }
 
 fn meeting(checker: &mut Checker<'_, '_>, field: &Field<String>) -> Option<String> {

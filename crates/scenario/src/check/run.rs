@@ -1,6 +1,7 @@
 //! The length of a run, its repetitions, and the samples taken meanwhile.
 
-use vcpulab_spec::limits::{NAME_CHARS_MAX, PROFILER_CYCLES, ROWS_MAX, SAMPLE_ROWS_MAX, SPAN_NS_MAX};
+use vcpulab_host::Span;
+use vcpulab_spec::limits::{NAME_CHARS_MAX, PROFILER_CYCLES, ROWS_MAX, SAMPLE_ROWS_MAX, SPAN_MAX, SPANS};
 use vcpulab_spec::{DomainSpec, Spec};
 
 use crate::check::fields::Checker;
@@ -10,7 +11,7 @@ use crate::text::read::{At, Field};
 use crate::text::units::Duration;
 
 /// Time between two samples where the scenario says nothing.
-const SAMPLE_NS: i64 = 1_000_000_000;
+const SAMPLE: Span = Span::from_secs(1);
 
 pub(crate) fn name(checker: &mut Checker<'_, '_>, field: &Field<String>) -> String {
     let Some(At { value, place }) = &field.0 else { return "unnamed".into() };
@@ -32,11 +33,11 @@ pub(crate) fn rows(checker: &mut Checker<'_, '_>, spec: &Spec, run: &RawRun, pla
     }
 }
 
-/// Time between two samples, ns; 0: none are taken. Where nothing is said they are, unless there were too many.
-pub(crate) fn sample(checker: &mut Checker<'_, '_>, run: &RawRun, spec: &Spec) -> i64 {
-    let Some(sample_ns) = checker.span(&run.sample, Some(SAMPLE_NS), 0..=SPAN_NS_MAX) else { return 0 };
-    if sample_ns == 0 {
-        return 0;
+/// Time between two samples; zero: none are taken. Where nothing is said they are, unless there were too many.
+pub(crate) fn sample(checker: &mut Checker<'_, '_>, run: &RawRun, spec: &Spec) -> Span {
+    let Some(sample) = checker.span(&run.sample, Some(SAMPLE), SPANS) else { return Span::ZERO };
+    if sample.is_zero() {
+        return Span::ZERO;
     }
     // A domain has a row for itself, for each of its vCPUs and applications, and for each pCPU that it runs on.
     let pcpus = spec.host.pcpus as usize;
@@ -45,16 +46,16 @@ pub(crate) fn sample(checker: &mut Checker<'_, '_>, run: &RawRun, spec: &Spec) -
     let at_once = things as i64 * i64::from(spec.replications);
     // The last one is taken at the end.
     let most = SAMPLE_ROWS_MAX as i64 / at_once.max(1) - 1;
-    if spec.duration_ns / sample_ns <= most {
-        return sample_ns;
+    if spec.duration / sample <= most {
+        return sample;
     }
     if let Some(At { place, .. }) = &run.sample.0 {
-        let least = Duration(if most > 0 { spec.duration_ns / most + 1 } else { SPAN_NS_MAX });
+        let least = Duration(if most > 0 { spec.duration / most + Span::from_ns(1) } else { SPAN_MAX });
         let rows =
             format!("at least {least} here ({SAMPLE_ROWS_MAX} rows of results), or `0s` for no samples");
         checker.report.error(place, Problem::not_allowed(rows));
     }
-    0
+    Span::ZERO
 }
 
 /// Busy cycles between two samples of the profiler, if there is one.

@@ -4,7 +4,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema as _, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use vcpulab_guest::apps::{AppDefault, AppParam, KINDS};
-use vcpulab_host::{ParamKind, Scope};
+use vcpulab_host::{ParamKind, Scope, Span};
 use vcpulab_sched::policies;
 use vcpulab_spec::{CONSTANTS, CUSTOM, ConstantDoc, PHASES};
 
@@ -90,7 +90,7 @@ fn app_param(param: &AppParam) -> Value {
     let default = match (param.default, param.kind) {
         (AppDefault::Required | AppDefault::Absent, _) => String::new(),
         (AppDefault::Value(value), ParamKind::Duration { .. }) => {
-            format!(" Default: {}.", Duration(value))
+            format!(" Default: {}.", Duration(Span::from_ns(value)))
         }
         (AppDefault::Value(value), ParamKind::Size { .. }) => format!(" Default: {}.", Size(value)),
         (AppDefault::Value(value), ParamKind::Choice(words)) => {

@@ -6,7 +6,7 @@ use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
-use vcpulab_host::{CpuMask, PcpuId, mask::PCPUS_MAX};
+use vcpulab_host::{CpuMask, PcpuId, Span, Time, mask::PCPUS_MAX};
 
 /// Units of time, ns, longest first.
 const TIME_UNITS: [(&str, i64); 5] =
@@ -24,9 +24,9 @@ const SIZE_UNITS: [(&str, i64); 8] = [
     ("B", 1),
 ];
 
-/// A span of simulated time, ns, written as a string such as `"1.5s"`.
+/// A span of simulated time, written as a string such as `"1.5s"`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Duration(pub i64);
+pub struct Duration(pub Span);
 
 /// A size, bytes, written as a string such as `"64KiB"`, or as a plain number of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -38,7 +38,14 @@ impl Duration {
 
     /// Reads one; `None` if it is not one, or finer than 1 ns, or too large for any unit.
     pub fn parse(text: &str) -> Option<Self> {
-        quantity(text, &TIME_UNITS).map(Duration)
+        quantity(text, &TIME_UNITS).map(|ns| Duration(Span::from_ns(ns)))
+    }
+}
+
+/// A point in time is written as the time span since the start of the host.
+impl From<Time> for Duration {
+    fn from(time: Time) -> Self {
+        Duration(time - Time::ZERO)
     }
 }
 
@@ -85,7 +92,7 @@ fn write_quantity(f: &mut fmt::Formatter<'_>, value: i64, units: &[(&str, i64)])
 
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_quantity(f, self.0, &TIME_UNITS)
+        write_quantity(f, self.0.ns(), &TIME_UNITS)
     }
 }
 
@@ -218,7 +225,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn ns(text: &str) -> Option<i64> {
-        Duration::parse(text).map(|d| d.0)
+        Duration::parse(text).map(|d| d.0.ns())
     }
 
     #[test]
@@ -263,7 +270,7 @@ mod tests {
         fn what_is_written_reads_back(value in any::<i64>()) {
             // The most negative number has one digit more than is accepted.
             prop_assume!(value != i64::MIN);
-            prop_assert_eq!(ns(&Duration(value).to_string()), Some(value));
+            prop_assert_eq!(ns(&Duration(Span::from_ns(value)).to_string()), Some(value));
             prop_assert_eq!(Size::parse(&Size(value).to_string()), Some(Size(value)));
         }
 

@@ -12,7 +12,7 @@ use crate::write::params::raw_params;
 
 /// `pool` is the one that its domain is in then.
 pub(crate) fn raw_action(action: &ActionSpec, pool: usize, spec: &Spec) -> RawAction {
-    let at = || Field::from(Duration(action.at));
+    let at = || Field::from(Duration::from(action.at));
     let domain = |index: &usize| Field::from(spec.domains[*index].name.clone());
     match &action.change {
         Change::Adjust(index, params) => {

@@ -1,6 +1,6 @@
 //! Applications.
 
-use vcpulab_host::ParamKind;
+use vcpulab_host::{ParamKind, Span};
 use vcpulab_spec::{AppSpec, AppValue, Spec};
 
 use crate::file::raw::RawApp;
@@ -16,8 +16,8 @@ pub(crate) fn raw_app(app: &AppSpec, spec: &Spec) -> RawApp {
         ..RawApp::default()
     };
     match app {
-        AppSpec::Phases { phases, rounds, delay_ns, .. } => {
-            raw.start_delay = Duration(*delay_ns).into();
+        AppSpec::Phases { phases, rounds, delay, .. } => {
+            raw.start_delay = Duration(*delay).into();
             raw.r#loop = rounds.map_or(-1, i64::from).into();
             raw.phase = phases.iter().map(|phase| raw_phase(phase).into()).collect::<Vec<_>>().into();
         }
@@ -38,7 +38,7 @@ pub(crate) fn raw_app(app: &AppSpec, spec: &Spec) -> RawApp {
 
 fn raw_number(number: i64, kind: ParamKind) -> RawParam {
     match kind {
-        ParamKind::Duration { .. } => RawParam::Word(Duration(number).to_string()),
+        ParamKind::Duration { .. } => RawParam::Word(Duration(Span::from_ns(number)).to_string()),
         ParamKind::Size { .. } => RawParam::Word(Size(number).to_string()),
         ParamKind::Int { .. } | ParamKind::Percent | ParamKind::Timetable(_) | ParamKind::Service(_) => {
             RawParam::Int(number)

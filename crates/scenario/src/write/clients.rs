@@ -15,7 +15,7 @@ pub(crate) fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
     let kind = || Field::from(app.kind().to_owned());
     let classes = app.classes();
     let machine = || raw_machine_of(client.machine, spec);
-    let timeout = || Field::from(client.timeout_ns.map(Duration));
+    let timeout = || Field::from(client.timeout.map(Duration));
     let ask = |ask: &AskSpec| RawAsk {
         class: classes[ask.class as usize].name.to_owned().into(),
         file_size: Size(ask.reply_bytes.into()).into(),
@@ -39,8 +39,8 @@ pub(crate) fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
             app: kind(),
             machine: machine(),
             users: i64::from(users).into(),
-            think: Duration(think_ns.ns()).into(),
-            ramp_up: Duration(ramp_up_ns.ns()).into(),
+            think: Duration(think_ns).into(),
+            ramp_up: Duration(ramp_up_ns).into(),
             file_size: Field::default(),
             mix: mix(),
             keep_alive: client.keep_alive.into(),
@@ -53,7 +53,7 @@ pub(crate) fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
             machine: machine(),
             streams: i64::from(streams).into(),
             packet: Size(packet_bytes.into()).into(),
-            gap: Duration(gap_ns.ns()).into(),
+            gap: Duration(gap_ns).into(),
         }),
     }
 }
@@ -63,8 +63,8 @@ pub(crate) fn raw_client_machines(spec: &Spec) -> Field<Named<RawClientMachine>>
     let raw = |machine: &ClientMachineSpec| RawClientMachine {
         bits_per_s: machine.bits_per_s.into(),
         processors: i64::from(machine.processors).into(),
-        request_cpu: Duration(machine.request_ns).into(),
-        packet_cpu: Duration(machine.packet_ns).into(),
+        request_cpu: Duration(machine.request_cpu).into(),
+        packet_cpu: Duration(machine.packet_cpu).into(),
         connections_max: i64::from(machine.connections_max).into(),
     };
     let named = spec.client_machines.iter().map(|machine| (machine.name.clone().into(), raw(machine).into()));

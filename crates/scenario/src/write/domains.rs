@@ -1,5 +1,6 @@
 //! Domains.
 
+use vcpulab_host::Time;
 use vcpulab_spec::{DomainSpec, Spec};
 
 use crate::file::raw::{RawApp, RawDomain};
@@ -27,7 +28,7 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
     RawDomain {
         vcpus: (domain.affinity.len() as i64).into(),
         pool: pool_name(domain.pool, spec),
-        start: (domain.start_ns != 0).then_some(Duration(domain.start_ns)).into(),
+        start: (domain.start != Time::ZERO).then_some(Duration::from(domain.start)).into(),
         affinity: affinity.into(),
         driver_domain: domain.driver_domain.into(),
         forwarding: word(&FORWARDING, &domain.forwarding).into(),
@@ -36,9 +37,9 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
         disk: disk.into(),
         page_cache: Size(domain.page_cache_bytes as i64).into(),
         memory: Size(domain.memory_bytes as i64).into(),
-        shutdown: Duration(domain.shutdown_ns).into(),
-        idle_tick: domain.idle_tick.map(|tick| Duration(tick.period_ns.ns())).into(),
-        idle_tick_cpu: domain.idle_tick.map(|tick| Duration(tick.cpu_ns.ns())).into(),
+        shutdown: Duration(domain.shutdown).into(),
+        idle_tick: domain.idle_tick.map(|tick| Duration(tick.period_ns)).into(),
+        idle_tick_cpu: domain.idle_tick.map(|tick| Duration(tick.cpu_ns)).into(),
         on_crash: word(&ON_CRASH, &domain.on_crash).into(),
         app: (!apps.is_empty()).then_some(apps).into(),
         params: raw_params(&domain.params, &spec.pools[domain.pool], spec),

@@ -115,11 +115,11 @@ fn raw(spec: &Spec) -> RawScenario {
         name: spec.name.clone().into(),
         seed: (spec.seed as i64).into(),
         run: RawRun {
-            duration: Duration(spec.duration_ns).into(),
-            warmup: Duration(spec.warmup_ns).into(),
-            start_spread: (spec.start_spread_ns != 0).then_some(Duration(spec.start_spread_ns)).into(),
+            duration: Duration(spec.duration).into(),
+            warmup: Duration(spec.warmup).into(),
+            start_spread: (!spec.start_spread.is_zero()).then_some(Duration(spec.start_spread)).into(),
             replications: i64::from(spec.replications).into(),
-            sample: Duration(spec.sample_ns).into(),
+            sample: Duration(spec.sample).into(),
             profiler: spec.profiler_cycles.map(|cycles| RawProfiler { cycles: cycles.into() }).into(),
         }
         .into(),

@@ -18,7 +18,7 @@ pub(crate) fn raw_params(params: &Params, pool: &PoolSpec, spec: &Spec) -> RawPa
                 let slot = |slot: &TimetableEntry| RawSlot {
                     domain: domain_numbered(slot.domain, spec).to_owned().into(),
                     vcpu: slot.vcpu.into(),
-                    runtime: Duration(slot.runtime_ns).into(),
+                    runtime: Duration(slot.runtime).into(),
                 };
                 RawParam::Timetable(slots.iter().map(|entry| slot(entry).into()).collect())
             }

@@ -1,5 +1,6 @@
 //! Scripts that stand in the scenario.
 
+use vcpulab_host::Span;
 use vcpulab_spec::{EventSpec, PhaseSpec};
 
 use crate::file::raw::{RawEvent, RawPhase};
@@ -28,7 +29,7 @@ pub(crate) fn raw_phase(phase: &PhaseSpec) -> RawPhase {
     RawPhase { r#loop: i64::from(phase.rounds).into(), event: events.into() }
 }
 
-fn raw_times(times: &[i64]) -> OneOrMany<Duration> {
+fn raw_times(times: &[Span]) -> OneOrMany<Duration> {
     match times {
         [span] => OneOrMany::One(Duration(*span)),
         quantiles => OneOrMany::Many(quantiles.iter().map(|&span| Duration(span).into()).collect()),

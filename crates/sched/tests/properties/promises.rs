@@ -166,7 +166,11 @@ proptest! {
         slots in prop::collection::vec((0..3usize, 100_000..9 * MS), 1..8),
         rest in 0..5 * MS,
     ) {
-        let entry = |&(domain, runtime_ns): &(usize, i64)| TimetableEntry { domain: 1 + domain as i64, vcpu: 0, runtime_ns };
+        let entry = |&(domain, runtime): &(usize, i64)| TimetableEntry {
+            domain: 1 + domain as i64,
+            vcpu: 0,
+            runtime: Span::from_ns(runtime),
+        };
         let frame = slots.iter().map(|&(_, runtime)| runtime).sum::<i64>() + rest;
         let mut global = Params::new().with("major_frame_ns", frame);
         global.set("entries", ParamValue::Timetable(slots.iter().map(entry).collect()));
