@@ -148,7 +148,7 @@ const HOPS: usize = 16;
 /// Follows a path from a module on, through submodules and re-exports.
 fn descend(modules: &Modules, mut at: ModulePath, path: &[String], hops: usize) -> Option<ModulePath> {
     for (done, next) in path.iter().enumerate() {
-        let child = [at.as_slice(), &[next.clone()]].concat();
+        let child = [at.as_slice(), std::slice::from_ref(next)].concat();
         if !modules.contains_key(&child) {
             return match behind(modules, &at, next) {
                 Some(target) if hops > 0 => {
