@@ -125,7 +125,7 @@ impl<I: Id, T> Table<I, T> {
     }
 
     /// All ids with their entries, ascending.
-    pub fn enumerate(&self) -> impl DoubleEndedIterator<Item = (I, &T)> + ExactSizeIterator {
+    pub fn enumerate(&self) -> impl DoubleEndedIterator<Item = (I, &T)> + ExactSizeIterator + Clone {
         self.entries.iter().enumerate().map(|(index, entry)| (I::from_index(index), entry))
     }
 

@@ -43,7 +43,7 @@ fn listed(spec: &Spec, host: &HostState) -> Value {
 
 fn domain(spec: &Spec, host: &HostState, id: i64, d: DomId) -> Value {
     json!({
-        "name": spec.domains[d.index()].name,
+        "name": spec.domains[d].name,
         "id": id,
         "state": host.domain_state(d).map(|state| state.to_string()),
         "time_ns": host.vcpus_of(d).map(|v| host.cpu_time(v)).sum::<Span>().ns(),
@@ -54,7 +54,7 @@ fn domain(spec: &Spec, host: &HostState, id: i64, d: DomId) -> Value {
 fn vcpu(spec: &Spec, host: &HostState, v: VcpuId) -> Value {
     let state = host.vcpu_state(v);
     let affinity = host.affinity(v);
-    let all = *affinity == spec.pools[host.pool_of(host.dom(v)).index()].pcpus;
+    let all = *affinity == spec.pools[host.pool_of(host.dom(v))].pcpus;
     json!({
         "vcpu": host.name(v).1,
         "pcpu": state.filter(|state| !state.offline).map(|_| host.processor(v).0),

@@ -484,7 +484,7 @@ domain = \"web\"
             let after = edited(&text, &edits);
             let scenario = Scenario::parse(&after, "f").unwrap_or_else(|problems| panic!("{after}\n{problems}"));
             prop_assert_eq!(scenario.seed, u64::from(seed));
-            prop_assert_eq!(&scenario.domains.last().unwrap().name, "new");
+            prop_assert_eq!(&scenario.domains.iter().last().unwrap().name, "new");
         }
     }
 }

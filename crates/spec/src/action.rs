@@ -1,6 +1,6 @@
 //! The administrator's actions.
 
-use vcpulab_host::{CpuMask, Params, Time};
+use vcpulab_host::{CpuMask, DomId, Params, PoolId, Table, Time};
 
 use crate::domain::{DomainSpec, OnCrash};
 
@@ -13,30 +13,30 @@ pub struct ActionSpec {
     pub change: Change,
 }
 
-/// The change that an action makes. Domains and pools are positions in the scenario's lists.
+/// The change that an action makes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// A domain's parameters.
-    Adjust(usize, Params),
+    Adjust(DomId, Params),
     /// The global parameters of a pool's scheduler.
-    AdjustGlobal(usize, Params),
+    AdjustGlobal(PoolId, Params),
     /// A domain is paused.
-    Pause(usize),
+    Pause(DomId),
     /// A domain is unpaused.
-    Unpause(usize),
+    Unpause(DomId),
     /// The hard affinity of one vCPU of a domain, or of all.
-    Affinity(usize, Option<u32>, CpuMask),
+    Affinity(DomId, Option<u32>, CpuMask),
     /// A domain moves to another pool.
-    MovePool(usize, usize),
+    MovePool(DomId, PoolId),
     /// The life of a domain.
-    Life(usize, LifeChange),
+    Life(DomId, LifeChange),
     /// A vCPU of a domain goes online (`true`) or offline.
-    Online(usize, u32, bool),
+    Online(DomId, u32, bool),
 }
 
 impl Change {
     /// The domain that is in another pool afterwards (it may be the one it was in), and that pool.
-    pub fn moves(&self, domains: &[DomainSpec]) -> Option<(usize, usize)> {
+    pub fn moves(&self, domains: &Table<DomId, DomainSpec>) -> Option<(DomId, PoolId)> {
         match *self {
             Change::MovePool(domain, pool) => Some((domain, pool)),
             Change::Life(domain, LifeChange::Crash) if domains[domain].on_crash != OnCrash::Restart => None,

@@ -2,7 +2,7 @@
 
 use vcpulab_guest::apps::{AppKind, Args, RequestClass};
 use vcpulab_guest::{AppConfig, Script, ServiceId};
-use vcpulab_host::Span;
+use vcpulab_host::{DomId, Span};
 
 /// The kind whose script stands in the scenario itself.
 pub const PHASES: &str = "phases";
@@ -11,7 +11,7 @@ pub const PHASES: &str = "phases";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service {
     /// Its domain.
-    pub domain: usize,
+    pub domain: DomId,
     /// Its position among the domain's applications.
     pub app: usize,
 }

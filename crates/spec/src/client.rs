@@ -1,7 +1,7 @@
 //! Clients outside the host, and the machines that they run on.
 
 use vcpulab_host::Span;
-use vcpulab_io::Load;
+use vcpulab_io::{ClientMachineId, Load};
 
 use crate::app::Service;
 
@@ -13,7 +13,7 @@ pub struct ClientSpec {
     /// The service it asks.
     pub service: Service,
     /// The client machine it runs on; `None`: one that limits nothing.
-    pub machine: Option<usize>,
+    pub machine: Option<ClientMachineId>,
     /// The times of its requests.
     pub load: Load,
     /// The requests it sends.

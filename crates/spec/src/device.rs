@@ -1,5 +1,8 @@
 //! Devices, and the front ends of domains that lead to them.
 
+use vcpulab_host::DomId;
+use vcpulab_io::{DiskId, NicId};
+
 /// The way in which a driver domain finds where packets go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forwarding {
@@ -25,7 +28,7 @@ pub struct DeviceSpec {
     /// Its name; `None`: it is one of those that are there where a scenario names none.
     pub name: Option<String>,
     /// The domain that owns it; `None`: the hypervisor.
-    pub owner: Option<usize>,
+    pub owner: Option<DomId>,
     /// The owner's vCPU that takes its interrupts.
     pub vcpu: u32,
 }
@@ -43,9 +46,9 @@ pub struct DiskSpec {
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetfrontSpec {
     /// The driver domain whose netback carries its packets; `None`: the hypervisor does, or the domain itself.
-    pub driver: Option<usize>,
+    pub driver: Option<DomId>,
     /// The NIC by which its packets leave.
-    pub nic: usize,
+    pub nic: NicId,
     /// The domain's vCPU that takes its events.
     pub vcpu: u32,
     /// The driver domain's vCPU that takes its events.
@@ -62,9 +65,9 @@ pub struct NetfrontSpec {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlkfrontSpec {
     /// The driver domain whose blkback serves it; `None`: the hypervisor does, or the domain itself.
-    pub driver: Option<usize>,
+    pub driver: Option<DomId>,
     /// The disk it is on; `None`: its driver domain is a stub domain, which passes requests on to its own virtual disk.
-    pub disk: Option<usize>,
+    pub disk: Option<DiskId>,
     /// The domain's vCPU that takes its events.
     pub vcpu: u32,
     /// Does the driver domain emulate it?

@@ -1,7 +1,7 @@
 //! Domains.
 
 use vcpulab_guest::IdleTick;
-use vcpulab_host::{CpuMask, Params, Span, Time};
+use vcpulab_host::{CpuMask, DomId, Params, PoolId, Span, Time};
 
 use crate::app::AppSpec;
 use crate::device::{BlkfrontSpec, Forwarding, NetfrontSpec};
@@ -16,7 +16,7 @@ pub struct DomainSpec {
     /// The scheduler's parameters for it, those given.
     pub params: Params,
     /// The CPU pool it is created in.
-    pub pool: usize,
+    pub pool: PoolId,
     /// The time of its creation.
     pub start: Time,
     /// Hard affinity for each vCPU; `None`: every pCPU of its pool. Its length is the number of vCPUs.
@@ -46,13 +46,18 @@ pub struct DomainSpec {
 }
 
 impl DomainSpec {
+    /// The number of its vCPUs.
+    pub fn vcpus(&self) -> u32 {
+        self.affinity.len() as u32
+    }
+
     /// The driver domain behind its network interface.
-    pub fn driver(&self) -> Option<usize> {
+    pub fn driver(&self) -> Option<DomId> {
         self.nic.as_ref().and_then(|nic| nic.driver)
     }
 
     /// The driver domains behind its network interface and its virtual disk.
-    pub fn drivers(&self) -> impl Iterator<Item = usize> {
+    pub fn drivers(&self) -> impl Iterator<Item = DomId> {
         self.driver().into_iter().chain(self.disk.as_ref().and_then(|disk| disk.driver))
     }
 

@@ -1,6 +1,6 @@
 //! What the weights promise each domain.
 
-use vcpulab_host::{ParamSpec, Scope, Time};
+use vcpulab_host::{DomId, ParamSpec, Scope, Time};
 
 use crate::action::{ActionSpec, Change};
 use crate::domain::DomainSpec;
@@ -32,14 +32,14 @@ pub fn entitlements(spec: &Spec) -> Vec<Option<f64>> {
     if spec.actions.iter().any(changing) || spec.domains.iter().any(|domain| domain.start > Time::ZERO) {
         return all;
     }
-    for (index, pool) in spec.pools.iter().enumerate() {
-        let here: Vec<usize> = (0..spec.domains.len()).filter(|&d| spec.domains[d].pool == index).collect();
+    for (id, pool) in spec.pools.enumerate() {
+        let here: Vec<DomId> = spec.domains.ids().filter(|&d| spec.domains[d].pool == id).collect();
         let pinned = here.iter().any(|&d| spec.domains[d].affinity.iter().any(Option::is_some));
         let Some(share) = share(pool).filter(|_| !pinned) else { continue };
         let weights: Vec<f64> = here.iter().map(|&d| weight(&spec.domains[d], share) as f64).collect();
         let limits: Vec<f64> = here.iter().map(|&d| limit(&spec.domains[d], pool)).collect();
         for (d, share) in here.into_iter().zip(fair_shares(f64::from(pool.pcpus.len()), &weights, &limits)) {
-            all[d] = Some(share);
+            all[d.index()] = Some(share);
         }
     }
     all
@@ -51,7 +51,7 @@ fn limit(domain: &DomainSpec, pool: &PoolSpec) -> f64 {
     let caps = pool.generation.params.iter().filter(is_cap);
     let caps =
         caps.map(|param| domain.params.int(param.name).unwrap_or(param.default)).filter(|cap| *cap > 0);
-    caps.map(|cap| cap as f64 / 100.0).fold(domain.affinity.len() as f64, f64::min)
+    caps.map(|cap| cap as f64 / 100.0).fold(f64::from(domain.vcpus()), f64::min)
 }
 
 fn fair_shares(capacity: f64, weights: &[f64], limits: &[f64]) -> Vec<f64> {

@@ -1,6 +1,6 @@
 //! The machine and its CPU pools.
 
-use vcpulab_host::{CpuMask, Params};
+use vcpulab_host::{CpuMask, Params, PoolId};
 use vcpulab_sched::{Generation, Policy};
 
 use crate::profile::Constants;
@@ -30,6 +30,9 @@ pub enum Drivers {
     /// There is no hypervisor: the one domain has them.
     BareMetal,
 }
+
+/// The CPU pool that every host has.
+pub const POOL_0: PoolId = PoolId(0);
 
 /// A CPU pool and its scheduler.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! A checked scenario: types only. Every value is within its [`limits`], and every reference leads somewhere.
 //!
 //! `vcpulab-scenario` makes a [`Spec`] of a text and a text of a [`Spec`]; `vcpulab-run` runs one. Neither knows of the
-//! other. Indices into the lists of a [`Spec`] (domains, pools, NICs, disks, clients) are positions in them.
+//! other.
 
 mod action;
 mod app;
@@ -22,6 +22,6 @@ pub use device::{BlkfrontSpec, DeviceSpec, DiskSpec, Forwarding, Medium, Netfron
 pub use domain::{DomainSpec, OnCrash};
 pub use ending::Ending;
 pub use entitlement::{PERCENT_OF_PCPU, SHARE, entitlements, share, weight};
-pub use host::{Drivers, HostSpec, PoolSpec};
+pub use host::{Drivers, HostSpec, POOL_0, PoolSpec};
 pub use profile::{CONSTANTS, CUSTOM, ConstantDoc, Constants, Profile, SourceKind, Sourced};
 pub use spec::Spec;

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use vcpulab_host::{Span, Time};
+use vcpulab_host::{DomId, PoolId, Span, Table, Time};
+use vcpulab_io::{ClientId, ClientMachineId, DiskId, NicId};
 
 use crate::action::{ActionSpec, Change};
 use crate::app::Service;
 use crate::client::{ClientMachineSpec, ClientSpec};
 use crate::device::{DeviceSpec, DiskSpec};
 use crate::domain::DomainSpec;
-use crate::host::{Drivers, HostSpec, PoolSpec};
+use crate::host::{Drivers, HostSpec, POOL_0, PoolSpec};
 
 /// Requests of a client among which the frequency of each size of answer is stated.
 const REQUESTS: u64 = 1_000_000;
@@ -36,17 +37,17 @@ pub struct Spec {
     /// The machine.
     pub host: HostSpec,
     /// Its NICs.
-    pub nics: Vec<DeviceSpec>,
+    pub nics: Table<NicId, DeviceSpec>,
     /// Its disks.
-    pub disks: Vec<DiskSpec>,
+    pub disks: Table<DiskId, DiskSpec>,
     /// Its CPU pools; the first is `Pool-0`.
-    pub pools: Vec<PoolSpec>,
+    pub pools: Table<PoolId, PoolSpec>,
     /// The domains in the order of their creation: Dom0 first, the others as in the file.
-    pub domains: Vec<DomainSpec>,
+    pub domains: Table<DomId, DomainSpec>,
     /// The clients outside, as in the file.
-    pub clients: Vec<ClientSpec>,
+    pub clients: Table<ClientId, ClientSpec>,
     /// The machines that they run on.
-    pub client_machines: Vec<ClientMachineSpec>,
+    pub client_machines: Table<ClientMachineId, ClientMachineSpec>,
     /// The administrator's actions, as in the file.
     pub actions: Vec<ActionSpec>,
 }
@@ -58,11 +59,11 @@ impl Spec {
     }
 
     /// The pool of each action: the one its domain is in at that time, or the one whose scheduler it is about.
-    pub fn action_pools(&self) -> Vec<usize> {
+    pub fn action_pools(&self) -> Vec<PoolId> {
         let mut order: Vec<usize> = (0..self.actions.len()).collect();
         order.sort_by_key(|&i| self.actions[i].at);
-        let mut pools: Vec<usize> = self.domains.iter().map(|domain| domain.pool).collect();
-        let mut found = vec![0; self.actions.len()];
+        let mut pools: Table<DomId, PoolId> = self.domains.iter().map(|domain| domain.pool).collect();
+        let mut found = vec![POOL_0; self.actions.len()];
         for i in order {
             found[i] = match self.actions[i].change {
                 Change::AdjustGlobal(pool, _) => pool,
@@ -82,12 +83,12 @@ impl Spec {
     }
 
     /// The first disk that a domain owns.
-    pub fn own_disk(&self, domain: usize) -> Option<usize> {
-        self.disks.iter().position(|disk| disk.device.owner == Some(domain))
+    pub fn own_disk(&self, domain: DomId) -> Option<DiskId> {
+        self.disks.ids().find(|&disk| self.disks[disk].device.owner == Some(domain))
     }
 
     /// Has a domain a disk, virtual or its own?
-    pub fn has_disk(&self, domain: usize) -> bool {
+    pub fn has_disk(&self, domain: DomId) -> bool {
         let virtual_disk = self.domains[domain].disk.is_some() && self.host.drivers != Drivers::BareMetal;
         virtual_disk || self.own_disk(domain).is_some()
     }

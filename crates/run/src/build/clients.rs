@@ -1,7 +1,7 @@
 //! Clients, and the machines that they run on.
 
 use vcpulab_guest::ServiceId;
-use vcpulab_io::{Ask, ClientConfig, ClientMachineConfig, ClientMachineId};
+use vcpulab_io::{Ask, ClientConfig, ClientMachineConfig};
 use vcpulab_spec::{AskSpec, ClientMachineSpec, ClientSpec, Spec};
 
 /// A client, which asks this service.
@@ -14,7 +14,7 @@ pub(crate) fn client(client: &ClientSpec, service: ServiceId, spec: &Spec) -> Cl
         weight: ask.weight,
     };
     ClientConfig {
-        machine: client.machine.map(|machine| ClientMachineId(machine as u32)),
+        machine: client.machine,
         service,
         load: client.load,
         mix: client.mix.iter().map(ask).collect(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use vcpulab_host::{Span, Table};
+use vcpulab_host::{DomId, Id, Span, Table};
 use vcpulab_io::{
     BlkbackCosts, BlkfrontConfig, BlkfrontCosts, CacheConfig, DiskConfig, DiskId, DiskKind, DiskUnitConfig,
     ElevatorConfig, GuestId, VirtualDiskConfig,
@@ -19,22 +19,22 @@ pub(crate) fn disks(spec: &Spec) -> Table<DiskId, DiskUnitConfig> {
     };
     let unit = |spec: &DiskSpec| DiskUnitConfig {
         disk: Some(disk(spec.medium, constants)),
-        owner: spec.device.owner.map(|owner| (GuestId(owner as u32), spec.device.vcpu)),
+        owner: spec.device.owner.map(|owner| (GuestId::from(owner), spec.device.vcpu)),
         costs,
     };
     // A stub domain has no driver of a disk: a request goes on through its blkfront, which costs that.
-    let stub = |stub: usize| DiskUnitConfig {
+    let stub = |stub: DomId| DiskUnitConfig {
         disk: None,
-        owner: Some((GuestId(stub as u32), spec.domains[stub].disk.as_ref().map_or(0, |disk| disk.vcpu))),
+        owner: Some((GuestId::from(stub), spec.domains[stub].disk.as_ref().map_or(0, |disk| disk.vcpu))),
         costs: BlkbackCosts { request_ns: Span::ZERO, ..costs },
     };
     spec.disks.iter().map(unit).chain(stubs(spec).map(stub)).collect()
 }
 
 /// The stub domains that virtual disks go through, each once, in order.
-fn stubs(spec: &Spec) -> impl Iterator<Item = usize> {
+fn stubs(spec: &Spec) -> impl Iterator<Item = DomId> {
     let through = |domain: &DomainSpec| domain.disk.as_ref().filter(|disk| disk.disk.is_none())?.driver;
-    let stubs: BTreeSet<usize> = spec.domains.iter().filter_map(through).collect();
+    let stubs: BTreeSet<DomId> = spec.domains.iter().filter_map(through).collect();
     stubs.into_iter()
 }
 
@@ -60,8 +60,9 @@ fn disk(medium: Medium, constants: &Constants) -> DiskConfig {
 }
 
 /// A domain's virtual disk. A domain that owns a disk and has no virtual one has it straight on that.
-pub(crate) fn virtual_disk(index: usize, spec: &Spec) -> Option<VirtualDiskConfig> {
-    let (domain, constants) = (&spec.domains[index], &spec.host.constants);
+pub(crate) fn virtual_disk(domain: DomId, spec: &Spec) -> Option<VirtualDiskConfig> {
+    let (own, constants) = (spec.own_disk(domain), &spec.host.constants);
+    let domain = &spec.domains[domain];
     let costs = BlkfrontCosts {
         upcall_ns: Span::from_ns(constants.guest_upcall_ns),
         request_ns: Span::from_ns(constants.block_request_ns),
@@ -69,19 +70,19 @@ pub(crate) fn virtual_disk(index: usize, spec: &Spec) -> Option<VirtualDiskConfi
         copy_ps_per_byte: constants.copy_byte_ps,
     };
     let cache = CacheConfig::linux(domain.page_cache_bytes);
-    let own = spec.own_disk(index);
     match (&domain.disk, own) {
         (Some(disk), _) if spec.host.drivers != Drivers::BareMetal => Some(VirtualDiskConfig {
             blkfront: BlkfrontConfig::split(costs, cache),
-            disk: DiskId(disk.disk.unwrap_or_else(|| {
-                spec.disks.len() + stubs(spec).take_while(|&stub| Some(stub) != disk.driver).count()
-            }) as u32),
+            disk: disk.disk.unwrap_or_else(|| {
+                let before = stubs(spec).take_while(|&stub| Some(stub) != disk.driver).count();
+                DiskId::from_index(spec.disks.len() + before)
+            }),
             vcpu: disk.vcpu,
             emulation_ns: Span::from_ns(if disk.emulated { constants.emulation_ns } else { 0 }),
         }),
         (given, Some(own)) => Some(VirtualDiskConfig {
             blkfront: BlkfrontConfig::straight(costs, cache),
-            disk: DiskId(own as u32),
+            disk: own,
             vcpu: given.as_ref().map_or(spec.disks[own].device.vcpu, |disk| disk.vcpu),
             emulation_ns: Span::ZERO,
         }),

@@ -5,12 +5,11 @@ use vcpulab_spec::{Ending, LifeChange, Spec};
 
 /// What the host is to do in the order of the actions, and of which ending each step is.
 #[derive(Default)]
-pub(crate) struct Endings(Vec<(Option<usize>, TimedAction)>);
+pub(crate) struct Endings(Vec<(Option<DomId>, TimedAction)>);
 
 impl Endings {
     /// The life of a domain changes. What is left of an ending that has begun is off.
-    pub fn change(&mut self, spec: &Spec, domain: usize, change: LifeChange, at: Time) {
-        let d = DomId(domain as u32);
+    pub fn change(&mut self, spec: &Spec, d: DomId, change: LifeChange, at: Time) {
         let action = match change {
             LifeChange::Create => Some(Action::Create(d)),
             LifeChange::Save => Some(Action::Save(d)),
@@ -18,9 +17,9 @@ impl Endings {
             LifeChange::Shutdown | LifeChange::Reboot | LifeChange::Crash | LifeChange::Destroy => None,
         };
         self.other(at, action.into_iter().collect());
-        if let Some(ending) = Ending::of(&spec.domains[domain], &spec.host.constants, change, at) {
-            self.0.retain(|(of, step)| *of != Some(domain) || step.at < at);
-            self.0.extend(steps(ending, d).map(|step| (Some(domain), step)));
+        if let Some(ending) = Ending::of(&spec.domains[d], &spec.host.constants, change, at) {
+            self.0.retain(|(of, step)| *of != Some(d) || step.at < at);
+            self.0.extend(steps(ending, d).map(|step| (Some(d), step)));
         }
     }
 

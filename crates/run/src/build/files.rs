@@ -2,11 +2,12 @@
 //! them.
 
 use vcpulab_guest::script::FilesConfig;
+use vcpulab_host::DomId;
 use vcpulab_io::FileSetConfig;
 use vcpulab_spec::{AppSpec, Service, Spec};
 
 /// The files that an application of a domain serves, if they need not all be in memory.
-pub(crate) fn served(domain: usize, spec: &Spec) -> Option<FileSetConfig> {
+pub(crate) fn served(domain: DomId, spec: &Spec) -> Option<FileSetConfig> {
     let files = |app: &AppSpec| app.alone().files;
     let apps = &spec.domains[domain].apps;
     let (position, FilesConfig { per_size, process_bytes, system_bytes }) =
@@ -42,13 +43,13 @@ mod tests {
     fn a_domains_memory_is_its_systems_then_its_files_and_processes() {
         let domain = format!("{DISK}\nmemory = \"256MiB\"");
         let web = scenario(&domain, WEB, "mix = \"specweb99\"").unwrap();
-        let files = served(1, &web).unwrap();
+        let files = served(DomId(1), &web).unwrap();
         assert_eq!((files.memory_bytes, files.process_bytes), (232 << 20, 1 << 20));
         assert_eq!((files.sizes.len(), files.per_size), (36, 61));
         assert!(files.sizes.is_sorted() && files.sizes[35] == (900 << 10, 1111), "1 % in nine sizes");
         assert_eq!(Scenario::parse(&web.to_toml(), "again").as_ref(), Ok(&web));
         let without = scenario("", "kind = \"web-server\"", "mix = \"specweb99\"").unwrap();
-        assert_eq!(served(1, &without), None);
+        assert_eq!(served(DomId(1), &without), None);
     }
 
     #[test]
@@ -56,7 +57,7 @@ mod tests {
         let client = "file_size = \"10KB\"\n[client.d]\nkind = \"open-loop\"\nserver = \"a\"\nrate = 1\n\
                       mix = [{ file_size = \"1KB\", weight = 3 }, { file_size = \"10KB\" }]";
         let web = scenario(DISK, WEB, client).unwrap();
-        assert_eq!(served(1, &web).unwrap().sizes, [(1000, 750_000), (10_000, 1_250_000)]);
+        assert_eq!(served(DomId(1), &web).unwrap().sizes, [(1000, 750_000), (10_000, 1_250_000)]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Guests: their kernels, applications, netfronts and virtual disks.
 
 use vcpulab_guest::{AppConfig, AppId, KernelConfig};
-use vcpulab_host::{Span, Table};
+use vcpulab_host::{DomId, Span, Table};
 use vcpulab_io::GuestConfig;
 use vcpulab_spec::{Drivers, Spec};
 
@@ -15,20 +15,20 @@ use crate::build::services::Services;
 
 /// The guest of a domain, whose applications begin `delay` later than they would alone.
 pub(crate) fn guest(
-    index: usize,
+    d: DomId,
     spec: &Spec,
     services: &Services,
     channels: &Channels<'_>,
     delay: Span,
 ) -> GuestConfig {
-    let (domain, drivers, constants) = (&spec.domains[index], spec.host.drivers, &spec.host.constants);
+    let (domain, drivers, constants) = (&spec.domains[d], spec.host.drivers, &spec.host.constants);
     let mut devices = spec.nics.iter().chain(spec.disks.iter().map(|disk| &disk.device));
-    let owns = devices.any(|device| device.owner == Some(index));
+    let owns = devices.any(|device| device.owner == Some(d));
     GuestConfig {
-        first_vcpu: vcpu_id(spec, index, 0),
+        first_vcpu: vcpu_id(spec, d, 0),
         kernel: KernelConfig {
-            vcpus: domain.affinity.len(),
-            apps: apps(index, spec, services, channels, delay),
+            vcpus: domain.vcpus() as usize,
+            apps: apps(d, spec, services, channels, delay),
             slice_ns: Span::from_ns(constants.task_slice_ns),
             idle_tick: domain.idle_tick,
             page_fault_ns: Span::from_ns(if drivers == Drivers::BareMetal {
@@ -38,22 +38,22 @@ pub(crate) fn guest(
             }),
         },
         working_set_bytes: domain.working_set_bytes,
-        netfront: netfront(index, spec),
+        netfront: netfront(d, spec),
         network: network_costs(domain, drivers, constants),
-        virtual_disk: virtual_disk(index, spec),
-        files: served(index, spec),
+        virtual_disk: virtual_disk(d, spec),
+        files: served(d, spec),
         driver: (owns || domain.driver_domain).then(|| driver_costs(domain, drivers, constants)),
     }
 }
 
 fn apps(
-    index: usize,
+    d: DomId,
     spec: &Spec,
     services: &Services,
     channels: &Channels<'_>,
     delay: Span,
 ) -> Table<AppId, AppConfig> {
-    let domain = &spec.domains[index];
+    let domain = &spec.domains[d];
     let meetings = Meetings::of(domain);
     let instances = domain.apps.iter().flat_map(|of| {
         let mut config = app(of, services, &meetings, channels, &spec.host.constants);

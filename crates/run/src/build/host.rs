@@ -1,8 +1,7 @@
 //! The host: its costs, its domains, and the toolstack's actions.
 
 use vcpulab_host::{
-    Action, Costs, CpuMask, DomId, DomainConfig, HostConfig, PoolId, Span, Time, TimedAction, VcpuConfig,
-    VcpuId,
+    Action, Costs, CpuMask, DomId, DomainConfig, HostConfig, Span, Time, TimedAction, VcpuConfig, VcpuId,
 };
 use vcpulab_spec::{ActionSpec, Change, DomainSpec, Drivers, Spec};
 
@@ -42,7 +41,7 @@ fn domain(domain: &DomainSpec) -> DomainConfig {
     let vcpu = |affinity: &Option<CpuMask>| VcpuConfig { start: Some(Span::ZERO), affinity: *affinity };
     DomainConfig {
         number: domain.number,
-        pool: PoolId(domain.pool as u32),
+        pool: domain.pool,
         params: domain.params.clone(),
         vcpus: domain.affinity.iter().map(vcpu).collect(),
     }
@@ -50,10 +49,9 @@ fn domain(domain: &DomainSpec) -> DomainConfig {
 
 /// All that the toolstack does, in the order of time: the beginnings of lives, then the steps of each action.
 fn actions(spec: &Spec) -> Vec<TimedAction> {
-    let starts = spec.domains.iter().enumerate().filter(|(_, domain)| domain.start > Time::ZERO);
-    let mut all: Vec<TimedAction> = starts
-        .map(|(index, domain)| TimedAction { at: domain.start, action: Action::Create(DomId(index as u32)) })
-        .collect();
+    let starts = spec.domains.enumerate().filter(|(_, domain)| domain.start > Time::ZERO);
+    let mut all: Vec<TimedAction> =
+        starts.map(|(d, domain)| TimedAction { at: domain.start, action: Action::Create(d) }).collect();
     let mut ordered: Vec<&ActionSpec> = spec.actions.iter().collect();
     ordered.sort_by_key(|action| action.at);
     let mut endings = Endings::default();
@@ -70,22 +68,19 @@ fn actions(spec: &Spec) -> Vec<TimedAction> {
 /// An action of the scenario as actions of the host: a change of affinity is one for each vCPU. (Changes of lives are in
 /// `endings`.)
 fn actions_for(spec: &Spec, change: &Change) -> Vec<Action> {
-    let id = |index: usize| DomId(index as u32);
     match change {
-        Change::Adjust(domain, params) => vec![Action::Adjust(id(*domain), params.clone())],
-        Change::AdjustGlobal(pool, params) => {
-            vec![Action::AdjustGlobal(PoolId(*pool as u32), params.clone())]
-        }
-        Change::MovePool(domain, pool) => vec![Action::MovePool(id(*domain), PoolId(*pool as u32))],
-        Change::Pause(domain) => vec![Action::Pause(id(*domain))],
-        Change::Unpause(domain) => vec![Action::Unpause(id(*domain))],
+        Change::Adjust(domain, params) => vec![Action::Adjust(*domain, params.clone())],
+        Change::AdjustGlobal(pool, params) => vec![Action::AdjustGlobal(*pool, params.clone())],
+        Change::MovePool(domain, pool) => vec![Action::MovePool(*domain, *pool)],
+        Change::Pause(domain) => vec![Action::Pause(*domain)],
+        Change::Unpause(domain) => vec![Action::Unpause(*domain)],
         Change::Life(..) => Vec::new(),
         Change::Online(domain, vcpu, online) => {
             let action = if *online { Action::Online } else { Action::Offline };
             vec![action(vcpu_id(spec, *domain, *vcpu))]
         }
         Change::Affinity(domain, vcpu, mask) => {
-            let all = 0..spec.domains[*domain].affinity.len() as u32;
+            let all = 0..spec.domains[*domain].vcpus();
             let chosen = vcpu.map_or(all, |vcpu| vcpu..vcpu + 1);
             chosen.map(|vcpu| Action::Affinity(vcpu_id(spec, *domain, vcpu), *mask)).collect()
         }
@@ -93,9 +88,9 @@ fn actions_for(spec: &Spec, change: &Change) -> Vec<Action> {
 }
 
 /// The vCPU of that number in a domain. The idle vCPUs come first, then the domains' in order of creation.
-pub fn vcpu_id(spec: &Spec, domain: usize, vcpu: u32) -> VcpuId {
-    let before: usize = spec.domains[..domain].iter().map(|domain| domain.affinity.len()).sum();
-    VcpuId(spec.host.pcpus + before as u32 + vcpu)
+pub fn vcpu_id(spec: &Spec, domain: DomId, vcpu: u32) -> VcpuId {
+    let before: u32 = spec.domains.iter().take(domain.index()).map(DomainSpec::vcpus).sum();
+    VcpuId(spec.host.pcpus + before + vcpu)
 }
 
 #[cfg(test)]

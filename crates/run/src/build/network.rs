@@ -1,6 +1,6 @@
 //! NICs, the domains' interfaces to them, and what packets cost.
 
-use vcpulab_host::{Span, Table};
+use vcpulab_host::{DomId, Span, Table};
 use vcpulab_io::{DriverCosts, GuestId, NetfrontConfig, NetworkCosts, NicConfig, NicId, NicOwner, Uplink};
 use vcpulab_spec::{Constants, DeviceSpec, DomainSpec, Drivers, Forwarding, NetfrontSpec, Spec};
 
@@ -12,7 +12,7 @@ pub(crate) fn nics(spec: &Spec) -> Table<NicId, NicConfig> {
     let constants = &spec.host.constants;
     let config = |nic: &DeviceSpec| NicConfig {
         owner: match nic.owner {
-            Some(guest) => NicOwner::Guest { guest: GuestId(guest as u32), vcpu: nic.vcpu },
+            Some(guest) => NicOwner::Guest { guest: guest.into(), vcpu: nic.vcpu },
             None => NicOwner::Hypervisor {
                 receive_ns: Span::from_ns(
                     constants.nic_receive_ns + constants.bridge_ns + constants.page_exchange_ns,
@@ -28,20 +28,20 @@ pub(crate) fn nics(spec: &Spec) -> Table<NicId, NicConfig> {
 }
 
 /// A domain's interface. A domain that owns a NIC and has no other interface has one to that.
-pub(crate) fn netfront(index: usize, spec: &Spec) -> Option<NetfrontConfig> {
+pub(crate) fn netfront(domain: DomId, spec: &Spec) -> Option<NetfrontConfig> {
     let ring_slots = spec.host.constants.ring_slots as usize;
     let config = |netfront: &NetfrontSpec, uplink| NetfrontConfig {
         uplink,
-        nic: NicId(netfront.nic as u32),
+        nic: netfront.nic,
         vcpu: netfront.vcpu,
         ring_slots,
         segments_max: if netfront.tso { TSO_SEGMENTS } else { 1 },
         emulation_ns: Span::from_ns(if netfront.emulated { spec.host.constants.emulation_ns } else { 0 }),
     };
-    let own = spec.nics.iter().position(|nic| nic.owner == Some(index));
-    match (&spec.domains[index].nic, own) {
+    let own = spec.nics.ids().find(|&nic| spec.nics[nic].owner == Some(domain));
+    match (&spec.domains[domain].nic, own) {
         (Some(netfront), _) if netfront.driver.is_some() => {
-            let guest = GuestId(netfront.driver? as u32);
+            let guest = GuestId::from(netfront.driver?);
             Some(config(netfront, Uplink::DriverDomain { guest, vcpu: netfront.driver_vcpu }))
         }
         (Some(netfront), Some(_)) => Some(config(netfront, Uplink::OwnNic)),

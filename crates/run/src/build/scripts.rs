@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use vcpulab_guest::{ChannelId, Script, Step};
+use vcpulab_host::{DomId, Table};
 use vcpulab_spec::{AppSpec, DomainSpec, EventSpec, PhaseSpec};
 
 /// What tasks meet at. Names of one sort mean nothing to the others.
@@ -68,7 +69,7 @@ fn places(event: &EventSpec) -> [Option<(Sort, &str)>; 2] {
 pub(crate) struct Channels<'a>(Vec<&'a str>);
 
 impl<'a> Channels<'a> {
-    pub fn of(domains: &'a [DomainSpec]) -> Self {
+    pub fn of(domains: &'a Table<DomId, DomainSpec>) -> Self {
         let apps = domains.iter().flat_map(|domain| &domain.apps);
         let phases = apps.filter_map(|app| match app {
             AppSpec::Phases { phases, .. } => Some(phases),

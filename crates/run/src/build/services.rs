@@ -10,7 +10,7 @@ pub(crate) struct Services(Vec<Service>);
 
 impl Services {
     pub fn of(spec: &Spec) -> Self {
-        let apps = spec.domains.iter().enumerate().flat_map(|(domain, spec)| {
+        let apps = spec.domains.enumerate().flat_map(|(domain, spec)| {
             spec.apps.iter().enumerate().map(move |(app, spec)| (Service { domain, app }, spec))
         });
         Services(apps.filter(|(_, app)| app.serves()).map(|(service, _)| service).collect())
@@ -26,7 +26,7 @@ impl Services {
     pub fn positions(&self, spec: &Spec) -> Table<ServiceId, (GuestId, AppId)> {
         let position = |service: &Service| {
             let before = &spec.domains[service.domain].apps[..service.app];
-            (GuestId(service.domain as u32), AppId(before.iter().map(|app| app.instances()).sum()))
+            (GuestId::from(service.domain), AppId(before.iter().map(|app| app.instances()).sum()))
         };
         self.0.iter().map(position).collect()
     }

@@ -1,7 +1,7 @@
 //! What applications and clients achieved: in the whole measured time, and from one sample to the next.
 
 use vcpulab_guest::AppStats;
-use vcpulab_host::{Span, Time};
+use vcpulab_host::{DomId, Span, Time};
 use vcpulab_io::{AppResult, Machine};
 use vcpulab_measure::{AppRow, AppSampleRow};
 use vcpulab_spec::{DomainSpec, Spec};
@@ -117,10 +117,10 @@ struct Named<'a> {
 fn named<'a>(spec: &'a Spec, machine: &'a Machine) -> impl Iterator<Item = Named<'a>> {
     let kinds: Vec<Vec<&str>> = spec.domains.iter().map(DomainSpec::app_kinds).collect();
     let named = move |AppResult { guest, app, client, stats }| Named {
-        domain: &spec.domains[guest.index()].name,
+        domain: &spec.domains[DomId(guest.0)].name,
         app: app.0,
         kind: match client {
-            Some(client) => spec.clients[client.index()].kind(),
+            Some(client) => spec.clients[client].kind(),
             None => kinds[guest.index()][app.index()],
         },
         stats,

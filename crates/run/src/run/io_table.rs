@@ -1,13 +1,14 @@
 //! The result table of what crossed each domain's devices.
 
+use vcpulab_host::DomId;
 use vcpulab_io::{GuestId, Machine};
 use vcpulab_measure::IoRow;
 use vcpulab_spec::{DomainSpec, Spec};
 
 /// A row for each domain.
 pub(crate) fn io_rows(spec: &Spec, replication: u32, machine: &Machine) -> Vec<IoRow> {
-    let row = |(index, domain): (usize, &DomainSpec)| {
-        let counts = machine.io_counts(GuestId(index as u32));
+    let row = |(id, domain): (DomId, &DomainSpec)| {
+        let counts = machine.io_counts(GuestId::from(id));
         let (netfront, nics, blkfront, disks) = (counts.netfront, counts.nics, counts.blkfront, counts.disks);
         IoRow {
             replication,
@@ -38,5 +39,5 @@ pub(crate) fn io_rows(spec: &Spec, replication: u32, machine: &Machine) -> Vec<I
             device_busy_ns: disks.map(|disks| disks.busy_ns.ns()),
         }
     };
-    spec.domains.iter().enumerate().map(row).collect()
+    spec.domains.enumerate().map(row).collect()
 }

@@ -1,6 +1,6 @@
 //! Somebody who sets scheduling parameters while a run goes on, by what the last sample says: a workload manager.
 
-use vcpulab_host::{ParamKind, ParamValue, Params, Scope};
+use vcpulab_host::{DomId, ParamKind, ParamValue, Params, Scope};
 use vcpulab_measure::SampleRow;
 use vcpulab_spec::{PERCENT_OF_PCPU, Spec};
 
@@ -20,20 +20,19 @@ impl<F: FnMut(&[SampleRow]) -> Result<Wanted, String>> Manager for F {
     }
 }
 
-/// What a manager wants, checked: the domain's index and its parameters.
+/// What a manager wants, checked: each domain with its parameters.
 pub(crate) fn decided(
     manager: &mut dyn Manager,
     spec: &Spec,
     samples: &[SampleRow],
-) -> Result<Vec<(usize, Params)>, String> {
+) -> Result<Vec<(DomId, Params)>, String> {
     let wanted = manager.decide(samples)?;
     wanted.into_iter().map(|(name, values)| checked(spec, &name, &values)).collect()
 }
 
-fn checked(spec: &Spec, name: &str, values: &[(String, i64)]) -> Result<(usize, Params), String> {
-    let found = spec.domains.iter().position(|domain| domain.name == name);
-    let Some(index) = found else { return Err(format!("there is no domain `{name}`")) };
-    let domain = &spec.domains[index];
+fn checked(spec: &Spec, name: &str, values: &[(String, i64)]) -> Result<(DomId, Params), String> {
+    let found = spec.domains.enumerate().find(|(_, domain)| domain.name == name);
+    let Some((id, domain)) = found else { return Err(format!("there is no domain `{name}`")) };
     let pool = &spec.pools[domain.pool];
     let mut params = Params::new();
     for &(ref param, value) in values {
@@ -46,7 +45,7 @@ fn checked(spec: &Spec, name: &str, values: &[(String, i64)]) -> Result<(usize, 
             ));
         };
         let wanted = ParamValue::Int(value);
-        let most = 100 * domain.affinity.len() as i64;
+        let most = 100 * i64::from(domain.vcpus());
         if !known.allows(&wanted) || matches!(known.kind, ParamKind::Timetable(_)) {
             let allowed = known.kind.allowed();
             return Err(format!("domain `{name}`: {param}: found `{value}`; allowed: {allowed}"));
@@ -56,5 +55,5 @@ fn checked(spec: &Spec, name: &str, values: &[(String, i64)]) -> Result<(usize, 
         }
         params.set(known.name, wanted);
     }
-    Ok((index, params))
+    Ok((id, params))
 }

@@ -14,7 +14,7 @@ pub(crate) mod seed;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use vcpulab_host::{HostConfig, Params, Pools, Scheduler};
 use vcpulab_measure::Results;
-use vcpulab_spec::{Spec, entitlements};
+use vcpulab_spec::{POOL_0, Spec, entitlements};
 
 use crate::build::host::host_config;
 use crate::error::RunError;
@@ -171,8 +171,8 @@ pub fn run_under<S: Scheduler>(
         };
         // A stream of its own, so that what a policy draws changes nothing of what surrounds the host.
         let seed = replication_seed(!replication_seed(spec.seed, replication), 0);
-        let scheduler = make(&spec.pools[0].params, seed);
-        let outcome = match &spec.pools[1..] {
+        let scheduler = make(&spec.pools[POOL_0].params, seed);
+        let outcome = match &spec.pools.as_slice()[1..] {
             [] => one.under(scheduler),
             others => {
                 let first: Box<dyn Scheduler> = Box::new(scheduler);

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use vcpulab_host::{Action, DomId, Host, HostConfig, Pools, Scheduler, Time};
+use vcpulab_host::{Action, Host, HostConfig, Pools, Scheduler, Time};
 use vcpulab_io::{GuestId, Machine};
 use vcpulab_measure::{
     Measuring, Meter, Names, NotAttributed, Recorder, Results, TRACE_ROWS_MAX, Traced, collect,
@@ -48,7 +48,7 @@ impl Replication<'_> {
     /// Under the schedulers that the scenario names.
     pub fn under_its_own(self) -> Result<Results, RunError> {
         let spec = self.spec;
-        match &spec.pools[..] {
+        match spec.pools.as_slice() {
             [PoolSpec { policy, generation, params, pcpus, .. }] => {
                 vcpulab_sched::with(policy.name, generation.name, params, pcpus.len(), self)
                     .expect("a checked scenario names a registered scheduler")
@@ -160,7 +160,7 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
         let wanted = decided(&mut **manager, spec, monitors.latest(spec.domains.len()));
         let wanted = wanted.map_err(|reason| RunError::Manager { replication, reason })?;
         for (domain, params) in wanted.into_iter().rev() {
-            self.host.act_now(Action::Adjust(DomId(domain as u32), params));
+            self.host.act_now(Action::Adjust(domain, params));
         }
         Ok(())
     }

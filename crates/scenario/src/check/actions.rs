@@ -1,8 +1,8 @@
 //! The administrator's actions.
 
-use vcpulab_host::{NEVER, Scope, Time};
+use vcpulab_host::{DomId, NEVER, PoolId, Scope, Table, Time};
 use vcpulab_spec::limits::ACTIONS_MAX;
-use vcpulab_spec::{ActionSpec, Change, DomainSpec, LifeChange, Spec};
+use vcpulab_spec::{ActionSpec, Change, DomainSpec, LifeChange, POOL_0, Spec};
 
 use crate::check::fields::Checker;
 use crate::check::lifecycle::Lives;
@@ -28,7 +28,7 @@ pub(crate) fn check(
     let times: Vec<Option<Time>> = actions.iter().take(ACTIONS_MAX).map(when).collect();
     let mut order: Vec<usize> = (0..times.len()).collect();
     order.sort_by_key(|&index| times[index]);
-    let mut pools: Vec<usize> = spec.domains.iter().map(|domain| domain.pool).collect();
+    let mut pools: Table<DomId, PoolId> = spec.domains.iter().map(|domain| domain.pool).collect();
     let mut checked: Vec<Option<ActionSpec>> = vec![None; times.len()];
     let mut lives = Lives::new(&spec.domains, raw_domains, &spec.host.constants);
     for index in order {
@@ -51,7 +51,7 @@ fn change(
     raw: &RawAction,
     spec: &Spec,
     known: bool,
-    pools: &[usize],
+    pools: &Table<DomId, PoolId>,
 ) -> Option<Change> {
     match raw {
         RawAction::Adjust(raw) => {
@@ -61,7 +61,7 @@ fn change(
         }
         RawAction::AdjustGlobal(raw) => {
             let pool = match raw.pool.is_none() {
-                true => 0,
+                true => POOL_0,
                 false => checker.pool_named(&raw.pool, &spec.pools)?,
             };
             let allowed = allowed(spec, pool, Scope::Global, RawAdjustGlobal::FIELDS, None);
@@ -93,15 +93,16 @@ fn life(checker: &mut Checker<'_, '_>, raw: &RawLife, spec: &Spec, change: LifeC
 
 fn online(checker: &mut Checker<'_, '_>, raw: &RawOnline, spec: &Spec, online: bool) -> Option<Change> {
     let domain = checker.domain(&raw.domain, &spec.domains)?;
-    let DomainSpec { name, affinity, .. } = &spec.domains[domain];
+    let DomainSpec { name, .. } = &spec.domains[domain];
+    let vcpus = spec.domains[domain].vcpus();
     let At { value, place } = raw.vcpu.0.as_ref()?;
-    if affinity.len() == 1 {
+    if vcpus == 1 {
         let problem = Problem::says(format!("domain `{name}` has one vCPU, which is always online"));
         checker.report.error(place, problem.found(value));
         return None;
     }
-    let vcpu = checker.within(*value, &(1..=affinity.len() as i64 - 1), place, || {
-        format!("an integer from 1 to {} (vCPU 0 is always online)", affinity.len() - 1)
+    let vcpu = checker.within(*value, &(1..=i64::from(vcpus) - 1), place, || {
+        format!("an integer from 1 to {} (vCPU 0 is always online)", vcpus - 1)
     })?;
     Some(Change::Online(domain, vcpu as u32, online))
 }
@@ -110,14 +111,14 @@ fn new_affinity(
     checker: &mut Checker<'_, '_>,
     raw: &RawAffinity,
     spec: &Spec,
-    pools: &[usize],
+    pools: &Table<DomId, PoolId>,
 ) -> Option<Change> {
     let domain = checker.domain(&raw.domain, &spec.domains)?;
     let pool = &spec.pools[pools[domain]];
     let mask = raw.affinity.0.as_ref().map(|At { value, place }| {
         checker.cpus(value, place, spec.host.pcpus, &pool.pcpus, &pool.name).unwrap_or(pool.pcpus)
     });
-    let last = spec.domains[domain].affinity.len() as i64 - 1;
+    let last = i64::from(spec.domains[domain].vcpus()) - 1;
     let vcpu = match raw.vcpu.is_none() {
         true => None,
         false => Some(checker.int(&raw.vcpu, 0, 0..=last)? as u32),

@@ -1,7 +1,7 @@
 //! Applications: the kinds' tables of parameters say what may stand in a file.
 
 use vcpulab_guest::apps::{AppDefault, AppParam, KINDS, find};
-use vcpulab_host::ParamKind;
+use vcpulab_host::{DomId, ParamKind};
 use vcpulab_spec::limits::{APPS_MAX, TASKS_MAX};
 use vcpulab_spec::{AppSpec, AppValue, DomainSpec, HostSpec, PHASES, Service, Spec};
 
@@ -39,22 +39,21 @@ pub(crate) fn only_sends(domain: &DomainSpec) -> Option<String> {
 
 /// The applications of all domains, which may refer to one another.
 pub(crate) fn check(checker: &mut Checker<'_, '_>, spec: &mut Spec, raw: &[&NamedDomain], place: &Place) {
-    let count = spec.domains.len();
-    for (index, (_, raw)) in raw.iter().enumerate().take(count) {
+    for (domain, (_, raw)) in spec.domains.ids().zip(raw) {
         let apps = raw.value.app.get().into_iter().flatten().take(APPS_MAX);
         if let Some(At { value, place }) = &raw.value.app.0 {
             checker.count(value.len(), 0, APPS_MAX, "applications", place);
         }
         let apps = apps.filter_map(|raw| app(checker, raw, &spec.host)).collect();
-        spec.domains[index].apps = apps;
+        spec.domains[domain].apps = apps;
     }
-    for (index, (_, raw)) in raw.iter().enumerate().take(count) {
+    for (domain, (_, raw)) in spec.domains.ids().zip(raw) {
         let raw_apps: Vec<_> = raw.value.app.get().into_iter().flatten().take(APPS_MAX).collect();
         // With errors some of them are missing.
-        if raw_apps.len() == spec.domains[index].apps.len() {
+        if raw_apps.len() == spec.domains[domain].apps.len() {
             for (position, app) in raw_apps.iter().enumerate() {
-                references(checker, spec, index, position, app);
-                disk_needed(checker, spec, index, &spec.domains[index].apps[position], &app.place);
+                references(checker, spec, domain, position, app);
+                disk_needed(checker, spec, domain, &spec.domains[domain].apps[position], &app.place);
             }
         }
     }
@@ -145,7 +144,7 @@ fn app_param(
     };
     if let (RawParam::Word(_), ParamKind::Service(_)) = (&given.value, param.kind) {
         // `references` finds the one that is meant, once all applications are known.
-        return Some(AppValue::Service(Service { domain: 0, app: 0 }));
+        return Some(AppValue::Service(Service { domain: DomId(0), app: 0 }));
     }
     let value = match (&given.value, param.kind) {
         (RawParam::Word(word), ParamKind::Duration { .. }) => Duration::parse(word).map(|span| span.0.ns()),
@@ -180,7 +179,7 @@ fn app_param(
 fn references(
     checker: &mut Checker<'_, '_>,
     spec: &mut Spec,
-    domain: usize,
+    domain: DomId,
     position: usize,
     raw: &At<RawApp>,
 ) {

@@ -5,6 +5,7 @@
 //! published nowhere, so that the default is none.
 
 use vcpulab_host::Span;
+use vcpulab_io::ClientMachineId;
 use vcpulab_spec::limits::{CLIENTS_MAX, CONNECTIONS_MAX, LINK_RATES, PCPUS_MAX, SPANS};
 use vcpulab_spec::{ClientMachineSpec, Spec};
 
@@ -51,10 +52,10 @@ pub(crate) fn machine_of(
     checker: &mut Checker<'_, '_>,
     field: &Field<String>,
     spec: &Spec,
-) -> Option<Option<usize>> {
+) -> Option<Option<ClientMachineId>> {
     let Some(At { value, place }) = &field.0 else { return Some(None) };
     let names = || spec.client_machines.iter().map(|machine| machine.name.as_str());
-    let found = names().position(|name| name == value);
+    let found = spec.client_machines.ids().find(|&machine| spec.client_machines[machine].name == *value);
     if found.is_none() {
         let hint = did_you_mean(value, names()).unwrap_or_else(|| format!("add [client_machine.{value}]"));
         let problem = Problem::says(format!("there is no client machine `{value}`"));

@@ -234,6 +234,8 @@ fn one_ask(checker: &mut Checker<'_, '_>, raw: &RawAsk, classes: &[RequestClass]
 
 #[cfg(test)]
 mod tests {
+    use vcpulab_io::ClientId;
+
     use crate::Scenario;
 
     fn scenario(app: &str, client: &str) -> Result<Scenario, String> {
@@ -252,8 +254,8 @@ mod tests {
             "app = \"exchange\"",
         )
         .unwrap()
-        .clients[0]
-            .mix;
+        .clients[ClientId(0)]
+        .mix;
         let usual = kind
             .classes
             .iter()
@@ -263,7 +265,7 @@ mod tests {
         assert!(mix.iter().map(|ask| (ask.reply_bytes, ask.weight)).eq(usual));
         let one = scenario("kind = \"mysql\"", "file_size = 77").unwrap();
         assert_eq!(
-            one.clients[0].mix.iter().map(|ask| (ask.class, ask.reply_bytes)).collect::<Vec<_>>(),
+            one.clients[ClientId(0)].mix.iter().map(|ask| (ask.class, ask.reply_bytes)).collect::<Vec<_>>(),
             [(0, 77)]
         );
     }
@@ -271,7 +273,7 @@ mod tests {
     #[test]
     fn the_files_of_specweb99_are_a_mix_for_web_servers() {
         let web = scenario("kind = \"web-server\"", "mix = \"specweb99\"").unwrap();
-        let mix = &web.clients[0].mix;
+        let mix = &web.clients[ClientId(0)].mix;
         assert_eq!((mix.len(), mix[0].reply_bytes, mix[35].reply_bytes), (36, 102, 900 << 10));
         assert_eq!(Scenario::parse(&web.to_toml(), "again").as_ref(), Ok(&web));
         let wrong = scenario("kind = \"mysql\"", "mix = \"specweb99\"").unwrap_err();

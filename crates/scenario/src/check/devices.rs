@@ -1,12 +1,16 @@
 //! The common part of all devices: driver domains, owners, and front ends that lead to them.
 
-use vcpulab_spec::{DeviceSpec, DomainSpec, Drivers, Spec};
+use vcpulab_host::{DomId, Id, Table};
+use vcpulab_spec::{DeviceSpec, DomainSpec, Drivers, POOL_0, Spec};
 
 use crate::check::fields::Checker;
 use crate::file::raw::{RawHost, RawScenario};
 use crate::file::words::DRIVERS;
 use crate::text::problem::{Place, Problem};
 use crate::text::read::{At, Field};
+
+/// The one domain on bare metal.
+const DOM0: DomId = DomId(0);
 
 pub(crate) fn drivers(checker: &mut Checker<'_, '_>, raw: &RawHost) -> Drivers {
     let drivers = checker.choice(&raw.drivers, &DRIVERS, |(name, _)| name).map(|(_, drivers)| *drivers);
@@ -21,7 +25,7 @@ pub(crate) fn drivers(checker: &mut Checker<'_, '_>, raw: &RawHost) -> Drivers {
 }
 
 pub(crate) fn bare_metal(checker: &mut Checker<'_, '_>, spec: &Spec, raw: &RawScenario, place: &Place) {
-    let one = spec.domains.len() == 1 && spec.domains[0].affinity.len() == spec.host.pcpus as usize;
+    let one = spec.domains.len() == 1 && spec.domains[DOM0].vcpus() == spec.host.pcpus;
     if !one {
         let pcpus = spec.host.pcpus;
         let problem = Problem::says(format!(
@@ -31,7 +35,7 @@ pub(crate) fn bare_metal(checker: &mut Checker<'_, '_>, spec: &Spec, raw: &RawSc
     }
     let scheduler = raw.host.get().and_then(|host| host.scheduler.0.as_ref());
     if let Some(At { place, .. }) = scheduler
-        && spec.pools[0].policy.name != "null"
+        && spec.pools[POOL_0].policy.name != "null"
     {
         let problem =
             Problem::says("on bare metal nothing schedules vCPUs; their tasks share them in time slices");
@@ -42,7 +46,7 @@ pub(crate) fn bare_metal(checker: &mut Checker<'_, '_>, spec: &Spec, raw: &RawSc
 }
 
 /// The driver domain that a field names, as far as the drivers are in domains.
-fn driver(checker: &mut Checker<'_, '_>, field: &Field<String>, place: &Place, spec: &Spec) -> Option<usize> {
+fn driver(checker: &mut Checker<'_, '_>, field: &Field<String>, place: &Place, spec: &Spec) -> Option<DomId> {
     if spec.host.drivers != Drivers::Domains {
         if let Some(At { place, .. }) = &field.0 {
             checker.report.error(place, Problem::says("the drivers are not in a domain here"));
@@ -76,28 +80,31 @@ pub(crate) fn device(
     let owner = match spec.host.drivers {
         Drivers::Domains => Some(driver?),
         Drivers::Hypervisor => None,
-        Drivers::BareMetal => Some(0),
+        Drivers::BareMetal => Some(DOM0),
     };
-    let vcpus = owner.and_then(|owner| spec.domains.get(owner)).map_or(1, |domain| domain.affinity.len());
-    let vcpu = checker.int(vcpu, 0, 0..=vcpus as i64 - 1)?;
+    let vcpus = owner.and_then(|owner| spec.domains.get(owner)).map_or(1, DomainSpec::vcpus);
+    let vcpu = checker.int(vcpu, 0, 0..=i64::from(vcpus) - 1)?;
     Some(DeviceSpec { name: Some(name.value.clone()), owner, vcpu: vcpu as u32 })
 }
 
 /// The device that a front end leads to, of those of its driver domain: the one named, or the first.
-pub(crate) fn device_of<'d>(
+pub(crate) fn device_of<'d, I: Id>(
     checker: &mut Checker<'_, '_>,
     field: &Field<String>,
-    driver: Option<usize>,
+    driver: Option<DomId>,
     what: &str,
-    devices: impl Iterator<Item = &'d DeviceSpec> + Clone,
-) -> Option<usize> {
+    devices: impl Iterator<Item = (I, &'d DeviceSpec)> + Clone,
+) -> Option<I> {
     let Some(At { value, place }) = &field.0 else {
-        return devices.clone().position(|device| driver.is_none() || device.owner == driver);
+        return devices
+            .clone()
+            .find(|(_, device)| driver.is_none() || device.owner == driver)
+            .map(|(id, _)| id);
     };
-    let found = devices.clone().position(|device| device.name.as_ref() == Some(value));
+    let found = devices.clone().find(|(_, device)| device.name.as_ref() == Some(value));
     match found {
         None => {
-            let names: Vec<&str> = devices.filter_map(|device| device.name.as_deref()).collect();
+            let names: Vec<&str> = devices.filter_map(|(_, device)| device.name.as_deref()).collect();
             let hint = match names[..] {
                 [] => "none has a name here; leave this out".to_owned(),
                 _ => format!("known here: {}", names.join(", ")),
@@ -105,13 +112,13 @@ pub(crate) fn device_of<'d>(
             let problem = Problem::says(format!("there is no {what} `{value}`")).found(value);
             checker.report.error(place, problem.hint(hint));
         }
-        Some(index) if driver.is_some() && devices.clone().nth(index).is_some_and(|d| d.owner != driver) => {
+        Some((_, device)) if driver.is_some() && device.owner != driver => {
             let problem = Problem::says(format!("the {what} belongs to another domain")).found(value);
             checker.report.error(place, problem);
         }
         Some(_) => {}
     }
-    found
+    found.map(|(id, _)| id)
 }
 
 /// The driver domain of a front end in domain `own`; `None` if that is wrong.
@@ -119,9 +126,9 @@ pub(crate) fn front_driver(
     checker: &mut Checker<'_, '_>,
     field: &Field<String>,
     place: &Place,
-    own: usize,
+    own: DomId,
     spec: &Spec,
-) -> Option<Option<usize>> {
+) -> Option<Option<DomId>> {
     let driver = driver(checker, field, place, spec);
     if driver == Some(own) {
         let problem =
@@ -134,14 +141,14 @@ pub(crate) fn front_driver(
 }
 
 /// The devices of a scenario that names none: one for each possible owner.
-pub(crate) fn usual_devices(spec: &Spec) -> Vec<DeviceSpec> {
+pub(crate) fn usual_devices<I>(spec: &Spec) -> Table<I, DeviceSpec> {
     let device = |owner| DeviceSpec { name: None, owner, vcpu: 0 };
     match spec.host.drivers {
         Drivers::Domains => {
-            let drivers = spec.domains.iter().enumerate().filter(|(_, domain)| domain.driver_domain);
-            drivers.map(|(index, _)| device(Some(index))).collect()
+            let drivers = spec.domains.enumerate().filter(|(_, domain)| domain.driver_domain);
+            drivers.map(|(id, _)| device(Some(id))).collect()
         }
-        Drivers::Hypervisor => vec![device(None)],
-        Drivers::BareMetal => vec![device(Some(0))],
+        Drivers::Hypervisor => vec![device(None)].into(),
+        Drivers::BareMetal => vec![device(Some(DOM0))].into(),
     }
 }

@@ -1,6 +1,8 @@
 //! Disks, and the domains' virtual disks on them.
 
 use vcpulab_guest::Step;
+use vcpulab_host::DomId;
+use vcpulab_io::DiskId;
 use vcpulab_spec::limits::DEVICES_MAX;
 use vcpulab_spec::{AppSpec, BlkfrontSpec, DiskSpec, Medium, Spec};
 
@@ -25,18 +27,21 @@ pub(crate) fn check(
         let medium = checker.choice(&value.kind, &MEDIA, |(word, _)| word);
         let medium = medium.map_or(Medium::Spindle, |(_, medium)| *medium);
         let device = device(checker, name, place, &value.driver_domain, &value.vcpu, spec);
-        spec.disks.extend(device.map(|device| DiskSpec { device, medium }));
+        if let Some(device) = device {
+            spec.disks.push(DiskSpec { device, medium });
+        }
     }
     if given.is_empty() {
-        let usual = usual_devices(spec).into_iter();
+        let usual = usual_devices::<DiskId>(spec).into_iter();
         spec.disks = usual.map(|device| DiskSpec { device, medium: Medium::Spindle }).collect();
     }
-    for (index, (_, raw)) in raw_domains.iter().enumerate().take(spec.domains.len()) {
+    for (domain, (_, raw)) in spec.domains.ids().zip(raw_domains) {
         if let Some(At { value, place }) = &raw.value.disk.0 {
-            let has_disk =
-                |driver: usize| raw_domains.get(driver).is_some_and(|(_, raw)| !raw.value.disk.is_none());
-            let disk = virtual_disk(checker, value, place, index, spec, &has_disk);
-            spec.domains[index].disk = disk;
+            let has_disk = |driver: DomId| {
+                raw_domains.get(driver.index()).is_some_and(|(_, raw)| !raw.value.disk.is_none())
+            };
+            let disk = virtual_disk(checker, value, place, domain, spec, &has_disk);
+            spec.domains[domain].disk = disk;
         }
     }
     ways_to_disks(checker, spec, raw_domains);
@@ -44,9 +49,9 @@ pub(crate) fn check(
 
 /// From one stub domain to the next the way must end at a disk.
 fn ways_to_disks(checker: &mut Checker<'_, '_>, spec: &mut Spec, raw_domains: &[&NamedDomain]) {
-    for (index, (_, raw)) in raw_domains.iter().enumerate().take(spec.domains.len()) {
-        let mut at = index;
-        let next = |at: usize| spec.domains[at].disk.as_ref().filter(|disk| disk.disk.is_none())?.driver;
+    for (domain, (_, raw)) in spec.domains.ids().zip(raw_domains) {
+        let mut at = domain;
+        let next = |at: DomId| spec.domains[at].disk.as_ref().filter(|disk| disk.disk.is_none())?.driver;
         let ends = (0..=spec.domains.len()).any(|_| next(at).map(|next| at = next).is_none());
         if let (false, Some(At { place, .. })) = (ends, &raw.value.disk.0) {
             let problem = Problem::says("the driver domains behind this disk lead in a circle");
@@ -59,18 +64,18 @@ fn virtual_disk(
     checker: &mut Checker<'_, '_>,
     raw: &RawVirtualDisk,
     place: &Place,
-    own: usize,
+    own: DomId,
     spec: &Spec,
-    has_disk: &dyn Fn(usize) -> bool,
+    has_disk: &dyn Fn(DomId) -> bool,
 ) -> Option<BlkfrontSpec> {
     let driver = front_driver(checker, &raw.driver_domain, place, own, spec)?;
     let through_stub = raw.device.is_none() && driver.is_some_and(has_disk);
-    let devices = spec.disks.iter().map(|disk| &disk.device);
+    let devices = spec.disks.enumerate().map(|(id, disk)| (id, &disk.device));
     let disk = match through_stub {
         true => None,
         false => Some(device_of(checker, &raw.device, driver, "disk", devices)?),
     };
-    let vcpus = spec.domains[own].affinity.len() as i64;
+    let vcpus = i64::from(spec.domains[own].vcpus());
     let vcpu = checker.int(&raw.vcpu, 0, 0..=vcpus - 1)?;
     Some(BlkfrontSpec {
         driver,
@@ -84,7 +89,7 @@ fn virtual_disk(
 pub(crate) fn disk_needed(
     checker: &mut Checker<'_, '_>,
     spec: &Spec,
-    domain: usize,
+    domain: DomId,
     app: &AppSpec,
     place: &Place,
 ) {

@@ -1,9 +1,9 @@
 //! The domains.
 
 use vcpulab_guest::IdleTick;
-use vcpulab_host::{CpuMask, Params, Span, Time};
+use vcpulab_host::{CpuMask, Params, PoolId, Span, Time};
 use vcpulab_spec::limits::{DOMAIN_VCPUS_MAX, DOMAINS_MAX, SPANS, SPANS_ABOVE_ZERO, VCPUS_MAX};
-use vcpulab_spec::{DomainSpec, OnCrash, Spec};
+use vcpulab_spec::{DomainSpec, OnCrash, POOL_0, Spec};
 
 use crate::check::fields::Checker;
 use crate::check::network::forwarding;
@@ -28,8 +28,8 @@ pub(crate) fn check(
         checker.identifier(name);
         let number = index as i64 + i64::from(!has_dom0);
         let domain = domain_alone(checker, name, &raw.value, number, spec);
-        vcpus += domain.affinity.len();
-        if vcpus > VCPUS_MAX as usize {
+        vcpus += domain.vcpus();
+        if vcpus > VCPUS_MAX {
             let problem = Problem::not_allowed(format!("at most {VCPUS_MAX} vCPUs in all domains together"));
             checker.report.error(&place.member("domain"), problem.found(format!("{vcpus} or more vCPUs")));
             break;
@@ -48,8 +48,8 @@ fn domain_alone(
 ) -> DomainSpec {
     let host = &spec.host;
     let pool = match raw.pool.is_none() {
-        true => 0,
-        false => checker.pool_named(&raw.pool, &spec.pools).unwrap_or(0),
+        true => POOL_0,
+        false => checker.pool_named(&raw.pool, &spec.pools).unwrap_or(POOL_0),
     };
     let vcpus = checker.int(&raw.vcpus, 1, 1..=DOMAIN_VCPUS_MAX.into());
     let driver_domain = raw.driver_domain.get().copied().unwrap_or(false);
@@ -98,7 +98,7 @@ fn affinity(
     vcpus: usize,
     vcpus_known: bool,
     spec: &Spec,
-    pool: usize,
+    pool: PoolId,
 ) -> Vec<Option<CpuMask>> {
     let pool = &spec.pools[pool];
     let mut cpus =

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use vcpulab_host::{CpuMask, Span, Time};
+use vcpulab_host::{CpuMask, DomId, PoolId, Span, Table, Time};
 use vcpulab_spec::limits::{NAME_CHARS_MAX, RATE_PER_S_MAX, SPAN_MAX};
 use vcpulab_spec::{DomainSpec, PoolSpec};
 
@@ -109,16 +109,16 @@ impl Checker<'_, '_> {
         found
     }
 
-    /// A CPU pool that is referred to, as an index.
-    pub fn pool_named(&mut self, field: &Field<String>, pools: &[PoolSpec]) -> Option<usize> {
-        self.choice(field, pools, |pool| &pool.name)
-            .and_then(|found| pools.iter().position(|pool| pool.name == found.name))
+    /// A CPU pool that is referred to.
+    pub fn pool_named(&mut self, field: &Field<String>, pools: &Table<PoolId, PoolSpec>) -> Option<PoolId> {
+        let found = self.choice(field, pools.as_slice(), |pool| &pool.name)?;
+        pools.ids().find(|&pool| pools[pool].name == found.name)
     }
 
-    /// A domain that is referred to, as an index.
-    pub fn domain(&mut self, field: &Field<String>, domains: &[DomainSpec]) -> Option<usize> {
+    /// A domain that is referred to.
+    pub fn domain(&mut self, field: &Field<String>, domains: &Table<DomId, DomainSpec>) -> Option<DomId> {
         let At { value, place } = field.0.as_ref()?;
-        let found = domains.iter().position(|domain| domain.name == *value);
+        let found = domains.ids().find(|&domain| domains[domain].name == *value);
         if found.is_none() {
             self.report.error_with(place, || {
                 let names = || domains.iter().map(|domain| domain.name.as_str());

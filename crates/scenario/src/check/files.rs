@@ -10,8 +10,7 @@ use crate::text::units::Size;
 
 /// A domain's memory is divided once, and must do for what is always there.
 pub(crate) fn check(checker: &mut Checker<'_, '_>, spec: &Spec, raw_domains: &[&NamedDomain]) {
-    for (index, (_, raw)) in raw_domains.iter().enumerate().take(spec.domains.len()) {
-        let domain = &spec.domains[index];
+    for ((id, domain), (_, raw)) in spec.domains.enumerate().zip(raw_domains) {
         let places = raw.value.app.get().into_iter().flatten().map(|app| &app.place);
         let mut before = false;
         for ((position, app), place) in domain.apps.iter().enumerate().zip(places) {
@@ -28,7 +27,7 @@ pub(crate) fn check(checker: &mut Checker<'_, '_>, spec: &Spec, raw_domains: &[&
                 checker.report.error(place, problem.hint("give the domain more `memory`"));
             }
             let count =
-                spec.reply_sizes(Service { domain: index, app: position }).len() * files.per_size as usize;
+                spec.reply_sizes(Service { domain: id, app: position }).len() * files.per_size as usize;
             if count > SERVED_FILES_MAX {
                 let problem = Problem::not_allowed(format!("at most {SERVED_FILES_MAX} files in all"));
                 checker.report.error(&place.member("files_per_size"), problem.found(count));

@@ -1,6 +1,6 @@
 //! The machine and its CPU pools.
 
-use vcpulab_host::{CpuMask, Params};
+use vcpulab_host::{CpuMask, Params, PoolId, Table};
 use vcpulab_sched::{Generation, Policy, policies};
 use vcpulab_spec::limits::PCPUS_MAX;
 use vcpulab_spec::{CONSTANTS, CUSTOM, Constants, HostSpec, PoolSpec, Profile};
@@ -39,7 +39,7 @@ pub(crate) fn pools(
     raw_host: &RawHost,
     host: &HostSpec,
     place: &Place,
-) -> (Vec<PoolSpec>, bool) {
+) -> (Table<PoolId, PoolSpec>, bool) {
     let raw_pools = raw_pools(raw);
     checker.count(raw_pools.len(), 0, host.pcpus as usize - 1, "pools besides Pool-0", &place.member("pool"));
     let (mut first, mut known) =
@@ -62,7 +62,7 @@ pub(crate) fn pools(
         checker.report.error(&place.member("pool"), problem.found("all pCPUs in other pools"));
     }
     others.insert(0, first);
-    (others, known)
+    (others.into(), known)
 }
 
 fn pool(

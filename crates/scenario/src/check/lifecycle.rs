@@ -1,7 +1,7 @@
 //! The presence of domains over time: everything that happens to them is scripted, so what cannot be done is known before
 //! the run.
 
-use vcpulab_host::Time;
+use vcpulab_host::{DomId, Table, Time};
 use vcpulab_spec::{ActionSpec, Change, Constants, DomainSpec, Ending, LifeChange};
 
 use crate::file::raw::NamedDomain;
@@ -32,20 +32,24 @@ struct Life {
 
 /// The lives of all domains, as far as the actions looked at so far tell.
 pub(crate) struct Lives<'s> {
-    domains: &'s [DomainSpec],
+    domains: &'s Table<DomId, DomainSpec>,
     constants: &'s Constants,
     /// Where the file says when each is created.
-    starts: Vec<Option<&'s Place>>,
-    lives: Vec<Life>,
+    starts: Table<DomId, Option<&'s Place>>,
+    lives: Table<DomId, Life>,
     /// Those that are not there from the beginning, in the order in which they are created, and how many have been.
-    later: Vec<usize>,
+    later: Vec<DomId>,
     begun: usize,
     /// Those whose end has begun.
-    ending: Vec<usize>,
+    ending: Vec<DomId>,
 }
 
 impl<'s> Lives<'s> {
-    pub fn new(domains: &'s [DomainSpec], raw: &'s [&NamedDomain], constants: &'s Constants) -> Self {
+    pub fn new(
+        domains: &'s Table<DomId, DomainSpec>,
+        raw: &'s [&NamedDomain],
+        constants: &'s Constants,
+    ) -> Self {
         let life = |domain: &DomainSpec| Life {
             state: if domain.start == Time::ZERO { State::There } else { State::NotYet },
             since: Time::ZERO,
@@ -54,7 +58,7 @@ impl<'s> Lives<'s> {
             offline_since: vec![None; domain.affinity.len()],
         };
         let place = |(_, raw): &&'s NamedDomain| raw.value.start.0.as_ref().map(|At { place, .. }| place);
-        let mut later: Vec<usize> = (0..domains.len()).filter(|&d| domains[d].start > Time::ZERO).collect();
+        let mut later: Vec<DomId> = domains.ids().filter(|&d| domains[d].start > Time::ZERO).collect();
         later.sort_by_key(|&d| domains[d].start);
         let lives = domains.iter().map(life).collect();
         let starts = raw.iter().map(place).collect();
@@ -98,7 +102,7 @@ impl<'s> Lives<'s> {
         let problem = match action.change {
             Change::AdjustGlobal(..) => None,
             Change::Life(d, change) => self.change(d, change, action.at),
-            Change::Online(d, vcpu, online) => self.online(d, vcpu as usize, online, action.at),
+            Change::Online(d, vcpu, online) => self.online(d, vcpu, online, action.at),
             Change::Adjust(d, _) | Change::Affinity(d, ..) | Change::MovePool(d, _) => {
                 self.absent(d, action.at)
             }
@@ -117,7 +121,7 @@ impl<'s> Lives<'s> {
         }
     }
 
-    fn change(&mut self, d: usize, change: LifeChange, at: Time) -> Option<Problem> {
+    fn change(&mut self, d: DomId, change: LifeChange, at: Time) -> Option<Problem> {
         let problem = self.own_host(d).or_else(|| match change {
             LifeChange::Create => self.present(d, at).or_else(|| self.unserved(d, at)),
             LifeChange::Restore => self.unsaved(d, at).or_else(|| self.unserved(d, at)),
@@ -146,10 +150,10 @@ impl<'s> Lives<'s> {
         problem
     }
 
-    fn online(&mut self, d: usize, vcpu: usize, online: bool, at: Time) -> Option<Problem> {
+    fn online(&mut self, d: DomId, vcpu: u32, online: bool, at: Time) -> Option<Problem> {
         let problem = self.absent(d, at).or_else(|| self.deaf(d));
         let name = &self.domains[d].name;
-        let offline_since = &mut self.lives[d].offline_since[vcpu];
+        let offline_since = &mut self.lives[d].offline_since[vcpu as usize];
         problem.or_else(|| match (*offline_since, online) {
             (None, true) => {
                 Some(Problem::says(format!("vCPU {vcpu} of `{name}` is online at {}", Duration::from(at))))
@@ -166,26 +170,26 @@ impl<'s> Lives<'s> {
     }
 
     /// A new guest: nothing is left of what was done to the old one.
-    fn live(&mut self, d: usize, at: Time) {
+    fn live(&mut self, d: DomId, at: Time) {
         let life = &mut self.lives[d];
         (life.state, life.since, life.paused_at, life.ending) = (State::There, at, None, None);
         life.offline_since.fill(None);
     }
 
-    fn leave(&mut self, d: usize, state: State, at: Time) {
+    fn leave(&mut self, d: DomId, state: State, at: Time) {
         let life = &mut self.lives[d];
         (life.state, life.since, life.paused_at, life.ending) = (state, at, None, None);
     }
 
     // ---- what can be in the way ----
 
-    fn own_host(&self, d: usize) -> Option<Problem> {
+    fn own_host(&self, d: DomId) -> Option<Problem> {
         let DomainSpec { number, name, .. } = &self.domains[d];
         let message = format!("domain `{name}` is there as long as the host runs: the toolstack runs in it");
         (*number == 0).then(|| Problem::says(message))
     }
 
-    fn present(&self, d: usize, at: Time) -> Option<Problem> {
+    fn present(&self, d: DomId, at: Time) -> Option<Problem> {
         let ends = self.ends(d, at);
         let (name, at) = (&self.domains[d].name, Duration::from(at));
         let Life { state, since, .. } = self.lives[d];
@@ -212,7 +216,7 @@ impl<'s> Lives<'s> {
         }
     }
 
-    fn absent(&self, d: usize, at: Time) -> Option<Problem> {
+    fn absent(&self, d: DomId, at: Time) -> Option<Problem> {
         let Life { state, since, .. } = self.lives[d];
         let (why, when) = match state {
             State::There => return self.ends(d, at),
@@ -227,7 +231,7 @@ impl<'s> Lives<'s> {
     }
 
     /// Has its end begun?
-    fn ends(&self, d: usize, at: Time) -> Option<Problem> {
+    fn ends(&self, d: DomId, at: Time) -> Option<Problem> {
         let Ending { begins, over, killed, gone, crashed, again } = self.lives[d].ending?;
         let past = |time: Option<Time>| time.is_some_and(|time| time <= at);
         let what = match crashed {
@@ -246,7 +250,7 @@ impl<'s> Lives<'s> {
     }
 
     /// Is there nothing to destroy? There is what is shutting down, has crashed, or is saved.
-    fn indestructible(&self, d: usize, at: Time) -> Option<Problem> {
+    fn indestructible(&self, d: DomId, at: Time) -> Option<Problem> {
         let Life { state, ending, .. } = &self.lives[d];
         let killed = ending.and_then(|ending| ending.killed);
         match state {
@@ -257,19 +261,19 @@ impl<'s> Lives<'s> {
     }
 
     /// Is its guest alive at that time?
-    fn alive(&self, d: usize, at: Time) -> bool {
+    fn alive(&self, d: DomId, at: Time) -> bool {
         let Life { state, ending, .. } = &self.lives[d];
         let over = ending.and_then(|ending| ending.over.or(ending.killed));
         *state == State::There && over.is_none_or(|over| at < over)
     }
 
-    fn unsaved(&self, d: usize, at: Time) -> Option<Problem> {
+    fn unsaved(&self, d: DomId, at: Time) -> Option<Problem> {
         let message = format!("domain `{}` is not saved at {}", self.domains[d].name, Duration::from(at));
         (self.lives[d].state != State::Saved).then(|| Problem::says(message))
     }
 
     /// A paused guest does nothing, not even what it is asked to.
-    fn deaf(&self, d: usize) -> Option<Problem> {
+    fn deaf(&self, d: DomId) -> Option<Problem> {
         self.lives[d].paused_at.map(|since| {
             let name = &self.domains[d].name;
             let message = format!(
@@ -281,10 +285,10 @@ impl<'s> Lives<'s> {
     }
 
     /// Does a domain that is there need this one for its devices?
-    fn needed(&self, d: usize, at: Time) -> Option<Problem> {
+    fn needed(&self, d: DomId, at: Time) -> Option<Problem> {
         let of =
-            |other: usize| self.alive(other, at) && self.domains[other].drivers().any(|driver| driver == d);
-        let other = &self.domains[(0..self.domains.len()).find(|&other| of(other))?].name;
+            |other: DomId| self.alive(other, at) && self.domains[other].drivers().any(|driver| driver == d);
+        let other = &self.domains[self.domains.ids().find(|&other| of(other))?].name;
         let (name, at) = (&self.domains[d].name, Duration::from(at));
         let problem = Problem::says(format!(
             "domain `{name}` is the driver domain of `{other}`, which is there at {at}"
@@ -293,7 +297,7 @@ impl<'s> Lives<'s> {
     }
 
     /// Is the domain that this one needs for its devices missing?
-    fn unserved(&self, d: usize, at: Time) -> Option<Problem> {
+    fn unserved(&self, d: DomId, at: Time) -> Option<Problem> {
         let driver = self.domains[d]
             .drivers()
             .find(|&driver| !self.alive(driver, at) || self.lives[driver].ending.is_some())?;

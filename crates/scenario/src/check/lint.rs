@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use vcpulab_host::Span;
 use vcpulab_sched::policies;
-use vcpulab_spec::{ActionSpec, AppSpec, Change, PoolSpec, SHARE, Service, Spec, share, weight};
+use vcpulab_spec::{ActionSpec, AppSpec, Change, POOL_0, PoolSpec, SHARE, Service, Spec, share, weight};
 
 use crate::file::raw::{NamedDomain, RawScenario};
 use crate::text::problem::{Place, Problem, Report, did_you_mean};
@@ -34,8 +34,9 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
     pools(spec, raw, report);
     unserved(spec, raw_domains, report);
     one_sided_channels(raw_domains, report);
-    for (index, (name, _)) in raw.client_machine.get().into_iter().flat_map(|named| &named.0).enumerate() {
-        if !spec.clients.iter().any(|client| client.machine == Some(index)) {
+    let raw_machines = raw.client_machine.get().into_iter().flat_map(|named| &named.0);
+    for (machine, (name, _)) in spec.client_machines.ids().zip(raw_machines) {
+        if !spec.clients.iter().any(|client| client.machine == Some(machine)) {
             report.warning(&name.place, Problem::says("no client runs on this machine"));
         }
     }
@@ -60,10 +61,11 @@ fn pools(spec: &Spec, raw: &RawScenario, report: &mut Report<'_>) {
         let shipped = policies().iter().flat_map(|policy| policy.generations);
         shipped.filter(|generation| generation.name == pool.generation.name).count() > 1
     };
-    for (index, (name, _)) in raw.pool.get().into_iter().flat_map(|named| &named.0).enumerate() {
-        let (pool, first) = (&spec.pools[index + 1], &spec.pools[0]);
-        let moves = |action: &ActionSpec| matches!(action.change, Change::MovePool(_, to) if to == index + 1);
-        if !spec.domains.iter().any(|d| d.pool == index + 1) && !spec.actions.iter().any(moves) {
+    let others = spec.pools.enumerate().skip(1);
+    for ((id, pool), (name, _)) in others.zip(raw.pool.get().into_iter().flat_map(|named| &named.0)) {
+        let first = &spec.pools[POOL_0];
+        let moves = |action: &ActionSpec| matches!(action.change, Change::MovePool(_, to) if to == id);
+        if !spec.domains.iter().any(|d| d.pool == id) && !spec.actions.iter().any(moves) {
             report.warning(&name.place, Problem::says("no domain is ever in this pool: its pCPUs idle"));
         }
         if releases(pool) && releases(first) && pool.generation.name != first.generation.name {
@@ -128,9 +130,9 @@ fn unserved(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Report<'_>) 
         spec.clients.iter().any(|client| client.service == service)
             || spec.domains.iter().flat_map(|domain| &domain.apps).any(by_app)
     };
-    for (index, (domain, (name, _))) in spec.domains.iter().zip(raw_domains).enumerate() {
+    for ((id, domain), (name, _)) in spec.domains.enumerate().zip(raw_domains) {
         for (position, app) in domain.apps.iter().enumerate() {
-            if app.serves() && !asked(Service { domain: index, app: position }) {
+            if app.serves() && !asked(Service { domain: id, app: position }) {
                 let message = format!("nobody asks its `{}` for anything", app.kind());
                 report.warning(&name.place, Problem::says(message));
             }

@@ -19,7 +19,7 @@ mod run;
 
 use std::path::Path;
 
-use vcpulab_host::Span;
+use vcpulab_host::{Span, Table};
 use vcpulab_spec::Spec;
 use vcpulab_spec::limits::{DOMAINS_MAX, REPLICATIONS_MAX, SPANS, SPANS_ABOVE_ZERO};
 
@@ -56,12 +56,12 @@ pub(crate) fn check(
         sample: Span::ZERO,
         profiler_cycles: run::profiler(checker, &run),
         host,
-        nics: Vec::new(),
-        disks: Vec::new(),
+        nics: Table::new(),
+        disks: Table::new(),
         pools,
-        domains: Vec::new(),
-        clients: Vec::new(),
-        client_machines: Vec::new(),
+        domains: Table::new(),
+        clients: Table::new(),
+        client_machines: Table::new(),
         actions: Vec::new(),
     };
     let mut raw_domains: Vec<_> = raw.domain.get().into_iter().flat_map(|named| &named.0).collect();

@@ -1,5 +1,6 @@
 //! NICs, and the domains' interfaces to them.
 
+use vcpulab_host::DomId;
 use vcpulab_spec::limits::DEVICES_MAX;
 use vcpulab_spec::{DomainSpec, Drivers, Forwarding, NetfrontSpec, Spec};
 
@@ -30,23 +31,26 @@ pub(crate) fn check(
     checker.count(given.len(), 0, DEVICES_MAX, "NICs", &place.member("nic"));
     for (name, At { value, place }) in given.iter().take(DEVICES_MAX) {
         let nic = device(checker, name, place, &value.driver_domain, &value.vcpu, spec);
-        spec.nics.extend(nic);
+        if let Some(nic) = nic {
+            spec.nics.push(nic);
+        }
     }
     if given.is_empty() {
         spec.nics = usual_devices(spec);
         if spec.host.drivers == Drivers::Domains {
             // A stub domain has an interface, to another domain, instead.
-            let is_stub = |owner: usize| {
-                let (name, raw) = raw_domains[owner];
+            let is_stub = |owner: DomId| {
+                let (name, raw) = raw_domains[owner.index()];
                 let driver = raw.value.nic.get().and_then(|nic| nic.driver_domain.get());
                 driver.is_some_and(|driver| *driver != name.value)
             };
-            spec.nics.retain(|nic| !nic.owner.is_some_and(is_stub));
+            let nics = std::mem::take(&mut spec.nics).into_iter();
+            spec.nics = nics.filter(|nic| !nic.owner.is_some_and(is_stub)).collect();
         }
     }
-    for (index, (_, raw)) in raw_domains.iter().enumerate().take(spec.domains.len()) {
+    for (domain, (_, raw)) in spec.domains.ids().zip(raw_domains) {
         if let Some(At { value, place }) = &raw.value.nic.0 {
-            spec.domains[index].nic = netfront(checker, value, place, index, spec, raw_domains);
+            spec.domains[domain].nic = netfront(checker, value, place, domain, spec, raw_domains);
         }
     }
 }
@@ -54,14 +58,14 @@ pub(crate) fn check(
 /// The owner of the NIC by which packets of a driver domain leave: itself, or the domain behind its own interface, and so on.
 fn nic_owner(
     checker: &mut Checker<'_, '_>,
-    driver: usize,
+    driver: DomId,
     field: &Field<String>,
     spec: &Spec,
     raw_domains: &[&NamedDomain],
-) -> Option<usize> {
-    let next = |at: usize| {
-        let name = raw_domains.get(at)?.1.value.nic.get()?.driver_domain.get()?;
-        spec.domains.iter().position(|domain| domain.name == *name)
+) -> Option<DomId> {
+    let next = |at: DomId| {
+        let name = raw_domains.get(at.index())?.1.value.nic.get()?.driver_domain.get()?;
+        spec.domains.ids().find(|&domain| spec.domains[domain].name == *name)
     };
     let mut at = driver;
     for _ in 0..=spec.domains.len() {
@@ -90,7 +94,7 @@ fn netfront(
     checker: &mut Checker<'_, '_>,
     raw: &RawNetfront,
     place: &Place,
-    own: usize,
+    own: DomId,
     spec: &Spec,
     raw_domains: &[&NamedDomain],
 ) -> Option<NetfrontSpec> {
@@ -99,8 +103,8 @@ fn netfront(
         Some(driver) => Some(nic_owner(checker, driver, &raw.driver_domain, spec, raw_domains)?),
         None => None,
     };
-    let nic = device_of(checker, &raw.device, owner, "NIC", spec.nics.iter())?;
-    let vcpus = |domain: usize| spec.domains[domain].affinity.len() as i64;
+    let nic = device_of(checker, &raw.device, owner, "NIC", spec.nics.enumerate())?;
+    let vcpus = |domain: DomId| i64::from(spec.domains[domain].vcpus());
     let vcpu = checker.int(&raw.vcpu, 0, 0..=vcpus(own) - 1)?;
     let driver_vcpu = checker.int(&raw.driver_vcpu, 0, 0..=driver.map_or(1, vcpus) - 1)?;
     Some(NetfrontSpec {

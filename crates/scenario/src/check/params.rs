@@ -1,6 +1,6 @@
 //! Scheduler parameters: checked against the registry's tables, which also say to which scheduler an unknown one belongs.
 
-use vcpulab_host::{ParamKind, ParamSpec, ParamValue, Params, Scope, TimetableEntry};
+use vcpulab_host::{DomId, ParamKind, ParamSpec, ParamValue, Params, PoolId, Scope, Table, TimetableEntry};
 use vcpulab_sched::policies;
 use vcpulab_spec::limits::SPANS_ABOVE_ZERO;
 use vcpulab_spec::{DomainSpec, PERCENT_OF_PCPU, PoolSpec, Spec};
@@ -21,14 +21,13 @@ pub(crate) fn check(
     let others = raw_pools(raw).iter().map(|(_, raw)| (&raw.value.params, RawPool::FIELDS));
     let all = std::iter::once((&raw_host.params, RawHost::FIELDS)).chain(others);
     let global =
-        |(index, (given, fields))| params(checker, given, &allowed(spec, index, Scope::Global, fields, None));
-    let global: Vec<Params> = all.enumerate().take(spec.pools.len()).map(global).collect();
-    let of_domain = |(index, (_, raw)): (usize, &&NamedDomain)| {
-        let pool = spec.domains[index].pool;
-        params(checker, &raw.value.params, &allowed_for(spec, RawDomain::FIELDS, index, pool))
+        |(pool, (given, fields))| params(checker, given, &allowed(spec, pool, Scope::Global, fields, None));
+    let global: Vec<Params> = spec.pools.ids().zip(all).map(global).collect();
+    let of_domain = |(domain, (_, raw)): (DomId, &&NamedDomain)| {
+        let pool = spec.domains[domain].pool;
+        params(checker, &raw.value.params, &allowed_for(spec, RawDomain::FIELDS, domain, pool))
     };
-    let params: Vec<Params> =
-        raw_domains.iter().enumerate().take(spec.domains.len()).map(of_domain).collect();
+    let params: Vec<Params> = spec.domains.ids().zip(raw_domains).map(of_domain).collect();
     for (pool, params) in spec.pools.iter_mut().zip(global) {
         pool.params = params;
     }
@@ -55,10 +54,10 @@ pub(crate) fn check_names(
 
 pub(crate) fn allowed<'s>(
     spec: &'s Spec,
-    pool: usize,
+    pool: PoolId,
     scope: Scope,
     fields: &'static [&'static str],
-    vcpus: Option<usize>,
+    vcpus: Option<u32>,
 ) -> Allowed<'s> {
     Allowed { pool: &spec.pools[pool], scope, fields, vcpus, domains: &spec.domains }
 }
@@ -66,10 +65,10 @@ pub(crate) fn allowed<'s>(
 pub(crate) fn allowed_for<'s>(
     spec: &'s Spec,
     fields: &'static [&'static str],
-    domain: usize,
-    pool: usize,
+    domain: DomId,
+    pool: PoolId,
 ) -> Allowed<'s> {
-    allowed(spec, pool, Scope::Domain, fields, Some(spec.domains[domain].affinity.len()))
+    allowed(spec, pool, Scope::Domain, fields, Some(spec.domains[domain].vcpus()))
 }
 
 /// The parameters that may stand in one table, and what else may.
@@ -79,9 +78,9 @@ pub(crate) struct Allowed<'a> {
     /// The table's own fields, for suggestions.
     pub fields: &'static [&'static str],
     /// Number of vCPUs of the domain they are for.
-    pub vcpus: Option<usize>,
+    pub vcpus: Option<u32>,
     /// All domains, for timetables.
-    pub domains: &'a [DomainSpec],
+    pub domains: &'a Table<DomId, DomainSpec>,
 }
 
 impl Allowed<'_> {
@@ -204,7 +203,7 @@ fn param(
         return None;
     };
     if let (PERCENT_OF_PCPU, Some(vcpus), ParamValue::Int(percent)) = (spec.unit, allowed.vcpus, &value) {
-        let most = 100 * vcpus as i64;
+        let most = 100 * i64::from(vcpus);
         if *percent > most {
             let s = if vcpus == 1 { "" } else { "s" };
             let problem = Problem::not_allowed(format!("at most {most} ({vcpus} vCPU{s} of 100 % each)"));
@@ -218,11 +217,11 @@ fn param(
 fn timetable(
     checker: &mut Checker<'_, '_>,
     slots: &[At<RawSlot>],
-    domains: &[DomainSpec],
+    domains: &Table<DomId, DomainSpec>,
 ) -> Option<ParamValue> {
     let entry = |slot: &At<RawSlot>| {
         let domain = checker.domain(&slot.value.domain, domains)?;
-        let last = domains[domain].affinity.len() as i64 - 1;
+        let last = i64::from(domains[domain].vcpus()) - 1;
         let vcpu = checker.int(&slot.value.vcpu, 0, 0..=last)?;
         let runtime = checker.span(&slot.value.runtime, None, SPANS_ABOVE_ZERO)?;
         Some(TimetableEntry { domain: domains[domain].number, vcpu, runtime })

@@ -24,8 +24,8 @@ pub(crate) fn name(checker: &mut Checker<'_, '_>, field: &Field<String>) -> Stri
 
 /// Results must fit into memory.
 pub(crate) fn rows(checker: &mut Checker<'_, '_>, spec: &Spec, run: &RawRun, place: &Place) {
-    let vcpus: usize = spec.domains.iter().map(|domain| domain.affinity.len()).sum();
-    let most = ROWS_MAX / vcpus.max(1);
+    let vcpus: u32 = spec.domains.iter().map(DomainSpec::vcpus).sum();
+    let most = ROWS_MAX / vcpus.max(1) as usize;
     if spec.replications as usize > most {
         let place = run.replications.0.as_ref().map_or(place, |at| &at.place);
         let allowed = format!("at most {most} with {vcpus} vCPUs ({ROWS_MAX} rows of results)");
@@ -41,7 +41,7 @@ pub(crate) fn sample(checker: &mut Checker<'_, '_>, run: &RawRun, spec: &Spec) -
     }
     // A domain has a row for itself, for each of its vCPUs and applications, and for each pCPU that it runs on.
     let pcpus = spec.host.pcpus as usize;
-    let of = |domain: &DomainSpec| 1 + domain.affinity.len() + domain.app_kinds().len() + pcpus;
+    let of = |domain: &DomainSpec| 1 + domain.vcpus() as usize + domain.app_kinds().len() + pcpus;
     let things = spec.clients.len() + spec.domains.iter().map(of).sum::<usize>();
     let at_once = things as i64 * i64::from(spec.replications);
     // The last one is taken at the end.

@@ -1,5 +1,6 @@
 //! The administrator's actions.
 
+use vcpulab_host::{DomId, PoolId};
 use vcpulab_spec::{ActionSpec, Change, LifeChange, Spec};
 
 use crate::file::raw::{
@@ -11,33 +12,33 @@ use crate::write::host::pool_name;
 use crate::write::params::raw_params;
 
 /// `pool` is the one that its domain is in then.
-pub(crate) fn raw_action(action: &ActionSpec, pool: usize, spec: &Spec) -> RawAction {
+pub(crate) fn raw_action(action: &ActionSpec, pool: PoolId, spec: &Spec) -> RawAction {
     let at = || Field::from(Duration::from(action.at));
-    let domain = |index: &usize| Field::from(spec.domains[*index].name.clone());
+    let domain = |id: &DomId| Field::from(spec.domains[*id].name.clone());
     match &action.change {
-        Change::Adjust(index, params) => {
+        Change::Adjust(id, params) => {
             let params = raw_params(params, &spec.pools[pool], spec);
-            RawAction::Adjust(RawAdjust { at: at(), domain: domain(index), params })
+            RawAction::Adjust(RawAdjust { at: at(), domain: domain(id), params })
         }
         Change::AdjustGlobal(pool, params) => RawAction::AdjustGlobal(RawAdjustGlobal {
             at: at(),
             pool: pool_name(*pool, spec),
             params: raw_params(params, &spec.pools[*pool], spec),
         }),
-        Change::Pause(index) => RawAction::Pause(RawPause { at: at(), domain: domain(index) }),
-        Change::Unpause(index) => RawAction::Unpause(RawPause { at: at(), domain: domain(index) }),
-        Change::Affinity(index, vcpu, mask) => RawAction::Affinity(RawAffinity {
+        Change::Pause(id) => RawAction::Pause(RawPause { at: at(), domain: domain(id) }),
+        Change::Unpause(id) => RawAction::Unpause(RawPause { at: at(), domain: domain(id) }),
+        Change::Affinity(id, vcpu, mask) => RawAction::Affinity(RawAffinity {
             at: at(),
-            domain: domain(index),
+            domain: domain(id),
             vcpu: vcpu.map(i64::from).into(),
             affinity: CpuList::from(mask).into(),
         }),
-        Change::MovePool(index, pool) => RawAction::MovePool(RawMovePool {
+        Change::MovePool(id, pool) => RawAction::MovePool(RawMovePool {
             at: at(),
-            domain: domain(index),
+            domain: domain(id),
             pool: spec.pools[*pool].name.clone().into(),
         }),
-        Change::Life(index, change) => {
+        Change::Life(id, change) => {
             let raw = match change {
                 LifeChange::Create => RawAction::Create,
                 LifeChange::Shutdown => RawAction::Shutdown,
@@ -47,11 +48,11 @@ pub(crate) fn raw_action(action: &ActionSpec, pool: usize, spec: &Spec) -> RawAc
                 LifeChange::Save => RawAction::Save,
                 LifeChange::Restore => RawAction::Restore,
             };
-            raw(RawLife { at: at(), domain: domain(index) })
+            raw(RawLife { at: at(), domain: domain(id) })
         }
-        Change::Online(index, vcpu, online) => {
+        Change::Online(id, vcpu, online) => {
             let raw = if *online { RawAction::Online } else { RawAction::Offline };
-            raw(RawOnline { at: at(), domain: domain(index), vcpu: i64::from(*vcpu).into() })
+            raw(RawOnline { at: at(), domain: domain(id), vcpu: i64::from(*vcpu).into() })
         }
     }
 }

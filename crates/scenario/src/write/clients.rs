@@ -1,6 +1,6 @@
 //! Clients, and the machines that they run on.
 
-use vcpulab_io::Load;
+use vcpulab_io::{ClientMachineId, Load};
 use vcpulab_spec::{AskSpec, ClientMachineSpec, ClientSpec, Spec};
 
 use crate::file::raw::{RawAsk, RawClient, RawClientMachine, RawClosedLoop, RawOpenLoop, RawStream};
@@ -73,6 +73,6 @@ pub(crate) fn raw_client_machines(spec: &Spec) -> Field<Named<RawClientMachine>>
 }
 
 /// The name of a client's machine as its field says it.
-fn raw_machine_of(machine: Option<usize>, spec: &Spec) -> Field<String> {
+fn raw_machine_of(machine: Option<ClientMachineId>, spec: &Spec) -> Field<String> {
     machine.map(|machine| spec.client_machines[machine].name.clone()).into()
 }

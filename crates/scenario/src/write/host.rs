@@ -1,6 +1,7 @@
 //! The machine and its CPU pools.
 
-use vcpulab_spec::{CONSTANTS, PoolSpec, Spec};
+use vcpulab_host::PoolId;
+use vcpulab_spec::{CONSTANTS, POOL_0, PoolSpec, Spec};
 
 use crate::file::raw::{RawHost, RawPool};
 use crate::text::read::{Field, Named, named};
@@ -9,7 +10,7 @@ use crate::write::devices::raw_drivers;
 use crate::write::params::raw_params;
 
 pub(crate) fn raw_host(spec: &Spec) -> RawHost {
-    let (host, pool) = (&spec.host, &spec.pools[0]);
+    let (host, pool) = (&spec.host, &spec.pools[POOL_0]);
     let constant =
         |name: &str| named(name, host.constants.get(name).expect("it is in the list of constants"));
     let (drivers, bare_metal) = raw_drivers(host.drivers);
@@ -36,6 +37,6 @@ pub(crate) fn raw_pool(pool: &PoolSpec, spec: &Spec) -> RawPool {
 }
 
 /// The name of a pool; nothing where it is the host's own.
-pub(crate) fn pool_name(pool: usize, spec: &Spec) -> Field<String> {
-    (pool != 0).then(|| spec.pools[pool].name.clone()).into()
+pub(crate) fn pool_name(pool: PoolId, spec: &Spec) -> Field<String> {
+    (pool != POOL_0).then(|| spec.pools[pool].name.clone()).into()
 }

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 
 use toml::{Table, Value};
 use vcpulab_host::{ParamSpec, Scope};
-use vcpulab_spec::Spec;
+use vcpulab_spec::{POOL_0, Spec};
 
 use crate::file::raw::{RawProfiler, RawRun, RawScenario};
 use crate::text::defaults::default_value;
@@ -80,7 +80,7 @@ fn left_out(path: &str, spec: &Spec) -> Vec<(&'static ParamSpec, String)> {
     let pool = |key| spec.pools.iter().find(|pool| name_of(key) == Some(&pool.name));
     let domain = |key| spec.domains.iter().find(|domain| name_of(key) == Some(&domain.name));
     let (scope, pool, given) = match path.split_once('.') {
-        None if path == "host" => (Scope::Global, &spec.pools[0], &spec.pools[0].params),
+        None if path == "host" => (Scope::Global, &spec.pools[POOL_0], &spec.pools[POOL_0].params),
         Some(("pool", key)) if let Some(pool) = pool(key) => (Scope::Global, pool, &pool.params),
         Some(("domain", key)) if let Some(domain) = domain(key) => {
             (Scope::Domain, &spec.pools[domain.pool], &domain.params)
