@@ -272,7 +272,8 @@ fn what_is_not_on_the_host_ends_the_run_when_it_is_named() {
     const DOMAIN: &str = "domain number 1 was named, which does not exist";
     const TIMER: &str = "timer number 7 was named, which does not exist";
     const IDLE: &str = "vCPU number 0 was changed, which is an idle one";
-    let cases: [(fn(&mut PolicyContext), &str); 25] = [
+    type Case = (fn(&mut PolicyContext), &'static str);
+    let cases: [Case; 25] = [
         (|ctx| _ = ctx.current(PcpuId(1)), PCPU),
         (|ctx| _ = ctx.idle(PcpuId(1)), PCPU),
         (|ctx| _ = ctx.socket(PcpuId(1)), PCPU),
