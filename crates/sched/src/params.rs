@@ -14,3 +14,32 @@ pub const WEIGHT: ParamSpec = ParamSpec {
     default: 256,
     doc: "Share of CPU time under contention, relative to the other domains' (0 in an adjust: leave as it is).",
 };
+
+/// A domain's cap under Credit and Credit2.
+pub const fn cap(doc: &'static str) -> ParamSpec {
+    ParamSpec {
+        name: "cap",
+        scope: Scope::Domain,
+        unit: "% of one pCPU",
+        kind: ParamKind::int(0, 65535),
+        default: 0,
+        doc,
+    }
+}
+
+/// The ratelimit of Credit and Credit2.
+pub const fn ratelimit(doc: &'static str) -> ParamSpec {
+    let kind = ParamKind::Int { min: 100, max: 500_000, also: &[0] };
+    global("ratelimit_us", "us", kind, 1000, doc)
+}
+
+/// A parameter of a whole scheduler.
+pub const fn global(
+    name: &'static str,
+    unit: &'static str,
+    kind: ParamKind,
+    default: i64,
+    doc: &'static str,
+) -> ParamSpec {
+    ParamSpec { name, scope: Scope::Global, unit, kind, default, doc }
+}

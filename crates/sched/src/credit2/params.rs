@@ -1,45 +1,24 @@
 //! Credit2's parameters, and the commands that set them on a real host.
 
-use vcpulab_host::{ParamKind, ParamSpec, Scope};
+use vcpulab_host::{ParamKind, ParamSpec};
 
 pub use crate::params::WEIGHT;
+use crate::params::{cap, global, ratelimit};
 use crate::toolstack::{Set, Toolstack};
 
-pub const CAP: ParamSpec = ParamSpec {
-    name: "cap",
-    scope: Scope::Domain,
-    unit: "% of one pCPU",
-    kind: ParamKind::Int { min: 0, max: 65535, also: &[] },
-    default: 0,
-    doc: "Most CPU time the domain gets even if more is free; 0: no limit. At most 100 for each vCPU.",
-};
-
-const fn global(
-    name: &'static str,
-    unit: &'static str,
-    kind: ParamKind,
-    default: i64,
-    doc: &'static str,
-) -> ParamSpec {
-    ParamSpec { name, scope: Scope::Global, unit, kind, default, doc }
-}
-
-pub const RATELIMIT: ParamSpec = global(
-    "ratelimit_us",
-    "us",
-    ParamKind::Int { min: 100, max: 500_000, also: &[0] },
-    1000,
-    "Least time that a vCPU runs before another one preempts it; 0: none.",
-);
+pub const CAP: ParamSpec =
+    cap("Most CPU time the domain gets even if more is free; 0: no limit. At most 100 for each vCPU.");
+pub const RATELIMIT: ParamSpec =
+    ratelimit("Least time that a vCPU runs before another one preempts it; 0: none.");
 pub const MIGRATE_RESIST: ParamSpec = global(
     "migrate_resist_us",
     "us",
-    ParamKind::Int { min: 0, max: 1_000_000, also: &[] },
+    ParamKind::int(0, 1_000_000),
     500,
     "Credit by which a vCPU must be ahead to run on another pCPU than it did.",
 );
 const fn window_shift(default: i64, least: i64, doc: &'static str) -> ParamSpec {
-    global("load_window_shift", "", ParamKind::Int { min: least, max: 40, also: &[] }, default, doc)
+    global("load_window_shift", "", ParamKind::int(least, 40), default, doc)
 }
 pub const WINDOW_4_4: ParamSpec = window_shift(
     18,
@@ -47,44 +26,34 @@ pub const WINDOW_4_4: ParamSpec = window_shift(
     "Logarithm of the load window in units of 1024 ns, and of the scale of load averages.",
 );
 pub const WINDOW_4_17: ParamSpec = window_shift(30, 11, "Logarithm of the load window in ns.");
-pub const PRECISION: ParamSpec = global(
-    "load_precision_shift",
-    "",
-    ParamKind::Int { min: 4, max: 20, also: &[] },
-    18,
-    "Logarithm of the scale of load averages.",
-);
+pub const PRECISION: ParamSpec =
+    global("load_precision_shift", "", ParamKind::int(4, 20), 18, "Logarithm of the scale of load averages.");
 pub const UNDER: ParamSpec = global(
     "balance_under",
     "",
-    ParamKind::Int { min: -4, max: 20, also: &[] },
+    ParamKind::int(-4, 20),
     0,
     "Logarithm of the difference in load that is tolerated between run queues below full load.",
 );
 pub const OVER: ParamSpec = global(
     "balance_over",
     "",
-    ParamKind::Int { min: -4, max: 20, also: &[] },
+    ParamKind::int(-4, 20),
     -3,
     "Logarithm of the difference in load that is tolerated between run queues above full load.",
 );
 pub const CAP_PERIOD: ParamSpec = global(
     "cap_period_ms",
     "ms",
-    ParamKind::Int { min: 1, max: 1000, also: &[] },
+    ParamKind::int(1, 1000),
     10,
-    "How often the budget of a capped domain is refilled.",
+    "Period after which the budget of a capped domain is refilled.",
 );
 pub const ARRANGEMENTS: &[&str] = &["cpu", "core", "socket", "node", "all"];
 pub const RUNQUEUE: ParamSpec =
-    global("runqueue", "", ParamKind::Choice(ARRANGEMENTS), 2, "Which pCPUs share a run queue.");
-pub const RUNQUEUE_MAX: ParamSpec = global(
-    "max_cpus_runqueue",
-    "pCPUs",
-    ParamKind::Int { min: 1, max: 256, also: &[] },
-    16,
-    "Most pCPUs in a run queue.",
-);
+    global("runqueue", "", ParamKind::Choice(ARRANGEMENTS), 2, "pCPUs that share a run queue.");
+pub const RUNQUEUE_MAX: ParamSpec =
+    global("max_cpus_runqueue", "pCPUs", ParamKind::int(1, 256), 16, "Most pCPUs in a run queue.");
 pub const SOCKET: ParamSpec = global(
     "cpus_per_socket",
     "pCPUs",
