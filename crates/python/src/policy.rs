@@ -86,7 +86,7 @@ impl<'py> PyPolicy<'py> {
     }
 
     /// Calls a hook that answers nothing.
-    fn tell(&mut self, ctx: &mut PolicyContext, hook: &'static str, arguments: impl PyCallArgs<'py>) {
+    fn notify(&mut self, ctx: &mut PolicyContext, hook: &'static str, arguments: impl PyCallArgs<'py>) {
         self.ask(ctx, hook, arguments, |_, _| Ok(()));
     }
 
@@ -124,35 +124,35 @@ impl Scheduler for PyPolicy<'_> {
     }
 
     fn add_pcpu(&mut self, ctx: &mut PolicyContext, p: PcpuId) {
-        self.tell(ctx, "add_pcpu", (self.context.clone(), p.0));
+        self.notify(ctx, "add_pcpu", (self.context.clone(), p.0));
     }
 
     fn add_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
-        self.tell(ctx, "add_domain", (self.context.clone(), d.0));
+        self.notify(ctx, "add_domain", (self.context.clone(), d.0));
     }
 
     fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        self.tell(ctx, "insert", (self.context.clone(), v.0));
+        self.notify(ctx, "insert", (self.context.clone(), v.0));
     }
 
     fn remove(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        self.tell(ctx, "remove", (self.context.clone(), v.0));
+        self.notify(ctx, "remove", (self.context.clone(), v.0));
     }
 
     fn remove_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
-        self.tell(ctx, "remove_domain", (self.context.clone(), d.0));
+        self.notify(ctx, "remove_domain", (self.context.clone(), d.0));
     }
 
     fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        self.tell(ctx, "wake", (self.context.clone(), v.0));
+        self.notify(ctx, "wake", (self.context.clone(), v.0));
     }
 
     fn sleep(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        self.tell(ctx, "sleep", (self.context.clone(), v.0));
+        self.notify(ctx, "sleep", (self.context.clone(), v.0));
     }
 
     fn yielded(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        self.tell(ctx, "yielded", (self.context.clone(), v.0));
+        self.notify(ctx, "yielded", (self.context.clone(), v.0));
     }
 
     fn schedule(&mut self, ctx: &mut PolicyContext, p: PcpuId) -> Decision {
@@ -174,7 +174,7 @@ impl Scheduler for PyPolicy<'_> {
     }
 
     fn context_saved(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
-        self.tell(ctx, "context_saved", (self.context.clone(), v.0));
+        self.notify(ctx, "context_saved", (self.context.clone(), v.0));
     }
 
     fn pick(&mut self, ctx: &mut PolicyContext, v: VcpuId) -> PcpuId {
@@ -186,16 +186,16 @@ impl Scheduler for PyPolicy<'_> {
     }
 
     fn migrate(&mut self, ctx: &mut PolicyContext, v: VcpuId, p: PcpuId) {
-        self.tell(ctx, "migrate", (self.context.clone(), v.0, p.0));
+        self.notify(ctx, "migrate", (self.context.clone(), v.0, p.0));
     }
 
     fn timer(&mut self, ctx: &mut PolicyContext, token: u32) {
-        self.tell(ctx, "timer", (self.context.clone(), token));
+        self.notify(ctx, "timer", (self.context.clone(), token));
     }
 
     fn affinity(&mut self, ctx: &mut PolicyContext, v: VcpuId, mask: &CpuMask) {
         match as_tuple(self.py(), mask) {
-            Ok(pcpus) => self.tell(ctx, "affinity", (self.context.clone(), v.0, pcpus)),
+            Ok(pcpus) => self.notify(ctx, "affinity", (self.context.clone(), v.0, pcpus)),
             Err(raised) => self.fail("affinity", raised),
         }
     }

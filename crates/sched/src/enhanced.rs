@@ -286,57 +286,55 @@ const PASSES: ParamSpec = ParamSpec {
     unit: "",
     kind: ParamKind::Int { min: 1, max: 2, also: &[] },
     default: 1,
-    doc: "2: when nobody qualifies, one more pass with the bar at 0.",
+    doc: "Passes over the queue; 2: one more, with the bar at 0, if no vCPU qualified.",
 };
 const NONE: ParamSpec = option(
     "none",
     &["most", "head", "under-first"],
-    "Who runs when nobody qualifies: most credit, the head, or the first UNDER.",
+    "vCPU to run if none qualifies: the one with most credit, the head of the queue, or the first UNDER.",
 );
 const RESET: ParamSpec = option(
     "reset",
     &["accounting", "never", "decision"],
-    "When the bar starts anew: at 0 after each accounting pass, never, or at the greatest credit waiting at each decision.",
+    "Reset of the bar: to 0 after each accounting pass, never, or to the greatest credit waiting at each decision.",
 );
-const SCOPE: ParamSpec = option("scope", &["pcpu", "global"], "One bar for each pCPU, or one for the host.");
+const SCOPE: ParamSpec =
+    option("scope", &["pcpu", "global"], "Scope of the bar: one for each pCPU, or one for the host.");
 const BAR: ParamSpec = option(
     "bar",
     &["last", "max", "qualified"],
-    "The bar is the credit of the one chosen last, only ever raised, or left alone when nobody qualified.",
+    "The bar after a decision: the credit of the vCPU chosen; that unless it is lower; or that unless none qualified.",
 );
 const SUPERSEDE: ParamSpec = option(
     "supersede",
     &["queue", "preempt"],
-    "A vCPU with more credit overtakes in the queue only, or also preempts when it wakes.",
+    "Advantage of more credit at a wake-up: an earlier place in the queue, or preemption too.",
 );
 const PICK: ParamSpec = option(
     "pick",
     &["first", "best"],
-    "The first that qualifies, or before any is moved the one with most credit.",
+    "vCPU chosen: the first that qualifies, or, before any is moved, the one with most credit.",
 );
 const TARGET: ParamSpec = option(
     "target",
     &["any", "idle", "scan"],
-    "Where a vCPU may be sent: any pCPU with nothing waiting, idle ones first; idle ones only; the next in cyclic order.",
+    "pCPUs that a vCPU may be sent to: any with nothing waiting, idle ones first; idle ones only; the next in cyclic order.",
 );
-const LAST: ParamSpec = option(
-    "last",
-    &["keep", "send-to-idle"],
-    "Is the last one waiting never sent away, or to a pCPU that idles?",
-);
+const LAST: ParamSpec =
+    option("last", &["keep", "send-to-idle"], "The last vCPU waiting: kept, or sent to an idle pCPU.");
 const NOTIFY: ParamSpec =
-    option("notify", &["idle", "always"], "Is the pCPU that a vCPU is sent to told only if it idles?");
-const MOVE: ParamSpec =
-    option("move", &["both", "over-only"], "Are those below the bar sent away too, or only those in debt?");
-const BOOSTED: ParamSpec = option(
-    "boost",
-    &["needs-bar", "qualifies"],
-    "Does a boosted vCPU need the bar, or does it always qualify?",
+    option("notify", &["idle", "always"], "pCPUs notified of a vCPU sent to them: idle ones, or all.");
+const MOVE: ParamSpec = option(
+    "move",
+    &["both", "over-only"],
+    "vCPUs sent away: those below the bar and those in debt, or only those in debt.",
 );
+const BOOSTED: ParamSpec =
+    option("boost", &["needs-bar", "qualifies"], "A boosted vCPU: held to the bar, or always qualified.");
 const STEAL: ParamSpec = option(
     "steal",
     &["empty", "credit"],
-    "Steals a pCPU only with nothing waiting, or as in Credit also when its best is in debt?",
+    "Occasion for a pCPU to steal: nothing waiting, or, as in Credit, also a best vCPU in debt.",
 );
 
 const PARAMS: [ParamSpec; 18] = [

@@ -1,4 +1,4 @@
-//! Hardware profiles: what everything costs on a machine, each constant with its source.
+//! Hardware profiles: the costs of a machine, each constant with its source.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use vcpulab_host::Span;
 
 use crate::limits::PCPUS_MAX;
 
-/// What a constant is, whatever its value.
+/// A constant's description, whatever its value.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ConstantDoc {
     /// Its name in a scenario's `host.costs`, with the unit at the end.
@@ -16,7 +16,7 @@ pub struct ConstantDoc {
     pub min: i64,
     /// Greatest value.
     pub max: i64,
-    /// What it is.
+    /// A sentence on it.
     pub doc: &'static str,
 }
 
@@ -63,7 +63,7 @@ macro_rules! constants {
     };
 }
 
-/// Longest that one cost can be: a second, ns.
+/// Greatest single cost: a second, ns.
 const COST_NS_MAX: i64 = 1_000_000_000;
 
 constants! {
@@ -81,7 +81,7 @@ constants! {
     l2_bytes: 0..=1 << 40,
     /// Size of each cache that several pCPUs share, at least `l2_bytes`; 0: there is none.
     l3_bytes: 0..=1 << 40,
-    /// How many pCPUs of a socket share one; 0: all.
+    /// Number of pCPUs of a socket that share one; 0: all.
     l3_pcpus: 0..=PCPUS_MAX as i64,
     /// What one cache miss brings in.
     cache_line_bytes: 1..=1 << 20,
@@ -180,17 +180,17 @@ constants! {
     cost_spread_percent: 0..=100,
     /// Packets that a ring between a driver domain and a guest holds in each direction.
     ring_slots: 1..=65_536,
-    /// Line rate of the NIC.
+    /// Rate of the NIC's link.
     nic_bits_per_s: 1_000..=10_000_000_000_000,
     /// Least time between two interrupts of the NIC (interrupt coalescing).
     nic_interrupt_gap_ns: 0..=COST_NS_MAX,
     /// Segments that a TCP connection may have under way before the first acknowledgement.
     tcp_initial_segments: 1..=64,
-    /// Time of a packet between the NIC and a client, one way, besides the line's own.
+    /// Time of a packet between the NIC and a client, one way, besides its transmission.
     link_latency_ns: 0..=COST_NS_MAX,
 }
 
-/// How a value is known.
+/// The kind of evidence for a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SourceKind {
@@ -216,12 +216,12 @@ impl SourceKind {
     }
 }
 
-/// A value of a machine, and where it is from.
+/// A value of a machine, and its source.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Sourced {
     /// The value.
     pub value: i64,
-    /// How it is known.
+    /// The kind of evidence for it.
     pub kind: SourceKind,
     /// The measurement, the data sheet, what it was derived from and how, or the reason for the assumption.
     pub source: String,
@@ -232,15 +232,15 @@ pub struct Sourced {
 pub struct Profile {
     /// Its name in scenarios; a profile in a file of its own has the file's name.
     pub name: String,
-    /// What machine it is.
+    /// A sentence on the machine.
     pub doc: String,
-    /// How many pCPUs it has.
+    /// The number of its pCPUs.
     pub pcpus: Sourced,
     /// All constants by name.
     pub constants: BTreeMap<String, Sourced>,
 }
 
-/// In place of a profile's name: the scenario gives all constants itself.
+/// The word in place of a profile's name where the scenario gives all constants itself.
 pub const CUSTOM: &str = "custom";
 
 impl Profile {

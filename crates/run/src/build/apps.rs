@@ -4,14 +4,14 @@ use vcpulab_guest::AppConfig;
 use vcpulab_guest::apps::Args;
 use vcpulab_spec::{AppSpec, Constants};
 
-use crate::build::scripts::{Channels, Meetings, script};
+use crate::build::scripts::{Channels, SyncObjects, script};
 use crate::build::services::Services;
 
 /// One instance of an application.
 pub(crate) fn app(
     app: &AppSpec,
     services: &Services,
-    meetings: &Meetings<'_>,
+    objects: &SyncObjects<'_>,
     channels: &Channels<'_>,
     constants: &Constants,
 ) -> AppConfig {
@@ -19,7 +19,7 @@ pub(crate) fn app(
         AppSpec::Phases { phases, rounds, delay, .. } => AppConfig {
             delay_ns: *delay,
             shares_sync_objects: true,
-            ..AppConfig::new(script(phases, *rounds, meetings, channels))
+            ..AppConfig::new(script(phases, *rounds, objects, channels))
         },
         AppSpec::Kind { kind, values, .. } => {
             let number = |service| services.number(service);

@@ -10,7 +10,7 @@ use crate::build::disks::virtual_disk;
 use crate::build::files::served;
 use crate::build::host::vcpu_id;
 use crate::build::network::{driver_costs, netfront, network_costs};
-use crate::build::scripts::{Channels, Meetings};
+use crate::build::scripts::{Channels, SyncObjects};
 use crate::build::services::Services;
 
 /// The guest of a domain, whose applications begin `delay` later than they would alone.
@@ -54,9 +54,9 @@ fn apps(
     delay: Span,
 ) -> Table<AppId, AppConfig> {
     let domain = &spec.domains[d];
-    let meetings = Meetings::of(domain);
+    let objects = SyncObjects::of(domain);
     let instances = domain.apps.iter().flat_map(|of| {
-        let mut config = app(of, services, &meetings, channels, &spec.host.constants);
+        let mut config = app(of, services, &objects, channels, &spec.host.constants);
         config.delay_ns += delay;
         std::iter::repeat_n(config, of.instances() as usize)
     });

@@ -6,47 +6,47 @@ use vcpulab_guest::{ChannelId, Script, Step};
 use vcpulab_host::{DomId, Table};
 use vcpulab_spec::{AppSpec, DomainSpec, EventSpec, PhaseSpec};
 
-/// What tasks meet at. Names of one sort mean nothing to the others.
+/// The kinds of synchronisation objects. Each has names of its own.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Sort {
+enum Kind {
     Lock,
     Point,
     Barrier,
 }
 
-/// The locks, points and barriers that the scripts of a domain name: the number of each in the engine, and how many
-/// tasks come there.
+/// The synchronisation objects that the scripts of a domain name: the number of each in the engine, and the number of tasks
+/// that come to it.
 #[derive(Default)]
-pub(crate) struct Meetings<'a>(BTreeMap<(Sort, &'a str), (u32, u32)>);
+pub(crate) struct SyncObjects<'a>(BTreeMap<(Kind, &'a str), (u32, u32)>);
 
-impl<'a> Meetings<'a> {
+impl<'a> SyncObjects<'a> {
     pub fn of(domain: &'a DomainSpec) -> Self {
         let mut all = BTreeMap::new();
         for app in &domain.apps {
             let AppSpec::Phases { phases, instances, .. } = app else { continue };
             for event in phases.iter().flat_map(|phase| &phase.events) {
-                for place in places(event).into_iter().flatten() {
+                for object in objects(event).into_iter().flatten() {
                     let number = all.len() as u32;
-                    let (_, tasks) = all.entry(place).or_insert((number, 0));
+                    let (_, tasks) = all.entry(object).or_insert((number, 0));
                     *tasks += instances;
                 }
             }
         }
-        Meetings(all)
+        SyncObjects(all)
     }
 
-    fn number(&self, sort: Sort, name: &str) -> u32 {
-        self.0[&(sort, name)].0
+    fn number(&self, kind: Kind, name: &str) -> u32 {
+        self.0[&(kind, name)].0
     }
 
-    /// How often scripts name it: rt-app's rule for how many tasks a barrier waits for.
-    fn tasks(&self, sort: Sort, name: &str) -> u32 {
-        self.0[&(sort, name)].1
+    /// Number of times that scripts name it: by rt-app's rule the number of tasks that a barrier waits for.
+    fn tasks(&self, kind: Kind, name: &str) -> u32 {
+        self.0[&(kind, name)].1
     }
 }
 
-/// What an event refers to.
-fn places(event: &EventSpec) -> [Option<(Sort, &str)>; 2] {
+/// The synchronisation objects that an event names.
+fn objects(event: &EventSpec) -> [Option<(Kind, &str)>; 2] {
     match event {
         EventSpec::Run(_)
         | EventSpec::Runtime(_)
@@ -55,12 +55,12 @@ fn places(event: &EventSpec) -> [Option<(Sort, &str)>; 2] {
         | EventSpec::Notify(_)
         | EventSpec::Await(_)
         | EventSpec::Done => [None, None],
-        EventSpec::Lock(name) | EventSpec::Unlock(name) => [Some((Sort::Lock, name)), None],
+        EventSpec::Lock(name) | EventSpec::Unlock(name) => [Some((Kind::Lock, name)), None],
         EventSpec::Suspend(name) | EventSpec::Resume(name) | EventSpec::Signal(name) => {
-            [Some((Sort::Point, name)), None]
+            [Some((Kind::Point, name)), None]
         }
-        EventSpec::Wait { at, mutex } => [Some((Sort::Point, at)), Some((Sort::Lock, mutex))],
-        EventSpec::Barrier(name) => [Some((Sort::Barrier, name)), None],
+        EventSpec::Wait { at, mutex } => [Some((Kind::Point, at)), Some((Kind::Lock, mutex))],
+        EventSpec::Barrier(name) => [Some((Kind::Barrier, name)), None],
     }
 }
 
@@ -94,11 +94,11 @@ impl<'a> Channels<'a> {
 pub(crate) fn script(
     phases: &[PhaseSpec],
     rounds: Option<u32>,
-    meetings: &Meetings<'_>,
+    objects: &SyncObjects<'_>,
     channels: &Channels<'_>,
 ) -> Script {
-    let lock = |name: &str| meetings.number(Sort::Lock, name);
-    let point = |name: &str| meetings.number(Sort::Point, name);
+    let lock = |name: &str| objects.number(Kind::Lock, name);
+    let point = |name: &str| objects.number(Kind::Point, name);
     let mut script = Script::default();
     for phase in phases {
         let from = script.steps.len();
@@ -121,8 +121,8 @@ pub(crate) fn script(
                 EventSpec::Resume(name) => Step::Wake { at: point(name), all: true },
                 EventSpec::Signal(name) => Step::Wake { at: point(name), all: false },
                 EventSpec::Barrier(name) => Step::Barrier {
-                    at: meetings.number(Sort::Barrier, name),
-                    tasks: meetings.tasks(Sort::Barrier, name),
+                    at: objects.number(Kind::Barrier, name),
+                    tasks: objects.tasks(Kind::Barrier, name),
                 },
                 EventSpec::Notify(name) => Step::Notify(channels.number(name)),
                 EventSpec::Await(name) => Step::AwaitEvent(channels.number(name)),

@@ -23,7 +23,7 @@ fn kind_names() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|kind| kind.name).chain([PHASES])
 }
 
-/// Where the service of one of these kinds stands among a domain's applications, if there is just one.
+/// Position of the service of one of these kinds among a domain's applications, if there is just one.
 fn only_service(domain: &DomainSpec, kinds: &[&str]) -> Option<usize> {
     let serves = |app: &AppSpec| kinds.contains(&app.kind()) && app.serves();
     let mut found = domain.apps.iter().enumerate().filter(|(_, app)| serves(app));
@@ -31,7 +31,7 @@ fn only_service(domain: &DomainSpec, kinds: &[&str]) -> Option<usize> {
     found.next().is_none().then_some(position)
 }
 
-/// What to do about a domain that should serve, but has an application that was told to send instead.
+/// A hint for a domain that should serve, but has an application that sends instead.
 pub(crate) fn only_sends(domain: &DomainSpec) -> Option<String> {
     let sends = domain.apps.iter().find(|app| !app.classes().is_empty() && !app.serves())?;
     Some(format!("its `{}` sends; `direction = \"receive\"` makes it a service", sends.kind()))

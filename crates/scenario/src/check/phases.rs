@@ -83,12 +83,12 @@ fn event(checker: &mut Checker<'_, '_>, event: &At<RawEvent>) -> Option<EventSpe
         return checker.span(field, None, SPANS_ABOVE_ZERO).map(make);
     }
     if let Some((field, make)) = name.next() {
-        return meeting(checker, field).map(make);
+        return object(checker, field).map(make);
     }
     if done {
         return Some(EventSpec::Done);
     }
-    Some(EventSpec::Wait { at: meeting(checker, &raw.wait)?, mutex: meeting(checker, &raw.mutex)? })
+    Some(EventSpec::Wait { at: object(checker, &raw.wait)?, mutex: object(checker, &raw.mutex)? })
 }
 
 /// A time, or the quantiles of a distribution of times.
@@ -124,7 +124,8 @@ fn time(
     checker.within(span.0, range, place, allowed)
 }
 
-fn meeting(checker: &mut Checker<'_, '_>, field: &Field<String>) -> Option<String> {
+/// The name of a synchronisation object or of a channel.
+fn object(checker: &mut Checker<'_, '_>, field: &Field<String>) -> Option<String> {
     let name = field.0.as_ref()?;
     checker.identifier(name);
     Some(name.value.clone())
