@@ -289,7 +289,7 @@ def _show_skipped(records: Sequence[Mapping[str, Any]]) -> None:
             name = record["name"] or f"unknown ({record['event']})"
             skipped[name] = skipped.get(name, 0) + record["count"]
     if skipped:
-        print("no figures are made of: " + ", ".join(f"{name} ({count})" for name, count in skipped.items()))
+        print("no metrics are made of: " + ", ".join(f"{name} ({count})" for name, count in skipped.items()))
 
 
 def _note(note: Mapping[str, Any]) -> str:

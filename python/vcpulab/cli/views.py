@@ -278,10 +278,11 @@ def show_profile(profile: Mapping[str, Any]) -> None:
         print(f"      {constant['kind']}: {constant['source']}")
 
 
-def show_measured(figures: Mapping[str, Mapping[str, Any]]) -> None:
+def show_measured(constants: Mapping[str, Mapping[str, Any]]) -> None:
     """What was measured for a hardware profile, with its spread."""
     rows = [
-        [name, *(str(figure[key]) for key in ("value", "low", "high", "samples"))] for name, figure in figures.items()
+        [name, *(str(constant[key]) for key in ("value", "low", "high", "samples"))]
+        for name, constant in constants.items()
     ]
     show_table(Table("", ["constant", "median", "lower quartile", "upper quartile", "samples"], rows))
 
@@ -325,15 +326,15 @@ _DECISIONS = re.compile(r"decisions_per_s_(?P<key>(?P<size>\d+x\d+)(_(?P<policy>
 _OF_A_POLICY = ("decisions_per_s_", "events_per_s_", "schedule_calls_per_s_")
 
 
-def show_bench(figures: Mapping[str, float]) -> None:
+def show_bench(metrics: Mapping[str, float]) -> None:
     """Decisions and events per second of each policy, beside the bare loop; then the other numbers."""
     rows = []
-    for match in filter(None, map(_DECISIONS.fullmatch, figures)):
-        rates = [figures[f"{figure}{match['key']}"] / 1e6 for figure in _OF_A_POLICY]
-        share = 100 * figures[f"events_per_s_{match['key']}_of_floor"]
+    for match in filter(None, map(_DECISIONS.fullmatch, metrics)):
+        rates = [metrics[f"{rate}{match['key']}"] / 1e6 for rate in _OF_A_POLICY]
+        share = 100 * metrics[f"events_per_s_{match['key']}_of_floor"]
         policy = match["policy"] or "credit, newest generation"
         rows.append([match["size"], policy, *(f"{rate:.1f}" for rate in rates), f"{share:.0f} %"])
     headings = ["pCPUs x vCPUs", "policy", "decisions", "events", "schedule calls", "events,\nof the bare loop"]
     show_table(Table("Million per second", headings, rows, 2))
-    others = [[name, number(value)] for name, value in figures.items() if not name.startswith(_OF_A_POLICY)]
+    others = [[name, number(value)] for name, value in metrics.items() if not name.startswith(_OF_A_POLICY)]
     show_table(Table("", ["measure", "value"], others))

@@ -24,8 +24,8 @@ COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#9
 _PUBLISHED_COLOUR = "#888888"
 _INK = "currentColor"
 _BAR_PX = 20
-_CHAR_PX = 6.5
-"""Mean width of a character of the values beside bars."""
+CHAR_PX = 6.5
+"""Mean width of a character of labels and values."""
 
 VERDICTS = ("improves", "regresses", "no significant difference")
 """The verdicts that `differences` draws."""
@@ -65,8 +65,8 @@ def bars(frame: pl.DataFrame, axis: str, title: str) -> "alt.TopLevelMixin":
         yOffset=alt.YOffset("label:N", sort=labels),
     )
     # The values stand beside the bars: room for them, however wide the page is.
-    most = frame["high"].max()
-    room = _CHAR_PX * float(frame["text"].str.len_chars().max() or 0)  # type: ignore[arg-type]
+    most = max(frame["high"], default=0.0)
+    room = CHAR_PX * max(map(len, frame["text"]), default=0)
     end = alt.expr(f"{most} * width / max(width - {room}, 0.25 * width)")
     scale = alt.Scale(domainMin=0, domainMax=end, nice=False) if most else alt.Undefined
     colour = alt.Color("label:N", sort=labels, legend=None, scale=alt.Scale(domain=measured, range=COLOURS))
@@ -78,7 +78,8 @@ def bars(frame: pl.DataFrame, axis: str, title: str) -> "alt.TopLevelMixin":
         strokeDash=alt.condition("datum.published", alt.value([4, 3]), alt.value([1, 0])),
         tooltip=["group:N", "label:N", "mean:Q", "low:Q", "high:Q"],
     )
-    whisker = base.mark_rule(color=_INK, strokeWidth=1.5).encode(x="low:Q", x2="high:Q")
+    # An interval may reach below 0, where there is no axis.
+    whisker = base.mark_rule(color=_INK, strokeWidth=1.5, clip=True).encode(x="low:Q", x2="high:Q")
     text = base.mark_text(align="left", baseline="middle", dx=6, color=_INK).encode(x="high:Q", text="text:N")
     said = "; ".join(f"{row['group']}, {row['label']}: {row['shown']}" for row in frame.iter_rows(named=True))
     chart = alt.layer(bar, whisker, text).properties(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vcpulab.extras import require
 from vcpulab.results.statistics import Interval
-from vcpulab.show.charts import COLOURS, dressed
+from vcpulab.show.charts import CHAR_PX, COLOURS, dressed
 from vcpulab.studies.results import Missing, Results
 
 if TYPE_CHECKING:
@@ -74,7 +74,9 @@ def curves(
     series = list(dict.fromkeys(mark.series for mark in data))
     positions: list[Any] = list(dict.fromkeys(mark.x for mark in data))
     names = isinstance(positions[0], str) if positions else True
-    at = alt.X("x:N", title=x, sort=positions, axis=alt.Axis(labelAngle=0)) if names else alt.X("x:Q", title=x)
+    crowded = CHAR_PX * max((len(str(position)) + 1 for position in positions), default=0) * len(positions) > width
+    level = alt.Axis(labelAngle=-30 if crowded else 0)
+    at = alt.X("x:N", title=x, sort=positions, axis=level) if names else alt.X("x:Q", title=x)
     # Below the panels: beside three of them it would be out of sight.
     colour = alt.Color(
         "series:N",

@@ -39,11 +39,11 @@ def write(path: str | PathLike[str], title: str, found: Capacity) -> None:
         ]
         for point in found.points
     ]
-    tried = Table("", [grows.name, "SLOs", *map(str, found.limits), "replications"], rows)
+    tried = Table("", [grows.name, "SLOs", *map(str, found.limits), "replications"], rows, text_columns=2)
     parts.append(html.section("Loads tried", [html.table(tried)]))
     if found.saturated is not None:
         stations = [[one.name, one.kind, f"{100 * one.used:.0f} %", one.why] for one in found.saturated.stations]
-        full = html.table(Table("", ["station", "kind", "used", "measured"], stations))
+        full = html.table(Table("", ["station", "kind", "used", "measured"], stations, text_columns=2))
         parts.append(html.section(f"How full everything is at {grows.said(found.saturated.value)}", [full]))
     html.write(path, f"Capacity: {title}", parts, said(found))
 

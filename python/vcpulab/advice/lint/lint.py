@@ -48,9 +48,9 @@ class Advice:
 
 
 def _hidden(comparison: Comparison, names: set[str]) -> bool:
-    thing, _, figure = comparison.address.name.rpartition(".")
+    thing, _, metric = comparison.address.name.rpartition(".")
     return "." in thing and any(
-        name.endswith(f".{figure}") and name != comparison.address.name and "." not in name.rpartition(".")[0]
+        name.endswith(f".{metric}") and name != comparison.address.name and "." not in name.rpartition(".")[0]
         for name in names
     )
 

@@ -110,7 +110,7 @@ def _history(answer: Tuning) -> "alt.TopLevelMixin":
     order = alt.X("tried:Q", title="setting, in the order tried", axis=alt.Axis(tickMinStep=1, format="d"))
     base = alt.Chart(alt.InlineData(values=rows)).encode(x=order)
     points = base.mark_point(size=50).encode(
-        y=alt.Y("score:Q", title="score: mean gain over the present setting"),
+        y=alt.Y("score:Q", title="score (mean gain)"),
         color=_by_scheduler(answer),
         shape=alt.Shape("end:N", title=None, legend=alt.Legend(orient="bottom")),
         tooltip=["tried:Q", "score:Q", "scheduler:N", "why:N", "changes:N"],
