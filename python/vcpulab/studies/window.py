@@ -9,6 +9,9 @@ from vcpulab.results.statistics import mser5
 class Window:
     """The part of a replication after its warm-up.
 
+    Metrics that the registry has are called as there (`throughput`, `gotten`, `waited`, `blocked`, `io_per_execution`)
+    and have its units; the others have the unit in their name, or are rates of a counter.
+
     Domains are named as in the scenario, applications as the summary names them: domain, position, kind ("dom1 1 dd");
     a client is named like an application of its server, after those.
     """
@@ -47,11 +50,7 @@ class Window:
         completed = self._app(app, "completed")
         return self._app(app, "response_sum_ns") / 1e6 / completed if completed else float("nan")
 
-    def mbit(self, domain: str, counter: str = "bytes_received") -> float:
-        """Mbit/s (10^6 bit) over a domain's interface, counted in bytes of `Run.df_samples`."""
-        return 8e3 * self._domain(domain, counter)
-
-    def cpu(self, domain: str) -> float:
+    def gotten(self, domain: str) -> float:
         """CPU time of a domain, % of one pCPU."""
         return 100 * self._domain(domain, "running_ns")
 

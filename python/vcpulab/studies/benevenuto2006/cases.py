@@ -85,7 +85,7 @@ def _receive() -> Iterable[Case]:
 def _received(size: int, domain: str) -> Callable[[Window], Mapping[str, float]]:
     def measure(window: Window) -> dict[str, float]:
         packets = window.throughput(f"{domain} 0 tcp-receiver")
-        idd = window.cpu("dom0") if domain == "guest" else 0.0
+        idd = window.gotten("dom0") if domain == "guest" else 0.0
         acks = window.rate(domain, "packets_sent")
         return {
             "rate_mbit": packets * size * 8e-6,
@@ -93,8 +93,8 @@ def _received(size: int, domain: str) -> Callable[[Window], Mapping[str, float]]
             "acks_per_data": acks / packets,
             "packets_per_s": packets + acks,
             "cpu_idd": idd,
-            "cpu_guest": window.cpu(domain),
-            "cpu_total": idd + window.cpu(domain),
+            "cpu_guest": window.gotten(domain),
+            "cpu_total": idd + window.gotten(domain),
             "busy_idd": _busy(window, 0) if domain == "guest" else 0.0,
             "busy_guest": _busy(window, -1),
         }
@@ -139,12 +139,12 @@ def _web_case(
 
 
 def _served(window: Window) -> dict[str, float]:
-    idd = window.cpu("dom0") if "dom0" in window.run.df_domains().get_column("domain") else 0.0
+    idd = window.gotten("dom0") if "dom0" in window.run.df_domains().get_column("domain") else 0.0
     return {
         "throughput": window.throughput("web 1 open-loop"),
         "cpu_idd": idd,
-        "cpu_guest": window.cpu("web"),
-        "cpu_total": idd + window.cpu("web"),
+        "cpu_guest": window.gotten("web"),
+        "cpu_total": idd + window.gotten("web"),
         "packets_per_s": window.rate("web", "packets_received") + window.rate("web", "packets_sent"),
         "response_ms": window.response_ms("web 1 open-loop"),
         "disk_kb": _disk_kb(window),
@@ -253,8 +253,8 @@ def _sent(guests: Sequence[str]) -> Callable[[Window], Mapping[str, float]]:
         return {
             "rate_mbit": sum(rates.values()),
             **{f"rate_mbit@{guest}": rate for guest, rate in rates.items()},
-            **{f"cpu_{guest}": window.cpu(guest) for guest in guests},
-            "cpu_per_mbit_guest": sum(map(window.cpu, guests)) / sum(rates.values()),
+            **{f"cpu_{guest}": window.gotten(guest) for guest in guests},
+            "cpu_per_mbit_guest": sum(map(window.gotten, guests)) / sum(rates.values()),
             "cpu_1": drivers[0],
             "cpu_2": drivers[1] if len(drivers) > 1 else 0.0,
             "cpu_drivers": sum(drivers),

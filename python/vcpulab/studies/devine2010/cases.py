@@ -209,7 +209,7 @@ def _xenmon(domains: Iterable[str], window: Window) -> dict[str, float]:
     """Time running and blocked of four CPUs' time, %; `waiting` is what he computed: the rest of four CPUs' time."""
     found: dict[str, float] = {}
     for domain in domains:
-        running, blocked = window.cpu(domain) / CPUS, window.blocked(domain) / CPUS
+        running, blocked = window.gotten(domain) / CPUS, window.blocked(domain) / CPUS
         found |= {
             f"running@{domain}": running,
             f"blocked@{domain}": blocked,
