@@ -1,4 +1,4 @@
-//! Where the time of each pCPU goes: every nanosecond is given to a vCPU that runs, to idleness, or to overhead.
+//! Accounting of the time of each pCPU: every nanosecond is given to a vCPU that runs, to idleness, or to overhead.
 //!
 //! The time of a pCPU lies in this order, and `settle` gives it away up to now:
 //!
@@ -24,7 +24,7 @@ struct Account {
     settled_at: Time,
     /// The time until which the hypervisor itself works here.
     hypervisor_until: Time,
-    /// The time until which nobody makes progress here: the hypervisor works, or cold caches are filled again.
+    /// The time until which no vCPU makes progress here: the hypervisor works, or cold caches are filled again.
     busy_until: Time,
     run: Span,
     idle: Span,

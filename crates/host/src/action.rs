@@ -1,4 +1,4 @@
-//! What an administrator does to a running host, as timed actions.
+//! An administrator's timed actions on a running host.
 
 use crate::{CpuMask, DomId, Params, PoolId, Table, Time, VcpuId};
 

@@ -17,7 +17,7 @@ pub(crate) struct Domain {
     pub id: i64,
 }
 
-/// Where a domain is in its life.
+/// The stages of a domain's life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Life {
     /// Not created yet, shut down or destroyed.
@@ -30,7 +30,7 @@ pub(crate) enum Life {
     Saved,
 }
 
-/// How a domain whose guest is no more is listed.
+/// The listed state of a domain whose guest is no more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Over {
     /// The guest has shut down, by itself or by crashing.

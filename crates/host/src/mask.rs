@@ -58,7 +58,7 @@ impl CpuMask {
         self.0.iter().fold(0, |all, word| all | word) == 0
     }
 
-    /// How many pCPUs are in it.
+    /// The number of pCPUs in it.
     #[inline]
     pub fn len(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::time::Span;
 
-/// Where a parameter belongs.
+/// The owner of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
     /// One value for the whole scheduler (boot parameters, `adjust_global`).

@@ -1,4 +1,4 @@
-//! Which pCPU a vCPU goes to: when it is created, and when it migrates.
+//! Placement: the pCPU of a vCPU when it is created, and when it migrates.
 
 use crate::host::Host;
 use crate::vcpu::pause_flag;

@@ -1,4 +1,4 @@
-//! What policies and worlds report to observers: scheduler state, and steps of I/O.
+//! Reports of policies and worlds to observers: scheduler state, and steps of I/O.
 
 use crate::{DomId, Time};
 

@@ -1,4 +1,4 @@
-//! The seam of the project: what a CPU scheduler is to the host.
+//! The seam of the project: a CPU scheduler as the host sees it.
 //!
 //! The hooks are those of the hypervisor's own scheduler interface, under its own names. A policy keeps its private
 //! data per pCPU, domain and vCPU in [tables](crate::Table) indexed by their ids (dense over the host; a scheduler of a CPU
@@ -32,7 +32,7 @@ pub struct Rejected;
 
 /// A CPU scheduling policy.
 pub trait Scheduler {
-    /// How this generation of the policy is embedded in its host.
+    /// The embedding of this generation of the policy in its host.
     fn rules(&self) -> HostRules;
 
     /// The same for the scheduler of each CPU pool. (Only [`Pools`](crate::Pools) has more than one.)
@@ -124,7 +124,7 @@ pub trait Scheduler {
     }
 }
 
-/// How a generation of a policy is embedded in its host: everything in which the releases' hosts differ, as
+/// The embedding of a generation of a policy in its host: everything in which the releases' hosts differ, as
 /// `docs/concepts/host-contract.md` lists it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostRules {

@@ -223,7 +223,7 @@ impl Div<i64> for Span {
     }
 }
 
-/// How often the divisor fits in it.
+/// The number of times that the divisor fits in it.
 impl Div for Span {
     type Output = i64;
 

@@ -1,4 +1,4 @@
-//! Which pCPUs share a socket, a cache, and a CPU pool.
+//! Topology: the pCPUs that share a socket, a cache, or a CPU pool.
 
 use crate::{CpuMask, PcpuId, PoolId, Table};
 

@@ -123,8 +123,8 @@ fn a_policy_that_keeps_the_rules_is_left_alone() {
 #[derive(Clone, Copy)]
 enum Reach {
     Nothing,
-    Flag(PcpuId),
-    Home(PcpuId),
+    Raise(PcpuId),
+    Processor(PcpuId),
     Pick(PcpuId),
     Choose(VcpuId),
 }
@@ -140,8 +140,8 @@ impl Scheduler for Reach {
 
     fn wake(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         match *self {
-            Reach::Flag(p) => ctx.raise_reschedule(p),
-            Reach::Home(p) => ctx.set_processor(v, p),
+            Reach::Raise(p) => ctx.raise_reschedule(p),
+            Reach::Processor(p) => ctx.set_processor(v, p),
             _ => ctx.raise_reschedule(ctx.processor(v)),
         }
     }
@@ -182,16 +182,16 @@ fn reach(first: Reach, second: Reach) -> Result<(), Broken> {
 #[test]
 fn what_is_outside_its_host_or_its_pool_is_not_the_policys() {
     let cases = [
-        (Reach::Flag(PcpuId(1)), 5, "wake", "a decision was asked of pCPU 1, which is in another CPU pool"),
-        (Reach::Flag(PcpuId(2)), 5, "wake", "a decision was asked of pCPU 2, which does not exist"),
+        (Reach::Raise(PcpuId(1)), 5, "wake", "a decision was asked of pCPU 1, which is in another CPU pool"),
+        (Reach::Raise(PcpuId(2)), 5, "wake", "a decision was asked of pCPU 2, which does not exist"),
         (
-            Reach::Home(PcpuId(1)),
+            Reach::Processor(PcpuId(1)),
             5,
             "wake",
             "vCPU 0 of domain 7 was assigned to pCPU 1, which is in another CPU pool",
         ),
         (
-            Reach::Home(PcpuId(999)),
+            Reach::Processor(PcpuId(999)),
             5,
             "wake",
             "vCPU 0 of domain 7 was assigned to pCPU 999, which does not exist",
@@ -220,7 +220,7 @@ fn what_is_outside_its_host_or_its_pool_is_not_the_policys() {
         assert_eq!(broken, Broken { time: Time::from_ns(time), hook: Some(hook), what: what.into() });
     }
     // The second pool reaches for what is the first one's.
-    for second in [Reach::Flag(PcpuId(0)), Reach::Home(PcpuId(0)), Reach::Choose(VcpuId(2))] {
+    for second in [Reach::Raise(PcpuId(0)), Reach::Processor(PcpuId(0)), Reach::Choose(VcpuId(2))] {
         let broken = reach(Reach::Nothing, second).unwrap_err();
         assert!(broken.what.ends_with("which is in another CPU pool"), "{broken}");
     }

@@ -12,7 +12,7 @@ vcpulab_host::ids! {
     /// A domain's virtual network interface, numbered over all guests that have one.
     pub struct NetfrontId;
 
-    /// A disk of the host, or what stands for one in a stub domain.
+    /// A disk of the host, or the stand-in for one in a stub domain.
     pub struct DiskId;
 
     /// A domain's virtual disk, numbered over all guests that have one.

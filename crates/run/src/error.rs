@@ -10,28 +10,28 @@ pub enum RunError {
     /// The scheduler or the world broke the rules of the host.
     #[error("replication {replication}: {broken}")]
     Broken {
-        /// Which replication, from 0.
+        /// Its number, from 0.
         replication: u32,
-        /// What happened.
+        /// The breach.
         broken: Broken,
     },
-    /// Whoever watched the progress asked to stop.
+    /// The watcher of the progress asked to stop.
     #[error("cancelled")]
     Cancelled,
     /// The events, or a log of requests, could not be written.
     #[error("{}: {reason}", file.display())]
     Events {
-        /// Where to.
+        /// The file.
         file: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// Whoever managed the run gave up, or asked for what cannot be.
+    /// The manager of the run gave up, or asked for something impossible.
     #[error("replication {replication}: the manager: {reason}")]
     Manager {
-        /// Which replication.
+        /// The replication.
         replication: u32,
-        /// What it says, or what is wrong with what it asked for.
+        /// Its own reason, or the fault of its request.
         reason: String,
     },
     /// The threads could not be started.
@@ -40,9 +40,9 @@ pub enum RunError {
     /// One of several scenarios failed.
     #[error("scenario {index}: {error}")]
     OneOf {
-        /// Which, from 0.
+        /// Its number, from 0.
         index: usize,
-        /// Why.
+        /// Its error.
         error: Box<RunError>,
     },
 }

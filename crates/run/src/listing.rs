@@ -1,4 +1,4 @@
-//! Who is on the host at one time of a run: what the toolstack's lists show.
+//! The domains on the host at one time of a run, as the toolstack's lists show them.
 
 use serde_json::{Value, json};
 use vcpulab_host::{DomId, Host, HostState, Span, Time, VcpuId};

@@ -15,7 +15,7 @@ pub struct RunOptions {
     pub jobs: usize,
     /// Keep every scheduling decision?
     pub trace: bool,
-    /// Ask who made whom wait, and how long vCPUs waited by what woke them?
+    /// Attribute waits: to the domains that caused them, and to the causes of wake-ups?
     pub waits: bool,
     /// A directory that is there, to which each replication writes all its events while it runs: `events-0.arrow` and so on.
     pub events: Option<PathBuf>,

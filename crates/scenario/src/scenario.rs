@@ -63,7 +63,7 @@ impl Scenario {
         Scenario::parse_in(text_of(bytes, file)?, file, folder)
     }
 
-    /// What is allowed in it but probably not meant.
+    /// Things that are allowed in it but probably not meant.
     pub fn warnings(&self) -> &[Problem] {
         &self.warnings
     }

@@ -1,4 +1,4 @@
-//! What the weights promise each domain.
+//! Entitlements: the CPU time that weights promise each domain.
 
 use vcpulab_host::{DomId, ParamSpec, Scope, Time};
 

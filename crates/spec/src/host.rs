@@ -16,11 +16,11 @@ pub struct HostSpec {
     pub pcpus: u32,
     /// pCPUs on one socket.
     pub pcpus_per_socket: u32,
-    /// Where the drivers of the devices are.
+    /// The place of the drivers of the devices.
     pub drivers: Drivers,
 }
 
-/// Where the drivers of the devices are.
+/// The places that the drivers of the devices can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drivers {
     /// In driver domains.

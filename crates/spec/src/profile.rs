@@ -83,13 +83,13 @@ constants! {
     l3_bytes: 0..=1 << 40,
     /// Number of pCPUs of a socket that share one; 0: all.
     l3_pcpus: 0..=PCPUS_MAX as i64,
-    /// What one cache miss brings in.
+    /// Size of a cache line, which one miss brings in.
     cache_line_bytes: 1..=1 << 20,
-    /// How much longer than a hit a miss in the private cache takes that the shared one has, in picoseconds.
+    /// Additional time, against a hit, of a miss in the private cache that the shared one serves, in picoseconds.
     l2_miss_ps: 0..=COST_NS_MAX * 1000,
-    /// How much longer than a hit a miss takes that goes to memory, at least `l2_miss_ps`, in picoseconds.
+    /// Additional time, against a hit, of a miss that goes to memory, at least `l2_miss_ps`, in picoseconds.
     l3_miss_ps: 0..=COST_NS_MAX * 1000,
-    /// How many cache misses are under way at once while a working set comes back (prefetching, out-of-order execution): each
+    /// Number of cache misses under way at once while a working set comes back (prefetching, out-of-order execution): each
     /// costs that part of the time.
     misses_at_once: 1..=64,
     /// Working set of a guest's vCPU where the scenario gives none.
@@ -132,7 +132,7 @@ constants! {
     network_byte_ps: 0..=COST_NS_MAX,
     /// Time slice of a task in a guest while others wait for the same vCPU.
     task_slice_ns: 1_000..=COST_NS_MAX,
-    /// What a page fault costs more in a domain than without a hypervisor: the trap, and the update of the page table.
+    /// Additional time of a page fault in a domain, against one without a hypervisor: the trap, and the update of the page table.
     page_fault_ns: 0..=COST_NS_MAX,
     /// Time to compute the checksum of one byte where the NIC does not, in picoseconds.
     checksum_byte_ps: 0..=COST_NS_MAX,
@@ -150,9 +150,9 @@ constants! {
     copy_byte_ps: 0..=COST_NS_MAX,
     /// Memory for pages of files in each domain, where the scenario gives none.
     page_cache_bytes: 0..=1 << 50,
-    /// How long a guest takes to shut down once it is asked to: it ends its services, and writes back what is dirty.
+    /// Time that a guest takes to shut down once it is asked to: it ends its services, and writes back what is dirty.
     shutdown_ns: 0..=3600 * COST_NS_MAX,
-    /// How long the toolstack takes to act on a guest that has shut down or crashed.
+    /// Time that the toolstack takes to act on a guest that has shut down or crashed.
     toolstack_ns: 0..=60 * COST_NS_MAX,
     /// Time to free a page of 4 KiB of a domain that is destroyed, and to clear it.
     free_page_ns: 0..=COST_NS_MAX,
@@ -176,7 +176,7 @@ constants! {
     ssd_channels: 1..=65_536,
     /// CPU time of a web server for one request, without the network.
     http_request_ns: 0..=COST_NS_MAX,
-    /// How far each cost inside the domains varies, evenly to both sides.
+    /// Spread of each cost inside the domains, evenly to both sides.
     cost_spread_percent: 0..=100,
     /// Packets that a ring between a driver domain and a guest holds in each direction.
     ring_slots: 1..=65_536,
@@ -223,7 +223,7 @@ pub struct Sourced {
     pub value: i64,
     /// The kind of evidence for it.
     pub kind: SourceKind,
-    /// The measurement, the data sheet, what it was derived from and how, or the reason for the assumption.
+    /// The measurement, the data sheet, the derivation, or the reason for the assumption.
     pub source: String,
 }
 

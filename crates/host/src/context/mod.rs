@@ -1,4 +1,4 @@
-//! What each side of the host may see and do: one state, three views.
+//! The views that each side has of the host: one state, three views.
 //!
 //! * A scheduler has a [`PolicyContext`](policy::PolicyContext): time, timers, topology, affinity and runstates.
 //! * Observers read the [`HostState`](observer::HostState), which is that and the rest: accounts, caches, costs, and what

@@ -57,12 +57,12 @@ impl DerefMut for HostState {
 }
 
 impl HostState {
-    /// How the time of `p` was spent up to now: running vCPUs, idle, overhead. The three sum to the time elapsed.
+    /// The time of `p` up to now: running vCPUs, idle, overhead. The three sum to the time elapsed.
     pub fn pcpu_times(&self, p: PcpuId) -> (Span, Span, Span) {
         self.accounting.pcpu_times(&self.policy, p)
     }
 
-    /// The time until which nobody makes progress on `p`, because the hypervisor works there or cold caches are filled
+    /// The time until which no vCPU makes progress on `p`, because the hypervisor works there or cold caches are filled
     /// again. If it is past, the current vCPU makes progress.
     #[inline(always)]
     pub fn busy_until(&self, p: PcpuId) -> Time {

@@ -55,7 +55,7 @@ pub struct Ask {
     pub weight: u32,
 }
 
-/// A client and its users. In an open loop there is one user, who never waits for an answer.
+/// A client and its users. In an open loop there is one user, which never waits for an answer.
 #[derive(Clone, Debug)]
 pub struct Client {
     /// Its configuration.

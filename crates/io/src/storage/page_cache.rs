@@ -1,6 +1,6 @@
 //! The page cache of a guest: the parts of its files that are in memory, and reading ahead of sequential readers.
 //!
-//! A file is what the accesses of one owner (an application, say) with one file size go to; its tasks share it, and the
+//! A file is the target of the accesses of one owner (an application, say) with one file size; its tasks share it, and the
 //! place where the last sequential access ended. Files lie one behind the other on the virtual disk.
 //!
 //! Kept is how much of each file is in memory, not which pages: a random access finds its data there with that

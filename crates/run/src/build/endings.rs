@@ -3,7 +3,7 @@
 use vcpulab_host::{Action, DomId, Time, TimedAction};
 use vcpulab_spec::{Ending, LifeChange, Spec};
 
-/// What the host is to do in the order of the actions, and of which ending each step is.
+/// The steps of the host in the order of the actions, each with the domain whose ending it is part of.
 #[derive(Default)]
 pub(crate) struct Endings(Vec<(Option<DomId>, TimedAction)>);
 
@@ -52,7 +52,7 @@ mod tests {
     use vcpulab_host::Span;
     use vcpulab_scenario::Scenario;
 
-    /// What the host is to do, ms, under these costs.
+    /// The steps of the host under these costs, with their times in ms.
     fn steps(costs: &str, actions: &[(i64, &str)]) -> Vec<(i64, Action)> {
         let mut text = format!(
             "[host]\nscheduler = \"credit\"\nprofile = \"exact\"\ncosts = {{ {costs} }}\n\

@@ -1,4 +1,4 @@
-//! NICs, the domains' interfaces to them, and what packets cost.
+//! NICs, the domains' interfaces to them, and the costs of packets.
 
 use vcpulab_host::{DomId, Span, Table};
 use vcpulab_io::{DriverCosts, GuestId, NetfrontConfig, NetworkCosts, NicConfig, NicId, NicOwner, Uplink};

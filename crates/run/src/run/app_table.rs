@@ -1,4 +1,4 @@
-//! What applications and clients achieved: in the whole measured time, and from one sample to the next.
+//! Work completed by applications and clients: in the whole measured time, and from one sample to the next.
 
 use vcpulab_guest::AppStats;
 use vcpulab_host::{DomId, Span, Time};
@@ -35,14 +35,14 @@ pub(crate) fn app_rows(spec: &Spec, replication: u32, machine: &Machine) -> Vec<
 /// Reads the counters of applications and clients at a regular interval.
 pub(crate) struct AppSampler {
     replication: u32,
-    /// When the last sample was taken.
+    /// Time of the last sample.
     time: Time,
     seen: Vec<Seen>,
-    /// What was sampled.
+    /// The samples.
     pub rows: Vec<AppSampleRow>,
 }
 
-/// An application or client, and how far it was at the last sample.
+/// An application or client, and its counters at the last sample.
 struct Seen {
     domain: String,
     app: u32,
@@ -106,7 +106,7 @@ impl Progress {
     }
 }
 
-/// What an application or client is in the scenario's words, and what it achieved.
+/// An application or client in the scenario's words, and its statistics.
 struct Named<'a> {
     domain: &'a str,
     app: u32,

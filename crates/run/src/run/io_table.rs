@@ -1,4 +1,4 @@
-//! The result table of what crossed each domain's devices.
+//! The result table of the traffic of each domain's devices.
 
 use vcpulab_host::DomId;
 use vcpulab_io::{GuestId, Machine};

@@ -23,7 +23,7 @@ pub const JTL_EPOCH_MS: i64 = 946_684_800_000;
 const COLUMNS: &str = "timeStamp,elapsed,label,responseCode,responseMessage,threadName,dataType,success,failureMessage,\
                        bytes,sentBytes,grpThreads,allThreads,URL,Latency,IdleTime,Connect";
 
-/// How to log.
+/// The place and form of logs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Jtl {
     /// A directory that is there: `CLIENT-0.jtl` and so on are written to it.
@@ -37,7 +37,7 @@ pub struct Jtl {
 /// The logs of one replication.
 pub(crate) struct Logs {
     xml: bool,
-    /// Is what is over now to be logged?
+    /// Are requests that are over now logged?
     open: bool,
     /// None for streams.
     logs: Table<ClientId, Option<Log>>,
@@ -82,7 +82,7 @@ impl Logs {
         }
     }
 
-    /// Writes what is still held.
+    /// Writes everything that is still held.
     pub fn finish(&mut self) -> std::result::Result<(), RunError> {
         for log in self.logs.iter_mut().flatten() {
             let end = if self.xml { "</testResults>\n" } else { "" };

@@ -1,13 +1,13 @@
-//! Samples of a run for somebody who watches it while it goes on.
+//! Samples of a run for a watcher while it goes on.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use vcpulab_measure::{SampleRow, VcpuSampleRow};
 
-/// What was sampled at some times, of domains and of vCPUs.
+/// Samples of domains and of vCPUs at some times.
 pub type Sampled = (Vec<SampleRow>, Vec<VcpuSampleRow>);
 
-/// Where the samples of one replication are shown as they are taken. Clones show the same.
+/// A view of the samples of one replication as they are taken. Clones show the same.
 #[derive(Clone, Debug)]
 pub struct LiveSamples {
     replication: u32,
@@ -28,7 +28,7 @@ impl LiveSamples {
         }
     }
 
-    /// Takes what was sampled since it was last taken.
+    /// Takes the samples since it was last asked.
     pub fn take(&self) -> Sampled {
         std::mem::take(&mut self.new.lock().unwrap_or_else(PoisonError::into_inner))
     }

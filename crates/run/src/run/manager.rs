@@ -1,16 +1,16 @@
-//! Somebody who sets scheduling parameters while a run goes on, by what the last sample says: a workload manager.
+//! Workload managers: they set scheduling parameters while a run goes on, by its last sample.
 
 use vcpulab_host::{DomId, ParamKind, ParamValue, Params, Scope};
 use vcpulab_measure::SampleRow;
 use vcpulab_spec::{PERCENT_OF_PCPU, Spec};
 
-/// What a manager wants: domains, each with values for parameters.
+/// The wishes of a manager: domains, each with values for parameters.
 pub type Wanted = Vec<(String, Vec<(String, i64)>)>;
 
-/// Looks at a sample of every domain, and says what is to be set now.
+/// A workload manager: looks at a sample of every domain, and answers with the parameters to set.
 pub trait Manager {
     /// # Errors
-    /// It gives up, and says why: the run ends.
+    /// The reason why it gives up, which ends the run.
     fn decide(&mut self, samples: &[SampleRow]) -> Result<Wanted, String>;
 }
 
@@ -20,7 +20,7 @@ impl<F: FnMut(&[SampleRow]) -> Result<Wanted, String>> Manager for F {
     }
 }
 
-/// What a manager wants, checked: each domain with its parameters.
+/// The wishes of a manager, checked: each domain with its parameters.
 pub(crate) fn decided(
     manager: &mut dyn Manager,
     spec: &Spec,

@@ -14,7 +14,7 @@ pub(crate) struct Monitors {
     replication: u32,
     sampler: Option<Sampler>,
     apps: AppSampler,
-    /// How far each domain's counters were at the last sample.
+    /// Each domain's counters at the last sample.
     counts: Vec<Counts>,
     layers: Vec<Layers>,
     samples: Option<Samples>,
@@ -38,7 +38,7 @@ impl Monitors {
         }
     }
 
-    /// When it wants to look again, before `end`.
+    /// Time of the next sample, if that is before `end`.
     pub fn next(&self, end: Time) -> Option<Time> {
         self.sampler.as_ref().map(Sampler::next).filter(|&next| next < end)
     }
@@ -66,7 +66,7 @@ impl Monitors {
         self.apps.take(host.now(), machine);
     }
 
-    /// What the last sample was of each domain; nothing if none was taken.
+    /// The last sample of each domain; empty if none was taken.
     pub fn latest(&self, domains: usize) -> &[SampleRow] {
         let rows = self.sampler.as_ref().map_or(&[][..], |sampler| &sampler.domains[..]);
         &rows[rows.len().saturating_sub(domains)..]
@@ -126,7 +126,7 @@ impl Monitors {
     }
 }
 
-/// What the world counts of a domain.
+/// The world's counters of a domain.
 #[derive(Clone, Copy)]
 struct Counts {
     io: u64,
@@ -165,7 +165,7 @@ fn since<T>(before: Option<T>, now: Option<T>, of: fn(&T) -> u64) -> Option<u64>
     Some(of(&now?) - before.as_ref().map_or(0, of))
 }
 
-/// Time that all pCPUs were busy without progress of anybody.
+/// Time that all pCPUs were busy without progress of any vCPU.
 fn overhead(host: &HostState) -> Span {
     (0..host.pcpu_count()).map(|p| host.pcpu_times(PcpuId(p)).2).sum()
 }

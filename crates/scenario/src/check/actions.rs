@@ -13,7 +13,7 @@ use crate::file::raw::{
 use crate::text::problem::{Place, Problem};
 use crate::text::read::{At, ReadTable as _};
 
-/// Looked at in the order of time: what is allowed depends on the pools that domains have moved to, and on who is there.
+/// The actions in the order of time: what is allowed depends on the pools that domains have moved to, and on their lives.
 pub(crate) fn check(
     checker: &mut Checker<'_, '_>,
     raw: &RawScenario,

@@ -153,7 +153,7 @@ fn service(
     Some(Service { domain: server, app: *services.first()? })
 }
 
-/// What a client asks for: `mix`, or requests of the first class with answers of `file_size`, or all classes as often
+/// The requests of a client: `mix`, or requests of the first class with answers of `file_size`, or all classes as often
 /// as usual.
 fn mix(
     checker: &mut Checker<'_, '_>,

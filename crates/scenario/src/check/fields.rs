@@ -18,7 +18,7 @@ pub(crate) struct Checker<'r, 't> {
     pub folder: Option<&'r Path>,
 }
 
-/// Simple values. Each function gives the default when nothing is given, and nothing when what is given is wrong.
+/// Simple values. Each function answers with the default where a field is not given, and with `None` where it is wrong.
 impl Checker<'_, '_> {
     pub fn int(&mut self, field: &Field<i64>, default: i64, range: RangeInclusive<i64>) -> Option<i64> {
         let Some(At { value, place }) = &field.0 else { return Some(default) };
@@ -133,7 +133,7 @@ impl Checker<'_, '_> {
         found
     }
 
-    /// What is left of a set in this pool, `None` if that is everything.
+    /// The part of a set that is in this pool, `None` if that is the whole pool.
     pub fn cpus(
         &mut self,
         list: &CpuList,

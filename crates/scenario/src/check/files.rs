@@ -8,7 +8,7 @@ use crate::file::raw::NamedDomain;
 use crate::text::problem::Problem;
 use crate::text::units::Size;
 
-/// A domain's memory is divided once, and must do for what is always there.
+/// The memory for files: a domain's memory is divided once, and must suffice for the system.
 pub(crate) fn check(checker: &mut Checker<'_, '_>, spec: &Spec, raw_domains: &[&NamedDomain]) {
     for ((id, domain), (_, raw)) in spec.domains.enumerate().zip(raw_domains) {
         let places = raw.value.app.get().into_iter().flatten().map(|app| &app.place);

@@ -1,5 +1,5 @@
-//! The presence of domains over time: everything that happens to them is scripted, so what cannot be done is known before
-//! the run.
+//! The presence of domains over time. Everything that happens to them is scripted, so that impossible actions are known
+//! before the run.
 
 use vcpulab_host::{DomId, Table, Time};
 use vcpulab_spec::{ActionSpec, Change, Constants, DomainSpec, Ending, LifeChange};
@@ -19,11 +19,11 @@ enum State {
     Saved,
 }
 
-/// A domain: what it is, since when, and what was done to it in this life.
+/// A domain's state, the time since which it is in it, and what has been done to it in this life.
 struct Life {
     state: State,
     since: Time,
-    /// How its present life ends, if that has begun.
+    /// The end of its present life, if that has begun.
     ending: Option<Ending>,
     paused_at: Option<Time>,
     /// By vCPU, when it went offline.
@@ -34,7 +34,7 @@ struct Life {
 pub(crate) struct Lives<'s> {
     domains: &'s Table<DomId, DomainSpec>,
     constants: &'s Constants,
-    /// Where the file says when each is created.
+    /// The places in the file of the times at which they are created.
     starts: Table<DomId, Option<&'s Place>>,
     lives: Table<DomId, Life>,
     /// Those that are not there from the beginning, in the order in which they are created, and how many have been.

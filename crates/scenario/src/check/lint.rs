@@ -1,4 +1,4 @@
-//! What is allowed in a scenario but probably not meant.
+//! Warnings of things that are allowed in a scenario but probably not meant.
 
 use std::collections::BTreeMap;
 

@@ -32,7 +32,7 @@ use crate::text::read::At;
 const DURATION: Span = Span::from_secs(10);
 const WARMUP: Span = Span::from_secs(1);
 
-/// Checks everything. If anything is wrong the report says so, and what is returned is of no use.
+/// Checks everything. If the report has errors, the spec is of no use.
 pub(crate) fn check(
     raw: &RawScenario,
     place: &Place,

@@ -36,7 +36,7 @@ pub(crate) fn check(
     }
 }
 
-/// Of an unknown scheduler only that can be checked which holds for all.
+/// The parameters of unknown schedulers: are they of any?
 pub(crate) fn check_names(
     checker: &mut Checker<'_, '_>,
     raw: &RawScenario,
@@ -71,7 +71,7 @@ pub(crate) fn allowed_for<'s>(
     allowed(spec, pool, Scope::Domain, fields, Some(spec.domains[domain].vcpus()))
 }
 
-/// The parameters that may stand in one table, and what else may.
+/// The parameters and other fields that may stand in one table.
 pub(crate) struct Allowed<'a> {
     pub pool: &'a PoolSpec,
     pub scope: Scope,

@@ -62,7 +62,7 @@ pub fn find_profile(name: &str) -> Option<&'static Profile> {
     profiles().iter().find(|profile| profile.name == name)
 }
 
-/// Reads and checks a profile; `name` is what it is called, also in messages.
+/// Reads and checks a profile of that name.
 ///
 /// # Errors
 /// Everything that is wrong with it.
@@ -172,7 +172,7 @@ mod tests {
 
     const GENERIC: &str = include_str!("../../profiles/generic.toml");
 
-    /// What is wrong with the built-in profile `generic` when this is replaced in it.
+    /// The problems of the built-in profile `generic` with this replaced in it.
     fn problems(from: &str, to: &str) -> String {
         assert!(GENERIC.contains(from), "{from}");
         parse_profile(&GENERIC.replacen(from, to, 1), "p.toml").unwrap_err().to_string()

@@ -51,7 +51,7 @@ pub fn schema() -> Value {
     tidied(schema)
 }
 
-/// Which fields an application has depends on its kind.
+/// The fields of applications, which depend on their kind.
 fn applications(table: &mut Value) {
     let all = table["properties"].take();
     let one = |name: &str, doc: &str, fields: &[&str], required: &[&str], params: &[AppParam]| {
@@ -117,7 +117,7 @@ fn add(table: &mut Value, params: &Map<String, Value>) {
     }
 }
 
-/// The parameters of all schedulers, by name, each with whose it is and what it takes there.
+/// The parameters of all schedulers, by name, each with its owners and the values that it takes there.
 fn params(scope: Scope, slot: &Value) -> Map<String, Value> {
     let mut all = Map::new();
     for policy in policies() {

@@ -2,7 +2,7 @@
 
 use vcpulab_spec::{Drivers, Forwarding, Medium, OnCrash};
 
-/// Where the drivers can be. (Bare metal has a field of its own.)
+/// The places that drivers can have. (Bare metal has a field of its own.)
 pub(crate) const DRIVERS: [(&str, Drivers); 2] =
     [("driver-domain", Drivers::Domains), ("hypervisor", Drivers::Hypervisor)];
 

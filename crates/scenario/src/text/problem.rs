@@ -1,4 +1,4 @@
-//! What is wrong with a scenario file, and where.
+//! Problems of a scenario file, with their places.
 
 use std::fmt;
 use std::ops::Range;
@@ -20,11 +20,11 @@ pub struct Problem {
     pub column: Option<usize>,
     /// The field's dotted path, such as `domain.web.weight`.
     pub field: Option<String>,
-    /// What stands in the file.
+    /// The value in the file.
     pub found: Option<String>,
-    /// What may stand there.
+    /// The values allowed there.
     pub allowed: Option<String>,
-    /// What to do about it.
+    /// A way to mend it.
     pub hint: Option<String>,
     /// The problem in one sentence, without the place.
     pub message: String,
@@ -121,7 +121,7 @@ pub(crate) fn text_of<'b>(bytes: &'b [u8], file: &str) -> Result<&'b str, Proble
     })
 }
 
-/// Where something stands: which part of the text, and which field it is.
+/// A place in a file: a part of the text, and the field that it is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Place {
     pub span: Option<Range<usize>>,

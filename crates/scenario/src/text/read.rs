@@ -54,13 +54,13 @@ pub(crate) struct Reader<'t> {
     path: String,
 }
 
-/// What can stand as a value.
+/// A type that is read from a value.
 pub(crate) trait Read: Sized {
     /// Reads it; what is wrong is reported, and `None` then.
     fn read(node: &Node<'_>, reader: &mut Reader<'_>) -> Option<Self>;
 }
 
-/// What can stand as a table.
+/// A type that is read from a table.
 pub(crate) trait ReadTable: Sized {
     /// The names of its fields.
     const FIELDS: &'static [&'static str];
@@ -373,7 +373,7 @@ impl<T: JsonSchema> JsonSchema for Named<T> {
     }
 }
 
-/// What a scheduler's parameter may be set to, before it is known which parameter it is.
+/// The value of a parameter, before it is known which parameter it is.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum RawParam {

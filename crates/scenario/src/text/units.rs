@@ -33,7 +33,7 @@ pub struct Duration(pub Span);
 pub struct Size(pub i64);
 
 impl Duration {
-    /// What is allowed, in words.
+    /// The texts allowed, in words.
     pub const ALLOWED: &str = "a time span such as \"10ms\", \"1.5s\" or \"2min\" (units ns, us, ms, s, min)";
 
     /// Reads one; `None` if it is not one, or finer than 1 ns, or too large for any unit.
@@ -50,7 +50,7 @@ impl From<Time> for Duration {
 }
 
 impl Size {
-    /// What is allowed, in words.
+    /// The texts allowed, in words.
     pub const ALLOWED: &str =
         "a size such as \"10KB\" (10000 bytes), \"64KiB\" (65536 bytes) or a number of bytes";
 
@@ -114,7 +114,7 @@ struct CpuRange {
 }
 
 impl CpuList {
-    /// What is allowed, in words.
+    /// The texts allowed, in words.
     pub const ALLOWED: &str = "a set of pCPUs such as \"0-3,5\", \"all\" or \"all,^0\" (all but 0)";
 
     /// Reads one; `None` if it is not one.
@@ -122,7 +122,7 @@ impl CpuList {
         text.split(',').map(|part| CpuRange::parse(part.trim())).collect::<Option<_>>().map(CpuList)
     }
 
-    /// As a mask: what of it exists on a host with so many pCPUs.
+    /// As a mask of those that a host with this number of pCPUs has.
     pub fn on_host(&self, pcpus: u32) -> CpuMask {
         let mut mask = CpuMask::EMPTY;
         for range in &self.0 {

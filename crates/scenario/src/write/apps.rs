@@ -8,7 +8,7 @@ use crate::text::read::{RawParam, RawParams};
 use crate::text::units::{Duration, Size};
 use crate::write::phases::raw_phase;
 
-/// A checked application as a file would say it.
+/// A checked application as a file would state it.
 pub(crate) fn raw_app(app: &AppSpec, spec: &Spec) -> RawApp {
     let mut raw = RawApp {
         kind: app.kind().to_owned().into(),

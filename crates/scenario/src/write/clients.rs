@@ -7,7 +7,7 @@ use crate::file::raw::{RawAsk, RawClient, RawClientMachine, RawClosedLoop, RawOp
 use crate::text::read::{Field, Named, Number, WordOrList};
 use crate::text::units::{Duration, Size};
 
-/// A checked client as a file would say it.
+/// A checked client as a file would state it.
 pub(crate) fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
     let domain = &spec.domains[client.service.domain];
     let app = &domain.apps[client.service.app];
@@ -58,7 +58,7 @@ pub(crate) fn raw_client(client: &ClientSpec, spec: &Spec) -> RawClient {
     }
 }
 
-/// Those of a checked scenario as a file would say them.
+/// The client machines of a checked scenario as a file would state them.
 pub(crate) fn raw_client_machines(spec: &Spec) -> Field<Named<RawClientMachine>> {
     let raw = |machine: &ClientMachineSpec| RawClientMachine {
         bits_per_s: machine.bits_per_s.into(),
