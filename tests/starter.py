@@ -40,6 +40,7 @@ def _run(argv: list[str], cwd: Path, environment: Mapping[str, str], files: Sequ
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(cwd)
+    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     for standard, file in zip((1, 2), files, strict=True):
         os.dup2(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT), standard)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
