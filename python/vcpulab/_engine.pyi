@@ -19,6 +19,7 @@ __all__ = [
     "bench",
     "build_info",
     "conformance",
+    "edit_toml",
     "export_perfetto",
     "listing",
     "measure",
