@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from vcpulab.errors import RequestError
 from vcpulab.extras import require
-from vcpulab.results.addresses import Limit, find
-from vcpulab.results.addresses import limit as read_limit
+from vcpulab.results.addresses import Slo, find
+from vcpulab.results.addresses import slo as read_slo
 from vcpulab.results.run import Run, run_many
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
@@ -177,12 +177,12 @@ def tune(
     from vcpulab.advice.tuning.search import Search
 
     scenario = _scenario(scenario)
-    limits = _limits(scenario, slo)
-    goals_of.contradictions(limits)
+    slos = _slos(scenario, slo)
+    goals_of.contradictions(slos)
     search = Search(
         space(scenario, vary, only),
         goals_of.goals(scenario, maximise, minimise),
-        limits,
+        slos,
         seed=scenario.seed if seed is None else seed,
         replications=OF_EACH if replications is None else replications,
         jobs=jobs,
@@ -234,10 +234,10 @@ def capacity(
     from vcpulab.advice.capacity.guard import Guard
 
     scenario = _scenario(scenario)
-    limits = _limits(scenario, slo)
+    slos = _slos(scenario, slo)
     grows = capacities.growth(scenario, vary, lowest=lowest, highest=highest)
     return capacities.capacity(
-        grows, limits, replications=replications, jobs=jobs, guard=Guard(seconds), progress=progress
+        grows, slos, replications=replications, jobs=jobs, guard=Guard(seconds), progress=progress
     )
 
 
@@ -444,8 +444,8 @@ def with_replications(scenario: Scenario, seed: int | None, replications: int | 
         raise RequestError(str(error)) from None
 
 
-def _limits(scenario: Scenario, texts: Iterable[str]) -> list[Limit]:
-    return [read_limit(scenario, text) for text in texts]
+def _slos(scenario: Scenario, texts: Iterable[str]) -> list[Slo]:
+    return [read_slo(scenario, text) for text in texts]
 
 
 def _scenario(source: Source) -> Scenario:

@@ -9,7 +9,7 @@ import vcpulab
 from support import ROOT, Vcpulab, opened
 from vcpulab.advice.compare import compare, improved_and_regressed
 from vcpulab.errors import RequestError
-from vcpulab.results.addresses import addresses, apps, find, limit
+from vcpulab.results.addresses import addresses, apps, find, slo
 from vcpulab.results.statistics import holm
 from vcpulab.scenario.settings import apply
 
@@ -148,12 +148,12 @@ def test_instances_of_an_application_count_one_by_one() -> None:
     assert (client.domain, client.position, client.kind) == ("web", 4, "open-loop")
 
 
-def test_limits() -> None:
-    kept = limit(WEB, "web.response_p99 < 50ms")
+def test_slos() -> None:
+    kept = slo(WEB, "web.response_p99 < 50ms")
     assert (kept.bound, kept.holds(49.0), kept.holds(50.0), kept.holds(None)) == (50, True, False, False)
-    assert limit(WEB, "web.response_p99<=0.05s").bound == pytest.approx(50)
-    assert limit(WEB, "dom0.wait_p99 < 1ms").bound == 1000
-    assert limit(WEB, "web.throughput >= 100").excess(90) == pytest.approx(0.1)
+    assert slo(WEB, "web.response_p99<=0.05s").bound == pytest.approx(50)
+    assert slo(WEB, "dom0.wait_p99 < 1ms").bound == 1000
+    assert slo(WEB, "web.throughput >= 100").excess(90) == pytest.approx(0.1)
     for wrong in (
         "web.response_p99",
         "web.response_p99 < fast",
@@ -162,7 +162,7 @@ def test_limits() -> None:
         "< 3",
     ):
         with pytest.raises(RequestError, match="allowed: "):
-            limit(WEB, wrong)
+            slo(WEB, wrong)
 
 
 def test_values_make_the_intervals_of_the_run() -> None:

@@ -15,7 +15,7 @@ from vcpulab.advice.capacity.guard import Guard, StoppedError
 from vcpulab.advice.capacity.judging import Standing, judge
 from vcpulab.advice.capacity.search import Found, Range, search
 from vcpulab.cli.main import main
-from vcpulab.results.addresses import limit
+from vcpulab.results.addresses import slo
 
 SERVICE_MS = 10.0
 
@@ -40,12 +40,12 @@ OPEN = QUEUE + '[client.users]\nkind = "open-loop"\nserver = "web"\nrate = 20\nf
 CLOSED = QUEUE + '[client.users]\nkind = "closed-loop"\nserver = "web"\nusers = 5\nthink = "100ms"\nfile_size = "1KB"\n'
 
 
-def found(text: str, grow: str, *limits: str, changes: dict[str, Any] | None = None, **where: float) -> Capacity:
+def found(text: str, grow: str, *slos: str, changes: dict[str, Any] | None = None, **where: float) -> Capacity:
     scenario = Scenario.from_toml(text).change(changes or {})
-    return capacity(growth(scenario, grow, **where), [limit(scenario, one) for one in limits])
+    return capacity(growth(scenario, grow, **where), [slo(scenario, one) for one in slos])
 
 
-# ---- does a limit hold? ----
+# ---- does an SLO hold? ----
 
 
 @pytest.mark.parametrize(
@@ -60,27 +60,27 @@ def found(text: str, grow: str, *limits: str, changes: dict[str, Any] | None = N
         ([10, 11, None, 11, 10], "open"),
     ],
 )
-def test_a_limit_holds_is_broken_or_open(values: list[float | None], standing: str) -> None:
-    p99 = limit(Scenario.from_toml(OPEN), "web.response_p99 < 50ms")
+def test_an_slo_holds_is_broken_or_open(values: list[float | None], standing: str) -> None:
+    p99 = slo(Scenario.from_toml(OPEN), "web.response_p99 < 50ms")
     assert judge(p99, values).standing == standing
 
 
-def test_one_failure_breaks_a_limit_of_none() -> None:
-    none = limit(Scenario.from_toml(OPEN), "web.failed <= 0")
+def test_one_failure_breaks_an_slo_of_none() -> None:
+    none = slo(Scenario.from_toml(OPEN), "web.failed <= 0")
     assert judge(none, [0.0, 0.0, 0.0]).standing == "holds"
     assert judge(none, [0.0, 0.0, 1.0]).standing == "broken"
 
 
-def test_a_limit_from_below() -> None:
-    most = limit(Scenario.from_toml(OPEN), "web.throughput > 10")
+def test_an_slo_from_below() -> None:
+    most = slo(Scenario.from_toml(OPEN), "web.throughput > 10")
     assert [judge(most, [x, x + 1, x]).standing for x in (20.0, 9.5, 1.0)] == ["holds", "open", "broken"]
 
 
-def test_more_limits_make_it_harder_to_call_one_broken() -> None:
-    p99 = limit(Scenario.from_toml(OPEN), "web.response_p99 < 50ms")
+def test_more_slos_make_it_harder_to_call_one_broken() -> None:
+    p99 = slo(Scenario.from_toml(OPEN), "web.response_p99 < 50ms")
     near = [51.0, 54.0, 52.0, 55.0, 53.0]
     assert judge(p99, near).standing == "broken"
-    assert judge(p99, near, limits=50).standing == "open"
+    assert judge(p99, near, slos=50).standing == "open"
 
 
 # ---- the search ----
@@ -158,7 +158,7 @@ def rate_md1(p99_ms: float) -> float:
     return low * 1000 / SERVICE_MS
 
 
-def test_an_open_loop_breaks_its_limit_where_queueing_theory_says() -> None:
+def test_an_open_loop_breaks_its_slo_where_queueing_theory_says() -> None:
     answer = found(OPEN, "web.rate", "web.response_p99 < 40ms", lowest=20)
     assert answer.found.value is not None
     assert answer.found.broken is not None
@@ -177,9 +177,9 @@ def test_a_closed_loop_ends_at_its_asymptote() -> None:
     assert saturated.bottleneck.kind == "guest vCPU"
 
 
-def test_the_default_limits_are_ten_times_the_lowest_response() -> None:
+def test_the_default_slos_are_ten_times_the_lowest_response() -> None:
     answer = found(CLOSED, "web.users")
-    assert [str(one) for one in answer.limits] == ["users.failed <= 0 count", "users.response_p99 <= 100 ms"]
+    assert [str(one) for one in answer.slos] == ["users.failed <= 0 count", "users.response_p99 <= 100 ms"]
     assert answer.by_default
     # The knee is at N* = (D + Z) / D = 11 users; beyond it each user adds D to every response.
     assert answer.found.value is not None

@@ -1,4 +1,4 @@
-"""Domains on as few hosts as keep limits: taking scenarios apart, packing, and the simulation that judges."""
+"""Domains on as few hosts as keep SLOs: taking scenarios apart, packing, and the simulation that judges."""
 
 import json
 import sys
@@ -156,7 +156,7 @@ def test_guests_whose_cpu_time_fits_but_whose_disk_does_not() -> None:
 
 
 def test_fewest_of_what_breaks_is_refused() -> None:
-    # Three fit by their needs, two break the limit already: then no host has two, in whichever company.
+    # Three fit by their needs, two break the SLO already: then no host has two, in whichever company.
     placed = place(of(webs("a", "b", "c")), ["response_p99 < 17ms"])
     assert len(placed.hosts) == 3
     assert [refused.names for refused in placed.refused] == [["a", "b"]]
@@ -172,18 +172,18 @@ def test_apart_and_together() -> None:
     assert groups(both) == [["a", "c"], ["b"]]
 
 
-def test_a_domain_that_takes_what_it_gets_needs_what_its_limit_asks_for() -> None:
+def test_a_domain_that_takes_what_it_gets_needs_what_its_slo_asks_for() -> None:
     text = HOST + "".join(f'[domain.{name}]\napp = [{{ kind = "hog" }}]\n' for name in "abc")
     placed = place(of(text), ["throughput > 300"])
     assert groups(placed) == [["a", "b", "c"]]
     assert len(place(of(text), ["throughput > 400"]).hosts) == 2
 
 
-def test_a_domain_without_limits_gets_what_is_left() -> None:
+def test_a_domain_without_slos_gets_what_is_left() -> None:
     text = webs("web") + '[domain.batch]\napp = [{ kind = "hog" }]\n'
     placed = place(of(text), ["web.response_p99 < 500ms"])
     assert groups(placed) == [["web", "batch"]]
-    assert placed.unlimited == ["batch"]
+    assert placed.without_slos == ["batch"]
 
 
 def test_requests_that_fail_are_not_served() -> None:

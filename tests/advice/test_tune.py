@@ -21,7 +21,7 @@ from vcpulab.advice.tuning import Found, Parameter, Search, goal, space
 from vcpulab.advice.tuning.goals import default_goals
 from vcpulab.cli.main import main
 from vcpulab.errors import RequestError
-from vcpulab.results.addresses import find, limit
+from vcpulab.results.addresses import find, slo
 
 # A server, and a batch machine in its way: a small cap on that one is what a quick server wants.
 PLANTED = """\
@@ -156,9 +156,9 @@ def test_it_finds_what_was_planted_and_saves_runs(planted: vcpulab.Scenario) -> 
     assert quick.standings[quick.best.number].score > 0.2
 
 
-def test_a_limit_is_kept(planted: vcpulab.Scenario) -> None:
-    kept = limit(planted, "batch.throughput > 200")
-    _, found = search(planted, CAPS, limits=[kept])
+def test_an_slo_is_kept(planted: vcpulab.Scenario) -> None:
+    kept = slo(planted, "batch.throughput > 200")
+    _, found = search(planted, CAPS, slos=[kept])
     assert found.best.changes["domain.batch.cap"] > 10
     assert kept.holds(mean(row["batch.throughput"] or 0.0 for row in found.best.rows))
     assert any(candidate.dropped and "batch.throughput" in candidate.dropped for candidate in found.candidates)
@@ -220,16 +220,16 @@ def test_nothing_beats_a_good_setting(tune: Vcpulab) -> None:
     assert "To set it" not in result.stdout
 
 
-def test_the_nearest_to_a_limit_that_nobody_keeps(tune: Vcpulab, tmp_path: Path) -> None:
-    limits = ["--slo", "web.throughput > 5000", "--slo", "batch.throughput >= 0"]
-    result = tune("planted.toml", "--vary", CAPS, *limits, "--trials", "12", "--write", "t.toml")
+def test_the_nearest_to_an_slo_that_nobody_keeps(tune: Vcpulab, tmp_path: Path) -> None:
+    slos = ["--slo", "web.throughput > 5000", "--slo", "batch.throughput >= 0"]
+    result = tune("planted.toml", "--vary", CAPS, *slos, "--trials", "12", "--write", "t.toml")
     assert result.returncode == 1, result.stderr
     assert "No setting that was tried keeps the SLOs; the nearest is shown." in result.stdout
     assert re.search(r"by how much: http.throughput > 5000 1/s \(\d+ 1/s\)", result.stdout)
     assert not (tmp_path / "t.toml").exists()
 
 
-def test_a_limit_that_only_the_winner_keeps(tune: Vcpulab) -> None:
+def test_an_slo_that_only_the_winner_keeps(tune: Vcpulab) -> None:
     arguments = ["--vary", CAPS, "--slo", "batch.throughput < 250", "--trials", "12", "--format", "json"]
     answer = json.loads(tune("planted.toml", *arguments).stdout)
     assert answer["verdict"].startswith("The setting found keeps the SLOs")
@@ -289,7 +289,7 @@ def test_another_search_is_not_taken_for_this_one(planted: vcpulab.Scenario, tmp
     Search(caps, goals, folder=tmp_path)
     others = {
         "of another seed": Search(caps, goals, seed=5),
-        "of other SLOs": Search(caps, goals, [limit(planted, "web.waited < 50%")]),
+        "of other SLOs": Search(caps, goals, [slo(planted, "web.waited < 50%")]),
         "of other goals": Search(caps, goals[:1]),
         "of other parameters": Search(space(planted, ["domain.batch.cap=0,10"]), goals),
         "of another scenario": Search(space(planted.change({"client.http.rate": 1000}), [CAPS]), goals),

@@ -56,7 +56,7 @@ def test_bounds_capacity_and_lint_answer() -> None:
     bounds = vcpulab.bounds(STARTER)
     assert shown(bounds)[:3] == ["load", "throughput_max", "bottleneck"]
     most = vcpulab.capacity(STARTER, "http.rate", lowest=200, highest=400, slo=["web.throughput > 1"])
-    assert shown(most) == ["value", "standing", "replications", "limit", "mean", "fullest"]
+    assert shown(most) == ["value", "standing", "replications", "slo", "mean", "fullest"]
     assert most.found.value == 400
     inverted = STARTER.change({"domain.web.weight": 1024})
     found = vcpulab.lint(inverted, replications=2)
@@ -77,7 +77,7 @@ def test_tuning_takes_one_call(tmp_path: Path) -> None:
 def test_placing_takes_scenarios() -> None:
     pytest.importorskip("ortools")
     placed = vcpulab.place(vcpulab.Scenario.from_toml(TWO_HOGS), slo=["throughput > 1"])
-    assert shown(placed) == ["host", "domains", "pcpus_used_percent", "limit"]
+    assert shown(placed) == ["host", "domains", "pcpus_used_percent", "slo"]
     assert placed.to_frame()["domains"].to_list() == [["a", "b"]]
 
 

@@ -165,7 +165,7 @@ def test_the_command_says_what_is_wrong(command: Vcpulab, tmp_path: Path) -> Non
     (tmp_path / "bad.json").write_text('{"tasks": {"t": {"run": "x"}}}')
     for arguments, message in [
         (["none.json"], "none.json: no such file or directory"),
-        (["bytes.json"], "bytes.json: not text (UTF-8)"),
+        (["bytes.json"], "bytes.json:1: found `b'\\xff'`; allowed: UTF-8"),
         (["bad.json"], 'bad.json: tasks.t.run: found "x"'),
         (["bad.json", "--vcpus", "0"], "--vcpus: found `0`"),
     ]:

@@ -75,7 +75,7 @@ def _show(name: str, found: Capacity) -> None:
     for line in said(found):
         print(line)
     print()
-    headings = [found.growth.name, "SLOs", *(str(limit) for limit in found.limits), "replications", "nearest to full"]
+    headings = [found.growth.name, "SLOs", *(str(slo) for slo in found.slos), "replications", "nearest to full"]
     rows = [
         [
             found.growth.said(point.value),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from vcpulab import verbs
 from vcpulab.advice.capacity.guard import StoppedError
-from vcpulab.advice.capacity.limits import said as default_slos
+from vcpulab.advice.capacity.slos import said as default_slos
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.placing import Placement, UnplaceableError
 from vcpulab.cli import files, terminal, views
@@ -130,8 +130,8 @@ def _show_placement(placed: Placement, power: Power) -> None:
         print(f"SLOs, as none were given: {default_slos('of the domain alone')}")
     most = ", ".join(f"{name} {total:.2f}" for name, total in list(placed.needs.items())[:3])
     print(f"all needs together, in hosts: {most}")
-    if placed.unlimited:
-        names = ", ".join(placed.unlimited)
+    if placed.without_slos:
+        names = ", ".join(placed.without_slos)
         print(f"no SLO is on {names}: what is left of a host's CPU time is enough for that")
     for refused in placed.refused[:_REFUSED_SHOWN]:
         print(f"not on one host: {', '.join(refused.names)}: {refused.why}")
@@ -142,7 +142,7 @@ def _show_placement(placed: Placement, power: Power) -> None:
         [
             f"host-{number}",
             ", ".join(host.domains),
-            "–" if host.tightest is None else f"{host.tightest.limit}: {host.tightest.interval}",
+            "–" if host.tightest is None else f"{host.tightest.slo}: {host.tightest.interval}",
             "–" if not host.stations else f"{host.stations[0].name}, {100 * host.stations[0].used:.0f} %",
             number_said(100 * host.used),
             number_said(power.draws(host.used)),

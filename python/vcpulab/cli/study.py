@@ -1,6 +1,7 @@
 """`vcpulab study`: published studies, run again and compared with the published numbers."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -25,9 +26,6 @@ study = group(
 
 Name = Annotated[str, Parameter(help="The study.")]
 NameOrAll = Annotated[str, Parameter(help="The study, or `all`.")]
-Fast = Annotated[
-    bool, Parameter(negative=(), help="A short look: short runs, two of each; its results are kept apart.")
-]
 _CELLS_SHOWN = 100
 """Longer tables are for a report."""
 
@@ -35,6 +33,21 @@ Folder = Annotated[
     Path, Parameter(name=["--out", "-o"], help="Directory of the results; each study has a folder in it.")
 ]
 ResultsFolder = Annotated[Path, Parameter(help="Directory of the results, as --out of `study run`.")]
+
+
+@dataclass(frozen=True)
+class _Effort:
+    """How much of a study is run, for every command that runs what it lacks."""
+
+    fast: Annotated[
+        bool, Parameter(negative=(), help="A short look: short runs, two of each; its results are kept apart.")
+    ] = False
+    precision: Precision = 0.02
+    jobs: Jobs = 0
+
+
+Effort = Annotated[_Effort, Parameter(name="*")]
+_WHOLE = _Effort()
 
 
 @command("list", "vcpulab study list", of=study)
@@ -77,10 +90,8 @@ def run(
     /,
     *,
     only: str | None = None,
-    fast: Fast = False,
-    precision: Precision = 0.02,
     out: Folder = Path("out/study"),
-    jobs: Jobs = 0,
+    effort: Effort = _WHOLE,
 ) -> None:
     """Run a study; results that are there are kept, an interrupted run goes on where it stopped.
 
@@ -88,7 +99,7 @@ def run(
         only: One experiment of it.
     """
     for each in _names(name):
-        _show(_run(each, out, only=only, fast=fast, precision=precision, jobs=jobs))
+        _show(_run(each, out, effort, only=only))
 
 
 @command("report", "vcpulab study report cherkasova2007 --fast", of=study)
@@ -96,16 +107,14 @@ def report(
     name: NameOrAll,
     /,
     *,
-    fast: Fast = False,
-    precision: Precision = 0.02,
     out: Folder = Path("out/study"),
-    jobs: Jobs = 0,
+    effort: Effort = _WHOLE,
 ) -> None:
     """Write the report of a study (HTML, Markdown, Parquet), with the runs that it lacks."""
     from vcpulab.studies import report as reports
 
     for each in _names(name):
-        print(f"report: {reports.write(_run(each, out, fast=fast, precision=precision, jobs=jobs))}")
+        print(f"report: {reports.write(_run(each, out, effort))}")
 
 
 @command("predict", "vcpulab study predict cherkasova2007 --fast --out cells.csv", of=study)
@@ -114,17 +123,15 @@ def predict_(
     /,
     *,
     out: Path,
-    fast: Fast = False,
-    precision: Precision = 0.02,
     results: ResultsFolder = Path("out/study"),
-    jobs: Jobs = 0,
+    effort: Effort = _WHOLE,
 ) -> None:
     """Write the simulated value of every cell of a study's tables, public or not, with the runs that they lack.
 
     Args:
         out: The file (CSV): the columns of the published cells, then ci_lo, ci_hi and role.
     """
-    rows = _run(name, results, fast=fast, precision=precision, jobs=jobs).predicted
+    rows = _run(name, results, effort).predicted
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(predict.to_csv(rows), encoding="utf-8")
     said = sum(1 for row in rows if row.estimate is not None)
@@ -135,10 +142,8 @@ def predict_(
 def overview(
     *,
     out: Path,
-    fast: Fast = False,
-    precision: Precision = 0.02,
     results: ResultsFolder = Path("out/study"),
-    jobs: Jobs = 0,
+    effort: Effort = _WHOLE,
 ) -> None:
     """Write the agreement of every study with the published numbers (Markdown), with the runs that it lacks.
 
@@ -147,8 +152,8 @@ def overview(
     """
     from vcpulab.studies import overview as overviews
 
-    done = [_run(each, results, fast=fast, precision=precision, jobs=jobs) for each in NAMES]
-    command = "vcpulab study overview" + (" --fast" if fast else "")
+    done = [_run(each, results, effort) for each in NAMES]
+    command = "vcpulab study overview" + (" --fast" if effort.fast else "")
     out.write_text(overviews.page(done, command), encoding="utf-8")
     terminal.say(f"written to {out}")
 
@@ -183,9 +188,17 @@ def fit(
     terminal.say(f"written to {out}")
 
 
-def _run(name: str, folder: Path, *, only: str | None = None, fast: bool, precision: float, jobs: int) -> Agreement:
+def _run(name: str, folder: Path, effort: _Effort, *, only: str | None = None) -> Agreement:
     with terminal.progress(name) as progress:
-        return verbs.study(name, only=only, fast=fast, precision=precision, folder=folder, jobs=jobs, progress=progress)
+        return verbs.study(
+            name,
+            only=only,
+            fast=effort.fast,
+            precision=effort.precision,
+            folder=folder,
+            jobs=effort.jobs,
+            progress=progress,
+        )
 
 
 def _names(name: str) -> Sequence[str]:

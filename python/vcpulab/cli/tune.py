@@ -110,7 +110,7 @@ def _show(answer: Tuning) -> None:
     size = answer.space.size
     tried = f"{len(found.candidates)} of {size if size < 10**6 else f'{size:.1g}'} settings tried"
     print(f"{answer.space.scenario.name}: {tried}, {100 * answer.saved():.0f} % of their replications saved")
-    print(f"wanted: {'; '.join(map(str, [*answer.search.goals, *answer.search.limits]))}\n")
+    print(f"wanted: {'; '.join(map(str, [*answer.search.goals, *answer.search.slos]))}\n")
     print(answer.verdict)
     if not answer.kept:
         print(f"beyond the SLO, and by how much: {'; '.join(answer.nearest())}")
@@ -142,17 +142,17 @@ def _show_confirmed(confirmed: Confirmation) -> None:
     rows = [[name, str(gain)] for name, gain in confirmed.gains.items()]
     rows.append(["score: their mean", str(confirmed.score)])
     views.show_table(Table("Gain", ["goal", f"gain in {n} fresh replications"], rows))
-    if confirmed.limits:
+    if confirmed.slos:
         words = {True: "kept", False: "not kept", None: "not sure"}
-        limits = [[str(one.limit), words[one.sure], str(one.interval or "–")] for one in confirmed.limits]
-        views.show_table(Table("SLOs", ["SLO", "kept", "value"], limits, text_columns=2))
+        slos = [[str(one.slo), words[one.sure], str(one.interval or "–")] for one in confirmed.slos]
+        views.show_table(Table("SLOs", ["SLO", "kept", "value"], slos, text_columns=2))
     changed = [one for one in confirmed.comparisons if one.verdict in ("improves", "regresses")]
     if changed:
         views.show_comparison(changed, (confirmed.before, confirmed.after), ("now", "found"), all=False)
 
 
 def _verbal(answer: Tuning, candidate: Candidate) -> str:
-    if not answer.search.limits:
+    if not answer.search.slos:
         return "–"
     return "kept" if answer.found.standings[candidate.number].excess <= 0 else "not kept"
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from vcpulab.errors import RecordingError
+from vcpulab.formats.sources import text_of
 from vcpulab.scenario.scenario import Scenario
 
 DOMAIN = "rt-app"
 _PHASE_LOOPS_MAX = 2**32 - 1
 _DAY_US = 86_400_000_000
 _DURATION_S = 10
-_FILE_BYTES_MAX = 1 << 20
 _VCPUS_MAX = 512
 _NAME_CHARS_MAX = 60
 
@@ -120,14 +120,7 @@ def load(path: Path, *, vcpus: int | None = None) -> Imported:
         ScenarioError: what it says exceeds what a scenario may be.
         OSError: it cannot be read.
     """
-    with path.open("rb") as source:
-        data = source.read(_FILE_BYTES_MAX + 1)
-    if len(data) > _FILE_BYTES_MAX:
-        raise RecordingError(f"{path}: too long; allowed: at most {_FILE_BYTES_MAX} bytes")
-    try:
-        return read(data.decode(), str(path), vcpus=vcpus)
-    except UnicodeDecodeError:
-        raise RecordingError(f"{path}: not text (UTF-8)") from None
+    return read(text_of(path), str(path), vcpus=vcpus)
 
 
 def read(text: str, file: str = "<string>", *, vcpus: int | None = None) -> Imported:

@@ -173,7 +173,7 @@ def _did_you_mean(word: str, words: list[str]) -> str | None:
     return f"did you mean `{near[0]}`?" if near else None
 
 
-# ---- limits ----
+# ---- SLOs ----
 
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
@@ -181,10 +181,10 @@ _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
-_LIMIT = re.compile(r"\s*(?P<address>[^<>=\s]+)\s*(?P<operator><=|>=|<|>)\s*(?P<value>[-+.0-9eE]+)\s*(?P<unit>\S*)\s*")
+_SLO = re.compile(r"\s*(?P<address>[^<>=\s]+)\s*(?P<operator><=|>=|<|>)\s*(?P<value>[-+.0-9eE]+)\s*(?P<unit>\S*)\s*")
 
 
-class Limit(NamedTuple):
+class Slo(NamedTuple):
     """A bound on a metric of a thing."""
 
     address: Address
@@ -207,17 +207,17 @@ class Limit(NamedTuple):
         return f"{self.address} {self.operator} {number(self.bound)} {self.address.unit}"
 
 
-def limit(scenario: Scenario, text: str, field: str = "slo") -> Limit:
-    """A limit such as `web.response_p99 < 50ms`.
+def slo(scenario: Scenario, text: str, field: str = "slo") -> Slo:
+    """An SLO such as `web.response_p99 < 50ms`.
 
     Raises:
         RequestError: it cannot be understood.
 
     Examples:
-        >>> print(limit(Scenario.starter(), "web.response_p99<0.05s"))
+        >>> print(slo(Scenario.starter(), "web.response_p99<0.05s"))
         http.response_p99 < 50.0 ms
     """
-    match = _LIMIT.fullmatch(text)
+    match = _SLO.fullmatch(text)
     if match is None:
         allowed = "METRIC < VALUE, such as `web.response_p99 < 50ms`"
         raise RequestError(field=field, found=text, allowed=allowed)
@@ -229,4 +229,4 @@ def limit(scenario: Scenario, text: str, field: str = "slo") -> Limit:
         units = ", ".join(unit for unit in written if unit) or "none"
         allowed = f"a number, with one of the units {units} or none"
         raise RequestError(field=field, found=text, allowed=allowed) from None
-    return Limit(address, match["operator"], bound)
+    return Slo(address, match["operator"], bound)

@@ -1,7 +1,7 @@
 """The metrics: all that has a value people judge by, each declared once.
 
 A metric says what it is, in which unit, which direction is good, which values are possible, and how it is read off the
-tables of a run. Tables, charts, limits, goals, comparisons, sweeps and messages ask here, and nowhere else.
+tables of a run. Tables, charts, SLOs, goals, comparisons, sweeps and messages ask here, and nowhere else.
 """
 
 import math

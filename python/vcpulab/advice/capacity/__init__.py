@@ -1,6 +1,6 @@
 """How much more can a host carry, and on how few hosts do domains fit?
 
-`judging` decides whether limits hold, `search` finds the largest value that does, `growth` says what grows, `growing`
+`judging` decides whether SLOs hold, `search` finds the largest value that does, `growth` says what grows, `growing`
 puts them together; `stations` names the bottleneck. `fleet` takes scenarios apart into what can be placed, `packing`
 packs it, `placing` lets the simulation judge. `guard` ends what takes too long.
 """

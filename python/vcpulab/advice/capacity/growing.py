@@ -1,4 +1,4 @@
-"""How much more a host can carry: the largest load that keeps limits, and what stops it from carrying more."""
+"""How much more a host can carry: the largest load that keeps SLOs, and what stops it from carrying more."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,12 +8,12 @@ import polars as pl
 
 from vcpulab.advice.capacity.guard import Guard
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Standing, together, try_out, worst
-from vcpulab.advice.capacity.limits import default_limits, served
 from vcpulab.advice.capacity.occupancy import Station, bottleneck, stations
 from vcpulab.advice.capacity.search import Found, search
+from vcpulab.advice.capacity.slos import default_slos, served
 from vcpulab.advice.capacity.varying import Growth
 from vcpulab.errors import RequestError
-from vcpulab.results.addresses import Limit
+from vcpulab.results.addresses import Slo
 from vcpulab.show.answer import Answer
 
 FULL = 0.9
@@ -26,15 +26,15 @@ class Point:
 
     value: float
     judged: list[Judged]
-    """How each limit stands; one that copies have, too, as it stands for the worst of them."""
+    """How each SLO stands; one that copies have, too, as it stands for the worst of them."""
     standing: Standing
     replications: int
     stations: list[Station]
-    """How busy everything is that the limit nearest to breaking depends on, the fullest first."""
+    """How busy everything is that the SLO nearest to breaking depends on, the fullest first."""
 
     @property
     def worst(self) -> Judged:
-        """The limit that is broken most, or nearest to it."""
+        """The SLO that is broken most, or nearest to it."""
         return worst(self.judged)
 
     @property
@@ -48,9 +48,9 @@ class Capacity(Answer):
     """The answer to how much more."""
 
     growth: Growth
-    limits: list[Limit]
+    slos: list[Slo]
     by_default: bool
-    """Were no limits given?"""
+    """Were no SLOs given?"""
     found: Found
     points: list[Point]
     """Every load tried, in order."""
@@ -76,19 +76,19 @@ class Capacity(Answer):
         return next(full, beyond[-1] if beyond else None)
 
     def to_frame(self) -> pl.DataFrame:
-        """A row for each load tried: how it stands, the limit nearest to breaking, and what is fullest."""
+        """A row for each load tried: how it stands, the SLO nearest to breaking, and what is fullest."""
         rows = [
             (
                 point.value,
                 point.standing,
                 point.replications,
-                str(point.worst.limit),
+                str(point.worst.slo),
                 None if point.worst.interval is None else point.worst.interval.mean,
                 None if point.bottleneck is None else point.bottleneck.name,
             )
             for point in self.points
         ]
-        columns = ("value", "standing", "replications", "limit", "mean", "fullest")
+        columns = ("value", "standing", "replications", "slo", "mean", "fullest")
         kinds = (pl.Float64, pl.String, pl.UInt32, pl.String, pl.Float64, pl.String)
         return pl.DataFrame(rows, dict(zip(columns, kinds, strict=True)), orient="row")
 
@@ -97,7 +97,7 @@ class Capacity(Answer):
         said = f"{self.growth.name}: " + ("no load keeps the SLOs" if most is None else f"{most:g} keeps the SLOs")
         if self.found.stopped is not None:
             said += f"; {self.found.stopped}"
-        return said if first is None else f"{said}; at {first.value:g} the first to break is {first.worst.limit}"
+        return said if first is None else f"{said}; at {first.value:g} the first to break is {first.worst.slo}"
 
     def document(self) -> dict[str, object]:
         """As plain data."""
@@ -112,8 +112,8 @@ class Capacity(Answer):
             "open_until": found.open_until,
             "broken_from": found.broken,
             "stopped": found.stopped,
-            "limits": [str(limit) for limit in self.limits],
-            "limits_by_default": self.by_default,
+            "slos": [str(slo) for slo in self.slos],
+            "slos_by_default": self.by_default,
             "first_to_break": first.row() if first else None,
             "bottleneck": {"at": saturated.value, **full.row()} if saturated and full else None,
             "broken_below": found.broken_below,
@@ -123,7 +123,7 @@ class Capacity(Answer):
                     "value": point.value,
                     "standing": point.standing,
                     "replications": point.replications,
-                    "limits": [judged.row() for judged in point.judged],
+                    "slos": [judged.row() for judged in point.judged],
                     "stations": [station.row() for station in point.stations],
                 }
                 for point in self.points
@@ -133,20 +133,20 @@ class Capacity(Answer):
 
 def capacity(
     growth: Growth,
-    limits: Sequence[Limit] = (),
+    slos: Sequence[Slo] = (),
     *,
     replications: int | None = None,
     jobs: int = 0,
     guard: Guard | None = None,
     progress: Callable[[str], None] = lambda _said: None,
 ) -> Capacity:
-    """The largest value that keeps the limits.
+    """The largest value that keeps the SLOs.
 
     All loads meet the same random numbers, as far as they make the same requests.
 
     Args:
         growth: what grows.
-        limits: what must hold, besides that clients' requests do not fail; without any: responses near those at the
+        slos: what must hold, besides that clients' requests do not fail; without any: responses near those at the
             lowest load.
         replications: of each load to begin with; by default the scenario's, or five if it has fewer.
         jobs: replications at a time.
@@ -154,7 +154,7 @@ def capacity(
         progress: is told what is tried.
 
     Raises:
-        RequestError: nothing has response times or failures that limits could be on by default.
+        RequestError: nothing has response times or failures that SLOs could be on by default.
 
     Examples:
         >>> from vcpulab import Scenario
@@ -167,14 +167,14 @@ def capacity(
     lowest = growth.at(growth.within.lowest)
     replications = replications or max(lowest.replications, REPLICATIONS)
     guard = guard or Guard()
-    given = served(lowest, limits)
+    given = served(lowest, slos)
     points: dict[float, Point] = {}
 
     def measure(value: float) -> Standing:
         if not given:
             given.extend(_defaults(growth, replications, jobs, guard))
         progress(f"{growth.name} = {growth.said(value)}")
-        groups = [growth.spread(limit, value) for limit in given]
+        groups = [growth.spread(slo, value) for slo in given]
         verdict = try_out(
             growth.at(value),
             [one for group in groups for one in group],
@@ -184,7 +184,7 @@ def capacity(
         )
         judged = iter(verdict.judged)
         of_each = [worst([next(judged) for _ in group]) for group in groups]
-        concerned = worst(verdict.judged).limit.address.domain
+        concerned = worst(verdict.judged).slo.address.domain
         points[value] = Point(
             value=value,
             judged=of_each,
@@ -195,14 +195,14 @@ def capacity(
         return points[value].standing
 
     found = search(growth.within, measure)
-    return Capacity(growth, given, not limits, found, [points[value] for value in sorted(points)])
+    return Capacity(growth, given, not slos, found, [points[value] for value in sorted(points)])
 
 
-def _defaults(growth: Growth, replications: int, jobs: int, guard: Guard) -> list[Limit]:
+def _defaults(growth: Growth, replications: int, jobs: int, guard: Guard) -> list[Slo]:
     from vcpulab.results.run import run
 
     idle = growth.at(growth.within.lowest).with_run(replications=replications)
-    found = default_limits(guard.watch(run, idle, jobs=jobs))
+    found = default_slos(guard.watch(run, idle, jobs=jobs))
     if not found:
         raise RequestError("needed, because nothing completed a request at the lowest load", field="slo")
     return found

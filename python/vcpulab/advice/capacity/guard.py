@@ -1,4 +1,4 @@
-"""An end to what might go on for ever: loads that no limit stops, searches that take too long."""
+"""An end to what might go on for ever: loads that no SLO stops, searches that take too long."""
 
 import os
 import time

@@ -1,9 +1,9 @@
-"""Does a limit hold? Decided over replications, with 95 % confidence, or said to be open.
+"""Does an SLO hold? Decided over replications, with 95 % confidence, or said to be open.
 
-A limit holds where the one-sided confidence bound of the metric's mean keeps it, and is broken where the bound of the
-other side breaks it (Student's t). A host holds where all limits hold, which needs no correction (an intersection-union
+An SLO holds where the one-sided confidence bound of the metric's mean keeps it, and is broken where the bound of the
+other side breaks it (Student's t). A host holds where all SLOs hold, which needs no correction (an intersection-union
 test: Berger 1982, "Multiparameter hypothesis testing and acceptance sampling", Technometrics 24, pp. 295-300); it is
-broken where one is, for which the error is divided by the number of limits (Bonferroni). What is open is looked at
+broken where one is, for which the error is divided by the number of SLOs (Bonferroni). What is open is looked at
 again with twice the replications, at most `LOOKS` times; the error is divided by the number of looks, too.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vcpulab.advice.capacity.guard import Guard
-from vcpulab.results.addresses import Limit
+from vcpulab.results.addresses import Slo
 from vcpulab.results.run import Run, run
 from vcpulab.results.statistics import CONFIDENCE, Interval, t_quantile
 from vcpulab.scenario.scenario import Scenario
@@ -26,9 +26,9 @@ REPLICATIONS = 5
 
 @dataclass(frozen=True)
 class Judged:
-    """A limit and how it stands."""
+    """An SLO and how it stands."""
 
-    limit: Limit
+    slo: Slo
     interval: Interval | None
     """The metric's mean with its two-sided interval; `None`: it was never defined, as where nothing was completed."""
     standing: Standing
@@ -36,16 +36,16 @@ class Judged:
     @property
     def slack(self) -> float:
         """How far the mean is from the bound, as a fraction of it; negative: beyond. A 0 that must be one is 1."""
-        if self.standing == "holds" and self.limit.bound == 0:
+        if self.standing == "holds" and self.slo.bound == 0:
             return 1.0
-        return -self.limit.excess(None if self.interval is None else self.interval.mean)
+        return -self.slo.excess(None if self.interval is None else self.interval.mean)
 
     def row(self) -> dict[str, object]:
         """As flat data."""
         mean, half_width, n = self.interval[:3] if self.interval else (None, None, 0)
         return {
-            "limit": str(self.limit),
-            "metric": self.limit.address.name,
+            "slo": str(self.slo),
+            "metric": self.slo.address.name,
             "mean": mean,
             "half_width": half_width,
             "replications": n,
@@ -53,51 +53,51 @@ class Judged:
         }
 
 
-def judge(limit: Limit, found: Sequence[float | None], *, limits: int = 1) -> Judged:
-    """How a limit stands, given the metric's value in each replication.
+def judge(slo: Slo, found: Sequence[float | None], *, slos: int = 1) -> Judged:
+    """How an SLO stands, given the metric's value in each replication.
 
     Args:
-        limit: the limit.
+        slo: the SLO.
         found: a value for each replication; `None` where it is not defined.
-        limits: how many limits are judged together.
+        slos: how many SLOs are judged together.
 
     Examples:
-        >>> from vcpulab.results.addresses import limit
-        >>> p99 = limit(Scenario.starter(), "web.response_p99 < 50ms")
+        >>> from vcpulab.results.addresses import slo
+        >>> p99 = slo(Scenario.starter(), "web.response_p99 < 50ms")
         >>> [judge(p99, values).standing for values in ([40.0, 41.0, 42.0], [45.0, 48.0, 60.0], [None, None])]
         ['holds', 'open', 'broken']
     """
     present = [value for value in found if value is not None]
     interval = Interval.of(present)
     if interval is None:
-        return Judged(limit, None, "broken")
-    if _surely_broken(limit, present):
-        return Judged(limit, interval, "broken")
+        return Judged(slo, None, "broken")
+    if _surely_broken(slo, present):
+        return Judged(slo, interval, "broken")
     if len(present) < len(found):
-        return Judged(limit, interval, "open")
-    if limit.holds(_bound(interval, limit, toward_breaking=True, error=(1 - CONFIDENCE) / LOOKS)):
-        return Judged(limit, interval, "holds")
-    if not limit.holds(_bound(interval, limit, toward_breaking=False, error=(1 - CONFIDENCE) / LOOKS / limits)):
-        return Judged(limit, interval, "broken")
-    return Judged(limit, interval, "open")
+        return Judged(slo, interval, "open")
+    if slo.holds(_bound(interval, slo, toward_breaking=True, error=(1 - CONFIDENCE) / LOOKS)):
+        return Judged(slo, interval, "holds")
+    if not slo.holds(_bound(interval, slo, toward_breaking=False, error=(1 - CONFIDENCE) / LOOKS / slos)):
+        return Judged(slo, interval, "broken")
+    return Judged(slo, interval, "open")
 
 
-def _surely_broken(limit: Limit, present: Iterable[float]) -> bool:
+def _surely_broken(slo: Slo, present: Iterable[float]) -> bool:
     """What is never negative has the mean 0 only if it is always 0: one that is not will do."""
-    nothing = limit.operator == "<=" and limit.bound == 0 and limit.address.metric.bounds[0] == 0
+    nothing = slo.operator == "<=" and slo.bound == 0 and slo.address.metric.bounds[0] == 0
     return nothing and any(value > 0 for value in present)
 
 
-def _bound(interval: Interval, limit: Limit, *, toward_breaking: bool, error: float) -> float:
+def _bound(interval: Interval, slo: Slo, *, toward_breaking: bool, error: float) -> float:
     """The one-sided confidence bound of the mean; a single value has none but infinity."""
-    sign = 1 if limit.operator.startswith("<") == toward_breaking else -1
+    sign = 1 if slo.operator.startswith("<") == toward_breaking else -1
     if interval.standard_error is None:
         return sign * math.inf
     return interval.mean + sign * t_quantile(interval.n - 1, 1 - error) * interval.standard_error
 
 
 def together(judged: Iterable[Judged]) -> Standing:
-    """How a host stands whose limits stand like this."""
+    """How a host stands whose SLOs stand like this."""
     standings = {one.standing for one in judged}
     return "broken" if "broken" in standings else "open" if "open" in standings else "holds"
 
@@ -111,20 +111,20 @@ class Verdict:
 
     @property
     def standing(self) -> Standing:
-        """Of all limits together."""
+        """Of all SLOs together."""
         return together(self.judged)
 
 
 def worst(judged: Iterable[Judged]) -> Judged:
-    """The limit that is broken, or nearest to it."""
+    """The SLO that is broken, or nearest to it."""
     order: Mapping[Standing, int] = {"broken": 0, "open": 1, "holds": 2}
     return min(judged, key=lambda one: (order[one.standing], one.slack))
 
 
 def try_out(
-    scenario: Scenario, limits: Sequence[Limit], *, replications: int, jobs: int = 0, guard: Guard | None = None
+    scenario: Scenario, slos: Sequence[Slo], *, replications: int, jobs: int = 0, guard: Guard | None = None
 ) -> Verdict:
-    """Runs a scenario until its limits are decided, at most with four times the replications.
+    """Runs a scenario until its SLOs are decided, at most with four times the replications.
 
     Raises:
         StoppedError: the guard wants no more.
@@ -132,8 +132,8 @@ def try_out(
     guard = guard or Guard()
     for look in range(LOOKS):
         done = guard.watch(run, scenario.with_run(replications=replications << look), jobs=jobs)
-        found = done.values([limit.address for limit in limits])
-        judged = [judge(limit, found[limit.address.name], limits=len(limits)) for limit in limits]
+        found = done.values([slo.address for slo in slos])
+        judged = [judge(slo, found[slo.address.name], slos=len(slos)) for slo in slos]
         if together(judged) != "open":
             break
     return Verdict(done, judged)

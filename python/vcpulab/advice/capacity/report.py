@@ -27,7 +27,7 @@ def write(path: str | PathLike[str], title: str, found: Capacity) -> None:
         title: what was grown.
         found: the answer.
     """
-    charts = [html.chart(chart(found, index)) for index in range(len(found.limits))]
+    charts = [html.chart(chart(found, index)) for index in range(len(found.slos))]
     parts = [html.section("Metrics against the load", charts)]
     grows = found.growth
     rows = [
@@ -39,7 +39,7 @@ def write(path: str | PathLike[str], title: str, found: Capacity) -> None:
         ]
         for point in found.points
     ]
-    tried = Table("", [grows.name, "SLOs", *map(str, found.limits), "replications"], rows, text_columns=2)
+    tried = Table("", [grows.name, "SLOs", *map(str, found.slos), "replications"], rows, text_columns=2)
     parts.append(html.section("Loads tried", [html.table(tried)]))
     if found.saturated is not None:
         stations = [[one.name, one.kind, f"{100 * one.used:.0f} %", one.why] for one in found.saturated.stations]
@@ -50,14 +50,14 @@ def write(path: str | PathLike[str], title: str, found: Capacity) -> None:
 
 def chart(found: Capacity, index: int) -> "alt.TopLevelMixin":
     """The metric of one SLO at every load tried, with its intervals and the bound."""
-    limit = found.limits[index]
+    slo = found.slos[index]
     data = [
         {
             "load": point.value,
             "mean": one.interval.mean,
             "low": max(0.0, one.interval.mean - (one.interval.half_width or 0)),
             "high": one.interval.mean + (one.interval.half_width or 0),
-            "limit": limit.bound,
+            "slo": slo.bound,
             "standing": _WORDS[one.standing],
         }
         for point in found.points
@@ -68,7 +68,7 @@ def chart(found: Capacity, index: int) -> "alt.TopLevelMixin":
     base = alt.Chart(alt.InlineData(values=data)).encode(
         x=alt.X("load:Q", title=found.growth.name, scale=alt.Scale(type="log", nice=False))
     )
-    line = base.mark_line(color="currentColor", opacity=0.4).encode(y=alt.Y("mean:Q", title=limit.address.title))
+    line = base.mark_line(color="currentColor", opacity=0.4).encode(y=alt.Y("mean:Q", title=slo.address.title))
     whisker = base.mark_rule(color="currentColor").encode(y="low:Q", y2="high:Q")
     point = base.mark_point(filled=True, size=70, opacity=1).encode(
         y="mean:Q",
@@ -83,9 +83,9 @@ def chart(found: Capacity, index: int) -> "alt.TopLevelMixin":
         ),
         tooltip=["load:Q", "mean:Q", "low:Q", "high:Q", "standing:N"],
     )
-    rule = base.mark_line(strokeDash=[6, 4], color=COLOURS[5]).encode(y="limit:Q")
+    rule = base.mark_line(strokeDash=[6, 4], color=COLOURS[5]).encode(y="slo:Q")
     told = "; ".join(f"{row['load']:g}: {row['mean']:.3g}, {row['standing']}" for row in data)
-    title = f"{limit.address.name} against {found.growth.name}; the SLO is {limit}"
+    title = f"{slo.address.name} against {found.growth.name}; the SLO is {slo}"
     return dressed(
         alt.layer(line, whisker, rule, point).properties(
             width="container", height=260, title=title, description=f"{title}. {told}."

@@ -1,6 +1,6 @@
 """The largest value up to which everything tried holds: bracketed by doubling, then bisected.
 
-A try answers `holds`, `open` (cannot be told apart from the limit) or `broken`. Two borders are looked for: the last
+A try answers `holds`, `open` (cannot be told apart from the SLO) or `broken`. Two borders are looked for: the last
 value that holds, and the first that is broken; what lies between is open. Whether the answer is the same below and
 above is looked at in a few places: responses need not be monotone.
 """

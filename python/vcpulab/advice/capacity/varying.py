@@ -7,7 +7,7 @@ from typing import Any
 
 from vcpulab.advice.capacity.search import Range
 from vcpulab.errors import RequestError, ScenarioError
-from vcpulab.results.addresses import Address, Limit
+from vcpulab.results.addresses import Address, Slo
 from vcpulab.scenario.scenario import Scenario, join, split
 from vcpulab.scenario.settings import resolve
 
@@ -32,14 +32,14 @@ class Growth:
     copies: Callable[[float], list[dict[str, str]]] = lambda _value: []
     """For each copy that there is then besides what is in the file: domain and clients to how they are called in it."""
 
-    def spread(self, limit: Limit, value: float) -> list[Limit]:
-        """A limit, and the same one for every copy of the domain that it is of."""
+    def spread(self, slo: Slo, value: float) -> list[Slo]:
+        """An SLO, and the same one for every copy of the domain that it is of."""
         copied = [
-            limit._replace(address=_of_copy(limit.address, names))
+            slo._replace(address=_of_copy(slo.address, names))
             for names in self.copies(value)
-            if limit.address.domain in names
+            if slo.address.domain in names
         ]
-        return [limit, *copied]
+        return [slo, *copied]
 
     def said(self, value: float) -> str:
         """A value, as it stands in a file."""

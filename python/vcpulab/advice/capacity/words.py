@@ -1,8 +1,8 @@
 """How much more a host can carry, in sentences."""
 
 from vcpulab.advice.capacity.growing import FULL, Capacity, Point
-from vcpulab.advice.capacity.limits import said as default_slos
 from vcpulab.advice.capacity.search import Found
+from vcpulab.advice.capacity.slos import said as default_slos
 from vcpulab.advice.capacity.varying import Growth
 
 
@@ -23,11 +23,11 @@ def said(found: Capacity) -> list[str]:
     lines += _borders_said(it, grows)
     if found.by_default:
         lines.append(f"SLOs, as none were given: {default_slos()}")
-    elif any(one.address.metric.name == "failed" for one in found.limits):
+    elif any(one.address.metric.name == "failed" for one in found.slos):
         lines.append("no request of the clients concerned may fail, either, unless an SLO on failures is given")
     beyond, saturated = found.first_beyond, found.saturated
     if beyond is not None:
-        lines.append(f"first SLO to break: {_limit_said(beyond, grows)}")
+        lines.append(f"first SLO to break: {_slo_said(beyond, grows)}")
     if saturated is not None and saturated.bottleneck is not None:
         full = saturated.bottleneck
         lines.append(f"bottleneck at {grows.said(saturated.value)}: {full}")
@@ -55,8 +55,8 @@ def _borders_said(it: Found, grows: Growth) -> list[str]:
     return lines
 
 
-def _limit_said(point: Point, grows: Growth) -> str:
+def _slo_said(point: Point, grows: Growth) -> str:
     worst = point.worst
     measured = "it has no value: nothing was completed" if worst.interval is None else f"it is {worst.interval}"
-    unit = "" if worst.interval is None else f" {worst.limit.address.unit}"
-    return f"{worst.limit}; at {grows.said(point.value)} {measured}{unit}"
+    unit = "" if worst.interval is None else f" {worst.slo.address.unit}"
+    return f"{worst.slo}; at {grows.said(point.value)} {measured}{unit}"

@@ -6,7 +6,7 @@ import polars as pl
 
 from vcpulab.advice.capacity.occupancy import stations
 from vcpulab.advice.placing.fleet import Fleet, Item
-from vcpulab.results.addresses import Limit
+from vcpulab.results.addresses import Slo
 from vcpulab.results.run import Run
 from vcpulab.scenario.units import size_bytes
 
@@ -38,16 +38,16 @@ def needs(
     alone: Run,
     *,
     empty: Mapping[str, float],
-    limits: Sequence[Limit] | None = None,
+    slos: Sequence[Slo] | None = None,
     memory: float | None = None,
 ) -> dict[str, float]:
-    """Resource to the share of what an empty host has of it that the item needs; without limits, that it uses alone.
+    """Resource to the share of what an empty host has of it that the item needs; without SLOs, that it uses alone.
 
-    What has no limit needs nothing: it gets what is left.
-    An item that takes all the CPU time it can get (as one that computes without end) and that has a limit on its
-    throughput needs only as much as the limit does.
+    What has no SLO needs nothing: it gets what is left.
+    An item that takes all the CPU time it can get (as one that computes without end) and that has an SLO on its
+    throughput needs only as much as the SLO does.
     """
-    share = 1.0 if limits is None else _share_needed(item, alone, limits)
+    share = 1.0 if slos is None else _share_needed(item, alone, slos)
     mine = {f"vCPUs of {name}" for name in item.domains}
     found = {}
     for name, used in measured(alone).items():
@@ -63,10 +63,10 @@ def needs(
     return found
 
 
-def _share_needed(item: Item, alone: Run, limits: Sequence[Limit]) -> float:
-    if not limits:
+def _share_needed(item: Item, alone: Run, slos: Sequence[Slo]) -> float:
+    if not slos:
         return 0.0
-    least = [one for one in limits if one.address.metric.name == "throughput" and one.operator.startswith(">")]
+    least = [one for one in slos if one.address.metric.name == "throughput" and one.operator.startswith(">")]
     occupied = [one.used for one in stations(alone, item.domains) if one.kind == "guest vCPU"]
     if not least or max(occupied, default=0.0) < _ELASTIC:
         return 1.0

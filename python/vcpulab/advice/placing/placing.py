@@ -1,10 +1,10 @@
-"""On how few equal hosts do domains fit, so that limits hold? Packed by needs, judged by simulation.
+"""On how few equal hosts do domains fit, so that SLOs hold? Packed by needs, judged by simulation.
 
 Each item is run alone on a host: that gives its needs. They are packed onto as few hosts as their sums allow; each
-host is then run and judged, and a set of items that breaks a limit is refused from then on: no host may have it, or
+host is then run and judged, and a set of items that breaks an SLO is refused from then on: no host may have it, or
 more. One host is added until all hold; then each smaller number is tried again and again, until no packing is left,
 or enough were tried. So the number of hosts is the least where that is said, as far as needs add up, and as a set that
-breaks limits does not mend when more comes to it.
+breaks SLOs does not mend when more comes to it.
 """
 
 import re
@@ -16,14 +16,14 @@ import polars as pl
 
 from vcpulab.advice.capacity.guard import Guard, StoppedError
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Verdict, try_out, worst
-from vcpulab.advice.capacity.limits import asking, default_limits, served
 from vcpulab.advice.capacity.occupancy import Station, stations
+from vcpulab.advice.capacity.slos import asking, default_slos, served
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.fleet import Fleet, Item, group, item_of
 from vcpulab.advice.placing.needs import measured, needs, used_by_all
 from vcpulab.advice.placing.packing import Load, Problem, pack
 from vcpulab.errors import RequestError, ScenarioError, VcpulabError
-from vcpulab.results.addresses import Limit, find, limit
+from vcpulab.results.addresses import Slo, find, slo
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.scenario import Scenario, split
 from vcpulab.show.answer import Answer
@@ -34,11 +34,11 @@ _PATH = re.compile(r"\s*(?P<metric>[^<>=\s]+)")
 ROUNDS = 20
 """So many packings are tried on one number of hosts; then it is open whether there is one that holds."""
 FEW = 6
-"""Of so many items it is found out which of them break a limit; for more that takes longer than to pack again."""
+"""Of so many items it is found out which of them break an SLO; for more that takes longer than to pack again."""
 
 
 class UnplaceableError(VcpulabError):
-    """A domain that keeps its limits on no host, not even alone; the text says which, and what breaks."""
+    """A domain that keeps its SLOs on no host, not even alone; the text says which, and what breaks."""
 
 
 @dataclass(frozen=True)
@@ -59,16 +59,16 @@ class Host:
 
     @property
     def tightest(self) -> Judged | None:
-        """The limit that is nearest to breaking: what binds this host."""
+        """The SLO that is nearest to breaking: what binds this host."""
         return worst(self.judged) if self.judged else None
 
 
 class Refused(NamedTuple):
-    """Domains that break a limit on one host; where they are few, they would not with any one less."""
+    """Domains that break an SLO on one host; where they are few, they would not with any one less."""
 
     names: list[str]
     why: str
-    """The limit, and what it came to."""
+    """The SLO, and what it came to."""
 
 
 def _used(hosts: Iterable[Host]) -> list[float]:
@@ -84,7 +84,7 @@ class Placement(Answer):
     alone: list[Host]
     """Each item on a host of its own."""
     by_default: bool
-    """Were no limits given?"""
+    """Were no SLOs given?"""
     refused: list[Refused]
     stopped: str | None
     """Why the search for fewer hosts was ended, if it was."""
@@ -92,21 +92,21 @@ class Placement(Answer):
     """Is it certain, under the two assumptions, that fewer hosts do not do?"""
     needs: dict[str, float]
     """Resource to how many hosts all needs together would fill; what matters least left out."""
-    unlimited: list[str]
-    """Items without limits: they get what is left."""
+    without_slos: list[str]
+    """Items without SLOs: they get what is left."""
     today: list[float]
     """How busy the pCPUs are of each scenario given, as it is, 0 to 1."""
     runs: int
     """Hosts that were simulated."""
 
     def to_frame(self) -> pl.DataFrame:
-        """A row for each host: its domains, how busy its pCPUs are, and the limit nearest to breaking."""
+        """A row for each host: its domains, how busy its pCPUs are, and the SLO nearest to breaking."""
         rows = [
-            (number, host.domains, 100 * host.used, str(host.tightest.limit) if host.tightest else None)
+            (number, host.domains, 100 * host.used, str(host.tightest.slo) if host.tightest else None)
             for number, host in enumerate(self.hosts, 1)
         ]
         kinds = (pl.UInt32(), pl.List(pl.String), pl.Float64(), pl.String())
-        schema = zip(("host", "domains", "pcpus_used_percent", "limit"), kinds, strict=True)
+        schema = zip(("host", "domains", "pcpus_used_percent", "slo"), kinds, strict=True)
         return pl.DataFrame(rows, pl.Schema(schema), orient="row")
 
     def __str__(self) -> str:
@@ -131,7 +131,7 @@ class Placement(Answer):
                     "domains": host.domains,
                     "pcpus_used_percent": 100 * host.used,
                     "tightest": host.tightest.row() if host.tightest else None,
-                    "limits": [judged.row() for judged in host.judged],
+                    "slos": [judged.row() for judged in host.judged],
                     "stations": [station.row() for station in host.stations],
                 }
                 for host in self.hosts
@@ -139,10 +139,10 @@ class Placement(Answer):
             "hosts_alone": len(self.alone),
             "proven_least": self.proven,
             "stopped": self.stopped,
-            "limits_by_default": self.by_default,
+            "slos_by_default": self.by_default,
             "refused": [one._asdict() for one in self.refused],
             "hosts_today": len(self.today),
-            "without_limits": self.unlimited,
+            "without_slos": self.without_slos,
             "needs_in_hosts": self.needs,
             "watts": self.watts(power),
             "idle_watts": power.idle,
@@ -154,7 +154,7 @@ class Placement(Answer):
 
 def place(
     fleet: Fleet,
-    limits: Iterable[str] = (),
+    slos: Iterable[str] = (),
     *,
     apart: Iterable[Sequence[str]] = (),
     margin: float = 0.0,
@@ -164,11 +164,11 @@ def place(
     guard: Guard | None = None,
     progress: Callable[[str], None] = lambda _said: None,
 ) -> Placement:
-    """Places a fleet on as few hosts as keep the limits.
+    """Places a fleet on as few hosts as keep the SLOs.
 
     Args:
         fleet: what to place, and the host.
-        limits: what must hold, such as `web.response_p99 < 50ms`, or of every client `response_p99 < 50ms`; clients'
+        slos: what must hold, such as `web.response_p99 < 50ms`, or of every client `response_p99 < 50ms`; clients'
             requests may not fail, either. Without any: responses near those of each domain alone.
         apart: groups of domains of which no two may be on one host.
         margin: share of each resource to leave free when packing.
@@ -179,11 +179,11 @@ def place(
         progress: is told what is done.
 
     Raises:
-        UnplaceableError: a domain does not keep its limits even alone.
-        RequestError: a limit or a group cannot be understood.
+        UnplaceableError: a domain does not keep its SLOs even alone.
+        RequestError: an SLO or a group cannot be understood.
         StoppedError: the guard wants no more.
     """
-    placing = _Placing(fleet, list(limits), replications, jobs, guard or Guard(), progress)
+    placing = _Placing(fleet, list(slos), replications, jobs, guard or Guard(), progress)
     return placing.place([_separate(fleet, names) for names in apart], margin, memory)
 
 
@@ -209,10 +209,10 @@ class _Placing:
     guard: Guard
     progress: Callable[[str], None]
     verdicts: dict[tuple[str, ...], Verdict] = field(default_factory=dict)
-    limits: dict[str, list[Limit]] = field(default_factory=dict)
-    """Item to the limits that it brings to its host."""
-    common: list[Limit] = field(default_factory=list)
-    """Limits that every host has."""
+    slos: dict[str, list[Slo]] = field(default_factory=dict)
+    """Item to the SLOs that it brings to its host."""
+    common: list[Slo] = field(default_factory=list)
+    """SLOs that every host has."""
     refused: list[Refused] = field(default_factory=list)
     stopped: str | None = None
 
@@ -223,8 +223,8 @@ class _Placing:
         item_needs = []
         for first, *_alike in kinds:
             run_alone = self._judge([first]).run
-            limits = self._limits([first])
-            item_needs.append(needs(self.fleet, first, run_alone, empty=empty, limits=limits, memory=memory))
+            slos = self._slos([first])
+            item_needs.append(needs(self.fleet, first, run_alone, empty=empty, slos=slos, memory=memory))
         for members, need in zip(kinds, item_needs, strict=True):
             if need.get("memory", 0) > 1:
                 raise UnplaceableError(f"{members[0].name}: needs {need['memory']:.3g} times the memory of a host")
@@ -282,12 +282,12 @@ class _Placing:
         for item in self.fleet.items:
             self.progress(f"{item.name} alone")
             idle = self._run_alone(item)
-            found = {text: _limits_of(idle, item, text) for text in self.texts}
-            given = [one for limits in found.values() for one in limits]
-            self.limits[item.name] = served(idle.scenario, given) if self.texts else default_limits(idle)
+            found = {text: _slos_of(idle, item, text) for text in self.texts}
+            given = [one for slos in found.values() for one in slos]
+            self.slos[item.name] = served(idle.scenario, given) if self.texts else default_slos(idle)
             unknown = [text for text in unknown if not found[text]]
-        self.common = [limit for text in unknown for limit in self._common_limits(text)]
-        if not any(self.limits.values()) and not self.common:
+        self.common = [slo for text in unknown for slo in self._common_slos(text)]
+        if not any(self.slos.values()) and not self.common:
             raise RequestError(
                 "needed, because no domain has response times that SLOs could be on by default", field="slo"
             )
@@ -308,8 +308,8 @@ class _Placing:
     def _replications(self, scenario: Scenario) -> int:
         return self.replications or max(scenario.replications, REPLICATIONS)
 
-    def _common_limits(self, text: str) -> list[Limit]:
-        """A limit on the whole host, or on a domain that is on every host; nothing if it was one on everybody."""
+    def _common_slos(self, text: str) -> list[Slo]:
+        """An SLO on the whole host, or on a domain that is on every host; nothing if it was one on everybody."""
         scenario = self.fleet.scenario(self.fleet.items[:1])
         steps = _steps(text)
         if len(steps) == 1:
@@ -317,10 +317,10 @@ class _Placing:
         if steps and steps[0] not in {"host", *self.fleet.common}:
             names = sorted({name for item in self.fleet.items for name in item.names} | self.fleet.common | {"host"})
             raise RequestError(f"there is no `{steps[0]}`", field="slo", found=text, allowed=", ".join(names))
-        return [limit(scenario, text)]
+        return [slo(scenario, text)]
 
-    def _limits(self, items: Iterable[Item]) -> list[Limit]:
-        return [*self.common, *(one for item in items for one in self.limits[item.name])]
+    def _slos(self, items: Iterable[Item]) -> list[Slo]:
+        return [*self.common, *(one for item in items for one in self.slos[item.name])]
 
     def _judge(self, items: Sequence[Item]) -> Verdict:
         key = tuple(item.name for item in items)
@@ -329,7 +329,7 @@ class _Placing:
             scenario = self.fleet.scenario(items)
             self.verdicts[key] = try_out(
                 scenario,
-                self._limits(items),
+                self._slos(items),
                 replications=self._replications(scenario),
                 jobs=self.jobs,
                 guard=self.guard,
@@ -347,11 +347,11 @@ class _Placing:
         return measured(self.guard.watch(run, self.fleet.scenario([]), jobs=self.jobs))
 
     def _kinds(self, apart: Iterable[Sequence[Item]]) -> tuple[list[list[Item]], list[int]]:
-        """Items that are alike, limits included; those that are to be apart are like nothing else."""
+        """Items that are alike, SLOs included; those that are to be apart are like nothing else."""
         special = {item.name for group in apart for item in group}
         kinds: dict[str, list[Item]] = {}
         for item in self.fleet.items:
-            bounds = [(one.address.metric.name, one.operator, round(one.bound, 9)) for one in self.limits[item.name]]
+            bounds = [(one.address.metric.name, one.operator, round(one.bound, 9)) for one in self.slos[item.name]]
             key = item.name if item.name in special else f"{item.kind} {bounds}"
             kinds.setdefault(key, []).append(item)
         return list(kinds.values()), [len(members) for members in kinds.values()]
@@ -366,7 +366,7 @@ class _Placing:
         return [items for items in hosts if items]
 
     def _refuse(self, packed: Sequence[Load], kinds: Sequence[Sequence[Item]]) -> list[Load]:
-        """What of a packing breaks limits, made small."""
+        """What of a packing breaks SLOs, made small."""
         refused: list[Load] = []
         for items in self._hosts(packed, kinds):
             if len(items) < 2 or self._judge(items).standing == "holds":
@@ -382,7 +382,7 @@ class _Placing:
         return refused
 
     def _fewest(self, items: list[Item]) -> list[Item]:
-        """A part of these that breaks a limit, and would not with any one less; all of them if they are many."""
+        """A part of these that breaks an SLO, and would not with any one less; all of them if they are many."""
         if len(items) > FEW:
             return items
         for item in reversed(items):
@@ -403,29 +403,29 @@ class _Placing:
             stopped=self.stopped,
             proven=proven,
             needs=totals,
-            unlimited=[item.name for item in self.fleet.items if not self.limits[item.name]],
+            without_slos=[item.name for item in self.fleet.items if not self.slos[item.name]],
             today=[used_by_all(run(scenario, jobs=self.jobs)) for scenario in self.fleet.given],
             runs=len(self.verdicts),
         )
 
 
-def _limits_of(alone: Run, item: Item, text: str) -> list[Limit]:
-    """What a limit says of an item; nothing if it is on others."""
+def _slos_of(alone: Run, item: Item, text: str) -> list[Slo]:
+    """What an SLO says of an item; nothing if it is on others."""
     steps = _steps(text)
     if len(steps) == 1:
         judged = [app for app in asking(alone.scenario) if app.domain in item.domains]
-        named = [limit(alone.scenario, f"{app.name}.{text.strip()}") for app in judged]
+        named = [slo(alone.scenario, f"{app.name}.{text.strip()}") for app in judged]
         return [one for one in named if _means_something(one, alone)]
-    return [limit(alone.scenario, text)] if steps and steps[0] in item.names else []
+    return [slo(alone.scenario, text)] if steps and steps[0] in item.names else []
 
 
 def _steps(text: str) -> list[str]:
-    """The path that a limit begins with."""
+    """The path that an SLO begins with."""
     match = _PATH.match(text)
     return split(match["metric"]) if match else []
 
 
-def _means_something(one: Limit, alone: Run) -> bool:
+def _means_something(one: Slo, alone: Run) -> bool:
     """Who computes without end completes work, but has no response times that could be limited."""
     work = find(alone.scenario, f"{one.address.thing}.throughput")
     found = alone.values([one.address, work])
@@ -441,7 +441,7 @@ def _broken(verdict: Verdict) -> str:
     tightest = worst(verdict.judged)
     came_to = "has no value" if tightest.interval is None else f"is {tightest.interval}"
     how = "" if tightest.standing == "broken" else ", and the difference from it is not significant"
-    return f"{tightest.limit}: it {came_to}{how}"
+    return f"{tightest.slo}: it {came_to}{how}"
 
 
 def _unplaceable(item: Item, verdict: Verdict) -> str:

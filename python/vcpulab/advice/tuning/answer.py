@@ -11,7 +11,7 @@ from vcpulab.advice.tuning.goals import excess
 from vcpulab.advice.tuning.parameters import Space
 from vcpulab.advice.tuning.search import Candidate, Found, Search
 from vcpulab.hypervisors.xl import new_steps
-from vcpulab.results.addresses import Limit
+from vcpulab.results.addresses import Slo
 from vcpulab.results.statistics import Interval, number
 from vcpulab.show.answer import Answer
 
@@ -32,7 +32,7 @@ class Tuning(Answer):
 
     @property
     def kept(self) -> bool:
-        """Did any setting keep the limits?"""
+        """Did any setting keep the SLOs?"""
         return self.found.standings[self.found.best.number].excess <= 0
 
     @property
@@ -82,10 +82,10 @@ class Tuning(Answer):
                 yield parameter.key, parameter.options[parameter.now].label, parameter.options[pick].label
 
     def nearest(self) -> list[str]:
-        """How far the best is beyond each limit that it does not keep."""
+        """How far the best is beyond each SLO that it does not keep."""
         return [
             f"{one} ({number(_mean(self.found.best, one))} {one.address.unit})"
-            for one in self.search.limits
+            for one in self.search.slos
             if excess(one, self.found.best.rows) > 0
         ]
 
@@ -99,7 +99,7 @@ class Tuning(Answer):
             "verdict": self.verdict,
             "advised": self.advised,
             "goals": [str(goal) for goal in self.search.goals],
-            "limits": [str(limit) for limit in self.search.limits],
+            "slos": [str(slo) for slo in self.search.slos],
             "changes": dict(found.best.changes),
             "score": None if confirmed is None else _said(confirmed.score),
             "gains": {} if confirmed is None else {name: _said(gain) for name, gain in confirmed.gains.items()},
@@ -107,8 +107,8 @@ class Tuning(Answer):
             "kept": []
             if confirmed is None
             else [
-                {"limit": str(k.limit), "mean": k.interval.mean if k.interval else None, "sure": k.sure}
-                for k in confirmed.limits
+                {"slo": str(k.slo), "mean": k.interval.mean if k.interval else None, "sure": k.sure}
+                for k in confirmed.slos
             ],
             "nearest": [] if self.kept else self.nearest(),
             "parameters": [
@@ -135,6 +135,6 @@ def _said(interval: Interval | None) -> dict[str, Any] | None:
     return None if interval is None else interval.row()
 
 
-def _mean(candidate: Candidate, limit: Limit) -> float:
-    interval = Interval.of(row[limit.address.name] for row in candidate.rows)
+def _mean(candidate: Candidate, slo: Slo) -> float:
+    interval = Interval.of(row[slo.address.name] for row in candidate.rows)
     return float("nan") if interval is None else interval.mean

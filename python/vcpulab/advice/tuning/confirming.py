@@ -12,7 +12,7 @@ from typing import Literal
 from vcpulab.advice.compare import Comparison, compare
 from vcpulab.advice.tuning.goals import Goal, Row, score
 from vcpulab.advice.tuning.search import Candidate, Search, seed_of
-from vcpulab.results.addresses import Limit
+from vcpulab.results.addresses import Slo
 from vcpulab.results.run import Run, run_many
 from vcpulab.results.statistics import CONFIDENCE, Interval, paired
 
@@ -24,9 +24,9 @@ Verdict = Literal["better", "not better", "unclear", "keeps the SLOs"]
 
 @dataclass(frozen=True)
 class Kept:
-    """A limit under a setting."""
+    """An SLO under a setting."""
 
-    limit: Limit
+    slo: Slo
     interval: Interval | None
     """Of the metric; `None`: it has no value."""
     sure: bool | None
@@ -45,7 +45,7 @@ class Confirmation:
     """Goal to gain."""
     comparisons: Sequence[Comparison]
     """Every metric, before and after."""
-    limits: Sequence[Kept]
+    slos: Sequence[Kept]
     """Under the winner."""
     before: Run
     after: Run
@@ -65,8 +65,8 @@ def confirm(search: Search, winner: Candidate, progress: Callable[[float], bool]
         scores = [
             score(search.goals, [goal.gain(b, a) for goal in search.goals]) for a, b in zip(old, new, strict=True)
         ]
-        kept = [_kept(limit, new) for limit in search.limits]
-        broken = any(_kept(limit, old).sure is False for limit in search.limits)
+        kept = [_kept(slo, new) for slo in search.slos]
+        broken = any(_kept(slo, old).sure is False for slo in search.slos)
         verdict = _verdict(scores, kept, broken=broken)
         if verdict != "unclear":
             break
@@ -88,15 +88,15 @@ def _verdict(scores: Sequence[float], kept: Sequence[Kept], *, broken: bool) -> 
     return "better" if found.interval.mean > 0 else "not better"
 
 
-def _kept(limit: Limit, rows: Sequence[Row]) -> Kept:
-    found = [row[limit.address.name] for row in rows]
+def _kept(slo: Slo, rows: Sequence[Row]) -> Kept:
+    found = [row[slo.address.name] for row in rows]
     if any(value is None for value in found):
-        return Kept(limit, Interval.of(found), False)
+        return Kept(slo, Interval.of(found), False)
     interval = Interval.of(found)
     assert interval is not None
     half = interval.half_width or 0.0
-    ends = [limit.holds(interval.mean - half), limit.holds(interval.mean + half)]
-    return Kept(limit, interval, True if all(ends) else None if any(ends) else False)
+    ends = [slo.holds(interval.mean - half), slo.holds(interval.mean + half)]
+    return Kept(slo, interval, True if all(ends) else None if any(ends) else False)
 
 
 def _of(goal: Goal, old: Sequence[Row], new: Sequence[Row]) -> Interval:

@@ -1,4 +1,4 @@
-"""What a setting is wanted for: goals, how much a setting gains of each, and the limits that it must keep.
+"""What a setting is wanted for: goals, how much a setting gains of each, and the SLOs that it must keep.
 
 Goals are of many units. A gain is what was gained over the present setting on the same random numbers, on one scale: of
 rates and times the difference over the mean of both (so 0.1 is about 10 %, and 2 the most there is); of percentages and
@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from vcpulab.errors import RequestError
-from vcpulab.results.addresses import Address, Limit, addresses, apps, find
+from vcpulab.results.addresses import Address, Slo, addresses, apps, find
 from vcpulab.scenario.scenario import Scenario, join
 
 Row = Mapping[str, float | None]
@@ -103,14 +103,14 @@ def default_goals(scenario: Scenario) -> list[Goal]:
     ]
 
 
-def contradictions(limits: Sequence[Limit]) -> None:
-    """Refuses limits that nothing can keep.
+def contradictions(slos: Sequence[Slo]) -> None:
+    """Refuses SLOs that nothing can keep.
 
     Raises:
         RequestError: two of them exclude each other.
     """
-    for first in limits:
-        for second in limits:
+    for first in slos:
+        for second in slos:
             if first.address.name != second.address.name or not first.operator.startswith("<"):
                 continue
             strict = "=" not in first.operator or "=" not in second.operator
@@ -120,15 +120,15 @@ def contradictions(limits: Sequence[Limit]) -> None:
                 raise RequestError(f"`{first}` and `{second}` contradict each other", field="slo")
 
 
-def excess(limit: Limit, rows: Sequence[Row]) -> float:
-    """How far the mean of a metric is beyond its limit, as a fraction of it; 0 or less: it is kept."""
-    values = [row[limit.address.name] for row in rows]
+def excess(slo: Slo, rows: Sequence[Row]) -> float:
+    """How far the mean of a metric is beyond its SLO, as a fraction of it; 0 or less: it is kept."""
+    values = [row[slo.address.name] for row in rows]
     present = [value for value in values if value is not None]
     if len(present) < len(values) or not present:
         return _EXCESS_MAX
     mean = math.fsum(present) / len(present)
-    over = limit.excess(mean)
-    return min(max(over, 0.0), _EXCESS_MAX) or 1e-12 if not limit.holds(mean) else min(over, 0.0)
+    over = slo.excess(mean)
+    return min(max(over, 0.0), _EXCESS_MAX) or 1e-12 if not slo.holds(mean) else min(over, 0.0)
 
 
 def goals(scenario: Scenario, maximise: Iterable[str], minimise: Iterable[str]) -> list[Goal]:

@@ -35,7 +35,7 @@ def write_report(path: str | PathLike[str], answer: Tuning) -> None:
         path: the file; replaced if it is there.
         answer: what came out.
     """
-    wanted = "; ".join(map(str, [*answer.search.goals, *answer.search.limits]))
+    wanted = "; ".join(map(str, [*answer.search.goals, *answer.search.slos]))
     parts = [html.section("What to set", [_parameters(answer), *_commands(answer)])]
     if answer.confirmed is not None:
         parts.append(html.section("Improvements and regressions", _confirmed(answer.confirmed)))

@@ -2,10 +2,10 @@
 
 Replication i of every candidate has the same random numbers (Law 2015, section 11.2), so candidates are compared pair
 by pair. Replications are added one at a time to a batch of candidates, and a candidate is dropped as soon as it is
-hopeless: significantly (5 %, Student's paired test) worse than the best so far, or significantly beyond a limit. That
+hopeless: significantly (5 %, Student's paired test) worse than the best so far, or significantly beyond an SLO. That
 is racing (Maron and Moore 1994, "Hoeffding races"), with Student's interval in place of Hoeffding's.
 
-What is proposed: half by Optuna's tree-structured Parzen estimator of the score and the limits, half neighbours of the
+What is proposed: half by Optuna's tree-structured Parzen estimator of the score and the SLOs, half neighbours of the
 best. Of several goals the score is one view; the settings that none beats in every goal are kept as well.
 
 What is searched, in which order, follows from the scenario, the seed and the number of candidates alone: batches have
@@ -30,7 +30,7 @@ from vcpulab.advice.tuning.parameters import Parameter, Space
 from vcpulab.errors import RequestError
 from vcpulab.extras import require
 from vcpulab.results import cache
-from vcpulab.results.addresses import Address, Limit
+from vcpulab.results.addresses import Address, Slo
 from vcpulab.results.run import run_many
 from vcpulab.results.statistics import Interval, paired
 from vcpulab.scenario import settings
@@ -82,11 +82,11 @@ class Standing:
     gains: tuple[float, ...]
     """One for each goal."""
     excess: float
-    """How far it is beyond the limits, summed; 0: it keeps them."""
+    """How far it is beyond the SLOs, summed; 0: it keeps them."""
 
     @property
     def order(self) -> tuple[bool, float, float]:
-        """Greater is better: first the limits, then the score."""
+        """Greater is better: first the SLOs, then the score."""
         return (self.excess <= 0, -self.excess, self.score)
 
 
@@ -99,7 +99,7 @@ class Found:
     """The best, with every parameter changed back that does not matter."""
     standings: Mapping[int, Standing]
     front: list[Candidate]
-    """Those that keep the limits and are not beaten in every goal by another."""
+    """Those that keep the SLOs and are not beaten in every goal by another."""
     policies: Mapping[str, Candidate]
     """Scheduler to the best that was tried under it."""
     costs: Mapping[str, Interval]
@@ -123,7 +123,7 @@ class Search:
         self,
         space: Space,
         goals: Sequence[Goal],
-        limits: Sequence[Limit] = (),
+        slos: Sequence[Slo] = (),
         *,
         seed: int = 1,
         replications: int = REPLICATIONS,
@@ -136,7 +136,7 @@ class Search:
         Args:
             space: the parameters that may be changed.
             goals: what is wanted; all count alike.
-            limits: what must hold of the means over replications.
+            slos: what must hold of the means over replications.
             seed: of the search and of its replications.
             replications: of each candidate that is not dropped.
             folder: where what was measured is kept, so that a search can go on; `None`: in memory only.
@@ -148,12 +148,12 @@ class Search:
         """
         self.space = space
         self.goals = list(goals)
-        self.limits = list(limits)
+        self.slos = list(slos)
         self.seed = seed
         self.replications = replications
         self._jobs = jobs
         self._drop = drop
-        self.asked = _asked(self.goals, self.limits)
+        self.asked = _asked(self.goals, self.slos)
         self._ran = cache.RunCache(None)
         self._clock = _Clock(None)
         if folder is not None:
@@ -337,8 +337,8 @@ class Search:
             study.tell(trial, state=optuna.trial.TrialState.FAIL)
             return
         standing = self.standing(candidate)
-        for index, limit in enumerate(self.limits):
-            trial.set_constraint(f"{index}: {limit}", excess(limit, candidate.rows))
+        for index, slo in enumerate(self.slos):
+            trial.set_constraint(f"{index}: {slo}", excess(slo, candidate.rows))
         trial.set_user_attr("candidate", candidate.number)
         study.tell(trial, standing.score)
 
@@ -367,12 +367,12 @@ class Search:
         if n < 2 or candidate is leader:
             return None
         if self.standing(leader, n).excess > 0:
-            # Nothing keeps the limits yet: the nearer the better.
-            beyond = [[_beyond(self.limits, row) for row in which.rows[:n]] for which in (candidate, leader)]
+            # Nothing keeps the SLOs yet: the nearer the better.
+            beyond = [[_beyond(self.slos, row) for row in which.rows[:n]] for which in (candidate, leader)]
             return "further beyond the SLOs than the best" if _greater(beyond[0], beyond[1]) else None
-        for limit in self.limits:
-            if _greater([excess(limit, [row]) for row in candidate.rows], [0.0] * n):
-                return f"beyond {limit}"
+        for slo in self.slos:
+            if _greater([excess(slo, [row]) for row in candidate.rows], [0.0] * n):
+                return f"beyond {slo}"
         scores = [self.scores(which)[:n] for which in (leader, candidate)]
         return "worse than the best" if _greater(scores[0], scores[1]) else None
 
@@ -411,7 +411,7 @@ class Search:
             math.fsum(goal.gain(new, old) for new, old in zip(rows, self.present.rows, strict=False)) / len(rows)
             for goal in self.goals
         )
-        beyond = math.fsum(max(excess(limit, rows), 0.0) for limit in self.limits)
+        beyond = math.fsum(max(excess(slo, rows), 0.0) for slo in self.slos)
         return Standing(score(self.goals, gains), gains, beyond)
 
     def _full(self) -> list[Candidate]:
@@ -545,7 +545,7 @@ class Search:
                 for parameter in self.space.parameters
             ],
             "goals": [str(goal) for goal in self.goals],
-            "limits": [str(limit) for limit in self.limits],
+            "slos": [str(slo) for slo in self.slos],
             "seed": self.seed,
             "replications": self.replications,
             "drop": self._drop,
@@ -617,8 +617,8 @@ def _scheduler(candidate: Candidate) -> str:
     return str(candidate.scenario.to_dict()["host"]["scheduler"])
 
 
-def _asked(goals: Sequence[Goal], limits: Sequence[Limit]) -> list[Address]:
-    all_of_them = [address for goal in goals for address in goal.addresses] + [limit.address for limit in limits]
+def _asked(goals: Sequence[Goal], slos: Sequence[Slo]) -> list[Address]:
+    all_of_them = [address for goal in goals for address in goal.addresses] + [slo.address for slo in slos]
     return list({address.name: address for address in all_of_them}.values())
 
 
@@ -640,8 +640,8 @@ def _greater(first: Sequence[float], second: Sequence[float]) -> bool:
     )
 
 
-def _beyond(limits: Sequence[Limit], row: Row) -> float:
-    return math.fsum(max(excess(limit, [row]), 0.0) for limit in limits)
+def _beyond(slos: Sequence[Slo], row: Row) -> float:
+    return math.fsum(max(excess(slo, [row]), 0.0) for slo in slos)
 
 
 def _claim(folder: Path, identity: Mapping[str, object]) -> None:
@@ -664,7 +664,7 @@ def _claim(folder: Path, identity: Mapping[str, object]) -> None:
     if other:
         made = "made by another version"
         named = {"format": made, "version": made, "parameters": "of other parameters", "goals": "of other goals"}
-        why = {**named, "limits": "of other SLOs"}.get(other[0], f"of another {other[0]}")
+        why = {**named, "slos": "of other SLOs"}.get(other[0], f"of another {other[0]}")
         reason = f"the search in `{folder}` is {why}; its measurements do not count here"
         raise RequestError(reason, field="folder", hint="another directory, or delete this one")
 

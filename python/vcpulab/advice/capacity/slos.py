@@ -1,8 +1,8 @@
-"""The limits that hold where none are given: nobody fails, and responses stay near those of an idle host."""
+"""The SLOs that hold where none are given: nobody fails, and responses stay near those of an idle host."""
 
 from collections.abc import Sequence
 
-from vcpulab.results.addresses import App, Limit, apps, find
+from vcpulab.results.addresses import App, Slo, apps, find
 from vcpulab.results.run import Run
 from vcpulab.scenario.scenario import Scenario
 
@@ -21,32 +21,32 @@ def asking(scenario: Scenario) -> list[App]:
     return [app for app in everybody if app.domain not in asked or app.client is not None]
 
 
-def default_limits(idle: Run) -> list[Limit]:
+def default_slos(idle: Run) -> list[Slo]:
     """No failure, and a 99th percentile of the response time of at most `SLOWER` times that in this run.
 
     Of all whose requests count and who have response times.
     """
-    limits = []
+    slos = []
     for app in asking(idle.scenario):
         p99, failed = (find(idle.scenario, f"{app.name}.{metric}") for metric in ("response_p99", "failed"))
         there = idle.get(p99.name)
         if there is not None:
-            limits += [Limit(failed, "<=", 0.0), Limit(p99, "<=", SLOWER * there.mean)]
-    return limits
+            slos += [Slo(failed, "<=", 0.0), Slo(p99, "<=", SLOWER * there.mean)]
+    return slos
 
 
-def served(scenario: Scenario, limits: Sequence[Limit]) -> list[Limit]:
-    """Limits, and that no request fails of clients that they concern: a load that is refused is not carried.
+def served(scenario: Scenario, slos: Sequence[Slo]) -> list[Slo]:
+    """SLOs, and that no request fails of clients that they concern: a load that is refused is not carried.
 
-    Not of clients on whose failures there is a limit.
+    Not of clients on whose failures there is an SLO.
     """
-    concerned = {one.address.domain for one in limits}
+    concerned = {one.address.domain for one in slos}
     clients = [app for app in asking(scenario) if app.client is not None and app.domain in concerned]
     failures = [find(scenario, f"{app.name}.failed") for app in clients]
-    named = {one.address for one in limits}
-    return [*limits, *(Limit(failed, "<=", 0.0) for failed in failures if failed not in named)]
+    named = {one.address for one in slos}
+    return [*slos, *(Slo(failed, "<=", 0.0) for failed in failures if failed not in named)]
 
 
 def said(lowest: str = "at the lowest load") -> str:
-    """What these limits are, in words."""
+    """What these SLOs are, in words."""
     return f"no failed requests, and a response p99 of at most {SLOWER} times that {lowest}"
