@@ -2,7 +2,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r
+# What is never imported is never compiled.
+PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := scenario vector xentrace sched_text texts
 
