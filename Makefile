@@ -17,13 +17,18 @@ build: .venv/installed
 	$(BIN)/maturin develop --release --skip-install --quiet
 
 # The packages come while the engine is compiled; the last line installs the command itself.
-.venv/installed: requirements.lock build.lock
+.venv/installed: runtime.lock build.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "vcpulab needs Python 3.11 or newer")'
 	$(PYTHON) -m venv .venv
 	@echo "Building the engine and fetching the packages: two to four minutes, this once"
 	$(PIP) build.lock
-	$(PIP) requirements.lock & $(BIN)/maturin develop --release --skip-install --quiet && wait $$!
-	$(BIN)/maturin develop --release --quiet
+	$(PIP) runtime.lock & $(BIN)/maturin develop --release --skip-install --quiet && wait $$!
+	PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
+	touch $@
+
+# What only developers need: test and lint tools, notebooks, Dask.
+.venv/tools: requirements.lock .venv/installed
+	$(PIP) requirements.lock
 	touch $@
 
 ## The web-server experiment of Cherkasova, Gupta and Vahdat 2007, with a report
@@ -31,7 +36,7 @@ demo: build
 	$(BIN)/vcpulab demo --out out/demo
 
 ## All tests: the crates, the Python front (which tests the binding), and whether generated files are up to date
-test: build
+test: build .venv/tools
 	cargo test --workspace --exclude vcpulab-python --locked --quiet
 	$(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile
 
@@ -42,7 +47,7 @@ check: lint
 	  tests/advice/test_advice.py tests/cli/test_cli.py tests/docs/test_words.py tests/docs/test_walkthroughs.py
 
 ## Do scenarios, vectors, studies and searches give what they gave? Compares digests: for changes that should change nothing
-reference: build
+reference: build .venv/tools
 	$(BIN)/python tests/reference/digests.py compare
 
 ## How fast the engine is on this machine
@@ -50,7 +55,7 @@ bench: build
 	cargo bench --package vcpulab-bench --locked
 	$(BIN)/vcpulab bench
 
-lint: build
+lint: build .venv/tools
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- --deny warnings
 	cargo fmt --manifest-path examples/lottery-rust/Cargo.toml --check
@@ -63,19 +68,19 @@ lint: build
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest vcpulab._engine --mypy-config-file pyproject.toml
 
-fmt: .venv/installed
+fmt: .venv/tools
 	cargo fmt
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
 ## Reference pages and the schema, from the program itself
-docs: build
+docs: build .venv/tools
 	cargo run --quiet --locked --package vcpulab-dev -- generate
 	$(BIN)/python docs/generate.py
 	cargo doc --workspace --no-deps --locked
 
 ## Every fuzz target for a minute, or FUZZ_SECONDS (needs a nightly toolchain, cargo-fuzz and, for the last, Linux)
-fuzz: build
+fuzz: build .venv/tools
 	mkdir -p $(FUZZ_TARGETS:%=fuzz/corpus/%) fuzz/artifacts/texts
 	cargo +nightly fuzz run scenario fuzz/corpus/scenario fuzz/seeds/scenario crates/scenario/bad scenarios \
 	  -- -max_total_time=$(FUZZ_SECONDS) -dict=fuzz/scenario.dict
@@ -92,10 +97,13 @@ lock:
 	  --custom-compile-command "make lock" --quiet --output-file build.lock
 	uv pip compile pyproject.toml --all-extras --group tools --universal --python-version 3.11 --generate-hashes \
 	  --custom-compile-command "make lock" --quiet --output-file requirements.lock
+	uv pip compile pyproject.toml --extra report --extra top --extra tune --extra place --universal \
+	  --python-version 3.11 --generate-hashes --constraints requirements.lock \
+	  --custom-compile-command "make lock" --quiet --output-file runtime.lock
 	uv pip compile --group fuzz --universal --python-version 3.11 --generate-hashes \
 	  --custom-compile-command "make lock" --quiet --output-file fuzz/requirements.lock
 
 ## Records a real Xen in QEMU's emulation, and runs our own tools on it: all of real-xen/experiments.toml, or
 ## REAL_XEN="name name" (takes minutes each; needs Debian's apt-get, as root, and gcc)
-real-xen: build
+real-xen: build .venv/tools
 	$(BIN)/python real-xen/record.py $(REAL_XEN)
