@@ -158,7 +158,7 @@ def overview(
     terminal.say(f"written to {out}")
 
 
-@command("fit", "vcpulab study fit venkatesh2015 --samples 1 --descents 1 --out fit.toml", of=study)
+@command("fit", "vcpulab study fit venkatesh2015 --samples 1 --descents 1 --replications 1 --out fit.toml", of=study)
 def fit(
     name: Name,
     /,
