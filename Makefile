@@ -38,12 +38,12 @@ demo: build
 ## All tests: the crates, the Python front (which tests the binding), and whether generated files are up to date
 test: build .venv/tools
 	cargo test --workspace --exclude vcpulab-python --locked --quiet
-	$(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile
+	$(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 ## Lint, and the tests that find most faults
 check: lint
 	cargo test --package vcpulab-host --package vcpulab-sched --package vcpulab-scenario --locked --quiet
-	$(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile tests/api/test_api.py tests/api/test_metrics.py \
+	$(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile --no-loadscope-reorder tests/api/test_api.py tests/api/test_metrics.py \
 	  tests/advice/test_advice.py tests/cli/test_cli.py tests/docs/test_words.py tests/docs/test_walkthroughs.py
 
 ## Do scenarios, vectors, studies and searches give what they gave? Compares digests: for changes that should change nothing

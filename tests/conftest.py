@@ -11,6 +11,16 @@ import vcpulab
 from support import TWO_HOGS, Vcpulab, run_vcpulab
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Tests wait for browsers and clocks, too."""
+    return 2 * (os.cpu_count() or 1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest file begins first, that nobody waits for it at the end."""
+    items.sort(key=lambda item: item.path.name != "test_studies.py")
+
+
 @pytest.fixture
 def command(tmp_path: Path) -> Vcpulab:
     """The command line, in an empty directory with `hogs.toml`."""

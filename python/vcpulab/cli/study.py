@@ -12,6 +12,7 @@ from vcpulab.cli import terminal, views
 from vcpulab.cli.options import Jobs, Precision, command, group, number
 from vcpulab.show.table import Table
 from vcpulab.studies import NAMES, predict
+from vcpulab.studies import runner as runs
 from vcpulab.studies import study as study_of
 from vcpulab.studies.answer import Agreement
 from vcpulab.studies.claims import Verdict
@@ -33,15 +34,16 @@ Folder = Annotated[
     Path, Parameter(name=["--out", "-o"], help="Directory of the results; each study has a folder in it.")
 ]
 ResultsFolder = Annotated[Path, Parameter(help="Directory of the results, as --out of `study run`.")]
+Fast = Annotated[
+    bool, Parameter(negative=(), help="A short look: short runs, two of each; its results are kept apart.")
+]
 
 
 @dataclass(frozen=True)
 class _Effort:
     """How much of a study is run, for every command that runs what it lacks."""
 
-    fast: Annotated[
-        bool, Parameter(negative=(), help="A short look: short runs, two of each; its results are kept apart.")
-    ] = False
+    fast: Fast = False
     precision: Precision = 0.02
     jobs: Jobs = 0
 
@@ -158,7 +160,7 @@ def overview(
     terminal.say(f"written to {out}")
 
 
-@command("fit", "vcpulab study fit venkatesh2015 --samples 1 --descents 1 --replications 1 --out fit.toml", of=study)
+@command("fit", "vcpulab study fit venkatesh2015 --fast --samples 1 --descents 1 --out fit.toml", of=study)
 def fit(
     name: Name,
     /,
@@ -168,6 +170,7 @@ def fit(
     descents: Annotated[int, number("Descents, from the best of these points.", 1, 64)] = 2,
     walk: Annotated[int, number("Random steps from the end of the best descent.", 0, 4096)] = 0,
     replications: Annotated[int, number("Replications of each case at each point.", 1, 100)] = 2,
+    fast: Fast = False,
     jobs: Jobs = 0,
 ) -> None:
     """Fit the constants of a study to the cells that its calibration names, and predict each cell left out in turn.
@@ -177,11 +180,11 @@ def fit(
     """
     found = fit_constants(
         study_of(name),
+        runs.Effort(fast=fast, jobs=jobs),
         samples=samples,
         best=descents,
         walk=walk,
         replications=replications,
-        jobs=jobs,
         say=terminal.say,
     )
     out.write_text(found.text(), encoding="utf-8")

@@ -92,7 +92,10 @@ def _services(run: Run) -> set[str]:
 
 
 def _bars(runs: Mapping[str, Run], of: Of, name: str, published: Published) -> pl.DataFrame:
-    """One metric of all runs, as `charts.bars` takes it; below each what was published of the same."""
+    """One metric of all runs, as `charts.bars` takes it; below each what was published of the same.
+
+    If something was, groups of which nothing was published are left out.
+    """
     from vcpulab.show.charts import BARS
 
     rows: list[tuple[str, str, float, float | None, str, bool]] = []
@@ -104,7 +107,9 @@ def _bars(runs: Mapping[str, Run], of: Of, name: str, published: Published) -> p
             value = printed.get(row["address"])
             if value is not None:
                 rows.append((row["thing"], label + PUBLISHED, value, None, f"{value:g}", True))
-    return pl.DataFrame(rows, schema=BARS, orient="row")
+    compared = {group for group, *_, printed in rows if printed}
+    shown = [row for row in rows if not compared or row[0] in compared]
+    return pl.DataFrame(shown, schema=BARS, orient="row")
 
 
 def waits(run: Run, title: str | None = None) -> "alt.TopLevelMixin":

@@ -33,14 +33,13 @@ class Fit:
     """One fit: keeps what was evaluated."""
 
     def __init__(
-        self, study: Study, cells: Sequence[Cell], cases: Sequence[Case], jobs: int, replications: int
+        self, study: Study, cells: Sequence[Cell], cases: Sequence[Case], effort: Effort, replications: int
     ) -> None:
         """Takes what to fit on, and the cases that give it."""
-        self._study = study
+        self._study = replace(study, replications=replications)
         self._cells = cells
         self._cases = cases
-        self._jobs = jobs
-        self._replications = replications
+        self._effort = replace(effort, precision=math.inf)
         self._known: dict[tuple[float, ...], list[float]] = {}
         self.evaluations = 0
         self._low, self._high = (
@@ -54,9 +53,7 @@ class Fit:
             constants = self._study.calibration.constants
             values = {c.name: math.exp(x) for c, x in zip(constants, point, strict=True)}
             calibration = self._study.calibration.with_values(values)
-            study = replace(self._study, replications=self._replications)
-            effort = Effort(precision=math.inf, jobs=self._jobs)
-            results = Runner(study, effort, RunCache(None), calibration).run(self._cases)
+            results = Runner(self._study, self._effort, RunCache(None), calibration).run(self._cases)
             found = [self._study.estimate(cell, results) for cell in self._cells]
             self._known[point] = [x.mean if isinstance(x, Interval) else math.nan for x in found]
             self.evaluations += 1
@@ -117,23 +114,23 @@ class Fit:
 
 def fit(
     study: Study,
+    effort: Effort,
     *,
     samples: int = 32,
     best: int = 2,
     walk: int = 0,
     replications: int = 2,
-    jobs: int = 0,
     say: Callable[[str], None] = lambda _: None,
 ) -> Calibration:
     """Fits a study's constants; the result is not written anywhere.
 
     Args:
         study: which.
+        effort: whether it is but a short look, and runs at a time; its precision is not asked for.
         samples: points of the Sobol sequence.
         best: from how many of them to descend.
         walk: how many steps to walk from the best of these.
         replications: of each case at each point.
-        jobs: runs at a time; 0: one for each processor. It never changes the result.
         say: told how it goes.
 
     Raises:
@@ -142,7 +139,7 @@ def fit(
     cells = [cell for cell in study.cells if cell.value and study.calibration.fitted_on(cell)]
     if not cells or not study.calibration.constants:
         raise ValueError(f"study {study.name} has nothing to fit")
-    work = Fit(study, cells, cases_for(study, cells), jobs, replications)
+    work = Fit(study, cells, cases_for(study, cells), effort, replications)
     logs = work.walk(work.search(samples, best, say), walk)
     say(f"walked to {_rms(float(np.sum(work.residuals(logs) ** 2)), len(cells))}")
     constants = study.calibration.constants
