@@ -160,7 +160,7 @@ def overview(
     terminal.say(f"written to {out}")
 
 
-@command("fit", "vcpulab study fit venkatesh2015 --fast --samples 1 --descents 1 --out fit.toml", of=study)
+@command("fit", "vcpulab study fit venkatesh2015 --fast --samples 1 --out fit.toml", of=study)
 def fit(
     name: Name,
     /,
