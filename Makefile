@@ -4,6 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # What is never imported is never compiled.
 PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r
+PYTEST := $(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile --no-loadscope-reorder
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := scenario vector xentrace sched_text texts
 
@@ -38,13 +39,13 @@ demo: build
 ## All tests: the crates, the Python front (which tests the binding), and whether generated files are up to date
 test: build .venv/tools
 	cargo test --workspace --exclude vcpulab-python --locked --quiet
-	$(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile --no-loadscope-reorder
+	$(PYTEST)
 
 ## Lint, and the tests that find most faults
 check: lint
-	cargo test --package vcpulab-host --package vcpulab-sched --package vcpulab-scenario --locked --quiet
-	$(BIN)/python -m pytest --quiet --numprocesses auto --dist loadfile --no-loadscope-reorder tests/api/test_api.py tests/api/test_metrics.py \
-	  tests/advice/test_advice.py tests/cli/test_cli.py tests/docs/test_words.py tests/docs/test_walkthroughs.py
+	cargo test --package vcpulab-host --package vcpulab-sched --package vcpulab-scenario --lib --locked --quiet
+	$(PYTEST) -k "not examples and not browser" tests/api/test_api.py tests/api/test_metrics.py tests/advice/test_advice.py \
+	  tests/cli/test_cli.py tests/docs/test_words.py tests/docs/test_walkthroughs.py
 
 ## Do scenarios, vectors, studies and searches give what they gave? Compares digests: for changes that should change nothing
 reference: build .venv/tools
@@ -55,7 +56,7 @@ bench: build
 	cargo bench --package vcpulab-bench --locked
 	$(BIN)/vcpulab bench
 
-lint: build .venv/tools
+lint: build .venv/tools .venv/stubs
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- --deny warnings
 	cargo fmt --manifest-path examples/lottery-rust/Cargo.toml --check
@@ -66,7 +67,12 @@ lint: build .venv/tools
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports
 	$(BIN)/mypy
+
+# The stub of the engine against the engine. It spoils the cache of mypy, and takes half a minute.
+.venv/stubs: .venv/tools python/vcpulab/_engine.pyi $(wildcard crates/python/src/*.rs)
+	$(MAKE) build
 	$(BIN)/python -m mypy.stubtest vcpulab._engine --mypy-config-file pyproject.toml
+	touch $@
 
 fmt: .venv/tools
 	cargo fmt
