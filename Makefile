@@ -69,8 +69,7 @@ lint: build .venv/tools .venv/stubs
 	$(BIN)/mypy
 
 # The stub of the engine against the engine. It spoils the cache of mypy, and takes half a minute.
-.venv/stubs: .venv/tools python/vcpulab/_engine.pyi $(wildcard crates/python/src/*.rs)
-	$(MAKE) build
+.venv/stubs: .venv/tools python/vcpulab/_engine.pyi $(wildcard crates/python/src/*.rs) | build
 	$(BIN)/python -m mypy.stubtest vcpulab._engine --mypy-config-file pyproject.toml
 	touch $@
 

@@ -4,13 +4,16 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
+import altair as alt
 import polars as pl
 import pytest
 
 import vcpulab
 from support import examples_of, opened, run_vcpulab
 from vcpulab.results.timeline import slices
+from vcpulab.show import plots
 from vcpulab.studies import demo as experiment
 
 # Throughput and CPU time of all runs; for each run its waits, its wake-ups and its timeline.
@@ -50,6 +53,18 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert result.returncode == 0, result.stderr
     (directory / "stdout").write_text(result.stdout)
     return directory
+
+
+def test_charts_beside_published_values_show_what_was_published(hogs: vcpulab.Run) -> None:
+    runs = {"now": hogs}
+    assert {row["group"] for row in bars_of(plots.apps(runs))} == {"a", "b"}
+    rows = bars_of(plots.apps(runs, {"now": {"b.throughput": 600.0}}))
+    assert [(row["group"], row["label"]) for row in rows] == [("b", "now"), ("b", "now (published)")]
+
+
+def bars_of(chart: alt.TopLevelMixin) -> list[dict[str, Any]]:
+    (rows,) = chart.to_dict()["datasets"].values()
+    return list(rows)
 
 
 def page_of(demo: Path) -> Path:

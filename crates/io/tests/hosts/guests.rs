@@ -1,6 +1,6 @@
 //! Guests without a network on a host: what their tasks get, and when.
 
-use vcpulab_guest::{AppConfig, AppStats, KernelConfig, Script, Step, Unit};
+use vcpulab_guest::{AppConfig, AppStats, Script, Step, Unit};
 use vcpulab_host::{
     Costs, DomainConfig, Host, HostConfig, Params, PoolId, Scheduler, Span, Time, VcpuConfig, VcpuId,
 };
@@ -32,13 +32,7 @@ impl Runner for Domains {
         let config = HostConfig { pcpus: 1, costs: Costs::ZERO, domains, ..HostConfig::default() };
         let guest = |(index, apps): (usize, Vec<AppConfig>)| GuestConfig {
             first_vcpu: VcpuId(1 + index as u32),
-            kernel: KernelConfig {
-                vcpus: 1,
-                apps: apps.into(),
-                page_fault_ns: Span::ZERO,
-                slice_ns: Span::from_ns(10_000_000),
-                idle_tick: None,
-            },
+            kernel: crate::kernel(apps),
             working_set_bytes: 0,
             netfront: None,
             network: NetworkCosts::default(),

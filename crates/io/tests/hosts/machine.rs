@@ -1,7 +1,7 @@
 //! The I/O path as a whole: nothing is lost or made up, and what the mechanism promises comes out of it.
 
 use proptest::prelude::*;
-use vcpulab_guest::{AppConfig, AppId, KernelConfig, Script, ServiceConfig, ServiceId, Step};
+use vcpulab_guest::{AppConfig, AppId, Script, ServiceConfig, ServiceId, Step};
 use vcpulab_host::{
     Action, Costs, CpuMask, DomId, DomainConfig, Host, HostConfig, Params, PcpuId, PoolId, Scheduler, Span,
     Time, TimedAction, VcpuConfig, VcpuId,
@@ -80,13 +80,7 @@ impl Case {
         };
         let guest = |index: u32, apps: Vec<AppConfig>, driver| GuestConfig {
             first_vcpu: VcpuId(self.pcpus + index),
-            kernel: KernelConfig {
-                vcpus: 1,
-                apps: apps.into(),
-                page_fault_ns: Span::ZERO,
-                slice_ns: Span::from_ns(10_000_000),
-                idle_tick: None,
-            },
+            kernel: crate::kernel(apps),
             working_set_bytes: 0,
             netfront: Some(NetfrontConfig {
                 uplink: uplink(&driver),

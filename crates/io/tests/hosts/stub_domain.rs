@@ -1,6 +1,6 @@
 //! A stub domain between a guest and the driver domain: its work is the same wherever it stands among the domains.
 
-use vcpulab_guest::{AppConfig, AppId, KernelConfig, Script, ServiceConfig, ServiceId, Step};
+use vcpulab_guest::{AppConfig, AppId, Script, ServiceConfig, ServiceId, Step};
 use vcpulab_host::{
     Costs, CpuMask, DomainConfig, Host, HostConfig, Params, PcpuId, PoolId, Scheduler, Span, Time,
     VcpuConfig, VcpuId,
@@ -63,18 +63,11 @@ impl Domains {
         };
         GuestConfig {
             first_vcpu: VcpuId((self.0.len() + index) as u32),
-            kernel: KernelConfig {
-                vcpus: 1,
-                apps: match role {
-                    Role::Hog => vec![hog],
-                    Role::Guest => vec![server],
-                    Role::Dom0 | Role::Stub => vec![],
-                }
-                .into(),
-                page_fault_ns: Span::ZERO,
-                slice_ns: Span::from_ns(10_000_000),
-                idle_tick: None,
-            },
+            kernel: crate::kernel(match role {
+                Role::Hog => vec![hog],
+                Role::Guest => vec![server],
+                Role::Dom0 | Role::Stub => vec![],
+            }),
             working_set_bytes: 0,
             netfront: match role {
                 Role::Dom0 => Some(netfront(Uplink::OwnNic, Span::ZERO)),

@@ -1,7 +1,7 @@
 """How busy everything is that requests pass, as measured; and which of it is the bottleneck.
 
 A station is what work queues for: the vCPUs of guests and driver domains, disks, links, the machines of clients, and
-the SLOs of applications. A vCPU is occupied while it runs and while it waits for a pCPU: both keep its work
+the limits of applications. A vCPU is occupied while it runs and while it waits for a pCPU: both keep its work
 waiting. So the vCPU that is never blocked is saturated, and the reason is what it waits for: nothing (it has all the
 CPU time that it can use), its cap or budget, or pCPUs that others have. The bottleneck is the station nearest to full
 (the utilisation law and the bottleneck of operational analysis: Denning and Buzen 1978, "The operational analysis of
