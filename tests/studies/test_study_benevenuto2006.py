@@ -1,5 +1,6 @@
 """The study of Benevenuto: its cases build and measure, every cell has an answer, claims are told apart by figures."""
 
+import json
 import math
 from collections.abc import Mapping
 
@@ -116,11 +117,11 @@ def test_charts_leave_out_what_was_not_run() -> None:
     results = run(*(case.key for case in STUDY.cases() if case.experiment == "profiler-overhead"))
     (chart,) = STUDY.charts(results)
     assert chart.experiment == "profiler-overhead"
-    assert "Xenoprof" in chart.chart.to_json()
+    assert "Xenoprof" in json.dumps(chart.spec)
 
 
 def test_all_charts_draw() -> None:
-    assert len([chart.chart.to_dict() for chart in STUDY.charts(Anything({}))]) == 12
+    assert len([chart.spec for chart in STUDY.charts(Anything({}))]) == 12
 
 
 def test_cpu_of_the_web_server_must_fall_at_each_rate_beyond_its_limit() -> None:

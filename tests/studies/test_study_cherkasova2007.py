@@ -153,7 +153,7 @@ def test_a_chart_for_every_figure_of_the_paper() -> None:
     for figure in range(1, 9):
         assert any(title.startswith(f"Figure {figure}:") for title in titles)
     for chart in STUDY.charts(ANY):
-        spec = chart.chart.to_dict()
+        spec = chart.spec
         assert spec["description"]
         assert chart.experiment in STUDY.experiments
     assert STUDY.charts(Results({})) == []

@@ -1,9 +1,14 @@
 """What this installation knows: schedulers, hardware profiles, the format of scenario files."""
 
 import json
+from functools import cache
 from typing import Any
 
 from vcpulab import _engine
+
+# Listing them takes milliseconds, and they are asked for often. (As text: who asks may change what he is given.)
+_schedulers = cache(_engine.schedulers)
+_profiles = cache(_engine.profiles)
 
 
 def build_info() -> dict[str, str]:
@@ -23,7 +28,7 @@ def schedulers() -> list[dict[str, Any]]:
         >>> "credit" in [scheduler["name"] for scheduler in schedulers()]
         True
     """
-    listed: list[dict[str, Any]] = json.loads(_engine.schedulers())
+    listed: list[dict[str, Any]] = json.loads(_schedulers())
     return listed
 
 
@@ -36,7 +41,7 @@ def profiles() -> list[dict[str, Any]]:
         >>> "exact" in [profile["name"] for profile in profiles()]
         True
     """
-    listed: list[dict[str, Any]] = json.loads(_engine.profiles())
+    listed: list[dict[str, Any]] = json.loads(_profiles())
     return listed
 
 

@@ -3,16 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from markupsafe import Markup
 
 from vcpulab.extras import require
 from vcpulab.show import html, markdown
 from vcpulab.show.table import Table
-
-if TYPE_CHECKING:
-    import altair as alt
 
 _SVG_WIDTH = 760
 
@@ -41,7 +38,8 @@ class Drawing:
     """A chart, and the command that makes it."""
 
     title: str
-    chart: "alt.TopLevelMixin"
+    spec: dict[str, Any]
+    """The chart, in Vega-Lite."""
     text: str
     command: str
 
@@ -60,8 +58,8 @@ def page(blocks: Sequence[Block]) -> Iterator[Markup]:
                 yield _prose(text)
             case Table():
                 yield html.table(block)
-            case Drawing(title, chart, text, command):
-                yield html.drawing(title, _prose(text), chart, command)
+            case Drawing():
+                yield html.drawing(block.title, _prose(block.text), block.spec, block.command)
 
 
 def text(blocks: Sequence[Block], title: str, folder: Path) -> str:
@@ -77,11 +75,11 @@ def text(blocks: Sequence[Block], title: str, folder: Path) -> str:
                 parts.append(text_)
             case Table():
                 parts.append(markdown.table(block))
-            case Drawing(title_, chart, text_, command):
+            case Drawing():
                 drawings += 1
                 name = f"figure-{drawings}.svg"
-                (folder / name).write_text(vl_convert.vegalite_to_svg(_sized(chart.to_dict())), encoding="utf-8")
-                parts += [f"### {title_}", text_, f"![{title_}]({name})", f"`{command}`"]
+                (folder / name).write_text(vl_convert.vegalite_to_svg(_sized(block.spec)), encoding="utf-8")
+                parts += [f"### {block.title}", block.text, f"![{block.title}]({name})", f"`{block.command}`"]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -101,7 +99,7 @@ def _prose(text: str) -> Markup:
     return Markup(MarkdownIt("commonmark", {"html": False}, renderer_cls=Scrolled).enable("table").render(text))
 
 
-def _sized(spec: dict[str, object]) -> dict[str, object]:
+def _sized(spec: dict[str, Any]) -> dict[str, Any]:
     """A chart that fills its page needs a width where there is none; on white paper, ink is black."""
     sized = {**spec, "width": _SVG_WIDTH} if spec.get("width") == "container" else spec
     return _inked(sized)  # type: ignore[return-value]

@@ -4,7 +4,7 @@ Each says the same by position and label as by colour, and reads on light and da
 configuration, so that a notebook's theme stays its user's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -96,7 +96,7 @@ def differences(frame: pl.DataFrame) -> "alt.TopLevelMixin":
     """
     rows = frame.to_dicts()
     verdicts = list(VERDICTS)
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
+    base = alt.Chart(rows_of(rows)).encode(
         y=alt.Y("metric:N", title=None, sort=None, axis=alt.Axis(labelLimit=240)),
         color=alt.Color(
             "verdict:N",
@@ -113,7 +113,7 @@ def differences(frame: pl.DataFrame) -> "alt.TopLevelMixin":
     )
     shape = alt.Shape("verdict:N", scale=alt.Scale(domain=verdicts, range=["triangle-up", "triangle-down", "circle"]))
     point = base.mark_point(filled=True, size=70).encode(x="percent:Q", shape=shape)
-    zero = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(color=_INK, opacity=0.5).encode(x="zero:Q")
+    zero = alt.Chart(rows_of([{"zero": 0}])).mark_rule(color=_INK, opacity=0.5).encode(x="zero:Q")
     said = "; ".join(f"{row['metric']} {row['percent']:.3g} %, {row['verdict']}" for row in rows)
     title = "Change of each metric"
     chart = alt.layer(zero, rule, point).properties(
@@ -254,23 +254,41 @@ def timeline(
     return dressed(chart)
 
 
+def rows_of(rows: Iterable[Mapping[str, object]]) -> "alt.InlineData":
+    """Rows as the data of a chart, in the chart itself: Altair refuses frames of more than 5000.
+
+    They are set last, and are no list: Altair would check each against its schema, and copy all of them with each step.
+    """
+    data = alt.InlineData(values=[])
+    data.values = tuple(rows)
+    return data
+
+
 def _data(frame: pl.DataFrame) -> "alt.InlineData":
-    # In the chart itself: Altair refuses frames of more than 5000 rows.
-    return alt.InlineData(values=frame.to_dicts())
+    return rows_of(frame.iter_rows(named=True))
 
 
 def _in_order(names: pl.Series) -> list[Any]:
     return names.unique(maintain_order=True).to_list()
 
 
+CONFIG: dict[str, Any] = {
+    "background": "transparent",
+    "font": "system-ui, sans-serif",
+    "axis": {
+        **{f"{part}Color": _INK for part in ("label", "title", "tick", "domain", "grid")},
+        "gridOpacity": 0.15,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+    },
+    "view": {"stroke": None},
+    "legend": {"labelColor": _INK, "titleColor": _INK},
+    "title": {"color": _INK, "anchor": "start", "fontSize": 14},
+}
+"""Vega-Lite's configuration of every chart: drawn in the colour of the text around it, on whatever stands behind it."""
+
+
 def dressed(chart: "alt.TopLevelMixin") -> "alt.TopLevelMixin":
-    """Draws in the colour of the text around it, on whatever stands behind it."""
-    ink = {"labelColor": _INK, "titleColor": _INK, "tickColor": _INK, "domainColor": _INK}
-    dressed: alt.TopLevelMixin = (
-        chart.configure(background="transparent", font="system-ui, sans-serif")
-        .configure_axis(**ink, labelFontSize=12, titleFontSize=12, gridColor=_INK, gridOpacity=0.15)
-        .configure_view(stroke=None)
-        .configure_legend(labelColor=_INK, titleColor=_INK)
-        .configure_title(color=_INK, anchor="start", fontSize=14)
-    )
+    """The same chart with the configuration `CONFIG`."""
+    dressed: alt.TopLevelMixin = chart.configure(**CONFIG)
     return dressed

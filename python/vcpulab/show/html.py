@@ -1,7 +1,9 @@
 """HTML from templates (Jinja2): what pages are made of, and pages that need nothing else. All text is escaped."""
 
 import json
+import os
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from os import PathLike
 from pathlib import Path
@@ -37,7 +39,11 @@ def table(shown: Table) -> Markup:
 
 def chart(shown: "alt.TopLevelMixin") -> Markup:
     """A chart, drawn when the page is opened, with its description for readers who do not see it."""
-    spec = shown.to_dict()
+    return specified(shown.to_dict())
+
+
+def specified(spec: dict[str, Any]) -> Markup:
+    """The same of what Altair makes of a chart: its specification in Vega-Lite."""
     data = json.dumps(spec, separators=(",", ":")).replace("</", "<\\/")
     return _part("chart", spec.get("description", ""), Markup(data))
 
@@ -82,9 +88,9 @@ def heading(text: str, anchor: str) -> Markup:
     return _part("heading", text, anchor)
 
 
-def drawing(title: str, text: Markup, shown: "alt.TopLevelMixin", command: str) -> Markup:
-    """A chart under its title, with the command that makes it."""
-    return _part("drawing", title, text, chart(shown), command)
+def drawing(title: str, text: Markup, spec: dict[str, Any], command: str) -> Markup:
+    """A chart, specified in Vega-Lite, under its title, with the command that makes it."""
+    return _part("drawing", title, text, specified(spec), command)
 
 
 def write(path: str | PathLike[str], title: str, parts: Iterable[Markup], lead: Iterable[str] = ()) -> None:
@@ -96,18 +102,33 @@ def write(path: str | PathLike[str], title: str, parts: Iterable[Markup], lead: 
         parts: its sections.
         lead: paragraphs under the title.
     """
-    vl_convert = require("vl_convert", "report")
     page = _templates().get_template("page.html")
     text = page.render(
         title=title,
         lead=list(lead),
         parts=list(parts),
         engine=f"vcpulab {_engine.build_info()['version']}",
-        library=Markup(vl_convert.javascript_bundle().replace("</script", "<\\/script")),
+        library=Markup(_library().replace("</script", "<\\/script")),
     )
-    # A reader finds the old page or the new one, never half of one.
-    target = Path(path)
+    _put(Path(path), text)
+
+
+def _library() -> str:
+    """The program that draws charts. Putting it together takes two seconds: it is kept where the user's caches are."""
+    vl_convert, platformdirs = require("vl_convert", "report"), require("platformdirs", "report")
+    kept = Path(platformdirs.user_cache_dir("vcpulab"), f"vega-{vl_convert.__version__}.js")
+    # Who has no place for caches waits each time.
+    with suppress(OSError):
+        return kept.read_text(encoding="utf-8")
+    library: str = vl_convert.javascript_bundle()
+    with suppress(OSError):
+        _put(kept, library)
+    return library
+
+
+def _put(target: Path, text: str) -> None:
+    """Writes a file so that a reader finds the old one or the new one, never half of one."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = target.with_name(f".{target.name}.new")
+    scratch = target.with_name(f".{target.name}.{os.getpid()}")
     scratch.write_text(text, encoding="utf-8")
     scratch.replace(target)

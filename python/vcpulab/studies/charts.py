@@ -1,11 +1,11 @@
 """Charts that studies draw: curves with intervals, published values beside them as hollow marks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vcpulab.extras import require
 from vcpulab.results.statistics import Interval
-from vcpulab.show.charts import CHAR_PX, COLOURS, dressed
+from vcpulab.show.charts import CHAR_PX, COLOURS, CONFIG
 from vcpulab.studies.results import Missing, Results
 
 if TYPE_CHECKING:
@@ -13,14 +13,13 @@ if TYPE_CHECKING:
 else:
     alt = require("altair", "report")
 
-_INK = "currentColor"
-
 
 class Chart(NamedTuple):
     """A figure of a paper, drawn again."""
 
     title: str
-    chart: "alt.TopLevelMixin"
+    spec: dict[str, Any]
+    """In Vega-Lite."""
     text: str = ""
     """A caption: the effect to see, and what the paper shows of it."""
     experiment: str | None = None
@@ -58,8 +57,10 @@ def published(panel: str, series: str, x: float | str, value: float) -> Mark:
 
 def curves(
     data: Sequence[Mark], x: str, y: str, title: str, *, same_scale: bool = True, joined: bool = True, width: int = 220
-) -> "alt.TopLevelMixin":
-    """Panels beside each other, a curve for each series.
+) -> dict[str, Any]:
+    """Panels beside each other, a curve for each series, in Vega-Lite.
+
+    (As it stands, not by way of Altair, which takes half a second for the panels of one figure.)
 
     Args:
         data: what to draw.
@@ -73,40 +74,61 @@ def curves(
     panels = list(dict.fromkeys(mark.panel for mark in data))
     series = list(dict.fromkeys(mark.series for mark in data))
     positions: list[Any] = list(dict.fromkeys(mark.x for mark in data))
-    names = isinstance(positions[0], str) if positions else True
-    crowded = CHAR_PX * max((len(str(position)) + 1 for position in positions), default=0) * len(positions) > width
-    level = alt.Axis(labelAngle=-30 if crowded else 0)
-    at = alt.X("x:N", title=x, sort=positions, axis=level) if names else alt.X("x:Q", title=x)
-    # Below the panels: beside three of them it would be out of sight.
-    colour = alt.Color(
-        "series:N",
-        title=None,
-        sort=series,
-        scale=alt.Scale(domain=series, range=COLOURS),
-        legend=alt.Legend(orient="bottom", labelLimit=300),
-    )
+    at: dict[str, Any] = {"field": "x", "title": x, "type": "quantitative"}
+    if not positions or isinstance(positions[0], str):
+        crowded = CHAR_PX * max((len(str(one)) + 1 for one in positions), default=0) * len(positions) > width
+        at |= {"type": "nominal", "sort": positions, "axis": {"labelAngle": -30 if crowded else 0}}
+    colour = {
+        "field": "series",
+        "type": "nominal",
+        "title": None,
+        "sort": series,
+        "scale": {"domain": series, "range": COLOURS},
+        # Below the panels: beside three of them it would be out of sight.
+        "legend": {"orient": "bottom", "labelLimit": 300},
+    }
     drawn = []
     for panel in panels:
-        rows = [_row(mark) for mark in data if mark.panel == panel]
-        base = alt.Chart().encode(
-            x=at,
-            y=alt.Y("mean:Q", title=y if same_scale else f"{panel}, {y}" if y else panel),
-            color=colour,
-            tooltip=["series:N", "x:N", "mean:Q", "low:Q", "high:Q", "of:N"],
-        )
-        ours, theirs = base.transform_filter("!datum.published"), base.transform_filter("datum.published")
-        layers: list[Any] = [ours.mark_line(strokeWidth=1.5)] if joined else []
-        layers += [
-            ours.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q"),
-            ours.mark_point(filled=True, size=40, opacity=1),
-            theirs.mark_point(filled=False, size=110, strokeWidth=2, shape="diamond", opacity=1),
-        ]
+        height = y if same_scale else f"{panel}, {y}" if y else panel
         drawn.append(
-            alt.layer(*layers, data=alt.InlineData(values=rows)).properties(width=width, height=200, title=panel)
+            {
+                "title": panel,
+                "width": width,
+                "height": 200,
+                "data": {"values": [_row(mark) for mark in data if mark.panel == panel]},
+                "encoding": {"x": at, "color": colour, "tooltip": _TOOLTIP},
+                "layer": list(_layers(height, joined)),
+            }
         )
     said = "; ".join(f"{mark.panel}, {mark.series}, {mark.x}: {_said(mark)}" for mark in data)
-    whole = alt.concat(*drawn, columns=3).resolve_scale(y="shared" if same_scale else "independent", color="shared")
-    return dressed(whole.properties(title=title, description=f"{title}: {y} by {x}. {said}."))
+    return {
+        "$schema": alt.SCHEMA_URL,
+        "description": f"{title}: {y} by {x}. {said}.",
+        "config": CONFIG,
+        "columns": 3,
+        "concat": drawn,
+        "resolve": {"scale": {"y": "shared" if same_scale else "independent", "color": "shared"}},
+    }
+
+
+_TOOLTIP = [
+    {"field": name, "type": "nominal" if name in ("series", "x", "of") else "quantitative"}
+    for name in ("series", "x", "mean", "low", "high", "of")
+]
+
+
+def _layers(title: str, joined: bool) -> Iterator[dict[str, Any]]:
+    """Of a panel with this title of its vertical axis: lines, intervals, what was simulated, what was published."""
+    mean, low = ({"field": name, "type": "quantitative", "title": title} for name in ("mean", "low"))
+    simulated, printed = {"filter": "!datum.published"}, {"filter": "datum.published"}
+    if joined:
+        yield {"transform": [simulated], "mark": {"type": "line", "strokeWidth": 1.5}, "encoding": {"y": mean}}
+    interval = {"y": low, "y2": {"field": "high", "title": title}}
+    yield {"transform": [simulated], "mark": {"type": "rule", "strokeWidth": 2}, "encoding": interval}
+    point = {"type": "point", "filled": True, "size": 40, "opacity": 1}
+    yield {"transform": [simulated], "mark": point, "encoding": {"y": mean}}
+    hollow = {"type": "point", "filled": False, "size": 110, "strokeWidth": 2, "shape": "diamond", "opacity": 1}
+    yield {"transform": [printed], "mark": hollow, "encoding": {"y": mean}}
 
 
 def _row(mark: Mark) -> dict[str, object]:

@@ -145,7 +145,7 @@ def _figures(study: Study, results: Results) -> Iterator[Block]:
         yield Heading("Figures")
         yield Prose("Simulated values with 95 % confidence intervals; hollow marks are published numbers.")
     for chart in charts:
-        yield Drawing(chart.title, chart.chart, chart.text, _command(study, chart))
+        yield Drawing(chart.title, chart.spec, chart.text, _command(study, chart))
 
 
 def _command(study: Study, chart: Chart) -> str:
@@ -229,7 +229,7 @@ def _agreement(study: Study, predicted: Sequence[Prediction]) -> Iterator[Block]
     )
     yield Drawing(
         "Published and simulated",
-        residuals(predicted),
+        residuals(predicted).to_dict(),
         "At 0 they are equal.",
         f"vcpulab study report {study.name}",
     )
@@ -260,7 +260,7 @@ def residuals(predicted: Sequence[Prediction]) -> "alt.TopLevelMixin":
         if row.cell.stat == "mean" and row.estimate is not None and row.error is not None and math.isfinite(row.error)
     ]
     chart = (
-        alt.Chart(alt.InlineData(values=rows))
+        alt.Chart(plots.rows_of(rows))
         .mark_point(size=45, strokeWidth=1.5)
         .encode(
             x=alt.X("error:Q", title="simulated over published, % more", scale=alt.Scale(type="symlog", constant=10)),

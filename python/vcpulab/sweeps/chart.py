@@ -54,7 +54,7 @@ def draw(plan: Plan, rows: Sequence[Row], address: Address) -> "alt.TopLevelMixi
     colour = alt.Color("line:N", legend=legend, scale=alt.Scale(domain=lines, range=COLOURS))
     shape = alt.Shape("line:N", legend=legend, scale=alt.Scale(domain=lines))
     y = alt.Y("mean:Q", title=address.title)
-    base = alt.Chart(alt.InlineData(values=data)).encode(color=colour)
+    base = alt.Chart(plots.rows_of(data)).encode(color=colour)
     if across:
         base = base.encode(x=alt.X("x:Q", title=first, scale=alt.Scale(zero=False)))
     else:

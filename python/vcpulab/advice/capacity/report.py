@@ -7,7 +7,7 @@ from vcpulab.advice.capacity.growing import Capacity
 from vcpulab.advice.capacity.words import said
 from vcpulab.extras import require
 from vcpulab.show import html
-from vcpulab.show.charts import COLOURS, dressed
+from vcpulab.show.charts import COLOURS, dressed, rows_of
 from vcpulab.show.table import Table
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def chart(found: Capacity, index: int) -> "alt.TopLevelMixin":
         if one.interval is not None
     ]
     words = list(_SHAPES)
-    base = alt.Chart(alt.InlineData(values=data)).encode(
+    base = alt.Chart(rows_of(data)).encode(
         x=alt.X("load:Q", title=found.growth.name, scale=alt.Scale(type="log", nice=False))
     )
     line = base.mark_line(color="currentColor", opacity=0.4).encode(y=alt.Y("mean:Q", title=slo.address.title))

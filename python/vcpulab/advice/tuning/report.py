@@ -108,7 +108,7 @@ def _history(answer: Tuning) -> "alt.TopLevelMixin":
             }
         )
     order = alt.X("tried:Q", title="setting, in the order tried", axis=alt.Axis(tickMinStep=1, format="d"))
-    base = alt.Chart(alt.InlineData(values=rows)).encode(x=order)
+    base = alt.Chart(plots.rows_of(rows)).encode(x=order)
     points = base.mark_point(size=50).encode(
         y=alt.Y("score:Q", title="score (mean gain)"),
         color=_by_scheduler(answer),
@@ -143,7 +143,7 @@ def _front(answer: Tuning) -> "alt.TopLevelMixin":
     ]
     title = "What is traded for what: settings that none beats in every goal"
     chart = (
-        alt.Chart(alt.InlineData(values=rows))
+        alt.Chart(plots.rows_of(rows))
         .mark_line(point=True)
         .encode(
             x=alt.X("goal:N", sort=goals, title=None, axis=alt.Axis(labelAngle=0)),
@@ -164,7 +164,7 @@ def _importance(answer: Tuning) -> "alt.TopLevelMixin":
     title = "Which parameters set the best quarter of settings apart"
     said = "; ".join(f"{row['parameter']}: {row['share']:.0f} %" for row in rows)
     chart = (
-        alt.Chart(alt.InlineData(values=rows))
+        alt.Chart(plots.rows_of(rows))
         .mark_bar(color=plots.COLOURS[0])
         .encode(
             x=alt.X("share:Q", title="importance, %"),

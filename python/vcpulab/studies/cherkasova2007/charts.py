@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from vcpulab.extras import require
 from vcpulab.results.statistics import Interval
-from vcpulab.show.charts import COLOURS, dressed
+from vcpulab.show.charts import COLOURS, dressed, rows_of
 from vcpulab.studies.cells import Cell
 from vcpulab.studies.charts import Chart, Mark, curves, marks, published
 from vcpulab.studies.cherkasova2007 import alert
@@ -148,7 +148,7 @@ def _errors_by_target(results: Results) -> Chart:
             counted = Counter(round(error, 1) for error in alert.errors(results, scheduler, target))
             rows += [{"panel": panel, "target": target, "error": e, "seconds": n} for e, n in sorted(counted.items())]
     title = "Figure 6: allocation error in each second, by target"
-    base = alt.Chart(alt.InlineData(values=rows)).mark_circle(color=COLOURS[0], opacity=0.7)
+    base = alt.Chart(rows_of(rows)).mark_circle(color=COLOURS[0], opacity=0.7)
     drawn = [
         base.transform_filter(alt.datum.panel == panel)
         .encode(
@@ -173,7 +173,7 @@ def _errors_by_target(results: Results) -> Chart:
         "Published: SEDF at most +9.52 %, Credit -100 to +370 %. SEDF is exact here because the simulated monitor "
         "reads the counters exactly once a second; the authors' XenMon had to wait for the CPU itself."
     )
-    return Chart(title, dressed(chart), text, "alert")
+    return Chart(title, dressed(chart).to_dict(), text, "alert")
 
 
 def _tails(results: Results) -> Chart:
@@ -191,7 +191,7 @@ def _tails(results: Results) -> Chart:
     title = "Figure 7: distribution of errors in each second, both tails"
     names = [" ".join(scheduler) for scheduler in ALERT_SCHEDULERS]
     lines = (
-        alt.Chart(alt.InlineData(values=rows))
+        alt.Chart(rows_of(rows))
         .mark_line(interpolate="step-after")
         .encode(
             x=alt.X("error:Q", title="error, %", scale=alt.Scale(domain=[-100, 400], clamp=True)),
@@ -203,7 +203,7 @@ def _tails(results: Results) -> Chart:
     )
     printed = [{"error": -9.9, "share": 10.0}, {"error": 36.3, "share": 10.0}]
     points = (
-        alt.Chart(alt.InlineData(values=printed))
+        alt.Chart(rows_of(printed))
         .mark_point(filled=False, size=110, strokeWidth=2, shape="diamond", color="currentColor")
         .encode(x="error:Q", y="share:Q", tooltip=["error:Q", "share:Q"])
     )
@@ -215,7 +215,7 @@ def _tails(results: Results) -> Chart:
         "Left: share of all points at or below an error; right: at or above. Hollow: Credit as published. Which of "
         "Credit's versions the authors had is open (C-I7): released 3.0.3 errs upwards far more, 3.3.0 to both sides."
     )
-    return Chart(title, dressed(chart), text, "alert")
+    return Chart(title, dressed(chart).to_dict(), text, "alert")
 
 
 def _three_minutes(results: Results) -> Chart:

@@ -152,7 +152,7 @@ def _readings(
         yield (
             Chart(
                 f"{title}: {workload}",
-                bars(pl.DataFrame(data, schema=BARS, orient="row"), axis, f"{title}: {workload}"),
+                bars(pl.DataFrame(data, schema=BARS, orient="row"), axis, f"{title}: {workload}").to_dict(),
                 text,
                 experiment,
             )
