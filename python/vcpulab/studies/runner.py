@@ -118,12 +118,16 @@ class Runner:
         jobs = self._effort.jobs or os.cpu_count() or 1
         with ThreadPoolExecutor(jobs) as pool:
             try:
-                pending: dict[Future[dict[str, float]], Unit] = {
-                    pool.submit(unit.measure, lambda: not stop.is_set()): unit for unit in missing
+                alike: dict[object, list[Unit]] = {}
+                for unit in missing:
+                    alike.setdefault(unit.work, []).append(unit)
+                pending: dict[Future[dict[str, float]], list[Unit]] = {
+                    pool.submit(same[0].measure, lambda: not stop.is_set()): same for same in alike.values()
                 }
-                for unit, metrics in _as_completed(pending):
-                    self._ran.add(unit.key, unit.case.key, unit.replication, metrics)
-                    self._done += 1
+                for same, metrics in _as_completed(pending):
+                    for unit in same:
+                        self._ran.add(unit.key, unit.case.key, unit.replication, metrics)
+                    self._done += len(same)
                     _tell(progress, self._done / self._planned)
             except BaseException:
                 stop.set()
@@ -136,7 +140,9 @@ def _tell(progress: Callable[[float], bool] | None, fraction: float) -> None:
         raise KeyboardInterrupt
 
 
-def _as_completed(pending: dict[Future[dict[str, float]], Unit]) -> Iterator[tuple[Unit, dict[str, float]]]:
+def _as_completed(
+    pending: dict[Future[dict[str, float]], list[Unit]],
+) -> Iterator[tuple[list[Unit], dict[str, float]]]:
     waiting = set(pending)
     while waiting:
         # Waking up now and then lets an interrupt through.

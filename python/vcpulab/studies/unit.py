@@ -18,6 +18,12 @@ class Unit:
     scenario: Scenario
     key: str
 
+    @property
+    def work(self) -> tuple[object, ...]:
+        """All that decides what it measures: a setting may be part of two figures, under two names."""
+        nameless = self.scenario.change({"name": "any"})
+        return nameless.to_toml(), self.case.main, self.case.prepare, self.case.measure
+
     def measure(self, going_on: Callable[[], bool]) -> dict[str, float]:
         """Runs it, after the trials that its case needs."""
 

@@ -1,5 +1,6 @@
 //! Simple values: each within its limits, each name in use.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -16,6 +17,14 @@ pub(crate) struct Checker<'r, 't> {
     pub report: &'r mut Report<'t>,
     /// The folder of the files that the scenario names; `None`: it may name none.
     pub folder: Option<&'r Path>,
+    /// The domains by their names, as many as have been looked for.
+    domains: BTreeMap<String, DomId>,
+}
+
+impl<'r, 't> Checker<'r, 't> {
+    pub fn new(report: &'r mut Report<'t>, folder: Option<&'r Path>) -> Self {
+        Checker { report, folder, domains: BTreeMap::new() }
+    }
 }
 
 /// Simple values. Each function answers with the default where a field is not given, and with `None` where it is wrong.
@@ -118,7 +127,10 @@ impl Checker<'_, '_> {
     /// A domain that is referred to.
     pub fn domain(&mut self, field: &Field<String>, domains: &Table<DomId, DomainSpec>) -> Option<DomId> {
         let At { value, place } = field.0.as_ref()?;
-        let found = domains.ids().find(|&domain| domains[domain].name == *value);
+        for id in (self.domains.len()..domains.len()).map(|index| DomId(index as u32)) {
+            self.domains.insert(domains[id].name.clone(), id);
+        }
+        let found = self.domains.get(value).copied();
         if found.is_none() {
             self.report.error_with(place, || {
                 let names = || domains.iter().map(|domain| domain.name.as_str());

@@ -39,7 +39,7 @@ pub(crate) fn check(
     folder: Option<&Path>,
     report: &mut Report<'_>,
 ) -> Spec {
-    let checker = &mut Checker { report, folder };
+    let checker = &mut Checker::new(report, folder);
     let run = raw.run.get().cloned().unwrap_or_default();
     let raw_host = raw.host.get().cloned().unwrap_or_default();
     let host = host::machine(checker, &raw_host);

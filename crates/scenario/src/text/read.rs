@@ -90,7 +90,7 @@ pub(crate) fn document<'t>(text: &'t str, file: &'t str) -> Result<(Node<'t>, Re
     if !syntax_errors.is_empty() {
         for error in syntax_errors {
             let place = Place { span: error.span(), field: String::new() };
-            report.error(&place, Problem::says(format!("not valid TOML: {}", error.message())));
+            report.error_with(&place, || Problem::says(format!("not valid TOML: {}", error.message())));
         }
         return Err(report.finish().expect_err("there are syntax errors"));
     }
