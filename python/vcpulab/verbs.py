@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcpulab.errors import RequestError
 from vcpulab.extras import require
-from vcpulab.results.addresses import Slo, find
+from vcpulab.results.addresses import Slo, find_all
 from vcpulab.results.addresses import slo as read_slo
 from vcpulab.results.run import Run, run_many
 from vcpulab.scenario import settings
@@ -54,7 +54,7 @@ def compare(
     Args:
         before: a scenario, its file, a run, or the directory of one.
         after: the same.
-        metrics: addresses to compare; all if left out.
+        metrics: addresses to compare, or patterns such as `web*.response_p99`; all if left out.
         replications: of each scenario; the first one's if left out, and at least 10.
         seed: instead of the first scenario's; both have the same.
         jobs: replications at a time; 0: one for each processor.
@@ -83,7 +83,7 @@ def compare(
         runs = [first, second]
     else:
         raise RequestError("a scenario and a run", allowed="two scenarios, or two runs")
-    asked = None if metrics is None else [find(runs[0].scenario, address, "metrics") for address in metrics]
+    asked = None if metrics is None else find_all(runs[0].scenario, metrics, "metrics")
     return Differences(runs[0], runs[1], tuple(differences(runs[0], runs[1], asked)))
 
 
@@ -100,7 +100,8 @@ def whatif(
 
     Args:
         scenario: a scenario, or its file.
-        changes: path to value, or `PATH=VALUE` as for `--set`; `web.weight` may stand for `domain.web.weight`.
+        changes: path to value, or `PATH=VALUE` as for `--set`; `web.weight` may stand for `domain.web.weight`, and
+            `batch*.weight` for that of every domain whose name matches.
         replications: of each side; the scenario's if left out, and at least 10.
         seed: instead of the scenario's.
         jobs: replications at a time; 0: one for each processor.
@@ -120,7 +121,7 @@ def whatif(
     given = _scenario(scenario)
     before = with_replications(given, seed, replications)
     if isinstance(changes, Mapping):
-        full = {settings.resolve(given, path, path): value for path, value in changes.items()}
+        full = settings.expand(given, changes)
         changed, after = (settings.change(one, full) for one in (given, before))
     else:
         texts = list(changes)
@@ -358,7 +359,7 @@ def sweep(
     Args:
         file: the sweep file (the scenario, what varies, how often), or what was read of it.
         store: directory of the results, or the store in it; several sweeps may share it.
-        metrics: addresses to show; by default throughput of every client.
+        metrics: addresses to show, or patterns such as `web*.gotten`; by default throughput of every client.
         executor: `local` (threads), `dask://HOST:PORT` or `dask://local?workers=N`. It never changes the results.
         jobs: runs at a time on this machine; 0: one for each processor.
         progress: called now and then with the fraction done of what the store lacked.
@@ -377,7 +378,7 @@ def sweep(
 
     plan = file if isinstance(file, Plan) else Plan.load(Path(file))
     scenario = plan.scenario(0)
-    asked = default_metrics(plan) if metrics is None else [find(scenario, address, "metrics") for address in metrics]
+    asked = default_metrics(plan) if metrics is None else find_all(scenario, metrics, "metrics")
     doing = executor_of(executor, jobs)
     with closing(doing), nullcontext(store) if isinstance(store, Store) else Store.open(Path(store), create=True) as it:
         there = len(it.done({unit.key for unit in plan.units()}))

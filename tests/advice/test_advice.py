@@ -77,6 +77,11 @@ def test_whatif_edits_the_text_of_the_file(command: Vcpulab, web: Path) -> None:
         (["--set", "=5"], "allowed: PATH=VALUE"),
         (["--set", "nobody.weight=5"], "there is no `nobody`; allowed: "),
         (["--set", "domain.nobody.weight=5"], "there is no domain `nobody`; allowed: dom0, web, batch"),
+        (["--set", "webb.weight=5"], "there is no `webb`; allowed: web\n  hint: did you mean `web`?"),
+        (["--set", "bath*.weight=5"], "nothing matches `bath*`; allowed: dom0, web, batch, http"),
+        (["--set", "bath*.weight=5"], "hint: did you mean `batch*`?"),
+        (["--set", "*.weight=-5"], "--set *.weight=-5: found `-5`; allowed: "),
+        (["--set", "*.weight=5", "--set", "web.weight=6", "--set", "web.weight=7"], "is set twice"),
         (["--set", "web.wieght=5"], "--set web.wieght=5: unknown field\n  hint: did you mean `weight`?"),
         (["--set", "web.weight=-5"], "--set web.weight=-5: found `-5`; allowed: "),
         (["--set", "web.weight=5", "--set", "domain.web.weight=6"], "is set twice"),
@@ -233,3 +238,18 @@ def test_settings_stand_for_paths() -> None:
     assert apply(WEB, ["web.rate=5"]).changes == {"client.httperf.rate": 5}
     assert apply(WEB, ["web.weight="]).changes == {}, "it has its default already"
     assert apply(WEB, ["host.scheduler=credit2"]).left_out == ["host.generation"]
+
+
+def test_patterns_of_names_stand_for_every_name_that_matches() -> None:
+    assert apply(WEB, ["*.weight=128"]).changes == dict.fromkeys(("domain.dom0.weight", "domain.web.weight"), 128)
+    assert apply(WEB, ["w*.rate=5"]).changes == {"client.httperf.rate": 5}
+    assert apply(WEB, ["client.http*.rate=5"]).changes == {"client.httperf.rate": 5}
+    later = apply(WEB, ["*.weight=128", "web.weight=512"]).changes
+    assert later == {"domain.dom0.weight": 128, "domain.web.weight": 512}
+    found = vcpulab.whatif(WEB.change({"run.duration": "100ms"}), {"d*.weight": 77}, replications=2)
+    assert found.changed.changes == {"domain.dom0.weight": 77}
+
+
+def test_pcpus_need_no_quotes() -> None:
+    assert apply(WEB, ["web.affinity=0"]).changes == {"domain.web.affinity": "0"}
+    assert apply(WEB, ["web.affinity=[0]"]).changes == {"domain.web.affinity": ["0"]}

@@ -91,6 +91,7 @@ def test_unasked_the_first_guest_keeps_its_weight(planted: vcpulab.Scenario) -> 
     weights = [name for name in names(planted) if name.endswith("weight (credit)")]
     assert weights == ["domain.dom0.weight (credit)", "domain.batch.weight (credit)"]
     assert "domain.web.weight (credit)" in names(planted, only=("domain.*.weight",))
+    assert names(planted, only=("w*.weight",)) == names(planted, only=("web.weight",))
 
 
 def test_ranges_are_round_and_hold_the_present_value(planted: vcpulab.Scenario) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import vcpulab
 from support import ROOT
-from vcpulab.results.addresses import AddressError, addresses
+from vcpulab.results.addresses import AddressError, addresses, find_all
 from vcpulab.results.metrics import APP, DOMAIN, HOST, METRICS, PCPU, markdown
 from vcpulab.results.statistics import Interval, number
 
@@ -113,6 +113,16 @@ def test_a_wrong_address_is_told_what_is_allowed(hogs: vcpulab.Run) -> None:
     assert hogs.get("a.response_p99") is None
     with pytest.raises(AddressError, match="not defined in any replication: nothing was completed"):
         hogs["a.response_p99"]
+
+
+def test_a_pattern_means_every_address_that_matches(hogs: vcpulab.Run) -> None:
+    found = find_all(hogs.scenario, ["[ab].gotten", "a.gotten", "host.idle"])
+    assert [address.name for address in found] == ["a.gotten", "b.gotten", "host.idle"]
+    assert len(find_all(hogs.scenario, ["a.wait*"])) > 2
+    with pytest.raises(AddressError, match=r"nothing matches `c\*`; allowed: a, b, host"):
+        find_all(hogs.scenario, ["c*.gotten"])
+    with pytest.raises(AddressError, match=r"`\*` has no metric `gottn`; allowed: .*\n  hint: did you mean `gotten`"):
+        find_all(hogs.scenario, ["*.gottn"])
 
 
 def test_every_metric_is_in_the_documentation() -> None:

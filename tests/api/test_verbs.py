@@ -46,6 +46,8 @@ def test_whatif_and_compare_agree(tmp_path: Path) -> None:
     found.before.save(tmp_path / "before")
     runs = vcpulab.compare(tmp_path / "before", found.after, ["host.idle"])
     assert [one.address.name for one in runs] == ["host.idle"]
+    runs = vcpulab.compare(found.before, found.after, ["*b*.gotten"])
+    assert [one.address.name for one in runs] == ["web.gotten", "batch.gotten"]
     with pytest.raises(vcpulab.RequestError, match="two scenarios, or two runs"):
         vcpulab.compare(STARTER, found.after)
     with pytest.raises(vcpulab.RequestError, match="did you mean `gotten`"):

@@ -135,6 +135,13 @@ def test_axes_that_are_zipped_move_together(tmp_path: Path) -> None:
     assert plan_of(tmp_path, text).points == ((256, 100, 512), (256, 200, 512), (512, 100, 256), (512, 200, 256))
 
 
+def test_a_pattern_varies_everything_that_matches_together(tmp_path: Path) -> None:
+    made = plan_of(tmp_path, 'scenario = "web.toml"\nvary = [{ path = "domain.*.weight", values = [64, 128] }]')
+    assert (made.paths, made.points) == (("domain.*.weight",), ((64,), (128,)))
+    weights = [domain["weight"] for domain in made.scenario(1).to_dict()["domain"].values()]
+    assert set(weights) == {128}
+
+
 def test_ranges_keep_whole_numbers_ends_and_units(tmp_path: Path) -> None:
     text = """
     scenario = "web.toml"

@@ -59,6 +59,7 @@ def lint(
 @command(
     "whatif",
     "vcpulab whatif web.toml --set domain.web.weight=1024",
+    "vcpulab whatif web.toml --set 'b*.weight=128'",
     "vcpulab whatif web.toml --set batch.cap=50 --report out/whatif.html",
 )
 def whatif(
@@ -81,7 +82,7 @@ def whatif(
     Args:
         file: Scenario file.
         set: PATH=VALUE, any number of times; no value: back to the default. `web.weight` may stand for
-            `domain.web.weight`.
+            `domain.web.weight`, and `batch*.weight` for that of every domain whose name matches.
         all: Show every metric, not only those with a good direction.
         write: Also write the changed scenario to this file, which may be the same one; comments stay.
     """

@@ -49,7 +49,8 @@ def sweep(
         store: Directory of the results; several sweeps may share it.
         executor: Place of the runs: `local` (threads), `dask://HOST:PORT` (a cluster's scheduler) or
             `dask://local?workers=N` (processes of this machine). It never changes the results.
-        metrics: Metrics to show, such as web.throughput,dom0.gotten; by default throughput of every client.
+        metrics: Metrics to show, such as web.throughput,dom0.gotten or 'web*.gotten'; by default throughput of every
+            client.
         out: Also write all tables (Parquet), in the order of the points, to this directory; an export that is there is
             replaced.
         plot: Also draw the first metric over the first parameter, a line for each value of the second, to this file

@@ -69,7 +69,7 @@ def tune(
         slo: A service-level objective, such as 'web.response_p99 < 50ms'.
         vary: A parameter and its range: PATH=LOW..HIGH or PATH=a,b,c.
         only: Parameters to vary, of those that the schedulers have: a path such as domain.dom0.weight, or a pattern
-            such as 'domain.*.cap'. If neither is given: schedulers of the same release, weights or reservations,
+            such as 'batch*.cap'. If neither is given: schedulers of the same release, weights or reservations,
             slices, rate limits, vCPUs and pinning of driver domains.
         write: Write the scenario with the setting found to this file, which may be the same one; comments stay.
     """

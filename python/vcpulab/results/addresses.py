@@ -7,14 +7,14 @@ one. Addresses are the same everywhere: in tables, in JSON, in `run["http.respon
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import NamedTuple
 
 from vcpulab.errors import RequestError
 from vcpulab.results.metrics import APP, DOMAIN, HOST, IO, PCPU, Better, Metric, Of
 from vcpulab.results.statistics import number
+from vcpulab.scenario.names import did_you_mean, is_pattern, listed, matching
 from vcpulab.scenario.scenario import Scenario, join, split
 
 
@@ -155,8 +155,8 @@ def find(scenario: Scenario, text: str, field: str | None = None) -> Address:
             f"there is no `{thing}`",
             field=field,
             found=text,
-            allowed=", ".join(sorted(name for name in things if not name.startswith("pcpu."))),
-            hint=_did_you_mean(thing, things),
+            allowed=_things(things),
+            hint=did_you_mean(thing, things),
         )
     metrics = [address.metric.name for address in listed.values() if address.thing == thing]
     raise AddressError(
@@ -164,13 +164,56 @@ def find(scenario: Scenario, text: str, field: str | None = None) -> Address:
         field=field,
         found=text,
         allowed=", ".join(metrics),
-        hint=_did_you_mean(last, metrics),
+        hint=did_you_mean(last, metrics),
     )
 
 
-def _did_you_mean(word: str, words: list[str]) -> str | None:
-    near = get_close_matches(word, words, 1)
-    return f"did you mean `{near[0]}`?" if near else None
+def _things(names: Iterable[str]) -> str:
+    return ", ".join(listed(sorted(name for name in names if not name.startswith("pcpu."))))
+
+
+def find_all(scenario: Scenario, texts: Iterable[str], field: str | None = None) -> list[Address]:
+    """The addresses that texts mean, where `web*.response_p99` means that of everything whose name matches.
+
+    Args:
+        scenario: what they are addresses in.
+        texts: addresses, and patterns of them; a domain that matches stands for its client as in `find`.
+        field: the argument that they come from, for messages.
+
+    Raises:
+        AddressError: there is none of that name, or nothing matches.
+
+    Examples:
+        >>> [address.name for address in find_all(Scenario.starter(), ["*.gotten", "web*.response_p99"])]
+        ['dom0.gotten', 'web.gotten', 'batch.gotten', 'web.0.response_p99', 'http.response_p99']
+    """
+    found: dict[str, Address] = {}
+    for text in texts:
+        for address in _matched(scenario, text, field) if is_pattern(text) else [find(scenario, text, field)]:
+            found.setdefault(address.name, address)
+    return list(found.values())
+
+
+def _matched(scenario: Scenario, text: str, field: str | None) -> list[Address]:
+    known = {address.name: address for address in addresses(scenario)}
+    meant = dict(known)
+    for app in apps(scenario):
+        for alias in app.aliases:
+            meant |= {
+                f"{alias}.{m.name}": known[f"{app.name}.{m.name}"] for m in APP if f"{alias}.{m.name}" not in known
+            }
+    named = [text] if text in meant else matching(text, meant)
+    if named:
+        return [meant[name] for name in named]
+    *steps, last = split(text) or [""]
+    thing = join(steps)
+    things = list(dict.fromkeys(address.thing for address in known.values()))
+    if matching(thing, (name.rpartition(".")[0] for name in meant)):
+        metrics = list(dict.fromkeys(n.rpartition(".")[2] for n in meant if matching(thing, [n.rpartition(".")[0]])))
+        reason, allowed, hint = f"`{thing}` has no metric `{last}`", ", ".join(metrics), did_you_mean(last, metrics)
+    else:
+        reason, allowed, hint = f"nothing matches `{thing}`", _things(things), did_you_mean(thing, things)
+    raise AddressError(reason, field=field, found=text, allowed=allowed, hint=hint)
 
 
 # ---- SLOs ----

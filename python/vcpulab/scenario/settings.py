@@ -1,7 +1,8 @@
 """Settings as people type them: `PATH=VALUE`, with paths as in a scenario file.
 
-A path may begin with the name of a domain or client instead of `domain.` or `client.`. Who sets another scheduler need
-not take away the old one's parameters: they are left out, and named.
+A path may begin with the name of a domain or client instead of `domain.` or `client.`, and a pattern such as `batch*`
+stands for every name that matches it. Who sets another scheduler need not take away the old one's parameters: they are
+left out, and named.
 """
 
 import difflib
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 from vcpulab import _engine
 from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.scenario.catalogue import schedulers
+from vcpulab.scenario.names import did_you_mean, is_pattern, listed, matching
 from vcpulab.scenario.problems import Problem
 from vcpulab.scenario.scenario import Scenario, join, split
 
@@ -35,7 +37,8 @@ def apply(scenario: Scenario, words: Iterable[str], field: str = "set") -> Chang
 
     Args:
         scenario: what to change.
-        words: `PATH=VALUE`; a value is TOML, or the words as they stand; no value: back to the default.
+        words: `PATH=VALUE`; a value is TOML, or the words as they stand; no value: back to the default. What a pattern
+            sets, a later word may set otherwise.
         field: the argument that they were given to, for messages.
 
     Raises:
@@ -48,16 +51,21 @@ def apply(scenario: Scenario, words: Iterable[str], field: str = "set") -> Chang
     """
     changes: dict[str, Any] = {}
     words_by_path: dict[str, str] = {}
+    by_pattern: set[str] = set()
     document = scenario.to_dict()
     for word in words:
         given, equals, text = word.partition("=")
         if not equals or not given.strip():
             raise RequestError(field=field, found=word, allowed="PATH=VALUE, such as domain.web.weight=512")
-        path = resolve(scenario, given.strip(), field, document)
-        if path in changes:
-            raise RequestError(f"`{path}` is set twice", field=field, found=word)
-        changes[path] = value_of(text.strip())
-        words_by_path[path] = word
+        for path in resolve_all(scenario, given.strip(), field, document):
+            if path in changes and path not in by_pattern:
+                raise RequestError(f"`{path}` is set twice", field=field, found=word)
+            if is_pattern(given):
+                by_pattern.add(path)
+            else:
+                by_pattern.discard(path)
+            changes[path] = _typed(path, value_of(text.strip()))
+            words_by_path[path] = word
     return change(scenario, changes, words_by_path, field)
 
 
@@ -103,7 +111,9 @@ def _refused(problems: Sequence[Problem], words: Mapping[str, str], field: str |
         errors.append(
             RequestError(problem["message"], field=field if given else None, found=found, hint=problem["hint"])
         )
-    return errors[0] if len(errors) == 1 else RequestError("\n".join(map(str, errors)))
+    # A pattern is at fault once, however many names match it.
+    texts = list(dict.fromkeys(map(str, errors)))
+    return errors[0] if len(texts) == 1 else RequestError("\n".join(texts))
 
 
 def value_of(text: str) -> Any:
@@ -119,6 +129,72 @@ def value_of(text: str) -> Any:
         return json.loads(_engine.tables(f"value = {text}\n"))["value"]
     except ValueError:
         return text
+
+
+def _typed(path: str, value: Any) -> Any:
+    """The value as its field wants it: pCPUs are text, though one of them, or a list, looks like numbers."""
+    if split(path)[-1] not in _pcpu_sets():
+        return value
+    if isinstance(value, list):
+        return [_typed(path, one) for one in value]
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def expand(scenario: Scenario, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Full path to value: what `apply` makes of words, of a mapping.
+
+    Raises:
+        RequestError: nothing has such a name.
+
+    Examples:
+        >>> expand(Scenario.starter(), {"*b*.weight": 5})
+        {'domain.web.weight': 5, 'domain.batch.weight': 5}
+    """
+    document = scenario.to_dict()
+    return {path: value for given, value in changes.items() for path in resolve_all(scenario, given, given, document)}
+
+
+def resolve_all(
+    scenario: Scenario, given: str, field: str = "path", document: Mapping[str, Any] | None = None
+) -> list[str]:
+    """The full paths of the settings that a path with patterns of names stands for; without one, the one of `resolve`.
+
+    Args:
+        scenario: what they are settings of.
+        given: the path; `batch*.weight` stands for that of every domain whose name matches.
+        field: the argument that it was given to, for messages.
+        document: the complete scenario, if it is at hand.
+
+    Raises:
+        RequestError: nothing matches.
+
+    Examples:
+        >>> resolve_all(Scenario.starter(), "domain.*b*.weight")
+        ['domain.web.weight', 'domain.batch.weight']
+    """
+    document = scenario.to_dict() if document is None else document
+    steps = split(given)
+    kinds = [steps.pop(0)] if steps and steps[0] in NAMED else list(NAMED)
+    pattern, rest = (steps[0], steps[1:]) if steps else ("", [])
+    if not is_pattern(pattern) or any(pattern in document.get(kind, {}) for kind in kinds):
+        return [resolve(scenario, given, field, document)]
+    for kind in kinds:
+        names = matching(pattern, document.get(kind, {}))
+        # The users of a web server are its client's.
+        full = len(kinds) == 1 or kind != "domain" or not rest or rest[0] not in _fields("Client") - _fields("Domain")
+        if names:
+            return [
+                join([kind, name, *rest]) if full else resolve(scenario, join([name, *rest]), field, document)
+                for name in names
+            ]
+    known = [name for kind in kinds for name in document.get(kind, {})]
+    raise RequestError(
+        f"nothing matches `{pattern}`",
+        field=field,
+        found=given,
+        allowed=", ".join(listed(known)) or "none, the scenario has none",
+        hint=did_you_mean(pattern, known),
+    )
 
 
 def resolve(scenario: Scenario, given: str, field: str = "path", document: Mapping[str, Any] | None = None) -> str:
@@ -148,7 +224,8 @@ def resolve(scenario: Scenario, given: str, field: str = "path", document: Mappi
         if not rest or rest[0] not in names:
             name = rest[0] if rest else ""
             allowed = _listed(name, names) or "none, the scenario has none"
-            raise RequestError(f"there is no {first} `{name}`", field=field, found=given, allowed=allowed)
+            hint = did_you_mean(name, names)
+            raise RequestError(f"there is no {first} `{name}`", field=field, found=given, allowed=allowed, hint=hint)
         return join(steps)
     if first in _engine_fields():
         return join(steps)
@@ -162,7 +239,8 @@ def resolve(scenario: Scenario, given: str, field: str = "path", document: Mappi
             raise RequestError(f"`{first}` has several clients", field=field, found=given, allowed=allowed)
     if not found:
         known = [*_engine_fields(), *(name for kind in NAMED for name in document.get(kind, {}))]
-        raise RequestError(f"there is no `{first}`", field=field, found=given, allowed=_listed(first, known))
+        allowed, hint = _listed(first, known), did_you_mean(first, known)
+        raise RequestError(f"there is no `{first}`", field=field, found=given, allowed=allowed, hint=hint)
     if len(found) > 1:
         allowed = f"one of {', '.join(join([kind, *steps]) for kind in found)}"
         raise RequestError("could mean several paths", field=field, found=given, allowed=allowed)
@@ -180,6 +258,13 @@ def _listed(found: str, names: Sequence[str]) -> str:
 @cache
 def _engine_fields() -> list[str]:
     return [name for name in json.loads(_engine.schema())["properties"] if name not in NAMED]
+
+
+@cache
+def _pcpu_sets() -> set[str]:
+    """The fields that hold sets of pCPUs; the number of pCPUs of a host is none."""
+    fields = json.loads(_engine.schema())["$defs"]["Domain"]["properties"]
+    return {name for name, field in fields.items() if "pcpu-set" in json.dumps(field)}
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.scenario import settings
+from vcpulab.scenario.names import is_pattern
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.sweeps.axes import Point
 from vcpulab.sweeps.reader import REPLICATIONS_MAX, SEED_MAX, Reader
@@ -109,7 +110,8 @@ def _said(paths: Sequence[str], values: Sequence[Any]) -> str:
 
 def _changed(base: Scenario, paths: Sequence[str], values: Sequence[Any]) -> tuple[Scenario, list[str]]:
     """The scenario of a point, and the parameters that its scheduler does not have."""
-    changes = dict(zip(paths, values, strict=True))
+    given = dict(zip(paths, values, strict=True))
+    changes = settings.expand(base, given) if any(map(is_pattern, paths)) else given
     if any(path.endswith((".scheduler", ".generation")) for path in paths):
         changed = settings.change(base, changes)
         return changed.scenario, changed.left_out

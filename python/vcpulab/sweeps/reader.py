@@ -13,6 +13,7 @@ import tomli_w
 from vcpulab import _engine
 from vcpulab.errors import RequestError
 from vcpulab.scenario import settings
+from vcpulab.scenario.names import is_pattern
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.sweeps.axes import Axis, Point, Span, grid, groups, sample
 
@@ -109,7 +110,9 @@ class Reader:
             self._say(f"{where}.path", f"found `{path}`; allowed: other fields\n  hint: `{_OWN[path]} = …` above")
         elif base is not None:
             try:
-                path = settings.resolve(base, path)
+                # A pattern stays one: it varies everything that matches, together.
+                meant = settings.resolve_all(base, path)
+                path = path if is_pattern(path) else meant[0]
             except RequestError as error:
                 error.found = None  # the place tells
                 self._problems.append(error.text(self._place(f"{where}.path")))

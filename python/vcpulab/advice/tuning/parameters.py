@@ -15,6 +15,7 @@ from typing import Any
 from vcpulab.errors import RequestError
 from vcpulab.scenario import settings
 from vcpulab.scenario.catalogue import schedulers
+from vcpulab.scenario.names import is_pattern, matching
 from vcpulab.scenario.scenario import Scenario, join, split
 
 OPTIONS_MAX = 32
@@ -638,9 +639,14 @@ def _at(document: Any, path: str) -> Any:
 
 
 def _pattern(scenario: Scenario, word: str, document: Mapping[str, Any]) -> str:
-    if "*" in word or word.strip() == _SCHEDULER:
-        return word.strip()
-    return settings.resolve(scenario, word.strip(), "only", document)
+    word = word.strip()
+    if word == _SCHEDULER:
+        return word
+    if is_pattern(word):
+        # `batch*.weight` is that of domains; a pattern of whole paths stays.
+        first = split(word)[0]
+        return join(["domain", *split(word)]) if matching(first, document["domain"]) and first != "*" else word
+    return settings.resolve(scenario, word, "only", document)
 
 
 def _some(names: set[str]) -> str:

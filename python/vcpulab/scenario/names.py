@@ -1,0 +1,71 @@
+"""Names that people type: patterns of them, the nearest ones, and rows of numbered ones in short."""
+
+import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+_PATTERN = re.compile(r"[*?\[]")
+_NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>\d+)")
+
+
+def is_pattern(text: str) -> bool:
+    """Does it stand for every name that matches it, as file names do in a shell?"""
+    return _PATTERN.search(text) is not None
+
+
+def matching(pattern: str, names: Iterable[str]) -> list[str]:
+    """The names that match, in their order.
+
+    Examples:
+        >>> matching("batch*", ["web", "batch1", "batch2"])
+        ['batch1', 'batch2']
+    """
+    return [name for name in names if fnmatchcase(name, pattern)]
+
+
+def did_you_mean(word: str, names: Iterable[str]) -> str | None:
+    """A hint with the nearest name; for a pattern, a pattern.
+
+    Examples:
+        >>> did_you_mean("webb", ["web", "db"]), did_you_mean("bath*", ["batch1", "batch2"])
+        ('did you mean `web`?', 'did you mean `batch*`?')
+    """
+    if is_pattern(word):
+        stems = {stem: f"{stem}*" for stem in (name.rstrip("0123456789") for name in names)}
+        near = [stems[stem] for stem in get_close_matches(_PATTERN.split(word)[0], stems, 1)]
+    else:
+        near = get_close_matches(word, list(names), 1)
+    return f"did you mean `{near[0]}`?" if near else None
+
+
+def in_short(names: Sequence[str]) -> str:
+    """Several things in a few words.
+
+    Examples:
+        >>> in_short(["batch01", "batch02", "batch03"]), in_short(["batch1", "batch3"])
+        ('batch01 to batch03', 'batch1, batch3')
+        >>> in_short(["a1", "a2", "a5", "a9"]), in_short(["web", "mail", "db", "log"])
+        ('a1 to a9 (4)', 'web, mail and 2 more')
+    """
+    matches = [_NUMBERED.fullmatch(name) for name in names]
+    numbered = [match for match in matches if match is not None]
+    if len(names) > 2 and len(numbered) == len(names) and len({match["stem"] for match in numbered}) == 1:
+        numbers = [int(match["number"]) for match in numbered]
+        row = f"{names[0]} to {names[-1]}"
+        return row if numbers == list(range(numbers[0], numbers[0] + len(names))) else f"{row} ({len(names)})"
+    return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
+
+
+def listed(names: Iterable[str]) -> list[str]:
+    """All names, with rows of numbered ones in short.
+
+    Examples:
+        >>> listed(["web", "batch1", "batch2", "batch3", "dom0"])
+        ['web', 'batch1 to batch3', 'dom0']
+    """
+    rows: dict[str, list[str]] = {}
+    for name in names:
+        match = _NUMBERED.fullmatch(name)
+        rows.setdefault(f"{match['stem']}#" if match else name, []).append(name)
+    return [part for row in rows.values() for part in ([in_short(row)] if len(row) > 2 else row)]
