@@ -7,10 +7,17 @@ import pytest
 
 import vcpulab
 from support import ROOT, Vcpulab, opened
-from vcpulab.advice.compare import compare, improved_and_regressed
+from vcpulab.advice.compare import (
+    Comparison,
+    Verdict,
+    compare,
+    improved_and_regressed,
+    in_words,
+    table_of_differences,
+)
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import addresses, apps, find, slo
-from vcpulab.results.statistics import holm
+from vcpulab.results.statistics import Interval, holm
 from vcpulab.scenario.settings import apply
 
 SHORT = {"run.duration": "300ms", "run.warmup": "100ms", "run.replications": 4}
@@ -198,6 +205,93 @@ def test_a_host_on_which_nothing_runs_is_neither_fair_nor_unfair() -> None:
     assert vcpulab.run(idle).get("host.fairness") is None
 
 
+OVERCOMMITTED = """
+[run]
+duration = "300ms"
+warmup = "100ms"
+replications = 4
+[host]
+pcpus = 2
+scheduler = "null"
+[domain.dom0]
+[domain.hog]
+app = [{ kind = "hog" }]
+[domain.clock]
+app = [{ kind = "periodic", run = "1ms", period = "10ms" }]
+"""
+
+
+def test_what_no_longer_runs_regresses_and_does_not_vanish() -> None:
+    null = vcpulab.Scenario.from_toml(OVERCOMMITTED)
+    credit = null.change({"host.scheduler": "credit"})
+    found = vcpulab.compare(credit, null, replications=4)
+    for address in ("clock.wait_p99", "clock.response_p99"):
+        one = found[address]
+        assert (one.verdict, one.after, one.difference, one.percent) == ("regresses", None, None, None)
+        assert one.row()["after_undefined"] == one.address.metric.undefined_is
+        assert vcpulab.compare(found.after, found.before)[address].verdict == "improves"
+    assert found.starved == [{"domain": "clock", "reason": "never ran", "since": "after"}]
+    lines = str(found).splitlines()
+    assert lines[0] == "newly starved: clock (never ran)"
+    assert "clock.response_p99 1.00 → undefined ms" in lines[1]
+    assert str(vcpulab.compare(found.after, found.before)).startswith("no longer starved: clock (never ran)")
+    assert str(vcpulab.compare(found.after, found.after)).startswith("starved as before: clock (never ran)")
+
+
+def test_the_command_names_the_starved_first(command: Vcpulab, tmp_path: Path) -> None:
+    Path(tmp_path, "null.toml").write_text(OVERCOMMITTED)
+    assert "\n\nstarved: clock (never ran)\n\n" in command("run", "null.toml").stdout
+    document = json.loads(command("run", "null.toml", "--format", "json").stdout)
+    assert document["starved"] == [{"domain": "clock", "reason": "never ran"}]
+    shown = command("whatif", "null.toml", "--set", "host.scheduler=credit").stdout
+    assert "no longer starved: clock (never ran)" in shown
+    assert shown.index("no longer starved") < shown.index("Differences")
+    compared = command("whatif", "null.toml", "--set", "domain.hog.app.0.kind=hog", "--format", "json")
+    assert json.loads(compared.stdout)["starved"] == [{"domain": "clock", "reason": "never ran", "since": "before"}]
+
+
+def compared(address: str, before: float, after: float, half_width: float, verdict: Verdict = "unclear") -> Comparison:
+    difference = Interval(after - before, half_width, 10)
+    sides = (Interval(before, 0.0, 10), Interval(after, half_width, 10))
+    return Comparison(find(WEB, address), *sides, difference, 0.4, verdict)
+
+
+def test_a_large_uncertain_harm_is_told() -> None:
+    failed = compared("httperf.failed", 0, 33, 38)
+    assert failed.may_regress
+    assert in_words([failed])[1] == "may regress: httperf.failed 0 → 33 ± 38 count"
+    assert compared("httperf.response_p99", 10, 11, 2).may_regress
+    assert not compared("httperf.response_p99", 10, 9, 4).may_regress, "it improves, if anything"
+    assert not compared("httperf.response_p99", 10, 10.4, 2).may_regress, "the mean is hardly worse"
+    assert not compared("httperf.response_p99", 10, 10.6, 1).may_regress, "it is not much worse at worst"
+    assert not compared("web.waited", 0, 0.01, 0.02).may_regress, "a hundredth of a point"
+    assert not compared("httperf.response_p99", 10, 14, 1, "regresses").may_regress, "it does"
+
+
+def test_verdicts_are_told_by_what_they_mean_and_small_ones_counted() -> None:
+    found = [
+        compared("host.overhead", 5, 10, 0.1, "regresses"),
+        compared("web.waited", 10, 20, 1, "regresses"),
+        compared("httperf.response_p50", 10, 9, 0.1, "improves"),
+        compared("httperf.response_p95", 10, 5, 0.1, "improves"),
+        compared("httperf.throughput", 1000, 1004, 1, "improves"),
+        compared("web.wait_p99", 1000, 1004, 10),
+    ]
+    assert in_words(found, ["newly starved: batch (never ran)"]) == [
+        "newly starved: batch (never ran)",
+        "web improves: httperf.response_p95 -50.0 %, httperf.response_p50 -10.0 %",
+        "web regresses: web.waited +100 %",
+        "host regresses: host.overhead +100 %",
+        "of no consequence: 1 metric (less than 1 %)",
+        "no significant difference: 1 metric (more replications may show one)",
+    ]
+    assert [row[0] for row in table_of_differences(found).rows][:3] == [
+        "httperf.response_p95",
+        "httperf.response_p50",
+        "httperf.throughput",
+    ]
+
+
 def test_common_random_numbers_tell_apart_what_independent_runs_do_not() -> None:
     calm = WEB.change({"client.httperf.rate": 200})
     changed = calm.change({"domain.web.app.0.request_cpu": "500us"})
@@ -205,6 +299,8 @@ def test_common_random_numbers_tell_apart_what_independent_runs_do_not() -> None
     asked = [find(WEB, "web.gotten")]
     (near,), (far,) = compare(before, same_seed, asked), compare(before, other_seed, asked)
     assert near.verdict == "higher"
+    assert near.difference is not None
+    assert far.difference is not None
     assert near.difference.half_width is not None
     assert far.difference.half_width is not None
     assert 3 * near.difference.half_width < far.difference.half_width

@@ -13,6 +13,7 @@ from support import ROOT
 from vcpulab.results.addresses import AddressError, addresses, find_all
 from vcpulab.results.metrics import APP, DOMAIN, HOST, METRICS, PCPU, markdown
 from vcpulab.results.statistics import Interval, number
+from vcpulab.results.store import describe
 
 
 @pytest.mark.parametrize(
@@ -138,3 +139,17 @@ def test_the_registry_alone_decides_what_a_unit_means() -> None:
     guess = re.compile(r"(?:metric|address|one|found)\.unit(?:\.text)?(?: == |\.startswith|\.endswith)")
     for file in sorted((ROOT / "python/vcpulab").rglob("*.py")):
         assert not guess.findall(file.read_text()), file
+
+
+def test_the_wait_of_what_never_ran_is_undefined_and_of_what_never_waited_0() -> None:
+    hog = 'app = [{ kind = "hog" }]'
+    text = f'[host]\npcpus = 2\nscheduler = "null"\n[domain.dom0]\n[domain.a]\n{hog}\n[domain.b]\n{hog}'
+    run = vcpulab.run(vcpulab.Scenario.from_toml(text).change({"run.duration": "50ms", "run.replications": 2}))
+    assert run["b.waited"].mean == 100
+    assert run.get("b.wait_p50") is run.get("b.wait_p99") is None
+    assert run["a.wait_p99"].mean == run["dom0.wait_p99"].mean == 0
+    with pytest.raises(AddressError, match="it waited and was never switched in"):
+        run["b.wait_p99"]
+    rows = {row["address"]: row for row in describe(run)["metrics"]}
+    assert rows["b.wait_p99"]["undefined"] == "it waited and was never switched in"
+    assert rows["a.wait_p99"]["undefined"] is None

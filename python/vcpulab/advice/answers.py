@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import polars as pl
 
 from vcpulab.advice.compare import Comparison, in_words
 from vcpulab.advice.lint.lint import Advice, as_data, other_warnings
+from vcpulab.advice.starving import Starving
 from vcpulab.hypervisors.xl import Step, new_steps
 from vcpulab.results.run import Run
 from vcpulab.scenario.scenario import Scenario
@@ -40,8 +42,22 @@ class Differences(Answer):
         """A row for each metric: before, after, difference, p and verdict; see `Comparison.row`."""
         return pl.DataFrame([one.row() for one in self.found], infer_schema_length=None)
 
+    @cached_property
+    def starving(self) -> Starving:
+        """Who starves in which of the runs."""
+        return Starving.between(self.before, self.after)
+
+    @property
+    def starved(self) -> list[dict[str, object]]:
+        """Who starves in the second run: `domain`, `reason`, and `since`: `after`, or `before` already."""
+        return self.starving.rows()
+
+    def in_words(self) -> list[str]:
+        """Who starves; what improves and regresses, for whom; what may regress."""
+        return in_words(self.found, self.starving.lines())
+
     def __str__(self) -> str:
-        return "\n".join(in_words(self.found))
+        return "\n".join(self.in_words())
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,11 @@ other (common random numbers); differences are taken replication by replication,
 (Law 2015, "Simulation modeling and analysis", sections 10.2 and 11.2). Every p value is corrected for the number of
 metrics that are compared (Holm), in two families: those with a good direction, which improve or regress, and
 those without, which are higher or lower. A difference counts that stays significant at 5 %.
+
+A metric that has a value on one side only, because on the other nothing ever ran or was completed, needs no test:
+having none is worse than any value. What is not significant is not harmless either: a mean harm of more than
+`HARM_MEAN` % whose interval reaches beyond `HARM_END` % may regress, and is said to. What is significant and less than
+`SMALL` % is counted, not told.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,47 +25,119 @@ from vcpulab.show.table import Table
 
 Verdict = Literal["improves", "regresses", "higher", "lower", "same", "unclear"]
 
+HARM_MEAN = 5.0
+"""What is not significant may regress if its mean is worse by more than this, % of the value before ..."""
+HARM_END = 20.0
+"""... and the worse end of its interval by more than this."""
+SMALL = 1.0
+"""A smaller change, % of the value before, is of no consequence ..."""
+SMALL_OF_WHOLE = 0.1
+"""... nor is a smaller one of what has an end, % of the whole."""
+TOLD = 6
+"""As many metrics of a domain are told, and as many that may regress."""
+_NEAREST = ("app", "domain", "io", "host", "pcpu")
+"""What means most to the owners of domains comes first."""
+
 
 @dataclass(frozen=True)
 class Comparison:
     """One metric before and after."""
 
     address: Address
-    before: Interval
-    after: Interval
-    difference: Interval
-    """After minus before."""
+    before: Interval | None
+    """`None`: it has no value; why is in `before_undefined`."""
+    after: Interval | None
+    difference: Interval | None
+    """After minus before, over the replications that have both."""
     p: float | None
     """Probability of such a difference if there were none, corrected for the number of metrics compared that have a
-    good direction, or of those that have none; `None`: one pair."""
+    good direction, or of those that have none; `None`: one pair, or no value on one side."""
     verdict: Verdict
     """`same`: exactly; `unclear`: no significant difference."""
+    before_undefined: str | None = None
+    """Why it has no value before, in most of the replications that have one after; `None`: it has."""
+    after_undefined: str | None = None
+    """The same the other way round."""
 
     @property
     def percent(self) -> float | None:
-        """The difference in % of the value before; `None` if that is 0."""
-        return 100 * self.difference.mean / abs(self.before.mean) if self.before.mean else None
+        """The difference in % of the value before; `None` if that is 0, or there is none."""
+        return self._of_before(self.difference.mean) if self.difference is not None else None
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The ends of the interval of the difference, in % of the value before; `None` as for `percent`."""
+        if self.difference is None:
+            return None
+        half = self.difference.half_width or 0.0
+        low, high = (self._of_before(self.difference.mean + end) for end in (-half, half))
+        return None if low is None or high is None else (low, high)
+
+    def _of_before(self, value: float) -> float | None:
+        return 100 * value / abs(self.before.mean) if self.before is not None and self.before.mean else None
+
+    @property
+    def may_regress(self) -> bool:
+        """Is it no significant difference, but perhaps a large harm?"""
+        if self.verdict != "unclear" or self.address.better is None or self.difference is None:
+            return False
+        # Of a value that was 0, everything is a large part: of what it is now.
+        whole = max(abs(one.mean) for one in (self.before, self.after) if one is not None)
+        base = abs(self.before.mean) if self.before is not None and self.before.mean else whole
+        worse = self.difference.mean if self.address.better == "lower" else -self.difference.mean
+        end = worse + (self.difference.half_width or 0.0)
+        return base > 0 and worse > HARM_MEAN / 100 * base and end > HARM_END / 100 * base and not self._small()
+
+    @property
+    def of_consequence(self) -> bool:
+        """Does it improve or regress by more than what nobody notices?"""
+        return self.verdict in ("improves", "regresses") and not self._small()
+
+    def _small(self) -> bool:
+        if self.difference is None:
+            return False
+        of_all = self.address.metric.unit.whole
+        if of_all is not None and abs(self.difference.mean) < SMALL_OF_WHOLE / 100 * of_all:
+            return True
+        return self.percent is not None and abs(self.percent) < SMALL
+
+    @property
+    def rank(self) -> tuple[int, bool, float]:
+        """What comes first: clients and applications, then what means less to owners; of these what counts, by size."""
+        size = abs(self.percent) if self.percent is not None else float("inf")
+        return _NEAREST.index(self.address.of), not (self.of_consequence or self.may_regress), -size
 
     def row(self) -> dict[str, object]:
         """As flat data."""
+        low, high = self.ends or (None, None)
         return {
             "metric": self.address.name,
             "unit": self.address.unit,
             "better_if": self.address.better,
-            "before": self.before.mean,
-            "before_half_width": self.before.half_width,
-            "after": self.after.mean,
-            "after_half_width": self.after.half_width,
-            "difference": self.difference.mean,
-            "difference_half_width": self.difference.half_width,
+            **_columns("before", self.before),
+            **_columns("after", self.after),
+            **_columns("difference", self.difference),
             "difference_percent": self.percent,
             "p": self.p,
             "verdict": self.verdict,
+            "low_percent": low,
+            "high_percent": high,
+            "may_regress": self.may_regress,
+            "of_consequence": self.of_consequence,
+            "before_undefined": self.before_undefined,
+            "after_undefined": self.after_undefined,
         }
+
+
+def _columns(name: str, interval: Interval | None) -> dict[str, float | None]:
+    mean, half_width = interval[:2] if interval is not None else (None, None)
+    return {name: mean, f"{name}_half_width": half_width}
 
 
 def compare(before: Run, after: Run, asked: Iterable[Address] | None = None) -> list[Comparison]:
     """The metrics that two runs have in common, or those asked for; without those that neither has values for.
+
+    A metric of which having no value is the worst is compared, too, where one run has values and the other has none.
 
     Examples:
         >>> import vcpulab
@@ -77,12 +154,13 @@ def compare(before: Run, after: Run, asked: Iterable[Address] | None = None) -> 
     asked = list(asked)
     old, new = before.values(asked), after.values(asked)
     found = []
+    lost: dict[str, Comparison] = {}
     for address in asked:
-        pairs = [
-            (a, b)
-            for a, b in zip(new[address.name], old[address.name], strict=False)
-            if a is not None and b is not None
-        ]
+        both = list(zip(new[address.name], old[address.name], strict=False))
+        if (one_sided := _one_sided(address, both)) is not None:
+            lost[address.name] = one_sided
+            continue
+        pairs = [(a, b) for a, b in both if a is not None and b is not None]
         difference = paired([a for a, _ in pairs], [b for _, b in pairs])
         was, became = Interval.of(b for _, b in pairs), Interval.of(a for a, _ in pairs)
         if difference is not None and was is not None and became is not None:
@@ -95,11 +173,33 @@ def compare(before: Run, after: Run, asked: Iterable[Address] | None = None) -> 
             if (address.better is not None) == directed and difference.p is not None
         }
         corrected |= dict(zip(family, holm(list(family.values())), strict=True))
-    return [
-        Comparison(address, was, became, difference.interval, p, _verdict(address, difference.interval, p))
+    told = lost | {
+        address.name: Comparison(
+            address, was, became, difference.interval, p, _verdict(address, difference.interval, p)
+        )
         for address, was, became, difference in found
         for p in [corrected.get(address.name)]
-    ]
+    }
+    return [told[address.name] for address in asked if address.name in told]
+
+
+def _one_sided(address: Address, both: Sequence[tuple[float | None, float | None]]) -> Comparison | None:
+    """What has values in one run and none in the other, in most of the replications; pairs are (after, before)."""
+    if not address.metric.undefined_is_worst:
+        return None
+    was, became = Interval.of(b for _, b in both), Interval.of(a for a, _ in both)
+    lost = sum(1 for a, b in both if a is None and b is not None)
+    gained = sum(1 for a, b in both if a is not None and b is None)
+    for gone, there, verdict in ((lost, was, "regresses"), (gained, became, "improves")):
+        if there is None or 2 * gone <= there.n:
+            continue
+        why = address.metric.undefined_is
+        if gone < len(both):
+            why = f"{why}, in {gone} of {len(both)} replications"
+        if verdict == "regresses":
+            return Comparison(address, was, None, None, None, "regresses", after_undefined=why)
+        return Comparison(address, None, became, None, None, "improves", before_undefined=why)
+    return None
 
 
 def _verdict(address: Address, difference: Interval, p: float | None) -> Verdict:
@@ -132,37 +232,74 @@ def shown(verdict: Verdict) -> str:
     return "no significant difference" if verdict == "unclear" else verdict
 
 
-def in_words(found: Sequence[Comparison]) -> list[str]:
-    """The domains that improve and that regress, a line for each, with their metrics."""
-    improved, regressed = improved_and_regressed(found)
-    lines = [
-        f"{domain} {verb}: {', '.join(change(comparison) for comparison in what)}"
-        for verb, side in (("improves", improved), ("regresses", regressed))
+def in_words(found: Sequence[Comparison], starving: Sequence[str] = ()) -> list[str]:
+    """Who starves; the domains that improve and that regress, a line for each, with their metrics; what may regress.
+
+    Args:
+        found: what was compared.
+        starving: lines on who starves; they come before all else.
+    """
+    by_rank = sorted(found, key=lambda one: one.rank)
+    improved, regressed = improved_and_regressed([one for one in by_rank if one.of_consequence])
+    sides = [
+        (what[0].rank[0], verb, f"{domain} {verb}: {_changes(what)}")
+        for verb, side in (("regresses", regressed), ("improves", improved))
         for domain, what in side.items()
     ]
-    unclear = sum(1 for comparison in found if comparison.address.better and comparison.verdict == "unclear")
-    if not lines:
+    # Of what is equally near to owners, what regresses comes first.
+    lines = [line for _, _, line in sorted(sides, key=lambda side: (side[0], side[1] == "improves"))]
+    small = sum(1 for one in found if one.verdict in ("improves", "regresses") and not one.of_consequence)
+    uncertain = [one for one in by_rank if one.may_regress]
+    unclear = sum(1 for one in found if one.address.better and one.verdict == "unclear") - len(uncertain)
+    if not lines and not small:
         lines = ["nothing improves or regresses significantly"]
+    lines += [f"may regress: {_may(one)}" for one in uncertain[:TOLD]]
+    if len(uncertain) > TOLD:
+        lines.append(f"may regress, too: {_count(len(uncertain) - TOLD)} (more replications tell)")
+    if small:
+        lines.append(f"of no consequence: {_count(small)} (less than {SMALL:g} %)")
     if unclear:
-        metrics = f"{unclear} metric{'' if unclear == 1 else 's'}"
-        lines.append(f"no significant difference: {metrics} (more replications may show one)")
-    return lines
+        lines.append(f"no significant difference: {_count(unclear)} (more replications may show one)")
+    reasons = dict.fromkeys(one.before_undefined or one.after_undefined for one in by_rank)
+    lines += [f"{UNDEFINED}: {why}" for why in reasons if why is not None]
+    return [*starving, *lines]
+
+
+def _changes(what: Sequence[Comparison]) -> str:
+    more = f", and {_count(len(what) - TOLD)} more" if len(what) > TOLD else ""
+    return ", ".join(map(change, what[:TOLD])) + more
+
+
+def _count(metrics: int) -> str:
+    return f"{metrics} metric{'' if metrics == 1 else 's'}"
+
+
+def _may(comparison: Comparison) -> str:
+    address = comparison.address
+    return f"{address} {_value(comparison.before)} → {comparison.after or UNDEFINED} {address.unit}"
+
+
+UNDEFINED = "undefined"
+"""How a metric without a value is shown."""
+
+
+def _value(interval: Interval | None) -> str:
+    return UNDEFINED if interval is None else number(interval.mean)
 
 
 def change(comparison: Comparison) -> str:
     """The change of a metric, in words."""
-    percent = comparison.percent
-    if percent is None or abs(percent) > 1000:
-        address, before, after = comparison.address, comparison.before.mean, comparison.after.mean
-        return f"{address} {number(before)} → {number(after)} {address.unit}"
-    return f"{comparison.address.name} {_signed(number(percent))} %"
+    percent, address = comparison.percent, comparison.address
+    if comparison.before is None or comparison.after is None or percent is None or abs(percent) > 1000:
+        return f"{address} {_value(comparison.before)} → {_value(comparison.after)} {address.unit}"
+    return f"{address.name} {_signed(number(percent))} %"
 
 
 def table_of_differences(found: Sequence[Comparison], labels: tuple[str, str] = ("before", "after")) -> Table:
-    """A row for each metric: its values under both labels, the difference, p and the verdict."""
+    """A row for each metric: its values under both labels, the difference, p and the verdict; see `Comparison.rank`."""
     headings = ["metric", "unit", *labels, "difference", "%", "p", "verdict"]
     title = "Differences, second less first, paired, with 95 % confidence intervals"
-    return Table(title, headings, [_cells(comparison) for comparison in found], 2)
+    return Table(title, headings, [_cells(one) for one in sorted(found, key=lambda one: one.rank)], 2)
 
 
 def _cells(comparison: Comparison) -> list[str]:
@@ -170,12 +307,12 @@ def _cells(comparison: Comparison) -> list[str]:
     return [
         comparison.address.name,
         comparison.address.unit,
-        str(comparison.before),
-        str(comparison.after),
-        _signed(str(comparison.difference)),
+        UNDEFINED if comparison.before_undefined else str(comparison.before),
+        UNDEFINED if comparison.after_undefined else str(comparison.after),
+        "–" if comparison.difference is None else _signed(str(comparison.difference)),
         "–" if percent is None else _signed(number(percent)),
         "–" if p is None else ("< 0.001" if p < 0.001 else f"{p:.3f}"),
-        shown(comparison.verdict),
+        "may regress" if comparison.may_regress else shown(comparison.verdict),
     ]
 
 
@@ -189,12 +326,11 @@ def frame_of_changes(found: Sequence[Comparison]) -> pl.DataFrame:
         {
             "metric": one.address.name,
             "percent": one.percent,
-            "low": one.percent - half_width,
-            "high": one.percent + half_width,
+            "low": one.ends[0],
+            "high": one.ends[1],
             "verdict": shown(one.verdict),
         }
         for one in found
-        if one.percent is not None and one.verdict != "same"
-        for half_width in [100 * (one.difference.half_width or 0) / abs(one.before.mean)]
+        if one.ends is not None and one.verdict != "same"
     ]
     return pl.DataFrame(rows, infer_schema_length=None)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from os import PathLike
 
 from vcpulab.advice.compare import Comparison, frame_of_changes, in_words, table_of_differences
+from vcpulab.advice.starving import Starving
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show import html, report
@@ -37,12 +38,12 @@ def write(
     from vcpulab.show import charts
 
     judged = [comparison for comparison in found if comparison.address.better and comparison.percent is not None]
-    changed = [comparison for comparison in found if comparison.before.mean or comparison.after.mean]
+    changed = [one for one in found if any(side is None or side.mean for side in (one.before, one.after))]
     table = replace(table_of_differences(changed), title="Every metric that they share and that is not 0 in both")
     labelled = dict(zip(labels, runs, strict=True))
     beginnings = {label: _beginning(one.scenario) for label, one in labelled.items() if one.policy is None}
     parts = [
-        html.section("Verdict", [html.bullets(in_words(found))]),
+        html.section("Verdict", [html.bullets(in_words(found, Starving.between(*runs).lines()))]),
         html.section("What changed", [html.chart(charts.differences(frame_of_changes(judged))), html.table(table)]),
         report.overview(labelled),
         *report.waits(labelled),

@@ -7,7 +7,7 @@ weight is no starvation in one run; against another run it is, where the loss is
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import polars as pl
 
@@ -93,14 +93,53 @@ def newly_starved(before: Run, after: Run) -> dict[str, str]:
     return found
 
 
-def in_a_line(found: Mapping[str, str]) -> str:
+def in_a_line(found: Mapping[str, str], label: str = "starved") -> str:
     """Who starves, and why, as it is shown before all else.
 
     Examples:
         >>> in_a_line({"orders": "never ran"})
         'starved: orders (never ran)'
     """
-    return f"starved: {', '.join(f'{domain} ({why})' for domain, why in found.items())}"
+    return f"{label}: {', '.join(f'{domain} ({why})' for domain, why in found.items())}"
+
+
+def rows(found: Mapping[str, str]) -> list[dict[str, str]]:
+    """The same as data."""
+    return [{"domain": domain, "reason": why} for domain, why in found.items()]
+
+
+@dataclass(frozen=True)
+class Starving:
+    """Who starves in two runs: domain to reason."""
+
+    newly: Mapping[str, str]
+    """Those who do in the second and did not in the first."""
+    still: Mapping[str, str]
+    """Those who do in both."""
+    no_longer: Mapping[str, str]
+    """Those who did in the first only."""
+
+    @classmethod
+    def between(cls, before: Run, after: Run) -> Self:
+        """Who starves in these two."""
+        old, new = starved(before), starved(after)
+        still = {domain: why for domain, why in new.items() if domain in old}
+        no_longer = {domain: why for domain, why in old.items() if domain not in new}
+        return cls(newly_starved(before, after), still, no_longer)
+
+    def lines(self) -> list[str]:
+        """In words, what is worst first."""
+        sides = (
+            ("newly starved", self.newly),
+            ("starved as before", self.still),
+            ("no longer starved", self.no_longer),
+        )
+        return [in_a_line(found, label) for label, found in sides if found]
+
+    def rows(self) -> list[dict[str, object]]:
+        """As data: `since` is `after` or `before`; of who no longer starves there is none."""
+        sides = (("after", self.newly), ("before", self.still))
+        return [{**row, "since": since} for since, found in sides for row in rows(found)]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from cyclopts import Parameter
 from vcpulab import verbs
 from vcpulab.advice import comparison_report
 from vcpulab.advice.answers import Differences
-from vcpulab.advice.compare import in_words
 from vcpulab.advice.lint.lint import as_data, other_warnings
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import AnyFormat, Flag, Jobs, Pairs, Report, Seed, TableOrJson, Words, command, number
@@ -185,8 +184,9 @@ def _show(
 ) -> None:
     if format == "json":
         rows = [comparison.row() for comparison in found]
-        print(json.dumps({"verdict": in_words(found.found), "metrics": rows}, indent=2))
+        print(json.dumps({"starved": found.starved, "verdict": found.in_words(), "metrics": rows}, indent=2))
     elif format == "csv":
         print(found.to_frame().write_csv(), end="")
     else:
-        views.show_comparison(found.found, (found.before, found.after), labels, all=all)
+        runs = (found.before, found.after)
+        views.show_comparison(found.found, runs, labels, all=all, starving=found.starving.lines())

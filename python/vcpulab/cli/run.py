@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from vcpulab.advice import starving
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import AnyFormat, Flag, Jobs, Out, Replications, Seed, command
 from vcpulab.hypervisors.counters import Tool
@@ -77,7 +78,7 @@ def run(
     if out is not None:
         result.save(out)
     if format == "json":
-        print(json.dumps(store.describe(result), indent=2))
+        print(json.dumps({"starved": starving.rows(starving.starved(result)), **store.describe(result)}, indent=2))
     elif format == "csv":
         print(result.summary().write_csv(), end="")
     else:

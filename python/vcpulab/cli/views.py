@@ -13,6 +13,7 @@ from rich.console import Console
 
 from vcpulab.advice.compare import Comparison, change, in_words, table_of_differences
 from vcpulab.advice.lint.lint import Advice
+from vcpulab.advice.starving import in_a_line, starved
 from vcpulab.cli import terminal
 from vcpulab.hypervisors.counters import COUNTERS, Tool
 from vcpulab.hypervisors.xl import Step
@@ -66,6 +67,8 @@ def show_run(run: Run, names: Tool | None = None, waits: bool | None = None, *, 
         f"{scenario.duration_ns / 1e9:g} s after {scenario.warmup_ns / 1e9:g} s of warm-up, "
         f"{replications}, seed {scenario.seed}; mean ± 95 % confidence interval\n"
     )
+    if starving := starved(run):
+        print(f"{in_a_line(starving)}\n")
     for table in summary(run):
         if table.rows:
             show_table(table.stacked())
@@ -86,6 +89,7 @@ def show_comparison(
     labels: tuple[str, str],
     *,
     all: bool,
+    starving: Sequence[str] = (),
 ) -> None:
     """What differs between two runs, and what it means for whom.
 
@@ -94,17 +98,22 @@ def show_comparison(
         runs: before and after.
         labels: what they are called.
         all: every metric, not only those with a good direction that changed?
+        starving: lines on who starves.
     """
     for label, run in zip(labels, runs, strict=True):
         host = run.scenario.to_dict()["host"]
         scheduler = f"{host['scheduler']} {host['generation']}" if run.policy is None else f"policy {run.policy}"
         print(f"{label}: {run.scenario.name}: {scheduler}")
     scenario = runs[0].scenario
-    pairs = max(comparison.difference.n for comparison in found)
+    pairs = min(run.scenario.replications for run in runs)
     print(
         f"{scenario.duration_ns / 1e9:g} s after {scenario.warmup_ns / 1e9:g} s of warm-up, "
         f"{_count(pairs, 'pair')} of replications, seed {scenario.seed}\n"
     )
+    for line in starving:
+        print(line)
+    if starving:
+        print()
     shown = [c for c in found if all or (c.address.better is not None and c.verdict != "same")]
     if shown:
         show_table(table_of_differences(shown, labels))

@@ -67,6 +67,8 @@ class Metric:
     """The values that are possible, both ends included."""
     undefined_is: str = "nothing was measured"
     """What it means where it has no value."""
+    undefined_is_worst: bool = False
+    """Is having no value worse than any value, as of the wait of what waits and never runs?"""
 
     @property
     def title(self) -> str:
@@ -88,6 +90,21 @@ def _per(column: str, base: pl.Expr) -> pl.Expr:
 
 _NO_ENTITLEMENT = "the scheduler has no notion of an entitlement"
 _NOT_RUN = "it was never switched in"
+# What was neither switched in nor waited had nothing to wait for: its wait is 0.
+_SWITCHED_IN = (pl.col("executions") > 0) | (pl.col("runnable_ns") == 0)
+
+
+def _wait(percentile: int, said: str) -> Metric:
+    return Metric(
+        f"wait_p{percentile}",
+        MICROSECONDS,
+        f"wait for a pCPU at one execution, {said}",
+        pl.when(_SWITCHED_IN).then(pl.col(f"wait_p{percentile}_ns") / 1e3),
+        "lower",
+        undefined_is="it waited and was never switched in",
+        undefined_is_worst=True,
+    )
+
 
 DOMAIN = (
     Metric("gotten", OF_A_PCPU, "time running (XenMon: gotten)", _share("running_ns")),
@@ -117,22 +134,8 @@ DOMAIN = (
     ),
     Metric("context_switches", PER_SECOND, "times a vCPU of it was switched out", _rate("context_switches")),
     Metric("migrations", PER_SECOND, "times a vCPU of it changed its pCPU", _rate("migrations")),
-    Metric(
-        "wait_p50",
-        MICROSECONDS,
-        "wait for a pCPU at one execution, median",
-        pl.col("wait_p50_ns") / 1e3,
-        "lower",
-        undefined_is=_NOT_RUN,
-    ),
-    Metric(
-        "wait_p99",
-        MICROSECONDS,
-        "wait for a pCPU at one execution, 99th percentile",
-        pl.col("wait_p99_ns") / 1e3,
-        "lower",
-        undefined_is=_NOT_RUN,
-    ),
+    _wait(50, "median"),
+    _wait(99, "99th percentile"),
 )
 """Of a domain."""
 
@@ -145,6 +148,7 @@ def _response(percentile: int, said: str) -> Metric:
         pl.col(f"response_p{percentile}_ns") / 1e6,
         "lower",
         undefined_is="nothing was completed, or it has no response time",
+        undefined_is_worst=True,
     )
 
 

@@ -2,13 +2,15 @@
 
 import json
 import tempfile
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from vcpulab import _engine
+from vcpulab.results.metrics import metric
 from vcpulab.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -62,8 +64,8 @@ def load(directory: str | PathLike[str]) -> tuple[Scenario, dict[str, pl.DataFra
     return scenario, tables, bool(mark["decisions"]), None if policy is None else str(policy)
 
 
-def describe(run: "Run") -> dict[str, object]:
-    """What was run, with which engine, and every metric."""
+def describe(run: "Run") -> dict[str, Any]:
+    """What was run, with which engine, and every metric; `undefined` says why one has no mean."""
     return {
         "format": _FORMAT,
         "engine": _engine.build_info(),
@@ -74,8 +76,13 @@ def describe(run: "Run") -> dict[str, object]:
         "warmup_ns": run.scenario.warmup_ns,
         "decisions": run.has_decisions,
         "policy": run.policy,
-        "metrics": run.summary().to_dicts(),
+        "metrics": [{**row, "undefined": _undefined(row)} for row in run.summary().to_dicts()],
     }
+
+
+def _undefined(row: Mapping[str, Any]) -> str | None:
+    """Why a row of a summary has no mean; `None`: it has one."""
+    return metric(row["of"], row["metric"]).undefined_is if row["mean"] is None else None
 
 
 def _mark(path: Path) -> dict[str, object] | None:
