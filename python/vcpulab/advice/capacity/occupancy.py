@@ -47,6 +47,8 @@ class Station:
     """Share of the time, or of what it can take, 0 to 1."""
     why: str = ""
     """What makes it so, in words."""
+    domain: str = ""
+    """Whose vCPU it is that this holds back; empty: no vCPU's."""
 
     def __str__(self) -> str:
         return f"{self.name} ({self.kind}), {100 * self.used:.0f} % used" + (f": {self.why}" if self.why else "")
@@ -128,7 +130,7 @@ class _Host:
             why = f"runs {100 * runs:.0f} % of the time, waits {100 * held:.0f} %"
             if held > WAITS_MATTER * (runs + held):
                 kind, which, why = self._held_back(name, which, used[name], why, waits.get(name, {}))
-            yield Station(kind, which, runs + held, why)
+            yield Station(kind, which, runs + held, why, name)
 
     def _held_back(
         self, name: str, which: str, used: float, why: str, waits: Mapping[str, float]

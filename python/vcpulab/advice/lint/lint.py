@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from vcpulab.advice.compare import Comparison, compare
-from vcpulab.advice.lint.rules import RULES, Finding, Host, owners
+from vcpulab.advice.lint.host import Finding, Host
+from vcpulab.advice.lint.rules import findings as findings_on
+from vcpulab.advice.lint.rules import owners
 from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.hypervisors.xl import Step, new_steps
 from vcpulab.results.run import run, run_many
@@ -99,7 +101,7 @@ def advise(
     wanted = max(replications, scenario.replications)
     base = scenario.with_run(replications=wanted)
     host = Host(base, run(base, jobs=jobs))
-    findings = [finding for rule in RULES for finding in rule(host)]
+    findings = findings_on(host)
     mends: list[Scenario | None] = []
     for finding in [*foreign, *findings]:
         try:

@@ -5,20 +5,19 @@ say.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import chain
 from math import ceil
 from typing import Any
 
 import polars as pl
 
-from vcpulab.hypervisors.xl import members
-from vcpulab.results.run import Run
+from vcpulab.advice.capacity.occupancy import NEAR_FULL
+from vcpulab.advice.lint.held_back import WAITS, held_back, late, occupied, spinning, waited
+from vcpulab.advice.lint.host import Finding, Host, of_domain
+from vcpulab.results.addresses import apps
 from vcpulab.results.statistics import number
 from vcpulab.scenario.catalogue import schedulers
-from vcpulab.scenario.scenario import Scenario, join
-from vcpulab.scenario.settings import generation_of
+from vcpulab.scenario.scenario import join
 from vcpulab.scenario.units import size_bytes
 
 SLICE_COST_MAX = 0.05
@@ -31,96 +30,6 @@ IDLE = 0.1
 """A host that idles for more than this part of the time has room. Assumed."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """Something that is probably not meant."""
-
-    rule: str
-    path: str
-    """What is wrong, as a dotted path."""
-    reason: str
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    """What mends it, as `Scenario.change` takes it; nothing: that is for the administrator to know."""
-
-
-class Host:
-    """A scenario as rules look at it."""
-
-    def __init__(self, scenario: Scenario, run: Run) -> None:
-        self.scenario = scenario
-        self.run = run
-        """It as it is, simulated."""
-
-    @cached_property
-    def document(self) -> Mapping[str, Any]:
-        """The complete scenario."""
-        return self.scenario.to_dict()
-
-    @cached_property
-    def domains(self) -> Mapping[str, Mapping[str, Any]]:
-        """Name to table."""
-        found: Mapping[str, Mapping[str, Any]] = self.document["domain"]
-        return found
-
-    @cached_property
-    def pools(self) -> Mapping[str | None, Mapping[str, Any]]:
-        """Name (`None`: the host's own) to its table."""
-        return {None: self.document["host"], **self.document.get("pool", {})}
-
-    def pool_of(self, domain: str) -> Mapping[str, Any]:
-        """The pool that a domain is in."""
-        return self.pools[self.domains[domain].get("pool")]
-
-    def pcpus_of(self, pool: str | None) -> list[int]:
-        """The pCPUs of a pool."""
-        taken = {p for name, table in self.pools.items() if name is not None for p in members(table["pcpus"])}
-        if pool is not None:
-            return members(self.pools[pool]["pcpus"])
-        return [pcpu for pcpu in range(self.document["host"]["pcpus"]) if pcpu not in taken]
-
-    def params(self, pool: Mapping[str, Any], scope: str) -> dict[str, Mapping[str, Any]]:
-        """The parameters of a pool's scheduler by name."""
-        generation = generation_of(pool["scheduler"], pool["generation"])
-        params = generation["params"] if generation is not None else ()
-        return {param["name"]: param for param in params if param["scope"] == scope}
-
-    def value(self, domain: str, name: str) -> int | None:
-        """A domain's parameter; `None`: its scheduler has no such, or it has no default."""
-        param = self.params(self.pool_of(domain), "domain").get(name)
-        if param is None:
-            return None
-        given = self.domains[domain].get(name, param["default"])
-        return None if given is None else int(given)
-
-    def served_by(self, driver: str) -> list[str]:
-        """The domains whose I/O goes through that one."""
-        devices = ((name, table.get(device)) for name, table in self.domains.items() for device in ("nic", "disk"))
-        return list(dict.fromkeys(name for name, device in devices if device and device.get("driver_domain") == driver))
-
-    @cached_property
-    def drivers(self) -> list[str]:
-        """The domains that do others' I/O."""
-        return [name for name in self.domains if self.served_by(name)]
-
-    def affinity(self, domain: str) -> list[list[int]]:
-        """For each vCPU the pCPUs that it may run on."""
-        table = self.domains[domain]
-        given = table.get("affinity", "all")
-        here = self.pcpus_of(table.get("pool"))
-        listed = given if isinstance(given, list) else [given] * table["vcpus"]
-        return [here if one == "all" else members(one) for one in listed]
-
-    def idle_of(self, pcpus: list[int]) -> float:
-        """Which part of the time these idled."""
-        there = self.run.df_pcpus().filter(pl.col("pcpu").is_in(pcpus))
-        return float(there["idle_ns"].sum()) / max(1, float(there["elapsed_ns"].sum()))
-
-
-def of_domain(domain: str, name: str) -> str:
-    """The path of a domain's field."""
-    return join(["domain", domain, name])
-
-
 def inverted_weights(host: Host) -> Iterator[Finding]:
     """A driver domain with a smaller share than its guests delays all their I/O."""
     for driver in host.drivers:
@@ -128,7 +37,7 @@ def inverted_weights(host: Host) -> Iterator[Finding]:
         pool = host.domains[driver].get("pool")
         guests = [d for d in host.served_by(driver) if host.domains[d].get("pool") == pool]
         weights = {guest: weight for guest in guests if (weight := host.value(guest, "weight")) is not None}
-        if not own or not weights or max(weights.values()) <= own:
+        if not own or not weights or max(weights.values()) <= own or not _feels(host, driver):
             continue
         heaviest = max(weights, key=lambda guest: weights[guest])
         reason = f"weight {own} is below the {weights[heaviest]} of {heaviest}, whose I/O it does: under load it waits"
@@ -136,21 +45,22 @@ def inverted_weights(host: Host) -> Iterator[Finding]:
         yield Finding("inverted-weights", of_domain(driver, "weight"), reason, mended)
 
 
+def _feels(host: Host, driver: str) -> bool:
+    """Does anybody feel that a driver domain waits? It is full, or who is behind it is late or not asked."""
+    served = set(host.served_by(driver))
+    asked = served & {app.domain for app in apps(host.scenario) if app.client is not None}
+    if waited(host, driver) < WAITS:
+        return False
+    return not asked or occupied(host, driver) >= NEAR_FULL or any(one.domain in served for one in late(host))
+
+
 def starving_cap(host: Host) -> Iterator[Finding]:
-    """A cap that throttles a driver domain, or that a domain lies at while pCPUs idle."""
-    used = host.run.df_domains().group_by("domain").agg(pl.col("running_ns").sum(), pl.col("elapsed_ns").sum())
-    shares = {name: 100 * running / max(1, elapsed) for name, running, elapsed in used.iter_rows()}
-    for name, table in host.domains.items():
+    """A cap that throttles a driver domain; those of others are contracts, unless somebody is late (`held_back`)."""
+    for name in host.drivers:
         cap = host.value(name, "cap")
-        if not cap:
-            continue
-        path = of_domain(name, "cap")
-        served = host.served_by(name)
-        if served:
-            reason = f"a driver domain that may use {cap} % of a pCPU at most delays the I/O of {', '.join(served)}"
-            yield Finding("starving-cap", path, reason, {path: None})
-        elif shares.get(name, 0.0) > BUSY * cap and host.idle_of(host.pcpus_of(table.get("pool"))) > IDLE:
-            reason = f"it uses all of its {cap} % while pCPUs idle: what it does takes longer than it must"
+        if cap:
+            path, served = of_domain(name, "cap"), ", ".join(host.served_by(name))
+            reason = f"a driver domain that may use {cap} % of a pCPU at most delays the I/O of {served}"
             yield Finding("starving-cap", path, reason, {path: None})
 
 
@@ -219,17 +129,17 @@ def pinning(host: Host) -> Iterator[Finding]:
 def _crowded(host: Host, here: list[int], pinned: list[str]) -> Iterator[Finding]:
     """Domains that wait where they are pinned for more than a tenth of the time, while other pCPUs idle."""
     waits = (
-        host.run.df_domains()
+        host.run.df_vcpus()
         .group_by("domain")
         .agg((pl.col("runnable_ns").sum() / pl.col("elapsed_ns").sum()).alias("waited"))
     )
-    for domain, waited in waits.sort("domain").iter_rows():
+    for domain, share in waits.sort("domain").iter_rows():
         mask = sorted(set(chain.from_iterable(host.affinity(domain)))) if domain in pinned else here
         others = [pcpu for pcpu in here if pcpu not in mask]
-        if waited > IDLE and others and host.idle_of(others) > IDLE:
+        if share > IDLE and others and host.idle_of(others) > IDLE:
             path = of_domain(domain, "affinity")
             reason = (
-                f"it is pinned to pCPU {_span(mask)} and waits there for {100 * waited:.0f} % of the time, "
+                f"it is pinned to pCPU {_span(mask)}, and its vCPUs wait there for {100 * share:.0f} % of the time, "
                 f"while pCPU {_span(others)} idle"
             )
             yield Finding("pinning-leaves-idle", path, reason, {path: "all"})
@@ -245,20 +155,38 @@ def few_driver_vcpus(host: Host) -> Iterator[Finding]:
     for driver in host.drivers:
         vcpus = host.domains[driver]["vcpus"]
         here = host.pcpus_of(host.domains[driver].get("pool"))
-        busiest = max(used.filter(domain=driver)["busy"].to_list(), default=0.0)
-        if busiest < BUSY or host.idle_of(here) < IDLE or vcpus >= len(here):
+        busy = used.filter(domain=driver).sort("vcpu")["busy"].to_list()
+        if max(busy, default=0.0) < BUSY or host.idle_of(here) < IDLE:
             continue
-        mended: dict[str, Any] = {of_domain(driver, "vcpus"): vcpus + 1}
-        if isinstance(host.domains[driver].get("affinity"), list):
-            mended[of_domain(driver, "affinity")] = "all"
-        for index, guest in enumerate(host.served_by(driver)):
-            if host.domains[guest].get("nic", {}).get("driver_domain") == driver:
-                mended[join(["domain", guest, "nic", "driver_vcpu"])] = index % (vcpus + 1)
-        reason = (
-            f"one of its {vcpus} vCPUs is busy for {100 * busiest:.0f} % of the time with the I/O of "
-            f"{', '.join(host.served_by(driver))}, while pCPUs idle"
-        )
-        yield Finding("few-driver-vcpus", of_domain(driver, "vcpus"), reason, mended)
+        path, behind = of_domain(driver, "vcpus"), ", ".join(host.served_by(driver))
+        if vcpus > 1 and min(busy) < BUSY / 2:
+            rest = ", ".join(f"{100 * share:.0f} %" for share in sorted(busy)[:-1])
+            reason = (
+                f"one of its {vcpus} vCPUs, saturated for {100 * max(busy):.0f} % of the time, does the I/O of "
+                f"{behind}, while the "
+                f"others are busy for {rest}: the back ends are all on that vCPU"
+            )
+            yield Finding("saturated-driver-vcpu", path, reason, _spread(host, driver, vcpus))
+        elif vcpus < len(here):
+            reason = (
+                f"{'its only vCPU' if vcpus == 1 else f'one of its {vcpus} vCPUs'} is busy for {100 * max(busy):.0f} "
+                "% of the time "
+                f"with the I/O of {behind}, while pCPUs idle: it has too few vCPUs, one saturates"
+            )
+            mended = {path: vcpus + 1, **_spread(host, driver, vcpus + 1)}
+            if isinstance(host.domains[driver].get("affinity"), list):
+                mended[of_domain(driver, "affinity")] = "all"
+            yield Finding("few-driver-vcpus", path, reason, mended)
+
+
+def _spread(host: Host, driver: str, vcpus: int) -> dict[str, Any]:
+    """NICs and back ends in turn over the vCPUs of their driver domain: those of a NIC's guests beside one another."""
+    spread: dict[str, Any] = {}
+    for index, (nic, table) in enumerate(host.document.get("nic", {}).items()):
+        if table.get("driver_domain") == driver:
+            spread[join(["nic", nic, "vcpu"])] = index % vcpus
+    behind = [g for g in host.served_by(driver) if host.domains[g].get("nic", {}).get("driver_domain") == driver]
+    return spread | {join(["domain", guest, "nic", "driver_vcpu"]): i % vcpus for i, guest in enumerate(behind)}
 
 
 _SLICES = {"tslice_ms": 1e6, "slice_ms": 1e6, "slice": 1, "nat_slice": 1, "budget_us": 1e3, "ctx_allow": 1}
@@ -319,7 +247,17 @@ RULES: tuple[Callable[[Host], Iterator[Finding]], ...] = (
     pinning,
     few_driver_vcpus,
     short_slices,
+    spinning,
+    held_back,
 )
+
+
+def findings(host: Host) -> list[Finding]:
+    """What all rules find; of each field the first word on it."""
+    found: dict[str, Finding] = {}
+    for finding in chain.from_iterable(rule(host) for rule in RULES):
+        found.setdefault(finding.path, finding)
+    return list(found.values())
 
 
 def owners(param: str) -> list[str]:
