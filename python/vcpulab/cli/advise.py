@@ -82,7 +82,7 @@ def whatif(
         file: Scenario file.
         set: PATH=VALUE, any number of times; no value: back to the default. `web.weight` may stand for
             `domain.web.weight`, and `batch*.weight` for that of every domain whose name matches.
-        all: Show every metric, not only those with a good direction.
+        all: Show every metric of every domain, not only those with a good direction, and of many those that change.
         write: Also write the changed scenario to this file, which may be the same one; comments stay.
     """
     if not set:
@@ -96,6 +96,8 @@ def whatif(
     for warning in changed.scenario.warnings:
         if warning["message"] not in {known["message"] for known in before.warnings}:
             terminal.warn(f"as changed: {warning['field'] or ''}: {warning['message']}")
+    if format == "table":
+        views.show_changes(changed.changes)
     _show(found, ("now", "changed"), format=format, all=all)
     if format == "table" and found.commands:
         print("\nTo set it on a real host:\n")
@@ -136,7 +138,7 @@ def compare(
     Args:
         a: Scenario file, or a directory of `vcpulab run --out`.
         b: The same.
-        all: Show every metric, not only those with a good direction.
+        all: Show every metric of every domain, not only those with a good direction, and of many those that change.
     """
     if a.is_dir() != b.is_dir():
         raise RequestError(f"{a}, {b}: allowed: two scenario files, or two directories of runs")

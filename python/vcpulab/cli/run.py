@@ -11,6 +11,7 @@ from vcpulab.policy import load as load_policy
 from vcpulab.results import jtl as jtl_logs
 from vcpulab.results import store
 from vcpulab.results.run import run as run_scenario
+from vcpulab.show.folded import View, check
 
 
 @command(
@@ -23,6 +24,7 @@ from vcpulab.results.run import run as run_scenario
     "vcpulab run web.toml --trace out/trace",
     "vcpulab run web.toml --jtl out/jtl",
     "vcpulab run web.toml --io",
+    "vcpulab run web.toml --only 'b*' --sort waited",
 )
 def run(
     file: Path,
@@ -38,6 +40,9 @@ def run(
     counters: Tool | None = None,
     waits: bool | None = None,
     io: Flag = False,
+    all: Flag = False,
+    only: str | None = None,
+    sort: str | None = None,
     jtl: Path | None = None,
     jtl_format: jtl_logs.Format = "csv",
     jtl_warmup: bool = True,
@@ -52,6 +57,10 @@ def run(
         counters: Also show the counters of another tool, under its names and in its units.
         waits: Show which domains kept which others waiting; by default for up to six domains.
         io: Show the traffic of the domains' network interfaces, NICs and disks.
+        all: Show each domain, application and pCPU in a row of its own; by default, alike ones share one if there are
+            many.
+        only: Show only domains, with their applications, whose names match, such as 'web*'.
+        sort: Show first what has most of this metric, such as waited.
         jtl: Log every request of clients to this directory as JMeter would, CLIENT-0.jtl and so on; logs that are there
             are replaced. Time 0 is 2000-01-01 00:00:00 UTC.
         jtl_format: One of JMeter's formats.
@@ -60,6 +69,8 @@ def run(
     scenario = files.load(file)
     if seed is not None or replications is not None:
         scenario = files.with_run(scenario, seed=seed, replications=replications)
+    view = View(all, only, sort)
+    check(scenario, view)
     if out is not None:
         store.check_free(out)
     own = None if policy is None else load_policy(policy)
@@ -82,7 +93,7 @@ def run(
     elif format == "csv":
         print(result.summary().write_csv(), end="")
     else:
-        views.show_run(result, counters, waits, io=io)
+        views.show_run(result, counters, waits, io=io, view=view)
     for written in (out, trace, jtl):
         if written is not None:
             terminal.say(f"written to {written}")

@@ -12,6 +12,7 @@ import tomli_w
 from rich.console import Console
 
 from vcpulab.advice.compare import Comparison, change, in_words, table_of_differences
+from vcpulab.advice.in_short import ROWS_FULL, in_short
 from vcpulab.advice.lint.lint import Advice
 from vcpulab.advice.starving import in_a_line, starved
 from vcpulab.cli import terminal
@@ -20,7 +21,10 @@ from vcpulab.hypervisors.xl import Step
 from vcpulab.results.metrics import IO, Metric, summarise
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
-from vcpulab.show.summary import summary, table_of
+from vcpulab.scenario import names as of_things
+from vcpulab.scenario.scenario import join, split
+from vcpulab.show.folded import View, tables
+from vcpulab.show.summary import table_of
 from vcpulab.show.table import Table
 from vcpulab.show.terminal import rendered
 
@@ -44,15 +48,19 @@ _WAITS_SHORT = 6
 """Who made whom wait is shown unasked for up to so many domains."""
 
 
-def show_run(run: Run, names: Tool | None = None, waits: bool | None = None, *, io: bool = False) -> None:
-    """Every metric of a run.
+def show_run(
+    run: Run, tool: Tool | None = None, waits: bool | None = None, *, io: bool = False, view: View | None = None
+) -> None:
+    """Every metric of a run; of many domains those that most people look at, where there is no room for more.
 
     Args:
         run: the run.
-        names: also in the counters of this tool.
+        tool: also in the counters of this tool.
         waits: show who made whom wait? `None`: if it is short.
         io: show what crossed the domains' devices?
+        view: what is shown of it; folded if left out.
     """
+    shown = _tables(run, view or View())
     scenario = run.scenario
     document = scenario.to_dict()
     host = document["host"]
@@ -69,18 +77,29 @@ def show_run(run: Run, names: Tool | None = None, waits: bool | None = None, *, 
     )
     if starving := starved(run):
         print(f"{in_a_line(starving)}\n")
-    for table in summary(run):
-        if table.rows:
-            show_table(table.stacked())
+    for table, _ in shown:
+        show_table(table.stacked())
+    if any(folded for _, folded in shown):
+        print("Every one: --all; some of them: --only 'GLOB'; the most first: --sort METRIC")
     if io:
         _show_io(run)
-    if names is not None:
-        counters = COUNTERS[names]
+    if tool is not None:
+        counters = COUNTERS[tool]
         counted = summarise(_in_counters(run, counters), "domain", counters)
-        show_table(table_of(counted, f"Domains, in the counters of {names}", "domain", counters).stacked())
+        show_table(table_of(counted, f"Domains, in the counters of {tool}", "domain", counters).stacked())
     if waits or (waits is None and run.df_domains()["domain"].n_unique() <= _WAITS_SHORT):
         _show_waits(run)
         _show_wakeups(run)
+
+
+def _tables(run: Run, view: View) -> list[tuple[Table, bool]]:
+    """The tables of a run; of those that are folded, the short ones where the whole ones are too wide."""
+    width = _stdout().width
+    pairs = zip(tables(run, view), tables(run, view, full=False), strict=True)
+    return [
+        (short if folded and sum(1 for _ in rendered(table.stacked(), width)) > 1 else table, folded)
+        for (table, folded), (short, _) in pairs
+    ]
 
 
 def show_comparison(
@@ -115,10 +134,27 @@ def show_comparison(
     if starving:
         print()
     shown = [c for c in found if all or (c.address.better is not None and c.verdict != "same")]
-    if shown:
-        show_table(table_of_differences(shown, labels))
-    for line in in_words(found):
+    if not all and len(shown) > ROWS_FULL:
+        table, lines = in_short(shown, (runs[0].scenario, runs[1].scenario), labels)
+        show_table(table)
+    else:
+        lines = in_words(found)
+        if shown:
+            show_table(table_of_differences(shown, labels))
+    for line in lines:
         print(line)
+
+
+def show_changes(changes: Mapping[str, Any]) -> None:
+    """What was set, settings of the same value in a line."""
+    by_value: dict[tuple[str, str], list[str]] = {}
+    for path, value in changes.items():
+        *where, field = split(path)
+        by_value.setdefault((field, _toml(value)), []).append(join(where))
+    for (field, value), things in by_value.items():
+        kinds = {thing.partition(".")[0] for thing in things}
+        kind = f"{kinds.pop()}." if len(kinds) == 1 and len(things) > 1 else ""
+        print(f"set: {kind}{of_things.in_short([thing.removeprefix(kind) for thing in things])}: {field} = {value}")
 
 
 def show_advice(path: str, advice: Sequence[Advice]) -> None:

@@ -6,7 +6,8 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 _PATTERN = re.compile(r"[*?\[]")
-_NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>\d+)")
+_NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>\d+)(?P<rest>\.\d+)?")
+"""The number of a domain, perhaps with that of its application."""
 
 
 def is_pattern(text: str) -> bool:
@@ -42,6 +43,8 @@ def did_you_mean(word: str, names: Iterable[str]) -> str | None:
 def in_short(names: Sequence[str]) -> str:
     """Several things in a few words.
 
+    Of rows with gaps the number of names is told.
+
     Examples:
         >>> in_short(["batch01", "batch02", "batch03"]), in_short(["batch1", "batch3"])
         ('batch01 to batch03', 'batch1, batch3')
@@ -50,7 +53,7 @@ def in_short(names: Sequence[str]) -> str:
     """
     matches = [_NUMBERED.fullmatch(name) for name in names]
     numbered = [match for match in matches if match is not None]
-    if len(names) > 2 and len(numbered) == len(names) and len({match["stem"] for match in numbered}) == 1:
+    if len(names) > 2 and len(numbered) == len(names) and len({match.group("stem", "rest") for match in numbered}) == 1:
         numbers = [int(match["number"]) for match in numbered]
         row = f"{names[0]} to {names[-1]}"
         return row if numbers == list(range(numbers[0], numbers[0] + len(names))) else f"{row} ({len(names)})"
@@ -67,5 +70,5 @@ def listed(names: Iterable[str]) -> list[str]:
     rows: dict[str, list[str]] = {}
     for name in names:
         match = _NUMBERED.fullmatch(name)
-        rows.setdefault(f"{match['stem']}#" if match else name, []).append(name)
+        rows.setdefault(f"{match['stem']}#{match['rest']}" if match else name, []).append(name)
     return [part for row in rows.values() for part in ([in_short(row)] if len(row) > 2 else row)]

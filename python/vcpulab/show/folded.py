@@ -1,0 +1,167 @@
+"""The summary of a run in few rows: alike domains in one, with the least and the most of their values."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from vcpulab.errors import RequestError
+from vcpulab.results.addresses import App, apps
+from vcpulab.results.metrics import APP, DOMAIN, PCPU, Metric
+from vcpulab.results.run import Run
+from vcpulab.results.statistics import Interval, number
+from vcpulab.scenario.alike import groups
+from vcpulab.scenario.names import did_you_mean, in_short, listed, matching
+from vcpulab.scenario.scenario import Scenario, join
+from vcpulab.scenario.units import pcpu_set
+from vcpulab.show.table import Table
+
+ROWS_FULL = 8
+"""A table of no more rows is shown as it is."""
+ROWS_MAX = 8
+"""What is left of a longer one, at most, with a row for the rest."""
+_KINDS = (("domain", "Domains", DOMAIN), ("app", "Applications", APP), ("pcpu", "pCPUs", PCPU))
+_NARROW = {"gotten", "waited", "wait_p99", "throughput", "failed", "response_p99", "run", "idle", "overhead"}
+"""The metrics of a folded table that has no room for all."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What of a run is shown."""
+
+    all: bool = False
+    """Every thing in a row of its own?"""
+    only: str | None = None
+    """Only things whose name, or domain's name, matches this pattern."""
+    sort: str | None = None
+    """By this metric, the most first."""
+
+
+def tables(run: Run, view: View, full: bool = True) -> Iterator[tuple[Table, bool]]:
+    """The tables of a summary that have rows, and whether each is folded.
+
+    Args:
+        run: the run.
+        view: what is shown of it.
+        full: with every metric? Else those that most people look at, where rows are folded.
+    """
+    applications = apps(run.scenario)
+    kinds = {app.name: app.kind for app in applications}
+    rows_of = {"domain": _domains, "app": _apps, "pcpu": _pcpus}
+    for of, title, metrics in _KINDS:
+        frame = run.summary().filter(of=of)
+        things = _chosen(frame["thing"].unique(maintain_order=True).to_list(), applications, view.only)
+        folded = not view.all and len(things) > ROWS_FULL
+        rows = rows_of[of](run.scenario, things) if folded else {thing: [thing] for thing in things}
+        if of == "app":
+            rows = {f"{name} ({kinds[those[0]]})": those for name, those in rows.items()}
+        means = {(row["thing"], row["metric"]): row for row in frame.iter_rows(named=True)}
+        rows = _cut(_sorted(rows, means, metrics, view.sort), means, metrics, folded=folded, sort=view.sort)
+        shown = [one for one in metrics if full or not folded or one.name in _NARROW or one.name == view.sort]
+        cells = [[name, *(_cell(means, those, metric.name) for metric in shown)] for name, those in rows.items()]
+        if cells:
+            said = f"{title}: {len(things)}, alike ones in a row, least to most" if folded else title
+            headings = [of, *(f"{metric.name.replace('_', ' ')}, {metric.unit}" for metric in shown)]
+            yield Table(said, headings, cells), folded
+
+
+def check(scenario: Scenario, view: View) -> None:
+    """Refuses a view of what a scenario does not have.
+
+    Raises:
+        RequestError: nothing matches, or there is no such metric.
+    """
+    names = {metric.name for _, _, metrics in _KINDS for metric in metrics}
+    if view.sort is not None and view.sort not in names:
+        hint = did_you_mean(view.sort, names)
+        raise RequestError(field="sort", found=view.sort, allowed=", ".join(sorted(names)), hint=hint)
+    known = list(dict.fromkeys(name for app in apps(scenario) for name in (app.domain, app.name, *app.aliases)))
+    known += [name for name in scenario.to_dict()["domain"] if name not in known]
+    if view.only is not None and not matching(view.only, known):
+        # pCPUs may be asked for, too.
+        if matching(view.only, (f"pcpu.{pcpu}" for pcpu in range(scenario.to_dict()["host"]["pcpus"]))):
+            return
+        allowed, hint = ", ".join(listed(known)), did_you_mean(view.only, known)
+        raise RequestError("nothing matches", field="only", found=view.only, allowed=allowed, hint=hint)
+
+
+def _chosen(things: Sequence[str], applications: Sequence[App], only: str | None) -> list[str]:
+    if only is None:
+        return list(things)
+    called = {app.name: (app.name, app.domain, *app.aliases) for app in applications}
+    return [thing for thing in things if matching(only, called.get(thing, (thing.strip('"'),)))]
+
+
+Rows = Mapping[str, Sequence[str]]
+"""Heading of a row to the things in it."""
+
+
+def _domains(scenario: Scenario, things: Sequence[str]) -> Rows:
+    there = set(things)
+    rows = ([name for name in (join([one]) for one in group) if name in there] for group in groups(scenario))
+    return {in_short(row): row for row in rows if row}
+
+
+def app_rows(scenario: Scenario, alike: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The applications and clients of alike domains that have the same place in them."""
+    of_domain: dict[str, list[str]] = {}
+    for app in apps(scenario):
+        of_domain.setdefault(app.domain, []).append(app.name)
+    return [list(row) for group in alike for row in zip(*(of_domain.get(one, []) for one in group), strict=False)]
+
+
+def _apps(scenario: Scenario, things: Sequence[str]) -> Rows:
+    there = set(things)
+    rows = ([name for name in row if name in there] for row in app_rows(scenario, groups(scenario)))
+    return {in_short(row): row for row in rows if row}
+
+
+def _pcpus(scenario: Scenario, things: Sequence[str]) -> Rows:
+    """Those of a pool in a row; those of none are the host's."""
+    host = scenario.to_dict()["host"]
+    left = dict.fromkeys(things)
+    rows: dict[str, list[str]] = {}
+    for name, pool in scenario.to_dict().get("pool", {}).items():
+        of_pool = [f"pcpu.{pcpu}" for pcpu in sorted(pcpu_set(pool["pcpus"], host["pcpus"]))]
+        rows[f"pool {name}"] = [thing for thing in of_pool if thing in left]
+        for thing in rows[f"pool {name}"]:
+            del left[thing]
+    return {name: row for name, row in (("host", list(left)), *rows.items()) if row}
+
+
+Means = Mapping[tuple[str, str], Mapping[str, object]]
+
+
+def _values(means: Means, things: Sequence[str], metric: str) -> list[float]:
+    found = (means.get((thing, metric), {}).get("mean") for thing in things)
+    return [value for value in found if isinstance(value, float)]
+
+
+def _sorted(rows: Rows, means: Means, metrics: Sequence[Metric], sort: str | None) -> Rows:
+    if sort is None or sort not in {metric.name for metric in metrics}:
+        return rows
+    most = {name: max(_values(means, those, sort), default=float("-inf")) for name, those in rows.items()}
+    return {name: rows[name] for name in sorted(rows, key=lambda name: -most[name])}
+
+
+def _cut(rows: Rows, means: Means, metrics: Sequence[Metric], *, folded: bool, sort: str | None) -> Rows:
+    """At most so many rows: those with most of the first metric, if none was asked for, and all others in one."""
+    if not folded or len(rows) <= ROWS_MAX:
+        return rows
+    if sort not in {metric.name for metric in metrics}:
+        rows = _sorted(rows, means, metrics, metrics[0].name)
+    kept = list(rows)[: ROWS_MAX - 1]
+    rest = [thing for name, those in rows.items() if name not in kept for thing in those]
+    return {name: rows[name] for name in kept} | {f"{len(rest)} others": rest}
+
+
+def _cell(means: Means, things: Sequence[str], metric: str) -> str:
+    """A value with its interval; of several things the least and the most."""
+    if len(things) == 1:
+        row = means.get((things[0], metric))
+        if row is None or row["mean"] is None:
+            return "–"
+        return str(Interval(row["mean"], row["half_width"], row["n"]))  # type: ignore[arg-type]
+    values = _values(means, things, metric)
+    if not values:
+        return "–"
+    least, most = number(min(values)), number(max(values))
+    return least if least == most else f"{least} to {most}"

@@ -1,0 +1,129 @@
+"""Forty VMs in a terminal: alike ones in a row, what changes before the rest."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import vcpulab
+from support import Vcpulab
+from vcpulab.scenario.alike import groups
+
+LINES_MAX = 40
+KINDS = {
+    "service": (15, 'app = [{ kind = "periodic", run = "2ms", period = "10ms" }]'),
+    "batch": (12, 'vcpus = 2\napp = [{ kind = "hog", instance = 2 }]'),
+    "idle": (12, ""),
+}
+HOST = """\
+name = "forty"
+[run]
+duration = "200ms"
+warmup = "50ms"
+replications = 2
+[host]
+profile = "exact"
+pcpus = 16
+scheduler = "credit"
+[domain.dom0]
+driver_domain = true
+[domain.web]
+nic = { driver_domain = "dom0" }
+app = [{ kind = "web-server" }]
+[client.http]
+kind = "open-loop"
+server = "web"
+rate = 500
+"""
+FORTY = HOST + "".join(
+    f"[domain.{kind}{number:02}]\n{text}\n" for kind, (count, text) in KINDS.items() for number in range(1, count + 1)
+)
+
+
+@pytest.fixture
+def forty(tmp_path: Path) -> str:
+    (tmp_path / "forty.toml").write_text(FORTY)
+    return "forty.toml"
+
+
+def rows(text: str) -> dict[str, str]:
+    """The first cell of each line of a table to the line."""
+    return {re.split(r"\s{2,}", line[1:])[0]: line for line in text.splitlines() if line.startswith(" ")}
+
+
+def test_alike_domains_differ_in_their_names_alone() -> None:
+    scenario = vcpulab.Scenario.from_toml(FORTY)
+    assert [len(group) for group in groups(scenario)] == [1, 1, 15, 12, 12]
+    for change in ({"domain.batch03.weight": 99}, {"domain.batch03.affinity": "1"}):
+        apart = groups(scenario.change(change))
+        assert ["batch03"] in apart
+        assert [len(group) for group in apart] == [1, 1, 15, 11, 1, 12]
+    pause = vcpulab.Scenario.from_toml(FORTY + '[[action]]\nat = "1ms"\nop = "pause"\ndomain = "batch12"\n')
+    assert ["batch12"] in groups(pause)
+    assert len(groups(scenario, pause)[3]) == 11, "alike in both"
+
+
+def test_a_run_of_forty_domains_fits_on_a_page(command: Vcpulab, forty: str) -> None:
+    result = command("run", forty)
+    assert result.returncode == 0, result.stderr
+    assert len(result.stdout.splitlines()) <= LINES_MAX
+    for row in ("service01 to service15", "batch01.0 to batch12.0 (hog)", "idle01 to idle12", "http (open-loop)"):
+        assert row in result.stdout
+    assert "pcpu.3" not in result.stdout
+    assert "--all" in result.stdout
+
+
+def test_a_run_shows_every_one_some_or_the_most_first(command: Vcpulab, forty: str) -> None:
+    every = command("run", forty, "--all").stdout
+    assert "batch07.1 (hog)" in every
+    assert "pcpu.15" in every
+    assert " to " not in every
+    some = command("run", forty, "--only", "batch0[12]").stdout
+    assert [name for name in rows(some) if name.startswith("batch")] == [
+        "batch01", "batch02", "batch01.0 (hog)", "batch01.1 (hog)", "batch02.0 (hog)", "batch02.1 (hog)",
+    ]  # fmt: skip
+    assert "service" not in some
+    assert "http (open-loop)" in command("run", forty, "--only", "web").stdout
+    waited = list(rows(command("run", forty, "--sort", "gotten").stdout))
+    assert (
+        waited.index("batch01 to batch12") < waited.index("service01 to service15") < waited.index("idle01 to idle12")
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--only", "bath*"], "--only bath*: nothing matches; allowed: "),
+        (["--only", "bath*"], "hint: did you mean `batch*`?"),
+        (["--sort", "waitd"], "hint: did you mean `waited`?"),
+    ],
+)
+def test_views_say_what_there_is(command: Vcpulab, forty: str, arguments: list[str], said: str) -> None:
+    result = command("run", forty, *arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert said in result.stderr
+
+
+def test_domains_that_are_all_different_are_cut_to_a_page(command: Vcpulab, tmp_path: Path) -> None:
+    scenario = vcpulab.Scenario.from_toml(FORTY)
+    names = scenario.to_dict()["domain"]
+    different = scenario.change({f"domain.{name}.weight": 100 + index for index, name in enumerate(names)})
+    (tmp_path / "different.toml").write_text(different.text)
+    text = command("run", "different.toml").stdout
+    assert "34 others" in text
+    assert len(text.splitlines()) <= LINES_MAX
+
+
+def test_whatif_tells_what_was_set_and_what_changes(command: Vcpulab, forty: str) -> None:
+    result = command("whatif", forty, "--set", "batch*.cap=20", "--replications", "4")
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[0] == "set: domain.batch01 to batch12: cap = 20"
+    told = lines[: lines.index("To set it on a real host:")]
+    assert len(told) <= LINES_MAX
+    metrics = [line.split("  ")[0].strip() for line in told if line.startswith(" ") and "." in line.split("  ")[0]]
+    assert metrics[0].startswith("batch"), "what was changed comes first"
+    assert any(line.startswith("http.throughput") for line in metrics), "what clients see is always shown"
+    assert any(line.startswith("not shown: ") for line in told)
+    every = command("whatif", forty, "--set", "batch*.cap=20", "--replications", "4", "--all").stdout
+    assert "batch07.gotten" in every
