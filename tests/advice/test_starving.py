@@ -1,7 +1,16 @@
 """Who starves: in one run, and from one run to another."""
 
+import json
+from pathlib import Path
+
 import vcpulab
+from vcpulab.advice.capacity.words import said
+from vcpulab.advice.lint.lint import lint
 from vcpulab.advice.starving import in_a_line, newly_starved, starved
+from vcpulab.advice.tuning import goals
+from vcpulab.advice.tuning.confirming import confirm
+from vcpulab.advice.tuning.parameters import space
+from vcpulab.advice.tuning.search import Search
 
 SHORT = {"run.duration": "1s", "run.warmup": "100ms", "run.replications": 2}
 
@@ -48,3 +57,52 @@ def test_less_to_do_is_no_starvation() -> None:
     now = vcpulab.Scenario.starter().change(SHORT)
     before, after = vcpulab.run_many([now, now.change({"client.http.rate": 10})])
     assert newly_starved(before, after) == {}
+
+
+SERVED = """
+[host]
+pcpus = 3
+scheduler = "null"
+[domain.dom0]
+driver_domain = true
+[domain.web]
+nic.driver_domain = "dom0"
+app = [{ kind = "web-server" }]
+[domain.extra]
+app = [{ kind = "hog" }]
+[client.http]
+kind = "open-loop"
+server = "web"
+rate = 100
+"""
+
+
+def test_lint_and_capacity_name_the_starved_first(tmp_path: Path) -> None:
+    served = scenario(SERVED.replace("pcpus = 3", "pcpus = 2"))
+    file = tmp_path / "null.toml"
+    file.write_text(served.to_toml())
+    first = lint(file, replications=2)[1][0].finding
+    assert (first.rule, first.path) == ("starved", "domain.extra")
+    assert first.reason == "wants to run, but never ran"
+    found = vcpulab.capacity(served, "http.rate", lowest=100, highest=200)
+    assert said(found)[0] == f"starved at client.http.rate = {found.found.value:g}: extra (never ran)"
+    assert json.loads(json.dumps(found.document()))["points"][0]["starved"] == [
+        {"domain": "extra", "reason": "never ran"}
+    ]
+
+
+def test_place_names_whom_it_starves() -> None:
+    placed = vcpulab.place(scenario(SERVED.replace("pcpus = 3", "pcpus = 2")))
+    starving = [host.starved for host in placed.hosts if host.starved]
+    assert starving == [{"extra": "never ran"}]
+
+
+def test_a_setting_that_starves_somebody_is_not_better() -> None:
+    now = scenario(SERVED).change({"host.scheduler": "credit", "host.pcpus": 1})
+    asked = goals.goals(now, ["http.throughput"], ["http.response_p99"])
+    search = Search(space(now, ["domain.extra.cap=2,0"]), asked, [], seed=1, replications=2)
+    found = search.run(trials=2)
+    assert found.best is not search.present
+    confirmed = confirm(search, found.best)
+    assert list(confirmed.starved) == ["extra"]
+    assert confirmed.verdict == "not better"

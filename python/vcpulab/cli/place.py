@@ -10,6 +10,7 @@ from vcpulab.advice.capacity.guard import StoppedError
 from vcpulab.advice.capacity.slos import said as default_slos
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.placing import Placement, UnplaceableError
+from vcpulab.advice.starving import in_a_line
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import Budget, Jobs, Memory, Out, Scenarios, Several, Slo, TableOrJson, Words, command
 from vcpulab.cli.options import number as an_option
@@ -119,6 +120,9 @@ def _write_hosts(placed: Placement, out: Path) -> None:
 
 
 def _show_placement(placed: Placement, power: Power) -> None:
+    for number, host in enumerate(placed.hosts, 1):
+        if host.starved:
+            print(in_a_line(host.starved, f"starved on host-{number}"))
     domains = sum(len(host.domains) for host in placed.hosts)
     hosts = _count(len(placed.hosts), "host")
     print(f"{_count(domains, 'domain')} on {hosts}; one host each would be {len(placed.alone)}")

@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from vcpulab import verbs
+from vcpulab.advice import starving
 from vcpulab.advice.tuning.answer import Tuning
 from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.search import REPLICATIONS, Candidate
@@ -91,7 +92,8 @@ def tune(
             progress=progress,
         )
     if format == "json":
-        print(json.dumps(answer.document(), indent=2))
+        starved = {} if answer.confirmed is None else answer.confirmed.starved
+        print(json.dumps({"starved": starving.rows(starved), **answer.document()}, indent=2))
     else:
         _show(answer)
     if write is not None and answer.advised:
@@ -111,6 +113,8 @@ def _show(answer: Tuning) -> None:
     tried = f"{len(found.candidates)} of {size if size < 10**6 else f'{size:.1g}'} settings tried"
     print(f"{answer.space.scenario.name}: {tried}, {100 * answer.saved():.0f} % of their replications saved")
     print(f"wanted: {'; '.join(map(str, [*answer.search.goals, *answer.search.slos]))}\n")
+    if confirmed is not None and confirmed.starved:
+        print(starving.in_a_line(confirmed.starved, "the setting found is not advised, for it starves"))
     print(answer.verdict)
     if not answer.kept:
         print(f"beyond the SLO, and by how much: {'; '.join(answer.nearest())}")

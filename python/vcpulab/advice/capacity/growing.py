@@ -1,11 +1,12 @@
 """How much more a host can carry: the largest load that keeps SLOs, and what stops it from carrying more."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import polars as pl
 
+from vcpulab.advice import starving
 from vcpulab.advice.capacity.guard import Guard
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Standing, together, try_out, worst
 from vcpulab.advice.capacity.occupancy import Station, bottleneck, stations
@@ -31,6 +32,8 @@ class Point:
     replications: int
     stations: list[Station]
     """How busy everything is that the SLO nearest to breaking depends on, the fullest first."""
+    starved: Mapping[str, str] = field(default_factory=dict)
+    """Who starves there, with the reason."""
 
     @property
     def worst(self) -> Judged:
@@ -122,6 +125,7 @@ class Capacity(Answer):
                 {
                     "value": point.value,
                     "standing": point.standing,
+                    "starved": starving.rows(point.starved),
                     "replications": point.replications,
                     "slos": [judged.row() for judged in point.judged],
                     "stations": [station.row() for station in point.stations],
@@ -191,6 +195,7 @@ def capacity(
             standing=together(verdict.judged),
             replications=verdict.run.scenario.replications,
             stations=stations(verdict.run, [concerned] if concerned else []),
+            starved=starving.starved(verdict.run),
         )
         return points[value].standing
 

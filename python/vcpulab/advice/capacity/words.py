@@ -4,6 +4,7 @@ from vcpulab.advice.capacity.growing import FULL, Capacity, Point
 from vcpulab.advice.capacity.search import Found
 from vcpulab.advice.capacity.slos import said as default_slos
 from vcpulab.advice.capacity.varying import Growth
+from vcpulab.advice.starving import in_a_line
 
 
 def said(found: Capacity) -> list[str]:
@@ -11,7 +12,10 @@ def said(found: Capacity) -> list[str]:
     it, grows = found.found, found.growth
     value = "none" if it.value is None else grows.said(it.value)
     present = grows.said(grows.present)
+    kept = found.point(grows.within.lowest if it.value is None else it.value)
     lines = []
+    if kept is not None and kept.starved:
+        lines.append(in_a_line(kept.starved, f"starved at {grows.name} = {grows.said(kept.value)}"))
     if it.outcome == "none":
         lines.append(f"no load keeps the SLOs: not even {grows.name} = {grows.said(grows.within.lowest)}")
     elif it.outcome == "all":

@@ -14,6 +14,7 @@ import polars as pl
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lint.held_back import WAITS, held_back, late, occupied, spinning, waited
 from vcpulab.advice.lint.host import Finding, Host, of_domain
+from vcpulab.advice.starving import starved
 from vcpulab.results.addresses import apps
 from vcpulab.results.statistics import number
 from vcpulab.scenario.catalogue import schedulers
@@ -240,7 +241,14 @@ def _span(pcpus: list[int]) -> str:
     return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
 
 
+def starving(host: Host) -> Iterator[Finding]:
+    """A domain that wants to run and (almost) never does. What mends it, other rules may know."""
+    for domain, why in starved(host.run).items():
+        yield Finding("starved", join(["domain", domain]), f"wants to run, but {why}")
+
+
 RULES: tuple[Callable[[Host], Iterator[Finding]], ...] = (
+    starving,
     inverted_weights,
     starving_cap,
     overbooked,

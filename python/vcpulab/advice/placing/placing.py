@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from vcpulab.advice import starving
 from vcpulab.advice.capacity.guard import Guard, StoppedError
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Verdict, try_out, worst
 from vcpulab.advice.capacity.occupancy import Station, stations
@@ -51,6 +52,8 @@ class Host:
     used: float
     """Share of the pCPUs' time that is not idle."""
     stations: list[Station]
+    starved: Mapping[str, str]
+    """Who starves there, with the reason."""
 
     @property
     def domains(self) -> list[str]:
@@ -129,6 +132,7 @@ class Placement(Answer):
             "hosts": [
                 {
                     "domains": host.domains,
+                    "starved": starving.rows(host.starved),
                     "pcpus_used_percent": 100 * host.used,
                     "tightest": host.tightest.row() if host.tightest else None,
                     "slos": [judged.row() for judged in host.judged],
@@ -338,7 +342,8 @@ class _Placing:
 
     def _host(self, items: list[Item]) -> Host:
         verdict = self._judge(items)
-        return Host(items, verdict.run.scenario, verdict.judged, used_by_all(verdict.run), stations(verdict.run))
+        done = verdict.run
+        return Host(items, done.scenario, verdict.judged, used_by_all(done), stations(done), starving.starved(done))
 
     def _empty(self) -> Mapping[str, float]:
         """What a host without items uses."""

@@ -2,7 +2,8 @@
 
 The best of many is partly the luckiest of many, so what the search measured is no estimate of the gain. Both settings
 run again on fresh seeds, in up to three looks with twice the replications each; at every look a third of the error is
-allowed (Bonferroni), so that looking again cannot make a gain of nothing.
+allowed (Bonferroni), so that looking again cannot make a gain of nothing. A setting that starves somebody who does not
+starve now is no better, whatever others gain.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vcpulab.advice.compare import Comparison, compare
+from vcpulab.advice.starving import newly_starved
 from vcpulab.advice.tuning.goals import Goal, Row, score
 from vcpulab.advice.tuning.search import Candidate, Search, seed_of
 from vcpulab.results.addresses import Slo
@@ -49,6 +51,8 @@ class Confirmation:
     """Under the winner."""
     before: Run
     after: Run
+    starved: Mapping[str, str]
+    """Who starves under the winner and does not now, with the reason: then it is not better."""
 
 
 def confirm(search: Search, winner: Candidate, progress: Callable[[float], bool] | None = None) -> Confirmation:
@@ -67,13 +71,14 @@ def confirm(search: Search, winner: Candidate, progress: Callable[[float], bool]
         ]
         kept = [_kept(slo, new) for slo in search.slos]
         broken = any(_kept(slo, old).sure is False for slo in search.slos)
-        verdict = _verdict(scores, kept, broken=broken)
+        starving = newly_starved(before, after)
+        verdict = "not better" if starving else _verdict(scores, kept, broken=broken)
         if verdict != "unclear":
             break
     mean = Interval.of(scores)
     assert mean is not None
     gains = {goal.name: _of(goal, old, new) for goal in search.goals}
-    return Confirmation(verdict, mean, gains, compare(before, after), kept, before, after)
+    return Confirmation(verdict, mean, gains, compare(before, after), kept, before, after, starving)
 
 
 def _verdict(scores: Sequence[float], kept: Sequence[Kept], *, broken: bool) -> Verdict:
