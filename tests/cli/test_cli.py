@@ -32,7 +32,7 @@ COMMANDS = [
     "bench",
 ]
 COMMANDS += ["capacity", "place"]
-COMMANDS += ["import rt-app", "monitor", "monitor xenmon", "monitor xencpu", "monitor xenoprof", "top"]
+COMMANDS += ["import rt-app", "import xl", "monitor", "monitor xenmon", "monitor xencpu", "monitor xenoprof", "top"]
 COMMANDS += ["lint", "whatif", "compare", "manage"]
 COMMANDS += ["bounds", "tune"]
 COMMANDS += ["profile", "profile list", "profile show", "profile measure"]

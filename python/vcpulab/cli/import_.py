@@ -11,6 +11,7 @@ from vcpulab.cli.options import CpuMhz, Flag, Force, Out, TableOrJson, Threads, 
 from vcpulab.errors import RequestError
 from vcpulab.formats import Read, Recording, rtapp
 from vcpulab.show.table import Table
+from vcpulab.twin import listed
 from vcpulab.twin.links import links
 
 _STATES = ("running", "runnable", "blocked", "offline", "unknown")
@@ -25,6 +26,7 @@ import_ = group(
     "vcpulab import trace.bin.xz list0.txt --format json",
     "vcpulab import sched.txt --threads vcpus.txt",
     "vcpulab import rt-app workload.json --out workload.toml --vcpus 2",
+    "vcpulab import xl recorded/list0.txt recorded/sched.txt --out host.toml",
 )
 
 
@@ -41,8 +43,9 @@ def import_files(
     """Read recordings of a real host, and print their content.
 
     Traces of xentrace and the text of `perf sched script` or ftrace; what `xl list`, `vcpu-list`, `sched-credit`,
-    `sched-credit2`, `sched-rtds` and `info` print, domains' files (xl.cfg), XenMon's logs, JMeter's. Files may be
-    compressed. Names of domains are taken from what `xl list` printed, given too or in files list*.txt beside a trace.
+    `sched-credit2`, `sched-rtds` and `info` print, `xentop -b`, domains' files (xl.cfg), XenMon's logs, JMeter's.
+    Files may be compressed. Names of domains are taken from what `xl list` printed, given too or in files list*.txt
+    beside a trace.
 
     Args:
         paths: The files.
@@ -107,6 +110,37 @@ def import_rt_app(
         raise RequestError(f"{file}: {files.reason(error)}") from None
     for note in made.notes:
         terminal.warn(str(note))
+    if out is None:
+        print(made.text, end="")
+        return
+    files.write(out, made.text)
+    terminal.say(f"written to {out}\n  hint: vcpulab run {out}")
+
+
+@command("xl", "vcpulab import xl recorded/list0.txt recorded/sched.txt --out host.toml", of=import_)
+def import_xl(*paths: Path, out: Out = None, force: Force = False) -> None:
+    """Make a scenario of what `xl` and xentop print of a host.
+
+    Domains with vCPUs and pinning of `xl list` and `vcpu-list`, their parameters of `sched-credit`, `sched-credit2` or
+    `sched-rtds`, pCPUs of `xl info`, and work that uses as much CPU as the last updates of `xentop -b -f -i 2` say.
+
+    Args:
+        paths: The files, any of these.
+        out: Write the scenario to this file instead of printing it.
+    """
+    if not paths:
+        raise RequestError("no files", hint="vcpulab import xl --help")
+    files.check_new(out, force=force)
+    held = []
+    for path in paths:
+        _check_readable(path)
+        kind = recordings.kind_of(path)
+        if kind not in listed.KINDS:
+            raise RequestError(f"{path}: found {kind}; allowed: {', '.join(listed.KINDS)}")
+        held.append(recordings.read(path, kind))
+    made = listed.scenario_of(held)
+    for note in made.notes:
+        terminal.warn(note)
     if out is None:
         print(made.text, end="")
         return

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vcpulab.errors import RecordingError
-from vcpulab.formats import jtl, xenmon, xl
+from vcpulab.formats import jtl, xenmon, xentop, xl
 from vcpulab.formats.sources import opened
 from vcpulab.formats.trace import Recording, VcpuThread, read_trace
 
-Kind = Literal["xentrace", "sched-text", "xl-list", "xl-vcpu-list", "xl-sched", "xl-info", "xl-cfg", "xenmon", "jtl"]
+Kind = Literal[
+    "xentrace", "sched-text", "xl-list", "xl-vcpu-list", "xl-sched", "xl-info", "xl-cfg", "xentop", "xenmon", "jtl"
+]
 _PEEK_BYTES = 1 << 14
 _TRACE_BEGINS = (b"\x03\xf0\x01\x20", b"\x20\x01\xf0\x03")
 
@@ -50,6 +52,7 @@ _READERS: dict[Kind, Callable[[Path], object]] = {
     "xl-sched": xl.read_sched,
     "xl-info": xl.read_info,
     "xl-cfg": xl.read_cfg,
+    "xentop": xentop.read_xentop,
     "xenmon": xenmon.read_xenmon,
     "jtl": jtl.read_jtl,
 }
@@ -77,6 +80,7 @@ def kind_of(path: str | PathLike[str]) -> Kind:
         return "xl-list"
     begun: dict[str, Kind] = {
         r"Cpupool \S+:": "xl-sched",
+        r"\s*NAME\s+STATE\s+CPU\(sec\)\s+CPU\(%\)": "xentop",
         r"# passed cpu dom ": "xenmon",
         r"<\?xml|<testResults": "jtl",
         r"(?=.*\btimeStamp\b)(?=.*\belapsed\b)": "jtl",
