@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from vcpulab.scenario.problems import Problem
     from vcpulab.scenario.scenario import Scenario
     from vcpulab.twin.twin import Twin
-    from vcpulab.verbs import bounds, capacity, compare, lint, place, study, sweep, tune, whatif
+    from vcpulab.verbs import bounds, capacity, compare, explain, lint, place, study, sweep, tune, whatif
 
     __version__: str
 
@@ -57,6 +57,7 @@ _HOMES = {
     "bounds": "vcpulab.verbs",
     "capacity": "vcpulab.verbs",
     "compare": "vcpulab.verbs",
+    "explain": "vcpulab.verbs",
     "lint": "vcpulab.verbs",
     "place": "vcpulab.verbs",
     "study": "vcpulab.verbs",
@@ -92,6 +93,7 @@ __all__ = [
     "build_info",
     "capacity",
     "compare",
+    "explain",
     "lint",
     "place",
     "profiles",

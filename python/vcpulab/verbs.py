@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from vcpulab.advice.answers import Differences, Findings, WhatIf
     from vcpulab.advice.bounds import Bounds
     from vcpulab.advice.capacity import Capacity
+    from vcpulab.advice.explaining import Explanation
     from vcpulab.advice.placing.placing import Placement
     from vcpulab.advice.tuning.answer import Tuning
     from vcpulab.studies.answer import Agreement
@@ -343,6 +344,36 @@ def lint(scenario: Source, *, replications: int = 10, jobs: int = 0, progress: P
         return Findings(scenario, tuple(advice))
     mended, advice = linting.lint(Path(scenario), replications=replications, jobs=jobs, progress=progress)
     return Findings(mended, tuple(advice))
+
+
+def explain(
+    scenario: Source,
+    slo: str | None = None,
+    *,
+    replications: int = 10,
+    jobs: int = 0,
+    progress: Progress | None = None,
+) -> "Explanation":
+    """Why is it slow: where the time goes, what holds it back, and what mends it, simulated.
+
+    Args:
+        scenario: a scenario, or its file.
+        slo: a metric such as `web.response_p99`, or an SLO such as `web.response_p99 < 50ms`; `None`: all who are late.
+        replications: of each simulation, as it is and mended.
+        jobs: replications at a time; 0: one for each processor.
+        progress: see `Progress`.
+
+    Raises:
+        RequestError: there is no such metric.
+        ScenarioError: everything that is wrong with the file.
+
+    Examples:
+        >>> print(explain(Scenario.starter().change({"run.duration": "50ms"}), "batch.gotten", replications=2))
+        batch.gotten: ...
+    """
+    from vcpulab.advice.explaining import explain as explained
+
+    return explained(_scenario(scenario), slo, replications=replications, jobs=jobs, progress=progress)
 
 
 def sweep(

@@ -118,8 +118,13 @@ def _computes_ms(app: Mapping[str, Any]) -> float:
 
 def held_back(host: Host) -> Iterator[Finding]:
     """What holds back those who are late: one finding for each cause, with all whom it concerns."""
+    return causes_of(host, late(host))
+
+
+def causes_of(host: Host, ones: Sequence[Late]) -> Iterator[Finding]:
+    """The same for these, whether they are late or not."""
     causes: dict[tuple[str, str], list[tuple[Late, Finding]]] = {}
-    for one in late(host):
+    for one in ones:
         station = bottleneck(stations(host.run, [one.domain]))
         cause = None if station is None else _cause(host, one, station)
         if cause is not None:

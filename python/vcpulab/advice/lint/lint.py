@@ -98,12 +98,18 @@ def advise(
         jobs: replications at a time; 0: one for each processor.
         progress: called now and then with the fraction done; returning `False` cancels.
     """
-    wanted = max(replications, scenario.replications)
-    base = scenario.with_run(replications=wanted)
+    base = scenario.with_run(replications=max(replications, scenario.replications))
     host = Host(base, run(base, jobs=jobs))
-    findings = findings_on(host)
+    return tried(host, [*foreign, *findings_on(host)], jobs=jobs, progress=progress)
+
+
+def tried(
+    host: Host, findings: Sequence[Finding], *, jobs: int = 0, progress: Callable[[float], bool] | None = None
+) -> list[Advice]:
+    """Findings, each with the effect of its mend, simulated as often as the host was."""
+    base = host.scenario
     mends: list[Scenario | None] = []
-    for finding in [*foreign, *findings]:
+    for finding in findings:
         try:
             mends.append(change(base, finding.changes).scenario if finding.changes else None)
         except RequestError:
@@ -112,7 +118,7 @@ def advise(
     there = [mended for mended in mends if mended is not None]
     runs = iter(run_many(there, jobs=jobs, progress=progress)) if there else iter(())
     advice = []
-    for finding, mended in zip([*foreign, *findings], mends, strict=True):
+    for finding, mended in zip(findings, mends, strict=True):
         effect = None if mended is None else compare(host.run, next(runs))
         steps = [] if mended is None else new_steps(base, mended)
         advice.append(Advice(finding, effect, steps))

@@ -1,0 +1,214 @@
+"""Why is it slow? Where the time of those who are late goes, what holds them back, and the mends, each simulated."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from vcpulab.advice.capacity.occupancy import serving, stations
+from vcpulab.advice.lint.held_back import Late, causes_of, late
+from vcpulab.advice.lint.host import Finding, Host
+from vcpulab.advice.lint.lint import Advice, as_data, tried
+from vcpulab.advice.lint.rules import findings
+from vcpulab.results.addresses import Slo, find, slo
+from vcpulab.results.run import run
+from vcpulab.results.statistics import Interval
+from vcpulab.scenario.scenario import Scenario
+from vcpulab.show.answer import Answer
+
+SHOWN = 1.0
+"""Parts of less than this, % of the time, are left out."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the time of something on the way of a request."""
+
+    depth: int
+    """0: something that requests pass, such as a vCPU; 1: what it does with its time; 2: behind whom it waits."""
+    name: str
+    percent: Interval
+    """Of the time measured."""
+
+    def row(self) -> dict[str, object]:
+        """As flat data."""
+        return {
+            "depth": self.depth,
+            "name": self.name,
+            "percent": self.percent.mean,
+            "half_width": self.percent.half_width,
+        }
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One number that hurts, or that was asked for."""
+
+    address: str
+    unit: str
+    value: Interval | None
+    """`None`: it is not defined, as nothing was answered."""
+    slo: Slo | None
+    parts: tuple[Part, ...]
+
+    @property
+    def met(self) -> bool | None:
+        """Is the SLO met? `None`: there is none."""
+        return None if self.slo is None else self.slo.holds(None if self.value is None else self.value.mean)
+
+    def __str__(self) -> str:
+        value = "no value: nothing was answered" if self.value is None else f"{self.value} {self.unit}"
+        kept = "" if self.slo is None else f" (SLO {self.slo}: {'met' if self.met else 'not met'})"
+        return f"{self.address}: {value}{kept}"
+
+
+@dataclass(frozen=True)
+class Explanation(Answer):
+    """Why those who are late are so."""
+
+    scenario: Scenario
+    explained: tuple[Explained, ...]
+    advice: tuple[Advice, ...]
+
+    def as_data(self) -> dict[str, object]:
+        """For machines: the numbers with the parts of their time, and the findings as `lint` has them."""
+        rows = [
+            {
+                "metric": one.address,
+                "unit": one.unit,
+                "mean": None if one.value is None else one.value.mean,
+                "half_width": None if one.value is None else one.value.half_width,
+                "undefined": "nothing was answered" if one.value is None else None,
+                "slo": None if one.slo is None else str(one.slo),
+                "met": one.met,
+                "parts": [part.row() for part in one.parts],
+            }
+            for one in self.explained
+        ]
+        return {"explained": rows, "findings": as_data(self.advice)}
+
+    def to_frame(self) -> pl.DataFrame:
+        """A row for each part of the time of each number: `metric`, and the columns of `Part.row`."""
+        rows = [{"metric": one.address, **part.row()} for one in self.explained for part in one.parts]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def __str__(self) -> str:
+        lines = [line for one in self.explained for line in (str(one), *map(_line, one.parts))]
+        lines += [f"{one.finding.path}: {one.finding.reason}" for one in self.advice]
+        return "\n".join(lines) or "nobody is late"
+
+
+def _line(part: Part) -> str:
+    return f"{'  ' * (part.depth + 1)}{part.name}  {part.percent} %"
+
+
+def explain(
+    scenario: Scenario,
+    asked: str | None = None,
+    *,
+    replications: int = 10,
+    jobs: int = 0,
+    progress: Callable[[float], bool] | None = None,
+) -> Explanation:
+    """Why is it slow?
+
+    Args:
+        scenario: the host.
+        asked: a metric such as `web.response_p99`, or an SLO, `web.response_p99 < 50ms`; `None`: all who are late.
+        replications: of each simulation, as it is and mended.
+        jobs: replications at a time; 0: one for each processor.
+        progress: called now and then with the fraction done; returning `False` cancels.
+
+    Raises:
+        RequestError: there is no such metric.
+
+    Examples:
+        >>> print(explain(Scenario.starter().change({"run.duration": "1s"}), "web.response_p99", replications=2))
+        http.response_p99: ...
+          vCPU 0 of web ...
+    """
+    base = scenario.with_run(replications=max(replications, scenario.replications))
+    limit = None if asked is None or not set(asked) & set("<>") else slo(base, asked)
+    address = limit.address if limit is not None else None if asked is None else find(base, asked, "slo")
+    host = Host(base, run(base, jobs=jobs))
+    if address is None:
+        ones, found = late(host), findings(host)
+        explained = [_explained(host, one, f"{one.name}.response_p99", None) for one in _first_of_each(ones)]
+    else:
+        value = host.run.get(address.name)
+        one = Late(address.thing, address.domain, f"{address} is {value or 'undefined'} {address.unit}")
+        explained = [_explained(host, one, address.name, limit)]
+        hurts = limit is None or not limit.holds(None if value is None else value.mean)
+        found = _concerning(host, one) if hurts else []
+    return Explanation(base, tuple(explained), tuple(tried(host, found, jobs=jobs, progress=progress)))
+
+
+def _first_of_each(ones: Sequence[Late]) -> Iterator[Late]:
+    """One of all who are served by the same domain."""
+    yield from {one.domain: one for one in reversed(ones)}.values()
+
+
+def _concerning(host: Host, one: Late) -> list[Finding]:
+    """What holds back one of them; what the other rules find of the domains on his way comes first."""
+    way = set(_way(host, one.domain))
+    others = [
+        finding
+        for finding in findings(host)
+        if any(path.split(".")[1] in way for path in (finding.path, *finding.changes) if path.startswith("domain."))
+    ]
+    found = {finding.path: finding for finding in (*causes_of(host, [one]), *others)}
+    return list(found.values())
+
+
+def _way(host: Host, domain: str) -> list[str]:
+    """The domains that the requests to one pass, itself first."""
+    found: list[str] = []
+    left = [domain]
+    while left:
+        name = left.pop(0)
+        if name in host.domains and name not in found:
+            found.append(name)
+            left += serving(host.domains[name])
+    return found
+
+
+def _explained(host: Host, one: Late, name: str, limit: Slo | None) -> Explained:
+    address = find(host.scenario, name)
+    parts: list[Part] = []
+    for domain in _way(host, one.domain):
+        parts += _of_domain(host, domain)
+    for station in stations(host.run, [one.domain]):
+        if not station.domain and station.kind in ("disk", "link", "client machine", "connections", "backlog"):
+            parts.append(Part(0, f"{station.name}, in use", Interval(100 * station.used, None, 1)))
+    kept = tuple(part for part in parts if part.percent.mean >= SHOWN)
+    return Explained(address.name, address.unit, host.run.get(address.name), limit, kept)
+
+
+_STATES = (("computes", "running_ns"), ("waits for a pCPU", "runnable_ns"), ("is withheld by its cap", "offline_ns"))
+
+
+def _of_domain(host: Host, domain: str) -> Iterator[Part]:
+    """What the vCPU of a domain does that is blocked least, and behind whom it waits."""
+    rows = host.run.df_vcpus().filter(domain=domain)
+    if rows.is_empty():
+        return
+    shares = rows.select(
+        "replication", "vcpu", *((100 * pl.col(c) / pl.col("elapsed_ns")).alias(c) for _, c in _STATES)
+    )
+    occupied = shares.group_by("vcpu").agg(pl.sum_horizontal(pl.col(c).mean() for _, c in _STATES).alias("used"))
+    busiest = occupied.sort("used", "vcpu", descending=[True, False])["vcpu"][0]
+    its = shares.filter(vcpu=busiest)
+    total = Interval.of(its.select(pl.sum_horizontal(c for _, c in _STATES)).to_series())
+    if total is None:
+        return
+    yield Part(0, f"vCPU {busiest} of {domain}, not blocked", total)
+    for said, column in _STATES:
+        share = Interval.of(its[column])
+        if share is None:
+            continue
+        yield Part(1, said, share)
+        if column == "runnable_ns" and share.mean >= SHOWN:
+            behind = host.run.df_wait_shares().filter(domain=domain).sort("of_elapsed", "by", descending=[True, False])
+            for by, of_wait in behind.select("by", "of_wait").head(4).iter_rows():
+                part = (of_wait or 0.0) / 100 * share.mean
+                yield Part(2, "while pCPUs idle" if by == "idle" else f"behind {by}", Interval(part, None, 1))

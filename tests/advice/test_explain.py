@@ -1,0 +1,100 @@
+"""`vcpulab explain`: where the time goes, what holds it back, what mends it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import vcpulab
+from support import Vcpulab, examples_of
+from vcpulab.advice.explaining import Explanation
+
+SHOP = """
+name = "a shop beside render jobs"
+[run]
+duration = "1s"
+warmup = "200ms"
+[host]
+profile = "generic"
+pcpus = 2
+scheduler = "credit"
+[domain.dom0]
+driver_domain = true
+weight = 1024
+[domain.shop]
+nic.driver_domain = "dom0"
+app = [{ kind = "web-server", request_cpu = "2ms" }]
+[domain.render]
+vcpus = 2
+app = [{ kind = "hog", instance = 2 }]
+[domain.index]
+vcpus = 2
+app = [{ kind = "hog", instance = 2 }]
+[client.customers]
+kind = "open-loop"
+server = "shop"
+rate = 350
+"""
+
+
+@pytest.fixture(scope="module")
+def shop() -> Explanation:
+    return vcpulab.explain(vcpulab.Scenario.from_toml(SHOP), replications=4)
+
+
+def test_the_parts_of_the_time_add_up(shop: Explanation) -> None:
+    (one,) = shop.explained
+    assert one.address == "customers.response_p99"
+    server = [part for part in one.parts if part.depth < 2][:3]
+    assert [part.name for part in server] == ["vCPU 0 of shop, not blocked", "computes", "waits for a pCPU"]
+    whole, computes, waits = (part.percent.mean for part in server)
+    assert computes + waits == pytest.approx(whole)
+    behind = [part for part in one.parts if part.depth == 2][:2]
+    assert {part.name for part in behind} == {"behind render", "behind index"}
+    assert sum(part.percent.mean for part in behind) == pytest.approx(waits, rel=0.05)
+
+
+def test_the_cause_and_its_mend_are_named(shop: Explanation) -> None:
+    assert [one.finding.path for one in shop.advice] == ["domain.shop.weight"]
+    (improved,) = (c for c in shop.advice[0].effect or () if c.address.name == "customers.response_p99")
+    assert improved.verdict == "improves"
+    assert "behind" in str(shop)
+    assert shop.to_frame().columns == ["metric", "depth", "name", "percent", "half_width"]
+
+
+def test_an_slo_that_is_met_needs_no_mend() -> None:
+    idle = vcpulab.Scenario.from_toml(SHOP.replace("rate = 350", "rate = 20"))
+    assert vcpulab.explain(idle, replications=2).explained == ()
+    found = vcpulab.explain(idle, "shop.response_p99 < 10s", replications=2)
+    assert found.explained[0].met
+    assert found.advice == ()
+
+
+def test_who_never_runs_has_no_value() -> None:
+    null = SHOP.replace('"credit"', '"null"').replace("weight = 1024", "vcpus = 2")
+    found = vcpulab.explain(vcpulab.Scenario.from_toml(null), "customers.response_p99", replications=2).as_data()
+    explained = found["explained"]
+    assert isinstance(explained, list)
+    assert (explained[0]["mean"], explained[0]["undefined"]) == (None, "nothing was answered")
+
+
+def test_explain_on_the_command_line(command: Vcpulab, tmp_path: Path) -> None:
+    (tmp_path / "shop.toml").write_text(SHOP)
+    told = command("explain", "shop.toml", "--replications", "2")
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.startswith("customers.response_p99: ")
+    assert "waits-behind-equals" in told.stdout
+    data = json.loads(command("explain", "shop.toml", "--replications", "2", "--format", "json").stdout)
+    assert [one["rule"] for one in data["findings"]] == ["waits-behind-equals"]
+    clean = command("explain", "hogs.toml", "--replications", "2")
+    assert "nobody is late" in clean.stdout
+    wrong = command("explain", "shop.toml", "--slo", "shpo.response_p99 < 5ms")
+    assert wrong.returncode == 2
+    assert "shpo" in wrong.stderr
+    assert "Traceback" not in wrong.stderr
+
+
+def test_examples_of_the_help_work(command: Vcpulab) -> None:
+    assert command("init", "web.toml").returncode == 0
+    for example in examples_of(command, "explain"):
+        assert command(*example).returncode == 0, example
