@@ -1,16 +1,24 @@
 """`vcpulab check` and `vcpulab init`: scenario files. Nothing heavy is imported: editors run `check` at every save."""
 
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from cyclopts import Parameter
 
 from vcpulab._engine import starter
 from vcpulab.cli import files, terminal
-from vcpulab.cli.options import Force, command
+from vcpulab.cli.options import Flag, Force, command, number
 from vcpulab.errors import RequestError, ScenarioError
+from vcpulab.scenario import like as hosts
+from vcpulab.scenario.catalogue import schedulers
+from vcpulab.scenario.names import did_you_mean
+from vcpulab.scenario.scenario import Scenario
 
 DONE, WRONG = 0, 2
+_Answer = TypeVar("_Answer")
+_USUAL = {"web": 1, "service": 4, "batch": 2, "idle": 2}
 
 
 @command("check", "vcpulab check web.toml")
@@ -32,18 +40,90 @@ def check(file: Annotated[tuple[Path, ...], Parameter(negative=())], /) -> int:
     return status
 
 
-@command("init", "vcpulab init web.toml")
-def init(path: Path = Path("scenario.toml"), /, *, force: Force = False) -> None:
+_VMS_MAX = 100
+_THREADS_MAX = 256
+Threads = Annotated[int | None, number("Hardware threads of a host like that.", 1, _THREADS_MAX)]
+Vms = Annotated[int | None, number("VMs of that kind.", 0, _VMS_MAX)]
+
+
+@command("init", "vcpulab init web.toml", "vcpulab init mine.toml --like --threads 16 --web 2 --batch 12")
+def init(
+    path: Path = Path("scenario.toml"),
+    /,
+    *,
+    like: Flag = False,
+    threads: Threads = None,
+    scheduler: str | None = None,
+    web: Vms = None,
+    service: Vms = None,
+    batch: Vms = None,
+    idle: Vms = None,
+    force: Force = False,
+) -> None:
     """Write a commented scenario to start from.
 
     Args:
         path: File to write.
+        like: Make it like your host: asks for its threads, its scheduler and its VMs what no option says; where there
+            is no terminal, answers for itself.
+        scheduler: Its scheduler.
     """
+    vms = {"web": web, "service": service, "batch": batch, "idle": idle}
+    if not like and any(answer is not None for answer in (threads, scheduler, *vms.values())):
+        raise RequestError("--threads, --scheduler and numbers of VMs are for --like", hint="vcpulab init --help")
+    if scheduler is not None:
+        _scheduler(scheduler)
+    files.check_new(path, force=force)
+    text = _like(threads, scheduler, vms) if like else starter()
     try:
         with path.open("w" if force else "x") as file:
-            file.write(starter())
+            file.write(text)
     except FileExistsError:
         raise files.exists_already(path) from None
     except OSError as error:
         raise RequestError(f"{path}: {files.reason(error)}") from None
     terminal.say(f"written to {path}\n  hint: vcpulab run {path}")
+
+
+def _like(threads: int | None, scheduler: str | None, vms: Mapping[str, int | None]) -> str:
+    threads = threads or _asked("hardware threads", 8, lambda text: _whole(text, 1, _THREADS_MAX))
+    scheduler = scheduler or _asked("scheduler", "credit2", _scheduler)
+    counts = {
+        kind: _asked(f"VMs: {hosts.KINDS[kind]}", _USUAL[kind], lambda text: _whole(text, 0, _VMS_MAX))
+        if given is None
+        else given
+        for kind, given in vms.items()
+    }
+    text = hosts.text_of(threads, scheduler, counts)
+    Scenario.from_toml(text)
+    return text
+
+
+def _asked(question: str, usual: _Answer, read: Callable[[str], _Answer]) -> _Answer:
+    """An answer typed, asked for until it is one; the usual one without a terminal, or to nothing."""
+    if not sys.stdin.isatty():
+        return usual
+    while True:
+        print(f"{question} [{usual}]: ", end="", file=sys.stderr, flush=True)
+        text = sys.stdin.readline().strip()
+        if not text:
+            return usual
+        try:
+            return read(text)
+        except RequestError as error:
+            terminal.error(str(error))
+
+
+def _whole(text: str, least: int, most: int) -> int:
+    if not (text.isdecimal() and len(text) < 9 and least <= int(text) <= most):
+        raise RequestError(found=text, allowed=f"an integer from {least} to {most}")
+    return int(text)
+
+
+def _scheduler(text: str) -> str:
+    """A scheduler that needs no more than its name."""
+    names = [one["name"] for one in schedulers() if one["name"] not in ("arinc653", "null")]
+    if text not in names:
+        hint = did_you_mean(text, names)
+        raise RequestError(field="scheduler", found=text, allowed=", ".join(names), hint=hint)
+    return text

@@ -1,0 +1,54 @@
+"""A scenario file of a host with so many VMs of each kind."""
+
+import json
+from collections.abc import Mapping
+
+KINDS = {
+    "web": "web servers, with clients outside",
+    "service": "services that compute a little, often",
+    "batch": "batch machines, that compute all the time",
+    "idle": "idle machines",
+}
+"""The kinds of VMs, and what they are."""
+
+_DOMAINS = {
+    "web": 'vcpus = 2\nnic = {{ driver_domain = "dom0" }}\napp = [{{ kind = "web-server" }}]',
+    "service": 'vcpus = 1\napp = [{{ kind = "periodic", run = "2ms", period = "10ms" }}]',
+    "batch": 'vcpus = 2\napp = [{{ kind = "hog", instance = 2 }}]',
+    "idle": 'vcpus = 1\napp = [{{ kind = "periodic", run = "50us", period = "100ms" }}]',
+}
+_CLIENT = (
+    '[client.{name}-users]\nkind = "open-loop"\nserver = "{name}"\nrate = 200                # requests per second'
+)
+
+
+def text_of(threads: int, scheduler: str, vms: Mapping[str, int]) -> str:
+    """The file, commented.
+
+    Args:
+        threads: pCPUs of the host.
+        scheduler: its scheduler.
+        vms: how many VMs of each of `KINDS`.
+
+    Examples:
+        >>> from vcpulab.scenario.scenario import Scenario
+        >>> list(Scenario.from_toml(text_of(4, "credit2", {"web": 1, "batch": 2})).to_dict()["domain"])
+        ['dom0', 'web', 'batch1', 'batch2']
+    """
+    count = sum(vms.values())
+    parts = [
+        "# Every number here is a guess to start from.\n"
+        f'name = "a host with {count} VM{"" if count == 1 else "s"}"\n\n'
+        '[run]\nduration = "2s"\nwarmup = "500ms"\nreplications = 5\n\n'
+        f'[host]\nprofile = "generic"       # what things cost\n'
+        f"pcpus = {threads}\nscheduler = {json.dumps(scheduler)}\n\n"
+        "# Owns the devices, and does their work for the others.\n[domain.dom0]\nvcpus = 1\ndriver_domain = true"
+    ]
+    for kind, number in vms.items():
+        names = [kind] if number == 1 else [f"{kind}{one:0{len(str(number))}}" for one in range(1, number + 1)]
+        for index, name in enumerate(names):
+            comment = f"# {KINDS[kind].capitalize()}.\n" if not index else ""
+            parts.append(f"{comment}[domain.{name}]\n{_DOMAINS[kind].format()}")
+        if kind == "web":
+            parts += [_CLIENT.format(name=name) for name in names]
+    return "\n\n".join(parts) + "\n"
