@@ -139,6 +139,7 @@ def tune(
     slo: Iterable[str] = (),
     vary: Sequence[str] = (),
     only: Sequence[str] = (),
+    price: Iterable[str] = (),
     trials: int | None = None,
     seconds: float | None = None,
     replications: int | None = None,
@@ -157,6 +158,8 @@ def tune(
         slo: what must hold, such as `web.response_p99 < 50ms`.
         vary: what may be changed: `PATH=LOW..HIGH` or `PATH=a,b,c`.
         only: what may be changed, of what the schedulers have: paths, or patterns such as `domain.*.cap`.
+        price: what changing a parameter of a kind costs, such as `scheduler=30`, %: of settings that are about as good
+            the cheapest is advised.
         trials: settings to try, the present one among them; 100 if `seconds` is not given.
         seconds: time to search; the confirmation comes on top.
         replications: of each setting that is not dropped earlier; 6 if left out.
@@ -172,22 +175,28 @@ def tune(
     """
     require("optuna", "tune")
     from vcpulab.advice.tuning import goals as goals_of
+    from vcpulab.advice.tuning import prices
     from vcpulab.advice.tuning.answer import Tuning
     from vcpulab.advice.tuning.confirming import confirm
+    from vcpulab.advice.tuning.leaving import concerned
     from vcpulab.advice.tuning.parameters import space
     from vcpulab.advice.tuning.search import REPLICATIONS as OF_EACH
     from vcpulab.advice.tuning.search import Search
+    from vcpulab.advice.tuning.widening import widened
 
     scenario = _scenario(scenario)
     slos = _slos(scenario, slo)
     goals_of.contradictions(slos)
+    wanted = goals_of.goals(scenario, maximise, minimise)
+    there = space(scenario, vary, only)
     search = Search(
-        space(scenario, vary, only),
-        goals_of.goals(scenario, maximise, minimise),
+        there if vary or only else widened(there, concerned(wanted)),
+        wanted,
         slos,
         seed=scenario.seed if seed is None else seed,
         replications=OF_EACH if replications is None else replications,
         jobs=jobs,
+        prices=prices.stated(price),
     )
     if folder is not None:
         search.keep(Path(str(folder).replace("{search}", search.name())))

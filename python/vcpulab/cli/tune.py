@@ -13,6 +13,7 @@ from vcpulab.advice import starving
 from vcpulab.advice.tuning.answer import Tuning
 from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.search import REPLICATIONS, Candidate
+from vcpulab.advice.tuning.widening import held
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import Jobs, Report, Seed, Slo, TableOrJson, Words, command, duration, number
 from vcpulab.hypervisors.xl import new_steps
@@ -39,6 +40,7 @@ def tune(
     slo: Slo = (),
     vary: Words = (),
     only: Words = (),
+    price: Words = (),
     trials: Annotated[
         int | None, number("Settings to try, the present one among them; 100 without a budget.", 2, 1_000_000)
     ] = None,
@@ -71,7 +73,11 @@ def tune(
         vary: A parameter and its range: PATH=LOW..HIGH or PATH=a,b,c.
         only: Parameters to vary, of those that the schedulers have: a path such as domain.dom0.weight, or a pattern
             such as 'batch*.cap'. If neither is given: schedulers of the same release, weights or reservations,
-            slices, rate limits, vCPUs and pinning of driver domains.
+            slices, rate limits, vCPUs and pinning of driver domains; of the goal's own domains also affinity, pools and
+            vCPUs. Domains that are alike share their parameters.
+        price: KIND=PERCENT, what changing a parameter of a kind costs: of settings that are about as good the cheapest
+            is advised. Weight 1, cap and budget 2, slice (or rate limit) of the host 3, pinning 4, pool 5, vcpus (or
+            back ends) 6, scheduler 10.
         write: Write the scenario with the setting found to this file, which may be the same one; comments stay.
     """
     scenario = files.load(file)
@@ -83,6 +89,7 @@ def tune(
             slo=slo,
             vary=vary,
             only=only,
+            price=price,
             trials=trials,
             seconds=budget,
             replications=replications,
@@ -112,7 +119,8 @@ def _show(answer: Tuning) -> None:
     size = answer.space.size
     tried = f"{len(found.candidates)} of {size if size < 10**6 else f'{size:.1g}'} settings tried"
     print(f"{answer.space.scenario.name}: {tried}, {100 * answer.saved():.0f} % of their replications saved")
-    print(f"wanted: {'; '.join(map(str, [*answer.search.goals, *answer.search.slos]))}\n")
+    print(f"wanted: {'; '.join(map(str, [*answer.search.goals, *answer.search.slos]))}")
+    print(f"held fixed: {'; '.join(held(answer.space)) or 'nothing'}\n")
     if confirmed is not None and confirmed.starved:
         print(starving.in_a_line(confirmed.starved, "the setting found is not advised, for it starves"))
     print(answer.verdict)

@@ -10,6 +10,7 @@ from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.goals import excess
 from vcpulab.advice.tuning.parameters import Space
 from vcpulab.advice.tuning.search import Candidate, Found, Search
+from vcpulab.advice.tuning.widening import held
 from vcpulab.hypervisors.xl import new_steps
 from vcpulab.results.addresses import Slo
 from vcpulab.results.statistics import Interval, number
@@ -43,11 +44,18 @@ class Tuning(Answer):
     @property
     def verdict(self) -> str:
         """The answer in a sentence."""
-        present_keeps = self.found.standings[0].excess <= 0
+        if self.found.left:
+            return f"Nothing is to be set: {self.found.left}."
         if not self.kept:
             return "No setting that was tried keeps the SLOs; the nearest is shown."
+        return self._of_confirmed()
+
+    def _of_confirmed(self) -> str:
+        present_keeps = self.found.standings[0].excess <= 0
         if self.confirmed is None:
             return "Nothing that was tried beats the present setting."
+        if self.confirmed.starved:
+            return f"Nothing is to be set: the best that was found starves {', '.join(self.confirmed.starved)}."
         if self.confirmed.verdict == "keeps the SLOs":
             return "The setting found keeps the SLOs, and the present one does not."
         if self.confirmed.verdict == "better":
@@ -98,6 +106,8 @@ class Tuning(Answer):
             "seed": self.search.seed,
             "verdict": self.verdict,
             "advised": self.advised,
+            "left": self.found.left or None,
+            "held": held(self.space),
             "goals": [str(goal) for goal in self.search.goals],
             "slos": [str(slo) for slo in self.search.slos],
             "changes": dict(found.best.changes),

@@ -30,6 +30,8 @@ class Goal:
     higher: bool
     weight: float = 1.0
     """How much it counts in the score."""
+    floor: float | None = None
+    """What is below counts as this: nobody feels the difference. In the unit of the metric."""
 
     def gain(self, new: Row, old: Row) -> float:
         """How much better a replication is than the same one under another setting; 0: alike."""
@@ -43,6 +45,8 @@ class Goal:
         if new is None or old is None:
             # Nothing was completed, so that it is not defined: as bad as can be.
             return GAIN_MAX * ((new is not None) - (old is not None))
+        if self.floor is not None:
+            new, old = max(new, self.floor), max(old, self.floor)
         better = new - old if self.higher else old - new
         whole = one.metric.unit.whole or (abs(new) + abs(old)) / 2
         return better / whole if whole else 0.0

@@ -73,7 +73,7 @@ class Option:
 
     label: str
     value: Any
-    """What is set; of a scheduler, the generation, if it is not the newest."""
+    """What is set; of a scheduler, the generation, if it is not the newest; of several fields, path to value."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,8 @@ class Parameter:
     """It is there only under this scheduler."""
     unasked: bool = True
     """Is it searched where nobody says which?"""
+    paths: tuple[str, ...] = ()
+    """Of domains that are alike: what it sets in each of them; nothing: its name says it."""
 
     @property
     def key(self) -> str:
@@ -177,9 +179,10 @@ class Space:
         and a rate limit is not longer than the timeslice.
         """
         chosen = {
-            parameter.name: (parameter.options[picked[parameter.key]], picked[parameter.key] == parameter.now)
+            path: (parameter.options[picked[parameter.key]], picked[parameter.key] == parameter.now)
             for parameter in self.parameters
             if parameter.key in picked
+            for path in parameter.paths or (parameter.name,)
         }
         changes: dict[str, Any] = {}
         scheduler = self._scheduler()
@@ -188,8 +191,9 @@ class Space:
             scheduler = choice.label
             changes |= _switched(choice)
         for name, (option, is_now) in chosen.items():
-            if not is_now and name != _SCHEDULER and split(name)[-1] not in _COMPOUND:
-                changes[name] = option.value
+            if is_now or name == _SCHEDULER or split(name)[-1] in _COMPOUND:
+                continue
+            changes |= option.value if isinstance(option.value, Mapping) else {name: option.value}
         self._fit_reservations(changes, chosen, scheduler)
         self._fit_warps(changes, chosen)
         self._fit_pinning(changes, chosen)
@@ -438,9 +442,6 @@ def _of_domain(
     here = ["domain", domain]
     spelt = _RESERVATIONS.get(scheduler or "")
     driver = bool(table.get("driver_domain"))
-    # Weights are relative: one of them may stay where it is.
-    guests = [name for name, other in document["domain"].items() if not other.get("driver_domain")]
-    reference = guests[:1] == [domain] and len(document["domain"]) > 1
     names = {param["name"] for param in params if param["scope"] == "domain"}
     if spelt is not None:
         yield from _reserved(params, here, fields, spelt, scheduler)
@@ -458,8 +459,7 @@ def _of_domain(
             values = [*(value for value in values if value < top), 0]
             yield _of_values([*here, "cap"], values, fields, param, scheduler, unasked="cap" in fields)
         elif spelt is None and (values := _grid(param, fields)):
-            unasked = None if not reference or param["name"] not in ("weight", "mcu_adv") else False
-            yield _of_values([*here, param["name"]], values, fields, param, scheduler, unasked=unasked)
+            yield _of_values([*here, param["name"]], values, fields, param, scheduler)
 
 
 def _spelt(spelt: _Reservation) -> tuple[str, ...]:

@@ -25,13 +25,18 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vcpulab.advice.capacity.occupancy import bottleneck, stations
+from vcpulab.advice.starving import newly_starved
+from vcpulab.advice.tuning import leaving
 from vcpulab.advice.tuning.goals import Goal, Row, excess, score
+from vcpulab.advice.tuning.leads import leads
 from vcpulab.advice.tuning.parameters import Parameter, Space
+from vcpulab.advice.tuning.prices import PRICES, price
 from vcpulab.errors import RequestError
 from vcpulab.extras import require
 from vcpulab.results import cache
 from vcpulab.results.addresses import Address, Slo
-from vcpulab.results.run import run_many
+from vcpulab.results.run import Run, run_many
 from vcpulab.results.statistics import Interval, paired
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
@@ -53,6 +58,12 @@ _FINALISTS = 6
 _QUANTILE = 0.25
 _TOP = 5
 """What matters is looked for in what sets the best quarter apart, if these are at least so many."""
+_STARVES = "starves "
+"""Before the name of a domain, among what the first replication measured."""
+_BEYOND_ALL = 1e9
+"""What starves somebody is further beyond the SLOs than anything else."""
+_AS_GOOD = 0.1
+"""Settings that lack no more than this part of the best score are as good; the one with the least price is taken."""
 _REPEATS_MAX = 64
 """So many candidates one after the other that were there already: there is nothing new to find."""
 
@@ -72,6 +83,13 @@ class Candidate:
     """What its replications measured."""
     dropped: str | None = None
     """Why it was not run to the end, if so."""
+
+    @property
+    def starves(self) -> list[str]:
+        """The domains that starve under it, and do not under the present setting; it is never advised."""
+        return [
+            name.removeprefix(_STARVES) for name in (self.rows[0] if self.rows else ()) if name.startswith(_STARVES)
+        ]
 
 
 @dataclass(frozen=True)
@@ -114,6 +132,8 @@ class Found:
     seconds: float
     exhausted: bool
     """Was everything tried that there is?"""
+    left: str = ""
+    """Why the host is left as it is, whatever else was or could be tried."""
 
 
 class Search:
@@ -130,6 +150,7 @@ class Search:
         folder: Path | None = None,
         jobs: int = 0,
         drop: bool = True,
+        prices: Mapping[str, float] = PRICES,
     ) -> None:
         """Takes the parameters that may be changed and what is wanted.
 
@@ -142,6 +163,7 @@ class Search:
             folder: where what was measured is kept, so that a search can go on; `None`: in memory only.
             jobs: replications at a time; 0: one for each processor. It never changes the result.
             drop: drop hopeless candidates before they have all replications.
+            prices: of changing a parameter of each kind, %; see `prices`.
 
         Raises:
             RequestError: another search is kept in the folder.
@@ -153,6 +175,7 @@ class Search:
         self.replications = replications
         self._jobs = jobs
         self._drop = drop
+        self._prices = {**PRICES, **prices}
         self.asked = _asked(self.goals, self.slos)
         self._ran = cache.RunCache(None)
         self._clock = _Clock(None)
@@ -163,6 +186,8 @@ class Search:
         self._runs = 0
         self._chance = random.Random(seed_of(seed, "neighbours", 0))
         self._turns: dict[str, list[Parameter]] = {}
+        self._first_trials: list[Mapping[str, int]] = []
+        self._present_runs: list[Run] = []
 
     def keep(self, folder: Path) -> None:
         """Keeps what is measured in a folder, and takes what is there already.
@@ -211,8 +236,9 @@ class Search:
         sampler = optuna.samplers.TPESampler(seed=self.seed % 2**32)
         study = optuna.create_study(sampler=sampler, direction="maximize")
         present = self._first(tell)
-        self._enqueue(study, int(min(most, 4096)))
-        best, exhausted = present, self.space.size == 1
+        left = self._look()
+        self._first_trials = self._in_any_case(int(min(most, 4096)))
+        best, exhausted = present, self.space.size == 1 or bool(left)
         while not exhausted and len(self._candidates) < most and (seconds is None or self._clock.spent() < seconds):
             batch, again, exhausted = self._ask(study, int(min(BATCH, most - len(self._candidates))), best)
             self._clock.start()
@@ -224,7 +250,10 @@ class Search:
             exhausted = exhausted or len(self._candidates) >= self.space.size
         progress(1.0)
         searched, runs = list(self._candidates), self._runs
-        best = self._simplified(self._final(tell), tell)
+        if not left:
+            best = self._simplified(self._final(tell), tell)
+            left = self._unfelt(best)
+        best = present if left else best
         return Found(
             candidates=searched,
             best=best,
@@ -238,7 +267,8 @@ class Search:
             runs=runs,
             runs_full=sum(self.replications for candidate in searched if candidate.rows),
             seconds=self._clock.spent(),
-            exhausted=exhausted,
+            exhausted=exhausted and not left,
+            left=left,
         )
 
     # ---- candidates ----
@@ -257,13 +287,48 @@ class Search:
         self.goals = [g for g in kept if len(kept) == 1 or any(a.name in known for a in g.addresses)] or kept
         return present
 
-    def _enqueue(self, study: "optuna.Study", most: int) -> None:
-        """What is to be tried in any case: the present setting, each policy as it comes, everything if it is little."""
-        for picks in self._in_any_case(most):
-            study.enqueue_trial(dict(picks))
+    def _look(self) -> str:
+        """Looks at the present setting: what holds the goals back is tried first. Why it is left as it is, if it is."""
+        own = leaving.concerned(self.goals)
+        run = self._present_run(waits=True)
+        felt = {
+            goal.addresses[0].name: value
+            for goal in self.goals
+            if own and (value := leaving.felt_ms(run, goal.addresses[0])) is not None
+        }
+        left = leaving.good_enough(self.goals, self.slos, self.present.rows, felt)
+        if left or not own:
+            return left
+        self.goals = [
+            replace(goal, floor=min([felt[name], *(slo.bound for slo in leaving.on_the_goal(goal, self.slos))]) / 2)
+            if (name := goal.addresses[0].name) in felt
+            else goal
+            for goal in self.goals
+        ]
+        found = stations(run, own)
+        left = leaving.out_of_reach(self.goals, found, run)
+        self._first_trials = [] if left else list(leads(self.space, run, own, bottleneck(found)))
+        return left
+
+    def _present_run(self, *, waits: bool = False) -> Run:
+        """The present setting's first replication, whole: others are set against it."""
+        if not self._present_runs or waits:
+            scenario = self.space.scenario.with_run(seed=seed_of(self.seed, "search", 0), replications=1)
+            self._present_runs = run_many([scenario], jobs=self._jobs, waits=waits)
+        return self._present_runs[0]
+
+    def _unfelt(self, best: Candidate) -> str:
+        """Why the best is not worth it: nobody feels what it gains."""
+        there, now = self.standing(best), self.standing(self.present)
+        responses = [goal for goal in self.goals if goal.floor is not None]
+        if best is self.present or now.excess > there.excess or len(responses) < len(self.goals):
+            return ""
+        if there.score >= leaving.LEAST_GAIN:
+            return ""
+        return f"the best that was found gains {100 * there.score:.1g} %, which nobody feels"
 
     def _in_any_case(self, most: int) -> list[Mapping[str, int]]:
-        first = [self.space.present, *self.space.each_scheduler()]
+        first = [self.space.present, *self._first_trials, *self.space.each_scheduler()]
         if self.space.size <= most:
             first += list(self.space.every())
         return list({json.dumps(picks, sort_keys=True): picks for picks in first}.values())
@@ -277,7 +342,9 @@ class Search:
         repeats = 0
         while len(new) < wanted and repeats < _REPEATS_MAX:
             # Every other one is a neighbour of what is good: where there are many parameters, most matter one by one.
-            if len(new) % 2:
+            if self._first_trials:
+                study.enqueue_trial(dict(self._first_trials.pop(0)))
+            elif len(new) % 2:
                 study.enqueue_trial(self._neighbour(best))
             trial = study.ask()
             candidate = self._candidate(self.space.picks(partial(_suggest, trial)))
@@ -333,7 +400,7 @@ class Search:
     def _tell(self, study: "optuna.Study", trial: "optuna.Trial", candidate: Candidate) -> None:
         import optuna
 
-        if not candidate.rows:
+        if not candidate.rows or candidate.starves:
             study.tell(trial, state=optuna.trial.TrialState.FAIL)
             return
         standing = self.standing(candidate)
@@ -348,6 +415,10 @@ class Search:
         racing = [candidate for candidate in batch if candidate.dropped is None]
         for replication in range(self.replications):
             self._measure(racing, replication, partial(self._within, tell, replication))
+            for candidate in racing:
+                if candidate.starves:
+                    candidate.dropped = f"starves {', '.join(candidate.starves)}"
+            racing = [candidate for candidate in racing if candidate.dropped is None]
             if not self._drop or replication + 1 == self.replications:
                 continue
             n = replication + 1
@@ -373,8 +444,10 @@ class Search:
         for slo in self.slos:
             if _greater([excess(slo, [row]) for row in candidate.rows], [0.0] * n):
                 return f"beyond {slo}"
-        scores = [self.scores(which)[:n] for which in (leader, candidate)]
-        return "worse than the best" if _greater(scores[0], scores[1]) else None
+        # What is as good may be the milder one.
+        best, scores = (self.scores(which)[:n] for which in (leader, candidate))
+        part = 1 - _AS_GOOD if math.fsum(best) > 0 else 1.0
+        return "worse than the best" if _greater([part * one for one in best], scores) else None
 
     def _measure(self, candidates: Sequence[Candidate], replication: int, tell: Callable[[float], bool]) -> None:
         """Runs one replication of some candidates, those that are not on disk."""
@@ -385,6 +458,8 @@ class Search:
         ran = run_many([scenarios[index] for index in missing], jobs=self._jobs, waits=False, progress=tell)
         for index, run in zip(missing, ran, strict=True):
             measured = {name: _defined(found[0]) for name, found in run.values(self.asked).items()}
+            if replication == 0 and scenarios[index] != self._present_run().scenario:
+                measured |= {f"{_STARVES}{domain}": 1.0 for domain in newly_starved(self._present_run(), run)}
             self._ran.add(keys[index], str(candidates[index].number), replication, measured)  # type: ignore[arg-type]
         for candidate, known in zip(candidates, keys, strict=True):
             candidate.rows.append(self._ran.get(known) or {})
@@ -411,7 +486,7 @@ class Search:
             math.fsum(goal.gain(new, old) for new, old in zip(rows, self.present.rows, strict=False)) / len(rows)
             for goal in self.goals
         )
-        beyond = math.fsum(max(excess(slo, rows), 0.0) for slo in self.slos)
+        beyond = math.fsum(max(excess(slo, rows), 0.0) for slo in self.slos) + _BEYOND_ALL * bool(candidate.starves)
         return Standing(score(self.goals, gains), gains, beyond)
 
     def _full(self) -> list[Candidate]:
@@ -433,28 +508,44 @@ class Search:
 
         Of each scheduler the best is there, even if it was given up.
         """
-        ranked = sorted(self._full(), key=partial(self._order, None), reverse=True)[:_FINALISTS]
-        finalists = {one.number: one for one in [self.present, *ranked, *self._policies().values()]}
+        ranked = sorted(self._full(), key=partial(self._order, None), reverse=True)
+        cheap = sorted(filter(partial(self._good, ranked[0]), ranked), key=self._cost)[:_FINALISTS]
+        finalists = {
+            one.number: one for one in [self.present, *ranked[:_FINALISTS], *cheap, *self._policies().values()]
+        }
         for replication in range(2 * self.replications):
             self._measure([one for one in finalists.values() if len(one.rows) == replication], replication, tell)
         return max(finalists.values(), key=partial(self._order, None))
 
+    def _price(self, candidate: Candidate) -> float:
+        """What it costs to set, %."""
+        another = _scheduler(candidate) != _scheduler(self.present)
+        return price(self._changed(candidate), self._prices) + another * self._prices["scheduler"]
+
+    def _cost(self, candidate: Candidate) -> tuple[float, float]:
+        """Less is better: of those with one price the best."""
+        return (round(self._price(candidate), 6), -self.standing(candidate).score)
+
+    def _good(self, best: Candidate, candidate: Candidate) -> bool:
+        """Is it as good as the best? Where the SLOs say how good is good enough: whatever keeps them."""
+        there, mine = self.standing(best), self.standing(candidate)
+        if mine.excess > there.excess or there.excess > 0:
+            return candidate is best
+        stated = leaving.concerned(self.goals) and all(leaving.on_the_goal(goal, self.slos) for goal in self.goals)
+        top = there.score - self._price(best) / 100
+        return bool(stated) or mine.score - self._price(candidate) / 100 >= top - _AS_GOOD * abs(top)
+
     def _simplified(self, best: Candidate, tell: Callable[[float], bool]) -> Candidate:
-        """The best, under the present scheduler if that does, with parameters changed back that do not matter."""
-        scheduler = self.space.scenario.to_dict()["host"]["scheduler"]
-        finalists = (one for one in self._full() if len(one.rows) == len(self.present.rows))
-        stays = max((one for one in finalists if _scheduler(one) == scheduler), key=partial(self._order, None))
-        # Another scheduler takes a restart, so it must be worth one.
-        there, here = self.standing(best), self.standing(stays)
-        if here.excess <= there.excess and here.score >= (1 - _PART_OF_SCORE) * there.score:
-            best = stays
+        """The mildest of those that are as good as the best, with parameters changed back that do not matter."""
+        finalists = [one for one in self._full() if len(one.rows) == len(self.present.rows)]
+        best = min(filter(partial(self._good, best), [best, *finalists]), key=self._cost)
         before = None
         # Changing one parameter back may take away what another was good for.
         while best is not before:
             before = best
             for parameter in reversed(self._changed(best)):
                 simpler = self._back(best, parameter, tell)
-                if simpler is not None and self._as_good(simpler, best):
+                if simpler is not None and (self._as_good(simpler, best) or self._as_cheap(simpler, best)):
                     best = simpler
         there = self.standing(best)
         # A setting that gains next to nothing need not change anything.
@@ -467,6 +558,12 @@ class Search:
             lost < _PART_OF_SCORE * there.score and not _greater(self.scores(best), self.scores(simpler))
         )
         return back.excess <= there.excess and alike and (there.excess > 0 or back.score > -_SAME_SCORE)
+
+    def _as_cheap(self, simpler: Candidate, best: Candidate) -> bool:
+        """Is what is lost by changing something back less than its price?"""
+        there, back = self.standing(best), self.standing(simpler)
+        saved = (self._price(best) - self._price(simpler)) / 100
+        return back.excess <= there.excess and there.excess <= 0 < there.score and there.score - back.score < saved
 
     def _costs(self, best: Candidate, tell: Callable[[float], bool]) -> dict[str, Interval]:
         """What changing back each parameter costs."""
@@ -505,8 +602,10 @@ class Search:
         best: dict[str, Candidate] = {}
         for candidate in self._by_key.values():
             name = _scheduler(candidate)
-            if candidate.rows and (
-                name not in best or self.standing(candidate).order > self.standing(best[name]).order
+            if (
+                candidate.rows
+                and not candidate.starves
+                and (name not in best or self.standing(candidate).order > self.standing(best[name]).order)
             ):
                 best[name] = candidate
         return best
@@ -549,6 +648,7 @@ class Search:
             "seed": self.seed,
             "replications": self.replications,
             "drop": self._drop,
+            "prices": self._prices,
         }
 
     def name(self) -> str:

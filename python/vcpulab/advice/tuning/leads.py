@@ -1,0 +1,112 @@
+"""What is tried first: one parameter at a time, those of the goal's own domains first, mild changes first.
+
+After them come the parameters of what these domains wait for: the domains that serve them, and those that keep them
+waiting; then those of the host, then other schedulers. What holds the domains back says which of their own to begin
+with. The search goes on from the best of these.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import polars as pl
+
+from vcpulab.advice.capacity.occupancy import Station
+from vcpulab.advice.tuning.parameters import Parameter, Space
+from vcpulab.advice.tuning.prices import kind
+from vcpulab.advice.tuning.widening import with_servers
+from vcpulab.results.run import Run
+from vcpulab.scenario.scenario import split
+
+_STEPS = 3
+"""So many steps of a parameter are tried at most."""
+_BLAMED = 3
+"""So many of those that keep the goal's domains waiting are looked at."""
+_SHORTER = (3, 6, 15)
+"""Slices and rate limits of the host are tried at so many parts of what they are."""
+_CURES = {"cap": "cap", "budget": "budget", "pCPUs": "weight", "driver domain": "vcpus"}
+"""What holds a domain back, to the kind of parameter to begin with."""
+
+
+def leads(space: Space, run: Run, own: Sequence[str], held_back: Station | None) -> list[dict[str, int]]:
+    """Settings to try before all others, in this order.
+
+    Args:
+        space: what may be changed.
+        run: the present setting, with its waits.
+        own: the domains of the goals.
+        held_back: what these are held back by.
+    """
+    scheduler = str(space.scenario.to_dict()["host"]["scheduler"])
+    there = [one for one in space.active(scheduler) if one.name != "host.scheduler"]
+    servers = [name for name in with_servers(space.scenario, own) if name not in own]
+    blamed = [name for name in _who_makes_wait(run, [*own, *servers]) if name not in (*own, *servers)]
+    first = _CURES.get(held_back.kind) if held_back is not None else None
+    order = sorted(there, key=lambda one: (kind(one) != first, _rank(one)))
+    picked: list[tuple[Parameter, int]] = []
+    for names, upward in ((own, True), (servers, True), (blamed, False)):
+        for parameter in order:
+            if _concerns(space, parameter, names):
+                picked += [(parameter, index) for index in _steps(parameter, upward)]
+    picked += [(one, index) for one in order if split(one.name)[0] == "host" for index in _shorter(one)]
+    once = dict.fromkeys((parameter.key, index) for parameter, index in picked)
+    return [{**space.present, key: index} for key, index in once]
+
+
+_ORDER = ("weight", "cap", "reservation", "extratime", "xtratime", "reservation_period", "affinity", "pcpus", "pool")
+
+
+def _rank(parameter: Parameter) -> int:
+    last = split(parameter.name)[-1]
+    return _ORDER.index(last) if last in _ORDER else len(_ORDER)
+
+
+def _concerns(space: Space, parameter: Parameter, names: Sequence[str]) -> bool:
+    """Is it of one of these domains, or of a pool in which one is?"""
+    if any(split(path)[:2] == ["domain", name] for path in parameter.paths or (parameter.name,) for name in names):
+        return True
+    where = split(parameter.name)
+    domains = space.scenario.to_dict()["domain"]
+    return where[0] == "pool" and any((domains[name].get("pool") or "Pool-0") == where[1] for name in names)
+
+
+def _steps(parameter: Parameter, upward: bool) -> list[int]:
+    """The options that may help a domain (or, downward, those that it makes wait), the mildest first."""
+    now, last = parameter.now, len(parameter.options) - 1
+    name = split(parameter.name)[-1]
+    if not parameter.ordered:
+        return [index for index in range(last + 1) if index != now]
+    if split(parameter.name)[0] == "pool":
+        return _shorter(parameter)
+    if name in ("vcpus", "reservation_period"):
+        # Fewer vCPUs of an SMP guest wait for each other less; a shorter period comes in shorter gaps.
+        return list(range(now - 1, -1, -1))[:_STEPS]
+    if upward:
+        found = list(range(now + 1, last + 1))[:_STEPS]
+        return list(dict.fromkeys([*found, last])) if name == "cap" and found else found
+    return list(range(now - 1, -1, -1))[:2] if name in ("weight", "cap", "reservation") else []
+
+
+def _shorter(parameter: Parameter) -> list[int]:
+    """Options of a slice or a rate limit that are some parts of what it is; of what is no number, none."""
+    values = [option.value for option in parameter.options]
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return []
+    now = values[parameter.now]
+    wanted = [now / part for part in _SHORTER]
+    found = [min(range(len(values)), key=lambda index: abs(values[index] - one)) for one in wanted]
+    least = [0] if split(parameter.name)[-1] == "ratelimit_us" else []
+    return [index for index in dict.fromkeys([*found, *least]) if index != parameter.now]
+
+
+def _who_makes_wait(run: Run, names: Sequence[str]) -> Iterator[str]:
+    """Whom these wait for, most first."""
+    rows: list[dict[str, Any]] = (
+        run.df_wait_shares()
+        .filter(pl.col("domain").is_in(list(names)))
+        .group_by("by", maintain_order=True)
+        .agg(pl.col("of_elapsed").sum())
+        .sort("of_elapsed", descending=True, maintain_order=True)
+        .to_dicts()
+    )
+    domains = run.scenario.to_dict()["domain"]
+    return (row["by"] for row in [row for row in rows if row["by"] in domains][:_BLAMED])

@@ -1,0 +1,257 @@
+"""What else may be changed where somebody names a goal: whatever may hold its domains back.
+
+The registry's parameters are those of schedulers. What holds a domain back may be elsewhere: where its vCPUs may run,
+how many pCPUs its pool has, how many vCPUs it or its driver domain has, and which of these does whose I/O. Domains
+that are alike in all but their names share their parameters: what is good for one of them is good for all.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from vcpulab.advice.capacity.occupancy import serving
+from vcpulab.advice.tuning.parameters import Option, Parameter, Space
+from vcpulab.hypervisors.xl import members
+from vcpulab.scenario.scenario import Scenario, join, split
+from vcpulab.scenario.settings import generation_of
+
+_DRIVER_VCPUS_MAX = 4
+"""Back ends are spread over up to so many vCPUs."""
+
+
+def widened(space: Space, concerned: Iterable[str]) -> Space:
+    """A space with the parameters that may hold some domains back, and those of domains that are alike made one.
+
+    Args:
+        space: what the schedulers have.
+        concerned: the domains that the goals are about; none: nothing is added.
+    """
+    names = [name for name in dict.fromkeys(concerned) if name]
+    there = {parameter.name for parameter in space.parameters}
+    more = [one for one in _cures(space.scenario, names) if one.name not in there and len(one.options) > 1]
+    parameters = _grouped([*space.parameters, *more], alike(space.scenario, names))
+    return Space(space.scenario, tuple(parameters))
+
+
+def held(space: Space) -> list[str]:
+    """What was held fixed, and why, in sentences."""
+    document = space.scenario.to_dict()
+    scheduler = str(document["host"]["scheduler"])
+    there = [split(path) for one in space.active(scheduler) for path in one.paths or (one.name,)]
+    found = []
+    for field in ("weight", "cap", "affinity", "vcpus"):
+        names = [name for name in document["domain"] if ["domain", name, field] not in there]
+        if names and (field != "weight" or len(names) < len(document["domain"])):
+            said = ", ".join(names) if len(names) <= _NAMED_MAX else f"{len(names)} domains"
+            found.append(f"{field} of {said} ({_HELD[field]})")
+    return found
+
+
+_HELD = {
+    "weight": "not asked for",
+    "cap": "none is set, or not asked for",
+    "affinity": "not what holds a goal back, or not asked for",
+    "vcpus": "not the goal's, or not asked for",
+}
+_NAMED_MAX = 3
+"""More names than that are too many to read."""
+
+
+def with_servers(scenario: Scenario, names: Iterable[str]) -> list[str]:
+    """Domains, and those that serve them: their driver domains, and whom they ask."""
+    domains, found, left = scenario.to_dict()["domain"], [], list(names)
+    while left:
+        name = left.pop(0)
+        if name in domains and name not in found:
+            found.append(name)
+            left += serving(domains[name])
+    return found
+
+
+def alike(scenario: Scenario, apart: Iterable[str] = ()) -> list[list[str]]:
+    """Groups of two or more guests of which nothing but the name differs, nor what is asked of them.
+
+    Args:
+        scenario: whose domains.
+        apart: domains that are in no group.
+
+    Examples:
+        >>> twins = {"run": {"duration": "1s"}, "domain": {name: {"app": [{"kind": "hog"}]} for name in ("a", "b")}}
+        >>> alike(Scenario.from_dict(twins))
+        [['a', 'b']]
+    """
+    document = scenario.to_dict()
+    asked: dict[str, list[dict[str, Any]]] = {}
+    for client in document.get("client", {}).values():
+        asked.setdefault(client["server"], []).append({k: v for k, v in client.items() if k != "server"})
+    groups: dict[str, list[str]] = {}
+    for name, table in document["domain"].items():
+        if name not in set(apart) and not table.get("driver_domain"):
+            same = json.dumps([table, asked.get(name)], sort_keys=True, default=str)
+            groups.setdefault(same, []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _grouped(parameters: Sequence[Parameter], groups: Iterable[Sequence[str]]) -> list[Parameter]:
+    """The parameters; where each of domains that are alike has the same one, one for all of them."""
+    group_of = {name: group for group in groups for name in group}
+    found: dict[tuple[object, ...], Parameter] = {}
+    for parameter in parameters:
+        where = split(parameter.name)
+        group = group_of.get(where[1]) if where[0] == "domain" else None
+        bundle = any(isinstance(option.value, Mapping) for option in parameter.options)
+        if group is None or bundle:
+            found[parameter.name, parameter.scheduler] = parameter
+            continue
+        labels = tuple(option.label for option in parameter.options)
+        key = (group[0], where[2], parameter.scheduler, labels, parameter.now)
+        name = join(["domain", f"{group[0]} to {group[-1]}", where[2]])
+        first = found.get(key, replace(parameter, name=name))
+        found[key] = replace(first, paths=(*first.paths, parameter.name))
+    return [replace(one, name=one.paths[0], paths=()) if len(one.paths) == 1 else one for one in found.values()]
+
+
+# ---- what may hold a domain back ----
+
+
+def _cures(scenario: Scenario, names: Sequence[str]) -> Iterator[Parameter]:
+    document, written = scenario.to_dict(), scenario.written()
+    for name in names:
+        if name in document["domain"]:
+            yield from _extra_time(document, written, name)
+            yield from _fewer_vcpus(document, name)
+            yield from _bigger_pool(document, name)
+    served = with_servers(scenario, names)
+    yield from _affinities(document, served)
+    for name in served:
+        if document["domain"][name].get("driver_domain"):
+            yield from _spread(document, name)
+    crowded = sum(table["vcpus"] for table in document["domain"].values()) > document["host"]["pcpus"]
+    if document["host"]["scheduler"] == "null" and crowded:
+        # Whoever has a vCPU less makes room.
+        for name in document["domain"]:
+            if name not in names:
+                yield from _fewer_vcpus(document, name)
+
+
+def _extra_time(document: Mapping[str, Any], written: Mapping[str, Any], name: str) -> Iterator[Parameter]:
+    table = document["domain"][name]
+    if table.get("pool") is not None:
+        return
+    host = document["host"]
+    generation = generation_of(host["scheduler"], host["generation"])
+    for param in generation["params"] if generation else ():
+        if param["name"] in ("extratime", "xtratime") and param["scope"] == "domain":
+            now = int(written.get("domain", {}).get(name, {}).get(param["name"], param["default"]))
+            if not now:
+                path = join(["domain", name, param["name"]])
+                yield Parameter(path, (Option("0", 0), Option("1", 1)), 0, True, host["scheduler"])
+
+
+def _fewer_vcpus(document: Mapping[str, Any], name: str) -> Iterator[Parameter]:
+    now = int(document["domain"][name]["vcpus"])
+    if isinstance(document["domain"][name].get("affinity"), list):
+        return
+    values = sorted({value for value in (1, now // 4, 3 * now // 8, now // 2, 3 * now // 4, now - 1, now) if value > 0})
+    options = tuple(Option(str(value), value) for value in values)
+    yield Parameter(join(["domain", name, "vcpus"]), options, values.index(now))
+
+
+def _pcpus(document: Mapping[str, Any], pool: str | None) -> list[int]:
+    if pool is not None:
+        return members(document["pool"][pool]["pcpus"])
+    taken = {pcpu for table in document.get("pool", {}).values() for pcpu in members(table["pcpus"])}
+    return [pcpu for pcpu in range(int(document["host"]["pcpus"])) if pcpu not in taken]
+
+
+def _masks(document: Mapping[str, Any], name: str) -> set[int] | None:
+    """The pCPUs that a domain is pinned to; `None`: it is not."""
+    given = document["domain"][name].get("affinity", "all")
+    listed = given if isinstance(given, list) else [given]
+    return None if "all" in listed else {pcpu for one in listed for pcpu in members(one)}
+
+
+def _bigger_pool(document: Mapping[str, Any], name: str) -> Iterator[Parameter]:
+    """More pCPUs for a pool, from another one, nearest first; or out of the pool altogether."""
+    pools = document.get("pool", {})
+    pool = document["domain"][name].get("pool")
+    if not pools:
+        return
+    here = _pcpus(document, pool)
+    pinned = {pcpu for other in document["domain"] for pcpu in _masks(document, other) or ()}
+    options = [Option("as it is", None)]
+    for donor in (None, *pools):
+        if donor == pool:
+            continue
+        free = sorted(set(_pcpus(document, donor)) - pinned, key=lambda pcpu: min(abs(pcpu - own) for own in here))
+        for more in sorted({1, 2, len(here)}):
+            if len(_pcpus(document, donor)) - more < 1 or len(free) < more:
+                continue
+            changes = {}
+            for which, pcpus in ((pool, {*here, *free[:more]}), (donor, {*_pcpus(document, donor)} - {*free[:more]})):
+                if which is not None:
+                    changes[join(["pool", which, "pcpus"])] = _span(sorted(pcpus))
+            options.append(Option(f"{_span(sorted({*here, *free[:more]}))}, from {donor or 'Pool-0'}", changes))
+    yield Parameter(join(["pool", pool or "Pool-0", "pcpus"]), tuple(options), 0, ordered=False)
+    if pool is not None:
+        out = (Option(pool, pool), Option("Pool-0", {join(["domain", name, "pool"]): None}))
+        yield Parameter(join(["domain", name, "pool"]), out, 0, ordered=False)
+
+
+def _affinities(document: Mapping[str, Any], served: Sequence[str]) -> Iterator[Parameter]:
+    """Of those that are pinned, and of others that are pinned to the same pCPUs: nowhere, or where nobody else is."""
+    for pool in dict.fromkeys(document["domain"][name].get("pool") for name in served):
+        here = set(_pcpus(document, pool))
+        inside = [name for name, table in document["domain"].items() if table.get("pool") == pool]
+        masks = {name: mask for name in inside if (mask := _masks(document, name)) is not None}
+        crowded = {pcpu for name in served if name in masks for pcpu in masks[name]}
+        free = sorted(here - {pcpu for mask in masks.values() for pcpu in mask})
+        for name, mask in masks.items():
+            if not mask & crowded:
+                continue
+            path = join(["domain", name, "affinity"])
+            options = [Option("as it is", None), Option("all", "all")]
+            if free:
+                options.append(Option(_span(free), _span(free)))
+            yield Parameter(path, tuple(options), 0, ordered=False)
+
+
+def _spread(document: Mapping[str, Any], driver: str) -> Iterator[Parameter]:
+    """The back ends and the interrupts of a driver domain, spread over its vCPUs, or over more of them."""
+    table = document["domain"][driver]
+    served = [n for n, other in document["domain"].items() if other.get("nic", {}).get("driver_domain") == driver]
+    nics = [name for name, nic in document.get("nic", {}).items() if nic.get("driver_domain") == driver]
+    now, most = int(table["vcpus"]), len(_pcpus(document, table.get("pool")))
+    if len(served) < 2 or isinstance(table.get("affinity"), list):
+        return
+    options = [Option("as they are", None)]
+    for vcpus in sorted({2, now, _DRIVER_VCPUS_MAX}):
+        if not 2 <= vcpus <= most or vcpus < now:
+            continue
+        changes: dict[str, Any] = {} if vcpus == now else {join(["domain", driver, "vcpus"]): vcpus}
+        for index, name in enumerate(nics):
+            if document["nic"][name].get("vcpu", 0) != index % vcpus:
+                changes[join(["nic", name, "vcpu"])] = index % vcpus
+        for index, name in enumerate(served):
+            if document["domain"][name]["nic"].get("driver_vcpu", 0) != index % vcpus:
+                changes[join(["domain", name, "nic", "driver_vcpu"])] = index % vcpus
+        if changes:
+            options.append(Option(f"spread over {vcpus} vCPUs", changes))
+    yield Parameter(join(["domain", driver, "backends"]), tuple(options), 0, ordered=False)
+
+
+def _span(pcpus: Sequence[int]) -> str:
+    """Numbers as affinities are written.
+
+    Examples:
+        >>> _span([0, 1, 2, 5])
+        '0-2,5'
+    """
+    parts: list[list[int]] = []
+    for pcpu in pcpus:
+        if parts and parts[-1][-1] == pcpu - 1:
+            parts[-1].append(pcpu)
+        else:
+            parts.append([pcpu])
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
