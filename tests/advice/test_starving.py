@@ -106,3 +106,20 @@ def test_a_setting_that_starves_somebody_is_not_better() -> None:
     confirmed = confirm(search, found.candidates[1])
     assert list(confirmed.starved) == ["extra"]
     assert confirmed.verdict == "not better"
+
+
+def test_lint_tells_of_a_mend_what_it_makes_of_nothing(tmp_path: Path) -> None:
+    """Rates that were 0 and response times that were undefined have no percentage, and were left out."""
+    file = tmp_path / "null.toml"
+    file.write_text(scenario(SERVED).change({"domain.dom0.vcpus": 3}).to_toml())
+    told = [one for advice in lint(file, replications=2)[1] for one in advice.told()]
+    assert ("http.response_p50", "improves", None) in [(one.address.name, one.verdict, one.percent) for one in told]
+
+
+def test_what_is_undefined_is_as_bad_as_can_be_for_a_goal() -> None:
+    now = scenario(SERVED)
+    (goal,) = goals.goals(now, [], ["web.wait_p99"])
+    name = goal.addresses[0].name
+    assert goal.gain({name: None}, {name: 5.0}) == -goals.GAIN_MAX
+    assert goal.gain({name: 5.0}, {name: None}) == goals.GAIN_MAX
+    assert goal.gain({name: None}, {name: None}) == 0

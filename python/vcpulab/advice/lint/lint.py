@@ -18,8 +18,6 @@ from vcpulab.scenario.settings import change, generation_of
 
 SHOWN = 4
 """As many effects are told of a mend."""
-_NEAREST = ("app", "domain", "io", "host")
-"""What is nearest to users comes first."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +32,10 @@ class Advice:
 
     def told(self) -> list[Comparison]:
         """The significant improvements and regressions: those that users see first, then the largest."""
-        return sorted(self._seen(), key=lambda c: (_NEAREST.index(c.address.of), -abs(c.percent or 0.0)))[:SHOWN]
+        return sorted(self._seen(), key=lambda one: one.rank)[:SHOWN]
 
     def _seen(self) -> list[Comparison]:
-        found = [c for c in self.effect or () if c.verdict in ("improves", "regresses") and c.percent is not None]
+        found = [c for c in self.effect or () if c.of_consequence]
         asked = {c.address.name for c in found}
         # What clients see says more than what the service behind them does.
         return [c for c in found if c.address.of != "app" or not _hidden(c, asked)]
