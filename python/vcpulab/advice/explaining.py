@@ -145,7 +145,10 @@ def explain(
 
 def _first_of_each(ones: Sequence[Late]) -> Iterator[Late]:
     """One of all who are served by the same domain."""
-    yield from {one.domain: one for one in reversed(ones)}.values()
+    first: dict[str, Late] = {}
+    for one in ones:
+        first.setdefault(one.domain, one)
+    yield from first.values()
 
 
 def _concerning(host: Host, one: Late) -> list[Finding]:

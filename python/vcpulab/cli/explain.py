@@ -9,6 +9,9 @@ from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import Jobs, TableOrJson, command, number
 from vcpulab.show.table import Table
 
+TREES = 2
+"""Those who are late for one reason look alike: the time of as many is shown."""
+
 
 @command("explain", "vcpulab explain web.toml", "vcpulab explain web.toml --slo 'web.response_p99 < 50ms'")
 def explain(
@@ -44,6 +47,8 @@ def explain(
     if found.advice:
         print("\nWhat holds it back, and what mends it:\n")
         views.show_advice(str(file), found.advice)
-    for one in found.explained:
+    for one in found.explained[:TREES]:
         rows = [["  " * part.depth + part.name, str(part.percent)] for part in one.parts]
         views.show_table(Table(f"Where the time goes: {one.address}", ["part", "% of the time"], rows))
+    if len(found.explained) > TREES:
+        terminal.say(f"--slo METRIC shows where the time of the other {len(found.explained) - TREES} goes")
