@@ -73,6 +73,13 @@ def test_a_run_of_forty_domains_fits_on_a_page(command: Vcpulab, forty: str) -> 
     assert "--all" in result.stdout
 
 
+def test_a_warning_about_many_domains_is_one(command: Vcpulab, forty: str) -> None:
+    said = command("check", forty).stderr
+    assert said.count("warning: ") == 1
+    assert "domain.idle01: nothing runs in this domain" in said
+    assert "and in 11 more places" in said
+
+
 def test_a_run_shows_every_one_some_or_the_most_first(command: Vcpulab, forty: str) -> None:
     every = command("run", forty, "--all").stdout
     assert "batch07.1 (hog)" in every

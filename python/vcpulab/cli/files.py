@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from vcpulab.results.run import Run
 
 
+_ALIKE_MOST = 3
+"""So many warnings of the same words are each shown in full."""
+
+
 def load(path: Path) -> Scenario:
     """A scenario file; its warnings are printed.
 
@@ -23,8 +27,16 @@ def load(path: Path) -> Scenario:
         scenario = Scenario.load(path)
     except OSError as error:
         raise RequestError(f"{path}: {reason(error)}") from None
+    alike: dict[str, list[Problem]] = {}
     for warning in scenario.warnings:
-        terminal.warn(line_of(warning))
+        alike.setdefault(warning["message"], []).append(warning)
+    for first, *others in alike.values():
+        # What is said of many domains is said once.
+        if len(others) >= _ALIKE_MOST:
+            terminal.warn(f"{line_of(first)}\n  and in {len(others)} more places")
+        else:
+            for warning in (first, *others):
+                terminal.warn(line_of(warning))
     return scenario
 
 
