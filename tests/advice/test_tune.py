@@ -392,7 +392,7 @@ def test_desktop_scenario_shows_what_the_guide_says() -> None:
 
 GROUP = "domain.batch1 to batch4.weight"
 # A service that waits behind machines that compute, all alike.
-BUSY = {
+BUSY: dict[str, Any] = {
     "run": {"duration": "1s", "warmup": "100ms"},
     "host": {"profile": "generic", "pcpus": 2, "scheduler": "credit"},
     "domain": {
@@ -509,3 +509,19 @@ def test_back_ends_are_spread_over_the_vcpus_of_the_driver_domain() -> None:
     there = widened(space(scenario), ["shop"])
     (spread,) = [one for one in there.parameters if one.name == "domain.dom0.backends"]
     assert there.changes({spread.key: 1}) == {"domain.dom0.vcpus": 2, "domain.batch1.nic.driver_vcpu": 1}
+
+
+def test_what_is_taken_from_another_service_is_no_gain() -> None:
+    """Two services share a pool of one pCPU: more weight for one is taken from the other, another pCPU is not."""
+    web = {"pool": "p", "nic": {"driver_domain": "dom0"}, "app": BUSY["domain"]["shop"]["app"]}
+    ask = {"kind": "open-loop", "rate": 150}
+    pooled = {
+        **BUSY,
+        "host": {**BUSY["host"], "pcpus": 4},
+        "pool": {"p": {"pcpus": "3", "scheduler": "credit"}},
+        "domain": {"dom0": {"driver_domain": True}, "shop": web, "mail": web},
+        "client": {"customers": {**ask, "server": "shop"}, "senders": {**ask, "server": "mail"}},
+    }
+    answer = advice(vcpulab.Scenario.from_dict(pooled))
+    assert answer.advised
+    assert "domain.shop.weight" not in answer.found.best.changes

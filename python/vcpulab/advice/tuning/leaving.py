@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station
 from vcpulab.advice.tuning.goals import Goal, Row, excess
-from vcpulab.results.addresses import Address, Slo, apps
+from vcpulab.results.addresses import Address, Slo, addresses, apps
 from vcpulab.results.run import Run
+from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.units import span_ns
 
 FELT_MS = 20.0
@@ -26,9 +27,17 @@ _ALL_OF_IT = 0.95
 
 def concerned(goals: Sequence[Goal]) -> list[str]:
     """The domains that goals are about, if each goal is about something of one domain; otherwise none."""
-    addresses = [goal.addresses[0] for goal in goals if len(goal.addresses) == 1]
-    names = list(dict.fromkeys(address.domain for address in addresses))
-    return names if len(addresses) == len(goals) and all(names) else []
+    single = [goal.addresses[0] for goal in goals if len(goal.addresses) == 1]
+    names = list(dict.fromkeys(address.domain for address in single))
+    return names if len(single) == len(goals) and all(names) else []
+
+
+def others(scenario: Scenario, goals: Sequence[Goal]) -> list[Address]:
+    """The response times of clients that goals of single domains are not about."""
+    own = {address.name for goal in goals for address in goal.addresses}
+    clients = {app.name for app in apps(scenario) if app.client is not None} if concerned(goals) else set()
+    listed = (one for one in addresses(scenario) if one.thing in clients and one.metric.name == "response_p99")
+    return [one for one in listed if one.name not in own]
 
 
 def felt_ms(run: Run, address: Address) -> float | None:

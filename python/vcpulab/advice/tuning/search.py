@@ -176,7 +176,8 @@ class Search:
         self._jobs = jobs
         self._drop = drop
         self._prices = {**PRICES, **prices}
-        self.asked = _asked(self.goals, self.slos)
+        self.others = leaving.others(space.scenario, self.goals)
+        self.asked = _asked(self.goals, self.slos, self.others)
         self._ran = cache.RunCache(None)
         self._clock = _Clock(None)
         if folder is not None:
@@ -532,12 +533,29 @@ class Search:
         if mine.excess > there.excess or there.excess > 0:
             return candidate is best
         stated = leaving.concerned(self.goals) and all(leaving.on_the_goal(goal, self.slos) for goal in self.goals)
-        top = there.score - self._price(best) / 100
-        return bool(stated) or mine.score - self._price(candidate) / 100 >= top - _AS_GOOD * abs(top)
+        top = self._net(best)
+        return bool(stated) or self._net(candidate) >= top - _AS_GOOD * abs(top)
+
+    def _net(self, candidate: Candidate) -> float:
+        """The score, less its price and what other services lose: what is taken from a fellow sufferer is no gain."""
+        return self.standing(candidate).score - self._price(candidate) / 100 - self._taken(candidate)
+
+    def _taken(self, candidate: Candidate) -> float:
+        """The mean loss of other services' response times, on the scale of the score, of those that people feel."""
+        lost = [
+            max((new or 0.0) - old, 0.0) / ((old + (new or 0.0)) / 2)
+            for address in self.others
+            for row, was in zip(candidate.rows, self.present.rows, strict=False)
+            if (old := was.get(address.name)) and (new := row.get(address.name)) and new > leaving.FELT_MS
+        ]
+        count = len(self.others) * min(len(candidate.rows), len(self.present.rows))
+        return math.fsum(lost) / count if count else 0.0
 
     def _simplified(self, best: Candidate, tell: Callable[[float], bool]) -> Candidate:
         """The mildest of those that are as good as the best, with parameters changed back that do not matter."""
         finalists = [one for one in self._full() if len(one.rows) == len(self.present.rows)]
+        keeping = [one for one in finalists if self.standing(one).excess <= self.standing(best).excess]
+        best = max([best, *keeping], key=self._net)
         best = min(filter(partial(self._good, best), [best, *finalists]), key=self._cost)
         before = None
         # Changing one parameter back may take away what another was good for.
@@ -717,8 +735,8 @@ def _scheduler(candidate: Candidate) -> str:
     return str(candidate.scenario.to_dict()["host"]["scheduler"])
 
 
-def _asked(goals: Sequence[Goal], slos: Sequence[Slo]) -> list[Address]:
-    all_of_them = [address for goal in goals for address in goal.addresses] + [slo.address for slo in slos]
+def _asked(goals: Sequence[Goal], slos: Sequence[Slo], others: Sequence[Address]) -> list[Address]:
+    all_of_them = [address for goal in goals for address in goal.addresses] + [slo.address for slo in slos] + [*others]
     return list({address.name: address for address in all_of_them}.values())
 
 
