@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from vcpulab.advice.capacity.occupancy import serving, stations
+from vcpulab.advice.capacity.occupancy import stations, with_servers
 from vcpulab.advice.lint.held_back import Late, causes_of, late
 from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.lint import Advice, as_data, tried
@@ -153,7 +153,7 @@ def _first_of_each(ones: Sequence[Late]) -> Iterator[Late]:
 
 def _concerning(host: Host, one: Late) -> list[Finding]:
     """What holds back one of them; what the other rules find of the domains on his way comes first."""
-    way = set(_way(host, one.domain))
+    way = set(with_servers(host.domains, [one.domain]))
     others = [
         finding
         for finding in findings(host)
@@ -163,22 +163,10 @@ def _concerning(host: Host, one: Late) -> list[Finding]:
     return list(found.values())
 
 
-def _way(host: Host, domain: str) -> list[str]:
-    """The domains that the requests to one pass, itself first."""
-    found: list[str] = []
-    left = [domain]
-    while left:
-        name = left.pop(0)
-        if name in host.domains and name not in found:
-            found.append(name)
-            left += serving(host.domains[name])
-    return found
-
-
 def _explained(host: Host, one: Late, name: str, limit: Slo | None) -> Explained:
     address = find(host.scenario, name)
     parts: list[Part] = []
-    for domain in _way(host, one.domain):
+    for domain in with_servers(host.domains, [one.domain]):
         parts += _of_domain(host, domain)
     for station in stations(host.run, [one.domain]):
         if not station.domain and station.kind in ("disk", "link", "client machine", "connections", "backlog"):

@@ -77,7 +77,7 @@ def tune(
             vCPUs. Domains that are alike share their parameters.
         price: KIND=PERCENT, what changing a parameter of a kind costs: of settings that are about as good the cheapest
             is advised. Weight 1, cap and budget 2, slice (or rate limit) of the host 3, pinning 4, pool 5, vcpus (or
-            back ends) 6, scheduler 10.
+            netbacks) 6, scheduler 10.
         write: Write the scenario with the setting found to this file, which may be the same one; comments stay.
     """
     scenario = files.load(file)

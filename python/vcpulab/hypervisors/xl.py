@@ -5,7 +5,7 @@ are put together for a whole scenario, with CPU pools, pinning and timed actions
 """
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -302,6 +302,22 @@ def _act(
 def _domain(name: str) -> str:
     """Dom0 as the tools call it."""
     return "Domain-0" if name == "dom0" else name
+
+
+def spans(pcpus: Sequence[int]) -> str:
+    """Numbers as affinities are written.
+
+    Examples:
+        >>> spans([0, 1, 2, 5])
+        '0-2,5'
+    """
+    parts: list[list[int]] = []
+    for pcpu in pcpus:
+        if parts and parts[-1][-1] == pcpu - 1:
+            parts[-1].append(pcpu)
+        else:
+            parts.append([pcpu])
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
 
 
 def members(pcpus: str) -> list[int]:

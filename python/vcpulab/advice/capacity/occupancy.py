@@ -90,24 +90,12 @@ class _Host:
         self.domains: Mapping[str, Any] = self.document["domain"]
         self.replications = run.df_domains()["replication"].n_unique()
         self.seconds = run.scenario.duration_ns / 1e9
-        self.concerned = self._with_servers(concerned or set(self.domains))
+        self.concerned = set(with_servers(self.domains, concerned or self.domains))
         self.io = {row["domain"]: row for row in self._means(run.df_io(), "domain")}
 
     def _means(self, frame: pl.DataFrame, *by: str) -> list[dict[str, Any]]:
         numbers = [name for name, type_ in frame.schema.items() if type_.is_numeric() and name not in by]
         return frame.group_by(by, maintain_order=True).agg(pl.col(numbers).mean()).to_dicts()
-
-    def _with_servers(self, names: set[str]) -> set[str]:
-        """Domains, and those that they ask: services, and driver domains."""
-        found: set[str] = set()
-        left = sorted(names)
-        while left:
-            name = left.pop()
-            if name in found or name not in self.domains:
-                continue
-            found.add(name)
-            left += serving(self.domains[name])
-        return found
 
     # ---- CPU ----
 
@@ -342,3 +330,15 @@ def serving(table: Mapping[str, Any]) -> list[str]:
     for app in table.get("app", []):
         found += [app.get(field) for field in ("to", "database", "directory", "files")]
     return [name for name in found if isinstance(name, str)]
+
+
+def with_servers(domains: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """Domains, and all that they ask, one after the other: services, and driver domains."""
+    found: dict[str, None] = {}
+    left = list(names)
+    while left:
+        name = left.pop(0)
+        if name in domains and name not in found:
+            found[name] = None
+            left += serving(domains[name])
+    return list(found)

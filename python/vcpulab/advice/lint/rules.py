@@ -14,7 +14,9 @@ import polars as pl
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lint.held_back import WAITS, held_back, late, occupied, spinning, waited
 from vcpulab.advice.lint.host import Finding, Host, of_domain
+from vcpulab.advice.spreading import spread
 from vcpulab.advice.starving import starved
+from vcpulab.hypervisors.xl import spans
 from vcpulab.results.addresses import apps
 from vcpulab.results.statistics import number
 from vcpulab.scenario.catalogue import schedulers
@@ -112,7 +114,7 @@ def pinning(host: Host) -> Iterator[Finding]:
         unused = [pcpu for pcpu in here if pcpu not in reached]
         if pinned and unused and inside:
             path = of_domain(pinned[-1], "affinity")
-            reason = f"no vCPU may run on pCPU {_span(unused)}: it idles whatever the others have to do"
+            reason = f"no vCPU may run on pCPU {spans(unused)}: it idles whatever the others have to do"
             yield Finding("pinning-leaves-idle", path, reason, {of_domain(d, "affinity"): "all" for d in pinned})
         elif pinned and host.idle_of(here) > IDLE:
             yield from _crowded(host, here, pinned)
@@ -122,9 +124,9 @@ def pinning(host: Host) -> Iterator[Finding]:
             first = min(pcpu // per_socket for mask in masks[domain] for pcpu in mask)
             mates = [pcpu for pcpu in here if pcpu // per_socket == first]
             if len(sockets) > 1 and not whole and len(mates) >= host.domains[domain]["vcpus"]:
-                reason = f"its vCPUs are pinned to sockets {_span(sorted(sockets))}: they share no cache, and move cold"
+                reason = f"its vCPUs are pinned to sockets {spans(sorted(sockets))}: they share no cache, and move cold"
                 path = of_domain(domain, "affinity")
-                yield Finding("pinning-crosses-sockets", path, reason, {path: _span(mates)})
+                yield Finding("pinning-crosses-sockets", path, reason, {path: spans(mates)})
 
 
 def _crowded(host: Host, here: list[int], pinned: list[str]) -> Iterator[Finding]:
@@ -140,8 +142,8 @@ def _crowded(host: Host, here: list[int], pinned: list[str]) -> Iterator[Finding
         if share > IDLE and others and host.idle_of(others) > IDLE:
             path = of_domain(domain, "affinity")
             reason = (
-                f"it is pinned to pCPU {_span(mask)}, and its vCPUs wait there for {100 * share:.0f} % of the time, "
-                f"while pCPU {_span(others)} idle"
+                f"it is pinned to pCPU {spans(mask)}, and its vCPUs wait there for {100 * share:.0f} % of the time, "
+                f"while pCPU {spans(others)} idle"
             )
             yield Finding("pinning-leaves-idle", path, reason, {path: "all"})
 
@@ -165,29 +167,19 @@ def few_driver_vcpus(host: Host) -> Iterator[Finding]:
             reason = (
                 f"one of its {vcpus} vCPUs, saturated for {100 * max(busy):.0f} % of the time, does the I/O of "
                 f"{behind}, while the "
-                f"others are busy for {rest}: the back ends are all on that vCPU"
+                f"others are busy for {rest}: its netbacks are all on that vCPU"
             )
-            yield Finding("saturated-driver-vcpu", path, reason, _spread(host, driver, vcpus))
+            yield Finding("saturated-driver-vcpu", path, reason, spread(host.document, driver, vcpus))
         elif vcpus < len(here):
             reason = (
                 f"{'its only vCPU' if vcpus == 1 else f'one of its {vcpus} vCPUs'} is busy for {100 * max(busy):.0f} "
                 "% of the time "
                 f"with the I/O of {behind}, while pCPUs idle: it has too few vCPUs, one saturates"
             )
-            mended = {path: vcpus + 1, **_spread(host, driver, vcpus + 1)}
+            mended = {path: vcpus + 1, **spread(host.document, driver, vcpus + 1)}
             if isinstance(host.domains[driver].get("affinity"), list):
                 mended[of_domain(driver, "affinity")] = "all"
             yield Finding("few-driver-vcpus", path, reason, mended)
-
-
-def _spread(host: Host, driver: str, vcpus: int) -> dict[str, Any]:
-    """NICs and back ends in turn over the vCPUs of their driver domain: those of a NIC's guests beside one another."""
-    spread: dict[str, Any] = {}
-    for index, (nic, table) in enumerate(host.document.get("nic", {}).items()):
-        if table.get("driver_domain") == driver:
-            spread[join(["nic", nic, "vcpu"])] = index % vcpus
-    behind = [g for g in host.served_by(driver) if host.domains[g].get("nic", {}).get("driver_domain") == driver]
-    return spread | {join(["domain", guest, "nic", "driver_vcpu"]): i % vcpus for i, guest in enumerate(behind)}
 
 
 _SLICES = {"tslice_ms": 1e6, "slice_ms": 1e6, "slice": 1, "nat_slice": 1, "budget_us": 1e3, "ctx_allow": 1}
@@ -223,22 +215,6 @@ def switch_cost_ns(costs: Mapping[str, int], domain: Mapping[str, Any]) -> float
     size = min(size_bytes(domain.get("working_set", "0B")), max(costs["l2_bytes"], costs["l3_bytes"]))
     misses = size / costs["cache_line_bytes"] / costs["misses_at_once"]
     return costs["decision_ns"] + costs["context_switch_ns"] + misses * costs["l3_miss_ps"] / 1e3
-
-
-def _span(pcpus: list[int]) -> str:
-    """Numbers as affinities are written.
-
-    Examples:
-        >>> _span([0, 1, 2, 5])
-        '0-2,5'
-    """
-    parts: list[list[int]] = []
-    for pcpu in pcpus:
-        if parts and parts[-1][-1] == pcpu - 1:
-            parts[-1].append(pcpu)
-        else:
-            parts.append([pcpu])
-    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
 
 
 def starving(host: Host) -> Iterator[Finding]:

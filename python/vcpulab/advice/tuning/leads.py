@@ -10,10 +10,9 @@ from typing import Any
 
 import polars as pl
 
-from vcpulab.advice.capacity.occupancy import Station
+from vcpulab.advice.capacity.occupancy import Station, with_servers
 from vcpulab.advice.tuning.parameters import Parameter, Space
 from vcpulab.advice.tuning.prices import kind
-from vcpulab.advice.tuning.widening import with_servers
 from vcpulab.results.run import Run
 from vcpulab.scenario.scenario import split
 
@@ -38,7 +37,7 @@ def leads(space: Space, run: Run, own: Sequence[str], held_back: Station | None)
     """
     scheduler = str(space.scenario.to_dict()["host"]["scheduler"])
     there = [one for one in space.active(scheduler) if one.name != "host.scheduler"]
-    servers = [name for name in with_servers(space.scenario, own) if name not in own]
+    servers = [name for name in with_servers(space.scenario.to_dict()["domain"], own) if name not in own]
     blamed = [name for name in _who_makes_wait(run, [*own, *servers]) if name not in (*own, *servers)]
     first = _CURES.get(held_back.kind) if held_back is not None else None
     order = sorted(there, key=lambda one: (kind(one) != first, _rank(one)))
@@ -77,8 +76,11 @@ def _steps(parameter: Parameter, upward: bool) -> list[int]:
         return [index for index in range(last + 1) if index != now]
     if split(parameter.name)[0] == "pool":
         return _shorter(parameter)
-    if name in ("vcpus", "reservation_period"):
-        # Fewer vCPUs of an SMP guest wait for each other less; a shorter period comes in shorter gaps.
+    if name == "vcpus":
+        # Fewer vCPUs of an SMP guest wait for each other less: one less, half, a quarter.
+        return list(dict.fromkeys(index for index in (now - 1, now // 2, now // 4) if 0 <= index < now))
+    if name == "reservation_period":
+        # A shorter period comes in shorter gaps.
         return list(range(now - 1, -1, -1))[:_STEPS]
     if upward:
         found = list(range(now + 1, last + 1))[:_STEPS]

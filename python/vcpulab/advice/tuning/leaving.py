@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station
 from vcpulab.advice.tuning.goals import Goal, Row, excess
 from vcpulab.results.addresses import Address, Slo, addresses, apps
+from vcpulab.results.metrics import MILLISECONDS
 from vcpulab.results.run import Run
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.units import span_ns
@@ -103,7 +104,7 @@ def out_of_reach(goals: Sequence[Goal], found: Sequence[Station], run: Run) -> s
 
 
 def _is_response(address: Address) -> bool:
-    return address.metric.name.startswith("response_") and address.unit == "ms"
+    return address.metric.name.startswith("response_") and address.metric.unit is MILLISECONDS
 
 
 def _is_service(address: Address) -> bool:

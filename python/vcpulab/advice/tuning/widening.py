@@ -5,14 +5,15 @@ how many pCPUs its pool has, how many vCPUs it or its driver domain has, and whi
 that are alike in all but their names share their parameters: what is good for one of them is good for all.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from vcpulab.advice.capacity.occupancy import serving
+from vcpulab.advice.capacity.occupancy import with_servers
+from vcpulab.advice.spreading import spread
 from vcpulab.advice.tuning.parameters import Option, Parameter, Space
-from vcpulab.hypervisors.xl import members
+from vcpulab.hypervisors.xl import members, spans
+from vcpulab.scenario.alike import groups
 from vcpulab.scenario.scenario import Scenario, join, split
 from vcpulab.scenario.settings import generation_of
 
@@ -58,17 +59,6 @@ _NAMED_MAX = 3
 """More names than that are too many to read."""
 
 
-def with_servers(scenario: Scenario, names: Iterable[str]) -> list[str]:
-    """Domains, and those that serve them: their driver domains, and whom they ask."""
-    domains, found, left = scenario.to_dict()["domain"], [], list(names)
-    while left:
-        name = left.pop(0)
-        if name in domains and name not in found:
-            found.append(name)
-            left += serving(domains[name])
-    return found
-
-
 def alike(scenario: Scenario, apart: Iterable[str] = ()) -> list[list[str]]:
     """Groups of two or more guests of which nothing but the name differs, nor what is asked of them.
 
@@ -77,20 +67,17 @@ def alike(scenario: Scenario, apart: Iterable[str] = ()) -> list[list[str]]:
         apart: domains that are in no group.
 
     Examples:
-        >>> twins = {"run": {"duration": "1s"}, "domain": {name: {"app": [{"kind": "hog"}]} for name in ("a", "b")}}
-        >>> alike(Scenario.from_dict(twins))
+        >>> host = {"profile": "exact", "pcpus": 1, "scheduler": "credit"}
+        >>> twins = {name: {"app": [{"kind": "hog"}]} for name in ("a", "b")}
+        >>> alike(Scenario.from_dict({"name": "twins", "host": host, "domain": twins}))
         [['a', 'b']]
     """
-    document = scenario.to_dict()
-    asked: dict[str, list[dict[str, Any]]] = {}
-    for client in document.get("client", {}).values():
-        asked.setdefault(client["server"], []).append({k: v for k, v in client.items() if k != "server"})
-    groups: dict[str, list[str]] = {}
-    for name, table in document["domain"].items():
-        if name not in set(apart) and not table.get("driver_domain"):
-            same = json.dumps([table, asked.get(name)], sort_keys=True, default=str)
-            groups.setdefault(same, []).append(name)
-    return [group for group in groups.values() if len(group) > 1]
+    domains, left_out = scenario.to_dict()["domain"], set(apart)
+    guests = [
+        [name for name in group if name not in left_out and not domains[name].get("driver_domain")]
+        for group in groups(scenario)
+    ]
+    return [group for group in guests if len(group) > 1]
 
 
 def _grouped(parameters: Sequence[Parameter], groups: Iterable[Sequence[str]]) -> list[Parameter]:
@@ -122,7 +109,7 @@ def _cures(scenario: Scenario, names: Sequence[str]) -> Iterator[Parameter]:
             yield from _extra_time(document, written, name)
             yield from _fewer_vcpus(document, name)
             yield from _bigger_pool(document, name)
-    served = with_servers(scenario, names)
+    served = with_servers(scenario.to_dict()["domain"], names)
     yield from _affinities(document, served)
     for name in served:
         if document["domain"][name].get("driver_domain"):
@@ -191,8 +178,8 @@ def _bigger_pool(document: Mapping[str, Any], name: str) -> Iterator[Parameter]:
             changes = {}
             for which, pcpus in ((pool, {*here, *free[:more]}), (donor, {*_pcpus(document, donor)} - {*free[:more]})):
                 if which is not None:
-                    changes[join(["pool", which, "pcpus"])] = _span(sorted(pcpus))
-            options.append(Option(f"{_span(sorted({*here, *free[:more]}))}, from {donor or 'Pool-0'}", changes))
+                    changes[join(["pool", which, "pcpus"])] = spans(sorted(pcpus))
+            options.append(Option(f"{spans(sorted({*here, *free[:more]}))}, from {donor or 'Pool-0'}", changes))
     yield Parameter(join(["pool", pool or "Pool-0", "pcpus"]), tuple(options), 0, ordered=False)
     if pool is not None:
         out = (Option(pool, pool), Option("Pool-0", {join(["domain", name, "pool"]): None}))
@@ -213,15 +200,14 @@ def _affinities(document: Mapping[str, Any], served: Sequence[str]) -> Iterator[
             path = join(["domain", name, "affinity"])
             options = [Option("as it is", None), Option("all", "all")]
             if free:
-                options.append(Option(_span(free), _span(free)))
+                options.append(Option(spans(free), spans(free)))
             yield Parameter(path, tuple(options), 0, ordered=False)
 
 
 def _spread(document: Mapping[str, Any], driver: str) -> Iterator[Parameter]:
-    """The back ends and the interrupts of a driver domain, spread over its vCPUs, or over more of them."""
+    """The netbacks and the interrupts of a driver domain, spread over its vCPUs, or over more of them."""
     table = document["domain"][driver]
     served = [n for n, other in document["domain"].items() if other.get("nic", {}).get("driver_domain") == driver]
-    nics = [name for name, nic in document.get("nic", {}).items() if nic.get("driver_domain") == driver]
     now, most = int(table["vcpus"]), len(_pcpus(document, table.get("pool")))
     if len(served) < 2 or isinstance(table.get("affinity"), list):
         return
@@ -230,28 +216,7 @@ def _spread(document: Mapping[str, Any], driver: str) -> Iterator[Parameter]:
         if not 2 <= vcpus <= most or vcpus < now:
             continue
         changes: dict[str, Any] = {} if vcpus == now else {join(["domain", driver, "vcpus"]): vcpus}
-        for index, name in enumerate(nics):
-            if document["nic"][name].get("vcpu", 0) != index % vcpus:
-                changes[join(["nic", name, "vcpu"])] = index % vcpus
-        for index, name in enumerate(served):
-            if document["domain"][name]["nic"].get("driver_vcpu", 0) != index % vcpus:
-                changes[join(["domain", name, "nic", "driver_vcpu"])] = index % vcpus
+        changes |= spread(document, driver, vcpus)
         if changes:
             options.append(Option(f"spread over {vcpus} vCPUs", changes))
     yield Parameter(join(["domain", driver, "backends"]), tuple(options), 0, ordered=False)
-
-
-def _span(pcpus: Sequence[int]) -> str:
-    """Numbers as affinities are written.
-
-    Examples:
-        >>> _span([0, 1, 2, 5])
-        '0-2,5'
-    """
-    parts: list[list[int]] = []
-    for pcpu in pcpus:
-        if parts and parts[-1][-1] == pcpu - 1:
-            parts[-1].append(pcpu)
-        else:
-            parts.append([pcpu])
-    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
