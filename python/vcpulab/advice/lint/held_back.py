@@ -65,9 +65,7 @@ def late(host: Host) -> list[Late]:
 
 
 def _answers(host: Host, client: App) -> str:
-    served, failed = (_mean(host, client, name) or 0.0 for name in ("throughput", "failed"))
-    lost = failed / max(1.0, failed + served * host.scenario.duration_ns / 1e9)
-    p99 = _mean(host, client, "response_p99")
+    lost, p99 = _lost(host, client), _mean(host, client, "response_p99")
     if p99 is None:
         return f"{client.name} gets no answer at all" if lost or waited(host, client.domain) > NEVER_RUNS else ""
     own_ms = max((_computes_ms(app) for app in _servers(host, client)), default=0.0)
@@ -80,8 +78,7 @@ def _jobs(host: Host, app: App) -> str:
     """Work that nobody asks for from outside: periodic jobs, transactions."""
     if app.kind != "periodic":
         return _transactions(host, app)
-    done, failed = (_mean(host, app, name) or 0.0 for name in ("throughput", "failed"))
-    lost = failed / max(1.0, failed + done * host.scenario.duration_ns / 1e9)
+    lost = _lost(host, app)
     return f"{100 * lost:.0f} % of the jobs of {app.name} are late" if lost > LOST else ""
 
 
@@ -95,6 +92,12 @@ def _transactions(host: Host, app: App) -> str:
     if p99 <= max(LATE_MS, LATE_TIMES * own_ms):
         return ""
     return f"{app.name} takes up to {number(p99)} ms (p99) for {number(own_ms)} ms of CPU time"
+
+
+def _lost(host: Host, app: App) -> float:
+    """The part of the requests, or of the jobs, that fail."""
+    done, failed = (_mean(host, app, name) or 0.0 for name in ("throughput", "failed"))
+    return failed / max(1.0, failed + done * host.scenario.duration_ns / 1e9)
 
 
 def _mean(host: Host, app: App, metric: str) -> float | None:
@@ -154,8 +157,8 @@ def _outside(one: Late, station: Station) -> Finding | None:
         return None
     kind = {"link": "link", "disk": "disk"}.get(station.kind, "client")
     reason = (
-        f"the {station.name} that {one.domain} depends on is the bottleneck, {station}. "
-        "It is outside the scheduler: no setting changes that"
+        f"the {station.name} that {one.domain} depends on is the bottleneck, {station}. It is outside the scheduler: "
+        "no setting changes that"
     )
     return Finding(f"outside-{kind}", of_domain(one.domain, "nic" if kind != "disk" else "disk"), reason)
 
@@ -189,8 +192,7 @@ def _never_runs(host: Host, domain: str) -> Finding | None:
         return None
     reason = (
         f"the null scheduler gives each vCPU a pCPU of its own, and there are {sum(inside.values())} vCPUs for "
-        f"{there} pCPUs: "
-        f"{domain} never runs. Fewer vCPUs, or a scheduler that shares"
+        f"{there} pCPUs: {domain} never runs. Fewer vCPUs, or a scheduler that shares"
     )
     # The domain that uses least of what it has gives a vCPU up.
     spare = [one for one, vcpus in inside.items() if vcpus > 1 and one != domain]
@@ -245,8 +247,7 @@ def _reserved(host: Host, domain: str) -> Finding | None:
         return None
     reason = (
         f"{domain} has {said} reserved, which would do on average; but the period is long: once its slice is used it "
-        "waits for "
-        "the next, as it gets no extra time"
+        "waits for the next, as it gets no extra time"
     )
     return Finding("reservation-period-too-long", of_domain(domain, names[1]), reason, mended)
 
@@ -262,10 +263,8 @@ def _crowded_pool(host: Host, domain: str) -> Finding | None:
     path = "host.pcpus" if name is None else join(["pool", name, "pcpus"])
     reason = (
         f"{domain} waits for {100 * waited(host, domain):.0f} % of the time in pool {name or 'Pool-0'}, whose "
-        f"{len(here)} pCPUs "
-        f"are full with {_named(inside)}, while {100 * host.idle_of(others):.0f} % of the other {len(others)} pCPUs "
-        "idle: the "
-        "pool has too few pCPUs"
+        f"{len(here)} pCPUs are full with {_named(inside)}, while {100 * host.idle_of(others):.0f} % of the other "
+        f"{len(others)} pCPUs idle: the pool has too few pCPUs"
     )
     given = max(set(host.pcpus_of(None)), default=None)
     if name is None or given is None or len(host.pcpus_of(None)) < 2:
@@ -274,7 +273,7 @@ def _crowded_pool(host: Host, domain: str) -> Finding | None:
 
 
 def _pinned(host: Host, domain: str) -> Finding | None:
-    """Pinned where others are, while other pCPUs idle: the rules on pinning have said so."""
+    """Pinned where others are, while other pCPUs idle."""
     here = host.pcpus_of(host.domains[domain].get("pool"))
     mask = {pcpu for one in host.affinity(domain) for pcpu in one}
     others = [pcpu for pcpu in here if pcpu not in mask]
@@ -284,8 +283,7 @@ def _pinned(host: Host, domain: str) -> Finding | None:
     path = of_domain(domain, "affinity")
     reason = (
         f"{domain} is pinned together with {_named(with_it)}, and waits for {100 * waited(host, domain):.0f} % of the "
-        "time, "
-        f"while {len(others)} other pCPUs idle for {100 * host.idle_of(others):.0f} %"
+        f"time, while {len(others)} other pCPUs idle for {100 * host.idle_of(others):.0f} %"
     )
     return Finding("pinned-together", path, reason, {path: "all"})
 
@@ -298,8 +296,7 @@ def _rate_limited(host: Host, domain: str) -> Finding | None:
     path = _of_pool(host, domain, "ratelimit_us")
     reason = (
         f"{domain} wakes up and waits behind {_said_behind(host, domain)}: the rate limit of {number(limit / 1e3)} ms "
-        "keeps it "
-        "from preempting whoever runs"
+        "keeps it from preempting whoever runs"
     )
     return Finding("ratelimit-too-long", path, reason, {path: 1000})
 
@@ -317,8 +314,7 @@ def _long_slices(host: Host, domain: str) -> Finding | None:
     path = _of_pool(host, domain, "tslice_ms")
     reason = (
         f"{domain} never blocks, so it is not boosted, and waits for the whole slices ({tslice} ms) of the others "
-        "that compute all "
-        f"the time: {_said_behind(host, domain)}"
+        f"that compute all the time: {_said_behind(host, domain)}"
     )
     return Finding("slice-too-long", path, reason, {path: 5})
 
@@ -341,8 +337,8 @@ def _outweighed(host: Host, domain: str) -> Finding | None:
     among = f"{weights[0]}" if len(weights) == 1 else f"{weights[0]} to {weights[-1]}"
     reason = (
         f"{domain} waits for {100 * waited(host, domain):.0f} % of the time behind {_said_behind(host, domain)}: its "
-        "weight of "
-        f"{own} beside theirs of {among} gives it a share that is less than it asks for, and it waits for their slices"
+        f"weight of {own} beside theirs of {among} gives it a share that is less than it asks for, and it waits for "
+        "their slices"
     )
     return Finding("waits-behind-equals", path, reason, {path: min(WEIGHT_MAX, 2 ** ceil(log2(enough)))})
 
