@@ -50,12 +50,15 @@ def in_short(names: Sequence[str]) -> str:
         ('batch01 to batch03', 'batch1, batch3')
         >>> in_short(["a1", "a2", "a5", "a9"]), in_short(["web", "mail", "db", "log"])
         ('a1 to a9 (4)', 'web, mail and 2 more')
+        >>> in_short(["a10", "a11", "a5"])
+        'a5 to a11 (3)'
     """
     matches = [_NUMBERED.fullmatch(name) for name in names]
     numbered = [match for match in matches if match is not None]
     if len(names) > 2 and len(numbered) == len(names) and len({match.group("stem", "rest") for match in numbered}) == 1:
+        numbered.sort(key=lambda match: int(match["number"]))
         numbers = [int(match["number"]) for match in numbered]
-        row = f"{names[0]} to {names[-1]}"
+        row = f"{numbered[0][0]} to {numbered[-1][0]}"
         return row if numbers == list(range(numbers[0], numbers[0] + len(names))) else f"{row} ({len(names)})"
     return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
 
