@@ -39,7 +39,7 @@ class Fit:
         self._study = replace(study, replications=replications)
         self._cells = cells
         self._cases = cases
-        self._effort = replace(effort, precision=math.inf)
+        self._effort = replace(effort, precision=math.inf, fast_replications=replications)
         self._known: dict[tuple[float, ...], list[float]] = {}
         self.evaluations = 0
         self._low, self._high = (

@@ -29,7 +29,9 @@ class Effort:
     """How much is run."""
 
     fast: bool = False
-    """A short look: two replications of short runs."""
+    """A short look: a few replications of short runs."""
+    fast_replications: int = 2
+    """How many replications a short look takes."""
     precision: float = 0.02
     """Half the width of an interval over its mean: replications are added until those that decide are this narrow."""
     replications_max: int = 40
@@ -74,7 +76,7 @@ class Runner:
 
     def _first(self, case: Case) -> int:
         if self._effort.fast:
-            return 2
+            return self._effort.fast_replications
         return self._study.replications if case.precise or case.main else 1
 
     def _enough(self, case: Case, n: int) -> int:
