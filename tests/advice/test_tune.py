@@ -271,7 +271,7 @@ def test_an_slo_that_only_the_winner_keeps(tune: Vcpulab) -> None:
         (["planted.toml", "--vary", "host.scheduler=arinc653"], "needs a timetable"),
         (["planted.toml", "--only", "web.wieght"], "--only: found `web.wieght`; allowed: "),
         (["planted.toml", "--out", "."], "holds other files than a search's"),
-        (["planted.toml", "--out", "planted.toml"], "cannot be used"),
+        (["planted.toml", "--out", "planted.toml"], "it would replace what is read"),
     ],
 )
 def test_wrong_input_is_told(

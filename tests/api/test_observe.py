@@ -228,7 +228,7 @@ def test_command_line_traces_and_exports(command: Vcpulab, tmp_path: Path) -> No
     result = command("run", "hogs.toml", "--trace", "t", "--replications", "1")
     assert result.returncode == 0, result.stderr
     assert json.loads((tmp_path / "t/trace.json").read_text())["domains"] == {"1": "a", "2": "b"}
-    assert command("run", "t/scenario.toml", "--trace", "t").returncode == 0, "a trace is replaced"
+    assert command("run", "hogs.toml", "--trace", "t", "--replications", "1").returncode == 0, "a trace is replaced"
     result = command("export", "perfetto", "t", "--out", "hogs.pftrace")
     assert result.returncode == 0, result.stderr
     assert (tmp_path / "hogs.pftrace").stat().st_size > 0

@@ -802,7 +802,7 @@ def test_the_commands_run_show_ask_and_export(typed: Callable[..., Answer], tmp_
         (["sweep", "rates.toml", "--executor", "dask://local", "--jobs", "2"], "--jobs: allowed: only with"),
         (["sweep", "rates.toml", "--jobs", "-1"], "--jobs: found `-1`"),
         (["sweep", "rates.toml", "--show", "web.speed"], "--show web.speed: `web` has no metric `speed`"),
-        (["sweep", "rates.toml", "--out", "."], "holds other files"),
+        (["sweep", "rates.toml", "--out", "."], "it would replace what is read"),
         (["sweep", "rates.toml", "--store", "."], "holds other files"),
         (["sweep", "rates.toml", "--plot", "x.pdf"], "--plot"),
         (["query", "missing", "SELECT 1"], "no store of sweeps is there"),

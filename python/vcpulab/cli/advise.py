@@ -6,12 +6,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from vcpulab import verbs
+from vcpulab import verbs, whole
 from vcpulab.advice import comparison_report
 from vcpulab.advice.answers import Differences
 from vcpulab.advice.lint.lint import as_data, other_warnings
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import AnyFormat, Flag, Jobs, Pairs, Report, Seed, TableOrJson, Words, command, number
+from vcpulab.cli.outputs import Writes, written
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import addresses
 from vcpulab.results.run import Run
@@ -70,7 +71,7 @@ def whatif(
     seed: Seed = None,
     all: Flag = False,
     report: Report = None,
-    write: Path | None = None,
+    write: Annotated[Path | None, Writes.SAME_FILE] = None,
     format: AnyFormat = "table",
     jobs: Jobs = 0,
 ) -> None:
@@ -106,11 +107,11 @@ def whatif(
         said = ", ".join(f"{path} = {json.dumps(value)}" for path, value in changed.changes.items())
         title = f"What if: {before.name}"
         runs = (found.before, found.after)
-        comparison_report.write(report, title, ("now", "changed"), runs, found.found, lead=[said])
-        terminal.say(f"written to {report}")
+        with written(report):
+            comparison_report.write(report, title, ("now", "changed"), runs, found.found, lead=[said])
     if write is not None:
-        files.write(write, changed.scenario.text)
-        terminal.say(f"written to {write}")
+        with written(write):
+            whole.write(write, changed.scenario.text)
 
 
 @command(
@@ -157,8 +158,8 @@ def compare(
     _show(found, labels, format=format, all=all)
     if report is not None:
         title = f"{labels[0]} and {labels[1]}"
-        comparison_report.write(report, title, labels, (found.before, found.after), found.found)
-        terminal.say(f"written to {report}")
+        with written(report):
+            comparison_report.write(report, title, labels, (found.before, found.after), found.found)
 
 
 def _warn_of_differences(a: Run, b: Run) -> None:

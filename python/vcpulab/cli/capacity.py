@@ -8,6 +8,7 @@ from vcpulab.advice.capacity import Capacity
 from vcpulab.advice.capacity.words import said
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import Budget, Jobs, Report, Several, Slo, TableOrJson, command
+from vcpulab.cli.outputs import written
 from vcpulab.results.statistics import number as number_said
 from vcpulab.show.table import Table
 
@@ -58,15 +59,15 @@ def capacity(
             jobs=jobs,
             progress=progress,
         )
-    if report is not None:
-        from vcpulab.advice.capacity.report import write
-
-        write(report, scenario.name, found)
-        terminal.say(f"written to {report}")
     if format == "json":
         print(json.dumps(found.document(), indent=2))
     else:
         _show(scenario.name, found)
+    if report is not None:
+        from vcpulab.advice.capacity.report import write
+
+        with written(report):
+            write(report, scenario.name, found)
     return DONE if found.found.outcome in ("found", "all") else FAILED
 
 

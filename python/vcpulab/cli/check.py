@@ -7,9 +7,11 @@ from typing import Annotated, TypeVar
 
 from cyclopts import Parameter
 
+from vcpulab import whole
 from vcpulab._engine import starter
 from vcpulab.cli import files, terminal
 from vcpulab.cli.options import Flag, Force, command, number
+from vcpulab.cli.outputs import Writes
 from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.scenario import like as hosts
 from vcpulab.scenario.catalogue import schedulers
@@ -48,7 +50,7 @@ Vms = Annotated[int | None, number("VMs of that kind.", 0, _VMS_MAX)]
 
 @command("init", "vcpulab init web.toml", "vcpulab init mine.toml --like --threads 16 --web 2 --batch 12")
 def init(
-    path: Path = Path("scenario.toml"),
+    path: Annotated[Path, Writes.FILE] = Path("scenario.toml"),
     /,
     *,
     like: Flag = False,
@@ -75,13 +77,7 @@ def init(
         _scheduler(scheduler)
     files.check_new(path, force=force)
     text = _like(threads, scheduler, vms) if like else starter()
-    try:
-        with path.open("w" if force else "x") as file:
-            file.write(text)
-    except FileExistsError:
-        raise files.exists_already(path) from None
-    except OSError as error:
-        raise RequestError(f"{path}: {files.reason(error)}") from None
+    whole.write(path, text)
     terminal.say(f"written to {path}\n  hint: vcpulab run {path}")
 
 

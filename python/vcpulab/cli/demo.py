@@ -1,5 +1,6 @@
 """`vcpulab demo`: runs the demo, prints the comparison, and writes the report."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -7,6 +8,7 @@ from cyclopts import Parameter
 
 from vcpulab.cli import terminal, views
 from vcpulab.cli.options import Jobs, command
+from vcpulab.cli.outputs import Writes
 from vcpulab.results.run import run
 from vcpulab.show.table import Table
 from vcpulab.studies import demo as experiment
@@ -15,7 +17,9 @@ from vcpulab.studies import demo as experiment
 @command("demo", "vcpulab demo --out out/demo")
 def demo(
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o"], help="Directory for report.html.")] = Path("out/demo"),
+    out: Annotated[Path, Parameter(name=["--out", "-o"], help="Directory for report.html."), Writes.FOLDER] = Path(
+        "out/demo"
+    ),
     jobs: Jobs = 0,
 ) -> None:
     """Repeat the web-server experiment of Cherkasova, Gupta and Vahdat 2007 and compare."""
@@ -27,5 +31,6 @@ def demo(
             runs[label] = run(scenario, jobs=jobs, decisions=True, progress=progress)
     views.show_table(Table(f"{experiment.TITLE} (5 replications)", experiment.HEADINGS, experiment.comparison(runs)))
     path = out / "report.html"
+    sys.stdout.flush()
     experiment.write(path, runs)
     print(f"report: {path}")

@@ -1,14 +1,16 @@
 """`vcpulab schedulers`, `profile`, `schema`, `conformance`, `bench`: contents of the engine, conformance and speed."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from vcpulab import _engine
+from vcpulab import _engine, whole
 from vcpulab.cli import files, terminal
 from vcpulab.cli.options import Force, Jobs, Out, TableOrJson, command, group, number
+from vcpulab.cli.outputs import written
 from vcpulab.errors import RequestError
 from vcpulab.scenario.catalogue import profiles as all_profiles
 from vcpulab.scenario.catalogue import schedulers as all_schedulers
@@ -93,8 +95,9 @@ def measure_profile(*, base: str = "generic", out: Out = None, force: Force = Fa
     if out is None:
         print(measured.text, end="")
         return
-    files.write(out, measured.text)
     views.show_measured(measured.constants)
+    sys.stdout.flush()
+    whole.write(out, measured.text)
     terminal.say(f'written to {out}\n  hint: profile = "{out.name}" in the [host] of a scenario beside it')
 
 
@@ -159,13 +162,10 @@ def bench(
 
     numbers = json.loads(_engine.bench(seconds)) | demo.wall_time()
     report = json.dumps(numbers, indent=2)
-    if out is not None:
-        try:
-            out.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RequestError(f"{out}: {files.reason(error)}") from None
-        files.write(out, report + "\n")
     if format == "json":
         print(report)
     else:
         views.show_bench(numbers)
+    if out is not None:
+        with written(out):
+            whole.write(out, report + "\n")

@@ -1,9 +1,11 @@
 """`vcpulab export`: traces in the formats of other tools."""
 
 from pathlib import Path
+from typing import Annotated
 
 from vcpulab.cli import terminal
 from vcpulab.cli.options import CpuMhz, Replication, Threads, command, group
+from vcpulab.cli.outputs import Writes
 from vcpulab.errors import RequestError
 
 export = group(
@@ -21,7 +23,7 @@ def perfetto(
     source: Path,
     /,
     *,
-    out: Path,
+    out: Annotated[Path, Writes.FILE],
     replication: Replication = 0,
     cpu_mhz: CpuMhz = None,
     threads: Threads = None,

@@ -89,18 +89,6 @@ def check_new(path: Path | None, *, force: bool) -> None:
         raise exists_already(path)
 
 
-def write(path: Path, text: str) -> None:
-    """Writes a text file.
-
-    Raises:
-        RequestError: it cannot be written.
-    """
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RequestError(f"{path}: {reason(error)}") from None
-
-
 def line_of(problem: Problem) -> str:
     """A problem in one line: place, message, and the hint below."""
     place = problem["file"]

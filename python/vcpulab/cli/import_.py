@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from vcpulab import formats as recordings
+from vcpulab import whole
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import CpuMhz, Flag, Force, Out, TableOrJson, Threads, command, group, number
+from vcpulab.cli.outputs import Writes
 from vcpulab.errors import RequestError
 from vcpulab.formats import Read, Recording, rtapp
 from vcpulab.show.table import Table
@@ -38,7 +40,7 @@ def import_files(
     kind: recordings.Kind | None = None,
     cpu_mhz: CpuMhz = None,
     threads: Threads = None,
-    events: Path | None = None,
+    events: Annotated[Path | None, Writes.FILE] = None,
 ) -> None:
     """Read recordings of a real host, and print their content.
 
@@ -113,7 +115,7 @@ def import_rt_app(
     if out is None:
         print(made.text, end="")
         return
-    files.write(out, made.text)
+    whole.write(out, made.text)
     terminal.say(f"written to {out}\n  hint: vcpulab run {out}")
 
 
@@ -144,7 +146,7 @@ def import_xl(*paths: Path, out: Out = None, force: Force = False) -> None:
     if out is None:
         print(made.text, end="")
         return
-    files.write(out, made.text)
+    whole.write(out, made.text)
     terminal.say(f"written to {out}\n  hint: vcpulab run {out}")
 
 

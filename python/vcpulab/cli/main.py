@@ -145,19 +145,18 @@ def app() -> "App":
 
 def _command(given: list[str]) -> int:
     """Runs a command; everything that it raises for people to read becomes a message and a status."""
-    from cyclopts import CycloptsError
+    from cyclopts import App, CycloptsError
 
-    from vcpulab.cli import terminal
+    from vcpulab.cli import outputs, terminal
     from vcpulab.errors import RecordingError, RequestError, ScenarioError, VcpulabError
 
     root = app()
     try:
-        status = root(
-            given,
-            exit_on_error=False,
-            print_error=False,
-            result_action="return_value",
-        )
+        command, bound, _ = root.parse_args(given, exit_on_error=False, print_error=False)
+        if not isinstance(getattr(command, "__self__", None), App):
+            bound.apply_defaults()
+            outputs.check(command, bound.arguments)
+        status = command(*bound.args, **bound.kwargs)
         sys.stdout.flush()
         return status if isinstance(status, int) else DONE
     except BrokenPipeError:

@@ -11,6 +11,7 @@ from vcpulab.advice.managing import manage as manage_scenario
 from vcpulab.advice.managing.controller import load as load_controller
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import AnyFormat, Replications, Report, command, duration, number
+from vcpulab.cli.outputs import written
 from vcpulab.plugins import PluginError
 from vcpulab.results.metrics import APP, CONTROLLER
 from vcpulab.scenario import settings
@@ -64,8 +65,8 @@ def manage(
     else:
         _show(runs)
     if report is not None:
-        _write_report(report, scenario, controller, runs)
-        terminal.say(f"written to {report}")
+        with written(report):
+            _write_report(report, scenario, controller, runs)
 
 
 def _controller(name: str) -> type[Controller]:

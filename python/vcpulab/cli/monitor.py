@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 from vcpulab.cli import files, terminal
 from vcpulab.cli.options import Flag, Replication, TableOrCsv, command, group, number
+from vcpulab.cli.outputs import Writes
 
 Source = Annotated[Path, Parameter(help="A run that `vcpulab run --out` wrote, or a scenario file to run now.")]
 
@@ -15,7 +16,9 @@ monitor = group("monitor", "Show a run as the monitors of a Xen host would have.
 
 
 @command("xenmon", "vcpulab monitor xenmon web.toml --out out/xenmon", of=monitor)
-def xenmon(source: Source, /, *, out: Path, replication: Replication = 0, prefix: str = "log") -> None:
+def xenmon(
+    source: Source, /, *, out: Annotated[Path, Writes.FOLDER], replication: Replication = 0, prefix: str = "log"
+) -> None:
     """Write XenMon's log files of a run, PREFIX-domN.log for each domain.
 
     Args:

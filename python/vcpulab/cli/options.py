@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, ParamSpec
 
 from cyclopts import App, Parameter
 
+from vcpulab.cli.outputs import Writes
 from vcpulab.errors import RequestError
 from vcpulab.scenario.units import duration_s, size_bytes
 
@@ -189,8 +190,9 @@ Words = Annotated[tuple[str, ...], Parameter(negative=(), show_default=False, co
 Slo = Words
 Flag = Annotated[bool, Parameter(negative=())]
 Force = Annotated[bool, Parameter(negative=(), help="Replace what is there.")]
-Out = Annotated[Path | None, Parameter(name=["--out", "-o"])]
-Report = Annotated[Path | None, Parameter(help="Also write a report with charts (HTML) to this file.")]
+Out = Annotated[Path | None, Parameter(name=["--out", "-o"]), Writes.FILE]
+OutFolder = Annotated[Path | None, Parameter(name=["--out", "-o"]), Writes.WHOLE_FOLDER]
+Report = Annotated[Path | None, Parameter(help="Also write a report with charts (HTML) to this file."), Writes.FILE]
 TableOrJson = Annotated[Literal["table", "json"], Parameter(help="How to print.")]
 TableOrCsv = Annotated[Literal["table", "csv"], Parameter(help="How to print.")]
 AnyFormat = Annotated[Literal["table", "json", "csv"], Parameter(help="How to print.")]

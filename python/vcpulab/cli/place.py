@@ -1,19 +1,23 @@
 """`vcpulab place`: on how few hosts domains fit."""
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from vcpulab import verbs
+from cyclopts import Parameter
+
+from vcpulab import verbs, whole
 from vcpulab.advice.capacity.guard import StoppedError
 from vcpulab.advice.capacity.slos import said as default_slos
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.placing import Placement, UnplaceableError
 from vcpulab.advice.starving import in_a_line
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.options import Budget, Jobs, Memory, Out, Scenarios, Several, Slo, TableOrJson, Words, command
+from vcpulab.cli.options import Budget, Jobs, Memory, Scenarios, Several, Slo, TableOrJson, Words, command
 from vcpulab.cli.options import number as an_option
+from vcpulab.cli.outputs import Writes
 from vcpulab.errors import RequestError
 from vcpulab.results.statistics import number as number_said
 from vcpulab.scenario.scenario import Scenario
@@ -42,7 +46,7 @@ def place(
     busy_watts: Annotated[float, an_option("Power of a busy host, W.", 0)] = Power().busy,
     replications: Several = None,
     budget: Budget = 600.0,
-    out: Out = None,
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"]), Writes.FOLDER] = None,
     format: TableOrJson = "table",
     jobs: Jobs = 0,
 ) -> int:
@@ -86,12 +90,13 @@ def place(
         return FAILED
     for note in placed.fleet.notes:
         terminal.say(note)
-    if out is not None:
-        _write_hosts(placed, out)
     if format == "json":
         print(json.dumps(placed.document(power), indent=2))
     else:
         _show_placement(placed, power)
+    if out is not None:
+        sys.stdout.flush()
+        _write_hosts(placed, out)
     return DONE
 
 
@@ -113,9 +118,8 @@ def _write_hosts(placed: Placement, out: Path) -> None:
     names = [f"host-{number}.toml" for number in range(1, len(placed.hosts) + 1)]
     if out.exists() and (not out.is_dir() or {path.name for path in out.iterdir()} - set(names)):
         raise RequestError(f"{out}: there is something else", hint="another directory, or an empty one")
-    out.mkdir(parents=True, exist_ok=True)
     for name, host in zip(names, placed.hosts, strict=True):
-        files.write(out / name, host.scenario.to_toml())
+        whole.write(out / name, host.scenario.to_toml())
     terminal.say(f"written to {out}: {len(names)} scenario{'s' if len(names) > 1 else ''}")
 
 

@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Annotated
 
 from vcpulab.advice import starving
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.options import AnyFormat, Flag, Jobs, Out, Replications, Seed, command
+from vcpulab.cli.options import AnyFormat, Flag, Jobs, OutFolder, Replications, Seed, command
+from vcpulab.cli.outputs import Writes, written
 from vcpulab.hypervisors.counters import Tool
 from vcpulab.policy import load as load_policy
 from vcpulab.results import jtl as jtl_logs
@@ -31,11 +33,11 @@ def run(
     /,
     *,
     format: AnyFormat = "table",
-    out: Out = None,
+    out: OutFolder = None,
     seed: Seed = None,
     replications: Replications = None,
     jobs: Jobs = 0,
-    trace: Path | None = None,
+    trace: Annotated[Path | None, Writes.WHOLE_FOLDER] = None,
     policy: str | None = None,
     counters: Tool | None = None,
     waits: bool | None = None,
@@ -43,7 +45,7 @@ def run(
     all: Flag = False,
     only: str | None = None,
     sort: str | None = None,
-    jtl: Path | None = None,
+    jtl: Annotated[Path | None, Writes.WHOLE_FOLDER] = None,
     jtl_format: jtl_logs.Format = "csv",
     jtl_warmup: bool = True,
 ) -> None:
@@ -86,14 +88,15 @@ def run(
         )
     for warning in result.warnings:
         terminal.warn(warning)
-    if out is not None:
-        result.save(out)
     if format == "json":
         print(json.dumps({"starved": starving.rows(starving.starved(result)), **store.describe(result)}, indent=2))
     elif format == "csv":
         print(result.summary().write_csv(), end="")
     else:
         views.show_run(result, counters, waits, io=io, view=view)
-    for written in (out, trace, jtl):
-        if written is not None:
-            terminal.say(f"written to {written}")
+    if out is not None:
+        with written(out):
+            result.save(out)
+    for log in (trace, jtl):
+        if log is not None:
+            terminal.say(f"written to {log}")

@@ -7,9 +7,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from vcpulab import verbs
+from vcpulab import verbs, whole
 from vcpulab.cli import terminal, views
 from vcpulab.cli.options import Jobs, Precision, command, group, number
+from vcpulab.cli.outputs import Writes, written
 from vcpulab.show.table import Table
 from vcpulab.studies import NAMES, predict
 from vcpulab.studies import runner as runs
@@ -26,14 +27,17 @@ study = group(
 )
 
 Name = Annotated[str, Parameter(help="The study.")]
+OutFile = Annotated[Path, Writes.FILE]
 NameOrAll = Annotated[str, Parameter(help="The study, or `all`.")]
 _CELLS_SHOWN = 100
 """Longer tables are for a report."""
 
 Folder = Annotated[
-    Path, Parameter(name=["--out", "-o"], help="Directory of the results; each study has a folder in it.")
+    Path,
+    Parameter(name=["--out", "-o"], help="Directory of the results; each study has a folder in it."),
+    Writes.FOLDER,
 ]
-ResultsFolder = Annotated[Path, Parameter(help="Directory of the results, as --out of `study run`.")]
+ResultsFolder = Annotated[Path, Parameter(help="Directory of the results, as --out of `study run`."), Writes.FOLDER]
 Fast = Annotated[
     bool, Parameter(negative=(), help="A short look: short runs, two of each; its results are kept apart.")
 ]
@@ -124,7 +128,7 @@ def predict_(
     name: Name,
     /,
     *,
-    out: Path,
+    out: OutFile,
     results: ResultsFolder = Path("out/study"),
     effort: Effort = _WHOLE,
 ) -> None:
@@ -134,8 +138,7 @@ def predict_(
         out: The file (CSV): the columns of the published cells, then ci_lo, ci_hi and role.
     """
     rows = _run(name, results, effort).predicted
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(predict.to_csv(rows), encoding="utf-8")
+    whole.write(out, predict.to_csv(rows))
     said = sum(1 for row in rows if row.estimate is not None)
     terminal.say(f"written to {out}: {said} of {len(rows)} cells")
 
@@ -143,7 +146,7 @@ def predict_(
 @command("overview", "vcpulab study overview --fast --out studies.md", of=study)
 def overview(
     *,
-    out: Path,
+    out: OutFile,
     results: ResultsFolder = Path("out/study"),
     effort: Effort = _WHOLE,
 ) -> None:
@@ -156,8 +159,8 @@ def overview(
 
     done = [_run(each, results, effort) for each in NAMES]
     command = "vcpulab study overview" + (" --fast" if effort.fast else "")
-    out.write_text(overviews.page(done, command), encoding="utf-8")
-    terminal.say(f"written to {out}")
+    with written(out):
+        whole.write(out, overviews.page(done, command))
 
 
 @command("fit", "vcpulab study fit venkatesh2015 --fast --samples 1 --out fit.toml", of=study)
@@ -165,7 +168,7 @@ def fit(
     name: Name,
     /,
     *,
-    out: Path,
+    out: OutFile,
     samples: Annotated[int, number("Points to try first.", 1, 4096)] = 32,
     descents: Annotated[int, number("Descents, from the best of these points.", 1, 64)] = 2,
     walk: Annotated[int, number("Random steps from the end of the best descent.", 0, 4096)] = 0,
@@ -187,8 +190,8 @@ def fit(
         replications=replications,
         say=terminal.say,
     )
-    out.write_text(found.text(), encoding="utf-8")
-    terminal.say(f"written to {out}")
+    with written(out):
+        whole.write(out, found.text())
 
 
 def _run(name: str, folder: Path, effort: _Effort, *, only: str | None = None) -> Agreement:

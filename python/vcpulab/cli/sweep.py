@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 import polars as pl
 from cyclopts import Parameter
 
-from vcpulab import verbs
+from vcpulab import verbs, whole
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.options import AnyFormat, Flag, Jobs, Out, command
+from vcpulab.cli.options import AnyFormat, Flag, Jobs, Out, OutFolder, command
+from vcpulab.cli.outputs import Writes, written
 from vcpulab.errors import RequestError
 from vcpulab.results.statistics import number
 from vcpulab.show.table import Table
@@ -35,8 +36,8 @@ def sweep(
     jobs: Jobs = 0,
     metrics: Annotated[str | None, Parameter(name="--show")] = None,
     format: AnyFormat = "table",
-    out: Out = None,
-    plot: Path | None = None,
+    out: OutFolder = None,
+    plot: Annotated[Path | None, Writes.FILE] = None,
     dry_run: Flag = False,
     verify: Flag = False,
 ) -> int:
@@ -91,11 +92,11 @@ def sweep(
             _tell(opened)
         _print(found, format)
         if out is not None:
-            tables.export(plan, opened, out)
-            terminal.say(f"written to {out}")
+            with written(out):
+                tables.export(plan, opened, out)
         if plot is not None:
-            chart.write(plan, found.rows, found.metrics[0], plot)
-            terminal.say(f"written to {plot}")
+            with written(plot):
+                chart.write(plan, found.rows, found.metrics[0], plot)
     return 0
 
 
@@ -142,8 +143,8 @@ def query(
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
-    out.write_bytes(data)
-    terminal.say(f"written to {out}")
+    with written(out):
+        whole.write(out, data)
 
 
 def _bytes(frame: pl.DataFrame, form: str) -> bytes:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from vcpulab import verbs
+from vcpulab import verbs, whole
 from vcpulab.advice import starving
 from vcpulab.advice.tuning.answer import Tuning
 from vcpulab.advice.tuning.confirming import Confirmation
@@ -16,6 +16,7 @@ from vcpulab.advice.tuning.search import REPLICATIONS, Candidate
 from vcpulab.advice.tuning.widening import held
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import Jobs, Report, Seed, Slo, TableOrJson, Words, command, duration, number
+from vcpulab.cli.outputs import Writes, written
 from vcpulab.hypervisors.xl import new_steps
 from vcpulab.show.table import Table
 
@@ -52,8 +53,9 @@ def tune(
     folder: Annotated[
         Path | None,
         Parameter(name=["--out", "-o"], help="Directory of the measurements; one of its own in out/tune if left out."),
+        Writes.FOLDER,
     ] = None,
-    write: Path | None = None,
+    write: Annotated[Path | None, Writes.SAME_FILE] = None,
     report: Report = None,
     format: TableOrJson = "table",
     jobs: Jobs = 0,
@@ -104,13 +106,13 @@ def tune(
     else:
         _show(answer)
     if write is not None and answer.advised:
-        files.write(write, answer.found.best.scenario.text)
-        terminal.say(f"written to {write}")
+        with written(write):
+            whole.write(write, answer.found.best.scenario.text)
     if report is not None:
         from vcpulab.advice.tuning.report import write_report
 
-        write_report(report, answer)
-        terminal.say(f"written to {report}")
+        with written(report):
+            write_report(report, answer)
     return DONE if answer.kept else FAILED
 
 

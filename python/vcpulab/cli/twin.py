@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from vcpulab import whole
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import AnyFormat, CpuMhz, Force, Out, Threads, command, group
 from vcpulab.cli.options import number as an_option
@@ -58,7 +59,7 @@ def make(
     if out is None:
         print(text, end="")
         return
-    files.write(out, text)
+    whole.write(out, text)
     # Only under the scheduler that was recorded can it be held against the recording.
     held = " ".join(["twin score", *map(str, paths)])
     terminal.say(f"written to {out}\n  hint: vcpulab {held if scheduler is None else f'run {out}'}")

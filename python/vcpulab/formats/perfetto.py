@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from vcpulab import _engine
+from vcpulab import _engine, whole
 from vcpulab.errors import RequestError
 from vcpulab.formats.kinds import names_of, read
 from vcpulab.formats.trace import Recording, VcpuThread
@@ -34,5 +34,6 @@ def export_perfetto(
         found = read(trace, cpu_mhz=cpu_mhz, threads=threads, events=file, progress=progress)
         if not isinstance(found.holds, Recording):
             raise RequestError(f"{trace}: found {found.kind}; allowed: a trace of xentrace, perf or ftrace")
-        _engine.export_perfetto(file, names_of([found])[0], out)
+        with whole.scratch(out) as new:
+            _engine.export_perfetto(file, names_of([found])[0], new)
     return found.holds

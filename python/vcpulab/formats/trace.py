@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from vcpulab import _engine
+from vcpulab import _engine, whole
 from vcpulab.errors import RecordingError
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.sources import CHUNK_BYTES, lines_of, opened
@@ -109,16 +109,19 @@ def read_trace(
 
     finds = format == "sched-text" and not vcpus
     if finds or part is not None:
-        whole = read()
+        all_of_it = read()
         if finds:
-            vcpus = tuple(_vcpus_in(whole["threads"]))
+            vcpus = tuple(_vcpus_in(all_of_it["threads"]))
         if part is not None:
-            span_ns = int(whole["summary"]["span_ns"])
+            span_ns = int(all_of_it["summary"]["span_ns"])
             window = (round(part[0] * span_ns), round(part[1] * span_ns))
         # What happens cannot be written before it is known to whom.
         elif events is None and len({(vcpu.domain, vcpu.vcpu) for vcpu in vcpus}) == len(vcpus):
-            return Recording(path, whole, vcpus)
-    return Recording(path, read(events), vcpus)
+            return Recording(path, all_of_it, vcpus)
+    if events is None:
+        return Recording(path, read(), vcpus)
+    with whole.scratch(events) as new:
+        return Recording(path, read(new), vcpus)
 
 
 def _fed(path: Path, reader: _engine.RecordingReader, progress: Callable[[float], bool] | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from vcpulab import _engine
+from vcpulab import _engine, whole
 from vcpulab.results.run import Run
 from vcpulab.results.timeline import slices as slices_of
 from vcpulab.results.trace import Trace, domain_names, mark_of
@@ -32,7 +32,8 @@ def export_perfetto(source: str | PathLike[str], out: str | PathLike[str], repli
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch, "events.arrow")
         _events_of(run, replication).write_ipc(file, compression="lz4", compat_level=pl.CompatLevel.oldest())
-        _engine.export_perfetto(file, {int(number): name for number, name in domain_names(run).items()}, out)
+        with whole.scratch(out) as new:
+            _engine.export_perfetto(file, {int(number): name for number, name in domain_names(run).items()}, new)
 
 
 def _events_of(run: Run, replication: int) -> pl.DataFrame:

@@ -1,7 +1,8 @@
 """A run on disk: the scenario as run, its tables as Parquet, and `result.json`, which says what they are."""
 
 import json
-import tempfile
+import os
+import re
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from vcpulab import _engine
+from vcpulab import _engine, whole
 from vcpulab.results.metrics import metric
+from vcpulab.results.tables import TABLES
 from vcpulab.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -18,38 +20,42 @@ if TYPE_CHECKING:
 
 _MARK = "result.json"
 _FORMAT = "vcpulab-run/1"
+_FILES = {_MARK, "scenario.toml", *(f"{name}.parquet" for name in TABLES)}
+"""All that a run on disk consists of."""
 
 
 def check_free(directory: str | PathLike[str]) -> Path:
-    """The directory, if a run may be written there: it is new, empty, or holds a run (which is replaced).
+    """The directory, links followed, if a run may be written there: it is new, empty, or holds a run alone.
 
     Raises:
-        FileExistsError: it is something else.
+        FileExistsError: it is something else, or other files would be lost.
     """
-    path = Path(directory)
-    if path.is_dir():
-        if any(path.iterdir()) and _mark(path) is None:
-            raise FileExistsError(f"`{path}` holds other files than a run's; they would be lost")
-    elif path.exists() or path.is_symlink():
-        raise FileExistsError(f"`{path}` is not a directory")
-    return path
+    return whole.check_folder(directory, _MARK, _FILES, "a run's")
 
 
 def save(run: "Run", directory: str | PathLike[str]) -> None:
     """See `Run.save`."""
-    path = check_free(directory)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the target, so that the last step is a rename: whoever looks finds all or nothing.
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as scratch:
-        new, old = Path(scratch, "new"), Path(scratch, "old")
-        new.mkdir()
+    with whole.replaced(check_free(directory)) as new:
         (new / "scenario.toml").write_text(run.scenario.to_toml())
         for name, table in run.tables().items():
-            table.write_parquet(new / f"{name}.parquet")
+            write_parquet(table, new / f"{name}.parquet")
         (new / _MARK).write_text(json.dumps(describe(run), indent=2) + "\n")
-        if path.exists():
-            path.rename(old)
-        new.rename(path)
+
+
+def write_parquet(table: pl.DataFrame, file: Path) -> None:
+    """Writes a table to a file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    try:
+        table.write_parquet(file)
+    except pl.exceptions.PolarsError as error:
+        # What the system said is at the end of what Polars says.
+        number = re.search(r"\(os error (\d+)\)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(file)) from None
 
 
 def load(directory: str | PathLike[str]) -> tuple[Scenario, dict[str, pl.DataFrame], bool, str | None]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 import polars as pl
 
-from vcpulab import _engine
+from vcpulab import _engine, whole
 
 if TYPE_CHECKING:
     from vcpulab.results.run import Run
@@ -34,13 +34,13 @@ def prepare(directory: str | PathLike[str]) -> None:
     for file in (*path.glob("events-*.arrow"), path / "scenario.toml"):
         file.unlink(missing_ok=True)
     # From now on it is one, if an incomplete one.
-    (path / _MARK).write_text(json.dumps({"format": _FORMAT, "complete": False}) + "\n")
+    whole.write(path / _MARK, json.dumps({"format": _FORMAT, "complete": False}) + "\n")
 
 
 def complete(directory: str | PathLike[str], run: "Run") -> None:
     """Says what the events are of."""
     path = Path(directory)
-    (path / "scenario.toml").write_text(run.scenario.to_toml())
+    whole.write(path / "scenario.toml", run.scenario.to_toml())
     mark = {
         "format": _FORMAT,
         "complete": True,
@@ -50,7 +50,7 @@ def complete(directory: str | PathLike[str], run: "Run") -> None:
         "replications": run.scenario.replications,
         "domains": domain_names(run),
     }
-    (path / _MARK).write_text(json.dumps(mark, indent=2) + "\n")
+    whole.write(path / _MARK, json.dumps(mark, indent=2) + "\n")
 
 
 class Trace:
@@ -119,7 +119,8 @@ class Trace:
             ValueError: there is no such replication.
             EngineError: it cannot be read or written.
         """
-        _engine.export_perfetto(self._file(replication), self._names, out)
+        with whole.scratch(out) as file:
+            _engine.export_perfetto(self._file(replication), self._names, file)
 
     def _file(self, replication: int) -> Path:
         if not 0 <= replication < self.replications:

@@ -7,6 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from vcpulab import whole
 from vcpulab.extras import require
 from vcpulab.show import html, markdown
 from vcpulab.show.table import Table
@@ -78,7 +79,7 @@ def text(blocks: Sequence[Block], title: str, folder: Path) -> str:
             case Drawing():
                 drawings += 1
                 name = f"figure-{drawings}.svg"
-                (folder / name).write_text(vl_convert.vegalite_to_svg(_sized(block.spec)), encoding="utf-8")
+                whole.write(folder / name, vl_convert.vegalite_to_svg(_sized(block.spec)))
                 parts += [f"### {block.title}", block.text, f"![{block.title}]({name})", f"`{block.command}`"]
     return "\n\n".join(part for part in parts if part) + "\n"
 

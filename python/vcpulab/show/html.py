@@ -1,7 +1,6 @@
 """HTML from templates (Jinja2): what pages are made of, and pages that need nothing else. All text is escaped."""
 
 import json
-import os
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
-from vcpulab import _engine
+from vcpulab import _engine, whole
 from vcpulab.extras import require
 from vcpulab.show.table import Table
 
@@ -110,7 +109,7 @@ def write(path: str | PathLike[str], title: str, parts: Iterable[Markup], lead: 
         engine=f"vcpulab {_engine.build_info()['version']}",
         library=Markup(_library().replace("</script", "<\\/script")),
     )
-    _put(Path(path), text)
+    whole.write(path, text)
 
 
 def _library() -> str:
@@ -122,13 +121,5 @@ def _library() -> str:
         return kept.read_text(encoding="utf-8")
     library: str = vl_convert.javascript_bundle()
     with suppress(OSError):
-        _put(kept, library)
+        whole.write(kept, library)
     return library
-
-
-def _put(target: Path, text: str) -> None:
-    """Writes a file so that a reader finds the old one or the new one, never half of one."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = target.with_name(f".{target.name}.{os.getpid()}")
-    scratch.write_text(text, encoding="utf-8")
-    scratch.replace(target)

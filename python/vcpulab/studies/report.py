@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from vcpulab import whole
 from vcpulab.results.statistics import number
+from vcpulab.results.store import write_parquet
 from vcpulab.show import blocks, html
 from vcpulab.show.blocks import Block, Drawing, Heading, Prose
 from vcpulab.show.table import Table
@@ -54,10 +56,11 @@ def write(found: Agreement) -> Path:
     title = f"{study.title}: published and simulated"
     page = folder / "report.html"
     html.write(page, title, blocks.page(parts))
-    (folder / "report.md").write_text(blocks.text(parts, title, folder), encoding="utf-8")
-    cells_table(predicted).write_parquet(folder / "cells.parquet")
-    values_table(results).write_parquet(folder / "values.parquet")
-    claims_table(judged).write_parquet(folder / "claims.parquet")
+    whole.write(folder / "report.md", blocks.text(parts, title, folder))
+    tables = {"cells": cells_table(predicted), "values": values_table(results), "claims": claims_table(judged)}
+    for name, table in tables.items():
+        with whole.scratch(folder / f"{name}.parquet") as file:
+            write_parquet(table, file)
     return page
 
 

@@ -12,7 +12,6 @@ it is whole and on the disk. So a writer that is killed leaves either nothing or
 """
 
 import json
-import os
 import signal
 import sqlite3
 import threading
@@ -25,6 +24,7 @@ from typing import Self
 
 import polars as pl
 
+from vcpulab import whole
 from vcpulab.errors import RequestError
 from vcpulab.sweeps.work import FORMAT, engine
 
@@ -217,7 +217,7 @@ class Store:
         buffer = BytesIO()
         frame.write_parquet(buffer, metadata={"format": FORMAT, **says})
         file = self.folder / kind / f"{sha256(buffer.getbuffer()).hexdigest()}.parquet"
-        write_whole(file, buffer.getvalue())
+        whole.write(file, buffer.getvalue())
         return file
 
     def _set_aside(self, file: Path) -> None:
@@ -267,29 +267,6 @@ def _uninterrupted() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-def write_whole(file: Path, content: bytes) -> None:
-    """Writes a file that is there whole, on the disk, or not at all.
-
-    Raises:
-        OSError: it cannot be written; nothing is left of it.
-    """
-    scratch = file.parent / f".{file.name}-{os.getpid()}"
-    try:
-        with scratch.open("wb") as out:
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-        scratch.replace(file)
-    except OSError:
-        scratch.unlink(missing_ok=True)
-        raise
-    folder = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
 def _says(file: Path) -> dict[str, str]:
     """What a file says of itself; nothing: it is none of ours."""
     try:
@@ -322,7 +299,7 @@ def _check(folder: Path, *, create: bool) -> None:
         if folder.exists() and any(not entry.name.startswith(".") for entry in folder.iterdir()):
             raise RequestError(f"{folder}: holds other files than a store of sweeps", hint="a new directory")
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(mark, json.dumps({"format": FORMAT}).encode() + b"\n")
+        whole.write(mark, json.dumps({"format": FORMAT}).encode() + b"\n")
     try:
         found = json.loads(mark.read_bytes())
         written = found["format"]

@@ -1,7 +1,6 @@
 """What a store says: its runs as tables, for SQL, for figures, and for files that are the same whoever did the runs."""
 
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from vcpulab import _engine
+from vcpulab import _engine, whole
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import Address, addresses
 from vcpulab.results.metrics import METRICS, RUN_KINDS, Of, measured
 from vcpulab.results.statistics import Interval
+from vcpulab.results.store import write_parquet
 from vcpulab.sweeps.plan import Plan
 from vcpulab.sweeps.runner import plan_frame
 from vcpulab.sweeps.store import Store
@@ -21,6 +21,8 @@ from vcpulab.sweeps.work import TABLES
 
 _MARK = "export.json"
 _FORMAT = "vcpulab-sweep-export/1"
+_FILES = {_MARK, *(f"{name}.parquet" for name in ("runs", *TABLES))}
+"""All that an export consists of."""
 
 _POINTS = pl.Schema({"sweep": pl.String, "point": pl.UInt32, "replication": pl.UInt32, "run_id": pl.String})
 
@@ -123,41 +125,33 @@ def default_metrics(plan: Plan) -> list[Address]:
     return chosen[:8]
 
 
-def check_free(directory: Path) -> None:
-    """Makes sure that an export may be written there: it is new, empty, or holds an export (which is replaced).
+def check_free(directory: Path) -> Path:
+    """The directory, links followed, if an export may be written there: it is new, empty, or holds an export alone.
 
     Raises:
-        RequestError: it is something else.
+        FileExistsError: it is something else, or other files would be lost.
     """
-    if directory.is_dir():
-        if any(directory.iterdir()) and not (directory / _MARK).is_file():
-            raise RequestError(f"{directory}: holds other files than an export's; they would be lost")
-    elif directory.exists() or directory.is_symlink():
-        raise RequestError(f"{directory}: not a directory")
+    return whole.check_folder(directory, _MARK, _FILES, "an export's")
 
 
 def export(plan: Plan, store: Store, directory: Path) -> None:
     """Writes all tables of a sweep (Parquet), in the order of its points: the same bytes whoever did the runs.
 
     Raises:
-        RequestError: there is something else of that name.
+        FileExistsError: it is something else, or other files would be lost.
         OSError: it cannot be written.
     """
-    check_free(directory)
-    directory.parent.mkdir(parents=True, exist_ok=True)
+    free = check_free(directory)
     asked = plan_frame(plan).drop("sweep")
     shards = store.shards(asked["run_id"])
     where = asked.select("point", "replication", "run_id").lazy()
-    # Beside the target, so that the last step is a rename: whoever looks finds all or nothing.
-    with tempfile.TemporaryDirectory(prefix=f".{directory.name}-", dir=directory.parent) as scratch:
-        new, old = Path(scratch, "new"), Path(scratch, "old")
-        new.mkdir()
+    with whole.replaced(free) as new:
         runs = asked.lazy().join(scan(shards), on="run_id", how="left", maintain_order="left")
-        runs.collect().rechunk().write_parquet(new / "runs.parquet")
+        write_parquet(runs.collect().rechunk(), new / "runs.parquet")
         for table in TABLES:
             rows = scan(shards, table).with_row_index("row")
             ordered = where.join(rows, on="run_id").sort("point", "replication", "row").drop("run_id", "row")
-            ordered.collect().rechunk().write_parquet(new / f"{table}.parquet")
+            write_parquet(ordered.collect().rechunk(), new / f"{table}.parquet")
         said = {
             "format": _FORMAT,
             "engine": _engine.build_info(),
@@ -167,9 +161,6 @@ def export(plan: Plan, store: Store, directory: Path) -> None:
             "seed": plan.seed,
         }
         (new / _MARK).write_text(json.dumps(said, indent=2) + "\n")
-        if directory.exists():
-            directory.rename(old)
-        new.rename(directory)
 
 
 _READS = ("select", "with", "from", "explain", "show", "values", "(")

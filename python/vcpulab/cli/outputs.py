@@ -1,0 +1,124 @@
+"""What a command writes is looked at before it works, and written when its results are printed.
+
+A file that is written is declared so where its option is: `Annotated[Path, ..., Writes.FILE]`. Everything else that a
+command line names is taken to be read.
+"""
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from vcpulab.cli import files, terminal
+from vcpulab.errors import RequestError
+
+_PROBE_BYTES = 4096
+
+
+class Writes(Enum):
+    """What becomes of a path that a command line names."""
+
+    FILE = "file"
+    FOLDER = "folder"
+    """Files are written into it."""
+    WHOLE_FOLDER = "whole folder"
+    """It is replaced with all that is in it."""
+    SAME_FILE = "same file"
+    """A file that may be one that is read: it is edited."""
+
+
+def check(command: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Makes sure that everything a command writes can be written, and is nothing that it reads or writes besides.
+
+    Args:
+        command: the function that does it.
+        given: its arguments by name.
+
+    Raises:
+        RequestError: a path is none that can be written, or is used twice.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    writes = {
+        name: (Path(value), kind)
+        for name, value in given.items()
+        if value is not None
+        for kind in getattr(hints.get(name), "__metadata__", ())
+        if isinstance(kind, Writes)
+    }
+    if not writes:
+        return
+    forced = bool(given.get("force"))
+    read = {file: name for name, value in given.items() if name not in writes for file in _files(value)}
+    for field, (path, kind) in writes.items():
+        for other in (another for another, (its, _) in writes.items() if another < field and _same(its, path)):
+            raise RequestError(f"--{other} is the same", field=field, found=path, hint="another name")
+        if kind is not Writes.SAME_FILE:
+            for file in read:
+                _check_apart(field, path, kind, file, forced=forced)
+        _check_writable(field, path, folder=kind in (Writes.FOLDER, Writes.WHOLE_FOLDER))
+
+
+@contextmanager
+def written(path: Path) -> Iterator[None]:
+    """Around the writing of a file or folder: results that were printed are out by then, whatever becomes of it."""
+    sys.stdout.flush()
+    yield
+    terminal.say(f"written to {path}")
+
+
+def _files(value: object) -> Iterator[Path]:
+    """What exists of the files that an argument names: a path, several, or `FILE.py:CLASS`."""
+    for one in value if isinstance(value, tuple) else (value,):
+        if isinstance(one, str):
+            names = [one] if one.endswith(".toml") else [one.rpartition(":")[0]]
+            yield from (path for path in map(Path, filter(None, names)) if _exists(path))
+        elif isinstance(one, Path) and _exists(one):
+            yield one
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.is_file() or (path.is_dir() and path != Path())
+    except (OSError, ValueError):
+        return False
+
+
+def _check_apart(field: str, path: Path, kind: Writes, file: Path, *, forced: bool) -> None:
+    # What is in a folder that is read may be an output of before, for those who say so.
+    inside = file.is_dir() and not forced and path.is_file() and file.resolve() in path.resolve().parents
+    around = kind is Writes.WHOLE_FOLDER and path.resolve() in file.resolve().parents
+    if _same(path, file) or inside or around:
+        reason = f"it would replace what is read, `{file}`"
+        raise RequestError(reason, field=field, found=path, hint="another name")
+
+
+def _same(a: Path, b: Path) -> bool:
+    try:
+        return a.samefile(b)
+    except OSError:
+        return a.resolve() == b.resolve()
+
+
+def _check_writable(field: str, path: Path, *, folder: bool) -> None:
+    """Makes sure that there is room for a file there, and that we may write it."""
+    if path.exists():
+        if folder and not path.is_dir():
+            raise RequestError("not a directory", field=field, found=path)
+        if not folder and path.is_dir():
+            raise RequestError("a directory", field=field, found=path, allowed="a file")
+        if not folder and not path.is_file():
+            return
+        if not os.access(path, os.W_OK):
+            raise RequestError("permission denied", field=field, found=path)
+    above = path.resolve() if folder else path.resolve().parent
+    while not above.exists():
+        above = above.parent
+    try:
+        with tempfile.TemporaryFile(dir=above) as probe:
+            probe.write(b"\0" * _PROBE_BYTES)
+    except OSError as error:
+        raise RequestError(files.reason(error), field=field, found=path) from None
