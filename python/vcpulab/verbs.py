@@ -13,7 +13,7 @@ from vcpulab.errors import RequestError
 from vcpulab.extras import require
 from vcpulab.results.addresses import Slo, find_all
 from vcpulab.results.addresses import slo as read_slo
-from vcpulab.results.run import Run, run_many
+from vcpulab.results.run import Run
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from vcpulab.advice.answers import Differences, Findings, WhatIf
     from vcpulab.advice.bounds import Bounds
     from vcpulab.advice.capacity import Capacity
+    from vcpulab.advice.deciding import Effort
     from vcpulab.advice.explaining import Explanation
     from vcpulab.advice.placing.placing import Placement
     from vcpulab.advice.tuning.answer import Tuning
@@ -46,17 +47,24 @@ def compare(
     metrics: Iterable[str] | None = None,
     *,
     replications: int | None = None,
+    precision: float | None = None,
+    seconds: float | None = None,
     seed: int | None = None,
     jobs: int = 0,
     progress: Progress | None = None,
 ) -> "Differences":
     """Two scenarios or two runs, with paired differences of all that they have in common.
 
+    Where a large harm to somebody is uncertain, replications are added; see `deciding`.
+
     Args:
         before: a scenario, its file, a run, or the directory of one.
         after: the same.
         metrics: addresses to compare, or patterns such as `web*.response_p99`; all if left out.
-        replications: of each scenario; the first one's if left out, and at least 10.
+        replications: of each scenario, and no more; if left out the first one's, at least 10, and more where a harm is
+            uncertain.
+        precision: half the width of an interval that is narrow enough, as a part of the value; 0.1 if left out.
+        seconds: time in which replications are added; without it there are four times as many at most.
         seed: instead of the first scenario's; both have the same.
         jobs: replications at a time; 0: one for each processor.
         progress: see `Progress`.
@@ -72,20 +80,24 @@ def compare(
     """
     from vcpulab.advice.answers import Differences
     from vcpulab.advice.compare import compare as differences
+    from vcpulab.advice.deciding import decide
 
     first, second = _run_or_scenario(before), _run_or_scenario(after)
-    if isinstance(first, Scenario) and isinstance(second, Scenario):
-        first = with_replications(first, seed, replications)
-        second = second.with_run(seed=first.seed, replications=first.replications)
-        runs = run_many([first, second], jobs=jobs, progress=progress)
-    elif isinstance(first, Run) and isinstance(second, Run):
-        if replications is not None or seed is not None:
-            raise RequestError(field="replications, seed", allowed="with scenarios; these runs are over")
-        runs = [first, second]
-    else:
+    if isinstance(first, Run) != isinstance(second, Run):
         raise RequestError("a scenario and a run", allowed="two scenarios, or two runs")
-    asked = None if metrics is None else find_all(runs[0].scenario, metrics, "metrics")
-    return Differences(runs[0], runs[1], tuple(differences(runs[0], runs[1], asked)))
+    named = first.scenario if isinstance(first, Run) else first
+    asked = None if metrics is None else find_all(named, metrics, "metrics")
+    if isinstance(first, Run) and isinstance(second, Run):
+        stated = {"replications": replications, "precision": precision, "seconds": seconds, "seed": seed}
+        if field := ", ".join(name for name, value in stated.items() if value is not None):
+            raise RequestError(field=field, allowed="with scenarios; these runs are over")
+        return Differences(first, second, tuple(differences(first, second, asked)))
+    assert isinstance(first, Scenario)
+    assert isinstance(second, Scenario)
+    effort = _effort(replications, precision, seconds)
+    first = with_replications(first, seed, replications)
+    old, new, found, added = decide(first, second, asked=asked, effort=effort, jobs=jobs, progress=progress)
+    return Differences(old, new, tuple(found), added)
 
 
 def whatif(
@@ -93,17 +105,24 @@ def whatif(
     changes: Mapping[str, Any] | Iterable[str],
     *,
     replications: int | None = None,
+    precision: float | None = None,
+    seconds: float | None = None,
     seed: int | None = None,
     jobs: int = 0,
     progress: Progress | None = None,
 ) -> "WhatIf":
     """A scenario as it is against the same one with other settings.
 
+    Where a large harm to somebody is uncertain, replications are added; see `deciding`.
+
     Args:
         scenario: a scenario, or its file.
         changes: path to value, or `PATH=VALUE` as for `--set`; `web.weight` may stand for `domain.web.weight`, and
             `batch*.weight` for that of every domain whose name matches.
-        replications: of each side; the scenario's if left out, and at least 10.
+        replications: of each side, and no more; if left out the scenario's, at least 10, and more where a harm is
+            uncertain.
+        precision: as for `compare`.
+        seconds: as for `compare`.
         seed: instead of the scenario's.
         jobs: replications at a time; 0: one for each processor.
         progress: see `Progress`.
@@ -117,7 +136,7 @@ def whatif(
         ('lower', 'xl sched-credit -d batch -c 50')
     """
     from vcpulab.advice.answers import WhatIf
-    from vcpulab.advice.compare import compare as differences
+    from vcpulab.advice.deciding import decide
 
     given = _scenario(scenario)
     before = with_replications(given, seed, replications)
@@ -127,8 +146,9 @@ def whatif(
     else:
         texts = list(changes)
         changed, after = (settings.apply(one, texts) for one in (given, before))
-    first, second = run_many([before, after.scenario], jobs=jobs, progress=progress)
-    return WhatIf(first, second, tuple(differences(first, second)), changed)
+    effort = _effort(replications, precision, seconds)
+    old, new, found, added = decide(before, after.scenario, effort=effort, jobs=jobs, progress=progress)
+    return WhatIf(old, new, tuple(found), added, changed=changed)
 
 
 def tune(
@@ -483,6 +503,20 @@ def with_replications(scenario: Scenario, seed: int | None, replications: int | 
         return scenario.with_run(seed=seed, replications=wanted)
     except ValueError as error:
         raise RequestError(str(error)) from None
+
+
+def _effort(replications: int | None, precision: float | None, seconds: float | None) -> "Effort":
+    """How far to go to decide: who states a number of replications gets that many.
+
+    Raises:
+        RequestError: both were stated.
+    """
+    from vcpulab.advice.deciding import PRECISION, Effort
+
+    if replications is not None and (precision is not None or seconds is not None):
+        which = "precision" if precision is not None else "budget"
+        raise RequestError(f"--replications {replications} leaves nothing to decide", field=which)
+    return Effort(PRECISION if precision is None else precision, seconds, fixed=replications is not None)
 
 
 def _slos(scenario: Scenario, texts: Iterable[str]) -> list[Slo]:

@@ -7,6 +7,7 @@ from functools import cached_property
 import polars as pl
 
 from vcpulab.advice.compare import Comparison, in_words
+from vcpulab.advice.deciding import Added
 from vcpulab.advice.lint.lint import Advice, as_data, other_warnings
 from vcpulab.advice.starving import Starving
 from vcpulab.hypervisors.xl import Step, new_steps
@@ -23,6 +24,8 @@ class Differences(Answer):
     before: Run
     after: Run
     found: tuple[Comparison, ...]
+    added: Added | None = None
+    """The replications that were added, and why; `None`: of two runs, to which none are added."""
 
     def __getitem__(self, address: str) -> Comparison:
         """What became of the number at an address.
@@ -53,14 +56,14 @@ class Differences(Answer):
         return self.starving.rows()
 
     def in_words(self) -> list[str]:
-        """Who starves; what improves and regresses, for whom; what may regress."""
-        return in_words(self.found, self.starving.lines())
+        """Who starves; what improves and regresses, for whom; what may regress; why replications were added."""
+        return [*in_words(self.found, self.starving.lines()), *(self.added.lines() if self.added else ())]
 
     def __str__(self) -> str:
         return "\n".join(self.in_words())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WhatIf(Differences):
     """A scenario as it is, and with other settings."""
 

@@ -3,8 +3,10 @@
 Both run with the same seed, so that replication i of one meets the same arrivals and sizes as replication i of the
 other (common random numbers); differences are taken replication by replication, with Student's interval of their mean
 (Law 2015, "Simulation modeling and analysis", sections 10.2 and 11.2). Every p value is corrected for the number of
-metrics that are compared (Holm), in two families: those with a good direction, which improve or regress, and
-those without, which are higher or lower. A difference counts that stays significant at 5 %.
+metrics (Holm) of its family: what was asked for, or what clients see if nothing was; other metrics with a good
+direction, which improve or regress; and those without, which are higher or lower. So a table of a thousand metrics
+takes nothing from the answer to the question. Where replications may be added, p is corrected for the number of looks,
+too (Bonferroni). A difference counts that stays significant at 5 %.
 
 A metric that has a value on one side only, because on the other nothing ever ran or was completed, needs no test:
 having none is worse than any value. What is not significant is not harmless either: a mean harm of more than
@@ -18,7 +20,7 @@ from typing import Literal
 
 import polars as pl
 
-from vcpulab.results.addresses import Address, addresses
+from vcpulab.results.addresses import Address, addresses, apps, judged
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import CONFIDENCE, Interval, holm, number, paired
 from vcpulab.show.table import Table
@@ -32,7 +34,7 @@ HARM_END = 20.0
 SMALL = 1.0
 """A smaller change, % of the value before, is of no consequence ..."""
 SMALL_OF_WHOLE = 0.1
-"""... nor is a smaller one of what has an end, % of the whole."""
+"""... nor is a smaller one of what has an end, % of the whole; of failures, less than `SMALL` % of what was begun."""
 TOLD = 6
 """As many metrics of a domain are told, and as many that may regress."""
 _NEAREST = ("app", "domain", "io", "host", "pcpu")
@@ -50,14 +52,16 @@ class Comparison:
     difference: Interval | None
     """After minus before, over the replications that have both."""
     p: float | None
-    """Probability of such a difference if there were none, corrected for the number of metrics compared that have a
-    good direction, or of those that have none; `None`: one pair, or no value on one side."""
+    """Probability of such a difference if there were none, corrected for the number of metrics of its family and of
+    looks; `None`: one pair, or no value on one side."""
     verdict: Verdict
     """`same`: exactly; `unclear`: no significant difference."""
     before_undefined: str | None = None
     """Why it has no value before, in most of the replications that have one after; `None`: it has."""
     after_undefined: str | None = None
     """The same the other way round."""
+    tried: float | None = None
+    """Of failures: how many units of work were begun before, a replication; else `None`."""
 
     @property
     def percent(self) -> float | None:
@@ -81,12 +85,23 @@ class Comparison:
         """Is it no significant difference, but perhaps a large harm?"""
         if self.verdict != "unclear" or self.address.better is None or self.difference is None:
             return False
-        # Of a value that was 0, everything is a large part: of what it is now.
-        whole = max(abs(one.mean) for one in (self.before, self.after) if one is not None)
-        base = abs(self.before.mean) if self.before is not None and self.before.mean else whole
+        base = self._base()
         worse = self.difference.mean if self.address.better == "lower" else -self.difference.mean
         end = worse + (self.difference.half_width or 0.0)
         return base > 0 and worse > HARM_MEAN / 100 * base and end > HARM_END / 100 * base and not self._small()
+
+    @property
+    def width(self) -> float | None:
+        """Half the width of the interval of the difference, as a part of the value before; `None`: there is none."""
+        base = self._base()
+        half = self.difference.half_width if self.difference is not None else None
+        return None if half is None or not base else half / base
+
+    def _base(self) -> float:
+        """What a difference is a part of: of a value that was 0, everything is a large part of what it is now."""
+        if self.before is not None and self.before.mean:
+            return abs(self.before.mean)
+        return abs(self.after.mean) if self.after is not None else 0.0
 
     @property
     def of_consequence(self) -> bool:
@@ -96,6 +111,8 @@ class Comparison:
     def _small(self) -> bool:
         if self.difference is None:
             return False
+        if self.tried is not None:
+            return abs(self.difference.mean) < SMALL / 100 * self.tried
         of_all = self.address.metric.unit.whole
         if of_all is not None and abs(self.difference.mean) < SMALL_OF_WHOLE / 100 * of_all:
             return True
@@ -134,10 +151,24 @@ def _columns(name: str, interval: Interval | None) -> dict[str, float | None]:
     return {name: mean, f"{name}_half_width": half_width}
 
 
-def compare(before: Run, after: Run, asked: Iterable[Address] | None = None) -> list[Comparison]:
+def compare(
+    before: Run,
+    after: Run,
+    asked: Iterable[Address] | None = None,
+    *,
+    first: Iterable[Address] | None = None,
+    looks: int = 1,
+) -> list[Comparison]:
     """The metrics that two runs have in common, or those asked for; without those that neither has values for.
 
     A metric of which having no value is the worst is compared, too, where one run has values and the other has none.
+
+    Args:
+        before: a run.
+        after: another one.
+        asked: what is compared; all if left out.
+        first: of this, what the question is about; if left out, all that was asked for, or what clients see.
+        looks: how often the runs may be looked at, with more replications each time.
 
     Examples:
         >>> import vcpulab
@@ -147,11 +178,14 @@ def compare(before: Run, after: Run, asked: Iterable[Address] | None = None) -> 
         >>> [c.verdict for c in found if c.address.name == "batch.gotten"]
         ['lower']
     """
+    if first is None:
+        first = asked = list(asked) if asked is not None else None
     if asked is None:
         # The host stands for its pCPUs.
         there = {address.name for address in addresses(after.scenario) if address.of != "pcpu"}
         asked = [address for address in addresses(before.scenario) if address.name in there]
     asked = list(asked)
+    question = {address.name for address in (seen_by_clients(before) if first is None else first)}
     old, new = before.values(asked), after.values(asked)
     found = []
     lost: dict[str, Comparison] = {}
@@ -166,21 +200,41 @@ def compare(before: Run, after: Run, asked: Iterable[Address] | None = None) -> 
         if difference is not None and was is not None and became is not None:
             found.append((address, was, became, difference))
     corrected: dict[str, float] = {}
-    for directed in (True, False):
-        family = {
-            address.name: difference.p
-            for address, _, _, difference in found
-            if (address.better is not None) == directed and difference.p is not None
-        }
+    families: dict[tuple[bool, bool], dict[str, float]] = {}
+    for address, _, _, difference in found:
+        if difference.p is not None:
+            which = (address.name in question, address.better is not None)
+            families.setdefault(which, {})[address.name] = min(1.0, looks * difference.p)
+    for family in families.values():
         corrected |= dict(zip(family, holm(list(family.values())), strict=True))
+    tried = _tried(before)
     told = lost | {
         address.name: Comparison(
-            address, was, became, difference.interval, p, _verdict(address, difference.interval, p)
+            address,
+            was,
+            became,
+            difference.interval,
+            p,
+            _verdict(address, difference.interval, p),
+            tried=tried.get(address.thing) if address.metric.name == "failed" else None,
         )
         for address, was, became, difference in found
         for p in [corrected.get(address.name)]
     }
     return [told[address.name] for address in asked if address.name in told]
+
+
+def seen_by_clients(run: Run) -> list[Address]:
+    """What the question is where nobody asks one: what clients are judged by; where there are none, applications."""
+    those = judged(run.scenario)
+    clients = {app.name for app in apps(run.scenario) if app.client is not None}
+    return [one for one in those if one.thing in clients] or those
+
+
+def _tried(run: Run) -> dict[str, float]:
+    """Applications and clients to the units of work that they began, a replication."""
+    begun = pl.col("completed") + pl.col("failed")
+    return dict(run.df_apps().group_by("name").agg(begun.mean()).iter_rows())
 
 
 def _one_sided(address: Address, both: Sequence[tuple[float | None, float | None]]) -> Comparison | None:
@@ -253,7 +307,7 @@ def in_words(found: Sequence[Comparison], starving: Sequence[str] = ()) -> list[
     unclear = sum(1 for one in found if one.address.better and one.verdict == "unclear") - len(uncertain)
     if not lines and not small:
         lines = ["nothing improves or regresses significantly"]
-    lines += [f"may regress: {_may(one)}" for one in uncertain[:TOLD]]
+    lines += [f"may regress: {in_doubt(one)}" for one in uncertain[:TOLD]]
     if len(uncertain) > TOLD:
         lines.append(f"may regress, too: {_count(len(uncertain) - TOLD)} (more replications tell)")
     if small:
@@ -274,7 +328,8 @@ def _count(metrics: int) -> str:
     return f"{metrics} metric{'' if metrics == 1 else 's'}"
 
 
-def _may(comparison: Comparison) -> str:
+def in_doubt(comparison: Comparison) -> str:
+    """What may have become of a metric, in words."""
     address = comparison.address
     return f"{address} {_value(comparison.before)} → {comparison.after or UNDEFINED} {address.unit}"
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from vcpulab.advice.compare import Comparison, shown, table_of_differences
-from vcpulab.results.addresses import apps
+from vcpulab.results.addresses import JUDGED_BY, apps
 from vcpulab.results.statistics import number
 from vcpulab.scenario import names
 from vcpulab.scenario.alike import groups
@@ -14,8 +14,6 @@ from vcpulab.show.table import Table
 ROWS_FULL = 40
 """Up to so many differences are shown each in a row of its own."""
 ROWS_MAX = 12
-_GOALS = ("throughput", "failed", "response_p99")
-"""What clients are judged by, shown whether it changes or not."""
 _LINES_MAX = 4
 
 
@@ -37,7 +35,7 @@ def in_short(
     row_of = {thing: tuple(row) for row in [*alike, *app_rows(scenarios[0], alike)] for thing in row}
     rows: dict[tuple[tuple[str, ...], str, str], list[Comparison]] = {}
     for one in candidates:
-        goal = one.address.thing in clients and one.address.metric.name in _GOALS
+        goal = one.address.thing in clients and one.address.metric.name in JUDGED_BY
         if _verb(one) or goal:
             those = row_of.get(one.address.thing, (one.address.thing,))
             rows.setdefault((those, one.address.metric.name, _verb(one)), []).append(one)

@@ -11,7 +11,20 @@ from vcpulab.advice import comparison_report
 from vcpulab.advice.answers import Differences
 from vcpulab.advice.lint.lint import as_data, other_warnings
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.options import AnyFormat, Flag, Jobs, Pairs, Report, Seed, TableOrJson, Words, command, number
+from vcpulab.cli.options import (
+    AnyFormat,
+    Flag,
+    HarmBudget,
+    HarmPrecision,
+    Jobs,
+    Pairs,
+    Report,
+    Seed,
+    TableOrJson,
+    Words,
+    command,
+    number,
+)
 from vcpulab.cli.outputs import Writes, written
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import addresses
@@ -68,6 +81,8 @@ def whatif(
     *,
     set: Words = (),
     replications: Pairs = None,
+    precision: HarmPrecision = None,
+    budget: HarmBudget = None,
     seed: Seed = None,
     all: Flag = False,
     report: Report = None,
@@ -77,7 +92,7 @@ def whatif(
 ) -> None:
     """Predict improvements and regressions by other settings, and how to set them.
 
-    JSON and CSV have every metric.
+    Where a large harm is uncertain, replications are added, and the answer says so. JSON and CSV have every metric.
 
     Args:
         file: Scenario file.
@@ -90,7 +105,16 @@ def whatif(
         raise RequestError("nothing is set", field="set", allowed="PATH=VALUE, such as --set domain.web.weight=512")
     scenario = files.load(file)
     with terminal.progress(f"running {scenario.name}") as progress:
-        found = verbs.whatif(scenario, set, replications=replications, seed=seed, jobs=jobs, progress=progress)
+        found = verbs.whatif(
+            scenario,
+            set,
+            replications=replications,
+            precision=precision,
+            seconds=budget,
+            seed=seed,
+            jobs=jobs,
+            progress=progress,
+        )
     before, changed = found.before.scenario, found.changed
     for path in changed.left_out:
         terminal.warn(f"{path} is left out: the new scheduler does not have it")
@@ -125,6 +149,8 @@ def compare(
     /,
     *,
     replications: Pairs = None,
+    precision: HarmPrecision = None,
+    budget: HarmBudget = None,
     seed: Seed = None,
     all: Flag = False,
     report: Report = None,
@@ -133,8 +159,8 @@ def compare(
 ) -> None:
     """Compare two scenarios, or two runs: differences from the first to the second.
 
-    Both scenarios run with the first one's seed and replications, if no others are given. JSON and CSV have every
-    metric.
+    Both scenarios run with the first one's seed and replications, if no others are given. Where a large harm is
+    uncertain, replications are added, and the answer says so. JSON and CSV have every metric.
 
     Args:
         a: Scenario file, or a directory of `vcpulab run --out`.
@@ -144,13 +170,24 @@ def compare(
     if a.is_dir() != b.is_dir():
         raise RequestError(f"{a}, {b}: allowed: two scenario files, or two directories of runs")
     if a.is_dir():
-        if replications is not None or seed is not None:
-            raise RequestError("--replications and --seed are for scenario files; these runs are over")
+        if any(stated is not None for stated in (replications, precision, budget, seed)):
+            raise RequestError(
+                "--replications, --precision, --budget and --seed are for scenario files; these runs are over"
+            )
         found = verbs.compare(files.run_of(a), files.run_of(b))
     else:
         first, second = files.load(a), files.load(b)
         with terminal.progress(f"running {first.name}") as progress:
-            found = verbs.compare(first, second, replications=replications, seed=seed, jobs=jobs, progress=progress)
+            found = verbs.compare(
+                first,
+                second,
+                replications=replications,
+                precision=precision,
+                seconds=budget,
+                seed=seed,
+                jobs=jobs,
+                progress=progress,
+            )
     _warn_of_differences(found.before, found.after)
     if not found.found:
         raise RequestError(f"{a}, {b}: they have no domain or client in common, and nothing to compare")
@@ -187,9 +224,13 @@ def _show(
 ) -> None:
     if format == "json":
         rows = [comparison.row() for comparison in found]
-        print(json.dumps({"starved": found.starved, "verdict": found.in_words(), "metrics": rows}, indent=2))
+        added = found.added.row() if found.added is not None else None
+        document = {"starved": found.starved, "verdict": found.in_words(), "replications": added, "metrics": rows}
+        print(json.dumps(document, indent=2))
     elif format == "csv":
         print(found.to_frame().write_csv(), end="")
     else:
         runs = (found.before, found.after)
         views.show_comparison(found.found, runs, labels, all=all, starving=found.starving.lines())
+        for line in found.added.lines() if found.added is not None else ():
+            print(line)

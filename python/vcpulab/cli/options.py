@@ -142,6 +142,16 @@ def duration(help: str) -> Parameter:
     )
 
 
+def percentage(help: str) -> Parameter:
+    """An option that takes a percentage; the command gets a fraction."""
+    return Parameter(
+        help=f"{help} Allowed: more than 0%, at most 100%.",
+        metavar="PERCENT",
+        converter=_read_percentage,
+        show_default=lambda value: None if value is None else f"{100 * value:g}%",
+    )
+
+
 def _said(seconds: float | None) -> str | None:
     if seconds is None:
         return None
@@ -163,7 +173,13 @@ Jobs = Annotated[
 Seed = Annotated[int | None, number("Seed of the random numbers; the scenario's if left out.", 0, SEED_MAX)]
 Replications = Annotated[int | None, number("Replications; the scenario's if left out.", 1, 10_000)]
 Pairs = Annotated[
-    int | None, number("Replications of each side; the scenario's, and 10 or more, if left out.", 2, 10_000)
+    int | None,
+    number(
+        "Replications of each side, and no more; if left out the scenario's, at least 10, and more where a large harm "
+        "is uncertain.",
+        2,
+        10_000,
+    ),
 ]
 Several = Annotated[
     int | None,
@@ -177,13 +193,21 @@ Replication = Annotated[int, number("Replication to take, from 0.", 0)]
 Budget = Annotated[float, duration("Time after which to stop and report what was found.")]
 Precision = Annotated[
     float,
-    Parameter(
-        help="Half-width of the confidence intervals that decide, relative to the mean; replications are added until "
-        "they are as narrow. Allowed: more than 0%, at most 100%.",
-        metavar="PERCENT",
-        converter=_read_percentage,
-        show_default=lambda value: f"{100 * value:g}%",
+    percentage(
+        "Half-width of the confidence intervals that decide, relative to the mean; replications are added until they "
+        "are as narrow."
     ),
+]
+HarmPrecision = Annotated[
+    float | None,
+    percentage(
+        "Half-width of the interval that decides a large uncertain harm, relative to the value; replications are added "
+        "until it is as narrow. 10% if left out."
+    ),
+]
+HarmBudget = Annotated[
+    float | None,
+    duration("Time in which replications are added; four times as many at most if left out."),
 ]
 Memory = Annotated[int | None, Parameter(metavar="SIZE", converter=_read_size)]
 Words = Annotated[tuple[str, ...], Parameter(negative=(), show_default=False, consume_multiple=False)]

@@ -160,6 +160,8 @@ def _show_confirmed(confirmed: Confirmation) -> None:
         words = {True: "kept", False: "not kept", None: "not sure"}
         slos = [[str(one.slo), words[one.sure], str(one.interval or "–")] for one in confirmed.slos]
         views.show_table(Table("SLOs", ["SLO", "kept", "value"], slos, text_columns=2))
+    for line in confirmed.added.lines():
+        print(line)
     changed = [one for one in confirmed.comparisons if one.verdict in ("improves", "regresses")]
     if changed:
         views.show_comparison(changed, (confirmed.before, confirmed.after), ("now", "found"), all=False)

@@ -11,7 +11,7 @@ import polars as pl
 import tomli_w
 from rich.console import Console
 
-from vcpulab.advice.compare import Comparison, change, in_words, table_of_differences
+from vcpulab.advice.compare import Comparison, change, in_words, seen_by_clients, table_of_differences
 from vcpulab.advice.in_short import ROWS_FULL, in_short
 from vcpulab.advice.lint.lint import Advice
 from vcpulab.advice.starving import in_a_line, starved
@@ -116,7 +116,7 @@ def show_comparison(
         found: what was compared.
         runs: before and after.
         labels: what they are called.
-        all: every metric, not only those with a good direction that changed?
+        all: every metric, not only those that changed for better or worse, and what clients see?
         starving: lines on who starves.
     """
     for label, run in zip(labels, runs, strict=True):
@@ -139,8 +139,10 @@ def show_comparison(
         show_table(table)
     else:
         lines = in_words(found)
-        if shown:
-            show_table(table_of_differences(shown, labels))
+        asked = {address.name for address in seen_by_clients(runs[0])}
+        told = [c for c in shown if all or c.of_consequence or c.may_regress or c.address.name in asked]
+        if told:
+            show_table(table_of_differences(told, labels))
     for line in lines:
         print(line)
 

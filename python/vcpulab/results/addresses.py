@@ -126,6 +126,22 @@ def addresses(scenario: Scenario) -> list[Address]:
     ]
 
 
+JUDGED_BY = ("throughput", "failed", "response_p99")
+"""The metrics that owners judge clients and applications by."""
+
+
+def judged(scenario: Scenario) -> list[Address]:
+    """What owners judge by: `JUDGED_BY` of all clients, and of the applications that no client asks.
+
+    Examples:
+        >>> [address.name for address in judged(Scenario.starter()) if address.metric.name == "throughput"]
+        ['http.throughput', 'batch.throughput']
+    """
+    services = {(client["server"], client.get("app")) for client in scenario.to_dict().get("client", {}).values()}
+    things = {app.name for app in apps(scenario) if (app.domain, app.kind) not in services}
+    return [one for one in addresses(scenario) if one.thing in things and one.metric.name in JUDGED_BY]
+
+
 def find(scenario: Scenario, text: str, field: str | None = None) -> Address:
     """The address that a text means.
 

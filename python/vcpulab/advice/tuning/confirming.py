@@ -2,8 +2,9 @@
 
 The best of many is partly the luckiest of many, so what the search measured is no estimate of the gain. Both settings
 run again on fresh seeds, in up to three looks with twice the replications each; at every look a third of the error is
-allowed (Bonferroni), so that looking again cannot make a gain of nothing. A setting that starves somebody who does not
-starve now is no better, whatever others gain.
+allowed (Bonferroni), so that looking again cannot make a gain of nothing. Where the gain is decided and a large harm to
+somebody is uncertain, the looks go on. A setting that starves somebody who does not starve now is no better, whatever
+others gain.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,10 +12,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vcpulab.advice.compare import Comparison, compare
+from vcpulab.advice.deciding import PRECISION, Added, uncertain_harm
 from vcpulab.advice.starving import newly_starved
 from vcpulab.advice.tuning.goals import Goal, Row, score
 from vcpulab.advice.tuning.search import Candidate, Search, seed_of
-from vcpulab.results.addresses import Slo
+from vcpulab.results.addresses import Slo, judged
 from vcpulab.results.run import Run, run_many
 from vcpulab.results.statistics import CONFIDENCE, Interval, paired
 
@@ -53,6 +55,8 @@ class Confirmation:
     after: Run
     starved: Mapping[str, str]
     """Who starves under the winner and does not now, with the reason: then it is not better."""
+    added: Added
+    """The replications that were added for harms that were uncertain."""
 
 
 def confirm(search: Search, winner: Candidate, progress: Callable[[float], bool] | None = None) -> Confirmation:
@@ -62,6 +66,12 @@ def confirm(search: Search, winner: Candidate, progress: Callable[[float], bool]
         EngineError: a run failed.
     """
     seed = seed_of(search.seed, "confirm", 0)
+    question = [
+        *(address for goal in search.goals for address in goal.addresses),
+        *(slo.address for slo in search.slos),
+    ]
+    decided: Verdict = "unclear"
+    first, why = 0, None
     for look in LOOKS:
         pair = [c.scenario.with_run(seed=seed, replications=look) for c in (search.present, winner)]
         before, after = run_many(pair, waits=False, progress=progress)
@@ -73,12 +83,19 @@ def confirm(search: Search, winner: Candidate, progress: Callable[[float], bool]
         broken = any(_kept(slo, old).sure is False for slo in search.slos)
         starving = newly_starved(before, after)
         verdict = "not better" if starving else _verdict(scores, kept, broken=broken)
-        if verdict != "unclear":
+        # What was decided at a look stays so, unless another look decides otherwise.
+        decided = decided if verdict == "unclear" else verdict
+        found = compare(before, after, first=question, looks=len(LOOKS))
+        doubt = uncertain_harm(found, judged(search.space.scenario), PRECISION)
+        if decided == "not better" or (decided != "unclear" and not doubt):
             break
+        if decided != "unclear" and why is None:
+            first, why = look, doubt
     mean = Interval.of(scores)
     assert mean is not None
     gains = {goal.name: _of(goal, old, new) for goal in search.goals}
-    return Confirmation(verdict, mean, gains, compare(before, after), kept, before, after, starving)
+    added = Added(first or look, look, tuple(why or ()), tuple(doubt))
+    return Confirmation(decided, mean, gains, found, kept, before, after, starving, added)
 
 
 def _verdict(scores: Sequence[float], kept: Sequence[Kept], *, broken: bool) -> Verdict:

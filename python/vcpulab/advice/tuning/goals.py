@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from vcpulab.errors import RequestError
-from vcpulab.results.addresses import Address, Slo, addresses, apps, find
+from vcpulab.results.addresses import Address, Slo, addresses, find, judged
 from vcpulab.scenario.scenario import Scenario, join
 
 Row = Mapping[str, float | None]
@@ -86,8 +86,7 @@ def default_goals(scenario: Scenario) -> list[Goal]:
         ['maximise throughput', 'minimise response_p99', 'maximise host.fairness', 'minimise dom0.waited']
     """
     document = scenario.to_dict()
-    services = {(client["server"], client.get("app")) for client in document.get("client", {}).values()}
-    judged = {app.name for app in apps(scenario) if (app.domain, app.kind) not in services}
+    things = {address.thing for address in judged(scenario)}
     listed = addresses(scenario)
     drivers = {join([name]) for name, table in document["domain"].items() if table.get("driver_domain")}
 
@@ -95,8 +94,8 @@ def default_goals(scenario: Scenario) -> list[Goal]:
         return [address for address in listed if address.metric.name == metric and address.thing in things]
 
     wanted = (
-        ("throughput", True, 1.0, of("throughput", judged)),
-        ("response_p99", False, 1.0, of("response_p99", judged)),
+        ("throughput", True, 1.0, of("throughput", things)),
+        ("response_p99", False, 1.0, of("response_p99", things)),
         ("host.fairness", True, _MEANS, of("fairness", {"host"})),
         ("driver domains waited", False, _MEANS, of("waited", drivers)),
     )
