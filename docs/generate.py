@@ -1,22 +1,40 @@
-"""Writes the reference page of the command line, from the command line itself; `--check` only says if it is stale."""
+"""Writes the reference pages of the command line and of the rules of lint; `--check` only says if one is stale."""
 
 import sys
 from pathlib import Path
 
+from vcpulab.advice.lint.catalogue import RULES
 from vcpulab.cli.main import app
 
-PAGE = Path(__file__).parent / "reference" / "command-line.md"
+REFERENCE = Path(__file__).parent / "reference"
 
 
-def page() -> str:
-    """The page as it should be."""
+def pages() -> dict[Path, str]:
+    """The pages as they should be."""
     text: str = app().generate_docs(output_format="markdown", heading_level=1)
     lines = [line.rstrip() for line in text.strip().splitlines()]
-    return "\n".join(lines) + "\n"
+    found = {REFERENCE / "command-line.md": "\n".join(lines) + "\n"}
+    found |= {REFERENCE / "lint" / f"{rule.name}.md": rule.page() for rule in RULES.values()}
+    return found | {REFERENCE / "lint" / "README.md": rules()}
+
+
+def rules() -> str:
+    """The list of the rules."""
+    rows = [f"| [{rule.name}]({rule.name}.md) | {rule.finds} |" for rule in RULES.values()]
+    lead = "What `vcpulab lint` looks for. `vcpulab lint --explain RULE` prints a rule's page."
+    return "\n".join(["# Rules of lint", "", lead, "", "| rule | what it finds |", "|---|---|", *rows]) + "\n"
 
 
 if __name__ == "__main__":
+    wanted = pages()
+    there = {path for path in (REFERENCE / "lint").glob("*.md") if path not in wanted}
     if sys.argv[1:] != ["--check"]:
-        PAGE.write_text(page(), encoding="utf-8")
-    elif PAGE.read_text(encoding="utf-8") != page():
-        sys.exit(f"{PAGE} is stale\n\nhint: make docs")
+        (REFERENCE / "lint").mkdir(exist_ok=True)
+        for path, text in wanted.items():
+            path.write_text(text, encoding="utf-8")
+        for path in there:
+            path.unlink()
+    elif stale := [str(path) for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text]:
+        sys.exit(f"{', '.join(stale)}: stale\n\nhint: make docs")
+    elif there:
+        sys.exit(f"{', '.join(map(str, sorted(there)))}: no such rule\n\nhint: make docs")

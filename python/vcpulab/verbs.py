@@ -349,16 +349,25 @@ def bounds(scenario: Source) -> "Bounds":
     return bounds_of(_scenario(scenario))
 
 
-def lint(scenario: Source, *, replications: int = 10, jobs: int = 0, progress: Progress | None = None) -> "Findings":
+def lint(
+    scenario: Source,
+    select: Iterable[str] = (),
+    *,
+    replications: int = 10,
+    jobs: int = 0,
+    progress: Progress | None = None,
+) -> "Findings":
     """What is probably wrong with a scenario, what it costs, and what mends it.
 
     Args:
         scenario: a scenario, or its file, which may have parameters of other schedulers.
+        select: the names of the rules that count, or patterns such as `pinn*`; all if left out.
         replications: of each simulation, as it is and mended.
         jobs: replications at a time; 0: one for each processor.
         progress: see `Progress`.
 
     Raises:
+        RequestError: no rule has such a name.
         ScenarioError: what else is wrong with the file.
 
     Examples:
@@ -366,12 +375,14 @@ def lint(scenario: Source, *, replications: int = 10, jobs: int = 0, progress: P
         action[0]: warning: never happens: the run ends at ...
     """
     from vcpulab.advice.answers import Findings
+    from vcpulab.advice.lint import catalogue
     from vcpulab.advice.lint import lint as linting
 
+    names = catalogue.selected(list(select))
     if isinstance(scenario, Scenario):
-        advice = linting.advise(scenario, replications=replications, jobs=jobs, progress=progress)
+        advice = linting.advise(scenario, select=names, replications=replications, jobs=jobs, progress=progress)
         return Findings(scenario, tuple(advice))
-    mended, advice = linting.lint(Path(scenario), replications=replications, jobs=jobs, progress=progress)
+    mended, advice = linting.lint(Path(scenario), select=names, replications=replications, jobs=jobs, progress=progress)
     return Findings(mended, tuple(advice))
 
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import polars as pl
 
 from vcpulab.advice.capacity.occupancy import stations, with_servers
-from vcpulab.advice.lint.held_back import Late, causes_of, late
+from vcpulab.advice.lateness import Late
+from vcpulab.advice.lint.catalogue import findings, first_words, settings
+from vcpulab.advice.lint.held_back import causes_of
 from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.lint import Advice, as_data, tried
-from vcpulab.advice.lint.rules import findings
 from vcpulab.results.addresses import Slo, find, slo
 from vcpulab.results.run import run
 from vcpulab.results.statistics import Interval
@@ -132,8 +133,8 @@ def explain(
     address = limit.address if limit is not None else None if asked is None else find(base, asked, "slo")
     host = Host(base, run(base, jobs=jobs))
     if address is None:
-        ones, found = late(host), findings(host)
-        explained = [_explained(host, one, f"{one.name}.response_p99", None) for one in _first_of_each(ones)]
+        found = findings(host)
+        explained = [_explained(host, one, f"{one.name}.response_p99", None) for one in _first_of_each(host.late)]
     else:
         value = host.run.get(address.name)
         one = Late(address.thing, address.domain, f"{address} is {value or 'undefined'} {address.unit}")
@@ -154,13 +155,12 @@ def _first_of_each(ones: Sequence[Late]) -> Iterator[Late]:
 def _concerning(host: Host, one: Late) -> list[Finding]:
     """What holds back one of them; what the other rules find of the domains on his way comes first."""
     way = set(with_servers(host.domains, [one.domain]))
-    others = [
+    others = (
         finding
-        for finding in findings(host)
+        for finding in settings(host)
         if any(path.split(".")[1] in way for path in (finding.path, *finding.changes) if path.startswith("domain."))
-    ]
-    found = {finding.path: finding for finding in (*causes_of(host, [one]), *others)}
-    return list(found.values())
+    )
+    return first_words(causes_of(host, [one]), others)
 
 
 def _explained(host: Host, one: Late, name: str, limit: Slo | None) -> Explained:

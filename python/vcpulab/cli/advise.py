@@ -4,11 +4,10 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from vcpulab import verbs, whole
 from vcpulab.advice import comparison_report
 from vcpulab.advice.answers import Differences
+from vcpulab.advice.lint.catalogue import RULES, named, selected
 from vcpulab.advice.lint.lint import as_data, other_warnings
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import (
@@ -19,6 +18,7 @@ from vcpulab.cli.options import (
     Jobs,
     Pairs,
     Report,
+    Scenarios,
     Seed,
     TableOrJson,
     Words,
@@ -29,13 +29,23 @@ from vcpulab.cli.outputs import Writes, written
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import addresses
 from vcpulab.results.run import Run
+from vcpulab.show.table import Table
 
 
-@command("lint", "vcpulab lint web.toml", "vcpulab lint web.toml --format json")
+@command(
+    "lint",
+    "vcpulab lint web.toml",
+    "vcpulab lint web.toml --select 'pinn*,starved' --format json",
+    "vcpulab lint --rules",
+    "vcpulab lint --explain cap-throttles",
+)
 def lint(
-    file: Annotated[tuple[Path, ...], Parameter(negative=())],
+    file: Scenarios = (),
     /,
     *,
+    select: Words = (),
+    rules: Flag = False,
+    explain: str | None = None,
     replications: Annotated[
         int, number("Replications of each simulation, as it is and mended.", 2, 10_000)
     ] = verbs.REPLICATIONS,
@@ -48,16 +58,26 @@ def lint(
 
     Args:
         file: Scenario files.
+        select: RULE, or several with commas between them: only what these rules find. Patterns such as 'pinn*' stand
+            for all rules that match; may be repeated.
+        rules: List the rules, and what each finds.
+        explain: RULE: print its page: why it hurts, what is measured, when it is silent, and what mends it.
     """
+    if rules or explain is not None:
+        _show_rules(explain, format=format)
+        return 0
+    if not file:
+        raise RequestError("no scenario file is named", hint="--rules and --explain need none")
+    names = selected([name.strip() for word in select for name in word.split(",")])
     found = {}
     for path in file:
         with terminal.progress(f"trying mends of {path}") as progress:
             try:
-                linted = verbs.lint(path, replications=replications, jobs=jobs, progress=progress)
+                linted = verbs.lint(path, names, replications=replications, jobs=jobs, progress=progress)
             except OSError as error:
                 raise RequestError(f"{path}: {files.reason(error)}") from None
         found[str(path)] = as_data(linted.advice)
-        warnings = other_warnings(linted.scenario, linted.advice)
+        warnings = [] if select else other_warnings(linted.scenario, linted.advice)
         found[str(path)] += [{"rule": "warning", **warning} for warning in warnings]
         if format == "table":
             for warning in warnings:
@@ -66,7 +86,20 @@ def lint(
             print(f"{path}: {len(linted.advice) + len(warnings) or 'nothing'} found")
     if format == "json":
         print(json.dumps(found, indent=2))
+    elif any(one["rule"] in RULES for those in found.values() for one in those):
+        terminal.say("vcpulab lint --explain RULE says more of a rule")
     return 1 if any(found.values()) else 0
+
+
+def _show_rules(name: str | None, *, format: str) -> None:
+    """All rules, or the page of one."""
+    shown = list(RULES.values()) if name is None else [named(name)]
+    if format == "json":
+        print(json.dumps([{"rule": one.name, "finds": one.finds, **one.parts()} for one in shown], indent=2))
+    elif name is None:
+        views.show_table(Table("", ["rule", "what it finds"], [[one.name, one.finds] for one in shown], text_columns=2))
+    else:
+        print(shown[0].page(), end="")
 
 
 @command(

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import polars as pl
 
 from vcpulab.advice.bounds.packets import FRAMING_BYTES
+from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.results.run import Run
 from vcpulab.scenario.units import span_ns
 
@@ -24,13 +25,6 @@ Kind = Literal[
 
 WAITS_MATTER = 0.1
 """A vCPU that waits for more than this share of the time in which it is occupied is held back by others."""
-_RESERVATIONS = (
-    ("budget_us", "period_us", "extratime"),
-    ("slice", "period", "extratime"),
-    ("nat_slice", "nat_period", "xtratime"),
-)
-"""Parameters of a domain that reserve CPU time for each of its vCPUs: how much, in which time, and is it the most?"""
-
 QUEUE_LONG = 3
 """More requests for each worker than this are a queue that no station below `NEAR_FULL` explains: M/D/1: 2.4."""
 NEAR_FULL = 0.8
@@ -131,13 +125,12 @@ class _Host:
                 f"cap of {name}",
                 f"{which} {why}; {name} gets {100 * used:.0f} % of a pCPU, its cap is {cap} %",
             )
-        for amount, period, extra in _RESERVATIONS:
-            table = self.domains[name]
-            if table.get(amount) and table.get(period) and not table.get(extra, 1):
-                share = table["vcpus"] * table[amount] / table[period]
-                if used >= NEAR_FULL * share:
-                    reserved = f"{name} gets {100 * used:.0f} % of a pCPU, reserved are {100 * share:.0f} %"
-                    return "budget", f"budget of {name}", f"{which} {why}; {reserved}"
+        table = self.domains[name]
+        for reservation in RESERVATIONS.values():
+            share = table["vcpus"] * reservation.share(table)
+            if share and not table.get(reservation.extra, 1) and used >= NEAR_FULL * share:
+                reserved = f"{name} gets {100 * used:.0f} % of a pCPU, reserved are {100 * share:.0f} %"
+                return "budget", f"budget of {name}", f"{which} {why}; {reserved}"
         total = sum(waits.values())
         if waits.get("idle", 0) > WAITS_MATTER * total:
             return "budget", f"budget of {name}", f"{which} {why} while pCPUs idle: its scheduler gives it no more"

@@ -1,35 +1,22 @@
 """Services that are late, and what holds them back: a rule for each mechanism.
 
 Whoever is late is late by what his clients see. The bottleneck of what serves him (`capacity.occupancy`) says where the
-time goes; why it goes there is told by the settings of whoever waits. A host on which nobody is late is left alone.
+time goes; why it goes there is told by the settings of whoever waits. A host on which nobody is late, and nobody
+starves, is left alone.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, log2
-from typing import Any
-
-import polars as pl
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station, bottleneck, stations
-from vcpulab.advice.lint.host import Finding, Host, of_domain
-from vcpulab.results.addresses import App, apps
+from vcpulab.advice.lateness import LATE_MS, LATE_TIMES, LOST, Late
+from vcpulab.advice.lint.host import IDLE, WAITS, Finding, Host, named, of_domain, of_pool
+from vcpulab.advice.lint.rule import Rules
+from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import join
-from vcpulab.scenario.units import span_ns
 
-LATE_MS = 20.0
-"""Answers that are there within this are felt as immediate. Assumed; who knows better gives an SLO."""
-LATE_TIMES = 20.0
-"""And nobody is late whose slowest answers take less than this many times the service's own computation. Assumed."""
-LOST = 0.05
-"""Losing more than this part of the requests, or of the deadlines, is being late. Assumed."""
-WAITS = 0.25
-"""A vCPU that waits for more than this part of the time is held back. Assumed."""
-IDLE = 0.1
-"""pCPUs that idle for more than this part of the time have room. Assumed."""
-NEVER_RUNS = 0.9
-"""A vCPU that waits for more than this part of the time hardly runs. Assumed."""
 NEVER_BLOCKED = 0.05
 """A domain that is blocked for less than this part of the time always wants to run. Assumed."""
 RATE_LIMIT_US = 5_000
@@ -40,88 +27,61 @@ WEIGHT_MAX = 65_535
 """The largest weight that the toolstack takes."""
 SHARE_MAX = 0.8
 """A mended weight entitles to this part of the pCPUs at most."""
+MOST_OF_IT = 10.0
+"""Who makes for less than this part of the waits, %, matters little."""
+
+LATE_IS = (
+    f"above {LATE_MS:g} ms and above {LATE_TIMES:g} times the CPU time of a request at the 99th percentile, or more "
+    f"than {LOST:.0%} of requests or deadlines lost"
+)
 
 
 @dataclass(frozen=True)
-class Late:
-    """Somebody who is late."""
+class Held:
+    """Somebody who is late, and the bottleneck of what serves him."""
 
-    name: str
-    """The client or application, as in addresses."""
-    domain: str
-    """What serves him."""
-    how: str
-    """How late, in words."""
+    host: Host
+    late: Late
+    station: Station
 
+    @property
+    def domain(self) -> str:
+        """The domain whose vCPU is the bottleneck; otherwise the one that serves him."""
+        return self.station.domain or self.late.domain
 
-def late(host: Host) -> list[Late]:
-    """The clients and periodic jobs of a host that are late, or that are not served at all."""
-    found = []
-    for app in apps(host.scenario):
-        how = _answers(host, app) if app.client is not None else _jobs(host, app)
-        if how:
-            found.append(Late(app.name, app.domain, how))
-    return found
+    @property
+    def pool(self) -> str | None:
+        """The pool of that domain."""
+        pool: str | None = self.host.domains[self.domain].get("pool")
+        return pool
 
+    @property
+    def pcpus(self) -> list[int]:
+        """The pCPUs of that pool."""
+        return self.host.pcpus_of(self.pool)
 
-def _answers(host: Host, client: App) -> str:
-    lost, p99 = _lost(host, client), _mean(host, client, "response_p99")
-    if p99 is None:
-        return f"{client.name} gets no answer at all" if lost or waited(host, client.domain) > NEVER_RUNS else ""
-    own_ms = max((_computes_ms(app) for app in _servers(host, client)), default=0.0)
-    if p99 > max(LATE_MS, LATE_TIMES * own_ms):
-        return f"answers to {client.name} take up to {number(p99)} ms (p99) for {number(own_ms)} ms of CPU time each"
-    return f"{100 * lost:.0f} % of the requests of {client.name} fail" if lost > LOST else ""
+    @property
+    def waits(self) -> bool:
+        """Is it a vCPU that is held back by others, and not by its own work?"""
+        if not self.station.domain or self.station.kind in ("guest vCPU", "driver domain"):
+            return False
+        return self.station.used >= NEAR_FULL or self.host.waited(self.domain) >= WAITS
 
-
-def _jobs(host: Host, app: App) -> str:
-    """Work that nobody asks for from outside: periodic jobs, transactions."""
-    if app.kind != "periodic":
-        return _transactions(host, app)
-    lost = _lost(host, app)
-    return f"{100 * lost:.0f} % of the jobs of {app.name} are late" if lost > LOST else ""
-
-
-def _transactions(host: Host, app: App) -> str:
-    """Of an application that is alone in its domain, so that all CPU time there is its own."""
-    asked = any(client["server"] == app.domain for client in host.document.get("client", {}).values())
-    p99, per_s = _mean(host, app, "response_p99"), _mean(host, app, "throughput")
-    if asked or p99 is None or not per_s or len(host.domains[app.domain]["app"]) > 1:
-        return ""
-    own_ms = 10 * _gotten(host, app.domain) / per_s
-    if p99 <= max(LATE_MS, LATE_TIMES * own_ms):
-        return ""
-    return f"{app.name} takes up to {number(p99)} ms (p99) for {number(own_ms)} ms of CPU time"
+    def said_behind(self) -> str:
+        """Behind whom it waits, in words."""
+        behind = [(one, share) for one, share in self.host.behind(self.domain) if share >= 1]
+        if not behind:
+            return "others"
+        return f"{named([one for one, _ in behind])} ({sum(share for _, share in behind):.0f} % of its waits)"
 
 
-def _lost(host: Host, app: App) -> float:
-    """The part of the requests, or of the jobs, that fail."""
-    done, failed = (_mean(host, app, name) or 0.0 for name in ("throughput", "failed"))
-    return failed / max(1.0, failed + done * host.scenario.duration_ns / 1e9)
-
-
-def _mean(host: Host, app: App, metric: str) -> float | None:
-    found = host.run.get(f"{app.name}.{metric}")
-    return None if found is None else found.mean
-
-
-def _servers(host: Host, client: App) -> list[Mapping[str, Any]]:
-    table = host.document["client"][client.client]
-    running: list[Mapping[str, Any]] = host.domains[client.domain].get("app", [])
-    return [app for app in running if table.get("app") in (None, app["kind"])]
-
-
-def _computes_ms(app: Mapping[str, Any]) -> float:
-    """CPU time of a request as given, ms; 0: it depends on the request."""
-    return span_ns(app.get("request_cpu", "0ns")) / 1e6
-
-
-# ---- what holds them back ----
+cause = Rules[Callable[[Held], Finding | None]]()
+"""Why somebody is late, in the order in which they are looked for: what only throttles comes before what shares."""
 
 
 def held_back(host: Host) -> Iterator[Finding]:
     """What holds back those who are late: one finding for each cause, with all whom it concerns."""
-    return causes_of(host, late(host))
+    return causes_of(host, host.late)
 
 
 def causes_of(host: Host, ones: Sequence[Late]) -> Iterator[Finding]:
@@ -129,316 +89,485 @@ def causes_of(host: Host, ones: Sequence[Late]) -> Iterator[Finding]:
     causes: dict[tuple[str, str], list[tuple[Late, Finding]]] = {}
     for one in ones:
         station = bottleneck(stations(host.run, [one.domain]))
-        cause = None if station is None else _cause(host, one, station)
-        if cause is not None:
-            causes.setdefault((cause.rule, cause.path), []).append((one, cause))
+        found = None if station is None else _cause(Held(host, one, station))
+        if found is not None:
+            causes.setdefault((found.rule, found.path), []).append((one, found))
     for (rule, path), both in causes.items():
         who = [one for one, _ in both]
-        others = "" if len(who) == 1 else f" (as {_named([one.name for one in who[1:]])})"
-        yield Finding(rule, path, f"{who[0].how}{others}: {both[0][1].reason}", both[0][1].changes)
+        others = "" if len(who) == 1 else f" (as {named([one.name for one in who[1:]])})"
+        yield Finding(path, f"{who[0].how}{others}: {both[0][1].reason}", both[0][1].changes, rule)
 
 
-def _cause(host: Host, one: Late, station: Station) -> Finding | None:
-    if not station.domain:
-        full = f"{one.domain} and those who serve it use all of the {station}"
-        return _exceeded(one.domain, full) if station.kind == "pCPUs" else _outside(one, station)
-    waiting = station.domain
-    if station.kind == "guest vCPU":
-        return _full(host, waiting, station)
-    # Of a driver domain that is busy itself, the rule on these says what to do.
-    held = station.kind != "driver domain" and (station.used >= NEAR_FULL or waited(host, waiting) >= WAITS)
-    found = (mechanism(host, waiting) for mechanism in _MECHANISMS) if held else iter(())
-    return next((cause for cause in found if cause is not None), None)
+def _cause(held: Held) -> Finding | None:
+    for one in cause.all:
+        found = one.check(held)
+        if found is not None:
+            return one.stamped(found)
+    return None
 
 
-def _outside(one: Late, station: Station) -> Finding | None:
-    """A disk, a link, the clients' own machines: nothing that a scheduler could change."""
+# ---- outside the scheduler ----
+
+
+@cause("outside-disk", stands=True)
+def _outside_disk(held: Held) -> Finding | None:
+    """A disk is the bottleneck of a service that is late.
+
+    Mechanism: Requests wait for the disk's head or its flash channels; no vCPU waits for a pCPU.
+
+    Evidence: Of everything that the requests pass the disk is nearest to full, and fuller than {NEAR_FULL:.0%}. Late
+    is: {LATE_IS}.
+
+    Silent: Where nobody is late.
+
+    Mend: None that a scheduler has: a faster disk, a larger page cache, less load.
+
+    Schedulers: All.
+
+    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilisation law.
+    """
+    return _outside(held) if held.station.kind == "disk" else None
+
+
+@cause("outside-link", stands=True)
+def _outside_link(held: Held) -> Finding | None:
+    """The host's link is the bottleneck of a service that is late.
+
+    Mechanism: Packets wait for the link; no vCPU waits for a pCPU.
+
+    Evidence: Of everything that the requests pass the link is nearest to full, and fuller than {NEAR_FULL:.0%}. Late
+    is: {LATE_IS}.
+
+    Silent: Where nobody is late.
+
+    Mend: None that a scheduler has: a faster link, another NIC, smaller answers.
+
+    Schedulers: All.
+
+    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilisation law.
+    """
+    return _outside(held) if held.station.kind == "link" else None
+
+
+@cause("outside-client", stands=True)
+def _outside_client(held: Held) -> Finding | None:
+    """The clients' own machines or links, or their own limits, are the bottleneck of what they see.
+
+    Mechanism: Requests and answers wait outside the host.
+
+    Evidence: Of everything that the requests pass the clients' processors, ports or link, or the connections that they
+    or the application allow, are nearest to full, and fuller than {NEAR_FULL:.0%}. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late.
+
+    Mend: None that a scheduler has: a faster line, smaller answers, more connections.
+
+    Schedulers: All.
+
+    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilisation law.
+    """
+    return _outside(held) if held.station.kind in ("client machine", "connections", "backlog") else None
+
+
+def _outside(held: Held) -> Finding | None:
+    station = held.station
     if station.used < NEAR_FULL:
         return None
-    kind = {"link": "link", "disk": "disk"}.get(station.kind, "client")
     reason = (
-        f"the {station.name} that {one.domain} depends on is the bottleneck, {station}. It is outside the scheduler: "
+        f"the {station.name} that {held.domain} depends on is the bottleneck, {station}. It is outside the scheduler: "
         "no setting changes that"
     )
-    return Finding(f"outside-{kind}", of_domain(one.domain, "nic" if kind != "disk" else "disk"), reason)
+    return Finding(of_domain(held.domain, "disk" if station.kind == "disk" else "nic"), reason)
 
 
-def _full(host: Host, domain: str, station: Station) -> Finding:
-    """The service uses all the CPU time that its vCPUs, or the pCPUs, have."""
-    table = host.domains[domain]
-    here = host.pcpus_of(table.get("pool"))
+# ---- too much work ----
+
+
+@cause("too-few-vcpus", stands=True)
+def _too_few_vcpus(held: Held) -> Finding | None:
+    """A service that is late uses all of its vCPUs while pCPUs idle.
+
+    Mechanism: A domain runs on as many pCPUs at a time as it has vCPUs.
+
+    Evidence: A vCPU of the domain is occupied by its own work for more of the time than anything else that requests
+    pass, while the pCPUs idle for more than {IDLE:.0%}. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late; where the domain has a vCPU for each pCPU.
+
+    Mend: One vCPU more.
+
+    Schedulers: All.
+
+    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilisation law.
+    """
+    host, domain = held.host, held.domain
+    vcpus = host.domains[domain]["vcpus"]
+    if held.station.kind != "guest vCPU" or vcpus >= len(held.pcpus) or host.idle_of(held.pcpus) <= IDLE:
+        return None
     path = of_domain(domain, "vcpus")
-    if table["vcpus"] < len(here) and host.idle_of(here) > IDLE:
-        reason = f"{station}, while pCPUs idle: {domain} has too few vCPUs for what is asked of it"
-        return Finding("too-few-vcpus", path, reason, {path: table["vcpus"] + 1})
-    return _exceeded(domain, f"{domain} itself uses all that its {table['vcpus']} vCPUs can get ({station.why})")
+    reason = f"{held.station}, while pCPUs idle: {domain} has too few vCPUs for what is asked of it"
+    return Finding(path, reason, {path: vcpus + 1})
 
 
-def _exceeded(domain: str, what: str) -> Finding:
+@cause("capacity-exceeded", stands=True)
+def _capacity_exceeded(held: Held) -> Finding | None:
+    """A service that is late uses all the CPU time that there is for it.
+
+    Mechanism: More is asked than the host can compute; the queue grows whatever the scheduler does.
+
+    Evidence: The pCPUs are full with the service itself and those who serve it, or its own vCPUs are, and no more of
+    them have room. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late, or where others use the pCPUs.
+
+    Mend: None that a scheduler has: less load, or more CPU.
+
+    Schedulers: All.
+
+    Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilisation law.
+    """
+    station, domain = held.station, held.domain
+    if station.kind == "guest vCPU":
+        what = f"{domain} itself uses all that its {held.host.domains[domain]['vcpus']} vCPUs can get ({station.why})"
+    elif station.kind == "pCPUs" and not station.domain:
+        what = f"{domain} and those who serve it use all of the {station}"
+    else:
+        return None
     reason = (
         f"{what}: the capacity is exceeded, and no setting of the scheduler changes that; less load or more CPU does"
     )
-    return Finding("capacity-exceeded", of_domain(domain, "vcpus"), reason)
+    return Finding(of_domain(domain, "vcpus"), reason)
 
 
-def _never_runs(host: Host, domain: str) -> Finding | None:
-    pool = host.pool_of(domain)
-    if pool["scheduler"] != "null":
+# ---- held back by others, or by its own limits ----
+
+
+@cause("null-overcommitted", stands=True)
+def _never_runs(held: Held) -> Finding | None:
+    """There are more vCPUs than pCPUs under the null scheduler: the last ones never run.
+
+    Mechanism: The null scheduler gives each vCPU a pCPU of its own, for good. Whoever finds none waits until another
+    one is gone.
+
+    Evidence: The pool has more vCPUs than pCPUs, and a domain in it is late or starves.
+
+    Silent: Where each has a pCPU, or where those without never want to run.
+
+    Mend: Fewer vCPUs for the domains that use least of theirs; if each has one only, a scheduler that shares.
+
+    Schedulers: `null`.
+
+    Sources: Xen's `docs/misc/xen-command-line`, `sched=null`, and the boot message of the scheduler itself.
+    """
+    host, name = held.host, held.pool
+    if not held.waits or host.pool_of(held.domain)["scheduler"] != "null":
         return None
-    name = host.domains[domain].get("pool")
-    inside = {one: table["vcpus"] for one, table in host.domains.items() if table.get("pool") == name}
-    there = len(host.pcpus_of(name))
-    if sum(inside.values()) <= there:
+    inside = {one: host.domains[one]["vcpus"] for one in host.inside(name)}
+    total, there = sum(inside.values()), len(held.pcpus)
+    if total <= there:
         return None
     reason = (
-        f"the null scheduler gives each vCPU a pCPU of its own, and there are {sum(inside.values())} vCPUs for "
-        f"{there} pCPUs: {domain} never runs. Fewer vCPUs, or a scheduler that shares"
+        f"the null scheduler gives each vCPU a pCPU of its own, and there are {total} vCPUs for {there} pCPUs: "
+        f"{held.domain} never runs. Fewer vCPUs, or a scheduler that shares"
     )
-    # The domain that uses least of what it has gives a vCPU up.
-    spare = [one for one, vcpus in inside.items() if vcpus > 1 and one != domain]
-    least = min(spare, key=lambda one: _gotten(host, one) / inside[one], default=None)
-    changes = {} if least is None else {of_domain(least, "vcpus"): inside[least] - 1}
-    where = "host.scheduler" if name is None else join(["pool", name, "scheduler"])
-    return Finding("null-overcommitted", where, reason, changes)
+    left = dict(inside)
+    while sum(left.values()) > there and (spare := [one for one, vcpus in left.items() if vcpus > 1]):
+        # The domain that uses least of what it has gives a vCPU up.
+        left[min(spare, key=lambda one: host.gotten(one) / left[one])] -= 1
+    path = of_pool(name, "scheduler")
+    fewer = {of_domain(one, "vcpus"): vcpus for one, vcpus in left.items() if vcpus != inside[one]}
+    return Finding(path, reason, fewer if sum(left.values()) <= there else {path: "credit2"})
 
 
-def _capped(host: Host, domain: str) -> Finding | None:
+@cause("cap-throttles", stands=True)
+def _capped(held: Held) -> Finding | None:
+    """The cap of a service, or of who serves it, throttles it.
+
+    Mechanism: Once the cap is used up, the domain is withheld until the next accounting, though pCPUs may idle.
+
+    Evidence: It gets more than {NEAR_FULL:.0%} of its cap. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late: then a cap is a contract.
+
+    Mend: Three times the cap, at most all of its vCPUs.
+
+    Schedulers: Those with caps: `credit`, `credit2`, `enhanced`.
+
+    Sources: Xen's `xl sched-credit` and `xl sched-credit2`: the cap holds even if the host has idle CPU cycles.
+    """
+    host, domain = held.host, held.domain
     cap = host.value(domain, "cap")
-    here = host.pcpus_of(host.domains[domain].get("pool"))
-    if not cap or _gotten(host, domain) < NEAR_FULL * cap:
+    if not held.waits or not cap or host.gotten(domain) < NEAR_FULL * cap:
         return None
     path = of_domain(domain, "cap")
-    idle = 100 * host.idle_of(here)
-    reason = f"{domain} is throttled by its cap of {cap} %, while the pCPUs idle for {idle:.0f} % of the time"
-    return Finding("cap-throttles", path, reason, {path: min(100 * int(host.domains[domain]["vcpus"]), 3 * cap)})
+    idle = host.idle_of(held.pcpus)
+    beside = f"while the pCPUs idle for {100 * idle:.0f} % of the time" if idle > IDLE else "on pCPUs that are full"
+    reason = f"{domain} is throttled by its cap of {cap} %, {beside}"
+    return Finding(path, reason, {path: min(100 * int(host.domains[domain]["vcpus"]), 3 * cap)})
 
 
-_RESERVATIONS = {
-    "sedf": ("slice", "period", "extratime", 1e6),
-    "rtds": ("budget_us", "period_us", "extratime", 1e3),
-    "atropos": ("nat_slice", "nat_period", "xtratime", 1e6),
-}
-"""Amount, period, and the flag for extra time, with their units in a ms."""
+@cause("reservation-too-small", stands=True)
+def _reserved_too_little(held: Held) -> Finding | None:
+    """A service uses up the budget or slice that is reserved for it, and wants more.
 
+    Mechanism: Without extra time it waits for its next period once the budget is used; with extra time it shares what
+    is left over with all others who take some.
 
-def _reserved(host: Host, domain: str) -> Finding | None:
-    """A reservation that is too small, or that comes in too long a period."""
-    names = _RESERVATIONS.get(host.pool_of(domain)["scheduler"])
-    if names is None:
+    Evidence: It gets more than {NEAR_FULL:.0%} of its reservation. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late.
+
+    Mend: Extra time; if it has that, twice the reservation.
+
+    Schedulers: `rtds`, `sedf`, `atropos`.
+
+    Sources: Xen's `xl sched-rtds`; the SEDF scheduler mini-HOWTO of Xen 4.2.
+    """
+    reserved = _Reserved.of(held)
+    if reserved is None or not reserved.used_up:
         return None
-    amount, period, extra = (host.value(domain, name) for name in names[:3])
-    if not amount or not period:
+    path = of_domain(held.domain, reserved.amount)
+    reason = f"{reserved}, uses {reserved.uses:.0f} %, and wants more than that: it is too small"
+    if reserved.extra:
+        return Finding(path, reason, {path: reserved.doubled})
+    return Finding(path, f"{reason}, and it gets no extra time", reserved.with_extra)
+
+
+@cause("reservation-period-too-long", stands=True)
+def _reserved_for_too_long(held: Held) -> Finding | None:
+    """A reservation is enough on average, and comes in long gaps.
+
+    Mechanism: Once the budget of a period is used, whoever has no extra time waits for the next period: what comes in
+    that gap waits as long.
+
+    Evidence: The domain gets less than {NEAR_FULL:.0%} of its reservation, has no extra time, and waits. Late is:
+    {LATE_IS}.
+
+    Silent: Where nobody is late.
+
+    Mend: Extra time.
+
+    Schedulers: `rtds`, `sedf`, `atropos`.
+
+    Sources: Xen's `xl sched-rtds`; the SEDF scheduler mini-HOWTO of Xen 4.2.
+    """
+    reserved = _Reserved.of(held)
+    if reserved is None or reserved.used_up or reserved.extra:
         return None
-    share, used = 100 * amount / period, _gotten(host, domain) / host.domains[domain]["vcpus"]
-    length, within = (number(one / names[3]) for one in (amount, period))
-    said = f"{length} ms in every {within} ms ({share:.0f} % of a pCPU for each vCPU)"
-    mended = {of_domain(domain, names[2]): 1}
-    if used >= NEAR_FULL * share:
-        path = of_domain(domain, names[0])
-        if extra:
-            mended = {path: min(period, 2 * amount)}
-        reason = (
-            f"{domain} has a budget of {said} reserved, uses {used:.0f} %, and wants more than that: it is too small"
+    reason = (
+        f"{reserved}, which would do on average; but the period is long: once its slice is used it waits for the next, "
+        "as it gets no extra time"
+    )
+    return Finding(of_domain(held.domain, reserved.period), reason, reserved.with_extra)
+
+
+@dataclass(frozen=True)
+class _Reserved:
+    """What is reserved for a domain that is held back, and what it uses of it."""
+
+    domain: str
+    amount: str
+    period: str
+    said: str
+    share: float
+    """% of a pCPU, for each vCPU."""
+    uses: float
+    extra: bool
+    with_extra: dict[str, int]
+    doubled: int
+
+    def __str__(self) -> str:
+        return f"{self.domain} has {self.said} ({self.share:.0f} % of a pCPU for each vCPU) reserved"
+
+    @property
+    def used_up(self) -> bool:
+        return self.uses >= NEAR_FULL * self.share
+
+    @classmethod
+    def of(cls, held: Held) -> "_Reserved | None":
+        host, domain = held.host, held.domain
+        spelt = RESERVATIONS.get(host.pool_of(domain)["scheduler"])
+        if spelt is None or not held.waits:
+            return None
+        amount, period, extra = (host.value(domain, name) for name in (spelt.amount, spelt.period, spelt.extra))
+        if not amount or not period:
+            return None
+        length, within = (number(one * spelt.unit_ns / 1e6) for one in (amount, period))
+        return cls(
+            domain,
+            spelt.amount,
+            spelt.period,
+            f"a budget of {length} ms in every {within} ms",
+            100 * amount / period,
+            host.gotten(domain) / host.domains[domain]["vcpus"],
+            bool(extra),
+            {of_domain(domain, spelt.extra): 1},
+            min(period, 2 * amount),
         )
-        if not extra:
-            reason += ", and it gets no extra time"
-        return Finding("reservation-too-small", path, reason, mended)
-    if extra:
-        return None
-    reason = (
-        f"{domain} has {said} reserved, which would do on average; but the period is long: once its slice is used it "
-        "waits for the next, as it gets no extra time"
-    )
-    return Finding("reservation-period-too-long", of_domain(domain, names[1]), reason, mended)
 
 
-def _crowded_pool(host: Host, domain: str) -> Finding | None:
-    """A pool that is busy while the pCPUs of others idle."""
-    name = host.domains[domain].get("pool")
-    here = host.pcpus_of(name)
-    others = [p for p in range(host.document["host"]["pcpus"]) if p not in here]
-    if host.idle_of(here) > IDLE or not others or host.idle_of(others) < 3 * IDLE:
-        return None
-    inside = [one for one, table in host.domains.items() if table.get("pool") == name]
-    path = "host.pcpus" if name is None else join(["pool", name, "pcpus"])
-    reason = (
-        f"{domain} waits for {100 * waited(host, domain):.0f} % of the time in pool {name or 'Pool-0'}, whose "
-        f"{len(here)} pCPUs are full with {_named(inside)}, while {100 * host.idle_of(others):.0f} % of the other "
-        f"{len(others)} pCPUs idle: the pool has too few pCPUs"
-    )
-    given = max(set(host.pcpus_of(None)), default=None)
-    if name is None or given is None or len(host.pcpus_of(None)) < 2:
-        return Finding("pool-too-small", path, reason)
-    return Finding("pool-too-small", path, reason, {path: ",".join(map(str, sorted([*here, given])))})
+@cause("pinned-together", stands=True)
+def _pinned(held: Held) -> Finding | None:
+    """A service is pinned where others are, while other pCPUs idle.
 
+    Mechanism: Pinning is absolute: whoever is pinned waits for these pCPUs, whatever others have to spare.
 
-def _pinned(host: Host, domain: str) -> Finding | None:
-    """Pinned where others are, while other pCPUs idle."""
-    here = host.pcpus_of(host.domains[domain].get("pool"))
+    Evidence: Its vCPUs wait, behind whom, and how long the pCPUs of its pool idle that it may not use: more than
+    {IDLE:.0%}. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late, or no other pCPU idles.
+
+    Mend: No pinning of the service.
+
+    Schedulers: All that share pCPUs.
+
+    Sources: Xen's `xl vcpu-pin`, hard affinity.
+    """
+    host, domain = held.host, held.domain
     mask = {pcpu for one in host.affinity(domain) for pcpu in one}
-    others = [pcpu for pcpu in here if pcpu not in mask]
-    if not others or host.idle_of(others) < IDLE:
+    others = [pcpu for pcpu in held.pcpus if pcpu not in mask]
+    if not held.waits or not others or host.idle_of(others) < IDLE:
         return None
-    with_it = [one for one, _ in _behind(host, domain) if one in host.domains and one != domain]
+    with_it = [one for one, _ in host.behind(domain) if one != domain]
     path = of_domain(domain, "affinity")
     reason = (
-        f"{domain} is pinned together with {_named(with_it)}, and waits for {100 * waited(host, domain):.0f} % of the "
+        f"{domain} is pinned together with {named(with_it)}, and waits for {100 * host.waited(domain):.0f} % of the "
         f"time, while {len(others)} other pCPUs idle for {100 * host.idle_of(others):.0f} %"
     )
-    return Finding("pinned-together", path, reason, {path: "all"})
+    return Finding(path, reason, {path: "all"})
 
 
-def _rate_limited(host: Host, domain: str) -> Finding | None:
-    """Who wakes may not preempt for long."""
-    limit = _setting(host, domain, "ratelimit_us")
-    if not limit or limit < RATE_LIMIT_US or (_blocked(host, domain) < NEVER_BLOCKED and not host.served_by(domain)):
+@cause("pool-too-small", stands=True)
+def _crowded_pool(held: Held) -> Finding | None:
+    """The pool of a service is full while pCPUs outside it idle.
+
+    Mechanism: A CPU pool is a whole host to its domains: what other pools have to spare is out of reach.
+
+    Evidence: The pool's pCPUs idle for less than {IDLE:.0%} of the time, the others for more than three times that.
+    Late is: {LATE_IS}.
+
+    Silent: Where nobody is late, or no other pool has room.
+
+    Mend: One pCPU more, from the host's own pool.
+
+    Schedulers: All.
+
+    Sources: Xen's `xl cpupool-cpu-add`.
+    """
+    host, domain, here, name = held.host, held.domain, held.pcpus, held.pool
+    others = [p for p in range(host.document["host"]["pcpus"]) if p not in here]
+    if not held.waits or host.idle_of(here) > IDLE or not others or host.idle_of(others) < 3 * IDLE:
         return None
-    path = _of_pool(host, domain, "ratelimit_us")
+    path = "host.pcpus" if name is None else join(["pool", name, "pcpus"])
     reason = (
-        f"{domain} wakes up and waits behind {_said_behind(host, domain)}: the rate limit of {number(limit / 1e3)} ms "
+        f"{domain} waits for {100 * host.waited(domain):.0f} % of the time in pool {name or 'Pool-0'}, whose "
+        f"{len(here)} pCPUs are full with {named(host.inside(name))}, while the other {len(others)} pCPUs idle for "
+        f"{100 * host.idle_of(others):.0f} %: the pool has too few pCPUs"
+    )
+    free = host.pcpus_of(None)
+    if name is None or len(free) < 2:
+        return Finding(path, reason)
+    return Finding(path, reason, {path: ",".join(map(str, sorted([*here, max(free)])))})
+
+
+@cause("ratelimit-too-long", stands=True)
+def _rate_limited(held: Held) -> Finding | None:
+    """The rate limit keeps a service that wakes up from preempting.
+
+    Mechanism: Whoever runs may go on until the rate limit is over, whoever wakes up meanwhile: boosts come too late.
+
+    Evidence: A rate limit of {RATE_LIMIT_US} µs or more; the service, or the driver domain that serves it, blocks,
+    wakes up and waits. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late, or who waits never blocks.
+
+    Mend: Xen's own, 1000 µs.
+
+    Schedulers: `credit` and `credit2` since Xen 4.2, `enhanced`.
+
+    Sources: Xen's `docs/misc/xen-command-line`, `sched_ratelimit_us`.
+    """
+    host, domain = held.host, held.domain
+    limit = host.setting(domain, "ratelimit_us")
+    never_wakes = host.blocked(domain) < NEVER_BLOCKED and not host.served_by(domain)
+    if not held.waits or not limit or limit < RATE_LIMIT_US or never_wakes:
+        return None
+    path = of_pool(held.pool, "ratelimit_us")
+    reason = (
+        f"{domain} wakes up and waits behind {held.said_behind()}: the rate limit of {number(limit / 1e3)} ms "
         "keeps it from preempting whoever runs"
     )
-    return Finding("ratelimit-too-long", path, reason, {path: 1000})
+    return Finding(path, reason, {path: 1000})
 
 
-def _long_slices(host: Host, domain: str) -> Finding | None:
-    """Those that always want to run are not boosted: they wait for the slices of others like them."""
-    tslice = _setting(host, domain, "tslice_ms")
-    if not tslice or tslice < SLICE_MS or _blocked(host, domain) > NEVER_BLOCKED:
+@cause("slice-too-long", stands=True)
+def _long_slices(held: Held) -> Finding | None:
+    """A service that never blocks waits for the whole slices of others like it.
+
+    Mechanism: Credit boosts whoever wakes up. A domain that computes all the time beside its service never wakes up, so
+    it waits until all others before it have used their slices.
+
+    Evidence: Its vCPU is blocked for less than {NEVER_BLOCKED:.0%} of the time, the slice is {SLICE_MS} ms or longer,
+    and at least half of those behind whom it waits are services like it. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late; where it waits behind batch work, of which a weight says more.
+
+    Mend: Slices of 5 ms.
+
+    Schedulers: `credit`, `enhanced`.
+
+    Sources: Xen's `xl sched-credit -t`, the time slice; its default of 30 ms is from 2006.
+    """
+    host, domain = held.host, held.domain
+    tslice = host.setting(domain, "tslice_ms")
+    if not held.waits or not tslice or tslice < SLICE_MS or host.blocked(domain) > NEVER_BLOCKED:
         return None
-    behind = [one for one, share in _behind(host, domain) if one in host.domains and share > 0]
-    asked = {app.domain for app in apps(host.scenario) if app.client is not None}
-    peers = [one for one in behind if one in asked]
-    if 2 * len(peers) < len(behind):
+    behind = [one for one, share in host.behind(domain) if share > 0]
+    if 2 * sum(1 for one in behind if one in host.asked) < len(behind):
         return None
-    path = _of_pool(host, domain, "tslice_ms")
+    path = of_pool(held.pool, "tslice_ms")
     reason = (
         f"{domain} never blocks, so it is not boosted, and waits for the whole slices ({tslice} ms) of the others "
-        f"that compute all the time: {_said_behind(host, domain)}"
+        f"that compute all the time: {held.said_behind()}"
     )
-    return Finding("slice-too-long", path, reason, {path: 5})
+    return Finding(path, reason, {path: 5})
 
 
-def _outweighed(host: Host, domain: str) -> Finding | None:
-    """It waits behind others of the same weight, or of more."""
+@cause("waits-behind-equals", stands=True)
+def _outweighed(held: Held) -> Finding | None:
+    """A service waits behind others of the same weight, or of more, on pCPUs that are full.
+
+    Mechanism: Equal weights give equal shares. A service that asks for more than its share uses it up, and then waits
+    for the slices of all others.
+
+    Evidence: How long it waits and behind whom, and their weights: those that make for {MOST_OF_IT:.0f} % of its waits
+    or more weigh at least half as much. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late.
+
+    Mend: A weight that entitles it to twice what all its vCPUs can use beside these, at most {SHARE_MAX:.0%} of the
+    pool.
+
+    Schedulers: Those with weights: `credit`, `credit2`, `enhanced`.
+
+    Sources: Xen's `docs/features/sched_credit.pandoc`: weights and entitlements.
+    """
+    host, domain = held.host, held.domain
     own = host.value(domain, "weight")
-    if not own:
+    if not held.waits or not own:
         return None
     # Those that make it wait most: who wakes up now and then matters little, whatever it weighs.
-    behind = [one for one, share in _behind(host, domain) if one in host.domains and one != domain and share >= 10]
+    behind = [one for one, share in host.behind(domain) if one != domain and share >= MOST_OF_IT]
     theirs = [weight for one in behind if (weight := host.value(one, "weight")) and 2 * weight >= own]
     if not theirs:
         return None
     path, weights = of_domain(domain, "weight"), sorted(set(theirs))
     # Twice what is enough for all its vCPUs, beside those whom it waits for: others are there, too.
-    table = host.domains[domain]
-    share = min(SHARE_MAX, table["vcpus"] / len(host.pcpus_of(table.get("pool"))))
+    share = min(SHARE_MAX, host.domains[domain]["vcpus"] / len(held.pcpus))
     enough = 2 * max(own, sum(theirs) * share / (1 - share))
     among = f"{weights[0]}" if len(weights) == 1 else f"{weights[0]} to {weights[-1]}"
     reason = (
-        f"{domain} waits for {100 * waited(host, domain):.0f} % of the time behind {_said_behind(host, domain)}: its "
-        f"weight of {own} beside theirs of {among} gives it a share that is less than it asks for, and it waits for "
-        "their slices"
+        f"{domain} waits for {100 * host.waited(domain):.0f} % of the time behind {held.said_behind()}: its weight of "
+        f"{own} beside theirs of {among} gives it a share that is less than it asks for, and it waits for their slices"
     )
-    return Finding("waits-behind-equals", path, reason, {path: min(WEIGHT_MAX, 2 ** ceil(log2(enough)))})
-
-
-_MECHANISMS: Sequence[Callable[[Host, str], Finding | None]] = (
-    _never_runs,
-    _capped,
-    _reserved,
-    _pinned,
-    _crowded_pool,
-    _rate_limited,
-    _long_slices,
-    _outweighed,
-)
-"""Why a vCPU waits, in the order in which they are looked for: what only throttles comes before what shares."""
-
-
-def spinning(host: Host) -> Iterator[Finding]:
-    """An SMP guest that spins for locks whose holders do not run, since it has more vCPUs than the pCPUs it gets."""
-    for name, table in host.domains.items():
-        if table["vcpus"] < 2 or not any(app["kind"] == "spin" for app in table.get("app", [])):
-            continue
-        gets = _gotten(host, name) / 100
-        if waited(host, name, least=True) < WAITS:
-            continue
-        path = of_domain(name, "vcpus")
-        reason = (
-            f"{name} has {table['vcpus']} vCPUs and gets {number(gets)} pCPUs: its lock holders are preempted while "
-            "its other "
-            "vCPUs spin for the lock"
-        )
-        yield Finding("lock-holder-preemption", path, reason, {path: max(1, round(gets))})
-
-
-# ---- what was measured ----
-
-
-def _gotten(host: Host, domain: str) -> float:
-    """CPU time of a domain, % of one pCPU."""
-    found = host.run.get(f"{join([domain])}.gotten")
-    return 0.0 if found is None else found.mean
-
-
-def _blocked(host: Host, domain: str) -> float:
-    """The part of the time in which the vCPU that is blocked least is blocked."""
-    return _least(host, domain, "blocked_ns")
-
-
-def waited(host: Host, domain: str, *, least: bool = False) -> float:
-    """The part of the time for which the vCPU that waits most (or least) waits."""
-    if least:
-        return _least(host, domain, "runnable_ns")
-    shares = _shares(host, domain, "runnable_ns")
-    return max(shares, default=0.0)
-
-
-def occupied(host: Host, domain: str) -> float:
-    """The part of the time for which the vCPU of a domain that is blocked least runs or waits."""
-    return 1 - _blocked(host, domain)
-
-
-def _least(host: Host, domain: str, column: str) -> float:
-    return min(_shares(host, domain, column), default=0.0)
-
-
-def _shares(host: Host, domain: str, column: str) -> list[float]:
-    rows = host.run.df_vcpus().filter(domain=domain).group_by("vcpu", maintain_order=True)
-    return rows.agg((pl.col(column).sum() / pl.col("elapsed_ns").sum()).alias("share"))["share"].to_list()
-
-
-def _behind(host: Host, domain: str) -> list[tuple[str, float]]:
-    """Who made a domain wait, with the share of its waits, %; the most first."""
-    rows = host.run.df_wait_shares().filter(domain=domain).sort("of_elapsed", "by", descending=[True, False])
-    return [(by, of_wait or 0.0) for by, of_wait in rows.select("by", "of_wait").iter_rows()]
-
-
-def _said_behind(host: Host, domain: str) -> str:
-    behind = [(one, share) for one, share in _behind(host, domain) if one in host.domains and share >= 1]
-    if not behind:
-        return "others"
-    total = sum(share for _, share in behind)
-    return f"{_named([one for one, _ in behind])} ({total:.0f} % of its waits)"
-
-
-def _named(names: Sequence[str]) -> str:
-    """A few names, and how many more."""
-    shown = ", ".join(names[:4])
-    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
-
-
-def _setting(host: Host, domain: str, name: str) -> int | None:
-    """A parameter of the scheduler of a domain's pool."""
-    pool = host.pool_of(domain)
-    param = host.params(pool, "global").get(name)
-    if param is None:
-        return None
-    given = pool.get(name, param["default"])
-    return None if given is None else int(given)
-
-
-def _of_pool(host: Host, domain: str, name: str) -> str:
-    pool = host.domains[domain].get("pool")
-    return f"host.{name}" if pool is None else join(["pool", pool, name])
+    return Finding(path, reason, {path: min(WEIGHT_MAX, 2 ** ceil(log2(enough)))})

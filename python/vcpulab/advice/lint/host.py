@@ -1,28 +1,39 @@
 """A scenario as rules look at it, and what they find."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import polars as pl
 
+from vcpulab.advice import lateness, runstates
+from vcpulab.advice.lateness import Late
 from vcpulab.hypervisors.xl import members
+from vcpulab.results.addresses import apps
 from vcpulab.results.run import Run
 from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.settings import generation_of
+
+WAITS = 0.25
+"""A vCPU that waits for more than this part of the time is held back. Assumed."""
+FEW_WAITS = 0.1
+"""One that waits for less than this part of the time has what it needs. Assumed."""
+IDLE = 0.1
+"""pCPUs that idle for more than this part of the time have room. Assumed."""
 
 
 @dataclass(frozen=True)
 class Finding:
     """Something that is probably not meant."""
 
-    rule: str
     path: str
     """What is wrong, as a dotted path."""
     reason: str
     changes: Mapping[str, Any] = field(default_factory=dict)
     """What mends it, as `Scenario.change` takes it; nothing: that is for the administrator to know."""
+    rule: str = ""
+    """The rule that found it, which puts its name here."""
 
 
 class Host:
@@ -52,6 +63,10 @@ class Host:
     def pool_of(self, domain: str) -> Mapping[str, Any]:
         """The pool that a domain is in."""
         return self.pools[self.domains[domain].get("pool")]
+
+    def inside(self, pool: str | None) -> list[str]:
+        """The domains in a pool."""
+        return [domain for domain, table in self.domains.items() if table.get("pool") == pool]
 
     def pcpus_of(self, pool: str | None) -> list[int]:
         """The pCPUs of a pool."""
@@ -96,6 +111,71 @@ class Host:
         """Which part of the time these idled."""
         there = self.run.df_pcpus().filter(pl.col("pcpu").is_in(pcpus))
         return float(there["idle_ns"].sum()) / max(1, float(there["elapsed_ns"].sum()))
+
+    def setting(self, domain: str, name: str) -> int | None:
+        """A parameter of the scheduler of a domain's pool; `None`: it has no such."""
+        pool = self.pool_of(domain)
+        param = self.params(pool, "global").get(name)
+        if param is None:
+            return None
+        given = pool.get(name, param["default"])
+        return None if given is None else int(given)
+
+    # ---- what was measured ----
+
+    @cached_property
+    def late(self) -> list[Late]:
+        """Those who are late."""
+        return lateness.late(self.run)
+
+    @cached_property
+    def asked(self) -> frozenset[str]:
+        """The domains that clients ask."""
+        return frozenset(app.domain for app in apps(self.scenario) if app.client is not None)
+
+    def serves(self, domain: str) -> bool:
+        """Does anybody wait for what a domain does: clients, other domains, or the time of its jobs?"""
+        periodic = any(app["kind"] == "periodic" for app in self.domains[domain].get("app", []))
+        return periodic or domain in self.asked or bool(self.served_by(domain))
+
+    def gotten(self, domain: str) -> float:
+        """CPU time of a domain, % of one pCPU."""
+        return runstates.gotten(self.run, domain)
+
+    def waited(self, domain: str, *, least: bool = False) -> float:
+        """The part of the time for which the vCPU waits that waits most (or least)."""
+        shares = runstates.shares(self.run, domain, "runnable")
+        return (min if least else max)(shares, default=0.0)
+
+    def mean_waited(self, domain: str) -> float:
+        """The part of the time for which the vCPUs of a domain wait, as mean over all of them."""
+        shares = runstates.shares(self.run, domain, "runnable")
+        return sum(shares) / max(1, len(shares))
+
+    def blocked(self, domain: str) -> float:
+        """The part of the time in which the vCPU is blocked that is blocked least."""
+        return min(runstates.shares(self.run, domain, "blocked"), default=0.0)
+
+    def busy(self, domain: str) -> list[float]:
+        """For each vCPU the part of the time in which it runs."""
+        return runstates.shares(self.run, domain, "running")
+
+    def behind(self, domain: str) -> list[tuple[str, float]]:
+        """The domains that made one wait, with the share of its waits, %; the most first."""
+        rows = self.run.df_wait_shares().filter(domain=domain).sort("of_elapsed", "by", descending=[True, False])
+        pairs = rows.select("by", "of_wait").iter_rows()
+        return [(by, of_wait or 0.0) for by, of_wait in pairs if by in self.domains]
+
+
+def named(names: Sequence[str]) -> str:
+    """A few names, and how many more."""
+    shown = ", ".join(names[:4])
+    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
+
+
+def of_pool(pool: str | None, name: str) -> str:
+    """The path of a pool's field."""
+    return f"host.{name}" if pool is None else join(["pool", pool, name])
 
 
 def of_domain(domain: str, name: str) -> str:

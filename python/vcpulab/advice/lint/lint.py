@@ -1,20 +1,20 @@
 """What is probably wrong with a host, what it costs, and what mends it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from vcpulab.advice.compare import Comparison, compare
+from vcpulab.advice.lint.catalogue import RULES
+from vcpulab.advice.lint.catalogue import findings as findings_on
+from vcpulab.advice.lint.foreign import without_foreign
 from vcpulab.advice.lint.host import Finding, Host
-from vcpulab.advice.lint.rules import findings as findings_on
-from vcpulab.advice.lint.rules import owners
-from vcpulab.errors import RequestError, ScenarioError
+from vcpulab.errors import RequestError
 from vcpulab.hypervisors.xl import Step, new_steps
 from vcpulab.results.run import run, run_many
 from vcpulab.scenario.problems import Problem
-from vcpulab.scenario.scenario import Scenario, join, split, tables
-from vcpulab.scenario.settings import change, generation_of
+from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.settings import change
 
 SHOWN = 4
 """As many effects are told of a mend."""
@@ -41,6 +41,11 @@ class Advice:
         return [c for c in found if c.address.of != "app" or not _hidden(c, asked)]
 
     @property
+    def improves(self) -> bool:
+        """Would mending it improve anything, and not only cost those who are served here?"""
+        return any(one.verdict == "improves" for one in self._seen()) and not self.makes_worse
+
+    @property
     def makes_worse(self) -> bool:
         """Would mending it only cost those who are served here?"""
         served = {c.verdict for c in self._seen() if c.address.of == "app"}
@@ -56,7 +61,12 @@ def _hidden(comparison: Comparison, names: set[str]) -> bool:
 
 
 def lint(
-    path: Path, *, replications: int = 10, jobs: int = 0, progress: Callable[[float], bool] | None = None
+    path: Path,
+    *,
+    select: Container[str] = RULES,
+    replications: int = 10,
+    jobs: int = 0,
+    progress: Callable[[float], bool] | None = None,
 ) -> tuple[Scenario, list[Advice]]:
     """Everything that is probably not meant in a scenario file, each with its effect simulated.
 
@@ -64,6 +74,7 @@ def lint(
 
     Args:
         path: the scenario file.
+        select: the names of the rules that count.
         replications: of each simulation.
         jobs: replications at a time; 0: one for each processor.
         progress: called now and then with the fraction done; returning `False` cancels.
@@ -75,14 +86,15 @@ def lint(
         ScenarioError: what else is wrong with it.
         OSError: it cannot be read.
     """
-    scenario, foreign = _without_foreign(path)
-    return scenario, advise(scenario, foreign, replications=replications, jobs=jobs, progress=progress)
+    scenario, foreign = without_foreign(path)
+    return scenario, advise(scenario, foreign, select=select, replications=replications, jobs=jobs, progress=progress)
 
 
 def advise(
     scenario: Scenario,
     foreign: Sequence[Finding] = (),
     *,
+    select: Container[str] = RULES,
     replications: int = 10,
     jobs: int = 0,
     progress: Callable[[float], bool] | None = None,
@@ -92,19 +104,25 @@ def advise(
     Args:
         scenario: as it can run.
         foreign: what was found already, before it could.
+        select: the names of the rules that count.
         replications: of each simulation.
         jobs: replications at a time; 0: one for each processor.
         progress: called now and then with the fraction done; returning `False` cancels.
     """
     base = scenario.with_run(replications=max(replications, scenario.replications))
     host = Host(base, run(base, jobs=jobs))
-    return tried(host, [*foreign, *findings_on(host)], jobs=jobs, progress=progress)
+    found = [finding for finding in (*foreign, *findings_on(host)) if finding.rule in select]
+    return tried(host, found, jobs=jobs, progress=progress)
 
 
 def tried(
     host: Host, findings: Sequence[Finding], *, jobs: int = 0, progress: Callable[[float], bool] | None = None
 ) -> list[Advice]:
-    """Findings, each with the effect of its mend, simulated as often as the host was."""
+    """Findings, each with the effect of its mend, simulated as often as the host was.
+
+    A finding that does not stand by its evidence alone is dropped where its mend improves nothing, or costs those who
+    are served more than it gains them: what looks odd is no fault here.
+    """
     base = host.scenario
     mends: list[Scenario | None] = []
     for finding in findings:
@@ -120,47 +138,7 @@ def tried(
         effect = None if mended is None else compare(host.run, next(runs))
         steps = [] if mended is None else new_steps(base, mended)
         advice.append(Advice(finding, effect, steps))
-    return advice
-
-
-def _without_foreign(path: Path) -> tuple[Scenario, list[Finding]]:
-    """The scenario without the parameters of schedulers that it does not have, and these as findings."""
-    try:
-        return Scenario.load(path), []
-    except ScenarioError as error:
-        try:
-            written = tables(path.read_text(encoding="utf-8"))
-            findings = [_foreign(written, split(problem["field"] or "")) for problem in error.problems]
-        except (KeyError, TypeError, ValueError):
-            # It is wrong in other ways.
-            findings = [None]
-        foreign = [finding for finding in findings if finding is not None]
-        if len(foreign) < len(findings):
-            raise
-    text = path.read_text(encoding="utf-8")
-    return Scenario.without(text, [finding.path for finding in foreign], str(path), folder=path.parent), foreign
-
-
-def _foreign(written: Mapping[str, Any], steps: Sequence[str]) -> Finding | None:
-    """A field as a parameter of another scheduler; `None`: it is something else."""
-    param, owning = steps[-1], owners(steps[-1])
-    pool = written["domain"][steps[1]].get("pool") if steps[0] == "domain" else None
-    where = steps[:2] if steps[0] == "pool" else ["host"] if pool is None else ["pool", pool]
-    table = value_at(written, where)
-    has = generation_of(table["scheduler"], table.get("generation"))
-    if not owning or has is None or param in {known["name"] for known in has["params"]}:
-        return None
-    reason = f"a parameter of {' and '.join(owning)}, not of {table['scheduler']}: it does nothing here"
-    # Was it meant for the scheduler that has it?
-    meant = {join([*where, "scheduler"]): owning[0], join(steps): value_at(written, steps)}
-    return Finding("foreign-parameter", join(steps), reason, meant)
-
-
-def value_at(document: Mapping[str, Any], steps: Sequence[str]) -> Any:
-    """What stands at a path."""
-    for step in steps:
-        document = document[step]
-    return document
+    return [one for one in advice if RULES[one.finding.rule].stands or one.effect is None or one.improves]
 
 
 def other_warnings(scenario: Scenario, advice: Sequence[Advice]) -> list[Problem]:

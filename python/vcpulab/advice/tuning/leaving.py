@@ -9,6 +9,7 @@ period, within the period. An SLO on the goal goes before this.
 from collections.abc import Mapping, Sequence
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station
+from vcpulab.advice.lateness import LATE_MS, LATE_TIMES
 from vcpulab.advice.tuning.goals import Goal, Row, excess
 from vcpulab.results.addresses import Address, Slo, addresses, apps
 from vcpulab.results.metrics import MILLISECONDS
@@ -16,10 +17,6 @@ from vcpulab.results.run import Run
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.units import span_ns
 
-FELT_MS = 20.0
-"""Response times below this are as good as any."""
-FELT_TIMES = 20.0
-"""... if they are within so many times the CPU time that a request takes."""
 LEAST_GAIN = 0.1
 """A smaller gain in a response time is not felt: about 10 %."""
 _ALL_OF_IT = 0.95
@@ -50,7 +47,7 @@ def felt_ms(run: Run, address: Address) -> float | None:
     if not completed:
         return None
     cpu_ms = float(run.df_domains().filter(domain=address.domain)["running_ns"].sum()) / completed / 1e6
-    return min(FELT_MS, FELT_TIMES * cpu_ms, *_period_ms(run, address))
+    return min(LATE_MS, LATE_TIMES * cpu_ms, *_period_ms(run, address))
 
 
 def on_the_goal(goal: Goal, slos: Sequence[Slo]) -> list[Slo]:

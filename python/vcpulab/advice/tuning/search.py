@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcpulab.advice.capacity.occupancy import bottleneck, stations
+from vcpulab.advice.lateness import LATE_MS
 from vcpulab.advice.starving import newly_starved
 from vcpulab.advice.tuning import leaving
 from vcpulab.advice.tuning.goals import Goal, Row, excess, score
@@ -546,7 +547,7 @@ class Search:
             max((new or 0.0) - old, 0.0) / ((old + (new or 0.0)) / 2)
             for address in self.others
             for row, was in zip(candidate.rows, self.present.rows, strict=False)
-            if (old := was.get(address.name)) and (new := row.get(address.name)) and new > leaving.FELT_MS
+            if (old := was.get(address.name)) and (new := row.get(address.name)) and new > LATE_MS
         ]
         count = len(self.others) * min(len(candidate.rows), len(self.present.rows))
         return math.fsum(lost) / count if count else 0.0

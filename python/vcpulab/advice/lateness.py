@@ -1,0 +1,106 @@
+"""Who is late: those who are answered too slowly, or not at all, by what they themselves see.
+
+Assumed: an answer within 20 ms is felt as immediate (a tenth of a second is the limit of what feels instantaneous:
+Miller 1968, and a page is made of several requests). Nor is anybody late whose slowest answers take at most 20 times
+the service's own computation. An SLO goes before both.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vcpulab.advice.runstates import gotten, waited
+from vcpulab.results.addresses import App, apps
+from vcpulab.results.run import Run
+from vcpulab.results.statistics import number
+from vcpulab.scenario.units import span_ns
+
+LATE_MS = 20.0
+"""Response times below this are as good as any ..."""
+LATE_TIMES = 20.0
+"""... and so are those within this many times the CPU time that a request takes."""
+LOST = 0.05
+"""Losing more than this part of the requests, or of the deadlines, is being late. Assumed."""
+NEVER_RUNS = 0.9
+"""A vCPU that waits for more than this part of the time hardly runs. Assumed."""
+
+
+@dataclass(frozen=True)
+class Late:
+    """Somebody who is late."""
+
+    name: str
+    """The client or application, as in addresses."""
+    domain: str
+    """What serves him."""
+    how: str
+    """How late, in words."""
+
+
+def late(run: Run) -> list[Late]:
+    """The clients and periodic jobs of a host that are late, or that are not served at all.
+
+    Examples:
+        >>> import vcpulab
+        >>> late(vcpulab.run(vcpulab.Scenario.starter().change({"run.duration": "200ms", "run.replications": 2})))
+        []
+    """
+    document = run.scenario.to_dict()
+    found = []
+    for app in apps(run.scenario):
+        how = _answers(run, document, app) if app.client is not None else _jobs(run, document, app)
+        if how:
+            found.append(Late(app.name, app.domain, how))
+    return found
+
+
+def _answers(run: Run, document: Mapping[str, Any], client: App) -> str:
+    lost, p99 = _lost(run, client), _mean(run, client, "response_p99")
+    if p99 is None:
+        return f"{client.name} gets no answer at all" if lost or waited(run, client.domain) > NEVER_RUNS else ""
+    own_ms = max((_computes_ms(app) for app in _servers(document, client)), default=0.0)
+    if p99 > max(LATE_MS, LATE_TIMES * own_ms):
+        return f"answers to {client.name} take up to {number(p99)} ms (p99) for {number(own_ms)} ms of CPU time each"
+    return f"{100 * lost:.0f} % of the requests of {client.name} fail" if lost > LOST else ""
+
+
+def _jobs(run: Run, document: Mapping[str, Any], app: App) -> str:
+    """Work that nobody asks for from outside: periodic jobs, transactions."""
+    if app.kind != "periodic":
+        return _transactions(run, document, app)
+    lost = _lost(run, app)
+    return f"{100 * lost:.0f} % of the jobs of {app.name} are late" if lost > LOST else ""
+
+
+def _transactions(run: Run, document: Mapping[str, Any], app: App) -> str:
+    """Of an application that is alone in its domain, so that all CPU time there is its own."""
+    asked = any(client["server"] == app.domain for client in document.get("client", {}).values())
+    p99, per_s = _mean(run, app, "response_p99"), _mean(run, app, "throughput")
+    if asked or p99 is None or not per_s or len(document["domain"][app.domain]["app"]) > 1:
+        return ""
+    own_ms = 10 * gotten(run, app.domain) / per_s
+    if p99 <= max(LATE_MS, LATE_TIMES * own_ms):
+        return ""
+    return f"{app.name} takes up to {number(p99)} ms (p99) for {number(own_ms)} ms of CPU time"
+
+
+def _lost(run: Run, app: App) -> float:
+    """The part of the requests, or of the jobs, that fail."""
+    done, failed = (_mean(run, app, name) or 0.0 for name in ("throughput", "failed"))
+    return failed / max(1.0, failed + done * run.scenario.duration_ns / 1e9)
+
+
+def _mean(run: Run, app: App, metric: str) -> float | None:
+    found = run.get(f"{app.name}.{metric}")
+    return None if found is None else found.mean
+
+
+def _servers(document: Mapping[str, Any], client: App) -> list[Mapping[str, Any]]:
+    table = document["client"][client.client]
+    running: list[Mapping[str, Any]] = document["domain"][client.domain].get("app", [])
+    return [app for app in running if table.get("app") in (None, app["kind"])]
+
+
+def _computes_ms(app: Mapping[str, Any]) -> float:
+    """CPU time of a request as given, ms; 0: it depends on the request."""
+    return span_ns(app.get("request_cpu", "0ns")) / 1e6

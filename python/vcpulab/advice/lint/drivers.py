@@ -1,0 +1,165 @@
+"""Driver domains that keep others waiting: their weight, their cap, their vCPUs."""
+
+from collections.abc import Callable, Iterator
+
+from vcpulab.advice.capacity.occupancy import NEAR_FULL
+from vcpulab.advice.lint.host import IDLE, WAITS, Finding, Host, named, of_domain
+from vcpulab.advice.lint.rule import Rules
+from vcpulab.advice.spreading import spread
+
+BUSY = 0.9
+"""A vCPU that runs for more than this part of the time is saturated. Assumed."""
+
+rule = Rules[Callable[[Host], Iterator[Finding]]]()
+
+
+@rule("inverted-weights")
+def inverted_weights(host: Host) -> Iterator[Finding]:
+    """A driver domain has less weight than guests whose I/O it does.
+
+    Mechanism: Each packet and block of a guest passes its driver domain. Beside guests of more weight the driver domain
+    is the last to run, and all guests wait for it, the heavy ones too.
+
+    Evidence: A vCPU of the driver domain waits for more than {WAITS:.0%} of the time, and is occupied for more than
+    {NEAR_FULL:.0%} of it, or somebody whose I/O it does is late.
+
+    Silent: Where nobody feels that it waits; where a greater weight improves nothing, or costs those who are served
+    more than it gains them: a lone driver domain that has to wait takes more packets at a time, and throughput may
+    grow.
+
+    Mend: Twice the weight of the heaviest guest.
+
+    Schedulers: Those with weights: `credit`, `credit2`, `enhanced`.
+
+    Sources: Cherkasova, Gupta and Vahdat 2007, "Comparison of the three CPU schedulers in Xen"; Ongaro, Cox and Rixner
+    2008, "Scheduling I/O in virtual machine monitors".
+    """
+    for driver in host.drivers:
+        own = host.value(driver, "weight")
+        pool = host.domains[driver].get("pool")
+        guests = [d for d in host.served_by(driver) if host.domains[d].get("pool") == pool]
+        weights = {guest: weight for guest in guests if (weight := host.value(guest, "weight")) is not None}
+        if not own or not weights or max(weights.values()) <= own or not _feels(host, driver):
+            continue
+        heaviest = max(weights, key=lambda guest: weights[guest])
+        reason = (
+            f"weight {own} is below the {weights[heaviest]} of {heaviest}, whose I/O it does: it waits for "
+            f"{100 * host.waited(driver):.0f} % of the time, and they wait for it"
+        )
+        mended = {of_domain(driver, "weight"): min(65535, 2 * weights[heaviest])}
+        yield Finding(of_domain(driver, "weight"), reason, mended)
+
+
+def _feels(host: Host, driver: str) -> bool:
+    """Does anybody feel that a driver domain waits? It is full, or who is behind it is late or not asked."""
+    served = set(host.served_by(driver))
+    if host.waited(driver) < WAITS:
+        return False
+    full = 1 - host.blocked(driver) >= NEAR_FULL
+    return not served & host.asked or full or any(one.domain in served for one in host.late)
+
+
+@rule("starving-cap")
+def starving_cap(host: Host) -> Iterator[Finding]:
+    """A cap throttles a driver domain.
+
+    Mechanism: Once the cap is used up, the driver domain is withheld though pCPUs may idle, and with it the I/O of all
+    whom it serves. The caps of other domains are contracts: of them only `cap-throttles` speaks, where somebody is
+    late.
+
+    Evidence: The driver domain gets more than {NEAR_FULL:.0%} of its cap.
+
+    Silent: Where it needs less than that.
+
+    Mend: No cap.
+
+    Schedulers: Those with caps: `credit`, `credit2`, `enhanced`.
+
+    Sources: Xen's `xl sched-credit` and `xl sched-credit2`: the cap holds even if the host has idle CPU cycles.
+    """
+    for name in host.drivers:
+        cap = host.value(name, "cap")
+        if cap and host.gotten(name) >= NEAR_FULL * cap:
+            path = of_domain(name, "cap")
+            reason = (
+                f"a driver domain that may use {cap} % of a pCPU at most, and uses {host.gotten(name):.0f} %, delays "
+                f"the I/O of {named(host.served_by(name))}"
+            )
+            yield Finding(path, reason, {path: None})
+
+
+@rule("few-driver-vcpus")
+def few_driver_vcpus(host: Host) -> Iterator[Finding]:
+    """A driver domain has too few vCPUs: all of them are saturated while pCPUs idle.
+
+    Mechanism: The I/O of all guests passes the vCPUs of their driver domain. Once these are full, guests wait for them,
+    whatever their own weights are.
+
+    Evidence: A vCPU of the driver domain runs for more than {BUSY:.0%} of the time, and the others for more than half
+    of that, while the pCPUs idle for more than {IDLE:.0%}.
+
+    Silent: Where no pCPU is left over, or one more vCPU improves nothing: then the link or the disk is the limit.
+
+    Mend: One vCPU more, and the netbacks and NICs spread over them: a vCPU without any has nothing to do.
+
+    Schedulers: All.
+
+    Sources: Xen's `dom0_max_vcpus`; Linux's xen-netback, one kernel thread for each queue.
+    """
+    for driver, busy in _saturated_drivers(host):
+        vcpus = host.domains[driver]["vcpus"]
+        if _uneven(busy) or vcpus >= len(host.pcpus_of(host.domains[driver].get("pool"))):
+            continue
+        path = of_domain(driver, "vcpus")
+        which = "its only vCPU" if vcpus == 1 else f"one of its {vcpus} vCPUs"
+        reason = (
+            f"{which} is busy for {100 * max(busy):.0f} % of the time with the I/O of "
+            f"{named(host.served_by(driver))}, while pCPUs idle: it has too few vCPUs, one saturates"
+        )
+        mended = {path: vcpus + 1, **spread(host.document, driver, vcpus + 1)}
+        if isinstance(host.domains[driver].get("affinity"), list):
+            mended[of_domain(driver, "affinity")] = "all"
+        yield Finding(path, reason, mended)
+
+
+@rule("saturated-driver-vcpu")
+def saturated_driver_vcpu(host: Host) -> Iterator[Finding]:
+    """One vCPU of a driver domain does all the I/O while its others have little to do.
+
+    Mechanism: A netback runs on one vCPU, and so does a NIC's interrupt. If all of them are on the same one, it is full
+    while the others idle, and more vCPUs do not help.
+
+    Evidence: A vCPU of the driver domain runs for more than {BUSY:.0%} of the time, another for less than half of that,
+    while the pCPUs idle for more than {IDLE:.0%}.
+
+    Silent: Where moving them improves nothing.
+
+    Mend: NICs and netbacks on its vCPUs in turn.
+
+    Schedulers: All.
+
+    Sources: Linux's `/proc/irq/N/smp_affinity` and `irqbalance`; xen-netback's kernel threads, which `taskset` binds.
+    """
+    for driver, busy in _saturated_drivers(host):
+        if not _uneven(busy):
+            continue
+        vcpus = host.domains[driver]["vcpus"]
+        rest = ", ".join(f"{100 * share:.0f} %" for share in sorted(busy)[:-1])
+        reason = (
+            f"one of its {vcpus} vCPUs, saturated for {100 * max(busy):.0f} % of the time, does the I/O of "
+            f"{named(host.served_by(driver))}, while the others are busy for {rest}: its netbacks are all on that vCPU"
+        )
+        yield Finding(of_domain(driver, "vcpus"), reason, spread(host.document, driver, vcpus))
+
+
+def _saturated_drivers(host: Host) -> Iterator[tuple[str, list[float]]]:
+    """Driver domains with a vCPU that is saturated while pCPUs idle, and how busy each vCPU is."""
+    for driver in host.drivers:
+        busy = host.busy(driver)
+        here = host.pcpus_of(host.domains[driver].get("pool"))
+        if max(busy, default=0.0) >= BUSY and host.idle_of(here) >= IDLE:
+            yield driver, busy
+
+
+def _uneven(busy: list[float]) -> bool:
+    return len(busy) > 1 and min(busy) < BUSY / 2

@@ -1,0 +1,89 @@
+"""Parameters of other schedulers in a scenario file, which no scenario may have."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vcpulab.advice.lint.host import Finding
+from vcpulab.advice.lint.rule import Rules
+from vcpulab.errors import ScenarioError
+from vcpulab.scenario.catalogue import schedulers
+from vcpulab.scenario.scenario import Scenario, join, split, tables
+from vcpulab.scenario.settings import generation_of
+
+rule = Rules[Callable[[Mapping[str, Any], Sequence[str]], Finding | None]]()
+
+
+def without_foreign(path: Path) -> tuple[Scenario, list[Finding]]:
+    """The scenario without the parameters of schedulers that it does not have, and these as findings.
+
+    Raises:
+        ScenarioError: what else is wrong with it.
+        OSError: it cannot be read.
+    """
+    try:
+        return Scenario.load(path), []
+    except ScenarioError as error:
+        try:
+            written = tables(path.read_text(encoding="utf-8"))
+            fields = [split(problem["field"] or "") for problem in error.problems]
+            findings = [finding for steps in fields for finding in _found(written, steps)]
+        except (KeyError, TypeError, ValueError):
+            # It is wrong in other ways.
+            raise error from None
+        if len(findings) < len(fields):
+            raise
+    text = path.read_text(encoding="utf-8")
+    return Scenario.without(text, [finding.path for finding in findings], str(path), folder=path.parent), findings
+
+
+def _found(written: Mapping[str, Any], steps: Sequence[str]) -> Iterator[Finding]:
+    for one in rule.all:
+        if (finding := one.check(written, steps)) is not None:
+            yield one.stamped(finding)
+
+
+@rule("foreign-parameter", stands=True)
+def _foreign(written: Mapping[str, Any], steps: Sequence[str]) -> Finding | None:
+    """A parameter that another scheduler has: it does nothing here.
+
+    Mechanism: Each scheduler has parameters of its own. On a real host the tool of one scheduler does not speak to
+    another; in a file it may be left over from the scheduler before.
+
+    Evidence: The file, and the parameters of the schedulers; all other commands refuse such a file.
+
+    Silent: Where the scheduler has the parameter in its generation.
+
+    Mend: What it would do with the scheduler that has it is simulated; `--fix` takes it out of the file.
+
+    Schedulers: All.
+
+    Sources: `vcpulab schedulers` lists every parameter.
+    """
+    param, owning = steps[-1], _owners(steps[-1])
+    pool = written["domain"][steps[1]].get("pool") if steps[0] == "domain" else None
+    where = steps[:2] if steps[0] == "pool" else ["host"] if pool is None else ["pool", pool]
+    table = _value_at(written, where)
+    has = generation_of(table["scheduler"], table.get("generation"))
+    if not owning or has is None or param in {known["name"] for known in has["params"]}:
+        return None
+    reason = f"a parameter of {' and '.join(owning)}, not of {table['scheduler']}: it does nothing here"
+    # Was it meant for the scheduler that has it?
+    meant = {join([*where, "scheduler"]): owning[0], join(steps): _value_at(written, steps)}
+    return Finding(join(steps), reason, meant)
+
+
+def _owners(param: str) -> list[str]:
+    """The schedulers that have a parameter of that name in some generation."""
+    return [
+        policy["name"]
+        for policy in schedulers()
+        if any(param == p["name"] for generation in policy["generations"] for p in generation["params"])
+    ]
+
+
+def _value_at(document: Mapping[str, Any], steps: Sequence[str]) -> Any:
+    """What stands at a path."""
+    for step in steps:
+        document = document[step]
+    return document

@@ -1,0 +1,75 @@
+"""A rule of lint: a check, and the page that is written below it.
+
+A rule is declared above its check, and the docstring of the check is its page, in the paragraphs of `PARTS`. Constants
+of the check's module stand in it by name, as in `{WAITS:.0%}`, so that the page says what the check does.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from vcpulab.advice.lint.host import Finding
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+PARTS = ("Mechanism", "Evidence", "Silent", "Mend", "Schedulers", "Sources")
+"""What each page says, in this order: why it hurts, what is measured on the host at hand, when nothing is said, what
+mends it, under which schedulers there is such a thing, and where the mechanism is described."""
+
+
+@dataclass(frozen=True)
+class Rule(Generic[C]):
+    """A rule, its check and its page."""
+
+    name: str
+    check: C
+    stands: bool
+    """Does a finding stand by its evidence alone? Otherwise it is dropped where its mend improves nothing."""
+
+    def stamped(self, finding: Finding) -> Finding:
+        """What the check found, with the rule's name."""
+        return replace(finding, rule=self.name)
+
+    @property
+    def finds(self) -> str:
+        """What it finds, in a sentence."""
+        return self._paragraphs()[0]
+
+    def parts(self) -> Mapping[str, str]:
+        """The rest of its page: a paragraph for each of `PARTS`."""
+        found = {}
+        for paragraph in self._paragraphs()[1:]:
+            heading, _, text = paragraph.partition(": ")
+            found[heading] = text
+        return found
+
+    def page(self, level: int = 1) -> str:
+        """Its page, in Markdown."""
+        lines = [f"{'#' * level} {self.name}", self.finds]
+        for heading, text in self.parts().items():
+            lines += [f"{'#' * (level + 1)} {heading}", text]
+        return "\n\n".join(lines) + "\n"
+
+    def _paragraphs(self) -> list[str]:
+        text = inspect.getdoc(self.check) or ""
+        paragraphs = text.format_map(vars(sys.modules[self.check.__module__])).split("\n\n")
+        return [" ".join(paragraph.split()) for paragraph in paragraphs]
+
+
+class Rules(Generic[C]):
+    """The rules of one kind, each declared above its check."""
+
+    def __init__(self) -> None:
+        """Starts without a rule."""
+        self.all: list[Rule[C]] = []
+
+    def __call__(self, name: str, *, stands: bool = False) -> Callable[[C], C]:
+        """Declares the rule that the function below checks; arguments as the fields of `Rule`."""
+
+        def declare(check: C) -> C:
+            self.all.append(Rule(name, check, stands))
+            return check
+
+        return declare
