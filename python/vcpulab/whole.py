@@ -9,12 +9,12 @@ from pathlib import Path
 
 
 def write(path: str | PathLike[str], content: str | bytes) -> None:
-    """Writes a file, and the folders above it; text in UTF-8. A file that is there is replaced.
+    """Writes a file, and the folders above it; text in UTF-8, a name that is none escaped. What is there is replaced.
 
     Raises:
         OSError: it cannot be written; what was there is there still.
     """
-    data = content.encode() if isinstance(content, str) else content
+    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     with scratch(path) as file:
         file.write_bytes(data)
 

@@ -172,6 +172,19 @@ def test_results_are_printed_though_they_cannot_be_written(
     assert sorted(tmp_path.iterdir()) == before, "nothing is left of it"
 
 
+@pytest.mark.parametrize("end", ["os.abort()", "os.kill(os.getpid(), 9)", "sys.exit('Error: a stack\\nno memory')"])
+def test_results_are_printed_though_they_cannot_be_drawn(
+    line: Line, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, end: str
+) -> None:
+    expected = line("sweep", "sweep.toml")[1]
+    monkeypatch.setattr("vcpulab.show.drawing._PROGRAM", f"import os, sys; {end}")
+    status, out, error = line("sweep", "sweep.toml", "--plot", "x.png")
+    assert (status, out) == (1, expected)
+    said = {"os.a": "ended by SIGABRT", "os.k": "ended by SIGKILL", "sys.": "no memory"}[end[:4]]
+    assert error.splitlines()[-2] == f"error: charts could not be drawn: vl-convert: {said}"
+    assert not (tmp_path / "x.png").exists()
+
+
 def test_a_full_device_is_told_before_the_work(line: Line) -> None:
     with full_disk():
         status, out, error = line(*WHATIF, "--write", "new.toml")

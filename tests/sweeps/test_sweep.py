@@ -18,6 +18,7 @@ import pytest
 
 from support import HANG_S, ROOT, VCPULAB
 from vcpulab import EngineError, _engine, run_many
+from vcpulab.advice.capacity.guard import StoppedError
 from vcpulab.cli.main import main
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import find
@@ -664,6 +665,7 @@ def test_what_is_no_store_is_left_alone(tmp_path: Path) -> None:
 FULL = """
 import resource, signal, sys
 from pathlib import Path
+from vcpulab.advice.capacity.guard import StoppedError
 from vcpulab.cli.main import main
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 status = main(["sweep", sys.argv[1], "--store", sys.argv[2], "--jobs", "1"]) if len(sys.argv) > 3 else None
@@ -730,6 +732,8 @@ def test_questions_are_answered_with_the_parameters_of_the_points(full_store: St
         ("SELECT nonsense FROM runs", "nonsense"),
         ("SELECT * FROM nowhere", "nowhere"),
         ("SELECT * FROM runs WHERE", "sql"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "found `read_csv`; allowed: the tables of the store"),
+        ("SELECT * FROM \"READ_Parquet\"('x')", "found `READ_Parquet`; allowed: the tables of the store"),
     ],
 )
 def test_a_question_that_cannot_be_answered_is_one_line(full_store: Store, sql: str, said: str) -> None:
@@ -737,6 +741,18 @@ def test_a_question_that_cannot_be_answered_is_one_line(full_store: Store, sql: 
         query(full_store, sql)
     assert said in str(error.value)
     assert len(str(error.value).splitlines()) <= 2
+
+
+def test_a_literal_is_no_function(full_store: Store) -> None:
+    assert query(full_store, "SELECT 'read_csv' AS said FROM runs LIMIT 1").item() == "read_csv"
+
+
+def test_an_answer_without_end_is_given_up(full_store: Store) -> None:
+    endless = (
+        "SELECT count(*) FROM metrics a CROSS JOIN metrics b CROSS JOIN metrics c WHERE a.value + b.value > c.value"
+    )
+    with pytest.raises(StoppedError, match=r"the 0\.05 s that were given are over"):
+        query(full_store, endless, seconds=0.05)
 
 
 # ---- the command line ----

@@ -29,6 +29,7 @@ from vcpulab.cli.outputs import Writes, written
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import addresses
 from vcpulab.results.run import Run
+from vcpulab.show.csv import csv
 from vcpulab.show.table import Table
 
 
@@ -261,7 +262,7 @@ def _show(
         document = {"starved": found.starved, "verdict": found.in_words(), "replications": added, "metrics": rows}
         print(json.dumps(document, indent=2))
     elif format == "csv":
-        print(found.to_frame().write_csv(), end="")
+        print(csv(found.to_frame()), end="")
     else:
         runs = (found.before, found.after)
         views.show_comparison(found.found, runs, labels, all=all, starving=found.starving.lines())

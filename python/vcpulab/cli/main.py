@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from vcpulab.cli.terminal import printing_plainly
+
 if TYPE_CHECKING:
     from cyclopts import App, CycloptsError
 
@@ -82,7 +84,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line and returns its exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _main(given)
+        if sys.stderr is None:
+            sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - until the end
+        if sys.stdout is None:
+            print("error: stdout is closed\n  hint: > /dev/null", file=sys.stderr)
+            return FAILED
+        with printing_plainly():
+            return _main(given)
     except BrokenPipeError:
         # The reader of our output has seen enough; keep Python from complaining when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

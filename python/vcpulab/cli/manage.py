@@ -17,6 +17,7 @@ from vcpulab.results.metrics import APP, CONTROLLER
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show import html, report
+from vcpulab.show.csv import csv
 from vcpulab.show.summary import table_of
 from vcpulab.show.table import Table
 
@@ -106,7 +107,7 @@ def _decisions(runs: dict[str, Managed]) -> str:
     import polars as pl
 
     labelled = (managed.decisions.select(pl.lit(label).alias("scheduler"), pl.all()) for label, managed in runs.items())
-    return pl.concat(labelled).write_csv()
+    return csv(pl.concat(labelled))
 
 
 def _tables(runs: dict[str, Managed]) -> list[Table]:

@@ -39,10 +39,11 @@ def xencpu(source: Source, /, *, format: TableOrCsv = "table") -> None:
     """
     from vcpulab.cli import views
     from vcpulab.hypervisors import monitors
+    from vcpulab.show.csv import csv
 
     used = monitors.xencpu(files.run_of(source))
     if format == "csv":
-        print(used.write_csv(), end="")
+        print(csv(used), end="")
     else:
         views.show_xencpu(used)
 
@@ -52,10 +53,11 @@ def xenoprof(source: Source, /, *, format: TableOrCsv = "table") -> None:
     """Print busy time by domain and layer: by the profiler's samples, and in truth."""
     from vcpulab.cli import views
     from vcpulab.hypervisors import monitors
+    from vcpulab.show.csv import csv
 
     profile = monitors.xenoprof(files.run_of(source))
     if format == "csv":
-        print(profile.write_csv(), end="")
+        print(csv(profile), end="")
     else:
         views.show_xenoprof(profile)
 

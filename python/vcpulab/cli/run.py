@@ -13,6 +13,7 @@ from vcpulab.policy import load as load_policy
 from vcpulab.results import jtl as jtl_logs
 from vcpulab.results import store
 from vcpulab.results.run import run as run_scenario
+from vcpulab.show.csv import csv
 from vcpulab.show.folded import View, check
 
 
@@ -91,7 +92,7 @@ def run(
     if format == "json":
         print(json.dumps({"starved": starving.rows(starving.starved(result)), **store.describe(result)}, indent=2))
     elif format == "csv":
-        print(result.summary().write_csv(), end="")
+        print(csv(result.summary()), end="")
     else:
         views.show_run(result, counters, waits, io=io, view=view)
     if out is not None:

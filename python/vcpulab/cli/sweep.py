@@ -10,10 +10,11 @@ from cyclopts import Parameter
 
 from vcpulab import verbs, whole
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.options import AnyFormat, Flag, Jobs, Out, OutFolder, command
+from vcpulab.cli.options import AnyFormat, Flag, Jobs, Out, OutFolder, command, duration
 from vcpulab.cli.outputs import Writes, written
 from vcpulab.errors import RequestError
 from vcpulab.results.statistics import number
+from vcpulab.show.csv import csv
 from vcpulab.show.table import Table
 from vcpulab.sweeps import tables
 from vcpulab.sweeps.answer import Sweep
@@ -114,6 +115,7 @@ def query(
     format: Literal["table", "csv", "json", "parquet"] = "table",
     out: Out = None,
     tables_: Annotated[bool, Parameter(name="--tables", negative=())] = False,
+    budget: Annotated[float, duration("Time after which to give up.")] = 600.0,
 ) -> None:
     """Query a store of sweeps in SQL (that of Polars); nothing is changed.
 
@@ -133,7 +135,7 @@ def query(
         if sql is None:
             frame = pl.DataFrame(tables.columns(opened), ["table", "column", "type"], orient="row")
         else:
-            frame = tables.query(opened, sql)
+            frame = tables.query(opened, sql, seconds=budget)
     if format == "table" and out is None:
         _print_frame(frame, frame.height if tables_ else _ROWS_SHOWN)
         return
@@ -156,7 +158,7 @@ def _bytes(frame: pl.DataFrame, form: str) -> bytes:
         return buffer.getvalue()
     if form == "json":
         return (frame.write_json() + "\n").encode()
-    return tables.as_csv(frame).encode()
+    return csv(frame).encode()
 
 
 def _plan(file: Path) -> Plan:
@@ -206,7 +208,7 @@ def _print(found: Sweep, form: str) -> None:
     elif form == "json":
         print(json.dumps(found.records(), indent=2))
     else:
-        print(tables.as_csv(pl.DataFrame(found.records(), infer_schema_length=None)), end="")
+        print(csv(pl.DataFrame(found.records(), infer_schema_length=None)), end="")
 
 
 def _print_frame(frame: pl.DataFrame, most: int) -> None:

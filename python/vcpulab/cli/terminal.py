@@ -1,9 +1,58 @@
-"""Messages and progress on stderr. Colours only repeat what the words say; `NO_COLOR` turns them off."""
+"""What is printed: plain text on stdout; messages and progress on stderr.
+
+Colours only repeat what the words say; `NO_COLOR` turns them off.
+"""
 
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+from vcpulab.show.plain import plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class _Plain:
+    """A stream for text of whatever origin: what a terminal would obey is escaped."""
+
+    def __init__(self, styled: TextIO) -> None:
+        self.styled = styled
+
+    def write(self, text: str) -> int:
+        self.styled.write(plain(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.styled, name)
+
+
+@contextmanager
+def printing_plainly() -> Iterator[None]:
+    """While this lasts, whatever is printed does no harm to a terminal; letters that it does not know are replaced."""
+    before = sys.stdout, sys.stderr
+    for stream in before:
+        if hasattr(stream, "reconfigure") and (stream.encoding or "").lower().replace("-", "") != "utf8":
+            # ASCII is what is left where the locale is none: UTF-8 is likelier.
+            stream.reconfigure(encoding="utf-8" if stream.encoding.lower() in _ASCII else None, errors="replace")
+    sys.stdout, sys.stderr = map(_Plain, before)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+_ASCII = ("ascii", "ansi_x3.4-1968", "us-ascii")
+
+
+def console(*, stderr: bool = False, **options: Any) -> "Console":
+    """Where text with styles is printed; it must be plain."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(file=stream.styled if isinstance(stream, _Plain) else stream, highlight=False, **options)
 
 
 def say(message: str) -> None:
@@ -25,10 +74,9 @@ def _labelled(label: str, style: str, message: str) -> None:
     if not (sys.stderr.isatty() or os.environ.get("FORCE_COLOR")):
         say(f"{label}{message}")
         return
-    from rich.console import Console
     from rich.text import Text
 
-    Console(stderr=True, highlight=False, soft_wrap=True).print(Text.assemble((label, style), message))
+    console(stderr=True, soft_wrap=True).print(Text.assemble((label, style), plain(message)))
 
 
 @contextmanager
@@ -37,12 +85,12 @@ def progress(what: str) -> Iterator[Callable[[float], bool]]:
     if not sys.stderr.isatty():
         yield lambda _fraction: True
         return
-    from rich.console import Console
+    from rich.markup import escape
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=1.0)
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task(escape(plain(what)), total=1.0)
 
         def advance(fraction: float) -> bool:
             bar.update(task, completed=fraction)
@@ -57,7 +105,7 @@ def status(what: str) -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda _said: None
         return
-    from rich.console import Console
+    from rich.text import Text
 
-    with Console(stderr=True, highlight=False).status(what) as shown:
-        yield lambda said: shown.update(f"{what}: {said}")
+    with console(stderr=True).status(Text(plain(what))) as shown:
+        yield lambda said: shown.update(Text(plain(f"{what}: {said}")))

@@ -13,6 +13,7 @@ from vcpulab.cli.options import AnyFormat, CpuMhz, Force, Out, Threads, command,
 from vcpulab.cli.options import number as an_option
 from vcpulab.errors import RequestError
 from vcpulab.results.statistics import number
+from vcpulab.show.csv import csv
 from vcpulab.show.table import Table
 from vcpulab.twin.scoring import REPLICATIONS, TOLERANCES
 from vcpulab.twin.twin import Score, Twin
@@ -117,7 +118,7 @@ def _show(found: Score, form: str) -> None:
         print(json.dumps([row.row() for row in found.rows], indent=2))
         return
     if form == "csv":
-        print(found.to_frame().write_csv(), end="")
+        print(csv(found.to_frame()), end="")
         return
     verdicts = {True: "yes", False: "no", None: ""}
     table = [

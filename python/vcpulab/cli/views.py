@@ -5,11 +5,10 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import tomli_w
-from rich.console import Console
 
 from vcpulab.advice.compare import Comparison, change, in_words, seen_by_clients, table_of_differences
 from vcpulab.advice.in_short import ROWS_FULL, in_short
@@ -28,13 +27,15 @@ from vcpulab.show.summary import table_of
 from vcpulab.show.table import Table
 from vcpulab.show.terminal import rendered
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 # Wide enough for every table where there is no terminal that says how wide it is.
 _PIPE_COLUMNS = 240
 
 
-def _stdout() -> Console:
-    width = None if sys.stdout.isatty() else _PIPE_COLUMNS
-    return Console(highlight=False, width=width, soft_wrap=False)
+def _stdout() -> "Console":
+    return terminal.console(width=None if sys.stdout.isatty() else _PIPE_COLUMNS)
 
 
 def show_table(table: Table) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from vcpulab import whole
-from vcpulab.extras import require
-from vcpulab.show import html, markdown
+from vcpulab.show import drawing, html, markdown
 from vcpulab.show.table import Table
 
 _SVG_WIDTH = 760
@@ -65,9 +64,12 @@ def page(blocks: Sequence[Block]) -> Iterator[Markup]:
 
 def text(blocks: Sequence[Block], title: str, folder: Path) -> str:
     """The blocks as Markdown; charts become files in that folder."""
-    vl_convert = require("vl_convert", "report")
     parts = [f"# {title}"]
-    drawings = 0
+    specs = [_sized(block.spec) for block in blocks if isinstance(block, Drawing)]
+    files = [folder / f"figure-{number}.svg" for number in range(1, len(specs) + 1)]
+    for file, drawn in zip(files, drawing.pictures("svg", specs) if specs else (), strict=True):
+        whole.write(file, drawn)
+    names = (file.name for file in files)
     for block in blocks:
         match block:
             case Heading(text_):
@@ -77,10 +79,8 @@ def text(blocks: Sequence[Block], title: str, folder: Path) -> str:
             case Table():
                 parts.append(markdown.table(block))
             case Drawing():
-                drawings += 1
-                name = f"figure-{drawings}.svg"
-                whole.write(folder / name, vl_convert.vegalite_to_svg(_sized(block.spec)))
-                parts += [f"### {block.title}", block.text, f"![{block.title}]({name})", f"`{block.command}`"]
+                picture = f"![{block.title}]({next(names)})"
+                parts += [f"### {block.title}", block.text, picture, f"`{block.command}`"]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

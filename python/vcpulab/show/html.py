@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from vcpulab import _engine, whole
 from vcpulab.extras import require
+from vcpulab.show import drawing as drawing_of
 from vcpulab.show.table import Table
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ def chart(shown: "alt.TopLevelMixin") -> Markup:
 
 def specified(spec: dict[str, Any]) -> Markup:
     """The same of what Altair makes of a chart: its specification in Vega-Lite."""
-    data = json.dumps(spec, separators=(",", ":")).replace("</", "<\\/")
+    # `<` might end the script, or begin a comment in it; Vega takes separators of lines and paragraphs for no text.
+    data = json.dumps(spec, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
+    data = data.replace("\u2028", " ").replace("\u2029", " ")
     return _part("chart", spec.get("description", ""), Markup(data))
 
 
@@ -119,7 +122,7 @@ def _library() -> str:
     # Who has no place for caches waits each time.
     with suppress(OSError):
         return kept.read_text(encoding="utf-8")
-    library: str = vl_convert.javascript_bundle()
+    library = drawing_of.library()
     with suppress(OSError):
         whole.write(kept, library)
     return library

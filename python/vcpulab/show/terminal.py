@@ -6,6 +6,7 @@ from rich import box
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from vcpulab.show.plain import plain
 from vcpulab.show.table import Table
 
 
@@ -16,14 +17,15 @@ def rendered(shown: Table, width: int) -> Iterator[RichTable]:
         shown: the table; text may wrap, numbers go on below.
         width: columns of the terminal.
     """
-    headings, title = shown.headings, shown.title
-    for numbers in _fitting(headings, shown.rows, shown.text_columns, width):
+    headings, title = [plain(heading) for heading in shown.headings], plain(shown.title)
+    rows = [[plain(cell) for cell in row] for row in shown.rows]
+    for numbers in _fitting(headings, rows, shown.text_columns, width):
         table = RichTable(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
         for index in range(shown.text_columns):
             table.add_column(Text(headings[index]), vertical="bottom")
         for index in numbers:
             table.add_column(Text(headings[index]), justify="right", vertical="bottom", no_wrap=True)
-        for row in shown.rows:
+        for row in rows:
             table.add_row(*(Text(row[index]) for index in [*range(shown.text_columns), *numbers]))
         yield table
         title = ""

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vcpulab import whole
 from vcpulab.errors import RequestError
 from vcpulab.extras import require
 from vcpulab.results.addresses import Address
 from vcpulab.show import charts as plots
+from vcpulab.show import drawing, html
 from vcpulab.show.charts import COLOURS
 from vcpulab.sweeps.plan import Plan
 from vcpulab.sweeps.tables import Row
@@ -80,10 +82,11 @@ def write(plan: Plan, rows: Sequence[Row], address: Address, file: Path) -> None
 
     Raises:
         OSError: it cannot be written.
+        DrawingError: it cannot be drawn.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
     chart = draw(plan, rows, address)
     if file.suffix == ".html":
-        chart.save(file, inline=True)
+        html.write(file, f"{plan.name}: {address}", [html.chart(chart)])
     else:
-        chart.save(file)
+        (picture,) = drawing.pictures("svg" if file.suffix == ".svg" else "png", [chart.to_dict()])
+        whole.write(file, picture)

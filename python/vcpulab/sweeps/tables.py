@@ -1,7 +1,9 @@
 """What a store says: its runs as tables, for SQL, for figures, and for files that are the same whoever did the runs."""
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from vcpulab import _engine, whole
+from vcpulab.advice.capacity.guard import Guard
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import Address, addresses
 from vcpulab.results.metrics import METRICS, RUN_KINDS, Of, measured
@@ -164,23 +167,51 @@ def export(plan: Plan, store: Store, directory: Path) -> None:
 
 
 _READS = ("select", "with", "from", "explain", "show", "values", "(")
+_LITERAL = re.compile(r"'(?:[^']|'')*'")
+_READS_FILES = re.compile(r"\b(?:read|scan)_\w+", re.IGNORECASE)
+_LOOK_S = 0.01
 
 
-def query(store: Store, sql: str) -> pl.DataFrame:
+def query(store: Store, sql: str, *, seconds: float = float("inf")) -> pl.DataFrame:
     """The answer to a question in SQL, as Polars understands it.
+
+    Args:
+        store: what is asked about; other files are not.
+        sql: the question.
+        seconds: time to answer it.
 
     Raises:
         RequestError: it is no such question, or cannot be answered.
+        StoppedError: the time is over, or the answer takes half of the machine's memory.
     """
     if not sql.strip().lower().startswith(_READS):
         allowed = "a query that only reads, such as SELECT … FROM runs"
         raise RequestError(found=sql.strip()[:60], allowed=allowed)
+    reader = _READS_FILES.search(_LITERAL.sub("", sql))
+    if reader is not None:
+        raise RequestError(found=reader[0], allowed="the tables of the store", hint="vcpulab query STORE --tables")
     try:
-        return pl.SQLContext(views(store), eager=False).execute(sql).collect()
+        asked = pl.SQLContext(views(store), eager=False).execute(sql)
+        return Guard(seconds).watch(_collected, asked)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         hint = next((f"\n  hint: {line[0].lower()}{line[1:]}" for line in lines if line.startswith("Did you mean")), "")
         raise RequestError(f"{lines[0] if lines else type(error).__name__}{hint}") from None
+
+
+def _collected(asked: pl.LazyFrame, *, progress: Callable[[float], bool]) -> pl.DataFrame:
+    """The answer, unless it is cancelled."""
+    running = asked.collect(background=True)
+    answer = None
+    try:
+        while (answer := running.fetch()) is None and progress(0.0):
+            time.sleep(_LOOK_S)
+    finally:
+        if answer is None:
+            running.cancel()
+    if answer is None:
+        raise KeyboardInterrupt
+    return answer
 
 
 def columns(store: Store) -> list[tuple[str, str, str]]:
@@ -190,16 +221,3 @@ def columns(store: Store) -> list[tuple[str, str, str]]:
         for table, frame in views(store).items()
         for column, kind in frame.collect_schema().items()
     ]
-
-
-def as_csv(frame: pl.DataFrame) -> str:
-    """With a line of headings.
-
-    Raises:
-        RequestError: a column holds lists.
-    """
-    try:
-        return frame.write_csv()
-    except pl.exceptions.ComputeError as error:
-        reason = str(error).splitlines()[0]
-        raise RequestError(reason, field="format", found="csv", hint="another format, such as json") from None
