@@ -284,6 +284,16 @@ def edit_toml(text: str, edits: str) -> str:
         KeyError: a path leads nowhere, or the value cannot stand there.
     """
 
+def written(text: str) -> str:
+    """The tables of a scenario's text as JSON, with the copies of those that have a `count` written out.
+
+    Raises:
+        ValueError: it is not valid TOML.
+    """
+
+def copies(text: str) -> list[tuple[str, str, list[str]]]:
+    """The tables of a scenario's text that stand for several: (kind, name, names of the copies)."""
+
 def tables(text: str) -> str:
     """The tables of a TOML document, in their order, as JSON.
 

@@ -38,6 +38,7 @@ def test_without_a_terminal_options_answer(command: Vcpulab, tmp_path: Path) -> 
     assert made.returncode == 0, made.stderr
     file = tmp_path / "forty.toml"
     assert domains(file) == ["dom0", "web", *["service"] * 15, *["batch"] * 12]
+    assert file.read_text().count("\n[domain.") == 4
     host = vcpulab.Scenario.load(file).to_dict()["host"]
     assert (host["pcpus"], host["scheduler"]) == (16, "credit")
     checked = command("check", "forty.toml")

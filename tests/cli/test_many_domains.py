@@ -7,7 +7,10 @@ import pytest
 
 import vcpulab
 from support import Vcpulab
+from vcpulab.advice.capacity.varying import growth
+from vcpulab.errors import RequestError
 from vcpulab.scenario.alike import groups
+from vcpulab.scenario.settings import apply
 
 LINES_MAX = 40
 KINDS = {
@@ -61,6 +64,61 @@ def test_alike_domains_differ_in_their_names_alone() -> None:
     pause = vcpulab.Scenario.from_toml(FORTY + '[[action]]\nat = "1ms"\nop = "pause"\ndomain = "batch12"\n')
     assert ["batch12"] in groups(pause)
     assert len(groups(scenario, pause)[3]) == 11, "alike in both"
+
+
+SHORT = """\
+host = { profile = "exact", pcpus = 4, scheduler = "credit" }
+[domain.dom0]
+driver_domain = true
+[domain.web]
+count = 2
+nic = { driver_domain = "dom0" }
+app = [{ kind = "web-server" }]
+[domain.batch]
+count = 10
+weight = 256 # usual
+[domain.batch02]
+cap = 50
+[client.users]
+kind = "open-loop"
+server = "web"
+rate = 5
+"""
+
+
+def test_the_name_of_a_table_with_a_count_sets_all_copies() -> None:
+    scenario = vcpulab.Scenario.from_toml(SHORT)
+    changed = apply(scenario, ["batch.weight=128", "batch03.weight=64", "users.rate=7", "batch.cap="])
+    assert changed.changes["domain.batch10.weight"] == 128
+    written = changed.scenario.written()
+    assert [written["domain"][f"batch{number:02}"]["weight"] for number in (1, 2, 3, 10)] == [128, 128, 64, 128]
+    assert [client["rate"] for client in written["client"].values()] == [7, 7]
+    assert "cap" not in written["domain"]["batch02"]
+    assert "rate = 7" in changed.scenario.text
+    assert "weight = 128 # usual" in changed.scenario.text
+    assert "[domain.batch03]\nweight = 64\n" in changed.scenario.text, "one of them differs"
+    assert apply(scenario, ["domain.batch.weight=128"]).scenario.text == SHORT.replace("256", "128")
+    assert apply(scenario, ["web.rate=8"]).scenario.text == SHORT.replace("rate = 5", "rate = 8")
+    assert "batch12" in apply(scenario, ["batch.count=12"]).scenario.written()["domain"]
+
+
+def test_a_wrong_value_for_all_copies_is_one_mistake() -> None:
+    scenario = vcpulab.Scenario.from_toml(SHORT)
+    with pytest.raises(RequestError) as refused:
+        apply(scenario, ["batch.weight=70000"])
+    assert str(refused.value) == "set batch.weight=70000: found `70000`; allowed: 0 or an integer from 1 to 65535"
+    with pytest.raises(RequestError, match="says it for all its copies"):
+        apply(scenario, ["batch03.weight="])
+
+
+def test_what_stands_for_several_grows_together() -> None:
+    scenario = vcpulab.Scenario.from_toml(SHORT)
+    assert growth(scenario, "batch.count").at(3).copies()["domain"]["batch"] == ["batch1", "batch2", "batch3"]
+    rate = growth(scenario, "client.users*.rate")
+    assert (rate.name, rate.present) == ("client.users*.rate", 5.0)
+    assert "rate = 9" in rate.at(9).text
+    with pytest.raises(RequestError, match="they have different values, 256, 1"):
+        growth(scenario.change({"domain.batch04.weight": 1}), "batch.weight")
 
 
 def test_a_run_of_forty_domains_fits_on_a_page(command: Vcpulab, forty: str) -> None:

@@ -6,7 +6,10 @@ import pytest
 
 import vcpulab
 from support import ROOT, Vcpulab
-from vcpulab.formats.xentop import read_xentop
+from vcpulab.formats.kinds import Read
+from vcpulab.formats.xentop import Usage, read_xentop
+from vcpulab.formats.xl import Vcpu
+from vcpulab.twin.listed import scenario_of
 
 REAL = ROOT / "tests/recordings/xen4.17-credit-mixed"
 INFO = ROOT / "tests/recordings/xl-info-credit.txt"
@@ -104,3 +107,14 @@ def test_xentop_is_read_or_refused(command: Vcpulab, tmp_path: Path) -> None:
     (tmp_path / name).write_text(XENTOP + "mail what\n")
     with pytest.raises(vcpulab.RecordingError, match=r"top.txt:9: found `mail what`; allowed: name, state"):
         read_xentop(tmp_path / name)
+
+
+def test_numbered_domains_that_are_alike_are_one_table() -> None:
+    rows = [("vm1", 50.0), ("vm2", 52.0), ("db1", 10.0), ("db2", 90.0), ("x1", 0.0), ("x3", 0.0)]
+    usage = [Usage(update, name, "r", 9, cpu) for update in (0, 1) for name, cpu in rows]
+    vcpus = [Vcpu(name, number, 0, 0, "r", 9.0, "all", "all") for number, (name, _) in enumerate(rows)]
+    path = Path("listed.txt")
+    made = scenario_of([Read(path, "xl-vcpu-list", vcpus), Read(path, "xentop", usage)])
+    assert vcpulab.Scenario.from_toml(made.text).copies() == {"domain": {"vm": ["vm1", "vm2"]}}
+    assert 'run = "5100us"' in made.text
+    assert "vm1, vm2: 50 to 52 % of a pCPU; all get the mean" in made.notes

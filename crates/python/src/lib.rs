@@ -38,8 +38,8 @@ mod _engine {
     use super::scenario::Scenario;
     #[pymodule_export]
     use super::{
-        bench, build_info, conformance, edit_toml, listing, measure, parse_profile, profiles, read_profile,
-        schedulers, schema, starter, tables,
+        bench, build_info, conformance, copies, edit_toml, listing, measure, parse_profile, profiles,
+        read_profile, schedulers, schema, starter, tables, written,
     };
 }
 
@@ -97,6 +97,18 @@ fn tables(text: &str) -> PyResult<String> {
     let document: serde_json::Value =
         toml::from_str(text).map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok(document.to_string())
+}
+
+/// The tables of a scenario's text, with all copies of those with a `count` written out, as JSON.
+#[pyfunction]
+fn written(text: &str) -> PyResult<String> {
+    vcpulab_scenario::written(text).map(|document| document.to_string()).map_err(PyValueError::new_err)
+}
+
+/// The tables of a scenario's text that stand for several: (kind, name, names of the copies).
+#[pyfunction]
+fn copies(text: &str) -> Vec<(&'static str, String, Vec<String>)> {
+    vcpulab_scenario::copies(text)
 }
 
 /// The text of a TOML file with other values in some fields; `edits` is a JSON list of paths, each a list of steps, with

@@ -3,6 +3,8 @@
 use serde_json::Value as Json;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, Value};
 
+use crate::file::copies::{Template, templates_of};
+
 /// A value to set: the steps of the path that leads to it, and the value; null removes the field.
 pub type Edit = (Vec<String>, Json);
 
@@ -36,13 +38,24 @@ pub enum EditError {
     /// The field to be removed is not there.
     #[error("`{0}` is not there to be removed")]
     Absent(String),
+    /// What is written for all copies of a table cannot be taken from one.
+    #[error(
+        "`{path}`: [{template}] says it for all its copies; allowed: another value, or the change of all of them"
+    )]
+    OfAll {
+        /// The path.
+        path: String,
+        /// The table that stands for them.
+        template: String,
+    },
     /// TOML has no such value, or not there.
     #[error("`{0}`: TOML has no such value there")]
     Value(String),
 }
 
 /// The text of a TOML file with these values set, one after the other. Items of a list are counted from 0, and the number
-/// after the last adds one.
+/// after the last adds one. What is set for all copies of a table with a `count` is set there; for one of them, in a table of
+/// that one's name.
 ///
 /// ```
 /// let edits = [(vec!["domain".into(), "web".into(), "weight".into()], 512.into())];
@@ -55,7 +68,7 @@ pub enum EditError {
 pub fn edit(text: &str, edits: &[Edit]) -> Result<String, EditError> {
     let mut document: DocumentMut = text.parse().map_err(syntax)?;
     let had_values = !document.get_values().is_empty();
-    for (steps, value) in edits {
+    for (steps, value) in &of_copies(text, &mut document, edits)? {
         let (last, before) = steps.split_last().ok_or(EditError::NoPath)?;
         let path = steps.join(".");
         let mut here = Here::Table(document.as_table_mut(), Level::Root);
@@ -67,6 +80,71 @@ pub fn edit(text: &str, edits: &[Edit]) -> Result<String, EditError> {
     let edited = document.to_string();
     let first_values = !had_values && !document.get_values().is_empty();
     Ok(if first_values { title_first(text, edited) } else { edited })
+}
+
+/// The edits that make the same scenario of a text in which tables stand for several.
+fn of_copies(text: &str, document: &mut DocumentMut, edits: &[Edit]) -> Result<Vec<Edit>, EditError> {
+    let templates = templates_of(text);
+    let mut found: Vec<Edit> = Vec::new();
+    for (steps, value) in edits {
+        let of = |one: &&Template| steps.len() > 1 && one.kind == steps[0] && one.copies.contains(&steps[1]);
+        let Some(template) = templates.iter().find(of) else {
+            found.push((steps.clone(), value.clone()));
+            continue;
+        };
+        let [kind, copy, rest @ ..] = &steps[..] else { unreachable!("it has a kind and a name") };
+        let at = |name: &String| [&[kind.clone(), name.clone()], rest].concat();
+        let given = |name: &String| {
+            let path = at(name);
+            edits.iter().find_map(|(steps, value)| (*steps == path).then_some(value))
+        };
+        let values: Option<Vec<&Json>> = template.copies.iter().map(given).collect();
+        // What most of them get, if all get something.
+        let most = values.as_ref().and_then(|values| {
+            values.iter().rev().max_by_key(|value| values.iter().filter(|other| other == value).count())
+        });
+        if most == Some(&value) {
+            let mut alike = template.copies.iter().filter(|name| given(name) == Some(value)).peekable();
+            // With the first of them, for all.
+            if alike.peek() == Some(&copy) {
+                let own = alike.map(at).filter(|path| item_at(document, path).is_some());
+                found.extend(own.map(|path| (path, Json::Null)));
+                found.push((at(&template.name), value.clone()));
+            }
+        } else if rest.is_empty() || (value.is_null() && item_at(document, steps).is_none()) {
+            let template = format!("{kind}.{}", template.name);
+            return Err(EditError::OfAll { path: steps.join("."), template });
+        } else {
+            // A list is one value: the copy gets one of its own before an item of it changes.
+            let list = at(&template.name)[..3].to_vec();
+            if rest.len() > 1
+                && item_at(document, &steps[..3]).is_none()
+                && let Some(Item::Value(list @ Value::Array(_))) =
+                    item_at(document, &list).cloned().map(as_value)
+            {
+                let mut here = Here::Table(document.as_table_mut(), Level::Root);
+                for name in &steps[..2] {
+                    here = here.step(name, &rest[0])?;
+                }
+                match here {
+                    Here::Table(table, _) => drop(table.insert(&rest[0], Item::Value(list))),
+                    Here::Inline(table) => drop(table.insert(&rest[0], list)),
+                    Here::Array(_) | Here::Tables(_) => {}
+                }
+            }
+            found.push((steps.clone(), value.clone()));
+        }
+    }
+    Ok(found)
+}
+
+/// Lists of tables as one value, which needs no headers.
+fn as_value(item: Item) -> Item {
+    item.into_value().map_or(Item::None, Item::Value)
+}
+
+fn item_at<'d>(document: &'d DocumentMut, steps: &[String]) -> Option<&'d Item> {
+    steps.iter().try_fold(document.as_item(), |here, step| here.get(step))
 }
 
 /// The first values at the top stand below the comment with which the file begins, if an empty line ends that.
@@ -279,6 +357,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::file::copies::written;
     use crate::scenario::Scenario;
     use crate::tests::right::right;
 
@@ -450,6 +529,80 @@ domain = \"web\"
         assert!(after.contains("\n[run]\nduration = \"3s\"\nwarmup = \"0s\"\n"), "{after}");
         let after = edited(TEXT, &[("action", json!([]))]);
         assert!(!after.contains("[[action]]") && after.contains("action = []"), "{after}");
+    }
+
+    const ALIKE: &str = "\
+[host]
+scheduler = \"credit\"
+
+[domain.batch] # alike
+count = 3
+weight = 256 # usual
+[[domain.batch.app]]
+kind = \"hog\"
+
+[domain.batch2]
+cap = 50
+
+[client.users]
+kind = \"open-loop\"
+server = \"batch\"
+rate = 10
+";
+
+    /// A text after edits of it, whose copies say what was meant.
+    fn of_alike(edits: &[(&str, Json)]) -> String {
+        let edits: Vec<Edit> = edits.iter().map(|(path, value)| (steps(path), value.clone())).collect();
+        let found = edit(ALIKE, &edits).unwrap_or_else(|error| panic!("{error}"));
+        let says = written(&found).unwrap();
+        for (steps, value) in &edits {
+            let at = format!("/{}", steps.join("/"));
+            assert_eq!(says.pointer(&at).unwrap_or(&Json::Null), value, "{at}\n{found}");
+        }
+        found
+    }
+
+    #[test]
+    fn what_all_copies_get_stands_where_they_do() {
+        let all = |field: &str, value: Json| {
+            let paths = (1..=3).map(|number| format!("domain.batch{number}.{field}"));
+            let paths: Vec<String> = paths.collect();
+            of_alike(&paths.iter().map(|path| (path.as_str(), value.clone())).collect::<Vec<_>>())
+        };
+        assert_eq!(all("weight", json!(128)), ALIKE.replace("256", "128"));
+        assert_eq!(all("weight", json!(null)), ALIKE.replace("weight = 256 # usual\n", ""));
+        let capped = all("cap", json!(20));
+        assert!(capped.contains("[[domain.batch.app]]") && !capped.contains("cap = 50"), "{capped}");
+        let rates = (1..=3).map(|number| format!("client.users{number}.rate")).collect::<Vec<_>>();
+        let rates: Vec<(&str, Json)> = rates.iter().map(|path| (path.as_str(), json!(70))).collect();
+        assert_eq!(of_alike(&rates), ALIKE.replace("rate = 10", "rate = 70"));
+        let most = [
+            ("domain.batch1.weight", json!(5)),
+            ("domain.batch2.weight", json!(7)),
+            ("domain.batch3.weight", json!(5)),
+        ];
+        assert_eq!(
+            of_alike(&most),
+            ALIKE.replace("256", "5").replace("cap = 50\n", "cap = 50\nweight = 7\n")
+        );
+    }
+
+    #[test]
+    fn what_one_copy_gets_stands_in_a_table_of_its_own() {
+        let after = of_alike(&[("domain.batch3.weight", json!(64)), ("domain.batch2.cap", json!(null))]);
+        assert!(
+            after.contains("\n[domain.batch3]\nweight = 64\n") && after.contains("weight = 256"),
+            "{after}"
+        );
+        let after = of_alike(&[("domain.batch1.app.0.instance", json!(2))]);
+        assert!(after.contains("app = [{ kind = \"hog\", instance = 2 }]"), "{after}");
+        let refused = edit(ALIKE, &[(steps("domain.batch1.weight"), json!(null))]).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "`domain.batch1.weight`: [domain.batch] says it for all its copies; allowed: another value, or the change of \
+             all of them"
+        );
+        assert!(edit(ALIKE, &[(steps("domain.batch1"), json!(null))]).is_err());
     }
 
     #[test]

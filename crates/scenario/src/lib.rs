@@ -39,6 +39,7 @@ mod write;
 
 pub use describe::{profile_json, profiles_json, schedulers_json};
 pub use edit::{Edit, EditError, edit};
+pub use file::copies::{copies, written};
 pub use file::profile::{find_profile, parse_profile, profiles, read_profile};
 pub use file::schema::schema;
 pub use scenario::{Scenario, starter};

@@ -7,6 +7,7 @@ use vcpulab_spec::Spec;
 use vcpulab_spec::limits::REPLICATIONS_MAX;
 
 use crate::check::check;
+use crate::file::copies::written_out;
 use crate::file::raw::RawScenario;
 use crate::text::problem::{Place, Problem, Problems, text_of};
 use crate::text::read::{Read, document};
@@ -48,6 +49,7 @@ impl Scenario {
     /// Everything that is wrong with it and with these files.
     pub fn parse_in(text: &str, file: &str, folder: Option<&Path>) -> Result<Scenario, Problems> {
         let (node, mut reader) = document(text, file)?;
+        let node = written_out(node, &mut reader.report);
         let place = Place { span: Some(0..0), field: String::new() };
         let raw = RawScenario::read(&node, &mut reader).unwrap_or_default();
         let spec = check(&raw, &place, folder, &mut reader.report);

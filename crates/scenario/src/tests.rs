@@ -73,6 +73,66 @@ fn doubtful_files_are_questioned() {
     insta::assert_snapshot!(warnings.join("\n"));
 }
 
+/// A table with a `count` says what as many tables would.
+#[test]
+fn copies_are_written_out() {
+    let host = "[host]\nprofile = \"exact\"\nscheduler = \"credit\"\n[domain.dom0]\ndriver_domain = true\n";
+    let domain = |name: &str, count: &str, weight: u32| {
+        format!(
+            "[domain.{name}]\n{count}weight = {weight}\nnic = {{ driver_domain = \"dom0\" }}\n\
+             app = [{{ kind = \"web-server\" }}]\n"
+        )
+    };
+    let client = |name: &str, server: &str, rate: u32| {
+        format!("[client.{name}]\nkind = \"open-loop\"\nserver = \"{server}\"\nrate = {rate}\n")
+    };
+    let action = |domain: &str| format!("[[action]]\nat = \"1s\"\nop = \"pause\"\ndomain = \"{domain}\"\n");
+    let short = [
+        host,
+        "[domain.web02]\nweight = 9\n[client.users10]\nrate = 7\n",
+        &domain("web", "count = 10\n", 5),
+        &client("users", "web", 3),
+        &client("one", "web04", 1),
+        &action("web"),
+    ];
+    let numbers: Vec<String> = (1..=10).map(|number| format!("{number:02}")).collect();
+    let each =
+        |table: &dyn Fn(&str) -> String| numbers.iter().map(|number| table(number)).collect::<String>();
+    let long = [
+        host,
+        &each(&|number| domain(&format!("web{number}"), "", if number == "02" { 9 } else { 5 })),
+        &each(&|number| {
+            client(&format!("users{number}"), &format!("web{number}"), if number == "10" { 7 } else { 3 })
+        }),
+        &client("one", "web04", 1),
+        &each(&|number| action(&format!("web{number}"))),
+    ];
+    let [short, long] = [short.concat(), long.concat()];
+    let [found, expected] = [&short, &long]
+        .map(|text| Scenario::parse(text, "f").unwrap_or_else(|problems| panic!("{problems}")));
+    assert_eq!(found.to_toml(), expected.to_toml());
+    assert_eq!(crate::written(&short), crate::written(&long));
+    let names = crate::copies(&short)
+        .into_iter()
+        .map(|(kind, name, copies)| format!("{kind} {name} {}", copies.len()));
+    assert_eq!(names.collect::<Vec<_>>(), ["domain web 10", "client users 10"]);
+}
+
+/// A file of a few lines must not take the memory of a big one.
+#[test]
+fn copies_are_counted_before_they_are_made() {
+    let rejected = |domain: &str| problems(&with("", &format!("[domain.b]\n{domain}")));
+    assert!(rejected("count = 4096").contains("domain.b.count: found 4097 domains in all"));
+    assert!(rejected("count = 4000\nvcpus = 512").contains("found 2048000 vCPUs or more"));
+    let events = "{ run = \"1ms\" }, ".repeat(1000);
+    let long = format!("count = 4000\napp = [{{ kind = \"phases\", phase = [{{ event = [{events}] }}] }}]");
+    assert!(
+        rejected(&long).contains("bytes; allowed: at most 4194304 bytes of copies"),
+        "{}",
+        rejected(&long)
+    );
+}
+
 /// What a domain may be given depends on the pool that it is in by then.
 #[test]
 fn parameters_are_those_of_the_pool_at_that_time() {

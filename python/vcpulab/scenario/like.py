@@ -12,14 +12,12 @@ KINDS = {
 """The kinds of VMs, and what they are."""
 
 _DOMAINS = {
-    "web": 'vcpus = 2\nnic = {{ driver_domain = "dom0" }}\napp = [{{ kind = "web-server" }}]',
-    "service": 'vcpus = 1\napp = [{{ kind = "periodic", run = "2ms", period = "10ms" }}]',
-    "batch": 'vcpus = 2\napp = [{{ kind = "hog", instance = 2 }}]',
-    "idle": 'vcpus = 1\napp = [{{ kind = "periodic", run = "50us", period = "100ms" }}]',
+    "web": 'vcpus = 2\nnic = { driver_domain = "dom0" }\napp = [{ kind = "web-server" }]',
+    "service": 'vcpus = 1\napp = [{ kind = "periodic", run = "2ms", period = "10ms" }]',
+    "batch": 'vcpus = 2\napp = [{ kind = "hog", instance = 2 }]',
+    "idle": 'vcpus = 1\napp = [{ kind = "periodic", run = "50us", period = "100ms" }]',
 }
-_CLIENT = (
-    '[client.{name}-users]\nkind = "open-loop"\nserver = "{name}"\nrate = 200                # requests per second'
-)
+_CLIENT = '[client.web-users]\nkind = "open-loop"\nserver = "web"\nrate = 200                # requests per second'
 
 
 def text_of(threads: int, scheduler: str, vms: Mapping[str, int]) -> str:
@@ -32,8 +30,9 @@ def text_of(threads: int, scheduler: str, vms: Mapping[str, int]) -> str:
 
     Examples:
         >>> from vcpulab.scenario.scenario import Scenario
-        >>> list(Scenario.from_toml(text_of(4, "credit2", {"web": 1, "batch": 2})).to_dict()["domain"])
-        ['dom0', 'web', 'batch1', 'batch2']
+        >>> scenario = Scenario.from_toml(text_of(4, "credit2", {"web": 1, "batch": 2}))
+        >>> list(scenario.to_dict()["domain"]), scenario.copies()
+        (['dom0', 'web', 'batch1', 'batch2'], {'domain': {'batch': ['batch1', 'batch2']}})
     """
     count = sum(vms.values())
     parts = [
@@ -45,10 +44,12 @@ def text_of(threads: int, scheduler: str, vms: Mapping[str, int]) -> str:
         "# Owns the devices, and does their work for the others.\n[domain.dom0]\nvcpus = 1\ndriver_domain = true"
     ]
     for kind, number in vms.items():
-        names = [kind] if number == 1 else [f"{kind}{one:0{len(str(number))}}" for one in range(1, number + 1)]
-        for index, name in enumerate(names):
-            comment = f"# {KINDS[kind].capitalize()}.\n" if not index else ""
-            parts.append(f"{comment}[domain.{name}]\n{_DOMAINS[kind].format()}")
+        if not number:
+            continue
+        # The clients of such VMs are one for each, too.
+        first, last = (f"{kind}{one:0{len(str(number))}}" for one in (1, number))
+        several = f"{f'count = {number}':<26}# {first} to {last}\n" if number > 1 else ""
+        parts.append(f"# {KINDS[kind].capitalize()}.\n[domain.{kind}]\n{several}{_DOMAINS[kind]}")
         if kind == "web":
-            parts += [_CLIENT.format(name=name) for name in names]
+            parts.append(_CLIENT)
     return "\n\n".join(parts) + "\n"

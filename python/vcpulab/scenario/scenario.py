@@ -100,7 +100,8 @@ class Scenario:
         Args:
             changes: dotted path to value, as in a scenario file; `None` removes the field, so that its default holds.
                 Items of a list are counted from 0 (`domain.web.app.0.kind`), and the number after the last adds one;
-                names with dots are quoted. Comments, order and formatting of the text stay.
+                names with dots are quoted. Comments, order and formatting of the text stay. What all copies of a table
+                with a `count` get is written there; what one gets, in a table of its name.
 
         Raises:
             ScenarioError: everything that is wrong with the result.
@@ -119,8 +120,24 @@ class Scenario:
         return self._text
 
     def written(self) -> dict[str, Any]:
-        """As tables, with what was written and no defaults."""
-        return tables(self._text)
+        """As tables, with what was written and no defaults. Copies, of a table with a `count`, are written out."""
+        document: dict[str, Any] = json.loads(_engine.written(self._text))
+        return document
+
+    def copies(self) -> dict[str, dict[str, list[str]]]:
+        """The tables that stand for several: `domain` or `client` to their names, and these to the names of the copies.
+
+        Examples:
+            >>> Scenario.from_toml('''
+            ...     host = { profile = "exact", scheduler = "credit" }
+            ...     domain.batch = { count = 3, app = [{ kind = "hog" }] }
+            ... ''').copies()
+            {'domain': {'batch': ['batch1', 'batch2', 'batch3']}}
+        """
+        found: dict[str, dict[str, list[str]]] = {}
+        for kind, name, names in _engine.copies(self._text):
+            found.setdefault(kind, {})[name] = names
+        return found
 
     def with_run(self, *, seed: int | None = None, replications: int | None = None) -> Self:
         """The same scenario with another seed or number of replications.

@@ -22,6 +22,10 @@ NAMED = ("domain", "client", "pool", "nic", "disk", "client_machine")
 """The tables of a scenario whose entries have names of the user's."""
 
 
+COUNT = "count"
+"""The field of a domain that says how many like it there are."""
+
+
 class Changed(NamedTuple):
     """A scenario with other settings."""
 
@@ -57,10 +61,11 @@ def apply(scenario: Scenario, words: Iterable[str], field: str = "set") -> Chang
         given, equals, text = word.partition("=")
         if not equals or not given.strip():
             raise RequestError(field=field, found=word, allowed="PATH=VALUE, such as domain.web.weight=512")
-        for path in resolve_all(scenario, given.strip(), field, document):
+        paths = resolve_all(scenario, given.strip(), field, document)
+        for path in paths:
             if path in changes and path not in by_pattern:
                 raise RequestError(f"`{path}` is set twice", field=field, found=word)
-            if is_pattern(given):
+            if is_pattern(given) or len(paths) > 1:
                 by_pattern.add(path)
             else:
                 by_pattern.discard(path)
@@ -94,19 +99,34 @@ def change(
     try:
         changed = scenario.change({**dict.fromkeys(left_out), **changes})
     except ScenarioError as error:
-        raise _refused(error.problems, words, field) from None
+        raise _refused(scenario, error.problems, words, field) from None
     except KeyError as error:
         given = ", ".join(words.values()) or ", ".join(changes)
         raise RequestError(str(error.args[0]), field=field, found=given) from None
     return Changed(changed, dict(changes), left_out)
 
 
-def _refused(problems: Sequence[Problem], words: Mapping[str, str], field: str | None) -> RequestError:
+def _refused(
+    scenario: Scenario, problems: Sequence[Problem], words: Mapping[str, str], field: str | None
+) -> RequestError:
     """The settings at fault, or the fields where no setting is, each with its problem."""
+    templates = {
+        (kind, copy): name for kind, all_of in scenario.copies().items() for name, of in all_of.items() for copy in of
+    }
+    # A problem of all copies is one of the table that stands for them.
+    in_text = {path: [path] for path in words}
+    for path in words:
+        kind, name, *rest = [*split(path), "", ""]
+        if (kind, name) in templates:
+            in_text[path].append(join([kind, templates[kind, name], *rest[:-2]]))
     errors = []
     for problem in problems:
         path = problem["field"] or ""
-        given = [word for known, word in words.items() if path == known or path.startswith(f"{known}.")]
+        given = [
+            word
+            for known, word in words.items()
+            if any(path == one or path.startswith(f"{one}.") for one in in_text[known])
+        ]
         found = given[0] if given else path
         errors.append(
             RequestError(problem["message"], field=field if given else None, found=found, hint=problem["hint"])
@@ -161,7 +181,8 @@ def resolve_all(
 
     Args:
         scenario: what they are settings of.
-        given: the path; `batch*.weight` stands for that of every domain whose name matches.
+        given: the path; `batch*.weight` stands for that of every domain whose name matches, and `batch.weight` for
+            that of every copy of a `batch` with a `count`.
         field: the argument that it was given to, for messages.
         document: the complete scenario, if it is at hand.
 
@@ -176,10 +197,12 @@ def resolve_all(
     steps = split(given)
     kinds = [steps.pop(0)] if steps and steps[0] in NAMED else list(NAMED)
     pattern, rest = (steps[0], steps[1:]) if steps else ("", [])
-    if not is_pattern(pattern) or any(pattern in document.get(kind, {}) for kind in kinds):
+    copies = {} if rest == [COUNT] else scenario.copies()
+    alike = any(pattern in copies.get(kind, {}) for kind in kinds)
+    if not (is_pattern(pattern) or alike) or any(pattern in document.get(kind, {}) for kind in kinds):
         return [resolve(scenario, given, field, document)]
     for kind in kinds:
-        names = matching(pattern, document.get(kind, {}))
+        names = copies.get(kind, {}).get(pattern) or matching(pattern, document.get(kind, {}))
         # The users of a web server are its client's.
         full = len(kinds) == 1 or kind != "domain" or not rest or rest[0] not in _fields("Client") - _fields("Domain")
         if names:
@@ -218,6 +241,8 @@ def resolve(scenario: Scenario, given: str, field: str = "path", document: Mappi
     steps = split(given)
     if not steps:
         raise RequestError(field=field, found=given, allowed="a path such as domain.web.weight")
+    if steps[-1] == COUNT and steps[-2:-1] and steps[-2] in scenario.copies().get("domain", {}):
+        return join(["domain", *steps[-2:]])
     first, rest = steps[0], steps[1:]
     if first in NAMED:
         names = list(document.get(first, {}))

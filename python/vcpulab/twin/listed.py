@@ -3,8 +3,8 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tomli_w
@@ -12,6 +12,7 @@ import tomli_w
 from vcpulab.errors import RequestError
 from vcpulab.formats.kinds import Kind, Read
 from vcpulab.formats.xentop import NAME_MOST, Usage
+from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.settings import generation_of
 
@@ -23,6 +24,8 @@ IDLE_PERCENT = 0.1
 """Who used no more of a pCPU has no work."""
 _MOST = 0.99
 """The largest part of a period that a job takes."""
+_SAME = 1.2
+"""Numbered domains with the same settings are alike if the busiest uses so many times what the least busy one does."""
 _DRIVER_DOMAIN = "Domain-0"
 _PERCENT = "% of a pCPU"
 
@@ -72,8 +75,8 @@ def scenario_of(found: Iterable[Read]) -> Made:
         f"scheduler = {json.dumps(scheduler)}",
         *(f"{name} = {value}" for name, value in params.items() if name in known),
     ]
-    for name, domain in domains.items():
-        lines += ["", *_table(name, domain, known, pcpus)]
+    for name, domain, count in _alike(domains, notes):
+        lines += ["", *_table(name, domain, known, pcpus, count)]
     return Made(Scenario.from_toml("\n".join(lines) + "\n", "<xl>").text, notes)
 
 
@@ -152,9 +155,36 @@ def _add_use(holds: Mapping[str, Any], domains: Mapping[str, _Domain], notes: li
             domain.used = math.fsum(values) / len(values)
 
 
-def _table(name: str, domain: _Domain, known: set[str], pcpus: int) -> list[str]:
+def _alike(domains: Mapping[str, _Domain], notes: list[str]) -> Iterator[tuple[str, _Domain, int]]:
+    """The domains, numbered ones that are alike as one, each with how many it stands for."""
+    rows: dict[str, list[str]] = {}
+    for name in domains:
+        rows.setdefault(name.rstrip("0123456789"), []).append(name)
+    for stem, names in rows.items():
+        count = len(names)
+        numbered = [f"{stem}{number:0{len(str(count))}}" for number in range(1, count + 1)]
+        row = [domains[name] for name in names]
+        if count == 1 or not stem or sorted(names) != numbered or not _same(row):
+            yield from ((name, domains[name], 1) for name in names)
+            continue
+        used = [one.used for one in row if one.used is not None]
+        mean = math.fsum(used) / count if used else None
+        if len(set(used)) > 1:
+            notes.append(f"{in_short(numbered)}: {min(used):.4g} to {max(used):.4g} {_PERCENT}; all get the mean")
+        yield stem, replace(row[0], used=mean), count
+
+
+def _same(domains: Sequence[_Domain]) -> bool:
+    """Have they the same settings, and about the same use?"""
+    first, used = domains[0], [one.used or 0.0 for one in domains]
+    return all(replace(one, used=first.used) == first for one in domains) and max(used) <= (
+        IDLE_PERCENT if min(used) <= IDLE_PERCENT else _SAME * min(used)
+    )
+
+
+def _table(name: str, domain: _Domain, known: set[str], pcpus: int, count: int) -> list[str]:
     key = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
-    lines = [f"[domain.{key}]", f"vcpus = {domain.vcpus}"]
+    lines = [f"[domain.{key}]", *([f"count = {count}"] if count > 1 else []), f"vcpus = {domain.vcpus}"]
     if name == _DRIVER_DOMAIN:
         lines.append("driver_domain = true")
     lines += [f"{param} = {value}" for param, value in domain.params.items() if param in known]

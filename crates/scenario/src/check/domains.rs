@@ -8,13 +8,10 @@ use vcpulab_spec::{DomainSpec, OnCrash, POOL_0, Spec};
 use crate::check::fields::Checker;
 use crate::check::network::forwarding;
 use crate::file::raw::{NamedDomain, RawDomain};
-use crate::file::words::ON_CRASH;
+use crate::file::words::{DOM0, ON_CRASH};
 use crate::text::problem::{Place, Problem};
 use crate::text::read::{At, Field, OneOrMany};
 use crate::text::units::CpuList;
-
-/// The domain that has number 0.
-pub(crate) const DOM0: &str = "dom0";
 
 pub(crate) fn check(
     checker: &mut Checker<'_, '_>,

@@ -8,7 +8,7 @@ use vcpulab_host::{CpuMask, DomId, PoolId, Span, Table, Time};
 use vcpulab_spec::limits::{NAME_CHARS_MAX, RATE_PER_S_MAX, SPAN_MAX};
 use vcpulab_spec::{DomainSpec, PoolSpec};
 
-use crate::text::problem::{Place, Problem, Report, did_you_mean};
+use crate::text::problem::{Place, Problem, Report, did_you_mean, join};
 use crate::text::read::{At, Field, Number};
 use crate::text::units::{CpuList, Duration, Size};
 
@@ -132,9 +132,15 @@ impl Checker<'_, '_> {
         }
         let found = self.domains.get(value).copied();
         if found.is_none() {
+            let path = join("domain", value);
+            let copies: Vec<&str> = self.report.copies(&path).collect();
+            let several = copies.first().zip(copies.last()).map(|(first, last)| {
+                let [first, last] = [first, last].map(|path| path.trim_start_matches("domain."));
+                format!("`{value}` stands for several domains: name one, from {first} to {last}")
+            });
             self.report.error_with(place, || {
                 let names = || domains.iter().map(|domain| domain.name.as_str());
-                let hint = did_you_mean(value, names()).unwrap_or_else(|| {
+                let hint = several.or_else(|| did_you_mean(value, names())).unwrap_or_else(|| {
                     const SHOWN: usize = 10;
                     let more = if domains.len() > SHOWN { ", ..." } else { "" };
                     format!("domains: {}{more}", names().take(SHOWN).collect::<Vec<_>>().join(", "))

@@ -25,6 +25,7 @@ use vcpulab_spec::limits::{DOMAINS_MAX, REPLICATIONS_MAX, SPANS, SPANS_ABOVE_ZER
 
 use crate::check::fields::Checker;
 use crate::file::raw::RawScenario;
+use crate::file::words::DOM0;
 use crate::text::problem::{Place, Report};
 use crate::text::read::At;
 
@@ -69,7 +70,7 @@ pub(crate) fn check(
         checker.count(raw_domains.len(), 1, DOMAINS_MAX, "domains", place);
     }
     // Dom0 comes first on every host.
-    raw_domains.sort_by_key(|(name, _)| name.value != domains::DOM0);
+    raw_domains.sort_by_key(|(name, _)| name.value != DOM0);
     domains::check(checker, &mut spec, &raw_domains, place);
     network::check(checker, &mut spec, raw, &raw_domains, place);
     disks::check(checker, &mut spec, raw, &raw_domains, place);

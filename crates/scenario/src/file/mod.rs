@@ -1,5 +1,6 @@
 //! The file formats: the fields of a scenario and of a hardware profile, their words, and the JSON schema.
 
+pub(crate) mod copies;
 pub(crate) mod profile;
 pub(crate) mod raw;
 pub(crate) mod schema;

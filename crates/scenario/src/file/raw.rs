@@ -4,8 +4,8 @@
 use toml::de::DeTable;
 
 use vcpulab_spec::limits::{
-    APPS_MAX, CONNECTIONS_MAX, DOMAIN_VCPUS_MAX, LINK_RATES, PCPUS_MAX, PROFILER_CYCLES, RATE_PER_S_MAX,
-    REPLICATIONS_MAX, RETRIES_MAX, WEIGHT_MAX,
+    APPS_MAX, CONNECTIONS_MAX, DOMAIN_VCPUS_MAX, DOMAINS_MAX, LINK_RATES, PCPUS_MAX, PROFILER_CYCLES,
+    RATE_PER_S_MAX, REPLICATIONS_MAX, RETRIES_MAX, WEIGHT_MAX,
 };
 
 use crate::text::problem::Place;
@@ -122,6 +122,11 @@ record! {
 record! {
     /// A domain (virtual machine). The scheduler's parameters of a domain stand here too.
     struct RawDomain {
+        /// Number of domains like this one that there are: `count = 12` in `[domain.batch]` makes `batch01` to `batch12`. A
+        /// client whose server is `batch`, and an action on `batch`, are then one for each; any other place names one of
+        /// them. `[domain.batch03]` says in which values that one differs. Default: just this one, without a number.
+        #[schemars(range(min = 1, max = DOMAINS_MAX))]
+        count: i64,
         /// Number of vCPUs.
         #[schemars(range(min = 1, max = DOMAIN_VCPUS_MAX))]
         vcpus: i64,

@@ -2,6 +2,9 @@
 
 use vcpulab_spec::{Drivers, Forwarding, Medium, OnCrash};
 
+/// The domain that has number 0.
+pub(crate) const DOM0: &str = "dom0";
+
 /// The places that drivers can have. (Bare metal has a field of its own.)
 pub(crate) const DRIVERS: [(&str, Drivers); 2] =
     [("driver-domain", Drivers::Domains), ("hypervisor", Drivers::Hypervisor)];

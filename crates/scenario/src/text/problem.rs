@@ -150,12 +150,33 @@ pub(crate) struct Report<'t> {
     errors: Vec<(usize, Problem)>,
     warnings: Vec<(usize, Problem)>,
     errors_left_out: usize,
+    /// Paths of what has been written out, and those at which it stands in the text.
+    written: Vec<(String, String)>,
 }
 
 impl<'t> Report<'t> {
     pub fn new(file: &'t str, text: &'t str) -> Self {
         let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        Report { file, text, line_starts, errors: Vec::new(), warnings: Vec::new(), errors_left_out: 0 }
+        let (errors, warnings, written) = (Vec::new(), Vec::new(), Vec::new());
+        Report { file, text, line_starts, errors, warnings, errors_left_out: 0, written }
+    }
+
+    /// Problems at one path are those of another one, where the value stands in the text.
+    pub fn written_as(&mut self, path: String, in_text: String) {
+        self.written.push((path, in_text));
+    }
+
+    /// The paths at which that of the text has been written out.
+    pub fn copies<'r>(&'r self, in_text: &'r str) -> impl Iterator<Item = &'r str> {
+        self.written.iter().filter(move |(_, known)| known == in_text).map(|(path, _)| path.as_str())
+    }
+
+    fn in_text(&self, field: &str) -> String {
+        let found = self.written.iter().find_map(|(path, in_text)| {
+            let rest = field.strip_prefix(path.as_str())?;
+            (rest.is_empty() || rest.starts_with(['.', '['])).then(|| format!("{in_text}{rest}"))
+        });
+        found.unwrap_or_else(|| field.to_owned())
     }
 
     /// This makes the scenario unusable.
@@ -164,7 +185,7 @@ impl<'t> Report<'t> {
             self.errors_left_out += 1;
         } else {
             let located = self.locate(place, problem);
-            self.errors.push(located);
+            add(&mut self.errors, located);
         }
     }
 
@@ -187,7 +208,7 @@ impl<'t> Report<'t> {
     pub fn warning(&mut self, place: &Place, problem: Problem) {
         if self.warnings.len() < PROBLEMS_MAX {
             let located = self.locate(place, problem);
-            self.warnings.push(located);
+            add(&mut self.warnings, located);
         }
     }
 
@@ -209,7 +230,7 @@ impl<'t> Report<'t> {
 
     fn locate(&self, place: &Place, mut problem: Problem) -> (usize, Problem) {
         problem.file = self.file.into();
-        problem.field = Some(place.field.clone()).filter(|field| !field.is_empty());
+        problem.field = Some(self.in_text(&place.field)).filter(|field| !field.is_empty());
         let mut offset = usize::MAX;
         if let Some(span) = &place.span {
             offset = span.start;
@@ -229,6 +250,19 @@ impl<'t> Report<'t> {
             problem.message = format!("{found}allowed: {allowed}");
         }
         (offset, problem)
+    }
+}
+
+/// Copies have the same problem at the same place: it is one.
+fn add(problems: &mut Vec<(usize, Problem)>, (offset, problem): (usize, Problem)) {
+    fn last(problem: &Problem) -> Option<&str> {
+        problem.field.as_ref()?.rsplit('.').next()
+    }
+    let known = problems.iter().any(|(at, known)| {
+        *at == offset && known.message == problem.message && last(known) == last(&problem)
+    });
+    if !known {
+        problems.push((offset, problem));
     }
 }
 
@@ -292,8 +326,8 @@ mod tests {
     #[test]
     fn a_flood_of_problems_is_cut_and_counted() {
         let mut report = Report::new("f", "");
-        for _ in 0..PROBLEMS_MAX + 7 {
-            report.error(&Place::default(), Problem::says("wrong"));
+        for number in 0..PROBLEMS_MAX + 7 {
+            report.error(&Place::default(), Problem::says(format!("wrong in way {number}")));
         }
         let problems = report.finish().unwrap_err();
         assert_eq!(problems.iter().len(), PROBLEMS_MAX + 1);

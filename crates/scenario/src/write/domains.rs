@@ -26,6 +26,7 @@ pub(crate) fn raw_domain(domain: &DomainSpec, spec: &Spec) -> RawDomain {
     let nic = domain.nic.as_ref().map(|nic| raw_netfront(nic, spec));
     let disk = domain.disk.as_ref().map(|disk| raw_virtual_disk(disk, spec));
     RawDomain {
+        count: None.into(),
         vcpus: i64::from(domain.vcpus()).into(),
         pool: pool_name(domain.pool, spec),
         start: (domain.start != Time::ZERO).then_some(Duration::from(domain.start)).into(),

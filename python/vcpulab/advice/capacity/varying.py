@@ -8,8 +8,8 @@ from typing import Any
 from vcpulab.advice.capacity.search import Range
 from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.results.addresses import Address, Slo
-from vcpulab.scenario.scenario import Scenario, join, split
-from vcpulab.scenario.settings import resolve
+from vcpulab.scenario.scenario import Scenario, join, split, tables
+from vcpulab.scenario.settings import COUNT, resolve_all
 
 REQUESTS_MIN = 100
 """A rate grows from where so many requests come in the time measured: a 99th percentile needs as many."""
@@ -51,7 +51,8 @@ def growth(scenario: Scenario, word: str, *, lowest: float | None = None, highes
 
     Args:
         scenario: the scenario in which it grows.
-        word: a path, such as `web.users`, or `copies:web`.
+        word: a path, such as `web.users`, a pattern of them, which grow together, `copies:web`, or the `batch.count`
+            of a `batch` that has one.
         lowest: from where; the default is 1, or the rate at which `REQUESTS_MIN` requests come in a replication.
         highest: up to where; the default is what the scenario allows.
 
@@ -65,10 +66,15 @@ def growth(scenario: Scenario, word: str, *, lowest: float | None = None, highes
     """
     if word.startswith(_COPIES):
         return _copies(scenario, word.removeprefix(_COPIES), lowest, highest)
-    path = resolve(scenario, word, "vary")
-    if split(path)[0] in _NO_LOAD:
+    paths = resolve_all(scenario, word, "vary")
+    path = paths[0] if len(paths) == 1 else word
+    if split(paths[0])[0] in _NO_LOAD:
         raise RequestError(f"`{path}` loads nothing", field="vary", found=word, allowed=_allowed(scenario))
-    present = _at(scenario.to_dict(), path)
+    document = tables(scenario.text) if split(path)[-1] == COUNT else scenario.to_dict()
+    present, *others = (_at(document, one) for one in paths)
+    if any(other != present for other in others):
+        values = ", ".join(dict.fromkeys(map(str, (present, *others))))
+        raise RequestError(f"they have different values, {values}", field="vary", found=word, allowed="one path")
     if isinstance(present, bool) or not isinstance(present, int | float):
         found = "is not set" if present is None else f"is `{present}`"
         raise RequestError(f"`{path}` {found}", field="vary", found=word, allowed=_allowed(scenario))
@@ -76,7 +82,7 @@ def growth(scenario: Scenario, word: str, *, lowest: float | None = None, highes
     whole = isinstance(present, int) and not path.endswith(".rate")
 
     def at(value: float) -> Scenario:
-        return scenario.change({path: int(value) if whole else value})
+        return scenario.change(dict.fromkeys(paths, int(value) if whole else value))
 
     least = 1.0 if whole else min(float(present), REQUESTS_MIN / (scenario.duration_ns / 1e9))
     within = _within(whole, least, lowest, highest, lambda value: _valid(at, value))
