@@ -1,8 +1,10 @@
 """`vcpulab lint`, `whatif` and `compare`: the effects of a change, on whom, and their confidence."""
 
 import json
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 from vcpulab import verbs, whole
 from vcpulab.advice import comparison_report
@@ -25,7 +27,7 @@ from vcpulab.cli.options import (
     command,
     number,
 )
-from vcpulab.cli.outputs import Writes, written
+from vcpulab.cli.outputs import Writes, check_writable, written
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import addresses
 from vcpulab.results.run import Run
@@ -39,12 +41,14 @@ from vcpulab.show.table import Table
     "vcpulab lint web.toml --select 'pinn*,starved' --format json",
     "vcpulab lint --rules",
     "vcpulab lint --explain cap-throttles",
+    "vcpulab lint web.toml --fix",
 )
 def lint(
     file: Scenarios = (),
     /,
     *,
     select: Words = (),
+    fix: Flag = False,
     rules: Flag = False,
     explain: str | None = None,
     replications: Annotated[
@@ -55,12 +59,15 @@ def lint(
 ) -> int:
     """Find probable mistakes in scenario files, their cost, and their remedies.
 
-    The exit status is 0 if nothing is found.
+    The exit status is 0 if nothing is found, or nothing is left.
 
     Args:
         file: Scenario files.
         select: RULE, or several with commas between them: only what these rules find. Patterns such as 'pinn*' stand
             for all rules that match; may be repeated.
+        fix: Set what mends the findings in the files themselves; comments stay. A mend is made if its simulation
+            improves something, starves nobody and makes nobody late, and if no mend before it sets the same; each is
+            simulated on the host as those before it left it.
         rules: List the rules, and what each finds.
         explain: RULE: print its page: why it hurts, what is measured, when it is silent, and what mends it.
     """
@@ -70,26 +77,70 @@ def lint(
     if not file:
         raise RequestError("no scenario file is named", hint="--rules and --explain need none")
     names = selected([name.strip() for word in select for name in word.split(",")])
-    found = {}
+    if fix:
+        for path in file:
+            check_writable("fix", path)
+    answers = {}
     for path in file:
-        with terminal.progress(f"trying mends of {path}") as progress:
-            try:
-                linted = verbs.lint(path, names, replications=replications, jobs=jobs, progress=progress)
-            except OSError as error:
-                raise RequestError(f"{path}: {files.reason(error)}") from None
-        found[str(path)] = as_data(linted.advice)
-        warnings = [] if select else other_warnings(linted.scenario, linted.advice)
-        found[str(path)] += [{"rule": "warning", **warning} for warning in warnings]
-        if format == "table":
-            for warning in warnings:
-                print(f"{files.line_of(warning)}\n")
-            views.show_advice(str(path), linted.advice)
-            print(f"{path}: {len(linted.advice) + len(warnings) or 'nothing'} found")
+        with _reading(path) as progress:
+            answers[path] = (_fixed if fix else _found)(
+                path, names, replications=replications, jobs=jobs, progress=progress, shown=format == "table"
+            )
     if format == "json":
-        print(json.dumps(found, indent=2))
-    elif any(one["rule"] in RULES for those in found.values() for one in those):
+        print(json.dumps({str(path): answer.data for path, answer in answers.items()}, indent=2))
+    elif any(answer.rules for answer in answers.values()):
         terminal.say("vcpulab lint --explain RULE says more of a rule")
-    return 1 if any(found.values()) else 0
+    for path, answer in answers.items():
+        if answer.text is not None:
+            with written(path):
+                whole.write(path, answer.text)
+    return 1 if any(answer.left for answer in answers.values()) else 0
+
+
+class _Answer(NamedTuple):
+    """What becomes of a scenario file."""
+
+    data: object
+    rules: int
+    """How many findings of rules were shown."""
+    left: int
+    """How much is wrong with it still."""
+    text: str | None = None
+    """What the file is to hold; `None`: what it does."""
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Callable[[float], bool]]:
+    try:
+        with terminal.progress(f"trying mends of {path}") as progress:
+            yield progress
+    except OSError as error:
+        raise RequestError(f"{path}: {files.reason(error)}") from None
+
+
+def _found(path: Path, names: Collection[str], *, shown: bool, **options: Any) -> _Answer:
+    linted = verbs.lint(path, names, **options)
+    # Warnings are no rule's.
+    warnings = [] if len(names) < len(RULES) else other_warnings(linted.scenario, linted.advice)
+    data = [*as_data(linted.advice), *({"rule": "warning", **warning} for warning in warnings)]
+    if shown:
+        for warning in warnings:
+            print(f"{files.line_of(warning)}\n")
+        views.show_advice(str(path), linted.advice)
+        print(f"{path}: {len(data) or 'nothing'} found")
+    return _Answer(data, len(linted.advice), len(data))
+
+
+def _fixed(path: Path, names: Collection[str], *, shown: bool, **options: Any) -> _Answer:
+    from vcpulab.advice.lint.fixing import fix
+
+    fixed = fix(path, select=names, **options)
+    mended = len(fixed.made) + len(fixed.taken_out)
+    if shown:
+        views.show_fixed(str(path), fixed)
+        print(f"{path}: {mended} fixed, {len(fixed.left) or 'nothing'} left")
+    text = fixed.scenario.text if mended else None
+    return _Answer(fixed.as_data(), mended + len(fixed.left), len(fixed.left), text)
 
 
 def _show_rules(name: str | None, *, format: str) -> None:

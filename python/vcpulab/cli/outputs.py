@@ -59,7 +59,7 @@ def check(command: Callable[..., Any], given: Mapping[str, Any]) -> None:
         if kind is not Writes.SAME_FILE:
             for file in read:
                 _check_apart(field, path, kind, file, forced=forced)
-        _check_writable(field, path, folder=kind in (Writes.FOLDER, Writes.WHOLE_FOLDER))
+        check_writable(field, path, folder=kind in (Writes.FOLDER, Writes.WHOLE_FOLDER))
 
 
 @contextmanager
@@ -103,8 +103,12 @@ def _same(a: Path, b: Path) -> bool:
         return a.resolve() == b.resolve()
 
 
-def _check_writable(field: str, path: Path, *, folder: bool) -> None:
-    """Makes sure that there is room for a file there, and that we may write it."""
+def check_writable(field: str, path: Path, *, folder: bool = False) -> None:
+    """Makes sure that there is room for a file there, and that we may write it.
+
+    Raises:
+        RequestError: there is not, or we may not.
+    """
     if path.exists():
         if folder and not path.is_dir():
             raise RequestError("not a directory", field=field, found=path)

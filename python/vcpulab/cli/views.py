@@ -12,6 +12,7 @@ import tomli_w
 
 from vcpulab.advice.compare import Comparison, change, in_words, seen_by_clients, table_of_differences
 from vcpulab.advice.in_short import ROWS_FULL, in_short
+from vcpulab.advice.lint.fixing import Fixed
 from vcpulab.advice.lint.lint import Advice
 from vcpulab.advice.starving import in_a_line, starved
 from vcpulab.cli import terminal
@@ -163,17 +164,39 @@ def show_changes(changes: Mapping[str, Any]) -> None:
 def show_advice(path: str, advice: Sequence[Advice]) -> None:
     """Each finding: what is wrong and why, what mending it does, and how it is mended."""
     for one in advice:
-        finding = one.finding
-        print(f"{path}: {finding.path}: {finding.rule}\n  {finding.reason}")
-        if one.effect is not None:
-            mend = ", ".join(f"{name} = {_toml(value)}" for name, value in finding.changes.items())
-            told = "; ".join(f"{change(c)} ({c.verdict})" for c in one.told())
-            print(f"  with {mend}:\n    {told or 'no significant difference'}")
-        if one.makes_worse:
-            print("  here it regresses more than it improves: better leave it as it is")
+        _show_finding(path, one)
+        if one.harm:
+            print(f"  {one.harm}: better leave it as it is")
         for step in one.steps:
             print(f"  {'$ ' if step.how == 'run' else f'({step.how}) '}{step.text}")
         print()
+
+
+def show_fixed(path: str, fixed: Fixed) -> None:
+    """What was mended, what was not and why, and what all mends do together."""
+    for finding in fixed.taken_out:
+        print(f"{path}: {finding.path}: {finding.rule}\n  {finding.reason}\n  fixed: taken out\n")
+    for one in fixed.made:
+        _show_finding(path, one, "fixed by")
+        print()
+    for one, why in fixed.left:
+        _show_finding(path, one)
+        print(f"  not fixed: {why}\n")
+    if fixed.made:
+        runs = (fixed.measured.before, fixed.measured.after)
+        show_comparison(
+            fixed.measured.found, runs, ("before", "fixed"), all=False, starving=fixed.measured.starving.lines()
+        )
+
+
+def _show_finding(path: str, advice: Advice, label: str = "with") -> None:
+    """What is wrong and why, and what mending it does."""
+    finding = advice.finding
+    print(f"{path}: {finding.path}: {finding.rule}\n  {finding.reason}")
+    if advice.effect is not None:
+        mend = ", ".join(f"{name} = {_toml(value)}" for name, value in finding.changes.items())
+        told = "; ".join(f"{change(c)} ({c.verdict})" for c in advice.told())
+        print(f"  {label} {mend}:\n    {told or 'no significant difference'}")
 
 
 def _toml(value: object) -> str:

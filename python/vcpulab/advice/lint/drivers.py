@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lint.host import IDLE, WAITS, Finding, Host, named, of_domain
-from vcpulab.advice.lint.rule import Rules
+from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.advice.spreading import spread
 
 BUSY = 0.9
 """A vCPU that runs for more than this part of the time is saturated. Assumed."""
 
-rule = Rules[Callable[[Host], Iterator[Finding]]]()
+rule = Rules[Callable[[Host], Iterator[Finding]]](Stands.NEVER)
 
 
 @rule("inverted-weights")

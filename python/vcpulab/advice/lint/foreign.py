@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from vcpulab.advice.lint.host import Finding
-from vcpulab.advice.lint.rule import Rules
+from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.errors import ScenarioError
 from vcpulab.scenario.catalogue import schedulers
 from vcpulab.scenario.scenario import Scenario, join, split, tables
 from vcpulab.scenario.settings import generation_of
 
-rule = Rules[Callable[[Mapping[str, Any], Sequence[str]], Finding | None]]()
+rule = Rules[Callable[[Mapping[str, Any], Sequence[str]], Finding | None]](Stands.ALWAYS)
 
 
 def without_foreign(path: Path) -> tuple[Scenario, list[Finding]]:
@@ -43,7 +43,7 @@ def _found(written: Mapping[str, Any], steps: Sequence[str]) -> Iterator[Finding
             yield one.stamped(finding)
 
 
-@rule("foreign-parameter", stands=True)
+@rule("foreign-parameter")
 def _foreign(written: Mapping[str, Any], steps: Sequence[str]) -> Finding | None:
     """A parameter that another scheduler has: it does nothing here.
 

@@ -12,7 +12,7 @@ from math import ceil, log2
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station, bottleneck, stations
 from vcpulab.advice.lateness import LATE_MS, LATE_TIMES, LOST, Late
 from vcpulab.advice.lint.host import IDLE, WAITS, Finding, Host, named, of_domain, of_pool
-from vcpulab.advice.lint.rule import Rules
+from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import join
@@ -75,7 +75,7 @@ class Held:
         return f"{named([one for one, _ in behind])} ({sum(share for _, share in behind):.0f} % of its waits)"
 
 
-cause = Rules[Callable[[Held], Finding | None]]()
+cause = Rules[Callable[[Held], Finding | None]](Stands.ALONE)
 """Why somebody is late, in the order in which they are looked for: what only throttles comes before what shares."""
 
 
@@ -109,7 +109,7 @@ def _cause(held: Held) -> Finding | None:
 # ---- outside the scheduler ----
 
 
-@cause("outside-disk", stands=True)
+@cause("outside-disk")
 def _outside_disk(held: Held) -> Finding | None:
     """A disk is the bottleneck of a service that is late.
 
@@ -129,7 +129,7 @@ def _outside_disk(held: Held) -> Finding | None:
     return _outside(held) if held.station.kind == "disk" else None
 
 
-@cause("outside-link", stands=True)
+@cause("outside-link")
 def _outside_link(held: Held) -> Finding | None:
     """The host's link is the bottleneck of a service that is late.
 
@@ -149,7 +149,7 @@ def _outside_link(held: Held) -> Finding | None:
     return _outside(held) if held.station.kind == "link" else None
 
 
-@cause("outside-client", stands=True)
+@cause("outside-client")
 def _outside_client(held: Held) -> Finding | None:
     """The clients' own machines or links, or their own limits, are the bottleneck of what they see.
 
@@ -183,7 +183,7 @@ def _outside(held: Held) -> Finding | None:
 # ---- too much work ----
 
 
-@cause("too-few-vcpus", stands=True)
+@cause("too-few-vcpus")
 def _too_few_vcpus(held: Held) -> Finding | None:
     """A service that is late uses all of its vCPUs while pCPUs idle.
 
@@ -209,7 +209,7 @@ def _too_few_vcpus(held: Held) -> Finding | None:
     return Finding(path, reason, {path: vcpus + 1})
 
 
-@cause("capacity-exceeded", stands=True)
+@cause("capacity-exceeded")
 def _capacity_exceeded(held: Held) -> Finding | None:
     """A service that is late uses all the CPU time that there is for it.
 
@@ -242,7 +242,7 @@ def _capacity_exceeded(held: Held) -> Finding | None:
 # ---- held back by others, or by its own limits ----
 
 
-@cause("null-overcommitted", stands=True)
+@cause("null-overcommitted")
 def _never_runs(held: Held) -> Finding | None:
     """There are more vCPUs than pCPUs under the null scheduler: the last ones never run.
 
@@ -279,7 +279,7 @@ def _never_runs(held: Held) -> Finding | None:
     return Finding(path, reason, fewer if sum(left.values()) <= there else {path: "credit2"})
 
 
-@cause("cap-throttles", stands=True)
+@cause("cap-throttles")
 def _capped(held: Held) -> Finding | None:
     """The cap of a service, or of who serves it, throttles it.
 
@@ -306,7 +306,7 @@ def _capped(held: Held) -> Finding | None:
     return Finding(path, reason, {path: min(100 * int(host.domains[domain]["vcpus"]), 3 * cap)})
 
 
-@cause("reservation-too-small", stands=True)
+@cause("reservation-too-small")
 def _reserved_too_little(held: Held) -> Finding | None:
     """A service uses up the budget or slice that is reserved for it, and wants more.
 
@@ -333,7 +333,7 @@ def _reserved_too_little(held: Held) -> Finding | None:
     return Finding(path, f"{reason}, and it gets no extra time", reserved.with_extra)
 
 
-@cause("reservation-period-too-long", stands=True)
+@cause("reservation-period-too-long")
 def _reserved_for_too_long(held: Held) -> Finding | None:
     """A reservation is enough on average, and comes in long gaps.
 
@@ -406,7 +406,7 @@ class _Reserved:
         )
 
 
-@cause("pinned-together", stands=True)
+@cause("pinned-together")
 def _pinned(held: Held) -> Finding | None:
     """A service is pinned where others are, while other pCPUs idle.
 
@@ -437,7 +437,7 @@ def _pinned(held: Held) -> Finding | None:
     return Finding(path, reason, {path: "all"})
 
 
-@cause("pool-too-small", stands=True)
+@cause("pool-too-small")
 def _crowded_pool(held: Held) -> Finding | None:
     """The pool of a service is full while pCPUs outside it idle.
 
@@ -470,7 +470,7 @@ def _crowded_pool(held: Held) -> Finding | None:
     return Finding(path, reason, {path: ",".join(map(str, sorted([*here, max(free)])))})
 
 
-@cause("ratelimit-too-long", stands=True)
+@cause("ratelimit-too-long")
 def _rate_limited(held: Held) -> Finding | None:
     """The rate limit keeps a service that wakes up from preempting.
 
@@ -500,7 +500,7 @@ def _rate_limited(held: Held) -> Finding | None:
     return Finding(path, reason, {path: 1000})
 
 
-@cause("slice-too-long", stands=True)
+@cause("slice-too-long")
 def _long_slices(held: Held) -> Finding | None:
     """A service that never blocks waits for the whole slices of others like it.
 
@@ -533,7 +533,7 @@ def _long_slices(held: Held) -> Finding | None:
     return Finding(path, reason, {path: 5})
 
 
-@cause("waits-behind-equals", stands=True)
+@cause("waits-behind-equals")
 def _outweighed(held: Held) -> Finding | None:
     """A service waits behind others of the same weight, or of more, on pCPUs that are full.
 

@@ -1,17 +1,21 @@
 """What is probably wrong with a host, what it costs, and what mends it."""
 
-from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from vcpulab.advice.compare import Comparison, compare
+from vcpulab.advice.lateness import late
 from vcpulab.advice.lint.catalogue import RULES
 from vcpulab.advice.lint.catalogue import findings as findings_on
 from vcpulab.advice.lint.foreign import without_foreign
 from vcpulab.advice.lint.host import Finding, Host
+from vcpulab.advice.lint.rule import Stands
+from vcpulab.advice.starving import newly_starved, rows
 from vcpulab.errors import RequestError
 from vcpulab.hypervisors.xl import Step, new_steps
-from vcpulab.results.run import run, run_many
+from vcpulab.results.run import Run, run, run_many
+from vcpulab.scenario.names import in_short
 from vcpulab.scenario.problems import Problem
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.settings import change
@@ -29,6 +33,12 @@ class Advice:
     """As it is against mended; `None`: there is nothing to simulate."""
     steps: list[Step]
     """What to do on a real host."""
+    after: Run | None = None
+    """The host with the mend."""
+    starves: Mapping[str, str] = field(default_factory=dict)
+    """Who starves with the mend and does not without it, and why."""
+    delays: tuple[str, ...] = ()
+    """Who is late with the mend and is not without it."""
 
     def told(self) -> list[Comparison]:
         """The significant improvements and regressions: those that users see first, then the largest."""
@@ -46,10 +56,26 @@ class Advice:
         return any(one.verdict == "improves" for one in self._seen()) and not self.makes_worse
 
     @property
+    def harm(self) -> str:
+        """What speaks against mending it, in words; nothing: it may be mended."""
+        if self.starves:
+            return f"the mend starves {in_short(list(self.starves))}"
+        if self.delays:
+            return f"the mend makes {in_short(self.delays)} late"
+        return "the mend regresses more than it improves" if self.makes_worse else ""
+
+    @property
     def makes_worse(self) -> bool:
         """Would mending it only cost those who are served here?"""
         served = {c.verdict for c in self._seen() if c.address.of == "app"}
         return "regresses" in served and "improves" not in served
+
+
+def _delayed(host: Host, after: Run, effect: Sequence[Comparison]) -> tuple[str, ...]:
+    """Who is late with a mend and was not, and for whom something regresses."""
+    already = {one.name for one in host.late}
+    regressing = {one.address.thing for one in effect if one.verdict == "regresses"}
+    return tuple(one.name for one in late(after) if one.name in regressing - already)
 
 
 def _hidden(comparison: Comparison, names: set[str]) -> bool:
@@ -120,8 +146,7 @@ def tried(
 ) -> list[Advice]:
     """Findings, each with the effect of its mend, simulated as often as the host was.
 
-    A finding that does not stand by its evidence alone is dropped where its mend improves nothing, or costs those who
-    are served more than it gains them: what looks odd is no fault here.
+    Those whose mend does not help are dropped, unless they stand nevertheless: see `Stands`.
     """
     base = host.scenario
     mends: list[Scenario | None] = []
@@ -135,10 +160,15 @@ def tried(
     runs = iter(run_many(there, jobs=jobs, progress=progress)) if there else iter(())
     advice = []
     for finding, mended in zip(findings, mends, strict=True):
-        effect = None if mended is None else compare(host.run, next(runs))
-        steps = [] if mended is None else new_steps(base, mended)
-        advice.append(Advice(finding, effect, steps))
-    return [one for one in advice if RULES[one.finding.rule].stands or one.effect is None or one.improves]
+        if mended is None:
+            advice.append(Advice(finding, None, []))
+            continue
+        after = next(runs)
+        effect = compare(host.run, after)
+        starves = newly_starved(host.run, after)
+        advice.append(Advice(finding, effect, new_steps(base, mended), after, starves, _delayed(host, after, effect)))
+    allowed = {Stands.ALWAYS} if any(one.improves for one in advice) else {Stands.ALWAYS, Stands.ALONE}
+    return [one for one in advice if one.effect is None or one.improves or RULES[one.finding.rule].stands in allowed]
 
 
 def other_warnings(scenario: Scenario, advice: Sequence[Advice]) -> list[Problem]:
@@ -158,6 +188,7 @@ def as_data(advice: Sequence[Advice]) -> list[dict[str, object]]:
             "reason": one.finding.reason,
             "changes": dict(one.finding.changes),
             "effect": None if one.effect is None else [comparison.row() for comparison in one.effect],
+            "starved": rows(one.starves),
             "commands": [step.text for step in one.steps if step.how == "run"],
         }
         for one in advice

@@ -8,6 +8,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any, Generic, TypeVar
 
 from vcpulab.advice.lint.host import Finding
@@ -19,14 +20,24 @@ PARTS = ("Mechanism", "Evidence", "Silent", "Mend", "Schedulers", "Sources")
 mends it, under which schedulers there is such a thing, and where the mechanism is described."""
 
 
+class Stands(Enum):
+    """When a finding stands whose mend improves nothing, or costs those who are served more than it gains them."""
+
+    ALWAYS = "always"
+    """Its evidence is enough."""
+    ALONE = "alone"
+    """Only where no other mend helps: then that one's mechanism is the one."""
+    NEVER = "never"
+    """What looks odd is no fault there."""
+
+
 @dataclass(frozen=True)
 class Rule(Generic[C]):
     """A rule, its check and its page."""
 
     name: str
     check: C
-    stands: bool
-    """Does a finding stand by its evidence alone? Otherwise it is dropped where its mend improves nothing."""
+    stands: Stands
 
     def stamped(self, finding: Finding) -> Finding:
         """What the check found, with the rule's name."""
@@ -61,15 +72,16 @@ class Rule(Generic[C]):
 class Rules(Generic[C]):
     """The rules of one kind, each declared above its check."""
 
-    def __init__(self) -> None:
-        """Starts without a rule."""
+    def __init__(self, stands: Stands) -> None:
+        """Starts without a rule; `stands` is that of a rule that declares none."""
         self.all: list[Rule[C]] = []
+        self._stands = stands
 
-    def __call__(self, name: str, *, stands: bool = False) -> Callable[[C], C]:
+    def __call__(self, name: str, *, stands: Stands | None = None) -> Callable[[C], C]:
         """Declares the rule that the function below checks; arguments as the fields of `Rule`."""
 
         def declare(check: C) -> C:
-            self.all.append(Rule(name, check, stands))
+            self.all.append(Rule(name, check, stands or self._stands))
             return check
 
         return declare

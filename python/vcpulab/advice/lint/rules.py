@@ -9,7 +9,7 @@ from math import ceil
 from typing import Any
 
 from vcpulab.advice.lint.host import FEW_WAITS, WAITS, Finding, Host, of_domain, of_pool
-from vcpulab.advice.lint.rule import Rules
+from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.advice.starving import starved
 from vcpulab.hypervisors.xl import spans
@@ -24,10 +24,10 @@ SLICE_COST_WANTED = 0.02
 KEPT = 0.95
 """Who gets less than this part of what is reserved for him, and waits, does not get it."""
 
-rule = Rules[Callable[[Host], Iterator[Finding]]]()
+rule = Rules[Callable[[Host], Iterator[Finding]]](Stands.NEVER)
 
 
-@rule("starved", stands=True)
+@rule("starved", stands=Stands.ALWAYS)
 def starving(host: Host) -> Iterator[Finding]:
     """A domain wants to run and never does, or almost never.
 
@@ -49,7 +49,7 @@ def starving(host: Host) -> Iterator[Finding]:
         yield Finding(join(["domain", domain]), f"wants to run, but {why}")
 
 
-@rule("overbooked-reservations", stands=True)
+@rule("overbooked-reservations", stands=Stands.ALWAYS)
 def overbooked(host: Host) -> Iterator[Finding]:
     """Reservations add up to more than there are pCPUs: somebody's are not kept.
 
