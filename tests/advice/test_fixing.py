@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support import Vcpulab
-from vcpulab.advice.lint.fixing import fix, why_not
+from vcpulab.advice.fixing import fix, why_not
 from vcpulab.advice.lint.host import Finding
 from vcpulab.advice.lint.lint import Advice, lint
 

@@ -132,7 +132,7 @@ def _found(path: Path, names: Collection[str], *, shown: bool, **options: Any) -
 
 
 def _fixed(path: Path, names: Collection[str], *, shown: bool, **options: Any) -> _Answer:
-    from vcpulab.advice.lint.fixing import fix
+    from vcpulab.advice.fixing import fix
 
     fixed = fix(path, select=names, **options)
     mended = len(fixed.made) + len(fixed.taken_out)

@@ -11,8 +11,8 @@ import polars as pl
 import tomli_w
 
 from vcpulab.advice.compare import Comparison, change, in_words, seen_by_clients, table_of_differences
+from vcpulab.advice.fixing import Fixed
 from vcpulab.advice.in_short import ROWS_FULL, in_short
-from vcpulab.advice.lint.fixing import Fixed
 from vcpulab.advice.lint.lint import Advice
 from vcpulab.advice.starving import in_a_line, starved
 from vcpulab.cli import terminal
