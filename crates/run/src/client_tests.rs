@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use proptest::prelude::*;
 use vcpulab_host::{Host, HostConfig, Params, Scheduler, Span, Time};
-use vcpulab_io::{ClientSample, Machine, MachineConfig, Outcome};
+use vcpulab_io::{ClientSample, GuestId, Machine, MachineConfig, Outcome};
 use vcpulab_scenario::Scenario;
 use vcpulab_sched::Runner;
 
@@ -31,8 +31,11 @@ struct Run {
     end: Time,
 }
 
+/// Every request that was over by the end, and the world then.
+type Ended = (Vec<ClientSample>, Machine);
+
 impl Runner for Run {
-    type Out = Vec<ClientSample>;
+    type Out = Ended;
 
     fn run<S: Scheduler + 'static>(self, scheduler: S) -> Self::Out {
         let samples = Rc::new(RefCell::new(Vec::new()));
@@ -41,12 +44,15 @@ impl Runner for Run {
         machine.log_requests(move |sample| kept.borrow_mut().push(*sample));
         let mut host = Host::new(&self.host, scheduler, machine, ()).unwrap();
         host.run_until(self.end).unwrap();
-        samples.take()
+        (samples.take(), host.into_parts().2)
     }
 }
 
-/// Every request that was over by the end.
 fn samples(scenario: &Scenario) -> Vec<ClientSample> {
+    ended(scenario).0
+}
+
+fn ended(scenario: &Scenario) -> Ended {
     let run = Run { host: host_config(scenario), machine: machine_config(scenario, 1), end: scenario.end() };
     vcpulab_sched::with("credit", "xen4.17", &Params::new(), 2, run).unwrap()
 }
@@ -137,6 +143,21 @@ fn a_request_tried_again_is_one_request_since_its_first_try() {
     for sample in samples {
         assert_eq!((sample.outcome, sample.ended - sample.begun), (Outcome::TimedOut, 90 * MS));
     }
+}
+
+#[test]
+fn requests_given_up_leave_nothing_behind() {
+    let text = "[run]\nduration = \"4s\"\nwarmup = \"0s\"\n[host]\nscheduler = \"credit\"\nprofile = \"lp200r\"\npcpus = 2\n\
+         [domain.dom0]\ndriver_domain = true\n[domain.web]\nnic.driver_domain = \"dom0\"\n\
+         app = [{ kind = \"web-server\" }]\n[client.c]\nserver = \"web\"\nkind = \"closed-loop\"\nusers = 500\n\
+         timeout = \"10ms\"\nretries = 3\n";
+    let (samples, machine) = ended(&Scenario::parse(text, "f").unwrap());
+    let given_up = count(&samples, Outcome::TimedOut);
+    assert!(given_up > 10_000 && machine.lost_packets() > 10_000, "{given_up}");
+    let retransmissions = machine.io_counts(GuestId(1)).retransmissions;
+    // The users' own, those that the server holds, and SYNs on their way through queues that are full.
+    assert!(machine.open_connections() < 2_000, "{} of {given_up}", machine.open_connections());
+    assert!(retransmissions < 1_000, "resets are not sent again: {retransmissions}");
 }
 
 proptest! {

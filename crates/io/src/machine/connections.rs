@@ -12,6 +12,9 @@ impl Machine {
     pub(super) fn arrive(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
         let (id, side) = (packet.connection, packet.to);
         let Some(connection) = self.network.connections.get_mut(id) else { return };
+        if connection.abandoned && side == Side::Caller && packet.kind != Kind::Refused {
+            return self.reset(ctx, &packet);
+        }
         let party = connection.parties[side as usize];
         if packet.acknowledges > 0 || packet.kind == Kind::Ack {
             connection.acknowledged(side, &packet);
@@ -75,6 +78,23 @@ impl Machine {
         self.transmit(ctx, packet);
     }
 
+    /// Answers a packet for a connection that its caller has forgotten (RFC 9293, section 3.10.7.1).
+    fn reset(&mut self, ctx: &mut WorldContext<'_>, answered: &Packet) {
+        let Some(connection) = self.network.connections.get_mut(answered.connection) else { return };
+        let reset = connection.packet(answered.connection, Side::Caller, Kind::Reset);
+        self.transmit(ctx, Packet { retransmissions: answered.retransmissions, ..reset });
+    }
+
+    /// Breaks a connection off at both ends.
+    pub(super) fn break_off(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId) {
+        let Some(&over) = self.network.connections.get(id) else { return };
+        self.disconnect(ctx, id, over.parties[Side::Called as usize]);
+        self.network.connections.close(id);
+        if !over.is_answered() && !over.streams {
+            self.failed(ctx, &over, Outcome::TimedOut);
+        }
+    }
+
     // ---- set-up and teardown ----
 
     /// Takes a SYN.
@@ -125,7 +145,9 @@ impl Machine {
     /// Sends lost SYNs again whose time has come, or gives their connections up.
     pub(super) fn retransmit_syns(&mut self, ctx: &mut WorldContext<'_>) {
         while let Some(id) = self.network.timers.take_syn(ctx.now()) {
-            let Some(&over) = self.network.connections.get(id) else { continue };
+            let Some(connection) = self.network.connections.get_mut(id) else { continue };
+            connection.syn_waits = false;
+            let over = *connection;
             if over.syns_lost < SYNS_MAX {
                 self.send_plain(ctx, id, Side::Caller, Kind::Syn);
             } else {

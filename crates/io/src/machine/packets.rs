@@ -9,7 +9,7 @@ use crate::network::client_machine::Job;
 use crate::network::netfront::{NetfrontWork, Uplink};
 use crate::network::nic::NicOwner;
 use crate::network::route::{Destination, Hop};
-use crate::network::tcp::Packet;
+use crate::network::tcp::{Kind, Packet, Side};
 
 impl Machine {
     /// Sends a packet from its sender.
@@ -73,11 +73,23 @@ impl Machine {
         self.network.nics[nic].arm_interrupt(ctx);
     }
 
-    /// Sends lost packets again whose time has come.
+    /// Sends lost packets again whose time has come, or gives their connections up.
     pub(super) fn retransmit(&mut self, ctx: &mut WorldContext<'_>) {
-        while let Some(packet) = self.network.timers.take_lost(ctx.now()) {
-            self.network.count_retransmission(&packet);
-            self.transmit(ctx, packet);
+        while let Some(lost) = self.network.timers.take_lost(ctx.now()) {
+            let Some(connection) = self.network.connections.get(lost.connection) else { continue };
+            let forgotten = connection.abandoned && lost.to == Side::Called;
+            match lost.again() {
+                // The service, too, has waited long enough for a caller that is gone.
+                _ if lost.kind == Kind::Reset && connection.lacks_request() => {
+                    self.break_off(ctx, lost.connection);
+                }
+                _ if forgotten => {}
+                Some(packet) => {
+                    self.network.count_retransmission(&packet);
+                    self.transmit(ctx, packet);
+                }
+                None => self.break_off(ctx, lost.connection),
+            }
         }
         self.network.timers.arm_retransmission(ctx);
     }

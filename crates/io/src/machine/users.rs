@@ -7,7 +7,7 @@ use super::Machine;
 use crate::ids::{ClientId, ClientMachineId};
 use crate::network::client::{Asking, Load, Outcome};
 use crate::network::client_machine::Job;
-use crate::network::tcp::{Kind, Party, Sender, Side};
+use crate::network::tcp::{Connection, Kind, Party, Sender, Side};
 
 impl Machine {
     /// Lets the users of a client act whose time has come.
@@ -97,12 +97,22 @@ impl Machine {
                 continue;
             }
             let over = *connection;
-            let reset = connection.packet(id, Side::Caller, Kind::Reset);
-            connection.parties[Side::Caller as usize] = Party::Outside;
-            self.transmit(ctx, reset);
+            self.give_up(ctx, id, &over);
             self.failed(ctx, &over, Outcome::TimedOut);
         }
         self.clients.arm_timeout(ctx, client);
+    }
+
+    /// Makes the caller of a connection give it up. What it has not set up yet it forgets without a word (RFC 9293, section
+    /// 3.10.5: ABORT in state SYN-SENT).
+    fn give_up(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId, over: &Connection) {
+        if over.syn_waits {
+            return self.network.connections.close(id);
+        }
+        self.network.connections.abandon(id);
+        if over.connect_ns.is_some() {
+            self.send_plain(ctx, id, Side::Caller, Kind::Reset);
+        }
     }
 
     /// Sends a stream's next packet, over a new connection if it has none.

@@ -153,6 +153,7 @@ mod tests {
             bytes: 910,
             acknowledges: 0,
             space: 0,
+            retransmissions: 0,
         }
     }
 

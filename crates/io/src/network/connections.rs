@@ -3,7 +3,7 @@
 use vcpulab_guest::ConnectionId;
 use vcpulab_host::{Table, Time};
 
-use super::tcp::{Connection, Party};
+use super::tcp::{Connection, Party, Side};
 use crate::ids::{ClientMachineId, GuestId};
 
 /// All connections. Numbers are used again: an id holds, above the number, how often it was used before, so that a packet of
@@ -61,10 +61,20 @@ impl Connections {
         if *uses == uses_of(id) { connection.as_mut() } else { None }
     }
 
+    /// Makes the caller of a connection forget it.
+    pub fn abandon(&mut self, id: ConnectionId) {
+        let Some(connection) = self.get_mut(id).filter(|connection| !connection.abandoned) else { return };
+        connection.abandoned = true;
+        connection.parties[Side::Caller as usize] = Party::Outside;
+        if let Some(machine) = connection.machine {
+            self.of_machines[machine] -= 1;
+        }
+    }
+
     /// Ends a connection.
     pub fn close(&mut self, id: ConnectionId) {
         if let Some(connection) = self.get(id) {
-            if let Some(machine) = connection.machine {
+            if let Some(machine) = connection.machine.filter(|_| !connection.abandoned) {
                 self.of_machines[machine] -= 1;
             }
             let number = number_of(id);

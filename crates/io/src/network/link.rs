@@ -79,6 +79,7 @@ mod tests {
             bytes,
             acknowledges: 0,
             space: 0,
+            retransmissions: 0,
         };
         let sent_ns = (0..1000).map(|_| link.send(Time::ZERO, packet)).last().expect("some are sent").ns();
         assert_eq!(i64::from(bytes) * 8 * 1000 * 10_000 / sent_ns, 941, "tenths of Mbit/s, as netperf finds");
@@ -95,6 +96,7 @@ mod tests {
             bytes: 910,
             acknowledges: 0,
             space: 0,
+            retransmissions: 0,
         };
         assert_eq!(link.send(Time::ZERO, packet(1)), Time::from_ns(8_000));
         assert_eq!(link.send(Time::ZERO, packet(2)), Time::from_ns(16_000));

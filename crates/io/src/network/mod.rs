@@ -22,7 +22,7 @@ use connections::Connections;
 use netfront::{Netfront, NetfrontConfig, NetfrontCounts, Uplink};
 use nic::{Nic, NicConfig, NicCounts, NicOwner, NicSources};
 use route::{Destination, Hop, Routes};
-use tcp::{Kind, Packet};
+use tcp::{Kind, Packet, REQUEST_TIMEOUT};
 use tcp_timers::TcpTimers;
 
 /// The network, with the state of all its devices and connections.
@@ -131,21 +131,40 @@ impl Network {
     }
 
     /// Loses a packet that finds no room. Its sender sends it again, soon if the answers to later packets tell of it; a SYN,
-    /// about which nothing does, only after seconds.
+    /// about which nothing does, only after seconds. A lost acknowledgement comes when the data are sent again that it was for.
     pub fn lose(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
-        if packet.kind == Kind::Syn {
-            return self.lose_syn(ctx, packet.connection);
+        match packet.kind {
+            Kind::Syn | Kind::Refused => return self.lose_syn(ctx, packet.connection),
+            Kind::Reset => return self.lose_reset(ctx, packet),
+            _ => {}
         }
         let Some(connection) = self.connections.get_mut(packet.connection) else { return };
         let soon = packet.bytes > 0 && connection.shrink(packet.to.other());
         self.timers.keep_lost(ctx, packet, soon);
     }
 
-    /// Loses the SYN of a connection.
+    /// Loses the SYN of a connection, or the refusal of it.
     pub fn lose_syn(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.abandoned {
+            return self.connections.close(id);
+        }
         self.timers.keep_syn(ctx, id, connection.syns_lost);
         connection.syns_lost += 1;
+        connection.syn_waits = true;
+    }
+
+    /// Loses the reset of a connection. No reset is ever sent again (RFC 9293, section 3.5.2): the called end hears of it when
+    /// it next sends anything by itself, by its timers at the latest.
+    fn lose_reset(&mut self, ctx: &mut WorldContext<'_>, reset: Packet) {
+        let Some(connection) = self.connections.get_mut(reset.connection) else { return };
+        match connection.unacknowledged(reset.connection, reset.retransmissions) {
+            Some(packet) => self.timers.keep_lost(ctx, packet, false),
+            None if connection.lacks_request() => {
+                self.timers.keep_lost_for(ctx, reset, REQUEST_TIMEOUT);
+            }
+            None => {}
+        }
     }
 
     /// Counts a lost packet that is sent again, for the guests at its ends.

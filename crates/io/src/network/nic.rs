@@ -200,6 +200,7 @@ mod tests {
         bytes: 0,
         acknowledges: 0,
         space: 0,
+        retransmissions: 0,
     };
 
     #[test]

@@ -31,6 +31,18 @@ const SEGMENT_ESTIMATE_MIN: u32 = 536;
 pub const SYN_TIMEOUT: Span = Span::from_secs(3);
 /// SYNs that are sent before their caller gives up (Windows XP: TcpMaxConnectRetransmissions is 2, so after 21 s).
 pub const SYNS_MAX: u32 = 3;
+/// Time until a lost packet is sent again, ns (the least retransmission time-out of common TCPs). Each further loss of it
+/// doubles the time (RFC 6298, section 5.5).
+const RETRANSMIT_AFTER: Span = Span::from_ms(200);
+/// Longest time until a packet is sent again, ns (Linux: `TCP_RTO_MAX`).
+const RETRANSMIT_AFTER_MAX: Span = Span::from_secs(120);
+/// Times that a packet is sent again before its sender gives the connection up (Linux: `tcp_retries2`; 924.6 s in all).
+const RETRANSMISSIONS_MAX: u8 = 15;
+/// Times that a SYN-ACK is sent again before the called end forgets the connection (Linux: `tcp_synack_retries`).
+const SYN_ACKS_MAX: u8 = 5;
+/// Time for which a service waits for a request that does not come before it closes the connection, ns (Apache httpd 2.4:
+/// `TimeOut`; nginx: `client_header_timeout`).
+pub const REQUEST_TIMEOUT: Span = Span::from_secs(60);
 /// Longest delay of an acknowledgement, ns (Linux: 40 ms; RFC 1122 allows 500).
 pub const DELAYED_ACK: Span = Span::from_ms(40);
 
@@ -104,12 +116,28 @@ pub struct Packet {
     pub acknowledges: u32,
     /// Receive window of its sender, bytes.
     pub space: u32,
+    /// Times that it was lost and sent again; of a reset: those of the packet that it answers.
+    pub retransmissions: u8,
 }
 
 impl Packet {
     /// Its size on the link, bytes.
     pub fn link_bytes(&self) -> u32 {
         self.bytes + self.segments * HEADER_BYTES
+    }
+
+    /// Time until it is sent again after its loss, ns.
+    pub fn retransmit_after(&self) -> Span {
+        let first = if self.kind == Kind::SynAck { SYN_TIMEOUT } else { RETRANSMIT_AFTER };
+        // Beyond the tenth the longest time is reached.
+        (first * (1 << self.retransmissions.min(10))).min(RETRANSMIT_AFTER_MAX)
+    }
+
+    /// It as it is sent once more; `None`: its sender gives the connection up.
+    pub fn again(self) -> Option<Packet> {
+        let most = if self.kind == Kind::SynAck { SYN_ACKS_MAX } else { RETRANSMISSIONS_MAX };
+        let more = self.retransmissions < most;
+        more.then(|| Packet { retransmissions: self.retransmissions + 1, ..self })
     }
 }
 
@@ -232,6 +260,10 @@ pub struct Connection {
     pub asked: bool,
     /// SYNs lost so far.
     pub syns_lost: u32,
+    /// Whether the last SYN was lost, and the next is not yet sent.
+    pub syn_waits: bool,
+    /// Whether its caller has given it up and forgotten it: packets that still reach the caller are answered with a reset.
+    pub abandoned: bool,
     /// Requests that have reached the called end.
     pub requests: u32,
     /// Whether it is closed after the exchange at hand.
@@ -263,6 +295,8 @@ impl Connection {
             stage: Stage::Closed,
             asked: false,
             syns_lost: 0,
+            syn_waits: false,
+            abandoned: false,
             requests: 0,
             closes: false,
             streams: false,
@@ -344,7 +378,33 @@ impl Connection {
         let end = &mut self.ends[from as usize];
         let acknowledges = std::mem::take(&mut end.unacknowledged);
         end.offered = end.space();
-        Packet { connection, to: from.other(), kind, segments: 1, bytes: 0, acknowledges, space: end.offered }
+        Packet {
+            connection,
+            to: from.other(),
+            kind,
+            segments: 1,
+            bytes: 0,
+            acknowledges,
+            space: end.offered,
+            retransmissions: 0,
+        }
+    }
+
+    /// The packet that the called end sends again by its own timers as long as it hears nothing: it has the acknowledgement of
+    /// none since; `None`: it waits for nothing.
+    pub fn unacknowledged(&mut self, id: ConnectionId, retransmissions: u8) -> Option<Packet> {
+        let called = &self.ends[Side::Called as usize];
+        let (kind, bytes) = match (self.stage, called.under_way.min(called.segment)) {
+            (Stage::HalfOpen, _) => (Kind::SynAck, 0),
+            (_, 0) => return None,
+            (_, bytes) => (Kind::Data, bytes),
+        };
+        Some(Packet { bytes, retransmissions, ..self.packet(id, Side::Called, kind) })
+    }
+
+    /// Whether a request is on its way that is not complete at the called end.
+    pub fn lacks_request(&self) -> bool {
+        self.ends[Side::Called as usize].lacks > 0
     }
 
     /// Takes an acknowledgement of the other end; the window grows with it (slow start, RFC 5681).
@@ -448,6 +508,21 @@ mod tests {
                 connection.acknowledged(Side::Called, &ack);
             }
         }
+    }
+
+    #[test]
+    fn a_packet_lost_again_and_again_is_given_up_in_the_end() {
+        let mut connections = Connections::new(4);
+        let number = connections.open(PARTIES, Time::ZERO);
+        let mut waits = |kind| {
+            let first = connections.get_mut(number).unwrap().packet(number, Side::Called, kind);
+            std::iter::successors(Some(first), |packet| packet.again())
+                .map(|packet| packet.retransmit_after())
+        };
+        let data: Vec<Span> = waits(Kind::Data).collect();
+        assert_eq!(data[..3], [200, 400, 800].map(Span::from_ms));
+        assert_eq!(data.iter().map(|span| span.ns()).sum::<i64>(), 924_600_000_000, "as Linux documents it");
+        assert_eq!(waits(Kind::SynAck).collect::<Vec<_>>(), [3, 6, 12, 24, 48, 96].map(Span::from_secs));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! TCP's timers: retransmission of lost packets, retransmission of lost SYNs, delayed acknowledgements.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use vcpulab_guest::ConnectionId;
 use vcpulab_host::{NEVER, Span, Time, WorldContext};
@@ -10,42 +10,20 @@ use super::tcp::{DELAYED_ACK, Packet, SYN_TIMEOUT, Side};
 use crate::ids::SourceId;
 use crate::sources::{Source, Sources};
 
-/// Time until a lost packet is sent again, ns (the least retransmission time-out of common TCPs).
-const RETRANSMIT_AFTER: Span = Span::from_ms(200);
-
-/// Time until it is sent again where acknowledgements of later segments tell of the loss (fast retransmit): about a round
+/// Time until a lost packet is sent again where acknowledgements of later segments tell of the loss (fast retransmit): about a round
 /// trip, ns.
 const RETRANSMIT_SOON: Span = Span::from_ms(1);
-
-/// Things that are due at a time each, in the order of time.
-#[derive(Clone, Debug)]
-struct Queue<T> {
-    source: SourceId,
-    due: VecDeque<(Time, T)>,
-}
-
-impl<T: Copy> Queue<T> {
-    fn new(source: SourceId) -> Self {
-        Queue { source, due: VecDeque::new() }
-    }
-
-    fn take_due(&mut self, now: Time) -> Option<T> {
-        let &(_, first) = self.due.front().filter(|&&(time, _)| time <= now)?;
-        self.due.pop_front();
-        Some(first)
-    }
-
-    fn arm(&self, ctx: &mut WorldContext<'_>) {
-        self.source.set(ctx, self.due.front().map_or(NEVER, |&(time, _)| time));
-    }
-}
 
 /// The timers of all connections.
 #[derive(Clone, Debug)]
 pub(crate) struct TcpTimers {
-    lost: Queue<Packet>,
-    lost_soon: Queue<Packet>,
-    acks: Queue<(ConnectionId, Side)>,
+    /// Lost packets, by the time of their retransmission, and then in the order of their losses.
+    lost: BTreeMap<(Time, u64), Packet>,
+    losses: u64,
+    lost_source: SourceId,
+    /// Delayed acknowledgements, in the order of time: all wait equally long.
+    acks: VecDeque<(Time, ConnectionId, Side)>,
+    ack_source: SourceId,
     /// Connections whose SYN was lost, by the time of its retransmission.
     syns: BinaryHeap<Reverse<(Time, ConnectionId)>>,
     syn_source: SourceId,
@@ -55,9 +33,11 @@ impl TcpTimers {
     /// Timers that are not set.
     pub fn new(sources: &mut Sources) -> Self {
         TcpTimers {
-            lost: Queue::new(sources.register(Source::Retransmission)),
-            lost_soon: Queue::new(sources.register(Source::Retransmission)),
-            acks: Queue::new(sources.register(Source::DelayedAck)),
+            lost: BTreeMap::new(),
+            losses: 0,
+            lost_source: sources.register(Source::Retransmission),
+            acks: VecDeque::new(),
+            ack_source: sources.register(Source::DelayedAck),
             syns: BinaryHeap::new(),
             syn_source: sources.register(Source::SynRetransmission),
         }
@@ -65,41 +45,46 @@ impl TcpTimers {
 
     /// Keeps a lost packet until it is sent again. `soon`: acknowledgements tell of the loss.
     pub fn keep_lost(&mut self, ctx: &mut WorldContext<'_>, packet: Packet, soon: bool) {
-        let (queue, delay) = match soon {
-            true => (&mut self.lost_soon, RETRANSMIT_SOON),
-            false => (&mut self.lost, RETRANSMIT_AFTER),
-        };
-        queue.due.push_back((ctx.now() + delay, packet));
+        let delay = if soon { RETRANSMIT_SOON } else { packet.retransmit_after() };
+        self.keep_lost_for(ctx, packet, delay);
+    }
+
+    /// Keeps a lost packet for that time.
+    pub fn keep_lost_for(&mut self, ctx: &mut WorldContext<'_>, packet: Packet, delay: Span) {
+        self.losses += 1;
+        self.lost.insert((ctx.now() + delay, self.losses), packet);
         self.arm_retransmission(ctx);
     }
 
-    /// Removes a lost packet that is to be sent again now.
+    /// Removes a lost packet whose time has come.
     pub fn take_lost(&mut self, now: Time) -> Option<Packet> {
-        self.lost.take_due(now).or_else(|| self.lost_soon.take_due(now))
+        let first = self.lost.first_entry().filter(|first| first.key().0 <= now)?;
+        Some(first.remove())
     }
 
     /// Sets the timer of lost packets.
     pub fn arm_retransmission(&self, ctx: &mut WorldContext<'_>) {
-        self.lost.arm(ctx);
-        self.lost_soon.arm(ctx);
+        self.lost_source.set(ctx, self.lost.first_key_value().map_or(NEVER, |(&(time, _), _)| time));
     }
 
     /// Delays an acknowledgement.
     pub fn delay_ack(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId, side: Side) {
-        self.acks.due.push_back((ctx.now() + DELAYED_ACK, (id, side)));
-        if self.acks.due.len() == 1 {
-            self.acks.arm(ctx);
+        self.acks.push_back((ctx.now() + DELAYED_ACK, id, side));
+        if self.acks.len() == 1 {
+            self.arm_acks(ctx);
         }
     }
 
     /// Removes a delayed acknowledgement that is due now.
     pub fn take_ack(&mut self, now: Time) -> Option<(ConnectionId, Side)> {
-        self.acks.take_due(now)
+        let &(_, id, side) = self.acks.front().filter(|&&(time, ..)| time <= now)?;
+        self.acks.pop_front();
+        Some((id, side))
     }
 
     /// Sets the timer of delayed acknowledgements.
     pub fn arm_acks(&self, ctx: &mut WorldContext<'_>) {
-        self.acks.arm(ctx);
+        self.ack_source.set(ctx, self.acks.front().map_or(NEVER, |&(time, ..)| time));
     }
 
     /// Waits to send a SYN again that was lost after `lost_before` others.
