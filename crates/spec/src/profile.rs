@@ -168,6 +168,8 @@ constants! {
     disk_average_seek_ns: 0..=COST_NS_MAX,
     /// Turns of its platters.
     disk_rotations_per_min: 1..=1_000_000,
+    /// 1: it has a write cache, and a write that goes on where the last one ended does not wait for the platter; 0: it waits.
+    disk_write_cache: 0..=1,
     /// Time of one request to flash memory besides the transfer.
     ssd_latency_ns: 0..=COST_NS_MAX,
     /// Rate of all its transfers together.

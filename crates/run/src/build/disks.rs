@@ -46,6 +46,7 @@ fn disk(medium: Medium, constants: &Constants) -> DiskConfig {
                 track_seek_ns: Span::from_ns(constants.disk_track_seek_ns),
                 average_seek_ns: Span::from_ns(constants.disk_average_seek_ns),
                 rotations_per_min: constants.disk_rotations_per_min,
+                write_cache: constants.disk_write_cache == 1,
             },
             Medium::Flash => DiskKind::Flash {
                 latency_ns: Span::from_ns(constants.ssd_latency_ns),
