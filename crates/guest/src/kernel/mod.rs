@@ -1,6 +1,7 @@
 //! The guest kernel: tasks share the vCPUs of their domain in time slices; a timer wakes sleepers; locks, points to wait at
 //! and services make tasks wait for one another.
 
+mod deadlines;
 mod idle_tick;
 mod service;
 mod sync;
@@ -156,6 +157,13 @@ impl Kernel {
     /// CPU time that tasks burnt waiting for locks, ns.
     pub fn spin_ns(&self) -> Span {
         self.spin_ns
+    }
+
+    /// Counts the jobs whose deadlines have passed by now: those not done are missed, too.
+    pub fn judge_deadlines(&mut self, now: Time) {
+        for task in self.tasks.iter_mut() {
+            self.stats[task.app].failed += task.overdue(now);
+        }
     }
 
     /// Sets all statistics to zero.

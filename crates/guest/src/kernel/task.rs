@@ -2,6 +2,7 @@
 
 use vcpulab_host::{Span, Time};
 
+use super::deadlines::Deadlines;
 use crate::ids::{AppId, ChannelId, ConnectionId};
 use crate::random::Random;
 use crate::script::{Call, DiskAccess, Peer, Script, Step};
@@ -105,6 +106,7 @@ pub(crate) struct Task {
     timer: Time,
     busy_until: Time,
     release: Option<Time>,
+    deadlines: Option<Deadlines>,
     began: Time,
     page_fault_ns: Span,
     random: Random,
@@ -137,6 +139,7 @@ impl Task {
             timer: now,
             busy_until: now,
             release: None,
+            deadlines: Deadlines::of(script),
             began: now,
             page_fault_ns,
             random,
@@ -302,7 +305,19 @@ impl Task {
     fn done(&mut self, now: Time, deadline: Span) -> Demand {
         let response = now - self.began;
         self.began = now;
-        Demand::Done(response, response > deadline)
+        let late = match (&mut self.deadlines, self.release) {
+            (Some(deadlines), Some(release)) => deadlines.complete(release, now),
+            _ => response > deadline,
+        };
+        Demand::Done(response, late)
+    }
+
+    /// Counts the jobs that are overdue by now and were not counted before.
+    pub fn overdue(&mut self, now: Time) -> u64 {
+        match (&mut self.deadlines, self.release) {
+            (Some(deadlines), Some(release)) => deadlines.overdue(release, now),
+            _ => 0,
+        }
     }
 
     /// Takes a request, and goes on at the steps for its class.

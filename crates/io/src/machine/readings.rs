@@ -1,7 +1,7 @@
 //! Readings of a machine, for result tables.
 
 use vcpulab_guest::AppId;
-use vcpulab_host::{HostState, Span};
+use vcpulab_host::{HostState, Span, Time};
 
 use super::Machine;
 use super::profiler::Samples;
@@ -17,6 +17,11 @@ impl Machine {
     /// Makes `log` hear of every request of a client from now on, as soon as it is over.
     pub fn log_requests(&mut self, log: impl FnMut(&ClientSample) + 'static) {
         self.clients.set_log(log);
+    }
+
+    /// Brings what is counted by the clock up to now: to be called before statistics are read or set to zero.
+    pub fn settle(&mut self, now: Time) {
+        self.guests.all.iter_mut().for_each(|guest| guest.kernel.judge_deadlines(now));
     }
 
     /// Sets all counts to zero.

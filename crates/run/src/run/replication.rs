@@ -141,6 +141,7 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
 
     /// The warm-up is over.
     fn begin(&mut self) {
+        self.settle();
         self.host.world_mut().reset_statistics();
         self.logs.iter().for_each(|logs| logs.borrow_mut().begin());
         let (state, observer) = self.host.observe();
@@ -150,8 +151,14 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
         self.monitors = Some(Monitors::begin(self.of.spec, self.of.replication, state, meter, machine));
     }
 
+    fn settle(&mut self) {
+        let now = self.host.now();
+        self.host.world_mut().settle(now);
+    }
+
     /// Takes a sample, and lets the manager act on it.
     fn sample(&mut self) -> Result<(), RunError> {
+        self.settle();
         let Replication { spec, options, replication, .. } = self.of;
         let Some(monitors) = &mut self.monitors else { return Ok(()) };
         let (state, observer, machine) = self.host.parts();
@@ -166,7 +173,8 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
     }
 
     /// The results, once the end is reached.
-    fn harvest(self) -> Result<Results, RunError> {
+    fn harvest(mut self) -> Result<Results, RunError> {
+        self.settle();
         let Running { of, mut host, names, logs, monitors } = self;
         let Replication { spec, options, replication, entitlements, .. } = of;
         let mut results = collect(replication, &names, host.context(), host.observer().meter());
