@@ -147,6 +147,22 @@ def test_credit2_ratelimit() -> None:
     assert run("credit2-ratelimit", under("credit"))["web.wait_p99"].mean == approx(970, rel=0.02)
 
 
+def test_credit2_driver_domain() -> None:
+    unlimited, heavier, quieter = {"host.ratelimit_us": 0}, {"domain.web.weight": 512}, {"client.c.rate": 1000}
+    for changes, median, tail in (
+        ({}, 0.951, 2.28),
+        (unlimited, 0.274, 3.45),
+        (unlimited | heavier, 0.205, 0.961),
+        (quieter, 0.946, 1.78),
+        (unlimited | quieter, 0.198, 0.293),
+    ):
+        measured = run("credit2-driver-domain", changes)
+        assert measured["c.response_p50"].mean == approx(median, rel=0.02)
+        assert measured["c.response_p99"].mean == approx(tail, rel=0.02)
+    assert gotten(run("credit2-driver-domain"), "dom0", "web") == approx((14.5, 27.6), rel=0.02)
+    assert gotten(run("credit2-driver-domain", unlimited), "dom0", "web") == approx((24.0, 31.2), rel=0.02)
+
+
 def test_credit2_run_queues() -> None:
     assert gotten(run("credit2-run-queues"), *ABC) == approx((90.5, 55.0, 54.5), abs=0.05)
     assert gotten(run("credit2-run-queues", {"host.cpus_per_socket": 2}), *ABC) == approx((66.9, 66.6, 66.5), abs=0.05)

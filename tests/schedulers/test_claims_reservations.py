@@ -258,6 +258,15 @@ def test_rtds_short_periods_cost_switches() -> None:
     assert run("rtds-short-period", long)["pcpu.0.overhead"].mean == about(0.036)
 
 
+def test_rtds_shorter_periods_throttle_work_that_comes_in_lumps() -> None:
+    web = {"domain.web.budget_us": 400, "domain.web.period_us": 1000}
+    dom0 = {"domain.dom0.budget_us": 400, "domain.dom0.period_us": 1000}
+    for changes, throughput, tail in (({}, 3015, 9.76), (web, 2719, 26.1), (web | dom0, 3018, 2.14)):
+        result = run("rtds-lumpy-work", changes)
+        assert result["c.throughput"].mean == about(throughput)
+        assert result["c.response_p99"].mean == about(tail)
+
+
 def test_rtds_without_extratime_stretches_bursts() -> None:
     assert run("rtds-bursts")["web.response_p50"].mean == about(19)
     extra = run("rtds-bursts", {"domain.web.extratime": 1})
