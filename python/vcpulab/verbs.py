@@ -5,6 +5,7 @@ Answers print themselves (`str`, and in notebooks), and have `to_frame()`.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -165,6 +166,7 @@ def tune(
     replications: int | None = None,
     seed: int | None = None,
     folder: str | PathLike[str] | None = None,
+    sensitivity: bool = False,
     jobs: int = 0,
     progress: Progress | None = None,
 ) -> "Tuning":
@@ -186,6 +188,7 @@ def tune(
         seed: of the search; the scenario's if left out.
         folder: where what is measured is kept, so that a search can go on; in memory only if left out. `{search}` in it
             stands for a name that no other search has.
+        sensitivity: try every input that somebody guessed, and not only the nearest ones?
         jobs: replications at a time; 0: one for each processor. It never changes the result.
         progress: see `Progress`; told of the search, then of the confirmation.
 
@@ -197,11 +200,13 @@ def tune(
     from vcpulab.advice.tuning import goals as goals_of
     from vcpulab.advice.tuning import prices
     from vcpulab.advice.tuning.answer import Tuning
-    from vcpulab.advice.tuning.confirming import confirm
+    from vcpulab.advice.tuning.confirming import settle
+    from vcpulab.advice.tuning.front import front
     from vcpulab.advice.tuning.leaving import concerned
     from vcpulab.advice.tuning.parameters import space
     from vcpulab.advice.tuning.search import REPLICATIONS as OF_EACH
     from vcpulab.advice.tuning.search import Search
+    from vcpulab.advice.tuning.sensitivity import sensitivity as tried
     from vcpulab.advice.tuning.widening import widened
 
     scenario = _scenario(scenario)
@@ -223,8 +228,13 @@ def tune(
     found = search.run(
         trials=TRIALS if trials is None and seconds is None else trials, seconds=seconds, progress=progress
     )
-    confirmed = None if found.best is search.present else confirm(search, found.best, progress)
-    return Tuning(search, found, confirmed)
+    found, confirmed, rejected = settle(search, found, progress)
+    if (answer := Tuning(search, found, confirmed, rejected)).advised and confirmed is not None:
+        offers = front(search, found, progress)
+        gain = confirmed.score.mean
+        inputs = tried(search, found.best, gain, everything=sensitivity, jobs=jobs, progress=progress)
+        answer = replace(answer, offers=offers, sensitivity=inputs)
+    return answer
 
 
 def capacity(

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import mean
@@ -17,10 +18,11 @@ import pytest
 import vcpulab
 import vcpulab.scenario.settings
 from support import HANG_S, ROOT, VCPULAB, Vcpulab, opened
-from vcpulab.advice.tuning import Found, Parameter, Search, goal, space
+from vcpulab.advice.tuning import Found, Parameter, Search, confirm, confirming, goal, space
 from vcpulab.advice.tuning.goals import default_goals
 from vcpulab.advice.tuning.leads import leads
 from vcpulab.advice.tuning.prices import PRICES, price, stated
+from vcpulab.advice.tuning.sensitivity import guesses
 from vcpulab.advice.tuning.widening import widened
 from vcpulab.cli.main import main
 from vcpulab.errors import RequestError
@@ -121,6 +123,17 @@ def at_random(chance: random.Random, parameter: Parameter) -> int:
     return chance.randrange(len(parameter.options))
 
 
+def test_a_reservation_changes_no_more_than_it_must(planted: vcpulab.Scenario) -> None:
+    """Extra time came along with each greater slice, and the period was set to what it was."""
+    reserved = {"domain.web.period": 20_000_000, "domain.web.slice": 4_000_000, "domain.web.extratime": 0}
+    old = planted.change({"host.generation": "xen3.0.3", "host.scheduler": "sedf"}).change(reserved)
+    found = space(old, only=["web.reservation", "batch.reservation"])
+    (mine, other) = found.parameters
+    assert found.changes({**found.present, mine.key: mine.now + 1}) == {"domain.web.slice": 6_000_000}
+    fresh = found.changes({**found.present, other.key: other.now + 1})
+    assert fresh["domain.batch.extratime"] == 1
+
+
 def test_reservations_fit(planted: vcpulab.Scenario) -> None:
     found = space(planted.change({"host.generation": "xen3.0.3", "host.scheduler": "sedf"}))
     most = found.changes(
@@ -213,7 +226,9 @@ def test_the_answer_can_be_set_and_written(tune: Vcpulab, tmp_path: Path) -> Non
     result = tune("planted.toml", "--vary", CAPS, "--maximise", "web.throughput", "--trials", "12", "--write", "t.toml")
     assert result.returncode == 0, result.stderr
     assert "The setting found is better than the present one." in result.stdout
-    assert result.stdout.rstrip().endswith("# commands in Dom0\nxl sched-credit -d batch -c 10")
+    first, *lines = result.stdout.splitlines()
+    assert re.match(r"planted: throughput of http \d+ → \d+ 1/s \(\+.* %\) by cap of batch 0 → 10; batch -", first)
+    assert "\n\n# commands in Dom0\nxl sched-credit -d batch -c 10\n\n" in "\n".join(lines[:8])
     written = vcpulab.Scenario.load(tmp_path / "t.toml")
     assert written == vcpulab.Scenario.from_toml(PLANTED).change({"domain.batch.cap": 10})
 
@@ -479,11 +494,73 @@ def test_who_starves_somebody_is_never_advised() -> None:
     assert found.best.changes == {}
 
 
+@pytest.fixture(scope="module")
+def weighed() -> Any:
+    """Only the weight of the shop is free, and everything that is guessed is tried."""
+    return advice(busy(), only=["shop.weight"], trials=6, sensitivity=True)
+
+
+def test_the_front_trades_gain_against_harm(weighed: Any) -> None:
+    rows = weighed.front.to_dicts()
+    assert rows == sorted(rows, key=lambda row: row["price"])
+    assert sum(row["recommended"] for row in rows) == 1
+    for row, other in itertools.permutations(rows, 2):
+        assert (row["gain"], -row["harm"], -row["price"]) != (other["gain"], -other["harm"], -other["price"])
+        assert not (row["gain"] > 1.1 * other["gain"] and row["harm"] < other["harm"] and row["price"] < other["price"])
+    losers = {row["loser"] for row in rows}
+    assert any(loser and loser.startswith("throughput of batch1 to batch4 -") for loser in losers)
+    document = json.loads(json.dumps(weighed.document()))
+    assert [row["recommended"] for row in document["front"]] == [row["recommended"] for row in rows]
+
+
+def test_what_was_guessed_is_tried_lower_and_higher(weighed: Any) -> None:
+    tried = weighed.sensitivity.rows()
+    assert {(row["input"], row["factor"]) for row in tried} == {
+        (name, factor) for name in ("rate of customers", "request_cpu of shop") for factor in (0.75, 1.25)
+    }
+    lower, higher = (row for row in tried if row["input"] == "rate of customers")
+    assert "nothing need be set" in lower["why"] or lower["score"] < higher["score"]
+    assert any(line.startswith("the answer ") for line in weighed.sensitivity.lines())
+    assert weighed.sensitivity.left == ()
+
+
+def test_alike_domains_are_guessed_together() -> None:
+    app = [{"kind": "periodic", "run": "1ms", "period": "10ms"}]
+    periodic = busy().change({f"domain.batch{n}.app": app for n in (1, 2, 3, 4)})
+    (jobs,) = (one for one in guesses(periodic) if one.name.startswith("run"))
+    assert jobs.name == "run of batch1 to batch4"
+    assert jobs.times(1.25) == {f"domain.batch{n}.app.0.run": "1250000ns" for n in (1, 2, 3, 4)}
+
+
+def test_the_second_best_is_tried_where_the_best_starves_somebody(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[Any] = []
+
+    def starving(search: Search, winner: Any, _progress: object) -> Any:
+        tried.append(winner.changes)
+        confirmed = confirm(search, winner)
+        return (
+            replace(confirmed, starved={"batch1": "never ran"}, verdict="not better") if len(tried) == 1 else confirmed
+        )
+
+    monkeypatch.setattr(confirming, "confirm", starving)
+    answer = advice(busy(), only=["shop.weight"], trials=6)
+    assert answer.advised
+    assert len(tried) == 2
+    assert answer.found.best.changes == tried[1] != tried[0]
+    (rejected,) = answer.rejected
+    assert rejected.candidate.changes == tried[0]
+    assert answer.reasons()[0].startswith("not advised: weight of shop 256 → ")
+    assert answer.reasons()[0].endswith("which starves batch1")
+    assert answer.document()["rejected"] == [{"changes": dict(tried[0]), "why": "starves batch1"}]
+
+
 def test_prices_can_be_stated() -> None:
     there = {parameter.name: parameter for parameter in widened(space(busy()), ["shop"]).parameters}
     weight, batch, scheduler = (there[name] for name in ("domain.shop.weight", GROUP, "host.scheduler"))
-    assert price([weight], PRICES) < price([batch], PRICES) < price([scheduler], PRICES)
-    assert price([scheduler], stated(["scheduler=30"])) == 30
+    one, all_of_them, another = ((it, it.now + 1 if it.ordered else 1 - it.now) for it in (weight, batch, scheduler))
+    assert price([one], PRICES) < price([all_of_them], PRICES) < price([another], PRICES)
+    assert price([one], PRICES) < price([(weight, weight.now + 3)], PRICES)
+    assert price([another], stated(["scheduler=30"])) == 30
     with pytest.raises(RequestError, match="KIND=PERCENT"):
         advice(busy(), price=["wait=1"])
 

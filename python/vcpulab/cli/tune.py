@@ -14,8 +14,9 @@ from vcpulab.advice.tuning.answer import Tuning
 from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.search import REPLICATIONS, Candidate
 from vcpulab.advice.tuning.widening import held
+from vcpulab.advice.tuning.words import in_words
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.options import Jobs, Report, Seed, Slo, TableOrJson, Words, command, duration, number
+from vcpulab.cli.options import Flag, Jobs, Report, Seed, Slo, TableOrJson, Words, command, duration, number
 from vcpulab.cli.outputs import Writes, written
 from vcpulab.hypervisors.xl import new_steps
 from vcpulab.show.table import Table
@@ -50,6 +51,8 @@ def tune(
         int, number("Replications of each setting that is not given up earlier.", 2, 1000)
     ] = REPLICATIONS,
     seed: Seed = None,
+    sensitivity: Flag = False,
+    all: Flag = False,
     folder: Annotated[
         Path | None,
         Parameter(name=["--out", "-o"], help="Directory of the measurements; one of its own in out/tune if left out."),
@@ -80,6 +83,9 @@ def tune(
         price: KIND=PERCENT, what changing a parameter of a kind costs: of settings that are about as good the cheapest
             is advised. Weight 1, cap and budget 2, slice (or rate limit) of the host 3, pinning 4, pool 5, vcpus (or
             netbacks) 6, scheduler 10.
+        sensitivity: Try every guessed input (rates, users, think times, CPU time of requests and jobs) a quarter lower
+            and higher; otherwise those nearest to the goal, for a quarter of the search's time.
+        all: Show all parameters with their importance, the best under each scheduler, and every metric.
         write: Write the scenario with the setting found to this file, which may be the same one; comments stay.
     """
     scenario = files.load(file)
@@ -97,6 +103,7 @@ def tune(
             replications=replications,
             seed=seed,
             folder=folder or _FOLDERS / f"{file.stem}-{{search}}",
+            sensitivity=sensitivity,
             jobs=jobs,
             progress=progress,
         )
@@ -104,7 +111,7 @@ def tune(
         starved = {} if answer.confirmed is None else answer.confirmed.starved
         print(json.dumps({"starved": starving.rows(starved), **answer.document()}, indent=2))
     else:
-        _show(answer)
+        _show(answer, all=all)
     if write is not None and answer.advised:
         with written(write):
             whole.write(write, answer.found.best.scenario.text)
@@ -116,18 +123,60 @@ def tune(
     return DONE if answer.kept else FAILED
 
 
-def _show(answer: Tuning) -> None:
+def _show(answer: Tuning, *, all: bool) -> None:
+    """The answer and what to type first, then what was wanted and held, then what others make of it."""
     found, confirmed = answer.found, answer.confirmed
-    size = answer.space.size
-    tried = f"{len(found.candidates)} of {size if size < 10**6 else f'{size:.1g}'} settings tried"
-    print(f"{answer.space.scenario.name}: {tried}, {100 * answer.saved():.0f} % of their replications saved")
-    print(f"wanted: {'; '.join(map(str, [*answer.search.goals, *answer.search.slos]))}")
-    print(f"held fixed: {'; '.join(held(answer.space)) or 'nothing'}\n")
+    views.show_lines([f"{answer.space.scenario.name}: {answer.headline}"])
     if confirmed is not None and confirmed.starved:
         print(starving.in_a_line(confirmed.starved, "the setting found is not advised, for it starves"))
-    print(answer.verdict)
     if not answer.kept:
         print(f"beyond the SLO, and by how much: {'; '.join(answer.nearest())}")
+    if answer.advised:
+        print("To set it on a real host:\n")
+        views.show_commands(new_steps(answer.space.scenario, found.best.scenario))
+        print(f"\n{answer.verdict}\n")
+    size = answer.space.size
+    tried = f"{len(found.candidates)} of {size if size < 10**6 else f'{size:.1g}'} settings"
+    lines = [
+        f"wanted: {'; '.join(map(str, [*answer.search.goals, *answer.search.slos]))}",
+        f"held fixed: {'; '.join(held(answer.space)) or 'nothing'}",
+        f"tried: {tried}, {100 * answer.saved():.0f} % of their replications saved",
+        *answer.reasons(),
+    ]
+    views.show_lines(lines)
+    if len(answer.offers) > 1:
+        views.show_table(_front(answer))
+    if all or not answer.advised:
+        _show_parameters(answer)
+    if confirmed is not None:
+        _show_confirmed(confirmed, all=all)
+
+
+def _front(answer: Tuning) -> Table:
+    """What is traded for what: a row for each setting that none beats."""
+    goals = [goal for goal in answer.search.goals if len(goal.addresses) == 1]
+    headings = [
+        "setting",
+        *(f"{goal.name},\n{goal.addresses[0].unit}" for goal in goals),
+        "gain",
+        "price, %",
+        "pays most",
+    ]
+    rows = []
+    for one in answer.offers:
+        values = [
+            str(value) if value is not None else "undefined"
+            for goal, value in zip(answer.search.goals, one.goals, strict=True)
+            if goal in goals
+        ]
+        mark = " (recommended)" if one.recommended else ""
+        harm = "nobody" if one.harm is None else str(one.harm)
+        rows.append([in_words(answer.space, one.candidate) + mark, *values, str(one.gain), f"{one.price:g}", harm])
+    return Table("The front: gain against harm, the cheapest first", headings, rows)
+
+
+def _show_parameters(answer: Tuning) -> None:
+    found = answer.found
     rows = [
         [key, before, after, str(found.costs.get(key, "–")), _share(found.importance.get(key))]
         for key, before, after in answer.changed()
@@ -144,27 +193,21 @@ def _show(answer: Tuning) -> None:
         ranked = sorted(found.policies.items(), key=lambda item: found.standings[item[1].number].order, reverse=True)
         policies = [[name, f"{found.standings[c.number].score:+.3f}", _verbal(answer, c)] for name, c in ranked]
         views.show_table(Table("The best under each scheduler", ["scheduler", "score in the search", "SLOs"], policies))
-    if confirmed is not None:
-        _show_confirmed(confirmed)
-    if answer.advised:
-        print("\nTo set it on a real host:\n")
-        views.show_commands(new_steps(answer.space.scenario, found.best.scenario))
 
 
-def _show_confirmed(confirmed: Confirmation) -> None:
+def _show_confirmed(confirmed: Confirmation, *, all: bool) -> None:
     n = confirmed.score.n
     rows = [[name, str(gain)] for name, gain in confirmed.gains.items()]
-    rows.append(["score: their mean", str(confirmed.score)])
+    if len(rows) > 1:
+        rows.append(["score: their mean", str(confirmed.score)])
     views.show_table(Table("Gain", ["goal", f"gain in {n} fresh replications"], rows))
     if confirmed.slos:
         words = {True: "kept", False: "not kept", None: "not sure"}
         slos = [[str(one.slo), words[one.sure], str(one.interval or "–")] for one in confirmed.slos]
         views.show_table(Table("SLOs", ["SLO", "kept", "value"], slos, text_columns=2))
-    for line in confirmed.added.lines():
-        print(line)
-    changed = [one for one in confirmed.comparisons if one.verdict in ("improves", "regresses")]
+    changed = [one for one in confirmed.comparisons if one.verdict in ("improves", "regresses") or one.may_regress]
     if changed:
-        views.show_comparison(changed, (confirmed.before, confirmed.after), ("now", "found"), all=False)
+        views.show_comparison(changed, (confirmed.before, confirmed.after), ("now", "found"), all=all)
 
 
 def _verbal(answer: Tuning, candidate: Candidate) -> str:

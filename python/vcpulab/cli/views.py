@@ -2,6 +2,7 @@
 
 import re
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePath
@@ -44,6 +45,13 @@ def show_table(table: Table) -> None:
     console = _stdout()
     for part in rendered(table, console.width):
         console.print(part)
+
+
+def show_lines(lines: Iterable[str]) -> None:
+    """Prints lines of words, each broken where the terminal ends, and an empty one."""
+    for line in lines:
+        print(textwrap.fill(line, _stdout().width, subsequent_indent="  ", break_on_hyphens=False))
+    print()
 
 
 _WAITS_SHORT = 6

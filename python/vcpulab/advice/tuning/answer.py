@@ -1,16 +1,19 @@
 """What came out of a search, in words and as data."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import polars as pl
 
-from vcpulab.advice.tuning.confirming import Confirmation
+from vcpulab.advice.tuning.confirming import Confirmation, Rejected
+from vcpulab.advice.tuning.front import Offer
 from vcpulab.advice.tuning.goals import excess
 from vcpulab.advice.tuning.parameters import Space
 from vcpulab.advice.tuning.search import Candidate, Found, Search
+from vcpulab.advice.tuning.sensitivity import Sensitivity
 from vcpulab.advice.tuning.widening import held
+from vcpulab.advice.tuning.words import headline, in_words
 from vcpulab.hypervisors.xl import new_steps
 from vcpulab.results.addresses import Slo
 from vcpulab.results.statistics import Interval, number
@@ -25,6 +28,12 @@ class Tuning(Answer):
     found: Found
     confirmed: Confirmation | None
     """`None`: nothing was to be confirmed."""
+    rejected: Sequence[Rejected] = ()
+    """What was better in the search, and is not advised."""
+    offers: Sequence[Offer] = ()
+    """What is traded for what, the cheapest first; see `front`."""
+    sensitivity: Sensitivity | None = None
+    """What the answer depends on; `None`: nothing is advised."""
 
     @property
     def space(self) -> Space:
@@ -68,6 +77,60 @@ class Tuning(Answer):
             f"Nothing that was tried beats the present setting: the best that was found {why} on fresh random numbers."
         )
 
+    @property
+    def headline(self) -> str:
+        """The answer in plain words: what becomes of the goals, by what, what others pay, and whether to restart."""
+        if not self.advised or self.confirmed is None:
+            return self.verdict
+        return headline(self.search, self.found.best, self.confirmed)
+
+    def reasons(self) -> list[str]:
+        """What was rejected, why the advised setting is the one, and what the answer depends on."""
+        found = [f"not advised: {in_words(self.space, one.candidate)}, which {one.why}" for one in self.rejected]
+        if self.advised and len(self.offers) > 1:
+            found.append("recommended: the least invasive of those about as good as the best; see the front for others")
+        if self.confirmed is not None:
+            found += self.confirmed.added.lines()
+        return found + (self.sensitivity.lines() if self.sensitivity is not None else [])
+
+    @property
+    def front(self) -> pl.DataFrame:
+        """What is traded for what, a row for each setting that none beats, the cheapest first.
+
+        Columns: `changes` (paths and values), `price` (%), `gain` (the score) and its `half_width`, `goals` (each
+        metric's mean under it), `harm` (the largest loss of others, on the scale of the score), `loser` (whose, of what
+        and how much), `recommended`.
+        """
+        rows = [{**row, "changes": _said_of(row["changes"]), "goals": _said_of(row["goals"])} for row in self._front()]
+        schema = {
+            "changes": pl.String,
+            "price": pl.Float64,
+            "gain": pl.Float64,
+            "half_width": pl.Float64,
+            "goals": pl.String,
+            "harm": pl.Float64,
+            "loser": pl.String,
+            "recommended": pl.Boolean,
+        }
+        return pl.DataFrame(rows, schema)
+
+    def _front(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "changes": dict(one.candidate.changes),
+                "price": one.price,
+                "gain": one.gain.mean,
+                "half_width": one.gain.half_width,
+                "goals": {
+                    goal.name: value.mean for goal, value in zip(self.search.goals, one.goals, strict=True) if value
+                },
+                "harm": one.loss,
+                "loser": None if one.harm is None else str(one.harm),
+                "recommended": one.recommended and self.advised,
+            }
+            for one in self.offers
+        ]
+
     def to_frame(self) -> pl.DataFrame:
         """A row for each parameter changed: its key, present and found value, and what changing it back costs."""
         costs = self.found.costs
@@ -76,7 +139,8 @@ class Tuning(Answer):
         return pl.DataFrame(rows, schema, orient="row")
 
     def __str__(self) -> str:
-        return "\n".join([self.verdict, *(f"{key}: {now} → {found}" for key, now, found in self.changed())])
+        changed = [f"{key}: {now} → {found}" for key, now, found in self.changed()]
+        return "\n".join([self.headline, *changed, *self.reasons()])
 
     def saved(self) -> float:
         """Share of the replications that need not be run."""
@@ -105,6 +169,7 @@ class Tuning(Answer):
             "scenario": self.space.scenario.name,
             "seed": self.search.seed,
             "verdict": self.verdict,
+            "headline": self.headline,
             "advised": self.advised,
             "left": self.found.left or None,
             "held": held(self.space),
@@ -134,11 +199,19 @@ class Tuning(Answer):
                 "replications_run": found.runs,
                 "replications_saved": found.runs_full - found.runs,
                 "everything_tried": found.exhausted,
-                "front": [
-                    {"changes": dict(c.changes), "gains": list(found.standings[c.number].gains)} for c in found.front
-                ],
             },
+            "front": self._front(),
+            "rejected": [{"changes": dict(one.candidate.changes), "why": one.why} for one in self.rejected],
+            "replications": None if confirmed is None else confirmed.added.row(),
+            "sensitivity": [] if self.sensitivity is None else self.sensitivity.rows(),
         }
+
+
+def _said_of(values: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"{name} = {number(value) if isinstance(value, float) else 'its default' if value is None else value}"
+        for name, value in values.items()
+    )
 
 
 def _said(interval: Interval | None) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ The best of many is partly the luckiest of many, so what the search measured is 
 run again on fresh seeds, in up to three looks with twice the replications each; at every look a third of the error is
 allowed (Bonferroni), so that looking again cannot make a gain of nothing. Where the gain is decided and a large harm to
 somebody is uncertain, the looks go on. A setting that starves somebody who does not starve now is no better, whatever
-others gain.
+others gain. Where the winner starves somebody or does not keep an SLO for sure, the second best has its turn.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,14 +14,17 @@ from typing import Literal
 from vcpulab.advice.compare import Comparison, compare
 from vcpulab.advice.deciding import PRECISION, Added, uncertain_harm
 from vcpulab.advice.starving import newly_starved
-from vcpulab.advice.tuning.goals import Goal, Row, score
-from vcpulab.advice.tuning.search import Candidate, Search, seed_of
+from vcpulab.advice.tuning.goals import Goal, Row, rows, score
+from vcpulab.advice.tuning.search import Candidate, Found, Search, seed_of
 from vcpulab.results.addresses import Slo, judged
 from vcpulab.results.run import Run, run_many
 from vcpulab.results.statistics import CONFIDENCE, Interval, paired
 
 LOOKS = (8, 16, 32)
 """Replications at each look."""
+
+TRIES = 3
+"""So many settings are confirmed at most."""
 
 Verdict = Literal["better", "not better", "unclear", "keeps the SLOs"]
 
@@ -59,6 +62,49 @@ class Confirmation:
     """The replications that were added for harms that were uncertain."""
 
 
+@dataclass(frozen=True)
+class Rejected:
+    """A setting that was the best of the search, and is not advised."""
+
+    candidate: Candidate
+    why: str
+    """What it does to whom."""
+
+
+def settle(
+    search: Search, found: Found, progress: Callable[[float], bool] | None = None
+) -> tuple[Found, Confirmation | None, list[Rejected]]:
+    """The search with the best setting that nobody pays too much for, its confirmation, and what was rejected before.
+
+    If none is left the first best stays, with its confirmation.
+
+    Raises:
+        EngineError: a run failed.
+    """
+    rejected: list[Rejected] = []
+    now, first = found, None
+    while now.best is not search.present and len(rejected) < TRIES:
+        confirmed = confirm(search, now.best, progress)
+        first = first or confirmed
+        why = _why_rejected(confirmed)
+        if not why:
+            return now, confirmed, rejected
+        rejected.append(Rejected(now.best, why))
+        now = search.without(found, [one.candidate for one in rejected], progress)
+    return found, first, rejected
+
+
+def _why_rejected(confirmed: Confirmation) -> str:
+    """Why another setting is to be tried; nothing: this one may be advised, or none would be better."""
+    if confirmed.starved:
+        return f"starves {', '.join(confirmed.starved)}"
+    broken = [str(one.slo) for one in confirmed.slos if not one.sure]
+    return f"does not keep {' and '.join(broken)} for sure" if broken and confirmed.verdict not in _ADVISED else ""
+
+
+_ADVISED = ("better", "keeps the SLOs")
+
+
 def confirm(search: Search, winner: Candidate, progress: Callable[[float], bool] | None = None) -> Confirmation:
     """Sets the winner of a search against the present setting.
 
@@ -75,7 +121,7 @@ def confirm(search: Search, winner: Candidate, progress: Callable[[float], bool]
     for look in LOOKS:
         pair = [c.scenario.with_run(seed=seed, replications=look) for c in (search.present, winner)]
         before, after = run_many(pair, waits=False, progress=progress)
-        old, new = (_rows(run.values(search.asked), look) for run in (before, after))
+        old, new = (rows(run, search.asked) for run in (before, after))
         scores = [
             score(search.goals, [goal.gain(b, a) for goal in search.goals]) for a, b in zip(old, new, strict=True)
         ]
@@ -125,7 +171,3 @@ def _of(goal: Goal, old: Sequence[Row], new: Sequence[Row]) -> Interval:
     interval = Interval.of(goal.gain(b, a) for a, b in zip(old, new, strict=True))
     assert interval is not None
     return interval
-
-
-def _rows(found: Mapping[str, Sequence[float | None]], n: int) -> list[Row]:
-    return [{name: listed[index] for name, listed in found.items()} for index in range(n)]

@@ -11,10 +11,18 @@ from dataclasses import dataclass
 
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import Address, Slo, addresses, find, judged
+from vcpulab.results.run import Run
 from vcpulab.scenario.scenario import Scenario, join
 
 Row = Mapping[str, float | None]
 """The metrics of one replication."""
+
+
+def rows(run: Run, asked: Iterable[Address]) -> list[Row]:
+    """What a run measured of these, replication by replication."""
+    found = run.values(asked)
+    return [{name: listed[index] for name, listed in found.items()} for index in range(run.scenario.replications)]
+
 
 GAIN_MAX = 2.0
 _EXCESS_MAX = 1e6
@@ -40,6 +48,16 @@ class Goal:
         for one in self.addresses:
             by_domain.setdefault(one.domain, []).append(self._gain(one, new[one.name], old[one.name]))
         return math.fsum(math.fsum(gains) / len(gains) for gains in by_domain.values()) / len(by_domain)
+
+    def way(self, new: Sequence[Row], old: Sequence[Row]) -> float | None:
+        """How much better its only metric is on average, in its unit; `None`: it has several, or no value somewhere."""
+        name = self.addresses[0].name
+        values = [[row[name] for row in rows] for rows in (new, old)]
+        known = [[max(value, self.floor or value) for value in listed if value is not None] for listed in values]
+        if len(self.addresses) > 1 or any(len(some) < len(all_) for some, all_ in zip(known, values, strict=True)):
+            return None
+        after, before = (math.fsum(some) / len(some) for some in known)
+        return after - before if self.higher else before - after
 
     def _gain(self, one: Address, new: float | None, old: float | None) -> float:
         if new is None or old is None:

@@ -77,8 +77,9 @@ def _steps(parameter: Parameter, upward: bool) -> list[int]:
     if split(parameter.name)[0] == "pool":
         return _shorter(parameter)
     if name == "vcpus":
-        # Fewer vCPUs of an SMP guest wait for each other less: one less, half, a quarter.
-        return list(dict.fromkeys(index for index in (now - 1, now // 2, now // 4) if 0 <= index < now))
+        # Fewer vCPUs of an SMP guest wait for each other less: one less, half, a little less than that, a quarter.
+        fewer = (now - 1, now // 2, now // 2 - 1, now // 4)
+        return list(dict.fromkeys(index for index in fewer if 0 <= index < now))
     if name == "reservation_period":
         # A shorter period comes in shorter gaps.
         return list(range(now - 1, -1, -1))[:_STEPS]

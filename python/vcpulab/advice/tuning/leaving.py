@@ -11,11 +11,13 @@ from collections.abc import Mapping, Sequence
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station
 from vcpulab.advice.lateness import LATE_MS, LATE_TIMES
 from vcpulab.advice.tuning.goals import Goal, Row, excess
-from vcpulab.results.addresses import Address, Slo, addresses, apps
+from vcpulab.results.addresses import Address, Slo, apps, judged
 from vcpulab.results.metrics import MILLISECONDS
 from vcpulab.results.run import Run
+from vcpulab.scenario.alike import groups
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.units import span_ns
+from vcpulab.show.folded import app_rows
 
 LEAST_GAIN = 0.1
 """A smaller gain in a response time is not felt: about 10 %."""
@@ -30,12 +32,25 @@ def concerned(goals: Sequence[Goal]) -> list[str]:
     return names if len(single) == len(goals) and all(names) else []
 
 
+def bystanders(scenario: Scenario, goals: Sequence[Goal]) -> list[list[Address]]:
+    """What others are judged by, who may pay: throughput and response times that goals of single things are not about.
+
+    Those of alike domains are together.
+    """
+    own = {goal.addresses[0].thing for goal in goals if len(goal.addresses) == 1}
+    row_of = {thing: row[0] for row in app_rows(scenario, groups(scenario)) for thing in row}
+    rows: dict[tuple[str, str], list[Address]] = {}
+    for one in judged(scenario):
+        if one.thing not in own and one.metric.name != "failed":
+            rows.setdefault((row_of.get(one.thing, one.thing), one.metric.name), []).append(one)
+    return list(rows.values())
+
+
 def others(scenario: Scenario, goals: Sequence[Goal]) -> list[Address]:
     """The response times of clients that goals of single domains are not about."""
-    own = {address.name for goal in goals for address in goal.addresses}
     clients = {app.name for app in apps(scenario) if app.client is not None} if concerned(goals) else set()
-    listed = (one for one in addresses(scenario) if one.thing in clients and one.metric.name == "response_p99")
-    return [one for one in listed if one.name not in own]
+    listed = (one for row in bystanders(scenario, goals) for one in row)
+    return [one for one in listed if one.thing in clients and one.metric.name == "response_p99"]
 
 
 def felt_ms(run: Run, address: Address) -> float | None:

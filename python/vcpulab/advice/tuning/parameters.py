@@ -211,6 +211,7 @@ class Space:
             return
         document = self.scenario.to_dict()
         left = 100 * int(document["host"]["pcpus"])
+        another = scheduler != self._scheduler()
         for domain, table in document["domain"].items():
             share, share_is_now = chosen.get(join(["domain", domain, "reservation"]), (None, True))
             period, period_is_now = chosen.get(join(["domain", domain, "reservation_period"]), (None, True))
@@ -220,17 +221,20 @@ class Space:
             # In tenths, as the options are.
             fits = min(float(share.value), max(left, 0) // (10 * vcpus) * 10)
             left -= round(fits * vcpus)
-            period_ms = period.value if period is not None and period.value else 10
             paths = {name: join(["domain", domain, name]) for name in _spelt(spelt)}
+            written = {} if another else self.scenario.written().get("domain", {}).get(domain, {})
+            present_ms = written.get(spelt.period, 0) / spelt.per_ms
+            period_ms = period.value if period is not None and period.value else present_ms or 10
             if fits <= 0:
-                written = self.scenario.written().get("domain", {}).get(domain, {})
                 changes |= {path: None for name, path in paths.items() if name in written}
                 continue
             length = round(period_ms * spelt.per_ms)
-            changes[paths[spelt.period]] = length
-            changes[paths[spelt.slice]] = round(length * fits / 100)
-            changes[paths[spelt.extra]] = 1
-            changes |= {paths[name]: length for name in spelt.same_as_period}
+            wanted = {spelt.period: length, spelt.slice: round(length * fits / 100)}
+            wanted |= dict.fromkeys(spelt.same_as_period, length)
+            if spelt.slice not in written:
+                # Who had none and gets one keeps what he had beside it.
+                wanted[spelt.extra] = 1
+            changes |= {paths[name]: value for name, value in wanted.items() if written.get(name) != value}
 
     def _fit_warps(self, changes: dict[str, Any], chosen: Mapping[str, tuple[Option, bool]]) -> None:
         for name, (option, is_now) in chosen.items():

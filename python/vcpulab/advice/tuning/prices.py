@@ -1,7 +1,8 @@
 """What changing a parameter costs the administrator: a price for each kind, so that the mildest cure is advised.
 
 A weight is typed and takes effect at once; another scheduler takes a restart of the host. The prices are assumptions,
-in percent of the score: of settings that are about as good, the one with the least sum is taken.
+in percent of the score: of settings that are about as good, the one with the least sum is taken. Of one kind, that is
+the one with fewer fields and smaller steps.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,6 +42,10 @@ _BUDGET = {"reservation", "reservation_period", "warp", "extratime", "xtratime",
 }
 _EACH_MORE = 0.25
 """Of settings with the same price, that with fewer fields: each further field adds this, %."""
+_EACH_STEP = 0.1
+"""... and that with smaller steps: each beyond the first adds this, %."""
+_LEAVES = 1.0
+"""A domain that leaves its pool leaves what it was put there for, %."""
 
 
 def kind(parameter: Parameter) -> str:
@@ -54,9 +59,17 @@ def kind(parameter: Parameter) -> str:
     return _KINDS.get(last, "other")
 
 
-def price(parameters: Iterable[Parameter], prices: Mapping[str, float]) -> float:
-    """What changing these costs, %."""
-    return sum(prices[kind(one)] + _EACH_MORE * (max(1, len(one.paths)) - 1) for one in parameters)
+def price(changed: Iterable[tuple[Parameter, int]], prices: Mapping[str, float]) -> float:
+    """What changing these to these options costs, %."""
+    return sum(prices[kind(parameter)] + _extent(parameter, pick) for parameter, pick in changed)
+
+
+def _extent(parameter: Parameter, pick: int) -> float:
+    value = parameter.options[pick].value
+    fields = len(value) if isinstance(value, Mapping) else len(parameter.paths)
+    steps = abs(pick - parameter.now) if parameter.ordered else 1
+    leaves = split(parameter.name)[0] == "domain" and split(parameter.name)[-1] == "pool"
+    return _EACH_MORE * (max(1, fields) - 1) + _EACH_STEP * (max(1, steps) - 1) + _LEAVES * leaves
 
 
 def stated(words: Iterable[str]) -> dict[str, float]:

@@ -13,6 +13,7 @@ from vcpulab.advice.compare import frame_of_changes, in_words, table_of_differen
 from vcpulab.advice.tuning.answer import Tuning
 from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.search import Candidate
+from vcpulab.advice.tuning.words import in_words as words_of
 from vcpulab.extras import require
 from vcpulab.hypervisors.xl import new_steps
 from vcpulab.show import charts as plots
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 else:
     alt = require("altair", "report")
 
-_FRONT_MAX = 30
-"""More lines than that are too many to read."""
-
 
 def write_report(path: str | PathLike[str], answer: Tuning) -> None:
     """Writes the page.
@@ -37,16 +35,16 @@ def write_report(path: str | PathLike[str], answer: Tuning) -> None:
     """
     wanted = "; ".join(map(str, [*answer.search.goals, *answer.search.slos]))
     parts = [html.section("What to set", [_parameters(answer), *_commands(answer)])]
+    if len(answer.offers) > 1:
+        parts.append(html.section("The front", [html.chart(_front(answer))]))
     if answer.confirmed is not None:
         parts.append(html.section("Improvements and regressions", _confirmed(answer.confirmed)))
     tried = [_history(answer)]
-    if len(answer.search.goals) > 1:
-        tried.append(_front(answer))
     if answer.found.importance:
         tried.append(_importance(answer))
     parts.append(html.section("Settings tried", map(html.chart, tried)))
     title = f"What to set: {answer.space.scenario.name}"
-    html.write(path, title, parts, [answer.verdict, f"Wanted: {wanted}."])
+    html.write(path, title, parts, [answer.headline, f"Wanted: {wanted}.", *answer.reasons()])
 
 
 def _confirmed(confirmed: Confirmation) -> list[Markup]:
@@ -125,36 +123,34 @@ def _history(answer: Tuning) -> "alt.TopLevelMixin":
 
 
 def _front(answer: Tuning) -> "alt.TopLevelMixin":
-    """The gains of settings that no other beats in every goal: a line for each."""
-    standings, goals = answer.found.standings, [goal.name for goal in answer.search.goals]
-    best = answer.found.best
-    front = sorted(answer.found.front, key=lambda one: standings[one.number].score, reverse=True)[:_FRONT_MAX]
-    shown = {one.number: one for one in [*front, best]}
+    """The gain of settings that none beats, against what others lose."""
     rows = [
         {
-            "setting": f"{number}: {_changes(candidate)}",
-            "goal": goal,
-            "gain": gain,
-            "scheduler": _scheduler(candidate),
-            "which": "advised" if candidate is best and answer.advised else "present" if not number else "other",
+            "setting": words_of(answer.space, one.candidate),
+            "gain": one.gain.mean,
+            "loss": one.loss,
+            "pays most": "nobody" if one.harm is None else str(one.harm),
+            "price": one.price,
+            "which": "recommended" if one.recommended else "other",
         }
-        for number, candidate in shown.items()
-        for goal, gain in zip(goals, standings[number].gains, strict=True)
+        for one in answer.offers
     ]
-    title = "What is traded for what: settings that none beats in every goal"
-    chart = (
-        alt.Chart(plots.rows_of(rows))
-        .mark_line(point=True)
-        .encode(
-            x=alt.X("goal:N", sort=goals, title=None, axis=alt.Axis(labelAngle=0)),
-            y=alt.Y("gain:Q", title="gain over the present setting"),
-            detail="setting:N",
-            color=_by_scheduler(answer),
-            strokeWidth=alt.condition("datum.which == 'advised'", alt.value(4), alt.value(1.2)),
-            opacity=alt.condition("datum.which == 'other'", alt.value(0.5), alt.value(1)),
-            tooltip=["setting:N", "goal:N", "gain:Q", "which:N"],
-        )
-        .properties(width="container", height=260, title=title, description=f"{title}. {len(shown)} settings.")
+    title = "What is traded for what: gain against harm, of settings that none beats"
+    base = alt.Chart(plots.rows_of(rows)).encode(
+        x=alt.X("loss:Q", title="what others lose most (score)"), y=alt.Y("gain:Q", title="gain (score)")
+    )
+    points = base.mark_point(size=90, filled=True).encode(
+        color=alt.Color(
+            "which:N",
+            scale=alt.Scale(domain=["recommended", "other"], range=plots.COLOURS[:2]),
+            legend=alt.Legend(orient="bottom", title=None),
+        ),
+        tooltip=["setting:N", "gain:Q", "loss:Q", "pays most:N", "price:Q"],
+    )
+    labels = base.mark_text(align="left", dx=8, color="currentColor", limit=360).encode(text="setting:N")
+    said = "; ".join(f"{row['setting']}: gain {row['gain']:.2f}, loss {row['loss']:.2f}" for row in rows)
+    chart = alt.layer(points, labels).properties(
+        width="container", height=260, title=title, description=f"{title}. {said}."
     )
     return plots.dressed(chart)
 

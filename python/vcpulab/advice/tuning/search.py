@@ -25,7 +25,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vcpulab.advice.capacity.occupancy import bottleneck, stations
+from vcpulab.advice.capacity.occupancy import bottleneck, stations, with_servers
 from vcpulab.advice.lateness import LATE_MS
 from vcpulab.advice.starving import newly_starved
 from vcpulab.advice.tuning import leaving
@@ -38,9 +38,10 @@ from vcpulab.extras import require
 from vcpulab.results import cache
 from vcpulab.results.addresses import Address, Slo
 from vcpulab.results.run import Run, run_many
-from vcpulab.results.statistics import Interval, paired
+from vcpulab.results.statistics import Interval, number, paired
 from vcpulab.scenario import settings
-from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.names import in_short
+from vcpulab.scenario.scenario import Scenario, split
 
 if TYPE_CHECKING:
     import optuna
@@ -51,6 +52,12 @@ BATCH = 8
 REPLICATIONS = 6
 """Replications of a candidate that is not dropped."""
 _SIGNIFICANT = 0.05
+LEAST_HARM = 0.01
+"""A smaller loss is none: about 1 %."""
+_FAR_BEHIND = 0.5
+"""Who has less than this part of the best score after two replications is given up, if the best gains ..."""
+_CLEAR_GAIN = 0.2
+"""... at least so much: successive halving, with what is kept for the front."""
 _SAME_SCORE = 0.002
 _PART_OF_SCORE = 0.1
 """A parameter is changed back if that costs less of the score, or less than this part of it if that is not significant;
@@ -63,6 +70,8 @@ _STARVES = "starves "
 """Before the name of a domain, among what the first replication measured."""
 _BEYOND_ALL = 1e9
 """What starves somebody is further beyond the SLOs than anything else."""
+_OF_OTHERS = 0.5
+"""Of settings with the same price, that which leaves other domains alone: each parameter of theirs adds this, %."""
 _AS_GOOD = 0.1
 """Settings that lack no more than this part of the best score are as good; the one with the least price is taken."""
 _REPEATS_MAX = 64
@@ -110,6 +119,24 @@ class Standing:
 
 
 @dataclass(frozen=True)
+class Harm:
+    """What some who are alike lose under a setting."""
+
+    size: float
+    """The mean loss, on the scale of the score: 0.1 is about 10 %."""
+    percent: float | None
+    """The change of the metric, %; `None`: it was 0."""
+    metric: str
+    """Which metric."""
+    things: tuple[str, ...]
+    """Of which applications or clients."""
+
+    def __str__(self) -> str:
+        change = "" if self.percent is None else f" {'+' if self.percent > 0 else ''}{number(self.percent)} %"
+        return f"{self.metric} of {in_short(self.things)}{change}"
+
+
+@dataclass(frozen=True)
 class Found:
     """How a search ended."""
 
@@ -117,8 +144,6 @@ class Found:
     best: Candidate
     """The best, with every parameter changed back that does not matter."""
     standings: Mapping[int, Standing]
-    front: list[Candidate]
-    """Those that keep the SLOs and are not beaten in every goal by another."""
     policies: Mapping[str, Candidate]
     """Scheduler to the best that was tried under it."""
     costs: Mapping[str, Interval]
@@ -178,18 +203,22 @@ class Search:
         self._drop = drop
         self._prices = {**PRICES, **prices}
         self.others = leaving.others(space.scenario, self.goals)
-        self.asked = _asked(self.goals, self.slos, self.others)
+        self.bystanders = leaving.bystanders(space.scenario, self.goals)
+        self.asked = _asked(self.goals, self.slos, [one for row in self.bystanders for one in row])
         self._ran = cache.RunCache(None)
         self._clock = _Clock(None)
         if folder is not None:
             self.keep(folder)
         self._by_key: dict[str, Candidate] = {}
         self._candidates: list[Candidate] = []
-        self._runs = 0
+        self.runs = 0
+        """Replications that were needed so far."""
         self._chance = random.Random(seed_of(seed, "neighbours", 0))
         self._turns: dict[str, list[Parameter]] = {}
         self._first_trials: list[Mapping[str, int]] = []
         self._present_runs: list[Run] = []
+        self.rejected: list[Candidate] = []
+        """What must not be advised, see `without`."""
 
     def keep(self, folder: Path) -> None:
         """Keeps what is measured in a folder, and takes what is there already.
@@ -251,27 +280,41 @@ class Search:
             best = max([best, *self._full()], key=partial(self._order, None))
             exhausted = exhausted or len(self._candidates) >= self.space.size
         progress(1.0)
-        searched, runs = list(self._candidates), self._runs
+        searched, runs = list(self._candidates), self.runs
         if not left:
             best = self._simplified(self._final(tell), tell)
             left = self._unfelt(best)
-        best = present if left else best
-        return Found(
+        found = Found(
             candidates=searched,
-            best=best,
+            best=present,
             policies=self._policies(),
-            costs=self._costs(best, tell),
-            standings={
-                candidate.number: self.standing(candidate) for candidate in self._by_key.values() if candidate.rows
-            },
-            front=self._front(searched),
-            importance=self._importance(optuna, study, best),
+            costs={},
+            standings={},
+            importance=self._importance(optuna, study, present if left else best),
             runs=runs,
             runs_full=sum(self.replications for candidate in searched if candidate.rows),
             seconds=self._clock.spent(),
             exhausted=exhausted and not left,
             left=left,
         )
+        return self._with_best(found, present if left else best, tell)
+
+    def without(
+        self, found: Found, rejected: Sequence[Candidate], progress: Callable[[float], bool] | None = None
+    ) -> Found:
+        """The same search, had some settings not been tried: its best is the next best, or the present setting.
+
+        Raises:
+            EngineError: a run failed.
+        """
+        tell = progress or (lambda _: True)
+        self.rejected = [*rejected]
+        return self._with_best(found, self._simplified(self.present, tell), tell)
+
+    def _with_best(self, found: Found, best: Candidate, tell: Callable[[float], bool]) -> Found:
+        costs = self._costs(best, tell)
+        standings = {one.number: self.standing(one) for one in self._by_key.values() if one.rows}
+        return replace(found, best=best, costs=costs, standings=standings)
 
     # ---- candidates ----
 
@@ -292,7 +335,7 @@ class Search:
     def _look(self) -> str:
         """Looks at the present setting: what holds the goals back is tried first. Why it is left as it is, if it is."""
         own = leaving.concerned(self.goals)
-        run = self._present_run(waits=True)
+        run = self.present_run(waits=True)
         felt = {
             goal.addresses[0].name: value
             for goal in self.goals
@@ -312,7 +355,7 @@ class Search:
         self._first_trials = [] if left else list(leads(self.space, run, own, bottleneck(found)))
         return left
 
-    def _present_run(self, *, waits: bool = False) -> Run:
+    def present_run(self, *, waits: bool = False) -> Run:
         """The present setting's first replication, whole: others are set against it."""
         if not self._present_runs or waits:
             scenario = self.space.scenario.with_run(seed=seed_of(self.seed, "search", 0), replications=1)
@@ -446,8 +489,10 @@ class Search:
         for slo in self.slos:
             if _greater([excess(slo, [row]) for row in candidate.rows], [0.0] * n):
                 return f"beyond {slo}"
-        # What is as good may be the milder one.
         best, scores = (self.scores(which)[:n] for which in (leader, candidate))
+        if _CLEAR_GAIN * n < math.fsum(best) and math.fsum(scores) < _FAR_BEHIND * math.fsum(best):
+            return "far behind the best"
+        # What is as good may be the milder one.
         part = 1 - _AS_GOOD if math.fsum(best) > 0 else 1.0
         return "worse than the best" if _greater([part * one for one in best], scores) else None
 
@@ -460,12 +505,12 @@ class Search:
         ran = run_many([scenarios[index] for index in missing], jobs=self._jobs, waits=False, progress=tell)
         for index, run in zip(missing, ran, strict=True):
             measured = {name: _defined(found[0]) for name, found in run.values(self.asked).items()}
-            if replication == 0 and scenarios[index] != self._present_run().scenario:
-                measured |= {f"{_STARVES}{domain}": 1.0 for domain in newly_starved(self._present_run(), run)}
+            if replication == 0 and scenarios[index] != self.present_run().scenario:
+                measured |= {f"{_STARVES}{domain}": 1.0 for domain in newly_starved(self.present_run(), run)}
             self._ran.add(keys[index], str(candidates[index].number), replication, measured)  # type: ignore[arg-type]
         for candidate, known in zip(candidates, keys, strict=True):
             candidate.rows.append(self._ran.get(known) or {})
-        self._runs += len(candidates)
+        self.runs += len(candidates)
 
     # ---- what they are worth ----
 
@@ -491,19 +536,34 @@ class Search:
         beyond = math.fsum(max(excess(slo, rows), 0.0) for slo in self.slos) + _BEYOND_ALL * bool(candidate.starves)
         return Standing(score(self.goals, gains), gains, beyond)
 
+    def harm(self, candidate: Candidate) -> Harm | None:
+        """Who loses most under a candidate, of those whom the goals are not about; `None`: nobody significantly."""
+        found = [self._loss(candidate, row) for row in self.bystanders]
+        return max((one for one in found if one is not None), key=lambda harm: harm.size, default=None)
+
+    def _loss(self, candidate: Candidate, row: Sequence[Address]) -> Harm | None:
+        """The mean loss of alike ones, on the scale of the score; of response times what is felt."""
+        goal = Goal(row[0].name, tuple(row), row[0].better == "higher", floor=self._floor(row[0]))
+        pairs = list(zip(candidate.rows, self.present.rows, strict=False))
+        losses = [-goal.gain(new, old) for new, old in pairs]
+        size = math.fsum(losses) / len(losses)
+        if size < LEAST_HARM or not _greater(losses, [0.0] * len(losses)):
+            return None
+        sums = [math.fsum(one[a.name] or 0.0 for one in side for a in row) for side in zip(*pairs, strict=True)]
+        percent = 100 * (sums[0] / sums[1] - 1) if sums[1] else None
+        return Harm(size, percent, row[0].metric.name, tuple(address.thing for address in row))
+
+    @staticmethod
+    def _floor(address: Address) -> float | None:
+        return LATE_MS if address.metric.name == "response_p99" else None
+
+    def complete(self, candidates: Sequence[Candidate], tell: Callable[[float], bool]) -> None:
+        """Gives candidates that were given up the replications that they lack."""
+        for replication in range(self.replications):
+            self._measure([one for one in candidates if len(one.rows) == replication], replication, tell)
+
     def _full(self) -> list[Candidate]:
         return [candidate for candidate in self._candidates if len(candidate.rows) >= self.replications]
-
-    def _front(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        standings = {c.number: self.standing(c) for c in candidates if len(c.rows) >= self.replications}
-        keeping = [c for c in candidates if c.number in standings and standings[c.number].excess <= 0]
-
-        def beaten(one: Candidate) -> bool:
-            mine = standings[one.number].gains
-            others = (standings[other.number].gains for other in keeping if other is not one)
-            return any(all(b >= a for a, b in zip(mine, gains, strict=True)) and gains != mine for gains in others)
-
-        return [candidate for candidate in keeping if not beaten(candidate)]
 
     def _final(self, tell: Callable[[float], bool]) -> Candidate:
         """The best of the best, with twice the replications: who leads a large field is partly lucky.
@@ -519,14 +579,22 @@ class Search:
             self._measure([one for one in finalists.values() if len(one.rows) == replication], replication, tell)
         return max(finalists.values(), key=partial(self._order, None))
 
-    def _price(self, candidate: Candidate) -> float:
+    def price(self, candidate: Candidate) -> float:
         """What it costs to set, %."""
         another = _scheduler(candidate) != _scheduler(self.present)
-        return price(self._changed(candidate), self._prices) + another * self._prices["scheduler"]
+        own = self._own_and_servers()
+        strangers = [p for p in self.changed(candidate) if split(p.name)[0] == "domain" and not own & set(_domains(p))]
+        changed = [(parameter, candidate.picks[parameter.key]) for parameter in self.changed(candidate)]
+        of_others = _OF_OTHERS * len(strangers) if own else 0.0
+        return price(changed, self._prices) + another * self._prices["scheduler"] + of_others
+
+    def _own_and_servers(self) -> set[str]:
+        """The domains that the goals are about and those that serve them; nobody where that is no one in particular."""
+        return set(with_servers(self.space.scenario.to_dict()["domain"], leaving.concerned(self.goals)))
 
     def _cost(self, candidate: Candidate) -> tuple[float, float]:
         """Less is better: of those with one price the best."""
-        return (round(self._price(candidate), 6), -self.standing(candidate).score)
+        return (round(self.price(candidate), 6), -self.standing(candidate).score)
 
     def _good(self, best: Candidate, candidate: Candidate) -> bool:
         """Is it as good as the best? Where the SLOs say how good is good enough: whatever keeps them."""
@@ -535,11 +603,19 @@ class Search:
             return candidate is best
         stated = leaving.concerned(self.goals) and all(leaving.on_the_goal(goal, self.slos) for goal in self.goals)
         top = self._net(best)
-        return bool(stated) or self._net(candidate) >= top - _AS_GOOD * abs(top)
+        return bool(stated) or (self._net(candidate) >= top - _AS_GOOD * abs(top) and self._recovers(best, candidate))
+
+    def _recovers(self, best: Candidate, candidate: Candidate) -> bool:
+        """Does it make most of the way that the best makes? The score, which has an end, hides that of great gains."""
+        for goal in self.goals:
+            whole, part = (goal.way(which.rows, self.present.rows) for which in (best, candidate))
+            if whole is not None and whole > 0 and (part is None or part < (1 - _AS_GOOD) * whole):
+                return False
+        return True
 
     def _net(self, candidate: Candidate) -> float:
         """The score, less its price and what other services lose: what is taken from a fellow sufferer is no gain."""
-        return self.standing(candidate).score - self._price(candidate) / 100 - self._taken(candidate)
+        return self.standing(candidate).score - self.price(candidate) / 100 - self._taken(candidate)
 
     def _taken(self, candidate: Candidate) -> float:
         """The mean loss of other services' response times, on the scale of the score, of those that people feel."""
@@ -554,7 +630,9 @@ class Search:
 
     def _simplified(self, best: Candidate, tell: Callable[[float], bool]) -> Candidate:
         """The mildest of those that are as good as the best, with parameters changed back that do not matter."""
-        finalists = [one for one in self._full() if len(one.rows) == len(self.present.rows)]
+        finalists = [
+            one for one in self._full() if len(one.rows) == len(self.present.rows) and one not in self.rejected
+        ]
         keeping = [one for one in finalists if self.standing(one).excess <= self.standing(best).excess]
         best = max([best, *keeping], key=self._net)
         best = min(filter(partial(self._good, best), [best, *finalists]), key=self._cost)
@@ -562,8 +640,10 @@ class Search:
         # Changing one parameter back may take away what another was good for.
         while best is not before:
             before = best
-            for parameter in reversed(self._changed(best)):
+            for parameter in reversed(self.changed(best)):
                 simpler = self._back(best, parameter, tell)
+                if simpler in self.rejected:
+                    continue
                 if simpler is not None and (self._as_good(simpler, best) or self._as_cheap(simpler, best)):
                     best = simpler
         there = self.standing(best)
@@ -581,19 +661,19 @@ class Search:
     def _as_cheap(self, simpler: Candidate, best: Candidate) -> bool:
         """Is what is lost by changing something back less than its price?"""
         there, back = self.standing(best), self.standing(simpler)
-        saved = (self._price(best) - self._price(simpler)) / 100
+        saved = (self.price(best) - self.price(simpler)) / 100
         return back.excess <= there.excess and there.excess <= 0 < there.score and there.score - back.score < saved
 
     def _costs(self, best: Candidate, tell: Callable[[float], bool]) -> dict[str, Interval]:
         """What changing back each parameter costs."""
         found = {}
-        for parameter in self._changed(best):
+        for parameter in self.changed(best):
             back = self._back(best, parameter, tell)
             if back is not None and (cost := paired(self.scores(best), self.scores(back))) is not None:
                 found[parameter.key] = cost.interval
         return found
 
-    def _changed(self, candidate: Candidate) -> list[Parameter]:
+    def changed(self, candidate: Candidate) -> list[Parameter]:
         """The parameters that are not where they are now, without the choice of a scheduler."""
         return [
             parameter
@@ -730,6 +810,10 @@ def name_of(identity: Mapping[str, object]) -> str:
 
 def _defined(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else value
+
+
+def _domains(parameter: Parameter) -> list[str]:
+    return [split(path)[1] for path in parameter.paths or (parameter.name,)]
 
 
 def _scheduler(candidate: Candidate) -> str:
