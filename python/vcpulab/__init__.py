@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from vcpulab.errors import (
         EngineError,
+        Interrupted,
         MissingExtraError,
         RecordingError,
         RequestError,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Context": "vcpulab.policy",
     "EngineError": "vcpulab.errors",
+    "Interrupted": "vcpulab.errors",
     "Interval": "vcpulab.results.statistics",
     "Jtl": "vcpulab.results.jtl",
     "MissingExtraError": "vcpulab.errors",
@@ -74,6 +76,7 @@ _HOMES = {
 __all__ = [
     "Context",
     "EngineError",
+    "Interrupted",
     "Interval",
     "Jtl",
     "MissingExtraError",

@@ -3,13 +3,14 @@
 Children of `VcpulabError` that only one module raises stand in that module.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vcpulab.scenario.problems import Problem
 
 __all__ = [
     "EngineError",
+    "Interrupted",
     "MissingExtraError",
     "RecordingError",
     "RequestError",
@@ -85,6 +86,15 @@ class EngineError(VcpulabError, RuntimeError):
 
 class RecordingError(VcpulabError, ValueError):
     """A file of another tool that does not hold what it should; the text says where, and what is allowed."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Work that was cancelled when something was known already."""
+
+    def __init__(self, so_far: Any) -> None:
+        super().__init__("interrupted")
+        self.so_far = so_far
+        """The answer as far as it is known, of the kind that the work would have had."""
 
 
 class MissingExtraError(VcpulabError, ImportError):

@@ -8,9 +8,9 @@ from contextlib import closing, nullcontext
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from vcpulab.errors import RequestError
+from vcpulab.errors import Interrupted, RequestError
 from vcpulab.extras import require
 from vcpulab.results.addresses import Slo, find_all
 from vcpulab.results.addresses import slo as read_slo
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from vcpulab.sweeps.plan import Plan
     from vcpulab.sweeps.store import Store
 
+_AnyDifferences = TypeVar("_AnyDifferences", bound="Differences")
 Source = Scenario | str | PathLike[str]
 """A scenario, or the path of its file."""
 Progress = Callable[[float], bool]
@@ -98,7 +99,7 @@ def compare(
     effort = _effort(replications, precision, seconds)
     first = with_replications(first, seed, replications)
     old, new, found, added = decide(first, second, asked=asked, effort=effort, jobs=jobs, progress=progress)
-    return Differences(old, new, tuple(found), added)
+    return _whole(Differences(old, new, tuple(found), added))
 
 
 def whatif(
@@ -149,7 +150,7 @@ def whatif(
         changed, after = (settings.apply(one, texts) for one in (given, before))
     effort = _effort(replications, precision, seconds)
     old, new, found, added = decide(before, after.scenario, effort=effort, jobs=jobs, progress=progress)
-    return WhatIf(old, new, tuple(found), added, changed=changed)
+    return _whole(WhatIf(old, new, tuple(found), added, changed=changed))
 
 
 def tune(
@@ -195,6 +196,7 @@ def tune(
     Raises:
         RequestError: something of this cannot be understood.
         MissingExtraError: Optuna is not installed.
+        Interrupted: it was cancelled, with the best so far, which is not confirmed.
     """
     require("optuna", "tune")
     from vcpulab.advice.tuning import goals as goals_of
@@ -225,15 +227,22 @@ def tune(
     )
     if folder is not None:
         search.keep(Path(str(folder).replace("{search}", search.name())))
-    found = search.run(
-        trials=TRIALS if trials is None and seconds is None else trials, seconds=seconds, progress=progress
-    )
-    found, confirmed, rejected = settle(search, found, progress)
-    if (answer := Tuning(search, found, confirmed, rejected)).advised and confirmed is not None:
-        offers = front(search, found, progress)
-        gain = confirmed.score.mean
-        inputs = tried(search, found.best, gain, everything=sensitivity, jobs=jobs, progress=progress)
-        answer = replace(answer, offers=offers, sensitivity=inputs)
+    if trials is None and seconds is None:
+        trials = TRIALS
+    try:
+        found = search.run(trials=trials, seconds=seconds, progress=progress)
+    except Interrupted as interrupted:
+        raise Interrupted(Tuning(search, interrupted.so_far, None, interrupted=True)) from None
+    answer = Tuning(search, found, None)
+    try:
+        answer = Tuning(search, *settle(search, found, progress))
+        if answer.advised and answer.confirmed is not None:
+            offers = front(search, answer.found, progress)
+            gain = answer.confirmed.score.mean
+            inputs = tried(search, answer.found.best, gain, everything=sensitivity, jobs=jobs, progress=progress)
+            answer = replace(answer, offers=offers, sensitivity=inputs)
+    except KeyboardInterrupt:
+        raise Interrupted(replace(answer, interrupted=True)) from None
     return answer
 
 
@@ -449,6 +458,7 @@ def sweep(
         RequestError: everything that is wrong with the file.
         SweepFailedError: it came to an end before its end; what was done is kept.
         ClusterLostError: no scheduler answers where the executor says.
+        Interrupted: it was cancelled, with the points as far as they are run.
     """
     from vcpulab.sweeps.answer import Sweep
     from vcpulab.sweeps.executors import executor as executor_of
@@ -468,7 +478,12 @@ def sweep(
             if progress is not None:
                 progress(max(0.0, (done - there) / max(total - there, 1)))
 
-        run_plan(plan, it, doing, progress=lacking)
+        try:
+            run_plan(plan, it, doing, progress=lacking)
+        except KeyboardInterrupt:
+            if not it.done({unit.key for unit in plan.units()}):
+                raise
+            raise Interrupted(Sweep(plan, tuple(asked), tuple(summary(plan, it, asked)))) from None
         return Sweep(plan, tuple(asked), tuple(summary(plan, it, asked)))
 
 
@@ -495,6 +510,7 @@ def study(
 
     Raises:
         RequestError: there is no such study, or it has no such experiment.
+        Interrupted: it was cancelled, with the cases that are run.
     """
     from vcpulab.results.cache import RunCache
     from vcpulab.studies import study as study_of
@@ -507,8 +523,14 @@ def study(
     cases = [case for case in it.cases() if only in (None, case.experiment)]
     own = Path(folder) / (f"{name}-fast" if fast else name)
     effort = Effort(fast=fast, precision=precision, jobs=jobs)
-    results = Runner(it, effort, RunCache(own / "units.jsonl")).run(cases, progress)
-    return Agreement(it, results, effort, own)
+    cached = RunCache(own / "units.jsonl")
+    runner = Runner(it, effort, cached)
+    try:
+        results = runner.run(cases, progress)
+    except KeyboardInterrupt:
+        there = runner.so_far(cases)
+        raise Interrupted(Agreement(it, there, effort, own, cached.note)) if there else KeyboardInterrupt from None
+    return Agreement(it, results, effort, own, cached.note)
 
 
 def with_replications(scenario: Scenario, seed: int | None, replications: int | None) -> Scenario:
@@ -538,6 +560,13 @@ def _effort(replications: int | None, precision: float | None, seconds: float | 
         which = "precision" if precision is not None else "budget"
         raise RequestError(f"--replications {replications} leaves nothing to decide", field=which)
     return Effort(PRECISION if precision is None else precision, seconds, fixed=replications is not None)
+
+
+def _whole(found: "_AnyDifferences") -> "_AnyDifferences":
+    """The answer, unless it was interrupted."""
+    if found.added is not None and found.added.interrupted:
+        raise Interrupted(found)
+    return found
 
 
 def _slos(scenario: Scenario, texts: Iterable[str]) -> list[Slo]:

@@ -73,3 +73,19 @@ def test_sources_are_those_that_are_imported_in_turn() -> None:
     assert not [name for name in cache.sources(*modules) if name.startswith(decides_nothing)]
     with pytest.raises(ModuleNotFoundError, match=r"no module `vcpulab\.nothing`"):
         cache.sources("vcpulab.nothing")
+
+
+@pytest.mark.parametrize("bit", [0, 5])
+def test_a_line_that_was_changed_is_left_out(tmp_path: Path, bit: int) -> None:
+    file = tmp_path / "units.jsonl"
+    values = {"one": {"x": 1.5, "y.p99": 2e-9}, "two": {"x": 0.0}}
+    for key, metrics in values.items():
+        RunCache(file).add(key, "case", 0, metrics)
+    written = file.read_bytes()
+    for at in range(len(written)):
+        file.write_bytes(written[:at] + bytes([written[at] ^ 1 << bit]) + written[at + 1 :])
+        found = RunCache(file)
+        there = {key: kept for key in values if (kept := found.get(key)) is not None}
+        assert all(values[key] == kept for key, kept in there.items())
+        # `2e-09` may as well be `2E-09`.
+        assert len(there) < 2 or written[at : at + 1] == b"e"

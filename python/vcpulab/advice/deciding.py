@@ -53,9 +53,13 @@ class Added:
     """What was uncertain at the first look."""
     uncertain: tuple[Comparison, ...]
     """What is so still."""
+    interrupted: bool = False
+    """Was it cancelled when more were being added?"""
 
     def lines(self) -> list[str]:
         """In words; nothing if none were added."""
+        if self.interrupted:
+            return [f"replications: {self.last}; interrupted when more were being added"]
         if self.last == self.first:
             return []
         named = "; ".join(in_doubt(one) for one in self.why[:_NAMED]) + (", …" if len(self.why) > _NAMED else "")
@@ -69,6 +73,7 @@ class Added:
             "last": self.last,
             "why": [one.address.name for one in self.why],
             "uncertain": [one.address.name for one in self.uncertain],
+            "interrupted": self.interrupted,
         }
 
 
@@ -100,11 +105,19 @@ def decide(
     """
     asked = None if asked is None else list(asked)
     n, why = before.replications, None
+    found: list[Comparison] = []
+    doubt: list[Comparison] = []
     begins = time.monotonic()
     for look in range(effort.looks):
         began = time.monotonic()
         pair = [one.with_run(seed=before.seed, replications=n << look) for one in (before, after)]
-        old, new = run_many(pair, jobs=jobs, progress=progress)
+        try:
+            old, new = run_many(pair, jobs=jobs, progress=progress)
+        except KeyboardInterrupt:
+            if not look:
+                raise
+            # What is known is of the look before.
+            return old, new, found, Added(n, n << (look - 1), tuple(why or ()), tuple(doubt), interrupted=True)
         found = compare(old, new, asked, looks=effort.looks)
         doubt = uncertain_harm(found, judged(before), effort.precision)
         why = doubt if why is None else why

@@ -11,6 +11,7 @@ from vcpulab.advice.lint.catalogue import findings, first_words, settings
 from vcpulab.advice.lint.held_back import causes_of
 from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.lint import Advice, as_data, tried
+from vcpulab.errors import Interrupted
 from vcpulab.results.addresses import Slo, find, slo
 from vcpulab.results.run import run
 from vcpulab.results.statistics import Interval
@@ -70,6 +71,8 @@ class Explanation(Answer):
     scenario: Scenario
     explained: tuple[Explained, ...]
     advice: tuple[Advice, ...]
+    interrupted: bool = False
+    """Was it cancelled before the mends were tried?"""
 
     def as_data(self) -> dict[str, object]:
         """For machines: the numbers with the parts of their time, and the findings as `lint` has them."""
@@ -86,7 +89,7 @@ class Explanation(Answer):
             }
             for one in self.explained
         ]
-        return {"explained": rows, "findings": as_data(self.advice)}
+        return {"explained": rows, "findings": as_data(self.advice), "interrupted": self.interrupted}
 
     def to_frame(self) -> pl.DataFrame:
         """A row for each part of the time of each number: `metric`, and the columns of `Part.row`."""
@@ -122,6 +125,7 @@ def explain(
 
     Raises:
         RequestError: there is no such metric.
+        Interrupted: it was cancelled when only the mends were not tried.
 
     Examples:
         >>> print(explain(Scenario.starter().change({"run.duration": "1s"}), "web.response_p99", replications=2))
@@ -141,7 +145,11 @@ def explain(
         explained = [_explained(host, one, address.name, limit)]
         hurts = limit is None or not limit.holds(None if value is None else value.mean)
         found = _concerning(host, one) if hurts else []
-    return Explanation(base, tuple(explained), tuple(tried(host, found, jobs=jobs, progress=progress)))
+    try:
+        mends = tried(host, found, jobs=jobs, progress=progress)
+    except KeyboardInterrupt:
+        raise Interrupted(Explanation(base, tuple(explained), (), interrupted=True)) from None
+    return Explanation(base, tuple(explained), tuple(mends))
 
 
 def _first_of_each(ones: Sequence[Late]) -> Iterator[Late]:

@@ -12,6 +12,7 @@ from vcpulab.advice.answers import Differences
 from vcpulab.advice.lint.catalogue import RULES, named, selected
 from vcpulab.advice.lint.lint import as_data, other_warnings
 from vcpulab.cli import files, terminal, views
+from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import (
     AnyFormat,
     Flag,
@@ -190,7 +191,8 @@ def whatif(
         raise RequestError("nothing is set", field="set", allowed="PATH=VALUE, such as --set domain.web.weight=512")
     scenario = files.load(file)
     with terminal.progress(f"running {scenario.name}") as progress:
-        found = verbs.whatif(
+        found, interrupted = so_far(
+            verbs.whatif,
             scenario,
             set,
             replications=replications,
@@ -221,6 +223,7 @@ def whatif(
     if write is not None:
         with written(write):
             whole.write(write, changed.scenario.text)
+    stop(interrupted=interrupted)
 
 
 @command(
@@ -259,11 +262,12 @@ def compare(
             raise RequestError(
                 "--replications, --precision, --budget and --seed are for scenario files; these runs are over"
             )
-        found = verbs.compare(files.run_of(a), files.run_of(b))
+        found, interrupted = verbs.compare(files.run_of(a), files.run_of(b)), False
     else:
         first, second = files.load(a), files.load(b)
         with terminal.progress(f"running {first.name}") as progress:
-            found = verbs.compare(
+            found, interrupted = so_far(
+                verbs.compare,
                 first,
                 second,
                 replications=replications,
@@ -282,6 +286,7 @@ def compare(
         title = f"{labels[0]} and {labels[1]}"
         with written(report):
             comparison_report.write(report, title, labels, (found.before, found.after), found.found)
+    stop(interrupted=interrupted)
 
 
 def _warn_of_differences(a: Run, b: Run) -> None:

@@ -10,7 +10,9 @@ from typing import Any
 from vcpulab import verbs
 from vcpulab.advice.bounds import Bounds, Checked, check
 from vcpulab.cli import files, terminal, views
+from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import Flag, Jobs, Replications, TableOrJson, command
+from vcpulab.errors import Interrupted
 from vcpulab.results.run import run
 from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import Scenario
@@ -41,11 +43,12 @@ def bounds(
     """
     scenario = files.with_run(files.load(file), replications=replications)
     found = verbs.bounds(scenario)
-    checked = _checked(scenario, found, jobs) if check else None
+    checked, interrupted = so_far(_checked, scenario, found, jobs) if check else (None, False)
     if format == "json":
         print(json.dumps(_document(found, checked), indent=2))
     else:
         _tables(found, checked)
+    stop(interrupted=interrupted)
     beyond = [] if checked is None else [one for one in checked if not one.holds]
     for one in beyond:
         simulated = number(one.simulated.mean)
@@ -53,9 +56,13 @@ def bounds(
     return EXCEEDED if beyond else DONE
 
 
-def _checked(scenario: Scenario, found: Bounds, jobs: int) -> list[Checked]:
+def _checked(scenario: Scenario, found: Bounds, jobs: int) -> list[Checked] | None:
     with terminal.progress(f"running {scenario.name}") as progress:
-        return check(found, run(scenario, jobs=jobs, waits=False, progress=progress))
+        try:
+            return check(found, run(scenario, jobs=jobs, waits=False, progress=progress))
+        except KeyboardInterrupt:
+            # The bounds need no run.
+            raise Interrupted(None) from None
 
 
 # ---- JSON ----

@@ -7,6 +7,7 @@ from vcpulab import verbs
 from vcpulab.advice.capacity import Capacity
 from vcpulab.advice.capacity.words import said
 from vcpulab.cli import files, terminal, views
+from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import Budget, Jobs, Report, Several, Slo, TableOrJson, command
 from vcpulab.cli.outputs import written
 from vcpulab.results.statistics import number as number_said
@@ -48,7 +49,8 @@ def capacity(
     """
     scenario = files.load(file)
     with terminal.status(f"varying {vary}") as progress:
-        found = verbs.capacity(
+        found, interrupted = so_far(
+            verbs.capacity,
             scenario,
             vary,
             slo=slo,
@@ -68,6 +70,7 @@ def capacity(
 
         with written(report):
             write(report, scenario.name, found)
+    stop(interrupted=interrupted)
     return DONE if found.found.outcome in ("found", "all") else FAILED
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from vcpulab import verbs
 from vcpulab.cli import files, terminal, views
+from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import Jobs, TableOrJson, command, number
 from vcpulab.show.table import Table
 
@@ -36,9 +37,12 @@ def explain(
     """
     scenario = files.load(file)
     with terminal.progress(f"explaining {scenario.name}") as progress:
-        found = verbs.explain(scenario, slo, replications=replications, jobs=jobs, progress=progress)
+        found, interrupted = so_far(
+            verbs.explain, scenario, slo, replications=replications, jobs=jobs, progress=progress
+        )
     if format == "json":
         print(json.dumps(found.as_data(), indent=2))
+        stop(interrupted=interrupted)
         return
     if not found.explained:
         print(f"{file}: nobody is late (--slo METRIC explains one nevertheless)")
@@ -52,3 +56,4 @@ def explain(
         views.show_table(Table(f"Where the time goes: {one.address}", ["part", "% of the time"], rows))
     if len(found.explained) > TREES:
         terminal.say(f"--slo METRIC shows where the time of the other {len(found.explained) - TREES} goes")
+    stop(interrupted=interrupted)

@@ -15,6 +15,7 @@ from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.placing import Placement, UnplaceableError
 from vcpulab.advice.starving import in_a_line
 from vcpulab.cli import files, terminal, views
+from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import Budget, Jobs, Memory, Scenarios, Several, Slo, TableOrJson, Words, command
 from vcpulab.cli.options import number as an_option
 from vcpulab.cli.outputs import Writes
@@ -72,7 +73,8 @@ def place(
         scenarios[label] = files.load(path)
     try:
         with terminal.status("placing") as progress:
-            placed = verbs.place(
+            placed, interrupted = so_far(
+                verbs.place,
                 scenarios,
                 slo=slo,
                 host=_host(host),
@@ -97,6 +99,7 @@ def place(
     if out is not None:
         sys.stdout.flush()
         _write_hosts(placed, out)
+    stop(interrupted=interrupted)
     return DONE
 
 

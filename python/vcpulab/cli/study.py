@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from vcpulab import verbs, whole
 from vcpulab.cli import terminal, views
+from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import Jobs, Precision, command, group, number
 from vcpulab.cli.outputs import Writes, written
 from vcpulab.show.table import Table
@@ -105,7 +106,9 @@ def run(
         only: One experiment of it.
     """
     for each in _names(name):
-        _show(_run(each, out, effort, only=only))
+        found, interrupted = so_far(_run, each, out, effort, only=only)
+        _show(found)
+        stop(interrupted=interrupted)
 
 
 @command("report", "vcpulab study report cherkasova2007 --fast", of=study)
@@ -196,7 +199,7 @@ def fit(
 
 def _run(name: str, folder: Path, effort: _Effort, *, only: str | None = None) -> Agreement:
     with terminal.progress(name) as progress:
-        return verbs.study(
+        found = verbs.study(
             name,
             only=only,
             fast=effort.fast,
@@ -205,6 +208,9 @@ def _run(name: str, folder: Path, effort: _Effort, *, only: str | None = None) -
             jobs=effort.jobs,
             progress=progress,
         )
+    if found.note is not None:
+        terminal.warn(found.note)
+    return found
 
 
 def _names(name: str) -> Sequence[str]:

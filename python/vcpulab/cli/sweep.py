@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from vcpulab import verbs, whole
 from vcpulab.cli import files, terminal, views
+from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import AnyFormat, Flag, Jobs, Out, OutFolder, command, duration
 from vcpulab.cli.outputs import Writes, written
 from vcpulab.errors import RequestError
@@ -85,13 +86,18 @@ def sweep(
         shown = None if metrics is None else [name.strip() for name in metrics.split(",")]
         try:
             with terminal.progress(f"sweep {plan.name}") as progress:
-                found = verbs.sweep(plan, opened, metrics=shown, executor=executor, jobs=jobs, progress=progress)
+                found, interrupted = so_far(
+                    verbs.sweep, plan, opened, metrics=shown, executor=executor, jobs=jobs, progress=progress
+                )
         except KeyboardInterrupt:
-            terminal.say("what is done is kept; the same command goes on from there")
+            _go_on()
             raise
         finally:
             _tell(opened)
         _print(found, format)
+        if interrupted:
+            _go_on()
+        stop(interrupted=interrupted)
         if out is not None:
             with written(out):
                 tables.export(plan, opened, out)
@@ -99,6 +105,10 @@ def sweep(
             with written(plot):
                 chart.write(plan, found.rows, found.metrics[0], plot)
     return 0
+
+
+def _go_on() -> None:
+    terminal.say("what is done is kept; the same command goes on from there")
 
 
 @command(

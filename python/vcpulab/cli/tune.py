@@ -16,6 +16,7 @@ from vcpulab.advice.tuning.search import REPLICATIONS, Candidate
 from vcpulab.advice.tuning.widening import held
 from vcpulab.advice.tuning.words import in_words
 from vcpulab.cli import files, terminal, views
+from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import Flag, Jobs, Report, Seed, Slo, TableOrJson, Words, command, duration, number
 from vcpulab.cli.outputs import Writes, written
 from vcpulab.hypervisors.xl import new_steps
@@ -90,7 +91,8 @@ def tune(
     """
     scenario = files.load(file)
     with _keeping(folder or _FOLDERS), terminal.progress(f"tuning {scenario.name}") as progress:
-        answer = verbs.tune(
+        answer, interrupted = so_far(
+            verbs.tune,
             scenario,
             maximise=maximise,
             minimise=minimise,
@@ -107,6 +109,8 @@ def tune(
             jobs=jobs,
             progress=progress,
         )
+    if answer.search.note is not None:
+        terminal.warn(answer.search.note)
     if format == "json":
         starved = {} if answer.confirmed is None else answer.confirmed.starved
         print(json.dumps({"starved": starving.rows(starved), **answer.document()}, indent=2))
@@ -120,6 +124,9 @@ def tune(
 
         with written(report):
             write_report(report, answer)
+    if interrupted:
+        _go_on(folder or _FOLDERS)
+    stop(interrupted=interrupted)
     return DONE if answer.kept else FAILED
 
 
@@ -225,5 +232,9 @@ def _keeping(folder: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        terminal.say(f"the measurements are kept in {folder}\n  hint: the same command goes on")
+        _go_on(folder)
         raise
+
+
+def _go_on(folder: Path) -> None:
+    terminal.say(f"the measurements are kept in {folder}\n  hint: the same command goes on")

@@ -9,10 +9,11 @@ of runs away for the wording of a report.
 
 import ast
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from vcpulab import _engine
 
@@ -104,23 +105,27 @@ def _file(module: str) -> Path | None:
 
 
 class RunCache:
-    """Measured values by key, each metric with its value: a file of lines that only grows."""
+    """Measured values by key, each metric with its value: a file of lines that only grows, each with its own hash."""
 
     def __init__(self, path: Path | None) -> None:
         """Reads what is there; `None`: values are kept in memory only."""
         self._path = path
         self._values: dict[str, dict[str, float]] = {}
+        self.damaged = 0
+        """Lines that are not as they were written: their values are measured again."""
         if path is not None and path.exists():
             whole = path.read_bytes()
-            for line in whole.splitlines():
-                try:
-                    unit = json.loads(line)
+            *lines, cut = whole.split(b"\n")
+            for line in lines:
+                unit = _unit(line)
+                if unit is None:
+                    self.damaged += 1
+                else:
                     self._values[unit["key"]] = unit["metrics"]
-                except (ValueError, KeyError, TypeError):
-                    continue  # cut off when its writer was killed: it is run again
-            if whole and not whole.endswith(b"\n"):
-                with path.open("ab") as file:
-                    file.write(b"\n")
+            # A last line that was cut off when its writer was killed is nothing to tell.
+            if cut:
+                with path.open("r+b") as file:
+                    file.truncate(len(whole) - len(cut))
 
     def get(self, key: str) -> dict[str, float] | None:
         """What was measured, if it was."""
@@ -131,6 +136,31 @@ class RunCache:
         self._values[key] = metrics
         if self._path is not None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            line = json.dumps({"key": key, "case": case, "replication": replication, "metrics": metrics})
+            unit = {"key": key, "case": case, "replication": replication, "metrics": metrics}
             with self._path.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
+                file.write(json.dumps({**unit, _HASH: _hash(unit)}) + "\n")
+
+    @property
+    def note(self) -> str | None:
+        """What is to be told of what was there."""
+        if not self.damaged:
+            return None
+        lines = "1 line is" if self.damaged == 1 else f"{self.damaged} lines are"
+        return f"{self._path}: {lines} damaged (not what the hash says): left out, and measured again where needed"
+
+
+_HASH = "hash"
+
+
+def _hash(unit: Mapping[str, object]) -> str:
+    return sha256(json.dumps(unit, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _unit(line: bytes) -> dict[str, Any] | None:
+    """What a line holds; `None`: it is damaged."""
+    try:
+        unit = json.loads(line)
+        found = unit.pop(_HASH)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return unit if found == _hash(unit) else None

@@ -29,6 +29,8 @@ class Agreement(Answer):
     """How much was run."""
     folder: Path
     """Where its results are kept."""
+    note: str | None = None
+    """What is to be told of those that were there already."""
 
     @cached_property
     def predicted(self) -> Sequence[Prediction]:

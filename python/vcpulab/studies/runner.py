@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import takewhile
 
 from vcpulab.results.cache import RunCache, key, maker
 from vcpulab.results.statistics import Interval
@@ -73,6 +74,15 @@ class Runner:
             if more == wanted:
                 return Results({case.key: self._metrics(case, wanted[case.key]) for case in cases})
             wanted = more
+
+    def so_far(self, cases: Sequence[Case]) -> Results | None:
+        """What is measured of these cases, each from its first replication on; `None`: nothing."""
+        found = {
+            case.key: [*takewhile(bool, (self._ran.get(self._unit(case, k).key) for k in range(REPLICATIONS_MAX)))]
+            for case in cases
+        }
+        measured = {key: [metrics for metrics in values if metrics] for key, values in found.items() if values}
+        return Results(measured) if measured else None
 
     def _first(self, case: Case) -> int:
         if self._effort.fast:

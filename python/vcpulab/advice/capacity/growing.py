@@ -13,7 +13,7 @@ from vcpulab.advice.capacity.occupancy import Station, bottleneck, stations
 from vcpulab.advice.capacity.search import Found, search
 from vcpulab.advice.capacity.slos import default_slos, served
 from vcpulab.advice.capacity.varying import Growth
-from vcpulab.errors import RequestError
+from vcpulab.errors import Interrupted, RequestError
 from vcpulab.results.addresses import Slo
 from vcpulab.show.answer import Answer
 
@@ -159,6 +159,7 @@ def capacity(
 
     Raises:
         RequestError: nothing has response times or failures that SLOs could be on by default.
+        Interrupted: it was cancelled when some load had been tried.
 
     Examples:
         >>> from vcpulab import Scenario
@@ -200,7 +201,10 @@ def capacity(
         return points[value].standing
 
     found = search(growth.within, measure)
-    return Capacity(growth, given, not slos, found, [points[value] for value in sorted(points)])
+    answer = Capacity(growth, given, not slos, found, [points[value] for value in sorted(points)])
+    if found.interrupted:
+        raise Interrupted(answer) if points else KeyboardInterrupt
+    return answer
 
 
 def _defaults(growth: Growth, replications: int, jobs: int, guard: Guard) -> list[Slo]:

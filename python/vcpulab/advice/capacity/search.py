@@ -7,7 +7,7 @@ above is looked at in a few places: responses need not be monotone.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from vcpulab.advice.capacity.guard import StoppedError
@@ -60,6 +60,8 @@ class Found:
     """The smallest value above that is broken."""
     stopped: str | None = None
     """Why it stopped, and where."""
+    interrupted: bool = False
+    """Was it cancelled?"""
     tried: dict[float, Standing] = field(default_factory=dict)
     """Every value tried, in order."""
 
@@ -81,7 +83,7 @@ def search(within: Range, try_: Callable[[float], Standing]) -> Found:
 
     Args:
         within: where to look.
-        try_: how a value stands; it may raise `StoppedError`.
+        try_: how a value stands; it may raise `StoppedError`, or `KeyboardInterrupt`.
 
     Examples:
         >>> found = search(Range(1, 1000, whole=True), lambda n: "holds" if n <= 37 else "open" if n < 40 else "broken")
@@ -89,12 +91,13 @@ def search(within: Range, try_: Callable[[float], Standing]) -> Found:
         (37, 39, 40)
     """
     looking = _Search(within, try_)
-    stopped = None
     try:
         looking.run()
     except StoppedError as error:
-        stopped = f"{error}: stopped at {looking.at:g}"
-    return looking.found(stopped)
+        return looking.found(f"{error}: stopped at {looking.at:g}")
+    except KeyboardInterrupt:
+        return replace(looking.found(f"interrupted at {looking.at:g}"), interrupted=True)
+    return looking.found(None)
 
 
 class _Search:
@@ -180,4 +183,4 @@ class _Search:
         holds, no, broken = self.borders()
         below = [value for value in tried if broken is not None and value < broken]
         outcome: Outcome = "stopped" if stopped else "none" if holds is None else "all" if no is None else "found"
-        return Found(outcome, holds, max(below, default=holds), broken, stopped, tried)
+        return Found(outcome, holds, max(below, default=holds), broken, stopped, tried=tried)

@@ -23,7 +23,7 @@ from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.fleet import Fleet, Item, group, item_of
 from vcpulab.advice.placing.needs import measured, needs, used_by_all
 from vcpulab.advice.placing.packing import Load, Problem, pack
-from vcpulab.errors import RequestError, ScenarioError, VcpulabError
+from vcpulab.errors import Interrupted, RequestError, ScenarioError, VcpulabError
 from vcpulab.results.addresses import Slo, find, slo
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.scenario import Scenario, split
@@ -186,6 +186,7 @@ def place(
         UnplaceableError: a domain does not keep its SLOs even alone.
         RequestError: an SLO or a group cannot be understood.
         StoppedError: the guard wants no more.
+        Interrupted: it was cancelled when a placement was known.
     """
     placing = _Placing(fleet, list(slos), replications, jobs, guard or Guard(), progress)
     return placing.place([_separate(fleet, names) for names in apart], margin, memory)
@@ -250,7 +251,10 @@ class _Placing:
                     break
         except StoppedError as error:
             self.stopped = str(error)
-            proven = False
+        except KeyboardInterrupt:
+            self.stopped = "interrupted"
+            raise Interrupted(self._placement(packed, alone, problem.totals(), proven=False)) from None
+        proven = proven and self.stopped is None
         return self._placement(packed, alone, problem.totals(), proven)
 
     def _first(self, problem: Problem, kinds: Sequence[Sequence[Item]]) -> list[list[Item]]:

@@ -34,6 +34,8 @@ class Tuning(Answer):
     """What is traded for what, the cheapest first; see `front`."""
     sensitivity: Sensitivity | None = None
     """What the answer depends on; `None`: nothing is advised."""
+    interrupted: bool = False
+    """Was it cancelled? Then what comes after the best so far, or after its confirmation, is not there."""
 
     @property
     def space(self) -> Space:
@@ -53,6 +55,8 @@ class Tuning(Answer):
     @property
     def verdict(self) -> str:
         """The answer in a sentence."""
+        if self.interrupted and self.confirmed is None:
+            return f"Interrupted: this is the best of {len(self.found.candidates)} settings so far, not confirmed."
         if self.found.left:
             return f"Nothing is to be set: {self.found.left}."
         if not self.kept:
@@ -171,6 +175,7 @@ class Tuning(Answer):
             "verdict": self.verdict,
             "headline": self.headline,
             "advised": self.advised,
+            "interrupted": self.interrupted,
             "left": self.found.left or None,
             "held": held(self.space),
             "goals": [str(goal) for goal in self.search.goals],

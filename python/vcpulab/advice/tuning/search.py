@@ -33,7 +33,7 @@ from vcpulab.advice.tuning.goals import Goal, Row, excess, score
 from vcpulab.advice.tuning.leads import leads
 from vcpulab.advice.tuning.parameters import Parameter, Space
 from vcpulab.advice.tuning.prices import PRICES, price
-from vcpulab.errors import RequestError
+from vcpulab.errors import Interrupted, RequestError
 from vcpulab.extras import require
 from vcpulab.results import cache
 from vcpulab.results.addresses import Address, Slo
@@ -245,14 +245,20 @@ class Search:
             progress: called now and then with the fraction done; `False` cancels.
 
         Raises:
-            KeyboardInterrupt: it was cancelled; what is done is kept.
+            Interrupted: it was cancelled, with the best so far; what is done is kept.
             EngineError: a run failed.
         """
         optuna = require("optuna", "tune")
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            return self._search(optuna, trials, seconds, progress or (lambda _: True))
+            try:
+                return self._search(optuna, trials, seconds, progress or (lambda _: True))
+            except KeyboardInterrupt:
+                if not self._full():
+                    raise
+                best = max(self._full(), key=partial(self._order, None))
+                raise Interrupted(self._known(best, self._candidates, self.runs)) from None
 
     def _search(
         self, optuna: Any, trials: int | None, seconds: float | None, progress: Callable[[float], bool]
@@ -284,20 +290,28 @@ class Search:
         if not left:
             best = self._simplified(self._final(tell), tell)
             left = self._unfelt(best)
-        found = Found(
-            candidates=searched,
-            best=present,
-            policies=self._policies(),
-            costs={},
-            standings={},
+        found = replace(
+            self._known(present, searched, runs),
             importance=self._importance(optuna, study, present if left else best),
-            runs=runs,
-            runs_full=sum(self.replications for candidate in searched if candidate.rows),
-            seconds=self._clock.spent(),
             exhausted=exhausted and not left,
             left=left,
         )
         return self._with_best(found, present if left else best, tell)
+
+    def _known(self, best: Candidate, searched: Sequence[Candidate], runs: int) -> Found:
+        """What is known of the candidates by now."""
+        return Found(
+            candidates=list(searched),
+            best=best,
+            policies=self._policies(),
+            costs={},
+            standings={one.number: self.standing(one) for one in self._by_key.values() if one.rows},
+            importance={},
+            runs=runs,
+            runs_full=sum(self.replications for candidate in searched if candidate.rows),
+            seconds=self._clock.spent(),
+            exhausted=False,
+        )
 
     def without(
         self, found: Found, rejected: Sequence[Candidate], progress: Callable[[float], bool] | None = None
@@ -513,6 +527,11 @@ class Search:
         self.runs += len(candidates)
 
     # ---- what they are worth ----
+
+    @property
+    def note(self) -> str | None:
+        """What is to be told of the measurements that were there."""
+        return self._ran.note
 
     @property
     def present(self) -> Candidate:

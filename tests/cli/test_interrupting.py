@@ -1,0 +1,146 @@
+"""Ctrl-C: what is known by then is printed, and marked as what it is."""
+
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import TWO_HOGS
+from vcpulab import Interrupted, _engine, verbs
+from vcpulab.advice.placing import packing, placing
+from vcpulab.cli.main import main
+
+SHORT = TWO_HOGS.replace("300ms", "20ms").replace("replications = 3", "replications = 2")
+SWEEP = 'scenario = "hogs.toml"\nreplications = 1\n[[vary]]\npath = "domain.a.weight"\nvalues = [128, 256, 512]\n'
+CAPACITY = ("capacity", "hogs.toml", "--vary", "copies:a", "--slo", "b.gotten > 1", "--highest", "9")
+TUNE = ("tune", "hogs.toml", "--trials", "30", "--maximise", "a.gotten", "--vary", "a.weight=1..900", "--out", "t")
+
+
+def interrupt(monkeypatch: pytest.MonkeyPatch, nth: int) -> None:
+    """Ctrl-C when the engine is asked for the nth time, from 1 on."""
+    asked = iter(range(1, 10_000))
+
+    def until(engine: Callable[..., Any]) -> Callable[..., Any]:
+        def asking(*arguments: Any, **options: Any) -> Any:
+            if next(asked) >= nth:
+                raise KeyboardInterrupt
+            return engine(*arguments, **options)
+
+        return asking
+
+    for name in ("run", "run_many"):
+        monkeypatch.setattr(_engine, name, until(getattr(_engine, name)))
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with a scenario and a sweep over it."""
+    monkeypatch.chdir(tmp_path)
+    Path("hogs.toml").write_text(SHORT)
+    Path("sweep.toml").write_text(SWEEP)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "nth", "said"),
+    [
+        (CAPACITY, 3, "not finished: interrupted at "),
+        (TUNE, 20, "settings so far, not confirmed."),
+        (("bounds", "hogs.toml", "--check"), 1, "Not modelled:"),
+        (("explain", "hogs.toml", "--slo", "a.gotten > 99"), 2, "a.gotten"),
+        (("sweep", "sweep.toml", "--jobs", "1", "--out", "all"), 3, "domain.a.weight"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else None,
+)
+def test_what_is_known_is_printed_and_marked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], nth: int, said: str
+) -> None:
+    interrupt(monkeypatch, nth)
+    status = main(arguments)
+    shown = capsys.readouterr()
+    assert status == 130, shown.err
+    assert said in shown.out
+    assert "interrupted: what follows is what was known by then\n" in shown.err
+    assert shown.err.endswith("interrupted\n")
+
+
+@pytest.mark.parametrize("arguments", [CAPACITY, TUNE, ("sweep", "sweep.toml"), ("explain", "hogs.toml")])
+def test_nothing_is_printed_when_nothing_is_known(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
+    interrupt(monkeypatch, 1)
+    assert main(arguments) == 130
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.endswith("interrupted\n")
+    assert "Traceback" not in shown.err
+
+
+def test_data_says_that_it_is_not_all(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    interrupt(monkeypatch, 20)
+    assert main([*TUNE, "--format", "json"]) == 130
+    found = json.loads(capsys.readouterr().out)
+    assert (found["interrupted"], found["advised"], found["commands"]) == (True, False, [])
+    assert 1 < found["search"]["candidates"] < 30
+
+
+def test_a_search_goes_on_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = verbs.tune("hogs.toml", maximise=["a.gotten"], vary=["a.weight=1..900"], trials=12)
+    with monkeypatch.context() as during:
+        interrupt(during, 9)
+        with pytest.raises(Interrupted) as interrupted:
+            verbs.tune("hogs.toml", maximise=["a.gotten"], vary=["a.weight=1..900"], trials=12, folder="t")
+    assert interrupted.value.so_far.found.best.rows
+    again = verbs.tune("hogs.toml", maximise=["a.gotten"], vary=["a.weight=1..900"], trials=12, folder="t")
+    assert again.document() == whole.document()
+
+
+def test_damaged_measurements_are_told_and_made_again(capsys: pytest.CaptureFixture[str]) -> None:
+    line = ("tune", "hogs.toml", "--trials", "3", "--maximise", "a.gotten", "--vary", "a.weight=1,900", "--out", "t")
+    assert main([*line, "--format", "json"]) == 0
+    before = capsys.readouterr().out
+    measured = Path("t/runs.jsonl").read_bytes()
+    at = measured.index(b'"a.gotten": ') + len('"a.gotten": ')
+    Path("t/runs.jsonl").write_bytes(measured[:at] + bytes([measured[at] ^ 1]) + measured[at + 1 :])
+    assert main([*line, "--format", "json"]) == 0
+    again = capsys.readouterr()
+    assert again.out == before
+    assert "t/runs.jsonl: 1 line is damaged" in again.err
+
+
+def test_a_comparison_has_the_replications_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vcpulab.advice.deciding.uncertain_harm", lambda found, *_: list(found[:1]))
+    interrupt(monkeypatch, 2)
+    with pytest.raises(Interrupted) as interrupted:
+        verbs.whatif("hogs.toml", {"b.weight": 2000}, precision=0.1)
+    added = interrupted.value.so_far.added
+    assert (added.first, added.last, added.interrupted) == (10, 10, True)
+    assert interrupted.value.so_far.before.scenario.replications == 10
+
+
+def test_a_placement_that_is_known_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    def pressed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(placing._Placing, "_first", lambda self, *_: [[item] for item in self.fleet.items])
+    monkeypatch.setattr(placing._Placing, "_pack", pressed)
+    monkeypatch.setattr(packing.Problem, "least_hosts", lambda _: 1)
+    with pytest.raises(Interrupted) as interrupted:
+        verbs.place("hogs.toml", slo=["a.gotten > 1", "b.gotten > 1"], replications=2)
+    found = interrupted.value.so_far
+    assert (found.stopped, found.proven, len(found.hosts)) == ("interrupted", False, 2)
+
+
+def test_a_study_shows_the_cases_that_are_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def pressed(_fraction: float) -> bool:
+        return False
+
+    monkeypatch.setattr("vcpulab.cli.terminal.progress", lambda _: nullcontext(pressed))
+    assert main(["study", "run", "cherkasova2007", "--only", "dom0-weight-sweep", "--fast", "--jobs", "1"]) == 130
+    shown = capsys.readouterr()
+    assert "Agreement" in shown.out
+    assert "interrupted: what follows is what was known by then" in shown.err
