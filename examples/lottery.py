@@ -2,19 +2,20 @@
 
 import random
 
-from vcpulab import Policy
+from vcpulab import Param, Policy
 
 
 class Lottery(Policy):
+    """Lottery scheduling: a decision draws a ticket, and the domain that holds it runs."""
+
+    parameters = (Param(name="weight", default=256, least=1, most=65535, doc="Its tickets."),)
+
     def __init__(self, params, seed):
         self.random = random.Random(seed)
         self.tickets = {}  # of each domain
 
-    def add_domain(self, ctx, d):
-        self.tickets[d] = 256
-
     def adjust(self, ctx, d, params):
-        self.tickets[d] = params.get("weight") or self.tickets[d]
+        self.tickets[d] = params["weight"]
 
     def wake(self, ctx, v):
         for p in ctx.affinity(v):

@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use vcpulab_scenario::Scenario;
+use vcpulab_scenario::{Outside, Scenario};
 
 fuzz_target!(|bytes: &[u8]| {
-    match Scenario::parse_bytes(bytes, "fuzz.toml", None) {
+    match Scenario::parse_bytes(bytes, "fuzz.toml", Outside::default()) {
         Ok(scenario) => {
             let written = scenario.to_toml();
             let again = Scenario::parse(&written, "again.toml");

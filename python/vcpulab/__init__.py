@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         ScenarioError,
         VcpulabError,
     )
-    from vcpulab.policy import Context, Policy, Rejected
+    from vcpulab.policy import Context, Param, Policy, Rejected
     from vcpulab.results.jtl import Jtl
     from vcpulab.results.run import Run, run, run_many
     from vcpulab.results.statistics import Interval
@@ -43,6 +43,7 @@ _HOMES = {
     "Interval": "vcpulab.results.statistics",
     "Jtl": "vcpulab.results.jtl",
     "MissingExtraError": "vcpulab.errors",
+    "Param": "vcpulab.policy",
     "Policy": "vcpulab.policy",
     "Problem": "vcpulab.scenario.problems",
     "RecordingError": "vcpulab.errors",
@@ -80,6 +81,7 @@ __all__ = [
     "Interval",
     "Jtl",
     "MissingExtraError",
+    "Param",
     "Policy",
     "Problem",
     "RecordingError",

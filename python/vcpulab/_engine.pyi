@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Final, final
 
+from vcpulab.policy import OwnPolicy
 from vcpulab.scenario.problems import Problem
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "bench",
     "build_info",
     "conformance",
+    "declared",
     "edit_toml",
     "export_perfetto",
     "listing",
@@ -29,13 +31,14 @@ __all__ = [
     "run",
     "run_managed",
     "run_many",
-    "run_policy",
     "schedulers",
     "schema",
     "starter",
     "tables",
 ]
 
+FindPolicy = Callable[[str], OwnPolicy | list[str]]
+"""Finds a scheduler that is not built in; if there is none of that name, answers with those that packages offer."""
 FILE_BYTES_MAX: Final[int]
 """Longest scenario file."""
 NAME_CHARS_MAX: Final[int]
@@ -126,11 +129,17 @@ class Scenario:
     """A checked scenario; immutable."""
 
     @staticmethod
-    def parse(text: str, file: str = "<string>", folder: str | PathLike[str] = ...) -> Scenario: ...
+    def parse(
+        text: str, file: str = "<string>", folder: str | PathLike[str] = ..., policies: FindPolicy | None = None
+    ) -> Scenario: ...
     @staticmethod
-    def parse_bytes(data: bytes, file: str = "<string>", folder: str | PathLike[str] = ...) -> Scenario: ...
+    def parse_bytes(
+        data: bytes, file: str = "<string>", folder: str | PathLike[str] = ..., policies: FindPolicy | None = None
+    ) -> Scenario: ...
     def with_run(self, *, seed: int | None = None, replications: int | None = None) -> Scenario: ...
     def to_toml(self) -> str: ...
+    @property
+    def policies(self) -> dict[str, OwnPolicy]: ...
     @property
     def warnings(self) -> list[Problem]: ...
     @property
@@ -248,23 +257,14 @@ def run_managed(
     answers with what is to be set now: domain to parameter to value.
     """
 
-def run_policy(
-    scenario: Scenario,
-    policy: Callable[[dict[str, int], int], object],
-    *,
-    trace: bool = False,
-    waits: bool = True,
-    events: str | PathLike[str] | None = None,
-    jtl: tuple[str | PathLike[str], bool, bool] | None = None,
-    progress: Callable[[float], bool] | None = None,
-) -> Results:
-    """Runs every replication under a policy written in Python, one after the other in this thread."""
-
 def export_perfetto(events: str | PathLike[str], names: Mapping[int, str], out: str | PathLike[str]) -> None:
     """Writes the recorded events of one replication as a Perfetto trace; `names` are the domains' by their numbers."""
 
 def schedulers() -> str:
     """Every scheduler with its generations and parameters, as JSON."""
+
+def declared(name: str, generation: str | None = None) -> str | None:
+    """The policy that is not built in and was found last under a name, as JSON like each of `schedulers`."""
 
 def schema() -> str:
     """The JSON schema of scenario files."""

@@ -27,7 +27,52 @@ def load(reference: str, base: type[T], group: str, what: str) -> type[T]:
         PluginError: there is none.
     """
     path, colon, name = reference.rpartition(":")
-    found = _from_file(Path(path), name) if colon else _installed(reference, group, what)
+    if colon:
+        return from_source(source_of(Path(path)), path, name, base)
+    return checked(_installed(reference, group, what), base, reference)
+
+
+def source_of(path: Path) -> bytes:
+    """What stands in a file.
+
+    Raises:
+        PluginError: it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise PluginError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+
+
+def from_source(source: bytes, path: str, name: str, base: type[T]) -> type[T]:
+    """A class in a file, whose code is executed.
+
+    Args:
+        source: what stands in the file.
+        path: the file's, for messages.
+        name: the class's.
+        base: what it must be a subclass of.
+
+    Raises:
+        PluginError: there is none, or its code fails.
+    """
+    module = ModuleType(Path(path).stem)
+    module.__file__ = path
+    try:
+        exec(compile(source, path, "exec"), module.__dict__)
+    except Exception as error:
+        raise PluginError(f"{path}: {_where(error, path)}{type(error).__name__}: {error}") from error
+    if not hasattr(module, name):
+        raise PluginError(f"{path}: there is no `{name}`")
+    return checked(getattr(module, name), base, f"{path}:{name}")
+
+
+def checked(found: object, base: type[T], reference: str) -> type[T]:
+    """A class, if it is complete.
+
+    Raises:
+        PluginError: it is none, or has abstract methods.
+    """
     if not (isinstance(found, type) and issubclass(found, base)):
         raise PluginError(f"`{reference}` is not a subclass of `{base.__module__.split('.')[0]}.{base.__name__}`")
     if missing := sorted(getattr(found, "__abstractmethods__", ())):
@@ -35,38 +80,29 @@ def load(reference: str, base: type[T], group: str, what: str) -> type[T]:
     return found
 
 
-def _from_file(path: Path, name: str) -> object:
-    module = ModuleType(path.stem)
-    module.__file__ = str(path)
-    try:
-        exec(compile(path.read_bytes(), path, "exec"), module.__dict__)
-    except OSError as error:
-        raise PluginError(f"{path}: {(error.strerror or str(error)).lower()}") from None
-    except Exception as error:
-        raise PluginError(f"{path}: {_where(error, path)}{type(error).__name__}: {error}") from error
-    if not hasattr(module, name):
-        raise PluginError(f"{path}: there is no `{name}`")
-    return getattr(module, name)
-
-
-def _where(error: Exception, path: Path) -> str:
+def _where(error: Exception, path: str) -> str:
     line = None
     trace = error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
+        if trace.tb_frame.f_code.co_filename == path:
             line = trace.tb_lineno
         trace = trace.tb_next
     return "" if line is None else f"line {line}: "
 
 
+def offered(group: str) -> list[str]:
+    """The names under which installed packages offer classes in an entry point group."""
+    return sorted(entry_points(group=group).names)
+
+
 def _installed(name: str, group: str, what: str) -> object:
-    offered = entry_points(group=group)
-    if name not in offered.names:
-        names = ", ".join(f"`{one}`" for one in sorted(offered.names)) or "none"
+    known = offered(group)
+    if name not in known:
+        names = ", ".join(f"`{one}`" for one in known) or "none"
         raise PluginError(
-            f"no installed package offers a {what} `{name}`; offered: {names}\n  hint: for one in a file: FILE.py:CLASS"
+            f"no installed package offers a {what} `{name}`; offered: {names}", hint="for one in a file: FILE.py:CLASS"
         )
     try:
-        return offered[name].load()
+        return entry_points(group=group)[name].load()
     except Exception as error:
         raise PluginError(f"{what} `{name}`: {type(error).__name__}: {error}") from error

@@ -1,23 +1,71 @@
-"""Your own scheduler: the hooks of a policy, and finding one by name.
+"""Your own scheduler: the hooks and parameters of a policy, and finding one by the name that a scenario gives it.
 
 The hooks are those of the engine's own schedulers (`crates/host/src/scheduler.rs`), under the same names. pCPUs, vCPUs,
 domains and timers are integers, numbered from 0 over the whole host; times are ns of simulated time.
 """
 
+import re
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_hex
+from typing import ClassVar, Literal
 
 from vcpulab import plugins
 from vcpulab._engine import Context, Rejected
+from vcpulab.plugins import PluginError
 
-__all__ = ["Context", "MakePolicy", "Params", "Policy", "Rejected", "load"]
+__all__ = ["Context", "OwnPolicy", "Param", "Params", "Policies", "Policy", "Rejected"]
 
 ENTRY_POINTS = "vcpulab.policies"
 """The entry point group in which installed packages offer policies."""
 
 Params = Mapping[str, int]
-"""Scheduler parameters by name: those given, as the scenario's scheduler declares them."""
+"""Scheduler parameters by name."""
+
+_VALUE_MAX = 2**62
+"""Of a parameter, either way: sums and products of a few do not overflow what the engine counts with."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Param:
+    """A parameter of a policy, an integer. Scenarios are checked against it, and `vcpulab schedulers` shows it.
+
+    Raises:
+        ValueError: it cannot be.
+
+    Examples:
+        >>> Param(name="weight", default=256, least=1, most=65535, doc="Share of CPU time under contention.").of
+        'domain'
+    """
+
+    name: str
+    """Its name in scenarios, with the unit at the end where it has one: `slice_us`."""
+    default: int
+    """The value where a scenario says nothing."""
+    least: int
+    """Least value allowed."""
+    most: int
+    """Greatest value allowed."""
+    doc: str
+    """One sentence on what it does."""
+    unit: str = ""
+    """The unit in words, empty for a plain number."""
+    of: Literal["domain", "host"] = "domain"
+    """What has a value of it: each domain, or the scheduler (it then stands in `[host]` or `[pool.NAME]`)."""
+
+    def __post_init__(self) -> None:
+        """Checks it."""
+        if not re.fullmatch("[a-z][a-z0-9_]*", self.name):
+            raise ValueError(f"parameter `{self.name}`: allowed: a name of small letters, digits and `_`")
+        if not -_VALUE_MAX <= self.least <= self.default <= self.most <= _VALUE_MAX:
+            raise ValueError(f"parameter `{self.name}`: allowed: least <= default <= most, all from -2**62 to 2**62")
+        if self.of not in ("domain", "host"):
+            raise ValueError(f"parameter `{self.name}`: of: found `{self.of}`; allowed: domain, host")
 
 
 class Policy(ABC):
@@ -28,9 +76,12 @@ class Policy(ABC):
     must come from `seed`: then the same scenario gives the same results.
 
     Args:
-        params: those of the scenario's global parameters that are given.
+        params: the parameters of the host that it declares, each as the scenario gives it or its default.
         seed: of this replication; no other random numbers depend on it.
     """
+
+    parameters: ClassVar[tuple[Param, ...]] = ()
+    """The parameters that scenarios may give. From a domain's `weight`, its share, entitlements are computed."""
 
     def __init__(self, params: Params, seed: int) -> None:
         """Prepares nothing."""
@@ -90,7 +141,10 @@ class Policy(ABC):
         """The pCPUs that a vCPU may run on are about to become these."""
 
     def adjust(self, ctx: Context, d: int, params: Params) -> None:
-        """Changes a domain's parameters: those that the scenario gives it, or an action later.
+        """Changes a domain's parameters.
+
+        After `add_domain`, all of them are set to their defaults, and then those that the scenario gives; later,
+        those that an action or a manager sets.
 
         Raises:
             Rejected: the values are refused, and nothing changed.
@@ -110,17 +164,173 @@ class Policy(ABC):
         return ""
 
 
-class MakePolicy(Protocol):
-    """A policy class, or whatever else makes a policy: called once for each replication."""
+@dataclass(frozen=True)
+class OwnPolicy:
+    """A policy that a scenario names and that is not built in."""
 
-    def __call__(self, params: Params, seed: int, /) -> Policy:
-        """Makes the policy of one replication."""
+    name: str
+    """Its name in the scenario."""
+    doc: str
+    """One sentence on what it does."""
+    generation: str
+    """What tells one version of its source from another; it stands in the complete scenario, and so in every key."""
+    params: tuple[Param, ...]
+    """Its parameters."""
+    source: str | None = None
+    """What stands in its file, for the record."""
+    file: str | None = None
+    """The file that its class can be made from; `None`: it has its class, or is only remembered."""
+    known: type[Policy] | None = field(default=None, repr=False, compare=False)
+    """Its class, if it has been made."""
+
+    @classmethod
+    def of_file(cls, name: str, folder: Path) -> "OwnPolicy":
+        """The policy `FILE.py:CLASS`, whose file's code is executed; a path is looked for in `folder`.
+
+        Raises:
+            PluginError: there is none, or its code fails.
+        """
+        path, _, class_name = name.rpartition(":")
+        file = str(folder / path)
+        source = plugins.source_of(Path(file))
+        found = plugins.from_source(source, file, class_name, Policy)  # type: ignore[type-abstract]  # it is checked there
+        return cls._declared(name, found, _digest([source]), source, file)
+
+    @classmethod
+    def installed(cls, name: str) -> "OwnPolicy":
+        """The policy that an installed package offers under a name.
+
+        Raises:
+            PluginError: there is none, or its code fails.
+        """
+        found = plugins.load(name, Policy, ENTRY_POINTS, "policy")  # type: ignore[type-abstract]  # it is checked there
+        return cls.of_class(found, name)
+
+    @classmethod
+    def of_class(cls, found: type[Policy], name: str | None = None) -> "OwnPolicy":
+        """The policy of a class, named `MODULE:CLASS` if it has no other name.
+
+        Raises:
+            PluginError: it is none, or not complete.
+        """
+        name = name or f"{found.__module__}:{found.__qualname__}"
+        found = plugins.checked(found, Policy, name)  # type: ignore[type-abstract]  # it is checked there
+        return cls._declared(name, found, *_version(found))
+
+    @classmethod
+    def _declared(
+        cls, name: str, found: type[Policy], generation: str, source: bytes | None, file: str | None = None
+    ) -> "OwnPolicy":
+        params = tuple(found.parameters)
+        names = [param.name for param in params]
+        if twice := {one for one in names if names.count(one) > 1}:
+            raise PluginError(f"`{name}` declares `{min(twice)}` twice")
+        doc = (found.__doc__ or "A policy without a description.").strip().splitlines()[0]
+        text = None if source is None else source.decode(errors="replace")
+        return cls(name, doc, generation, params, text, file, found)
+
+    def listed(self) -> dict[str, object]:
+        """As `vcpulab.schedulers` lists the built-in ones."""
+        params = [
+            {
+                "name": param.name,
+                "scope": "global" if param.of == "host" else "domain",
+                "unit": param.unit,
+                "allowed": f"an integer from {param.least} to {param.most}",
+                "default": param.default,
+                "doc": param.doc,
+            }
+            for param in self.params
+        ]
+        return {"name": self.name, "doc": self.doc, "generations": [{"name": self.generation, "params": params}]}
+
+    @property
+    def can_run(self) -> bool:
+        """Is there more of it than what a saved run remembers?"""
+        return self.known is not None or self.file is not None
+
+    def remembered(self) -> "OwnPolicy":
+        """What a saved run remembers of it: nothing that can be executed."""
+        return replace(self, file=None, known=None)
+
+    def __call__(self, params: Params, seed: int) -> Policy:
+        """Makes the policy of one replication.
+
+        Raises:
+            PluginError: it is only remembered.
+        """
+        return self._class(params, seed)
+
+    @cached_property
+    def _class(self) -> type[Policy]:
+        if self.known is not None:
+            return self.known
+        if self.file is None or self.source is None:
+            raise PluginError(
+                f"`{self.name}` is remembered by a saved run, which executes nothing",
+                hint="run the scenario's own file",
+            )
+        name = self.name.rpartition(":")[2]
+        return plugins.from_source(self.source.encode(), self.file, name, Policy)  # type: ignore[type-abstract]
+
+    def __getstate__(self) -> dict[str, object]:
+        """Elsewhere the class of a file is made anew, of the same source."""
+        state = {name: value for name, value in self.__dict__.items() if name != "_class"}
+        return {**state, "known": self.known if self.file is None else None}
 
 
-def load(reference: str) -> type[Policy]:
-    """Finds a policy: `file.py:Class`, or the name under which an installed package offers one.
+class Policies:
+    """Where the policies of a scenario come from that are not built in. What was found once is not looked for again."""
 
-    Raises:
-        PluginError: there is none.
-    """
-    return plugins.load(reference, Policy, ENTRY_POINTS, "policy")  # type: ignore[type-abstract]  # it is checked there
+    def __init__(self, folder: Path | None, known: Mapping[str, OwnPolicy] | Iterable[OwnPolicy] = ()) -> None:
+        """Those in files, whose paths start in `folder`, and in packages, besides those known; `None`: those alone."""
+        self._folder = folder
+        policies = known.values() if isinstance(known, Mapping) else known
+        self._known = {policy.name: policy for policy in policies}
+
+    def __call__(self, name: str) -> OwnPolicy | list[str]:
+        """The policy of a name; if there is none, the names that installed packages offer.
+
+        Raises:
+            PluginError: something is wrong with it.
+        """
+        if name not in self._known:
+            if ":" in name:
+                if self._folder is None:
+                    raise PluginError("a policy file can be named by a scenario's own file only")
+                self._known[name] = OwnPolicy.of_file(name, self._folder)
+            else:
+                offered = [] if self._folder is None else plugins.offered(ENTRY_POINTS)
+                if name not in offered:
+                    return offered
+                self._known[name] = OwnPolicy.installed(name)
+        return self._known[name]
+
+    def beside(self, known: Iterable[OwnPolicy]) -> "Policies":
+        """The same, but of what was found only these are known."""
+        return Policies(self._folder, known)
+
+
+def _version(found: type[Policy]) -> tuple[str, bytes | None]:
+    """What tells one version of a class from another, and its own file: over all files of its package."""
+    module = sys.modules.get(found.__module__)
+    root = sys.modules.get(found.__module__.partition(".")[0])
+    file = getattr(module, "__file__", None)
+    if root is None or file is None:
+        # Typed in by hand: no one can say whether it is the same tomorrow.
+        return _typed_in(found), None
+    folders = [Path(folder) for folder in getattr(root, "__path__", ())]
+    files = sorted(path for folder in folders for path in folder.rglob("*.py")) or [Path(file)]
+    return _digest([plugins.source_of(path) for path in files]), plugins.source_of(Path(file))
+
+
+@cache
+def _typed_in(_found: type[Policy]) -> str:
+    return f"unsaved-{token_hex(6)}"
+
+
+def _digest(sources: Iterable[bytes]) -> str:
+    digest = sha256()
+    for source in sources:
+        digest.update(sha256(source).digest())
+    return digest.hexdigest()[:12]

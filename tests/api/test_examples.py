@@ -17,11 +17,13 @@ def code(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-@pytest.mark.parametrize(("kind", "file"), [("py", "lottery.py"), ("rust", "lottery-rust/src/lib.rs")])
-def test_the_guide_shows_the_file_step_by_step(kind: str, file: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "files"), [("py", ["lottery.py", "stride.py"]), ("rust", ["lottery-rust/src/lib.rs"])]
+)
+def test_the_guide_shows_the_files_step_by_step(kind: str, files: list[str]) -> None:
     steps = re.findall(rf"^```{kind}\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
     assert len(steps) > 3
-    assert code("".join(steps)) == code((ROOT / "examples" / file).read_text())
+    assert code("".join(steps)) == code("".join((ROOT / "examples" / file).read_text() for file in files))
 
 
 def test_a_crate_of_its_own_passes_its_tests() -> None:

@@ -1,5 +1,8 @@
 """Schedulers written in Python."""
 
+import pickle
+import re
+import shutil
 import signal
 import subprocess
 from collections import deque
@@ -11,10 +14,13 @@ import pytest
 
 import vcpulab
 from support import HANG_S, ROOT, TWO_HOGS, VCPULAB, Vcpulab, run_vcpulab
-from vcpulab import Context, EngineError, Policy, Rejected, Run, Scenario
-from vcpulab.policy import Params, load
+from vcpulab import Context, EngineError, Param, Policy, Rejected, Run, Scenario
+from vcpulab.policy import Params
+from vcpulab.scenario import settings
+from vcpulab.sweeps.work import Batch, Item, canonical, measure
 
 LOTTERY = f"{ROOT / 'examples' / 'lottery.py'}:Lottery"
+STRIDE = f"{ROOT / 'examples' / 'stride.py'}:Stride"
 
 BUSY = """\
 name = "all that can happen to a vCPU"
@@ -63,10 +69,13 @@ class RoundRobin(Policy):
     """As `crates/sched/src/round_robin.rs`."""
 
     said: ClassVar[str]
+    parameters: ClassVar[tuple[Param, ...]] = (
+        Param(name="slice_ms", of="host", default=10, least=1, most=1000, doc="Longest run.", unit="ms"),
+    )
 
     def __init__(self, params: Params, seed: int) -> None:
         self.seed = seed
-        self.slice = params.get("slice_ms", 10) * 1_000_000
+        self.slice = params["slice_ms"] * 1_000_000
         self.queue: deque[int] = deque()
         self.idlers: set[int] = set()
 
@@ -107,15 +116,17 @@ class RoundRobin(Policy):
         return ctx.idle(p), -1
 
 
+def under(policy: type[Policy] | str, text: str) -> Scenario:
+    """A scenario with that scheduler instead."""
+    return Scenario.from_toml(text).change({"host.scheduler": policy})
+
+
 def test_round_robin_decides_as_the_engines_own() -> None:
-    scenario = Scenario.from_toml(BUSY)
-    own = vcpulab.run(scenario, decisions=True)
-    python = vcpulab.run(scenario, decisions=True, policy=RoundRobin)
+    own = vcpulab.run(Scenario.from_toml(BUSY), decisions=True)
+    python = vcpulab.run(under(RoundRobin, BUSY), decisions=True)
     assert own.df_decisions().height > 1000
     for name, table in own.tables().items():
-        # What a domain is entitled to is unknown under a policy that only Python knows.
-        columns = [column for column in table.columns if column != "entitlement"]
-        assert table.select(columns).equals(python.tables()[name].select(columns)), name
+        assert table.equals(python.tables()[name]), name
 
 
 def shares(run: Run) -> dict[str, float]:
@@ -125,16 +136,15 @@ def shares(run: Run) -> dict[str, float]:
 
 def test_lottery_shares_by_tickets() -> None:
     domains = "".join(f'[domain.t{t}]\nweight = {t}\napp = [{{ kind = "hog" }}]\n' for t in (100, 200, 500))
-    head = '[run]\nduration = "200s"\n[host]\nscheduler = "credit"\nprofile = "exact"\npcpus = 1\n'
-    run = vcpulab.run(Scenario.from_toml(head + domains), policy=load(LOTTERY))
+    head = f'[run]\nduration = "200s"\n[host]\nscheduler = "{LOTTERY}"\nprofile = "exact"\npcpus = 1\n'
+    run = vcpulab.run(Scenario.from_toml(head + domains))
     assert shares(run) == pytest.approx({"t100": 0.125, "t200": 0.25, "t500": 0.625}, abs=0.02)
 
 
 def test_the_same_seed_draws_the_same_lots() -> None:
-    scenario = Scenario.from_toml(BUSY).change({"host.scheduler": "credit", "host.slice_ms": None})
-    lottery = load(LOTTERY)
-    first, again = (vcpulab.run(scenario, decisions=True, policy=lottery) for _ in range(2))
-    other = vcpulab.run(scenario.with_run(seed=2), decisions=True, policy=lottery)
+    scenario = under(LOTTERY, BUSY)
+    first, again = (vcpulab.run(scenario, decisions=True) for _ in range(2))
+    other = vcpulab.run(scenario.with_run(seed=2), decisions=True)
     for name, table in first.tables().items():
         assert table.equals(again.tables()[name]), name
     assert not first.df_decisions().equals(other.df_decisions())
@@ -145,12 +155,13 @@ def test_the_same_seed_draws_the_same_lots() -> None:
 def test_a_policy_is_made_anew_for_each_replication() -> None:
     seeds = []
 
-    def make(params: Params, seed: int) -> Policy:
-        seeds.append(seed)
-        assert dict(params) == {"slice_ms": 3}
-        return RoundRobin(params, seed)
+    class Counted(RoundRobin):
+        def __init__(self, params: Params, seed: int) -> None:
+            super().__init__(params, seed)
+            seeds.append(seed)
+            assert dict(params) == {"slice_ms": 3}
 
-    vcpulab.run(Scenario.from_toml(BUSY), policy=make)
+    vcpulab.run(under(Counted, BUSY))
     assert len(set(seeds)) == len(seeds) == 2
 
 
@@ -312,7 +323,7 @@ action = [{ at = "2ms", op = "affinity", domain = "a", vcpu = 0, affinity = "1" 
 @pytest.mark.parametrize(("policy", "hook", "at"), FAULTS, ids=lambda value: getattr(value, "__name__", None))
 def test_a_policy_that_misbehaves_ends_the_run(policy: type[RoundRobin], hook: str, at: int) -> None:
     with pytest.raises(EngineError) as raised:
-        vcpulab.run(Scenario.from_toml(SMALL), policy=policy)
+        vcpulab.run(under(policy, SMALL))
     message = str(raised.value)
     assert message.startswith(f"replication 0: at {at} ns, in `{hook}`: "), message
     line = Path(__file__).read_text().split("# here")[0].count("\n") + 1
@@ -390,7 +401,7 @@ TRESPASSES: list[tuple[type[RoundRobin], str, int]] = [
 @pytest.mark.parametrize(("policy", "hook", "at"), TRESPASSES, ids=lambda value: getattr(value, "__name__", None))
 def test_a_policy_that_reaches_into_another_cpu_pool_ends_the_run(policy: type[RoundRobin], hook: str, at: int) -> None:
     with pytest.raises(EngineError) as raised:
-        vcpulab.run(Scenario.from_toml(POOLS), policy=policy)
+        vcpulab.run(under(policy, POOLS))
     message = str(raised.value)
     assert message.startswith(f"replication 0: at {at} ns, in `{hook}`: {policy.said}"), message
 
@@ -405,7 +416,7 @@ def test_a_domain_leaves_for_another_cpu_pool() -> None:
         def remove_domain(self, ctx: Context, d: int) -> None:
             left.append(("domain", d, ctx.domain_number(d)))
 
-    run = vcpulab.run(Scenario.from_toml(POOLS), policy=Leaves)
+    run = vcpulab.run(under(Leaves, POOLS))
     assert left == [("vCPU", 2, False), ("domain", 0, 1)]
     rows = {row["domain"]: row for row in run.df_domains().iter_rows(named=True)}
     assert rows["a"]["running_ns"] >= 5_000_000
@@ -435,7 +446,7 @@ class Capped(RoundRobin):
 
 
 def test_who_is_parked_does_not_run() -> None:
-    run = vcpulab.run(Scenario.from_toml(SMALL), policy=Capped)
+    run = vcpulab.run(under(Capped, SMALL))
     rows = run.df_domains()
     assert rows["offline_ns"].to_list() == [5_000_000] * 3
     assert rows["running_ns"].max() == 5_000_000
@@ -443,7 +454,7 @@ def test_who_is_parked_does_not_run() -> None:
 
 def test_what_was_raised_is_the_cause() -> None:
     with pytest.raises(EngineError) as raised:
-        vcpulab.run(Scenario.from_toml(SMALL), policy=Raises)
+        vcpulab.run(under(Raises, SMALL))
     assert isinstance(raised.value.__cause__, KeyError)
 
 
@@ -455,7 +466,7 @@ def test_a_context_is_there_during_a_hook_only() -> None:
             super().add_pcpu(ctx, p)
             kept.append(ctx)
 
-    vcpulab.run(Scenario.from_toml(SMALL), policy=Keeper)
+    vcpulab.run(under(Keeper, SMALL))
     with pytest.raises(RuntimeError, match="during a hook only"):
         _ = kept[0].now
 
@@ -508,7 +519,7 @@ def test_what_a_context_tells() -> None:
             with pytest.raises(OverflowError):
                 ctx.processor(-1)
 
-    vcpulab.run(Scenario.from_toml(SMALL), policy=Asker)
+    vcpulab.run(under(Asker, SMALL))
     assert told == {
         "now": 1_500_000,
         "token": 3,
@@ -530,12 +541,13 @@ def test_what_a_context_tells() -> None:
 
 def test_a_hook_may_refuse_values() -> None:
     class Refuses(RoundRobin):
+        parameters = (*RoundRobin.parameters, Param(name="weight", default=256, least=1, most=1000, doc="Its share."))
+
         def adjust(self, ctx: Context, d: int, params: Params) -> None:
             raise Rejected
 
     adjust = [{"at": "100ms", "op": "adjust", "domain": "a", "weight": 512}]
-    scenario = Scenario.from_toml(TWO_HOGS).change({"action": adjust})
-    run = vcpulab.run(scenario, policy=Refuses)
+    run = vcpulab.run(under(Refuses, TWO_HOGS).change({"action": adjust}))
     assert run.warnings == ["the scheduler refused the values of 3 actions"]
 
 
@@ -547,22 +559,235 @@ def test_progress_and_cancelling() -> None:
         return fraction < 0.5
 
     with pytest.raises(KeyboardInterrupt):
-        vcpulab.run(Scenario.from_toml(SMALL), policy=RoundRobin, progress=stop)
+        vcpulab.run(under(RoundRobin, SMALL), progress=stop)
     assert seen == sorted(seen)
     assert seen[-1] == 0.5
 
 
-def test_results_say_which_policy_it_was(tmp_path: Path) -> None:
-    run = vcpulab.run(Scenario.from_toml(SMALL), policy=RoundRobin)
-    run.save(tmp_path / "out")
-    assert run.policy == Run.load(tmp_path / "out").policy == "RoundRobin"
-    assert run.df_domains()["entitlement"].null_count() == 3
+def test_a_saved_run_remembers_its_policy_and_executes_nothing(tmp_path: Path) -> None:
+    executed = tmp_path / "executed"
+    source = (ROOT / "examples" / "stride.py").read_text()
+    (tmp_path / "own.py").write_text(f"open({str(executed)!r}, 'w').close()\n{source}")
+    scenario = Scenario.from_toml(SMALL, folder=tmp_path).change({"host.scheduler": "own.py:Stride"})
+    vcpulab.run(scenario).save(tmp_path / "out")
+    executed.unlink()
+    shutil.copy(tmp_path / "own.py", tmp_path / "out")
+    (policies,) = (tmp_path / "out").glob("policies.json")
+    policies.write_text(policies.read_text().replace('"file": null', '"file": "own.py"'))
+    saved = Run.load(tmp_path / "out").scenario
+    assert saved == scenario
+    assert saved.to_dict()["host"]["scheduler"] == "own.py:Stride"
+    assert source in str(saved.policies["own.py:Stride"].source)
+    assert not saved.can_run
+    with pytest.raises(EngineError, match="is remembered by a saved run, which executes nothing"):
+        vcpulab.run(saved)
+    with pytest.raises(vcpulab.ScenarioError, match="can be named by a scenario's own file only"):
+        saved.change({"host.scheduler": "other.py:Stride"})
+    assert not executed.exists()
 
 
-def test_the_command_line_runs_a_policy_from_a_file(command: Vcpulab) -> None:
-    result = command("run", "hogs.toml", "--policy", LOTTERY)
-    assert result.returncode == 0, result.stderr
-    assert "policy Lottery" in result.stdout
+STRIDES = f"""\
+name = "two hogs"
+[run]
+duration = "100ms"
+replications = 2
+[host]
+profile = "exact"
+scheduler = "{STRIDE}"
+quantum_us = 1000
+[domain.a]
+app = [{{ kind = "hog" }}]
+[domain.b]
+weight = 512
+app = [{{ kind = "hog" }}]
+[[action]]
+at = "500ms"
+op = "adjust"
+domain = "a"
+weight = 128
+"""
+
+
+def test_parameters_are_checked_as_those_of_built_in_schedulers() -> None:
+    wrong = STRIDES.replace("= 1000", "= 1").replace("512", "0").replace("= 128", "= 70000")
+    wrong = wrong.replace('app = [{ kind = "hog" }]\n[domain.b]', "wieght = 1\ncap = 5\n[domain.b]")
+    with pytest.raises(vcpulab.ScenarioError) as raised:
+        Scenario.from_toml(wrong, "s.toml")
+    assert str(raised.value).splitlines() == [
+        "s.toml:8:14: host.quantum_us: found `1`; allowed: an integer from 100 to 1000000 (us)",
+        "s.toml:10:1: domain.a.wieght: unknown field",
+        "  hint: did you mean `weight`?",
+        "s.toml:11:1: domain.a.cap: `cap` is a parameter of schedulers `credit`, `credit2`, `enhanced`, "
+        f"not of `{STRIDE}`",
+        f"  hint: `{STRIDE}` ({Scenario.from_toml(STRIDES).policies[STRIDE].generation}) takes here: weight",
+        "s.toml:13:10: domain.b.weight: found `0`; allowed: an integer from 1 to 65535",
+        "s.toml:19:10: action[0].weight: found `70000`; allowed: an integer from 1 to 65535",
+    ]
+
+
+def test_a_policy_is_given_defaults_then_what_the_scenario_says() -> None:
+    given: list[tuple[int, dict[str, int]]] = []
+
+    class Given(RoundRobin):
+        parameters = (
+            Param(name="weight", default=256, least=1, most=1000, doc="Its share."),
+            Param(name="tickets", default=7, least=1, most=9, doc="Its tickets."),
+        )
+
+        def __init__(self, params: Params, seed: int) -> None:
+            super().__init__({"slice_ms": 10}, seed)
+
+        def adjust(self, ctx: Context, d: int, params: Params) -> None:
+            given.append((d, dict(params)))
+
+    vcpulab.run(under(Given, STRIDES).with_run(replications=1))
+    defaults = {"weight": 256, "tickets": 7}
+    assert given == [(0, defaults), (1, defaults), (1, {"weight": 512}), (0, {"weight": 128})]
+
+
+class Taken(RoundRobin):
+    parameters = (Param(name="vcpus", default=1, least=1, most=2, doc="Its vCPUs."),)
+
+
+class DeclaresTwice(RoundRobin):
+    parameters = (*RoundRobin.parameters, *RoundRobin.parameters)
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        (Taken, "its parameter `vcpus` has the name of a field that is there already"),
+        (DeclaresTwice, f"`{__name__}:DeclaresTwice` declares `slice_ms` twice"),
+        (Context, "`vcpulab._engine:Context` is not a subclass of `vcpulab.Policy`"),
+    ],
+)
+def test_a_policy_that_cannot_be(policy: type[Policy], said: str) -> None:
+    with pytest.raises((vcpulab.ScenarioError, vcpulab.RequestError), match=re.escape(said)):
+        under(policy, SMALL)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"name": "Weight"}, "parameter `Weight`: allowed: a name of small letters"),
+        ({"default": 10}, "least <= default <= most"),
+        ({"most": 2**63}, "least <= default <= most"),
+        ({"of": "vcpu"}, "found `vcpu`; allowed: domain, host"),
+    ],
+)
+def test_a_parameter_that_cannot_be(values: dict[str, Any], said: str) -> None:
+    good: dict[str, Any] = {"name": "weight", "default": 1, "least": 1, "most": 9, "doc": "Share."}
+    with pytest.raises(ValueError, match=re.escape(said)):
+        Param(**good | values)
+
+
+def test_a_scenario_keeps_its_version_of_a_policy_and_keys_tell_versions_apart(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text((ROOT / "examples" / "stride.py").read_text())
+    scenario = Scenario.from_toml(SMALL, folder=tmp_path)
+    before = scenario.change({"host.scheduler": "own.py:Stride"})
+    file.write_text(file.read_text() + "# otherwise\n")
+    after = scenario.change({"host.scheduler": "own.py:Stride"})
+    assert canonical(before) != canonical(after)
+    assert before != after
+    assert before.change({"seed": 2}).policies == before.policies
+    with pytest.raises(vcpulab.ScenarioError, match=r"host\.generation: found"):
+        Scenario.from_toml(before.to_toml(), folder=tmp_path)
+
+
+def test_a_worker_elsewhere_makes_the_same_runs(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text((ROOT / "examples" / "stride.py").read_text())
+    scenario = Scenario.from_toml(STRIDES, folder=tmp_path).change({"host.scheduler": "own.py:Stride"})
+    batch = Batch(1, (Item("key", canonical(scenario), 3),), tuple(scenario.policies.values()))
+    here = measure(batch).frame
+    file.unlink()
+    there = pickle.loads(pickle.dumps(batch))
+    assert [policy.known for policy in there.policies] == [None]
+    assert measure(there).frame.equals(here)
+
+
+def test_many_runs_with_and_without_policies_come_in_order() -> None:
+    own = Scenario.from_toml(STRIDES)
+    credit = own.change({"host.scheduler": "credit", "run.replications": 3})
+    seen: list[float] = []
+
+    def progress(done: float) -> bool:
+        seen.append(done)
+        return True
+
+    runs = vcpulab.run_many([credit, own, credit], progress=progress)
+    for run, scenario in zip(runs, [credit, own, credit], strict=True):
+        assert run.scenario is scenario
+        assert run.df_domains().equals(vcpulab.run(scenario).df_domains())
+    assert seen == sorted(seen)
+    raises = under(Raises, SMALL)
+    with pytest.raises(EngineError, match=r"^scenario 1: replication 0: at "):
+        vcpulab.run_many([credit, raises])
+
+
+def test_pools_have_policies_of_their_own() -> None:
+    pools = {"pool.second": {"pcpus": "1", "scheduler": Scenario.from_toml(STRIDES).policies[STRIDE].name}}
+    scenario = Scenario.from_toml(STRIDES).change({"host.pcpus": 2, **pools, "domain.b.pool": "second"})
+    rows = vcpulab.run(scenario).df_domains()
+    assert rows["running_ns"].to_list() == [100_000_000] * 4
+    other = scenario.change({"pool.second.scheduler": RoundRobin})
+    assert sorted(other.policies) == sorted([STRIDE, f"{__name__}:RoundRobin"])
+    assert "weight" not in other.written()["domain"]["b"]
+    assert vcpulab.run(other).df_domains()["running_ns"].to_list() == [100_000_000] * 4
+
+
+def test_what_other_schedulers_have_is_left_out() -> None:
+    scenario = Scenario.from_toml(STRIDES).change({"action": None})
+    rtds = scenario.change({"host.scheduler": "rtds"})
+    assert "quantum_us" not in rtds.written()["host"]
+    assert "weight" not in rtds.written()["domain"]["b"]
+    assert rtds == settings.apply(scenario, ["host.scheduler=rtds"]).scenario
+    back = rtds.change({"host.scheduler": STRIDE, "domain.b.weight": 512, "host.quantum_us": 1000})
+    assert back == scenario
+
+
+@pytest.fixture
+def strides(tmp_path: Path) -> None:
+    """A folder with a scenario under a policy in a file beside it, and a sweep."""
+    shutil.copy(ROOT / "examples" / "stride.py", tmp_path)
+    (tmp_path / "strides.toml").write_text(STRIDES.replace(STRIDE, "stride.py:Stride"))
+    (tmp_path / "sweep.toml").write_text(
+        'scenario = "strides.toml"\nreplications = 2\n'
+        '[[vary]]\npath = "host.scheduler"\nvalues = ["credit", "stride.py:Stride"]\n'
+    )
+
+
+VERBS = [
+    ["run", "strides.toml", "--out", "out"],
+    ["check", "strides.toml"],
+    ["compare", "out", "out"],
+    ["compare", "strides.toml", "hogs.toml", "--replications", "2"],
+    ["whatif", "strides.toml", "--set", "host.quantum_us=30000", "--replications", "2"],
+    ["sweep", "sweep.toml"],
+    [
+        "tune",
+        "strides.toml",
+        "--vary",
+        "host.scheduler=credit,stride.py:Stride",
+        "--maximise",
+        "b.gotten",
+        "--trials",
+        "2",
+    ],
+    ["explain", "strides.toml"],
+    ["lint", "strides.toml"],
+    ["xl", "list", "strides.toml"],
+    ["schedulers", "stride.py:Stride"],
+    ["run", "strides.toml", "--trace", "trace"],
+]
+
+
+@pytest.mark.usefixtures("strides")
+def test_every_verb_takes_a_policy_from_a_file(command: Vcpulab) -> None:
+    for verb in VERBS:
+        result = command(*verb)
+        assert result.returncode == 0, (verb, result.stderr)
 
 
 @pytest.mark.parametrize(
@@ -574,7 +799,7 @@ def test_the_command_line_runs_a_policy_from_a_file(command: Vcpulab) -> None:
         ("own.py:Half", "`own.py:Half` has no `schedule`, `sleep`"),
         ("broken.py:Any", "broken.py: line 2: ZeroDivisionError: division by zero"),
         ("wrong.py:Any", "wrong.py: SyntaxError: "),
-        ("lotery", "no installed package offers a policy `lotery`; offered: "),
+        ("lotery", "allowed: one of arinc653, "),
     ],
 )
 def test_a_policy_that_is_not_there(command: Vcpulab, tmp_path: Path, policy: str, said: str) -> None:
@@ -582,8 +807,10 @@ def test_a_policy_that_is_not_there(command: Vcpulab, tmp_path: Path, policy: st
     (tmp_path / "own.py").write_text(half)
     (tmp_path / "broken.py").write_text("x = 1\ny = x / 0\n")
     (tmp_path / "wrong.py").write_text("class:\n")
-    result = command("run", "hogs.toml", "--policy", policy)
+    (tmp_path / "s.toml").write_text(SMALL.replace("round-robin", policy))
+    result = command("run", "s.toml")
     assert result.returncode == 2
+    assert "s.toml:2:41: host.scheduler: " in result.stderr, result.stderr
     assert said in result.stderr
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
@@ -592,8 +819,9 @@ def test_a_policy_that_is_not_there(command: Vcpulab, tmp_path: Path, policy: st
 def test_a_policy_that_fails_is_told_without_a_traceback(command: Vcpulab, tmp_path: Path) -> None:
     text = (ROOT / "examples" / "lottery.py").read_text().replace("ctx.affinity(v):", "ctx.afinity(v):", 1)
     (tmp_path / "slip.py").write_text(text)
+    (tmp_path / "hogs.toml").write_text(TWO_HOGS.replace('"credit"', '"slip.py:Lottery"'))
     line = text.split("ctx.afinity")[0].count("\n") + 1
-    result = command("run", "hogs.toml", "--policy", "slip.py:Lottery")
+    result = command("run", "hogs.toml")
     assert result.returncode == 1
     assert result.stderr.startswith("error: replication 0: at 0 ns, in `wake`: AttributeError: ")
     assert result.stderr.endswith(f"(slip.py:{line})\n")
@@ -601,26 +829,26 @@ def test_a_policy_that_fails_is_told_without_a_traceback(command: Vcpulab, tmp_p
 
 
 def test_installed_packages_offer_policies(tmp_path: Path) -> None:
-    (tmp_path / "hogs.toml").write_text(TWO_HOGS)
+    (tmp_path / "hogs.toml").write_text(TWO_HOGS.replace('"credit"', '"lottery"'))
     (tmp_path / "draws.py").write_text((ROOT / "examples" / "lottery.py").read_text())
     info = tmp_path / "draws-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: draws\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[vcpulab.policies]\nlottery = draws:Lottery\ntypo = draws:Lotery\n")
-    result = run_vcpulab(["run", "hogs.toml", "--policy", "lottery"], tmp_path, PYTHONPATH=str(tmp_path))
+    result = run_vcpulab(["run", "hogs.toml"], tmp_path, PYTHONPATH=str(tmp_path))
     assert result.returncode == 0, result.stderr
-    assert "policy Lottery" in result.stdout
-    result = run_vcpulab(["run", "hogs.toml", "--policy", "typo"], tmp_path, PYTHONPATH=str(tmp_path))
+    assert "lottery" in result.stdout
+    result = run_vcpulab(["schedulers", "typo"], tmp_path, PYTHONPATH=str(tmp_path))
     assert result.returncode == 2
     assert "policy `typo`: AttributeError" in result.stderr
 
 
 def test_a_hook_that_never_ends_can_be_interrupted(tmp_path: Path) -> None:
-    (tmp_path / "hogs.toml").write_text(TWO_HOGS)
+    (tmp_path / "hogs.toml").write_text(TWO_HOGS.replace('"credit"', '"loop.py:Lottery"'))
     text = (ROOT / "examples" / "lottery.py").read_text()
     loop = 'print("waiting", flush=True)\n        while True: pass\n'
     (tmp_path / "loop.py").write_text(text.replace("first = {}", f"{loop}        first = {{}}"))
-    arguments = [str(VCPULAB), "run", "hogs.toml", "--policy", "loop.py:Lottery"]
+    arguments = [str(VCPULAB), "run", "hogs.toml"]
     pipe = subprocess.PIPE
     with subprocess.Popen(arguments, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stdout is not None

@@ -31,15 +31,13 @@ mod _engine {
     #[pymodule_export]
     use super::recording::RecordingReader;
     #[pymodule_export]
-    use super::results::{
-        LiveSamples, Results, Table, export_perfetto, run, run_managed, run_many, run_policy,
-    };
+    use super::results::{LiveSamples, Results, Table, export_perfetto, run, run_managed, run_many};
     #[pymodule_export]
     use super::scenario::Scenario;
     #[pymodule_export]
     use super::{
-        bench, build_info, conformance, copies, edit_toml, listing, measure, parse_profile, profiles,
-        read_profile, schedulers, schema, starter, tables, written,
+        bench, build_info, conformance, copies, declared, edit_toml, listing, measure, parse_profile,
+        profiles, read_profile, schedulers, schema, starter, tables, written,
     };
 }
 
@@ -47,6 +45,13 @@ mod _engine {
 #[pyfunction]
 fn schedulers() -> String {
     pretty(&vcpulab_scenario::schedulers_json())
+}
+
+/// The policy from outside the registry that was found last under a name, as JSON like each of `schedulers`.
+#[pyfunction]
+#[pyo3(signature = (name, generation = None))]
+fn declared(name: &str, generation: Option<&str>) -> Option<String> {
+    vcpulab_sched::declared(name, generation).map(|policy| pretty(&vcpulab_scenario::policy_json(policy)))
 }
 
 /// The JSON schema of scenario files.
@@ -137,8 +142,7 @@ fn conformance(py: Python<'_>, paths: Vec<PathBuf>, jobs: usize) -> PyResult<Str
 #[pyfunction]
 #[pyo3(signature = (scenario, at = None))]
 fn listing(py: Python<'_>, scenario: &scenario::Scenario, at: Option<&str>) -> PyResult<String> {
-    let scenario = scenario.checked.clone();
-    let end = scenario.end();
+    let end = scenario.checked.end();
     let at = match at.map(|text| vcpulab_scenario::Duration::parse(text).map(|at| Time::ZERO + at.0)) {
         None => end,
         Some(Some(at)) if (Time::ZERO..=end).contains(&at) => at,
@@ -147,8 +151,15 @@ fn listing(py: Python<'_>, scenario: &scenario::Scenario, at: Option<&str>) -> P
             return Err(PyValueError::new_err(format!("allowed: a time span from 0s to {end}")));
         }
     };
+    if !scenario.own.is_empty() {
+        let listed = results::attended(py, None, scenario, |advance, make| {
+            vcpulab_run::listing_json(&scenario.checked, at, &advance, make)
+        });
+        return Ok(pretty(&listed?));
+    }
+    let spec = scenario.checked.clone();
     let work = watch::watched(py, None, move |watch| {
-        vcpulab_run::listing_json(&scenario, at, &|done| watch.advance(done))
+        vcpulab_run::listing_json(&spec, at, &|done| watch.advance(done), &mut vcpulab_run::none_to_make)
     });
     Ok(pretty(&work?.map_err(error::engine_error)?))
 }

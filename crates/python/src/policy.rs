@@ -12,8 +12,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTraceback};
 use vcpulab_host::{
     CpuMask, Decision, DomId, HostRules, ParamValue, Params, PcpuId, PolicyContext, Rejected, Scheduler,
-    Span, VcpuId,
+    Scope, Span, VcpuId,
 };
+use vcpulab_spec::PoolSpec;
 
 use crate::context::{self, as_tuple, lend, name, pcpu};
 use crate::error;
@@ -31,25 +32,35 @@ pub struct PyPolicy<'py> {
     object: Bound<'py, PyAny>,
     context: Bound<'py, context::Context>,
     raised: &'py Raised,
+    /// The defaults of a domain's parameters.
+    defaults: Params,
     failure: Option<(&'static str, String)>,
 }
 
 impl<'py> PyPolicy<'py> {
-    /// Makes one: `class(params, seed)`.
+    /// Makes one: `class(params, seed)`, with all of the pool's parameters.
     pub fn new(
         class: &Bound<'py, PyAny>,
         context: &Bound<'py, context::Context>,
         raised: &'py Raised,
-        params: &Params,
+        pool: &PoolSpec,
         seed: u64,
     ) -> Self {
-        let made = as_dict(class.py(), params).and_then(|params| class.call1((params, seed)));
+        let mut params = defaults(pool, Scope::Global);
+        pool.params.iter().for_each(|(name, value)| params.set(name, value.clone()));
+        let made = as_dict(class.py(), &params).and_then(|params| class.call1((params, seed)));
         let nobody = class.py().None().into_bound(class.py());
         let (object, failed) = match made {
             Ok(object) => (object, None),
             Err(raised) => (nobody, Some(raised)),
         };
-        let mut policy = PyPolicy { object, context: context.clone(), raised, failure: None };
+        let mut policy = PyPolicy {
+            object,
+            context: context.clone(),
+            raised,
+            defaults: defaults(pool, Scope::Domain),
+            failure: None,
+        };
         if let Some(raised) = failed {
             policy.fail("__init__", raised);
         }
@@ -129,6 +140,10 @@ impl Scheduler for PyPolicy<'_> {
 
     fn add_domain(&mut self, ctx: &mut PolicyContext, d: DomId) {
         self.notify(ctx, "add_domain", (self.context.clone(), d.0));
+        if !self.defaults.is_empty() {
+            // Who refuses a default of his own has none.
+            let _ = self.adjust(ctx, d, &self.defaults.clone());
+        }
     }
 
     fn insert(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
@@ -218,6 +233,12 @@ impl Scheduler for PyPolicy<'_> {
     fn failure(&self) -> Option<(&'static str, String)> {
         self.failure.clone()
     }
+}
+
+/// The defaults of a pool's scheduler.
+fn defaults(pool: &PoolSpec, scope: Scope) -> Params {
+    let params = pool.generation.params.iter().filter(|param| param.scope == scope);
+    params.fold(Params::new(), |defaults, param| defaults.with(param.name, param.default))
 }
 
 fn wrong_answer(answer: &Bound<'_, PyAny>, expected: &str) -> PyErr {

@@ -10,10 +10,10 @@ use arrow_array::{RecordBatch, RecordBatchIterator};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use vcpulab_host::Params;
+use vcpulab_host::Scheduler;
 use vcpulab_measure::{SampleRow, VcpuSampleRow, each_table, perfetto};
-use vcpulab_run::{Jtl, RunError, RunOptions, run_under};
-use vcpulab_spec::Spec;
+use vcpulab_run::{Jtl, MakeScheduler, Own, RunError, RunOptions, run_own};
+use vcpulab_spec::{PoolSpec, Spec};
 
 use crate::context::Context;
 use crate::error::engine_error;
@@ -28,7 +28,7 @@ fn logs((directory, xml, warmup): JtlOptions) -> Jtl {
     Jtl { directory, xml, warmup }
 }
 
-/// Runs every replication of a scenario.
+/// Runs every replication of a scenario: under policies of the registry in parallel, under others as [`attended`] does it.
 #[pyfunction]
 #[pyo3(signature = (scenario, *, jobs = 0, trace = false, waits = true, events = None, jtl = None, live = None, progress = None))]
 #[allow(clippy::too_many_arguments, reason = "in Python they have names")]
@@ -43,17 +43,23 @@ pub fn run(
     live: Option<&LiveSamples>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Results> {
-    let scenario = scenario.checked.clone();
     let live = live.map(|live| live.samples.clone());
+    let options = RunOptions { jobs, trace, waits, events, jtl: jtl.map(logs), live };
+    if !scenario.own.is_empty() {
+        return attended(py, progress, scenario, |advance, scheduler| {
+            let own = Own { scheduler, manager: None };
+            run_own(&scenario.checked, &options, advance, own).map(Results::from)
+        });
+    }
+    let spec = scenario.checked.clone();
     let work = watched(py, progress, move |watch| {
-        let options = RunOptions { jobs, trace, waits, events, jtl: jtl.map(logs), live };
-        let results = vcpulab_run::run(&scenario, &options, &|done| watch.advance(done));
-        results.map(Results::from)
+        vcpulab_run::run(&spec, &options, &|done| watch.advance(done)).map(Results::from)
     });
     work?.map_err(engine_error)
 }
 
-/// Runs every replication of several scenarios.
+/// Runs every replication of several scenarios: first those under policies that are not in the registry, then the others in
+/// parallel.
 #[pyfunction]
 #[pyo3(signature = (scenarios, *, jobs = 0, waits = true, progress = None))]
 pub fn run_many(
@@ -63,37 +69,39 @@ pub fn run_many(
     waits: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<Results>> {
-    let scenarios: Vec<_> = scenarios.iter().map(|scenario| scenario.get().checked.clone()).collect();
-    let work = watched(py, progress, move |watch| {
-        let specs: Vec<&Spec> = scenarios.iter().map(|scenario| &**scenario).collect();
-        vcpulab_run::run_many(&specs, jobs, waits, &|done| watch.advance(done))
-    });
-    let all = work?.map_err(engine_error)?;
-    Ok(all.into_iter().map(Results::from).collect())
-}
-
-/// Runs every replication of a scenario under a policy written in Python, one after the other in this very thread: its
-/// hooks hold the interpreter lock, and whatever ends Python code (Ctrl-C, say) ends the run.
-#[pyfunction]
-#[pyo3(signature = (scenario, policy, *, trace = false, waits = true, events = None, jtl = None, progress = None))]
-#[allow(clippy::too_many_arguments, reason = "in Python they have names")]
-pub fn run_policy(
-    py: Python<'_>,
-    scenario: &Scenario,
-    policy: &Bound<'_, PyAny>,
-    trace: bool,
-    waits: bool,
-    events: Option<PathBuf>,
-    jtl: Option<JtlOptions>,
-    progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Results> {
-    let options = RunOptions { jobs: 1, trace, waits, events, jtl: jtl.map(logs), live: None };
-    let raised = Raised::default();
-    let context = Bound::new(py, Context)?;
-    in_this_thread(py, progress, &raised, |advance| {
-        let make = |params: &Params, seed| PyPolicy::new(policy, &context, &raised, params, seed);
-        run_under(&scenario.checked, &options, advance, make)
-    })
+    let (own, others): (Vec<usize>, Vec<usize>) =
+        (0..scenarios.len()).partition(|&index| !scenarios[index].get().own.is_empty());
+    let runs = |index: usize| f64::from(scenarios[index].get().checked.replications);
+    let all: f64 = (0..scenarios.len()).map(runs).sum();
+    let mut before = 0.0;
+    let mut results: Vec<Option<Results>> = scenarios.iter().map(|_| None).collect();
+    for index in own {
+        let scenario = scenarios[index].get();
+        let (from, part) = (before, runs(index) / all);
+        results[index] = Some(attended(py, progress, scenario, |advance, scheduler| {
+            let options = RunOptions { waits, ..RunOptions::default() };
+            let own = Own { scheduler, manager: None };
+            let done = run_own(&scenario.checked, &options, &|done| advance(from + done * part), own);
+            done.map(Results::from).map_err(|error| error.of(index))
+        })?);
+        before += part;
+    }
+    if !others.is_empty() {
+        let specs: Vec<_> = others.iter().map(|&index| scenarios[index].get().checked.clone()).collect();
+        let work = watched(py, progress, move |watch| {
+            let specs: Vec<&Spec> = specs.iter().map(|scenario| &**scenario).collect();
+            let advance = |done| watch.advance(before + done * (1.0 - before));
+            vcpulab_run::run_many(&specs, jobs, waits, &advance)
+        });
+        let done = work?.map_err(|error| match error {
+            RunError::OneOf { index, error } => engine_error(error.of(others[index])),
+            error => engine_error(error),
+        })?;
+        for (index, done) in others.into_iter().zip(done) {
+            results[index] = Some(done.into());
+        }
+    }
+    Ok(results.into_iter().flatten().collect())
 }
 
 /// Runs every replication of a scenario, one after the other in this very thread, while a manager written in Python looks at
@@ -121,19 +129,37 @@ pub fn run_managed(
         })?;
         Ok(wanted.into_iter().map(|(domain, values)| (domain, values.into_iter().collect())).collect())
     };
-    in_this_thread(py, progress, &raised, |advance| {
-        vcpulab_run::run_managed(&scenario.checked, &options, advance, &mut decide)
+    attended_with(py, progress, scenario, &raised, |advance, scheduler| {
+        let own = Own { scheduler, manager: Some(&mut decide) };
+        run_own(&scenario.checked, &options, advance, own).map(Results::from)
     })
 }
 
-/// Does work that calls Python now and then, in this thread. Anything that Python code raises meanwhile ends it: an exception
-/// becomes the cause of the error, anything else (Ctrl-C, say) is raised as it is.
-fn in_this_thread(
+/// Is told the fraction done, and answers whether to go on.
+type Advance<'a> = &'a (dyn Fn(f64) -> bool + Sync);
+
+/// Does work under the scenario's own policies, in this very thread: their hooks hold the interpreter lock, and whatever ends
+/// Python code (Ctrl-C, say) ends the work.
+pub fn attended<T>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
+    scenario: &Scenario,
+    work: impl FnOnce(Advance<'_>, MakeScheduler<'_, '_>) -> Result<T, RunError>,
+) -> PyResult<T> {
+    attended_with(py, progress, scenario, &Raised::default(), work)
+}
+
+/// As [`attended`]; what else calls Python meanwhile leaves in `raised` what it raises.
+///
+/// Anything that Python code raises ends the work: an exception becomes the cause of the error, anything else (Ctrl-C, say) is
+/// raised as it is.
+fn attended_with<T>(
+    py: Python<'_>,
+    progress: Option<&Bound<'_, PyAny>>,
+    scenario: &Scenario,
     raised: &Raised,
-    work: impl FnOnce(&(dyn Fn(f64) -> bool + Sync)) -> Result<vcpulab_measure::Results, RunError>,
-) -> PyResult<Results> {
+    work: impl FnOnce(Advance<'_>, MakeScheduler<'_, '_>) -> Result<T, RunError>,
+) -> PyResult<T> {
     let progress = progress.map(|progress| progress.clone().unbind());
     let advance = |fraction: f64| {
         Python::attach(|py| {
@@ -141,8 +167,14 @@ fn in_this_thread(
             asked.map_err(|stop| *lock(raised) = Some(stop)).is_ok()
         })
     };
-    let results = catch_unwind(AssertUnwindSafe(|| work(&advance))).map_err(|panic| panicked(&*panic))?;
-    results.map(Results::from).map_err(|failed| match lock(raised).take() {
+    let context = Bound::new(py, Context)?;
+    let mut make = |pool: &PoolSpec, seed: u64| -> Box<dyn Scheduler + '_> {
+        let found = scenario.own.iter().find(|(name, _)| name == pool.policy.name);
+        let (_, policy) = found.expect("what a scenario found is kept with it");
+        Box::new(PyPolicy::new(policy.bind(py), &context, raised, pool, seed))
+    };
+    let done = catch_unwind(AssertUnwindSafe(|| work(&advance, &mut make)));
+    done.map_err(|panic| panicked(&*panic))?.map_err(|failed| match lock(raised).take() {
         Some(raised)
             if !matches!(failed, RunError::Cancelled) && raised.is_instance_of::<PyException>(py) =>
         {

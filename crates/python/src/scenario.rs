@@ -1,38 +1,74 @@
 //! A checked scenario in Python.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use vcpulab_host::Scope;
+use vcpulab_scenario::{FoundPolicy, Outside, Problems, Scenario as Checked};
+use vcpulab_sched::{Declaration, DeclaredParam, declare};
 
-use crate::error::{as_dict, scenario_error};
+use crate::error::{PluginError, as_dict, scenario_error};
+use crate::policy::{Raised, lock};
+
+/// Policies by their names in scenarios, each with the Python object that makes it.
+type Own = Vec<(String, Py<PyAny>)>;
 
 #[pyclass(frozen, eq, module = "vcpulab._engine")]
-#[derive(PartialEq)]
 pub struct Scenario {
-    pub checked: vcpulab_scenario::Scenario,
+    pub checked: Checked,
+    /// The policies that are not in the registry.
+    pub own: Own,
+}
+
+impl PartialEq for Scenario {
+    fn eq(&self, other: &Self) -> bool {
+        self.checked == other.checked
+    }
 }
 
 #[pymethods]
 impl Scenario {
-    /// Reads and checks a scenario; `file` is its name in messages, and `folder` has the files that it names.
+    /// Reads and checks a scenario; `file` is its name in messages, `folder` has the files that it names, and `policies`
+    /// finds schedulers that are not in the registry.
     #[staticmethod]
-    #[pyo3(signature = (text, file = "<string>", folder = PathBuf::new()))]
-    fn parse(py: Python<'_>, text: &str, file: &str, folder: PathBuf) -> PyResult<Self> {
-        Self::checked(py, py.detach(|| vcpulab_scenario::Scenario::parse_in(text, file, Some(&folder))))
+    #[pyo3(signature = (text, file = "<string>", folder = PathBuf::new(), policies = None))]
+    fn parse(
+        py: Python<'_>,
+        text: &str,
+        file: &str,
+        folder: PathBuf,
+        policies: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        Self::read(py, &folder, policies, |outside| Checked::parse_in(text, file, outside))
     }
 
     /// As `parse`, for bytes that may not even be text.
     #[staticmethod]
-    #[pyo3(signature = (data, file = "<string>", folder = PathBuf::new()))]
-    fn parse_bytes(py: Python<'_>, data: &[u8], file: &str, folder: PathBuf) -> PyResult<Self> {
-        Self::checked(py, py.detach(|| vcpulab_scenario::Scenario::parse_bytes(data, file, Some(&folder))))
+    #[pyo3(signature = (data, file = "<string>", folder = PathBuf::new(), policies = None))]
+    fn parse_bytes(
+        py: Python<'_>,
+        data: &[u8],
+        file: &str,
+        folder: PathBuf,
+        policies: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        Self::read(py, &folder, policies, |outside| Checked::parse_bytes(data, file, outside))
     }
 
     /// With another seed or number of replications.
     #[pyo3(signature = (*, seed = None, replications = None))]
     fn with_run(&self, py: Python<'_>, seed: Option<u64>, replications: Option<u32>) -> PyResult<Self> {
-        Self::checked(py, self.checked.with_run(seed, replications))
+        let own = self.own.iter().map(|(name, policy)| (name.clone(), policy.clone_ref(py))).collect();
+        Self::checked(py, self.checked.with_run(seed, replications), own)
+    }
+
+    /// The policies that are not in the registry, as they were found, by name.
+    #[getter]
+    fn policies(&self, py: Python<'_>) -> BTreeMap<&str, Py<PyAny>> {
+        self.own.iter().map(|(name, policy)| (name.as_str(), policy.clone_ref(py))).collect()
     }
 
     /// As a scenario file with every default spelled out.
@@ -72,10 +108,75 @@ impl Scenario {
 }
 
 impl Scenario {
-    fn checked(
+    fn read(
         py: Python<'_>,
-        checked: Result<vcpulab_scenario::Scenario, vcpulab_scenario::Problems>,
+        folder: &Path,
+        policies: Option<Py<PyAny>>,
+        read: impl FnOnce(Outside<'_>) -> Result<Checked, Problems> + Send,
     ) -> PyResult<Self> {
-        checked.map(|checked| Scenario { checked }).map_err(|problems| scenario_error(py, &problems))
+        let own = Mutex::new(Own::new());
+        let raised = Raised::default();
+        let checked = py.detach(|| {
+            let find = |name: &str| match &policies {
+                Some(policies) => Python::attach(|py| find(policies.bind(py), name, &own, &raised)),
+                None => FoundPolicy::Unknown(Vec::new()),
+            };
+            read(Outside { folder: Some(folder), policies: Some(&find) })
+        });
+        if let Some(raised) = lock(&raised).take() {
+            return Err(raised);
+        }
+        Self::checked(py, checked, std::mem::take(&mut *lock(&own)))
     }
+
+    fn checked(py: Python<'_>, checked: Result<Checked, Problems>, own: Own) -> PyResult<Self> {
+        checked.map(|checked| Scenario { checked, own }).map_err(|problems| scenario_error(py, &problems))
+    }
+}
+
+/// Asks Python for a policy, and keeps it. What goes wrong there and is not about the policy ends the reading: it is kept too.
+fn find(policies: &Bound<'_, PyAny>, name: &str, own: &Mutex<Own>, raised: &Raised) -> FoundPolicy {
+    let found = policies.call1((name,)).and_then(|found| {
+        if let Ok(offered) = found.extract() {
+            return Ok(FoundPolicy::Unknown(offered));
+        }
+        let policy = declare(declaration(name, &found)?);
+        lock(own).push((name.to_owned(), found.unbind()));
+        Ok(FoundPolicy::Found(policy))
+    });
+    found.unwrap_or_else(|error| {
+        let py = policies.py();
+        let text =
+            |name: &str| error.value(py).getattr(name).and_then(|text| text.extract::<Option<String>>());
+        match (error.is_instance_of::<PluginError>(py), text("reason"), text("hint")) {
+            (true, Ok(Some(reason)), Ok(hint)) => FoundPolicy::Unusable(reason, hint),
+            _ => {
+                *lock(raised) = Some(error);
+                FoundPolicy::Unknown(Vec::new())
+            }
+        }
+    })
+}
+
+/// `vcpulab.policy.OwnPolicy` as the engine has it.
+fn declaration(name: &str, policy: &Bound<'_, PyAny>) -> PyResult<Declaration> {
+    let params = policy.getattr("params")?.try_iter()?.map(|param| {
+        let param = param?;
+        let of_host = param.getattr("of")?.extract::<String>()? == "host";
+        Ok(DeclaredParam {
+            name: param.getattr("name")?.extract()?,
+            scope: if of_host { Scope::Global } else { Scope::Domain },
+            unit: param.getattr("unit")?.extract()?,
+            min: param.getattr("least")?.extract()?,
+            max: param.getattr("most")?.extract()?,
+            default: param.getattr("default")?.extract()?,
+            doc: param.getattr("doc")?.extract()?,
+        })
+    });
+    Ok(Declaration {
+        name: name.to_owned(),
+        doc: policy.getattr("doc")?.extract()?,
+        generation: policy.getattr("generation")?.extract()?,
+        params: params.collect::<PyResult<_>>()?,
+    })
 }

@@ -46,3 +46,13 @@ pub enum RunError {
         error: Box<RunError>,
     },
 }
+
+impl RunError {
+    /// This error as that of one of several scenarios.
+    pub fn of(self, index: usize) -> RunError {
+        match self {
+            RunError::Cancelled | RunError::Threads(_) => self,
+            error => RunError::OneOf { index, error: Box::new(error) },
+        }
+    }
+}

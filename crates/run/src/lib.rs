@@ -22,4 +22,5 @@ pub use options::RunOptions;
 pub use run::jtl::{JTL_EPOCH_MS, Jtl};
 pub use run::live::{LiveSamples, Sampled};
 pub use run::manager::{Manager, Wanted};
-pub use run::{run, run_managed, run_many, run_under};
+pub use run::schedulers::{MakeScheduler, none_to_make};
+pub use run::{Own, run, run_many, run_own};

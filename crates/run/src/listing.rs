@@ -9,20 +9,26 @@ use crate::build::host::host_config;
 use crate::build::machine::machine_config;
 use crate::error::RunError;
 use crate::run::progress::STEPS;
-use crate::run::schedulers::pools_of;
+use crate::run::schedulers::{MakeScheduler, pools_of};
 use crate::run::seed::replication_seed;
 
 /// The domains on the host at a time of the first replication of a scenario, in the order of the toolstack's ids:
 /// `{at_ns, domains: [{name, id, state, time_ns, vcpus: [{vcpu, pcpu, state, time_ns, affinity}]}]}`. States are in the
 /// letters of `xl list` and `xl vcpu-list`; times are CPU time since the domain was created, rebooted or restored; a vCPU
-/// that is offline has no pCPU. `progress` is told the fraction done; if it answers `false` the run stops.
+/// that is offline has no pCPU. `progress` is told the fraction done; if it answers `false` the run stops. `make` makes the
+/// schedulers that are not in the registry.
 ///
 /// # Errors
 /// See [`RunError`].
-pub fn listing_json(spec: &Spec, at: Time, progress: &dyn Fn(f64) -> bool) -> Result<Value, RunError> {
+pub fn listing_json(
+    spec: &Spec,
+    at: Time,
+    progress: &dyn Fn(f64) -> bool,
+    make: MakeScheduler<'_, '_>,
+) -> Result<Value, RunError> {
     let machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, 0)));
     let broken = |broken| RunError::Broken { replication: 0, broken };
-    let mut host = Host::new(&host_config(spec), pools_of(spec), machine, ()).map_err(broken)?;
+    let mut host = Host::new(&host_config(spec), pools_of(spec, 0, make), machine, ()).map_err(broken)?;
     for step in 1..=STEPS {
         let until = i128::from(at.ns()) * i128::from(step) / i128::from(STEPS);
         host.run_until(Time::from_ns(until as i64)).map_err(broken)?;
@@ -69,6 +75,7 @@ mod tests {
     use vcpulab_scenario::Scenario;
 
     use super::*;
+    use crate::none_to_make;
 
     #[test]
     fn lists_who_is_there_as_the_toolstack_does() {
@@ -80,8 +87,10 @@ mod tests {
             [[action]]\nat = \"4s\"\nop = \"reboot\"\ndomain = \"a\"\n\
             [[action]]\nat = \"6s\"\nop = \"save\"\ndomain = \"late\"\n";
         let scenario = Scenario::parse(text, "f").unwrap_or_else(|problems| panic!("{problems}"));
-        let at =
-            |seconds: i64| listing_json(&scenario, Time::ZERO + Span::from_secs(seconds), &|_| true).unwrap();
+        let at = |seconds: i64| {
+            listing_json(&scenario, Time::ZERO + Span::from_secs(seconds), &|_| true, &mut none_to_make)
+                .unwrap()
+        };
         let rows = |listing: &Value| -> Vec<String> {
             let row = |d: &Value| format!("{} {} {} {}", d["name"], d["id"], d["state"], d["time_ns"]);
             listing["domains"].as_array().unwrap().iter().map(row).collect()
@@ -98,6 +107,9 @@ mod tests {
         let (late, a) = ("\"late\" 2 \"r-----\" 3000000000", "\"a\" 3 \"r-----\" 1000000000");
         assert_eq!(rows(&at(5))[1..], [late, a]);
         assert_eq!(rows(&at(9))[1..], ["\"a\" 3 \"r-----\" 5000000000"]);
-        assert_eq!(listing_json(&scenario, Time::from_ns(9), &|_| false), Err(RunError::Cancelled));
+        assert_eq!(
+            listing_json(&scenario, Time::from_ns(9), &|_| false, &mut none_to_make),
+            Err(RunError::Cancelled)
+        );
     }
 }

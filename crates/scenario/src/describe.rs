@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use vcpulab_host::{ParamSpec, Scope};
-use vcpulab_sched::{Generation, Set, Toolstack, policies};
+use vcpulab_sched::{Generation, Policy, Set, Toolstack, policies};
 use vcpulab_spec::{CONSTANTS, Profile};
 
 use crate::file::profile::profiles;
@@ -12,6 +12,11 @@ use crate::text::defaults::default_value;
 /// params: [{name, scope, unit, allowed, default, doc}]}]}]`. `set` says by parameter how it is given on a real host: as an
 /// `option` (whose unit is this number of ours), by its `place`, or at `boot`. A default is as it would stand in a scenario; null if leaving the parameter out is not the same as any value.
 pub fn schedulers_json() -> Value {
+    policies().iter().map(policy_json).collect()
+}
+
+/// One of them, or one from outside the registry.
+pub fn policy_json(policy: &Policy) -> Value {
     let param = |param: &ParamSpec| {
         json!({
             "name": param.name,
@@ -45,14 +50,11 @@ pub fn schedulers_json() -> Value {
             "params": generation.params.iter().map(param).collect::<Vec<_>>(),
         })
     };
-    let policies = policies().iter().map(|policy| {
-        json!({
-            "name": policy.name,
-            "doc": policy.doc,
-            "generations": policy.generations.iter().map(generation).collect::<Vec<_>>(),
-        })
-    });
-    policies.collect()
+    json!({
+        "name": policy.name,
+        "doc": policy.doc,
+        "generations": policy.generations.iter().map(generation).collect::<Vec<_>>(),
+    })
 }
 
 /// All hardware profiles: `[{name, doc, pcpus: {value, kind, source}, constants: [{name, doc, min, max, value, kind,

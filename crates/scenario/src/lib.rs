@@ -31,17 +31,19 @@ mod check;
 mod describe;
 mod edit;
 mod file;
+mod outside;
 mod scenario;
 #[cfg(test)]
 mod tests;
 mod text;
 mod write;
 
-pub use describe::{profile_json, profiles_json, schedulers_json};
+pub use describe::{policy_json, profile_json, profiles_json, schedulers_json};
 pub use edit::{Edit, EditError, edit};
 pub use file::copies::{copies, written};
 pub use file::profile::{find_profile, parse_profile, profiles, read_profile};
 pub use file::schema::schema;
+pub use outside::{FoundPolicy, Outside};
 pub use scenario::{Scenario, starter};
 pub use text::limits::{FILE_BYTES_MAX, PROBLEMS_MAX};
 pub use text::problem::{Problem, Problems};

@@ -1,14 +1,13 @@
 //! A scenario as the rest of the project knows it.
 
 use std::ops::Deref;
-use std::path::Path;
-
 use vcpulab_spec::Spec;
 use vcpulab_spec::limits::REPLICATIONS_MAX;
 
 use crate::check::check;
 use crate::file::copies::written_out;
 use crate::file::raw::RawScenario;
+use crate::outside::Outside;
 use crate::text::problem::{Place, Problem, Problems, text_of};
 use crate::text::read::{Read, document};
 
@@ -40,19 +39,19 @@ impl Scenario {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn parse(text: &str, file: &str) -> Result<Scenario, Problems> {
-        Scenario::parse_in(text, file, None)
+        Scenario::parse_in(text, file, Outside::default())
     }
 
-    /// As [`parse`](Scenario::parse), for a scenario that may name files in `folder`.
+    /// As [`parse`](Scenario::parse), for a scenario that may name what is not built in.
     ///
     /// # Errors
-    /// Everything that is wrong with it and with these files.
-    pub fn parse_in(text: &str, file: &str, folder: Option<&Path>) -> Result<Scenario, Problems> {
+    /// Everything that is wrong with it and with what it names.
+    pub fn parse_in(text: &str, file: &str, outside: Outside<'_>) -> Result<Scenario, Problems> {
         let (node, mut reader) = document(text, file)?;
         let node = written_out(node, &mut reader.report);
         let place = Place { span: Some(0..0), field: String::new() };
         let raw = RawScenario::read(&node, &mut reader).unwrap_or_default();
-        let spec = check(&raw, &place, folder, &mut reader.report);
+        let spec = check(&raw, &place, outside, &mut reader.report);
         let warnings = reader.report.finish()?;
         Ok(Scenario { spec, warnings })
     }
@@ -60,9 +59,9 @@ impl Scenario {
     /// As [`parse_in`](Scenario::parse_in), for bytes that may not even be text.
     ///
     /// # Errors
-    /// Everything that is wrong with it and with these files.
-    pub fn parse_bytes(bytes: &[u8], file: &str, folder: Option<&Path>) -> Result<Scenario, Problems> {
-        Scenario::parse_in(text_of(bytes, file)?, file, folder)
+    /// Everything that is wrong with it and with what it names.
+    pub fn parse_bytes(bytes: &[u8], file: &str, outside: Outside<'_>) -> Result<Scenario, Problems> {
+        Scenario::parse_in(text_of(bytes, file)?, file, outside)
     }
 
     /// Things that are allowed in it but probably not meant.

@@ -8,7 +8,7 @@ use vcpulab_sched::policies;
 
 use crate::tests::right::right;
 use crate::text::defaults::default_value;
-use crate::{Scenario, schema, starter};
+use crate::{Outside, Scenario, schema, starter};
 
 /// The smallest scenario, with something put in.
 fn with(host: &str, rest: &str) -> String {
@@ -59,7 +59,7 @@ fn bad_files_are_explained() {
         let text = std::fs::read(path).unwrap();
         let name = path.file_name().unwrap().to_string_lossy();
         insta::assert_snapshot!(
-            Scenario::parse_bytes(&text, &name, None).expect_err("it is bad").to_string()
+            Scenario::parse_bytes(&text, &name, Outside::default()).expect_err("it is bad").to_string()
         );
     });
 }
@@ -335,7 +335,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let _ = Scenario::parse_bytes(&bytes, "f", None).map_err(|problems| problems.to_string());
+        let _ = Scenario::parse_bytes(&bytes, "f", Outside::default()).map_err(|problems| problems.to_string());
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod atropos;
 pub mod bvt;
 pub mod credit;
 pub mod credit2;
+pub mod declared;
 pub mod enhanced;
 pub mod null;
 pub mod policy;
@@ -23,6 +24,7 @@ mod list;
 mod params;
 mod table;
 
+pub use declared::{Declaration, DeclaredParam, declare, declared};
 pub use policy::{Generation, Policy, Registered};
 pub use registry::{Runner, boxed, find, policies, with};
 pub use toolstack::{Set, Toolstack};

@@ -41,7 +41,7 @@ def write(
     changed = [one for one in found if any(side is None or side.mean for side in (one.before, one.after))]
     table = replace(table_of_differences(changed), title="Every metric that they share and that is not 0 in both")
     labelled = dict(zip(labels, runs, strict=True))
-    beginnings = {label: _beginning(one.scenario) for label, one in labelled.items() if one.policy is None}
+    beginnings = {label: _beginning(one.scenario) for label, one in labelled.items() if one.scenario.can_run}
     parts = [
         html.section("Verdict", [html.bullets(in_words(found, Starving.between(*runs).lines()))]),
         html.section("What changed", [html.chart(charts.differences(frame_of_changes(judged))), html.table(table)]),

@@ -12,6 +12,8 @@ from vcpulab.cli import files, terminal
 from vcpulab.cli.options import Force, Jobs, Out, TableOrJson, command, group, number
 from vcpulab.cli.outputs import written
 from vcpulab.errors import RequestError
+from vcpulab.plugins import offered
+from vcpulab.policy import ENTRY_POINTS, OwnPolicy, Policies
 from vcpulab.scenario.catalogue import profiles as all_profiles
 from vcpulab.scenario.catalogue import schedulers as all_schedulers
 from vcpulab.show.table import Table
@@ -24,20 +26,25 @@ def schedulers(name: str | None = None, /, *, format: TableOrJson = "table") -> 
     """List the schedulers, their generations and parameters.
 
     Args:
-        name: Only this one.
+        name: Only this one; it may be a policy in a file, FILE.py:CLASS.
     """
     from vcpulab.cli import views
 
     listed = all_schedulers()
-    names = [scheduler["name"] for scheduler in listed]
     if name is not None:
-        if name not in names:
-            raise RequestError(found=name, allowed=f"one of {', '.join(names)}")
         listed = [scheduler for scheduler in listed if scheduler["name"] == name]
+        own = [] if listed else Policies(Path())(name)
+        if isinstance(own, OwnPolicy):
+            listed = [own.listed()]
+        elif not listed:
+            names = [*(scheduler["name"] for scheduler in all_schedulers()), *own]
+            raise RequestError(found=name, allowed=f"one of {', '.join(names)}, or FILE.py:CLASS")
     if format == "json":
         print(json.dumps(listed, indent=2))
     else:
         views.show_schedulers(listed)
+        if name is None and (names := offered(ENTRY_POINTS)):
+            print(f"offered by installed packages: {', '.join(names)}")
 
 
 profile = group(

@@ -77,7 +77,7 @@ def _controller(name: str) -> type[Controller]:
         try:
             return load_controller(name)
         except PluginError as error:
-            raise PluginError(str(error), hint=f"the built-in ones are {', '.join(CONTROLLERS)}") from None
+            raise PluginError(error.reason, hint=f"the built-in ones are {', '.join(CONTROLLERS)}") from None
     return load_controller(name)
 
 
@@ -87,7 +87,10 @@ def _own(scenario: Scenario) -> str:
 
 
 def _under(scenario: Scenario, name: str) -> Scenario:
-    scheduler, _, generation = name.partition(":")
+    # A policy in a file has a colon in its name.
+    own = name.partition(":")[0].endswith(".py")
+    parts = name.split(":")
+    scheduler, generation = ":".join(parts[: 1 + own]), ":".join(parts[1 + own :])
     words = [f"host.scheduler={scheduler}", *([f"host.generation={generation}"] if generation else [])]
     changed = settings.apply(scenario, words, "scheduler")
     for path in changed.left_out:

@@ -9,7 +9,6 @@ from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import AnyFormat, Flag, Jobs, OutFolder, Replications, Seed, command
 from vcpulab.cli.outputs import Writes, written
 from vcpulab.hypervisors.counters import Tool
-from vcpulab.policy import load as load_policy
 from vcpulab.results import jtl as jtl_logs
 from vcpulab.results import store
 from vcpulab.results.run import run as run_scenario
@@ -22,7 +21,6 @@ from vcpulab.show.folded import View, check
     "vcpulab run web.toml",
     "vcpulab run web.toml --replications 3 --format csv",
     "vcpulab run web.toml --out out/web",
-    "vcpulab run web.toml --policy lottery.py:Lottery",
     "vcpulab run web.toml --counters esx",
     "vcpulab run web.toml --trace out/trace",
     "vcpulab run web.toml --jtl out/jtl",
@@ -39,7 +37,6 @@ def run(
     replications: Replications = None,
     jobs: Jobs = 0,
     trace: Annotated[Path | None, Writes.WHOLE_FOLDER] = None,
-    policy: str | None = None,
     counters: Tool | None = None,
     waits: bool | None = None,
     io: Flag = False,
@@ -56,7 +53,6 @@ def run(
         file: Scenario file.
         out: Also write the scenario as run, all tables and the trace to this directory; a run there is replaced.
         trace: Write every event to this directory while the scenario runs; a trace that is there is replaced.
-        policy: A scheduler in Python instead of the scenario's: FILE.py:CLASS, or one that an installed package offers.
         counters: Also show the counters of another tool, under its names and in its units.
         waits: Show which domains kept which others waiting; by default for up to six domains.
         io: Show the traffic of the domains' network interfaces, NICs and disks.
@@ -76,7 +72,6 @@ def run(
     check(scenario, view)
     if out is not None:
         store.check_free(out)
-    own = None if policy is None else load_policy(policy)
     with terminal.progress(f"running {scenario.name}") as progress:
         result = run_scenario(
             scenario,
@@ -85,7 +80,6 @@ def run(
             trace=trace,
             jtl=None if jtl is None else jtl_logs.Jtl(jtl, jtl_format, jtl_warmup),
             progress=progress,
-            policy=own,
         )
     for warning in result.warnings:
         terminal.warn(warning)

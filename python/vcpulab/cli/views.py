@@ -75,7 +75,7 @@ def show_run(
     document = scenario.to_dict()
     host = document["host"]
     pcpus, replications = _count(host["pcpus"], "pCPU"), _count(scenario.replications, "replication")
-    scheduler = f"{host['scheduler']} {host['generation']}" if run.policy is None else f"policy {run.policy}"
+    scheduler = f"{host['scheduler']} {host['generation']}"
     pools = "".join(
         f", {pool['scheduler']} {pool['generation']} in {name} ({pool['pcpus']})"
         for name, pool in document.get("pool", {}).items()
@@ -131,7 +131,7 @@ def show_comparison(
     """
     for label, run in zip(labels, runs, strict=True):
         host = run.scenario.to_dict()["host"]
-        scheduler = f"{host['scheduler']} {host['generation']}" if run.policy is None else f"policy {run.policy}"
+        scheduler = f"{host['scheduler']} {host['generation']}"
         print(f"{label}: {run.scenario.name}: {scheduler}")
     scenario = runs[0].scenario
     pairs = min(run.scenario.replications for run in runs)

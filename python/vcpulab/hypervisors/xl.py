@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from vcpulab.scenario.catalogue import schedulers
+from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.units import span_ns
 
@@ -113,8 +113,8 @@ def _params(table: Mapping[str, Any], document: Mapping[str, Any]) -> list[Mappi
     """The parameters that a table may hold: a pool's own, or those of a domain."""
     scope = "global" if "scheduler" in table else "domain"
     pool = table if scope == "global" else document.get("pool", {}).get(table.get("pool"), document["host"])
-    generations = next(policy for policy in schedulers() if policy["name"] == pool["scheduler"])["generations"]
-    generation = next(one for one in generations if one["name"] == pool["generation"])
+    generation = generation_of(pool["scheduler"], pool["generation"])
+    assert generation is not None, "a checked scenario names what there is"
     return [param for param in generation["params"] if param["scope"] == scope]
 
 
@@ -125,8 +125,8 @@ class _Pool:
         self.name = name
         self.table = table
         self.scheduler = f"{table['scheduler']} ({table['generation']})"
-        listed = next(one for one in schedulers() if one["name"] == table["scheduler"])
-        generation = next(one for one in listed["generations"] if one["name"] == table["generation"])
+        generation = generation_of(table["scheduler"], table["generation"])
+        assert generation is not None, "a checked scenario names what there is"
         self.tools: Mapping[str, Any] = generation["toolstack"]
         self.params: list[Mapping[str, Any]] = generation["params"]
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Self
 import polars as pl
 
 from vcpulab import _engine
-from vcpulab.policy import MakePolicy
 from vcpulab.results import accessors, store
 from vcpulab.results import trace as traces
 from vcpulab.results.addresses import Address, AddressError, find
@@ -33,9 +32,10 @@ def run(
     jtl: Jtl | None = None,
     live: "_engine.LiveSamples | None" = None,
     progress: Callable[[float], bool] | None = None,
-    policy: MakePolicy | None = None,
 ) -> "Run":
     """Runs every replication of a scenario. The same scenario gives the same results, whatever `jobs` is.
+
+    Under a policy in Python, replications run one after the other in this thread.
 
     Args:
         scenario: what to run, or the path of its file.
@@ -46,10 +46,8 @@ def run(
         trace: directory, new or empty, to which everything that happens is written while it happens; see
             `vcpulab.Trace`.
         jtl: log the requests of clients, as JMeter would, while they are made.
-        live: where samples are shown while it goes on; not with a policy of yours.
+        live: where samples are shown while it goes on.
         progress: called now and then with the fraction done; returning `False` cancels.
-        policy: a scheduler of yours (a subclass of `vcpulab.Policy`) instead of the scenario's, made anew for each
-            replication. Replications then run one after the other in this thread, and entitlements are unknown.
 
     Raises:
         EngineError: the run failed; what a policy raised is its cause.
@@ -66,23 +64,17 @@ def run(
     if trace is not None:
         traces.prepare(trace)
     logs = None if jtl is None else jtl.prepare()
-    if policy is None:
-        results = _engine.run(
-            scenario._engine,
-            jobs=jobs,
-            trace=decisions,
-            waits=waits,
-            events=trace,
-            jtl=logs,
-            live=live,
-            progress=progress,
-        )
-    else:
-        results = _engine.run_policy(
-            scenario._engine, policy, trace=decisions, waits=waits, events=trace, jtl=logs, progress=progress
-        )
-    name = None if policy is None else getattr(policy, "__qualname__", type(policy).__qualname__)
-    done = ran(scenario, results, decisions=decisions, policy=name)
+    results = _engine.run(
+        scenario._engine,
+        jobs=jobs,
+        trace=decisions,
+        waits=waits,
+        events=trace,
+        jtl=logs,
+        live=live,
+        progress=progress,
+    )
+    done = ran(scenario, results, decisions=decisions)
     if trace is not None:
         traces.complete(trace, done)
     return done
@@ -123,7 +115,7 @@ def run_many(
     return [ran(scenario, left) for scenario, left in zip(all_of_them, results, strict=True)]
 
 
-def ran(scenario: Scenario, results: _engine.Results, *, decisions: bool = False, policy: str | None = None) -> "Run":
+def ran(scenario: Scenario, results: _engine.Results, *, decisions: bool = False) -> "Run":
     """A run, from what the engine left."""
     warnings = []
     if results.untraced:
@@ -132,9 +124,7 @@ def ran(scenario: Scenario, results: _engine.Results, *, decisions: bool = False
         warnings.append(f"the scheduler refused the values of {results.rejected_actions} actions")
     not_attributed = results.not_attributed
     tables = EngineTables(results)
-    return Run(
-        scenario, tables, has_decisions=decisions, warnings=warnings, policy=policy, not_attributed=not_attributed
-    )
+    return Run(scenario, tables, has_decisions=decisions, warnings=warnings, not_attributed=not_attributed)
 
 
 class Run(ResultTables):
@@ -160,14 +150,11 @@ class Run(ResultTables):
         *,
         has_decisions: bool,
         warnings: Sequence[str] = (),
-        policy: str | None = None,
         not_attributed: str | None = None,
     ) -> None:
         super().__init__(scenario, tables)
         self.has_decisions = has_decisions
         """Were the decisions kept?"""
-        self.policy = policy
-        """The policy that ran instead of the scenario's scheduler, if one did."""
         self.not_attributed = not_attributed
         """Why it is not known who made whom wait, if so."""
         self._warnings = warnings
@@ -304,8 +291,8 @@ class Run(ResultTables):
         Raises:
             OSError: it cannot be read.
         """
-        scenario, tables, has_decisions, policy = store.load(directory)
-        return cls(scenario, tables, has_decisions=has_decisions, policy=policy)
+        scenario, tables, has_decisions = store.load(directory)
+        return cls(scenario, tables, has_decisions=has_decisions)
 
     def __repr__(self) -> str:
         return f"<Run of {self.scenario!r}>"

@@ -1,9 +1,13 @@
-"""A run on disk: the scenario as run, its tables as Parquet, and `result.json`, which says what they are."""
+"""A run on disk: the scenario as run, its tables as Parquet, and `result.json`, which says what they are.
+
+Policies of the user's own are in `policies.json`, with what stood in their files.
+"""
 
 import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from vcpulab import _engine, whole
+from vcpulab.policy import OwnPolicy, Param, Policies
 from vcpulab.results.metrics import metric
 from vcpulab.results.tables import TABLES
 from vcpulab.scenario.scenario import Scenario
@@ -19,8 +24,9 @@ if TYPE_CHECKING:
     from vcpulab.results.run import Run
 
 _MARK = "result.json"
+_POLICIES = "policies.json"
 _FORMAT = "vcpulab-run/1"
-_FILES = {_MARK, "scenario.toml", *(f"{name}.parquet" for name in TABLES)}
+_FILES = {_MARK, _POLICIES, "scenario.toml", *(f"{name}.parquet" for name in TABLES)}
 """All that a run on disk consists of."""
 
 
@@ -37,6 +43,9 @@ def save(run: "Run", directory: str | PathLike[str]) -> None:
     """See `Run.save`."""
     with whole.replaced(check_free(directory)) as new:
         (new / "scenario.toml").write_text(run.scenario.to_toml())
+        if run.scenario.policies:
+            own = [asdict(policy.remembered()) for policy in run.scenario.policies.values()]
+            (new / _POLICIES).write_text(json.dumps(own, indent=2) + "\n")
         for name, table in run.tables().items():
             write_parquet(table, new / f"{name}.parquet")
         (new / _MARK).write_text(json.dumps(describe(run), indent=2) + "\n")
@@ -58,16 +67,25 @@ def write_parquet(table: pl.DataFrame, file: Path) -> None:
         raise OSError(int(number[1]), os.strerror(int(number[1])), str(file)) from None
 
 
-def load(directory: str | PathLike[str]) -> tuple[Scenario, dict[str, pl.DataFrame], bool, str | None]:
-    """The scenario, the tables, whether decisions were kept, and the policy in place of the scheduler."""
+def load(directory: str | PathLike[str]) -> tuple[Scenario, dict[str, pl.DataFrame], bool]:
+    """The scenario, the tables, and whether decisions were kept. Policies are remembered, not executed."""
     path = Path(directory)
     mark = _mark(path)
     if mark is None:
         raise FileNotFoundError(f"`{path}` does not hold a run")
     tables = {table.stem: pl.read_parquet(table) for table in sorted(path.glob("*.parquet"))}
-    policy = mark.get("policy")
-    scenario = Scenario.load(path / "scenario.toml")
-    return scenario, tables, bool(mark["decisions"]), None if policy is None else str(policy)
+    file = path / "scenario.toml"
+    scenario = Scenario.from_toml(file.read_text(), str(file), folder=path, policies=_policies(path / _POLICIES))
+    return scenario, tables, bool(mark["decisions"])
+
+
+def _policies(file: Path) -> Policies:
+    """Those that a run remembers, whatever else its file says."""
+    own = json.loads(file.read_text()) if file.exists() else []
+    params = (tuple(Param(**param) for param in one["params"]) for one in own)
+    return Policies(
+        None, [OwnPolicy(**{**one, "params": its}).remembered() for one, its in zip(own, params, strict=True)]
+    )
 
 
 def describe(run: "Run") -> dict[str, Any]:
@@ -81,7 +99,6 @@ def describe(run: "Run") -> dict[str, Any]:
         "duration_ns": run.scenario.duration_ns,
         "warmup_ns": run.scenario.warmup_ns,
         "decisions": run.has_decisions,
-        "policy": run.policy,
         "metrics": [{**row, "undefined": _undefined(row)} for row in run.summary().to_dicts()],
     }
 

@@ -46,7 +46,6 @@ def complete(directory: str | PathLike[str], run: "Run") -> None:
         "complete": True,
         "engine": _engine.build_info(),
         "scenario": run.scenario.name,
-        "policy": run.policy,
         "replications": run.scenario.replications,
         "domains": domain_names(run),
     }

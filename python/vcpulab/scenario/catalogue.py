@@ -1,6 +1,7 @@
 """What this installation knows: schedulers, hardware profiles, the format of scenario files."""
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -30,6 +31,31 @@ def schedulers() -> list[dict[str, Any]]:
     """
     listed: list[dict[str, Any]] = json.loads(_schedulers())
     return listed
+
+
+def generation_of(name: str, generation: str | None = None) -> Mapping[str, Any] | None:
+    """A scheduler's generation with its parameters, the newest if none is named; `None`: there is none.
+
+    Policies that are not built in are there as soon as a scenario names them.
+    """
+    for policy in schedulers():
+        if policy["name"] == name:
+            return _of(policy, generation)
+    declared = _engine.declared(name, generation)
+    return None if declared is None else _of(json.loads(declared), generation)
+
+
+def _of(policy: Mapping[str, Any], generation: str | None) -> Mapping[str, Any] | None:
+    found = (one for one in reversed(policy["generations"]) if generation in (None, one["name"]))
+    return next(found, None)
+
+
+@cache
+def param_names(scope: str) -> frozenset[str]:
+    """The parameters that any built-in scheduler has, `global` or of a `domain`."""
+    generations = [generation for policy in schedulers() for generation in policy["generations"]]
+    params = [param for generation in generations for param in generation["params"]]
+    return frozenset(param["name"] for param in params if param["scope"] == scope)
 
 
 def profiles() -> list[dict[str, Any]]:

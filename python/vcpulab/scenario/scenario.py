@@ -10,6 +10,9 @@ from typing import Any, Self
 import tomli_w
 
 from vcpulab import _engine
+from vcpulab.plugins import PluginError
+from vcpulab.policy import OwnPolicy, Policies
+from vcpulab.scenario.catalogue import generation_of, param_names
 from vcpulab.scenario.problems import Problem
 
 _STEP = re.compile(r'"(?P<quoted>[^"]*)"|(?P<bare>[^."]+)')
@@ -32,14 +35,15 @@ class Scenario:
         <Scenario "two hogs": 1 s, seed 1, 1 replication>
     """
 
-    def __init__(self, engine: _engine.Scenario, text: str, folder: Path | None = None) -> None:
+    def __init__(self, engine: _engine.Scenario, text: str, folder: Path, policies: Policies) -> None:
         self._engine = engine
         self._text = text
-        self._folder = folder or Path()
+        self._folder = folder
+        self._policies = policies
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Reads a scenario file.
+        """Reads a scenario file. Where it names a policy in a Python file, that file is executed.
 
         Raises:
             ScenarioError: everything that is wrong with it.
@@ -49,11 +53,21 @@ class Scenario:
             # One byte more than the engine accepts: an endless file is refused like any that is too long.
             data = file.read(_engine.FILE_BYTES_MAX + 1)
         folder = Path(path).parent
-        return cls(_engine.Scenario.parse_bytes(data, fspath(path), folder), data.decode(), folder)
+        policies = Policies(folder)
+        return cls(_engine.Scenario.parse_bytes(data, fspath(path), folder, policies), data.decode(), folder, policies)
 
     @classmethod
-    def from_toml(cls, text: str, file: str = "<string>", *, folder: Path | None = None) -> Self:
-        """Reads a scenario; `file` is its name in messages, and files that it names are looked for in `folder`.
+    def from_toml(
+        cls, text: str, file: str = "<string>", *, folder: Path | None = None, policies: Policies | None = None
+    ) -> Self:
+        """Reads a scenario.
+
+        Args:
+            text: what would stand in its file.
+            file: its name in messages.
+            folder: where files are looked for that it names.
+            policies: where schedulers come from that are not built in; if left out, from Python files (which are
+                executed) and installed packages.
 
         Raises:
             ScenarioError: everything that is wrong with it.
@@ -64,7 +78,9 @@ class Scenario:
             ...
             vcpulab.errors.ScenarioError: <string>:1:1: ...
         """
-        return cls(_engine.Scenario.parse(text, file, folder or Path()), text, folder)
+        folder = folder or Path()
+        policies = policies or Policies(folder)
+        return cls(_engine.Scenario.parse(text, file, folder, policies), text, folder, policies)
 
     @classmethod
     def without(cls, text: str, fields: Iterable[str], file: str = "<string>", *, folder: Path | None = None) -> Self:
@@ -101,7 +117,8 @@ class Scenario:
             changes: dotted path to value, as in a scenario file; `None` removes the field, so that its default holds.
                 Items of a list are counted from 0 (`domain.web.app.0.kind`), and the number after the last adds one;
                 names with dots are quoted. Comments, order and formatting of the text stay. What all copies of a table
-                with a `count` get is written there; what one gets, in a table of its name.
+                with a `count` get is written there; what one gets, in a table of its name. A scheduler may be a
+                subclass of `vcpulab.Policy`. With another scheduler, what is written for the old one is left out.
 
         Raises:
             ScenarioError: everything that is wrong with the result.
@@ -112,7 +129,54 @@ class Scenario:
             >>> heavier.to_dict()["domain"]["web"]["weight"], heavier.seed
             (512, 7)
         """
-        return self.from_toml(_edited(self._text, changes), "<scenario>", folder=self._folder)
+        own = {path: OwnPolicy.of_class(value) for path, value in changes.items() if isinstance(value, type)}
+        changes = {**changes, **{path: policy.name for path, policy in own.items()}}
+        policies = self._policies.beside([*self.policies.values(), *own.values()])
+        changes = {**dict.fromkeys(self._left_over(changes, policies)), **changes}
+        return self.from_toml(_edited(self._text, changes), "<scenario>", folder=self._folder, policies=policies)
+
+    def left_over(self, changes: Mapping[str, Any]) -> list[str]:
+        """What is written for schedulers that it has no more after these changes, as paths: `change` leaves it out."""
+        return self._left_over(changes, self._policies.beside(self.policies.values()))
+
+    def _left_over(self, changes: Mapping[str, Any], policies: Policies) -> list[str]:
+        if not any(path.endswith((".scheduler", ".generation")) for path in changes):
+            return []
+        written = self.written()
+        left_out: list[str] = []
+        pools = {"host": written.get("host", {})}
+        pools |= {f"pool.{name}": table for name, table in written.get("pool", {}).items()}
+        for where, table in pools.items():
+            if not {f"{where}.scheduler", f"{where}.generation"} & set(changes):
+                continue
+            present = table.get("scheduler")
+            name = changes.get(f"{where}.scheduler", present)
+            asked = changes.get(f"{where}.generation")
+            if asked is None and name == present:
+                asked = table.get("generation")
+            if asked is None and "generation" in table and name != present:
+                left_out.append(f"{where}.generation")
+            has = _params_of(name, asked, policies)
+            if has is None:
+                continue
+            had = generation_of(present) or {"params": ()}
+            gone = {scope: param_names(scope) | _of_scope(had, scope) for scope in ("global", "domain")}
+            left_out += [join([*split(where), field]) for field in table if field in gone["global"] - has]
+            pool = None if where == "host" else where.removeprefix("pool.")
+            for domain, fields in written.get("domain", {}).items():
+                if fields.get("pool") == pool:
+                    left_out += [join(["domain", domain, field]) for field in fields if field in gone["domain"] - has]
+        return [path for path in left_out if path not in changes]
+
+    @property
+    def policies(self) -> dict[str, OwnPolicy]:
+        """Its schedulers that are not built in, by the names that it has for them."""
+        return self._engine.policies
+
+    @property
+    def can_run(self) -> bool:
+        """Are all its schedulers at hand? Not in a saved run under a policy of someone's own."""
+        return all(policy.can_run for policy in self.policies.values())
 
     @property
     def text(self) -> str:
@@ -208,6 +272,22 @@ class Scenario:
         s = "" if self.replications == 1 else "s"
         seconds = self.duration_ns / 1e9
         return f'<Scenario "{self.name}": {seconds:g} s, seed {self.seed}, {self.replications} replication{s}>'
+
+
+def _params_of(name: str, generation: str | None, policies: Policies) -> set[str] | None:
+    """The parameters of a scheduler; `None`: there is no such one."""
+    known = generation_of(name, generation)
+    if known is not None:
+        return {param["name"] for param in known["params"]}
+    try:
+        found = policies(name)
+    except PluginError:
+        return None
+    return {param.name for param in found.params} if isinstance(found, OwnPolicy) else None
+
+
+def _of_scope(generation: Mapping[str, Any], scope: str) -> set[str]:
+    return {param["name"] for param in generation["params"] if param["scope"] == scope}
 
 
 def tables(text: str) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from vcpulab import _engine
 from vcpulab.errors import RequestError, ScenarioError
-from vcpulab.scenario.catalogue import schedulers
 from vcpulab.scenario.names import did_you_mean, is_pattern, listed, matching
 from vcpulab.scenario.problems import Problem
 from vcpulab.scenario.scenario import Scenario, join, split
@@ -95,9 +94,9 @@ def change(
     # A default need not be set back.
     there = _paths(scenario.written())
     changes = {path: value for path, value in changes.items() if value is not None or path in there}
-    left_out = _foreign(scenario, changes)
+    left_out = scenario.left_over(changes)
     try:
-        changed = scenario.change({**dict.fromkeys(left_out), **changes})
+        changed = scenario.change(changes)
     except ScenarioError as error:
         raise _refused(scenario, error.problems, words, field) from None
     except KeyError as error:
@@ -298,56 +297,6 @@ def _fields(thing: str) -> set[str]:
     definition = json.loads(_engine.schema())["$defs"][thing]
     forms = [definition, *definition.get("oneOf", ()), *definition.get("anyOf", ())]
     return {field for form in forms for field in form.get("properties", ())}
-
-
-@cache
-def _param_names(scope: str) -> set[str]:
-    return {
-        param["name"]
-        for policy in schedulers()
-        for generation in policy["generations"]
-        for param in generation["params"]
-        if param["scope"] == scope
-    }
-
-
-def generation_of(name: str, generation: str | None = None) -> Mapping[str, Any] | None:
-    """A scheduler's generation with its parameters, the newest if none is named; `None`: there is none."""
-    for policy in schedulers():
-        if policy["name"] == name:
-            for found in reversed(policy["generations"]):
-                if generation in (None, found["name"]):
-                    result: Mapping[str, Any] = found
-                    return result
-    return None
-
-
-def _foreign(scenario: Scenario, changes: Mapping[str, Any]) -> list[str]:
-    """What is written in the scenario for schedulers that it has no more."""
-    written = scenario.written()
-    left_out: list[str] = []
-    pools = {"host": written.get("host", {})}
-    pools |= {f"pool.{name}": table for name, table in written.get("pool", {}).items()}
-    for where, table in pools.items():
-        if not {f"{where}.scheduler", f"{where}.generation"} & set(changes):
-            continue
-        name = changes.get(f"{where}.scheduler", table.get("scheduler"))
-        asked = changes.get(f"{where}.generation")
-        if asked is None and name == table.get("scheduler"):
-            asked = table.get("generation")
-        if asked is None and "generation" in table and name != table.get("scheduler"):
-            left_out.append(f"{where}.generation")
-        new = generation_of(name, asked)
-        if new is None:
-            continue
-        has = {param["name"] for param in new["params"]}
-        gone = {scope: _param_names(scope) - has for scope in ("global", "domain")}
-        left_out += [join([*split(where), field]) for field in table if field in gone["global"]]
-        pool = None if where == "host" else where.removeprefix("pool.")
-        for domain, fields in written.get("domain", {}).items():
-            if fields.get("pool") == pool:
-                left_out += [join(["domain", domain, field]) for field in fields if field in gone["domain"]]
-    return [path for path in left_out if path not in changes]
 
 
 def _paths(document: Mapping[str, Any], before: Sequence[str] = ()) -> set[str]:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 import polars as pl
 
 from vcpulab.errors import VcpulabError
+from vcpulab.policy import OwnPolicy
+from vcpulab.scenario.scenario import Scenario
 from vcpulab.sweeps.executors import BatchResult, ClusterLostError, Executor
 from vcpulab.sweeps.plan import Plan, Unit
 from vcpulab.sweeps.store import Store
@@ -141,7 +143,7 @@ class _Sweep:
         self._unkept: list[pl.DataFrame] = []
         self._kept_at = time.monotonic()
         self._number = 0
-        self._scenario: tuple[int, str] = (-1, "")
+        self._scenario: tuple[int, Scenario, str] | None = None
 
     def run(self, missing: list[Unit]) -> None:
         left = deque(missing)
@@ -178,13 +180,20 @@ class _Sweep:
     def _batch(self, left: deque[Unit]) -> Batch:
         self._number += 1
         items = [left.popleft() for _ in range(min(self._sizer.size, len(left)))]
-        return Batch(self._number, tuple(Item(unit.key, self._text(unit.point), unit.seed) for unit in items))
+        policies: dict[str, OwnPolicy] = {}
+        work = []
+        for unit in items:
+            scenario, text = self._at(unit.point)
+            policies |= scenario.policies
+            work.append(Item(unit.key, text, unit.seed))
+        return Batch(self._number, tuple(work), tuple(policies.values()))
 
-    def _text(self, point: int) -> str:
-        """The scenario of a point; runs of one point follow each other."""
-        if self._scenario[0] != point:
-            self._scenario = (point, canonical(self._plan.scenario(point)))
-        return self._scenario[1]
+    def _at(self, point: int) -> tuple[Scenario, str]:
+        """The scenario of a point, and as its workers get it; runs of one point follow each other."""
+        if self._scenario is None or self._scenario[0] != point:
+            scenario = self._plan.scenario(point)
+            self._scenario = (point, scenario, canonical(scenario))
+        return self._scenario[1:]
 
     def _hand_out(self, batch: Batch, before: int = 0) -> None:
         self._pending[batch.number] = (batch, before + 1)

@@ -1,7 +1,7 @@
 """The work of a sweep in pieces: what a worker is given, does, and gives back. It needs nothing but this package."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -9,6 +9,7 @@ import polars as pl
 
 from vcpulab import _engine
 from vcpulab.errors import EngineError, VcpulabError
+from vcpulab.policy import OwnPolicy, Policies
 from vcpulab.results.addresses import apps
 from vcpulab.results.cache import key, maker
 from vcpulab.results.tables import named
@@ -53,6 +54,8 @@ class Batch(NamedTuple):
 
     number: int
     items: tuple[Item, ...]
+    policies: tuple[OwnPolicy, ...] = ()
+    """Schedulers of these scenarios that are not built in."""
 
 
 class Measured(NamedTuple):
@@ -87,11 +90,9 @@ def measure(batch: Batch, go_on: Callable[[], bool] | None = None) -> Measured:
     """
     started = time.perf_counter()
     progress = None if go_on is None else lambda _: go_on()
-    parsed: dict[str, _engine.Scenario] = {}
-    for item in batch.items:
-        if item.scenario not in parsed:
-            parsed[item.scenario] = _engine.Scenario.parse(item.scenario)
-    scenarios = [parsed[item.scenario].with_run(seed=item.seed) for item in batch.items]
+    policies = Policies(None, batch.policies)
+    parsed = {text: Scenario.from_toml(text, policies=policies) for text in {item.scenario for item in batch.items}}
+    scenarios = [parsed[item.scenario]._engine.with_run(seed=item.seed) for item in batch.items]
     try:
         results = _engine.run_many(scenarios, jobs=1, progress=progress)
     except EngineError:
@@ -101,16 +102,16 @@ def measure(batch: Batch, go_on: Callable[[], bool] | None = None) -> Measured:
             except EngineError as error:
                 raise RunFailedError(item.key, str(error)) from None
         raise
-    frame = _nested(batch.items, results)
+    frame = _nested(batch.items, parsed, results)
     return Measured(engine(), time.perf_counter() - started, frame)
 
 
-def _nested(items: Sequence[Item], results: list[_engine.Results]) -> pl.DataFrame:
+def _nested(items: Sequence[Item], parsed: Mapping[str, Scenario], results: list[_engine.Results]) -> pl.DataFrame:
     """A row for each run."""
     frame = pl.DataFrame(
         list(items), pl.Schema({"run_id": pl.String, "scenario": pl.String, "seed": pl.Int64}), orient="row"
     )
-    called = {text: apps(Scenario.from_toml(text)) for text in {item.scenario for item in items}}
+    called = {text: apps(scenario) for text, scenario in parsed.items()}
     for name in TABLES:
         parts = [pl.Series(name, getattr(result, name)()) for result in results]
         if name == "apps":

@@ -12,9 +12,9 @@ import tomli_w
 from vcpulab.errors import RequestError
 from vcpulab.formats.kinds import Kind, Read
 from vcpulab.formats.xentop import NAME_MOST, Usage
+from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.scenario.settings import generation_of
 
 KINDS: tuple[Kind, ...] = ("xl-list", "xl-vcpu-list", "xl-sched", "xl-info", "xentop")
 """What is understood."""

@@ -10,7 +10,7 @@ from vcpulab import formats as recordings
 from vcpulab.errors import RecordingError, RequestError
 from vcpulab.formats.errors import wrong
 from vcpulab.formats.xl import Domain, Sched, Vcpu
-from vcpulab.scenario.settings import generation_of
+from vcpulab.scenario.catalogue import generation_of
 
 _SPAN = re.compile(r"(?P<number>[0-9]{1,12})(?P<unit>us|ms|s|)")
 _PARAMS = {

@@ -12,9 +12,9 @@ pub(crate) mod schedulers;
 pub(crate) mod seed;
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
-use vcpulab_host::{HostConfig, Params, Pools, Scheduler};
+use vcpulab_host::HostConfig;
 use vcpulab_measure::Results;
-use vcpulab_spec::{POOL_0, Spec, entitlements};
+use vcpulab_spec::{Spec, entitlements};
 
 use crate::build::host::host_config;
 use crate::error::RunError;
@@ -22,8 +22,7 @@ use crate::options::RunOptions;
 use crate::run::manager::Manager;
 use crate::run::progress::Progress;
 use crate::run::replication::Replication;
-use crate::run::schedulers::scheduler_of;
-use crate::run::seed::replication_seed;
+use crate::run::schedulers::{MakeScheduler, none_to_make};
 
 /// Runs all replications of a scenario. `progress` is told the fraction done, never less than before; if it answers
 /// `false` the run stops.
@@ -51,10 +50,7 @@ pub fn run_many(
     progress: &(dyn Fn(f64) -> bool + Sync),
 ) -> Result<Vec<Results>, RunError> {
     let options = RunOptions { jobs, waits, ..RunOptions::default() };
-    run_all(specs, &options, progress).map_err(|(index, error)| match error {
-        RunError::Cancelled | RunError::Threads(_) => error,
-        error => RunError::OneOf { index, error: Box::new(error) },
-    })
+    run_all(specs, &options, progress).map_err(|(index, error)| error.of(index))
 }
 
 /// The results of each scenario, or which of them failed first.
@@ -81,7 +77,7 @@ fn run_all(
             progress: &progress,
             manager: None,
         };
-        one.under_its_own()
+        one.with(&mut none_to_make)
     };
     let outcomes: Vec<Result<Results, RunError>> = if options.jobs == 1 || units.len() == 1 {
         units.iter().map(one).collect()
@@ -101,87 +97,63 @@ fn run_all(
     Ok(all)
 }
 
-/// Runs all replications of a scenario, one after the other in this thread, while `manager` looks at each sample and sets
-/// parameters (`run.sample` is how often). `options.jobs` is of no effect. Entitlements are unknown.
-///
-/// # Errors
-/// See [`RunError`]; the first replication that fails ends the run.
-pub fn run_managed(
-    spec: &Spec,
-    options: &RunOptions,
-    progress: &(dyn Fn(f64) -> bool + Sync),
-    manager: &mut dyn Manager,
-) -> Result<Results, RunError> {
-    let config = host_config(spec);
-    let progress = Progress::new(spec.replications as usize, progress);
-    let mut all = Results::default();
-    for replication in 0..spec.replications {
-        let one = Replication {
-            spec,
-            config: &config,
-            options,
-            replication,
-            entitlements: vec![None; spec.domains.len()],
-            progress: &progress,
-            manager: Some(&mut *manager),
-        };
-        all.append(one.under_its_own()?);
-    }
-    Ok(all)
+/// What of a run is its caller's own.
+pub struct Own<'o, 's> {
+    /// Makes the schedulers of pools whose policies are not in the registry.
+    pub scheduler: MakeScheduler<'o, 's>,
+    /// Looks at each sample and sets parameters (`run.sample` is how often). Entitlements are then unknown.
+    pub manager: Option<&'o mut dyn Manager>,
 }
 
-/// Runs all replications of a scenario, one after the other in this thread, under a scheduler of the caller's instead of
-/// the one that the scenario names (in other CPU pools the scenario's own stay). `make` makes it anew for each replication,
-/// from those of the scenario's global parameters that are given and a seed of its own. `options.jobs` is of no effect.
-/// Domains are given the parameters of the scheduler in the scenario, by the adjust hook. Entitlements are unknown.
+/// Runs all replications of a scenario, one after the other in this thread, with schedulers and a manager of the caller's.
+/// `options.jobs` is of no effect.
 ///
 /// ```
-/// use vcpulab_run::{RunOptions, run_under};
-/// use vcpulab_scenario::Scenario;
-/// use vcpulab_sched::{Registered, round_robin::RoundRobin};
+/// use vcpulab_host::Scheduler;
+/// use vcpulab_run::{Own, RunOptions, run_own};
+/// use vcpulab_scenario::{FoundPolicy, Outside, Scenario};
+/// use vcpulab_sched::{Declaration, Registered, declare, round_robin::RoundRobin};
+/// use vcpulab_spec::PoolSpec;
 ///
-/// let text = "host.scheduler = 'credit'\ndomain.a.app = [{ kind = 'hog' }]\nrun.duration = '1s'";
-/// let scenario = Scenario::parse(text, "one.toml").unwrap();
-/// let make = |params: &_, _seed| RoundRobin::new((), params, scenario.host.pcpus);
-/// let results = run_under(&scenario, &RunOptions::default(), &|_| true, make).unwrap();
-/// assert_eq!(results.domains[0].entitlement, None);
+/// let find = |name: &str| {
+///     let (name, doc, generation) = (name.to_owned(), "In turn.".to_owned(), "1".to_owned());
+///     FoundPolicy::Found(declare(Declaration { name, doc, generation, params: Vec::new() }))
+/// };
+/// let text = "host.scheduler = 'turns'\ndomain.a.app = [{ kind = 'hog' }]\nrun.duration = '1s'";
+/// let outside = Outside { policies: Some(&find), ..Outside::default() };
+/// let scenario = Scenario::parse_in(text, "one.toml", outside).unwrap();
+/// let mut make = |pool: &PoolSpec, _seed| -> Box<dyn Scheduler> {
+///     Box::new(RoundRobin::new((), &pool.params, pool.pcpus.len()))
+/// };
+/// let own = Own { scheduler: &mut make, manager: None };
+/// let results = run_own(&scenario, &RunOptions::default(), &|_| true, own).unwrap();
+/// assert_eq!(results.domains[0].running_ns, 1_000_000_000);
 /// ```
 ///
 /// # Errors
 /// See [`RunError`]; the first replication that fails ends the run.
-pub fn run_under<S: Scheduler>(
+pub fn run_own(
     spec: &Spec,
     options: &RunOptions,
     progress: &(dyn Fn(f64) -> bool + Sync),
-    mut make: impl FnMut(&Params, u64) -> S,
+    own: Own<'_, '_>,
 ) -> Result<Results, RunError> {
+    let Own { scheduler, mut manager } = own;
     let config = host_config(spec);
     let progress = Progress::new(spec.replications as usize, progress);
     let mut all = Results::default();
     for replication in 0..spec.replications {
-        let entitlements = vec![None; spec.domains.len()];
+        let managed = manager.is_some();
         let one = Replication {
             spec,
             config: &config,
             options,
             replication,
-            entitlements,
+            entitlements: if managed { vec![None; spec.domains.len()] } else { entitlements(spec) },
             progress: &progress,
-            manager: None,
+            manager: manager.as_deref_mut().map(|manager| manager as &mut dyn Manager),
         };
-        // A stream of its own, so that what a policy draws changes nothing of what surrounds the host.
-        let seed = replication_seed(!replication_seed(spec.seed, replication), 0);
-        let scheduler = make(&spec.pools[POOL_0].params, seed);
-        let outcome = match &spec.pools.as_slice()[1..] {
-            [] => one.under(scheduler),
-            others => {
-                let first: Box<dyn Scheduler> = Box::new(scheduler);
-                one.under_pools(Pools::new(
-                    std::iter::once(first).chain(others.iter().map(scheduler_of)).collect(),
-                ))
-            }
-        };
-        all.append(outcome?);
+        all.append(one.with(&mut *scheduler)?);
     }
     Ok(all)
 }
@@ -306,7 +278,10 @@ mod tests {
                 seen.push((samples[0].replication, samples[0].time_ns, samples[0].running_ns));
                 Ok(vec![("a".to_owned(), vec![("cap".to_owned(), cap)])])
             };
-            let results = run_managed(&scenario, &RunOptions::default(), &|_| true, &mut manager);
+            let results = {
+                let own = Own { scheduler: &mut none_to_make, manager: Some(&mut manager) };
+                run_own(&scenario, &RunOptions::default(), &|_| true, own)
+            };
             (results, seen)
         };
         let (results, seen) = managed(20);

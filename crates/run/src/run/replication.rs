@@ -21,7 +21,7 @@ use crate::run::jtl::Logs;
 use crate::run::manager::{Manager, decided};
 use crate::run::monitors::Monitors;
 use crate::run::progress::{Progress, STEPS};
-use crate::run::schedulers::pools_of;
+use crate::run::schedulers::{MakeScheduler, all_registered, pools_of};
 use crate::run::seed::replication_seed;
 
 /// One replication, waiting for its scheduler.
@@ -45,15 +45,18 @@ impl Runner for Replication<'_> {
 }
 
 impl Replication<'_> {
-    /// Under the schedulers that the scenario names.
-    pub fn under_its_own(self) -> Result<Results, RunError> {
+    /// Under the schedulers that the scenario names; `make` makes those that are not in the registry.
+    pub fn with(self, make: MakeScheduler<'_, '_>) -> Result<Results, RunError> {
         let spec = self.spec;
         match spec.pools.as_slice() {
-            [PoolSpec { policy, generation, params, pcpus, .. }] => {
+            [PoolSpec { policy, generation, params, pcpus, .. }] if all_registered(spec) => {
                 vcpulab_sched::with(policy.name, generation.name, params, pcpus.len(), self)
-                    .expect("a checked scenario names a registered scheduler")
+                    .expect("the registry makes what it has")
             }
-            _ => self.under_pools(pools_of(spec)),
+            _ => {
+                let pools = pools_of(spec, self.replication, make);
+                self.under_pools(pools)
+            }
         }
     }
 

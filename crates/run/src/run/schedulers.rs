@@ -1,15 +1,42 @@
-//! The schedulers of a scenario.
+//! The schedulers of a scenario: those of the registry, and the caller's own.
 
 use vcpulab_host::{Pools, Scheduler};
 use vcpulab_spec::{PoolSpec, Spec};
 
-/// The schedulers of a scenario's pools, where speed does not matter.
-pub(crate) fn pools_of<'s>(spec: &Spec) -> Pools<'s> {
-    Pools::new(spec.pools.iter().map(scheduler_of).collect())
+use crate::run::seed::replication_seed;
+
+/// Makes the scheduler of a pool whose policy is not in the registry, anew for each replication: of the pool, and of a seed
+/// of its own.
+pub type MakeScheduler<'m, 's> = &'m mut dyn FnMut(&PoolSpec, u64) -> Box<dyn Scheduler + 's>;
+
+/// Are the policies of all pools in the registry?
+pub(crate) fn all_registered(spec: &Spec) -> bool {
+    spec.pools.iter().all(is_registered)
 }
 
-/// The scheduler of a pool where others are beside it.
-pub(crate) fn scheduler_of<'s>(pool: &PoolSpec) -> Box<dyn Scheduler + 's> {
+fn is_registered(pool: &PoolSpec) -> bool {
+    vcpulab_sched::find(pool.policy.name).is_some()
+}
+
+/// The schedulers of a scenario's pools in one replication, where speed does not matter.
+pub(crate) fn pools_of<'s>(spec: &Spec, replication: u32, make: MakeScheduler<'_, 's>) -> Pools<'s> {
+    // A stream of its own, so that what a policy draws changes nothing of what surrounds the host.
+    let seed = !replication_seed(spec.seed, replication);
+    let scheduler = |(number, pool): (u32, &PoolSpec)| {
+        if is_registered(pool) { registered(pool) } else { make(pool, replication_seed(seed, number)) }
+    };
+    Pools::new((0..).zip(spec.pools.iter()).map(scheduler).collect())
+}
+
+fn registered<'s>(pool: &PoolSpec) -> Box<dyn Scheduler + 's> {
     vcpulab_sched::boxed(pool.policy.name, pool.generation.name, &pool.params, pool.pcpus.len())
-        .expect("a checked scenario names registered schedulers")
+        .expect("the registry makes what it has")
+}
+
+/// A [`MakeScheduler`] for where the policies of all pools are in the registry.
+///
+/// # Panics
+/// If one is not.
+pub fn none_to_make<'s>(pool: &PoolSpec, _seed: u64) -> Box<dyn Scheduler + 's> {
+    unreachable!("the policy `{}` is in the registry", pool.policy.name)
 }

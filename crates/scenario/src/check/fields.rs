@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::path::Path;
 
 use vcpulab_host::{CpuMask, DomId, PoolId, Span, Table, Time};
 use vcpulab_spec::limits::{NAME_CHARS_MAX, RATE_PER_S_MAX, SPAN_MAX};
 use vcpulab_spec::{DomainSpec, PoolSpec};
 
+use crate::outside::Outside;
 use crate::text::problem::{Place, Problem, Report, did_you_mean, join};
 use crate::text::read::{At, Field, Number};
 use crate::text::units::{CpuList, Duration, Size};
@@ -15,15 +15,15 @@ use crate::text::units::{CpuList, Duration, Size};
 /// The checks' common state.
 pub(crate) struct Checker<'r, 't> {
     pub report: &'r mut Report<'t>,
-    /// The folder of the files that the scenario names; `None`: it may name none.
-    pub folder: Option<&'r Path>,
+    /// The things that the scenario may name though they are not built in.
+    pub outside: Outside<'r>,
     /// The domains by their names, as many as have been looked for.
     domains: BTreeMap<String, DomId>,
 }
 
 impl<'r, 't> Checker<'r, 't> {
-    pub fn new(report: &'r mut Report<'t>, folder: Option<&'r Path>) -> Self {
-        Checker { report, folder, domains: BTreeMap::new() }
+    pub fn new(report: &'r mut Report<'t>, outside: Outside<'r>) -> Self {
+        Checker { report, outside, domains: BTreeMap::new() }
     }
 }
 

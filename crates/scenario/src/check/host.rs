@@ -7,6 +7,7 @@ use vcpulab_spec::{CONSTANTS, CUSTOM, Constants, HostSpec, PoolSpec, Profile};
 
 use crate::check::devices::drivers;
 use crate::check::fields::Checker;
+use crate::check::policy::policy;
 use crate::file::profile::{caches_fit, find_profile, profiles, read_profile, unknown_constant};
 use crate::file::raw::{RawHost, RawScenario, raw_pools};
 use crate::text::problem::{Place, Problem, did_you_mean};
@@ -72,7 +73,7 @@ fn pool(
     scheduler: &Field<String>,
     generation: &Field<String>,
 ) -> (PoolSpec, bool) {
-    let policy = checker.choice(scheduler, policies(), |policy| policy.name);
+    let policy = policy(checker, scheduler);
     let some_policy = policy.unwrap_or(&policies()[0]);
     let newest = some_policy.default_generation();
     let found = match (policy, generation.is_none()) {
@@ -144,7 +145,7 @@ fn constants(checker: &mut Checker<'_, '_>, raw: &RawHost, profile: &Profile) ->
 /// A profile in a file of its own.
 fn profile_file(checker: &mut Checker<'_, '_>, field: &Field<String>) -> Option<Profile> {
     let At { value, place } = field.0.as_ref().filter(|at| is_file(&at.value))?;
-    let Some(folder) = checker.folder else {
+    let Some(folder) = checker.outside.folder else {
         let problem = Problem::says("a profile file can be named by a scenario file only");
         checker.report.error(place, problem.found(value));
         return None;

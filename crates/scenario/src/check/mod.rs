@@ -15,9 +15,8 @@ mod lint;
 mod network;
 mod params;
 mod phases;
+mod policy;
 mod run;
-
-use std::path::Path;
 
 use vcpulab_host::{Span, Table};
 use vcpulab_spec::Spec;
@@ -26,6 +25,7 @@ use vcpulab_spec::limits::{DOMAINS_MAX, REPLICATIONS_MAX, SPANS, SPANS_ABOVE_ZER
 use crate::check::fields::Checker;
 use crate::file::raw::RawScenario;
 use crate::file::words::DOM0;
+use crate::outside::Outside;
 use crate::text::problem::{Place, Report};
 use crate::text::read::At;
 
@@ -34,13 +34,8 @@ const DURATION: Span = Span::from_secs(10);
 const WARMUP: Span = Span::from_secs(1);
 
 /// Checks everything. If the report has errors, the spec is of no use.
-pub(crate) fn check(
-    raw: &RawScenario,
-    place: &Place,
-    folder: Option<&Path>,
-    report: &mut Report<'_>,
-) -> Spec {
-    let checker = &mut Checker::new(report, folder);
+pub(crate) fn check(raw: &RawScenario, place: &Place, outside: Outside<'_>, report: &mut Report<'_>) -> Spec {
+    let checker = &mut Checker::new(report, outside);
     let run = raw.run.get().cloned().unwrap_or_default();
     let raw_host = raw.host.get().cloned().unwrap_or_default();
     let host = host::machine(checker, &raw_host);

@@ -168,7 +168,7 @@ pub(crate) fn caches_fit(constants: &Constants, place: &Place, report: &mut Repo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Scenario;
+    use crate::{Outside, Scenario};
 
     const GENERIC: &str = include_str!("../../profiles/generic.toml");
 
@@ -202,7 +202,8 @@ mod tests {
         let text = format!(
             "[host]\nscheduler = \"credit\"\nprofile = {profile}\n[domain.a]\napp = [{{ kind = \"hog\" }}]\n"
         );
-        Scenario::parse_in(&text, "s.toml", folder)
+        let outside = Outside { folder, ..Outside::default() };
+        Scenario::parse_in(&text, "s.toml", outside)
     }
 
     #[test]

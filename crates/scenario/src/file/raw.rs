@@ -89,7 +89,8 @@ record! {
         /// Number of pCPUs on one socket. Default: all.
         #[schemars(range(min = 1, max = PCPUS_MAX))]
         pcpus_per_socket: i64,
-        /// The CPU scheduler.
+        /// The CPU scheduler: a built-in one by its name, one that an installed package offers, or a policy in a Python file,
+        /// `FILE.py:CLASS` (its path from the folder of the scenario).
         scheduler: String,
         /// The release whose version of it is used. Default: the newest.
         generation: String,
@@ -110,7 +111,7 @@ record! {
     struct RawPool {
         /// Its pCPUs, which no other pool has.
         pcpus: CpuList,
-        /// Its CPU scheduler.
+        /// Its CPU scheduler, as that of `[host]`.
         scheduler: String,
         /// The release whose version of it is used. Default: the newest.
         generation: String,

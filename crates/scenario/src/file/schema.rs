@@ -35,11 +35,13 @@ pub fn schema() -> Value {
     }
     applications(&mut definitions["RawApp"]);
     let schedulers: Value = policies().iter().map(|policy| policy.name).collect();
-    definitions["RawPool"]["properties"]["scheduler"]["enum"] = schedulers.clone();
+    // Installed packages offer others.
+    let schedulers = json!([{ "enum": schedulers }, { "type": "string", "examples": ["stride.py:Stride"] }]);
+    definitions["RawPool"]["properties"]["scheduler"]["anyOf"] = schedulers.clone();
     let host = &mut definitions["RawHost"]["properties"];
     let names: Vec<&str> = profiles().iter().map(|profile| profile.name.as_str()).chain([CUSTOM]).collect();
     host["profile"]["anyOf"] = json!([{ "enum": names }, { "type": "string", "pattern": "\\.toml$" }]);
-    host["scheduler"]["enum"] = schedulers;
+    host["scheduler"]["anyOf"] = schedulers;
     let constant = |c: &ConstantDoc| {
         (
             c.name.to_owned(),

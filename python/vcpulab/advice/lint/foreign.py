@@ -7,9 +7,8 @@ from typing import Any
 from vcpulab.advice.lint.host import Finding
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.errors import ScenarioError
-from vcpulab.scenario.catalogue import schedulers
+from vcpulab.scenario.catalogue import generation_of, schedulers
 from vcpulab.scenario.scenario import Scenario, join, split, tables
-from vcpulab.scenario.settings import generation_of
 
 rule = Rules[Callable[[Mapping[str, Any], Sequence[str]], Finding | None]](Stands.ALWAYS)
 

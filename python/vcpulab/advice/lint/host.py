@@ -12,8 +12,8 @@ from vcpulab.advice.lateness import Late
 from vcpulab.hypervisors.xl import members
 from vcpulab.results.addresses import apps
 from vcpulab.results.run import Run
+from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.scenario import Scenario, join
-from vcpulab.scenario.settings import generation_of
 
 WAITS = 0.25
 """A vCPU that waits for more than this part of the time is held back. Assumed."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from vcpulab.errors import RequestError
-from vcpulab.scenario.settings import generation_of
+from vcpulab.scenario.catalogue import generation_of
 
 PERIOD_NS = 10_000_000
 """Period of reservations: the 10 ms of Cherkasova, Gupta and Vahdat 2007, section 5.2."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from vcpulab.errors import RequestError
 from vcpulab.scenario import settings
-from vcpulab.scenario.catalogue import schedulers
+from vcpulab.scenario.catalogue import generation_of, schedulers
 from vcpulab.scenario.names import is_pattern, matching
 from vcpulab.scenario.scenario import Scenario, join, split
 
@@ -268,7 +268,7 @@ class Space:
         if scheduler != "credit":
             return
         host = self.scenario.written().get("host", {})
-        generation = settings.generation_of("credit", changes.get("host.generation") or host.get("generation"))
+        generation = generation_of("credit", changes.get("host.generation") or host.get("generation"))
         defaults = {param["name"]: param["default"] for param in generation["params"]} if generation else {}
         if "tslice_ms" not in defaults:
             return
@@ -351,7 +351,7 @@ def _known(scenario: Scenario, choice: Parameter | None) -> list[Parameter]:
     parameters = [choice]
     for option in choice.options:
         name = option.label
-        generation = settings.generation_of(name, _generation(option, host, name))
+        generation = generation_of(name, _generation(option, host, name))
         if generation is None:
             continue
         params = generation["params"]
@@ -360,7 +360,7 @@ def _known(scenario: Scenario, choice: Parameter | None) -> list[Parameter]:
         for domain in members:
             parameters += _of_domain(params, domain, document, written, name)
     for pool, table in document.get("pool", {}).items():
-        generation = settings.generation_of(table["scheduler"], table["generation"])
+        generation = generation_of(table["scheduler"], table["generation"])
         if generation is not None:
             parameters += _global(generation["params"], ["pool", pool], written["pool"][pool], None)
             for domain, fields in document["domain"].items():
@@ -375,9 +375,14 @@ def _choice(scenario: Scenario, values: Sequence[Any] | None, word: str) -> Para
     present = str(host["scheduler"])
     listed = {policy["name"]: policy for policy in schedulers()}
     options = []
-    for name in listed if values is None else dict.fromkeys([present, *map(str, values)]):
+    names = [present, *(listed if values is None else map(str, values))]
+    for name in dict.fromkeys(names) if present not in listed or values is not None else listed:
         if name not in listed:
-            raise RequestError(f"there is no scheduler `{name}`", field="vary", found=word, allowed=", ".join(listed))
+            # Somebody's own policy, or none at all, which is said there.
+            option = Option(name, None)
+            settings.change(scenario, _switched(option), {_SCHEDULER: word}, "vary")
+            options.append(option)
+            continue
         release = _same_release(listed[name], host["generation"])
         newest = listed[name]["generations"][-1]["name"]
         option = Option(name, None if name == present or release == newest else release)
@@ -595,7 +600,7 @@ def _stated(scenario: Scenario, path: str, values: list[Any], word: str, names: 
     owners: list[str | None] = [
         name
         for name in names
-        for generation in [settings.generation_of(name, None)]
+        for generation in [generation_of(name, None)]
         if generation and any(p["name"] == field and p["scope"] == scope for p in generation["params"])
     ]
     here = scenario.to_dict()
@@ -604,7 +609,7 @@ def _stated(scenario: Scenario, path: str, values: list[Any], word: str, names: 
         present = _at(here, path)
     if present is None and owners:
         mine = here["host"]["scheduler"]
-        found = settings.generation_of(mine, here["host"]["generation"])
+        found = generation_of(mine, here["host"]["generation"])
         defaults = {p["name"]: p["default"] for p in found["params"]} if found else {}
         if defaults.get(field) is not None:
             present = settings.value_of(str(defaults[field]))

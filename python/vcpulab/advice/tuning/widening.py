@@ -14,8 +14,8 @@ from vcpulab.advice.spreading import spread
 from vcpulab.advice.tuning.parameters import Option, Parameter, Space
 from vcpulab.hypervisors.xl import members, spans
 from vcpulab.scenario.alike import groups
+from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.scenario import Scenario, join, split
-from vcpulab.scenario.settings import generation_of
 
 _DRIVER_VCPUS_MAX = 4
 """Back ends are spread over up to so many vCPUs."""
