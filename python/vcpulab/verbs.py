@@ -183,7 +183,8 @@ def tune(
         only: what may be changed, of what the schedulers have: paths, or patterns such as `domain.*.cap`.
         price: what changing a parameter of a kind costs, such as `scheduler=30`, %: of settings that are about as good
             the cheapest is advised.
-        trials: settings to try, the present one among them; 100 if `seconds` is not given.
+        trials: settings to try, the present one among them; if neither this nor `seconds` is given 100, or fewer where
+            32 in a row are no better.
         seconds: time to search; the confirmation comes on top.
         replications: of each setting that is not dropped earlier; 6 if left out.
         seed: of the search; the scenario's if left out.
@@ -227,10 +228,9 @@ def tune(
     )
     if folder is not None:
         search.keep(Path(str(folder).replace("{search}", search.name())))
-    if trials is None and seconds is None:
-        trials = TRIALS
+    stated = trials is not None or seconds is not None
     try:
-        found = search.run(trials=trials, seconds=seconds, progress=progress)
+        found = search.run(trials=trials if stated else TRIALS, seconds=seconds, patient=stated, progress=progress)
     except Interrupted as interrupted:
         raise Interrupted(Tuning(search, interrupted.so_far, None, interrupted=True)) from None
     answer = Tuning(search, found, None)

@@ -22,6 +22,7 @@ from vcpulab.advice.tuning import Found, Parameter, Search, confirm, confirming,
 from vcpulab.advice.tuning.goals import default_goals
 from vcpulab.advice.tuning.leads import leads
 from vcpulab.advice.tuning.prices import PRICES, price, stated
+from vcpulab.advice.tuning.search import PATIENCE
 from vcpulab.advice.tuning.sensitivity import guesses
 from vcpulab.advice.tuning.widening import widened
 from vcpulab.cli.main import main
@@ -375,6 +376,21 @@ def test_a_budget_of_time_is_kept(planted: vcpulab.Scenario, monkeypatch: pytest
         return len(Search(weights, goals, replications=2).run(seconds=budget_s).candidates)
 
     assert 8 < candidates(5.0) < candidates(15.0) < weights.size
+
+
+def test_a_search_without_a_stated_end_ends_when_nothing_better_comes() -> None:
+    hogs = {"app": [{"kind": "hog"}]}
+    host = {"profile": "exact", "pcpus": 1, "scheduler": "credit"}
+    even = vcpulab.Scenario.from_dict({"run": {"duration": "50ms"}, "host": host, "domain": {"a": hogs, "b": hogs}})
+    # What nobody does anything with makes no difference.
+    idle = even.change({"domain.c.weight": 256, "domain.d.weight": 256})
+    weights = space(idle, ["c.weight=16..4096", "d.weight=16..4096"])
+    goals = [goal(idle, "host.fairness", higher=True)]
+    tried = [
+        len(Search(weights, goals, replications=2).run(trials=60, patient=patient).candidates)
+        for patient in (False, True)
+    ]
+    assert tried == [1 + 8 * PATIENCE, 60]
 
 
 def test_the_report_is_drawn(tune: Vcpulab, tmp_path: Path, browser: str) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vcpulab.advice.compare import Comparison, compare, in_doubt
+from vcpulab.advice.lateness import felt_ms
 from vcpulab.results.addresses import Address, judged
 from vcpulab.results.run import Run, run_many
 from vcpulab.scenario.scenario import Scenario
@@ -119,7 +120,7 @@ def decide(
             # What is known is of the look before.
             return old, new, found, Added(n, n << (look - 1), tuple(why or ()), tuple(doubt), interrupted=True)
         found = compare(old, new, asked, looks=effort.looks)
-        doubt = uncertain_harm(found, judged(before), effort.precision)
+        doubt = uncertain_harm(found, old, effort.precision)
         why = doubt if why is None else why
         # The next one takes twice as long.
         now = time.monotonic()
@@ -129,11 +130,17 @@ def decide(
     return old, new, found, Added(n, n << look, tuple(why or ()), tuple(doubt))
 
 
-def uncertain_harm(found: Sequence[Comparison], judged_by: Iterable[Address], precision: float) -> list[Comparison]:
+def uncertain_harm(found: Sequence[Comparison], before: Run, precision: float) -> list[Comparison]:
     """What may regress by much, of what owners judge by, and is known less precisely than was asked for.
 
-    The largest part of the value first.
+    Response times that stay below what is felt do not count. The largest part of the value comes first.
     """
-    names = {address.name for address in judged_by}
+    names = {address.name for address in judged(before.scenario)}
     doubt = [one for one in found if one.may_regress and one.address.name in names and (one.width or 0) > precision]
-    return sorted(doubt, key=lambda one: one.rank)
+    return sorted((one for one in doubt if _felt(one, before)), key=lambda one: one.rank)
+
+
+def _felt(one: Comparison, before: Run) -> bool:
+    """Would the worse end of its interval be felt?"""
+    below = felt_ms(before, one.address)
+    return below is None or one.after is None or one.after.mean + (one.after.half_width or 0.0) > below

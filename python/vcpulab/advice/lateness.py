@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from vcpulab.advice.runstates import gotten, waited
-from vcpulab.results.addresses import App, apps
+from vcpulab.results.addresses import Address, App, apps
+from vcpulab.results.metrics import MILLISECONDS
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import number
 from vcpulab.scenario.units import span_ns
@@ -52,6 +53,18 @@ def late(run: Run) -> list[Late]:
         if how:
             found.append(Late(app.name, app.domain, how))
     return found
+
+
+def felt_ms(run: Run, address: Address) -> float | None:
+    """Below this a response time is as good as any, ms; `None`: it is no response time, or nothing was completed."""
+    if not _is_response(address):
+        return None
+    rows = run.df_apps().filter(name=address.thing)
+    completed = int(rows["completed"].sum()) if rows.height else 0
+    if not completed:
+        return None
+    cpu_ms = float(run.df_domains().filter(domain=address.domain)["running_ns"].sum()) / completed / 1e6
+    return min(LATE_MS, LATE_TIMES * cpu_ms, *_period_ms(run, address))
 
 
 def _answers(run: Run, document: Mapping[str, Any], client: App) -> str:
@@ -104,3 +117,17 @@ def _servers(document: Mapping[str, Any], client: App) -> list[Mapping[str, Any]
 def _computes_ms(app: Mapping[str, Any]) -> float:
     """CPU time of a request as given, ms; 0: it depends on the request."""
     return span_ns(app.get("request_cpu", "0ns")) / 1e6
+
+
+def _is_response(address: Address) -> bool:
+    return address.metric.name.startswith("response_") and address.metric.unit is MILLISECONDS
+
+
+def _period_ms(run: Run, address: Address) -> list[float]:
+    table = run.scenario.to_dict()["domain"].get(address.domain, {})
+    listed = [app for app in table.get("app", []) for _ in range(app.get("instance", 1))]
+    for app in apps(run.scenario):
+        if app.name == address.thing and app.client is None and app.position < len(listed):
+            period = listed[app.position].get("period")
+            return [span_ns(period) / 1e6] if isinstance(period, str) else []
+    return []

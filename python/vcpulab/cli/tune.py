@@ -45,7 +45,12 @@ def tune(
     only: Words = (),
     price: Words = (),
     trials: Annotated[
-        int | None, number("Settings to try, the present one among them; 100 without a budget.", 2, 1_000_000)
+        int | None,
+        number(
+            "Settings to try, the present one among them; unless stated 100, or fewer where 32 in a row are no better.",
+            2,
+            1_000_000,
+        ),
     ] = None,
     budget: Annotated[float | None, duration("Time to search; the confirmation comes on top.")] = None,
     replications: Annotated[

@@ -16,7 +16,7 @@ from vcpulab.advice.deciding import PRECISION, Added, uncertain_harm
 from vcpulab.advice.starving import newly_starved
 from vcpulab.advice.tuning.goals import Goal, Row, rows, score
 from vcpulab.advice.tuning.search import Candidate, Found, Search, seed_of
-from vcpulab.results.addresses import Slo, judged
+from vcpulab.results.addresses import Slo
 from vcpulab.results.run import Run, run_many
 from vcpulab.results.statistics import CONFIDENCE, Interval, paired
 
@@ -132,7 +132,7 @@ def confirm(search: Search, winner: Candidate, progress: Callable[[float], bool]
         # What was decided at a look stays so, unless another look decides otherwise.
         decided = decided if verdict == "unclear" else verdict
         found = compare(before, after, first=question, looks=len(LOOKS))
-        doubt = uncertain_harm(found, judged(search.space.scenario), PRECISION)
+        doubt = uncertain_harm(found, before, PRECISION)
         if decided == "not better" or (decided != "unclear" and not doubt):
             break
         if decided != "unclear" and why is None:

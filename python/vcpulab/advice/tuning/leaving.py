@@ -9,14 +9,11 @@ period, within the period. An SLO on the goal goes before this.
 from collections.abc import Mapping, Sequence
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station
-from vcpulab.advice.lateness import LATE_MS, LATE_TIMES
 from vcpulab.advice.tuning.goals import Goal, Row, excess
 from vcpulab.results.addresses import Address, Slo, apps, judged
-from vcpulab.results.metrics import MILLISECONDS
 from vcpulab.results.run import Run
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.scenario.units import span_ns
 from vcpulab.show.folded import app_rows
 
 LEAST_GAIN = 0.1
@@ -51,18 +48,6 @@ def others(scenario: Scenario, goals: Sequence[Goal]) -> list[Address]:
     clients = {app.name for app in apps(scenario) if app.client is not None} if concerned(goals) else set()
     listed = (one for row in bystanders(scenario, goals) for one in row)
     return [one for one in listed if one.thing in clients and one.metric.name == "response_p99"]
-
-
-def felt_ms(run: Run, address: Address) -> float | None:
-    """Below this a response time is as good as any, ms; `None`: it is no response time, or nothing was completed."""
-    if not _is_response(address):
-        return None
-    rows = run.df_apps().filter(name=address.thing)
-    completed = int(rows["completed"].sum()) if rows.height else 0
-    if not completed:
-        return None
-    cpu_ms = float(run.df_domains().filter(domain=address.domain)["running_ns"].sum()) / completed / 1e6
-    return min(LATE_MS, LATE_TIMES * cpu_ms, *_period_ms(run, address))
 
 
 def on_the_goal(goal: Goal, slos: Sequence[Slo]) -> list[Slo]:
@@ -115,19 +100,5 @@ def out_of_reach(goals: Sequence[Goal], found: Sequence[Station], run: Run) -> s
     return ""
 
 
-def _is_response(address: Address) -> bool:
-    return address.metric.name.startswith("response_") and address.metric.unit is MILLISECONDS
-
-
 def _is_service(address: Address) -> bool:
     return address.metric.name.startswith("response_") or address.metric.name in ("throughput", "failed")
-
-
-def _period_ms(run: Run, address: Address) -> list[float]:
-    table = run.scenario.to_dict()["domain"].get(address.domain, {})
-    listed = [app for app in table.get("app", []) for _ in range(app.get("instance", 1))]
-    for app in apps(run.scenario):
-        if app.name == address.thing and app.client is None and app.position < len(listed):
-            period = listed[app.position].get("period")
-            return [span_ns(period) / 1e6] if isinstance(period, str) else []
-    return []

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcpulab.advice.capacity.occupancy import bottleneck, stations, with_servers
-from vcpulab.advice.lateness import LATE_MS
+from vcpulab.advice.lateness import LATE_MS, felt_ms
 from vcpulab.advice.starving import newly_starved
 from vcpulab.advice.tuning import leaving
 from vcpulab.advice.tuning.goals import Goal, Row, excess, score
@@ -51,6 +51,8 @@ BATCH = 8
 """Candidates raced together. The sampler learns after each batch."""
 REPLICATIONS = 6
 """Replications of a candidate that is not dropped."""
+PATIENCE = 4
+"""A search without a stated end ends when so many batches one after the other have found nothing better."""
 _SIGNIFICANT = 0.05
 LEAST_HARM = 0.01
 """A smaller loss is none: about 1 %."""
@@ -235,6 +237,7 @@ class Search:
         *,
         trials: int | None = None,
         seconds: float | None = None,
+        patient: bool = True,
         progress: Callable[[float], bool] | None = None,
     ) -> Found:
         """Searches until so many candidates were tried, or so much time was spent, or nothing is left to try.
@@ -242,6 +245,7 @@ class Search:
         Args:
             trials: candidates, the present setting among them; one that comes up again does not count.
             seconds: time, that of earlier parts of the same search included; looked at after each batch.
+            patient: go on where `PATIENCE` batches have found nothing better?
             progress: called now and then with the fraction done; `False` cancels.
 
         Raises:
@@ -253,7 +257,7 @@ class Search:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             try:
-                return self._search(optuna, trials, seconds, progress or (lambda _: True))
+                return self._search(optuna, trials, seconds, patient, progress or (lambda _: True))
             except KeyboardInterrupt:
                 if not self._full():
                     raise
@@ -261,7 +265,12 @@ class Search:
                 raise Interrupted(self._known(best, self._candidates, self.runs)) from None
 
     def _search(
-        self, optuna: Any, trials: int | None, seconds: float | None, progress: Callable[[float], bool]
+        self,
+        optuna: Any,
+        trials: int | None,
+        seconds: float | None,
+        patient: bool,
+        progress: Callable[[float], bool],
     ) -> Found:
         most = min(trials or math.inf, self.space.size)
 
@@ -276,6 +285,7 @@ class Search:
         left = self._look()
         self._first_trials = self._in_any_case(int(min(most, 4096)))
         best, exhausted = present, self.space.size == 1 or bool(left)
+        in_vain = 0
         while not exhausted and len(self._candidates) < most and (seconds is None or self._clock.spent() < seconds):
             batch, again, exhausted = self._ask(study, int(min(BATCH, most - len(self._candidates))), best)
             self._clock.start()
@@ -283,7 +293,10 @@ class Search:
             self._clock.stop()
             for trial, candidate in [*batch, *again]:
                 self._tell(study, trial, candidate)
-            best = max([best, *self._full()], key=partial(self._order, None))
+            before, best = best, max([best, *self._full()], key=partial(self._order, None))
+            in_vain = 0 if best is not before or self._first_trials else in_vain + 1
+            if not patient and in_vain >= PATIENCE:
+                break
             exhausted = exhausted or len(self._candidates) >= self.space.size
         progress(1.0)
         searched, runs = list(self._candidates), self.runs
@@ -353,7 +366,7 @@ class Search:
         felt = {
             goal.addresses[0].name: value
             for goal in self.goals
-            if own and (value := leaving.felt_ms(run, goal.addresses[0])) is not None
+            if own and (value := felt_ms(run, goal.addresses[0])) is not None
         }
         left = leaving.good_enough(self.goals, self.slos, self.present.rows, felt)
         if left or not own:

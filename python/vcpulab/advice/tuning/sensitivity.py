@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from vcpulab.advice.capacity.occupancy import with_servers
+from vcpulab.advice.lateness import felt_ms
 from vcpulab.advice.starving import newly_starved
 from vcpulab.advice.tuning import leaving
 from vcpulab.advice.tuning.goals import excess, rows, score
@@ -202,7 +203,7 @@ def _tried(search: Search, guess: Guess, factor: float, runs: tuple[Run, Run], g
     scores = [score(search.goals, [goal.gain(b, a) for goal in search.goals]) for a, b in zip(old, new, strict=True)]
     mean = sum(scores) / len(scores)
     addresses = [goal.addresses[0] for goal in search.goals]
-    felt = {one.name: value for one in addresses if (value := leaving.felt_ms(runs[0], one)) is not None}
+    felt = {one.name: value for one in addresses if (value := felt_ms(runs[0], one)) is not None}
     starving = newly_starved(*runs)
     broken = [str(slo) for slo in search.slos if excess(slo, new) > 0]
     if starving:

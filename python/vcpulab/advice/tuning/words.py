@@ -81,7 +81,7 @@ def _paid(scenario: Scenario, found: dict[str, Comparison], own: set[str]) -> st
     told = sorted(rows.values(), key=lambda row: -max(abs(one.percent or 0) for one in row))
     words = [_loss(row, clients) for row in told[:_LOSERS]]
     words += [f"{len(told) - _LOSERS} others lose, too"] if len(told) > _LOSERS else []
-    words += [f"uncertain for {uncertain} metrics of others"] if uncertain else []
+    words += [f"uncertain for {uncertain} metric{'' if uncertain == 1 else 's'} of others"] if uncertain else []
     return ", ".join(words) or "nobody pays significantly"
 
 
