@@ -98,6 +98,26 @@ def test_overbooked_reservations(
     assert "overbooked-reservations" not in advice_on(tmp_path, {"scheduler": scheduler, "pcpus": 2}, domains)
 
 
+def test_batch_work_gives_its_reservation_up_first(tmp_path: Path) -> None:
+    job = {"app": [{"kind": "periodic", "run": "6ms", "period": "20ms"}], "budget_us": 6000, "period_us": 20000}
+    domains = {"press": job | {"extratime": 0}, "sweep": HOG | {"budget_us": 90000, "period_us": 100000}}
+    found = advice_on(tmp_path, {"scheduler": "rtds"}, domains)["overbooked-reservations"]
+    assert found.finding.changes == {"domain.sweep.budget_us": 70000}
+    pinned = {name: HOG | {"affinity": "0", "budget_us": 6000, "period_us": 10000} for name in "ab"}
+    found = advice_on(tmp_path, {"scheduler": "rtds", "pcpus": 2}, pinned)["overbooked-reservations"]
+    assert "they are pinned to 0: somebody's are not kept" in found.finding.reason
+
+
+def test_nobody_moves_those_who_were_put_together(tmp_path: Path) -> None:
+    """As in scenarios/claims/bvt-no-balancing.toml."""
+    quiet = {"app": [{"kind": "periodic", "run": "1ms", "period": "100ms"}]}
+    domains = {"a": HOG, "quiet": quiet, "b": HOG}
+    found = advice_on(tmp_path, {"scheduler": "bvt", "pcpus": 2}, domains)["placed-together"]
+    assert list(found.finding.changes.values()) == ["1"]
+    assert "pCPU 1 idle for 99 %" in found.finding.reason
+    assert advice_on(tmp_path, {"scheduler": "credit", "pcpus": 2}, domains) == {}
+
+
 def test_pinning(tmp_path: Path) -> None:
     host = {"pcpus": 4, "pcpus_per_socket": 2}
     assert advice_on(tmp_path, host, {"a": HOG | {"affinity": "0-1"}, "b": HOG | {"affinity": "2"}}) == {}, "none waits"
@@ -138,6 +158,27 @@ def asked(rate: int, server: str = "web") -> dict[str, Any]:
     return {"visitors": {"kind": "open-loop", "server": server, "rate": rate, "file_size": "4KB"}}
 
 
+def test_a_service_of_equal_advance_and_a_long_allowance(tmp_path: Path) -> None:
+    domains = {"dom0": DOM0 | {"mcu_adv": 2}, "web": WEBSITE, **BATCH}
+    found = advice_on(tmp_path, {"scheduler": "bvt"}, domains, asked(200))["waits-behind-equals"]
+    assert found.finding.changes == {"domain.web.mcu_adv": 1}
+    assert [c.verdict for c in found.told() if c.address.name == "visitors.response_p99"] == ["improves"]
+    found = advice_on(tmp_path, {"scheduler": "bvt", "ctx_allow": 100_000_000}, domains, asked(40))[
+        "ratelimit-too-long"
+    ]
+    assert found.finding.changes == {"host.ctx_allow": 5_000_000}
+
+
+def test_what_harms_somebody_is_mended_otherwise(tmp_path: Path) -> None:
+    """Extra time for the file server starves the driver domain beside it: a larger slice does not."""
+    dom0 = DOM0 | {"period": 20_000_000, "slice": 8_000_000}
+    nas = WEBSITE | {"period": 50_000_000, "slice": 5_000_000, "extratime": 0}
+    domains = {"dom0": dom0, "web": nas, "conv": HOG, "other": HOG}
+    found = advice_on(tmp_path, {"scheduler": "sedf", "pcpus": 2}, domains, asked(80))["reservation-too-small"]
+    assert found.helps
+    assert list(found.finding.changes) == ["domain.web.slice"]
+
+
 @pytest.mark.parametrize("scheduler", ["credit", "credit2"])
 def test_a_service_that_waits_behind_equals(tmp_path: Path, scheduler: str) -> None:
     domains = {"dom0": DOM0 | {"weight": 1024}, "web": WEBSITE, **BATCH}
@@ -174,6 +215,9 @@ def test_more_vcpus_than_the_null_scheduler_has_pcpus_for(tmp_path: Path) -> Non
     found = advice_on(tmp_path, {"scheduler": "null", "pcpus": 3}, domains, asked(50))["null-overcommitted"]
     assert "web never runs" in found.finding.reason
     assert found.finding.changes == {"domain.dom0.vcpus": 1}
+    nobody_asks = advice_on(tmp_path, {"scheduler": "null", "pcpus": 1}, {"a": HOG, "b": HOG})
+    assert set(nobody_asks) == {"starved", "null-overcommitted"}
+    assert nobody_asks["null-overcommitted"].finding.changes == {"host.scheduler": "credit2"}
 
 
 def test_a_pool_with_too_few_pcpus(tmp_path: Path) -> None:
@@ -237,6 +281,7 @@ def test_what_no_scheduler_cures(tmp_path: Path) -> None:
     (only,) = lint(path, replications=3)[1]
     assert (only.finding.rule, only.finding.changes) == ("outside-client", {})
     assert "link of branch" in only.finding.reason
+    assert "100 % used" in only.finding.reason, "and not more than there is"
 
 
 def test_short_slices(tmp_path: Path) -> None:

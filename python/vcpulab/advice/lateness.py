@@ -71,7 +71,8 @@ def _answers(run: Run, document: Mapping[str, Any], client: App) -> str:
     lost, p99 = _lost(run, client), _mean(run, client, "response_p99")
     if p99 is None:
         return f"{client.name} gets no answer at all" if lost or waited(run, client.domain) > NEVER_RUNS else ""
-    own_ms = max((_computes_ms(app) for app in _servers(document, client)), default=0.0)
+    servers = _servers(document, client)
+    own_ms = max((_computes_ms(app) for app in servers), default=0.0) or _computed_ms(run, client, servers)
     if p99 > max(LATE_MS, LATE_TIMES * own_ms):
         return f"answers to {client.name} take up to {number(p99)} ms (p99) for {number(own_ms)} ms of CPU time each"
     return f"{100 * lost:.0f} % of the requests of {client.name} fail" if lost > LOST else ""
@@ -106,6 +107,13 @@ def _lost(run: Run, app: App) -> float:
 def _mean(run: Run, app: App, metric: str) -> float | None:
     found = run.get(f"{app.name}.{metric}")
     return None if found is None else found.mean
+
+
+def _computed_ms(run: Run, client: App, servers: list[Mapping[str, Any]]) -> float:
+    """CPU time of a request as measured, ms, of a service that is alone in its domain; 0: it is not."""
+    alone = len(run.scenario.to_dict()["domain"][client.domain].get("app", [])) == len(servers) == 1
+    per_s = _mean(run, client, "throughput")
+    return 10 * gotten(run, client.domain) / per_s if alone and per_s else 0.0
 
 
 def _servers(document: Mapping[str, Any], client: App) -> list[Mapping[str, Any]]:

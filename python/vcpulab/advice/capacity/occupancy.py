@@ -220,7 +220,8 @@ class _Host:
                 self._outside(owner, names, way) * self._link_bits(names, way) / self.seconds
                 for way in ("sent", "received")
             )
-            used = max(sent, received) / self.costs["nic_bits_per_s"]
+            # What is lost on the way in was sent all the same.
+            used = min(1.0, max(sent, received) / self.costs["nic_bits_per_s"])
             where = nic or (f"the NIC of {owner}" if owner else "the NIC")
             rates = f"out {sent / 1e6:.0f} Mbit/s, in {received / 1e6:.0f} Mbit/s"
             yield Station("link", f"link of {where}", used, rates)
@@ -274,9 +275,8 @@ class _Host:
             busy = (asked * request_ns + packets / self.seconds * packet_ns) / 1e9 / table["processors"]
             yield Station("client machine", f"processors of {machine}", min(1, busy), f"{asked:.0f} requests/s")
             link = max(self._link_bits(servers, way) for way in ("sent", "received")) / self.seconds
-            yield Station(
-                "client machine", f"link of {machine}", link / table["bits_per_s"], f"{link / 1e6:.0f} Mbit/s"
-            )
+            used = min(1.0, link / table["bits_per_s"])
+            yield Station("client machine", f"link of {machine}", used, f"{link / 1e6:.0f} Mbit/s")
 
     def _held(self, client: Mapping[str, Any], row: Mapping[str, Any]) -> float:
         """Connections that a client has: a user's own, or by Little's law those that wait for an answer."""

@@ -6,12 +6,12 @@ starves, is left alone.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, log2
 
-from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station, bottleneck, stations
+from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station, bottleneck, stations, with_servers
 from vcpulab.advice.lateness import LATE_MS, LATE_TIMES, LOST, Late
-from vcpulab.advice.lint.host import IDLE, WAITS, Finding, Host, named, of_domain, of_pool
+from vcpulab.advice.lint.host import FEW_WAITS, IDLE, WAITS, Finding, Host, named, of_domain, of_pool
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.results.statistics import number
@@ -19,14 +19,16 @@ from vcpulab.scenario.scenario import join
 
 NEVER_BLOCKED = 0.05
 """A domain that is blocked for less than this part of the time always wants to run. Assumed."""
-RATE_LIMIT_US = 5_000
-"""A rate limit from here on can be felt; Xen's own is 1000 µs."""
+RATE_LIMIT_MS = 5
+"""A rate limit from here on can be felt; Xen's own is 1 ms."""
 SLICE_MS = 10
 """So can a slice; Credit's own is 30 ms."""
 WEIGHT_MAX = 65_535
 """The largest weight that the toolstack takes."""
 SHARE_MAX = 0.8
 """A mended weight entitles to this part of the pCPUs at most."""
+HALF_FULL = 0.5
+"""A device that is fuller than this makes its requests wait for as long as they take: M/M/1."""
 MOST_OF_IT = 10.0
 """Who makes for less than this part of the waits, %, matters little."""
 
@@ -67,6 +69,11 @@ class Held:
             return False
         return self.station.used >= NEAR_FULL or self.host.waited(self.domain) >= WAITS
 
+    @property
+    def starves(self) -> bool:
+        """Does that domain get almost nothing?"""
+        return self.domain in self.host.starved
+
     def said_behind(self) -> str:
         """Behind whom it waits, in words."""
         behind = [(one, share) for one, share in self.host.behind(self.domain) if share >= 1]
@@ -80,8 +87,10 @@ cause = Rules[Callable[[Held], Finding | None]](Stands.ALONE)
 
 
 def held_back(host: Host) -> Iterator[Finding]:
-    """What holds back those who are late: one finding for each cause, with all whom it concerns."""
-    return causes_of(host, host.late)
+    """What holds back those who are late or starve: one finding for each cause, with all whom it concerns."""
+    ways = {domain for one in host.late for domain in with_servers(host.domains, [one.domain])}
+    starving = ((domain, why) for domain, why in host.starved.items() if domain not in ways)
+    return causes_of(host, [*host.late, *(Late(one, one, f"{one} wants to run, but {why}") for one, why in starving)])
 
 
 def causes_of(host: Host, ones: Sequence[Late]) -> Iterator[Finding]:
@@ -89,13 +98,17 @@ def causes_of(host: Host, ones: Sequence[Late]) -> Iterator[Finding]:
     causes: dict[tuple[str, str], list[tuple[Late, Finding]]] = {}
     for one in ones:
         station = bottleneck(stations(host.run, [one.domain]))
-        found = None if station is None else _cause(Held(host, one, station))
+        if station is None:
+            continue
+        found = _cause(Held(host, one, station))
         if found is not None:
-            causes.setdefault((found.rule, found.path), []).append((one, found))
-    for (rule, path), both in causes.items():
+            # A device is one cause, whoever depends on it.
+            what = found.path if station.domain else station.name
+            causes.setdefault((found.rule, what), []).append((one, found))
+    for both in causes.values():
         who = [one for one, _ in both]
         others = "" if len(who) == 1 else f" (as {named([one.name for one in who[1:]])})"
-        yield Finding(path, f"{who[0].how}{others}: {both[0][1].reason}", both[0][1].changes, rule)
+        yield replace(both[0][1], reason=f"{who[0].how}{others}: {both[0][1].reason}")
 
 
 def _cause(held: Held) -> Finding | None:
@@ -115,8 +128,8 @@ def _outside_disk(held: Held) -> Finding | None:
 
     Mechanism: Requests wait for the disk's head or its flash channels; no vCPU waits for a pCPU.
 
-    Evidence: Of everything that the requests pass the disk is nearest to full, and fuller than {NEAR_FULL:.0%}. Late
-    is: {LATE_IS}.
+    Evidence: Of everything that the requests pass the disk is nearest to full, and fuller than {NEAR_FULL:.0%}, or than
+    {HALF_FULL:.0%} where no vCPU waits for a pCPU. Late is: {LATE_IS}.
 
     Silent: Where nobody is late.
 
@@ -135,8 +148,8 @@ def _outside_link(held: Held) -> Finding | None:
 
     Mechanism: Packets wait for the link; no vCPU waits for a pCPU.
 
-    Evidence: Of everything that the requests pass the link is nearest to full, and fuller than {NEAR_FULL:.0%}. Late
-    is: {LATE_IS}.
+    Evidence: Of everything that the requests pass the link is nearest to full, and fuller than {NEAR_FULL:.0%}, or than
+    {HALF_FULL:.0%} where no vCPU waits for a pCPU. Late is: {LATE_IS}.
 
     Silent: Where nobody is late.
 
@@ -156,7 +169,8 @@ def _outside_client(held: Held) -> Finding | None:
     Mechanism: Requests and answers wait outside the host.
 
     Evidence: Of everything that the requests pass the clients' processors, ports or link, or the connections that they
-    or the application allow, are nearest to full, and fuller than {NEAR_FULL:.0%}. Late is: {LATE_IS}.
+    or the application allow, are nearest to full, and fuller than {NEAR_FULL:.0%}, or than {HALF_FULL:.0%} where no
+    vCPU waits for a pCPU. Late is: {LATE_IS}.
 
     Silent: Where nobody is late.
 
@@ -170,8 +184,10 @@ def _outside_client(held: Held) -> Finding | None:
 
 
 def _outside(held: Held) -> Finding | None:
-    station = held.station
-    if station.used < NEAR_FULL:
+    station, host = held.station, held.host
+    way = with_servers(host.domains, [held.domain])
+    nobody_waits = all(host.waited(one) < FEW_WAITS for one in way)
+    if station.used < (HALF_FULL if nobody_waits else NEAR_FULL):
         return None
     reason = (
         f"the {station.name} that {held.domain} depends on is the bottleneck, {station}. It is outside the scheduler: "
@@ -194,7 +210,7 @@ def _too_few_vcpus(held: Held) -> Finding | None:
 
     Silent: Where nobody is late; where the domain has a vCPU for each pCPU.
 
-    Mend: One vCPU more.
+    Mend: One vCPU more, or twice as many.
 
     Schedulers: All.
 
@@ -206,7 +222,7 @@ def _too_few_vcpus(held: Held) -> Finding | None:
         return None
     path = of_domain(domain, "vcpus")
     reason = f"{held.station}, while pCPUs idle: {domain} has too few vCPUs for what is asked of it"
-    return Finding(path, reason, {path: vcpus + 1})
+    return Finding(path, reason, {path: vcpus + 1}, otherwise=({path: min(2 * vcpus, len(held.pcpus))},))
 
 
 @cause("capacity-exceeded")
@@ -227,6 +243,8 @@ def _capacity_exceeded(held: Held) -> Finding | None:
     Sources: Denning and Buzen 1978, "The operational analysis of queueing network models": the utilisation law.
     """
     station, domain = held.station, held.domain
+    if held.starves:
+        return None
     if station.kind == "guest vCPU":
         what = f"{domain} itself uses all that its {held.host.domains[domain]['vcpus']} vCPUs can get ({station.why})"
     elif station.kind == "pCPUs" and not station.domain:
@@ -260,15 +278,16 @@ def _never_runs(held: Held) -> Finding | None:
     Sources: Xen's `docs/misc/xen-command-line`, `sched=null`, and the boot message of the scheduler itself.
     """
     host, name = held.host, held.pool
-    if not held.waits or host.pool_of(held.domain)["scheduler"] != "null":
+    if not (held.waits or held.starves) or host.pool_of(held.domain)["scheduler"] != "null":
         return None
     inside = {one: host.domains[one]["vcpus"] for one in host.inside(name)}
     total, there = sum(inside.values()), len(held.pcpus)
     if total <= there:
         return None
+    which = f"a vCPU of {held.domain}" if host.gotten(held.domain) else held.domain
     reason = (
         f"the null scheduler gives each vCPU a pCPU of its own, and there are {total} vCPUs for {there} pCPUs: "
-        f"{held.domain} never runs. Fewer vCPUs, or a scheduler that shares"
+        f"{which} never runs. Fewer vCPUs, or a scheduler that shares"
     )
     left = dict(inside)
     while sum(left.values()) > there and (spare := [one for one, vcpus in left.items() if vcpus > 1]):
@@ -315,22 +334,23 @@ def _reserved_too_little(held: Held) -> Finding | None:
 
     Evidence: It gets more than {NEAR_FULL:.0%} of its reservation. Late is: {LATE_IS}.
 
-    Silent: Where nobody is late.
+    Silent: Where nobody is late; where reservations add up to more than there is: see `overbooked-reservations`.
 
-    Mend: Extra time; if it has that, twice the reservation.
+    Mend: Extra time; if it has that, or if that harms somebody, twice the reservation, or four times.
 
     Schedulers: `rtds`, `sedf`, `atropos`.
 
     Sources: Xen's `xl sched-rtds`; the SEDF scheduler mini-HOWTO of Xen 4.2.
     """
     reserved = _Reserved.of(held)
-    if reserved is None or not reserved.used_up:
+    # Where they add up to too much, it does not even get what it has.
+    if reserved is None or not reserved.used_up or held.host.overbooked(held.pool):
         return None
     path = of_domain(held.domain, reserved.amount)
     reason = f"{reserved}, uses {reserved.uses:.0f} %, and wants more than that: it is too small"
     if reserved.extra:
-        return Finding(path, reason, {path: reserved.doubled})
-    return Finding(path, f"{reason}, and it gets no extra time", reserved.with_extra)
+        return Finding(path, reason, reserved.larger[0], otherwise=reserved.larger[1:])
+    return Finding(path, f"{reason}, and it gets no extra time", reserved.with_extra, otherwise=reserved.larger)
 
 
 @cause("reservation-period-too-long")
@@ -352,7 +372,7 @@ def _reserved_for_too_long(held: Held) -> Finding | None:
     Sources: Xen's `xl sched-rtds`; the SEDF scheduler mini-HOWTO of Xen 4.2.
     """
     reserved = _Reserved.of(held)
-    if reserved is None or reserved.used_up or reserved.extra:
+    if reserved is None or reserved.used_up or reserved.extra or held.starves:
         return None
     reason = (
         f"{reserved}, which would do on average; but the period is long: once its slice is used it waits for the next, "
@@ -374,7 +394,7 @@ class _Reserved:
     uses: float
     extra: bool
     with_extra: dict[str, int]
-    doubled: int
+    larger: tuple[dict[str, int], ...]
 
     def __str__(self) -> str:
         return f"{self.domain} has {self.said} ({self.share:.0f} % of a pCPU for each vCPU) reserved"
@@ -402,7 +422,7 @@ class _Reserved:
             host.gotten(domain) / host.domains[domain]["vcpus"],
             bool(extra),
             {of_domain(domain, spelt.extra): 1},
-            min(period, 2 * amount),
+            tuple({of_domain(domain, spelt.amount): min(period, times * amount)} for times in (2, 4)),
         )
 
 
@@ -448,7 +468,7 @@ def _crowded_pool(held: Held) -> Finding | None:
 
     Silent: Where nobody is late, or no other pool has room.
 
-    Mend: One pCPU more, from the host's own pool.
+    Mend: One pCPU more from the host's own pool, or two.
 
     Schedulers: All.
 
@@ -467,37 +487,49 @@ def _crowded_pool(held: Held) -> Finding | None:
     free = host.pcpus_of(None)
     if name is None or len(free) < 2:
         return Finding(path, reason)
-    return Finding(path, reason, {path: ",".join(map(str, sorted([*here, max(free)])))})
+    larger = [{path: ",".join(map(str, sorted(here + free[-more:])))} for more in range(1, min(3, len(free)))]
+    return Finding(path, reason, larger[0], otherwise=tuple(larger[1:]))
+
+
+_LIMITS = {"ratelimit_us": (1_000, 1_000), "ctx_allow": (1, 5_000_000)}
+"""Parameters that keep who wakes from preempting: their unit in ns, and their default in that unit."""
 
 
 @cause("ratelimit-too-long")
 def _rate_limited(held: Held) -> Finding | None:
-    """The rate limit keeps a service that wakes up from preempting.
+    """The rate limit, or the switch allowance, keeps a service that wakes up from preempting.
 
     Mechanism: Whoever runs may go on until the rate limit is over, whoever wakes up meanwhile: boosts come too late.
+    Under BVT the context switch allowance does the same.
 
-    Evidence: A rate limit of {RATE_LIMIT_US} µs or more; the service, or the driver domain that serves it, blocks,
-    wakes up and waits. Late is: {LATE_IS}.
+    Evidence: A rate limit of {RATE_LIMIT_MS} ms or more, or a greater allowance than that; the service, or the driver
+    domain that serves it, blocks, wakes up and waits. Late is: {LATE_IS}.
 
     Silent: Where nobody is late, or who waits never blocks.
 
-    Mend: Xen's own, 1000 µs.
+    Mend: The default: 1000 µs, and for the allowance 5 ms.
 
-    Schedulers: `credit` and `credit2` since Xen 4.2, `enhanced`.
+    Schedulers: `credit` and `credit2` since Xen 4.2, `enhanced`; `bvt`.
 
-    Sources: Xen's `docs/misc/xen-command-line`, `sched_ratelimit_us`.
+    Sources: Xen's `docs/misc/xen-command-line`, `sched_ratelimit_us`; Duda and Cheriton 1999, "Borrowed-virtual-time
+    (BVT) scheduling", section 2.1.
     """
     host, domain = held.host, held.domain
-    limit = host.setting(domain, "ratelimit_us")
     never_wakes = host.blocked(domain) < NEVER_BLOCKED and not host.served_by(domain)
-    if not held.waits or not limit or limit < RATE_LIMIT_US or never_wakes:
+    if not held.waits or never_wakes:
         return None
-    path = of_pool(held.pool, "ratelimit_us")
-    reason = (
-        f"{domain} wakes up and waits behind {held.said_behind()}: the rate limit of {number(limit / 1e3)} ms "
-        "keeps it from preempting whoever runs"
-    )
-    return Finding(path, reason, {path: 1000})
+    for name, (unit_ns, default) in _LIMITS.items():
+        limit = host.setting(domain, name)
+        if not limit or limit <= default or limit * unit_ns < RATE_LIMIT_MS * 1e6:
+            continue
+        path = of_pool(held.pool, name)
+        called = "rate limit" if name == "ratelimit_us" else "context switch allowance"
+        reason = (
+            f"{domain} wakes up and waits behind {held.said_behind()}: the {called} of {number(limit * unit_ns / 1e6)} "
+            "ms keeps it from preempting whoever runs"
+        )
+        return Finding(path, reason, {path: default})
+    return None
 
 
 @cause("slice-too-long")
@@ -548,26 +580,31 @@ def _outweighed(held: Held) -> Finding | None:
     Mend: A weight that entitles it to twice what all its vCPUs can use beside these, at most {SHARE_MAX:.0%} of the
     pool.
 
-    Schedulers: Those with weights: `credit`, `credit2`, `enhanced`.
+    Schedulers: Those with weights: `credit`, `credit2`, `enhanced`; `bvt`, whose `mcu_adv` is the inverse of a weight.
 
     Sources: Xen's `docs/features/sched_credit.pandoc`: weights and entitlements.
     """
     host, domain = held.host, held.domain
-    own = host.value(domain, "weight")
-    if not held.waits or not own:
+    name = next((one for one in ("weight", "mcu_adv") if host.value(domain, one)), None)
+    # Who gets less than his share entitles him to does not wait for that.
+    if not held.waits or name is None or (held.starves and domain not in host.asked):
         return None
+    own = host.value(domain, name) or 1
     # Those that make it wait most: who wakes up now and then matters little, whatever it weighs.
     behind = [one for one, share in host.behind(domain) if one != domain and share >= MOST_OF_IT]
-    theirs = [weight for one in behind if (weight := host.value(one, "weight")) and 2 * weight >= own]
-    if not theirs:
+    theirs = [value for one in behind if (value := host.value(one, name))]
+    # How many shares like its own each of them has: a smaller advance is a larger share.
+    ratios = [value / own if name == "weight" else own / value for value in theirs]
+    if not any(2 * ratio >= 1 for ratio in ratios):
         return None
-    path, weights = of_domain(domain, "weight"), sorted(set(theirs))
     # Twice what is enough for all its vCPUs, beside those whom it waits for: others are there, too.
     share = min(SHARE_MAX, host.domains[domain]["vcpus"] / len(held.pcpus))
-    enough = 2 * max(own, sum(theirs) * share / (1 - share))
-    among = f"{weights[0]}" if len(weights) == 1 else f"{weights[0]} to {weights[-1]}"
+    enough = 2 * max(1, sum(ratio for ratio in ratios if 2 * ratio >= 1) * share / (1 - share))
+    mended = min(WEIGHT_MAX, 2 ** ceil(log2(own * enough))) if name == "weight" else max(1, int(own / enough))
+    path, values = of_domain(domain, name), sorted(set(theirs))
+    among = f"{values[0]}" if len(values) == 1 else f"{values[0]} to {values[-1]}"
     reason = (
-        f"{domain} waits for {100 * host.waited(domain):.0f} % of the time behind {held.said_behind()}: its weight of "
+        f"{domain} waits for {100 * host.waited(domain):.0f} % of the time behind {held.said_behind()}: its {name} of "
         f"{own} beside theirs of {among} gives it a share that is less than it asks for, and it waits for their slices"
     )
-    return Finding(path, reason, {path: min(WEIGHT_MAX, 2 ** ceil(log2(enough)))})
+    return Finding(path, reason, {path: mended})

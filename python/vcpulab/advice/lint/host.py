@@ -7,8 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from vcpulab.advice import lateness, runstates
+from vcpulab.advice import lateness, runstates, starving
 from vcpulab.advice.lateness import Late
+from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.hypervisors.xl import members
 from vcpulab.results.addresses import apps
 from vcpulab.results.run import Run
@@ -34,6 +35,8 @@ class Finding:
     """What mends it, as `Scenario.change` takes it; nothing: that is for the administrator to know."""
     rule: str = ""
     """The rule that found it, which puts its name here."""
+    otherwise: tuple[Mapping[str, Any], ...] = ()
+    """What else mends it, for where `changes` harms somebody or does not help; the first that helps is taken."""
 
 
 class Host:
@@ -112,6 +115,17 @@ class Host:
         there = self.run.df_pcpus().filter(pl.col("pcpu").is_in(pcpus))
         return float(there["idle_ns"].sum()) / max(1, float(there["elapsed_ns"].sum()))
 
+    def overbooked(self, pool: str | None) -> bool:
+        """Do the reservations in a pool add up to more than its pCPUs?"""
+        spelt = RESERVATIONS.get(self.pools[pool]["scheduler"])
+        if spelt is None:
+            return False
+        given = ({n: self.value(one, n) or 0 for n in (spelt.amount, spelt.period)} for one in self.inside(pool))
+        total = 0.0
+        for share, one in zip(map(spelt.share, given), self.inside(pool), strict=True):
+            total += share * self.domains[one]["vcpus"]
+        return total > len(self.pcpus_of(pool))
+
     def setting(self, domain: str, name: str) -> int | None:
         """A parameter of the scheduler of a domain's pool; `None`: it has no such."""
         pool = self.pool_of(domain)
@@ -127,6 +141,11 @@ class Host:
     def late(self) -> list[Late]:
         """Those who are late."""
         return lateness.late(self.run)
+
+    @cached_property
+    def starved(self) -> Mapping[str, str]:
+        """The domains that starve, each with the reason."""
+        return starving.starved(self.run)
 
     @cached_property
     def asked(self) -> frozenset[str]:
@@ -159,6 +178,10 @@ class Host:
     def busy(self, domain: str) -> list[float]:
         """For each vCPU the part of the time in which it runs."""
         return runstates.shares(self.run, domain, "running")
+
+    def moved(self, domain: str) -> bool:
+        """Was one of its vCPUs ever moved to another pCPU?"""
+        return int(self.run.df_vcpus().filter(domain=domain)["migrations"].sum()) > 0
 
     def behind(self, domain: str) -> list[tuple[str, float]]:
         """The domains that made one wait, with the share of its waits, %; the most first."""

@@ -1,7 +1,7 @@
 """What is probably wrong with a host, what it costs, and what mends it."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vcpulab.advice.compare import Comparison, compare
@@ -54,6 +54,11 @@ class Advice:
     def improves(self) -> bool:
         """Would mending it improve anything, and not only cost those who are served here?"""
         return any(one.verdict == "improves" for one in self._seen()) and not self.makes_worse
+
+    @property
+    def helps(self) -> bool:
+        """May it be mended so?"""
+        return self.improves and not self.harm
 
     @property
     def harm(self) -> str:
@@ -148,6 +153,24 @@ def tried(
 
     Those whose mend does not help are dropped, unless they stand nevertheless: see `Stands`.
     """
+    advice = [_or_otherwise(host, one, jobs=jobs) for one in _all_tried(host, findings, jobs=jobs, progress=progress)]
+    allowed = {Stands.ALWAYS} if any(one.improves for one in advice) else {Stands.ALWAYS, Stands.ALONE}
+    return [one for one in advice if one.effect is None or one.improves or RULES[one.finding.rule].stands in allowed]
+
+
+def _or_otherwise(host: Host, advice: Advice, *, jobs: int) -> Advice:
+    """The same, or with the first other mend that helps, if its own does not or harms somebody."""
+    for changes in () if advice.helps else advice.finding.otherwise:
+        (other,) = _all_tried(host, [replace(advice.finding, changes=changes)], jobs=jobs)
+        if other.helps:
+            return other
+    return advice
+
+
+def _all_tried(
+    host: Host, findings: Sequence[Finding], *, jobs: int = 0, progress: Callable[[float], bool] | None = None
+) -> list[Advice]:
+    """Findings, each with the effect of its first mend."""
     base = host.scenario
     mends: list[Scenario | None] = []
     for finding in findings:
@@ -167,8 +190,7 @@ def tried(
         effect = compare(host.run, after)
         starves = newly_starved(host.run, after)
         advice.append(Advice(finding, effect, new_steps(base, mended), after, starves, _delayed(host, after, effect)))
-    allowed = {Stands.ALWAYS} if any(one.improves for one in advice) else {Stands.ALWAYS, Stands.ALONE}
-    return [one for one in advice if one.effect is None or one.improves or RULES[one.finding.rule].stands in allowed]
+    return advice
 
 
 def other_warnings(scenario: Scenario, advice: Sequence[Advice]) -> list[Problem]:

@@ -1,11 +1,14 @@
-"""Domains that wait because of where they are pinned."""
+"""Domains that wait because of where they are pinned, or were put."""
 
 from collections.abc import Callable, Iterator
 from itertools import chain
 
-from vcpulab.advice.lint.host import FEW_WAITS, IDLE, Finding, Host, of_domain
+from vcpulab.advice.lint.host import FEW_WAITS, IDLE, WAITS, Finding, Host, named, of_domain
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.hypervisors.xl import spans
+
+MUCH_IDLE = 0.5
+"""A pCPU that idles for more than this part of the time has room for another vCPU. Assumed."""
 
 rule = Rules[Callable[[Host], Iterator[Finding]]](Stands.NEVER)
 
@@ -46,3 +49,35 @@ def pinning_leaves_idle(host: Host) -> Iterator[Finding]:
                     f"the time, while pCPU {spans(others)} idle for {100 * host.idle_of(others):.0f} %"
                 )
                 yield Finding(path, reason, {path: "all"})
+
+
+@rule("placed-together")
+def placed_together(host: Host) -> Iterator[Finding]:
+    """Domains wait for each other on one pCPU while others idle, since their scheduler never moves them.
+
+    Mechanism: SEDF, BVT and Atropos choose a pCPU for each vCPU once, by its number, and do not know how busy it is.
+
+    Evidence: A vCPU waits for more than {WAITS:.0%} of the time behind others, was never moved, and may run on pCPUs
+    that idle for more than {MUCH_IDLE:.0%}.
+
+    Silent: Where it waits for its own budget, or where pinning it elsewhere improves nothing.
+
+    Mend: Pinning the domain to the pCPUs that idle most.
+
+    Schedulers: `sedf`, `bvt`, `atropos`.
+
+    Sources: Xen's `xl vcpu-pin`; the pages of these schedulers, and the scenarios of their claims.
+    """
+    idle = {pcpu: host.idle_of([pcpu]) for pcpu in range(host.document["host"]["pcpus"])}
+    for domain, table in host.domains.items():
+        reach = set.intersection(*map(set, host.affinity(domain)))
+        free = sorted((pcpu for pcpu in reach if idle[pcpu] > MUCH_IDLE), key=lambda pcpu: -idle[pcpu])
+        behind = [one for one, share in host.behind(domain) if one != domain and share >= 1]
+        if not free or not behind or host.waited(domain) < WAITS or host.moved(domain):
+            continue
+        path = of_domain(domain, "affinity")
+        reason = (
+            f"{domain} waits for {100 * host.waited(domain):.0f} % of the time behind {named(behind)}, while pCPU "
+            f"{spans(sorted(free))} idle for {100 * host.idle_of(free):.0f} %: its scheduler never moves it there"
+        )
+        yield Finding(path, reason, {path: spans(sorted(free[: table["vcpus"]]))})

@@ -11,7 +11,6 @@ from typing import Any
 from vcpulab.advice.lint.host import FEW_WAITS, WAITS, Finding, Host, of_domain, of_pool
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.advice.reservations import RESERVATIONS
-from vcpulab.advice.starving import starved
 from vcpulab.hypervisors.xl import spans
 from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import join
@@ -45,7 +44,7 @@ def starving(host: Host) -> Iterator[Finding]:
 
     Sources: Documentation of each scheduler: what it promises to whom.
     """
-    for domain, why in starved(host.run).items():
+    for domain, why in host.starved.items():
         yield Finding(join(["domain", domain]), f"wants to run, but {why}")
 
 
@@ -61,7 +60,8 @@ def overbooked(host: Host) -> Iterator[Finding]:
 
     Silent: Where all get theirs, since nobody uses what he has reserved.
 
-    Mend: All of them smaller in the same proportion. Fewer domains, or more pCPUs, are better.
+    Mend: Smaller ones for those whom nobody waits for, if that is enough, or for all in the same proportion. Fewer
+    domains, or more pCPUs, are better.
 
     Schedulers: `rtds`, `sedf`, `atropos`.
 
@@ -100,13 +100,16 @@ def overbooked(host: Host) -> Iterator[Finding]:
                 f"{host.gotten(first) / 100:.2f} of its {inside[first]:.2f}, and waits for "
                 f"{100 * host.waited(first):.0f} % of the time"
             )
-            mended = {
-                of_domain(name, spelt.amount): max(
-                    spelt.least, int((host.value(name, spelt.amount) or 0) * len(where) / total)
-                )
-                for name in inside
-            }
-            yield Finding(of_pool(pool, "scheduler"), reason, mended)
+            mends = [
+                {
+                    of_domain(one, spelt.amount): max(spelt.least, int((host.value(one, spelt.amount) or 0) * kept))
+                    for one in those
+                }
+                # Batch work alone, where it has enough to give up; otherwise all.
+                for those in ([one for one in inside if not host.serves(one)], list(inside))
+                if (kept := 1 - (total - len(where)) / max(sum(inside[one] for one in those), 1e-9)) > 0
+            ]
+            yield Finding(of_pool(pool, "scheduler"), reason, mends[0], otherwise=tuple(mends[1:]))
             break
 
 
