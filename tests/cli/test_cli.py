@@ -47,6 +47,13 @@ def test_run_prints_every_kind_of_metric(command: Vcpulab) -> None:
     assert result.stderr == ""
 
 
+def test_run_with_other_settings(command: Vcpulab) -> None:
+    result = command("run", "hogs.toml", "--set", "b.weight=256", "--format", "json")
+    gotten = {f["thing"]: f["mean"] for f in json.loads(result.stdout)["metrics"] if f["metric"] == "gotten"}
+    assert gotten == pytest.approx({"a": 50, "b": 50}, abs=8)
+    assert command("run", "hogs.toml", "--set", "c.weight=256").returncode == 2
+
+
 def test_run_as_json(command: Vcpulab) -> None:
     result = command("run", "hogs.toml", "--format", "json", "--seed", "9", "--replications", "2")
     document = json.loads(result.stdout)

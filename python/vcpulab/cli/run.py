@@ -6,12 +6,13 @@ from typing import Annotated
 
 from vcpulab.advice import starving
 from vcpulab.cli import files, terminal, views
-from vcpulab.cli.options import AnyFormat, Flag, Jobs, OutFolder, Replications, Seed, command
+from vcpulab.cli.options import AnyFormat, Flag, Jobs, OutFolder, Replications, Seed, Words, command
 from vcpulab.cli.outputs import Writes, written
 from vcpulab.hypervisors.counters import Tool
 from vcpulab.results import jtl as jtl_logs
 from vcpulab.results import store
 from vcpulab.results.run import run as run_scenario
+from vcpulab.scenario import settings
 from vcpulab.show.csv import csv
 from vcpulab.show.folded import View, check
 
@@ -19,6 +20,7 @@ from vcpulab.show.folded import View, check
 @command(
     "run",
     "vcpulab run web.toml",
+    "vcpulab run web.toml --set web.weight=512 --set host.scheduler=credit2",
     "vcpulab run web.toml --replications 3 --format csv",
     "vcpulab run web.toml --out out/web",
     "vcpulab run web.toml --counters esx",
@@ -31,6 +33,7 @@ def run(
     file: Path,
     /,
     *,
+    set: Words = (),
     format: AnyFormat = "table",
     out: OutFolder = None,
     seed: Seed = None,
@@ -51,6 +54,7 @@ def run(
 
     Args:
         file: Scenario file.
+        set: PATH=VALUE, any number of times, as in `vcpulab whatif`; no value: back to the default.
         out: Also write the scenario as run, all tables and the trace to this directory; a run there is replaced.
         trace: Write every event to this directory while the scenario runs; a trace that is there is replaced.
         counters: Also show the counters of another tool, under its names and in its units.
@@ -65,7 +69,10 @@ def run(
         jtl_format: One of JMeter's formats.
         jtl_warmup: Also log the requests that end during the warm-up, as JMeter would.
     """
-    scenario = files.load(file)
+    changed = settings.apply(files.load(file), set)
+    for path in changed.left_out:
+        terminal.warn(f"{path} is left out: the new scheduler does not have it")
+    scenario = changed.scenario
     if seed is not None or replications is not None:
         scenario = files.with_run(scenario, seed=seed, replications=replications)
     view = View(all, only, sort)
