@@ -7,6 +7,7 @@ use crate::ids::{ClientId, ClientMachineId, DiskId, GuestId, NicId};
 use crate::network::bridge::{DriverCosts, NetworkCosts};
 use crate::network::client::ClientConfig;
 use crate::network::client_machine::ClientMachineConfig;
+use crate::network::netback::Netbacks;
 use crate::network::netfront::NetfrontConfig;
 use crate::network::nic::NicConfig;
 use crate::storage::file_set::FileSetConfig;
@@ -27,8 +28,8 @@ pub struct MachineConfig {
     pub services: Table<ServiceId, (GuestId, AppId)>,
     /// Number of event channels between tasks.
     pub channels: usize,
-    /// Whether only one vCPU of a driver domain at a time handles packets. (So it was while back ends were tasklets.)
-    pub packets_in_turn: bool,
+    /// The way in which netbacks work.
+    pub netbacks: Netbacks,
     /// Segments of a TCP connection that may be under way before the first acknowledgement.
     pub initial_segments: u32,
     /// Spread of each cost in the domains, percent to both sides.

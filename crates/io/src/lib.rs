@@ -27,6 +27,7 @@ pub use machine::{Machine, Samples};
 pub use network::bridge::{DriverCosts, NetworkCosts};
 pub use network::client::{Ask, ClientConfig, ClientSample, Load, Outcome};
 pub use network::client_machine::ClientMachineConfig;
+pub use network::netback::Netbacks;
 pub use network::netfront::{NetfrontConfig, NetfrontCounts, Uplink};
 pub use network::nic::{NicConfig, NicCounts, NicOwner};
 pub use storage::blkback::BlkbackCosts;

@@ -51,7 +51,7 @@ pub struct NetfrontSpec {
     pub nic: NicId,
     /// The domain's vCPU that takes its events.
     pub vcpu: u32,
-    /// The driver domain's vCPU that takes its events.
+    /// The driver domain's vCPU that its netback is on.
     pub driver_vcpu: u32,
     /// TCP segmentation offload.
     pub tso: bool,

@@ -180,6 +180,9 @@ constants! {
     http_request_ns: 0..=COST_NS_MAX,
     /// Spread of each cost inside the domains, evenly to both sides.
     cost_spread_percent: 0..=100,
+    /// 1: the netbacks and blkbacks of its days are threads, spread over the vCPUs of their driver domain in turn; 0: netbacks
+    /// are tasklets, and they and blkbacks are on its first vCPU. (Before Xen 4 they always are.) `driver_vcpu` overrides it.
+    backend_threads: 0..=1,
     /// Packets that a ring between a driver domain and a guest holds in each direction.
     ring_slots: 1..=65_536,
     /// Rate of the NIC's link.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use vcpulab_host::{DomId, PoolId, Span, Table, Time};
-use vcpulab_io::{ClientId, ClientMachineId, DiskId, NicId};
+use vcpulab_io::{ClientId, ClientMachineId, DiskId, Netbacks, NicId};
 
 use crate::action::{ActionSpec, Change};
 use crate::app::Service;
@@ -80,6 +80,27 @@ impl Spec {
             }
         }
         found
+    }
+
+    /// The way in which netbacks work: that of the kernels of the machine's days, and before Xen 4 that of XenLinux.
+    pub fn netbacks(&self) -> Netbacks {
+        let release = self.pools[POOL_0].generation.name;
+        if ["xen2", "xen3"].iter().any(|old| release.starts_with(old)) {
+            Netbacks::Tasklet
+        } else if self.host.constants.backend_threads == 0 {
+            Netbacks::Tasklets
+        } else {
+            Netbacks::Threads
+        }
+    }
+
+    /// The vCPU of a driver domain that a netback or blkback is on by default, the `index`-th of its kind there: threads are
+    /// spread in turn.
+    pub fn usual_vcpu(&self, driver: DomId, index: usize) -> u32 {
+        match self.netbacks() {
+            Netbacks::Threads => index as u32 % self.domains[driver].vcpus(),
+            Netbacks::Tasklet | Netbacks::Tasklets => 0,
+        }
     }
 
     /// The first disk that a domain owns.

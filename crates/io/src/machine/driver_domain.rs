@@ -10,20 +10,26 @@ use crate::ids::{BackendId, DiskId, GuestId, NetfrontId, NicId};
 use crate::layers::Layers;
 use crate::network::Network;
 use crate::network::bridge::DriverCosts;
-use crate::network::netback::{Netback, Polled};
+use crate::network::netback::{Netback, Netbacks, Polled};
+use crate::network::netfront::Uplink;
+use crate::network::nic::NicOwner;
 use crate::network::route::Hop;
+use crate::network::tcp::Packet;
 use crate::storage::Storage;
 use crate::storage::blkback::BlkbackWork;
 
 /// The back ends on one vCPU of a driver domain.
 #[derive(Clone, Debug)]
 struct Backend {
-    /// The domain, and the vCPU that takes interrupts and events.
+    /// The domain, and the vCPU that takes interrupts and events, with its number there.
     guest: GuestId,
     vcpu: VcpuId,
+    number: usize,
     netback: Netback,
     /// The disks whose interrupts it takes.
     disks: Vec<DiskId>,
+    /// Whether the vCPU is online; while it is not, the first one of the domain does its work.
+    online: bool,
     /// Whether packets wait until another vCPU of the driver domain is done with one.
     waits_for_turn: bool,
     /// Whether it is at work, or has been notified that there is some.
@@ -37,12 +43,14 @@ struct Backend {
 
 impl Backend {
     /// Back ends with nothing to do.
-    fn new(guest: GuestId, vcpu: VcpuId, netfronts: usize) -> Self {
+    fn new(guest: GuestId, (number, vcpu): (usize, VcpuId), netfronts: usize) -> Self {
         Backend {
             guest,
             vcpu,
+            number,
             netback: Netback::new(netfronts),
             disks: Vec::new(),
+            online: true,
             waits_for_turn: false,
             awake: false,
             notified: false,
@@ -89,12 +97,18 @@ impl Backend {
             let polled = self.netback.poll(ctx.now(), &mut network.nics, &mut network.netfronts);
             match polled {
                 Polled::Nic(nic, packet) => {
-                    let hop = network.hop(self.guest, None, &packet);
+                    let hop = costs.leaves(network.hop(self.guest, None, &packet), self.number, network);
                     let cost = costs.receive(nic, hop, self.vcpu, network);
                     return Some((DriverWork::Receive(nic, packet, hop), cost));
                 }
+                Polled::Left(netfront, packet) => {
+                    let emulation_ns = network.netfronts[netfront].emulation_ns;
+                    let cost = costs.packets.deliver_from_afar(emulation_ns);
+                    return Some((DriverWork::Deliver(netfront, packet), cost));
+                }
                 Polled::Ring(netfront, packet) => {
                     let hop = network.hop(self.guest, Some(netfront), &packet);
+                    let hop = costs.leaves(hop, self.number, network);
                     let cost = costs.send(netfront, hop, self.vcpu, network);
                     return Some((DriverWork::Send(netfront, packet, hop), cost));
                 }
@@ -131,11 +145,25 @@ struct DriverDomain {
     packets: DriverCosts,
     /// One packet in its own network stack, ns.
     receive_ns: Span,
+    /// Whether its netbacks are threads.
+    threads: bool,
     /// The number of its vCPU that is at a packet, if they take turns.
     turn: Option<usize>,
 }
 
 impl DriverDomain {
+    /// The hop of a packet that is on vCPU `number`: what is for a guest whose netback is a thread on another one is left to
+    /// that.
+    fn leaves(&self, hop: Hop, number: usize, network: &Network) -> Hop {
+        match hop {
+            Hop::Ring(netfront) if self.threads => match network.netfronts[netfront].uplink {
+                Uplink::DriverDomain { vcpu, .. } if vcpu as usize != number => Hop::Thread(netfront),
+                _ => hop,
+            },
+            _ => hop,
+        }
+    }
+
     /// The cost of a packet taken from a NIC, at which `vcpu` works from now on.
     fn receive(&self, nic: NicId, hop: Hop, vcpu: VcpuId, network: &mut Network) -> Layers {
         let bounced = network.nics[nic].touch(vcpu);
@@ -176,14 +204,13 @@ impl DriverDomain {
 pub(crate) struct DriverDomains {
     backends: Table<BackendId, Backend>,
     of_guests: Table<GuestId, Option<DriverDomain>>,
-    /// Whether only one vCPU of a driver domain at a time handles packets.
-    packets_in_turn: bool,
+    netbacks: Netbacks,
 }
 
 impl DriverDomains {
     /// None yet.
-    pub fn new(packets_in_turn: bool) -> Self {
-        DriverDomains { backends: Table::new(), of_guests: Table::new(), packets_in_turn }
+    pub fn new(netbacks: Netbacks) -> Self {
+        DriverDomains { backends: Table::new(), of_guests: Table::new(), netbacks }
     }
 
     /// Adds the next guest, which is none of them.
@@ -205,9 +232,10 @@ impl DriverDomains {
             vcpus: vcpus.len(),
             packets,
             receive_ns,
+            threads: self.netbacks == Netbacks::Threads,
             turn: None,
         };
-        vcpus.for_each(|vcpu| _ = self.backends.push(Backend::new(guest, vcpu, guests)));
+        vcpus.enumerate().for_each(|vcpu| _ = self.backends.push(Backend::new(guest, vcpu, guests)));
         self.of_guests.push(Some(domain));
     }
 
@@ -231,10 +259,43 @@ impl DriverDomains {
         self.of_guests[guest].as_ref().map_or_else(DriverCosts::default, |domain| domain.packets)
     }
 
-    /// The back ends on that vCPU of a driver domain.
+    /// The back ends on that vCPU of a driver domain; while it is offline, those on the first.
     fn backend(&mut self, (guest, vcpu): (GuestId, u32)) -> &mut Backend {
         let domain = self.of_guests[guest].as_ref().expect("devices and netfronts lead to driver domains");
-        &mut self.backends[BackendId(domain.first.0 + vcpu)]
+        let given = BackendId(domain.first.0 + vcpu);
+        let at = if self.backends[given].online { given } else { domain.first };
+        &mut self.backends[at]
+    }
+
+    /// Lets the first vCPU of a driver domain take what vCPU `number` has, which goes offline.
+    pub fn take_offline(&mut self, ctx: &mut WorldContext<'_>, guest: GuestId, number: usize) {
+        let Some(domain) = &self.of_guests[guest] else { return };
+        let left = &mut self.backends[BackendId(domain.first.0 + number as u32)];
+        left.online = false;
+        let (mut netback, disks) = (left.netback.take_all(), std::mem::take(&mut left.disks));
+        let first = self.backend((guest, 0));
+        first.netback.append(&mut netback);
+        first.disks.extend(disks);
+        first.notify(ctx, WakeCause::Event);
+    }
+
+    /// Gives vCPU `number` of a driver domain, which comes online, its devices back.
+    pub fn bring_online(&mut self, guest: GuestId, number: usize, network: &Network, storage: &Storage) {
+        if !self.contains(guest) {
+            return;
+        }
+        let at = (guest, number as u32);
+        let own = NicOwner::Guest { guest, vcpu: at.1 };
+        let first = self.backend((guest, 0));
+        let nics: Vec<NicId> =
+            first.netback.nics.extract_if(.., |&mut nic| network.nics[nic].config.owner == own).collect();
+        let disks: Vec<DiskId> =
+            first.disks.extract_if(.., |&mut disk| storage.disks[disk].owner == Some(at)).collect();
+        let domain = self.of_guests[guest].as_ref().expect("it is one");
+        let back = &mut self.backends[BackendId(domain.first.0 + at.1)];
+        back.online = true;
+        back.netback.nics = nics;
+        back.disks = disks;
     }
 
     /// Interrupts a vCPU of a driver domain. The vCPU is returned.
@@ -270,6 +331,23 @@ impl DriverDomains {
         self.send_event(ctx, at);
     }
 
+    /// The hop of a packet in a guest, on its vCPU `number`: as told, or to the netback's thread on another vCPU.
+    pub fn leaves(&self, guest: GuestId, hop: Hop, number: usize, network: &Network) -> Hop {
+        self.of_guests[guest].as_ref().map_or(hop, |domain| domain.leaves(hop, number, network))
+    }
+
+    /// Leaves a packet for a guest to the thread of its netback, on that vCPU of a driver domain.
+    pub fn leave(
+        &mut self,
+        ctx: &mut WorldContext<'_>,
+        at: (GuestId, u32),
+        netfront: NetfrontId,
+        packet: Packet,
+    ) {
+        self.backend(at).netback.leave(netfront, packet);
+        self.send_event(ctx, at);
+    }
+
     /// Has the guest of a netfront notified at the end of the poll of vCPU `number` of a driver domain.
     pub fn notify_later(&mut self, guest: GuestId, number: usize, netfront: NetfrontId) {
         if self.contains(guest) {
@@ -291,7 +369,9 @@ impl DriverDomains {
         let may = domain.turn.is_none_or(|turn| turn == number);
         let next = backend.next(ctx, network, storage, (domain, may));
         match next {
-            Some((DriverWork::Receive(..) | DriverWork::Send(..), _)) if self.packets_in_turn => {
+            Some((DriverWork::Receive(..) | DriverWork::Send(..), _))
+                if self.netbacks == Netbacks::Tasklet =>
+            {
                 domain.turn = Some(number);
             }
             // It has nothing to take, though it is its turn.
@@ -305,7 +385,7 @@ impl DriverDomains {
     pub fn pass_turn(&mut self, ctx: &mut WorldContext<'_>, guest: GuestId, number: usize) {
         let Some(domain) = &mut self.of_guests[guest] else { return };
         domain.turn = None;
-        if !self.packets_in_turn {
+        if self.netbacks != Netbacks::Tasklet {
             return;
         }
         for next in (1..domain.vcpus).map(|step| (number + step) % domain.vcpus) {

@@ -106,11 +106,13 @@ impl Machine {
             (NetfrontWork::Send(_), Uplink::DriverDomain { .. }) => Hop::Up(id),
             (NetfrontWork::Send(_), Uplink::Hypervisor) => Hop::Link(nic),
         };
+        let hop = self.drivers.leaves(guest, hop, number, &self.network);
         let driver = self.drivers.costs(guest);
         let nic_send_ns = if owns_nic { driver.nic_send_ns } else { Span::ZERO };
         let own = self.guests.all[guest].network.work(&work, nic_send_ns);
         let cost = match hop {
             Hop::Ring(behind) => own.plus(&driver.pass_on(self.network.netfronts[behind].emulation_ns)),
+            Hop::Thread(_) => own.plus(&driver.forward()),
             _ => own,
         };
         Some((Work::Netfront(work, hop), cost))

@@ -54,12 +54,14 @@ impl Machine {
     fn bring_online(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId) {
         let Some(&Vcpu { guest, number, .. }) = self.guests.vcpu(v) else { return };
         self.guests.all[guest].kernel.bring_online(number);
+        self.drivers.bring_online(guest, number, &self.network, &self.storage);
         self.guests.kick_tasks(ctx, guest);
     }
 
     fn take_offline(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId) {
         let Some(&Vcpu { guest, number, .. }) = self.guests.vcpu(v) else { return };
         self.guests.all[guest].kernel.take_offline(number);
+        self.drivers.take_offline(ctx, guest, number);
         self.guests.kick_tasks(ctx, guest);
     }
 }

@@ -70,7 +70,7 @@ impl Machine {
             guests: Guests::new(config.services.clone(), config.channels),
             network: Network::new(nics, timers, config.initial_segments),
             storage,
-            drivers: DriverDomains::new(config.packets_in_turn),
+            drivers: DriverDomains::new(config.netbacks),
             clients,
             profiler: None,
             sources,

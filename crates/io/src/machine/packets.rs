@@ -113,6 +113,11 @@ impl Machine {
                 self.pass_on(ctx, guest, number, packet, hop);
                 self.drivers.pass_turn(ctx, guest, number);
             }
+            DriverWork::Deliver(netfront, packet) => {
+                self.network.netfronts[netfront].take_left();
+                let hop = self.network.confirm(Hop::Ring(netfront), guest, None, &packet);
+                self.pass_on(ctx, guest, number, packet, hop);
+            }
             DriverWork::Send(netfront, packet, hop) => {
                 let hop = self.network.confirm(hop, guest, Some(netfront), &packet);
                 self.pass_on(ctx, guest, number, packet, hop);
@@ -190,6 +195,14 @@ impl Machine {
             Hop::Nowhere => {}
             Hop::Up(netfront) => self.network.netfronts[netfront].enqueue(packet),
             Hop::Link(nic) => self.network.put_on_link(ctx, nic, packet),
+            Hop::Thread(netfront) => {
+                let front = &mut self.network.netfronts[netfront];
+                let Uplink::DriverDomain { vcpu, .. } = front.uplink else { return };
+                match front.leave(packet) {
+                    Err(packet) => self.network.lose(ctx, packet),
+                    Ok(packet) => self.drivers.leave(ctx, (guest, vcpu), netfront, packet),
+                }
+            }
             Hop::Ring(netfront) => match self.network.netfronts[netfront].deliver(packet) {
                 Err(packet) => self.network.lose(ctx, packet),
                 Ok(notify) => {

@@ -31,6 +31,8 @@ pub(crate) enum DriverWork {
     Upcall,
     /// Taking a packet from that NIC.
     Receive(NicId, Packet, Hop),
+    /// Taking one that another vCPU has left, for that netfront's ring.
+    Deliver(NetfrontId, Packet),
     /// Taking one from that netfront's ring.
     Send(NetfrontId, Packet, Hop),
     /// Serving the virtual disks on that disk.

@@ -85,7 +85,7 @@ impl DriverCosts {
         let onward = match hop {
             Hop::Ring(_) => self.pass_on(emulation_ns),
             Hop::Here => Layers::kernel(receive_ns, Span::ZERO),
-            Hop::Up(_) | Hop::Link(_) | Hop::Nowhere => Layers::kernel(self.bridge_ns, Span::ZERO),
+            Hop::Thread(_) | Hop::Up(_) | Hop::Link(_) | Hop::Nowhere => self.forward(),
         };
         let bounce_ns = if bounced { self.bounce_ns } else { Span::ZERO };
         Layers::kernel(self.nic_receive_ns + bounce_ns, Span::ZERO).plus(&onward)
@@ -98,18 +98,33 @@ impl DriverCosts {
             Hop::Link(_) => self.nic_send_ns,
             Hop::Ring(_) => self.backend_receive_ns,
             Hop::Here => receive_ns,
-            // The domain's own netfront takes its time to send when it comes to it.
-            Hop::Up(_) | Hop::Nowhere => Span::ZERO,
+            // The domain's own netfront, or the netback's thread, takes its time when it comes to it.
+            Hop::Up(_) | Hop::Thread(_) | Hop::Nowhere => Span::ZERO,
         };
         let exchange = if matches!(hop, Hop::Ring(_)) { self.hypervisor_receive_ns } else { Span::ZERO };
         let all = self.backend_send_ns + self.bridge_ns + onward + bounces * self.bounce_ns;
         Layers::kernel(all, self.hypervisor_send_ns + exchange).and_application(emulation_ns)
     }
 
+    /// Finding the way of a packet, and no more.
+    pub(crate) fn forward(&self) -> Layers {
+        Layers::kernel(self.bridge_ns, Span::ZERO)
+    }
+
     /// A packet put into the ring of a guest behind the domain: the bridge, the exchange of a page, and the emulation of the
     /// guest's NIC if it is an emulated one.
     pub(crate) fn pass_on(&self, emulation_ns: Span) -> Layers {
-        let all = self.bridge_ns + self.backend_receive_ns;
+        self.forward().plus(&self.deliver(Span::ZERO, emulation_ns))
+    }
+
+    /// A packet that another vCPU has left to the netback's thread, put into the guest's ring: its cache lines have to come
+    /// over.
+    pub(crate) fn deliver_from_afar(&self, emulation_ns: Span) -> Layers {
+        self.deliver(self.bounce_ns, emulation_ns)
+    }
+
+    fn deliver(&self, bounce_ns: Span, emulation_ns: Span) -> Layers {
+        let all = self.backend_receive_ns + bounce_ns;
         Layers::kernel(all, self.hypervisor_receive_ns).and_application(emulation_ns)
     }
 }

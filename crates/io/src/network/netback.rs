@@ -1,8 +1,8 @@
-//! The network back ends on one vCPU of a driver domain: between the domain's NICs and the rings of the guests behind it.
+//! The netbacks on one vCPU of a driver domain: between the domain's NICs and the rings of the guests behind it.
 //!
-//! They poll: first the NICs, then the rings, each guest in turn, up to a budget for each direction; guests are notified at
-//! the end of a poll. So a driver domain that is given the pCPU late finds more to do at once: batching is not a parameter
-//! here.
+//! They poll: first the NICs, then packets that other vCPUs have left to their threads, then the rings, each guest in turn, up
+//! to a budget for each direction; guests are notified at the end of a poll. So a driver domain that is given the pCPU late
+//! finds more to do at once: batching is not a parameter here.
 
 use std::collections::VecDeque;
 
@@ -13,6 +13,17 @@ use super::nic::Nic;
 use super::tcp::Packet;
 use crate::ids::{NetfrontId, NicId};
 
+/// The way in which the netbacks of driver domains work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Netbacks {
+    /// One pair of tasklets: one vCPU of a driver domain at a time handles packets.
+    Tasklet,
+    /// A pair of tasklets for each vCPU, run by the one that took the interrupt or the event.
+    Tasklets,
+    /// A thread for each, or for each vCPU: packets for a guest are left to the vCPU of its netback.
+    Threads,
+}
+
 /// Packets of one direction in one poll, before the other direction has its turn (the usual budget of a network driver's
 /// polling loop).
 const POLL_BUDGET: usize = 64;
@@ -22,6 +33,8 @@ const POLL_BUDGET: usize = 64;
 pub(crate) enum Polled {
     /// From that NIC.
     Nic(NicId, Packet),
+    /// Left by another vCPU, for that netfront's ring.
+    Left(NetfrontId, Packet),
     /// From that netfront's ring.
     Ring(NetfrontId, Packet),
     /// None: the budget is used up.
@@ -35,6 +48,8 @@ pub(crate) enum Polled {
 pub(crate) struct Netback {
     /// The NICs whose interrupts the vCPU takes.
     pub nics: Vec<NicId>,
+    /// Packets that other vCPUs have left to the threads here, for guests.
+    left: VecDeque<(NetfrontId, Packet)>,
     /// The rest of the poll's budget in each direction.
     receives: usize,
     sends: usize,
@@ -49,11 +64,25 @@ impl Netback {
     pub fn new(netfronts: usize) -> Self {
         Netback {
             nics: Vec::new(),
+            left: VecDeque::new(),
             receives: 0,
             sends: 0,
             senders: VecDeque::with_capacity(netfronts),
             to_notify: Vec::with_capacity(netfronts),
         }
+    }
+
+    /// Takes all that it has.
+    pub fn take_all(&mut self) -> Self {
+        std::mem::replace(self, Netback::new(0))
+    }
+
+    /// Takes over all that another one had.
+    pub fn append(&mut self, other: &mut Netback) {
+        self.nics.append(&mut other.nics);
+        self.left.append(&mut other.left);
+        self.senders.append(&mut other.senders);
+        self.to_notify.append(&mut other.to_notify);
     }
 
     /// Notes a netfront's first packet in an empty ring.
@@ -66,9 +95,14 @@ impl Netback {
         self.senders.len()
     }
 
-    /// Number of packets that wait in its NICs.
+    /// Leaves it a packet for a guest whose netback is here.
+    pub fn leave(&mut self, netfront: NetfrontId, packet: Packet) {
+        self.left.push_back((netfront, packet));
+    }
+
+    /// Number of packets that wait in its NICs, or have been left to it.
     pub fn waiting(&self, nics: &Table<NicId, Nic>) -> usize {
-        self.nics.iter().map(|&nic| nics[nic].waiting()).sum()
+        self.nics.iter().map(|&nic| nics[nic].waiting()).sum::<usize>() + self.left.len()
     }
 
     /// Whether there are packets to take.
@@ -88,12 +122,16 @@ impl Netback {
         nics: &mut Table<NicId, Nic>,
         netfronts: &mut Table<NetfrontId, Netfront>,
     ) -> Polled {
-        if self.receives > 0
-            && let Some((nic, packet)) =
-                self.nics.iter().find_map(|&nic| nics[nic].take_received().map(|packet| (nic, packet)))
-        {
+        if self.receives > 0 {
             self.receives -= 1;
-            return Polled::Nic(nic, packet);
+            let received =
+                self.nics.iter().find_map(|&nic| nics[nic].take_received().map(|packet| (nic, packet)));
+            if let Some((nic, packet)) = received {
+                return Polled::Nic(nic, packet);
+            }
+            if let Some((netfront, packet)) = self.left.pop_front() {
+                return Polled::Left(netfront, packet);
+            }
         }
         if self.senders.is_empty() {
             return Polled::Empty;

@@ -92,6 +92,8 @@ pub(crate) struct Netfront {
     sending: usize,
     transmit_ring: VecDeque<Packet>,
     receive_ring: VecDeque<Packet>,
+    /// Slots taken for packets that have been left to the netback's thread.
+    left: usize,
     /// Whether an event has been sent that the guest has not taken yet.
     event_pending: bool,
     /// Whether an event is due at the end of the driver's poll.
@@ -117,6 +119,7 @@ impl Netfront {
             sending: 0,
             transmit_ring: VecDeque::with_capacity(capacity),
             receive_ring: VecDeque::with_capacity(capacity),
+            left: 0,
             event_pending: false,
             event_due: false,
         }
@@ -159,6 +162,7 @@ impl Netfront {
         self.sending = 0;
         self.transmit_ring.clear();
         self.receive_ring.clear();
+        self.left = 0;
         (self.event_pending, self.event_due) = (false, false);
     }
 
@@ -196,9 +200,28 @@ impl Netfront {
         !self.transmit_ring.is_empty()
     }
 
+    /// Takes a slot in the ring for a packet that is left to the netback's thread; gives the packet back if there is none.
+    pub fn leave(&mut self, packet: Packet) -> Result<Packet, Packet> {
+        if !self.has_room() {
+            self.counts.dropped += 1;
+            return Err(packet);
+        }
+        self.left += 1;
+        Ok(packet)
+    }
+
+    /// Gives back the slot of a packet that was left to the netback's thread: it is in the ring next, or dropped.
+    pub fn take_left(&mut self) {
+        self.left = self.left.saturating_sub(1);
+    }
+
+    fn has_room(&self) -> bool {
+        self.receive_ring.len() + self.left < self.slots
+    }
+
     /// Puts a packet for the guest into the ring. True: an event falls due with it. Gives the packet back if the ring is full.
     pub fn deliver(&mut self, packet: Packet) -> Result<bool, Packet> {
-        if self.receive_ring.len() == self.slots {
+        if !self.has_room() {
             self.counts.dropped += 1;
             return Err(packet);
         }

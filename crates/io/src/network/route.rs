@@ -13,6 +13,8 @@ pub(crate) enum Hop {
     Here,
     /// Into the ring of that netfront, whose guest is behind this one.
     Ring(NetfrontId),
+    /// To the thread, on another vCPU of this domain, of that netfront's netback, which puts it into the ring.
+    Thread(NetfrontId),
     /// On through the guest's own netfront.
     Up(NetfrontId),
     /// Onto that NIC's link.

@@ -4,7 +4,7 @@ use vcpulab_guest::{AppConfig, AppStats, Script, Step, Unit};
 use vcpulab_host::{
     Costs, DomainConfig, Host, HostConfig, Params, PoolId, Scheduler, Span, Time, VcpuConfig, VcpuId,
 };
-use vcpulab_io::{GuestConfig, Machine, MachineConfig, NetworkCosts};
+use vcpulab_io::{GuestConfig, Machine, MachineConfig, Netbacks, NetworkCosts};
 use vcpulab_sched::Runner;
 
 const MS: Span = Span::from_ms(1);
@@ -48,7 +48,7 @@ impl Runner for Domains {
             disks: vec![].into(),
             services: vec![].into(),
             channels: 0,
-            packets_in_turn: false,
+            netbacks: Netbacks::Tasklets,
             initial_segments: 4,
             spread_percent: 0,
             clients: vec![].into(),

@@ -7,8 +7,8 @@ use vcpulab_host::{
     Time, TimedAction, VcpuConfig, VcpuId,
 };
 use vcpulab_io::{
-    Ask, ClientConfig, DriverCosts, GuestConfig, GuestId, Load, Machine, MachineConfig, NetfrontConfig,
-    NetfrontCounts, NetworkCosts, NicConfig, NicCounts, NicId, NicOwner, Uplink,
+    Ask, ClientConfig, DriverCosts, GuestConfig, GuestId, Load, Machine, MachineConfig, Netbacks,
+    NetfrontConfig, NetfrontCounts, NetworkCosts, NicConfig, NicCounts, NicId, NicOwner, Uplink,
 };
 use vcpulab_sched::Runner;
 
@@ -136,7 +136,7 @@ impl Case {
             disks: vec![].into(),
             channels: 0,
             services: (1..=self.servers).map(|guest| (GuestId(guest), AppId(server))).collect(),
-            packets_in_turn: false,
+            netbacks: Netbacks::Tasklets,
             initial_segments: 4,
             spread_percent: 10,
             profiler: None,

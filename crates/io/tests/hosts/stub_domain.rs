@@ -6,7 +6,7 @@ use vcpulab_host::{
     VcpuConfig, VcpuId,
 };
 use vcpulab_io::{
-    Ask, ClientConfig, DriverCosts, GuestConfig, GuestId, Layers, Load, Machine, MachineConfig,
+    Ask, ClientConfig, DriverCosts, GuestConfig, GuestId, Layers, Load, Machine, MachineConfig, Netbacks,
     NetfrontConfig, NetworkCosts, NicConfig, NicId, NicOwner, Uplink,
 };
 use vcpulab_sched::Runner;
@@ -101,7 +101,7 @@ impl Domains {
             disks: vec![].into(),
             channels: 0,
             services: vec![(self.id(Role::Guest), AppId(0))].into(),
-            packets_in_turn: false,
+            netbacks: Netbacks::Tasklets,
             initial_segments: 4,
             spread_percent: 0,
             profiler: None,

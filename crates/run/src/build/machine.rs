@@ -3,7 +3,7 @@
 use vcpulab_guest::Random;
 use vcpulab_host::Span;
 use vcpulab_io::MachineConfig;
-use vcpulab_spec::{POOL_0, Spec};
+use vcpulab_spec::Spec;
 
 use crate::build::clients::{client, client_machine};
 use crate::build::disks::disks;
@@ -32,10 +32,7 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
         disks: disks(spec),
         services: services.positions(spec),
         channels: channels.len(),
-        // Network back ends were tasklets until well into the days of Xen 4.
-        packets_in_turn: ["xen2", "xen3"]
-            .iter()
-            .any(|old| spec.pools[POOL_0].generation.name.starts_with(old)),
+        netbacks: spec.netbacks(),
         initial_segments: constants.tcp_initial_segments as u32,
         spread_percent: constants.cost_spread_percent,
         clients: clients.map(|one| client(one, services.number(one.service), spec)).collect(),

@@ -108,3 +108,83 @@ pub(crate) fn driver_costs(domain: &DomainSpec, drivers: Drivers, constants: &Co
         hypervisor_send_ns: Span::from_ns(constants.grant_ns),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use vcpulab_scenario::Scenario;
+
+    use crate::{RunOptions, run};
+
+    const SENDERS: &str = "tcp-sender\", delay = \"5us";
+    const RECEIVERS: &str = "tcp-receiver";
+
+    /// The share of the time, percent, for which each vCPU of a Dom0 with two is busy that serves two guests with this
+    /// application. `second` is what the second one's interface says besides.
+    fn busy(host: &str, app: &str, second: &str) -> [i64; 2] {
+        let guest = |name: &str, nic: &str| {
+            format!(
+                "[domain.{name}]\nnic = {{ driver_domain = \"dom0\"{nic} }}\napp = [{{ kind = \"{app}\" }}]\n"
+            )
+        };
+        let stream = |to: &str| match app {
+            RECEIVERS => {
+                format!("[client.to-{to}]\nkind = \"stream\"\nserver = \"{to}\"\ngap = \"20us\"\n")
+            }
+            _ => String::new(),
+        };
+        let text = format!(
+            "[run]\nduration = \"50ms\"\nwarmup = \"20ms\"\n[host]\npcpus = 4\nscheduler = \"credit\"\n{host}\n\
+             [domain.dom0]\ndriver_domain = true\nvcpus = 2\n{}{}{}{}",
+            guest("a", ""),
+            guest("b", second),
+            stream("a"),
+            stream("b")
+        );
+        let scenario = Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{problems}"));
+        let results = run(&scenario, &RunOptions::default(), &|_| true).unwrap();
+        let of_dom0 = results.vcpus.iter().filter(|row| row.domain == "dom0");
+        let shares: Vec<_> = of_dom0.map(|row| 100 * row.running_ns / row.elapsed_ns).collect();
+        shares.try_into().unwrap()
+    }
+
+    const THREADS: &str = "profile = \"generic\"";
+    const OLD_MACHINE: &str = "profile = \"dl360\"";
+    const OLD_RELEASE: &str = "profile = \"generic\"\ngeneration = \"xen3.3.0\"";
+
+    #[test]
+    fn netbacks_are_spread_over_the_vcpus_of_their_driver_domain() {
+        for app in [SENDERS, RECEIVERS] {
+            let [first, second] = busy(THREADS, app, "");
+            assert!(first > 15 && second > 15, "{app}: {first} % and {second} %");
+        }
+    }
+
+    #[test]
+    fn a_netback_is_where_its_interface_says() {
+        for app in [SENDERS, RECEIVERS] {
+            let [first, second] = busy(THREADS, app, ", driver_vcpu = 0");
+            assert!(first > 30 && second == 0, "{app}: {first} % and {second} %");
+        }
+    }
+
+    #[test]
+    fn a_thread_takes_its_part_of_receiving_from_the_vcpu_of_the_interrupt() {
+        let [alone, _] = busy(THREADS, RECEIVERS, ", driver_vcpu = 0");
+        let [beside, _] = busy(THREADS, RECEIVERS, "");
+        assert!(beside < alone - 5, "{beside} % beside a thread on the other vCPU, {alone} % without");
+    }
+
+    #[test]
+    fn tasklets_are_all_on_the_first_vcpu_with_all_that_is_received() {
+        for host in [OLD_MACHINE, OLD_RELEASE] {
+            let [first, second] = busy(host, SENDERS, "");
+            assert!(first > 30 && second == 0, "{host}: {first} % and {second} %");
+        }
+        let [_, sends] = busy(OLD_MACHINE, SENDERS, ", driver_vcpu = 1");
+        let [_, receives] = busy(OLD_MACHINE, RECEIVERS, ", driver_vcpu = 1");
+        assert!(
+            4 * receives < 3 * sends,
+            "what is received stays: {receives} %, of what is sent {sends} % are there"
+        );
+    }
+}

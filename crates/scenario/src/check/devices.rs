@@ -140,6 +140,13 @@ pub(crate) fn front_driver(
     (spec.host.drivers != Drivers::Domains || driver.is_some()).then_some(driver)
 }
 
+/// The vCPU of a driver domain that its next netback or blkback is on by default; `served` has the number of those before it.
+pub(crate) fn usual_vcpu(spec: &Spec, driver: DomId, served: &mut Table<DomId, usize>) -> u32 {
+    let before = served[driver];
+    served[driver] += 1;
+    spec.usual_vcpu(driver, before)
+}
+
 /// The devices of a scenario that names none: one for each possible owner.
 pub(crate) fn usual_devices<I>(spec: &Spec) -> Table<I, DeviceSpec> {
     let device = |owner| DeviceSpec { name: None, owner, vcpu: 0 };

@@ -1,10 +1,10 @@
 //! NICs, and the domains' interfaces to them.
 
-use vcpulab_host::DomId;
+use vcpulab_host::{DomId, Table};
 use vcpulab_spec::limits::DEVICES_MAX;
 use vcpulab_spec::{DomainSpec, Drivers, Forwarding, NetfrontSpec, Spec};
 
-use crate::check::devices::{bare_metal, device, device_of, front_driver, usual_devices};
+use crate::check::devices::{bare_metal, device, device_of, front_driver, usual_devices, usual_vcpu};
 use crate::check::fields::Checker;
 use crate::file::raw::{NamedDomain, RawNetfront, RawScenario};
 use crate::file::words::FORWARDING;
@@ -48,9 +48,11 @@ pub(crate) fn check(
             spec.nics = nics.filter(|nic| !nic.owner.is_some_and(is_stub)).collect();
         }
     }
+    let mut netbacks = Table::filled(spec.domains.len(), 0);
     for (domain, (_, raw)) in spec.domains.ids().zip(raw_domains) {
         if let Some(At { value, place }) = &raw.value.nic.0 {
-            spec.domains[domain].nic = netfront(checker, value, place, domain, spec, raw_domains);
+            let netfront = netfront(checker, value, place, domain, spec, raw_domains, &mut netbacks);
+            spec.domains[domain].nic = netfront;
         }
     }
 }
@@ -97,6 +99,7 @@ fn netfront(
     own: DomId,
     spec: &Spec,
     raw_domains: &[&NamedDomain],
+    netbacks: &mut Table<DomId, usize>,
 ) -> Option<NetfrontSpec> {
     let driver = front_driver(checker, &raw.driver_domain, place, own, spec)?;
     let owner = match driver {
@@ -106,7 +109,8 @@ fn netfront(
     let nic = device_of(checker, &raw.device, owner, "NIC", spec.nics.enumerate())?;
     let vcpus = |domain: DomId| i64::from(spec.domains[domain].vcpus());
     let vcpu = checker.int(&raw.vcpu, 0, 0..=vcpus(own) - 1)?;
-    let driver_vcpu = checker.int(&raw.driver_vcpu, 0, 0..=driver.map_or(1, vcpus) - 1)?;
+    let usual = driver.map_or(0, |driver| usual_vcpu(spec, driver, netbacks));
+    let driver_vcpu = checker.int(&raw.driver_vcpu, usual.into(), 0..=driver.map_or(1, vcpus) - 1)?;
     Some(NetfrontSpec {
         driver,
         nic,

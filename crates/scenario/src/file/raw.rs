@@ -180,7 +180,9 @@ record! {
         /// The domain's vCPU that takes its events.
         #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
         vcpu: i64,
-        /// The driver domain's vCPU that takes its events.
+        /// The driver domain's vCPU that its netback is on: it takes its events, and puts packets into its ring. Default: the
+        /// interfaces of a driver domain are on its vCPUs in turn, or all on the first while netbacks are tasklets (the
+        /// profile's `backend_threads`).
         #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
         driver_vcpu: i64,
         /// TCP segmentation offload: does the domain send packets of up to 64 KB, which the NIC cuts?

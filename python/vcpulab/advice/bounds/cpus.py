@@ -26,7 +26,7 @@ class Cpus:
         actions = document.get("action", [])
         self._adjusted = {action.get("domain") for action in actions if action["op"] == "adjust"}
         # Back ends were tasklets, of which one runs at a time, until well into the days of Xen 4.
-        self._in_turn = str(document["host"]["generation"]).startswith(("xen2", "xen3"))
+        self.in_turn = str(document["host"]["generation"]).startswith(("xen2", "xen3"))
         moves = any(action["op"] in _MOVES for action in actions)
         self._pools = {name: self._pool(name, moves=moves) for name in document["domain"]}
         self._allowed = {name: self._affinity(name, moves=moves) for name in document["domain"]}
@@ -74,7 +74,7 @@ class Cpus:
         found = [self._station(self._domain(domain)), *self.pool(domain)]
         if len(allowed) > 1 and vcpu is not None:
             found.append(self._station(Station(f"{domain}: vCPU {vcpu}", "vcpu", 1, domain)))
-        if len(allowed) > 1 and packet and self._in_turn:
+        if len(allowed) > 1 and packet and self.in_turn:
             found.append(self._station(Station(f"{domain}: packets in turn", "in turn", 1, domain)))
         reach = allowed[vcpu] if vcpu is not None else frozenset[int]().union(*allowed)
         # What may run on few pCPUs only takes of every larger set of pCPUs, too.

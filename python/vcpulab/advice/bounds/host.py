@@ -56,6 +56,7 @@ class Host:
         self.stations: dict[str, Station] = {}
         """Those that something was taken of so far."""
         self._cpus = Cpus(self.document, self.stations)
+        self._threads = bool(self.costs["backend_threads"]) and not self._cpus.in_turn
         self._ways: dict[tuple[Party, Party, Packet], list[Stage]] = {}
         self._nics = self._devices("nic")
         self._disks = self._devices("disk")
@@ -143,6 +144,10 @@ class Host:
         handing = costs["backend_receive_ns"] + costs["page_exchange_ns"]
         return self._forwarding(driver) + handing + self._emulation(behind)
 
+    def _netback(self, domain: str) -> int:
+        """The vCPU of its driver domain that the netback of a domain is on."""
+        return int(self.domains[domain]["nic"].get("driver_vcpu", 0))
+
     def _nic_vcpu(self, domain: str) -> int:
         nic = self._nics.get(self._nic(domain), (None, 0))
         return int(self.domains[domain].get("nic", {}).get("vcpu", nic[1]))
@@ -164,8 +169,7 @@ class Host:
                 back_end += self._emulation(below)
                 if self._driver(at) is None:
                     back_end += costs["nic_send_ns"]
-                vcpu = self.domains[below]["nic"].get("driver_vcpu", 0)
-                yield Stage(self._cpus.taken(at, vcpu, packet=True), back_end)
+                yield Stage(self._cpus.taken(at, self._netback(below), packet=True), back_end)
                 if self._driver(at) is None:
                     return
             _, send, byte_ps = self._stack(at)
@@ -207,8 +211,14 @@ class Host:
         else:
             chain = self._up(domain)
             behind = chain[chain.index(owner) - 1]
-            ns = costs["nic_receive_ns"] + self._into_ring(owner, behind)
-            yield Stage(self._cpus.taken(owner, vcpu, packet=True), ns)
+            into_ring, there = self._into_ring(owner, behind), self._netback(behind)
+            if there == vcpu or not self._threads:
+                yield Stage(self._cpus.taken(owner, vcpu, packet=True), costs["nic_receive_ns"] + into_ring)
+            else:
+                # The vCPU of the interrupt leaves it to the netback's thread.
+                yield Stage(self._cpus.taken(owner, vcpu), costs["nic_receive_ns"] + self._forwarding(owner))
+                ns = into_ring - self._forwarding(owner) + costs["bounce_ns"]
+                yield Stage(self._cpus.taken(owner, there), ns)
             yield from self._descend(domain, packet, owner)
 
     def _between(self, sender: str, receiver: str, packet: Packet) -> Iterator[Stage]:
@@ -232,12 +242,16 @@ class Host:
             below = up[up.index(common) - 1]
             ns = self.costs["backend_send_ns"] + self.costs["grant_ns"] + self._forwarding(common)
             ns += self._emulation(below)
+            vcpu = there = self._netback(below)
+            delivery = self.costs["backend_receive_ns"] + self.costs["page_exchange_ns"]
             if common == receiver:
                 ns += self._stack(receiver)[0]
             else:
-                ns += self.costs["backend_receive_ns"] + self.costs["page_exchange_ns"]
-            vcpu = self.domains[below]["nic"].get("driver_vcpu", 0)
+                there = self._netback(down[down.index(common) - 1])
+                ns += delivery if there == vcpu or not self._threads else 0
             yield Stage(self._cpus.taken(common, vcpu, packet=True), ns)
+            if there != vcpu and self._threads:
+                yield Stage(self._cpus.taken(common, there), delivery + self.costs["bounce_ns"])
         if common != receiver:
             yield from self._descend(receiver, packet, common)
 
