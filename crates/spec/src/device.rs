@@ -70,6 +70,8 @@ pub struct BlkfrontSpec {
     pub disk: Option<DiskId>,
     /// The domain's vCPU that takes its events.
     pub vcpu: u32,
+    /// The driver domain's vCPU that its blkback is on.
+    pub driver_vcpu: u32,
     /// Does the driver domain emulate it?
     pub emulated: bool,
 }

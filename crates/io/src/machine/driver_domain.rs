@@ -6,7 +6,7 @@
 use vcpulab_host::{IoKind, IoStep, Span, Table, VcpuId, WakeCause, WorldContext};
 
 use super::work::DriverWork;
-use crate::ids::{BackendId, DiskId, GuestId, NetfrontId, NicId};
+use crate::ids::{BackendId, GuestId, NetfrontId, NicId};
 use crate::layers::Layers;
 use crate::network::Network;
 use crate::network::bridge::DriverCosts;
@@ -15,8 +15,8 @@ use crate::network::netfront::Uplink;
 use crate::network::nic::NicOwner;
 use crate::network::route::Hop;
 use crate::network::tcp::Packet;
-use crate::storage::Storage;
 use crate::storage::blkback::BlkbackWork;
+use crate::storage::{BlkbackAt, Storage};
 
 /// The back ends on one vCPU of a driver domain.
 #[derive(Clone, Debug)]
@@ -26,8 +26,8 @@ struct Backend {
     vcpu: VcpuId,
     number: usize,
     netback: Netback,
-    /// The disks whose interrupts it takes.
-    disks: Vec<DiskId>,
+    /// The blkbacks on it, with the disks whose interrupts it takes.
+    blkbacks: Vec<BlkbackAt>,
     /// Whether the vCPU is online; while it is not, the first one of the domain does its work.
     online: bool,
     /// Whether packets wait until another vCPU of the driver domain is done with one.
@@ -49,7 +49,7 @@ impl Backend {
             vcpu,
             number,
             netback: Netback::new(netfronts),
-            disks: Vec::new(),
+            blkbacks: Vec::new(),
             online: true,
             waits_for_turn: false,
             awake: false,
@@ -85,9 +85,9 @@ impl Backend {
                 }
                 return Some((DriverWork::Upcall, costs.packets.upcall()));
             }
-            for &disk in &self.disks {
-                if let Some((work, cost)) = storage.next_back_work(disk) {
-                    return Some((DriverWork::Disk(disk, work), costs.disk_work(&work, cost, storage)));
+            for &at in &self.blkbacks {
+                if let Some((work, cost)) = storage.next_back_work(at) {
+                    return Some((DriverWork::Disk(at, work), costs.disk_work(&work, cost, storage)));
                 }
             }
             if !turn && self.netback.has_packets(&network.nics) {
@@ -116,8 +116,8 @@ impl Backend {
             }
             self.netback.end_poll(ctx, &mut network.netfronts);
             let mut more = matches!(polled, Polled::BudgetUsed);
-            for &disk in &self.disks {
-                more |= storage.end_poll(ctx, disk);
+            for &at in &self.blkbacks {
+                more |= storage.end_poll(ctx, at);
             }
             if !more && self.netback.waiting(&network.nics) == 0 {
                 (self.awake, self.in_poll) = (false, false);
@@ -130,8 +130,8 @@ impl Backend {
     fn begin_poll(&mut self, network: &Network, storage: &mut Storage) {
         self.in_poll = true;
         self.netback.begin_poll(&network.nics);
-        for &disk in &self.disks {
-            storage.begin_poll(disk);
+        for &at in &self.blkbacks {
+            storage.begin_poll(at);
         }
     }
 }
@@ -244,9 +244,9 @@ impl DriverDomains {
         self.backend(at).netback.nics.push(nic);
     }
 
-    /// Gives a vCPU of a driver domain the interrupts of a disk.
-    pub fn add_disk(&mut self, at: (GuestId, u32), disk: DiskId) {
-        self.backend(at).disks.push(disk);
+    /// Gives a vCPU of a driver domain blkbacks, and the interrupts of their disk if those go to it.
+    pub fn add_blkbacks(&mut self, owner: GuestId, at: BlkbackAt) {
+        self.backend((owner, at.vcpu)).blkbacks.push(at);
     }
 
     /// Whether a guest is a driver domain.
@@ -272,15 +272,15 @@ impl DriverDomains {
         let Some(domain) = &self.of_guests[guest] else { return };
         let left = &mut self.backends[BackendId(domain.first.0 + number as u32)];
         left.online = false;
-        let (mut netback, disks) = (left.netback.take_all(), std::mem::take(&mut left.disks));
+        let (mut netback, blkbacks) = (left.netback.take_all(), std::mem::take(&mut left.blkbacks));
         let first = self.backend((guest, 0));
         first.netback.append(&mut netback);
-        first.disks.extend(disks);
+        first.blkbacks.extend(blkbacks);
         first.notify(ctx, WakeCause::Event);
     }
 
     /// Gives vCPU `number` of a driver domain, which comes online, its devices back.
-    pub fn bring_online(&mut self, guest: GuestId, number: usize, network: &Network, storage: &Storage) {
+    pub fn bring_online(&mut self, guest: GuestId, number: usize, network: &Network) {
         if !self.contains(guest) {
             return;
         }
@@ -289,13 +289,12 @@ impl DriverDomains {
         let first = self.backend((guest, 0));
         let nics: Vec<NicId> =
             first.netback.nics.extract_if(.., |&mut nic| network.nics[nic].config.owner == own).collect();
-        let disks: Vec<DiskId> =
-            first.disks.extract_if(.., |&mut disk| storage.disks[disk].owner == Some(at)).collect();
+        let blkbacks: Vec<BlkbackAt> = first.blkbacks.extract_if(.., |of| of.vcpu == at.1).collect();
         let domain = self.of_guests[guest].as_ref().expect("it is one");
         let back = &mut self.backends[BackendId(domain.first.0 + at.1)];
         back.online = true;
         back.netback.nics = nics;
-        back.disks = disks;
+        back.blkbacks = blkbacks;
     }
 
     /// Interrupts a vCPU of a driver domain. The vCPU is returned.

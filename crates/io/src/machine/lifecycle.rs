@@ -54,7 +54,7 @@ impl Machine {
     fn bring_online(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId) {
         let Some(&Vcpu { guest, number, .. }) = self.guests.vcpu(v) else { return };
         self.guests.all[guest].kernel.bring_online(number);
-        self.drivers.bring_online(guest, number, &self.network, &self.storage);
+        self.drivers.bring_online(guest, number, &self.network);
         self.guests.kick_tasks(ctx, guest);
     }
 

@@ -111,10 +111,8 @@ impl Machine {
                 self.drivers.add_nic((guest, vcpu), id);
             }
         }
-        for (id, disk) in config.disks.enumerate() {
-            if let Some(owner) = disk.owner {
-                self.drivers.add_disk(owner, id);
-            }
+        for (owner, at) in self.storage.backs() {
+            self.drivers.add_blkbacks(owner, at);
         }
         for netfront in &self.network.netfronts {
             if let Uplink::DriverDomain { guest, .. } = netfront.uplink {
@@ -173,6 +171,9 @@ impl World for Machine {
             Source::Disk(disk) => {
                 if let Some(owner) = self.storage.complete(ctx, disk) {
                     self.drivers.interrupt(ctx, owner);
+                    for at in self.storage.waiting_backs(disk) {
+                        self.drivers.send_event(ctx, at);
+                    }
                 }
                 self.storage.arm(ctx, disk);
             }

@@ -106,7 +106,7 @@ impl Machine {
     ) {
         match work {
             DriverWork::Upcall => {}
-            DriverWork::Disk(disk, work) => self.storage.finish_back(ctx, disk, work),
+            DriverWork::Disk(at, work) => self.storage.finish_back(ctx, at, work),
             DriverWork::Receive(nic, packet, hop) => {
                 let hop = self.network.confirm(hop, guest, None, &packet);
                 self.network.nics[nic].counts.strays += u64::from(hop == Hop::Nowhere);

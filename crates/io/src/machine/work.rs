@@ -2,10 +2,11 @@
 
 use vcpulab_host::Span;
 
-use crate::ids::{DiskId, NetfrontId, NicId};
+use crate::ids::{NetfrontId, NicId};
 use crate::network::netfront::NetfrontWork;
 use crate::network::route::Hop;
 use crate::network::tcp::Packet;
+use crate::storage::BlkbackAt;
 use crate::storage::blkback::BlkbackWork;
 use crate::storage::blkfront::BlkfrontWork;
 
@@ -35,6 +36,6 @@ pub(crate) enum DriverWork {
     Deliver(NetfrontId, Packet),
     /// Taking one from that netfront's ring.
     Send(NetfrontId, Packet, Hop),
-    /// Serving the virtual disks on that disk.
-    Disk(DiskId, BlkbackWork),
+    /// Serving virtual disks.
+    Disk(BlkbackAt, BlkbackWork),
 }

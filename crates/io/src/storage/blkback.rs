@@ -1,5 +1,5 @@
-//! The blkbacks of the virtual disks on one disk, in the driver domain that has it: between the disk and the rings of the
-//! guests behind it.
+//! The blkbacks of the virtual disks on one disk, on one vCPU of the driver domain that has it: between the disk and the rings
+//! of the guests behind it. Completions are taken on the vCPU of the disk's interrupts.
 //!
 //! They poll as those of the network do: first completions of the disk, then requests in the rings, each guest in turn;
 //! guests are notified at the end of a poll. Taking notifications, and the cost of an upcall, belong to the driver domain's
@@ -90,10 +90,12 @@ pub enum BlkbackWork {
     Response(DiskRequest),
 }
 
-/// The blkbacks on one disk.
+/// The blkbacks on one disk and one vCPU.
 #[derive(Clone, Debug)]
 pub(crate) struct Blkback {
     costs: BlkbackCosts,
+    /// Whether the vCPU takes the disk's interrupts, and with them completions.
+    completes: bool,
     /// Virtual disks with requests in their rings, each once, the next one first.
     filled: VecDeque<BlkfrontId>,
     /// Virtual disks whose guests are notified at the end of the poll.
@@ -104,9 +106,15 @@ pub(crate) struct Blkback {
 }
 
 impl Blkback {
-    /// Blkbacks with nothing to do.
-    pub fn new(costs: BlkbackCosts) -> Self {
-        Blkback { costs, filled: VecDeque::new(), to_notify: VecDeque::new(), requests: 0, responses: 0 }
+    /// Blkbacks with nothing to do. `completes`: on the vCPU that takes the disk's interrupts.
+    pub fn new(costs: BlkbackCosts, completes: bool) -> Self {
+        let (filled, to_notify) = (VecDeque::new(), VecDeque::new());
+        Blkback { costs, completes, filled, to_notify, requests: 0, responses: 0 }
+    }
+
+    /// Whether there are requests in the rings.
+    pub fn has_requests(&self) -> bool {
+        !self.filled.is_empty()
     }
 
     /// Notes a virtual disk's first request in an empty ring.
@@ -121,7 +129,7 @@ impl Blkback {
 
     /// Whether there is something for another poll.
     pub fn has_work(&self, blkfronts: &Table<BlkfrontId, Blkfront>, store: &Store) -> bool {
-        store.has_completed(blkfronts) || (!self.filled.is_empty() && store.can_submit())
+        (self.completes && store.has_completed(blkfronts)) || (!self.filled.is_empty() && store.can_submit())
     }
 
     /// The next work of this poll, with its cost; `None`: the poll is over.
@@ -132,7 +140,8 @@ impl Blkback {
         blkfronts: &mut Table<BlkfrontId, Blkfront>,
         store: &mut Store,
     ) -> Option<(BlkbackWork, Span)> {
-        while self.responses > 0
+        while self.completes
+            && self.responses > 0
             && let Some(request) = store.take_completed(blkfronts)
         {
             let blkfront = &mut blkfronts[request.blkfront];

@@ -11,6 +11,8 @@ pub(crate) mod stretch;
 mod tests;
 mod write_back;
 
+use std::collections::BTreeSet;
+
 use vcpulab_guest::{Random, TaskId};
 use vcpulab_host::{IoKind, IoStep, NEVER, Span, Table, Time, VcpuId, WakeCause, WorldContext};
 
@@ -36,6 +38,8 @@ pub struct VirtualDiskConfig {
     pub disk: DiskId,
     /// Number of the domain's vCPU that takes its events.
     pub vcpu: u32,
+    /// Number of the driver domain's vCPU that its blkback is on.
+    pub driver_vcpu: u32,
     /// Emulation of a disk, ns of CPU time for each request in the domain that emulates it.
     pub emulation_ns: Span,
 }
@@ -51,11 +55,20 @@ pub struct DiskUnitConfig {
     pub costs: BlkbackCosts,
 }
 
+/// The blkbacks of the virtual disks on one disk that are on one vCPU of its driver domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlkbackAt {
+    pub disk: DiskId,
+    pub vcpu: u32,
+}
+
 /// A disk, or the stand-in for one in a stub domain, and its blkbacks.
 #[derive(Clone, Debug)]
 pub(crate) struct DiskUnit {
     store: Store,
-    back: Blkback,
+    /// The blkbacks on each vCPU of the owner, as far as there are any.
+    backs: Vec<Blkback>,
+    costs: BlkbackCosts,
     /// The guest that it belongs to, and the number of its vCPU that takes its interrupts; `None`: the hypervisor.
     pub owner: Option<(GuestId, u32)>,
     source: SourceId,
@@ -67,9 +80,21 @@ pub(crate) struct Storage {
     pub disks: Table<DiskId, DiskUnit>,
     pub blkfronts: Table<BlkfrontId, Blkfront>,
     disk_of: Table<BlkfrontId, DiskId>,
+    /// The vCPU of its driver domain that each one's blkback is on.
+    back_of: Table<BlkfrontId, u32>,
     of_guests: Table<GuestId, Option<BlkfrontId>>,
     /// The number of the first virtual disk's ring: those of network interfaces come before.
     first_ring: u64,
+}
+
+impl DiskUnit {
+    /// Adds what is missing of the blkbacks on the owner's vCPUs up to that one.
+    fn add_backs(&mut self, vcpu: u32) {
+        for vcpu in self.backs.len() as u32..=vcpu {
+            let completes = self.owner.is_some_and(|(_, own)| own == vcpu);
+            self.backs.push(Blkback::new(self.costs, completes));
+        }
+    }
 }
 
 impl Storage {
@@ -92,12 +117,16 @@ impl Storage {
                 }
             };
             let source = sources.register(Source::Disk(id));
-            DiskUnit { store, back: Blkback::new(config.costs), owner: config.owner, source }
+            let mut unit =
+                DiskUnit { store, backs: Vec::new(), costs: config.costs, owner: config.owner, source };
+            unit.add_backs(config.owner.map_or(0, |(_, vcpu)| vcpu));
+            unit
         };
         Storage {
             disks: configs.enumerate().map(unit).collect(),
             blkfronts: Table::new(),
             disk_of: Table::new(),
+            back_of: Table::new(),
             of_guests: Table::new(),
             first_ring: 0,
         }
@@ -125,7 +154,9 @@ impl Storage {
             if let Some(files) = files {
                 blkfront.serve_files(files, random(SERVED_FILES));
             }
+            self.disks[config.disk].add_backs(config.driver_vcpu);
             self.disk_of.push(config.disk);
+            self.back_of.push(config.driver_vcpu);
             self.blkfronts.push(blkfront)
         });
         self.of_guests.push(blkfront);
@@ -174,14 +205,15 @@ impl Storage {
             Submitted::Ring { first } => {
                 self.report_ring(ctx, IoKind::EnterRing, id, 0);
                 let unit = &mut self.disks[disk];
-                if unit.owner.is_none() {
+                let Some((owner, _)) = unit.owner else {
                     self.hypervisor_submits(ctx, disk, id);
                     return None;
-                }
+                };
+                let vcpu = self.back_of[id];
                 if first {
-                    unit.back.ring_filled(id);
+                    unit.backs[vcpu as usize].ring_filled(id);
                 }
-                unit.owner
+                Some((owner, vcpu))
             }
         }
     }
@@ -259,37 +291,63 @@ impl Storage {
 
     // ---- blkbacks ----
 
-    /// Begins a poll of the blkbacks on a disk.
-    pub fn begin_poll(&mut self, disk: DiskId) {
-        self.disks[disk].back.begin_poll();
+    /// The blkbacks on all vCPUs of driver domains, each once, and the domains.
+    pub fn backs(&self) -> impl Iterator<Item = (GuestId, BlkbackAt)> {
+        self.disks.enumerate().flat_map(|(disk, unit)| {
+            let of_fronts = self.disk_of.iter().zip(self.back_of.iter()).filter(move |(on, _)| **on == disk);
+            let vcpus: BTreeSet<u32> =
+                of_fronts.map(|(_, &vcpu)| vcpu).chain(unit.owner.map(|(_, vcpu)| vcpu)).collect();
+            let at = move |(owner, _)| vcpus.into_iter().map(move |vcpu| (owner, BlkbackAt { disk, vcpu }));
+            unit.owner.map(at).into_iter().flatten()
+        })
     }
 
-    /// The next work of the blkbacks on a disk in this poll, with its cost.
-    pub fn next_back_work(&mut self, disk: DiskId) -> Option<(BlkbackWork, Span)> {
-        let unit = &mut self.disks[disk];
-        unit.back.next_work(&mut self.blkfronts, &mut unit.store)
+    /// The blkbacks that wait for room in a disk, but for those on the vCPU that takes its interrupts, and their domain.
+    pub fn waiting_backs(&self, disk: DiskId) -> impl Iterator<Item = (GuestId, u32)> {
+        let unit = &self.disks[disk];
+        let waits = move |&vcpu: &u32| {
+            unit.owner.is_some_and(|(_, own)| own != vcpu) && unit.backs[vcpu as usize].has_requests()
+        };
+        let vcpus = (0..unit.backs.len() as u32).filter(waits);
+        vcpus.filter_map(|vcpu| Some((unit.owner?.0, vcpu)))
     }
 
-    /// Ends a piece of work of the blkbacks on a disk.
-    pub fn finish_back(&mut self, ctx: &mut WorldContext<'_>, disk: DiskId, work: BlkbackWork) {
-        let unit = &mut self.disks[disk];
-        unit.back.finish(ctx.now(), work, &mut self.blkfronts, &mut unit.store);
+    fn back(&mut self, at: BlkbackAt) -> (&mut Blkback, &mut Store, &mut Table<BlkfrontId, Blkfront>) {
+        let unit = &mut self.disks[at.disk];
+        (&mut unit.backs[at.vcpu as usize], &mut unit.store, &mut self.blkfronts)
+    }
+
+    /// Begins a poll of blkbacks.
+    pub fn begin_poll(&mut self, at: BlkbackAt) {
+        self.back(at).0.begin_poll();
+    }
+
+    /// The next work of blkbacks in this poll, with its cost.
+    pub fn next_back_work(&mut self, at: BlkbackAt) -> Option<(BlkbackWork, Span)> {
+        let (back, store, blkfronts) = self.back(at);
+        back.next_work(blkfronts, store)
+    }
+
+    /// Ends a piece of work of blkbacks.
+    pub fn finish_back(&mut self, ctx: &mut WorldContext<'_>, at: BlkbackAt, work: BlkbackWork) {
+        let (back, store, blkfronts) = self.back(at);
+        back.finish(ctx.now(), work, blkfronts, store);
         if let BlkbackWork::Response(request) = work {
             self.report_ring(ctx, IoKind::EnterRing, request.blkfront, request.bytes);
         }
-        self.arm(ctx, disk);
+        self.arm(ctx, at.disk);
     }
 
-    /// Ends a poll of the blkbacks on a disk: notifies guests. Whether there is something for another poll.
-    pub fn end_poll(&mut self, ctx: &mut WorldContext<'_>, disk: DiskId) -> bool {
-        let unit = &mut self.disks[disk];
-        while let Some(blkfront) = unit.back.take_to_notify() {
-            let blkfront = &mut self.blkfronts[blkfront];
+    /// Ends a poll of blkbacks: notifies guests. Whether there is something for another poll.
+    pub fn end_poll(&mut self, ctx: &mut WorldContext<'_>, at: BlkbackAt) -> bool {
+        let (back, store, blkfronts) = self.back(at);
+        while let Some(blkfront) = back.take_to_notify() {
+            let blkfront = &mut blkfronts[blkfront];
             if blkfront.send_event() {
                 ctx.kick(blkfront.vcpu, WakeCause::Event);
             }
         }
-        unit.back.has_work(&self.blkfronts, &unit.store)
+        back.has_work(blkfronts, store)
     }
 
     /// Pages of a request.

@@ -86,7 +86,7 @@ impl Bench {
             store: Store::Disk(Box::new(Disk::new(disk, guests.len() as u32, Random::new(1, 0, 0)))),
             blkfronts: guests.iter().enumerate().map(blkfront).collect(),
             guests: guests.iter().map(guest).collect(),
-            back: Blkback::new(BACK_COSTS),
+            back: Blkback::new(BACK_COSTS, true),
             notified: false,
             awake: false,
             busy: None,
@@ -465,7 +465,7 @@ fn back_ends_leave_in_the_ring_what_the_disk_has_no_room_for() {
     let mut store = Store::Disk(Box::new(disk));
     let mut blkfronts = Table::new();
     let id = blkfronts.push(Blkfront::new(SPLIT, BlkfrontId(0), VcpuId(0), Random::new(1, 0, 1)));
-    let mut back = Blkback::new(BACK_COSTS);
+    let mut back = Blkback::new(BACK_COSTS, true);
     blkfronts[id].access(TaskId(0), AppId(0), DiskAccess { direct: true, ..access(MB, 1 << 20) });
     while let Some((work, _)) = blkfronts[id].next_work(Time::ZERO, true, false) {
         if let Some(Submitted::Ring { first: true }) = blkfronts[id].finish(Time::ZERO, work) {
@@ -489,7 +489,7 @@ fn back_ends_leave_in_the_ring_what_the_disk_has_no_room_for() {
 fn more_completions_than_a_poll_takes_all_arrive() {
     let mut bench =
         Bench::new(SPINDLE, &[BlkfrontConfig { slots: 100, costs: BlkfrontCosts::default(), ..SPLIT }]);
-    bench.back = Blkback::new(BlkbackCosts::default());
+    bench.back = Blkback::new(BlkbackCosts::default(), true);
     // The tasks' files lie side by side: all but the first request merge.
     (0..100).for_each(|_| bench.task(0, direct(1, 4 * KB, false, false)));
     bench.run();

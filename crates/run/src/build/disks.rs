@@ -25,10 +25,15 @@ pub(crate) fn disks(spec: &Spec) -> Table<DiskId, DiskUnitConfig> {
     // A stub domain has no driver of a disk: a request goes on through its blkfront, which costs that.
     let stub = |stub: DomId| DiskUnitConfig {
         disk: None,
-        owner: Some((GuestId::from(stub), spec.domains[stub].disk.as_ref().map_or(0, |disk| disk.vcpu))),
+        owner: Some((GuestId::from(stub), stub_vcpu(stub, spec))),
         costs: BlkbackCosts { request_ns: Span::ZERO, ..costs },
     };
     spec.disks.iter().map(unit).chain(stubs(spec).map(stub)).collect()
+}
+
+/// The vCPU of a stub domain that takes the events of its own virtual disk.
+fn stub_vcpu(stub: DomId, spec: &Spec) -> u32 {
+    spec.domains[stub].disk.as_ref().map_or(0, |disk| disk.vcpu)
 }
 
 /// The stub domains that virtual disks go through, each once, in order.
@@ -79,11 +84,17 @@ pub(crate) fn virtual_disk(domain: DomId, spec: &Spec) -> Option<VirtualDiskConf
                 DiskId::from_index(spec.disks.len() + before)
             }),
             vcpu: disk.vcpu,
+            // A stub domain's blkback is where the requests go on from.
+            driver_vcpu: match (disk.disk, disk.driver) {
+                (None, Some(stub)) => stub_vcpu(stub, spec),
+                _ => disk.driver_vcpu,
+            },
             emulation_ns: Span::from_ns(if disk.emulated { constants.emulation_ns } else { 0 }),
         }),
         (given, Some(own)) => Some(VirtualDiskConfig {
             blkfront: BlkfrontConfig::straight(costs, cache),
             disk: own,
+            driver_vcpu: spec.disks[own].device.vcpu,
             vcpu: given.as_ref().map_or(spec.disks[own].device.vcpu, |disk| disk.vcpu),
             emulation_ns: Span::ZERO,
         }),

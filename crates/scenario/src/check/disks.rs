@@ -1,12 +1,12 @@
 //! Disks, and the domains' virtual disks on them.
 
 use vcpulab_guest::Step;
-use vcpulab_host::DomId;
+use vcpulab_host::{DomId, Table};
 use vcpulab_io::DiskId;
 use vcpulab_spec::limits::DEVICES_MAX;
 use vcpulab_spec::{AppSpec, BlkfrontSpec, DiskSpec, Medium, Spec};
 
-use crate::check::devices::{device, device_of, front_driver, usual_devices};
+use crate::check::devices::{device, device_of, front_driver, usual_devices, usual_vcpu};
 use crate::check::fields::Checker;
 use crate::file::raw::{NamedDomain, RawScenario, RawVirtualDisk};
 use crate::file::words::MEDIA;
@@ -35,12 +35,13 @@ pub(crate) fn check(
         let usual = usual_devices::<DiskId>(spec).into_iter();
         spec.disks = usual.map(|device| DiskSpec { device, medium: Medium::Spindle }).collect();
     }
+    let mut blkbacks = Table::filled(spec.domains.len(), 0);
     for (domain, (_, raw)) in spec.domains.ids().zip(raw_domains) {
         if let Some(At { value, place }) = &raw.value.disk.0 {
             let has_disk = |driver: DomId| {
                 raw_domains.get(driver.index()).is_some_and(|(_, raw)| !raw.value.disk.is_none())
             };
-            let disk = virtual_disk(checker, value, place, domain, spec, &has_disk);
+            let disk = virtual_disk(checker, value, place, domain, spec, &has_disk, &mut blkbacks);
             spec.domains[domain].disk = disk;
         }
     }
@@ -67,6 +68,7 @@ fn virtual_disk(
     own: DomId,
     spec: &Spec,
     has_disk: &dyn Fn(DomId) -> bool,
+    blkbacks: &mut Table<DomId, usize>,
 ) -> Option<BlkfrontSpec> {
     let driver = front_driver(checker, &raw.driver_domain, place, own, spec)?;
     let through_stub = raw.device.is_none() && driver.is_some_and(has_disk);
@@ -75,12 +77,17 @@ fn virtual_disk(
         true => None,
         false => Some(device_of(checker, &raw.device, driver, "disk", devices)?),
     };
-    let vcpus = i64::from(spec.domains[own].vcpus());
-    let vcpu = checker.int(&raw.vcpu, 0, 0..=vcpus - 1)?;
+    let vcpus = |domain: DomId| i64::from(spec.domains[domain].vcpus());
+    let vcpu = checker.int(&raw.vcpu, 0, 0..=vcpus(own) - 1)?;
+    // A stub domain passes requests on where its own disk's events are.
+    let spread = driver.filter(|_| !through_stub);
+    let usual = spread.map_or(0, |driver| usual_vcpu(spec, driver, blkbacks));
+    let driver_vcpu = checker.int(&raw.driver_vcpu, usual.into(), 0..=spread.map_or(1, vcpus) - 1)?;
     Some(BlkfrontSpec {
         driver,
         disk,
         vcpu: vcpu as u32,
+        driver_vcpu: driver_vcpu as u32,
         emulated: raw.emulated.get().copied().unwrap_or(false),
     })
 }

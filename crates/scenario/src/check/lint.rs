@@ -1,10 +1,12 @@
 //! Warnings of things that are allowed in a scenario but probably not meant.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use vcpulab_host::Span;
 use vcpulab_sched::policies;
-use vcpulab_spec::{ActionSpec, AppSpec, Change, POOL_0, PoolSpec, SHARE, Service, Spec, share, weight};
+use vcpulab_spec::{
+    ActionSpec, AppSpec, Change, Drivers, POOL_0, PoolSpec, SHARE, Service, Spec, share, weight,
+};
 
 use crate::file::raw::{NamedDomain, RawScenario};
 use crate::text::problem::{Place, Problem, Report, did_you_mean};
@@ -31,6 +33,7 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
             doubtful_app(app, place, report);
         }
     }
+    idle_driver_vcpus(spec, raw_domains, report);
     pools(spec, raw, report);
     unserved(spec, raw_domains, report);
     one_sided_channels(raw_domains, report);
@@ -53,6 +56,35 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
             let message = format!("never happens: the run ends at {}", Duration::from(end));
             report.warning(place, Problem::says(message));
         }
+    }
+}
+
+/// vCPUs of driver domains that nothing is on: no interrupt, no netback or blkback, no task.
+fn idle_driver_vcpus(spec: &Spec, raw_domains: &[&NamedDomain], report: &mut Report<'_>) {
+    for (driver, (name, raw)) in spec.domains.ids().zip(raw_domains) {
+        let domain = &spec.domains[driver];
+        // Tasks go to vCPUs that idle; on bare metal a domain is the machine.
+        if !domain.driver_domain || !domain.apps.is_empty() || spec.host.drivers != Drivers::Domains {
+            continue;
+        }
+        let devices = spec.nics.iter().chain(spec.disks.iter().map(|disk| &disk.device));
+        let interrupts = devices.filter(|device| device.owner == Some(driver)).map(|device| device.vcpu);
+        let nics = spec.domains.iter().filter_map(|domain| domain.nic.as_ref());
+        let netbacks = nics.filter(|nic| nic.driver == Some(driver)).map(|nic| nic.driver_vcpu);
+        let disks = spec.domains.iter().filter_map(|domain| domain.disk.as_ref());
+        let blkbacks = disks.filter(|disk| disk.driver == Some(driver)).map(|disk| disk.driver_vcpu);
+        let own = domain.nic.iter().map(|nic| nic.vcpu).chain(domain.disk.iter().map(|disk| disk.vcpu));
+        let used: BTreeSet<u32> = interrupts.chain(netbacks).chain(blkbacks).chain(own).collect();
+        let idle: Vec<String> =
+            (0..domain.vcpus()).filter(|vcpu| !used.contains(vcpu)).map(|vcpu| vcpu.to_string()).collect();
+        if idle.is_empty() {
+            continue;
+        }
+        let place = raw.value.vcpus.0.as_ref().map_or(&name.place, |at| &at.place);
+        let message = format!("nothing is ever to be done on vCPU {} of this driver domain", idle.join(", "));
+        let hint =
+            "interrupts, netbacks and blkbacks are on the others: fewer vCPUs, or another `driver_vcpu`";
+        report.warning(place, Problem::says(message).hint(hint));
     }
 }
 

@@ -231,6 +231,11 @@ record! {
         /// The domain's vCPU that takes its events.
         #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
         vcpu: i64,
+        /// The driver domain's vCPU that its blkback is on: it takes its events, and passes requests on to the disk. (Responses
+        /// are the work of the vCPU that takes the disk's interrupts.) Default: the virtual disks of a driver domain are on its
+        /// vCPUs in turn, or all on the first where `backend_threads` of the profile is 0, and in a stub domain.
+        #[schemars(range(min = 0, max = DOMAIN_VCPUS_MAX - 1))]
+        driver_vcpu: i64,
         /// An emulated disk, for a guest without drivers of its own (HVM): the driver domain, which may be a stub domain,
         /// emulates it.
         emulated: bool,

@@ -58,6 +58,7 @@ pub(crate) fn raw_virtual_disk(disk: &BlkfrontSpec, spec: &Spec) -> RawVirtualDi
         driver_domain: disk.driver.map(|driver| spec.domains[driver].name.clone()).into(),
         device: device.into(),
         vcpu: i64::from(disk.vcpu).into(),
+        driver_vcpu: i64::from(disk.driver_vcpu).into(),
         emulated: disk.emulated.into(),
     }
 }
