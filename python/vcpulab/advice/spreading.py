@@ -1,22 +1,52 @@
 """The I/O of a driver domain spread over its vCPUs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vcpulab.scenario.scenario import join
 
 
 def spread(document: Mapping[str, Any], driver: str, vcpus: int) -> dict[str, int]:
-    """What is to be set so that NICs and netbacks are in turn on that many vCPUs of their driver domain."""
-    nics = [name for name, nic in document.get("nic", {}).items() if nic.get("driver_domain") == driver]
-    found = {
-        join(["nic", name, "vcpu"]): index % vcpus
-        for index, name in enumerate(nics)
-        if document["nic"][name].get("vcpu", 0) != index % vcpus
+    """What is to be set so that the devices of a driver domain, netbacks and blkbacks are in turn on that many vCPUs.
+
+    Where they are already, netbacks are in turn on the vCPUs that no NIC interrupts, if there are any.
+    """
+    found: dict[str, int] = {}
+    for kind in ("nic", "disk"):
+        found |= _in_turn(_interrupts(document, kind, driver), range(vcpus))
+        found |= _in_turn(_backs(document, kind, driver), range(vcpus))
+    if found:
+        return found
+    interrupted = set(_interrupts(document, "nic", driver).values()) or {0}
+    return _in_turn(_backs(document, "nic", driver), [vcpu for vcpu in range(vcpus) if vcpu not in interrupted])
+
+
+def behind(document: Mapping[str, Any], kind: str, driver: str) -> list[str]:
+    """The domains whose netbacks (`kind` is "nic") or blkbacks ("disk") are in that one, in their order."""
+    if kind == "disk" and "disk" in document["domain"][driver]:
+        # A stub domain: what it passes on is on the vCPU of its own disk's events.
+        return []
+    return [name for name, table in document["domain"].items() if table.get(kind, {}).get("driver_domain") == driver]
+
+
+def _backs(document: Mapping[str, Any], kind: str, driver: str) -> dict[str, int]:
+    """By path: the vCPU of each netback or blkback."""
+    return {
+        join(["domain", name, kind, "driver_vcpu"]): document["domain"][name][kind].get("driver_vcpu", 0)
+        for name in behind(document, kind, driver)
     }
-    served = [n for n, table in document["domain"].items() if table.get("nic", {}).get("driver_domain") == driver]
-    return found | {
-        join(["domain", name, "nic", "driver_vcpu"]): index % vcpus
-        for index, name in enumerate(served)
-        if document["domain"][name]["nic"].get("driver_vcpu", 0) != index % vcpus
+
+
+def _interrupts(document: Mapping[str, Any], kind: str, driver: str) -> dict[str, int]:
+    """By path: the vCPU that takes the interrupts of each NIC or disk that has a name."""
+    return {
+        join([kind, name, "vcpu"]): table.get("vcpu", 0)
+        for name, table in document.get(kind, {}).items()
+        if table.get("driver_domain") == driver
     }
+
+
+def _in_turn(places: Mapping[str, int], vcpus: Sequence[int]) -> dict[str, int]:
+    """What is to be set so that these are on those vCPUs in turn; nothing, if there are none."""
+    wanted = {path: vcpus[index % len(vcpus)] for index, path in enumerate(places) if vcpus}
+    return {path: vcpu for path, vcpu in wanted.items() if vcpu != places[path]}

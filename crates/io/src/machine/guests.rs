@@ -6,7 +6,7 @@ use vcpulab_guest::{AppId, ConnectionId, Kernel, Random, ServiceId, TaskId};
 use vcpulab_host::{HostState, NEVER, SetId, Span, Table, Time, VcpuId, WakeCause, WorldContext};
 
 use super::channels::Channels;
-use super::work::Work;
+use super::work::{DriverWork, Work};
 use crate::config::GuestConfig;
 use crate::ids::{GuestId, SourceId};
 use crate::layers::{Layers, Share};
@@ -156,6 +156,18 @@ impl Guests {
     pub fn forget_work(&mut self, guest: GuestId) {
         for vcpu in self.vcpus.iter_mut().flatten().filter(|vcpu| vcpu.guest == guest) {
             vcpu.work = None;
+        }
+    }
+
+    /// Removes the piece of work at hand of a vCPU if it is its domain's back ends'.
+    pub fn take_driver_work(&mut self, v: VcpuId) -> Option<DriverWork> {
+        let at_hand = &mut self.vcpus[v].as_mut()?.work;
+        match *at_hand {
+            Some(Work::Driver(work)) => {
+                *at_hand = None;
+                Some(work)
+            }
+            _ => None,
         }
     }
 

@@ -61,6 +61,10 @@ impl Machine {
     fn take_offline(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId) {
         let Some(&Vcpu { guest, number, .. }) = self.guests.vcpu(v) else { return };
         self.guests.all[guest].kernel.take_offline(number);
+        // A kernel ends the work at hand of a driver before the vCPU goes.
+        if let Some(work) = self.guests.take_driver_work(v) {
+            self.finish_driver(ctx, guest, number, work);
+        }
         self.drivers.take_offline(ctx, guest, number);
         self.guests.kick_tasks(ctx, guest);
     }

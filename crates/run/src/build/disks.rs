@@ -101,3 +101,57 @@ pub(crate) fn virtual_disk(domain: DomId, spec: &Spec) -> Option<VirtualDiskConf
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use vcpulab_scenario::Scenario;
+
+    use crate::{RunOptions, run};
+
+    /// The share of the time, percent, for which each vCPU of a Dom0 with two is busy that serves the virtual disks of two
+    /// guests, and what each of these reads. `second` is what the second one's disk says besides.
+    fn busy(profile: &str, second: &str, actions: &str) -> ([i64; 2], [u64; 2]) {
+        let guest = |name: &str, disk: &str| {
+            format!(
+                "[domain.{name}]\ndisk = {{ driver_domain = \"dom0\"{disk} }}\n\
+                 app = [{{ kind = \"iozone\", operation = \"read\", direct = true, record_size = \"4KiB\" }}]\n"
+            )
+        };
+        let text = format!(
+            "[run]\nduration = \"50ms\"\nwarmup = \"20ms\"\n[host]\npcpus = 4\nscheduler = \"credit\"\n\
+             profile = \"{profile}\"\n[disk.ssd]\ndriver_domain = \"dom0\"\nkind = \"ssd\"\n\
+             [domain.dom0]\ndriver_domain = true\nvcpus = 2\n{}{}{actions}",
+            guest("a", ""),
+            guest("b", second)
+        );
+        let scenario = Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{problems}"));
+        let results = run(&scenario, &RunOptions::default(), &|_| true).unwrap();
+        let of_dom0 = results.vcpus.iter().filter(|row| row.domain == "dom0");
+        let shares: Vec<_> = of_dom0.map(|row| 100 * row.running_ns / row.elapsed_ns).collect();
+        let read: Vec<_> = results.apps.iter().map(|row| row.completed).collect();
+        (shares.try_into().unwrap(), read.try_into().unwrap())
+    }
+
+    #[test]
+    fn blkbacks_are_spread_but_what_the_disk_completes_stays() {
+        let ([first, second], _) = busy("generic", "", "");
+        assert!(first > second && second > 3, "{first} % and {second} %");
+        let ([all, none], _) = busy("generic", ", driver_vcpu = 0", "");
+        assert!(all > first && none == 0, "{all} % and {none} %");
+    }
+
+    #[test]
+    fn in_old_kernels_blkbacks_are_on_the_first_vcpu_unless_told_otherwise() {
+        let ([_, none], _) = busy("dl360", "", "");
+        let ([_, some], _) = busy("dl360", ", driver_vcpu = 1", "");
+        assert!(none == 0 && some > 3, "{none} % and {some} %");
+    }
+
+    #[test]
+    fn a_vcpu_that_goes_offline_leaves_its_blkbacks_to_the_first() {
+        let offline = "[[action]]\nat = \"20ms\"\nop = \"offline\"\ndomain = \"dom0\"\nvcpu = 1\n";
+        let ([_, second], read) = busy("generic", "", offline);
+        assert_eq!(second, 0);
+        assert!(read.iter().all(|&records| records > 350), "{read:?}");
+    }
+}

@@ -121,6 +121,11 @@ mod tests {
     /// The share of the time, percent, for which each vCPU of a Dom0 with two is busy that serves two guests with this
     /// application. `second` is what the second one's interface says besides.
     fn busy(host: &str, app: &str, second: &str) -> [i64; 2] {
+        busy_while(host, app, second, "")
+    }
+
+    /// The same while these actions happen.
+    fn busy_while(host: &str, app: &str, second: &str, actions: &str) -> [i64; 2] {
         let guest = |name: &str, nic: &str| {
             format!(
                 "[domain.{name}]\nnic = {{ driver_domain = \"dom0\"{nic} }}\napp = [{{ kind = \"{app}\" }}]\n"
@@ -134,7 +139,7 @@ mod tests {
         };
         let text = format!(
             "[run]\nduration = \"50ms\"\nwarmup = \"20ms\"\n[host]\npcpus = 4\nscheduler = \"credit\"\n{host}\n\
-             [domain.dom0]\ndriver_domain = true\nvcpus = 2\n{}{}{}{}",
+             [domain.dom0]\ndriver_domain = true\nvcpus = 2\n{}{}{}{}{actions}",
             guest("a", ""),
             guest("b", second),
             stream("a"),
@@ -172,6 +177,19 @@ mod tests {
         let [alone, _] = busy(THREADS, RECEIVERS, ", driver_vcpu = 0");
         let [beside, _] = busy(THREADS, RECEIVERS, "");
         assert!(beside < alone - 5, "{beside} % beside a thread on the other vCPU, {alone} % without");
+    }
+
+    #[test]
+    fn a_vcpu_that_goes_offline_leaves_its_netbacks_to_the_first() {
+        let offline = "[[action]]\nat = \"20ms\"\nop = \"offline\"\ndomain = \"dom0\"\nvcpu = 1\n";
+        let online = offline.replace("off", "on").replace("20ms", "45ms");
+        for app in [SENDERS, RECEIVERS] {
+            let [alone, _] = busy(THREADS, app, ", driver_vcpu = 0");
+            let [first, second] = busy_while(THREADS, app, "", offline);
+            assert!(first > alone - 8 && second == 0, "{app}: {first} % and {second} %");
+            let [_, second] = busy_while(THREADS, app, "", &format!("{offline}{online}"));
+            assert!(second > 10, "{app}: it has them back: {second} %");
+        }
     }
 
     #[test]

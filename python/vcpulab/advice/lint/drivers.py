@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lint.host import IDLE, WAITS, Finding, Host, named, of_domain
 from vcpulab.advice.lint.rule import Rules, Stands
-from vcpulab.advice.spreading import spread
+from vcpulab.advice.spreading import behind, spread
 
 BUSY = 0.9
 """A vCPU that runs for more than this part of the time is saturated. Assumed."""
@@ -126,15 +126,17 @@ def few_driver_vcpus(host: Host) -> Iterator[Finding]:
 def saturated_driver_vcpu(host: Host) -> Iterator[Finding]:
     """One vCPU of a driver domain does all the I/O while its others have little to do.
 
-    Mechanism: A netback runs on one vCPU, and so does a NIC's interrupt. If all of them are on the same one, it is full
-    while the others idle, and more vCPUs do not help.
+    Mechanism: A netback runs on one vCPU, and so does a NIC's interrupt. If most of the work is on the same one, it is
+    full while the others idle, and more vCPUs do not help. While netbacks were tasklets all were on the first vCPU by
+    default; as threads they are spread, but a NIC's interrupts, and the bridge behind them, stay on one vCPU.
 
     Evidence: A vCPU of the driver domain runs for more than {BUSY:.0%} of the time, another for less than half of that,
     while the pCPUs idle for more than {IDLE:.0%}.
 
     Silent: Where moving them improves nothing.
 
-    Mend: NICs and netbacks on its vCPUs in turn.
+    Mend: NICs, disks, netbacks and blkbacks on its vCPUs in turn; where they are, the netbacks on those that no NIC
+    interrupts.
 
     Schedulers: All.
 
@@ -143,11 +145,15 @@ def saturated_driver_vcpu(host: Host) -> Iterator[Finding]:
     for driver, busy in _saturated_drivers(host):
         if not _uneven(busy):
             continue
-        vcpus = host.domains[driver]["vcpus"]
+        vcpus, full = host.domains[driver]["vcpus"], busy.index(max(busy))
         rest = ", ".join(f"{100 * share:.0f} %" for share in sorted(busy)[:-1])
+        places = {name: host.domains[name]["nic"]["driver_vcpu"] for name in behind(host.document, "nic", driver)}
+        there = [name for name, vcpu in places.items() if vcpu == full]
+        netbacks = f"the netbacks of {named(there)} are" if there else "a NIC's or a disk's interrupts are"
         reason = (
             f"one of its {vcpus} vCPUs, saturated for {100 * max(busy):.0f} % of the time, does the I/O of "
-            f"{named(host.served_by(driver))}, while the others are busy for {rest}: its netbacks are all on that vCPU"
+            f"{named(there or host.served_by(driver))}, while the others are busy for {rest}: "
+            f"{'its netbacks are all' if there and there == list(places) else netbacks} on that vCPU"
         )
         yield Finding(of_domain(driver, "vcpus"), reason, spread(host.document, driver, vcpus))
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from vcpulab.advice.capacity.occupancy import with_servers
-from vcpulab.advice.spreading import spread
+from vcpulab.advice.spreading import behind, spread
 from vcpulab.advice.tuning.parameters import Option, Parameter, Space
 from vcpulab.hypervisors.xl import members, spans
 from vcpulab.scenario.alike import groups
@@ -207,9 +207,8 @@ def _affinities(document: Mapping[str, Any], served: Sequence[str]) -> Iterator[
 def _spread(document: Mapping[str, Any], driver: str) -> Iterator[Parameter]:
     """The netbacks and the interrupts of a driver domain, spread over its vCPUs, or over more of them."""
     table = document["domain"][driver]
-    served = [n for n, other in document["domain"].items() if other.get("nic", {}).get("driver_domain") == driver]
     now, most = int(table["vcpus"]), len(_pcpus(document, table.get("pool")))
-    if len(served) < 2 or isinstance(table.get("affinity"), list):
+    if len(behind(document, "nic", driver)) < 2 or isinstance(table.get("affinity"), list):
         return
     options = [Option("as they are", None)]
     for vcpus in sorted({2, now, _DRIVER_VCPUS_MAX}):
