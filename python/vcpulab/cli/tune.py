@@ -167,13 +167,10 @@ def _show(answer: Tuning, *, all: bool) -> None:
 def _front(answer: Tuning) -> Table:
     """What is traded for what: a row for each setting that none beats."""
     goals = [goal for goal in answer.search.goals if len(goal.addresses) == 1]
-    headings = [
-        "setting",
-        *(f"{goal.name},\n{goal.addresses[0].unit}" for goal in goals),
-        "gain",
-        "price, %",
-        "pays most",
-    ]
+    # Where the only goal has a value, that says what is gained.
+    gains = [] if len(goals) == 1 == len(answer.search.goals) else ["gain"]
+    values_of = [f"{goal.name},\n{goal.addresses[0].unit}" for goal in goals]
+    headings = ["setting", *values_of, *gains, "price,\n%", "pays most"]
     rows = []
     for one in answer.offers:
         values = [
@@ -181,10 +178,11 @@ def _front(answer: Tuning) -> Table:
             for goal, value in zip(answer.search.goals, one.goals, strict=True)
             if goal in goals
         ]
-        mark = " (recommended)" if one.recommended else ""
+        mark = " *" if one.recommended else ""
         harm = "nobody" if one.harm is None else str(one.harm)
-        rows.append([in_words(answer.space, one.candidate) + mark, *values, str(one.gain), f"{one.price:g}", harm])
-    return Table("The front: gain against harm, the cheapest first", headings, rows)
+        gain = [str(one.gain) for _ in gains]
+        rows.append([in_words(answer.space, one.candidate) + mark, *values, *gain, f"{one.price:g}", harm])
+    return Table("The front: gain against harm, the cheapest first; * is recommended", headings, rows)
 
 
 def _show_parameters(answer: Tuning) -> None:

@@ -24,7 +24,7 @@ LOOKS = (8, 16, 32)
 """Replications at each look."""
 
 TRIES = 3
-"""So many settings are confirmed at most."""
+"""So many settings are confirmed at most; none after the replications of a whole confirmation and one more look."""
 
 Verdict = Literal["better", "not better", "unclear", "keeps the SLOs"]
 
@@ -82,9 +82,10 @@ def settle(
         EngineError: a run failed.
     """
     rejected: list[Rejected] = []
-    now, first = found, None
-    while now.best is not search.present and len(rejected) < TRIES:
+    now, first, spent = found, None, 0
+    while now.best is not search.present and len(rejected) < TRIES and spent <= LOOKS[-1]:
         confirmed = confirm(search, now.best, progress)
+        spent += confirmed.score.n
         first = first or confirmed
         why = _why_rejected(confirmed)
         if not why:
