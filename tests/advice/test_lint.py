@@ -342,7 +342,7 @@ def test_every_rule_has_a_whole_page() -> None:
         assert tuple(rule.parts()) == PARTS, rule.name
         assert all(rule.parts().values()), rule.name
         assert "{" not in rule.page(), rule.name
-    assert "more than 80% of its cap" in RULES["cap-throttles"].page(), "constants stand in it as values"
+    assert "more than 80 % of its cap" in RULES["cap-throttles"].page(), "constants stand in it as values"
 
 
 def test_rules_are_listed_explained_and_selected(command: Vcpulab, tmp_path: Path) -> None:

@@ -54,6 +54,8 @@ class Rule(Generic[C]):
         for paragraph in self._paragraphs()[1:]:
             heading, _, text = paragraph.partition(": ")
             found[heading] = text
+        if self.stands is Stands.ALONE:
+            found["Silent"] += " And where its mend improves nothing, and that of another finding does."
         return found
 
     def page(self, level: int = 1) -> str:
@@ -66,7 +68,7 @@ class Rule(Generic[C]):
     def _paragraphs(self) -> list[str]:
         text = inspect.getdoc(self.check) or ""
         paragraphs = text.format_map(vars(sys.modules[self.check.__module__])).split("\n\n")
-        return [" ".join(paragraph.split()) for paragraph in paragraphs]
+        return [" ".join(paragraph.replace("%", " %").split()) for paragraph in paragraphs]
 
 
 class Rules(Generic[C]):
