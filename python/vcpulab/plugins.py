@@ -1,13 +1,18 @@
 """Classes that users bring: found in a file of theirs, or in a package that is installed."""
 
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-from vcpulab.errors import RequestError
+from vcpulab import regular
+from vcpulab.errors import EngineError, RequestError
 
 T = TypeVar("T")
+_BYTES_MAX = 1 << 24
 
 
 class PluginError(RequestError):
@@ -39,7 +44,7 @@ def source_of(path: Path) -> bytes:
         PluginError: it cannot be read.
     """
     try:
-        return path.read_bytes()
+        return regular.read(path, _BYTES_MAX)
     except OSError as error:
         raise PluginError(f"{path}: {(error.strerror or str(error)).lower()}") from None
 
@@ -60,7 +65,7 @@ def from_source(source: bytes, path: str, name: str, base: type[T]) -> type[T]:
     module.__file__ = path
     try:
         exec(compile(source, path, "exec"), module.__dict__)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(f"{path}: {_where(error, path)}{type(error).__name__}: {error}") from error
     if not hasattr(module, name):
         raise PluginError(f"{path}: there is no `{name}`")
@@ -80,7 +85,22 @@ def checked(found: object, base: type[T], reference: str) -> type[T]:
     return found
 
 
-def _where(error: Exception, path: str) -> str:
+@contextmanager
+def not_ending_us(what: str) -> Iterator[None]:
+    """While this lasts, a class that would end the program fails as one that raises anything else.
+
+    Raises:
+        EngineError: it would.
+    """
+    try:
+        yield
+    except (SystemExit, GeneratorExit) as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        said = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise EngineError(f"{what}: {last.filename}: line {last.lineno}: in `{last.name}`: {said}") from error
+
+
+def _where(error: BaseException, path: str) -> str:
     line = None
     trace = error.__traceback__
     while trace is not None:
@@ -104,5 +124,5 @@ def _installed(name: str, group: str, what: str) -> object:
         )
     try:
         return entry_points(group=group)[name].load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(f"{what} `{name}`: {type(error).__name__}: {error}") from error

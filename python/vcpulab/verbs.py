@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from vcpulab.errors import Interrupted, RequestError
+from vcpulab.errors import Interrupted, RequestError, ScenarioError
 from vcpulab.extras import require
 from vcpulab.results.addresses import Slo, find_all
 from vcpulab.results.addresses import slo as read_slo
@@ -544,7 +544,7 @@ def with_replications(scenario: Scenario, seed: int | None, replications: int | 
     wanted = max(REPLICATIONS, scenario.replications) if replications is None else replications
     try:
         return scenario.with_run(seed=seed, replications=wanted)
-    except ValueError as error:
+    except ScenarioError as error:
         raise RequestError(str(error)) from None
 
 

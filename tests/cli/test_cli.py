@@ -112,7 +112,7 @@ def test_run_replaces_a_run_and_nothing_else(command: Vcpulab, tmp_path: Path) -
         (["run", "binary.toml"], "binary.toml: not a text file"),
         (["run", "typo.toml"], "typo.toml:11:1: domain.a.wieght: "),
         (["run", "typo.toml"], "hint: did you mean `weight`?"),
-        (["run", "/dev/zero"], "allowed: at most"),
+        (["run", "/dev/zero"], "/dev/zero: not a regular file"),
         (["run", "hogs.toml", "--format", "xml"], "--format"),
         (["run", "hogs.toml", "--replications", "0"], "--replications: found `0`"),
         (["run", "hogs.toml", "--seed", "-1"], "seed"),

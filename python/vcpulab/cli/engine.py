@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from vcpulab import _engine, whole
+from vcpulab import _engine, regular, whole
 from vcpulab.cli import files, terminal
 from vcpulab.cli.options import Force, Jobs, Out, TableOrJson, command, group, number
 from vcpulab.cli.outputs import written
@@ -139,6 +139,10 @@ def conformance(
     from vcpulab import conformance as vectors
     from vcpulab.cli import views
 
+    for one in path:
+        if not one.is_dir():
+            with regular.opened(one):
+                pass
     paths = [str(one) for one in path] or [str(vectors.bundled())]
     try:
         report = _engine.conformance(paths, jobs)

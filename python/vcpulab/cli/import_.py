@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from vcpulab import formats as recordings
-from vcpulab import whole
+from vcpulab import regular, whole
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import CpuMhz, Flag, Force, Out, TableOrJson, Threads, command, group, number
 from vcpulab.cli.outputs import Writes
@@ -152,7 +152,7 @@ def import_xl(*paths: Path, out: Out = None, force: Force = False) -> None:
 
 def _check_readable(path: Path) -> None:
     try:
-        with path.open("rb"):
+        with regular.opened(path):
             pass
     except OSError as error:
         raise RequestError(f"{path}: {files.reason(error)}") from None

@@ -9,11 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from vcpulab import regular
 from vcpulab.errors import RecordingError
 from vcpulab.formats.errors import wrong
 
 CHUNK_BYTES = 1 << 18
 LINE_BYTES_MAX = 1 << 16
+BLANK_LINES_MAX = 100_000
+"""Empty lines one after the other: who writes more writes nothing else."""
+BLANK_BYTES_MAX = 1 << 24
+"""The same of what is read in pieces."""
 TEXT_BYTES_MAX = 1 << 20
 """The longest listing or configuration; none of a real host's comes near it."""
 
@@ -25,7 +30,7 @@ def opened(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
     Raises:
         RecordingError: what is compressed is damaged or cut off.
     """
-    with path.open("rb") as raw:
+    with regular.opened(path) as raw:
         magic = raw.read(6)
         raw.seek(0)
         source: BinaryIO = raw
@@ -67,9 +72,12 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
         RecordingError: a line is too long, or no text.
     """
     with opened(path) as (source, _):
-        number = 0
+        number = blank = 0
         while line := source.readline(LINE_BYTES_MAX + 1):
             number += 1
+            blank = 0 if line.strip() else blank + 1
+            if blank > BLANK_LINES_MAX:
+                raise wrong(str(path), number, "another empty line", f"at most {BLANK_LINES_MAX}")
             if len(line) > LINE_BYTES_MAX:
                 raise wrong(str(path), number, "a longer line", f"at most {LINE_BYTES_MAX} bytes")
             try:

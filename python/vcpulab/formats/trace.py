@@ -2,16 +2,16 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from vcpulab import _engine, whole
 from vcpulab.errors import RecordingError
 from vcpulab.formats.errors import wrong
-from vcpulab.formats.sources import CHUNK_BYTES, lines_of, opened
+from vcpulab.formats.sources import BLANK_BYTES_MAX, CHUNK_BYTES, lines_of, opened
 
 Format = Literal["xentrace", "sched-text"]
 THREADS_MAX = 4096
@@ -124,11 +124,20 @@ def read_trace(
         return Recording(path, read(new), vcpus)
 
 
+def _pieces(path: Path, source: BinaryIO) -> Iterator[bytes]:
+    blank = 0
+    while piece := source.read(CHUNK_BYTES):
+        blank = 0 if piece.strip() else blank + len(piece)
+        if blank > BLANK_BYTES_MAX:
+            raise RecordingError(f"{path}: nothing but empty lines in {blank} bytes")
+        yield piece
+
+
 def _fed(path: Path, reader: _engine.RecordingReader, progress: Callable[[float], bool] | None) -> dict[str, Any]:
     size = max(path.stat().st_size, 1)
     try:
         with opened(path) as (source, raw):
-            while chunk := source.read(CHUNK_BYTES):
+            for chunk in _pieces(path, source):
                 reader.feed(chunk)
                 if progress is not None and not progress(min(raw.tell() / size, 1.0)):
                     raise KeyboardInterrupt

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 import polars as pl
 
 from vcpulab import _engine
+from vcpulab.plugins import not_ending_us
 from vcpulab.results import accessors, store
 from vcpulab.results import trace as traces
 from vcpulab.results.addresses import Address, AddressError, find
@@ -64,16 +65,17 @@ def run(
     if trace is not None:
         traces.prepare(trace)
     logs = None if jtl is None else jtl.prepare()
-    results = _engine.run(
-        scenario._engine,
-        jobs=jobs,
-        trace=decisions,
-        waits=waits,
-        events=trace,
-        jtl=logs,
-        live=live,
-        progress=progress,
-    )
+    with not_ending_us("the policy"):
+        results = _engine.run(
+            scenario._engine,
+            jobs=jobs,
+            trace=decisions,
+            waits=waits,
+            events=trace,
+            jtl=logs,
+            live=live,
+            progress=progress,
+        )
     done = ran(scenario, results, decisions=decisions)
     if trace is not None:
         traces.complete(trace, done)
@@ -109,9 +111,10 @@ def run_many(
         [2, 2]
     """
     all_of_them = list(scenarios)
-    results = _engine.run_many(
-        [scenario._engine for scenario in all_of_them], jobs=jobs, waits=waits, progress=progress
-    )
+    with not_ending_us("the policy"):
+        results = _engine.run_many(
+            [scenario._engine for scenario in all_of_them], jobs=jobs, waits=waits, progress=progress
+        )
     return [ran(scenario, left) for scenario, left in zip(all_of_them, results, strict=True)]
 
 

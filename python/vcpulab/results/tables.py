@@ -1,10 +1,12 @@
 """The result tables of a run: what each holds, column by column."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
 from vcpulab import _engine
+from vcpulab.errors import EngineError
 from vcpulab.results.addresses import App, apps
 from vcpulab.scenario.scenario import Scenario
 
@@ -26,6 +28,34 @@ TABLES = (
 )
 
 
+class _Threads:
+    """Polars' threads, which a process that is forked when they are at work does not have: it would wait for ever."""
+
+    def __init__(self) -> None:
+        self._used = self._lost = False
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        self._lost = self._used
+
+    def check(self) -> None:
+        """They are about to be used.
+
+        Raises:
+            EngineError: they are not here.
+        """
+        if self._lost:
+            raise EngineError(
+                "this process was forked from one that had tables of results already, and has not the threads for its "
+                'own\n  hint: multiprocessing.get_context("spawn"), or run_many, which uses every processor'
+            )
+        self._used = True
+
+
+_threads = _Threads()
+
+
 class EngineTables(Mapping[str, pl.DataFrame]):
     """The tables that the engine left, each made a frame when it is first asked for: few runs are asked for all."""
 
@@ -34,6 +64,7 @@ class EngineTables(Mapping[str, pl.DataFrame]):
         self._frames: dict[str, pl.DataFrame] = {}
 
     def __getitem__(self, name: str) -> pl.DataFrame:
+        _threads.check()
         if name not in TABLES:
             raise KeyError(name)
         if name not in self._frames:

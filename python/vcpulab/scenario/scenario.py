@@ -9,7 +9,8 @@ from typing import Any, Self
 
 import tomli_w
 
-from vcpulab import _engine
+from vcpulab import _engine, regular
+from vcpulab.errors import RequestError
 from vcpulab.plugins import PluginError
 from vcpulab.policy import OwnPolicy, Policies
 from vcpulab.scenario.catalogue import generation_of, param_names
@@ -49,7 +50,7 @@ class Scenario:
             ScenarioError: everything that is wrong with it.
             OSError: it cannot be read.
         """
-        with Path(path).open("rb") as file:
+        with regular.opened(path) as file:
             # One byte more than the engine accepts: an endless file is refused like any that is too long.
             data = file.read(_engine.FILE_BYTES_MAX + 1)
         folder = Path(path).parent
@@ -207,7 +208,8 @@ class Scenario:
         """The same scenario with another seed or number of replications.
 
         Raises:
-            ValueError: a value is out of range.
+            RequestError: a value is out of range.
+            ScenarioError: it is 0, or more than the engine takes.
 
         Examples:
             >>> Scenario.starter().with_run(replications=2).replications
@@ -216,7 +218,11 @@ class Scenario:
         try:
             self._engine.with_run(seed=seed, replications=replications)
         except OverflowError:
-            raise ValueError("seed, replications: allowed: integers from 0 that fit in 63 bits") from None
+            for field, value, least, most in (("seed", seed, 0, 2**63 - 1), ("replications", replications, 1, 10_000)):
+                if value is not None and not least <= value <= most:
+                    allowed = f"an integer from {least} to {most}"
+                    raise RequestError(field=field, found=value, allowed=allowed) from None
+            raise
         asked = {"seed": seed, "run.replications": replications}
         return self.change({field: value for field, value in asked.items() if value is not None})
 

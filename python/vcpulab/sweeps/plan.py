@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from vcpulab import regular
 from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.scenario import settings
 from vcpulab.scenario.names import is_pattern
@@ -61,7 +62,7 @@ class Plan:
             ScenarioError: what is wrong with the scenario that it starts from.
             OSError: it cannot be read.
         """
-        with path.open("rb") as file:
+        with regular.opened(path) as file:
             data = file.read(_FILE_BYTES_MAX + 1)
         if len(data) > _FILE_BYTES_MAX:
             raise RequestError(f"{path}: too long; allowed: at most {_FILE_BYTES_MAX} bytes")

@@ -26,7 +26,7 @@ import polars as pl
 
 from vcpulab import whole
 from vcpulab.errors import RequestError
-from vcpulab.sweeps.work import FORMAT, engine
+from vcpulab.sweeps.work import FORMAT, KEYS, TABLES, engine
 
 _MARK = "store.json"
 _INDEX = "index.sqlite"
@@ -177,11 +177,13 @@ class Store:
             name, state = self._name(file), file.stat()
             if known.pop(name, None) == (state.st_size, state.st_mtime_ns):
                 continue
-            if _is_whole(file):
+            if not _is_whole(file):
+                self._set_aside(file)
+            elif file.parent.name == "shards" and _says(file).get("format") == FORMAT and not _has_tables(file):
+                self._set_aside(file, "its columns are not those of runs")
+            else:
                 self._forget(file)
                 self._take_in(file)
-            else:
-                self._set_aside(file)
         for name in known:
             self._forget(self.folder / name)
         for kind in _KINDS:
@@ -220,7 +222,7 @@ class Store:
         whole.write(file, buffer.getvalue())
         return file
 
-    def _set_aside(self, file: Path) -> None:
+    def _set_aside(self, file: Path, why: str = "its content is not what its name says") -> None:
         damaged = self.folder / "damaged"
         damaged.mkdir(exist_ok=True)
         runs = self._index.execute("SELECT count(*) FROM runs WHERE file = ?", (self._name(file),)).fetchone()[0]
@@ -228,7 +230,7 @@ class Store:
         if file.exists():
             file.replace(damaged / file.name)
         lost = f"; its {runs} runs will be done again" if runs else ""
-        self._note(f"{file}: damaged (its content is not what its name says): moved to {damaged}{lost}")
+        self._note(f"{file}: damaged ({why}): moved to {damaged}{lost}")
 
     def _forget(self, file: Path) -> None:
         self._index.execute("DELETE FROM runs WHERE file = ?", (self._name(file),))
@@ -273,6 +275,17 @@ def _says(file: Path) -> dict[str, str]:
         return pl.read_parquet_metadata(file)
     except (pl.exceptions.PolarsError, OSError):
         return {}
+
+
+def _has_tables(file: Path) -> bool:
+    """Has it the columns of runs, and each table as a list of rows?"""
+    try:
+        schema = pl.read_parquet_schema(file)
+    except (pl.exceptions.PolarsError, OSError):
+        return False
+    nested = [schema.get(name) for name in TABLES]
+    lists = all(isinstance(kind, pl.List) and isinstance(kind.inner, pl.Struct) for kind in nested)
+    return lists and all(schema.get(name) == kind for name, kind in KEYS.items())
 
 
 def _is_whole(file: Path) -> bool:

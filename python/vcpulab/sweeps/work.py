@@ -17,6 +17,8 @@ from vcpulab.scenario.scenario import Scenario
 
 TABLES = ("domains", "vcpus", "pcpus", "apps", "io", "waits", "wakeups")
 """The result tables that are kept of every run."""
+KEYS = {"run_id": pl.String(), "scenario": pl.String(), "seed": pl.Int64()}
+"""The columns of a shard that are no tables."""
 FORMAT = "vcpulab-sweep/1"
 """What shards look like; another format is another kind of file."""
 
@@ -108,9 +110,7 @@ def measure(batch: Batch, go_on: Callable[[], bool] | None = None) -> Measured:
 
 def _nested(items: Sequence[Item], parsed: Mapping[str, Scenario], results: list[_engine.Results]) -> pl.DataFrame:
     """A row for each run."""
-    frame = pl.DataFrame(
-        list(items), pl.Schema({"run_id": pl.String, "scenario": pl.String, "seed": pl.Int64}), orient="row"
-    )
+    frame = pl.DataFrame(list(items), pl.Schema(KEYS), orient="row")
     called = {text: apps(scenario) for text, scenario in parsed.items()}
     for name in TABLES:
         parts = [pl.Series(name, getattr(result, name)()) for result in results]

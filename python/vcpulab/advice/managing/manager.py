@@ -13,6 +13,7 @@ from vcpulab.advice.managing.controller import Controller, Seen
 from vcpulab.advice.managing.limits import LEAST, limits
 from vcpulab.errors import RequestError
 from vcpulab.hypervisors.xl import members
+from vcpulab.plugins import not_ending_us
 from vcpulab.results.metrics import CONTROLLER, summarise
 from vcpulab.results.run import Run, ran
 from vcpulab.scenario.scenario import Scenario, join
@@ -94,7 +95,8 @@ def manage(scenario: Scenario, settings: Settings, *, progress: Callable[[float]
         for param, value in loop.params(name, loop.start(name)).items()
     }
     sampled = sampled.change(first)
-    results = _engine.run_managed(sampled._engine, loop, progress=progress)
+    with not_ending_us("the controller"):
+        results = _engine.run_managed(sampled._engine, loop, progress=progress)
     decisions = pl.DataFrame(loop.rows, DECISIONS, orient="row")
     means = decisions.group_by("domain", maintain_order=True).agg(pl.col("allocated").mean())
     errors = allocation_errors(scenario, dict(means.iter_rows()), settings.interval_s)
