@@ -169,6 +169,18 @@ def test_a_service_of_equal_advance_and_a_long_allowance(tmp_path: Path) -> None
     assert found.finding.changes == {"host.ctx_allow": 5_000_000}
 
 
+def test_services_that_wait_behind_a_crowd_are_mended_alike(tmp_path: Path) -> None:
+    """Each of the crowd makes for a small part of the waits."""
+    crowd = {f"batch{index}": HOG for index in range(14)}
+    domains = {"dom0": DOM0 | {"weight": 2048}, "web1": WEBSITE, "web2": WEBSITE, **crowd}
+    clients = {f"v{index}": asked(150, f"web{index}")["visitors"] for index in (1, 2)}
+    found = advice_on(tmp_path, {"pcpus": 2}, domains, clients)
+    assert set(found) == {"waits-behind-equals"}
+    weights = found["waits-behind-equals"].finding.changes
+    assert list(weights) == ["domain.web1.weight", "domain.web2.weight"]
+    assert "(as v2)" in found["waits-behind-equals"].finding.reason
+
+
 def test_what_harms_somebody_is_mended_otherwise(tmp_path: Path) -> None:
     """Extra time for the file server starves the driver domain beside it: a larger slice does not."""
     dom0 = DOM0 | {"period": 20_000_000, "slice": 8_000_000}

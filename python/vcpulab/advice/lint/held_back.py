@@ -15,7 +15,8 @@ from vcpulab.advice.lint.host import FEW_WAITS, IDLE, WAITS, Finding, Host, name
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.results.statistics import number
-from vcpulab.scenario.scenario import join
+from vcpulab.scenario.alike import groups
+from vcpulab.scenario.scenario import join, split
 
 NEVER_BLOCKED = 0.05
 """A domain that is blocked for less than this part of the time always wants to run. Assumed."""
@@ -29,8 +30,8 @@ SHARE_MAX = 0.8
 """A mended weight entitles to this part of the pCPUs at most."""
 HALF_FULL = 0.5
 """A device that is fuller than this makes its requests wait for as long as they take: M/M/1."""
-MOST_OF_IT = 10.0
-"""Who makes for less than this part of the waits, %, matters little."""
+MOST_OF_IT = 80.0
+"""Those who make for this part of the waits, %, the most first, are those whom somebody waits for."""
 
 LATE_IS = (
     f"above {LATE_MS:g} ms and above {LATE_TIMES:g} times the CPU time of a request at the 99th percentile, or more "
@@ -95,20 +96,30 @@ def held_back(host: Host) -> Iterator[Finding]:
 
 def causes_of(host: Host, ones: Sequence[Late]) -> Iterator[Finding]:
     """The same for these, whether they are late or not."""
-    causes: dict[tuple[str, str], list[tuple[Late, Finding]]] = {}
+    alike = {one: tuple(group) for group in groups(host.scenario) for one in group}
+    causes: dict[tuple[object, ...], list[tuple[Late, Finding]]] = {}
     for one in ones:
         station = bottleneck(stations(host.run, [one.domain]))
         if station is None:
             continue
         found = _cause(Held(host, one, station))
         if found is not None:
-            # A device is one cause, whoever depends on it.
-            what = found.path if station.domain else station.name
-            causes.setdefault((found.rule, what), []).append((one, found))
+            # A device is one cause, whoever depends on it, and alike domains are mended alike.
+            what = split(found.path) if station.domain else [station.name]
+            causes.setdefault((found.rule, *(alike.get(step, step) for step in what)), []).append((one, found))
     for both in causes.values():
         who = [one for one, _ in both]
         others = "" if len(who) == 1 else f" (as {named([one.name for one in who[1:]])})"
-        yield replace(both[0][1], reason=f"{who[0].how}{others}: {both[0][1].reason}")
+        first = both[0][1]
+        yield replace(
+            first,
+            reason=f"{who[0].how}{others}: {first.reason}",
+            changes={path: value for _, found in both for path, value in found.changes.items()},
+            otherwise=tuple(
+                {path: value for one in same for path, value in one.items()}
+                for same in zip(*(found.otherwise for _, found in both), strict=False)
+            ),
+        )
 
 
 def _cause(held: Held) -> Finding | None:
@@ -572,8 +583,8 @@ def _outweighed(held: Held) -> Finding | None:
     Mechanism: Equal weights give equal shares. A service that asks for more than its share uses it up, and then waits
     for the slices of all others.
 
-    Evidence: How long it waits and behind whom, and their weights: those that make for {MOST_OF_IT:.0f} % of its waits
-    or more weigh at least half as much. Late is: {LATE_IS}.
+    Evidence: How long it waits and behind whom, and their weights: of those that make for {MOST_OF_IT:.0f} % of its
+    waits some weigh at least half as much. Late is: {LATE_IS}.
 
     Silent: Where nobody is late.
 
@@ -590,9 +601,7 @@ def _outweighed(held: Held) -> Finding | None:
     if not held.waits or name is None or (held.starves and domain not in host.asked):
         return None
     own = host.value(domain, name) or 1
-    # Those that make it wait most: who wakes up now and then matters little, whatever it weighs.
-    behind = [one for one, share in host.behind(domain) if one != domain and share >= MOST_OF_IT]
-    theirs = [value for one in behind if (value := host.value(one, name))]
+    theirs = [value for one in _most_of_its_waits(held) if (value := host.value(one, name))]
     # How many shares like its own each of them has: a smaller advance is a larger share.
     ratios = [value / own if name == "weight" else own / value for value in theirs]
     if not any(2 * ratio >= 1 for ratio in ratios):
@@ -608,3 +617,14 @@ def _outweighed(held: Held) -> Finding | None:
         f"{own} beside theirs of {among} gives it a share that is less than it asks for, and it waits for their slices"
     )
     return Finding(path, reason, {path: mended})
+
+
+def _most_of_its_waits(held: Held) -> Iterator[str]:
+    """Those behind whom it waits most: who wakes up now and then matters little, whatever it weighs."""
+    others = [(one, share) for one, share in held.host.behind(held.domain) if one != held.domain]
+    left = MOST_OF_IT / 100 * sum(share for _, share in others)
+    for one, share in others:
+        if left <= 0:
+            return
+        yield one
+        left -= share
