@@ -200,10 +200,7 @@ def _outside(held: Held) -> Finding | None:
     nobody_waits = all(host.waited(one) < FEW_WAITS for one in way)
     if station.used < (HALF_FULL if nobody_waits else NEAR_FULL):
         return None
-    reason = (
-        f"the {station.name} that {held.domain} depends on is the bottleneck, {station}. It is outside the scheduler: "
-        "no setting changes that"
-    )
+    reason = f"the bottleneck of {held.domain} is outside the scheduler: {station}; no setting changes that"
     return Finding(of_domain(held.domain, "disk" if station.kind == "disk" else "nic"), reason)
 
 
