@@ -84,6 +84,14 @@ def test_a_policy_does_not_end_the_program(
     assert said in line
 
 
+def test_a_message_is_as_long_as_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("long.toml").write_text("x" * 100_000 + " = 1\n")
+    assert main(["check", "long.toml"]) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("long.toml:1:1: xxx")
+    assert max(map(len, shown.splitlines())) < 2100
+
+
 def test_empty_lines_without_end_are_given_up() -> None:
     Path("lines").write_bytes(b"\n" * (BLANK_LINES_MAX + 2))
     with pytest.raises(vcpulab.RecordingError, match="another empty line"):

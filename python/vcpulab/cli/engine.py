@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from vcpulab import _engine, regular, whole
+from vcpulab import _engine, whole
 from vcpulab.cli import files, terminal
 from vcpulab.cli.options import Force, Jobs, Out, TableOrJson, command, group, number
 from vcpulab.cli.outputs import written
@@ -141,8 +141,7 @@ def conformance(
 
     for one in path:
         if not one.is_dir():
-            with regular.opened(one):
-                pass
+            files.check_readable(one)
     paths = [str(one) for one in path] or [str(vectors.bundled())]
     try:
         report = _engine.conformance(paths, jobs)

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vcpulab import regular
 from vcpulab.cli import terminal
 from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.scenario.problems import Problem
@@ -72,6 +73,19 @@ def with_run(scenario: Scenario, *, seed: int | None = None, replications: int |
         first = error.problems[0]
         field = (first["field"] or "").removeprefix("run.")
         raise RequestError(first["message"], field=field, hint=first["hint"]) from None
+
+
+def check_readable(path: Path) -> None:
+    """Makes sure that a file can be read.
+
+    Raises:
+        RequestError: it cannot, or is a device or a pipe.
+    """
+    try:
+        with regular.opened(path):
+            pass
+    except OSError as error:
+        raise RequestError(f"{path}: {reason(error)}") from None
 
 
 def exists_already(path: Path) -> RequestError:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from vcpulab import formats as recordings
-from vcpulab import regular, whole
+from vcpulab import whole
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import CpuMhz, Flag, Force, Out, TableOrJson, Threads, command, group, number
 from vcpulab.cli.outputs import Writes
@@ -59,7 +59,7 @@ def import_files(
         raise RequestError("no files", hint="vcpulab import --help")
     mapping = recordings.read_threads(threads) if threads is not None else []
     for path in paths:
-        _check_readable(path)
+        files.check_readable(path)
     known = [(path, kind or recordings.kind_of(path)) for path in paths]
     traces = [path for path, its_kind in known if its_kind in ("xentrace", "sched-text")]
     if events is not None and len(traces) != 1:
@@ -135,7 +135,7 @@ def import_xl(*paths: Path, out: Out = None, force: Force = False) -> None:
     files.check_new(out, force=force)
     held = []
     for path in paths:
-        _check_readable(path)
+        files.check_readable(path)
         kind = recordings.kind_of(path)
         if kind not in listed.KINDS:
             raise RequestError(f"{path}: found {kind}; allowed: {', '.join(listed.KINDS)}")
@@ -148,14 +148,6 @@ def import_xl(*paths: Path, out: Out = None, force: Force = False) -> None:
         return
     whole.write(out, made.text)
     terminal.say(f"written to {out}\n  hint: vcpulab run {out}")
-
-
-def _check_readable(path: Path) -> None:
-    try:
-        with regular.opened(path):
-            pass
-    except OSError as error:
-        raise RequestError(f"{path}: {files.reason(error)}") from None
 
 
 def _names(held: Sequence[Read]) -> dict[int, str]:

@@ -55,9 +55,22 @@ def console(*, stderr: bool = False, **options: Any) -> "Console":
     return Console(file=stream.styled if isinstance(stream, _Plain) else stream, highlight=False, **options)
 
 
+_LINE_MOST = 2000
+
+
 def say(message: str) -> None:
-    """Prints a message."""
-    print(message, file=sys.stderr)
+    """Prints a message; lines longer than anybody reads are cut."""
+    print(_cut(message), file=sys.stderr)
+
+
+def _cut(message: str) -> str:
+    if len(message) <= _LINE_MOST:
+        return message
+    lines = (
+        line if len(line) <= _LINE_MOST else f"{line[:_LINE_MOST]} … ({len(line)} characters)"
+        for line in message.split("\n")
+    )
+    return "\n".join(lines)
 
 
 def warn(message: str) -> None:
@@ -76,7 +89,7 @@ def _labelled(label: str, style: str, message: str) -> None:
         return
     from rich.text import Text
 
-    console(stderr=True, soft_wrap=True).print(Text.assemble((label, style), plain(message)))
+    console(stderr=True, soft_wrap=True).print(Text.assemble((label, style), plain(_cut(message))))
 
 
 @contextmanager
