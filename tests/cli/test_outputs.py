@@ -207,6 +207,22 @@ def test_files_of_the_user_in_a_folder_are_kept(line: Line, tmp_path: Path, kind
     assert line(*arguments)[0] == 2, "nor a folder"
 
 
+def test_a_placement_replaces_hosts_and_nothing_else(
+    line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("place", "hogs.toml", "--slo", "a.gotten > 1", "--replications", "2", "--out", "o")
+    assert line(*arguments)[0] == 0
+    hosts = sorted((tmp_path / "o").iterdir())
+    (tmp_path / "o" / "host-9.toml").write_text("of before")
+    assert line(*arguments)[0] == 0
+    assert sorted((tmp_path / "o").iterdir()) == hosts
+    (tmp_path / "o" / "notes.txt").write_text("years of work")
+    monkeypatch.setattr("vcpulab._engine.run", None)
+    status, out, error = line(*arguments)
+    assert (status, out) == (2, "")
+    assert "there is something else" in error
+
+
 def test_a_folder_that_is_a_link_stays_one(line: Line, tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "o").symlink_to("disk")

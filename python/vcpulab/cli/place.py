@@ -1,6 +1,7 @@
 """`vcpulab place`: on how few hosts domains fit."""
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -65,6 +66,8 @@ def place(
         out: Write a scenario file for each host to this directory.
     """
     power = _power(idle_watts, busy_watts)
+    if out is not None:
+        _check_out(out)
     scenarios: dict[str, Scenario] = {}
     for path in files_:
         label = path.stem
@@ -117,12 +120,22 @@ def _power(idle: float, busy: float) -> Power:
     return Power(idle, busy)
 
 
+def _check_out(out: Path) -> None:
+    """Makes sure that nothing but hosts of a placement would be replaced."""
+    if out.exists() and not (
+        out.is_dir() and all(re.fullmatch(r"host-\d+\.toml", path.name) for path in out.iterdir())
+    ):
+        raise RequestError(f"{out}: there is something else", hint="another directory, or an empty one")
+
+
 def _write_hosts(placed: Placement, out: Path) -> None:
     names = [f"host-{number}.toml" for number in range(1, len(placed.hosts) + 1)]
-    if out.exists() and (not out.is_dir() or {path.name for path in out.iterdir()} - set(names)):
-        raise RequestError(f"{out}: there is something else", hint="another directory, or an empty one")
+    _check_out(out)
     for name, host in zip(names, placed.hosts, strict=True):
         whole.write(out / name, host.scenario.to_toml())
+    for path in out.iterdir():
+        if path.name not in names:
+            path.unlink()  # of a placement on more hosts
     terminal.say(f"written to {out}: {len(names)} scenario{'s' if len(names) > 1 else ''}")
 
 
