@@ -155,13 +155,14 @@ impl DriverDomain {
     /// The hop of a packet that is on vCPU `number`: what is for a guest whose netback is a thread on another one is left to
     /// that.
     fn leaves(&self, hop: Hop, number: usize, network: &Network) -> Hop {
-        match hop {
-            Hop::Ring(netfront) if self.threads => match network.netfronts[netfront].uplink {
-                Uplink::DriverDomain { vcpu, .. } if vcpu as usize != number => Hop::Thread(netfront),
-                _ => hop,
-            },
-            _ => hop,
+        if self.threads
+            && let Hop::Ring(netfront) = hop
+            && let Uplink::DriverDomain { vcpu, .. } = network.netfronts[netfront].uplink
+            && vcpu as usize != number
+        {
+            return Hop::Thread(netfront);
         }
+        hop
     }
 
     /// The cost of a packet taken from a NIC, at which `vcpu` works from now on.

@@ -106,7 +106,10 @@ impl Machine {
             (NetfrontWork::Send(_), Uplink::DriverDomain { .. }) => Hop::Up(id),
             (NetfrontWork::Send(_), Uplink::Hypervisor) => Hop::Link(nic),
         };
-        let hop = self.drivers.leaves(guest, hop, number, &self.network);
+        let hop = match hop {
+            Hop::Ring(_) => self.drivers.leaves(guest, hop, number, &self.network),
+            _ => hop,
+        };
         let driver = self.drivers.costs(guest);
         let nic_send_ns = if owns_nic { driver.nic_send_ns } else { Span::ZERO };
         let own = self.guests.all[guest].network.work(&work, nic_send_ns);
