@@ -45,8 +45,9 @@ app = [{ kind = "hog" }]
 
 
 def run_vcpulab(arguments: Sequence[str], cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs the command line as a user does."""
-    return start(VCPULAB, arguments, cwd, os.environ | environment, HANG_S)
+    """Runs the command line as a user does, into a pipe of no width."""
+    wide = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    return start(VCPULAB, arguments, cwd, wide | environment, HANG_S)
 
 
 def examples_of(command: Vcpulab, name: str) -> list[list[str]]:

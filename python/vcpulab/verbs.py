@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from vcpulab.errors import Interrupted, RequestError, ScenarioError
 from vcpulab.extras import require
-from vcpulab.results.addresses import Slo, find_all
-from vcpulab.results.addresses import slo as read_slo
+from vcpulab.results.addresses import find_all
+from vcpulab.results.addresses import slos as read_slos
 from vcpulab.results.run import Run
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
@@ -213,7 +213,7 @@ def tune(
     from vcpulab.advice.tuning.widening import widened
 
     scenario = _scenario(scenario)
-    slos = _slos(scenario, slo)
+    slos = read_slos(scenario, slo)
     goals_of.contradictions(slos)
     wanted = goals_of.goals(scenario, maximise, minimise)
     there = space(scenario, vary, only)
@@ -284,7 +284,7 @@ def capacity(
     from vcpulab.advice.capacity.guard import Guard
 
     scenario = _scenario(scenario)
-    slos = _slos(scenario, slo)
+    slos = read_slos(scenario, slo)
     grows = capacities.growth(scenario, vary, lowest=lowest, highest=highest)
     return capacities.capacity(
         grows, slos, replications=replications, jobs=jobs, guard=Guard(seconds), progress=progress
@@ -567,10 +567,6 @@ def _whole(found: "_AnyDifferences") -> "_AnyDifferences":
     if found.added is not None and found.added.interrupted:
         raise Interrupted(found)
     return found
-
-
-def _slos(scenario: Scenario, texts: Iterable[str]) -> list[Slo]:
-    return [read_slo(scenario, text) for text in texts]
 
 
 def _scenario(source: Source) -> Scenario:

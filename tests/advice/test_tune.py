@@ -471,7 +471,7 @@ def test_the_present_setting_that_keeps_the_slo_stays() -> None:
     answer = advice(busy(), "customers.response_p99 < 5s")
     assert not answer.advised
     assert answer.found.best.changes == {}
-    assert "customers.response_p99 < 5000 ms is kept as it is" in answer.verdict
+    assert "customers.response_p99 < 5s is kept as it is" in answer.verdict
 
 
 def test_what_nobody_feels_is_left() -> None:

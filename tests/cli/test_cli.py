@@ -288,10 +288,9 @@ def lasting(file: Path, duration: str) -> None:
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
-    result = subprocess.run(
-        f"{VCPULAB} schema | head -c 10", shell=True, cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert (len(result.stdout), result.stderr) == (10, "")
+    line = ["bash", "-o", "pipefail", "-c", f"{VCPULAB} schema | head -c 10"]
+    result = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (len(result.stdout), result.stderr, result.returncode) == (10, "", 0)
 
 
 def test_no_color(command: Vcpulab) -> None:

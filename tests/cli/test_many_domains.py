@@ -2,15 +2,21 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 
 import vcpulab
 from support import Vcpulab
 from vcpulab.advice.capacity.varying import growth
+from vcpulab.advice.tuning.goals import goal
+from vcpulab.advice.tuning.parameters import space
 from vcpulab.errors import RequestError
+from vcpulab.results.addresses import in_short, slos
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.settings import apply
+from vcpulab.show.charts import differences, palette
 
 LINES_MAX = 40
 KINDS = {
@@ -192,3 +198,67 @@ def test_whatif_tells_what_was_set_and_what_changes(command: Vcpulab, forty: str
     assert any(line.startswith("not shown: ") for line in told)
     every = command("whatif", forty, "--set", "batch*.cap=20", "--replications", "4", "--all").stdout
     assert "batch07.gotten" in every
+
+
+def test_a_narrow_terminal_shows_both_sides_beside_one_another(command: Vcpulab, forty: str) -> None:
+    result = command("whatif", forty, "--set", "batch*.weight=128", "--replications", "3", COLUMNS="80")
+    lines = result.stdout.splitlines()
+    assert len(lines) <= LINES_MAX
+    assert all(len(line) <= 80 for line in lines if not line.startswith("for d in "))
+    headings = next(line for line in lines if line.startswith(" metric"))
+    assert headings.split() == ["metric", "now", "changed", "%"]
+    names = " ".join(f"batch{number:02}" for number in range(1, 13))
+    assert lines[-1] == f"for d in {names}; do xl sched-credit -d $d -w 128; done"
+
+
+def test_the_counters_of_others_have_alike_domains_in_a_row(command: Vcpulab, forty: str) -> None:
+    text = command("run", forty, "--counters", "esx", "--only", "batch*", COLUMNS="80").stdout
+    counted = text[text.index("in the counters of esx") :]
+    assert "batch01 to batch12 " in counted
+    assert "batch07" not in counted
+
+
+def test_patterns_stand_for_all_that_match_in_slos_goals_and_ranges() -> None:
+    scenario = vcpulab.Scenario.from_toml(FORTY)
+    bounds = slos(scenario, ["batch*.wait_p99 < 0.05s"])
+    assert len(bounds) == 12
+    assert list(in_short(bounds)) == ["batch01 to batch12.wait_p99 < 0.05s"]
+    wanted = goal(scenario, "service*.response_p99", higher=False)
+    assert (str(wanted), len(wanted.addresses)) == ("minimise service*.response_p99", 15)
+    (weight,) = space(scenario, ["batch*.weight=64,256"]).parameters
+    assert (weight.name, len(weight.paths), weight.options[weight.now].value) == ("batch*.weight", 12, 256)
+
+
+def drawn(chart: Any) -> list[dict[str, Any]]:
+    """The rows of a chart's data, whichever layer they are drawn in."""
+    spec = chart.to_dict()
+    return [row for rows in spec.get("datasets", {"": spec.get("data", {}).get("values", [])}).values() for row in rows]
+
+
+def test_charts_of_forty_domains_have_a_row_for_alike_ones_and_no_colour_twice() -> None:
+    run = vcpulab.run(vcpulab.Scenario.from_toml(FORTY).change({"run.replications": 1}), decisions=True)
+    timeline = run.plot.timeline(window_ms=5)
+    assert {row["pcpu"] for row in drawn(timeline)} == set(range(16))
+    colours = timeline.to_dict()["encoding"]["color"]["scale"]
+    assert colours["domain"] == [
+        "dom0", "web", "service01 to service15", "batch01 to batch12", "idle01 to idle12",
+    ]  # fmt: skip
+    assert len(set(palette([str(number) for number in range(50)]))) == 50
+    assert {row["domain"] for row in drawn(run.plot.waits())} <= set(colours["domain"])
+    assert [row["group"] for row in drawn(run.plot.domains())] == colours["domain"]
+
+
+def test_intervals_end_where_values_do() -> None:
+    frame = pl.DataFrame(
+        {
+            "metric": [f"d{number}.waited" for number in range(40)],
+            "percent": [-90.0, *map(float, range(1, 40))],
+            "low": [-400.0] * 40,
+            "high": [50.0] * 40,
+            "verdict": ["improves"] + ["no significant difference"] * 39,
+        }
+    )
+    shown = [row for row in drawn(differences(frame)) if "metric" in row]
+    assert min(row["low"] for row in shown) == -100
+    assert [row["metric"] for row in shown[:3]] == ["d0.waited", "d39.waited", "d38.waited"], "the largest first"
+    assert len(shown) < 20

@@ -352,9 +352,20 @@ def change(comparison: Comparison) -> str:
 
 def table_of_differences(found: Sequence[Comparison], labels: tuple[str, str] = ("before", "after")) -> Table:
     """A row for each metric: its values under both labels, the difference, p and the verdict; see `Comparison.rank`."""
-    headings = ["metric", "unit", *labels, "difference", "%", "p", "verdict"]
     title = "Differences, second less first, paired, with 95 % confidence intervals"
-    return Table(title, headings, [_cells(one) for one in sorted(found, key=lambda one: one.rank)], 2)
+    return beside(title, labels, [_cells(one) for one in sorted(found, key=lambda one: one.rank)])
+
+
+def beside(title: str, labels: tuple[str, str], rows: Sequence[Sequence[str]]) -> Table:
+    """Rows of metric, unit, both values, difference, %, p, verdict; a narrow terminal has neither p nor difference."""
+    headings = ["metric", "unit", *labels, "difference", "%", "p", "verdict"]
+    ends = tuple(label.rpartition("/")[2] for label in labels)
+    names = labels if ends[0] == ends[1] else ends
+    short = [[f"{metric}\n  {unit}: {verdict}", *both, pc] for metric, unit, *both, _, pc, _, verdict in rows]
+    narrowest = Table(title, ["metric", *names, "%"], short, together=True)
+    without_p = [[*row[:6], row[7]] for row in rows]
+    narrower = Table(title, [*headings[:6], headings[7]], without_p, 2, together=True, narrower=narrowest)
+    return Table(title, headings, rows, 2, together=True, narrower=narrower)
 
 
 def _cells(comparison: Comparison) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from os import PathLike
 
 from vcpulab.advice.compare import Comparison, frame_of_changes, in_words, table_of_differences
+from vcpulab.advice.in_short import ROWS_FULL, alike_changes, headline, in_short
 from vcpulab.advice.starving import Starving
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.scenario import Scenario
@@ -39,12 +40,24 @@ def write(
 
     judged = [comparison for comparison in found if comparison.address.better and comparison.percent is not None]
     changed = [one for one in found if any(side is None or side.mean for side in (one.before, one.after))]
-    table = replace(table_of_differences(changed), title="Every metric that they share and that is not 0 in both")
+    table = replace(
+        table_of_differences(changed), title="Every metric that they share and that is not 0 in both", folded=True
+    )
     labelled = dict(zip(labels, runs, strict=True))
     beginnings = {label: _beginning(one.scenario) for label, one in labelled.items() if one.scenario.can_run}
+    scenarios = (runs[0].scenario, runs[1].scenario)
+    many = len(judged) > ROWS_FULL
+    changes = alike_changes(judged, scenarios) if many else frame_of_changes(judged)
+    words = (
+        in_short([one for one in judged if one.verdict != "same"], scenarios, labels)[1] if many else in_words(found)
+    )
+    said = headline(judged)
+    lead = [*([f"{said[0].upper()}{said[1:]}."] if said else []), *lead]
+    verdict = [html.bullets([*Starving.between(*runs).lines(), *words])]
+    if not changes.is_empty():
+        verdict.insert(0, html.chart(charts.differences(changes)))
     parts = [
-        html.section("Verdict", [html.bullets(in_words(found, Starving.between(*runs).lines()))]),
-        html.section("What changed", [html.chart(charts.differences(frame_of_changes(judged))), html.table(table)]),
+        html.section("Verdict", [*verdict, html.table(table)]),
         report.overview(labelled),
         *report.waits(labelled),
         html.side_by_side(report.timelines(beginnings)),

@@ -215,11 +215,13 @@ def whatif(
         print("\nTo set it on a real host:\n")
         views.show_commands(found.commands)
     if report is not None:
-        said = ", ".join(f"{path} = {json.dumps(value)}" for path, value in changed.changes.items())
+        said = "; ".join(views.settings_in_short(changed.changes))
+        restart = "it takes" if any(step.how == "boot" for step in found.commands) else "without"
         title = f"What if: {before.name}"
         runs = (found.before, found.after)
         with written(report):
-            comparison_report.write(report, title, ("now", "changed"), runs, found.found, lead=[said])
+            lead = [f"Set: {said}; {restart} a restart of the host."]
+            comparison_report.write(report, title, ("now", "changed"), runs, found.found, lead=lead)
     if write is not None:
         with written(write):
             whole.write(write, changed.scenario.text)

@@ -161,7 +161,7 @@ def _show_check(checked: Sequence[Checked]) -> None:
         verdict = "holds" if one.holds else "exceeded"
         rows.append([one.name, what, str(shown), f"{side} {number(scale * one.bound)}", estimate, verdict])
     headings = ["", "what", "simulated", "bound", "estimate", ""]
-    views.show_table(Table("Simulated, beside bound and estimate", headings, rows, text_columns=2))
+    views.show_table(Table("Simulated, beside bound and estimate", headings, rows, text_columns=2, together=True))
 
 
 def _ms(seconds: float | None) -> str:

@@ -1,15 +1,20 @@
 """`vcpulab capacity`: how much more a host can carry."""
 
 import json
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from vcpulab import verbs
 from vcpulab.advice.capacity import Capacity
+from vcpulab.advice.capacity.judging import Judged, worst
 from vcpulab.advice.capacity.words import said
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import Budget, Jobs, Report, Several, Slo, TableOrJson, command
 from vcpulab.cli.outputs import written
+from vcpulab.results.addresses import Slo as SloOf
+from vcpulab.results.addresses import in_short
 from vcpulab.results.statistics import number as number_said
 from vcpulab.show.table import Table
 
@@ -79,12 +84,12 @@ def _show(name: str, found: Capacity) -> None:
     for line in said(found):
         print(line)
     print()
-    headings = [found.growth.name, "SLOs", *(str(slo) for slo in found.slos), "replications", "nearest to full"]
+    headings = [found.growth.name, "SLOs", *map(_in_lines, in_short(found.slos)), "replications", "nearest to full"]
     rows = [
         [
             found.growth.said(point.value),
             _STANDINGS[point.standing],
-            *("–" if one.interval is None else str(one.interval) for one in point.judged),
+            *_nearest(found.slos, point.judged),
             str(point.replications),
             "–" if point.bottleneck is None else f"{point.bottleneck.name}, {100 * point.bottleneck.used:.0f} %",
         ]
@@ -96,6 +101,19 @@ def _show(name: str, found: Capacity) -> None:
         stations = [[one.name, one.kind, one.why, number_said(100 * one.used)] for one in shown]
         title = f"How full everything is on the way of the requests, at {found.growth.said(found.saturated.value)}"
         views.show_table(Table(title, ["station", "kind", "measured", "used, %"], stations, text_columns=3))
+
+
+def _in_lines(slo: str) -> str:
+    """An SLO as the heading of a narrow column."""
+    return re.sub(r"\.(?=\w+ [<>])", "\n.", slo)
+
+
+def _nearest(slos: Sequence[SloOf], judged: Sequence[Judged]) -> Iterator[str]:
+    """Of the SLOs on alike things, what came nearest to one, or furthest beyond it."""
+    of = dict(zip(slos, judged, strict=True))
+    for row in in_short(slos).values():
+        interval = worst([of[slo] for slo in row]).interval
+        yield "–" if interval is None else str(interval)
 
 
 _STANDINGS = {"holds": "hold", "open": "cannot tell", "broken": "broken"}

@@ -29,7 +29,9 @@ def demo(
     for label, scenario in scenarios.items():
         with terminal.progress(f"running under {label}") as progress:
             runs[label] = run(scenario, jobs=jobs, decisions=True, progress=progress)
-    views.show_table(Table(f"{experiment.TITLE} (5 replications)", experiment.HEADINGS, experiment.comparison(runs)))
+    views.show_table(
+        Table(f"{experiment.TITLE} (5 replications)", experiment.HEADINGS, experiment.comparison(runs), together=True)
+    )
     path = out / "report.html"
     sys.stdout.flush()
     experiment.write(path, runs)

@@ -221,7 +221,7 @@ def _show(found: Agreement) -> None:
     it = found.study
     cells = [_row(row) for row in found.predicted if row.estimate is not None]
     if len(cells) <= _CELLS_SHOWN:
-        views.show_table(Table(it.title, ["cell", "published", "simulated", "error", "role"], cells))
+        views.show_table(Table(it.title, ["cell", "published", "simulated", "error", "role"], cells, together=True))
     else:
         terminal.say(f"{it.name}: {len(cells)} cells are not shown here\n  hint: vcpulab study report {it.name}")
     scores = [

@@ -20,6 +20,7 @@ from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import Flag, Jobs, Report, Seed, Slo, TableOrJson, Words, command, duration, number
 from vcpulab.cli.outputs import Writes, written
 from vcpulab.hypervisors.xl import new_steps
+from vcpulab.results.addresses import in_short
 from vcpulab.show.table import Table
 
 DONE, FAILED = 0, 1
@@ -80,7 +81,8 @@ def tune(
             named: throughput and response times of all clients and applications, fairness, and waiting of driver
             domains.
         minimise: A metric to make smaller, such as web.response_p99.
-        slo: A service-level objective, such as 'web.response_p99 < 50ms'.
+        slo: A service-level objective, such as 'web.response_p99 < 50ms', or 'batch*.failed <= 3' of every one that
+            matches.
         vary: A parameter and its range: PATH=LOW..HIGH or PATH=a,b,c.
         only: Parameters to vary, of those that the schedulers have: a path such as domain.dom0.weight, or a pattern
             such as 'batch*.cap'. If neither is given: schedulers of the same release, weights or reservations,
@@ -150,7 +152,7 @@ def _show(answer: Tuning, *, all: bool) -> None:
     size = answer.space.size
     tried = f"{len(found.candidates)} of {size if size < 10**6 else f'{size:.1g}'} settings"
     lines = [
-        f"wanted: {'; '.join(map(str, [*answer.search.goals, *answer.search.slos]))}",
+        f"wanted: {'; '.join([*map(str, answer.search.goals), *in_short(answer.search.slos)])}",
         f"held fixed: {'; '.join(held(answer.space)) or 'nothing'}",
         f"tried: {tried}, {100 * answer.saved():.0f} % of their replications saved",
         *answer.reasons(),
@@ -213,11 +215,16 @@ def _show_confirmed(confirmed: Confirmation, *, all: bool) -> None:
     views.show_table(Table("Gain", ["goal", f"gain in {n} fresh replications"], rows))
     if confirmed.slos:
         words = {True: "kept", False: "not kept", None: "not sure"}
-        slos = [[str(one.slo), words[one.sure], str(one.interval or "–")] for one in confirmed.slos]
+        judged = {one.slo: one for one in confirmed.slos}
+        slos = []
+        for name, those in in_short(judged).items():
+            # Of those on alike things, the one that stands worst.
+            worst = min((judged[slo] for slo in those), key=lambda one: (False, None, True).index(one.sure))
+            slos.append([name, words[worst.sure], str(worst.interval or "–")])
         views.show_table(Table("SLOs", ["SLO", "kept", "value"], slos, text_columns=2))
     changed = [one for one in confirmed.comparisons if one.verdict in ("improves", "regresses") or one.may_regress]
     if changed:
-        views.show_comparison(changed, (confirmed.before, confirmed.after), ("now", "found"), all=all)
+        views.show_comparison(changed, (confirmed.before, confirmed.after), ("now", "found"), all=all, heading=False)
 
 
 def _verbal(answer: Tuning, candidate: Candidate) -> str:

@@ -134,7 +134,7 @@ def _show(found: Score, form: str) -> None:
         for row in found.rows
     ]
     headings = ["domain", "metric", "unit", "recorded", "simulated", "off by", "within its tolerance"]
-    views.show_table(Table("Recorded and simulated", headings, table, 3))
+    views.show_table(Table("Recorded and simulated", headings, table, 3, together=True))
     judged = found.judged
     tolerances = ", ".join(f"{metric} {most:g} {unit}" for metric, (most, unit) in TOLERANCES.items())
     print(f"{sum(bool(row.holds) for row in judged)} of {len(judged)} within their tolerance ({tolerances})")

@@ -1,9 +1,10 @@
 """What the terminal shows. Colours only repeat what the words say; `NO_COLOR` turns them off."""
 
+import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -18,14 +19,14 @@ from vcpulab.advice.lint.lint import Advice
 from vcpulab.advice.starving import in_a_line, starved
 from vcpulab.cli import terminal
 from vcpulab.hypervisors.counters import COUNTERS, Tool
+from vcpulab.hypervisors.loops import in_loops
 from vcpulab.hypervisors.xl import Step
 from vcpulab.results.metrics import IO, Metric, summarise
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
 from vcpulab.scenario import names as of_things
 from vcpulab.scenario.scenario import join, split
-from vcpulab.show.folded import View, tables
-from vcpulab.show.summary import table_of
+from vcpulab.show.folded import View, domains_table, tables
 from vcpulab.show.table import Table
 from vcpulab.show.terminal import rendered
 
@@ -37,7 +38,9 @@ _PIPE_COLUMNS = 240
 
 
 def _stdout() -> "Console":
-    return terminal.console(width=None if sys.stdout.isatty() else _PIPE_COLUMNS)
+    said = os.environ.get("COLUMNS", "")
+    wide = int(said) if said.isdecimal() and int(said) else _PIPE_COLUMNS
+    return terminal.console(width=None if sys.stdout.isatty() else wide)
 
 
 def show_table(table: Table) -> None:
@@ -92,11 +95,12 @@ def show_run(
     if any(folded for _, folded in shown):
         print("Every one: --all; some of them: --only 'GLOB'; the most first: --sort METRIC")
     if io:
-        _show_io(run)
+        _show_io(run, view or View())
     if tool is not None:
         counters = COUNTERS[tool]
         counted = summarise(_in_counters(run, counters), "domain", counters)
-        show_table(table_of(counted, f"Domains, in the counters of {tool}", "domain", counters).stacked())
+        title = f"Domains, in the counters of {tool}"
+        show_table(domains_table(run.scenario, counted, title, counters, view or View()).stacked())
     if waits or (waits is None and run.df_domains()["domain"].n_unique() <= _WAITS_SHORT):
         _show_waits(run)
         _show_wakeups(run)
@@ -119,6 +123,7 @@ def show_comparison(
     *,
     all: bool,
     starving: Sequence[str] = (),
+    heading: bool = True,
 ) -> None:
     """What differs between two runs, and what it means for whom.
 
@@ -128,7 +133,29 @@ def show_comparison(
         labels: what they are called.
         all: every metric, not only those that changed for better or worse, and what clients see?
         starving: lines on who starves.
+        heading: say what is compared?
     """
+    if heading:
+        _show_heading(runs, labels)
+    for line in starving:
+        print(line)
+    if starving:
+        print()
+    shown = [c for c in found if all or (c.address.better is not None and c.verdict != "same")]
+    asked = {address.name for address in seen_by_clients(runs[0])}
+    told = [c for c in shown if all or c.of_consequence or c.may_regress or c.address.name in asked]
+    lines = in_words(found)
+    # Alike domains fill a page with few rows or with few words.
+    if not all and max(len(told), len(lines)) > ROWS_FULL:
+        table, lines = in_short(shown, (runs[0].scenario, runs[1].scenario), labels)
+        show_table(table)
+    elif told:
+        show_table(table_of_differences(told, labels))
+    for line in lines:
+        print(line)
+
+
+def _show_heading(runs: tuple[Run, Run], labels: tuple[str, str]) -> None:
     for label, run in zip(labels, runs, strict=True):
         host = run.scenario.to_dict()["host"]
         scheduler = f"{host['scheduler']} {host['generation']}"
@@ -139,34 +166,27 @@ def show_comparison(
         f"{scenario.duration_ns / 1e9:g} s after {scenario.warmup_ns / 1e9:g} s of warm-up, "
         f"{_count(pairs, 'pair')} of replications, seed {scenario.seed}\n"
     )
-    for line in starving:
-        print(line)
-    if starving:
-        print()
-    shown = [c for c in found if all or (c.address.better is not None and c.verdict != "same")]
-    if not all and len(shown) > ROWS_FULL:
-        table, lines = in_short(shown, (runs[0].scenario, runs[1].scenario), labels)
-        show_table(table)
-    else:
-        lines = in_words(found)
-        asked = {address.name for address in seen_by_clients(runs[0])}
-        told = [c for c in shown if all or c.of_consequence or c.may_regress or c.address.name in asked]
-        if told:
-            show_table(table_of_differences(told, labels))
-    for line in lines:
-        print(line)
 
 
 def show_changes(changes: Mapping[str, Any]) -> None:
     """What was set, settings of the same value in a line."""
+    for line in settings_in_short(changes):
+        print(f"set: {line}")
+
+
+def settings_in_short(changes: Mapping[str, Any]) -> Iterator[str]:
+    """Settings, those of the same value for several things as one."""
     by_value: dict[tuple[str, str], list[str]] = {}
     for path, value in changes.items():
         *where, field = split(path)
         by_value.setdefault((field, _toml(value)), []).append(join(where))
     for (field, value), things in by_value.items():
+        if len(things) == 1:
+            yield f"{things[0]}.{field} = {value}"
+            continue
         kinds = {thing.partition(".")[0] for thing in things}
-        kind = f"{kinds.pop()}." if len(kinds) == 1 and len(things) > 1 else ""
-        print(f"set: {kind}{of_things.in_short([thing.removeprefix(kind) for thing in things])}: {field} = {value}")
+        kind = f"{kinds.pop()}." if len(kinds) == 1 else ""
+        yield f"{kind}{of_things.in_short([thing.removeprefix(kind) for thing in things])}: {field} = {value}"
 
 
 def show_advice(path: str, advice: Sequence[Advice]) -> None:
@@ -175,7 +195,7 @@ def show_advice(path: str, advice: Sequence[Advice]) -> None:
         _show_finding(path, one)
         if one.harm:
             print(f"  {one.harm}: better leave it as it is")
-        for step in one.steps:
+        for step in in_loops(one.steps):
             print(f"  {'$ ' if step.how == 'run' else f'({step.how}) '}{step.text}")
         print()
 
@@ -202,7 +222,7 @@ def _show_finding(path: str, advice: Advice, label: str = "with") -> None:
     finding = advice.finding
     print(f"{path}: {finding.path}: {finding.rule}\n  {finding.reason}")
     if advice.effect is not None:
-        mend = ", ".join(f"{name} = {_toml(value)}" for name, value in finding.changes.items())
+        mend = "; ".join(settings_in_short(finding.changes))
         told = "; ".join(f"{change(c)} ({c.verdict})" for c in advice.told())
         print(f"  {label} {mend}:\n    {told or 'no significant difference'}")
 
@@ -212,13 +232,12 @@ def _toml(value: object) -> str:
     return "its default" if value is None else tomli_w.dumps({"v": value}).removeprefix("v = ").rstrip("\n")
 
 
-def _show_io(run: Run) -> None:
+def _show_io(run: Run, view: View) -> None:
     """What there was nothing of anywhere is left out."""
     io = run.summary().filter(of="io")
     seen = set(io.filter(pl.col("mean") != 0)["metric"])
     metrics = [metric for metric in IO if metric.name in seen]
-    table = table_of(io.filter(pl.col("metric").is_in(seen)), "I/O", "domain", metrics)
-    show_table(table.stacked())
+    show_table(domains_table(run.scenario, io, "I/O", metrics, view).stacked())
 
 
 def _in_counters(run: Run, counters: Sequence[Metric]) -> pl.DataFrame:
@@ -323,7 +342,7 @@ _HEADINGS = {
 
 def show_commands(steps: Iterable[Step]) -> None:
     """As a shell script: whatever is no command is a comment."""
-    for (at, how), group in groupby(steps, key=lambda step: (step.at, step.how)):
+    for (at, how), group in groupby(in_loops(steps), key=lambda step: (step.at, step.how)):
         print(_HEADINGS[how] if at is None else f"{_HEADINGS[how]}, {at} after the start")
         for step in group:
             print(step.text if how == "run" else f"#   {step.text}")

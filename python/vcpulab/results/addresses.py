@@ -15,6 +15,7 @@ from vcpulab.errors import RequestError
 from vcpulab.results.metrics import APP, DOMAIN, HOST, IO, PCPU, Better, Metric, Of
 from vcpulab.results.statistics import number
 from vcpulab.scenario.names import did_you_mean, is_pattern, listed, matching
+from vcpulab.scenario.names import in_short as names_in_short
 from vcpulab.scenario.scenario import Scenario, join, split
 
 
@@ -250,6 +251,8 @@ class Slo(NamedTuple):
     operator: str
     bound: float
     """In the metric's unit."""
+    written: str = ""
+    """The bound as somebody wrote it, such as `10s`."""
 
     def holds(self, value: float | None) -> bool:
         """Does it hold of this value? Not of one that is not defined."""
@@ -263,7 +266,7 @@ class Slo(NamedTuple):
         return over / abs(self.bound) if self.bound else over
 
     def __str__(self) -> str:
-        return f"{self.address} {self.operator} {number(self.bound)} {self.address.unit}"
+        return f"{self.address} {self.operator} {self.written or f'{number(self.bound)} {self.address.unit}'}"
 
 
 def slo(scenario: Scenario, text: str, field: str = "slo") -> Slo:
@@ -274,13 +277,55 @@ def slo(scenario: Scenario, text: str, field: str = "slo") -> Slo:
 
     Examples:
         >>> print(slo(Scenario.starter(), "web.response_p99<0.05s"))
-        http.response_p99 < 50.0 ms
+        http.response_p99 < 0.05s
     """
+    name = _matched_slo(text, field)["address"]
+    return _slo(find(scenario, name, field), text, field)
+
+
+def slos(scenario: Scenario, texts: Iterable[str], field: str = "slo") -> list[Slo]:
+    """The SLOs that texts mean, where `web*.response_p99 < 50ms` is one on everything whose name matches.
+
+    Raises:
+        RequestError: one cannot be understood.
+
+    Examples:
+        >>> print(*slos(Scenario.starter(), ["*.gotten > 5"]), sep=", ")
+        dom0.gotten > 5 % of a pCPU, web.gotten > 5 % of a pCPU, batch.gotten > 5 % of a pCPU
+    """
+    return [
+        _slo(address, text, field)
+        for text in texts
+        for address in find_all(scenario, [_matched_slo(text, field)["address"]], field)
+    ]
+
+
+def in_short(slos: Iterable[Slo]) -> dict[str, list[Slo]]:
+    """SLOs of the same bound on the same metric, under one name.
+
+    Examples:
+        >>> list(in_short(slos(Scenario.starter(), ["*.gotten > 5", "web.waited < 9"])))
+        ['dom0, web, batch.gotten > 5 % of a pCPU', 'web.waited < 9 % of elapsed']
+    """
+    alike: dict[tuple[str, str], list[Slo]] = {}
+    for one in slos:
+        alike.setdefault((one.address.metric.name, str(one).removeprefix(str(one.address))), []).append(one)
+    return {
+        f"{names_in_short([one.address.thing for one in row])}.{metric}{bound}": row
+        for (metric, bound), row in alike.items()
+    }
+
+
+def _matched_slo(text: str, field: str) -> re.Match[str]:
     match = _SLO.fullmatch(text)
     if match is None:
         allowed = "METRIC < VALUE, such as `web.response_p99 < 50ms`"
         raise RequestError(field=field, found=text, allowed=allowed)
-    address = find(scenario, match["address"], field)
+    return match
+
+
+def _slo(address: Address, text: str, field: str) -> Slo:
+    match = _matched_slo(text, field)
     written = address.metric.unit.written
     try:
         bound = float(match["value"]) * written[match["unit"]]
@@ -288,4 +333,5 @@ def slo(scenario: Scenario, text: str, field: str = "slo") -> Slo:
         units = ", ".join(unit for unit in written if unit) or "none"
         allowed = f"a number, with one of the units {units} or none"
         raise RequestError(field=field, found=text, allowed=allowed) from None
-    return Slo(address, match["operator"], bound)
+    said = match["value"] + (match["unit"] or f" {address.unit}")
+    return Slo(address, match["operator"], bound, said.rstrip())

@@ -75,6 +75,10 @@ class Metric:
         """Its name and unit, as for an axis."""
         return f"{self.name}, {self.unit}"
 
+    def possible(self, value: float) -> float:
+        """The value, or the nearest one that is possible: where an interval ends."""
+        return min(max(value, self.bounds[0]), self.bounds[1])
+
 
 def _share(column: str) -> pl.Expr:
     return 100 * pl.col(column) / pl.col("elapsed_ns")

@@ -21,9 +21,29 @@ else:
 
 # Okabe and Ito's eight colours, told apart with any colour vision; black is left out: it is lost on dark paper.
 COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999999", "#F0E442"]
+
+
+def palette(names: Sequence[str]) -> list[str]:
+    """A colour for each name, none twice: those of `COLOURS`, and further ones around the circle of hues.
+
+    Further ones differ in lightness from one to the next, so that neighbours are told apart without their hue.
+
+    Examples:
+        >>> len(set(palette([str(number) for number in range(60)])))
+        60
+    """
+    further = (
+        f"hsl({round(137.508 * number) % 360}, {(70, 45)[number % 2]}%, {(38, 62, 50)[number % 3]}%)"
+        for number in range(max(0, len(names) - len(COLOURS)))
+    )
+    return [*COLOURS[: len(names)], *further]
+
+
 _PUBLISHED_COLOUR = "#888888"
 _INK = "currentColor"
 _BAR_PX = 20
+LABEL_PX = 220
+"""The most that names beside a chart take of its width."""
 CHAR_PX = 6.5
 """Mean width of a character of labels and values."""
 
@@ -47,7 +67,8 @@ def bars(frame: pl.DataFrame, axis: str, title: str) -> "alt.TopLevelMixin":
     """Horizontal bars with their confidence intervals and values, from a frame with the columns `BARS`."""
     half_width = pl.col("half_width").fill_null(0.0)
     frame = frame.with_columns(
-        low=pl.col("mean") - half_width,
+        # None of these can be below 0.
+        low=(pl.col("mean") - half_width).clip(lower_bound=0.0),
         high=pl.col("mean") + half_width,
         # A published value stands below its label.
         text=pl.format("{}: {}", pl.when("published").then(pl.lit("published")).otherwise("label"), "shown"),
@@ -59,7 +80,7 @@ def bars(frame: pl.DataFrame, axis: str, title: str) -> "alt.TopLevelMixin":
             "group:N",
             title=None,
             sort=groups,
-            axis=alt.Axis(labelLimit=200, ticks=False),
+            axis=alt.Axis(labelLimit=LABEL_PX, ticks=False),
             scale=alt.Scale(paddingInner=0.1, paddingOuter=0.05),
         ),
         yOffset=alt.YOffset("label:N", sort=labels),
@@ -69,16 +90,15 @@ def bars(frame: pl.DataFrame, axis: str, title: str) -> "alt.TopLevelMixin":
     room = CHAR_PX * max(map(len, frame["text"]), default=0)
     end = alt.expr(f"{most} * width / max(width - {room}, 0.25 * width)")
     scale = alt.Scale(domainMin=0, domainMax=end, nice=False) if most else alt.Undefined
-    colour = alt.Color("label:N", sort=labels, legend=None, scale=alt.Scale(domain=measured, range=COLOURS))
+    colour = alt.Color("label:N", sort=labels, legend=None, scale=alt.Scale(domain=measured, range=palette(measured)))
     bar = base.mark_bar(strokeWidth=1.5).encode(
-        x=alt.X("mean:Q", title=axis, scale=scale, axis=alt.Axis(tickCount=8)),
+        x=alt.X("mean:Q", title=axis, scale=scale, axis=alt.Axis(tickCount=6, orient="top")),
         color=alt.condition("datum.published", alt.value(_PUBLISHED_COLOUR), colour),
         stroke=alt.condition("datum.published", alt.value(_PUBLISHED_COLOUR), colour),
         fillOpacity=alt.condition("datum.published", alt.value(0.15), alt.value(0.85)),
         strokeDash=alt.condition("datum.published", alt.value([4, 3]), alt.value([1, 0])),
         tooltip=["group:N", "label:N", "mean:Q", "low:Q", "high:Q"],
     )
-    # An interval may reach below 0, where there is no axis.
     whisker = base.mark_rule(color=_INK, strokeWidth=1.5, clip=True).encode(x="low:Q", x2="high:Q")
     text = base.mark_text(align="left", baseline="middle", dx=6, color=_INK).encode(x="high:Q", text="text:N")
     said = "; ".join(f"{row['group']}, {row['label']}: {row['shown']}" for row in frame.iter_rows(named=True))
@@ -88,34 +108,47 @@ def bars(frame: pl.DataFrame, axis: str, title: str) -> "alt.TopLevelMixin":
     return dressed(chart)
 
 
+_DIFFERENCES_MAX = 16
+"""The changes that are drawn, the largest: the table has all."""
+
+
 def differences(frame: pl.DataFrame) -> "alt.TopLevelMixin":
-    """Changes in % with their intervals, a line for each metric.
+    """Changes in % with their intervals, a line for each metric: those that change most, the most first.
+
+    No interval reaches below -100 %: nothing can lose more than all it has.
 
     Args:
         frame: columns `metric`, `percent`, `low`, `high` and `verdict`, one of `VERDICTS`.
     """
-    rows = frame.to_dicts()
+    ranked = frame.with_columns(
+        pl.col("low", "high").clip(lower_bound=-100.0),
+        sure=pl.col("verdict") != VERDICTS[-1],
+        size=pl.col("percent").abs(),
+    ).sort("sure", "size", descending=True, maintain_order=True)
+    shown = ranked.drop("sure", "size").head(_DIFFERENCES_MAX)
+    rows = shown.to_dicts()
     verdicts = list(VERDICTS)
     base = alt.Chart(rows_of(rows)).encode(
-        y=alt.Y("metric:N", title=None, sort=None, axis=alt.Axis(labelLimit=240)),
+        y=alt.Y("metric:N", title=None, sort=None, axis=alt.Axis(labelLimit=LABEL_PX)),
         color=alt.Color(
             "verdict:N",
             title=None,
             scale=alt.Scale(domain=verdicts, range=[COLOURS[2], COLOURS[5], COLOURS[6]]),
-            legend=alt.Legend(orient="bottom"),
+            legend=alt.Legend(orient="top"),
         ),
         tooltip=["metric:N", "percent:Q", "low:Q", "high:Q", "verdict:N"],
     )
     # Where one change dwarfs all others they can still be told from none.
-    scale = alt.Scale(type="symlog", constant=10)
+    scale = alt.Scale(type="symlog", constant=10, nice=False)
     rule = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q", title="change, %", scale=scale, axis=alt.Axis(tickCount=8)), x2="high:Q"
+        x=alt.X("low:Q", title="change, %", scale=scale, axis=alt.Axis(tickCount=6, orient="top")), x2="high:Q"
     )
     shape = alt.Shape("verdict:N", scale=alt.Scale(domain=verdicts, range=["triangle-up", "triangle-down", "circle"]))
     point = base.mark_point(filled=True, size=70).encode(x="percent:Q", shape=shape)
     zero = alt.Chart(rows_of([{"zero": 0}])).mark_rule(color=_INK, opacity=0.5).encode(x="zero:Q")
     said = "; ".join(f"{row['metric']} {row['percent']:.3g} %, {row['verdict']}" for row in rows)
-    title = "Change of each metric"
+    cut = "" if len(shown) == len(frame) else f": the {len(shown)} largest of {len(frame)}"
+    title = f"Change of each metric{cut}"
     chart = alt.layer(zero, rule, point).properties(
         width="container", height=alt.Step(_BAR_PX), title=title, description=f"{title}, in %. {said}."
     )
@@ -140,9 +173,17 @@ def allocations(decisions: pl.DataFrame, title: str) -> "alt.TopLevelMixin":
         .encode(
             x=alt.X("time_s:Q", title="time, s"),
             y=alt.Y("percent:Q", title=y_title, scale=alt.Scale(zero=True)),
-            color=alt.Color("domain:N", sort=domains, scale=alt.Scale(domain=domains, range=COLOURS)),
+            color=alt.Color(
+                "domain:N",
+                title=None,
+                sort=domains,
+                scale=alt.Scale(domain=domains, range=palette(domains)),
+                legend=alt.Legend(orient="top", columns=2, labelLimit=LABEL_PX),
+            ),
             strokeDash=alt.StrokeDash(
                 "what:N",
+                title=None,
+                legend=alt.Legend(orient="top"),
                 scale=alt.Scale(domain=["used", "allocated"], range=[[1, 0], [5, 3]]),
             ),
             tooltip=["domain:N", "what:N", "time_s:Q", "percent:Q"],
@@ -163,19 +204,25 @@ def waits(frame: pl.DataFrame, domains: Sequence[str], title: str) -> "alt.TopLe
     labels = [_share_said(share) for share in frame["of_elapsed"]]
     frame = frame.with_columns(pl.Series("said", labels, pl.String), pl.col("of_wait").round(1))
     base = alt.Chart(_data(frame)).encode(
-        x=alt.X("by:N", title="waited for", sort=[*domains, "idle", "hypervisor"], axis=alt.Axis(labelAngle=0)),
-        y=alt.Y("domain:N", title="waited", sort=domains),
+        x=alt.X("by:N", title="waited for", sort=[*domains, "idle", "hypervisor"], axis=alt.Axis(labelAngle=-40)),
+        y=alt.Y("domain:N", title=None, sort=domains, axis=alt.Axis(labelLimit=LABEL_PX)),
         tooltip=["domain:N", "by:N", alt.Tooltip("said:N", title=OF_ELAPSED.text), "of_wait:Q"],
     )
     map_ = base.mark_rect().encode(
-        color=alt.Color("of_elapsed:Q", title=OF_ELAPSED.text, scale=alt.Scale(scheme="blues", domainMin=0))
+        color=alt.Color(
+            "of_elapsed:Q",
+            title=OF_ELAPSED.text,
+            scale=alt.Scale(scheme="blues", domainMin=0),
+            legend=alt.Legend(orient="top", gradientLength=160),
+        )
     )
     # The upper third of the blues is dark.
     dark = f"datum.of_elapsed > {0.65 * max(frame['of_elapsed'], default=0)}"
     text = base.mark_text().encode(text="said:N", color=alt.condition(dark, alt.value("white"), alt.value("black")))
     said = "; ".join(f"{row['domain']} for {row['by']}: {row['said']} %" for row in frame.iter_rows(named=True))
+    # Cells have room for their numbers, however narrow the page is.
     chart = alt.layer(map_, text).properties(
-        width="container", height=alt.Step(32), title=title, description=f"{title}, {OF_ELAPSED}. {said}."
+        width=alt.Step(56), height=alt.Step(32), title=title, description=f"{title}, {OF_ELAPSED}. {said}."
     )
     return dressed(chart)
 
@@ -206,8 +253,16 @@ def wakeups(frame: pl.DataFrame, means: pl.DataFrame, domains: Sequence[str], ti
         .encode(
             x=alt.X("wait_us:Q", title="waited at most, µs", scale=alt.Scale(type="log")),
             y=alt.Y("share:Q", title="wake-ups, %", scale=alt.Scale(domain=[0, 100])),
-            color=alt.Color("domain:N", sort=domains, scale=alt.Scale(domain=domains, range=COLOURS)),
-            strokeDash=alt.StrokeDash("cause:N"),
+            color=alt.Color(
+                "domain:N",
+                title=None,
+                sort=domains,
+                scale=alt.Scale(domain=domains, range=palette(domains)),
+                legend=alt.Legend(orient="top", columns=2, labelLimit=LABEL_PX),
+            ),
+            strokeDash=alt.StrokeDash(
+                "cause:N", title=None, legend=alt.Legend(orient="bottom", columns=2, symbolType="stroke")
+            ),
             tooltip=["domain:N", "cause:N", "wait_us:Q", "share:Q"],
         )
         .properties(width="container", height=240, title=title, description=f"{title}. {said}.")
@@ -218,10 +273,11 @@ def wakeups(frame: pl.DataFrame, means: pl.DataFrame, domains: Sequence[str], ti
 def timeline(
     frame: pl.DataFrame, domains: Sequence[str], window_ms: tuple[float, float], title: str
 ) -> "alt.TopLevelMixin":
-    """Slices of CPU time, a lane for each vCPU on each pCPU.
+    """Slices of CPU time, a row for each pCPU, in the colour of who ran.
 
     Args:
-        frame: columns `lane`, `domain`, `start_ms`, `end_ms`, `ran_us` and `waited_us`, a row for each slice.
+        frame: columns `pcpu`, `domain`, `vcpu`, `start_ms`, `end_ms`, `ran_us` and `waited_us`, a row for each slice;
+            `domain` is the domain, or the row of alike ones that it is among.
         domains: their order.
         window_ms: what is shown at first, ms since the host started.
         title: of the chart.
@@ -235,20 +291,26 @@ def timeline(
             x=alt.X(
                 "start_ms:Q",
                 title="time since the host started, ms",
-                axis=alt.Axis(tickCount=8),
+                axis=alt.Axis(tickCount=6),
                 scale=alt.Scale(domain=[start_ms, end_ms], nice=False, zero=False),
             ),
             x2="end_ms:Q",
-            y=alt.Y("lane:N", title=None, sort=_in_order(frame["lane"]), axis=alt.Axis(labelLimit=240)),
-            color=alt.Color("domain:N", sort=domains, legend=None, scale=alt.Scale(domain=domains, range=COLOURS)),
-            tooltip=["lane:N", "start_ms:Q", "end_ms:Q", "ran_us:Q", "waited_us:Q"],
+            y=alt.Y("pcpu:O", title="pCPU"),
+            color=alt.Color(
+                "domain:N",
+                title=None,
+                sort=domains,
+                scale=alt.Scale(domain=domains, range=palette(domains)),
+                legend=alt.Legend(orient="top", columns=2, labelLimit=LABEL_PX),
+            ),
+            tooltip=["pcpu:O", "vcpu:N", "start_ms:Q", "end_ms:Q", "ran_us:Q", "waited_us:Q"],
         )
         .add_params(alt.selection_interval(name="zoom", encodings=["x"], bind="scales"))
         .properties(
             width="container",
-            height=alt.Step(28),
+            height=alt.Step(22),
             title=title,
-            description=f"{title}: {frame.height} slices of CPU time from {window}, a lane for each vCPU on each pCPU.",
+            description=f"{title}: {frame.height} slices of CPU time from {window}, a row for each pCPU.",
         )
     )
     return dressed(chart)

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import polars as pl
+
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import App, apps
 from vcpulab.results.metrics import APP, DOMAIN, PCPU, Metric
@@ -61,6 +63,25 @@ def tables(run: Run, view: View, full: bool = True) -> Iterator[tuple[Table, boo
             said = f"{title}: {len(things)}, alike ones in a row, least to most" if folded else title
             headings = [of, *(f"{metric.name.replace('_', ' ')}, {metric.unit}" for metric in shown)]
             yield Table(said, headings, cells), folded
+
+
+def domains_table(scenario: Scenario, frame: pl.DataFrame, title: str, metrics: Sequence[Metric], view: View) -> Table:
+    """A table of domains: of many, alike ones in a row, least to most.
+
+    Args:
+        scenario: what the domains are of.
+        frame: columns `thing`, `metric`, `mean`, `half_width` and `n`.
+        title: its title.
+        metrics: its columns.
+        view: what is shown.
+    """
+    things = _chosen(frame["thing"].unique(maintain_order=True).to_list(), apps(scenario), view.only)
+    folded = not view.all and len(things) > ROWS_FULL
+    rows = _domains(scenario, things) if folded else {thing: [thing] for thing in things}
+    means = {(row["thing"], row["metric"]): row for row in frame.iter_rows(named=True)}
+    cells = [[name, *(_cell(means, those, metric.name) for metric in metrics)] for name, those in rows.items()]
+    headings = ["domain", *(f"{metric.name.replace('_', ' ')}, {metric.unit}" for metric in metrics)]
+    return Table(f"{title}; alike domains in a row, least to most" if folded else title, headings, cells)
 
 
 def check(scenario: Scenario, view: View) -> None:

@@ -1,6 +1,7 @@
 """Charts of runs: `run.plot`, and the same of several labelled runs. All but `tables` need the extra `report`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -8,8 +9,12 @@ import polars as pl
 from vcpulab.results.addresses import apps as applications
 from vcpulab.results.metrics import Of, metric
 from vcpulab.results.run import Run
-from vcpulab.results.statistics import Interval
+from vcpulab.results.statistics import Interval, number
 from vcpulab.results.timeline import slices
+from vcpulab.scenario.alike import groups
+from vcpulab.scenario.names import in_short
+from vcpulab.scenario.scenario import Scenario, join
+from vcpulab.show.folded import ROWS_FULL, app_rows
 
 if TYPE_CHECKING:
     import altair as alt
@@ -99,11 +104,16 @@ def _bars(runs: Mapping[str, Run], of: Of, name: str, published: Published) -> p
     from vcpulab.show.charts import BARS
 
     rows: list[tuple[str, str, float, float | None, str, bool]] = []
+    row_of = _alike([run.scenario for run in runs.values()], of)
     for label, run in runs.items():
         printed = published.get(label, {})
+        those: dict[str, list[Interval]] = {}
         for row in run.summary().filter(of=of, metric=name).drop_nulls("mean").iter_rows(named=True):
             interval = Interval(row["mean"], row["half_width"], row["n"])
-            rows.append((row["thing"], label, row["mean"], row["half_width"], str(interval), False))
+            those.setdefault(row_of.get(row["thing"], row["thing"]), []).append(interval)
+        for thing, intervals in those.items():
+            rows.append((thing, label, *_together(intervals), False))
+        for row in run.summary().filter(of=of, metric=name).drop_nulls("mean").iter_rows(named=True):
             value = printed.get(row["address"])
             if value is not None:
                 rows.append((row["thing"], label + PUBLISHED, value, None, f"{value:g}", True))
@@ -112,11 +122,43 @@ def _bars(runs: Mapping[str, Run], of: Of, name: str, published: Published) -> p
     return pl.DataFrame(shown, schema=BARS, orient="row")
 
 
+def _together(intervals: Sequence[Interval]) -> tuple[float, float | None, str]:
+    """Mean, half width and words of one value; of those of alike things their mean, and the least and the most."""
+    if len(intervals) == 1:
+        return intervals[0].mean, intervals[0].half_width, str(intervals[0])
+    means = [one.mean for one in intervals]
+    least, most = number(min(means)), number(max(means))
+    return fmean(means), None, f"{least if least == most else f'{least} to {most}'} ({len(means)})"
+
+
+def _alike(scenarios: Sequence[Scenario], of: Of = "domain") -> dict[str, str]:
+    """What each domain, or application, is called in a chart: of many, alike ones are drawn as one."""
+    alike = groups(*scenarios)
+    if sum(map(len, alike)) <= ROWS_FULL:
+        return {}
+    rows = app_rows(scenarios[0], alike) if of == "app" else [[join([one]) for one in row] for row in alike]
+    return {name: in_short(row) for row in rows for name in row}
+
+
+def _called(run: Run, frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
+    """A frame whose domains are called as in charts."""
+    called = _alike([run.scenario])
+    return frame.with_columns(pl.col(column).replace(called) for column in columns)
+
+
 def waits(run: Run, title: str | None = None) -> "alt.TopLevelMixin":
     """A map: who waited, for whom, how much."""
     from vcpulab.show import charts
 
-    return charts.waits(run.df_wait_shares(), _domains(run), title or f"Who made whom wait: {run.scenario.name}")
+    shares = _called(run, run.df_wait_shares().with_columns(of=pl.col("domain")), "domain", "by")
+    members = pl.col("of").n_unique().over("domain")
+    # What a domain waits for all of alike ones; the mean of alike ones that wait.
+    frame = (
+        shares.with_columns(pl.col("of_elapsed", "of_wait") / members)
+        .group_by("domain", "by", maintain_order=True)
+        .agg(pl.col("of_elapsed", "of_wait", "half_width").sum())
+    )
+    return charts.waits(frame, _domains(run), title or f"Who made whom wait: {run.scenario.name}")
 
 
 def wakeups(run: Run, title: str | None = None) -> "alt.TopLevelMixin":
@@ -124,7 +166,7 @@ def wakeups(run: Run, title: str | None = None) -> "alt.TopLevelMixin":
     from vcpulab.show import charts
 
     frame = (
-        run.df_wakeup_buckets()
+        _called(run, run.df_wakeup_buckets(), "domain")
         .group_by("domain", "cause", "below_ns")
         .agg(pl.col("count").sum())
         .sort("domain", "cause", "below_ns")
@@ -132,7 +174,9 @@ def wakeups(run: Run, title: str | None = None) -> "alt.TopLevelMixin":
         .select("domain", "cause", (pl.col("below_ns") / 1e3).alias("wait_us"), "share")
     )
     title = title or f"Wait after waking up: {run.scenario.name}"
-    return charts.wakeups(frame, run.df_wakeup_means(), _domains(run), title)
+    # In words, of alike domains the first.
+    means = _called(run, run.df_wakeup_means(), "domain").unique(["domain", "cause"], keep="first", maintain_order=True)
+    return charts.wakeups(frame, means, _domains(run), title)
 
 
 def timeline(
@@ -158,10 +202,11 @@ def timeline(
     names = run.df_domains().select(pl.col("number").alias("domain"), pl.col("domain").alias("name")).unique()
     frame = (
         shown.join(names, on="domain", how="left")
-        .sort("pcpu", "domain", "vcpu", "start_ns")
+        .sort("pcpu", "start_ns")
         .select(
-            pl.format("pCPU {}: {} vCPU {}", "pcpu", "name", "vcpu").alias("lane"),
-            pl.col("name").alias("domain"),
+            "pcpu",
+            pl.col("name").replace(_alike([run.scenario])).alias("domain"),
+            pl.format("{} vCPU {}", "name", "vcpu").alias("vcpu"),
             (pl.col("start_ns") / 1e6).alias("start_ms"),
             (pl.col("end_ns") / 1e6).alias("end_ms"),
             ((pl.col("end_ns") - pl.col("start_ns")) / 1e3).alias("ran_us"),
@@ -173,4 +218,4 @@ def timeline(
 
 
 def _domains(run: Run) -> list[str]:
-    return run.df_domains()["domain"].unique(maintain_order=True).to_list()
+    return _called(run, run.df_domains(), "domain")["domain"].unique(maintain_order=True).to_list()

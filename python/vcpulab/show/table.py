@@ -14,6 +14,10 @@ class Table:
     rows: Sequence[Sequence[str]]
     text_columns: int = 1
     """Number of columns, from the first on, that hold text; the others hold numbers."""
+    together: bool = False
+    """Whether its columns are compared, and stay beside one another in a narrow terminal."""
+    narrower: "Table | None" = None
+    """What says most of the same where there is no room for such a table."""
     folded: bool = False
     """Whether a page folds it away at first."""
 

@@ -1,5 +1,6 @@
 """Tables for a terminal (rich). Nothing is printed here."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from rich import box
@@ -9,26 +10,51 @@ from rich.text import Text
 from vcpulab.show.plain import plain
 from vcpulab.show.table import Table
 
+_WORDS = re.compile(r"[a-z]{4}")
+"""What a verdict has, and no number with its unit."""
+
 
 def rendered(shown: Table, width: int) -> Iterator[RichTable]:
-    """The table, cut into several where its numbers do not fit beside one another.
+    """The table, cut into several where its numbers do not fit beside one another, unless they belong together.
 
     Args:
         shown: the table; text may wrap, numbers go on below.
         width: columns of the terminal.
     """
+    if shown.together and shown.narrower is not None and _least(shown) > width:
+        yield from rendered(shown.narrower, width)
+        return
     headings, title = [plain(heading) for heading in shown.headings], plain(shown.title)
     rows = [[plain(cell) for cell in row] for row in shown.rows]
-    for numbers in _fitting(headings, rows, shown.text_columns, width):
+    all_numbers = list(range(shown.text_columns, len(headings)))
+    parts = [all_numbers] if shown.together else _fitting(headings, rows, shown.text_columns, width)
+    for numbers in parts:
         table = RichTable(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
         for index in range(shown.text_columns):
-            table.add_column(Text(headings[index]), vertical="bottom")
+            table.add_column(Text(headings[index]), vertical="bottom", overflow="fold")
         for index in numbers:
-            table.add_column(Text(headings[index]), justify="right", vertical="bottom", no_wrap=True)
+            wraps = shown.together and _wraps(shown, index)
+            table.add_column(Text(headings[index]), justify="right", vertical="bottom", no_wrap=not wraps)
         for row in rows:
             table.add_row(*(Text(row[index]) for index in [*range(shown.text_columns), *numbers]))
         yield table
         title = ""
+
+
+def _wraps(shown: Table, index: int) -> bool:
+    return any(_WORDS.search(row[index]) for row in shown.rows)
+
+
+def _least(shown: Table) -> int:
+    """The fewest columns of a terminal that show it well: in one piece, and only what is said of numbers wraps."""
+    total = 0
+    for index, heading in enumerate(shown.headings):
+        cells = [heading, *(row[index] for row in shown.rows)]
+        wraps = index >= shown.text_columns and _wraps(shown, index)
+        parts = [part for cell in cells for part in (cell.split() if wraps else cell.split("\n"))]
+        # Padding on both sides and a column of the box.
+        total += 3 + max(map(len, parts), default=0)
+    return total
 
 
 def _fitting(headings: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int, width: int) -> list[list[int]]:

@@ -1,11 +1,12 @@
 """Charts that studies draw: curves with intervals, published values beside them as hollow marks."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vcpulab.extras import require
 from vcpulab.results.statistics import Interval
-from vcpulab.show.charts import CHAR_PX, COLOURS, CONFIG
+from vcpulab.show.charts import CHAR_PX, CONFIG, palette
 from vcpulab.studies.results import Missing, Results
 
 if TYPE_CHECKING:
@@ -83,21 +84,24 @@ def curves(
         "type": "nominal",
         "title": None,
         "sort": series,
-        "scale": {"domain": series, "range": COLOURS},
+        "scale": {"domain": series, "range": palette(series)},
         # Below the panels: beside three of them it would be out of sight.
         "legend": {"orient": "bottom", "labelLimit": 300},
     }
+    # Where nothing measured is below 0, no interval is.
+    least = 0.0 if all(mark.interval.mean >= 0 for mark in data) else -math.inf
     drawn = []
     for panel in panels:
-        height = y if same_scale else f"{panel}, {y}" if y else panel
+        # What stands above the panel need not stand beside it, too.
+        heading = None if panel in (y, title) else panel
         drawn.append(
             {
-                "title": panel,
+                "title": heading,
                 "width": width,
                 "height": 200,
-                "data": {"values": [_row(mark) for mark in data if mark.panel == panel]},
+                "data": {"values": [_row(mark, least) for mark in data if mark.panel == panel]},
                 "encoding": {"x": at, "color": colour, "tooltip": _TOOLTIP},
-                "layer": list(_layers(height, joined)),
+                "layer": list(_layers(y if heading or y else panel, joined)),
             }
         )
     said = "; ".join(f"{mark.panel}, {mark.series}, {mark.x}: {_said(mark)}" for mark in data)
@@ -131,13 +135,13 @@ def _layers(title: str, joined: bool) -> Iterator[dict[str, Any]]:
     yield {"transform": [printed], "mark": hollow, "encoding": {"y": mean}}
 
 
-def _row(mark: Mark) -> dict[str, object]:
+def _row(mark: Mark, least: float) -> dict[str, object]:
     half = mark.interval.half_width or 0.0
     return {
         "series": mark.series,
         "x": mark.x,
         "mean": mark.interval.mean,
-        "low": mark.interval.mean - half,
+        "low": max(mark.interval.mean - half, least),
         "high": mark.interval.mean + half,
         "published": mark.published,
         "of": "published" if mark.published else "simulated",

@@ -10,7 +10,7 @@ from vcpulab.extras import require
 from vcpulab.results.addresses import Address
 from vcpulab.show import charts as plots
 from vcpulab.show import drawing, html
-from vcpulab.show.charts import COLOURS
+from vcpulab.show.charts import palette
 from vcpulab.sweeps.plan import Plan
 from vcpulab.sweeps.tables import Row
 
@@ -45,15 +45,15 @@ def draw(plan: Plan, rows: Sequence[Row], address: Address) -> "alt.TopLevelMixi
             "x": row.values[0] if across else str(row.values[0]),
             "line": "" if second is None else str(row.values[1]),
             "mean": interval.mean,
-            "low": interval.mean - (interval.half_width or 0),
-            "high": interval.mean + (interval.half_width or 0),
+            "low": address.metric.possible(interval.mean - (interval.half_width or 0)),
+            "high": address.metric.possible(interval.mean + (interval.half_width or 0)),
         }
         for row in rows
         if (interval := row.intervals[0]) is not None
     ]
     lines = list(dict.fromkeys(str(each["line"]) for each in data))
-    legend = None if second is None else alt.Legend(title=second)
-    colour = alt.Color("line:N", legend=legend, scale=alt.Scale(domain=lines, range=COLOURS))
+    legend = None if second is None else alt.Legend(title=second, orient="top", columns=4)
+    colour = alt.Color("line:N", legend=legend, scale=alt.Scale(domain=lines, range=palette(lines)))
     shape = alt.Shape("line:N", legend=legend, scale=alt.Scale(domain=lines))
     y = alt.Y("mean:Q", title=address.title)
     base = alt.Chart(plots.rows_of(data)).encode(color=colour)
@@ -86,7 +86,7 @@ def write(plan: Plan, rows: Sequence[Row], address: Address, file: Path) -> None
     """
     chart = draw(plan, rows, address)
     if file.suffix == ".html":
-        html.write(file, f"{plan.name}: {address}", [html.chart(chart)])
+        html.write(file, f"{plan.name}: {address}", [html.chart(chart.properties(width="container"))])
     else:
         (picture,) = drawing.pictures("svg" if file.suffix == ".svg" else "png", [chart.to_dict()])
         whole.write(file, picture)

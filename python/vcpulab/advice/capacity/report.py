@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from vcpulab.advice.capacity.growing import Capacity
 from vcpulab.advice.capacity.words import said
 from vcpulab.extras import require
+from vcpulab.results.addresses import in_short
 from vcpulab.show import html
 from vcpulab.show.charts import COLOURS, dressed, rows_of
 from vcpulab.show.table import Table
@@ -27,7 +28,10 @@ def write(path: str | PathLike[str], title: str, found: Capacity) -> None:
         title: what was grown.
         found: the answer.
     """
-    charts = [html.chart(chart(found, index)) for index in range(len(found.slos))]
+    drawn, flat = _worth_drawing(found)
+    charts = [html.chart(chart(found, index)) for index in drawn]
+    if flat:
+        charts.append(html.paragraphs(f"0 at every load: {', '.join(flat)}."))
     parts = [html.section("Metrics against the load", charts)]
     grows = found.growth
     rows = [
@@ -48,6 +52,24 @@ def write(path: str | PathLike[str], title: str, found: Capacity) -> None:
     html.write(path, f"Capacity: {title}", parts, said(found))
 
 
+def _worth_drawing(found: Capacity) -> tuple[list[int], list[str]]:
+    """Of the SLOs on alike things the one that comes nearest to its bound; and the metrics that never differ from 0."""
+
+    def means(index: int) -> list[float]:
+        intervals = (point.judged[index].interval for point in found.points)
+        return [0.0 if one is None else one.mean for one in intervals]
+
+    drawn, flat = [], []
+    for name, those in in_short(found.slos).items():
+        bound = those[0]
+        index = max(map(found.slos.index, those), key=lambda one: max(map(bound.excess, means(one)), default=0.0))
+        if any(means(index)):
+            drawn.append(index)
+        else:
+            flat.append(name.partition(" ")[0] if len(those) == 1 else name)
+    return drawn, flat
+
+
 def chart(found: Capacity, index: int) -> "alt.TopLevelMixin":
     """The metric of one SLO at every load tried, with its intervals and the bound."""
     slo = found.slos[index]
@@ -55,8 +77,8 @@ def chart(found: Capacity, index: int) -> "alt.TopLevelMixin":
         {
             "load": point.value,
             "mean": one.interval.mean,
-            "low": max(0.0, one.interval.mean - (one.interval.half_width or 0)),
-            "high": one.interval.mean + (one.interval.half_width or 0),
+            "low": slo.address.metric.possible(one.interval.mean - (one.interval.half_width or 0)),
+            "high": slo.address.metric.possible(one.interval.mean + (one.interval.half_width or 0)),
             "slo": slo.bound,
             "standing": _WORDS[one.standing],
         }
@@ -73,7 +95,11 @@ def chart(found: Capacity, index: int) -> "alt.TopLevelMixin":
     point = base.mark_point(filled=True, size=70, opacity=1).encode(
         y="mean:Q",
         shape=alt.Shape(
-            "standing:N", title="SLO", sort=words, scale=alt.Scale(domain=words, range=list(_SHAPES.values()))
+            "standing:N",
+            title="SLO",
+            sort=words,
+            scale=alt.Scale(domain=words, range=list(_SHAPES.values())),
+            legend=alt.Legend(orient="top"),
         ),
         color=alt.Color(
             "standing:N",
@@ -85,9 +111,12 @@ def chart(found: Capacity, index: int) -> "alt.TopLevelMixin":
     )
     rule = base.mark_line(strokeDash=[6, 4], color=COLOURS[5]).encode(y="slo:Q")
     told = "; ".join(f"{row['load']:g}: {row['mean']:.3g}, {row['standing']}" for row in data)
-    title = f"{slo.address.name} against {found.growth.name}; the SLO is {slo}"
+    title = f"SLO: {slo}"
     return dressed(
         alt.layer(line, whisker, rule, point).properties(
-            width="container", height=260, title=title, description=f"{title}. {told}."
+            width="container",
+            height=260,
+            title=title,
+            description=f"{slo.address.name} against {found.growth.name}; {title}. {told}.",
         )
     )

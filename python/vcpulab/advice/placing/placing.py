@@ -24,8 +24,9 @@ from vcpulab.advice.placing.fleet import Fleet, Item, group, item_of
 from vcpulab.advice.placing.needs import measured, needs, used_by_all
 from vcpulab.advice.placing.packing import Load, Problem, pack
 from vcpulab.errors import Interrupted, RequestError, ScenarioError, VcpulabError
-from vcpulab.results.addresses import Slo, find, slo
+from vcpulab.results.addresses import Slo, find, slo, slos
 from vcpulab.results.run import Run, run
+from vcpulab.scenario.names import is_pattern, matching
 from vcpulab.scenario.scenario import Scenario, split
 from vcpulab.show.answer import Answer
 
@@ -322,10 +323,12 @@ class _Placing:
         steps = _steps(text)
         if len(steps) == 1:
             return []
-        if steps and steps[0] not in {"host", *self.fleet.common}:
+        if steps and is_pattern(steps[0]) and not matching(steps[0], self.fleet.common):
+            return []
+        if steps and not matching(steps[0], ["host", *self.fleet.common]):
             names = sorted({name for item in self.fleet.items for name in item.names} | self.fleet.common | {"host"})
             raise RequestError(f"there is no `{steps[0]}`", field="slo", found=text, allowed=", ".join(names))
-        return [slo(scenario, text)]
+        return slos(scenario, [text])
 
     def _slos(self, items: Iterable[Item]) -> list[Slo]:
         return [*self.common, *(one for item in items for one in self.slos[item.name])]
@@ -425,7 +428,7 @@ def _slos_of(alone: Run, item: Item, text: str) -> list[Slo]:
         judged = [app for app in asking(alone.scenario) if app.domain in item.domains]
         named = [slo(alone.scenario, f"{app.name}.{text.strip()}") for app in judged]
         return [one for one in named if _means_something(one, alone)]
-    return [slo(alone.scenario, text)] if steps and steps[0] in item.names else []
+    return slos(alone.scenario, [text]) if steps and matching(steps[0], item.names) else []
 
 
 def _steps(text: str) -> list[str]:

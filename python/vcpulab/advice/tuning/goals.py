@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from vcpulab.errors import RequestError
-from vcpulab.results.addresses import Address, Slo, addresses, find, judged
+from vcpulab.results.addresses import Address, Slo, addresses, find_all, judged
 from vcpulab.results.run import Run
 from vcpulab.scenario.scenario import Scenario, join
 
@@ -79,7 +79,7 @@ def score(goals: Sequence[Goal], gains: Sequence[float]) -> float:
 
 
 def goal(scenario: Scenario, name: str, *, higher: bool) -> Goal:
-    """A goal that is stated by hand.
+    """A goal that is stated by hand; a pattern of metrics is one goal, in which every domain counts alike.
 
     Raises:
         RequestError: there is no such metric.
@@ -88,8 +88,8 @@ def goal(scenario: Scenario, name: str, *, higher: bool) -> Goal:
         >>> print(goal(Scenario.starter(), "web.response_p99", higher=False))
         minimise http.response_p99
     """
-    found = find(scenario, name, "maximise" if higher else "minimise")
-    return Goal(found.name, (found,), higher)
+    found = find_all(scenario, [name], "maximise" if higher else "minimise")
+    return Goal(found[0].name if len(found) == 1 else name, tuple(found), higher)
 
 
 def default_goals(scenario: Scenario) -> list[Goal]:

@@ -7,10 +7,10 @@ one of them.
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from vcpulab.errors import RequestError
 from vcpulab.scenario import settings
@@ -307,10 +307,11 @@ def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] =
     by_hand, only = list(by_hand), list(only)
     document = scenario.to_dict()
     stated = [_parsed(scenario, word, document) for word in by_hand]
-    twice = {path for path, *_ in stated if sum(path == other for other, *_ in stated) > 1}
+    every = [path for one in stated for path in one.paths or (one.path,)]
+    twice = {path for path in every if every.count(path) > 1}
     if twice:
         raise RequestError(f"`{min(twice)}` is stated twice", field="vary")
-    chosen = [_choice(scenario, values, word) for path, values, word in stated if path == _SCHEDULER]
+    chosen = [_choice(scenario, one.values, one.word) for one in stated if one.path == _SCHEDULER]
     unasked = not by_hand and not only
     patterns = [_pattern(scenario, word, document) for word in only]
     known = _known(scenario, chosen[0] if chosen else None)
@@ -329,10 +330,11 @@ def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] =
         or (chosen and parameter.name == _SCHEDULER)
     ]
     names = {parameter.scheduler for parameter in known} | {document["host"]["scheduler"]}
-    for path, values, word in stated:
-        if path != _SCHEDULER:
-            parameters = [parameter for parameter in parameters if parameter.name != path]
-            parameters += _stated(scenario, path, values, word, [name for name in names if name])
+    for one in stated:
+        if one.path != _SCHEDULER:
+            parameters = [parameter for parameter in parameters if parameter.name not in (one.path, *one.paths)]
+            by_scheduler = _stated(scenario, one.path, one.values, one.word, [name for name in names if name])
+            parameters += map(one.whole, by_scheduler)
     parameters = [parameter for parameter in parameters if len(parameter.options) > 1]
     if not parameters:
         hint = "state a parameter and its range, PATH=LOW..HIGH"
@@ -556,22 +558,39 @@ def _of_drivers(document: Mapping[str, Any], written: Mapping[str, Any]) -> Iter
 # ---- by hand ----
 
 
-def _parsed(scenario: Scenario, word: str, document: Mapping[str, Any]) -> tuple[str, list[Any], str]:
+class _Stated(NamedTuple):
+    path: str
+    values: list[Any]
+    word: str
+    paths: tuple[str, ...]
+    """All that a pattern stands for; nothing: the one path."""
+
+    def whole(self, parameter: Parameter) -> Parameter:
+        """The parameter, of all that it stands for."""
+        name = self.word.partition("=")[0].strip()
+        return replace(parameter, name=name, paths=self.paths) if self.paths else parameter
+
+
+def _parsed(scenario: Scenario, word: str, document: Mapping[str, Any]) -> _Stated:
     given, equals, text = word.partition("=")
     if not equals or not given.strip() or not text.strip():
         allowed = "PATH=LOW..HIGH or PATH=a,b,c, such as domain.web.weight=64..1024"
         raise RequestError(field="vary", found=word, allowed=allowed)
-    path = settings.resolve(scenario, given.strip(), "vary", document)
+    paths = tuple(settings.resolve_all(scenario, given.strip(), "vary", document))
+    path, several = paths[0], paths if len(paths) > 1 else ()
+    present = list(dict.fromkeys(str(_at(document, one)) for one in paths))
+    if len(present) > 1:
+        raise RequestError(f"they have different values, {', '.join(present)}", field="vary", found=word)
     low, dots, high = text.partition("..")
     if dots:
-        return path, _between(low.strip(), high.strip(), word), word
+        return _Stated(path, _between(low.strip(), high.strip(), word), word, several)
     values = settings.value_of(f"[{text}]")
     if not isinstance(values, list):
         values = [settings.value_of(part.strip()) for part in text.split(",")]
     if any(value is None for value in values):
         allowed = "PATH=a,b,c, with a value between each two commas"
         raise RequestError(field="vary", found=word, allowed=allowed)
-    return path, values, word
+    return _Stated(path, values, word, several)
 
 
 def _between(low_text: str, high_text: str, word: str) -> list[Any]:
