@@ -147,7 +147,10 @@ def _show(answer: Tuning, *, all: bool) -> None:
         print(f"beyond the SLO, and by how much: {'; '.join(answer.nearest())}")
     if answer.advised:
         print("To set it on a real host:\n")
-        views.show_commands(new_steps(answer.space.scenario, found.best.scenario))
+        steps = new_steps(answer.space.scenario, found.best.scenario)
+        views.show_commands(steps)
+        if not steps:
+            views.show_lines([f"No command of the toolstack sets {', '.join(found.best.changes)}."])
         print(f"\n{answer.verdict}\n")
     size = answer.space.size
     tried = f"{len(found.candidates)} of {size if size < 10**6 else f'{size:.1g}'} settings"
