@@ -23,6 +23,7 @@ __all__ = [
     "declared",
     "edit_toml",
     "export_perfetto",
+    "follow",
     "listing",
     "measure",
     "parse_profile",
@@ -257,8 +258,36 @@ def run_managed(
     answers with what is to be set now: domain to parameter to value.
     """
 
-def export_perfetto(events: str | PathLike[str], names: Mapping[int, str], out: str | PathLike[str]) -> None:
-    """Writes the recorded events of one replication as a Perfetto trace; `names` are the domains' by their numbers."""
+def follow(
+    scenario: Scenario,
+    client: str,
+    quantiles: Sequence[float],
+    *,
+    replication: int = 0,
+    progress: Callable[[float], bool] | None = None,
+) -> Table:
+    """The paths of single requests of a client, at these quantiles of its response times; the table `paths`.
+
+    Raises:
+        ValueError: there is no such client.
+        EngineError: the run failed.
+    """
+
+def export_perfetto(
+    events: str | PathLike[str],
+    names: Mapping[int, str],
+    out: str | PathLike[str],
+    *,
+    slices: Sequence[tuple[str, int, int, str]] = (),
+) -> None:
+    """Writes the recorded events of one replication as a Perfetto trace.
+
+    Args:
+        events: the file.
+        names: the domains' by their numbers.
+        out: the file to write.
+        slices: on tracks of their own: the track, begin and end in ns, and the name of each.
+    """
 
 def schedulers() -> str:
     """Every scheduler with its generations and parameters, as JSON."""

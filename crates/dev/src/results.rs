@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use vcpulab_measure::{EventRow, Results};
+use vcpulab_measure::{EventRow, PathRow, Results};
 
 use crate::markdown::table;
 
@@ -12,7 +12,7 @@ pub fn page() -> String {
          Generated from the row types. Every run leaves these tables, one row for each replication and thing. Times are \
          simulated; what is measured begins after the warm-up.\n",
     );
-    for columns in Results::TABLES.iter().chain([&EventRow::COLUMNS]) {
+    for columns in Results::TABLES.iter().chain([&EventRow::COLUMNS, &PathRow::COLUMNS]) {
         write!(page, "\n## `{}`\n\n{}\n\n", columns.table, columns.doc.trim())
             .expect("a string takes all text");
         let rows = columns.columns.iter().map(|(column, doc)| [format!("`{column}`"), doc.trim().to_owned()]);

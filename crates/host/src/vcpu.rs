@@ -15,6 +15,18 @@ pub enum RunState {
     Runnable = 3,
 }
 
+impl RunState {
+    /// Its name in tables and traces.
+    pub fn name(self) -> &'static str {
+        match self {
+            RunState::Running => "running",
+            RunState::Blocked => "blocked",
+            RunState::Offline => "offline",
+            RunState::Runnable => "runnable",
+        }
+    }
+}
+
 /// Time spent in each runstate. The four sum to the time since the host started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RunTimes {

@@ -30,6 +30,7 @@ pub use network::client_machine::ClientMachineConfig;
 pub use network::netback::Netbacks;
 pub use network::netfront::{NetfrontConfig, NetfrontCounts, Uplink};
 pub use network::nic::{NicConfig, NicCounts, NicOwner};
+pub use network::paths::{Followed, Leg, Place};
 pub use storage::blkback::BlkbackCosts;
 pub use storage::blkfront::{BlkfrontConfig, BlkfrontCosts, BlkfrontCounts};
 pub use storage::disk::{DiskConfig, DiskCounts, DiskKind};

@@ -105,14 +105,8 @@ impl Recorder {
     }
 
     fn runstate(&mut self, host: &HostState, v: VcpuId) {
-        let what = match host.runstate(v) {
-            RunState::Running => "running",
-            RunState::Blocked => "blocked",
-            RunState::Offline => "offline",
-            RunState::Runnable => "runnable",
-        };
-        let at =
-            EventRow { pcpu: Some(host.processor(v).0), what: Some(what), ..row(host.now(), "runstate") };
+        let (pcpu, what) = (Some(host.processor(v).0), Some(host.runstate(v).name()));
+        let at = EventRow { pcpu, what, ..row(host.now(), "runstate") };
         self.push(of(at, host, v));
     }
 

@@ -7,12 +7,12 @@ use std::sync::{Mutex, OnceLock};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator};
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use vcpulab_host::Scheduler;
-use vcpulab_measure::{SampleRow, VcpuSampleRow, each_table, perfetto};
-use vcpulab_run::{Jtl, MakeScheduler, Own, RunError, RunOptions, run_own};
+use vcpulab_measure::{PathRow, SampleRow, VcpuSampleRow, each_table, perfetto};
+use vcpulab_run::{Jtl, MakeScheduler, Own, RunError, RunOptions, none_to_make, run_own};
 use vcpulab_spec::{PoolSpec, Spec};
 
 use crate::context::Context;
@@ -187,15 +187,46 @@ fn attended_with<T>(
     })
 }
 
+/// Follows single requests of a client, at these quantiles of its response times, through one replication of a scenario.
+#[pyfunction]
+#[pyo3(signature = (scenario, client, quantiles, *, replication = 0, progress = None))]
+pub fn follow(
+    py: Python<'_>,
+    scenario: &Scenario,
+    client: &str,
+    quantiles: Vec<f64>,
+    replication: u32,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Table> {
+    let mut clients = scenario.checked.clients.enumerate();
+    let found = clients.find(|(_, known)| known.name == client).map(|(id, _)| id);
+    let client = found.ok_or_else(|| PyValueError::new_err(format!("no client `{client}`")))?;
+    let rows = if scenario.own.is_empty() {
+        let spec = scenario.checked.clone();
+        let work = watched(py, progress, move |watch| {
+            let which = (client, quantiles.as_slice(), replication);
+            vcpulab_run::follow(&spec, which, &|done| watch.advance(done), &mut none_to_make)
+        });
+        work?.map_err(engine_error)?
+    } else {
+        attended(py, progress, scenario, |advance, make| {
+            vcpulab_run::follow(&scenario.checked, (client, &quantiles, replication), &advance, make)
+        })?
+    };
+    Ok(Table { batch: PathRow::batch(&rows) })
+}
+
 /// Writes the recorded events of one replication as a Perfetto trace.
 #[pyfunction]
+#[pyo3(signature = (events, names, out, *, slices = Vec::new()))]
 pub fn export_perfetto(
     py: Python<'_>,
     events: PathBuf,
     names: BTreeMap<i64, String>,
     out: PathBuf,
+    slices: Vec<perfetto::Slice>,
 ) -> PyResult<()> {
-    py.detach(|| perfetto::export(&events, &names, &out)).map_err(engine_error)
+    py.detach(|| perfetto::export(&events, &names, &slices, &out)).map_err(engine_error)
 }
 
 /// The rows of a table, turned into columns when the table is first asked for.

@@ -8,6 +8,7 @@ mod build;
 #[cfg(test)]
 mod client_tests;
 mod error;
+mod follow;
 mod listing;
 mod options;
 mod run;
@@ -17,6 +18,7 @@ mod tests;
 pub use build::host::host_config;
 pub use build::machine::machine_config;
 pub use error::RunError;
+pub use follow::follow;
 pub use listing::listing_json;
 pub use options::RunOptions;
 pub use run::jtl::{JTL_EPOCH_MS, Jtl};

@@ -1,7 +1,7 @@
 """Why is it slow? Where the time of those who are late goes, what holds them back, and the mends, each simulated."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -13,13 +13,18 @@ from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.lint import Advice, as_data, tried
 from vcpulab.errors import Interrupted
 from vcpulab.results.addresses import Slo, find, slo
+from vcpulab.results.path import Path, is_followed, paths, typical
 from vcpulab.results.run import run
 from vcpulab.results.statistics import Interval
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.answer import Answer
+from vcpulab.show.path import LINES_MAX
+from vcpulab.show.table import Table
 
 SHOWN = 1.0
 """Parts of less than this, % of the time, are left out."""
+FOLLOWED = 2
+"""Of those who are late requests are followed for the first ones: others are most often late for the same reason."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +57,20 @@ class Explained:
     """`None`: it is not defined, as nothing was answered."""
     slo: Slo | None
     parts: tuple[Part, ...]
+    paths: tuple[Path, ...] = ()
+    """Of a percentile of the response times of a client: the request at it, and the median one."""
+    not_followed: str | None = None
+    """Why there are no paths."""
 
     @property
     def met(self) -> bool | None:
         """Is the SLO met? `None`: there is none."""
         return None if self.slo is None else self.slo.holds(None if self.value is None else self.value.mean)
+
+    def table(self) -> Table:
+        """Where the time goes."""
+        rows = [["  " * part.depth + part.name, str(part.percent)] for part in self.parts]
+        return Table(f"Where the time goes: {self.address}", ["part", "% of the time"], rows)
 
     def __str__(self) -> str:
         value = "no value: nothing was answered" if self.value is None else f"{self.value} {self.unit}"
@@ -86,6 +100,8 @@ class Explanation(Answer):
                 "slo": None if one.slo is None else str(one.slo),
                 "met": one.met,
                 "parts": [part.row() for part in one.parts],
+                "not_followed": one.not_followed,
+                "paths": [path.as_data() for path in one.paths],
             }
             for one in self.explained
         ]
@@ -96,10 +112,36 @@ class Explanation(Answer):
         rows = [{"metric": one.address, **part.row()} for one in self.explained for part in one.parts]
         return pl.DataFrame(rows, infer_schema_length=None)
 
+    def legs(self) -> pl.DataFrame:
+        """The paths of the single requests followed, a row for each leg.
+
+        Columns: `metric`, `quantile` and `replication`, which say which request, and those of `Path.legs`. Empty: none
+        was followed.
+        """
+        frames = [
+            path.legs.select(
+                pl.lit(one.address).alias("metric"),
+                pl.lit(path.quantile).alias("quantile"),
+                pl.lit(path.replication).alias("replication"),
+                pl.all(),
+            )
+            for one in self.explained
+            for path in one.paths
+        ]
+        return pl.concat(frames) if frames else pl.DataFrame()
+
     def __str__(self) -> str:
-        lines = [line for one in self.explained for line in (str(one), *map(_line, one.parts))]
+        lines = [line for one in self.explained for line in (str(one), *map(_line, one.parts), *_followed(one))]
         lines += [f"{one.finding.path}: {one.finding.reason}" for one in self.advice]
         return "\n".join(lines) or "nobody is late"
+
+
+def _followed(one: Explained) -> Iterator[str]:
+    """The slow request in time, where one was followed."""
+    for path in one.paths[:1]:
+        yield f"  The {path.title}:"
+        for line in path.lines(LINES_MAX):
+            yield f"    {line.begin_ms:.3f} to {line.end_ms:.3f} ms  {line.said}"
 
 
 def _line(part: Part) -> str:
@@ -146,10 +188,21 @@ def explain(
         hurts = limit is None or not limit.holds(None if value is None else value.mean)
         found = _concerning(host, one) if hurts else []
     try:
+        explained = [*(_with_paths(host, one) for one in explained[:FOLLOWED]), *explained[FOLLOWED:]]
         mends = tried(host, found, jobs=jobs, progress=progress)
     except KeyboardInterrupt:
         raise Interrupted(Explanation(base, tuple(explained), (), interrupted=True)) from None
     return Explanation(base, tuple(explained), tuple(mends))
+
+
+def _with_paths(host: Host, one: Explained) -> Explained:
+    """The same with single requests followed, where there are any."""
+    address = find(host.scenario, one.address)
+    if not is_followed(host.scenario, address):
+        return replace(one, not_followed="no single request to follow: not a percentile of a client's response times")
+    if one.value is None:
+        return replace(one, not_followed="no single request to follow: nothing was answered")
+    return replace(one, paths=tuple(paths(host.scenario, address, typical(host.run, address))))
 
 
 def _first_of_each(ones: Sequence[Late]) -> Iterator[Late]:

@@ -5,16 +5,18 @@ from pathlib import Path
 from typing import Annotated
 
 from vcpulab import verbs
+from vcpulab.advice.explaining import FOLLOWED
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.interrupting import so_far, stop
-from vcpulab.cli.options import Jobs, TableOrJson, command, number
-from vcpulab.show.table import Table
-
-TREES = 2
-"""Those who are late for one reason look alike: the time of as many is shown."""
+from vcpulab.cli.options import Jobs, Report, TableOrJson, command, number
+from vcpulab.show.path import beside, timeline
 
 
-@command("explain", "vcpulab explain web.toml", "vcpulab explain web.toml --slo 'web.response_p99 < 50ms'")
+@command(
+    "explain",
+    "vcpulab explain web.toml",
+    "vcpulab explain web.toml --slo 'web.response_p99 < 50ms'",
+)
 def explain(
     file: Path,
     /,
@@ -24,12 +26,16 @@ def explain(
         int, number("Replications of each simulation, as it is and mended.", 2, 10_000)
     ] = verbs.REPLICATIONS,
     format: TableOrJson = "table",
+    report: Report = None,
     jobs: Jobs = 0,
 ) -> None:
     """Explain what is slow: where its time goes, what holds it back, what mends it.
 
     Without a metric all who are late are explained: clients whose 99th percentile is above 20 ms and above 20 times
     the CPU time of a request, or who lose more than 5 % of their requests; periodic jobs that miss as many deadlines.
+
+    Of a percentile of a client's response times the request at it is followed from its begin to its answer, and the
+    median one beside it: where it was when, what it waited for, and who ran meanwhile.
 
     Args:
         file: Scenario file.
@@ -51,9 +57,18 @@ def explain(
     if found.advice:
         print("\nWhat holds it back, and what mends it:\n")
         views.show_advice(str(file), found.advice)
-    for one in found.explained[:TREES]:
-        rows = [["  " * part.depth + part.name, str(part.percent)] for part in one.parts]
-        views.show_table(Table(f"Where the time goes: {one.address}", ["part", "% of the time"], rows))
-    if len(found.explained) > TREES:
-        terminal.say(f"--slo METRIC shows where the time of the other {len(found.explained) - TREES} goes")
+    for one in found.explained[:FOLLOWED]:
+        views.show_table(one.table())
+        if one.paths:
+            views.show_table(timeline(one.paths[0]))
+            views.show_table(beside(one.paths))
+        if one.not_followed:
+            print(f"{one.address}: {one.not_followed}")
+    if len(found.explained) > FOLLOWED:
+        terminal.say(f"--slo METRIC shows where the time of the other {len(found.explained) - FOLLOWED} goes")
+    if report is not None:
+        from vcpulab.advice import explanation_report
+
+        explanation_report.write(report, f"Why is it slow? {scenario.name}", found)
+        terminal.say(f"written to {report}")
     stop(interrupted=interrupted)

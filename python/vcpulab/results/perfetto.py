@@ -7,22 +7,38 @@ from pathlib import Path
 import polars as pl
 
 from vcpulab import _engine, whole
+from vcpulab.errors import RequestError
+from vcpulab.results.addresses import find
+from vcpulab.results.path import is_followed, paths
 from vcpulab.results.run import Run
 from vcpulab.results.timeline import slices as slices_of
 from vcpulab.results.trace import Trace, domain_names, mark_of
+from vcpulab.scenario.scenario import Scenario
 
 
-def export_perfetto(source: str | PathLike[str], out: str | PathLike[str], replication: int = 0) -> None:
+def export_perfetto(
+    source: str | PathLike[str], out: str | PathLike[str], replication: int = 0, *, request: str | None = None
+) -> None:
     """Writes a trace, or the decisions of a saved run, as a trace that https://ui.perfetto.dev opens.
+
+    Args:
+        source: the directory of the trace or run.
+        out: the file to write.
+        replication: from 0.
+        request: a percentile of a client's response times, such as `http.response_p99`: the request at it, and the
+            median one, are followed on tracks of their own.
 
     Raises:
         FileNotFoundError: there is neither.
         ValueError: the run has no decisions, or there is no such replication.
+        RequestError: there is no such request to follow.
         EngineError: it cannot be read or written.
     """
     path = Path(source)
-    if mark_of(path) is not None:
-        Trace.load(path).export_perfetto(out, replication)
+    if (mark := mark_of(path)) is not None:
+        trace = Trace.load(path)
+        scenario = Scenario.load(path / "scenario.toml")
+        trace.export_perfetto(out, replication, slices=_slices(scenario, mark["policy"], request, replication))
         return
     run = Run.load(path)
     if not run.has_decisions:
@@ -32,8 +48,29 @@ def export_perfetto(source: str | PathLike[str], out: str | PathLike[str], repli
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch, "events.arrow")
         _events_of(run, replication).write_ipc(file, compression="lz4", compat_level=pl.CompatLevel.oldest())
+        names = {int(number): name for number, name in domain_names(run).items()}
+        slices = _slices(run.scenario, run.policy, request, replication)
         with whole.scratch(out) as new:
-            _engine.export_perfetto(file, {int(number): name for number, name in domain_names(run).items()}, new)
+            _engine.export_perfetto(file, names, new, slices=slices)
+
+
+def _slices(
+    scenario: Scenario, policy: object, request: str | None, replication: int
+) -> list[tuple[str, int, int, str]]:
+    """The legs of the requests followed, on a track for each request."""
+    if request is None:
+        return []
+    address = find(scenario, request, "request")
+    if policy is not None:
+        reason = "the run was under a policy of its own, which its scenario does not name"
+        raise RequestError(reason, field="request", found=request)
+    if not is_followed(scenario, address):
+        raise RequestError(field="request", found=request, allowed="a percentile of a client's response times")
+    return [
+        (path.title, begin, end, said)
+        for path in paths(scenario, address, replication)
+        for begin, end, said in path.legs.select("begin_ns", "end_ns", "said").iter_rows()
+    ]
 
 
 def _events_of(run: Run, replication: int) -> pl.DataFrame:

@@ -4,6 +4,7 @@ A directory with the scenario as run, `trace.json`, which says what it is, and o
 """
 
 import json
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -111,15 +112,22 @@ class Trace:
         """
         return pl.read_ipc(self._file(replication))
 
-    def export_perfetto(self, out: str | PathLike[str], replication: int = 0) -> None:
+    def export_perfetto(
+        self, out: str | PathLike[str], replication: int = 0, *, slices: Sequence[tuple[str, int, int, str]] = ()
+    ) -> None:
         """Writes a replication as a trace that https://ui.perfetto.dev opens.
+
+        Args:
+            out: the file.
+            replication: from 0.
+            slices: on tracks of their own: the track, begin and end in ns, and the name of each.
 
         Raises:
             ValueError: there is no such replication.
             EngineError: it cannot be read or written.
         """
         with whole.scratch(out) as file:
-            _engine.export_perfetto(self._file(replication), self._names, file)
+            _engine.export_perfetto(self._file(replication), self._names, file, slices=slices)
 
     def _file(self, replication: int) -> Path:
         if not 0 <= replication < self.replications:

@@ -11,6 +11,7 @@ import polars as pl
 
 from vcpulab.extras import require
 from vcpulab.results.metrics import OF_ELAPSED, metric
+from vcpulab.results.path import KINDS
 from vcpulab.results.statistics import number
 
 if TYPE_CHECKING:
@@ -312,6 +313,36 @@ def timeline(
             title=title,
             description=f"{title}: {frame.height} slices of CPU time from {window}, a row for each pCPU.",
         )
+    )
+    return dressed(chart)
+
+
+def legs(frame: pl.DataFrame, title: str, description: str) -> "alt.TopLevelMixin":
+    """What happens to a request where, a row for each place.
+
+    Args:
+        frame: columns `where`, `kind` (one of `results.path.KINDS`), `said`, `begin_ms` and `end_ms`.
+        title: of the chart.
+        description: the same in words.
+    """
+    kinds = [kind for kind in KINDS if kind in frame["kind"]]
+    colours = [COLOURS[KINDS.index(kind)] for kind in kinds]
+    chart = (
+        alt.Chart(_data(frame))
+        .mark_bar(minBandSize=1)
+        .encode(
+            x=alt.X("begin_ms:Q", title="time since the request was begun, ms", axis=alt.Axis(tickCount=8)),
+            x2="end_ms:Q",
+            y=alt.Y("where:N", title=None, sort=_in_order(frame["where"]), axis=alt.Axis(labelLimit=240)),
+            color=alt.Color(
+                "kind:N",
+                title=None,
+                scale=alt.Scale(domain=kinds, range=colours),
+                legend=alt.Legend(orient="bottom", columns=3),
+            ),
+            tooltip=["where:N", "said:N", "begin_ms:Q", "end_ms:Q"],
+        )
+        .properties(width="container", height=alt.Step(28), title=title, description=description)
     )
     return dressed(chart)
 

@@ -63,6 +63,21 @@ pub enum Next {
     Idle,
 }
 
+/// What a task does on its vCPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// It is the current one, and computes whenever the vCPU has nothing more urgent to do.
+    Current,
+    /// It is the current one, and spins for a lock.
+    Spins,
+    /// Others go before it.
+    Queued,
+    /// It waits until a time.
+    Sleeps,
+    /// It waits for something.
+    Waits,
+}
+
 /// The kernel of one domain. Its vCPUs are numbered from 0.
 #[derive(Clone, Debug)]
 pub struct Kernel {
@@ -341,6 +356,31 @@ impl Kernel {
     /// The application that a task belongs to.
     pub fn app_of(&self, task: TaskId) -> AppId {
         self.tasks[task].app
+    }
+
+    /// The request that a task has taken last, if it has taken one.
+    pub fn request_of(&self, task: TaskId) -> Option<Request> {
+        self.tasks[task].request
+    }
+
+    /// The task of an application that has taken a request.
+    pub fn server_of(&self, app: AppId, request: &Request) -> Option<TaskId> {
+        let serves = |(_, task): &(TaskId, &Task)| task.app == app && task.request == Some(*request);
+        self.tasks.enumerate().find(serves).map(|(id, _)| id)
+    }
+
+    /// The vCPU that a task is on, and what it does there.
+    pub fn standing(&self, id: TaskId) -> (usize, Standing) {
+        let task = &self.tasks[id];
+        let vcpu = &self.vcpus[task.vcpu];
+        let standing = match task {
+            Task { waits: true, .. } => Standing::Waits,
+            Task { spins: true, .. } if vcpu.current == Some(id) => Standing::Spins,
+            _ if vcpu.current == Some(id) => Standing::Current,
+            _ if vcpu.sleeps(id) => Standing::Sleeps,
+            _ => Standing::Queued,
+        };
+        (task.vcpu, standing)
     }
 
     // ---- waiting and going on ----

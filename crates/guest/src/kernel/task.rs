@@ -100,7 +100,7 @@ pub(crate) struct Task {
     pub holds: u32,
     /// Its stream, if it has one.
     pub stream: Option<ConnectionId>,
-    request: Option<Request>,
+    pub request: Option<Request>,
     position: usize,
     counters: Box<[u32]>,
     timer: Time,

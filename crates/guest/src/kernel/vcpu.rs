@@ -123,6 +123,11 @@ impl Vcpu {
         self.sleepers.push(Reverse((until, id)));
     }
 
+    /// Whether a task sleeps here.
+    pub fn sleeps(&self, id: TaskId) -> bool {
+        self.sleepers.iter().any(|Reverse((_, sleeper))| *sleeper == id)
+    }
+
     /// Takes over the sleepers of a vCPU that goes offline.
     pub fn adopt_sleepers(&mut self, from: Vcpu) {
         self.sleepers.extend(from.sleepers);

@@ -11,6 +11,7 @@ use crate::network::tcp::{Connection, Kind, Party, Sender, Side};
 impl Machine {
     /// Meets a demand of a task, the current one of the vCPU that executes.
     pub(super) fn call(&mut self, ctx: &mut WorldContext<'_>, guest: GuestId, task: TaskId, io: Io) {
+        self.demanded(guest, task, io);
         match io {
             Io::Reply { connection, bytes } => self.answer(ctx, connection, bytes),
             Io::Notify(channel) => {

@@ -5,6 +5,7 @@ use vcpulab_host::WorldContext;
 
 use super::Machine;
 use crate::network::client::{Ask, Asking, Failed, Outcome};
+use crate::network::paths::{LegId, Place};
 use crate::network::tcp::{Connection, Kind, Packet, Party, SYNS_MAX, Sender, Side, Stage};
 
 impl Machine {
@@ -16,6 +17,9 @@ impl Machine {
             return self.reset(ctx, &packet);
         }
         let party = connection.parties[side as usize];
+        if let Some(paths) = &mut self.network.paths {
+            paths.cause = packet.leg;
+        }
         if packet.acknowledges > 0 || packet.kind == Kind::Ack {
             connection.acknowledged(side, &packet);
         }
@@ -44,6 +48,9 @@ impl Machine {
                 self.disconnect(ctx, id, party);
                 self.network.connections.close(id);
             }
+        }
+        if let Some(paths) = &mut self.network.paths {
+            paths.cause = LegId::NONE;
         }
     }
 
@@ -169,6 +176,7 @@ impl Machine {
         match party {
             Party::Task { guest, task } => {
                 self.guests.all[guest].kernel.set_stream(task, id);
+                self.goes_on(guest, task);
                 self.guests.resume(ctx, guest, task);
             }
             Party::Client { client, user } => self.continue_stream(ctx, client, user, id),
@@ -274,6 +282,9 @@ impl Machine {
             }
         }
         if arrival.acknowledge_later {
+            if let Some(paths) = &mut self.network.paths {
+                paths.wait(id, Place::DelayedAck, ctx.now());
+            }
             self.network.timers.delay_ack(ctx, id, side);
         }
         self.wake_reader(ctx, id, side, party);
@@ -290,6 +301,7 @@ impl Machine {
             && let Some(guest) = party.guest()
         {
             connection.readers[side as usize] = None;
+            self.goes_on(guest, task);
             self.take_from_stream(ctx, id, side, bytes);
             self.guests.resume(ctx, guest, task);
         }
@@ -322,15 +334,20 @@ impl Machine {
     fn deliver_request(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId, party: Party) {
         let Party::Service { guest, app } = party else { return };
         let Some(connection) = self.network.connections.get_mut(id) else { return };
-        if connection.stage == Stage::Backlog {
+        let (class, asks) = (connection.class, connection.asks);
+        let backlog = connection.stage == Stage::Backlog;
+        let request = Request { connection: id, class, asks, since: ctx.now() };
+        if let Some(paths) = &mut self.network.paths {
+            paths.reached(id, (guest, app), (!backlog).then_some(request), ctx.now());
+        }
+        if backlog {
             connection.asked = true;
             return;
         }
-        let (class, asks) = (connection.class, connection.asks);
         connection.requests += 1;
         let kernel = &mut self.guests.all[guest].kernel;
         connection.closes |= connection.requests == kernel.service(app).map_or(0, Service::requests_max);
-        kernel.request(app, Request { connection: id, class, asks, since: ctx.now() });
+        kernel.request(app, request);
         self.guests.kick_tasks(ctx, guest);
     }
 
@@ -342,6 +359,9 @@ impl Machine {
         match party {
             Party::Client { client, user } => {
                 let over = *connection;
+                if let Some(paths) = &mut self.network.paths {
+                    paths.answered(id, client, user, asked_at);
+                }
                 if closes {
                     self.clients.all[client].take_kept(user);
                 }
@@ -356,6 +376,7 @@ impl Machine {
                         self.guests.all[guest].kept[service].push(id);
                     }
                 }
+                self.goes_on(guest, task);
                 self.guests.resume(ctx, guest, task);
             }
             Party::Outside | Party::Service { .. } => {}

@@ -13,6 +13,7 @@ use crate::network::bridge::DriverCosts;
 use crate::network::netback::{Netback, Netbacks, Polled};
 use crate::network::netfront::Uplink;
 use crate::network::nic::NicOwner;
+use crate::network::paths::Place;
 use crate::network::route::Hop;
 use crate::network::tcp::Packet;
 use crate::storage::blkback::BlkbackWork;
@@ -96,17 +97,20 @@ impl Backend {
             }
             let polled = self.netback.poll(ctx.now(), &mut network.nics, &mut network.netfronts);
             match polled {
-                Polled::Nic(nic, packet) => {
+                Polled::Nic(nic, mut packet) => {
+                    network.enters(ctx.now(), &mut packet, Place::Netback, Some(self.vcpu));
                     let hop = costs.leaves(network.hop(self.guest, None, &packet), self.number, network);
                     let cost = costs.receive(nic, hop, self.vcpu, network);
                     return Some((DriverWork::Receive(nic, packet, hop), cost));
                 }
-                Polled::Left(netfront, packet) => {
+                Polled::Left(netfront, mut packet) => {
+                    network.enters(ctx.now(), &mut packet, Place::Netback, Some(self.vcpu));
                     let emulation_ns = network.netfronts[netfront].emulation_ns;
                     let cost = costs.packets.deliver_from_afar(emulation_ns);
                     return Some((DriverWork::Deliver(netfront, packet), cost));
                 }
-                Polled::Ring(netfront, packet) => {
+                Polled::Ring(netfront, mut packet) => {
+                    network.enters(ctx.now(), &mut packet, Place::Netback, Some(self.vcpu));
                     let hop = network.hop(self.guest, Some(netfront), &packet);
                     let hop = costs.leaves(hop, self.number, network);
                     let cost = costs.send(netfront, hop, self.vcpu, network);

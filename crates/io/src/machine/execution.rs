@@ -8,6 +8,7 @@ use super::work::{DriverWork, Work};
 use crate::ids::GuestId;
 use crate::layers::{Layers, Share};
 use crate::network::netfront::{NetfrontWork, Uplink};
+use crate::network::paths::Place;
 use crate::network::route::Hop;
 use crate::storage::blkback::BlkbackWork;
 use crate::storage::blkfront::BlkfrontWork;
@@ -72,7 +73,7 @@ impl Machine {
         if let Some((work, cost)) = driver {
             return Some((Work::Driver(work), cost));
         }
-        if let Some(work) = self.netfront_work(ctx, guest, number) {
+        if let Some(work) = self.netfront_work(ctx, v, guest, number) {
             return Some(work);
         }
         let inside = &mut self.guests.all[guest];
@@ -81,7 +82,8 @@ impl Machine {
             let hypervisor = if matches!(work, BlkfrontWork::Upcall) { upcall } else { Span::ZERO };
             return Some((Work::Blkfront(work), Layers::kernel(cost, hypervisor)));
         }
-        let packet = inside.loopback.pop_front()?;
+        let mut packet = inside.loopback.pop_front()?;
+        self.network.enters(ctx.now(), &mut packet, Place::Receive, Some(v));
         Some((Work::Loopback(packet), inside.network.loopback(&packet)))
     }
 
@@ -89,6 +91,7 @@ impl Machine {
     fn netfront_work(
         &mut self,
         ctx: &WorldContext<'_>,
+        v: VcpuId,
         guest: GuestId,
         number: usize,
     ) -> Option<(Work, Layers)> {
@@ -97,7 +100,12 @@ impl Machine {
         let (uplink, nic) = (netfront.uplink, netfront.nic);
         let through_driver_domain = matches!(uplink, Uplink::DriverDomain { .. });
         let has_room = through_driver_domain || self.network.nics[nic].can_send(ctx.now());
-        let work = netfront.next(number, has_room)?;
+        let mut work = netfront.next(number, has_room)?;
+        match &mut work {
+            NetfrontWork::Upcall => {}
+            NetfrontWork::Receive(packet) => self.network.enters(ctx.now(), packet, Place::Receive, Some(v)),
+            NetfrontWork::Send(packet) => self.network.enters(ctx.now(), packet, Place::Send, Some(v)),
+        }
         let owns_nic = uplink == Uplink::OwnNic;
         let hop = match (&work, uplink) {
             (NetfrontWork::Upcall, _) => Hop::Here,

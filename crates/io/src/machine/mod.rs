@@ -8,6 +8,7 @@ mod channels;
 mod connections;
 mod driver_domain;
 mod execution;
+mod following;
 mod guests;
 mod lifecycle;
 mod packets;
@@ -151,6 +152,9 @@ impl World for Machine {
         }
         let op = self.choose(ctx, v, guest, number);
         self.guests.leave();
+        if self.network.paths.is_some() {
+            self.look_at_served(ctx);
+        }
         op
     }
 
@@ -184,6 +188,9 @@ impl World for Machine {
                     profiler.counter_due(ctx, p, &self.guests);
                 }
             }
+        }
+        if self.network.paths.is_some() {
+            self.look_at_served(ctx);
         }
     }
 

@@ -8,28 +8,35 @@ use crate::ids::{GuestId, NetfrontId, NicId};
 use crate::network::client_machine::Job;
 use crate::network::netfront::{NetfrontWork, Uplink};
 use crate::network::nic::NicOwner;
+use crate::network::paths::Place;
 use crate::network::route::{Destination, Hop};
 use crate::network::tcp::{Kind, Packet, Side};
 
 impl Machine {
     /// Sends a packet from its sender.
-    pub(super) fn transmit(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
+    pub(super) fn transmit(&mut self, ctx: &mut WorldContext<'_>, mut packet: Packet) {
+        if let Some(paths) = &self.network.paths {
+            packet.leg = paths.cause_of(&packet);
+        }
         let from = packet.to.other() as usize;
         let Some(connection) = self.network.connections.get(packet.connection) else { return };
         let [from, to] = [connection.parties[from], connection.parties[packet.to as usize]];
         let Some(guest) = from.guest() else { return self.transmit_from_outside(ctx, packet) };
         let vcpu = if Some(guest) == to.guest() {
+            self.network.enters(ctx.now(), &mut packet, Place::Loopback, None);
             self.guests.all[guest].loopback.push_back(packet);
             self.network.netfront(guest).map_or(self.guests.all[guest].first_vcpu, |netfront| netfront.vcpu)
         } else {
             let Some(netfront) = self.network.routes.netfront(guest) else { return };
+            self.network.enters(ctx.now(), &mut packet, Place::SendQueue, None);
             self.network.netfronts[netfront].enqueue(packet);
             self.network.netfronts[netfront].vcpu
         };
         self.guests.kick_network(ctx, guest, vcpu);
     }
 
-    fn transmit_from_outside(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
+    fn transmit_from_outside(&mut self, ctx: &mut WorldContext<'_>, mut packet: Packet) {
+        self.network.enters(ctx.now(), &mut packet, Place::Client, None);
         let connection = self.network.connections.get(packet.connection);
         match connection.and_then(|connection| connection.machine) {
             Some(machine) => self.clients.begin_job(ctx, machine, Job::Send(packet)),
@@ -49,7 +56,8 @@ impl Machine {
         self.network.nics[nic].arm_outbound(ctx);
     }
 
-    fn arrive_outside(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
+    fn arrive_outside(&mut self, ctx: &mut WorldContext<'_>, mut packet: Packet) {
+        self.network.enters(ctx.now(), &mut packet, Place::Client, None);
         let connection = self.network.connections.get(packet.connection);
         match connection.and_then(|connection| connection.machine) {
             Some(machine) => self.clients.receive(ctx, machine, packet),
@@ -141,11 +149,12 @@ impl Machine {
                 let hop = self.network.confirm(hop, guest, None, &packet);
                 self.pass_on_own(ctx, guest, id, packet, hop);
             }
-            NetfrontWork::Send(packet) => {
+            NetfrontWork::Send(mut packet) => {
                 let netfront = &mut self.network.netfronts[id];
                 match netfront.uplink {
                     Uplink::DriverDomain { guest: driver, vcpu } => {
-                        let first = netfront.put(packet);
+                        self.network.enters(ctx.now(), &mut packet, Place::RingOut, None);
+                        let first = self.network.netfronts[id].put(packet);
                         self.network.report_ring(ctx, IoKind::EnterRing, id, packet.bytes);
                         self.drivers.ring_filled(ctx, (driver, vcpu), id, first);
                     }
@@ -187,15 +196,19 @@ impl Machine {
         ctx: &mut WorldContext<'_>,
         guest: GuestId,
         number: usize,
-        packet: Packet,
+        mut packet: Packet,
         hop: Hop,
     ) {
         match hop {
             Hop::Here => self.arrive(ctx, packet),
             Hop::Nowhere => {}
-            Hop::Up(netfront) => self.network.netfronts[netfront].enqueue(packet),
+            Hop::Up(netfront) => {
+                self.network.enters(ctx.now(), &mut packet, Place::SendQueue, None);
+                self.network.netfronts[netfront].enqueue(packet);
+            }
             Hop::Link(nic) => self.network.put_on_link(ctx, nic, packet),
             Hop::Thread(netfront) => {
+                self.network.enters(ctx.now(), &mut packet, Place::Thread, None);
                 let front = &mut self.network.netfronts[netfront];
                 let Uplink::DriverDomain { vcpu, .. } = front.uplink else { return };
                 match front.leave(packet) {
@@ -203,15 +216,18 @@ impl Machine {
                     Ok(packet) => self.drivers.leave(ctx, (guest, vcpu), netfront, packet),
                 }
             }
-            Hop::Ring(netfront) => match self.network.netfronts[netfront].deliver(packet) {
-                Err(packet) => self.network.lose(ctx, packet),
-                Ok(notify) => {
-                    self.network.report_ring(ctx, IoKind::EnterRing, netfront, packet.bytes);
-                    if notify {
-                        self.drivers.notify_later(guest, number, netfront);
+            Hop::Ring(netfront) => {
+                self.network.enters(ctx.now(), &mut packet, Place::RingIn, None);
+                match self.network.netfronts[netfront].deliver(packet) {
+                    Err(packet) => self.network.lose(ctx, packet),
+                    Ok(notify) => {
+                        self.network.report_ring(ctx, IoKind::EnterRing, netfront, packet.bytes);
+                        if notify {
+                            self.drivers.notify_later(guest, number, netfront);
+                        }
                     }
                 }
-            },
+            }
         }
     }
 }

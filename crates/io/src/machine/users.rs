@@ -7,6 +7,7 @@ use super::Machine;
 use crate::ids::{ClientId, ClientMachineId};
 use crate::network::client::{Asking, Load, Outcome};
 use crate::network::client_machine::Job;
+use crate::network::paths::LegId;
 use crate::network::tcp::{Connection, Kind, Party, Sender, Side};
 
 impl Machine {
@@ -35,6 +36,9 @@ impl Machine {
 
     /// Makes a request, as soon as the client's machine has a processor for it.
     pub(super) fn make_request(&mut self, ctx: &mut WorldContext<'_>, client: ClientId, asking: Asking) {
+        if let Some(paths) = &mut self.network.paths {
+            paths.asked(client, &asking, ctx.now());
+        }
         match self.clients.all[client].config.machine {
             Some(machine) => self.clients.begin_job(ctx, machine, Job::Ask(client, asking)),
             None => self.user_asks(ctx, client, asking),
@@ -82,9 +86,15 @@ impl Machine {
         connection.closes = !keep_alive;
         (connection.class, connection.asks) = (ask.class, ask.reply_bytes);
         connection.request_bytes = ask.request_bytes;
+        if let Some(paths) = &mut self.network.paths {
+            paths.cause = paths.of_user(client, &asking);
+        }
         match kept {
             Some(_) => self.ask(ctx, id),
             None => self.send_plain(ctx, id, Side::Caller, Kind::Syn),
+        }
+        if let Some(paths) = &mut self.network.paths {
+            paths.cause = LegId::NONE;
         }
     }
 

@@ -135,6 +135,7 @@ impl ClientMachine {
 mod tests {
     use super::*;
     use crate::network::client::Ask;
+    use crate::network::paths::LegId;
     use crate::network::tcp::{Kind, Side};
     use vcpulab_guest::ConnectionId;
 
@@ -154,6 +155,7 @@ mod tests {
             acknowledges: 0,
             space: 0,
             retransmissions: 0,
+            leg: LegId::NONE,
         }
     }
 

@@ -65,6 +65,7 @@ mod tests {
     use super::*;
     use vcpulab_guest::ConnectionId;
 
+    use crate::network::paths::LegId;
     use crate::network::tcp::{Kind, SEGMENT_BYTES, Side};
 
     #[test]
@@ -80,6 +81,7 @@ mod tests {
             acknowledges: 0,
             space: 0,
             retransmissions: 0,
+            leg: LegId::NONE,
         };
         let sent_ns = (0..1000).map(|_| link.send(Time::ZERO, packet)).last().expect("some are sent").ns();
         assert_eq!(i64::from(bytes) * 8 * 1000 * 10_000 / sent_ns, 941, "tenths of Mbit/s, as netperf finds");
@@ -97,6 +99,7 @@ mod tests {
             acknowledges: 0,
             space: 0,
             retransmissions: 0,
+            leg: LegId::NONE,
         };
         assert_eq!(link.send(Time::ZERO, packet(1)), Time::from_ns(8_000));
         assert_eq!(link.send(Time::ZERO, packet(2)), Time::from_ns(16_000));

@@ -9,18 +9,20 @@ pub(crate) mod link;
 pub(crate) mod netback;
 pub(crate) mod netfront;
 pub(crate) mod nic;
+pub(crate) mod paths;
 pub(crate) mod route;
 pub(crate) mod tcp;
 pub(crate) mod tcp_timers;
 
 use vcpulab_guest::ConnectionId;
-use vcpulab_host::{IoKind, IoStep, Span, Table, VcpuId, WakeCause, WorldContext};
+use vcpulab_host::{IoKind, IoStep, Span, Table, Time, VcpuId, WakeCause, WorldContext};
 
 use crate::ids::{GuestId, NetfrontId, NicId};
 use crate::sources::{Source, Sources};
 use connections::Connections;
 use netfront::{Netfront, NetfrontConfig, NetfrontCounts, Uplink};
 use nic::{Nic, NicConfig, NicCounts, NicOwner, NicSources};
+use paths::{Paths, Place};
 use route::{Destination, Hop, Routes};
 use tcp::{Kind, Packet, REQUEST_TIMEOUT};
 use tcp_timers::TcpTimers;
@@ -35,6 +37,8 @@ pub(crate) struct Network {
     pub timers: TcpTimers,
     /// Packets to or from each guest that were lost and sent again.
     pub retransmissions: Table<GuestId, u64>,
+    /// The paths of single requests, if some are followed.
+    pub paths: Option<Box<Paths>>,
 }
 
 /// NICs with nothing to do.
@@ -60,6 +64,7 @@ impl Network {
             connections: Connections::new(initial_segments),
             timers,
             retransmissions: Table::new(),
+            paths: None,
         }
     }
 
@@ -102,8 +107,17 @@ impl Network {
         }
     }
 
+    /// Notes that a packet comes to a place of its path, where `vcpu` works at it.
+    #[inline]
+    pub fn enters(&mut self, now: Time, packet: &mut Packet, place: Place, vcpu: Option<VcpuId>) {
+        if let Some(paths) = &mut self.paths {
+            packet.leg = paths.begin(packet.leg, place, now, vcpu);
+        }
+    }
+
     /// Sends a packet by a NIC.
-    pub fn put_on_link(&mut self, ctx: &mut WorldContext<'_>, nic: NicId, packet: Packet) {
+    pub fn put_on_link(&mut self, ctx: &mut WorldContext<'_>, nic: NicId, mut packet: Packet) {
+        self.enters(ctx.now(), &mut packet, Place::LinkOut(nic), None);
         let nic = &mut self.nics[nic];
         nic.send(ctx.now(), packet);
         nic.arm_outbound(ctx);
@@ -111,17 +125,20 @@ impl Network {
     }
 
     /// Sends a packet from outside, or from another NIC, to the NIC of the guest that it is for.
-    pub fn send_inbound(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
+    pub fn send_inbound(&mut self, ctx: &mut WorldContext<'_>, mut packet: Packet) {
         let Destination::Guest(guest) = self.destination(&packet) else { return };
         let Some(netfront) = self.routes.netfront(guest) else { return };
-        let nic = &mut self.nics[self.netfronts[netfront].nic];
+        let nic = self.netfronts[netfront].nic;
+        self.enters(ctx.now(), &mut packet, Place::LinkIn(nic), None);
+        let nic = &mut self.nics[nic];
         nic.inbound.send(ctx.now(), packet);
         nic.arm_inbound(ctx);
     }
 
     /// Takes the packets that have arrived at a NIC into its queue.
     pub fn arrive_at(&mut self, ctx: &mut WorldContext<'_>, nic: NicId) {
-        while let Some(packet) = self.nics[nic].inbound.take_arrived(ctx.now()) {
+        while let Some(mut packet) = self.nics[nic].inbound.take_arrived(ctx.now()) {
+            self.enters(ctx.now(), &mut packet, Place::Nic(nic), None);
             if let Err(packet) = self.nics[nic].receive(ctx.now(), packet) {
                 self.lose(ctx, packet);
             }
@@ -132,9 +149,15 @@ impl Network {
 
     /// Loses a packet that finds no room. Its sender sends it again, soon if the answers to later packets tell of it; a SYN,
     /// about which nothing does, only after seconds. A lost acknowledgement comes when the data are sent again that it was for.
-    pub fn lose(&mut self, ctx: &mut WorldContext<'_>, packet: Packet) {
+    pub fn lose(&mut self, ctx: &mut WorldContext<'_>, mut packet: Packet) {
+        self.enters(ctx.now(), &mut packet, Place::Lost, None);
         match packet.kind {
-            Kind::Syn | Kind::Refused => return self.lose_syn(ctx, packet.connection),
+            Kind::Syn | Kind::Refused => {
+                if let Some(paths) = &mut self.paths {
+                    paths.cause = packet.leg;
+                }
+                return self.lose_syn(ctx, packet.connection);
+            }
             Kind::Reset => return self.lose_reset(ctx, packet),
             _ => {}
         }
@@ -152,6 +175,9 @@ impl Network {
         self.timers.keep_syn(ctx, id, connection.syns_lost);
         connection.syns_lost += 1;
         connection.syn_waits = true;
+        if let Some(paths) = &mut self.paths {
+            paths.wait(id, Place::Lost, ctx.now());
+        }
     }
 
     /// Loses the reset of a connection. No reset is ever sent again (RFC 9293, section 3.5.2): the called end hears of it when
@@ -181,7 +207,8 @@ impl Network {
     pub fn hypervisor_receives(&mut self, ctx: &mut WorldContext<'_>, nic: NicId, receive_ns: Span) {
         self.nics[nic].interrupted(ctx.now());
         let mut first = true;
-        while let Some(packet) = self.nics[nic].take_received() {
+        while let Some(mut packet) = self.nics[nic].take_received() {
+            self.enters(ctx.now(), &mut packet, Place::RingIn, None);
             let Destination::Guest(guest) = self.destination(&packet) else { continue };
             let Some(netfront) = self.routes.netfront(guest) else { continue };
             let netfront = &mut self.netfronts[netfront];

@@ -257,6 +257,7 @@ mod tests {
     use super::*;
     use vcpulab_guest::ConnectionId;
 
+    use crate::network::paths::LegId;
     use crate::network::tcp::{Kind, Side};
 
     fn netfront(slots: usize) -> Netfront {
@@ -285,6 +286,7 @@ mod tests {
             acknowledges: 0,
             space: 0,
             retransmissions: 0,
+            leg: LegId::NONE,
         }
     }
 

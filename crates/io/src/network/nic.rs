@@ -180,6 +180,7 @@ impl Nic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::paths::LegId;
     use crate::network::tcp::{Kind, Side};
     use vcpulab_guest::ConnectionId;
 
@@ -201,6 +202,7 @@ mod tests {
         acknowledges: 0,
         space: 0,
         retransmissions: 0,
+        leg: LegId::NONE,
     };
 
     #[test]

@@ -8,6 +8,7 @@
 use vcpulab_guest::{AppId, ConnectionId, TaskId};
 use vcpulab_host::{Span, Time};
 
+use super::paths::LegId;
 use crate::ids::{ClientId, ClientMachineId, GuestId};
 
 /// Most data in one segment, bytes (Ethernet, with time stamps).
@@ -118,6 +119,8 @@ pub struct Packet {
     pub space: u32,
     /// Times that it was lost and sent again; of a reset: those of the packet that it answers.
     pub retransmissions: u8,
+    /// The leg of the request's path that it is on, if that is followed.
+    pub leg: LegId,
 }
 
 impl Packet {
@@ -387,6 +390,7 @@ impl Connection {
             acknowledges,
             space: end.offered,
             retransmissions: 0,
+            leg: LegId::NONE,
         }
     }
 

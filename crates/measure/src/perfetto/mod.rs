@@ -20,13 +20,21 @@ use proto::{
     SLICE_END, STATE_CLEARED, Trace, TracePacket, TrackDescriptor, TrackEvent,
 };
 
+/// A slice of a track that no event is on: the track, the begin and the end, ns, and the name.
+pub type Slice = (String, i64, i64, String);
+
 /// Writes the events of an [`EventFile`](crate::EventFile) as a Perfetto trace: a track for each pCPU (the vCPU that runs), one for
 /// each vCPU (its runstates) under its domain, counters of the scheduler's state, and flows from the vCPU that wakes another
-/// to that one's wait and execution. `names` are the domains' by their numbers.
+/// to that one's wait and execution. `names` are the domains' by their numbers; `slices` stand on tracks of their own.
 ///
 /// # Errors
 /// The error of reading or writing.
-pub fn export(events: &Path, names: &BTreeMap<i64, String>, out: &Path) -> Result<(), String> {
+pub fn export(
+    events: &Path,
+    names: &BTreeMap<i64, String>,
+    slices: &[Slice],
+    out: &Path,
+) -> Result<(), String> {
     let of = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let file = File::open(events).map_err(|error| of(events, &error))?;
     let batches = FileReader::try_new(BufReader::new(file), None).map_err(|error| of(events, &error))?;
@@ -38,6 +46,9 @@ pub fn export(events: &Path, names: &BTreeMap<i64, String>, out: &Path) -> Resul
         for i in 0..batch.num_rows() {
             writer.event(&columns.at(i)).map_err(|error| of(out, &error))?;
         }
+    }
+    for slice in slices {
+        writer.slice(slice).map_err(|error| of(out, &error))?;
     }
     writer.out.flush().map_err(|error| of(out, &error))
 }
@@ -164,6 +175,12 @@ impl<'a, W: Write> Writer<'a, W> {
             self.count(time, pcpus, "vCPUs that wait", self.runnable)?;
         }
         Ok(())
+    }
+
+    fn slice(&mut self, (track, begin_ns, end_ns, name): &Slice) -> std::io::Result<()> {
+        let track = self.track(0, track, false)?;
+        self.put(*begin_ns, track, SLICE_BEGIN, Some(name), |_| ())?;
+        self.put(*end_ns, track, SLICE_END, None, |_| ())
     }
 
     /// Closes all open slices.

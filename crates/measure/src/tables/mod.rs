@@ -7,6 +7,6 @@ mod rows;
 pub use columns::Columns;
 pub use results::Results;
 pub use rows::{
-    AppRow, AppSampleRow, DomainRow, EventRow, IoRow, PcpuRow, PcpuSampleRow, ProfileRow, SampleRow,
+    AppRow, AppSampleRow, DomainRow, EventRow, IoRow, PathRow, PcpuRow, PcpuSampleRow, ProfileRow, SampleRow,
     TraceRow, VcpuRow, VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow,
 };

@@ -486,3 +486,35 @@ columns! {
         pub id: Option<u64>,
     }
 }
+
+columns! {
+    /// The paths of single requests, in order of time: the legs of each, one after the other without a gap, from the begin of
+    /// the request to its answer. `vcpulab explain` follows them; `Explained.paths` has them in Python. Columns that a leg does
+    /// not have are null.
+    pub struct PathRow in "paths" {
+        /// Replication, from 0.
+        pub replication: u32,
+        /// The quantile of the response times that the request is at: 0.99 is the 99th percentile.
+        pub quantile: f64,
+        /// Begin of the leg, ns since the host started.
+        pub begin_ns: i64,
+        /// End of the leg, ns since the host started.
+        pub end_ns: i64,
+        /// The place: `client` (the client or its machine), `failed-try`, `link-in` and `link-out` (to the host and from it), `nic` (in its queue), `netback` (a driver domain works at the packet), `thread` (in the queue of another of its netback threads), `ring-in` (on its way to a guest), `poll` (the same, until netback ends its poll and notifies the guest), `receive` (netfront and network stack), `backlog`, `service` (no task is free), `ready` (the task waits for its turn in the guest), `task` (it computes), `spin`, `lock`, `sleep`, `event`, `call` (of another service), `disk`, `send-queue`, `send`, `ring-out` (on its way to a driver domain), `loopback`, `lost` (until it is sent again), `delayed-ack`.
+        pub place: &'static str,
+        /// The NIC.
+        pub nic: Option<String>,
+        /// The domain that has to do something there.
+        pub domain: Option<String>,
+        /// The number of its vCPU that has to.
+        pub vcpu: Option<u32>,
+        /// The runstate of that vCPU: `running`, `runnable` (it waits for a pCPU), `blocked`, `offline`.
+        pub state: Option<&'static str>,
+        /// If it waits for a pCPU: the one that it got at last.
+        pub pcpu: Option<u32>,
+        /// The domain that had that pCPU meanwhile; null: it idled.
+        pub by_domain: Option<String>,
+        /// The vCPU of that domain.
+        pub by_vcpu: Option<u32>,
+    }
+}

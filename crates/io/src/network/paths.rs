@@ -1,0 +1,364 @@
+//! The paths of single requests: for each one that is followed the legs of its critical path, one after the other without a
+//! gap, from its begin to its answer.
+//!
+//! A packet carries the leg that it is on. What is sent because a packet has come, or because the task that serves a request
+//! goes on, begins its leg where that one ends. So the legs behind the last packet of an answer, followed back to the begin of
+//! the request, are all that it waited for: what went on beside them is on none of them.
+
+use std::collections::BTreeMap;
+
+use vcpulab_guest::{AppId, ConnectionId, Request};
+use vcpulab_host::{Time, VcpuId};
+
+use super::client::Asking;
+use super::tcp::Packet;
+use crate::ids::{ClientId, GuestId, NicId};
+
+vcpulab_host::ids! {
+    /// A leg of a path.
+    pub struct LegId;
+}
+
+impl LegId {
+    /// None: the request is not followed.
+    pub const NONE: LegId = LegId(u32::MAX);
+
+    /// Itself, if it is one.
+    fn some(self) -> Option<Self> {
+        (self != LegId::NONE).then_some(self)
+    }
+}
+
+/// The place where a request is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// With its client: it waits for the client's machine, or is worked at there.
+    Client,
+    /// A try that was refused or given up, as a whole.
+    FailedTry,
+    /// On the link of a NIC, to the host.
+    LinkIn(NicId),
+    /// On the link of a NIC, from the host.
+    LinkOut(NicId),
+    /// In the queue of a NIC.
+    Nic(NicId),
+    /// A driver domain works at its packet.
+    Netback,
+    /// In the queue of another of its netback threads.
+    Thread,
+    /// In a ring, on its way to a guest.
+    RingIn,
+    /// The guest's netfront and network stack take its packet.
+    Receive,
+    /// Its connection is in the backlog of the service.
+    Backlog(GuestId),
+    /// No task of the service is free.
+    Service(GuestId),
+    /// Its task waits for its turn in the guest.
+    Ready,
+    /// Its task computes.
+    Task,
+    /// Its task spins for a lock.
+    Spin,
+    /// Its task waits for a lock, or for another task.
+    Lock(GuestId),
+    /// Its task sleeps.
+    Sleep(GuestId),
+    /// Its task waits for an event of another domain.
+    Event(GuestId),
+    /// Its task waits for another service.
+    Call(GuestId),
+    /// Its task waits for the disk.
+    Disk(GuestId),
+    /// In a queue of the guest's netfront: it is to be sent.
+    SendQueue,
+    /// The guest's network stack and netfront send it.
+    Send,
+    /// In a ring, on its way to a driver domain.
+    RingOut,
+    /// On its way from one task of a guest to another.
+    Loopback,
+    /// Its packet was lost, and is sent again when a time is over.
+    Lost,
+    /// TCP waits with an acknowledgement.
+    DelayedAck,
+}
+
+impl Place {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Place::Client => "client",
+            Place::FailedTry => "failed-try",
+            Place::LinkIn(_) => "link-in",
+            Place::LinkOut(_) => "link-out",
+            Place::Nic(_) => "nic",
+            Place::Netback => "netback",
+            Place::Thread => "thread",
+            Place::RingIn => "ring-in",
+            Place::Receive => "receive",
+            Place::Backlog(_) => "backlog",
+            Place::Service(_) => "service",
+            Place::Ready => "ready",
+            Place::Task => "task",
+            Place::Spin => "spin",
+            Place::Lock(_) => "lock",
+            Place::Sleep(_) => "sleep",
+            Place::Event(_) => "event",
+            Place::Call(_) => "call",
+            Place::Disk(_) => "disk",
+            Place::SendQueue => "send-queue",
+            Place::Send => "send",
+            Place::RingOut => "ring-out",
+            Place::Loopback => "loopback",
+            Place::Lost => "lost",
+            Place::DelayedAck => "delayed-ack",
+        }
+    }
+
+    /// The NIC that it is at.
+    pub fn nic(self) -> Option<NicId> {
+        match self {
+            Place::LinkIn(nic) | Place::LinkOut(nic) | Place::Nic(nic) => Some(nic),
+            _ => None,
+        }
+    }
+
+    /// The guest that it is in, if what it waits for there is not a vCPU.
+    pub fn guest(self) -> Option<GuestId> {
+        match self {
+            Place::Backlog(guest) | Place::Service(guest) | Place::Lock(guest) | Place::Sleep(guest) => {
+                Some(guest)
+            }
+            Place::Event(guest) | Place::Call(guest) | Place::Disk(guest) => Some(guest),
+            _ => None,
+        }
+    }
+
+    /// Whether whoever is there waits for the vCPU that works on the leg after it.
+    fn waits_for_next(self) -> bool {
+        use Place::{Loopback, Nic, RingIn, RingOut, SendQueue, Service, Thread};
+        matches!(self, Nic(_) | Thread | RingIn | Service(_) | SendQueue | RingOut | Loopback)
+    }
+}
+
+/// A request to follow: that of a user of a client, begun at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Followed {
+    /// The client.
+    pub client: ClientId,
+    /// The user.
+    pub user: u32,
+    /// The time of its begin.
+    pub begun: Time,
+}
+
+/// A leg of a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Leg {
+    /// The place.
+    pub place: Place,
+    /// Its begin; it ends where the next one begins.
+    pub begins: Time,
+    /// The vCPU that works there, or that has to.
+    pub vcpu: Option<VcpuId>,
+    /// The vCPU that tells it of its work: that of the leg before, if it is in a ring.
+    pub notifier: Option<VcpuId>,
+    after: LegId,
+}
+
+/// A request that is being followed.
+#[derive(Debug)]
+struct Following {
+    request: Followed,
+    leg: LegId,
+    path: Vec<Leg>,
+}
+
+/// A request at the service that it is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Served {
+    pub guest: GuestId,
+    pub app: AppId,
+    pub leg: LegId,
+    /// `None`: its connection is in the backlog.
+    pub request: Option<Request>,
+    /// What its task waits for once it does.
+    pub waits_for: Place,
+}
+
+/// The requests that are followed, and their legs so far.
+#[derive(Debug)]
+pub(crate) struct Paths {
+    legs: Vec<Leg>,
+    /// The leg from which everything follows that is done now.
+    pub cause: LegId,
+    requests: Vec<Following>,
+    /// By connection: the leg of what its ends wait for.
+    waiting: BTreeMap<ConnectionId, LegId>,
+    /// By connection: the request that is with its service.
+    pub served: BTreeMap<ConnectionId, Served>,
+}
+
+impl Paths {
+    /// Those of these requests, of which none has begun.
+    pub fn new(requests: &[Followed]) -> Self {
+        let following = |&request| Following { request, leg: LegId::NONE, path: Vec::new() };
+        Paths {
+            legs: Vec::new(),
+            cause: LegId::NONE,
+            requests: requests.iter().map(following).collect(),
+            waiting: BTreeMap::new(),
+            served: BTreeMap::new(),
+        }
+    }
+
+    /// Begins a leg after another one; none after none.
+    pub fn begin(&mut self, after: LegId, place: Place, now: Time, vcpu: Option<VcpuId>) -> LegId {
+        if after == LegId::NONE {
+            return after;
+        }
+        let notifier = if place == Place::RingIn { self.legs[after.index()].vcpu } else { None };
+        self.push(Leg { place, begins: now, vcpu, notifier, after })
+    }
+
+    fn push(&mut self, leg: Leg) -> LegId {
+        self.legs.push(leg);
+        LegId(self.legs.len() as u32 - 1)
+    }
+
+    /// The place of a leg, and the vCPU that works there.
+    pub fn at(&self, leg: LegId) -> Option<(Place, Option<VcpuId>)> {
+        leg.some().map(|leg| (self.legs[leg.index()].place, self.legs[leg.index()].vcpu))
+    }
+
+    fn following(&mut self, client: ClientId, user: u32, begun: Time) -> Option<&mut Following> {
+        let request = Followed { client, user, begun };
+        self.requests.iter_mut().find(|one| one.request == request)
+    }
+
+    /// A user begins a request, or tries again.
+    pub fn asked(&mut self, client: ClientId, asking: &Asking, now: Time) {
+        let Some(one) = self.following(client, asking.user, asking.begun) else { return };
+        let before = one.leg;
+        if let Some(failed) = before.some() {
+            self.legs[failed.index()].place = Place::FailedTry;
+        }
+        let leg =
+            self.push(Leg { place: Place::Client, begins: now, vcpu: None, notifier: None, after: before });
+        if let Some(one) = self.following(client, asking.user, asking.begun) {
+            one.leg = leg;
+        }
+    }
+
+    /// The leg of a request that a user sends now.
+    pub fn of_user(&mut self, client: ClientId, asking: &Asking) -> LegId {
+        self.following(client, asking.user, asking.begun).map_or(LegId::NONE, |one| one.leg)
+    }
+
+    /// The leg from which a packet that is sent now follows: its own if it was lost, or else what is done now, or what
+    /// its connection has waited for.
+    pub fn cause_of(&self, packet: &Packet) -> LegId {
+        let waiting = || self.waiting.get(&packet.connection).copied().unwrap_or(LegId::NONE);
+        packet.leg.some().or_else(|| self.cause.some()).unwrap_or_else(waiting)
+    }
+
+    /// The ends of a connection wait for something.
+    pub fn wait(&mut self, id: ConnectionId, place: Place, now: Time) {
+        let leg = self.begin(self.cause, place, now, None);
+        if leg != LegId::NONE {
+            self.waiting.insert(id, leg);
+        }
+    }
+
+    /// A request has come to its service: into the backlog, or (`request`) to its tasks.
+    pub fn reached(
+        &mut self,
+        id: ConnectionId,
+        (guest, app): (GuestId, AppId),
+        request: Option<Request>,
+        now: Time,
+    ) {
+        let after = self.served.get(&id).map_or(self.cause, |served| served.leg);
+        let place = if request.is_some() { Place::Service(guest) } else { Place::Backlog(guest) };
+        let leg = self.begin(after, place, now, None);
+        if leg != LegId::NONE {
+            self.served.insert(id, Served { guest, app, leg, request, waits_for: Place::Lock(guest) });
+        }
+    }
+
+    /// The request with its service that a task has taken, if it is followed.
+    pub fn served_by(&mut self, taken: Option<Request>) -> Option<&mut Served> {
+        let served = self.served.get_mut(&taken?.connection)?;
+        if served.request == taken { Some(served) } else { None }
+    }
+
+    /// The answer to a request is complete.
+    pub fn answered(&mut self, id: ConnectionId, client: ClientId, user: u32, begun: Time) {
+        let request = Followed { client, user, begun };
+        if self.following(client, user, begun).is_none() {
+            return;
+        }
+        let mut path = Vec::new();
+        let mut next = self.cause.some();
+        while let Some(leg) = next {
+            path.push(self.legs[leg.index()]);
+            next = self.legs[leg.index()].after.some();
+        }
+        path.reverse();
+        for i in (1..path.len()).rev() {
+            if path[i - 1].place.waits_for_next() {
+                path[i - 1].vcpu = path[i].vcpu;
+            }
+        }
+        // One request may have been asked for twice: few were answered, and it is at both quantiles.
+        for one in self.requests.iter_mut().filter(|one| one.request == request) {
+            one.path.clone_from(&path);
+        }
+        self.waiting.remove(&id);
+    }
+
+    /// The path of each request, in the order in which they were given; empty if its answer has not come. It ends with the answer.
+    pub fn all(&self) -> Vec<Vec<Leg>> {
+        self.requests.iter().map(|one| one.path.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::ZERO;
+
+    #[test]
+    fn a_path_is_what_the_answer_waited_for_and_nothing_beside_it() {
+        let asking = Asking {
+            user: 3,
+            ask: crate::Ask { class: 0, request_bytes: 1, reply_bytes: 1, weight: 1 },
+            begun: NOW,
+        };
+        let mut paths = Paths::new(&[Followed { client: ClientId(1), user: 3, begun: NOW }]);
+        paths.asked(ClientId(0), &asking, NOW);
+        assert_eq!(paths.of_user(ClientId(1), &asking), LegId::NONE, "another client's user");
+        paths.asked(ClientId(1), &asking, NOW);
+        paths.asked(ClientId(1), &asking, Time::from_ns(10));
+        let sent = paths.of_user(ClientId(1), &asking);
+        let queued = paths.begin(sent, Place::Nic(NicId(0)), Time::from_ns(20), None);
+        _ = paths.begin(queued, Place::Netback, Time::from_ns(25), Some(VcpuId(8)));
+        let taken = paths.begin(queued, Place::Netback, Time::from_ns(30), Some(VcpuId(7)));
+        paths.cause = paths.begin(taken, Place::RingIn, Time::from_ns(31), None);
+        paths.answered(ConnectionId(1), ClientId(1), 3, NOW);
+        let path: Vec<_> =
+            paths.all()[0].iter().map(|leg| (leg.place, leg.begins.ns(), leg.vcpu, leg.notifier)).collect();
+        assert_eq!(
+            path,
+            [
+                (Place::FailedTry, 0, None, None),
+                (Place::Client, 10, None, None),
+                (Place::Nic(NicId(0)), 20, Some(VcpuId(7)), None),
+                (Place::Netback, 30, Some(VcpuId(7)), None),
+                (Place::RingIn, 31, None, Some(VcpuId(7))),
+            ]
+        );
+    }
+}

@@ -1,0 +1,214 @@
+"""The path of a single request: where it was and what it waited for, from its begin to its answer, without a gap."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from vcpulab import _engine
+from vcpulab.results.addresses import Address, apps
+from vcpulab.results.run import Run
+from vcpulab.scenario.scenario import Scenario
+
+MEDIAN = 0.5
+KINDS = (
+    "with the client",
+    "on a link",
+    "worked at",
+    "waits for a pCPU",
+    "withheld from the pCPUs",
+    "waits its turn",
+    "waits for something else",
+)
+"""What happens to a request at a place; something else is a device, a lock, another service, or a time."""
+
+_PLACES: Mapping[str, tuple[str, str, str]] = {
+    "client": ("client", KINDS[0], "with the client"),
+    "failed-try": ("client", KINDS[6], "tries that failed"),
+    "link-in": ("link", KINDS[1], "on the link to the host"),
+    "link-out": ("link", KINDS[1], "on the link from the host"),
+    "nic": ("NIC", KINDS[5], "{domain} works at what came before"),
+    "netback": ("", KINDS[2], "{domain} passes it on (netback)"),
+    "thread": ("", KINDS[5], "{domain} works at what came before"),
+    "poll": ("", KINDS[5], "{domain} ends its poll (netback), then notifies the guest"),
+    "ring-in": ("", KINDS[5], "{domain} works at what came before"),
+    "receive": ("", KINDS[2], "{domain} receives it (netfront, network stack)"),
+    "backlog": ("", KINDS[5], "in the backlog of {domain}"),
+    "service": ("", KINDS[5], "{domain} serves requests before it"),
+    "ready": ("", KINDS[5], "{domain} works at other things"),
+    "task": ("", KINDS[2], "{domain} serves it"),
+    "spin": ("", KINDS[2], "{domain} spins for a lock"),
+    "lock": ("", KINDS[6], "{domain} waits for a lock, or for another task"),
+    "sleep": ("", KINDS[6], "{domain} sleeps"),
+    "event": ("", KINDS[6], "{domain} waits for an event"),
+    "call": ("", KINDS[6], "{domain} waits for another service"),
+    "disk": ("", KINDS[6], "{domain} waits for its disk"),
+    "send-queue": ("", KINDS[5], "{domain} works at what came before"),
+    "send": ("", KINDS[2], "{domain} sends it (network stack, netfront)"),
+    "ring-out": ("", KINDS[5], "{domain} works at what came before"),
+    "loopback": ("", KINDS[5], "{domain} works at what came before"),
+    "lost": ("network", KINDS[6], "lost, until it is sent again"),
+    "delayed-ack": ("network", KINDS[6], "until a delayed acknowledgement"),
+}
+"""Where it is there (``: in the domain), what happens to it, and in words."""
+
+
+class Line(NamedTuple):
+    """Legs one after the other that are told in one line; times in ms from the begin of the request."""
+
+    begin_ms: float
+    end_ms: float
+    said: str
+
+
+@dataclass(frozen=True)
+class Path:
+    """The path of the request of a client at a quantile of its response times."""
+
+    client: str
+    quantile: float
+    replication: int
+    legs: pl.DataFrame
+    """The engine's table `paths` without its first two columns, and for each leg
+
+    where: the place: the client, the link, a NIC, a vCPU, a domain
+    kind: what happens to the request there, one of `KINDS`
+    said: the same in words, with the vCPU that has the pCPU meanwhile
+    """
+
+    @property
+    def begin_ns(self) -> int:
+        """The begin of the request, ns since the host started."""
+        return int(self.legs["begin_ns"][0])
+
+    @property
+    def response_ns(self) -> int:
+        """The response time: the legs sum to it."""
+        return int(self.legs["end_ns"][-1]) - self.begin_ns
+
+    def as_data(self) -> dict[str, object]:
+        """For machines: which request it is, and its legs."""
+        which = {"client": self.client, "quantile": self.quantile, "replication": self.replication}
+        return {**which, "begin_ns": self.begin_ns, "response_ns": self.response_ns, "legs": self.legs.to_dicts()}
+
+    @property
+    def title(self) -> str:
+        """Which request it is, in words."""
+        which = "median request" if self.quantile == MEDIAN else f"request at p{100 * self.quantile:g}"
+        return f"{which} of {self.client}"
+
+    def lines(self, most: int) -> list[Line]:
+        """It in at most so many lines: short legs one after the other share one."""
+        legs = zip(*(self.legs[column].to_list() for column in ("begin_ns", "end_ns", "said")), strict=True)
+        merged = [_line(self.begin_ns, list(group)) for _, group in groupby(legs, key=lambda leg: leg[2])]
+        lengths = sorted((line.end_ms - line.begin_ms for line in merged), reverse=True)
+        lines = merged
+        for kept in range(min(most, len(merged)), 0, -1):
+            if len(lines) <= most:
+                break
+            lines = list(_folded(merged, lengths[kept - 1]))
+        return lines
+
+    def sums(self) -> pl.DataFrame:
+        """Time of all legs that are told alike: columns `said` and `ms`, the longest first."""
+        ms = ((pl.col("end_ns") - pl.col("begin_ns")) / 1e6).sum().alias("ms")
+        return self.legs.group_by("said", maintain_order=True).agg(ms).sort("ms", descending=True, maintain_order=True)
+
+
+def _line(begin_ns: int, legs: Sequence[tuple[int, int, str]]) -> Line:
+    return Line((legs[0][0] - begin_ns) / 1e6, (legs[-1][1] - begin_ns) / 1e6, legs[0][2])
+
+
+def _folded(lines: Sequence[Line], shortest: float) -> Iterator[Line]:
+    """Lines, where those shorter than that share one with their neighbours that are so too."""
+    for short, group in groupby(lines, key=lambda line: line.end_ms - line.begin_ms < shortest):
+        those = list(group)
+        if short and len(those) > 1:
+            most = max(those, key=lambda line: sum(one.end_ms - one.begin_ms for one in those if one.said == line.said))
+            yield Line(those[0].begin_ms, those[-1].end_ms, f"{len(those)} short legs, mostly: {most.said}")
+        else:
+            yield from those
+
+
+def is_followed(scenario: Scenario, address: Address) -> bool:
+    """Is that a percentile of a client's response times, so that there is a request to follow?"""
+    return _client(scenario, address) is not None and address.metric.name.startswith("response_p")
+
+
+def _client(scenario: Scenario, address: Address) -> str | None:
+    return next((app.client for app in apps(scenario) if address.of == "app" and app.name == address.thing), None)
+
+
+def paths(
+    scenario: Scenario,
+    address: Address,
+    replication: int = 0,
+    *,
+    progress: Callable[[float], bool] | None = None,
+) -> list[Path]:
+    """The paths of the request at a percentile of a client's response times, and of the median one.
+
+    The replication is simulated once more for its response times, and once more to follow the two requests.
+
+    Args:
+        scenario: the host.
+        address: a percentile of the response times of a client, see `is_followed`.
+        replication: of the scenario, from 0.
+        progress: called now and then with the fraction done; returning `False` cancels.
+
+    Returns:
+        Two paths (of the median, one); none if nothing was answered.
+
+    Examples:
+        >>> from vcpulab.results.addresses import find
+        >>> scenario = Scenario.starter().change({"run.duration": "200ms"})
+        >>> slow, median = paths(scenario, find(scenario, "http.response_p99"))
+        >>> slow.response_ns > median.response_ns
+        True
+    """
+    client = _client(scenario, address)
+    assert client is not None, "there is a request to follow"
+    quantile = int(address.metric.name.removeprefix("response_p")) / 100
+    quantiles = list(dict.fromkeys((quantile, MEDIAN)))
+    asked = _engine.follow(scenario._engine, client, quantiles, replication=replication, progress=progress)
+    frame = pl.DataFrame(asked)
+    told = pl.DataFrame(
+        [_told(leg) for leg in frame.iter_rows(named=True)],
+        schema={"where": pl.String, "kind": pl.String, "said": pl.String},
+        orient="row",
+    )
+    legs = frame.hstack(told)
+    return [
+        Path(address.thing, one, replication, legs.filter(quantile=one).drop("replication", "quantile"))
+        for one in quantiles
+        if not legs.is_empty()
+    ]
+
+
+def _told(leg: Mapping[str, Any]) -> tuple[str, str, str]:
+    where, kind, said = _PLACES[leg["place"]]
+    domain, state = leg["domain"], leg["state"]
+    if domain is not None:
+        where = domain if leg["vcpu"] is None else f"{domain} vCPU {leg['vcpu']}"
+    if state == "runnable":
+        behind = f", {leg['by_domain']} runs" if leg["by_domain"] is not None else ""
+        idle = f" while pCPU {leg['pcpu']} idles" if not behind and leg["pcpu"] is not None else ""
+        return where, KINDS[3], f"{domain} waits for a pCPU{behind}{idle}"
+    if state == "offline":
+        return where, KINDS[4], f"{domain} is withheld by its cap, or paused"
+    if leg["place"] == "nic" and state != "running":
+        return "NIC", KINDS[6], "in the NIC's queue, until it interrupts"
+    if leg["place"] == "service" and state != "running":
+        return where, kind, f"no task of {domain} is free"
+    if state == "blocked":
+        return where, KINDS[6], f"{domain} is blocked"
+    return where, kind, said.format(domain=domain)
+
+
+def typical(run: Run, address: Address) -> int:
+    """The replication whose value of a metric is nearest to the mean; of several the first."""
+    values = [(number, value) for number, value in enumerate(run.values([address])[address.name]) if value is not None]
+    mean = sum(value for _, value in values) / len(values) if values else 0.0
+    return min(values, key=lambda one: (abs(one[1] - mean), one[0]), default=(0, 0.0))[0]

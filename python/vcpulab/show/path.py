@@ -1,0 +1,70 @@
+"""The path of a single request as a timeline: rows with a bar each, and a chart."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from vcpulab.results.path import MEDIAN, Path
+from vcpulab.results.statistics import number
+from vcpulab.show.table import Table
+
+if TYPE_CHECKING:
+    import altair as alt
+
+LINES_MAX = 15
+_BAR_CHARS = 24
+_SUMS_MAX = 8
+
+
+def timeline(path: Path) -> Table:
+    """A path in time: what happens, a bar from when to when, and how long it takes."""
+    whole = path.response_ns / 1e6
+    rows = []
+    for line in path.lines(LINES_MAX):
+        begin, end = (round(at / whole * _BAR_CHARS) for at in (line.begin_ms, line.end_ms))
+        # What is too short for a bar is a stroke where it is.
+        bar = "█" * (end - begin) or "▏"
+        lead = " " * min(begin, _BAR_CHARS - 1)
+        rows.append([line.said, lead + bar, f"{line.begin_ms:.3f}", f"{line.end_ms - line.begin_ms:.3f}"])
+    begun = f"begun at {path.begin_ns / 1e9:.6f} s of replication {path.replication}"
+    title = f"The {path.title}: {number(whole)} ms, {begun}"
+    return Table(title, ["what happens", "when", "from, ms", "for, ms"], rows, text_columns=2)
+
+
+def beside(paths: Sequence[Path]) -> Table:
+    """Where the time of several requests goes, beside one another."""
+    sums = [path.sums() for path in paths]
+    told = pl.concat(sums).group_by("said", maintain_order=True).agg(pl.col("ms").max())
+    shown = told.sort("ms", descending=True, maintain_order=True)["said"].head(_SUMS_MAX).to_list()
+    times = [dict(one.iter_rows()) for one in sums]
+    rows = [[said, *(_ms(time.get(said)) for time in times)] for said in shown]
+    if told.height > _SUMS_MAX:
+        rest = [sum(ms for said, ms in time.items() if said not in shown) for time in times]
+        rows.append([f"{told.height - _SUMS_MAX} others", *map(_ms, rest)])
+    rows.append(["together", *(_ms(path.response_ns / 1e6) for path in paths)])
+    which = ["median" if path.quantile == MEDIAN else f"p{100 * path.quantile:g}" for path in paths]
+    return Table(f"Requests of {paths[0].client}", ["what happens", *(f"{one}, ms" for one in which)], rows)
+
+
+def _ms(ms: float | None) -> str:
+    return "" if ms is None else f"{ms:.3f}"
+
+
+def chart(path: Path) -> "alt.TopLevelMixin":
+    """A path in time, a row for each place."""
+    from vcpulab.show import charts
+
+    # One bar for what is told alike, one after the other.
+    bars = path.legs.group_by(pl.struct("where", "said").rle_id().alias("bar"), maintain_order=True)
+    frame = bars.agg(pl.first("where", "kind", "said"), pl.first("begin_ns"), pl.last("end_ns")).select(
+        "where",
+        "kind",
+        "said",
+        ((pl.col("begin_ns") - path.begin_ns) / 1e6).alias("begin_ms"),
+        ((pl.col("end_ns") - path.begin_ns) / 1e6).alias("end_ms"),
+    )
+    lines = path.lines(LINES_MAX)
+    said = "; ".join(f"from {number(one.begin_ms)} to {number(one.end_ms)} ms {one.said}" for one in lines)
+    title = f"The {path.title}: {number(path.response_ns / 1e6)} ms"
+    return charts.legs(frame, title, f"{title}. {said}.")
