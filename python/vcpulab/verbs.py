@@ -415,6 +415,8 @@ def explain(
 ) -> "Explanation":
     """Why is it slow: where the time goes, what holds it back, and what mends it, simulated.
 
+    Of a percentile of a client's response times the request at it and the median one are followed, see `Explained.paths`.
+
     Args:
         scenario: a scenario, or its file.
         slo: a metric such as `web.response_p99`, or an SLO such as `web.response_p99 < 50ms`; `None`: all who are late.

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Annotated
 
 from vcpulab import verbs
-from vcpulab.advice.explaining import FOLLOWED
+from vcpulab.advice.explaining import FOLLOWED, Explanation
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import Jobs, Report, TableOrJson, command, number
+from vcpulab.cli.outputs import written
 from vcpulab.show.path import beside, timeline
 
 
@@ -48,8 +49,18 @@ def explain(
         )
     if format == "json":
         print(json.dumps(found.as_data(), indent=2))
-        stop(interrupted=interrupted)
-        return
+    else:
+        _show(file, found)
+    if report is not None:
+        from vcpulab.advice import explanation_report
+
+        with written(report):
+            explanation_report.write(report, f"Why is it slow? {scenario.name}", found)
+    stop(interrupted=interrupted)
+
+
+def _show(file: Path, found: Explanation) -> None:
+    """Prints why those who are late are so."""
     if not found.explained:
         print(f"{file}: nobody is late (--slo METRIC explains one nevertheless)")
     for one in found.explained:
@@ -66,9 +77,3 @@ def explain(
             print(f"{one.address}: {one.not_followed}")
     if len(found.explained) > FOLLOWED:
         terminal.say(f"--slo METRIC shows where the time of the other {len(found.explained) - FOLLOWED} goes")
-    if report is not None:
-        from vcpulab.advice import explanation_report
-
-        explanation_report.write(report, f"Why is it slow? {scenario.name}", found)
-        terminal.say(f"written to {report}")
-    stop(interrupted=interrupted)
