@@ -415,7 +415,7 @@ def explain(
 ) -> "Explanation":
     """Why is it slow: where the time goes, what holds it back, and what mends it, simulated.
 
-    Of a percentile of a client's response times the request at it and the median one are followed, see `Explained.paths`.
+    Of a percentile of a client's response times the request at it and the median one are followed: `Explained.paths`.
 
     Args:
         scenario: a scenario, or its file.

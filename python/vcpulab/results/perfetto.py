@@ -37,8 +37,9 @@ def export_perfetto(
     path = Path(source)
     if mark_of(path) is not None:
         trace = Trace.load(path)
-        scenario = Scenario.load(path / "scenario.toml")
-        trace.export_perfetto(out, replication, slices=_slices(scenario, request, replication))
+        file = path / "scenario.toml"
+        slices = [] if request is None else _slices(Scenario.load(file), request, replication)
+        trace.export_perfetto(out, replication, slices=slices)
         return
     run = Run.load(path)
     if not run.has_decisions:
@@ -49,15 +50,13 @@ def export_perfetto(
         file = Path(scratch, "events.arrow")
         _events_of(run, replication).write_ipc(file, compression="lz4", compat_level=pl.CompatLevel.oldest())
         names = {int(number): name for number, name in domain_names(run).items()}
-        slices = _slices(run.scenario, request, replication)
+        slices = [] if request is None else _slices(run.scenario, request, replication)
         with whole.scratch(out) as new:
             _engine.export_perfetto(file, names, new, slices=slices)
 
 
-def _slices(scenario: Scenario, request: str | None, replication: int) -> list[tuple[str, int, int, str]]:
+def _slices(scenario: Scenario, request: str, replication: int) -> list[tuple[str, int, int, str]]:
     """The legs of the requests followed, on a track for each request."""
-    if request is None:
-        return []
     address = find(scenario, request, "request")
     if not is_followed(scenario, address):
         raise RequestError(field="request", found=request, allowed="a percentile of a client's response times")
