@@ -76,7 +76,7 @@ def compare(
 
     Examples:
         >>> scenario = Scenario.starter().change({"run.duration": "200ms"})
-        >>> found = compare(scenario, scenario.change({"domain.batch.cap": 50}), ["batch.gotten"])
+        >>> found = compare(scenario, scenario.change({"domain.batch.cap": 30}), ["batch.gotten"])
         >>> found["batch.gotten"].verdict
         'lower'
     """
@@ -133,9 +133,9 @@ def whatif(
         RequestError: a setting cannot be understood, or makes no valid scenario.
 
     Examples:
-        >>> found = whatif(Scenario.starter().change({"run.duration": "200ms"}), {"batch.cap": 50})
+        >>> found = whatif(Scenario.starter().change({"run.duration": "200ms"}), {"batch.cap": 30})
         >>> found["batch.gotten"].verdict, found.commands[0].text
-        ('lower', 'xl sched-credit -d batch -c 50')
+        ('lower', 'xl sched-credit -d batch -c 30')
     """
     from vcpulab.advice.answers import WhatIf
     from vcpulab.advice.deciding import decide
@@ -277,8 +277,8 @@ def capacity(
 
     Examples:
         >>> starter = Scenario.starter().change({"run.duration": "500ms"})
-        >>> print(capacity(starter, "http.rate", lowest=200, highest=400))
-        client.http.rate: 400 keeps the SLOs
+        >>> print(capacity(starter, "http.rate", lowest=100, highest=250))
+        client.http.rate: 250 keeps the SLOs
     """
     from vcpulab.advice import capacity as capacities
     from vcpulab.advice.capacity.guard import Guard
@@ -360,7 +360,7 @@ def bounds(scenario: Source) -> "Bounds":
 
     Examples:
         >>> print(bounds(Scenario.starter()))
-        http: at most 500/s, limited by rate
+        http: at most 350/s, limited by rate
         ...
     """
     from vcpulab.advice.bounds import bounds as bounds_of
@@ -391,7 +391,7 @@ def lint(
 
     Examples:
         >>> print(lint(Scenario.starter().change({"run.duration": "50ms"}), replications=2))
-        action[0]: warning: never happens: the run ends at ...
+        domain.web.weight: waits-behind-equals: answers to http take up to ...
     """
     from vcpulab.advice.answers import Findings
     from vcpulab.advice.lint import catalogue

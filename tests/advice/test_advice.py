@@ -34,23 +34,23 @@ def web(tmp_path: Path) -> Path:
 
 
 def test_whatif_says_what_improves_and_regresses_and_what_to_type(command: Vcpulab, web: Path) -> None:
-    result = command("whatif", web.name, "--set", "batch.cap=50", "--set", "web.weight=1024")
+    result = command("whatif", web.name, "--set", "batch.cap=30", "--set", "web.weight=1024")
     assert result.returncode == 0, result.stderr
     assert "10 pairs of replications" in result.stdout
     assert "batch regresses: batch.throughput -" in result.stdout
     assert "web improves: " in result.stdout
-    assert "xl sched-credit -d batch -c 50" in result.stdout
+    assert "xl sched-credit -d batch -c 30" in result.stdout
     assert "xl sched-credit -d web -w 1024" in result.stdout
     assert "dom0 -w" not in result.stdout, "only what differs"
     assert "as changed: domain.web: weight 1024 is above 512" in result.stderr
 
 
 def test_whatif_as_data_has_every_metric(command: Vcpulab, web: Path) -> None:
-    result = command("whatif", web.name, "--set", "batch.cap=50", "--format", "json", "--replications", "3")
+    result = command("whatif", web.name, "--set", "batch.cap=30", "--format", "json", "--replications", "3")
     document = json.loads(result.stdout)
     found = {row["metric"]: row for row in document["metrics"]}
-    assert found["batch.gotten"]["before"] > 90
-    assert found["batch.gotten"]["after"] < 60
+    assert found["batch.gotten"]["before"] > 40
+    assert found["batch.gotten"]["after"] < 35
     assert found["batch.throughput"]["verdict"] in ("regresses", "unclear")
     assert {"http.response_p99", "dom0.waited", "host.fairness", "web.0.throughput"} <= set(found)
 
@@ -133,7 +133,7 @@ def test_compare_says_what_is_not_compared(command: Vcpulab, web: Path, tmp_path
 
 
 def test_report_of_a_comparison_in_a_browser(command: Vcpulab, web: Path, browser: str) -> None:
-    result = command("whatif", web.name, "--set", "batch.cap=50", "--report", "out/report.html")
+    result = command("whatif", web.name, "--set", "batch.cap=30", "--report", "out/report.html")
     assert result.returncode == 0, result.stderr
     page = opened(browser, web.parent / "out/report.html")
     assert page.count('data-drawn=""') == page.count("<figure ") == 9

@@ -23,7 +23,9 @@ HOST = {"profile": "generic", "pcpus": 2, "scheduler": "credit"}
 def web(tmp_path_factory: pytest.TempPathFactory) -> tuple[vcpulab.Run, Path]:
     """The starter's driver domain, web server and batch job, with its trace."""
     directory = tmp_path_factory.mktemp("trace")
-    scenario = vcpulab.Scenario.starter().change({"run.duration": "300ms", "run.replications": 2})
+    scenario = vcpulab.Scenario.starter().change(
+        {"run.duration": "300ms", "run.replications": 2, "domain.web.weight": 512}
+    )
     return vcpulab.run(scenario, trace=directory), directory
 
 

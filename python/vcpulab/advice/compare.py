@@ -173,7 +173,7 @@ def compare(
     Examples:
         >>> import vcpulab
         >>> now = vcpulab.Scenario.starter().change({"run.duration": "200ms", "run.replications": 6})
-        >>> then = now.change({"domain.batch.cap": 50})
+        >>> then = now.change({"domain.batch.cap": 30})
         >>> found = compare(*vcpulab.run_many([now, then]))
         >>> [c.verdict for c in found if c.address.name == "batch.gotten"]
         ['lower']

@@ -43,8 +43,9 @@ def late(run: Run) -> list[Late]:
 
     Examples:
         >>> import vcpulab
-        >>> late(vcpulab.run(vcpulab.Scenario.starter().change({"run.duration": "200ms", "run.replications": 2})))
-        []
+        >>> web = vcpulab.Scenario.starter().change({"run.duration": "500ms", "run.replications": 2})
+        >>> [one.name for one in late(vcpulab.run(web))], late(vcpulab.run(web.change({"domain.web.weight": 512})))
+        (['http'], [])
     """
     document = run.scenario.to_dict()
     found = []

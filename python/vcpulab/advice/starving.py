@@ -43,7 +43,7 @@ def starved(run: Run) -> dict[str, str]:
 
     Examples:
         >>> import vcpulab
-        >>> scenario = vcpulab.Scenario.starter().change({"run.duration": "100ms", "run.replications": 2})
+        >>> scenario = vcpulab.Scenario.starter().change({"domain.web.weight": 512, "run.duration": "100ms"})
         >>> starved(vcpulab.run(scenario))
         {}
     """

@@ -44,7 +44,6 @@ def commands(scenario: Scenario) -> list[Step]:
         boot sched=credit2 maxcpus=1
         run xl sched-credit2 -d Domain-0 -w 512
         run xl sched-credit2 -d web -w 512
-        run xl sched-credit2 -d batch -w 128
     """
     document = scenario.to_dict()
     host = document["host"]

@@ -165,7 +165,7 @@ def capacity(
         >>> from vcpulab import Scenario
         >>> from vcpulab.advice.capacity import growth
         >>> scenario = Scenario.starter().change({"run.duration": "500ms"})
-        >>> answer = capacity(growth(scenario, "http.rate", highest=400, lowest=200))
+        >>> answer = capacity(growth(scenario, "http.rate", highest=250, lowest=100))
         >>> answer.found.outcome
         'all'
     """

@@ -62,7 +62,7 @@ def growth(scenario: Scenario, word: str, *, lowest: float | None = None, highes
     Examples:
         >>> users = growth(Scenario.starter(), "http.rate")
         >>> users.name, users.present
-        ('client.http.rate', 500.0)
+        ('client.http.rate', 350.0)
     """
     if word.startswith(_COPIES):
         return _copies(scenario, word.removeprefix(_COPIES), lowest, highest)

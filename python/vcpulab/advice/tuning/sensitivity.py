@@ -146,7 +146,7 @@ def guesses(scenario: Scenario) -> list[Guess]:
 
     Examples:
         >>> [guess.name for guess in guesses(Scenario.starter())]
-        ['rate of http']
+        ['rate of http', 'request_cpu of web']
     """
     return list(_guesses(scenario))
 
