@@ -16,6 +16,8 @@ from vcpulab.results.addresses import Slo, find, slo
 from vcpulab.results.path import Path, is_followed, paths, typical
 from vcpulab.results.run import run
 from vcpulab.results.statistics import Interval
+from vcpulab.scenario.alike import groups
+from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.answer import Answer
 from vcpulab.show.path import LINES_MAX
@@ -260,7 +262,15 @@ def _of_domain(host: Host, domain: str) -> Iterator[Part]:
             continue
         yield Part(1, said, share)
         if column == "runnable_ns" and share.mean >= SHOWN:
-            behind = host.run.df_wait_shares().filter(domain=domain).sort("of_elapsed", "by", descending=[True, False])
-            for by, of_wait in behind.select("by", "of_wait").head(4).iter_rows():
-                part = (of_wait or 0.0) / 100 * share.mean
+            for by, of_wait in _behind(host, domain)[:4]:
+                part = of_wait / 100 * share.mean
                 yield Part(2, "while pCPUs idle" if by == "idle" else f"behind {by}", Interval(part, None, 1))
+
+
+def _behind(host: Host, domain: str) -> list[tuple[str, float]]:
+    """Behind whom a domain waits, three or more alike ones together, and for how much of its wait in %, the most first."""
+    called = {one: in_short(row) for row in groups(host.scenario) if len(row) > 2 for one in row}
+    shares: dict[str, float] = {}
+    for by, of_wait in host.run.df_wait_shares().filter(domain=domain).select("by", "of_wait").iter_rows():
+        shares[called.get(by, by)] = shares.get(called.get(by, by), 0.0) + (of_wait or 0.0)
+    return sorted(shares.items(), key=lambda one: (-one[1], one[0]))
