@@ -268,7 +268,7 @@ def _of_domain(host: Host, domain: str) -> Iterator[Part]:
 
 
 def _behind(host: Host, domain: str) -> list[tuple[str, float]]:
-    """Behind whom a domain waits, three or more alike ones together, and for how much of its wait in %, the most first."""
+    """Behind whom a domain waits, three or more alike ones together; each with its % of the wait, the most first."""
     called = {one: in_short(row) for row in groups(host.scenario) if len(row) > 2 for one in row}
     shares: dict[str, float] = {}
     for by, of_wait in host.run.df_wait_shares().filter(domain=domain).select("by", "of_wait").iter_rows():
