@@ -216,3 +216,52 @@ impl Runner for StateBefore<'_> {
         text.lines().map(str::to_owned).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use vcpulab_host::{ParamSpec, Scope};
+    use vcpulab_sched::Generation;
+
+    use super::*;
+    use crate::vector::read_vector;
+
+    /// A vector under that scheduler with one parameter, of the scheduler or of its domain, set to a value.
+    fn with_param(policy: &str, generation: &Generation, param: &ParamSpec, value: i64) -> String {
+        let set = format!("{{\"{}\": {value}}}", param.name);
+        let (global, domain) = match param.scope {
+            Scope::Global => (set.as_str(), "{}"),
+            Scope::Domain => ("{}", set.as_str()),
+        };
+        format!(
+            r#"{{"name": "n", "scheduler": "{policy}", "generation": "{}", "params": {global}, "pcpus": 2,
+            "duration_ns": 2000000, "domains": [{{"id": 1, "params": {domain}, "vcpus": [
+            {{"start_ns": 0, "program": [["run", 3000000], ["block", 700000]], "repeat": true}},
+            {{"start_ns": 5, "program": [["hog"]]}}, {{"start_ns": 7, "program": [["yield"], ["run", 9000]], "repeat": true}}]}}],
+            "actions": [{{"at_ns": 1000000, "op": "adjust", "domain": 1, "params": {domain}}}]}}"#,
+            generation.name
+        )
+    }
+
+    #[test]
+    fn no_value_of_a_parameter_makes_a_scheduler_panic() {
+        let mut panicked = Vec::new();
+        for policy in vcpulab_sched::policies() {
+            for (generation, param) in
+                policy.generations.iter().flat_map(|g| g.params.iter().map(move |p| (g, p)))
+            {
+                for value in [i64::MIN, i32::MIN.into(), -1, i32::MAX.into(), u32::MAX.into(), i64::MAX] {
+                    let text = with_param(policy.name, generation, param, value);
+                    let Ok(vector) = read_vector(text.as_bytes()) else { continue };
+                    let what = replay(&vector, &[], None).map_or(String::new(), |divergence| divergence.what);
+                    if what.contains("panicked") {
+                        panicked.push(format!(
+                            "{} {} {} = {value}: {what}",
+                            policy.name, generation.name, param.name
+                        ));
+                    }
+                }
+            }
+        }
+        assert!(panicked.is_empty(), "{panicked:#?}");
+    }
+}

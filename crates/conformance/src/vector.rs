@@ -293,6 +293,11 @@ fn program(field: &str, vcpu: &RawVcpu) -> Result<Program, VectorError> {
     Ok(Program { steps, repeat: vcpu.repeat })
 }
 
+/// Parameters of real hosts are integers of 32 bits, with or without a sign.
+fn fits_in_32_bits(number: i64) -> bool {
+    (i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(&number)
+}
+
 /// Reads parameters. Values out of range are let through: vectors test that the scheduler refuses them itself.
 fn params(field: &str, raw: &RawParams, specs: &[ParamSpec], scope: Scope) -> Result<Params, VectorError> {
     let mut params = Params::new();
@@ -316,6 +321,14 @@ fn params(field: &str, raw: &RawParams, specs: &[ParamSpec], scope: Scope) -> Re
             _ => None,
         };
         match read {
+            Some(ParamValue::Int(number))
+                if !fits_in_32_bits(number) && !spec.allows(&ParamValue::Int(number)) =>
+            {
+                return error(
+                    format!("{field}.{name}"),
+                    format!("found `{number}`; allowed: what fits in 32 bits, as on a real host"),
+                );
+            }
             Some(read) => params.set(name, read),
             None => {
                 return error(

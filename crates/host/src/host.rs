@@ -3,6 +3,8 @@
 //! The toolstack's actions are in [`toolstack`](crate::toolstack) and [`lifecycle`](crate::lifecycle), the moves of vCPUs in
 //! [`placement`](crate::placement), and the cost of each step in [`accounting`](crate::accounting).
 
+use std::collections::BTreeMap;
+
 use crate::action::{TimedAction, created_later};
 use crate::context::policy::TimerOwner;
 use crate::queue::Rank;
@@ -15,6 +17,16 @@ use crate::{
 
 /// More events than this at one instant mean that time stands still (a program of nothing but yields, say).
 const EVENTS_PER_INSTANT_MAX: u32 = 1_000_000;
+
+/// Events for each simulated second, and each pCPU and domain, above which time as good as stands still: a hundred times what busy
+/// hosts need.
+const EVENTS_PER_SECOND_MAX: i64 = 10_000_000;
+
+/// Number of events over which that is measured.
+const PACE_EVENTS: u64 = 1 << 22;
+
+/// Number of events that are looked at for what keeps time from going on.
+const BLAMED_EVENTS: usize = 1 << 14;
 
 /// More decisions than this after one event mean that decisions keep asking for each other.
 const DECISIONS_PER_EVENT_MAX: u32 = 100_000;
@@ -35,6 +47,20 @@ pub struct Host<S, W, O> {
     started: bool,
     events_at_instant: u32,
     events_max: u64,
+    /// The number of events at which the pace is measured next, and the time at which it was last.
+    pace: (u64, Time),
+    busiest: Option<Busiest>,
+}
+
+/// The cause of most events of a host whose time does not go on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Busiest {
+    /// The vCPUs of a domain.
+    Domain(DomId),
+    /// The timers of a pool's scheduler.
+    Pool(PoolId),
+    /// A source of the world's.
+    Source(usize),
 }
 
 impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
@@ -61,6 +87,8 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             started: false,
             events_at_instant: 0,
             events_max: u64::MAX,
+            pace: (PACE_EVENTS, Time::ZERO),
+            busiest: None,
         };
         assert_eq!(host.rules.len(), host.core.topology.pools(), "each CPU pool has a scheduler");
         for p in (0..config.pcpus).map(PcpuId) {
@@ -92,6 +120,15 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     /// # Errors
     /// [`Broken`] when the policy or the world breaks the rules.
     pub fn run_until(&mut self, end: Time) -> Result<(), Broken> {
+        self.run_some(end, u64::MAX).map(|_| ())
+    }
+
+    /// The same for this many events at most. True: it stands at `end`.
+    ///
+    /// # Errors
+    /// [`Broken`] when the policy or the world breaks the rules.
+    pub fn run_some(&mut self, end: Time, events: u64) -> Result<bool, Broken> {
+        let pause_at = self.core.work.events.saturating_add(events);
         if !self.started {
             self.started = true;
             self.world.start(&mut WorldContext { core: &mut self.core });
@@ -104,6 +141,9 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
             if time >= end {
                 break;
             }
+            if self.core.work.events >= pause_at {
+                return Ok(false);
+            }
             if time == self.core.now {
                 self.events_at_instant += 1;
                 if self.events_at_instant > EVENTS_PER_INSTANT_MAX {
@@ -114,31 +154,96 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
                 self.events_at_instant = 0;
                 self.core.now = time;
             }
-            self.core.work.events += 1;
-            if self.core.work.events > self.events_max {
-                return Err(
-                    self.broken(format!("more than {} events: stopped at this limit", self.events_max))
-                );
+            self.handle(rank, id)?;
+            if self.core.work.events >= self.pace.0 {
+                self.measure_pace()?;
             }
-            match rank {
-                Rank::Action => self.act()?,
-                Rank::Timer => self.timer_due(TimerId(id as u32)),
-                Rank::RunEnd => self.operation_used_up(PcpuId(id as u32)),
-                Rank::WakeUp => self.wake_up_due(id),
-                Rank::Source => self.source_due(id),
-            }
-            self.finish_event()?;
         }
         if end > self.core.now {
             self.core.now = end;
             self.events_at_instant = 0;
         }
+        Ok(true)
+    }
+
+    /// Handles one event.
+    #[inline(always)]
+    fn handle(&mut self, rank: Rank, id: usize) -> Result<(), Broken> {
+        self.core.work.events += 1;
+        if self.core.work.events > self.events_max {
+            return Err(self.broken(format!("more than {} events: stopped at this limit", self.events_max)));
+        }
+        match rank {
+            Rank::Action => self.act()?,
+            Rank::Timer => self.timer_due(TimerId(id as u32)),
+            Rank::RunEnd => self.operation_used_up(PcpuId(id as u32)),
+            Rank::WakeUp => self.wake_up_due(id),
+            Rank::Source => self.source_due(id),
+        }
+        self.finish_event()
+    }
+
+    /// Fails if time has hardly gone on during the last events.
+    #[cold]
+    fn measure_pace(&mut self) -> Result<(), Broken> {
+        let elapsed = self.core.now - self.pace.1;
+        self.pace = (self.core.work.events + PACE_EVENTS, self.core.now);
+        let things = (self.core.pcpus.len() + self.domains.len()) as i64;
+        let least = Span::from_secs(1) * PACE_EVENTS as i64 / (EVENTS_PER_SECOND_MAX * things);
+        if elapsed >= least {
+            return Ok(());
+        }
+        self.blame_busiest()?;
+        let what = format!(
+            "time hardly goes on: {PACE_EVENTS} events in {} ns; at most {EVENTS_PER_SECOND_MAX} a second \
+             for each pCPU and domain",
+            elapsed.ns()
+        );
+        Err(self.broken(what))
+    }
+
+    /// Finds what causes most of the next events.
+    fn blame_busiest(&mut self) -> Result<(), Broken> {
+        let mut counts: BTreeMap<Busiest, u32> = BTreeMap::new();
+        for _ in 0..BLAMED_EVENTS {
+            let (time, rank, id) = self.core.queue.next();
+            if time == NEVER {
+                break;
+            }
+            if let Some(cause) = self.cause_of(rank, id) {
+                *counts.entry(cause).or_default() += 1;
+            }
+            self.core.now = time;
+            self.handle(rank, id)?;
+        }
+        // Of equals the first.
+        self.busiest = counts.into_iter().rev().max_by_key(|&(_, count)| count).map(|(cause, _)| cause);
         Ok(())
+    }
+
+    /// The cause of an event.
+    fn cause_of(&self, rank: Rank, id: usize) -> Option<Busiest> {
+        let of = |v: VcpuId| (!self.core.is_idle(v)).then(|| Busiest::Domain(self.core.dom(v)));
+        match rank {
+            Rank::Action => None,
+            Rank::Timer => match self.core.timers[TimerId(id as u32)] {
+                TimerOwner::Slice(p) => Some(Busiest::Pool(self.core.pool_of_pcpu(p))),
+                TimerOwner::Policy { pool, .. } => Some(Busiest::Pool(pool)),
+            },
+            Rank::RunEnd => of(self.core.current(PcpuId(id as u32))),
+            Rank::WakeUp => of(VcpuId((self.core.pcpus.len() + id) as u32)),
+            Rank::Source => Some(Busiest::Source(id)),
+        }
     }
 
     /// Stops the run with an error after this many events.
     pub fn limit_events(&mut self, most: u64) {
         self.events_max = most;
+    }
+
+    /// The cause of most events, if a run has ended because time did not go on.
+    pub fn busiest(&self) -> Option<Busiest> {
+        self.busiest
     }
 
     /// The time the host stands at.
@@ -453,7 +558,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     }
 
     /// Time stands still, and this is one of the events that keep it.
-    fn standstill(&self, rank: Rank, id: usize) -> Broken {
+    fn standstill(&mut self, rank: Rank, id: usize) -> Broken {
         let what = "time stands still: events at one instant do not end";
         match (rank, self.core.timers.get(TimerId(id as u32))) {
             (Rank::Timer, Some(TimerOwner::Slice(p))) => {
@@ -461,7 +566,10 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
                 self.broken_in("schedule", what)
             }
             (Rank::Timer, Some(TimerOwner::Policy { .. })) => self.broken_in("timer", what.into()),
-            _ => self.broken(what.into()),
+            _ => match self.blame_busiest() {
+                Ok(()) => self.broken(what.into()),
+                Err(broken) => broken,
+            },
         }
     }
 

@@ -52,7 +52,7 @@ pub use context::policy::PolicyContext;
 pub use context::world::WorldContext;
 pub use costs::Costs;
 pub use domain::LifeEvent;
-pub use host::Host;
+pub use host::{Busiest, Host};
 pub use ids::{DomId, PcpuId, PoolId, TimerId, VcpuId};
 pub use listing::{DomainState, VcpuState};
 pub use mask::{CpuMask, PCPUS_MAX};

@@ -22,6 +22,7 @@ mod storage;
 pub use config::{GuestConfig, MachineConfig, ProfilerConfig};
 pub use ids::{BlkfrontId, ClientId, ClientMachineId, DiskId, GuestId, NetfrontId, NicId};
 pub use layers::{Layer, Layers};
+pub use machine::readings::Owner;
 pub use machine::results::{AppResult, IoCounts};
 pub use machine::{Machine, Samples};
 pub use network::bridge::{DriverCosts, NetworkCosts};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use vcpulab_host::Broken;
+use vcpulab_host::{Broken, Time};
 
 /// The reason why a run gave no results.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -14,6 +14,16 @@ pub enum RunError {
         replication: u32,
         /// The breach.
         broken: Broken,
+    },
+    /// It would take more than a run may.
+    #[error("replication {replication}: at {time} ns: {what}")]
+    Limit {
+        /// Its number, from 0.
+        replication: u32,
+        /// The time.
+        time: Time,
+        /// The limit, and what passes it.
+        what: String,
     },
     /// The watcher of the progress asked to stop.
     #[error("cancelled")]

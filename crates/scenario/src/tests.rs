@@ -160,7 +160,23 @@ fn what_is_too_big_is_refused_without_making_it() {
         (0..100).map(|d| format!("[domain.c{d}]\napp = [{{ kind = \"hog\", instance = 256 }}]\n")).collect();
     assert!(problems(&with("", &busy)).contains("found 25601; allowed: 0 to 16384 tasks"));
     let long = "[run]\nreplications = 10000\n[domain.d]\nvcpus = 512\n";
-    assert!(problems(&with("", long)).contains("at most 7797 with 513 vCPUs"));
+    assert!(problems(&with("", long)).contains("pCPUs and applications (1000000 rows of results)"));
+    let crowd = |kind: &str| {
+        let server = "[domain.dom0]\ndriver_domain = true\n[domain.s]\nnic.driver_domain = \"dom0\"\napp = [{ kind = \"tcp-receiver\" }, { kind = \"web-server\" }]\n";
+        let client = |i: u32| format!("[client.c{i}]\n{kind}\nserver = \"s\"\n");
+        problems(&with("", &(server.to_owned() + &(0..6).map(client).collect::<String>())))
+    };
+    let users = crowd("kind = \"closed-loop\"\nusers = 65536\napp = \"web-server\"");
+    assert!(
+        users.contains("client.c4: found 327680; allowed: at most 262144 users of all clients together"),
+        "{users}"
+    );
+    assert_eq!(users.matches("of all clients together").count(), 1, "it is said once: {users}");
+    let streams = crowd("kind = \"stream\"\nstreams = 5000\napp = \"tcp-receiver\"");
+    assert!(
+        streams.contains("client.c3: found 20000; allowed: at most 16384 streams of all clients together"),
+        "{streams}"
+    );
     assert!(problems(&"[".repeat(100_000)).contains("not valid TOML"));
     assert!(problems(&format!("a = {}", "[".repeat(100_000))).contains("not valid TOML"));
 }

@@ -250,7 +250,7 @@ impl Scheduler for Atropos {
             let period = params.int(PERIOD.name).map_or(vcpu.nat_period, Span::from_ns);
             let slice = params.int(SLICE.name).map_or(vcpu.nat_slice, Span::from_ns);
             let latency = params.int(LATENCY.name).map_or(vcpu.latency, Span::from_ns);
-            if latency > period || latency.is_zero() || slice > period {
+            if latency > period || latency <= Span::ZERO || slice > period {
                 return Err(Rejected);
             }
             (vcpu.nat_period, vcpu.nat_slice, vcpu.latency) = (period, slice, latency);

@@ -24,9 +24,12 @@ pub const CLIENTS_MAX: usize = 256;
 pub const ACTIONS_MAX: usize = 65_536;
 /// Most replications.
 pub const REPLICATIONS_MAX: u32 = 10_000;
-/// Most rows of one result table: vCPUs times replications.
+/// Most rows of a table of who waited for whom, of all replications.
 pub const ROWS_MAX: usize = 4_000_000;
-/// Most rows of samples: domains, vCPUs, applications and clients times samples times replications.
+/// Most rows of the other result tables together: domains, vCPUs, pCPUs, applications and clients times replications. A row takes up
+/// to 1.7 KB.
+pub const RESULT_ROWS_MAX: usize = 1_000_000;
+/// Most rows of samples: domains, vCPUs, applications and clients times samples times replications. A row takes some 130 bytes.
 pub const SAMPLE_ROWS_MAX: usize = 1_000_000;
 /// Longest time span anywhere in a scenario: one day.
 pub const SPAN_MAX: Span = Span::from_secs(24 * 3600);
@@ -36,6 +39,12 @@ pub const SPANS: RangeInclusive<Span> = Span::ZERO..=SPAN_MAX;
 pub const SPANS_ABOVE_ZERO: RangeInclusive<Span> = Span::from_ns(1)..=SPAN_MAX;
 /// Most connections that one client keeps open.
 pub const CONNECTIONS_MAX: u32 = 65_536;
+/// Most users of all clients together, those of open loops counted by the connections they may have.
+pub const USERS_MAX: u32 = 262_144;
+/// Most streams of all clients together: each may have a window of 64 KB under way.
+pub const STREAMS_MAX: u32 = 16_384;
+/// Most connections in being at once, those among them that one end has given up: some 400 MB. Reached only while a run goes on.
+pub const CONNECTIONS_IN_BEING_MAX: usize = 1 << 20;
 /// Highest rate of requests or periods, per second.
 pub const RATE_PER_S_MAX: f64 = 10_000_000.0;
 /// Largest file that is served, bytes.

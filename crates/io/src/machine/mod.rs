@@ -13,7 +13,7 @@ mod guests;
 mod lifecycle;
 mod packets;
 mod profiler;
-mod readings;
+pub(crate) mod readings;
 pub(crate) mod results;
 mod users;
 mod work;

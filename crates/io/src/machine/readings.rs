@@ -6,12 +6,28 @@ use vcpulab_host::{HostState, Span, Time};
 use super::Machine;
 use super::profiler::Samples;
 use super::results::{AppResult, IoCounts};
-use crate::ids::GuestId;
+use crate::ids::{ClientId, GuestId};
 use crate::layers::Layers;
 use crate::network::client::ClientSample;
 use crate::network::netfront::{NetfrontCounts, Uplink};
 use crate::network::nic::NicCounts;
+use crate::sources::Source;
 use crate::storage::blkfront::BlkfrontCounts;
+
+/// The owner of a source of events.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Owner {
+    /// A client outside.
+    Client(ClientId),
+    /// A guest, whose timer it is.
+    Guest(GuestId),
+    /// The disks.
+    Disks,
+    /// The NICs, links and connections.
+    Network,
+    /// The profiler.
+    Profiler,
+}
 
 impl Machine {
     /// Makes `log` hear of every request of a client from now on, as soon as it is over.
@@ -99,6 +115,29 @@ impl Machine {
         let at_nics: u64 = self.network.nics.iter().map(|nic| nic.counts.dropped).sum();
         let at_rings: u64 = self.network.netfronts.iter().map(|netfront| netfront.counts.dropped).sum();
         at_nics + at_rings
+    }
+
+    /// The owner of a source of events.
+    pub fn owner_of(&self, source: usize) -> Owner {
+        match self.sources.of(source) {
+            Source::User(client) | Source::Timeout(client) => Owner::Client(client),
+            Source::Timer(v) => self.guests.vcpu(v).map_or(Owner::Network, |vcpu| Owner::Guest(vcpu.guest)),
+            Source::Disk(_) => Owner::Disks,
+            Source::Counter(_) => Owner::Profiler,
+            Source::Interrupt(_)
+            | Source::Inbound(_)
+            | Source::Outbound(_)
+            | Source::Retransmission
+            | Source::DelayedAck
+            | Source::SynRetransmission
+            | Source::ClientMachine(_) => Owner::Network,
+        }
+    }
+
+    /// The client that has failed most requests, if one has.
+    pub fn most_failing_client(&self) -> Option<ClientId> {
+        let failing = self.clients.all.enumerate().filter(|(_, client)| client.stats.failed > 0);
+        failing.max_by_key(|(_, client)| client.stats.failed).map(|(id, _)| id)
     }
 
     /// Number of connections that are not over.

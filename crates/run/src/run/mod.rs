@@ -6,6 +6,7 @@ pub(crate) mod jtl;
 pub(crate) mod live;
 pub(crate) mod manager;
 mod monitors;
+mod overload;
 pub(crate) mod progress;
 mod replication;
 pub(crate) mod schedulers;
@@ -265,6 +266,22 @@ mod tests {
         let error = RunError::Broken { replication: 2, broken: why };
         let error = RunError::OneOf { index: 1, error: Box::new(error) };
         assert_eq!(error.to_string(), "scenario 1: replication 2: at 5 ns: so it is");
+    }
+
+    #[test]
+    fn a_run_ends_soon_after_nobody_wants_it() {
+        // One step of the hundred has a million events.
+        let text = "[run]\nduration = '100s'\nwarmup = '0s'\nsample = '0s'\n[host]\npcpus = 1\nscheduler = 'credit'\n\
+            profile = 'exact'\n[domain.a]\napp = [{ kind = 'periodic', run = '1us', period = '4us' }]\n";
+        let scenario = Scenario::parse(text, "f").unwrap();
+        let asked = Mutex::new(0);
+        let progress = |done: f64| {
+            assert_eq!(done, 0.0, "the first step is not over");
+            *asked.lock().unwrap() += 1;
+            *asked.lock().unwrap() < 3
+        };
+        assert_eq!(run(&scenario, &RunOptions::default(), &progress), Err(RunError::Cancelled));
+        assert_eq!(*asked.lock().unwrap(), 3, "nothing is asked any more");
     }
 
     #[test]

@@ -3,8 +3,11 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The number of steps of a replication; between two of them it can be cancelled.
+/// The number of steps of a replication, by which its progress is counted.
 pub(crate) const STEPS: u64 = 100;
+
+/// The number of events after which it is asked whether to go on: some milliseconds, and the same in every run.
+pub(crate) const EVENTS_BETWEEN_ASKING: u64 = 16_384;
 
 /// The progress of all replications of all scenarios together.
 pub(crate) struct Progress<'a> {
@@ -31,9 +34,18 @@ impl<'a> Progress<'a> {
 
     /// One step more is done. Go on?
     pub fn step(&self) -> bool {
+        self.report_after(1)
+    }
+
+    /// Go on, between two steps?
+    pub fn goes_on(&self) -> bool {
+        self.report_after(0)
+    }
+
+    fn report_after(&self, steps: u64) -> bool {
         // Reported under the lock, so that reports never go backwards.
         let mut done = self.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        *done += 1;
+        *done += steps;
         if !self.is_stopped() && !(self.report)(*done as f64 / self.all as f64) {
             self.stop.store(true, Ordering::Relaxed);
         }

@@ -20,7 +20,8 @@ use crate::run::io_table::io_rows;
 use crate::run::jtl::Logs;
 use crate::run::manager::{Manager, decided};
 use crate::run::monitors::Monitors;
-use crate::run::progress::{Progress, STEPS};
+use crate::run::overload::{blame, too_many_connections};
+use crate::run::progress::{EVENTS_BETWEEN_ASKING, Progress, STEPS};
 use crate::run::schedulers::{MakeScheduler, all_registered, pools_of};
 use crate::run::seed::replication_seed;
 
@@ -138,8 +139,24 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
     }
 
     fn run_until(&mut self, until: Time) -> Result<(), RunError> {
-        let replication = self.of.replication;
-        self.host.run_until(until).map_err(|broken| RunError::Broken { replication, broken })
+        let Replication { spec, replication, progress, .. } = self.of;
+        loop {
+            match self.host.run_some(until, EVENTS_BETWEEN_ASKING) {
+                Ok(true) => return Ok(()),
+                Ok(false) if !progress.goes_on() => return Err(RunError::Cancelled),
+                Ok(false) => {}
+                Err(broken) => {
+                    let broken = self
+                        .host
+                        .busiest()
+                        .map_or(broken.clone(), |busiest| blame(broken, busiest, spec, self.host.world()));
+                    return Err(RunError::Broken { replication, broken });
+                }
+            }
+            if let Some(what) = too_many_connections(spec, self.host.world()) {
+                return Err(RunError::Limit { replication, time: self.host.now(), what });
+            }
+        }
     }
 
     /// The warm-up is over.

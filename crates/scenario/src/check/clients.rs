@@ -4,7 +4,8 @@ use vcpulab_guest::apps::{RequestClass, specweb99};
 use vcpulab_host::Span;
 use vcpulab_io::Load;
 use vcpulab_spec::limits::{
-    CLIENTS_MAX, CONNECTIONS_MAX, FILE_SIZE_MAX, MIX_MAX, RETRIES_MAX, SPANS, SPANS_ABOVE_ZERO, WEIGHT_MAX,
+    CLIENTS_MAX, CONNECTIONS_MAX, FILE_SIZE_MAX, MIX_MAX, RETRIES_MAX, SPANS, SPANS_ABOVE_ZERO, STREAMS_MAX,
+    USERS_MAX, WEIGHT_MAX,
 };
 use vcpulab_spec::{AskSpec, ClientSpec, DomainSpec, Service, Spec};
 
@@ -36,11 +37,30 @@ pub(crate) fn check(checker: &mut Checker<'_, '_>, raw: &RawScenario, spec: &mut
         if let Some(client) = client {
             spec.clients.push(ClientSpec { name: name.value.clone(), ..client });
         }
+        // Said once, of the client that is too many.
+        let own = spec.clients.iter().last().map_or(0, |client| client.connections_max);
+        let (streams, users) = all_of(spec);
+        for (all, most, what) in [(streams, STREAMS_MAX, "streams"), (users, USERS_MAX, "users")] {
+            let most = u64::from(most);
+            if all > most && all - u64::from(own) <= most {
+                let allowed = format!("at most {most} {what} of all clients together");
+                checker.report.error(&name.place, Problem::not_allowed(allowed).found(all));
+            }
+        }
     }
 }
 
+/// Streams and users of all clients.
+fn all_of(spec: &Spec) -> (u64, u64) {
+    let count = |streams: bool| {
+        let of = spec.clients.iter().filter(|client| matches!(client.load, Load::Stream { .. }) == streams);
+        of.map(|client| u64::from(client.connections_max)).sum()
+    };
+    (count(true), count(false))
+}
+
 fn open_loop(checker: &mut Checker<'_, '_>, raw: &RawOpenLoop, spec: &Spec) -> Option<ClientSpec> {
-    let service = service(checker, &raw.server, &raw.app, spec);
+    let service = requests_to(checker, &raw.server, &raw.app, spec);
     let machine = machine_of(checker, &raw.machine, spec);
     let rate_per_s = checker.rate(&raw.rate);
     let mix = mix(checker, &raw.file_size, &raw.mix, service, spec);
@@ -61,7 +81,7 @@ fn open_loop(checker: &mut Checker<'_, '_>, raw: &RawOpenLoop, spec: &Spec) -> O
 }
 
 fn closed_loop(checker: &mut Checker<'_, '_>, raw: &RawClosedLoop, spec: &Spec) -> Option<ClientSpec> {
-    let service = service(checker, &raw.server, &raw.app, spec);
+    let service = requests_to(checker, &raw.server, &raw.app, spec);
     let machine = machine_of(checker, &raw.machine, spec);
     let users = checker.int(&raw.users, 1, 1..=CONNECTIONS_MAX.into());
     let think = checker.span(&raw.think, Some(Span::ZERO), SPANS);
@@ -153,6 +173,25 @@ fn service(
     Some(Service { domain: server, app: *services.first()? })
 }
 
+/// The service that a client of requests asks: one that answers them.
+fn requests_to(
+    checker: &mut Checker<'_, '_>,
+    field: &Field<String>,
+    app: &Field<String>,
+    spec: &Spec,
+) -> Option<Service> {
+    let service = service(checker, field, app, spec)?;
+    let app = &spec.domains[service.domain].apps[service.app];
+    if app.classes().iter().any(|class| class.reply_bytes > 0) {
+        return Some(service);
+    }
+    let At { value: name, place } = field.0.as_ref()?;
+    let message = format!("the `{}` of domain `{name}` takes streams and answers no requests", app.kind());
+    let hint = "a client of `kind = \"stream\"` sends to it";
+    checker.report.error(place, Problem::says(message).found(name).hint(hint));
+    None
+}
+
 /// The requests of a client: `mix`, or requests of the first class with answers of `file_size`, or all classes as often
 /// as usual.
 fn mix(
@@ -238,12 +277,17 @@ mod tests {
 
     use crate::Scenario;
 
-    fn scenario(app: &str, client: &str) -> Result<Scenario, String> {
-        let text = format!(
+    const RECEIVER: &str = "kind = \"iperf\", direction = \"receive\"";
+
+    fn text(app: &str, client: &str) -> String {
+        format!(
             "[host]\nprofile = \"generic\"\nscheduler = \"credit\"\n[domain.dom0]\ndriver_domain = true\n\
              [domain.a]\nnic.driver_domain = \"dom0\"\ndisk.driver_domain = \"dom0\"\napp = [{{ {app} }}]\n[client.c]\nkind = \"closed-loop\"\nserver = \"a\"\nusers = 1\n{client}\n"
-        );
-        Scenario::parse(&text, "f").map_err(|problems| problems.to_string())
+        )
+    }
+
+    fn scenario(app: &str, client: &str) -> Result<Scenario, String> {
+        Scenario::parse(&text(app, client), "f").map_err(|problems| problems.to_string())
     }
 
     #[test]
@@ -283,6 +327,44 @@ mod tests {
     }
 
     #[test]
+    fn every_client_that_is_accepted_reads_back_and_the_others_are_refused_with_a_reason() {
+        let stream = "gap = \"1ms\"\nstreams = 2";
+        let clients = [
+            ("closed-loop", "users = 1\ntimeout = \"5ms\"\nretries = 3"),
+            ("open-loop", "rate = 7.5"),
+            ("stream", stream),
+        ];
+        let servers = [
+            "kind = \"web-server\"",
+            "kind = \"mysql\"",
+            "kind = \"nfs\"",
+            "kind = \"tcp-receiver\"",
+            RECEIVER,
+        ];
+        for (server, (kind, client)) in
+            servers.iter().flat_map(|server| clients.map(|client| (server, client)))
+        {
+            let takes_streams = *server == RECEIVER || server.contains("tcp-receiver");
+            let text = text(server, client).replace("closed-loop", kind).replace("users = 1\nusers", "users");
+            let text = if kind == "closed-loop" { text } else { text.replacen("users = 1\n", "", 1) };
+            match Scenario::parse(&text, "f") {
+                Ok(scenario) => {
+                    assert!(!takes_streams || kind == "stream", "{text}");
+                    assert_eq!(Scenario::parse(&scenario.to_toml(), "again").as_ref(), Ok(&scenario));
+                }
+                Err(problems) => {
+                    let problems = problems.to_string();
+                    assert!(takes_streams && kind != "stream", "{text}\n{problems}");
+                    assert!(
+                        problems.contains("of domain `a` takes streams and answers no requests"),
+                        "{problems}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
     fn an_application_that_sends_takes_no_clients() {
         let wrong = scenario("kind = \"iperf\"", "").unwrap_err();
         assert!(wrong.contains("no service runs in domain `a`"), "{wrong}");
@@ -290,7 +372,13 @@ mod tests {
             wrong.contains("hint: its `iperf` sends; `direction = \"receive\"` makes it a service"),
             "{wrong}"
         );
-        assert!(scenario("kind = \"iperf\", direction = \"receive\"", "").is_ok());
+        assert!(
+            Scenario::parse(
+                &text(RECEIVER, "").replace("closed-loop\"", "stream\"").replace("users = 1", ""),
+                "f"
+            )
+            .is_ok()
+        );
         let wrong = scenario("kind = \"tcp-sender\", to = \"a\" }, { kind = \"iperf\"", "").unwrap_err();
         assert!(wrong.contains("must run one `tcp-receiver` or `iperf`"), "{wrong}");
     }

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vcpulab_host::Span;
+use vcpulab_host::{Params, Span};
 use vcpulab_sched::policies;
 use vcpulab_spec::{
-    ActionSpec, AppSpec, Change, Drivers, POOL_0, PoolSpec, SHARE, Service, Spec, share, weight,
+    ActionSpec, AppSpec, Change, Drivers, EventSpec, POOL_0, PhaseSpec, PoolSpec, SHARE, Service, Spec,
+    share, weight,
 };
 
 use crate::file::raw::{NamedDomain, RawScenario};
@@ -32,6 +33,7 @@ pub(crate) fn lint(spec: &Spec, raw: &RawScenario, raw_domains: &[&NamedDomain],
         for (app, At { place, .. }) in domain.apps.iter().zip(raw.value.app.get().into_iter().flatten()) {
             doubtful_app(app, place, report);
         }
+        hasty_scheduler(&domain.params, &spec.pools[domain.pool], &name.place, report);
     }
     idle_driver_vcpus(spec, raw_domains, report);
     pools(spec, raw, report);
@@ -144,6 +146,7 @@ fn ends<'a>(fields: impl Iterator<Item = &'a Field<String>>) -> BTreeMap<&'a str
 }
 
 fn doubtful_app(app: &AppSpec, place: &Place, report: &mut Report<'_>) {
+    hasty_app(app, place, report);
     if let (Some(run), Some(period)) = (app.get("run"), app.get("period"))
         && run > period
     {
@@ -153,6 +156,65 @@ fn doubtful_app(app: &AppSpec, place: &Place, report: &mut Report<'_>) {
             Duration(Span::from_ns(period))
         );
         report.warning(place, Problem::says(message));
+    }
+}
+
+/// Repeated more often than this, anything makes for so many events that runs are slow: a hundred thousand a second.
+const HASTY: Span = Span::from_us(10);
+
+/// A script whose rounds, or a job whose periods, are so short that simulated time hardly goes on.
+fn hasty_app(app: &AppSpec, place: &Place, report: &mut Report<'_>) {
+    let round = match app {
+        AppSpec::Phases { phases, rounds: None, .. } => round_of(phases),
+        AppSpec::Phases { .. } => None,
+        AppSpec::Kind { .. } => app.get("period").map(Span::from_ns),
+    };
+    if let Some(round) = round.filter(|round| *round < HASTY) {
+        let message =
+            format!("begins again every {}: a simulated second has very many events", Duration(round));
+        report
+            .warning(place, Problem::says(message).hint("longer times, or fewer of them, make runs quicker"));
+    }
+}
+
+/// The least time that a script needs once through; `None`: it waits for others.
+fn round_of(phases: &[PhaseSpec]) -> Option<Span> {
+    let of = |event: &EventSpec| match event {
+        EventSpec::Run(spans) | EventSpec::Sleep(spans) => spans.iter().max().copied(),
+        EventSpec::Runtime(span) | EventSpec::Timer(span) => Some(*span),
+        EventSpec::Unlock(_)
+        | EventSpec::Resume(_)
+        | EventSpec::Signal(_)
+        | EventSpec::Notify(_)
+        | EventSpec::Done => Some(Span::ZERO),
+        EventSpec::Lock(_)
+        | EventSpec::Suspend(_)
+        | EventSpec::Wait { .. }
+        | EventSpec::Barrier(_)
+        | EventSpec::Await(_) => None,
+    };
+    let once = |phase: &PhaseSpec| {
+        let events = phase.events.iter().map(of).sum::<Option<Span>>()?;
+        Some(Span::from_ns(events.ns().saturating_mul(phase.rounds.into())))
+    };
+    phases.iter().map(once).try_fold(Span::ZERO, |all, phase| Some(all.saturating_add(phase?)))
+}
+
+/// Parameters of the scheduler that make it act very often.
+fn hasty_scheduler(params: &Params, pool: &PoolSpec, place: &Place, report: &mut Report<'_>) {
+    for param in pool.generation.params.iter().filter(|param| param.name.starts_with("period")) {
+        let unit = if param.unit == "us" { 1_000 } else { continue };
+        let Some(value) = params.int(param.name) else { continue };
+        let period = Span::from_ns(value.saturating_mul(unit));
+        if period < 10 * HASTY {
+            let message = format!(
+                "`{}` makes `{}` act every {} for each of its vCPUs: a simulated second has very many events",
+                param.name,
+                pool.policy.name,
+                Duration(period)
+            );
+            report.warning(place, Problem::says(message));
+        }
     }
 }
 

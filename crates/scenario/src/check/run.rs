@@ -1,7 +1,9 @@
 //! The length of a run, its repetitions, and the samples taken meanwhile.
 
 use vcpulab_host::Span;
-use vcpulab_spec::limits::{NAME_CHARS_MAX, PROFILER_CYCLES, ROWS_MAX, SAMPLE_ROWS_MAX, SPAN_MAX, SPANS};
+use vcpulab_spec::limits::{
+    NAME_CHARS_MAX, PROFILER_CYCLES, RESULT_ROWS_MAX, SAMPLE_ROWS_MAX, SPAN_MAX, SPANS,
+};
 use vcpulab_spec::{DomainSpec, Spec};
 
 use crate::check::fields::Checker;
@@ -24,11 +26,14 @@ pub(crate) fn name(checker: &mut Checker<'_, '_>, field: &Field<String>) -> Stri
 
 /// Results must fit into memory.
 pub(crate) fn rows(checker: &mut Checker<'_, '_>, spec: &Spec, run: &RawRun, place: &Place) {
-    let vcpus: u32 = spec.domains.iter().map(DomainSpec::vcpus).sum();
-    let most = ROWS_MAX / vcpus.max(1) as usize;
+    let of = |domain: &DomainSpec| 1 + domain.vcpus() as usize + domain.app_kinds().len();
+    let rows = spec.domains.iter().map(of).sum::<usize>() + spec.host.pcpus as usize;
+    let most = RESULT_ROWS_MAX / rows;
     if spec.replications as usize > most {
         let place = run.replications.0.as_ref().map_or(place, |at| &at.place);
-        let allowed = format!("at most {most} with {vcpus} vCPUs ({ROWS_MAX} rows of results)");
+        let allowed = format!(
+            "at most {most} with {rows} domains, vCPUs, pCPUs and applications ({RESULT_ROWS_MAX} rows of results)"
+        );
         checker.report.error(place, Problem::not_allowed(allowed));
     }
 }

@@ -8,7 +8,7 @@ pub fn right() -> impl Strategy<Value = String> {
         1..5_u32,
         prop::option::of(1..1000_u32),
         prop::sample::select(vec!["all", "0", "0-1", "1,3"]),
-        0..4_u8,
+        0..5_u8,
     );
     let domains = prop::collection::vec(domain, 1..6);
     let action = prop::collection::vec((0..5_u32, 0..5_u8), 0..4);
@@ -30,14 +30,19 @@ pub fn right() -> impl Strategy<Value = String> {
                     "app = [{ kind = \"phases\", loop = 3, phase = [{ loop = 2, event = [{ run = \"1ms\" }, \
                      { runtime = \"3ms\" }, { sleep = \"2ms\" }] }, { event = [{ timer = \"7us\" }] }] }]\n"
                 }
-                _ => {
-                    served = Some(index);
+                3 => {
+                    let load = format!("kind = \"open-loop\"\nrate = {}\n", f64::from(rate) / 7.0);
+                    served = Some((index, load));
                     "app = [{ kind = \"web-server\" }]\n"
+                }
+                _ => {
+                    served = Some((index, format!("kind = \"stream\"\nstreams = 2\ngap = \"{rate}us\"\n")));
+                    "app = [{ kind = \"tcp-receiver\" }]\n"
                 }
             };
         }
-        if let Some(index) = served {
-            text += &format!("[client.c]\nkind = \"open-loop\"\nserver = \"d.{index}\"\nrate = {}\n", f64::from(rate) / 7.0);
+        if let Some((index, load)) = served {
+            text += &format!("[client.c]\nserver = \"d.{index}\"\n{load}");
         }
         for (at, op) in actions {
             text += &format!("[[action]]\nat = \"{at}.5s\"\n");
