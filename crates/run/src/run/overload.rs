@@ -95,7 +95,6 @@ mod tests {
             timeout = '1us'\nkeep_alive = false\n";
         let scenario = Scenario::parse(text, "f").unwrap();
         let error = run(&scenario, &RunOptions::default(), &|_| true).unwrap_err();
-        println!("{error}");
         assert!(matches!(error, RunError::Limit { .. }), "{error}");
         assert!(error.to_string().contains("client `crowd` gives up"), "{error}");
     }
