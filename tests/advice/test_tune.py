@@ -283,7 +283,7 @@ def test_an_slo_that_only_the_winner_keeps(tune: Vcpulab) -> None:
         (["planted.toml", "--vary", "wbe.weight=1,2"], "there is no `wbe`"),
         (["planted.toml", "--vary", "web.weight=256"], "nothing is free to be tuned"),
         (["planted.toml", "--vary", "web.weight=1,2", "--vary", "domain.web.weight=3,4"], "is stated twice"),
-        (["planted.toml", "--vary", "host.scheduler=cfs"], "there is no scheduler `cfs`"),
+        (["planted.toml", "--vary", "host.scheduler=cfs"], 'found `"cfs"`; allowed: one of arinc653, atropos'),
         (["planted.toml", "--vary", "host.scheduler=arinc653"], "needs a timetable"),
         (["planted.toml", "--only", "web.wieght"], "--only: found `web.wieght`; allowed: "),
         (["planted.toml", "--out", "."], "holds other files than a search's"),

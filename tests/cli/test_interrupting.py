@@ -13,7 +13,7 @@ from vcpulab import Interrupted, _engine, verbs
 from vcpulab.advice.placing import packing, placing
 from vcpulab.cli.main import main
 
-SHORT = TWO_HOGS.replace("300ms", "20ms").replace("replications = 3", "replications = 2")
+SHORT = TWO_HOGS.replace("300ms", "100ms").replace("replications = 3", "replications = 2")
 SWEEP = 'scenario = "hogs.toml"\nreplications = 1\n[[vary]]\npath = "domain.a.weight"\nvalues = [128, 256, 512]\n'
 CAPACITY = ("capacity", "hogs.toml", "--vary", "copies:a", "--slo", "b.gotten > 1", "--highest", "9")
 TUNE = ("tune", "hogs.toml", "--trials", "30", "--maximise", "a.gotten", "--vary", "a.weight=1..900", "--out", "t")

@@ -8,12 +8,11 @@ from typing import Any
 import polars as pl
 
 from vcpulab.advice.compare import Comparison, beside, frame_of_changes, shown, table_of_differences
-from vcpulab.results.addresses import JUDGED_BY, apps
+from vcpulab.results.addresses import JUDGED_BY, app_rows, apps
 from vcpulab.results.statistics import number
 from vcpulab.scenario import names
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.show.folded import app_rows
 from vcpulab.show.table import Table
 
 ROWS_FULL = 16

@@ -7,7 +7,7 @@ one. Addresses are the same everywhere: in tables, in JSON, in `run["http.respon
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -100,6 +100,14 @@ def apps(scenario: Scenario) -> list[App]:
             name, *aliases = dict.fromkeys(names)
             found.append(App(name, domain, position, kind, client, tuple(aliases)))
     return found
+
+
+def app_rows(scenario: Scenario, alike: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The applications and clients of alike domains that have the same place in them."""
+    of_domain: dict[str, list[str]] = {}
+    for app in apps(scenario):
+        of_domain.setdefault(app.domain, []).append(app.name)
+    return [list(row) for group in alike for row in zip(*(of_domain.get(one, []) for one in group), strict=False)]
 
 
 _OF_DOMAINS: Mapping[Of, tuple[Metric, ...]] = {"domain": DOMAIN, "io": IO}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from vcpulab.errors import RequestError
-from vcpulab.results.addresses import App, apps
+from vcpulab.results.addresses import App, app_rows, apps
 from vcpulab.results.metrics import APP, DOMAIN, PCPU, Metric
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
@@ -119,14 +119,6 @@ def _domains(scenario: Scenario, things: Sequence[str]) -> Rows:
     there = set(things)
     rows = ([name for name in (join([one]) for one in group) if name in there] for group in groups(scenario))
     return {in_short(row): row for row in rows if row}
-
-
-def app_rows(scenario: Scenario, alike: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The applications and clients of alike domains that have the same place in them."""
-    of_domain: dict[str, list[str]] = {}
-    for app in apps(scenario):
-        of_domain.setdefault(app.domain, []).append(app.name)
-    return [list(row) for group in alike for row in zip(*(of_domain.get(one, []) for one in group), strict=False)]
 
 
 def _apps(scenario: Scenario, things: Sequence[str]) -> Rows:

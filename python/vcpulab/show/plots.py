@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from vcpulab.results.addresses import app_rows
 from vcpulab.results.addresses import apps as applications
 from vcpulab.results.metrics import Of, metric
 from vcpulab.results.run import Run
@@ -14,7 +15,7 @@ from vcpulab.results.timeline import slices
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario, join
-from vcpulab.show.folded import ROWS_FULL, app_rows
+from vcpulab.show.folded import ROWS_FULL
 
 if TYPE_CHECKING:
     import altair as alt

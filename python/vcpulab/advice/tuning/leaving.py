@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station
 from vcpulab.advice.tuning.goals import Goal, Row, excess
-from vcpulab.results.addresses import Address, Slo, apps, judged
+from vcpulab.results.addresses import Address, Slo, app_rows, apps, judged
 from vcpulab.results.run import Run
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.scenario import Scenario
-from vcpulab.show.folded import app_rows
 
 LEAST_GAIN = 0.1
 """A smaller gain in a response time is not felt: about 10 %."""
