@@ -133,7 +133,7 @@ def test_other_threads_run_meanwhile() -> None:
         while not stop.wait(0.001):
             ticks += 1
 
-    long = Scenario.from_toml(TWO_HOGS).change({"run.duration": "300s"})
+    long = Scenario.from_toml(TWO_HOGS).change({"run.duration": "3000s"})
     thread = threading.Thread(target=tick)
     thread.start()
     vcpulab.run(long)
