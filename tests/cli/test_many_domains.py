@@ -200,6 +200,13 @@ def test_whatif_tells_what_was_set_and_what_changes(command: Vcpulab, forty: str
     assert "batch07.gotten" in every
 
 
+def test_alike_clients_of_whom_nothing_is_sure_have_their_row(command: Vcpulab, tmp_path: Path) -> None:
+    (tmp_path / "copies.toml").write_text(FORTY.replace("[domain.web]", "[domain.web]\ncount = 2"))
+    result = command("whatif", "copies.toml", "--set", "batch*.weight=128", "--replications", "2")
+    assert result.returncode == 0, result.stderr
+    assert rows(result.stdout)["http1, http2.response_p99"].strip().endswith("no significant difference")
+
+
 def test_a_narrow_terminal_shows_both_sides_beside_one_another(command: Vcpulab, forty: str) -> None:
     result = command("whatif", forty, "--set", "batch*.weight=128", "--replications", "3", COLUMNS="80")
     lines = result.stdout.splitlines()

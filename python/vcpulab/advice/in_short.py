@@ -57,7 +57,7 @@ def in_short(
             row[0].address.domain not in changed,
             row[0].address.thing not in clients,
             not any(_verb(one) in _SURE for one in row),
-            -max(abs(one.percent or 0) for one in row if _verb(one) or len(row) == 1),
+            -max((abs(one.percent or 0) for one in row if _verb(one) or len(row) == 1), default=0),
         ),
     )
     title = "Differences, paired, 95 % intervals; alike domains in a row, least to most"
