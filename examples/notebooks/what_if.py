@@ -35,7 +35,7 @@ def _(mo, vcpulab):
     now = vcpulab.Scenario.starter().change({"run.duration": "2s", "run.replications": 10})
     weight = mo.ui.slider(64, 2048, step=64, value=256, label="weight of web", show_value=True)
     dom0 = mo.ui.slider(64, 2048, step=64, value=512, label="weight of dom0", show_value=True)
-    cap = mo.ui.slider(0, 100, step=5, value=50, label="cap of batch, % (0: none)", show_value=True)
+    cap = mo.ui.slider(0, 100, step=5, value=30, label="cap of batch, % (0: none)", show_value=True)
     scheduler = mo.ui.dropdown(["credit", "credit2"], value="credit", label="scheduler")
     mo.vstack([scheduler, weight, dom0, cap])
     return cap, dom0, now, scheduler, weight

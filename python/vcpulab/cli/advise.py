@@ -159,7 +159,7 @@ def _show_rules(name: str | None, *, format: str) -> None:
     "whatif",
     "vcpulab whatif web.toml --set domain.web.weight=1024",
     "vcpulab whatif web.toml --set 'b*.weight=128'",
-    "vcpulab whatif web.toml --set batch.cap=50 --report out/whatif.html",
+    "vcpulab whatif web.toml --set batch.cap=30 --report out/whatif.html",
 )
 def whatif(
     file: Path,
@@ -230,7 +230,7 @@ def whatif(
 
 @command(
     "compare",
-    "vcpulab whatif web.toml --set batch.cap=50 --write capped.toml",
+    "vcpulab whatif web.toml --set batch.cap=30 --write capped.toml",
     "vcpulab compare web.toml capped.toml",
 )
 def compare(
