@@ -13,10 +13,13 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from vcpulab import _engine
 
+_PARSING = Lock()
+"""Python 3.11 counts the depth of all threads' trees together, and fails at times (CPython's issue 106905)."""
 _PACKAGE = "vcpulab"
 _ENGINE = f"{_PACKAGE}._engine"
 _ROOT = Path(__file__).parents[1]
@@ -73,7 +76,9 @@ def sources(*modules: str) -> dict[str, Path]:
 
 def _imported(file: Path) -> Iterator[str]:
     """The modules of this package that a file imports, at its head or in a function."""
-    for node in _run(ast.parse(file.read_bytes())):
+    with _PARSING:
+        tree = ast.parse(file.read_bytes())
+    for node in _run(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if _file(alias.name) is not None)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:

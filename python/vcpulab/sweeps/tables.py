@@ -175,6 +175,8 @@ _LOOK_S = 0.01
 def query(store: Store, sql: str, *, seconds: float = float("inf")) -> pl.DataFrame:
     """The answer to a question in SQL, as Polars understands it.
 
+    What is stopped goes on in the background until Polars looks, and takes memory, as long as this process is there.
+
     Args:
         store: what is asked about; other files are not.
         sql: the question.
