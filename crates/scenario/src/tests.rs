@@ -164,15 +164,17 @@ fn what_is_too_big_is_refused_without_making_it() {
     let crowd = |kind: &str| {
         let server = "[domain.dom0]\ndriver_domain = true\n[domain.s]\nnic.driver_domain = \"dom0\"\napp = [{ kind = \"tcp-receiver\" }, { kind = \"web-server\" }]\n";
         let client = |i: u32| format!("[client.c{i}]\n{kind}\nserver = \"s\"\n");
-        problems(&with("", &(server.to_owned() + &(0..6).map(client).collect::<String>())))
+        with("", &(server.to_owned() + &(0..6).map(client).collect::<String>()))
     };
-    let users = crowd("kind = \"closed-loop\"\nusers = 65536\napp = \"web-server\"");
+    let users = problems(&crowd("kind = \"closed-loop\"\nusers = 65536\napp = \"web-server\""));
     assert!(
         users.contains("client.c4: found 327680; allowed: at most 262144 users of all clients together"),
         "{users}"
     );
     assert_eq!(users.matches("of all clients together").count(), 1, "it is said once: {users}");
-    let streams = crowd("kind = \"stream\"\nstreams = 5000\napp = \"tcp-receiver\"");
+    let open = crowd("kind = \"open-loop\"\nrate = 1\nconnections_max = 65536\napp = \"web-server\"");
+    assert!(Scenario::parse(&open, "f").is_ok(), "what may be outstanding is no user");
+    let streams = problems(&crowd("kind = \"stream\"\nstreams = 5000\napp = \"tcp-receiver\""));
     assert!(
         streams.contains("client.c3: found 20000; allowed: at most 16384 streams of all clients together"),
         "{streams}"
@@ -197,7 +199,8 @@ fn a_file_full_of_mistakes_is_answered_quickly() {
     };
     let domains: String = (0..4096).map(|d| format!("[domain.domain-number-{d}]\n")).collect();
     let domains = with("", &domains);
-    let fills: [(&str, fn(usize) -> String); 5] = [
+    type Piece = fn(usize) -> String;
+    let fills: [(&str, Piece); 5] = [
         ("", |index| format!("a{index}=1\n")),
         ("[host]\nscheduler = \"credit\"\n", |index| format!("a{index}=1\n")),
         ("= 1\n", |_| "=\n".to_owned()),

@@ -39,7 +39,7 @@ pub const SPANS: RangeInclusive<Span> = Span::ZERO..=SPAN_MAX;
 pub const SPANS_ABOVE_ZERO: RangeInclusive<Span> = Span::from_ns(1)..=SPAN_MAX;
 /// Most connections that one client keeps open.
 pub const CONNECTIONS_MAX: u32 = 65_536;
-/// Most users of all clients together, those of open loops counted by the connections they may have.
+/// Most users of all closed loops together. An open loop has none: its connections count once they are in being.
 pub const USERS_MAX: u32 = 262_144;
 /// Most streams of all clients together: each may have a window of 64 KB under way.
 pub const STREAMS_MAX: u32 = 16_384;

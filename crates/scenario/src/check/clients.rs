@@ -34,15 +34,17 @@ pub(crate) fn check(checker: &mut Checker<'_, '_>, raw: &RawScenario, spec: &mut
             RawClient::ClosedLoop(raw) => closed_loop(checker, raw, spec),
             RawClient::Stream(raw) => stream(checker, raw, spec),
         };
+        let before = all_of(spec);
         if let Some(client) = client {
             spec.clients.push(ClientSpec { name: name.value.clone(), ..client });
         }
         // Said once, of the client that is too many.
-        let own = spec.clients.iter().last().map_or(0, |client| client.connections_max);
-        let (streams, users) = all_of(spec);
-        for (all, most, what) in [(streams, STREAMS_MAX, "streams"), (users, USERS_MAX, "users")] {
+        let after = all_of(spec);
+        for (before, all, most, what) in
+            [(before.0, after.0, STREAMS_MAX, "streams"), (before.1, after.1, USERS_MAX, "users")]
+        {
             let most = u64::from(most);
-            if all > most && all - u64::from(own) <= most {
+            if before <= most && all > most {
                 let allowed = format!("at most {most} {what} of all clients together");
                 checker.report.error(&name.place, Problem::not_allowed(allowed).found(all));
             }
@@ -50,13 +52,13 @@ pub(crate) fn check(checker: &mut Checker<'_, '_>, raw: &RawScenario, spec: &mut
     }
 }
 
-/// Streams and users of all clients.
+/// Streams and users of all clients. What an open loop may have outstanding takes no memory before it has.
 fn all_of(spec: &Spec) -> (u64, u64) {
-    let count = |streams: bool| {
-        let of = spec.clients.iter().filter(|client| matches!(client.load, Load::Stream { .. }) == streams);
-        of.map(|client| u64::from(client.connections_max)).sum()
-    };
-    (count(true), count(false))
+    spec.clients.iter().fold((0, 0), |(all_streams, all_users), client| match client.load {
+        Load::Stream { streams, .. } => (all_streams + u64::from(streams), all_users),
+        Load::Closed { users, .. } => (all_streams, all_users + u64::from(users)),
+        Load::Open { .. } => (all_streams, all_users),
+    })
 }
 
 fn open_loop(checker: &mut Checker<'_, '_>, raw: &RawOpenLoop, spec: &Spec) -> Option<ClientSpec> {
