@@ -46,8 +46,12 @@ app = [{ kind = "hog" }]
 
 def run_vcpulab(arguments: Sequence[str], cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs the command line as a user does, into a pipe of no width."""
-    wide = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    return start(VCPULAB, arguments, cwd, wide | environment, HANG_S)
+    return start(VCPULAB, arguments, cwd, _wide() | environment, HANG_S)
+
+
+def _wide() -> dict[str, str]:
+    """An environment that says no width; readline, which pytest loads, says one to processes that inherit theirs."""
+    return {name: value for name, value in os.environ.items() if name != "COLUMNS"}
 
 
 def examples_of(command: Vcpulab, name: str) -> list[list[str]]:
@@ -93,7 +97,9 @@ def _typed(command: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
     words = shlex.split(command)
     if words[0] == "vcpulab" and not set(command) & set("|&;<>$*?~`"):
         return run_vcpulab(words[1:], cwd)
-    return subprocess.run(command, shell=True, cwd=cwd, capture_output=True, text=True, timeout=HANG_S, check=False)
+    return subprocess.run(
+        command, shell=True, cwd=cwd, env=_wide(), capture_output=True, text=True, timeout=HANG_S, check=False
+    )
 
 
 def _blocks(page: Path) -> Iterator[tuple[str, str]]:
