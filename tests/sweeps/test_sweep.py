@@ -751,7 +751,7 @@ def test_an_answer_without_end_is_given_up(full_store: Store) -> None:
         "SELECT count(*) FROM metrics a CROSS JOIN metrics b CROSS JOIN metrics c WHERE a.value + b.value > c.value"
     )
     # In a process of its own: what Polars has begun goes on, and takes memory, as long as its process is there.
-    command = [VCPULAB, "query", full_store.folder, endless, "--budget", "0.05s"]
+    command = [str(VCPULAB), "query", str(full_store.folder), endless, "--budget", "0.05s"]
     given_up = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (given_up.returncode, given_up.stdout) == (1, "")
     assert "the 0.05 s that were given are over" in given_up.stderr

@@ -29,6 +29,19 @@ vcpulab_host::ids! {
 
     /// A source of events of the host.
     pub(crate) struct SourceId;
+
+    /// A leg of the path of a request that is followed.
+    pub struct LegId;
+}
+
+impl LegId {
+    /// None: the request is not followed.
+    pub const NONE: LegId = LegId(u32::MAX);
+
+    /// Itself, if it is one.
+    pub(crate) fn some(self) -> Option<Self> {
+        (self != LegId::NONE).then_some(self)
+    }
 }
 
 impl From<DomId> for GuestId {

@@ -4,8 +4,9 @@ use vcpulab_guest::{ConnectionId, Request, Service, SynAnswer};
 use vcpulab_host::WorldContext;
 
 use super::Machine;
+use crate::ids::LegId;
 use crate::network::client::{Ask, Asking, Failed, Outcome};
-use crate::network::paths::{LegId, Place};
+use crate::network::paths::Place;
 use crate::network::tcp::{Connection, Kind, Packet, Party, SYNS_MAX, Sender, Side, Stage};
 
 impl Machine {

@@ -6,8 +6,8 @@ use vcpulab_host::{VcpuId, WorldContext};
 
 use super::Machine;
 use super::work::Work;
-use crate::ids::GuestId;
-use crate::network::paths::{Followed, Leg, LegId, Paths, Place};
+use crate::ids::{GuestId, LegId};
+use crate::network::paths::{Followed, Leg, Paths, Place};
 
 impl Machine {
     /// Follows these requests of clients. Nothing happens otherwise than without.

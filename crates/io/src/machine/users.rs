@@ -4,10 +4,9 @@ use vcpulab_guest::ConnectionId;
 use vcpulab_host::{Span, Time, WorldContext};
 
 use super::Machine;
-use crate::ids::{ClientId, ClientMachineId};
+use crate::ids::{ClientId, ClientMachineId, LegId};
 use crate::network::client::{Asking, Load, Outcome};
 use crate::network::client_machine::Job;
-use crate::network::paths::LegId;
 use crate::network::tcp::{Connection, Kind, Party, Sender, Side};
 
 impl Machine {

@@ -134,8 +134,8 @@ impl ClientMachine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::LegId;
     use crate::network::client::Ask;
-    use crate::network::paths::LegId;
     use crate::network::tcp::{Kind, Side};
     use vcpulab_guest::ConnectionId;
 

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use vcpulab_guest::ConnectionId;
 
-    use crate::network::paths::LegId;
+    use crate::ids::LegId;
     use crate::network::tcp::{Kind, SEGMENT_BYTES, Side};
 
     #[test]

@@ -257,7 +257,7 @@ mod tests {
     use super::*;
     use vcpulab_guest::ConnectionId;
 
-    use crate::network::paths::LegId;
+    use crate::ids::LegId;
     use crate::network::tcp::{Kind, Side};
 
     fn netfront(slots: usize) -> Netfront {

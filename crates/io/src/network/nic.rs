@@ -180,7 +180,7 @@ impl Nic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::paths::LegId;
+    use crate::ids::LegId;
     use crate::network::tcp::{Kind, Side};
     use vcpulab_guest::ConnectionId;
 

@@ -12,22 +12,7 @@ use vcpulab_host::{Time, VcpuId};
 
 use super::client::Asking;
 use super::tcp::Packet;
-use crate::ids::{ClientId, GuestId, NicId};
-
-vcpulab_host::ids! {
-    /// A leg of a path.
-    pub struct LegId;
-}
-
-impl LegId {
-    /// None: the request is not followed.
-    pub const NONE: LegId = LegId(u32::MAX);
-
-    /// Itself, if it is one.
-    fn some(self) -> Option<Self> {
-        (self != LegId::NONE).then_some(self)
-    }
-}
+use crate::ids::{ClientId, GuestId, LegId, NicId};
 
 /// The place where a request is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

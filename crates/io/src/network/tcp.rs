@@ -8,8 +8,7 @@
 use vcpulab_guest::{AppId, ConnectionId, TaskId};
 use vcpulab_host::{Span, Time};
 
-use super::paths::LegId;
-use crate::ids::{ClientId, ClientMachineId, GuestId};
+use crate::ids::{ClientId, ClientMachineId, GuestId, LegId};
 
 /// Most data in one segment, bytes (Ethernet, with time stamps).
 pub const SEGMENT_BYTES: u32 = 1448;
