@@ -410,6 +410,12 @@ def test_settings_stand_for_paths() -> None:
     assert apply(WEB, ["host.scheduler=credit2"]).left_out == ["host.generation"]
 
 
+def test_the_release_of_a_host_stays_if_it_has_the_new_scheduler() -> None:
+    old = WEB.change({"host.generation": "xen4.4.1"})
+    assert old.change({"host.scheduler": "credit2"}).to_dict()["host"]["generation"] == "xen4.4.1"
+    assert apply(old, ["host.scheduler=rtds"]).left_out == ["host.generation"]
+
+
 def test_patterns_of_names_stand_for_every_name_that_matches() -> None:
     assert apply(WEB, ["*.weight=128"]).changes == dict.fromkeys(("domain.dom0.weight", "domain.web.weight"), 128)
     assert apply(WEB, ["w*.rate=5"]).changes == {"client.httperf.rate": 5}

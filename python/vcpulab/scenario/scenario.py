@@ -153,10 +153,12 @@ class Scenario:
             present = table.get("scheduler")
             name = changes.get(f"{where}.scheduler", present)
             asked = changes.get(f"{where}.generation")
-            if asked is None and name == present:
-                asked = table.get("generation")
-            if asked is None and "generation" in table and name != present:
-                left_out.append(f"{where}.generation")
+            if asked is None and "generation" in table:
+                # The release of the host stays, if it had the new scheduler.
+                if name == present or generation_of(name, table["generation"]) is not None:
+                    asked = table["generation"]
+                else:
+                    left_out.append(f"{where}.generation")
             has = _params_of(name, asked, policies)
             if has is None:
                 continue
