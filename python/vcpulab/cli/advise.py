@@ -203,8 +203,7 @@ def whatif(
             progress=progress,
         )
     before, changed = found.before.scenario, found.changed
-    for path in changed.left_out:
-        terminal.warn(f"{path} is left out: the new scheduler does not have it")
+    terminal.warn_left_out(changed.left_out)
     for warning in changed.scenario.warnings:
         if warning["message"] not in {known["message"] for known in before.warnings}:
             terminal.warn(f"as changed: {warning['field'] or ''}: {warning['message']}")

@@ -70,8 +70,7 @@ def run(
         jtl_warmup: Also log the requests that end during the warm-up, as JMeter would.
     """
     changed = settings.apply(files.load(file), set)
-    for path in changed.left_out:
-        terminal.warn(f"{path} is left out: the new scheduler does not have it")
+    terminal.warn_left_out(changed.left_out)
     scenario = changed.scenario
     if seed is not None or replications is not None:
         scenario = files.with_run(scenario, seed=seed, replications=replications)

@@ -5,7 +5,7 @@ Colours only repeat what the words say; `NO_COLOR` turns them off.
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -76,6 +76,12 @@ def _cut(message: str) -> str:
 def warn(message: str) -> None:
     """Prints a warning."""
     _labelled("warning: ", "bold yellow", message)
+
+
+def warn_left_out(paths: Iterable[str]) -> None:
+    """Names the parameters that another scheduler does not have."""
+    for path in paths:
+        warn(f"{path} is left out: the new scheduler does not have it")
 
 
 def error(message: str) -> None:

@@ -156,6 +156,17 @@ def differences(frame: pl.DataFrame) -> "alt.TopLevelMixin":
     return dressed(chart)
 
 
+def _by_domain(domains: Sequence[str]) -> "alt.Color":
+    """A colour for each domain, with a legend above."""
+    return alt.Color(
+        "domain:N",
+        title=None,
+        sort=domains,
+        scale=alt.Scale(domain=domains, range=palette(domains)),
+        legend=alt.Legend(orient="top", columns=2, labelLimit=LABEL_PX),
+    )
+
+
 def allocations(decisions: pl.DataFrame, title: str) -> "alt.TopLevelMixin":
     """What each managed domain was allocated and what it used, interval by interval."""
     long = decisions.select("time_s", "domain", "allocated", "used").unpivot(
@@ -174,13 +185,7 @@ def allocations(decisions: pl.DataFrame, title: str) -> "alt.TopLevelMixin":
         .encode(
             x=alt.X("time_s:Q", title="time, s"),
             y=alt.Y("percent:Q", title=y_title, scale=alt.Scale(zero=True)),
-            color=alt.Color(
-                "domain:N",
-                title=None,
-                sort=domains,
-                scale=alt.Scale(domain=domains, range=palette(domains)),
-                legend=alt.Legend(orient="top", columns=2, labelLimit=LABEL_PX),
-            ),
+            color=_by_domain(domains),
             strokeDash=alt.StrokeDash(
                 "what:N",
                 title=None,
@@ -254,13 +259,7 @@ def wakeups(frame: pl.DataFrame, means: pl.DataFrame, domains: Sequence[str], ti
         .encode(
             x=alt.X("wait_us:Q", title="waited at most, µs", scale=alt.Scale(type="log")),
             y=alt.Y("share:Q", title="wake-ups, %", scale=alt.Scale(domain=[0, 100])),
-            color=alt.Color(
-                "domain:N",
-                title=None,
-                sort=domains,
-                scale=alt.Scale(domain=domains, range=palette(domains)),
-                legend=alt.Legend(orient="top", columns=2, labelLimit=LABEL_PX),
-            ),
+            color=_by_domain(domains),
             strokeDash=alt.StrokeDash(
                 "cause:N", title=None, legend=alt.Legend(orient="bottom", columns=2, symbolType="stroke")
             ),
@@ -297,13 +296,7 @@ def timeline(
             ),
             x2="end_ms:Q",
             y=alt.Y("pcpu:O", title="pCPU"),
-            color=alt.Color(
-                "domain:N",
-                title=None,
-                sort=domains,
-                scale=alt.Scale(domain=domains, range=palette(domains)),
-                legend=alt.Legend(orient="top", columns=2, labelLimit=LABEL_PX),
-            ),
+            color=_by_domain(domains),
             tooltip=["pcpu:O", "vcpu:N", "start_ms:Q", "end_ms:Q", "ran_us:Q", "waited_us:Q"],
         )
         .add_params(alt.selection_interval(name="zoom", encodings=["x"], bind="scales"))
