@@ -11,7 +11,7 @@ FUZZ_TARGETS := scenario vector xentrace sched_text texts
 # Commands are started hundreds of times: without compiled files each start takes three times as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: build demo check test reference bench lint fmt docs fuzz lock real-xen
+.PHONY: build demo check test reference bench bench-counts lint fmt docs fuzz lock real-xen
 
 ## The command line, at .venv/bin/vcpulab
 build: .venv/installed
@@ -55,6 +55,10 @@ reference: build .venv/tools
 bench: build
 	cargo bench --package vcpulab-bench --locked
 	$(BIN)/vcpulab bench
+
+## Instructions of whole runs, part by part (needs valgrind)
+bench-counts:
+	$(PYTHON) benches/counts.py
 
 lint: build .venv/tools .venv/stubs
 	cargo fmt --check

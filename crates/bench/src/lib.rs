@@ -9,6 +9,7 @@ mod host;
 pub mod memory;
 mod rates;
 mod size;
+pub mod whole;
 pub mod workload;
 
 pub use host::host;

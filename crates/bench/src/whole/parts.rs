@@ -1,0 +1,105 @@
+//! The parts of a whole run.
+
+use std::fmt;
+
+use vcpulab_host::{Host, Pools};
+use vcpulab_io::Machine;
+use vcpulab_measure::{Keep, Meter, Results, each_table};
+use vcpulab_run::{RunOptions, host_config, machine_config};
+use vcpulab_scenario::Scenario;
+
+/// A part of a whole run, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// Text to a checked scenario.
+    Read,
+    /// A checked scenario to a host with all that is on it.
+    Build,
+    /// The run itself, to its end; it builds a host once more.
+    Run,
+    /// Counters to the rows of the result tables.
+    Rows,
+    /// Rows to Arrow tables.
+    Tables,
+}
+
+impl Part {
+    /// All of them.
+    pub const ALL: [Part; 5] = [Part::Read, Part::Build, Part::Run, Part::Rows, Part::Tables];
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Part::Read => "read",
+            Part::Build => "build",
+            Part::Run => "run",
+            Part::Rows => "rows",
+            Part::Tables => "tables",
+        })
+    }
+}
+
+/// What a run did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// vCPUs switched in.
+    pub dispatches: u64,
+    /// vCPUs that became runnable after a block.
+    pub wakeups: u64,
+    /// Units of work that applications and clients completed.
+    pub completed: u64,
+    /// Rows of all result tables.
+    pub rows: usize,
+}
+
+/// Does all parts on this thread, waits attributed, as `vcpulab run` does; `over` is told when each part is over. The scenario must
+/// be valid, have no warm-up, one replication and one CPU pool.
+pub fn run_in_parts(text: &str, over: &(dyn Fn(Part) + Sync)) -> Counts {
+    let scenario = Scenario::parse(text, "whole run").unwrap_or_else(|problems| panic!("{problems}"));
+    over(Part::Read);
+    drop(build(&scenario));
+    over(Part::Build);
+    let options = RunOptions { jobs: 1, waits: true, ..RunOptions::default() };
+    let progress = |done: f64| {
+        if done == 1.0 {
+            over(Part::Run);
+        }
+        true
+    };
+    let results = vcpulab_run::run(&scenario, &options, &progress).expect("it runs");
+    over(Part::Rows);
+    let rows = tables(&results);
+    over(Part::Tables);
+    Counts {
+        dispatches: results.vcpus.iter().map(|row| row.executions).sum(),
+        wakeups: results.vcpus.iter().map(|row| row.wakeups).sum(),
+        completed: results.apps.iter().map(|row| row.completed).sum(),
+        rows,
+    }
+}
+
+/// The host of a scenario, about to start: as each run builds one.
+fn build(scenario: &Scenario) -> Host<Pools<'static>, Machine, Meter> {
+    let pool = scenario.pools.iter().next().expect("a host has a pool");
+    let pcpus = pool.pcpus.len();
+    let scheduler = vcpulab_sched::boxed(pool.policy.name, pool.generation.name, &pool.params, pcpus);
+    let pools = Pools::new(vec![scheduler.expect("the registry makes what it has")]);
+    let meter = Meter::new(Keep { trace: false, waits: true, by_pcpu: !scenario.sample.is_zero() });
+    let machine = Machine::new(&machine_config(scenario, scenario.seed));
+    let mut host =
+        Host::new(&host_config(scenario), pools, machine, meter).expect("the policy keeps the rules");
+    let (context, meter) = host.observe();
+    meter.reset(context);
+    host
+}
+
+/// Makes Arrow tables of all rows; answers how many rows there are.
+fn tables(results: &Results) -> usize {
+    macro_rules! tables {
+        ($($(#[doc = $doc:literal])* $table:ident: $row:ty,)*) => {
+            [$(<$row>::batch(&results.$table).num_rows()),*].iter().sum()
+        };
+    }
+    each_table!(tables)
+}
