@@ -132,7 +132,6 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         if !self.started {
             self.started = true;
             self.world.start(&mut WorldContext { core: &mut self.core });
-            self.core.fit_queue();
             self.deliver_kicks(None);
             self.finish_event()?;
         }

@@ -5,7 +5,6 @@ use std::ops::{Deref, DerefMut};
 use crate::accounting::Accounting;
 use crate::cache::Caches;
 use crate::context::policy::PolicyContext;
-use crate::queue::Rank;
 use crate::{Costs, HostConfig, IoStep, PcpuId, RunState, Span, Table, Time, VcpuId, WakeCause};
 
 /// The whole state of a host: everything that a policy sees, by the same methods, and the accounts besides.
@@ -24,7 +23,6 @@ pub struct HostState {
     /// Does the observer want steps of I/O?
     pub(crate) wants_io: bool,
     pub(crate) io_steps: Vec<IoStep>,
-    sources: usize,
     pub(crate) work: Work,
 }
 
@@ -119,21 +117,8 @@ impl HostState {
             charged: Vec::new(),
             wants_io,
             io_steps: Vec::new(),
-            sources: 0,
             work: Work::default(),
             policy,
         }
-    }
-
-    pub(crate) fn make_sources(&mut self, count: usize) {
-        self.queue.make_room(Rank::Source, count);
-        self.sources = self.sources.max(count);
-    }
-
-    /// Everything exists: the event queue need not grow any more (and can, if it must).
-    pub(crate) fn fit_queue(&mut self) {
-        let (pcpus, vcpus) = (self.pcpus.len(), self.vcpus.len());
-        let counts = [1, self.timers.len(), pcpus, vcpus - pcpus, self.sources];
-        self.queue.fit(counts);
     }
 }

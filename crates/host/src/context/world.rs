@@ -23,7 +23,7 @@ impl WorldContext<'_> {
 
     /// Makes sure sources 0 to `count` − 1 exist. Call it in [`World::start`](crate::World::start).
     pub fn make_sources(&mut self, count: usize) {
-        self.core.make_sources(count);
+        self.core.queue.make_room(Rank::Source, count);
     }
 
     /// Sets the time of a source's next event ([`NEVER`](crate::NEVER): none). A time already past counts as now.
