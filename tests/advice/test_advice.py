@@ -147,7 +147,7 @@ def test_names_of_metrics() -> None:
     assert find(WEB, "web.gotten").of == "domain"
     named = [found.name for found in addresses(WEB)]
     assert len(named) == len(set(named))
-    with pytest.raises(RequestError, match="`web` has no metric `speed`; allowed: gotten"):
+    with pytest.raises(RequestError, match="`web` has no metric `speed`; allowed: throughput"):
         find(WEB, "web.speed")
     with pytest.raises(RequestError, match="there is no `wbe`"):
         find(WEB, "wbe.throughput")

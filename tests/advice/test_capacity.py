@@ -362,6 +362,9 @@ def test_the_command_answers_as_json(vcpulab: Said) -> None:
     page = Path("page.html").read_text()
     assert "users.response_p99" in page
     assert "vCPU 0 of web" in page
+    assert '<th scope="col" class="text">measured</th>' in page, (
+        "words are no column of numbers, which end to the right"
+    )
 
 
 def test_the_command_prints_the_answer_in_words(vcpulab: Said) -> None:

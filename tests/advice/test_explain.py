@@ -7,7 +7,10 @@ import pytest
 
 import vcpulab
 from support import Vcpulab, examples_of
+from vcpulab.advice import explanation_report
 from vcpulab.advice.explaining import Explanation
+from vcpulab.show.path import timeline
+from vcpulab.show.terminal import rendered
 
 SHOP = """
 name = "a shop beside render jobs"
@@ -60,6 +63,24 @@ def test_the_cause_and_its_mend_are_named(shop: Explanation) -> None:
     assert improved.verdict == "improves"
     assert "behind" in str(shop)
     assert shop.to_frame().columns == ["metric", "depth", "name", "percent", "half_width"]
+
+
+def test_the_page_names_the_mend_with_its_effect(shop: Explanation, tmp_path: Path) -> None:
+    """It had the causes alone, and no levels in the table of where the time goes."""
+    explanation_report.write(tmp_path / "page.html", "Why?", shop)
+    page = (tmp_path / "page.html").read_text()
+    words = page[: page.index('<script type="module">')]
+    assert "with domain.shop.weight = " in words
+    assert "(improves)" in words
+    assert "xl sched-credit -d shop -w " in words
+    assert '<th scope="row">    behind render</th>' in words
+    assert "tbody th { font-weight: 400; white-space: pre; }" in words
+
+
+def test_a_timeline_in_a_narrow_terminal_keeps_from_and_for_together(shop: Explanation) -> None:
+    (one,) = shop.explained
+    for width in (60, 80, 120):
+        assert len(list(rendered(timeline(one.paths[0]), width))) == 1
 
 
 def test_an_slo_that_is_met_needs_no_mend() -> None:

@@ -398,6 +398,7 @@ def test_the_report_is_drawn(tune: Vcpulab, tmp_path: Path, browser: str) -> Non
     assert result.returncode == 0, result.stderr
     page = re.sub(r"<script.*?</script>", "", opened(browser, tmp_path / "report.html"), flags=re.DOTALL)
     assert page.count('data-drawn=""') == page.count("<figure ") >= 3
+    assert "<summary>Every metric" in page
     assert "could not be drawn" not in page
 
 

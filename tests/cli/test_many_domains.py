@@ -1,15 +1,18 @@
 """Forty VMs in a terminal: alike ones in a row, what changes before the rest."""
 
+import io
 import re
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from rich.console import Console
 
 import vcpulab
 from support import Vcpulab
 from vcpulab.advice.capacity.varying import growth
+from vcpulab.advice.compare import beside
 from vcpulab.advice.tuning.goals import goal
 from vcpulab.advice.tuning.parameters import space
 from vcpulab.errors import RequestError
@@ -17,6 +20,7 @@ from vcpulab.results.addresses import in_short, slos
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.settings import apply
 from vcpulab.show.charts import differences, palette
+from vcpulab.show.terminal import rendered
 
 LINES_MAX = 40
 KINDS = {
@@ -189,7 +193,9 @@ def test_whatif_tells_what_was_set_and_what_changes(command: Vcpulab, forty: str
     result = command("whatif", forty, "--set", "batch*.cap=20", "--replications", "4")
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
-    assert lines[0] == "set: domain.batch01 to batch12: cap = 20"
+    assert lines[0].startswith("newly starved: batch01 to batch12 ("), "who starves comes first"
+    assert "throughput of batch" in lines[1], "and then the answer"
+    assert lines[2:4] == ["set: domain.batch01 to batch12: cap = 20", "forty: credit xen4.17"]
     told = lines[: lines.index("To set it on a real host:")]
     assert len(told) <= LINES_MAX
     metrics = [line.split("  ")[0].strip() for line in told if line.startswith(" ") and "." in line.split("  ")[0]]
@@ -216,6 +222,26 @@ def test_a_narrow_terminal_shows_both_sides_beside_one_another(command: Vcpulab,
     assert headings.split() == ["metric", "now", "changed", "%"]
     names = " ".join(f"batch{number:02}" for number in range(1, 13))
     assert lines[-1] == f"for d in {names}; do xl sched-credit -d $d -w 128; done"
+
+
+def test_the_narrowest_terminal_breaks_no_name() -> None:
+    """At 60 columns names of metrics and verdicts were broken wherever their column ended."""
+    name, verdict = "service01 to service15 (14).response_p99", "no significant difference"
+    table = beside("t", ("now", "changed"), [[name, "ms", "0.30 ± 0.10", "0.60 ± 0.20", "+0.30", "+99", "1", verdict]])
+    for width in (60, 80, 120):
+        console = Console(width=width, file=io.StringIO(), highlight=False)
+        for part in rendered(table, width):
+            console.print(part)
+        text = console.file.getvalue()  # type: ignore[attr-defined]
+        for word in (*name.split(), *verdict.split(), "0.30 ± 0.10", "0.60 ± 0.20"):
+            assert word in text, width
+
+
+def test_hosts_are_named_with_alike_domains_in_short(command: Vcpulab, forty: str) -> None:
+    result = command("place", forty, "--slo", "http.response_p99 < 1s", COLUMNS="100")
+    assert result.returncode == 0, result.stderr
+    assert "batch01 to batch12" in result.stdout
+    assert "batch07" not in result.stdout
 
 
 def test_the_counters_of_others_have_alike_domains_in_a_row(command: Vcpulab, forty: str) -> None:

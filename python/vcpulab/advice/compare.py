@@ -357,14 +357,22 @@ def table_of_differences(found: Sequence[Comparison], labels: tuple[str, str] = 
 
 
 def beside(title: str, labels: tuple[str, str], rows: Sequence[Sequence[str]]) -> Table:
-    """Rows of metric, unit, both values, difference, %, p, verdict; a narrow terminal has neither p nor difference."""
+    """Rows of metric, unit, both values, difference, %, p, verdict.
+
+    A narrow terminal has neither p nor difference; the narrowest has all that is said of a metric below its name.
+    """
     headings = ["metric", "unit", *labels, "difference", "%", "p", "verdict"]
     ends = tuple(label.rpartition("/")[2] for label in labels)
     names = labels if ends[0] == ends[1] else ends
     short = [[f"{metric}\n  {unit}: {verdict}", *both, pc] for metric, unit, *both, _, pc, _, verdict in rows]
-    narrowest = Table(title, ["metric", *names, "%"], short, together=True)
+    below = [
+        [f"{metric}\n  {before} → {after} {unit}, {pc} %\n  {verdict}"]
+        for metric, unit, before, after, _, pc, _, verdict in rows
+    ]
+    narrowest = Table(title, [f"metric: {' → '.join(names)}"], below, together=True)
+    narrow = Table(title, ["metric", *names, "%"], short, together=True, narrower=narrowest)
     without_p = [[*row[:6], row[7]] for row in rows]
-    narrower = Table(title, [*headings[:6], headings[7]], without_p, 2, together=True, narrower=narrowest)
+    narrower = Table(title, [*headings[:6], headings[7]], without_p, 2, together=True, narrower=narrow)
     return Table(title, headings, rows, 2, together=True, narrower=narrower)
 
 

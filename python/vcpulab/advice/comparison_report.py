@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 
+from markupsafe import Markup
+
 from vcpulab.advice.compare import Comparison, frame_of_changes, in_words, table_of_differences
 from vcpulab.advice.in_short import ROWS_FULL, alike_changes, headline, in_short
 from vcpulab.advice.starving import Starving
@@ -36,34 +38,41 @@ def write(
         found: what `compare` found.
         lead: paragraphs under the title.
     """
-    from vcpulab.show import charts
-
-    judged = [comparison for comparison in found if comparison.address.better and comparison.percent is not None]
-    changed = [one for one in found if any(side is None or side.mean for side in (one.before, one.after))]
-    table = replace(
-        table_of_differences(changed), title="Every metric that they share and that is not 0 in both", folded=True
-    )
     labelled = dict(zip(labels, runs, strict=True))
     beginnings = {label: _beginning(one.scenario) for label, one in labelled.items() if one.scenario.can_run}
-    scenarios = (runs[0].scenario, runs[1].scenario)
-    many = len(judged) > ROWS_FULL
-    changes = alike_changes(judged, scenarios) if many else frame_of_changes(judged)
-    words = (
-        in_short([one for one in judged if one.verdict != "same"], scenarios, labels)[1] if many else in_words(found)
-    )
-    said = headline(judged)
-    lead = [*([f"{said[0].upper()}{said[1:]}."] if said else []), *lead]
-    verdict = [html.bullets([*Starving.between(*runs).lines(), *words])]
-    if not changes.is_empty():
-        verdict.insert(0, html.chart(charts.differences(changes)))
+    said = headline(found, (runs[0].scenario, runs[1].scenario))
+    lead = [*Starving.between(*runs).lines(), f"{said[0].upper()}{said[1:]}.", *lead]
     parts = [
-        html.section("Verdict", [*verdict, html.table(table)]),
+        html.section("Verdict", verdict(runs, labels, found)),
         report.overview(labelled),
         *report.waits(labelled),
         html.side_by_side(report.timelines(beginnings)),
         report.details(labelled),
     ]
     html.write(path, title, parts, lead)
+
+
+def verdict(runs: tuple[Run, Run], labels: tuple[str, str], found: Sequence[Comparison]) -> list[Markup]:
+    """What changed most, as a chart and in words, and every metric, folded away.
+
+    Args:
+        runs: before and after.
+        labels: what they are called.
+        found: what `compare` found.
+    """
+    from vcpulab.show import charts
+
+    judged = [one for one in found if one.address.better and one.percent is not None]
+    changed = [one for one in found if any(side is None or side.mean for side in (one.before, one.after))]
+    title = "Every metric that they share and that is not 0 in both"
+    table = replace(table_of_differences(changed, labels), title=title, folded=True)
+    scenarios = (runs[0].scenario, runs[1].scenario)
+    many = len(judged) > ROWS_FULL
+    changes = alike_changes(judged, scenarios) if many else frame_of_changes(judged)
+    clear = [one for one in judged if one.verdict != "same"]
+    words = in_short(clear, scenarios, labels)[1] if many else in_words(found)
+    drawn = [] if changes.is_empty() else [html.chart(charts.differences(changes))]
+    return [*drawn, html.bullets(words), html.table(table)]
 
 
 def _beginning(scenario: Scenario) -> Run:

@@ -3,9 +3,16 @@
 Needs the extra `report`.
 """
 
+from collections.abc import Iterator
+from dataclasses import replace
 from os import PathLike
 
+from markupsafe import Markup
+
 from vcpulab.advice.explaining import Explanation
+from vcpulab.advice.lint.lint import Advice
+from vcpulab.hypervisors.loops import in_loops
+from vcpulab.scenario import settings
 from vcpulab.show import html
 from vcpulab.show import path as paths
 
@@ -18,13 +25,27 @@ def write(path: str | PathLike[str], title: str, found: Explanation) -> None:
         title: of the page.
         found: what `explain` answered.
     """
-    holds = [f"{one.finding.path}: {one.finding.reason}" for one in found.advice]
-    parts = [html.section("What is slow", [html.bullets(map(str, found.explained) or ["Nobody is late."])])]
+    holds = [paragraph for one in found.advice for paragraph in _cause(one)]
+    parts = []
     if holds:
-        parts.append(html.section("What holds it back", [html.bullets(holds)]))
+        parts.append(html.section("What holds it back, and what mends it", holds))
     for one in found.explained:
         if one.paths:
             shown = [html.chart(paths.chart(path)) for path in one.paths]
             parts.append(html.section(f"Single requests: {one.address}", [*shown, html.table(paths.beside(one.paths))]))
-        parts.append(html.section(f"Where the time goes: {one.address}", [html.table(one.table())]))
-    html.write(path, title, parts)
+        parts.append(html.section(f"Where the time goes: {one.address}", [html.table(replace(one.table(), title=""))]))
+    html.write(path, title, parts, list(map(str, found.explained)) or ["Nobody is late."])
+
+
+def _cause(one: Advice) -> Iterator[Markup]:
+    """What holds somebody back, what mends it and with which effect, and how."""
+    yield html.paragraphs(f"{one.finding.path}: {one.finding.reason}")
+    said = [] if one.effect is None else [f"with {'; '.join(settings.in_short(one.finding.changes))}: {one.does}"]
+    if one.harm:
+        said.append(f"{one.harm}: better leave it as it is")
+    yield html.bullets(said)
+    if one.steps:
+        steps = in_loops(one.steps)
+        yield html.preformatted(
+            "\n".join(one.text if one.how == "run" else f"# {one.how}: {one.text}" for one in steps)
+        )

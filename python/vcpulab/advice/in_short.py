@@ -2,13 +2,11 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from statistics import fmean
-from typing import Any
 
 import polars as pl
 
 from vcpulab.advice.compare import Comparison, beside, frame_of_changes, shown, table_of_differences
-from vcpulab.results.addresses import JUDGED_BY, app_rows, apps
+from vcpulab.results.addresses import JUDGED_BY, app_rows, apps, judged
 from vcpulab.results.statistics import number
 from vcpulab.scenario import names
 from vcpulab.scenario.alike import groups
@@ -19,7 +17,7 @@ ROWS_FULL = 16
 """Up to so many differences are shown each in a row of its own."""
 ROWS_MAX = 6
 _LINES_MAX = 2
-_HEADLINE_MAX = 3
+_HEADLINE_MAX = {"improves": 2, "regresses": 1}
 _SURE = ("improve", "regress")
 
 
@@ -27,22 +25,17 @@ def in_short(
     candidates: Sequence[Comparison],
     scenarios: tuple[Scenario, Scenario],
     labels: tuple[str, str],
-) -> tuple[Table, list[str]]:
-    """The differences that matter, alike domains in one row, and what they come to in words.
+) -> tuple[Table, list[str], str]:
+    """The differences that matter, alike domains in one row; what they come to in words; how much else there is.
 
     Args:
         candidates: those that may be shown.
         scenarios: before and after.
         labels: what they are called.
     """
-    alike = groups(*scenarios)
-    changed = {one for row in alike for one in row if _settings(scenarios, one)}
+    changed = {one for one in scenarios[0].to_dict()["domain"] if _settings(scenarios, one)}
     clients = {app.name for app in apps(scenarios[0]) if app.client is not None}
-    row_of = {thing: tuple(row) for row in [*alike, *app_rows(scenarios[0], alike)] for thing in row}
-    rows: dict[tuple[tuple[str, ...], str], list[Comparison]] = {}
-    for one in candidates:
-        those = row_of.get(one.address.thing, (one.address.thing,))
-        rows.setdefault((those, one.address.metric.name), []).append(one)
+    rows = _alike_rows(candidates, scenarios)
 
     def goal(row: Sequence[Comparison]) -> bool:
         return row[0].address.thing in clients and row[0].address.metric.name in JUDGED_BY
@@ -66,49 +59,65 @@ def in_short(
     others = [row for row in order if row not in seen][: ROWS_MAX - len(seen)]
     told = [row for row in order if row in seen or row in others]
     cells = [_cells(row, labels) for row in told]
-    lines = _lines(order)
     hidden = len(candidates) - sum(map(len, told))
-    if hidden:
-        untold = [row for row in order if row not in told]
-        lines.append(f"not shown: {hidden} metrics{_of_which(untold)} (--all shows every one)")
-    return beside(title, labels, cells), lines
+    untold = [row for row in order if row not in told]
+    rest = f"{hidden} metrics{_of_which(untold)}" if hidden else ""
+    return beside(title, labels, cells), _lines(order), rest
 
 
 def alike_changes(found: Sequence[Comparison], scenarios: tuple[Scenario, Scenario]) -> pl.DataFrame:
     """Changes as `frame_of_changes` has them, those of alike domains as one: their mean, and the ends of all."""
-    alike = [row for row in groups(*scenarios) if len(row) > 1]
-    row_of = {thing: tuple(row) for row in [*alike, *app_rows(scenarios[0], alike)] for thing in row}
-    rows: dict[tuple[tuple[str, ...], str], list[dict[str, Any]]] = {}
-    for change in frame_of_changes(found).iter_rows(named=True):
-        thing, _, name = change["metric"].rpartition(".")
-        rows.setdefault((row_of.get(thing, (thing,)), name), []).append(change)
-    return pl.DataFrame(
-        [
+    rows = _alike_rows([one for one in found if one.ends is not None and one.verdict != "same"], scenarios)
+    told = []
+    for (_, metric), row in rows.items():
+        changes = frame_of_changes(row)
+        verdicts = Counter(changes["verdict"])
+        told.append(
             {
-                "metric": f"{names.in_short([one['metric'].rpartition('.')[0] for one in row])}.{name}",
-                "percent": fmean(one["percent"] for one in row),
-                "low": min(one["low"] for one in row),
-                "high": max(one["high"] for one in row),
-                "verdict": Counter(one["verdict"] for one in row).most_common(1)[0][0],
+                "metric": f"{names.in_short([one.address.thing for one in row])}.{metric}",
+                "percent": changes["percent"].mean(),
+                "low": changes["low"].min(),
+                "high": changes["high"].max(),
+                # A harm to some is not hidden behind most.
+                "verdict": max(changes["verdict"], key=lambda verdict: (verdict == "regresses", verdicts[verdict])),
             }
-            for (_, name), row in rows.items()
-        ],
-        infer_schema_length=None,
-    )
+        )
+    return pl.DataFrame(told, infer_schema_length=None)
 
 
-def headline(found: Sequence[Comparison]) -> str:
-    """What clients see change most, in a line; nothing if that is of no consequence."""
-    seen = [
-        one for one in found if one.address.metric.name in JUDGED_BY and one.of_consequence and one.percent is not None
-    ]
-    told = [
-        f"{one.address.metric.name} of {one.address.thing} {number(one.before.mean)} → {number(one.after.mean)} "
-        f"{one.address.unit} ({one.percent:+.0f} %)"
-        for one in sorted(seen, key=lambda one: one.rank)[:_HEADLINE_MAX]
-        if one.before is not None and one.after is not None and one.percent is not None
-    ]
-    return "; ".join(told)
+def headline(found: Sequence[Comparison], scenarios: tuple[Scenario, Scenario]) -> str:
+    """What owners judge by and changes most, for better and for worse, in a line; alike domains together."""
+    asked = {address.name for address in judged(scenarios[0])}
+    rows = _alike_rows([one for one in found if one.address.name in asked and one.of_consequence], scenarios)
+    told = []
+    for verdict, most in _HEADLINE_MAX.items():
+        those = [[one for one in row if one.verdict == verdict] for row in rows.values()]
+        told += sorted(filter(None, those), key=lambda row: min(one.rank for one in row))[:most]
+    return "; ".join(map(_said, told)) or "nothing that owners judge by changes significantly"
+
+
+def _said(row: Sequence[Comparison]) -> str:
+    one = row[0]
+    of = f"{one.address.metric.name} of {names.in_short([each.address.thing for each in row])}"
+    percents = [each.percent for each in row if each.percent is not None]
+    if len(row) > 1:
+        return f"{of} {_percents(percents)} %" if percents else f"{of} {shown(one.verdict)}"
+    before, after = ("undefined" if side is None else number(side.mean) for side in (one.before, one.after))
+    return f"{of} {before} → {after} {one.address.unit}{f' ({percents[0]:+.0f} %)' if percents else ''}"
+
+
+_Rows = dict[tuple[tuple[str, ...], str], list[Comparison]]
+"""The things of a row, and the metric, to its comparisons."""
+
+
+def _alike_rows(found: Sequence[Comparison], scenarios: tuple[Scenario, Scenario]) -> _Rows:
+    alike = groups(*scenarios)
+    row_of = {thing: tuple(row) for row in [*alike, *app_rows(scenarios[0], alike)] for thing in row}
+    rows: _Rows = {}
+    for one in found:
+        those = row_of.get(one.address.thing, (one.address.thing,))
+        rows.setdefault((those, one.address.metric.name), []).append(one)
+    return rows
 
 
 def _settings(scenarios: tuple[Scenario, Scenario], domain: str) -> bool:

@@ -14,6 +14,7 @@ import polars as pl
 from vcpulab.results.addresses import apps
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import number
+from vcpulab.scenario.names import in_rows, in_short
 from vcpulab.scenario.units import pcpu_set
 
 WAITING = 0.9
@@ -94,13 +95,18 @@ def newly_starved(before: Run, after: Run) -> dict[str, str]:
 
 
 def in_a_line(found: Mapping[str, str], label: str = "starved") -> str:
-    """Who starves, and why, as it is shown before all else.
+    """Who starves, and why, as it is shown before all else; of numbered ones the first one's reason stands for all.
 
     Examples:
         >>> in_a_line({"orders": "never ran"})
         'starved: orders (never ran)'
+        >>> in_a_line({f"batch{number}": f"gets {number} % of its share" for number in (1, 2, 3)})
+        'starved: batch1 to batch3 (gets 1 % of its share, others alike)'
     """
-    return f"{label}: {', '.join(f'{domain} ({why})' for domain, why in found.items())}"
+    numbered = in_rows(found)
+    alike = [len({found[domain] for domain in row}) == 1 for row in numbered]
+    whys = [found[row[0]] + ("" if same else ", others alike") for row, same in zip(numbered, alike, strict=True)]
+    return f"{label}: {', '.join(f'{in_short(row)} ({why})' for row, why in zip(numbered, whys, strict=True))}"
 
 
 def rows(found: Mapping[str, str]) -> list[dict[str, str]]:

@@ -1,14 +1,16 @@
 """`vcpulab lint`, `whatif` and `compare`: the effects of a change, on whom, and their confidence."""
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 from vcpulab import verbs, whole
 from vcpulab.advice import comparison_report
 from vcpulab.advice.answers import Differences
+from vcpulab.advice.in_short import headline
 from vcpulab.advice.lint.catalogue import RULES, named, selected
 from vcpulab.advice.lint.lint import as_data, other_warnings
 from vcpulab.cli import files, terminal, views
@@ -32,6 +34,7 @@ from vcpulab.cli.outputs import Writes, check_writable, written
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import addresses
 from vcpulab.results.run import Run
+from vcpulab.scenario import settings
 from vcpulab.show.csv import csv
 from vcpulab.show.table import Table
 
@@ -207,14 +210,12 @@ def whatif(
     for warning in changed.scenario.warnings:
         if warning["message"] not in {known["message"] for known in before.warnings}:
             terminal.warn(f"as changed: {warning['field'] or ''}: {warning['message']}")
-    if format == "table":
-        views.show_changes(changed.changes)
-    _show(found, ("now", "changed"), format=format, all=all)
+    _show(found, ("now", "changed"), format=format, all=all, changes=changed.changes)
     if format == "table" and found.commands:
         print("\nTo set it on a real host:\n")
         views.show_commands(found.commands)
     if report is not None:
-        said = "; ".join(views.settings_in_short(changed.changes))
+        said = "; ".join(settings.in_short(changed.changes))
         restart = "it takes" if any(step.how == "boot" for step in found.commands) else "without"
         title = f"What if: {before.name}"
         runs = (found.before, found.after)
@@ -312,6 +313,7 @@ def _show(
     *,
     format: str,
     all: bool,
+    changes: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     if format == "json":
         rows = [comparison.row() for comparison in found]
@@ -321,7 +323,9 @@ def _show(
     elif format == "csv":
         print(csv(found.to_frame()), end="")
     else:
-        runs = (found.before, found.after)
-        views.show_comparison(found.found, runs, labels, all=all, starving=found.starving.lines())
+        scenarios = (found.before.scenario, found.after.scenario)
+        views.show_lines([*found.starving.lines(), headline(found.found, scenarios)])
+        views.show_changes(changes)
+        views.show_comparison(found.found, (found.before, found.after), labels, all=all)
         for line in found.added.lines() if found.added is not None else ():
             print(line)

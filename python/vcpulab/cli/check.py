@@ -45,7 +45,10 @@ def check(file: Annotated[tuple[Path, ...], Parameter(negative=())], /) -> int:
 _VMS_MAX = 100
 _THREADS_MAX = 256
 Threads = Annotated[int | None, number("Hardware threads of a host like that.", 1, _THREADS_MAX)]
-Vms = Annotated[int | None, number("VMs of that kind.", 0, _VMS_MAX)]
+Web = Annotated[int | None, number(f"VMs: {hosts.KINDS['web']}.", 0, _VMS_MAX)]
+Service = Annotated[int | None, number(f"VMs: {hosts.KINDS['service']}.", 0, _VMS_MAX)]
+Batch = Annotated[int | None, number(f"VMs: {hosts.KINDS['batch']}.", 0, _VMS_MAX)]
+Idle = Annotated[int | None, number(f"VMs: {hosts.KINDS['idle']}.", 0, _VMS_MAX)]
 
 
 @command("init", "vcpulab init web.toml", "vcpulab init mine.toml --like --threads 16 --web 2 --batch 12")
@@ -56,10 +59,10 @@ def init(
     like: Flag = False,
     threads: Threads = None,
     scheduler: str | None = None,
-    web: Vms = None,
-    service: Vms = None,
-    batch: Vms = None,
-    idle: Vms = None,
+    web: Web = None,
+    service: Service = None,
+    batch: Batch = None,
+    idle: Idle = None,
     force: Force = False,
 ) -> None:
     """Write a commented scenario to start from.
@@ -68,7 +71,7 @@ def init(
         path: File to write.
         like: Make it like your host: asks for its threads, its scheduler and its VMs what no option says; where there
             is no terminal, answers for itself.
-        scheduler: Its scheduler.
+        scheduler: Its scheduler, such as credit or credit2.
     """
     vms = {"web": web, "service": service, "batch": batch, "idle": idle}
     if not like and any(answer is not None for answer in (threads, scheduler, *vms.values())):

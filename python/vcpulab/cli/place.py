@@ -22,6 +22,7 @@ from vcpulab.cli.options import number as an_option
 from vcpulab.cli.outputs import Writes
 from vcpulab.errors import RequestError
 from vcpulab.results.statistics import number as number_said
+from vcpulab.scenario.names import listed
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.table import Table
 
@@ -155,17 +156,17 @@ def _show_placement(placed: Placement, power: Power) -> None:
     most = ", ".join(f"{name} {total:.2f}" for name, total in list(placed.needs.items())[:3])
     print(f"all needs together, in hosts: {most}")
     if placed.without_slos:
-        names = ", ".join(placed.without_slos)
+        names = ", ".join(listed(placed.without_slos))
         print(f"no SLO is on {names}: what is left of a host's CPU time is enough for that")
     for refused in placed.refused[:_REFUSED_SHOWN]:
-        print(f"not on one host: {', '.join(refused.names)}: {refused.why}")
+        print(f"not on one host: {', '.join(listed(refused.names))}: {refused.why}")
     if len(placed.refused) > _REFUSED_SHOWN:
         print(f"and {len(placed.refused) - _REFUSED_SHOWN} more sets that break SLOs")
     print()
     rows = [
         [
             f"host-{number}",
-            ", ".join(host.domains),
+            ", ".join(listed(host.domains)),
             "–" if host.tightest is None else f"{host.tightest.slo}: {host.tightest.interval}",
             "–" if not host.stations else f"{host.stations[0].name}, {100 * host.stations[0].used:.0f} %",
             number_said(100 * host.used),

@@ -14,7 +14,6 @@ from vcpulab.advice.tuning.answer import Tuning
 from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.search import REPLICATIONS, Candidate
 from vcpulab.advice.tuning.widening import held
-from vcpulab.advice.tuning.words import in_words
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import Flag, Jobs, Report, Seed, Slo, TableOrJson, Words, command, duration, number
@@ -141,6 +140,7 @@ def _show(answer: Tuning, *, all: bool) -> None:
     """The answer and what to type first, then what was wanted and held, then what others make of it."""
     found, confirmed = answer.found, answer.confirmed
     views.show_lines([f"{answer.space.scenario.name}: {answer.headline}"])
+    print()
     if confirmed is not None and confirmed.starved:
         print(starving.in_a_line(confirmed.starved, "the setting found is not advised, for it starves"))
     if not answer.kept:
@@ -151,6 +151,7 @@ def _show(answer: Tuning, *, all: bool) -> None:
         views.show_commands(steps)
         if not steps:
             views.show_lines([f"No command of the toolstack sets {', '.join(found.best.changes)}."])
+            print()
         print(f"\n{answer.verdict}\n")
     size = answer.space.size
     tried = f"{len(found.candidates)} of {size if size < 10**6 else f'{size:.1g}'} settings"
@@ -161,33 +162,13 @@ def _show(answer: Tuning, *, all: bool) -> None:
         *answer.reasons(),
     ]
     views.show_lines(lines)
+    print()
     if len(answer.offers) > 1:
-        views.show_table(_front(answer))
+        views.show_table(answer.offered())
     if all or not answer.advised:
         _show_parameters(answer)
     if confirmed is not None:
         _show_confirmed(confirmed, all=all)
-
-
-def _front(answer: Tuning) -> Table:
-    """What is traded for what: a row for each setting that none beats."""
-    goals = [goal for goal in answer.search.goals if len(goal.addresses) == 1]
-    # Where the only goal has a value, that says what is gained.
-    gains = [] if len(goals) == 1 == len(answer.search.goals) else ["gain"]
-    values_of = [f"{goal.name},\n{goal.addresses[0].unit}" for goal in goals]
-    headings = ["setting", *values_of, *gains, "price,\n%", "pays most"]
-    rows = []
-    for one in answer.offers:
-        values = [
-            str(value) if value is not None else "undefined"
-            for goal, value in zip(answer.search.goals, one.goals, strict=True)
-            if goal in goals
-        ]
-        mark = " *" if one.recommended else ""
-        harm = "nobody" if one.harm is None else str(one.harm)
-        gain = [str(one.gain) for _ in gains]
-        rows.append([in_words(answer.space, one.candidate) + mark, *values, *gain, f"{one.price:g}", harm])
-    return Table("The front: gain against harm, the cheapest first; * is recommended", headings, rows)
 
 
 def _show_parameters(answer: Tuning) -> None:

@@ -4,15 +4,14 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-import tomli_w
 
-from vcpulab.advice.compare import Comparison, change, in_words, seen_by_clients, table_of_differences
+from vcpulab.advice.compare import Comparison, in_words, seen_by_clients, table_of_differences
 from vcpulab.advice.fixing import Fixed
 from vcpulab.advice.in_short import ROWS_FULL, in_short
 from vcpulab.advice.lint.lint import Advice
@@ -24,8 +23,7 @@ from vcpulab.hypervisors.xl import Step
 from vcpulab.results.metrics import IO, Metric, summarise
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
-from vcpulab.scenario import names as of_things
-from vcpulab.scenario.scenario import join, split
+from vcpulab.scenario import settings
 from vcpulab.show.folded import View, domains_table, tables
 from vcpulab.show.table import Table
 from vcpulab.show.terminal import rendered
@@ -51,10 +49,9 @@ def show_table(table: Table) -> None:
 
 
 def show_lines(lines: Iterable[str]) -> None:
-    """Prints lines of words, each broken where the terminal ends, and an empty one."""
+    """Prints lines of words, each broken where the terminal ends."""
     for line in lines:
         print(textwrap.fill(line, _stdout().width, subsequent_indent="  ", break_on_hyphens=False))
-    print()
 
 
 _WAITS_SHORT = 6
@@ -147,8 +144,9 @@ def show_comparison(
     lines = in_words(found)
     # Alike domains fill a page with few rows or with few words.
     if not all and max(len(told), len(lines)) > ROWS_FULL:
-        table, lines = in_short(shown, (runs[0].scenario, runs[1].scenario), labels)
+        table, lines, rest = in_short(shown, (runs[0].scenario, runs[1].scenario), labels)
         show_table(table)
+        lines += [f"not shown: {rest} (--all shows every one)"] if rest else []
     elif told:
         show_table(table_of_differences(told, labels))
     for line in lines:
@@ -156,10 +154,15 @@ def show_comparison(
 
 
 def _show_heading(runs: tuple[Run, Run], labels: tuple[str, str]) -> None:
-    for label, run in zip(labels, runs, strict=True):
-        host = run.scenario.to_dict()["host"]
-        scheduler = f"{host['scheduler']} {host['generation']}"
-        print(f"{label}: {run.scenario.name}: {scheduler}")
+    hosts = [run.scenario.to_dict()["host"] for run in runs]
+    said = [
+        f"{run.scenario.name}: {host['scheduler']} {host['generation']}" for run, host in zip(runs, hosts, strict=True)
+    ]
+    # What is the same is said once.
+    for line in (
+        said[:1] if len(set(said)) == 1 else (f"{label}: {one}" for label, one in zip(labels, said, strict=True))
+    ):
+        print(line)
     scenario = runs[0].scenario
     pairs = min(run.scenario.replications for run in runs)
     print(
@@ -170,23 +173,8 @@ def _show_heading(runs: tuple[Run, Run], labels: tuple[str, str]) -> None:
 
 def show_changes(changes: Mapping[str, Any]) -> None:
     """What was set, settings of the same value in a line."""
-    for line in settings_in_short(changes):
+    for line in settings.in_short(changes):
         print(f"set: {line}")
-
-
-def settings_in_short(changes: Mapping[str, Any]) -> Iterator[str]:
-    """Settings, those of the same value for several things as one."""
-    by_value: dict[tuple[str, str], list[str]] = {}
-    for path, value in changes.items():
-        *where, field = split(path)
-        by_value.setdefault((field, _toml(value)), []).append(join(where))
-    for (field, value), things in by_value.items():
-        if len(things) == 1:
-            yield f"{things[0]}.{field} = {value}"
-            continue
-        kinds = {thing.partition(".")[0] for thing in things}
-        kind = f"{kinds.pop()}." if len(kinds) == 1 else ""
-        yield f"{kind}{of_things.in_short([thing.removeprefix(kind) for thing in things])}: {field} = {value}"
 
 
 def show_advice(path: str, advice: Sequence[Advice]) -> None:
@@ -222,14 +210,8 @@ def _show_finding(path: str, advice: Advice, label: str = "with") -> None:
     finding = advice.finding
     print(f"{path}: {finding.path}: {finding.rule}\n  {finding.reason}")
     if advice.effect is not None:
-        mend = "; ".join(settings_in_short(finding.changes))
-        told = "; ".join(f"{change(c)} ({c.verdict})" for c in advice.told())
-        print(f"  {label} {mend}:\n    {told or 'no significant difference'}")
-
-
-def _toml(value: object) -> str:
-    """A value as a scenario file has it."""
-    return "its default" if value is None else tomli_w.dumps({"v": value}).removeprefix("v = ").rstrip("\n")
+        mend = "; ".join(settings.in_short(finding.changes))
+        print(f"  {label} {mend}:\n    {advice.does}")
 
 
 def _show_io(run: Run, view: View) -> None:

@@ -171,11 +171,12 @@ def find(scenario: Scenario, text: str, field: str | None = None) -> Address:
         return listed[text]
     *steps, last = split(text) or [""]
     thing = join(steps)
-    for app in apps(scenario):
-        if thing in app.aliases and f"{app.name}.{last}" in listed:
-            return listed[f"{app.name}.{last}"]
+    meant = [app.name for app in apps(scenario) if thing in app.aliases]
+    for name in meant:
+        if f"{name}.{last}" in listed:
+            return listed[f"{name}.{last}"]
     things = list(dict.fromkeys(address.thing for address in listed.values()))
-    if thing not in things:
+    if thing not in things and not meant:
         raise AddressError(
             f"there is no `{thing}`",
             field=field,
@@ -183,7 +184,8 @@ def find(scenario: Scenario, text: str, field: str | None = None) -> Address:
             allowed=_things(things),
             hint=did_you_mean(thing, things),
         )
-    metrics = [address.metric.name for address in listed.values() if address.thing == thing]
+    # What a domain's client has is meant more often than what the domain has itself.
+    metrics = list(dict.fromkeys(a.metric.name for one in (*meant, thing) for a in listed.values() if a.thing == one))
     raise AddressError(
         f"`{thing}` has no metric `{last}`",
         field=field,

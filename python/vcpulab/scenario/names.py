@@ -26,17 +26,20 @@ def matching(pattern: str, names: Iterable[str]) -> list[str]:
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str | None:
-    """A hint with the nearest name; for a pattern, a pattern.
+    """A hint with the nearest name, or the first that ends with the word; for a pattern, a pattern.
 
     Examples:
         >>> did_you_mean("webb", ["web", "db"]), did_you_mean("bath*", ["batch1", "batch2"])
         ('did you mean `web`?', 'did you mean `batch*`?')
+        >>> did_you_mean("p99", ["failed", "response_p99", "wait_p99"])
+        'did you mean `response_p99`?'
     """
     if is_pattern(word):
         stems = {stem: f"{stem}*" for stem in (name.rstrip("0123456789") for name in names)}
         near = [stems[stem] for stem in get_close_matches(_PATTERN.split(word)[0], stems, 1)]
     else:
-        near = get_close_matches(word, list(names), 1)
+        known = list(names)
+        near = get_close_matches(word, known, 1) or [name for name in known if name.endswith(f"_{word}")]
     return f"did you mean `{near[0]}`?" if near else None
 
 
@@ -70,8 +73,18 @@ def listed(names: Iterable[str]) -> list[str]:
         >>> listed(["web", "batch1", "batch2", "batch3", "dom0"])
         ['web', 'batch1 to batch3', 'dom0']
     """
+    return [in_short(row) for row in in_rows(names)]
+
+
+def in_rows(names: Iterable[str]) -> list[list[str]]:
+    """Three or more names that differ in their number alone as a row, each other name by itself.
+
+    Examples:
+        >>> in_rows(["web", "batch1", "batch2", "batch3", "dom0"])
+        [['web'], ['batch1', 'batch2', 'batch3'], ['dom0']]
+    """
     rows: dict[str, list[str]] = {}
     for name in names:
         match = _NUMBERED.fullmatch(name)
         rows.setdefault(f"{match['stem']}#{match['rest']}" if match else name, []).append(name)
-    return [part for row in rows.values() for part in ([in_short(row)] if len(row) > 2 else row)]
+    return [part for row in rows.values() for part in ([row] if len(row) > 2 else [[name] for name in row])]

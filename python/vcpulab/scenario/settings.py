@@ -7,13 +7,16 @@ left out, and named.
 
 import difflib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
+
+import tomli_w
 
 from vcpulab import _engine
 from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.scenario.names import did_you_mean, is_pattern, listed, matching
+from vcpulab.scenario.names import in_short as names_in_short
 from vcpulab.scenario.problems import Problem
 from vcpulab.scenario.scenario import Scenario, join, split
 
@@ -313,3 +316,28 @@ def _paths(document: Mapping[str, Any], before: Sequence[str] = ()) -> set[str]:
                 if isinstance(item, Mapping):
                     found |= _paths(item, [*steps, str(index)])
     return found
+
+
+def in_short(changes: Mapping[str, Any]) -> Iterator[str]:
+    """Settings in words, those of the same value for several things as one.
+
+    Examples:
+        >>> list(in_short({f"domain.batch{number}.weight": 128 for number in (1, 2, 3)}))
+        ['domain.batch1 to batch3: weight = 128']
+    """
+    by_value: dict[tuple[str, str], list[str]] = {}
+    for path, value in changes.items():
+        *where, field = split(path)
+        by_value.setdefault((field, _toml(value)), []).append(join(where))
+    for (field, value), things in by_value.items():
+        if len(things) == 1:
+            yield f"{things[0]}.{field} = {value}"
+            continue
+        kinds = {thing.partition(".")[0] for thing in things}
+        kind = f"{kinds.pop()}." if len(kinds) == 1 else ""
+        yield f"{kind}{names_in_short([thing.removeprefix(kind) for thing in things])}: {field} = {value}"
+
+
+def _toml(value: object) -> str:
+    """A value as a scenario file has it."""
+    return "its default" if value is None else tomli_w.dumps({"v": value}).removeprefix("v = ").rstrip("\n")

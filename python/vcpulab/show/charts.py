@@ -45,6 +45,8 @@ _INK = "currentColor"
 _BAR_PX = 20
 LABEL_PX = 220
 """The most that names beside a chart take of its width."""
+LONG_LABEL_PX = alt.expr(f"windowSize()[0] < 600 ? 160 : {1.4 * LABEL_PX}")
+"""The same of names with a metric, which are long: less on a telephone."""
 CHAR_PX = 6.5
 """Mean width of a character of labels and values."""
 
@@ -130,7 +132,7 @@ def differences(frame: pl.DataFrame) -> "alt.TopLevelMixin":
     rows = shown.to_dicts()
     verdicts = list(VERDICTS)
     base = alt.Chart(rows_of(rows)).encode(
-        y=alt.Y("metric:N", title=None, sort=None, axis=alt.Axis(labelLimit=LABEL_PX)),
+        y=alt.Y("metric:N", title=None, sort=None, axis=alt.Axis(labelLimit=LONG_LABEL_PX)),
         color=alt.Color(
             "verdict:N",
             title=None,
@@ -189,7 +191,7 @@ def allocations(decisions: pl.DataFrame, title: str) -> "alt.TopLevelMixin":
             strokeDash=alt.StrokeDash(
                 "what:N",
                 title=None,
-                legend=alt.Legend(orient="top"),
+                legend=alt.Legend(orient="top", symbolStrokeColor=_INK),
                 scale=alt.Scale(domain=["used", "allocated"], range=[[1, 0], [5, 3]]),
             ),
             tooltip=["domain:N", "what:N", "time_s:Q", "percent:Q"],
@@ -261,7 +263,9 @@ def wakeups(frame: pl.DataFrame, means: pl.DataFrame, domains: Sequence[str], ti
             y=alt.Y("share:Q", title="wake-ups, %", scale=alt.Scale(domain=[0, 100])),
             color=_by_domain(domains),
             strokeDash=alt.StrokeDash(
-                "cause:N", title=None, legend=alt.Legend(orient="bottom", columns=2, symbolType="stroke")
+                "cause:N",
+                title=None,
+                legend=alt.Legend(orient="bottom", columns=2, symbolType="stroke", symbolStrokeColor=_INK),
             ),
             tooltip=["domain:N", "cause:N", "wait_us:Q", "share:Q"],
         )

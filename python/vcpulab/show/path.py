@@ -1,5 +1,6 @@
 """The path of a single request as a timeline: rows with a bar each, and a chart."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 LINES_MAX = 15
 _BAR_CHARS = 24
+_SAID_CHARS = 30
 _SUMS_MAX = 8
 
 
@@ -29,7 +31,12 @@ def timeline(path: Path) -> Table:
         rows.append([line.said, lead + bar, f"{line.begin_ms:.3f}", f"{line.end_ms - line.begin_ms:.3f}"])
     begun = f"begun at {path.begin_ns / 1e9:.6f} s of replication {path.replication}"
     title = f"The {path.title}: {number(whole)} ms, {begun}"
-    return Table(title, ["what happens", "when", "from, ms", "for, ms"], rows, text_columns=2)
+    headings = ["what happens", "when", "from, ms", "for, ms"]
+    # Where there is no room for all, sentences wrap before the bars are left out.
+    without_bars = Table(title, [headings[0], *headings[2:]], [[row[0], *row[2:]] for row in rows], together=True)
+    wrapped = [[textwrap.fill(said, _SAID_CHARS), *rest] for said, *rest in rows]
+    narrower = Table(title, headings, wrapped, text_columns=2, together=True, narrower=without_bars)
+    return Table(title, headings, rows, text_columns=2, together=True, narrower=narrower)
 
 
 def beside(paths: Sequence[Path]) -> Table:

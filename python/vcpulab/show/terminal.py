@@ -46,12 +46,20 @@ def _wraps(shown: Table, index: int) -> bool:
 
 
 def _least(shown: Table) -> int:
-    """The fewest columns of a terminal that show it well: in one piece, and only what is said of numbers wraps."""
+    """The fewest columns of a terminal that show it well: in one piece, and no name broken.
+
+    What wraps is what is said of numbers, and text that has several lines anyway.
+    """
     total = 0
     for index, heading in enumerate(shown.headings):
         cells = [heading, *(row[index] for row in shown.rows)]
-        wraps = index >= shown.text_columns and _wraps(shown, index)
-        parts = [part for cell in cells for part in (cell.split() if wraps else cell.split("\n"))]
+        is_text = index < shown.text_columns
+        wraps = not is_text and _wraps(shown, index)
+        parts = [
+            part
+            for cell in cells
+            for part in (cell.split() if wraps or (is_text and "\n" in cell) else cell.split("\n"))
+        ]
         # Padding on both sides and a column of the box.
         total += 3 + max(map(len, parts), default=0)
     return total

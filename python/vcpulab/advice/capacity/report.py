@@ -46,8 +46,8 @@ def write(path: str | PathLike[str], title: str, found: Capacity) -> None:
     tried = Table("", [grows.name, "SLOs", *map(str, found.slos), "replications"], rows, text_columns=2)
     parts.append(html.section("Loads tried", [html.table(tried)]))
     if found.saturated is not None:
-        stations = [[one.name, one.kind, f"{100 * one.used:.0f} %", one.why] for one in found.saturated.stations]
-        full = html.table(Table("", ["station", "kind", "used", "measured"], stations, text_columns=2))
+        stations = [[one.name, f"{100 * one.used:.0f} %", one.kind, one.why] for one in found.saturated.stations]
+        full = html.table(Table("", ["station", "used", "kind", "measured"], stations, text_columns=4))
         parts.append(html.section(f"How full everything is at {grows.said(found.saturated.value)}", [full]))
     html.write(path, f"Capacity: {title}", parts, said(found))
 

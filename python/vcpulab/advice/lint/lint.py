@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vcpulab.advice.compare import Comparison, compare
+from vcpulab.advice.compare import change as said
 from vcpulab.advice.lateness import late
 from vcpulab.advice.lint.catalogue import RULES
 from vcpulab.advice.lint.catalogue import findings as findings_on
@@ -43,6 +44,12 @@ class Advice:
     def told(self) -> list[Comparison]:
         """The significant improvements and regressions: those that users see first, then the largest."""
         return sorted(self._seen(), key=lambda one: one.rank)[:SHOWN]
+
+    @property
+    def does(self) -> str:
+        """What the mend does, in words."""
+        told = "; ".join(f"{said(one)} ({one.verdict})" for one in self.told())
+        return told or "no significant difference"
 
     def _seen(self) -> list[Comparison]:
         found = [c for c in self.effect or () if c.of_consequence]

@@ -18,6 +18,7 @@ from vcpulab.hypervisors.xl import new_steps
 from vcpulab.results.addresses import Slo
 from vcpulab.results.statistics import Interval, number
 from vcpulab.show.answer import Answer
+from vcpulab.show.table import Table
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,26 @@ class Tuning(Answer):
         if self.confirmed is not None:
             found += self.confirmed.added.lines()
         return found + (self.sensitivity.lines() if self.sensitivity is not None else [])
+
+    def offered(self) -> Table:
+        """What is traded for what: a row for each setting that none beats."""
+        goals = [goal for goal in self.search.goals if len(goal.addresses) == 1]
+        # Where the only goal has a value, that says what is gained.
+        gains = [] if len(goals) == 1 == len(self.search.goals) else ["gain"]
+        values_of = [f"{goal.name},\n{goal.addresses[0].unit}" for goal in goals]
+        headings = ["setting", *values_of, *gains, "price,\n%", "pays most"]
+        rows = []
+        for one in self.offers:
+            values = [
+                str(value) if value is not None else "undefined"
+                for goal, value in zip(self.search.goals, one.goals, strict=True)
+                if goal in goals
+            ]
+            mark = " *" if one.recommended else ""
+            harm = "nobody" if one.harm is None else str(one.harm)
+            gain = [str(one.gain) for _ in gains]
+            rows.append([in_words(self.space, one.candidate) + mark, *values, *gain, f"{one.price:g}", harm])
+        return Table("The front: gain against harm, the cheapest first; * is recommended", headings, rows)
 
     @property
     def front(self) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from vcpulab.advice.compare import frame_of_changes, in_words, table_of_differences
+from vcpulab.advice.comparison_report import verdict
 from vcpulab.advice.tuning.answer import Tuning
 from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.search import Candidate
@@ -36,7 +36,9 @@ def write_report(path: str | PathLike[str], answer: Tuning) -> None:
     wanted = "; ".join(map(str, [*answer.search.goals, *answer.search.slos]))
     parts = [html.section("What to set", [_parameters(answer), *_commands(answer)])]
     if len(answer.offers) > 1:
-        parts.append(html.section("The front", [html.chart(_front(answer))]))
+        # Where nobody loses, there is no trade to draw.
+        drawn = [html.chart(_front(answer))] if any(one.loss for one in answer.offers) else []
+        parts.append(html.section("The front", [*drawn, html.table(replace(answer.offered(), title=""))]))
     if answer.confirmed is not None:
         parts.append(html.section("Improvements and regressions", _confirmed(answer.confirmed)))
     tried = [_history(answer)]
@@ -50,12 +52,10 @@ def write_report(path: str | PathLike[str], answer: Tuning) -> None:
 def _confirmed(confirmed: Confirmation) -> list[Markup]:
     gains = [[name, str(gain)] for name, gain in confirmed.gains.items()]
     gains.append(["score: their mean", str(confirmed.score)])
-    judged = [one for one in confirmed.comparisons if one.address.better and one.percent is not None]
+    runs = (confirmed.before, confirmed.after)
     return [
         html.table(Table(f"On {confirmed.score.n} fresh replications", ["goal", "gain"], gains)),
-        html.bullets(in_words(confirmed.comparisons)),
-        html.chart(plots.differences(frame_of_changes(judged))),
-        html.table(replace(table_of_differences(judged), title="Every metric with a good direction")),
+        *verdict(runs, ("now", "found"), confirmed.comparisons),
     ]
 
 
@@ -163,8 +163,8 @@ def _importance(answer: Tuning) -> "alt.TopLevelMixin":
         alt.Chart(plots.rows_of(rows))
         .mark_bar(color=plots.COLOURS[0])
         .encode(
-            x=alt.X("share:Q", title="importance, %"),
-            y=alt.Y("parameter:N", sort=None, title=None, axis=alt.Axis(labelLimit=240)),
+            x=alt.X("share:Q", title="importance, %", axis=alt.Axis(tickCount=8)),
+            y=alt.Y("parameter:N", sort=None, title=None, axis=alt.Axis(labelLimit=plots.LONG_LABEL_PX)),
             tooltip=["parameter:N", "share:Q"],
         )
         .properties(width="container", height=alt.Step(20), title=title, description=f"{title}. {said}.")
