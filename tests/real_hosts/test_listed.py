@@ -61,6 +61,7 @@ def test_the_recorded_host(command: Vcpulab, tmp_path: Path) -> None:
     )
     assert list(scenario["domain"]) == ["Domain-0", "hogA", "hogB", "ioA", "ioB", "ioC"]
     assert scenario["domain"]["ioC"]["weight"] == 1024
+    assert scenario["run"]["replications"] == 5, "results have intervals"
     assert command("check", "host.toml").returncode == 0
     again = command("import", "xl", *files, "--out", "host.toml")
     assert (again.returncode, "--force replaces it" in again.stderr) == (2, True)
@@ -71,6 +72,8 @@ def test_what_is_used_becomes_work_and_what_is_pinned_stays(command: Vcpulab, tm
     made = command("import", "xl", *listed(tmp_path, top=XENTOP, vcpus=VCPUS, sched=SCHED, info=info))
     assert made.returncode == 0, made.stderr
     assert made.stderr == ""
+    smt = info.replace("threads_per_core       : 1", "threads_per_core       : 2")
+    assert "each is a whole core here" in command("import", "xl", *listed(tmp_path, vcpus=VCPUS, info=smt)).stderr
     assert "# assumed: 250.5 % of a pCPU, as xentop measured" in made.stdout
     scenario = vcpulab.Scenario.from_toml(made.stdout)
     document = scenario.to_dict()

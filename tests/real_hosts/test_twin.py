@@ -256,11 +256,13 @@ def test_a_kvm_host_has_a_twin_under_a_scheduler_of_choice(command: Vcpulab, tmp
     unknown = command("twin", "perf-sched.txt")
     assert unknown.returncode == 2
     assert "--scheduler: no file says which one was recorded" in unknown.stderr
+    assert "hint: of a Linux host none does" in unknown.stderr
     made = command("twin", "perf-sched.txt", "--scheduler", "credit2")
     assert made.returncode == 0, made.stderr
     assert vcpulab.Scenario.from_toml(made.stdout).to_dict()["host"]["scheduler"] == "credit2"
     written = command("twin", "perf-sched.txt", "--scheduler", "credit2", "--out", "kvm.toml")
     assert "hint: vcpulab run kvm.toml" in written.stdout + written.stderr
+    assert re.search(r"perf-sched.txt: [\d.]+ ms with \d+ wake-ups are too short", written.stderr)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +275,10 @@ def test_a_kvm_host_has_a_twin_under_a_scheduler_of_choice(command: Vcpulab, tmp
         (("empty",), "found none; allowed: one trace"),
         (("score", "recorded", "--split", "0"), "--split: found `0`; allowed: 5 to 95"),
         (("score", "recorded", "--replications", "1"), "--replications: found `1`"),
-        (("score", "asleep.txt", "--scheduler", "credit"), "asleep.txt: no vCPU of its first 50 % is in the rest"),
+        (("score", "asleep.txt", "--scheduler", "credit"), "asleep.txt: recorded under a scheduler of Linux"),
+        (("perf.data",), "hint: perf script -i perf.data "),
+        (("timehist.txt",), "a table of `perf sched`, without wake-ups"),
+        (("nothing.txt",), "nothing.txt: empty"),
         (("score", "recorded", "--scenario", "hogs.toml"), "none of its domains has the name of one recorded"),
         (("recorded", "--scheduler", "o1"), "o1"),
     ],
@@ -284,6 +289,9 @@ def test_twin_says_what_is_wrong(command: Vcpulab, tmp_path: Path, arguments: tu
     lines = (ROOT / "examples" / "perf-sched.txt").read_text().splitlines(keepends=True)
     (tmp_path / "asleep.txt").write_text(lines[0] + lines[-1])
     (tmp_path / "noise.bin").write_bytes(bytes(range(256)) * 4)
+    (tmp_path / "perf.data").write_bytes(b"PERFILE2" + bytes(100))
+    (tmp_path / "nothing.txt").write_text("\n")
+    shutil.copy(REAL / "kvm6.1/timehist.txt", tmp_path)
     shutil.copytree(REAL / "xen4.17-credit-weights", tmp_path / "recorded")
     result = command("twin", *arguments)
     assert (result.returncode, result.stdout) == (2, ""), result.stderr

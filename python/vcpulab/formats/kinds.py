@@ -60,6 +60,13 @@ KINDS: tuple[Kind, ...] = ("xentrace", "sched-text", *_READERS)
 """All that are read."""
 
 
+_PERF_DATA = (b"PERFILE2", b"2ELIFREP")
+"""A `perf.data` of either byte order."""
+_PERF_TABLES = re.compile(r"(?m)^Runtime summary$|^\s+time\s+cpu\s+task name\s|^\s*Task\s+\|\s+Runtime ms\s")
+"""The tables of `perf sched timehist`, with and without `-s`, and of `perf sched latency`."""
+_AS_TEXT = "perf script -i perf.data --guest-code --ns -F +pid > trace.txt"
+
+
 def kind_of(path: str | PathLike[str]) -> Kind:
     """What a file holds, by how it begins.
 
@@ -73,6 +80,14 @@ def kind_of(path: str | PathLike[str]) -> Kind:
         return "xentrace"
     text = begins.decode(errors="replace").lstrip("\ufeff")
     lines = [line for line in text.splitlines() if line.strip()]
+    if not lines:
+        raise RecordingError(f"{path}: empty: nothing was recorded, or written to it")
+    if begins[:8] in _PERF_DATA:
+        raise RecordingError(f"{path}: what `perf record` keeps; allowed: its text\n  hint: {_AS_TEXT}")
+    if _PERF_TABLES.search(text):
+        raise RecordingError(
+            f"{path}: a table of `perf sched`, without wake-ups; allowed: the trace\n  hint: {_AS_TEXT}"
+        )
     first = lines[0].split() if lines else []
     if first == xl.VCPU_HEADING:
         return "xl-vcpu-list"
@@ -93,7 +108,8 @@ def kind_of(path: str | PathLike[str]) -> Kind:
         return "sched-text"
     if re.search(r"(?m)^[ \t]*(name|kernel|memory|vcpus|type|builder)[ \t]*=", text):
         return "xl-cfg"
-    raise RecordingError(f"{path}: not known by how it begins; allowed: {', '.join(KINDS)}\n  hint: name its kind")
+    hint = "vcpulab import --kind KIND, if it is one of these"
+    raise RecordingError(f"{path}: not known by how it begins; allowed: {', '.join(KINDS)}\n  hint: {hint}")
 
 
 def names_of(found: Iterable[Read]) -> tuple[dict[int, str], list[Path]]:

@@ -40,7 +40,8 @@ def text_of(threads: int, scheduler: str, vms: Mapping[str, int]) -> str:
         f'name = "a host with {count} VM{"" if count == 1 else "s"}"\n\n'
         '[run]\nduration = "2s"\nwarmup = "500ms"\nreplications = 5\n\n'
         f'[host]\nprofile = "generic"       # what things cost\n'
-        f"pcpus = {threads}\nscheduler = {json.dumps(scheduler)}\n\n"
+        f"{f'pcpus = {threads}':<26}# with SMT two threads share a core, and do less than two pCPUs here\n"
+        f"scheduler = {json.dumps(scheduler)}\n\n"
         "# Owns the devices, and does their work for the others.\n[domain.dom0]\nvcpus = 1\ndriver_domain = true"
     ]
     for kind, number in vms.items():

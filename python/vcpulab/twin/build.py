@@ -17,6 +17,9 @@ from vcpulab.twin.links import Link, Vcpu, links
 from vcpulab.twin.sequences import TURNS_MOST, Turns, span_ns, turns_of
 from vcpulab.twin.sources import Sources
 
+SPAN_NS_LEAST = 1_000_000_000
+"""In less a vCPU that wakes ten times a second has not ten sleeps to take a spread of."""
+
 
 @dataclass(frozen=True)
 class Made:
@@ -106,13 +109,23 @@ def make(
     summary, notes = recording.summary, list(sources.notes)
     used = scheduler or sources.scheduler
     if used is None:
-        hint = "add the output of `xl info` or `xl sched-credit`, or name it"
+        hint = (
+            "of a Linux host none does: name the one to simulate, such as --scheduler credit2"
+            if sources.of_linux
+            else "add the output of `xl info` or `xl sched-credit`, or name it"
+        )
         raise RequestError("no file says which one was recorded", field="scheduler", hint=hint)
     summary, left_out = _known(summary)
     if left_out:
         notes.append(f"{left_out} vCPUs of whom the recording never says whether they run are left out")
     if not summary["vcpus"]:
         raise RequestError(f"{sources.trace}: no vCPU ran in it; nothing to make a twin of")
+    if summary["span_ns"] < SPAN_NS_LEAST:
+        wakes = sum(vcpu["wakes"] for vcpu in summary["vcpus"])
+        notes.append(
+            f"{sources.trace}: {summary['span_ns'] / 1e6:.3g} ms with {wakes} wake-ups are too short "
+            "to tell shares and waits; ten seconds under the load that matters do"
+        )
     sources.names.update(sources.names | recording.names)
     turns = _turns_to_replay(summary, events, replay=replay)
     pcpus = max(pcpu["pcpu"] for pcpu in summary["pcpus"]) + 1

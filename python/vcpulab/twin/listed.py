@@ -28,6 +28,7 @@ _SAME = 1.2
 """Numbered domains with the same settings are alike if the busiest uses so many times what the least busy one does."""
 _DRIVER_DOMAIN = "Domain-0"
 _PERCENT = "% of a pCPU"
+_RUN = ("[run]", 'duration = "2s"', 'warmup = "500ms"', "replications = 5")
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ def scenario_of(found: Iterable[Read]) -> Made:
     _add_use(holds, domains, notes)
     lines = [
         'name = "a host as xl lists it"',
+        "",
+        *_RUN,
         "",
         "[host]",
         'profile = "generic"       # assumed: xl does not say what things cost on this machine',
@@ -111,7 +114,10 @@ def _pcpus(holds: Mapping[str, Any], notes: list[str]) -> int:
     named = [0]
     for vcpu in holds.get("xl-vcpu-list", []):
         named += [int(number) for number in re.findall(r"\d+", vcpu.hard)] + [vcpu.pcpu or 0]
-    said = holds.get("xl-info", {}).get("nr_cpus", "")
+    info = holds.get("xl-info", {})
+    said, threads = info.get("nr_cpus", ""), info.get("threads_per_core", "1")
+    if threads not in ("", "1"):
+        notes.append(f"threads_per_core = {threads}: each is a whole core here, and the host stronger than it is")
     if said.isdecimal() and int(said):
         return max(int(said), 1)
     notes.append(f"pcpus = {max(named) + 1}: no `xl info` says how many; the most that the other listings name")

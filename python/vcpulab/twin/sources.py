@@ -46,6 +46,11 @@ class Sources:
     notes: list[str] = field(default_factory=list)
     """What was not used, and why."""
 
+    @property
+    def of_linux(self) -> bool:
+        """Was a Linux host recorded? No scheduler of Xen's had its vCPUs."""
+        return self.kind == "sched-text"
+
     def name(self, domain: int) -> str:
         """What a domain is called in a scenario."""
         if domain == 0:

@@ -112,11 +112,18 @@ class Twin(Answer):
             progress: called now and then with the fraction done; returning `False` cancels.
 
         Raises:
-            RequestError: no vCPU of the first part is in the rest, or no domain of the scenario was recorded.
+            RequestError: no vCPU of the first part is in the rest, or no domain of the scenario was recorded; or a
+                Linux host was, whose scheduler is not simulated, and no scenario is given.
         """
         if not 0 < split < 1:
             raise RequestError(field="split", found=split, allowed="more than 0, less than 1")
         notes = []
+        if scenario is None and self._sources.of_linux:
+            raise RequestError(
+                f"{self._sources.trace}: recorded under a scheduler of Linux, which is not simulated: "
+                "what a twin does under another one says nothing of how good it is",
+                hint="vcpulab twin makes it all the same; vcpulab run shows what these vCPUs do under that scheduler",
+            )
         if scenario is None:
             made, first = self._make(split, _part(progress, 0.0, 0.4))
             scenario, begin = made.scenario, split
