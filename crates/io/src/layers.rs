@@ -78,16 +78,20 @@ impl Layers {
         }
         let (all_ns, sum_ns) = (all.ns(), sum.ns().max(1));
         let share = |span: Span| match span.ns().checked_mul(all_ns) {
-            // As a rule, and it spares a long division.
+            // As a rule, and it spares a division, or a long one.
+            Some(0) => Span::ZERO,
             Some(product) => Span::from_ns(product / sum_ns),
             None => Span::from_ns((i128::from(span.ns()) * i128::from(all_ns) / i128::from(sum_ns)) as i64),
         };
-        let [application, _, hypervisor] = self.times.map(share);
+        let (application, hypervisor) = (share(self.times[0]), share(self.times[2]));
         Layers { times: [application, all - application - hypervisor, hypervisor] }
     }
 
     /// The first `done` of it: a kernel prepares what the hypervisor does at the end.
     fn first(&self, done: Span) -> Layers {
+        if done == self.sum() {
+            return *self;
+        }
         let mut left = done;
         Layers {
             times: self.times.map(|span| {

@@ -44,6 +44,12 @@ impl WorldContext<'_> {
         self.core.kicks.push((v, cause));
     }
 
+    /// Does anybody observe steps of I/O?
+    #[inline(always)]
+    pub fn wants_steps(&self) -> bool {
+        self.core.wants_io
+    }
+
     /// Reports a step of I/O to whoever observes the run.
     #[inline(always)]
     pub fn step(&mut self, step: IoStep) {

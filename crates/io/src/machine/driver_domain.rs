@@ -5,7 +5,7 @@
 
 use vcpulab_host::{IoKind, IoStep, Span, Table, VcpuId, WakeCause, WorldContext};
 
-use super::work::DriverWork;
+use super::work::{DriverWork, Work};
 use crate::ids::{BackendId, GuestId, NetfrontId, NicId};
 use crate::layers::Layers;
 use crate::network::Network;
@@ -44,12 +44,12 @@ struct Backend {
 
 impl Backend {
     /// Back ends with nothing to do.
-    fn new(guest: GuestId, (number, vcpu): (usize, VcpuId), netfronts: usize) -> Self {
+    fn new(guest: GuestId, (number, vcpu): (usize, VcpuId)) -> Self {
         Backend {
             guest,
             vcpu,
             number,
-            netback: Netback::new(netfronts),
+            netback: Netback::default(),
             blkbacks: Vec::new(),
             online: true,
             waits_for_turn: false,
@@ -79,6 +79,9 @@ impl Backend {
         storage: &mut Storage,
         (costs, turn): (&DriverDomain, bool),
     ) -> Option<(DriverWork, Layers)> {
+        for &nic in &self.netback.nics {
+            network.take_arrived(ctx, nic);
+        }
         loop {
             if std::mem::take(&mut self.notified) {
                 if !self.in_poll {
@@ -223,13 +226,12 @@ impl DriverDomains {
         self.of_guests.push(None);
     }
 
-    /// Adds the next guest, with these vCPUs, as a driver domain for this number of guests.
+    /// Adds the next guest, with these vCPUs, as a driver domain.
     pub fn add_driver_domain(
         &mut self,
         vcpus: impl ExactSizeIterator<Item = VcpuId>,
         packets: DriverCosts,
         receive_ns: Span,
-        guests: usize,
     ) {
         let guest = GuestId(self.of_guests.len() as u32);
         let domain = DriverDomain {
@@ -240,7 +242,7 @@ impl DriverDomains {
             threads: self.netbacks == Netbacks::Threads,
             turn: None,
         };
-        vcpus.enumerate().for_each(|vcpu| _ = self.backends.push(Backend::new(guest, vcpu, guests)));
+        vcpus.enumerate().for_each(|vcpu| _ = self.backends.push(Backend::new(guest, vcpu)));
         self.of_guests.push(Some(domain));
     }
 
@@ -277,7 +279,7 @@ impl DriverDomains {
         let Some(domain) = &self.of_guests[guest] else { return };
         let left = &mut self.backends[BackendId(domain.first.0 + number as u32)];
         left.online = false;
-        let (mut netback, blkbacks) = (left.netback.take_all(), std::mem::take(&mut left.blkbacks));
+        let (mut netback, blkbacks) = (std::mem::take(&mut left.netback), std::mem::take(&mut left.blkbacks));
         let first = self.backend((guest, 0));
         first.netback.append(&mut netback);
         first.blkbacks.extend(blkbacks);
@@ -367,7 +369,7 @@ impl DriverDomains {
         number: usize,
         network: &mut Network,
         storage: &mut Storage,
-    ) -> Option<(DriverWork, Layers)> {
+    ) -> Option<(Work, Layers)> {
         let domain = self.of_guests[guest].as_mut()?;
         let backend = &mut self.backends[BackendId(domain.first.0 + number as u32)];
         let may = domain.turn.is_none_or(|turn| turn == number);
@@ -382,16 +384,17 @@ impl DriverDomains {
             None if domain.turn == Some(number) => self.pass_turn(ctx, guest, number),
             _ => {}
         }
-        next
+        next.map(|(work, cost)| (Work::Driver(work), cost))
     }
 
     /// Gives the turn of vCPU `number` to the next one of its driver domain that waits for it.
+    #[inline]
     pub fn pass_turn(&mut self, ctx: &mut WorldContext<'_>, guest: GuestId, number: usize) {
-        let Some(domain) = &mut self.of_guests[guest] else { return };
-        domain.turn = None;
         if self.netbacks != Netbacks::Tasklet {
             return;
         }
+        let Some(domain) = &mut self.of_guests[guest] else { return };
+        domain.turn = None;
         for next in (1..domain.vcpus).map(|step| (number + step) % domain.vcpus) {
             let backend = &mut self.backends[BackendId(domain.first.0 + next as u32)];
             if std::mem::take(&mut backend.waits_for_turn) {

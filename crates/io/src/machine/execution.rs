@@ -27,7 +27,9 @@ impl Machine {
     ) -> Op {
         loop {
             while let Some((work, cost)) = self.kernel_work(ctx, v, guest, number) {
-                self.report_begin(ctx, guest, &work);
+                if ctx.wants_steps() {
+                    self.report_begin(ctx, guest, &work);
+                }
                 let all = self.guests.all[guest].random.spread(cost.sum(), self.spread_percent);
                 if all > Span::ZERO {
                     self.guests.begin_work(v, work, Share::begun(cost.stretched(all), ctx.now()));
@@ -70,11 +72,12 @@ impl Machine {
         number: usize,
     ) -> Option<(Work, Layers)> {
         let driver = self.drivers.next(ctx, guest, number, &mut self.network, &mut self.storage);
-        if let Some((work, cost)) = driver {
-            return Some((Work::Driver(work), cost));
+        if driver.is_some() {
+            return driver;
         }
-        if let Some(work) = self.netfront_work(ctx, v, guest, number) {
-            return Some(work);
+        let netfront = self.netfront_work(ctx, v, guest, number);
+        if netfront.is_some() {
+            return netfront;
         }
         let inside = &mut self.guests.all[guest];
         if let Some((work, cost)) = self.storage.next_work(ctx.now(), guest, v) {
@@ -153,6 +156,7 @@ impl Machine {
     }
 
     /// Reports a packet or request that leaves a ring with the begin of a piece of work, for recordings of the run.
+    #[cold]
     fn report_begin(&self, ctx: &mut WorldContext<'_>, guest: GuestId, work: &Work) {
         match *work {
             Work::Driver(DriverWork::Send(netfront, packet, _)) => {

@@ -25,14 +25,12 @@ pub(crate) struct Guest {
     pub network: NetworkCosts,
     /// Packets from one of its tasks to another.
     pub loopback: VecDeque<Packet>,
-    /// Connections to each service that are kept, and not in use.
+    /// Connections to each service that are kept, and not in use, as far as there were any.
     pub kept: Table<ServiceId, Vec<ConnectionId>>,
     pub random: Random,
     /// Working sets of the applications' shared memory and of the tasks' own, if any of them has memory worth mentioning.
     app_sets: Table<AppId, SetId>,
     task_sets: Table<TaskId, SetId>,
-    /// CPU time by layer of the work that is done.
-    layers: Layers,
 }
 
 /// A vCPU of a guest.
@@ -49,9 +47,23 @@ pub(crate) struct Vcpu {
     /// The piece of work at hand.
     pub work: Option<Work>,
     pub share: Share,
+    /// CPU time by layer of the work that is done.
+    layers: Layers,
     /// The source of its timer, and the time that it is set to.
     timer_source: SourceId,
     timer: Time,
+}
+
+impl Vcpu {
+    /// Ends the piece of work at hand, `left` of it not done; without the rest of its tasks' work, if it is theirs.
+    pub fn end_work(&mut self, left: Span, now: Time) -> Option<Work> {
+        let work = self.work.take()?;
+        self.layers.add(&self.share.done(left, now));
+        Some(match work {
+            Work::Tasks(span) => Work::Tasks(span - left),
+            work => work,
+        })
+    }
 }
 
 /// All guests, with the state of their vCPUs.
@@ -91,6 +103,7 @@ impl Guests {
                 task: None,
                 work: None,
                 share: Share::default(),
+                layers: Layers::default(),
                 timer_source: sources.register(Source::Timer(v)),
                 timer: NEVER,
             });
@@ -100,11 +113,10 @@ impl Guests {
             kernel: Kernel::new(&config.kernel, Time::ZERO, seed, guest.0.into()),
             network: config.network,
             loopback: VecDeque::new(),
-            kept: Table::filled(self.services.len(), Vec::new()),
+            kept: Table::new(),
             random: Random::new(seed, guest.0.into(), COSTS),
             app_sets: Table::new(),
             task_sets: Table::new(),
-            layers: Layers::default(),
         });
     }
 
@@ -132,12 +144,14 @@ impl Guests {
         self.vcpus.get(v)?.as_ref()
     }
 
-    /// Makes `v` the vCPU whose work is being done; its piece of work is over.
-    pub fn enter(&mut self, v: VcpuId) {
-        if let Some(vcpu) = &mut self.vcpus[v] {
-            vcpu.work = None;
-            self.executing = Some((v, vcpu.guest));
-        }
+    /// A vCPU, if it is a guest's, to change it.
+    pub fn vcpu_mut(&mut self, v: VcpuId) -> Option<&mut Vcpu> {
+        self.vcpus.get_mut(v)?.as_mut()
+    }
+
+    /// Makes `v` of a guest the vCPU whose work is being done.
+    pub fn enter(&mut self, v: VcpuId, guest: GuestId) {
+        self.executing = Some((v, guest));
     }
 
     /// Ends the work of the vCPU whose work is being done.
@@ -171,17 +185,15 @@ impl Guests {
         }
     }
 
-    /// Counts a piece of work that has ended, `left` of it not done.
-    pub fn count_work(&mut self, guest: GuestId, share: &Share, left: Span, now: Time) {
-        self.all[guest].layers.add(&share.done(left, now));
-    }
-
     /// CPU time of a guest by layer since the start.
     pub fn layers(&self, host: &HostState, guest: GuestId) -> Layers {
-        let mut layers = self.all[guest].layers;
-        let vcpus = self.vcpus.enumerate().filter_map(|(v, vcpu)| Some((v, vcpu.as_ref()?)));
-        for (v, vcpu) in vcpus.filter(|(_, vcpu)| vcpu.guest == guest && vcpu.work.is_some()) {
-            layers.add(&vcpu.share.done(host.left(v), host.now()));
+        let mut layers = Layers::default();
+        for v in (self.all[guest].first_vcpu.0..).map(VcpuId) {
+            let Some(vcpu) = self.vcpu(v).filter(|vcpu| vcpu.guest == guest) else { break };
+            layers.add(&vcpu.layers);
+            if vcpu.work.is_some() {
+                layers.add(&vcpu.share.done(host.left(v), host.now()));
+            }
         }
         layers
     }

@@ -18,10 +18,10 @@ pub(crate) mod results;
 mod users;
 mod work;
 
-use vcpulab_host::{LifeEvent, Op, PcpuId, Span, VcpuId, World, WorldContext};
+use vcpulab_host::{Id, LifeEvent, Op, PcpuId, Span, VcpuId, World, WorldContext};
 
 use crate::config::MachineConfig;
-use crate::ids::{BlkfrontId, GuestId};
+use crate::ids::{BlkfrontId, GuestId, SourceId};
 use crate::network::Network;
 use crate::network::clients::Clients;
 use crate::network::netfront::Uplink;
@@ -95,8 +95,7 @@ impl Machine {
             match guest.driver {
                 Some(costs) => {
                     let vcpus = (0..guest.kernel.vcpus).map(|number| VcpuId(first.0 + number as u32));
-                    let guests = config.guests.len();
-                    self.drivers.add_driver_domain(vcpus, costs, guest.network.receive_ns, guests);
+                    self.drivers.add_driver_domain(vcpus, costs, guest.network.receive_ns);
                 }
                 None => self.drivers.add_guest(),
             }
@@ -137,17 +136,15 @@ impl World for Machine {
     }
 
     fn next_op(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, left: Span) -> Op {
-        let Some(vcpu) = self.guests.vcpu(v) else { return Op::Block(None) };
-        let (guest, number, share) = (vcpu.guest, vcpu.number, vcpu.share);
-        let work = match vcpu.work {
-            Some(Work::Tasks(span)) => Some(Work::Tasks(span - left)),
-            // Nothing interrupts work of the kernel: it goes on.
-            Some(_) if left > Span::ZERO => return Op::Run(left),
-            work => work,
-        };
-        self.guests.enter(v);
+        let Some(vcpu) = self.guests.vcpu_mut(v) else { return Op::Block(None) };
+        let (guest, number) = (vcpu.guest, vcpu.number);
+        // Nothing interrupts work of the kernel: it goes on.
+        if left > Span::ZERO && vcpu.work.is_some_and(|work| !matches!(work, Work::Tasks(_))) {
+            return Op::Run(left);
+        }
+        let work = vcpu.end_work(left, ctx.now());
+        self.guests.enter(v, guest);
         if let Some(work) = work {
-            self.guests.count_work(guest, &share, left, ctx.now());
             self.finish(ctx, guest, number, work);
         }
         let op = self.choose(ctx, v, guest, number);
@@ -163,6 +160,7 @@ impl World for Machine {
     }
 
     fn fire(&mut self, ctx: &mut WorldContext<'_>, source: usize) {
+        self.network.source_due(ctx.now(), SourceId::from_index(source));
         match self.sources.of(source) {
             Source::Interrupt(nic) => self.interrupt(ctx, nic),
             Source::Inbound(nic) => self.network.arrive_at(ctx, nic),

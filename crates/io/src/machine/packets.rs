@@ -21,7 +21,14 @@ impl Machine {
         let from = packet.to.other() as usize;
         let Some(connection) = self.network.connections.get(packet.connection) else { return };
         let [from, to] = [connection.parties[from], connection.parties[packet.to as usize]];
-        let Some(guest) = from.guest() else { return self.transmit_from_outside(ctx, packet) };
+        let machine = connection.machine;
+        let Some(guest) = from.guest() else {
+            self.network.enters(ctx.now(), &mut packet, Place::Client, None);
+            return match machine {
+                Some(machine) => self.clients.begin_job(ctx, machine, Job::Send(packet)),
+                None => self.network.send_inbound(ctx, packet),
+            };
+        };
         let vcpu = if Some(guest) == to.guest() {
             self.network.enters(ctx.now(), &mut packet, Place::Loopback, None);
             self.guests.all[guest].loopback.push_back(packet);
@@ -33,15 +40,6 @@ impl Machine {
             self.network.netfronts[netfront].vcpu
         };
         self.guests.kick_network(ctx, guest, vcpu);
-    }
-
-    fn transmit_from_outside(&mut self, ctx: &mut WorldContext<'_>, mut packet: Packet) {
-        self.network.enters(ctx.now(), &mut packet, Place::Client, None);
-        let connection = self.network.connections.get(packet.connection);
-        match connection.and_then(|connection| connection.machine) {
-            Some(machine) => self.clients.begin_job(ctx, machine, Job::Send(packet)),
-            None => self.network.send_inbound(ctx, packet),
-        }
     }
 
     /// Passes the packets of a NIC on that have arrived at the switch.
@@ -67,9 +65,9 @@ impl Machine {
 
     /// Takes the interrupt of a NIC.
     pub(super) fn interrupt(&mut self, ctx: &mut WorldContext<'_>, nic: NicId) {
+        self.network.interrupt(ctx, nic);
         match self.network.nics[nic].config.owner {
             NicOwner::Guest { guest, vcpu } => {
-                self.network.nics[nic].interrupted(ctx.now());
                 let vcpu = self.drivers.interrupt(ctx, (guest, vcpu));
                 // A domain that owns the NIC sends again as soon as there is room.
                 if self.network.netfront(guest).is_some_and(|own| own.wants_to_send()) {

@@ -80,6 +80,9 @@ impl Machine {
     pub fn io_count(&self, guest: GuestId) -> u64 {
         let own_packets = self.netfront_counts(guest).map_or(0, |counts| counts.received + counts.sent);
         let own_requests = self.blkfront_counts(guest).map_or(0, |counts| counts.requests);
+        if !self.drivers.contains(guest) {
+            return own_packets + own_requests;
+        }
         let nics = self.nic_counts(guest);
         // Of those behind it, the driver domain's side of their rings.
         let behind = self.network.netfronts.iter().filter(

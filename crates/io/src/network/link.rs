@@ -24,7 +24,7 @@ pub struct Link {
 impl Link {
     /// A free link.
     pub fn new(bits_per_s: i64, latency: Span) -> Self {
-        Link { bits_per_s, latency, free_at: Time::ZERO, under_way: VecDeque::with_capacity(256) }
+        Link { bits_per_s, latency, free_at: Time::ZERO, under_way: VecDeque::new() }
     }
 
     /// Time for which `bytes`, headers included, in this number of frames occupy the link, ns; at least 1, so that time goes
@@ -51,12 +51,19 @@ impl Link {
         self.under_way.front().map_or(NEVER, |&(time, _)| time)
     }
 
+    /// Number of packets under way, or arrived and not taken.
+    pub fn packets(&self) -> usize {
+        self.under_way.len()
+    }
+
     /// Removes a packet that has arrived.
     pub fn take_arrived(&mut self, now: Time) -> Option<Packet> {
-        if self.next_arrival() > now {
-            return None;
-        }
-        self.under_way.pop_front().map(|(_, packet)| packet)
+        self.take_before(now + Span::from_ns(1)).map(|(_, packet)| packet)
+    }
+
+    /// Removes a packet that has arrived before `end`, with the time of its arrival.
+    pub fn take_before(&mut self, end: Time) -> Option<(Time, Packet)> {
+        self.under_way.pop_front_if(|(arrival, _)| *arrival < end)
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) mod tcp_timers;
 use vcpulab_guest::ConnectionId;
 use vcpulab_host::{IoKind, IoStep, Span, Table, Time, VcpuId, WakeCause, WorldContext};
 
-use crate::ids::{GuestId, NetfrontId, NicId};
+use crate::ids::{GuestId, NetfrontId, NicId, SourceId};
 use crate::sources::{Source, Sources};
 use connections::Connections;
 use netfront::{Netfront, NetfrontConfig, NetfrontCounts, Uplink};
@@ -39,6 +39,8 @@ pub(crate) struct Network {
     pub retransmissions: Table<GuestId, u64>,
     /// The paths of single requests, if some are followed.
     pub paths: Option<Box<Paths>>,
+    /// The last instant at which a source of events was due, and the last in order of those due then.
+    last_due: (Time, SourceId),
 }
 
 /// NICs with nothing to do.
@@ -65,6 +67,7 @@ impl Network {
             timers,
             retransmissions: Table::new(),
             paths: None,
+            last_due: (Time::ZERO, SourceId(0)),
         }
     }
 
@@ -119,9 +122,12 @@ impl Network {
     pub fn put_on_link(&mut self, ctx: &mut WorldContext<'_>, nic: NicId, mut packet: Packet) {
         self.enters(ctx.now(), &mut packet, Place::LinkOut(nic), None);
         let nic = &mut self.nics[nic];
-        nic.send(ctx.now(), packet);
-        nic.arm_outbound(ctx);
-        nic.arm_interrupt(ctx);
+        if nic.send(ctx.now(), packet) {
+            nic.arm_interrupt(ctx);
+        }
+        if nic.outbound.packets() == 1 {
+            nic.arm_outbound(ctx);
+        }
     }
 
     /// Sends a packet from outside, or from another NIC, to the NIC of the guest that it is for.
@@ -130,21 +136,56 @@ impl Network {
         let Some(netfront) = self.routes.netfront(guest) else { return };
         let nic = self.netfronts[netfront].nic;
         self.enters(ctx.now(), &mut packet, Place::LinkIn(nic), None);
-        let nic = &mut self.nics[nic];
-        nic.inbound.send(ctx.now(), packet);
-        nic.arm_inbound(ctx);
+        let first = self.nics[nic].send_inbound(ctx.now(), packet);
+        if self.nics[nic].may_lose() {
+            self.arrive_at(ctx, nic);
+        } else if first {
+            self.nics[nic].arm_interrupt(ctx);
+        }
     }
 
-    /// Takes the packets that have arrived at a NIC into its queue.
-    pub fn arrive_at(&mut self, ctx: &mut WorldContext<'_>, nic: NicId) {
-        while let Some(mut packet) = self.nics[nic].inbound.take_arrived(ctx.now()) {
-            self.enters(ctx.now(), &mut packet, Place::Nic(nic), None);
-            if let Err(packet) = self.nics[nic].receive(ctx.now(), packet) {
+    /// Notes that a source of events is due.
+    pub fn source_due(&mut self, now: Time, source: SourceId) {
+        self.last_due = self.last_due.max((now, source));
+    }
+
+    /// Takes the packets into the queue of a NIC that have arrived by now: those that arrive at this very instant if their turn
+    /// has come in the order of simultaneous events. To be called before anybody looks at the queue.
+    #[inline]
+    pub fn take_arrived(&mut self, ctx: &mut WorldContext<'_>, nic: NicId) {
+        // As a rule none has arrived: a driver looks before each packet that it handles.
+        if self.nics[nic].next_arrival() <= ctx.now() {
+            self.receive(ctx, nic);
+        }
+    }
+
+    fn receive(&mut self, ctx: &mut WorldContext<'_>, nic: NicId) {
+        let turn_is_over = self.last_due >= (ctx.now(), self.nics[nic].arrivals());
+        let end = ctx.now() + if turn_is_over { Span::from_ns(1) } else { Span::ZERO };
+        while let Some((arrival, mut packet)) = self.nics[nic].take_before(end) {
+            self.enters(arrival, &mut packet, Place::Nic(nic), None);
+            if let Err(packet) = self.nics[nic].receive(arrival, packet) {
+                debug_assert_eq!(arrival, ctx.now(), "a packet is lost when it arrives");
                 self.lose(ctx, packet);
             }
         }
+    }
+
+    /// Takes the packets that have arrived at a NIC into its queue, and sets its timers anew.
+    pub fn arrive_at(&mut self, ctx: &mut WorldContext<'_>, nic: NicId) {
+        self.take_arrived(ctx, nic);
         self.nics[nic].arm_inbound(ctx);
         self.nics[nic].arm_interrupt(ctx);
+    }
+
+    /// Has a NIC interrupt now: for what has happened before, or else for packets that arrive at this very instant.
+    pub fn interrupt(&mut self, ctx: &mut WorldContext<'_>, nic: NicId) {
+        self.take_arrived(ctx, nic);
+        if !self.nics[nic].interrupts(ctx.now()) {
+            self.source_due(ctx.now(), self.nics[nic].arrivals());
+            self.take_arrived(ctx, nic);
+        }
+        self.nics[nic].interrupted(ctx.now());
     }
 
     /// Loses a packet that finds no room. Its sender sends it again, soon if the answers to later packets tell of it; a SYN,
@@ -205,7 +246,6 @@ impl Network {
     /// Takes the packets of a NIC into the rings of their guests by the hypervisor's own driver, on the pCPU of the guest of
     /// the first one.
     pub fn hypervisor_receives(&mut self, ctx: &mut WorldContext<'_>, nic: NicId, receive_ns: Span) {
-        self.nics[nic].interrupted(ctx.now());
         let mut first = true;
         while let Some(mut packet) = self.nics[nic].take_received() {
             self.enters(ctx.now(), &mut packet, Place::RingIn, None);
@@ -251,7 +291,11 @@ impl Network {
     }
 
     /// Reports a packet that enters or leaves the rings of a netfront. Rings have the numbers of their netfronts.
+    #[inline]
     pub fn report_ring(&self, ctx: &mut WorldContext<'_>, kind: IoKind, netfront: NetfrontId, bytes: u32) {
+        if !ctx.wants_steps() {
+            return;
+        }
         let front = &self.netfronts[netfront];
         if front.uplink != Uplink::OwnNic {
             let domain = ctx.host().dom(front.vcpu);

@@ -44,7 +44,7 @@ pub(crate) enum Polled {
 }
 
 /// The network back ends on one vCPU.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Netback {
     /// The NICs whose interrupts the vCPU takes.
     pub nics: Vec<NicId>,
@@ -60,23 +60,6 @@ pub(crate) struct Netback {
 }
 
 impl Netback {
-    /// Back ends with nothing to do, for this number of netfronts.
-    pub fn new(netfronts: usize) -> Self {
-        Netback {
-            nics: Vec::new(),
-            left: VecDeque::new(),
-            receives: 0,
-            sends: 0,
-            senders: VecDeque::with_capacity(netfronts),
-            to_notify: Vec::with_capacity(netfronts),
-        }
-    }
-
-    /// Takes all that it has.
-    pub fn take_all(&mut self) -> Self {
-        std::mem::replace(self, Netback::new(0))
-    }
-
     /// Takes over all that another one had.
     pub fn append(&mut self, other: &mut Netback) {
         self.nics.append(&mut other.nics);

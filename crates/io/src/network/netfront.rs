@@ -85,6 +85,7 @@ pub(crate) struct Netfront {
     pub vcpu_number: usize,
     /// The vCPU of the driver domain that worked at its rings last.
     touched_by: Option<VcpuId>,
+    /// Slots of each ring. Those that are never filled take no memory.
     slots: usize,
     /// Packets that wait for room in the ring.
     to_send: VecDeque<Packet>,
@@ -103,8 +104,6 @@ pub(crate) struct Netfront {
 impl Netfront {
     /// An idle netfront of a guest whose first vCPU this is.
     pub fn new(config: &NetfrontConfig, first_vcpu: VcpuId) -> Self {
-        // Slots that are never filled must not cost memory.
-        let capacity = config.ring_slots.min(256);
         Netfront {
             uplink: config.uplink,
             nic: config.nic,
@@ -115,10 +114,10 @@ impl Netfront {
             vcpu_number: config.vcpu as usize,
             touched_by: None,
             slots: config.ring_slots,
-            to_send: VecDeque::with_capacity(capacity),
+            to_send: VecDeque::new(),
             sending: 0,
-            transmit_ring: VecDeque::with_capacity(capacity),
-            receive_ring: VecDeque::with_capacity(capacity),
+            transmit_ring: VecDeque::new(),
+            receive_ring: VecDeque::new(),
             left: 0,
             event_pending: false,
             event_due: false,

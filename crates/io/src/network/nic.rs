@@ -1,4 +1,7 @@
 //! A NIC: a queue of packets that have arrived, a link out, and interrupts that it holds back to limit their rate.
+//!
+//! Nobody sees a packet arrive: what is seen is the interrupt, whose time is known as soon as the packet is under way, and the
+//! queue, when a driver looks at it. So packets take no events of their own to arrive, but where the queue may be full.
 
 use std::collections::VecDeque;
 
@@ -66,7 +69,7 @@ pub(crate) struct Nic {
     pub config: NicConfig,
     sources: NicSources,
     /// From the clients.
-    pub inbound: Link,
+    inbound: Link,
     /// To the clients.
     pub outbound: Link,
     received: VecDeque<Packet>,
@@ -91,7 +94,7 @@ impl Nic {
             backlog_max: outbound.occupies(FRAME_MAX, 1).saturating_mul(slots),
             inbound: Link::new(config.bits_per_s, config.latency_ns),
             outbound,
-            received: VecDeque::with_capacity(config.ring_slots.min(256)),
+            received: VecDeque::new(),
             touched_by: None,
             last_interrupt: Time::ZERO - config.interrupt_gap_ns,
             interrupt_at: NEVER,
@@ -99,7 +102,23 @@ impl Nic {
         }
     }
 
-    /// Takes a packet in from the link; gives it back if the queue is full.
+    /// Sends it a packet. True: it is the next one to arrive.
+    pub fn send_inbound(&mut self, now: Time, packet: Packet) -> bool {
+        self.inbound.send(now, packet);
+        self.inbound.packets() == 1
+    }
+
+    /// The time at which the next packet arrives, or has arrived that is not received yet (`NEVER`: there is none).
+    pub fn next_arrival(&self) -> Time {
+        self.inbound.next_arrival()
+    }
+
+    /// Removes a packet from the link that has arrived before `end`, with the time of its arrival: to be received.
+    pub fn take_before(&mut self, end: Time) -> Option<(Time, Packet)> {
+        self.inbound.take_before(end)
+    }
+
+    /// Takes a packet in from the link that has arrived at `now`; gives it back if the queue is full.
     pub fn receive(&mut self, now: Time, packet: Packet) -> Result<(), Packet> {
         if self.received.len() == self.config.ring_slots {
             self.counts.dropped += 1;
@@ -127,21 +146,30 @@ impl Nic {
         self.outbound.backlog(now) < self.backlog_max
     }
 
-    /// Sends a packet. Once it has left, that is worth an interrupt too.
-    pub fn send(&mut self, now: Time, packet: Packet) {
+    /// Sends a packet. Once it has left, that is worth an interrupt too. True: that is the next one.
+    pub fn send(&mut self, now: Time, packet: Packet) -> bool {
         self.counts.sent += 1;
         let left = self.outbound.send(now, packet);
+        let before = self.interrupt_at;
         self.want_interrupt(left);
+        self.interrupt_at < before
     }
 
     /// Sets the timer of its next interrupt.
     pub fn arm_interrupt(&self, ctx: &mut WorldContext<'_>) {
-        self.sources.interrupt.set(ctx, self.interrupt_at);
+        self.sources.interrupt.set(ctx, self.next_interrupt());
     }
 
-    /// Sets the timer of the next packet that arrives.
+    /// Whether the queue may be full for one of the packets under way. A loss has its consequences at once, and no interrupt:
+    /// each arrival takes an event meanwhile.
+    pub fn may_lose(&self) -> bool {
+        self.received.len() + self.inbound.packets() > self.config.ring_slots
+    }
+
+    /// Sets the timer of the next packet that arrives, if arrivals take events.
     pub fn arm_inbound(&self, ctx: &mut WorldContext<'_>) {
-        self.sources.inbound.set(ctx, self.inbound.next_arrival());
+        let arrival = if self.may_lose() { self.inbound.next_arrival() } else { NEVER };
+        self.sources.inbound.set(ctx, arrival);
     }
 
     /// Sets the timer of the next packet that arrives at the switch.
@@ -154,18 +182,35 @@ impl Nic {
         self.touched_by.replace(vcpu).is_some_and(|last| last != vcpu)
     }
 
+    /// The source of arrivals, in whose place among simultaneous events packets arrive.
+    pub fn arrivals(&self) -> SourceId {
+        self.sources.inbound
+    }
+
+    /// The time of the interrupt for what happens at `from`.
+    fn interrupt_for(&self, from: Time) -> Time {
+        from.max(self.last_interrupt + self.config.interrupt_gap_ns)
+    }
+
     fn want_interrupt(&mut self, from: Time) {
-        let allowed = from.max(self.last_interrupt + self.config.interrupt_gap_ns);
-        self.interrupt_at = self.interrupt_at.min(allowed);
+        self.interrupt_at = self.interrupt_at.min(self.interrupt_for(from));
     }
 
-    /// Its next interrupt (`NEVER`: nothing has happened).
-    #[cfg(test)]
+    /// Whether it interrupts now for what has happened, and not for packets still on the link.
+    pub fn interrupts(&self, now: Time) -> bool {
+        self.interrupt_at <= now
+    }
+
+    /// Its next interrupt (`NEVER`: there is nothing to tell of).
     fn next_interrupt(&self) -> Time {
-        self.interrupt_at
+        match self.inbound.next_arrival() {
+            NEVER => self.interrupt_at,
+            _ if self.may_lose() => self.interrupt_at,
+            arrival => self.interrupt_at.min(self.interrupt_for(arrival)),
+        }
     }
 
-    /// Interrupts now. Packets that have not left yet are worth another interrupt later.
+    /// Interrupts now. Packets that have not left yet are worth another interrupt later, as are those that arrive later.
     pub fn interrupted(&mut self, now: Time) {
         self.counts.interrupts += 1;
         self.last_interrupt = now;
@@ -239,6 +284,23 @@ mod tests {
         ];
         assert_eq!(taken, [Ok(()), Ok(()), Err(PACKET)]);
         assert_eq!((nic.waiting(), nic.counts.dropped), (2, 1));
+    }
+
+    #[test]
+    fn a_packet_under_way_interrupts_when_it_arrives_unless_it_may_be_lost() {
+        let mut nic = Nic::new(CONFIG, SOURCES);
+        assert!(nic.send_inbound(Time::ZERO, PACKET) && !nic.send_inbound(Time::ZERO, PACKET));
+        let arrival = nic.next_arrival();
+        assert_eq!((nic.next_interrupt(), nic.may_lose()), (arrival, false));
+        for _ in 0..2 {
+            let (arrival, packet) = nic.take_before(Time::from_ns(50_000)).unwrap();
+            nic.receive(arrival, packet).unwrap();
+        }
+        nic.interrupted(arrival);
+        nic.send_inbound(Time::from_ns(50_000), PACKET);
+        assert_eq!((nic.next_interrupt(), nic.may_lose()), (NEVER, true), "its queue is full");
+        nic.take_received().unwrap();
+        assert_eq!(nic.next_interrupt(), arrival + CONFIG.interrupt_gap_ns);
     }
 
     #[test]
