@@ -69,14 +69,14 @@ WEIGHT = Finding("domain.web.weight", "waits", {"domain.web.weight": 512}, "wait
 @pytest.mark.parametrize(
     ("advice", "made", "why"),
     [
-        (Advice(Finding("domain.web.nic", "a link", rule="outside-link"), None, []), [], "no setting mends it"),
-        (Advice(WEIGHT, None, []), [], "the mend does not go together with other settings"),
-        (Advice(WEIGHT, [], [], starves={"batch": "never ran"}), [], "the mend starves batch"),
-        (Advice(WEIGHT, [], [], delays=("mail", "shop")), [], "the mend makes mail, shop late"),
-        (Advice(WEIGHT, [], []), [], "the mend improves nothing"),
+        (Advice(Finding("domain.web.nic", "a link", rule="outside-link"), None, None), [], "no setting mends it"),
+        (Advice(WEIGHT, None, None), [], "the mend does not go together with other settings"),
+        (Advice(WEIGHT, [], None, starves={"batch": "never ran"}), [], "the mend starves batch"),
+        (Advice(WEIGHT, [], None, delays=("mail", "shop")), [], "the mend makes mail, shop late"),
+        (Advice(WEIGHT, [], None), [], "the mend improves nothing"),
         (
-            Advice(WEIGHT, [], []),
-            [Advice(Finding("domain.web.weight", "", {"domain.web.weight": 128}, "inverted-weights"), [], [])],
+            Advice(WEIGHT, [], None),
+            [Advice(Finding("domain.web.weight", "", {"domain.web.weight": 128}, "inverted-weights"), [], None)],
             "the mend sets domain.web.weight, which `inverted-weights` has set to 128 already",
         ),
     ],

@@ -40,7 +40,7 @@ def advice_on(
 
 
 def commands(advice: Advice) -> list[str]:
-    return [step.text for step in advice.steps]
+    return [step.text for step in advice.steps() if step.how == "run"]
 
 
 def test_inverted_weights(tmp_path: Path) -> None:
@@ -138,7 +138,11 @@ def test_few_driver_vcpus(tmp_path: Path) -> None:
         "domain.dom0.vcpus": 2,
         "domain.g1.nic.driver_vcpu": 1,
     }
-    assert commands(found) == ["dom0_max_vcpus=2"]
+    (boot,) = (step.text for step in found.steps() if step.how == "boot")
+    assert "dom0_max_vcpus=2" in boot
+    (placed,) = commands(found)
+    assert "xl domid g1" in placed
+    assert "taskset -pc 1" in placed
 
 
 def test_back_ends_all_on_one_vcpu(tmp_path: Path) -> None:
@@ -310,7 +314,7 @@ def test_short_slices(tmp_path: Path) -> None:
 def test_parameters_of_another_scheduler(tmp_path: Path, command: Vcpulab) -> None:
     found = advice_on(tmp_path, {"scheduler": "credit2", "tslice_ms": 5}, {"a": HOG, "b": HOG})
     assert found["foreign-parameter"].finding.changes == {"host.scheduler": "credit", "host.tslice_ms": 5}
-    assert "boot" in [step.how for step in found["foreign-parameter"].steps]
+    assert "boot" in [step.how for step in found["foreign-parameter"].steps()]
     pooled = {"pool": "rt", "budget_us": 5000, **HOG}
     text = tomli_w.dumps(
         {

@@ -36,7 +36,8 @@ def test_a_file_can_be_run(tmp_path: Path) -> None:
 def test_whatif_and_compare_agree(tmp_path: Path) -> None:
     found = vcpulab.whatif(STARTER, {"batch.cap": 30})
     assert found["batch.gotten"].verdict == "lower"
-    assert [step.text for step in found.commands] == ["xl sched-credit -d batch -c 30"]
+    assert [step.text for step in found.commands if step.how == "run"] == ["xl sched-credit -d batch -c 30"]
+    assert found.commands_for("xapi")[-1].text.endswith(" VCPUs-params:cap=30")
     assert found.before.scenario.replications == 10
     assert shown(found)[:4] == ["metric", "unit", "better_if", "before"]
     assert vcpulab.whatif(STARTER, ["batch.cap=30"]).to_frame().equals(found.to_frame())

@@ -1,13 +1,27 @@
-"""The commands that set up a scenario on a real host."""
+"""The commands that set up a scenario, or a change of one, on a real host, and keep it so."""
 
+import itertools
 import json
+import re
 import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from support import ROOT, Vcpulab
-from vcpulab import Scenario
-from vcpulab.hypervisors.xl import Step, commands
+from vcpulab import Scenario, ScenarioError
+from vcpulab.advice.tuning.parameters import space
+from vcpulab.errors import RequestError
+from vcpulab.hypervisors import Toolstack
+from vcpulab.hypervisors.commands import commands, new_steps
+from vcpulab.hypervisors.steps import Step, script
+from vcpulab.scenario.catalogue import schedulers
 
 
 def typed(host: str, domain: str, rest: str = "") -> list[Step]:
@@ -48,8 +62,10 @@ def test_each_releases_own_commands(scheduler: str, domain: str, expected: list[
 
 def test_global_parameters_go_where_the_release_takes_them() -> None:
     steps = typed('scheduler = "credit2"\nratelimit_us = 500\nmigrate_resist_us = 0\nrunqueue = "core"', "")
-    assert texts(steps, "boot") == ["sched=credit2 maxcpus=4 sched_credit2_migrate_resist=0 credit2_runqueue=core"]
-    assert texts(steps) == ["xl sched-credit2 -s -r 500"]
+    options = "sched=credit2 maxcpus=4 sched_ratelimit_us=500 sched_credit2_migrate_resist=0 credit2_runqueue=core"
+    # As the host restarts anyway, nothing need be typed afterwards.
+    assert texts(steps, "boot") == [grub(options)]
+    assert not texts(steps)
     assert texts(typed('scheduler = "bvt"\nctx_allow = 1000000', "")) == ["xm sched-bvt-ctxallow 1000000"]
 
 
@@ -86,8 +102,9 @@ def test_actions_come_in_order_and_follow_the_domain() -> None:
 def test_the_life_of_domains() -> None:
     steps = commands(Scenario.load(ROOT / "scenarios" / "life-cycle.toml"))
     assert [step.text for step in steps if step.at is None] == [
-        "sched=credit2 maxcpus=2",
+        grub("sched=credit2 maxcpus=2"),
         "xl sched-credit2 -d batch -w 512",
+        "sed -i '$a cpu_weight = 512' /etc/xen/batch.cfg",
     ]
     assert [(step.at, step.text) for step in steps if step.at is not None] == [
         ("2s", "xl create late.cfg"),
@@ -108,13 +125,448 @@ def test_the_life_of_domains() -> None:
     assert texts(nowhere, "cannot")[-1] == "domain web: round-robin (v1) is in no hypervisor"
 
 
+# ---- changes ----
+
+HOST = """\
+[host]
+profile = "generic"
+pcpus = 4
+scheduler = "credit"
+[nic.eth0]
+driver_domain = "dom0"
+[disk.sda]
+driver_domain = "dom0"
+[pool.rt]
+pcpus = "3"
+scheduler = "rtds"
+[domain.dom0]
+vcpus = 4
+weight = 512
+driver_domain = true
+[domain.web]
+vcpus = 2
+nic = { driver_domain = "dom0" }
+disk = { driver_domain = "dom0" }
+app = [{ kind = "hog" }]
+[domain.batch]
+count = 3
+app = [{ kind = "hog" }]
+"""
+BASE = Scenario.from_toml(HOST)
+OLD = Scenario.from_toml("""\
+[host]
+profile = "exact"
+pcpus = 4
+scheduler = "credit"
+generation = "xen3.3.0"
+[domain.web]
+app = [{ kind = "hog" }]
+[domain.batch]
+app = [{ kind = "hog" }]
+""")
+UNIT = "/etc/systemd/system/xendomains.service.d"
+UUID = "$(xe vm-list name-label={} --minimal)"
+
+
+def grub(options: str) -> str:
+    line = f'GRUB_CMDLINE_XEN_DEFAULT="$GRUB_CMDLINE_XEN_DEFAULT {options}"'
+    return f"echo '{line}' >> /etc/default/grub.d/vcpulab.cfg && update-grub"
+
+
+def at_start(*lines: str) -> str:
+    quoted = " ".join(shlex.quote(line) for line in ("[Service]", *lines))
+    return f"mkdir -p {UNIT} && printf '%s\\n' {quoted} >> {UNIT}/vcpulab.conf"
+
+
+def xen_cmdline(option: str) -> str:
+    return f"/opt/xensource/libexec/xen-cmdline --set-xen {option}"
+
+
+def in_rc_local(line: str) -> str:
+    return f"printf '%s\\n' {shlex.quote(line)} >> /etc/rc.d/rc.local && chmod +x /etc/rc.d/rc.local"
+
+
+def vm_param_set(domain: str, params: str) -> str:
+    return f"xe vm-param-set uuid={UUID.format(domain)} {params}"
+
+
+CHANGES: list[tuple[str, dict[str, Any], dict[str, list[str]]]] = [
+    (
+        "a weight: nothing else of the domain, and nothing of the host",
+        {"domain.web.weight": 1024},
+        {
+            "xl": ["xl sched-credit -d web -w 1024", "sed -i '$a cpu_weight = 1024' /etc/xen/web.cfg"],
+            "xapi": ["xl sched-credit -d web -w 1024", vm_param_set("web", "VCPUs-params:weight=1024")],
+            "libvirt": [],
+        },
+    ),
+    (
+        "alike domains: a loop",
+        {f"domain.batch{number}.cap": 50 for number in (1, 2, 3)},
+        {
+            "xl": [
+                "for d in batch1 batch2 batch3; do xl sched-credit -d $d -c 50; done",
+                "for d in batch1 batch2 batch3; do sed -i '$a cap = 50' /etc/xen/$d.cfg; done",
+            ],
+            "xapi": [
+                "for d in batch1 batch2 batch3; do xl sched-credit -d $d -c 50; done",
+                f"for d in batch1 batch2 batch3; do {vm_param_set('$d', 'VCPUs-params:cap=50')}; done",
+            ],
+            "libvirt": [],
+        },
+    ),
+    (
+        "Dom0 has no configuration",
+        {"domain.dom0.weight": None},
+        {
+            "xl": [
+                "xl sched-credit -d Domain-0 -w 256",
+                at_start("ExecStartPost=-/usr/sbin/xl sched-credit -d Domain-0 -w 256"),
+            ],
+            "xapi": [
+                "xl sched-credit -d Domain-0 -w 256",
+                in_rc_local("xl sched-credit -d Domain-0 -w 256"),
+            ],
+            "libvirt": [],
+        },
+    ),
+    (
+        "another scheduler: not the number of pCPUs; what the domains have is set anew",
+        {"host.scheduler": "credit2"},
+        {
+            "xl": [
+                grub("sched=credit2"),
+                "xl sched-credit2 -d Domain-0 -w 512",
+                at_start("ExecStartPost=-/usr/sbin/xl sched-credit2 -d Domain-0 -w 512"),
+            ],
+            "xapi": [
+                xen_cmdline("sched=credit2"),
+                "xl sched-credit2 -d Domain-0 -w 512",
+                in_rc_local("xl sched-credit2 -d Domain-0 -w 512"),
+            ],
+            "libvirt": [],
+        },
+    ),
+    (
+        "parameters of the scheduler",
+        {"host.tslice_ms": 5, "host.ratelimit_us": 0},
+        {
+            "xl": ["xl sched-credit -s -t 5 -r 0", grub("sched_credit_tslice_ms=5 sched_ratelimit_us=0")],
+            "xapi": [
+                "xl sched-credit -s -t 5 -r 0",
+                xen_cmdline("sched_credit_tslice_ms=5"),
+                xen_cmdline("sched_ratelimit_us=0"),
+            ],
+            "libvirt": [],
+        },
+    ),
+    (
+        "pinning",
+        {"domain.web.affinity": ["0", "1-2"]},
+        {
+            "xl": [
+                "xl vcpu-pin web 0 0",
+                "xl vcpu-pin web 1 1-2",
+                'sed -i \'$a cpus = ["0", "1-2"]\' /etc/xen/web.cfg',
+            ],
+            "xapi": [
+                "xl vcpu-pin web 0 0",
+                "xl vcpu-pin web 1 1-2",
+                vm_param_set("web", "'VCPUs-params:mask=0;1,2'"),
+            ],
+            "libvirt": [
+                "virsh vcpupin web 0 0 --live --config",
+                "virsh vcpupin web 1 1-2 --live --config",
+            ],
+        },
+    ),
+    (
+        "Dom0 pinned by commands at each start",
+        {"domain.dom0.affinity": "0-1"},
+        {
+            "xl": [
+                "xl vcpu-pin Domain-0 all 0-1",
+                at_start("ExecStartPost=-/usr/sbin/xl vcpu-pin Domain-0 all 0-1"),
+            ],
+            "xapi": ["xl vcpu-pin Domain-0 all 0-1", in_rc_local("xl vcpu-pin Domain-0 all 0-1")],
+            "libvirt": [],
+        },
+    ),
+    (
+        "Dom0 pinned as an option of the hypervisor pins it",
+        {"domain.dom0.vcpus": 2, "domain.dom0.affinity": ["0", "1"]},
+        {
+            "xl": [
+                grub("dom0_max_vcpus=2 dom0_vcpus_pin"),
+                "xl vcpu-pin Domain-0 0 0",
+                "xl vcpu-pin Domain-0 1 1",
+            ],
+            "xapi": [
+                xen_cmdline("dom0_max_vcpus=2"),
+                "xl vcpu-pin Domain-0 0 0",
+                "xl vcpu-pin Domain-0 1 1",
+                xen_cmdline("dom0_vcpus_pin"),
+            ],
+        },
+    ),
+    (
+        "numbers of vCPUs",
+        {"domain.dom0.vcpus": 2, "domain.web.vcpus": 4, "domain.batch1.vcpus": 3},
+        {
+            "xl": [
+                grub("dom0_max_vcpus=2"),
+                "xl vcpu-set web 4",
+                "xl vcpu-set batch1 3",
+                "sed -i '$a vcpus = 4; maxvcpus = 4' /etc/xen/web.cfg",
+                "sed -i '$a vcpus = 3; maxvcpus = 3' /etc/xen/batch1.cfg",
+            ],
+            "xapi": [
+                xen_cmdline("dom0_max_vcpus=2"),
+                *(
+                    f"xe vm-shutdown vm={name} && {vm_param_set(name, f'VCPUs-max={n} VCPUs-at-startup={n}')}"
+                    f" && xe vm-start vm={name}"
+                    for name, n in (("web", 4), ("batch1", 3))
+                ),
+            ],
+            "libvirt": ["virsh setvcpus web 4 --live --config", "virsh setvcpus batch1 3 --live --config"],
+        },
+    ),
+    (
+        "into another pool, with parameters there",
+        {"domain.web.pool": "rt", "domain.web.budget_us": 2000},
+        {
+            "xl": [
+                "xl cpupool-migrate web rt",
+                "xl sched-rtds -d web -v all -p 10000 -b 2000 -e 1",
+                "sed -i '$a pool = \"rt\"' /etc/xen/web.cfg",
+                at_start("ExecStartPost=-/usr/sbin/xl sched-rtds -d web -v all -p 10000 -b 2000 -e 1"),
+            ],
+            "xapi": ["xl cpupool-migrate web rt", "xl sched-rtds -d web -v all -p 10000 -b 2000 -e 1"],
+        },
+    ),
+    (
+        "more pCPUs for a pool",
+        {"pool.rt.pcpus": "2-3"},
+        {"xl": ["xl cpupool-cpu-remove Pool-0 2", "xl cpupool-cpu-add rt 2"]},
+    ),
+    (
+        "where devices are served",
+        {"domain.web.nic.driver_vcpu": 3, "domain.web.disk.driver_vcpu": 1, "nic.eth0.vcpu": 2},
+        {
+            "xl": [
+                "for i in $(grep -w eth0 /proc/interrupts | cut -d: -f1); "
+                "do echo 2 > /proc/irq/$i/smp_affinity_list; done",
+                'for p in $(pgrep "vif$(xl domid web)\\.0\\b"); do taskset -pc 3 $p; done; '
+                'for i in $(grep "vif$(xl domid web)\\.0\\b" /proc/interrupts | cut -d: -f1); '
+                "do echo 3 > /proc/irq/$i/smp_affinity_list; done",
+                'for p in $(pgrep "^(blkback\\.)?$(xl domid web)\\.[a-z]"); do taskset -pc 1 $p; done',
+            ],
+            "libvirt": [],
+        },
+    ),
+    ("a driver domain's default is Linux's own, and nothing to type", {"domain.web.nic.driver_vcpu": 0}, {"xl": []}),
+    ("what no toolstack sets", {"domain.web.weight": 256}, {"xl": [], "xapi": [], "libvirt": []}),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "toolstack", "expected"),
+    [
+        pytest.param(changes, toolstack, lines, id=f"{name}: {toolstack}")
+        for name, changes, by_toolstack in CHANGES
+        for toolstack, lines in by_toolstack.items()
+    ],
+)
+def test_exactly_the_change_is_typed(changes: Mapping[str, Any], toolstack: Toolstack, expected: list[str]) -> None:
+    steps = new_steps(BASE, BASE.change(changes), toolstack)
+    assert [line for line in script(steps) if not line.startswith("#")] == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "toolstack", "reason"),
+    [
+        ({"domain.web.weight": 0}, "xl", "domain web: weight = 0 cannot be typed: xl takes 1 to 65535"),
+        ({"domain.web.weight": 0}, "xapi", "domain web: weight = 0 cannot be typed: xl takes 1 to 65535"),
+        ({"host.pcpus": 8}, "xl", "host.pcpus = 8: takes a machine with more pCPUs than 4"),
+        ({"host.profile": "exact"}, "xl", "host.profile, host.costs: takes another machine"),
+        ({"host.generation": "xen4.4.1"}, "xl", "credit (xen4.4.1): takes another release of the hypervisor"),
+        ({"domain.web.pool": "rt"}, "xapi", "domain web: XAPI does not keep this; type it again after each start"),
+        (
+            {"domain.web.weight": 512},
+            "libvirt",
+            "credit (xen4.17) is a scheduler of Xen: on a KVM host it cannot be had, nor its parameters",
+        ),
+        (
+            {"domain.web.nic.driver_vcpu": 3},
+            "xl",
+            "netback of web: on vCPU 3 of dom0: holds until the domain restarts, and while irqbalance does not move it",
+        ),
+        ({"domain.web.disk.driver_vcpu": 2}, "xapi", "blkback of web: on vCPU 2 of dom0: tapdisk serves it"),
+        (
+            {"disk.sda.vcpu": 2},
+            "xl",
+            "interrupts of disk sda: on vCPU 2 of dom0: /proc/irq/*/smp_affinity_list of its controller, which the "
+            "scenario does not name",
+        ),
+    ],
+)
+def test_what_no_command_does_is_said(changes: Mapping[str, Any], toolstack: Toolstack, reason: str) -> None:
+    assert reason in texts(new_steps(BASE, BASE.change(changes), toolstack), "cannot")
+
+
+def test_before_xl_all_is_kept_by_commands_at_boot() -> None:
+    steps = new_steps(OLD, OLD.change({"domain.web.weight": 512, "domain.batch.affinity": "1"}))
+    assert texts(steps) == ["xm sched-credit -d web -w 512", "xm vcpu-pin batch all 1"]
+    assert texts(steps, "keep") == [
+        "sed -i -e '1a xm sched-credit -d web -w 512' -e '1a xm vcpu-pin batch all 1' /etc/rc.local"
+    ]
+    (boot,) = texts(new_steps(OLD, OLD.change({"host.scheduler": "sedf"})), "boot")
+    assert boot == "sed -i '/^[[:space:]]*kernel.*xen.*gz/ s/$/ sched=sedf/' /boot/grub/menu.lst"
+    assert [step.how for step in new_steps(OLD, OLD.change({"domain.web.weight": 512}), "xapi")] == ["cannot"]
+
+
+# ---- the tools ----
+
+NUMBERS = {
+    ("credit", "-w"): range(1, 65536),
+    ("credit", "-c"): range(201),
+    ("credit", "-t"): range(1, 1001),
+    ("credit", "-r"): [0, *range(100, 500_001)],
+    ("credit", "-m"): range(100_001),
+    ("credit2", "-w"): range(1, 65536),
+    ("credit2", "-c"): range(201),
+    ("credit2", "-r"): [0, *range(100, 500_001)],
+    ("rtds", "-p"): range(1, 2**32),
+    ("rtds", "-b"): range(1, 2**32),
+}
+"""What `xl(1)` of Xen 4.17 takes, for a domain of two vCPUs."""
+
+SETTINGS = [
+    (policy["name"], generation["name"], generation["toolstack"], param)
+    for policy in schedulers()
+    for generation in policy["generations"]
+    for param in generation["params"]
+    if "list" not in param["allowed"]
+]
+
+
+def values_of(allowed: str) -> "st.SearchStrategy[Any]":
+    if allowed.startswith("one of "):
+        return st.sampled_from(allowed.removeprefix("one of ").split(", "))
+    if allowed == "0 or 1":
+        return st.integers(0, 1)
+    low, high = map(int, re.findall(r"-?\d+", allowed)[-2:])
+    zero = [st.just(0)] if allowed.startswith("0 or") else []
+    return st.one_of(
+        st.sampled_from([low, high]), st.integers(low, min(high, low + 1000)), st.integers(low, high), *zero
+    )
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.data())
+def test_every_value_of_every_parameter_is_typed_as_the_tool_takes_it_or_refused(data: st.DataObject) -> None:
+    scheduler, generation, tools, param = data.draw(st.sampled_from(SETTINGS))
+    name, value = param["name"], data.draw(values_of(param["allowed"]))
+    written = f"{name} = {json.dumps(value)}"
+    host = f'scheduler = "{scheduler}"\ngeneration = "{generation}"\n'
+    try:
+        steps = typed(
+            host + (written if param["scope"] == "global" else ""),
+            "vcpus = 2\n" + (written if param["scope"] == "domain" else ""),
+        )
+    except ScenarioError:
+        # It does not go together with the other parameters.
+        return
+    how = tools["set"].get(name, {})
+    expected = str(value // how.get("unit", 1)) if isinstance(value, int) else value
+    set_to = re.split(r"[\s=\"']+", " ".join(step.text for step in steps if step.how in ("run", "boot")))
+    refused = [step for step in steps if step.how == "cannot" and re.search(rf"\b{name}\b", step.text)]
+    assert bool(refused) != (expected in set_to), "it is either set or refused"
+    for step in steps:
+        words = shlex.split(step.text) if step.how == "run" else []
+        if words[:1] == ["xl"] and words[1].startswith("sched-"):
+            policy = words[1].removeprefix("sched-")
+            for option, given_value in itertools.pairwise(words):
+                if (policy, option) in NUMBERS:
+                    assert int(given_value) in NUMBERS[policy, option], step.text
+            if policy == "rtds":
+                assert int(words[words.index("-b") + 1]) <= int(words[words.index("-p") + 1])
+
+
+@pytest.mark.parametrize("given_range", ["web.weight=0..4", "web.weight=0,256"])
+def test_tune_tries_nothing_that_the_tool_refuses(given_range: str) -> None:
+    with pytest.raises(RequestError, match="1 to 65535; xl takes no other weight"):
+        space(BASE, [given_range])
+    nowhere = Scenario.from_toml(HOST.replace('scheduler = "credit"', 'scheduler = "enhanced"'))
+    assert space(nowhere, [given_range]).parameters
+
+
+# ---- the script ----
+
+
+def blocks() -> list[list[Step]]:
+    changed = [new_steps(BASE, BASE.change(changes), tool) for _, changes, _ in CHANGES for tool in get_args(Toolstack)]
+    shown = [commands(Scenario.load(ROOT / "scenarios" / name)) for name in ("pools.toml", "life-cycle.toml")]
+    return [*changed, *shown, new_steps(OLD, OLD.change({"domain.web.weight": 9, "host.scheduler": "sedf"}))]
+
+
+def test_a_shell_can_read_everything() -> None:
+    lines = "\n".join(line for steps in blocks() for line in script(steps))
+    checked = subprocess.run(["bash", "-n"], input=lines, text=True, capture_output=True, check=False)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_what_keeps_it_leaves_files_that_hold_it(tmp_path: Path) -> None:
+    """In a folder for `/`: by the tools that are not `xl`."""
+    for folder in ("etc/xen", "etc/default/grub.d", "bin"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("batch1", "batch2", "batch3", "web"):
+        # An editor that ends no line leaves such a file.
+        (tmp_path / f"etc/xen/{name}.cfg").write_text("vcpus = 1\ncpu_weight = 256")
+    (tmp_path / "bin/update-grub").symlink_to(shutil.which("true") or "true")
+    changes: dict[str, Any] = {f"domain.batch{number}.weight": 64 for number in (1, 2, 3)}
+    changes |= {"domain.dom0.weight": 1024, "host.tslice_ms": 5, "domain.web.affinity": "0-1"}
+    for change in (changes, {**changes, "host.tslice_ms": 10}):
+        steps = new_steps(BASE, BASE.change(change))
+        text = "\n".join(script([step for step in steps if step.how == "keep"])).replace("/etc/", f"{tmp_path}/etc/")
+        path = f"PATH={tmp_path}/bin:$PATH\n"
+        subprocess.run(["bash", "-e"], input=path + text, text=True, check=True)
+    assert (tmp_path / "etc/xen/batch2.cfg").read_text().splitlines() == [
+        "vcpus = 1",
+        "cpu_weight = 256",
+        "cpu_weight = 64",
+        "cpu_weight = 64",
+    ]
+    assert 'cpus = "0-1"' in (tmp_path / "etc/xen/web.cfg").read_text().splitlines()
+    shown = subprocess.run(
+        ["sh", "-c", f". {tmp_path}/etc/default/grub.d/vcpulab.cfg; echo $GRUB_CMDLINE_XEN_DEFAULT"],
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    assert shown.stdout == "sched_credit_tslice_ms=5 sched_credit_tslice_ms=10\n"
+    assert (tmp_path / f"{UNIT[1:]}/vcpulab.conf").read_text().splitlines() == 2 * [
+        "[Service]",
+        "ExecStartPost=-/usr/sbin/xl sched-credit -d Domain-0 -w 1024",
+    ]
+
+
 def test_the_output_is_a_script(command: Vcpulab) -> None:
     file = str(ROOT / "scenarios" / "pools.toml")
     lines = command("xl", "commands", file).stdout.splitlines()
-    run = [
-        step["text"]
-        for step in json.loads(command("xl", "commands", file, "--format", "json").stdout)
-        if step["how"] == "run"
+    steps = json.loads(command("xl", "commands", file, "--format", "json").stdout)
+    assert [line for line in lines if not line.startswith("#")] == [
+        step["text"] for step in steps if step["how"] != "cannot"
     ]
-    assert [line for line in lines if not line.startswith("#")] == run
-    assert all(shlex.split(line)[0] == "xl" for line in run)
+    xapi = command("xl", "commands", file, "--toolstack", "xapi").stdout
+    assert xen_cmdline("sched=credit2") in xapi.splitlines()
+
+
+def test_a_file_says_whose_commands(command: Vcpulab, tmp_path: Path) -> None:
+    (tmp_path / "xcp.toml").write_text(
+        HOST.replace("pcpus = 4", 'pcpus = 4\ntoolstack = "xapi"\nratelimit_us = 500', 1)
+    )
+    assert xen_cmdline("sched_ratelimit_us=500") in command("xl", "commands", "xcp.toml").stdout
+    assert grub("sched=credit") not in command("xl", "commands", "xcp.toml").stdout
+    wrong = command("xl", "commands", "xcp.toml", "--toolstack", "xend")
+    assert wrong.returncode == 2

@@ -221,7 +221,11 @@ def test_a_narrow_terminal_shows_both_sides_beside_one_another(command: Vcpulab,
     headings = next(line for line in lines if line.startswith(" metric"))
     assert headings.split() == ["metric", "now", "changed", "%"]
     names = " ".join(f"batch{number:02}" for number in range(1, 13))
-    assert lines[-1] == f"for d in {names}; do xl sched-credit -d $d -w 128; done"
+    assert lines[-3:] == [
+        f"for d in {names}; do xl sched-credit -d $d -w 128; done",
+        "# to keep it after a restart",
+        f"for d in {names}; do sed -i '$a cpu_weight = 128' /etc/xen/$d.cfg; done",
+    ]
 
 
 def test_the_narrowest_terminal_breaks_no_name() -> None:

@@ -15,6 +15,7 @@ import vcpulab
 from support import ROOT, Vcpulab
 from vcpulab import twin
 from vcpulab.errors import RequestError
+from vcpulab.hypervisors.commands import new_steps
 from vcpulab.twin.build import read, read_events
 from vcpulab.twin.links import links
 from vcpulab.twin.sequences import Turn, Turns, turns_of
@@ -259,7 +260,11 @@ def test_a_kvm_host_has_a_twin_under_a_scheduler_of_choice(command: Vcpulab, tmp
     assert "hint: of a Linux host none does" in unknown.stderr
     made = command("twin", "perf-sched.txt", "--scheduler", "credit2")
     assert made.returncode == 0, made.stderr
-    assert vcpulab.Scenario.from_toml(made.stdout).to_dict()["host"]["scheduler"] == "credit2"
+    twin = vcpulab.Scenario.from_toml(made.stdout)
+    host, guest = twin.to_dict()["host"], list(twin.to_dict()["domain"])[-1]
+    assert (host["scheduler"], host["toolstack"]) == ("credit2", "libvirt")
+    steps = new_steps(twin, twin.change({f"domain.{guest}.weight": 512}))
+    assert {step.how for step in steps} == {"cannot"}, "it has none of Xen's tools"
     written = command("twin", "perf-sched.txt", "--scheduler", "credit2", "--out", "kvm.toml")
     assert "hint: vcpulab run kvm.toml" in written.stdout + written.stderr
     assert re.search(r"perf-sched.txt: [\d.]+ ms with \d+ wake-ups are too short", written.stderr)

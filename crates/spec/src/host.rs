@@ -18,6 +18,19 @@ pub struct HostSpec {
     pub pcpus_per_socket: u32,
     /// The place of the drivers of the devices.
     pub drivers: Drivers,
+    /// The toolstack in whose commands advice is given. It changes no result.
+    pub toolstack: Toolstack,
+}
+
+/// What administrators set a host up with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Toolstack {
+    /// Xen's own, `xl` (before Xen 4.1 `xm`).
+    Xl,
+    /// XAPI, of XCP-ng and XenServer.
+    Xapi,
+    /// libvirt, of KVM hosts.
+    Libvirt,
 }
 
 /// The places that the drivers of the devices can have.

@@ -22,6 +22,6 @@ pub use device::{BlkfrontSpec, DeviceSpec, DiskSpec, Forwarding, Medium, Netfron
 pub use domain::{DomainSpec, OnCrash};
 pub use ending::Ending;
 pub use entitlement::{PERCENT_OF_PCPU, SHARE, entitlements, share, weight};
-pub use host::{Drivers, HostSpec, POOL_0, PoolSpec};
+pub use host::{Drivers, HostSpec, POOL_0, PoolSpec, Toolstack};
 pub use profile::{CONSTANTS, CUSTOM, ConstantDoc, Constants, Profile, SourceKind, Sourced};
 pub use spec::Spec;

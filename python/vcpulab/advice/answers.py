@@ -10,7 +10,9 @@ from vcpulab.advice.compare import Comparison, in_words
 from vcpulab.advice.deciding import Added
 from vcpulab.advice.lint.lint import Advice, as_data, other_warnings
 from vcpulab.advice.starving import Starving
-from vcpulab.hypervisors.xl import Step, new_steps
+from vcpulab.hypervisors import Toolstack
+from vcpulab.hypervisors.commands import new_steps
+from vcpulab.hypervisors.steps import Step
 from vcpulab.results.run import Run
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.settings import Changed
@@ -72,8 +74,16 @@ class WhatIf(Differences):
 
     @property
     def commands(self) -> list[Step]:
-        """How to set it on a real host."""
-        return new_steps(self.before.scenario, self.after.scenario)
+        """How to set it on the scenario's host."""
+        return self.commands_for()
+
+    def commands_for(self, toolstack: Toolstack | None = None) -> list[Step]:
+        """How to set it on a real host.
+
+        Args:
+            toolstack: whose commands; `None`: those of the scenario's host.
+        """
+        return new_steps(self.before.scenario, self.after.scenario, toolstack)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from vcpulab.advice.compare import Comparison, frame_of_changes, in_words, table_of_differences
 from vcpulab.advice.in_short import ROWS_FULL, alike_changes, headline, in_short
 from vcpulab.advice.starving import Starving
+from vcpulab.hypervisors.steps import Step, script
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show import html, report
@@ -27,6 +28,7 @@ def write(
     found: Sequence[Comparison],
     *,
     lead: Sequence[str] = (),
+    steps: Sequence[Step] = (),
 ) -> None:
     """Writes the page; it runs the beginning of both scenarios once more, for their timelines.
 
@@ -37,6 +39,7 @@ def write(
         runs: before and after.
         found: what `compare` found.
         lead: paragraphs under the title.
+        steps: how to make the second of the first on a real host.
     """
     labelled = dict(zip(labels, runs, strict=True))
     beginnings = {label: _beginning(one.scenario) for label, one in labelled.items() if one.scenario.can_run}
@@ -44,6 +47,11 @@ def write(
     lead = [*Starving.between(*runs).lines(), f"{said[0].upper()}{said[1:]}.", *lead]
     parts = [
         html.section("Verdict", verdict(runs, labels, found)),
+        *(
+            [html.section("To set it on a real host", [html.preformatted("\n".join(script(steps, headed=True)))])]
+            if steps
+            else []
+        ),
         report.overview(labelled),
         *report.waits(labelled),
         html.side_by_side(report.timelines(beginnings)),

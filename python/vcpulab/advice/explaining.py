@@ -12,6 +12,7 @@ from vcpulab.advice.lint.held_back import causes_of
 from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.lint import Advice, as_data, tried
 from vcpulab.errors import Interrupted
+from vcpulab.hypervisors import Toolstack
 from vcpulab.results.addresses import Slo, find, slo
 from vcpulab.results.path import Path, is_followed, paths, typical
 from vcpulab.results.run import run
@@ -90,8 +91,12 @@ class Explanation(Answer):
     interrupted: bool = False
     """Was it cancelled before the mends were tried?"""
 
-    def as_data(self) -> dict[str, object]:
-        """For machines: the numbers with the parts of their time, and the findings as `lint` has them."""
+    def as_data(self, toolstack: Toolstack | None = None) -> dict[str, object]:
+        """For machines: the numbers with the parts of their time, and the findings as `lint` has them.
+
+        Args:
+            toolstack: whose commands; `None`: those of the scenario's host.
+        """
         rows = [
             {
                 "metric": one.address,
@@ -107,7 +112,7 @@ class Explanation(Answer):
             }
             for one in self.explained
         ]
-        return {"explained": rows, "findings": as_data(self.advice), "interrupted": self.interrupted}
+        return {"explained": rows, "findings": as_data(self.advice, toolstack), "interrupted": self.interrupted}
 
     def to_frame(self) -> pl.DataFrame:
         """A row for each part of the time of each number: `metric`, and the columns of `Part.row`."""

@@ -11,21 +11,23 @@ from markupsafe import Markup
 
 from vcpulab.advice.explaining import Explanation
 from vcpulab.advice.lint.lint import Advice
-from vcpulab.hypervisors.loops import in_loops
+from vcpulab.hypervisors import Toolstack
+from vcpulab.hypervisors.steps import script
 from vcpulab.scenario import settings
 from vcpulab.show import html
 from vcpulab.show import path as paths
 
 
-def write(path: str | PathLike[str], title: str, found: Explanation) -> None:
+def write(path: str | PathLike[str], title: str, found: Explanation, toolstack: Toolstack | None = None) -> None:
     """Writes the page.
 
     Args:
         path: the file; replaced if it is there.
         title: of the page.
         found: what `explain` answered.
+        toolstack: whose commands; `None`: those of the scenario's host.
     """
-    holds = [paragraph for one in found.advice for paragraph in _cause(one)]
+    holds = [paragraph for one in found.advice for paragraph in _cause(one, toolstack)]
     parts = []
     if holds:
         parts.append(html.section("What holds it back, and what mends it", holds))
@@ -37,15 +39,13 @@ def write(path: str | PathLike[str], title: str, found: Explanation) -> None:
     html.write(path, title, parts, list(map(str, found.explained)) or ["Nobody is late."])
 
 
-def _cause(one: Advice) -> Iterator[Markup]:
+def _cause(one: Advice, toolstack: Toolstack | None) -> Iterator[Markup]:
     """What holds somebody back, what mends it and with which effect, and how."""
     yield html.paragraphs(f"{one.finding.path}: {one.finding.reason}")
     said = [] if one.effect is None else [f"with {'; '.join(settings.in_short(one.finding.changes))}: {one.does}"]
     if one.harm:
         said.append(f"{one.harm}: better leave it as it is")
     yield html.bullets(said)
-    if one.steps:
-        steps = in_loops(one.steps)
-        yield html.preformatted(
-            "\n".join(one.text if one.how == "run" else f"# {one.how}: {one.text}" for one in steps)
-        )
+    typed = "\n".join(script(one.steps(toolstack)))
+    if typed:
+        yield html.preformatted(typed)

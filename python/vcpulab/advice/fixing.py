@@ -11,6 +11,7 @@ from vcpulab.advice.lint.catalogue import RULES, findings
 from vcpulab.advice.lint.foreign import without_foreign
 from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.lint import Advice, as_data, tried
+from vcpulab.hypervisors import Toolstack
 from vcpulab.results.run import run
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.scenario.settings import change
@@ -31,13 +32,17 @@ class Fixed:
     measured: Differences
     """The host as it was, and with all mends."""
 
-    def as_data(self) -> dict[str, object]:
-        """For machines: the findings, and every metric as it was and is."""
+    def as_data(self, toolstack: Toolstack | None = None) -> dict[str, object]:
+        """For machines: the findings, and every metric as it was and is.
+
+        Args:
+            toolstack: whose commands; `None`: those of the scenario's host.
+        """
         return {
             "starved": self.measured.starved,
             "taken_out": [{"rule": one.rule, "field": one.path, "reason": one.reason} for one in self.taken_out],
-            "fixed": as_data(self.made),
-            "left": [{**row, "not_fixed": why} for one, why in self.left for row in as_data([one])],
+            "fixed": as_data(self.made, toolstack),
+            "left": [{**row, "not_fixed": why} for one, why in self.left for row in as_data([one], toolstack)],
             "metrics": [one.row() for one in self.measured],
         }
 

@@ -1,8 +1,9 @@
 """`vcpulab lint`, `whatif` and `compare`: the effects of a change, on whom, and their confidence."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
@@ -26,12 +27,15 @@ from vcpulab.cli.options import (
     Scenarios,
     Seed,
     TableOrJson,
+    TypedFor,
     Words,
     command,
     number,
 )
 from vcpulab.cli.outputs import Writes, check_writable, written
 from vcpulab.errors import RequestError
+from vcpulab.hypervisors import Toolstack
+from vcpulab.hypervisors.steps import Step
 from vcpulab.results.addresses import addresses
 from vcpulab.results.run import Run
 from vcpulab.scenario import settings
@@ -58,6 +62,7 @@ def lint(
     replications: Annotated[
         int, number("Replications of each simulation, as it is and mended.", 2, 10_000)
     ] = verbs.REPLICATIONS,
+    toolstack: TypedFor = None,
     format: TableOrJson = "table",
     jobs: Jobs = 0,
 ) -> int:
@@ -88,7 +93,13 @@ def lint(
     for path in file:
         with _reading(path) as progress:
             answers[path] = (_fixed if fix else _found)(
-                path, names, replications=replications, jobs=jobs, progress=progress, shown=format == "table"
+                path,
+                names,
+                toolstack,
+                replications=replications,
+                jobs=jobs,
+                progress=progress,
+                shown=format == "table",
             )
     if format == "json":
         print(json.dumps({str(path): answer.data for path, answer in answers.items()}, indent=2))
@@ -122,20 +133,20 @@ def _reading(path: Path) -> Iterator[Callable[[float], bool]]:
         raise RequestError(f"{path}: {files.reason(error)}") from None
 
 
-def _found(path: Path, names: Collection[str], *, shown: bool, **options: Any) -> _Answer:
+def _found(path: Path, names: Collection[str], toolstack: Toolstack | None, *, shown: bool, **options: Any) -> _Answer:
     linted = verbs.lint(path, names, **options)
     # Warnings are no rule's.
     warnings = [] if len(names) < len(RULES) else other_warnings(linted.scenario, linted.advice)
-    data = [*as_data(linted.advice), *({"rule": "warning", **warning} for warning in warnings)]
+    data = [*as_data(linted.advice, toolstack), *({"rule": "warning", **warning} for warning in warnings)]
     if shown:
         for warning in warnings:
             print(f"{files.line_of(warning)}\n")
-        views.show_advice(str(path), linted.advice)
+        views.show_advice(str(path), linted.advice, toolstack)
         print(f"{path}: {len(data) or 'nothing'} found")
     return _Answer(data, len(linted.advice), len(data))
 
 
-def _fixed(path: Path, names: Collection[str], *, shown: bool, **options: Any) -> _Answer:
+def _fixed(path: Path, names: Collection[str], toolstack: Toolstack | None, *, shown: bool, **options: Any) -> _Answer:
     from vcpulab.advice.fixing import fix
 
     fixed = fix(path, select=names, **options)
@@ -144,7 +155,7 @@ def _fixed(path: Path, names: Collection[str], *, shown: bool, **options: Any) -
         views.show_fixed(str(path), fixed)
         print(f"{path}: {mended} fixed, {len(fixed.left) or 'nothing'} left")
     text = fixed.scenario.text if mended else None
-    return _Answer(fixed.as_data(), mended + len(fixed.left), len(fixed.left), text)
+    return _Answer(fixed.as_data(toolstack), mended + len(fixed.left), len(fixed.left), text)
 
 
 def _show_rules(name: str | None, *, format: str) -> None:
@@ -163,6 +174,7 @@ def _show_rules(name: str | None, *, format: str) -> None:
     "vcpulab whatif web.toml --set domain.web.weight=1024",
     "vcpulab whatif web.toml --set 'b*.weight=128'",
     "vcpulab whatif web.toml --set batch.cap=30 --report out/whatif.html",
+    "vcpulab whatif web.toml --set batch.cap=30 --toolstack xapi",
 )
 def whatif(
     file: Path,
@@ -176,6 +188,7 @@ def whatif(
     all: Flag = False,
     report: Report = None,
     write: Annotated[Path | None, Writes.SAME_FILE] = None,
+    toolstack: TypedFor = None,
     format: AnyFormat = "table",
     jobs: Jobs = 0,
 ) -> None:
@@ -210,18 +223,19 @@ def whatif(
     for warning in changed.scenario.warnings:
         if warning["message"] not in {known["message"] for known in before.warnings}:
             terminal.warn(f"as changed: {warning['field'] or ''}: {warning['message']}")
-    _show(found, ("now", "changed"), format=format, all=all, changes=changed.changes)
-    if format == "table" and found.commands:
-        print("\nTo set it on a real host:\n")
-        views.show_commands(found.commands)
+    steps = found.commands_for(toolstack)
+    _show(found, ("now", "changed"), format=format, all=all, changes=changed.changes, steps=steps)
+    if format == "table" and steps:
+        print("\nTo set it on a real host:")
+        views.show_commands(steps, headed=True)
     if report is not None:
         said = "; ".join(settings.in_short(changed.changes))
-        restart = "it takes" if any(step.how == "boot" for step in found.commands) else "without"
+        restart = "it takes" if any(step.how == "boot" for step in steps) else "without"
         title = f"What if: {before.name}"
         runs = (found.before, found.after)
         with written(report):
             lead = [f"Set: {said}; {restart} a restart of the host."]
-            comparison_report.write(report, title, ("now", "changed"), runs, found.found, lead=lead)
+            comparison_report.write(report, title, ("now", "changed"), runs, found.found, lead=lead, steps=steps)
     if write is not None:
         with written(write):
             whole.write(write, changed.scenario.text)
@@ -314,11 +328,15 @@ def _show(
     format: str,
     all: bool,
     changes: Mapping[str, Any] = MappingProxyType({}),
+    steps: Sequence[Step] | None = None,
 ) -> None:
+    """Prints what was found; as JSON with the commands, if there may be any."""
     if format == "json":
         rows = [comparison.row() for comparison in found]
         added = found.added.row() if found.added is not None else None
         document = {"starved": found.starved, "verdict": found.in_words(), "replications": added, "metrics": rows}
+        if steps is not None:
+            document["commands"] = [asdict(step) for step in steps]
         print(json.dumps(document, indent=2))
     elif format == "csv":
         print(csv(found.to_frame()), end="")

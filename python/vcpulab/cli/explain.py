@@ -8,8 +8,9 @@ from vcpulab import verbs
 from vcpulab.advice.explaining import FOLLOWED, Explanation
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.interrupting import so_far, stop
-from vcpulab.cli.options import Jobs, Report, TableOrJson, command, number
+from vcpulab.cli.options import Jobs, Report, TableOrJson, TypedFor, command, number
 from vcpulab.cli.outputs import written
+from vcpulab.hypervisors import Toolstack
 from vcpulab.show.path import beside, timeline
 
 
@@ -26,6 +27,7 @@ def explain(
     replications: Annotated[
         int, number("Replications of each simulation, as it is and mended.", 2, 10_000)
     ] = verbs.REPLICATIONS,
+    toolstack: TypedFor = None,
     format: TableOrJson = "table",
     report: Report = None,
     jobs: Jobs = 0,
@@ -48,18 +50,18 @@ def explain(
             verbs.explain, scenario, slo, replications=replications, jobs=jobs, progress=progress
         )
     if format == "json":
-        print(json.dumps(found.as_data(), indent=2))
+        print(json.dumps(found.as_data(toolstack), indent=2))
     else:
-        _show(file, found)
+        _show(file, found, toolstack)
     if report is not None:
         from vcpulab.advice import explanation_report
 
         with written(report):
-            explanation_report.write(report, f"Why is it slow? {scenario.name}", found)
+            explanation_report.write(report, f"Why is it slow? {scenario.name}", found, toolstack)
     stop(interrupted=interrupted)
 
 
-def _show(file: Path, found: Explanation) -> None:
+def _show(file: Path, found: Explanation, toolstack: Toolstack | None) -> None:
     """Prints why those who are late are so."""
     if not found.explained:
         print(f"{file}: nobody is late (--slo METRIC explains one nevertheless)")
@@ -67,7 +69,7 @@ def _show(file: Path, found: Explanation) -> None:
         print(one)
     if found.advice:
         print("\nWhat holds it back, and what mends it:\n")
-        views.show_advice(str(file), found.advice)
+        views.show_advice(str(file), found.advice, toolstack)
     for one in found.explained[:FOLLOWED]:
         views.show_table(one.table())
         if one.paths:

@@ -13,6 +13,7 @@ from cyclopts import App, Parameter
 
 from vcpulab.cli.outputs import Writes
 from vcpulab.errors import RequestError
+from vcpulab.hypervisors import Toolstack
 from vcpulab.scenario.units import duration_s, size_bytes
 
 if TYPE_CHECKING:
@@ -224,5 +225,13 @@ Scenarios = Annotated[tuple[Path, ...], Parameter(name="FILE", negative=(), show
 CpuMhz = Annotated[
     float | None,
     number("Frequency of the counter in Xen's traces (`xl info` shows it), MHz; from the trace if left out.", above=0),
+]
+TypedFor = Annotated[
+    Toolstack | None,
+    Parameter(
+        name="--toolstack",
+        help="Toolstack whose commands are printed: xl; xapi, of XCP-ng and XenServer; libvirt, of KVM hosts. The "
+        "scenario's host.toolstack if left out.",
+    ),
 ]
 Threads = Annotated[Path | None, Parameter(help="For KVM: a file with a line `thread name vcpu` for each vCPU.")]

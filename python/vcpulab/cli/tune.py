@@ -16,9 +16,9 @@ from vcpulab.advice.tuning.search import REPLICATIONS, Candidate
 from vcpulab.advice.tuning.widening import held
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.interrupting import so_far, stop
-from vcpulab.cli.options import Flag, Jobs, Report, Seed, Slo, TableOrJson, Words, command, duration, number
+from vcpulab.cli.options import Flag, Jobs, Report, Seed, Slo, TableOrJson, TypedFor, Words, command, duration, number
 from vcpulab.cli.outputs import Writes, written
-from vcpulab.hypervisors.xl import new_steps
+from vcpulab.hypervisors import Toolstack
 from vcpulab.results.addresses import in_short
 from vcpulab.show.table import Table
 
@@ -66,6 +66,7 @@ def tune(
     ] = None,
     write: Annotated[Path | None, Writes.SAME_FILE] = None,
     report: Report = None,
+    toolstack: TypedFor = None,
     format: TableOrJson = "table",
     jobs: Jobs = 0,
 ) -> int:
@@ -119,9 +120,9 @@ def tune(
         terminal.warn(answer.search.note)
     if format == "json":
         starved = {} if answer.confirmed is None else answer.confirmed.starved
-        print(json.dumps({"starved": starving.rows(starved), **answer.document()}, indent=2))
+        print(json.dumps({"starved": starving.rows(starved), **answer.document(toolstack)}, indent=2))
     else:
-        _show(answer, all=all)
+        _show(answer, toolstack, all=all)
     if write is not None and answer.advised:
         with written(write):
             whole.write(write, answer.found.best.scenario.text)
@@ -129,14 +130,14 @@ def tune(
         from vcpulab.advice.tuning.report import write_report
 
         with written(report):
-            write_report(report, answer)
+            write_report(report, answer, toolstack)
     if interrupted:
         _go_on(folder or _FOLDERS)
     stop(interrupted=interrupted)
     return DONE if answer.kept else FAILED
 
 
-def _show(answer: Tuning, *, all: bool) -> None:
+def _show(answer: Tuning, toolstack: Toolstack | None, *, all: bool) -> None:
     """The answer and what to type first, then what was wanted and held, then what others make of it."""
     found, confirmed = answer.found, answer.confirmed
     views.show_lines([f"{answer.space.scenario.name}: {answer.headline}"])
@@ -146,9 +147,9 @@ def _show(answer: Tuning, *, all: bool) -> None:
     if not answer.kept:
         print(f"beyond the SLO, and by how much: {'; '.join(answer.nearest())}")
     if answer.advised:
-        print("To set it on a real host:\n")
-        steps = new_steps(answer.space.scenario, found.best.scenario)
-        views.show_commands(steps)
+        print("To set it on a real host:")
+        steps = answer.commands(toolstack)
+        views.show_commands(steps, headed=True)
         if not steps:
             views.show_lines([f"No command of the toolstack sets {', '.join(found.best.changes)}."])
             print()

@@ -17,9 +17,9 @@ from vcpulab.advice.in_short import ROWS_FULL, in_short
 from vcpulab.advice.lint.lint import Advice
 from vcpulab.advice.starving import in_a_line, starved
 from vcpulab.cli import terminal
+from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.counters import COUNTERS, Tool
-from vcpulab.hypervisors.loops import in_loops
-from vcpulab.hypervisors.xl import Step
+from vcpulab.hypervisors.steps import HEADINGS, Step, in_loops, script
 from vcpulab.results.metrics import IO, Metric, summarise
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
@@ -177,14 +177,17 @@ def show_changes(changes: Mapping[str, Any]) -> None:
         print(f"set: {line}")
 
 
-def show_advice(path: str, advice: Sequence[Advice]) -> None:
+def show_advice(path: str, advice: Sequence[Advice], toolstack: Toolstack | None = None) -> None:
     """Each finding: what is wrong and why, what mending it does, and how it is mended."""
     for one in advice:
         _show_finding(path, one)
         if one.harm:
             print(f"  {one.harm}: better leave it as it is")
-        for step in in_loops(one.steps):
-            print(f"  {'$ ' if step.how == 'run' else f'({step.how}) '}{step.text}")
+        for how, group in groupby(in_loops(one.steps(toolstack)), key=lambda step: step.how):
+            if how != "run":
+                print(f"  {HEADINGS[how]}:")
+            for step in group:
+                print(f"  {'  ' if how == 'cannot' else '$ '}{step.text}")
         print()
 
 
@@ -315,19 +318,10 @@ def _param(param: Mapping[str, Any]) -> str:
     return f"  {param['name']}: {scope}, {default}{unit}; allowed: {param['allowed']}\n      {param['doc']}"
 
 
-_HEADINGS = {
-    "boot": "# options of the hypervisor's command line; they take a restart",
-    "run": "# commands in Dom0",
-    "cannot": "# cannot be set on a real host",
-}
-
-
-def show_commands(steps: Iterable[Step]) -> None:
-    """As a shell script: whatever is no command is a comment."""
-    for (at, how), group in groupby(in_loops(steps), key=lambda step: (step.at, step.how)):
-        print(_HEADINGS[how] if at is None else f"{_HEADINGS[how]}, {at} after the start")
-        for step in group:
-            print(step.text if how == "run" else f"#   {step.text}")
+def show_commands(steps: Iterable[Step], *, headed: bool = False) -> None:
+    """As a shell script: whatever is no command is a comment; see `script`."""
+    for line in script(steps, headed=headed):
+        print(line)
 
 
 def show_list(listing: Mapping[str, Any]) -> None:

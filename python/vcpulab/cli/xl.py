@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from vcpulab.cli import files
-from vcpulab.cli.options import Flag, TableOrJson, command, group
+from vcpulab.cli.options import Flag, TableOrJson, TypedFor, command, group
 from vcpulab.errors import RequestError, ScenarioError
 
 xl = group(
@@ -16,9 +16,9 @@ xl = group(
 )
 
 
-@command("commands", "vcpulab xl commands web.toml", "vcpulab xl commands web.toml --format json", of=xl)
-def commands(file: Path, /, *, format: TableOrJson = "table") -> None:
-    """Print the commands that set up a scenario on a real host: boot options, `xl`, and what cannot be set.
+@command("commands", "vcpulab xl commands web.toml", "vcpulab xl commands web.toml --toolstack xapi", of=xl)
+def commands(file: Path, /, *, toolstack: TypedFor = None, format: TableOrJson = "table") -> None:
+    """Print the commands that set up a scenario on a real host and keep it so, and what no command does.
 
     The table is a shell script; JSON has each step with its kind and time.
 
@@ -26,9 +26,9 @@ def commands(file: Path, /, *, format: TableOrJson = "table") -> None:
         file: Scenario file.
     """
     from vcpulab.cli import views
-    from vcpulab.hypervisors.xl import commands as commands_for
+    from vcpulab.hypervisors.commands import commands as commands_for
 
-    steps = commands_for(files.load(file))
+    steps = commands_for(files.load(file), toolstack)
     if format == "json":
         print(json.dumps([asdict(step) for step in steps], indent=2))
     else:

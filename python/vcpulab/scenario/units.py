@@ -1,6 +1,7 @@
 """Times, sizes and sets of pCPUs as complete scenarios write them."""
 
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 
 _NS = {"min": 60_000_000_000, "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -52,6 +53,36 @@ def pcpu_set(text: str, pcpus: int) -> frozenset[int]:
         named = set(range(pcpus)) if word == "all" else set(range(int(first), int(last or first) + 1))
         found = found - named if part.startswith("^") else found | named
     return frozenset(pcpu for pcpu in found if pcpu < pcpus)
+
+
+def spans(pcpus: Sequence[int]) -> str:
+    """Numbers as affinities are written.
+
+    Examples:
+        >>> spans([0, 1, 2, 5])
+        '0-2,5'
+    """
+    parts: list[list[int]] = []
+    for pcpu in pcpus:
+        if parts and parts[-1][-1] == pcpu - 1:
+            parts[-1].append(pcpu)
+        else:
+            parts.append([pcpu])
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+
+
+def members(pcpus: str) -> list[int]:
+    """The pCPUs that a text such as `0-3,8` names.
+
+    Examples:
+        >>> members("0-2,8")
+        [0, 1, 2, 8]
+    """
+    listed: list[int] = []
+    for part in pcpus.split(","):
+        first, _, last = part.partition("-")
+        listed += range(int(first), int(last or first) + 1)
+    return listed
 
 
 def _read(text: str, units: dict[str, int]) -> int:

@@ -137,6 +137,8 @@ def make(
             "profile": "exact",
             "pcpus": pcpus,
             "scheduler": used,
+            # Traces of Linux's scheduler are of KVM hosts.
+            **({"toolstack": "libvirt"} if sources.kind == "sched-text" else {}),
             **(sources.host_params if used == sources.scheduler else {}),
             "costs": {"context_switch_ns": _switch_ns(summary)},
         },

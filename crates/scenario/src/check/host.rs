@@ -10,6 +10,7 @@ use crate::check::fields::Checker;
 use crate::check::policy::policy;
 use crate::file::profile::{caches_fit, find_profile, profiles, read_profile, unknown_constant};
 use crate::file::raw::{RawHost, RawScenario, raw_pools};
+use crate::file::words::TOOLSTACKS;
 use crate::text::problem::{Place, Problem, did_you_mean};
 use crate::text::read::{At, Field};
 use crate::text::units::CpuList;
@@ -30,6 +31,7 @@ pub(crate) fn machine(checker: &mut Checker<'_, '_>, raw: &RawHost) -> HostSpec 
         pcpus: pcpus as u32,
         pcpus_per_socket: per_socket as u32,
         drivers: drivers(checker, raw),
+        toolstack: checker.choice(&raw.toolstack, &TOOLSTACKS, |(word, _)| word).unwrap_or(&TOOLSTACKS[0]).1,
     }
 }
 

@@ -99,6 +99,10 @@ record! {
         drivers: String,
         /// No hypervisor: the one domain is the machine's operating system, which has all pCPUs and devices.
         bare_metal: bool,
+        /// The toolstack in whose commands advice is given; it changes no result. `xl`: Xen's own. `xapi`: of XCP-ng and
+        /// XenServer. `libvirt`: of KVM hosts. Default: `xl`.
+        #[schemars(extend("enum" = ["xl", "xapi", "libvirt"]))]
+        toolstack: String,
         /// Constants of the hardware profile to replace.
         costs: Named<i64>,
     }

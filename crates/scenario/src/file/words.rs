@@ -1,6 +1,6 @@
 //! The words of a scenario file for values that are one of a few.
 
-use vcpulab_spec::{Drivers, Forwarding, Medium, OnCrash};
+use vcpulab_spec::{Drivers, Forwarding, Medium, OnCrash, Toolstack};
 
 /// The domain that has number 0.
 pub(crate) const DOM0: &str = "dom0";
@@ -8,6 +8,10 @@ pub(crate) const DOM0: &str = "dom0";
 /// The places that drivers can have. (Bare metal has a field of its own.)
 pub(crate) const DRIVERS: [(&str, Drivers); 2] =
     [("driver-domain", Drivers::Domains), ("hypervisor", Drivers::Hypervisor)];
+
+/// The toolstacks. The first is the default.
+pub(crate) const TOOLSTACKS: [(&str, Toolstack); 3] =
+    [("xl", Toolstack::Xl), ("xapi", Toolstack::Xapi), ("libvirt", Toolstack::Libvirt)];
 
 /// The ways in which driver domains can forward packets.
 pub(crate) const FORWARDING: [(&str, Forwarding); 2] =

@@ -4,6 +4,7 @@ use vcpulab_host::PoolId;
 use vcpulab_spec::{CONSTANTS, POOL_0, PoolSpec, Spec};
 
 use crate::file::raw::{RawHost, RawPool};
+use crate::file::words::{TOOLSTACKS, word};
 use crate::text::read::{Field, Named, named};
 use crate::text::units::CpuList;
 use crate::write::devices::raw_drivers;
@@ -17,6 +18,7 @@ pub(crate) fn raw_host(spec: &Spec) -> RawHost {
     RawHost {
         drivers,
         bare_metal,
+        toolstack: word(&TOOLSTACKS, &host.toolstack).into(),
         profile: host.profile.clone().into(),
         pcpus: i64::from(host.pcpus).into(),
         pcpus_per_socket: i64::from(host.pcpus_per_socket).into(),

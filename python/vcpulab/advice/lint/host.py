@@ -10,11 +10,11 @@ import polars as pl
 from vcpulab.advice import lateness, runstates, starving
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.reservations import RESERVATIONS
-from vcpulab.hypervisors.xl import members
 from vcpulab.results.addresses import apps
 from vcpulab.results.run import Run
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.scenario import Scenario, join
+from vcpulab.scenario.units import members
 
 WAITS = 0.25
 """A vCPU that waits for more than this part of the time is held back. Assumed."""

@@ -1,7 +1,7 @@
 """What is probably wrong with a host, what it costs, and what mends it."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from vcpulab.advice.compare import Comparison, compare
@@ -14,7 +14,10 @@ from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.rule import Stands
 from vcpulab.advice.starving import newly_starved, rows
 from vcpulab.errors import RequestError
-from vcpulab.hypervisors.xl import Step, new_steps
+from vcpulab.hypervisors import Toolstack
+from vcpulab.hypervisors.commands import typed
+from vcpulab.hypervisors.settings import Change, difference
+from vcpulab.hypervisors.steps import Step
 from vcpulab.results.run import Run, run, run_many
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.problems import Problem
@@ -32,14 +35,22 @@ class Advice:
     finding: Finding
     effect: list[Comparison] | None
     """As it is against mended; `None`: there is nothing to simulate."""
-    steps: list[Step]
-    """What to do on a real host."""
+    change: Change | None
+    """What it sets on a real host; `None`: there is nothing to set."""
     after: Run | None = None
     """The host with the mend."""
     starves: Mapping[str, str] = field(default_factory=dict)
     """Who starves with the mend and does not without it, and why."""
     delays: tuple[str, ...] = ()
     """Who is late with the mend and is not without it."""
+
+    def steps(self, toolstack: Toolstack | None = None) -> list[Step]:
+        """What to do on a real host.
+
+        Args:
+            toolstack: whose commands; `None`: those of the scenario's host.
+        """
+        return [] if self.change is None else typed(self.change, toolstack)
 
     def told(self) -> list[Comparison]:
         """The significant improvements and regressions: those that users see first, then the largest."""
@@ -191,12 +202,12 @@ def _all_tried(
     advice = []
     for finding, mended in zip(findings, mends, strict=True):
         if mended is None:
-            advice.append(Advice(finding, None, []))
+            advice.append(Advice(finding, None, None))
             continue
         after = next(runs)
         effect = compare(host.run, after)
         starves = newly_starved(host.run, after)
-        advice.append(Advice(finding, effect, new_steps(base, mended), after, starves, _delayed(host, after, effect)))
+        advice.append(Advice(finding, effect, difference(base, mended), after, starves, _delayed(host, after, effect)))
     return advice
 
 
@@ -208,8 +219,13 @@ def other_warnings(scenario: Scenario, advice: Sequence[Advice]) -> list[Problem
     return [w for w in warnings if w["field"] not in found]
 
 
-def as_data(advice: Sequence[Advice]) -> list[dict[str, object]]:
-    """For machines."""
+def as_data(advice: Sequence[Advice], toolstack: Toolstack | None = None) -> list[dict[str, object]]:
+    """For machines.
+
+    Args:
+        advice: it.
+        toolstack: whose commands; `None`: those of the scenario's host.
+    """
     return [
         {
             "rule": one.finding.rule,
@@ -218,7 +234,8 @@ def as_data(advice: Sequence[Advice]) -> list[dict[str, object]]:
             "changes": dict(one.finding.changes),
             "effect": None if one.effect is None else [comparison.row() for comparison in one.effect],
             "starved": rows(one.starves),
-            "commands": [step.text for step in one.steps if step.how == "run"],
+            "commands": [step.text for step in one.steps(toolstack) if step.how == "run"],
+            "steps": [asdict(step) for step in one.steps(toolstack)],
         }
         for one in advice
     ]

@@ -5,7 +5,7 @@ from itertools import chain
 
 from vcpulab.advice.lint.host import FEW_WAITS, IDLE, WAITS, Finding, Host, named, of_domain
 from vcpulab.advice.lint.rule import Rules, Stands
-from vcpulab.hypervisors.xl import spans
+from vcpulab.scenario.units import spans
 
 MUCH_IDLE = 0.5
 """A pCPU that idles for more than this part of the time has room for another vCPU. Assumed."""

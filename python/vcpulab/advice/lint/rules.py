@@ -11,10 +11,9 @@ from typing import Any
 from vcpulab.advice.lint.host import FEW_WAITS, WAITS, Finding, Host, of_domain, of_pool
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.advice.reservations import RESERVATIONS
-from vcpulab.hypervisors.xl import spans
 from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import join
-from vcpulab.scenario.units import size_bytes
+from vcpulab.scenario.units import size_bytes, spans
 
 SLICE_COST_MAX = 0.05
 """A slice is too short if switches take more than this part of the time. Assumed: 5 % is what people notice."""

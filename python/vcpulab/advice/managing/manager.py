@@ -12,11 +12,11 @@ from vcpulab.advice.managing.alert import allocation_errors
 from vcpulab.advice.managing.controller import Controller, Seen
 from vcpulab.advice.managing.limits import LEAST, limits
 from vcpulab.errors import RequestError
-from vcpulab.hypervisors.xl import members
 from vcpulab.plugins import not_ending_us
 from vcpulab.results.metrics import CONTROLLER, summarise
 from vcpulab.results.run import Run, ran
 from vcpulab.scenario.scenario import Scenario, join
+from vcpulab.scenario.units import members
 
 DECISIONS = {
     "replication": pl.UInt32,

@@ -14,7 +14,9 @@ from vcpulab.advice.tuning.search import Candidate, Found, Search
 from vcpulab.advice.tuning.sensitivity import Sensitivity
 from vcpulab.advice.tuning.widening import held
 from vcpulab.advice.tuning.words import headline, in_words
-from vcpulab.hypervisors.xl import new_steps
+from vcpulab.hypervisors import Toolstack
+from vcpulab.hypervisors.commands import new_steps
+from vcpulab.hypervisors.steps import Step
 from vcpulab.results.addresses import Slo
 from vcpulab.results.statistics import Interval, number
 from vcpulab.show.answer import Answer
@@ -186,10 +188,21 @@ class Tuning(Answer):
             if excess(one, self.found.best.rows) > 0
         ]
 
-    def document(self) -> dict[str, Any]:
-        """All of it, as data."""
+    def commands(self, toolstack: Toolstack | None = None) -> list[Step]:
+        """How to set what is advised on a real host.
+
+        Args:
+            toolstack: whose commands; `None`: those of the scenario's host.
+        """
+        return new_steps(self.space.scenario, self.found.best.scenario, toolstack) if self.advised else []
+
+    def document(self, toolstack: Toolstack | None = None) -> dict[str, Any]:
+        """All of it, as data.
+
+        Args:
+            toolstack: whose commands; `None`: those of the scenario's host.
+        """
         found, confirmed = self.found, self.confirmed
-        winner = found.best.scenario
         return {
             "scenario": self.space.scenario.name,
             "seed": self.search.seed,
@@ -218,7 +231,7 @@ class Tuning(Answer):
             ],
             "importance": dict(found.importance),
             "policies": {name: found.standings[c.number].score for name, c in found.policies.items()},
-            "commands": [asdict(step) for step in new_steps(self.space.scenario, winner)] if self.advised else [],
+            "commands": [asdict(step) for step in self.commands(toolstack)],
             "search": {
                 "settings": self.space.size,
                 "candidates": len(found.candidates),

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from vcpulab.errors import RequestError
+from vcpulab.hypervisors.limits import takes
 from vcpulab.scenario import settings
 from vcpulab.scenario.catalogue import generation_of, schedulers
 from vcpulab.scenario.names import is_pattern, matching
@@ -332,6 +333,7 @@ def space(scenario: Scenario, by_hand: Iterable[str] = (), only: Iterable[str] =
     names = {parameter.scheduler for parameter in known} | {document["host"]["scheduler"]}
     for one in stated:
         if one.path != _SCHEDULER:
+            _check_typed(one, document, [name for name in names if name])
             parameters = [parameter for parameter in parameters if parameter.name not in (one.path, *one.paths)]
             by_scheduler = _stated(scenario, one.path, one.values, one.word, [name for name in names if name])
             parameters += map(one.whole, by_scheduler)
@@ -610,6 +612,27 @@ def _between(low_text: str, high_text: str, word: str) -> list[Any]:
     # Round enough to be typed.
     rounded = [low, *(float(f"{value:.2g}") for value in values[1:-1]), high]
     return sorted({min(max(round(value) if whole else value, low), high) for value in rounded})
+
+
+def _check_typed(one: _Stated, document: Mapping[str, Any], names: Sequence[str]) -> None:
+    """What no tool takes is never advised.
+
+    Raises:
+        RequestError: a value is one that the tool of the scheduler refuses.
+    """
+    host, (*where, name) = document["host"], split(one.path)
+    if where[:1] not in (["host"], ["domain"]):
+        return
+    beside = document["domain"].get(where[1], {}) if where[0] == "domain" else host
+    for scheduler in names:
+        found = generation_of(scheduler, host["generation"] if scheduler == host["scheduler"] else None)
+        if found is None or all(param["name"] != name for param in found["params"]):
+            continue
+        for value in one.values:
+            allowed = takes(scheduler, found["toolstack"], name, value, beside)
+            if allowed is not None:
+                tool = found["toolstack"]["tool"]
+                raise RequestError(field="vary", found=one.word, allowed=f"{allowed}; {tool} takes no other {name}")
 
 
 def _stated(scenario: Scenario, path: str, values: list[Any], word: str, names: Sequence[str]) -> Iterator[Parameter]:

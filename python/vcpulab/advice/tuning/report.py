@@ -15,7 +15,8 @@ from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.search import Candidate
 from vcpulab.advice.tuning.words import in_words as words_of
 from vcpulab.extras import require
-from vcpulab.hypervisors.xl import new_steps
+from vcpulab.hypervisors import Toolstack
+from vcpulab.hypervisors.steps import script
 from vcpulab.show import charts as plots
 from vcpulab.show import html
 from vcpulab.show.table import Table
@@ -26,15 +27,17 @@ else:
     alt = require("altair", "report")
 
 
-def write_report(path: str | PathLike[str], answer: Tuning) -> None:
+def write_report(path: str | PathLike[str], answer: Tuning, toolstack: Toolstack | None = None) -> None:
     """Writes the page.
 
     Args:
         path: the file; replaced if it is there.
         answer: what came out.
+        toolstack: whose commands; `None`: those of the scenario's host.
     """
     wanted = "; ".join(map(str, [*answer.search.goals, *answer.search.slos]))
-    parts = [html.section("What to set", [_parameters(answer), *_commands(answer)])]
+    typed = "\n".join(script(answer.commands(toolstack)))
+    parts = [html.section("What to set", [_parameters(answer), *([html.preformatted(typed)] if typed else [])])]
     if len(answer.offers) > 1:
         # Where nobody loses, there is no trade to draw.
         drawn = [html.chart(_front(answer))] if any(one.loss for one in answer.offers) else []
@@ -64,14 +67,6 @@ def _parameters(answer: Tuning) -> Markup:
     if not rows:
         return html.paragraphs("Nothing: every parameter stays as it is.")
     return html.table(Table("", ["parameter", "now", "found", "changing it back costs of the score"], rows))
-
-
-def _commands(answer: Tuning) -> list[Markup]:
-    if not answer.advised:
-        return []
-    steps = new_steps(answer.space.scenario, answer.found.best.scenario)
-    lines = [step.text if step.how == "run" else f"# {step.how}: {step.text}" for step in steps]
-    return [html.preformatted("\n".join(lines))]
 
 
 def _scheduler(candidate: Candidate) -> str:

@@ -12,10 +12,10 @@ from typing import Any
 from vcpulab.advice.capacity.occupancy import with_servers
 from vcpulab.advice.spreading import behind, spread
 from vcpulab.advice.tuning.parameters import Option, Parameter, Space
-from vcpulab.hypervisors.xl import members, spans
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.scenario import Scenario, join, split
+from vcpulab.scenario.units import members, spans
 
 _DRIVER_VCPUS_MAX = 4
 """Back ends are spread over up to so many vCPUs."""

@@ -6,7 +6,7 @@ from vcpulab.advice.compare import Comparison
 from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.parameters import Space
 from vcpulab.advice.tuning.search import Candidate, Search
-from vcpulab.hypervisors.xl import new_steps
+from vcpulab.hypervisors.commands import new_steps
 from vcpulab.results.addresses import apps, judged
 from vcpulab.results.statistics import number
 from vcpulab.scenario.alike import groups
@@ -98,5 +98,5 @@ def _signed(value: float) -> str:
 
 
 def _restart(before: Scenario, after: Scenario) -> str:
-    hows = {step.how for step in new_steps(before, after)}
-    return "the host must be restarted" if "boot" in hows else "no restart of the host"
+    boot = any(step.how == "boot" for step in new_steps(before, after))
+    return "the host must be restarted" if boot else "no restart of the host"

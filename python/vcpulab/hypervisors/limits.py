@@ -1,0 +1,68 @@
+"""What the tools refuse, of what the simulator allows.
+
+Sources: the manual pages `xl(1)` of Xen 4.4 and 4.17 (weights, time slice, rate limit), and the messages of libxl 4.12,
+`libxl_sched.c` ("Cpu weight out of range, valid values are within range from 1 to 65535", "Cpu cap out of range, valid
+range is from 0 to %d for specified number of vcpus", "Ratelimit cannot be greater than timeslice", "VCPU budget must be
+smaller than or equal to period"); that a weight of SEDF stands alone is from the help of `xl sched-sedf` ("do not set
+with --period/--slice").
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+_SHARED = ("credit", "credit2")
+_WHOLE = {
+    "weight": (1, 65535),
+    "tslice_ms": (1, 1000),
+    "ratelimit_us": (100, 500_000),
+    "migration_delay_us": (0, 100_000),
+}
+_ZERO = ("ratelimit_us",)
+"""Which may be 0 besides."""
+
+
+def takes(scheduler: str, tools: Mapping[str, Any], name: str, value: object, beside: Mapping[str, Any]) -> str | None:
+    """What the tool takes instead of a value that it refuses.
+
+    Args:
+        scheduler: whose parameter it is.
+        tools: `toolstack` of its release in the registry.
+        name: of the parameter.
+        value: its value.
+        beside: the other parameters and the number of vCPUs, as far as they are known.
+
+    Returns:
+        The values allowed, in words; `None`: it takes this one, or there is no tool.
+
+    Examples:
+        >>> takes("credit", {"tool": "xl"}, "weight", 0, {})
+        '1 to 65535'
+        >>> takes("credit", {"tool": "xl"}, "cap", 250, {"vcpus": 2})
+        '0 to 200 for 2 vCPUs'
+    """
+    if not tools["tool"] or not isinstance(value, int):
+        return None
+    if scheduler in _SHARED:
+        return _of_shares(name, value, beside)
+    if name == "budget_us" and value > beside.get("period_us", value):
+        return f"no more than the period, {beside['period_us']}"
+    if scheduler == "sedf" and name == "weight" and any(beside.get(other) for other in ("period", "slice")):
+        return "a weight without period and slice"
+    unit = tools.get("set", {}).get(name, {}).get("unit", 1)
+    return f"whole multiples of {unit}" if value % unit else None
+
+
+def _of_shares(name: str, value: int, beside: Mapping[str, Any]) -> str | None:
+    low, high = _WHOLE.get(name, (value, value))
+    if name == "cap" and "vcpus" in beside:
+        low, high = 0, 100 * beside["vcpus"]
+    if name == "tslice_ms":
+        # It is not shorter than the rate limit that holds.
+        low = max(low, -(-beside.get("ratelimit_us", 0) // 1000))
+    allowed = f"{low} to {high}"
+    if name == "cap":
+        allowed += f" for {beside.get('vcpus')} vCPU{'' if beside.get('vcpus') == 1 else 's'}"
+    if name in _ZERO:
+        high = min(high, 1000 * beside.get("tslice_ms", high))
+        allowed = f"0, or {low} to {high}"
+    return None if low <= value <= high or (value == 0 and name in _ZERO) else allowed

@@ -1,0 +1,470 @@
+"""What a scenario sets on a host, or a change of one, for whichever toolstack is to type it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from vcpulab.scenario.catalogue import generation_of
+from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.units import members, span_ns
+
+POOL_0 = "Pool-0"
+DOM0 = "dom0"
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A CPU pool, with its scheduler."""
+
+    name: str
+    scheduler: str
+    generation: str
+    pcpus: tuple[int, ...]
+    tools: Mapping[str, Any] = field(compare=False, repr=False)
+    """How its parameters are set: `toolstack` of the registry."""
+    params: Sequence[Mapping[str, Any]] = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.scheduler} ({self.generation})"
+
+    def same_scheduler(self, other: "Pool | None") -> bool:
+        """Is it scheduled as that one, which has its name?"""
+        return other is not None and (self.scheduler, self.generation) == (other.scheduler, other.generation)
+
+    def of_scope(self, scope: str) -> list[Mapping[str, Any]]:
+        """Its scheduler's `global` parameters, or those of a `domain`."""
+        return [param for param in self.params if param["scope"] == scope]
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """The host has this scheduler."""
+
+    pool: Pool
+    another_release: bool = False
+    """Does it take another release of the hypervisor?"""
+
+
+@dataclass(frozen=True)
+class Pcpus:
+    """The host has this number of pCPUs."""
+
+    count: int
+    there: int | None
+    """The number it has already, if that is known."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Something that only another machine has."""
+
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PoolMade:
+    """A pool is made, perhaps in place of one with another scheduler."""
+
+    pool: Pool
+    first: Pool
+    moved: tuple[str, ...] | None = None
+    """The domains in the pool whose place it takes; `None`: there is none."""
+
+
+@dataclass(frozen=True)
+class PoolGone:
+    """A pool is no longer there; its pCPUs are those of `Pool-0`."""
+
+    pool: Pool
+
+
+@dataclass(frozen=True)
+class PoolPcpus:
+    """A pool has other pCPUs."""
+
+    pool: Pool
+    more: tuple[int, ...]
+    fewer: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Params:
+    """Parameters of a pool's scheduler, or of a domain in the pool."""
+
+    pool: Pool
+    domain: str | None
+    """`None`: they are the scheduler's own."""
+    values: Mapping[str, Any]
+    """What is set."""
+    table: Mapping[str, Any] = field(compare=False)
+    """All that holds beside it."""
+    moment: Literal["run time", "restart", "action"] = "run time"
+    """`restart`: the host restarts anyway; `action`: at a time while the host runs."""
+
+    @property
+    def whose(self) -> str:
+        """The owner, in words."""
+        return str(self.pool) if self.domain is None else f"domain {self.domain}"
+
+
+@dataclass(frozen=True)
+class Vcpus:
+    """A domain has this number of vCPUs."""
+
+    pool: Pool
+    domain: str
+    count: int
+    there: int | None
+    """The number it has already, if that is known."""
+
+
+@dataclass(frozen=True)
+class Online:
+    """A vCPU is taken online or offline."""
+
+    pool: Pool
+    domain: str
+    vcpu: int
+    on: bool
+    count: int | None
+    """The number online after it, if they are the first ones."""
+
+
+@dataclass(frozen=True)
+class Affinity:
+    """The vCPUs of a domain may run on these pCPUs only."""
+
+    pool: Pool
+    domain: str
+    pcpus: str | tuple[str, ...]
+    """Of all its vCPUs, or of each; `all`: on every one."""
+    vcpu: int | None = None
+    """The vCPU that it is about; `None`: all."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A domain is in this pool."""
+
+    pool: Pool
+    domain: str
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A netback (of a `nic`) or blkback (of a `disk`) is on this vCPU of its driver domain."""
+
+    pool: Pool
+    domain: str
+    kind: Literal["nic", "disk"]
+    driver: str
+    vcpu: int
+    emulated: bool
+
+    def __str__(self) -> str:
+        name = "emulated device" if self.emulated else {"nic": "netback", "disk": "blkback"}[self.kind]
+        return f"{name} of {self.domain}"
+
+
+@dataclass(frozen=True)
+class Interrupts:
+    """The interrupts of a NIC or disk are taken by this vCPU of its driver domain."""
+
+    pool: Pool
+    name: str
+    kind: Literal["nic", "disk"]
+    driver: str
+    vcpu: int
+
+
+@dataclass(frozen=True)
+class Life:
+    """A domain is created, paused, saved and so on."""
+
+    pool: Pool
+    domain: str
+    op: str
+    saved: bool = False
+    """Is there only its saved state?"""
+
+
+@dataclass(frozen=True)
+class NoHypervisor:
+    """The host is bare metal."""
+
+
+Setting = (
+    Scheduler
+    | Pcpus
+    | Machine
+    | PoolMade
+    | PoolGone
+    | PoolPcpus
+    | Params
+    | Vcpus
+    | Online
+    | Affinity
+    | Member
+    | Backend
+    | Interrupts
+    | Life
+    | NoHypervisor
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is to be set on a host."""
+
+    toolstack: str
+    """The host's own."""
+    first: Pool
+    """Its `Pool-0`."""
+    pcpus: int
+    settings: tuple[Setting, ...]
+    later: tuple[tuple[str, Setting], ...]
+    """What happens at a time, as in the scenario's actions."""
+
+
+def set_up(scenario: Scenario) -> Change:
+    """Everything that a scenario says, on a host that was just installed."""
+    return _change(None, scenario)
+
+
+def difference(before: Scenario, after: Scenario) -> Change:
+    """What makes one scenario of another that is set up already."""
+    return _change(before, after)
+
+
+def _change(before: Scenario | None, after: Scenario) -> Change:
+    old, new = None if before is None else before.to_dict(), after.to_dict()
+    pools, old_pools = _pools(new), {} if old is None else _pools(old)
+    host = new["host"]
+    settings: list[Setting]
+    later: list[tuple[str, Setting]] = []
+    if host["bare_metal"]:
+        settings = [NoHypervisor()] if old is None or old["host"] != host else []
+    else:
+        settings = [*_host(old, new, pools[POOL_0], old_pools.get(POOL_0)), *_of_pools(old, new, pools, old_pools)]
+        known = [] if old is None else list(_Actions(old, old_pools).all())
+        here: list[Setting] = []
+        for at, setting in _Actions(new, pools).all():
+            if (at, setting) not in known:
+                later.append((at, setting))
+        for name, table in new["domain"].items():
+            if "start" not in table:
+                was = None if old is None else old["domain"].get(name)
+                here += _of_domain(name, table, was, (pools, old_pools), host["pcpus"])
+        settings += [*here, *_places(before, after, pools[POOL_0])]
+    return Change(host["toolstack"], pools[POOL_0], host["pcpus"], tuple(settings), tuple(later))
+
+
+def _pools(document: Mapping[str, Any]) -> dict[str, Pool]:
+    """`Pool-0`, which has the pCPUs that no other has, and the others."""
+    others = document.get("pool", {})
+    pcpus = {name: tuple(members(table["pcpus"])) for name, table in others.items()}
+    taken = {pcpu for ones in pcpus.values() for pcpu in ones}
+    pcpus[POOL_0] = tuple(pcpu for pcpu in range(document["host"]["pcpus"]) if pcpu not in taken)
+    return {name: _pool(name, table, pcpus[name]) for name, table in {POOL_0: document["host"], **others}.items()}
+
+
+def _pool(name: str, table: Mapping[str, Any], pcpus: tuple[int, ...]) -> Pool:
+    generation = generation_of(table["scheduler"], table["generation"])
+    assert generation is not None, "a checked scenario names what there is"
+    return Pool(name, table["scheduler"], table["generation"], pcpus, generation["toolstack"], generation["params"])
+
+
+def _host(old: Mapping[str, Any] | None, new: Mapping[str, Any], pool: Pool, was: Pool | None) -> Iterator[Setting]:
+    there = None if old is None else old["host"]["pcpus"]
+    if not pool.same_scheduler(was):
+        yield Scheduler(pool, was is not None and pool.generation != was.generation)
+    if new["host"]["pcpus"] != there and pool.tools["tool"]:
+        yield Pcpus(new["host"]["pcpus"], there)
+    if old is not None:
+        machine = tuple(
+            field for field in ("profile", "pcpus_per_socket", "costs") if old["host"][field] != new["host"][field]
+        )
+        if machine and old["host"]["pcpus"] == new["host"]["pcpus"]:
+            yield Machine(machine)
+
+
+def _of_pools(
+    old: Mapping[str, Any] | None, new: Mapping[str, Any], pools: Mapping[str, Pool], old_pools: Mapping[str, Pool]
+) -> Iterator[Setting]:
+    """First who gives pCPUs, then who takes them; the parameters of their schedulers last."""
+    for name, pool in old_pools.items():
+        if name not in pools:
+            yield PoolGone(pool)
+    for name, pool in pools.items():
+        was = old_pools.get(name)
+        if name == POOL_0:
+            continue
+        if was is None:
+            yield PoolMade(pool, pools[POOL_0])
+        elif not pool.same_scheduler(was):
+            inside = tuple(d for d, table in (old or {})["domain"].items() if table.get("pool") == name)
+            yield PoolMade(pool, pools[POOL_0], inside)
+        elif pool.pcpus != was.pcpus:
+            more, fewer = (
+                tuple(pcpu for pcpu in ones.pcpus if pcpu not in others.pcpus)
+                for ones, others in ((pool, was), (was, pool))
+            )
+            yield PoolPcpus(pool, more, fewer)
+    for name, pool in pools.items():
+        table = _table_of(new, name)
+        was_table = _table_of(old, name) if old is not None and pool.same_scheduler(old_pools.get(name)) else None
+        values = _changed(pool.of_scope("global"), table, was_table)
+        if values:
+            restarts = name == POOL_0 and was_table is None
+            yield Params(pool, None, values, table, "restart" if restarts else "run time")
+
+
+def _table_of(document: Mapping[str, Any], pool: str) -> Mapping[str, Any]:
+    table: Mapping[str, Any] = document["host"] if pool == POOL_0 else document["pool"][pool]
+    return table
+
+
+def _of_domain(
+    name: str,
+    table: Mapping[str, Any],
+    was: Mapping[str, Any] | None,
+    pools: tuple[Mapping[str, Pool], Mapping[str, Pool]],
+    pcpus: int,
+) -> Iterator[Setting]:
+    """What a domain needs; where it was not there, it is in `Pool-0`, and has defaults.
+
+    Args:
+        name: its name.
+        table: it.
+        was: it, as it was; `None`: it was not there.
+        pools: those that there are, and those that there were.
+        pcpus: of the host.
+    """
+    now, before = pools
+    pool = now[table.get("pool", POOL_0)]
+    old_pool = None if was is None else before[was.get("pool", POOL_0)]
+    there = None if was is None else was["vcpus"]
+    if was is not None and table["vcpus"] != there:
+        yield Vcpus(pool, name, table["vcpus"], there)
+    elif was is None and name == DOM0 and table["vcpus"] != pcpus:
+        # Unless told otherwise it has one for each pCPU.
+        yield Vcpus(pool, name, table["vcpus"], pcpus)
+    stays = pool.name == (POOL_0 if old_pool is None else old_pool.name)
+    if not stays:
+        yield Member(pool, name)
+    same = stays and pool.same_scheduler(old_pool)
+    values = _changed(pool.of_scope("domain"), table, was if same else None)
+    if values:
+        yield Params(pool, name, values, table)
+    affinity = _affinity(table)
+    # Who goes to another pool may run on all of its pCPUs at first.
+    if affinity != (_affinity(was) if was is not None and stays else "all"):
+        yield Affinity(pool, name, affinity)
+
+
+def _affinity(table: Mapping[str, Any]) -> str | tuple[str, ...]:
+    given = table.get("affinity", "all")
+    return given if isinstance(given, str) else tuple(given)
+
+
+def _changed(
+    params: Sequence[Mapping[str, Any]], table: Mapping[str, Any], was: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The parameters that are not as they were; what goes back to its default must be set to it."""
+    if was is None:
+        return {param["name"]: table[param["name"]] for param in params if param["name"] in table}
+    found = {}
+    for param in params:
+        name, default = param["name"], default_of(param)
+        value = table.get(name, default)
+        if value is not None and value != was.get(name, default):
+            found[name] = value
+    return found
+
+
+def default_of(param: Mapping[str, Any]) -> int | str | None:
+    """The value of a parameter that is left out; `None`: there is none."""
+    default: str | None = param["default"]
+    if default is None:
+        return None
+    return int(default) if default.lstrip("-").isdecimal() else default.strip('"')
+
+
+def _places(before: Scenario | None, after: Scenario, pool: Pool) -> Iterator[Setting]:
+    """Where netbacks, blkbacks and interrupts are, if it is stated: by default they are where Linux puts them."""
+    new, old = after.to_dict(), {} if before is None else before.to_dict()
+    written = after.written()
+    kinds: tuple[Literal["nic"], Literal["disk"]] = ("nic", "disk")
+    for kind in kinds:
+        for name, table in written.get(kind, {}).items():
+            driver, was = new[kind][name].get("driver_domain"), old.get(kind, {}).get(name, {}).get("vcpu")
+            if driver is not None and table.get("vcpu", was) != was:
+                yield Interrupts(pool, name, kind, driver, table["vcpu"])
+    for kind in kinds:
+        for name, table in written["domain"].items():
+            device = new["domain"].get(name, {}).get(kind, {})
+            was = old.get("domain", {}).get(name, {}).get(kind, {}).get("driver_vcpu")
+            place = table.get(kind, {}).get("driver_vcpu", was)
+            if place != was and "driver_domain" in device:
+                yield Backend(pool, name, kind, device["driver_domain"], place, bool(device.get("emulated")))
+
+
+class _Actions:
+    """The timed settings of a scenario: its actions, and the domains that are created later."""
+
+    def __init__(self, document: Mapping[str, Any], pools: Mapping[str, Pool]) -> None:
+        self._document = document
+        self._pools = pools
+        self._tables: Mapping[str, Mapping[str, Any]] = document["domain"]
+        self._pool = {name: pools[table.get("pool", POOL_0)] for name, table in self._tables.items()}
+        self._online = {name: set(range(table["vcpus"])) for name, table in self._tables.items()}
+        self._saved: set[str] = set()
+
+    def all(self) -> Iterator[tuple[str, Setting]]:
+        """Each with its time, in order."""
+        starts = [
+            {"op": "create", "at": table["start"], "domain": name}
+            for name, table in self._tables.items()
+            if "start" in table
+        ]
+        actions = [*starts, *self._document.get("action", [])]
+        for action in sorted(actions, key=lambda action: span_ns(action["at"])):
+            for setting in self._settings(action):
+                yield action["at"], setting
+
+    def _settings(self, action: Mapping[str, Any]) -> Iterator[Setting]:
+        op = action["op"]
+        if op == "adjust-global":
+            pool = self._pools[action.get("pool", POOL_0)]
+            values = _changed(pool.of_scope("global"), action, None)
+            yield Params(pool, None, values, {**_table_of(self._document, pool.name), **values}, moment="action")
+            return
+        name = action["domain"]
+        pool = self._pool[name]
+        if op == "adjust":
+            values = _changed(pool.of_scope("domain"), action, None)
+            yield Params(pool, name, values, {**self._tables[name], **values}, moment="action")
+        elif op == "affinity":
+            yield Affinity(pool, name, action["affinity"], action.get("vcpu"))
+        elif op == "move-pool":
+            self._pool[name] = self._pools[action["pool"]]
+            yield Member(self._pool[name], name)
+        elif op in ("online", "offline"):
+            self._online[name] ^= {action["vcpu"]}
+            first = self._online[name] == set(range(len(self._online[name])))
+            yield Online(pool, name, action["vcpu"], op == "online", len(self._online[name]) if first else None)
+        else:
+            yield from self._live(name, op, pool)
+
+    def _live(self, name: str, op: str, pool: Pool) -> Iterator[Setting]:
+        yield Life(pool, name, op, name in self._saved)
+        if op in ("pause", "unpause"):
+            return
+        (self._saved.add if op == "save" else self._saved.discard)(name)
+        table = self._tables[name]
+        again = op in ("create", "reboot") or (op == "crash" and table["on_crash"] == "restart")
+        if again:
+            self._online[name] = set(range(table["vcpus"]))
+        if again or op == "restore":
+            self._pool[name] = self._pools[table.get("pool", POOL_0)]
+            yield from _of_domain(name, table, None, (self._pools, {}), self._document["host"]["pcpus"])

@@ -1,0 +1,81 @@
+"""What is typed: one line for each thing, and a script of them."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Literal
+
+from vcpulab.scenario.names import in_short
+
+LEAST = 3
+"""So many commands that differ in the number of a domain alone become a loop."""
+_NUMBERED = re.compile(r"(?P<stem>[A-Za-z_][\w.-]*?)(?P<number>\d+)")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to type, or one that cannot be typed."""
+
+    how: Literal["boot", "run", "keep", "cannot"]
+    """`boot`: a command after which the host must be restarted; `run`: one that holds at once; `keep`: one after which
+    it holds after a restart, too; `cannot`: there is no way on a real host."""
+    text: str
+    """The command, or the reason."""
+    at: str | None = None
+    """When: as in the scenario's action; `None`: before everything else."""
+    domain: str | None = None
+    """The domain that it is about, if it is about one."""
+
+
+def in_loops(steps: Iterable[Step]) -> list[Step]:
+    """The same steps, with those that do the same to numbered domains in a loop of a shell.
+
+    The loop stands where the first of them stood: what is done to one domain keeps its order.
+
+    Examples:
+        >>> print(in_loops([Step("run", f"xl unpause vm{n}", domain=f"vm{n}") for n in (1, 2, 3)])[0].text)
+        for d in vm1 vm2 vm3; do xl unpause $d; done
+    """
+    rows: dict[object, list[Step]] = {}
+    for number, step in enumerate(steps):
+        match = _NUMBERED.fullmatch(step.domain or "")
+        kind = (match["stem"], _of_each(step)) if match else number
+        rows.setdefault((step.how, step.at, kind), []).append(step)
+    return [step for row in rows.values() for step in _loop(row)]
+
+
+def _of_each(step: Step) -> str:
+    """The command with `$d` for the domain."""
+    return re.sub(rf"(?<![\w.-]){re.escape(step.domain or '')}(?![\w-])", "$d", step.text)
+
+
+def _loop(row: list[Step]) -> list[Step]:
+    if len(row) < LEAST:
+        return row
+    names, each = [str(step.domain) for step in row], _of_each(row[0])
+    if row[0].how == "cannot":
+        return [replace(row[0], text=each.replace("$d", in_short(names)), domain=None)]
+    return [replace(row[0], text=f"for d in {' '.join(names)}; do {each}; done", domain=None)]
+
+
+HEADINGS = {
+    "boot": "takes a restart of the host",
+    "run": "at run time",
+    "keep": "to keep it after a restart",
+    "cannot": "what no command does",
+}
+
+
+def script(steps: Iterable[Step], *, headed: bool = False) -> Iterator[str]:
+    """The lines of a shell script: whatever is no command is a comment.
+
+    Args:
+        steps: it.
+        headed: something above it says that this is to be typed, so what is typed first needs no heading.
+    """
+    for number, ((at, how), group) in enumerate(groupby(in_loops(steps), key=lambda step: (step.at, step.how))):
+        if number or how != "run" or not headed:
+            yield f"# {HEADINGS[how]}" if at is None else f"# {HEADINGS[how]}, {at} after the start"
+        for step in group:
+            yield f"#   {step.text}" if how == "cannot" else step.text

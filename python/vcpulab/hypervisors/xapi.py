@@ -1,0 +1,122 @@
+"""What is typed on a host of XAPI: XCP-ng, XenServer.
+
+Its database is where a VM's settings are kept: `xe vm-param-set` holds from the VM's next start on, and `xl` in Dom0
+sets the same at once. Weights and caps reach the hypervisor under credit alone (`xenguest`: "Failed to get credit
+scheduler parameters: scheduler not enabled?" otherwise).
+
+Sources: XCP-ng's reference of `xe` (`VCPUs-params:weight`, `cap`, `mask`; `VCPUs-max`, `VCPUs-at-startup`); xen-api,
+`xapi_xenops.ml`, for masks ("1,2,3: all vCPUs receive this mask; 1,2,3; 4,5,6: vCPU n receives mask n");
+`host-cpu-tune` of XenServer for `xen-cmdline --set-xen`, `dom0_max_vcpus` and `dom0_vcpus_pin`.
+"""
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from vcpulab.hypervisors import xl
+from vcpulab.hypervisors.settings import DOM0, Backend, Change, Life, Member, Params, Setting, Vcpus
+from vcpulab.hypervisors.steps import Step, in_loops
+from vcpulab.hypervisors.xen import Way, way
+from vcpulab.scenario.units import members
+
+_SET_XEN = "/opt/xensource/libexec/xen-cmdline --set-xen"
+_RC_LOCAL = "/etc/rc.d/rc.local"
+_KEEPS = "credit"
+_LIVES = {
+    "create": "vm-start vm={}",
+    "shutdown": "vm-shutdown vm={}",
+    "reboot": "vm-reboot vm={}",
+    "destroy": "vm-shutdown vm={} force=true",
+    "save": "vm-suspend vm={}",
+    "restore": "vm-resume vm={}",
+    "pause": "vm-pause vm={}",
+    "unpause": "vm-unpause vm={}",
+}
+
+
+def steps(change: Change) -> list[Step]:
+    """What is typed, in order: what takes a restart, what holds at once, what keeps it, what cannot be typed."""
+    if change.first.tools["tool"] not in ("xl", ""):
+        return [Step("cannot", f"{change.first}: XAPI has no release of {change.first.tools['tool']}'s days")]
+    ways = [_kept(setting) for setting in change.settings]
+    return [
+        *(Step("boot", f"{_SET_XEN} {option}") for one in ways for option in one.boot),
+        *xl.run(ways),
+        *(Step("keep", f"{_SET_XEN} {option}") for one in ways for option in one.options),
+        *_in_database(ways),
+        *_at_start(ways),
+        *dict.fromkeys(xl.cannot(ways)),
+        *(replace(step, at=at) for at, setting in change.later for step in _later(setting)),
+    ]
+
+
+def _later(setting: Setting) -> Iterator[Step]:
+    ways = [_way(setting)]
+    yield from xl.run(ways)
+    yield from xl.cannot(ways)
+
+
+def _kept(setting: Setting) -> Way:
+    """The same, with what XAPI does not keep named."""
+    found = _way(setting)
+    lost = isinstance(setting, Member) or (isinstance(setting, Params) and setting.pool.scheduler != _KEEPS)
+    if lost and found.run and found.domain not in (None, DOM0):
+        again = f"domain {found.domain}: XAPI does not keep this; type it again after each start"
+        found = replace(found, keys={}, after=[], cannot=[*found.cannot, again])
+    return found
+
+
+def _way(setting: Setting) -> Way:
+    """As Xen takes it, but for what XAPI does itself."""
+    match setting:
+        case Vcpus(_, domain) if domain != DOM0:
+            stop, start = (f"xe vm-{what} vm={domain}" for what in ("shutdown", "start"))
+            return Way(domain, run=[f"{stop} && {_set(domain)} {_vcpus(setting)} && {start}"])
+        case Life(_, domain, op) if op in _LIVES:
+            return Way(domain, run=[f"xe {_LIVES[op].format(domain)}"])
+        case Backend(kind="disk"):
+            return Way.none(f"{setting}: on vCPU {setting.vcpu} of {setting.driver}: tapdisk serves it", setting.domain)
+    return way(setting)
+
+
+def _set(domain: str) -> str:
+    return f"xe vm-param-set uuid={_uuid(domain)}"
+
+
+def _uuid(domain: str) -> str:
+    return f"$(xe vm-list name-label={domain} --minimal)"
+
+
+def _vcpus(setting: Vcpus) -> str:
+    """First the one that stays within the other."""
+    most, first = f"VCPUs-max={setting.count}", f"VCPUs-at-startup={setting.count}"
+    fewer = setting.there is not None and setting.count < setting.there
+    return f"{first} {most}" if fewer else f"{most} {first}"
+
+
+def _in_database(ways: list[Way]) -> Iterator[Step]:
+    for domain, keys in xl.of_domains(ways).items():
+        if keys.get("affinity") == "all":
+            remove = f"xe vm-param-remove uuid={_uuid(domain)} param-name=VCPUs-params param-key=mask"
+            yield Step("keep", remove, domain=domain)
+        params = _params(keys)
+        if params:
+            yield Step("keep", f"{_set(domain)} {' '.join(params)}", domain=domain)
+
+
+def _params(keys: Mapping[str, Any]) -> list[str]:
+    found = [f"VCPUs-params:{key}={keys[key]}" for key in ("weight", "cap") if key in keys]
+    affinity = keys.get("affinity", "all")
+    if affinity != "all":
+        each = [affinity] if isinstance(affinity, str) else affinity
+        masks = ";".join(",".join(map(str, members(ones))) for ones in each)
+        found.append(shlex.quote(f"VCPUs-params:mask={masks}"))
+    return found
+
+
+def _at_start(ways: list[Way]) -> Iterator[Step]:
+    lines = [text for one in ways for text in one.before] + [step.text for step in in_loops(xl.after(ways))]
+    if lines:
+        quoted = " ".join(map(shlex.quote, lines))
+        yield Step("keep", f"printf '%s\\n' {quoted} >> {_RC_LOCAL} && chmod +x {_RC_LOCAL}")

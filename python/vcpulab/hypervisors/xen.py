@@ -1,0 +1,335 @@
+"""How Xen takes a setting: at boot, by a command of `xl` (before Xen 4.1 `xm`), and what must be kept of it.
+
+Where it is kept is a matter of the toolstack: `xl`, `xapi`.
+
+Sources: the registry (`Toolstack` in `crates/sched`) for the parameters of the schedulers; `xl(1)` and
+`xlcpupool.cfg(5)` for the other commands; Xen's page on its command line (`docs/misc/xen-command-line`) for the options
+at boot.
+"""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import singledispatch
+from typing import Any
+
+from vcpulab.hypervisors import dom0
+from vcpulab.hypervisors.limits import takes
+from vcpulab.hypervisors.settings import (
+    DOM0,
+    POOL_0,
+    Affinity,
+    Backend,
+    Interrupts,
+    Life,
+    Machine,
+    Member,
+    NoHypervisor,
+    Online,
+    Params,
+    Pcpus,
+    Pool,
+    PoolGone,
+    PoolMade,
+    PoolPcpus,
+    Scheduler,
+    Setting,
+    Vcpus,
+    default_of,
+)
+from vcpulab.scenario.units import spans
+
+# The tool whose releases know CPU pools.
+HAS_POOLS = "xl"
+
+KEPT_AT_BOOT: Mapping[str, str] = {
+    "tslice_ms": "sched_credit_tslice_ms",
+    "ratelimit_us": "sched_ratelimit_us",
+    "migration_delay_us": "vcpu_migration_delay",
+}
+"""Of parameters with a command: the option of the hypervisor's command line that sets them at its start."""
+
+KEEPS_SHARES = ("credit", "credit2")
+"""The schedulers whose weights and caps stand in the configuration of a domain ("honoured by", says `xl.cfg(5)`)."""
+
+
+@dataclass
+class Way:
+    """How a setting is made, and kept."""
+
+    domain: str | None = None
+    """The domain that it is about, if it is about one."""
+    boot: list[str] = field(default_factory=list)
+    """Options of the hypervisor's command line, which take a restart."""
+    run: list[str] = field(default_factory=list)
+    """Commands for Dom0 that hold at once."""
+    options: list[str] = field(default_factory=list)
+    """Options of the hypervisor's command line that keep it."""
+    keys: dict[str, Any] = field(default_factory=dict)
+    """What the configuration of the domain must say to keep it: `weight`, `cap`, `vcpus`, `affinity`, `pool`."""
+    before: list[str] = field(default_factory=list)
+    """Commands to repeat at each start of the host, before the domains are created."""
+    after: list[str] = field(default_factory=list)
+    """The same, when they are there."""
+    cannot: list[str] = field(default_factory=list)
+    """What cannot be done, and why."""
+
+    @classmethod
+    def none(cls, reason: str, domain: str | None = None) -> "Way":
+        """There is none."""
+        return cls(domain, cannot=[reason])
+
+    @classmethod
+    def each_time(cls, command: str, domain: str | None = None) -> "Way":
+        """A command that nothing but itself keeps."""
+        return cls(domain, run=[command], after=[command])
+
+
+def way(setting: Setting) -> Way:
+    """How Xen takes a setting."""
+    pool = getattr(setting, "pool", None)
+    if pool is not None and not pool.tools["tool"] and not isinstance(setting, Scheduler | Params):
+        domain = getattr(setting, "domain", None)
+        whose = f"pool {pool.name}" if domain is None else f"domain {domain}"
+        return Way.none(f"{whose}: {pool} is in no hypervisor", domain)
+    return _way(setting)
+
+
+@singledispatch
+def _way(setting: Setting) -> Way:
+    raise TypeError(setting)
+
+
+@_way.register
+def _(_setting: NoHypervisor) -> Way:
+    return Way.none("there is no hypervisor on bare metal")
+
+
+@_way.register
+def _(setting: Scheduler) -> Way:
+    pool = setting.pool
+    if not pool.tools["sched"]:
+        return Way.none(f"no hypervisor has {pool}")
+    release = f"{pool}: takes another release of the hypervisor"
+    return Way(boot=[f"sched={pool.tools['sched']}"], cannot=[release] if setting.another_release else [])
+
+
+@_way.register
+def _(setting: Machine) -> Way:
+    return Way.none(f"host.{', host.'.join(setting.fields)}: takes another machine")
+
+
+@_way.register
+def _(setting: Pcpus) -> Way:
+    if setting.there is not None and setting.count > setting.there:
+        return Way.none(f"host.pcpus = {setting.count}: takes a machine with more pCPUs than {setting.there}")
+    return Way(boot=[f"maxcpus={setting.count}"])
+
+
+def called(domain: str) -> str:
+    """A domain as the tools call it."""
+    return "Domain-0" if domain == DOM0 else domain
+
+
+def _typed(pool: Pool, *words: str) -> str:
+    return shlex.join((pool.tools["tool"], *words))
+
+
+# ---- pools ----
+
+
+@_way.register
+def _(setting: PoolMade) -> Way:
+    pool, first = setting.pool, setting.first
+    if pool.tools["tool"] != HAS_POOLS:
+        return Way.none(f"pool {pool.name}: {pool} has no CPU pools")
+    listed = ", ".join(f'"{pcpu}"' for pcpu in pool.pcpus)
+    settings = (f'name="{pool.name}"', f'sched="{pool.tools["sched"]}"', f"cpus=[{listed}]")
+    create = _typed(pool, "cpupool-create", *settings)
+    if setting.moved is None:
+        made = [*(_typed(first, "cpupool-cpu-remove", POOL_0, str(pcpu)) for pcpu in pool.pcpus), create]
+        return Way(run=made, before=made)
+    out, back = (
+        [_typed(pool, "cpupool-migrate", called(domain), where) for domain in setting.moved]
+        for where in (POOL_0, pool.name)
+    )
+    kept = f"pool {pool.name}: kept where it is made at each start of the host, by its `sched` there"
+    return Way(run=[*out, _typed(pool, "cpupool-destroy", pool.name), create, *back], cannot=[kept])
+
+
+@_way.register
+def _(setting: PoolGone) -> Way:
+    pool = setting.pool
+    back = _typed(pool, "cpupool-cpu-add", POOL_0, spans(pool.pcpus))
+    kept = f"pool {pool.name}: kept where it is made at each start of the host: it must not be"
+    return Way(run=[_typed(pool, "cpupool-destroy", pool.name), back], cannot=[kept])
+
+
+@_way.register
+def _(setting: PoolPcpus) -> Way:
+    pool = setting.pool
+    found = Way(cannot=[f"pool {pool.name}: kept where it is made at each start of the host, by its `cpus` there"])
+    for pcpus, giver, taker in ((setting.fewer, pool.name, POOL_0), (setting.more, POOL_0, pool.name)):
+        for pcpu in pcpus:
+            found.run.append(_typed(pool, "cpupool-cpu-remove", giver, str(pcpu)))
+            found.run.append(_typed(pool, "cpupool-cpu-add", taker, str(pcpu)))
+    return found
+
+
+# ---- parameters ----
+
+
+@_way.register
+def _(setting: Params) -> Way:
+    """One command for all parameters that there is a command for; for the others, why not."""
+    pool, ways = setting.pool, setting.pool.tools["set"]
+    found, options = Way(setting.domain), list[str]()
+    typed: dict[str, int] = {}
+    complete = True
+    params = pool.of_scope("global" if setting.domain is None else "domain")
+    beside = {**{param["name"]: default_of(param) for param in params}, **setting.table}
+    for param in params:
+        name, how = param["name"], ways.get(param["name"])
+        given = name in setting.values
+        if not given and not (how and how.get("always") and setting.values):
+            continue
+        value = setting.values.get(name, beside[name])
+        allowed = takes(pool.scheduler, pool.tools, name, value, beside)
+        if how is None:
+            found.cannot.append(f"{setting.whose}: nothing sets {name} of {pool} on a real host")
+        elif allowed is not None:
+            unit = f" {param['unit']}" if param["unit"] and allowed.startswith("whole") else ""
+            found.cannot.append(
+                f"{setting.whose}: {name} = {value} cannot be typed: {pool.tools['tool']} takes {allowed}{unit}"
+            )
+            complete = complete and not how.get("always")
+        elif how["by"] == "boot":
+            _at_boot(found, setting, name, how["name"], value)
+        elif setting.moment == "restart" and name in KEPT_AT_BOOT:
+            found.boot.append(f"{KEPT_AT_BOOT[name]}={value}")
+        else:
+            options += [how["name"]] if how["by"] == "option" else []
+            options.append(str(int(value) // how.get("unit", 1)))
+            typed[name] = value
+    if typed and not complete:
+        # These are given together or not at all.
+        found.cannot.append(f"{setting.whose}: {', '.join(typed)} cannot be typed without it")
+    elif typed:
+        found.run.append(_command(setting, options))
+        _keep(found, setting, typed)
+    return found
+
+
+def _at_boot(found: Way, setting: Params, name: str, option: str, value: object) -> None:
+    if setting.moment == "action":
+        found.cannot.append(f"{setting.whose}: {name} cannot be changed while the host runs")
+    elif setting.pool.name != POOL_0:
+        whole = f"the boot option {option} holds for the whole host"
+        found.cannot.append(f"{setting.whose}: {name} cannot be set for one pool: {whole}")
+    else:
+        found.boot.append(f"{option}={value}")
+
+
+def _command(setting: Params, options: list[str]) -> str:
+    tools = setting.pool.tools
+    if setting.domain is None:
+        pool = ["-p", setting.pool.name] if setting.pool.name != POOL_0 else []
+        return _typed(setting.pool, *tools["global"].split(), *pool, *options)
+    words = [called(setting.domain) if word == "DOM" else word for word in tools["domain"].split()]
+    return _typed(setting.pool, *words, *options)
+
+
+def _keep(found: Way, setting: Params, typed: Mapping[str, int]) -> None:
+    pool = setting.pool
+    if setting.domain is None and pool.name == POOL_0 and typed.keys() <= KEPT_AT_BOOT.keys():
+        found.options += [f"{KEPT_AT_BOOT[name]}={value}" for name, value in typed.items()]
+    elif setting.domain is None:
+        found.before += found.run
+    elif pool.tools["tool"] == HAS_POOLS and setting.domain != DOM0 and pool.scheduler in KEEPS_SHARES:
+        found.keys |= typed
+    else:
+        found.after += found.run
+
+
+# ---- domains ----
+
+
+@_way.register
+def _(setting: Vcpus) -> Way:
+    pool, domain, count = setting.pool, setting.domain, setting.count
+    if domain == DOM0:
+        return Way(domain, boot=[f"dom0_max_vcpus={count}"])
+    if _is_first_release(pool):
+        return Way.none(f"domain {domain}: xm of {pool.generation} changes no number of vCPUs", domain)
+    more = setting.there is not None and count > setting.there
+    keys = {"vcpus": count} | ({"maxvcpus": count} if more else {})
+    return Way(domain, run=[_typed(pool, "vcpu-set", domain, str(count))], keys=keys)
+
+
+@_way.register
+def _(setting: Online) -> Way:
+    pool, domain = setting.pool, setting.domain
+    if _is_first_release(pool):
+        return Way.none(f"domain {domain}: xm of {pool.generation} takes no vCPU offline", domain)
+    if setting.count is not None:
+        return Way(domain, run=[_typed(pool, "vcpu-set", called(domain), str(setting.count))])
+    inside = f"in the guest: echo {int(setting.on)} > /sys/devices/system/cpu/cpu{setting.vcpu}/online"
+    return Way.none(f"domain {domain}: {pool.tools['tool']} vcpu-set takes the last ones offline; {inside}", domain)
+
+
+@_way.register
+def _(setting: Member) -> Way:
+    pool, domain = setting.pool, setting.domain
+    if pool.tools["tool"] != HAS_POOLS:
+        return Way.none(f"domain {domain}: {pool} has no CPU pools", domain)
+    return Way(domain, run=[_typed(pool, "cpupool-migrate", called(domain), pool.name)], keys={"pool": pool.name})
+
+
+@_way.register(Backend)
+@_way.register(Interrupts)
+def _(setting: Backend | Interrupts) -> Way:
+    run, to_know = dom0.placed(setting)
+    return Way(setting.domain if isinstance(setting, Backend) else None, run=run, cannot=[to_know])
+
+
+def _is_first_release(pool: Pool) -> bool:
+    return pool.generation.startswith("xen2")
+
+
+@_way.register
+def _(setting: Affinity) -> Way:
+    pool, domain, pcpus = setting.pool, setting.domain, setting.pcpus
+    if not isinstance(pcpus, str):
+        pins = {str(vcpu): ones for vcpu, ones in enumerate(pcpus)}
+    else:
+        pins = {"all" if setting.vcpu is None else str(setting.vcpu): pcpus}
+    found = Way(domain)
+    if not _is_first_release(pool):
+        found.run = [_typed(pool, "vcpu-pin", called(domain), vcpu, ones) for vcpu, ones in pins.items()]
+    elif pins.keys() <= {"all", "0"} and all(ones.isdecimal() for ones in pins.values()):
+        found.run = [_typed(pool, "pincpu", called(domain), ones) for ones in pins.values()]
+    else:
+        return Way.none(f"domain {domain}: xm pincpu of {pool.generation} pins to one pCPU", domain)
+    if domain == DOM0 and not isinstance(pcpus, str) and list(pcpus) == [str(vcpu) for vcpu in range(len(pcpus))]:
+        found.options = ["dom0_vcpus_pin"]
+    elif domain != DOM0 and pool.tools["tool"] == HAS_POOLS:
+        found.keys = {"affinity": pcpus}
+    else:
+        found.after = found.run
+    return found
+
+
+@_way.register
+def _(setting: Life) -> Way:
+    pool, domain, op = setting.pool, setting.domain, setting.op
+    state = f"{domain}.save"
+    if op == "destroy" and setting.saved:
+        return Way(domain, run=[f"rm {state}"])
+    words = {
+        "create": ("create", f"{domain}.cfg"),
+        "save": ("save", domain, state),
+        "restore": ("restore", state),
+        # The kernel of the guest crashes itself when it gets this key.
+        "crash": ("sysrq", called(domain), "c"),
+    }
+    return Way(domain, run=[_typed(pool, *words.get(op, (op, called(domain))))])
