@@ -16,10 +16,14 @@ from hypothesis import strategies as st
 
 from support import ROOT, Vcpulab
 from vcpulab import Scenario, ScenarioError
+from vcpulab.advice.lint.host import Finding
+from vcpulab.advice.lint.lint import Advice
 from vcpulab.advice.tuning.parameters import space
+from vcpulab.cli.views import show_advice
 from vcpulab.errors import RequestError
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.commands import commands, new_steps
+from vcpulab.hypervisors.settings import difference
 from vcpulab.hypervisors.steps import Step, script
 from vcpulab.scenario.catalogue import schedulers
 
@@ -548,6 +552,20 @@ def test_what_keeps_it_leaves_files_that_hold_it(tmp_path: Path) -> None:
     assert (tmp_path / f"{UNIT[1:]}/vcpulab.conf").read_text().splitlines() == 2 * [
         "[Service]",
         "ExecStartPost=-/usr/sbin/xl sched-credit -d Domain-0 -w 1024",
+    ]
+
+
+def test_findings_say_when_each_command_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    after = BASE.change({"domain.dom0.vcpus": 2, "domain.web.weight": 9, "host.profile": "exact"})
+    advice = Advice(Finding("domain.web.weight", "a reason", rule="any"), None, difference(BASE, after))
+    show_advice("web.toml", [advice])
+    told = [line.strip() for line in capsys.readouterr().out.splitlines()[2:] if line.strip()]
+    assert [line for line in told if not line.startswith("$ ")] == [
+        "takes a restart of the host:",
+        "at run time:",
+        "to keep it after a restart:",
+        "what no command does or keeps:",
+        "host.profile, host.costs: takes another machine",
     ]
 
 

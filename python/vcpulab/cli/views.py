@@ -183,8 +183,9 @@ def show_advice(path: str, advice: Sequence[Advice], toolstack: Toolstack | None
         _show_finding(path, one)
         if one.harm:
             print(f"  {one.harm}: better leave it as it is")
-        for how, group in groupby(in_loops(one.steps(toolstack)), key=lambda step: step.how):
-            if how != "run":
+        groups = groupby(in_loops(one.steps(toolstack)), key=lambda step: step.how)
+        for place, (how, group) in enumerate(groups):
+            if place or how != "run":
                 print(f"  {HEADINGS[how]}:")
             for step in group:
                 print(f"  {'  ' if how == 'cannot' else '$ '}{step.text}")

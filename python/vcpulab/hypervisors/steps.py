@@ -63,7 +63,7 @@ HEADINGS = {
     "boot": "takes a restart of the host",
     "run": "at run time",
     "keep": "to keep it after a restart",
-    "cannot": "what no command does",
+    "cannot": "what no command does or keeps",
 }
 
 
