@@ -354,6 +354,17 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, list[str]]]] = [
         {"xl": ["xl cpupool-cpu-remove Pool-0 2", "xl cpupool-cpu-add rt 2"]},
     ),
     (
+        "another scheduler for a pool: xl cannot change it in place",
+        {"pool.rt.scheduler": "credit2"},
+        {
+            "xl": [
+                "xl cpupool-destroy rt",
+                """xl cpupool-create 'name="rt"' 'sched="credit2"' 'cpus=["3"]'""",
+            ],
+            "libvirt": [],
+        },
+    ),
+    (
         "where devices are served",
         {"domain.web.nic.driver_vcpu": 3, "domain.web.disk.driver_vcpu": 1, "nic.eth0.vcpu": 2},
         {
@@ -416,6 +427,13 @@ def test_exactly_the_change_is_typed(changes: Mapping[str, Any], toolstack: Tool
 )
 def test_what_no_command_does_is_said(changes: Mapping[str, Any], toolstack: Toolstack, reason: str) -> None:
     assert reason in texts(new_steps(BASE, BASE.change(changes), toolstack), "cannot")
+
+
+def test_a_pool_that_goes_gives_its_pcpus_back() -> None:
+    without = Scenario.from_toml(HOST.replace('[pool.rt]\npcpus = "3"\nscheduler = "rtds"\n', ""))
+    steps = new_steps(BASE, without)
+    assert texts(steps) == ["xl cpupool-destroy rt", "xl cpupool-cpu-add Pool-0 3"]
+    assert texts(steps, "cannot") == ["pool rt: take it out where it is made at each start of the host"]
 
 
 def test_before_xl_all_is_kept_by_commands_at_boot() -> None:

@@ -153,7 +153,7 @@ def _(setting: PoolMade) -> Way:
         [_typed(pool, "cpupool-migrate", called(domain), where) for domain in setting.moved]
         for where in (POOL_0, pool.name)
     )
-    kept = f"pool {pool.name}: kept where it is made at each start of the host, by its `sched` there"
+    kept = f"pool {pool.name}: set its `sched` where it is made at each start of the host"
     return Way(run=[*out, _typed(pool, "cpupool-destroy", pool.name), create, *back], cannot=[kept])
 
 
@@ -161,14 +161,14 @@ def _(setting: PoolMade) -> Way:
 def _(setting: PoolGone) -> Way:
     pool = setting.pool
     back = _typed(pool, "cpupool-cpu-add", POOL_0, spans(pool.pcpus))
-    kept = f"pool {pool.name}: kept where it is made at each start of the host: it must not be"
+    kept = f"pool {pool.name}: take it out where it is made at each start of the host"
     return Way(run=[_typed(pool, "cpupool-destroy", pool.name), back], cannot=[kept])
 
 
 @_way.register
 def _(setting: PoolPcpus) -> Way:
     pool = setting.pool
-    found = Way(cannot=[f"pool {pool.name}: kept where it is made at each start of the host, by its `cpus` there"])
+    found = Way(cannot=[f"pool {pool.name}: set its `cpus` where it is made at each start of the host"])
     for pcpus, giver, taker in ((setting.fewer, pool.name, POOL_0), (setting.more, POOL_0, pool.name)):
         for pcpu in pcpus:
             found.run.append(_typed(pool, "cpupool-cpu-remove", giver, str(pcpu)))
