@@ -149,6 +149,10 @@ def test_names_of_metrics() -> None:
     assert len(named) == len(set(named))
     with pytest.raises(RequestError, match="`web` has no metric `speed`; allowed: throughput"):
         find(WEB, "web.speed")
+    with pytest.raises(RequestError, match="did you mean `response_p99`"):
+        find(WEB, "web.p99")
+    with pytest.raises(RequestError, match=r"it does not say of what; .*\n.*did you mean `httperf.response_p99`"):
+        find(WEB, "response_p99")
     with pytest.raises(RequestError, match="there is no `wbe`"):
         find(WEB, "wbe.throughput")
 

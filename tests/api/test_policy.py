@@ -856,3 +856,16 @@ def test_a_hook_that_never_ends_can_be_interrupted(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=HANG_S)
     assert (process.returncode, errors) == (130, "interrupted\n")
+
+
+def test_what_a_policy_may_ask_is_described() -> None:
+    """`help(vcpulab.Context)` listed names alone."""
+    stub = Path(vcpulab.__file__).with_name("_engine.pyi").read_text()
+    described = re.search(r"class Context:\n(.*?)\n@final", stub, re.DOTALL)
+    assert described is not None
+    names = re.findall(r"def (\w+)\(", described[1])
+    assert len(names) > 25
+    for name in names:
+        said = (getattr(Context, name).__doc__ or "").split("\n")[0]
+        assert said, name
+        assert f'"""{said}' in described[1], name

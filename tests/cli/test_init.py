@@ -1,5 +1,6 @@
 """`vcpulab init --like`: a scenario of the answers to half a dozen questions."""
 
+import json
 import os
 import pty
 import subprocess
@@ -81,3 +82,15 @@ def test_every_scheduler_that_is_offered_makes_a_valid_file(command: Vcpulab) ->
     for name in offered:
         made = command("init", f"{name}.toml", "--like", "--scheduler", name)
         assert made.returncode == 0, (name, made.stderr)
+
+
+def test_check_tells_programs_too(command: Vcpulab, tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text((tmp_path / "hogs.toml").read_text().replace("pcpus = 1", "pcpus = 0"))
+    told = command("check", "hogs.toml", "bad.toml", "missing.toml", "--format", "json")
+    assert told.returncode == 2
+    answers = json.loads(told.stdout)
+    assert [answer["ok"] for answer in answers.values()] == [True, False, False]
+    (problem,) = answers["bad.toml"]["problems"]
+    assert (problem["field"], problem["found"], problem["line"]) == ("host.pcpus", "0", 9)
+    assert "no such file" in answers["missing.toml"]["problems"][0]["message"]
+    assert "too many arguments: `b.toml`" in command("run", "hogs.toml", "b.toml").stderr

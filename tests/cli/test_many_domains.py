@@ -232,7 +232,7 @@ def test_the_narrowest_terminal_breaks_no_name() -> None:
     """At 60 columns names of metrics and verdicts were broken wherever their column ended."""
     name, verdict = "service01 to service15 (14).response_p99", "no significant difference"
     table = beside("t", ("now", "changed"), [[name, "ms", "0.30 ± 0.10", "0.60 ± 0.20", "+0.30", "+99", "1", verdict]])
-    for width in (60, 80, 120):
+    for width in (60, 80, 100, 110, 120):
         console = Console(width=width, file=io.StringIO(), highlight=False)
         for part in rendered(table, width):
             console.print(part)

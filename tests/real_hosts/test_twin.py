@@ -275,7 +275,7 @@ def test_a_kvm_host_has_a_twin_under_a_scheduler_of_choice(command: Vcpulab, tmp
     [
         ((), "no files"),
         (("missing.bin",), "missing.bin"),
-        (("hogs.toml",), "found none; allowed: one trace"),
+        (("hogs.toml",), "hogs.toml: a scenario, no recording"),
         (("noise.bin",), "not known by how it begins"),
         (("empty",), "found none; allowed: one trace"),
         (("score", "recorded", "--split", "0"), "--split: found `0`; allowed: 5 to 95"),

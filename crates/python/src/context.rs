@@ -29,86 +29,105 @@ pub struct Context;
 
 #[pymethods]
 impl Context {
+    /// The time, ns since the host started.
     #[getter]
     fn now(&self) -> PyResult<i64> {
         with(|host| Ok(host.now().ns()))
     }
 
+    /// The pCPUs of this scheduler, ascending.
     #[getter]
     fn pcpus<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let mask = with(|host| Ok(*host.pcpus()))?;
         as_tuple(py, &mask)
     }
 
+    /// The vCPUs of the domains in this scheduler's CPU pool, in order of creation.
     #[getter]
     fn guest_vcpus<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let vcpus: Vec<u32> = with(|host| Ok(host.pool_vcpus().map(|v| v.0).collect()))?;
         PyTuple::new(py, vcpus)
     }
 
+    /// The pCPU on which the code at hand executes.
     #[getter]
     fn executing(&self) -> PyResult<u32> {
         with(|host| Ok(host.executing().0))
     }
 
+    /// The socket a pCPU is on.
     fn socket(&self, p: u32) -> PyResult<u32> {
         with(|host| Ok(host.socket(pcpu(host, p)?)))
     }
 
+    /// The vCPU that a pCPU executes; during a decision still the outgoing one.
     fn current(&self, p: u32) -> PyResult<u32> {
         with(|host| Ok(host.current(pcpu(host, p)?).0))
     }
 
+    /// The idle vCPU of a pCPU.
     fn idle(&self, p: u32) -> PyResult<u32> {
         with(|host| Ok(host.idle(pcpu(host, p)?).0))
     }
 
+    /// Is it an idle vCPU?
     fn is_idle(&self, v: u32) -> PyResult<bool> {
         with(|host| Ok(host.is_idle(vcpu(host, v)?)))
     }
 
+    /// Does it run now, on its processor?
     fn is_current(&self, v: u32) -> PyResult<bool> {
         with(|host| Ok(host.is_current(vcpu(host, v)?)))
     }
 
+    /// The pCPU that a vCPU is assigned to: where it runs, ran last, or has been placed.
     fn processor(&self, v: u32) -> PyResult<u32> {
         with(|host| Ok(host.processor(vcpu(host, v)?).0))
     }
 
+    /// Is it neither blocked, paused, parked nor migrating?
     fn runnable(&self, v: u32) -> PyResult<bool> {
         with(|host| Ok(host.runnable(vcpu(host, v)?)))
     }
 
+    /// The pCPUs it may run on, ascending.
     fn affinity<'py>(&self, py: Python<'py>, v: u32) -> PyResult<Bound<'py, PyTuple>> {
         let mask = with(|host| Ok(*host.affinity(vcpu(host, v)?)))?;
         as_tuple(py, &mask)
     }
 
+    /// Its domain; idle vCPUs have none.
     fn dom(&self, v: u32) -> PyResult<u32> {
         with(|host| Ok(host.dom(guest(host, v)?).0))
     }
 
+    /// The vCPUs of a domain, in order.
     fn vcpus_of<'py>(&self, py: Python<'py>, d: u32) -> PyResult<Bound<'py, PyTuple>> {
         let vcpus: Vec<u32> = with(|host| Ok(host.vcpus_of(domain(host, d)?).map(|v| v.0).collect()))?;
         PyTuple::new(py, vcpus)
     }
 
+    /// A domain's number as an administrator sees it (0: Dom0).
     fn domain_number(&self, d: u32) -> PyResult<i64> {
         with(|host| Ok(host.domain_number(domain(host, d)?)))
     }
 
+    /// Domain number and vCPU number in the domain; (-1, p) for the idle vCPU of pCPU p.
     fn name(&self, v: u32) -> PyResult<(i64, i64)> {
         with(|host| Ok(host.name(vcpu(host, v)?)))
     }
 
+    /// The time of its last switch, in or out, ns since the host started (0: none yet).
     fn switched_at(&self, v: u32) -> PyResult<i64> {
         with(|host| Ok(host.switched_at(vcpu(host, v)?).ns()))
     }
 
+    /// The time that it has run so far, ns.
     fn running_ns(&self, v: u32) -> PyResult<i64> {
         with(|host| Ok(host.run_times(vcpu(host, v)?).running_ns.ns()))
     }
 
+    /// Asks a pCPU of this scheduler to decide, once the event at hand has been handled.
     fn raise_reschedule(&self, p: u32) -> PyResult<()> {
         with(|host| {
             let p = own_pcpu(host, p)?;
@@ -117,6 +136,7 @@ impl Context {
         })
     }
 
+    /// Assigns a vCPU, not running, to a pCPU of this scheduler.
     fn set_processor(&self, v: u32, p: u32) -> PyResult<()> {
         with(|host| {
             let (v, p) = (own_vcpu(host, v)?, own_pcpu(host, p)?);
@@ -129,6 +149,7 @@ impl Context {
         })
     }
 
+    /// Asks for a running vCPU to be moved: once it has stopped, it goes to the pCPU that `pick` says.
     fn start_migration(&self, v: u32) -> PyResult<()> {
         with(|host| {
             let v = own_vcpu(host, v)?;
@@ -137,6 +158,9 @@ impl Context {
         })
     }
 
+    /// Makes a vCPU not runnable until it is unparked, as a cap does. Parking twice changes nothing.
+    ///
+    /// No hook is called: a policy that parks the running vCPU asks its pCPU to reschedule.
     fn park(&self, v: u32) -> PyResult<()> {
         with(|host| {
             let v = own_vcpu(host, v)?;
@@ -145,6 +169,9 @@ impl Context {
         })
     }
 
+    /// Ends the parking of a vCPU, if it is parked.
+    ///
+    /// No hook is called: if the vCPU is runnable now, the policy treats it as one that wakes.
     fn unpark(&self, v: u32) -> PyResult<()> {
         with(|host| {
             let v = own_vcpu(host, v)?;
@@ -153,10 +180,12 @@ impl Context {
         })
     }
 
+    /// Has the policy parked it?
     fn is_parked(&self, v: u32) -> PyResult<bool> {
         with(|host| Ok(host.is_parked(vcpu(host, v)?)))
     }
 
+    /// Makes a timer, stopped; when due, the hook `timer` gets the token.
     #[pyo3(signature = (p, token = 0))]
     fn new_timer(&self, p: u32, token: u32) -> PyResult<u32> {
         with(|host| {
@@ -170,6 +199,7 @@ impl Context {
         })
     }
 
+    /// Sets or moves a timer, ns since the host started; a time already past counts as now.
     fn set_timer(&self, timer: u32, at: i64) -> PyResult<()> {
         with(|host| {
             let timer = own_timer(host, timer)?;
@@ -178,6 +208,7 @@ impl Context {
         })
     }
 
+    /// Stops a timer.
     fn stop_timer(&self, timer: u32) -> PyResult<()> {
         with(|host| {
             let timer = own_timer(host, timer)?;
@@ -186,6 +217,7 @@ impl Context {
         })
     }
 
+    /// The time at which a timer is due, ns since the host started; `None`: stopped.
     fn timer_expiry(&self, timer: u32) -> PyResult<Option<i64>> {
         with(|host| {
             let at = host.timer_expiry(own_timer(host, timer)?);

@@ -179,6 +179,9 @@ fn what_is_too_big_is_refused_without_making_it() {
         streams.contains("client.c3: found 20000; allowed: at most 16384 streams of all clients together"),
         "{streams}"
     );
+    let prose = problems(&"A page of prose.\n".repeat(100));
+    assert_eq!(prose.matches("not valid TOML").count(), 8);
+    assert!(prose.contains("92 more problems are not shown"), "{prose}");
     assert!(problems(&"[".repeat(100_000)).contains("not valid TOML"));
     assert!(problems(&format!("a = {}", "[".repeat(100_000))).contains("not valid TOML"));
 }

@@ -1,16 +1,17 @@
 """`vcpulab check` and `vcpulab init`: scenario files. Nothing heavy is imported: editors run `check` at every save."""
 
+import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from cyclopts import Parameter
 
 from vcpulab import whole
 from vcpulab._engine import starter
 from vcpulab.cli import files, terminal
-from vcpulab.cli.options import Flag, Force, command, number
+from vcpulab.cli.options import Flag, Force, TableOrJson, command, number
 from vcpulab.cli.outputs import Writes
 from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.scenario import like as hosts
@@ -23,13 +24,25 @@ _Answer = TypeVar("_Answer")
 _USUAL = {"web": 1, "service": 4, "batch": 2, "idle": 2}
 
 
-@command("check", "vcpulab check web.toml")
-def check(file: Annotated[tuple[Path, ...], Parameter(negative=())], /) -> int:
+@command("check", "vcpulab check web.toml", "vcpulab check web.toml --format json")
+def check(
+    file: Annotated[tuple[Path, ...], Parameter(negative=())],
+    /,
+    *,
+    format: TableOrJson = "table",
+) -> int:
     """Check scenario files; print every problem found in them.
+
+    As JSON: for each file whether it can run (`ok`), and its `problems` and `warnings`, each with file, line, column,
+    field, what was found, what is allowed, a hint, and the message.
 
     Args:
         file: Scenario files.
     """
+    if format == "json":
+        answers = {str(path): _checked(path) for path in file}
+        print(json.dumps(answers, indent=2))
+        return DONE if all(answer["ok"] for answer in answers.values()) else WRONG
     status = DONE
     for path in file:
         try:
@@ -40,6 +53,16 @@ def check(file: Annotated[tuple[Path, ...], Parameter(negative=())], /) -> int:
         else:
             print(f"{path}: ok")
     return status
+
+
+def _checked(path: Path) -> dict[str, Any]:
+    """The same as data."""
+    try:
+        return {"ok": True, "problems": [], "warnings": Scenario.load(path).warnings}
+    except ScenarioError as error:
+        return {"ok": False, "problems": error.problems, "warnings": []}
+    except OSError as error:
+        return {"ok": False, "problems": [{"file": str(path), "message": files.reason(error)}], "warnings": []}
 
 
 _VMS_MAX = 100

@@ -207,7 +207,7 @@ def _unknown(name: str) -> str:
 
 def _misused(error: "CycloptsError") -> str:
     """A command line that does not fit the command, in the words of this package."""
-    from cyclopts import CoercionError, MissingArgumentError
+    from cyclopts import CoercionError, MissingArgumentError, UnusedCliTokensError
 
     from vcpulab.errors import RequestError
 
@@ -220,6 +220,8 @@ def _misused(error: "CycloptsError") -> str:
         said = RequestError(found=error.token.value, allowed=", ".join(kinds)).text(name)
     elif isinstance(error, MissingArgumentError) and not error.tokens_so_far and not error.keyword:
         said = f"{name} is missing"
+    elif isinstance(error, UnusedCliTokensError):
+        said = f"too many arguments: `{' '.join(error.unused_tokens or ())}`"
     else:
         said = str(error)
     return f"{said}\n  hint: {command} --help"

@@ -60,6 +60,7 @@ KINDS: tuple[Kind, ...] = ("xentrace", "sched-text", *_READERS)
 """All that are read."""
 
 
+_SCENARIO = re.compile(r"(?m)^\[(host|domain\.[^\]]+)\]")
 _PERF_DATA = (b"PERFILE2", b"2ELIFREP")
 """A `perf.data` of either byte order."""
 _PERF_TABLES = re.compile(r"(?m)^Runtime summary$|^\s+time\s+cpu\s+task name\s|^\s*Task\s+\|\s+Runtime ms\s")
@@ -106,6 +107,10 @@ def kind_of(path: str | PathLike[str]) -> Kind:
             return kind
     if re.search(r"\bsched_(switch|wakeup|waking): ", text) or text.startswith("# tracer:"):
         return "sched-text"
+    if _SCENARIO.search(text):
+        raise RecordingError(
+            f"{path}: a scenario, no recording\n  hint: vcpulab run {path} --trace DIRECTORY records one"
+        )
     if re.search(r"(?m)^[ \t]*(name|kernel|memory|vcpus|type|builder)[ \t]*=", text):
         return "xl-cfg"
     hint = "vcpulab import --kind KIND, if it is one of these"

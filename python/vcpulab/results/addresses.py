@@ -176,6 +176,17 @@ def find(scenario: Scenario, text: str, field: str | None = None) -> Address:
         if f"{name}.{last}" in listed:
             return listed[f"{name}.{last}"]
     things = list(dict.fromkeys(address.thing for address in listed.values()))
+    if not steps:
+        # Whose it is, clients say best.
+        clients = [app.name for app in apps(scenario) if app.client is not None]
+        names = [f"{one}.{last}" for one in (*clients, *things) if f"{one}.{last}" in listed]
+        raise AddressError(
+            "it does not say of what",
+            field=field,
+            found=text,
+            allowed=f"NAME.METRIC, where NAME is one of {_things(things)}",
+            hint=f"did you mean `{names[0]}`?" if names else None,
+        )
     if thing not in things and not meant:
         raise AddressError(
             f"there is no `{thing}`",

@@ -31,7 +31,9 @@ def rendered(shown: Table, width: int) -> Iterator[RichTable]:
     for numbers in parts:
         table = RichTable(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
         for index in range(shown.text_columns):
-            table.add_column(Text(headings[index]), vertical="bottom", overflow="fold")
+            # Names stay whole where only what is said of numbers need wrap.
+            whole = shown.together and _least(shown) <= width and not any("\n" in row[index] for row in rows)
+            table.add_column(Text(headings[index]), vertical="bottom", overflow="fold", no_wrap=whole)
         for index in numbers:
             wraps = shown.together and _wraps(shown, index)
             table.add_column(Text(headings[index]), justify="right", vertical="bottom", no_wrap=not wraps)

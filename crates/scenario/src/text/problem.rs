@@ -198,6 +198,11 @@ impl<'t> Report<'t> {
         }
     }
 
+    /// As many more are wrong, and are not told.
+    pub fn leave_out(&mut self, count: usize) {
+        self.errors_left_out += count;
+    }
+
     /// These are wrong with a file that is named at this place.
     pub fn errors_of_file(&mut self, place: &Place, problems: Problems) {
         let offset = place.span.as_ref().map_or(usize::MAX, |span| span.start);

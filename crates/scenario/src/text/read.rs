@@ -76,6 +76,9 @@ pub(crate) struct Kinds {
     pub fields: &'static [(&'static str, &'static [&'static str])],
 }
 
+/// So many slips are told, the first ones: what has more of them is hardly a scenario.
+const SYNTAX_ERRORS_MAX: usize = 8;
+
 /// A TOML document, and a reader for what is in it.
 ///
 /// # Errors
@@ -88,7 +91,8 @@ pub(crate) fn document<'t>(text: &'t str, file: &'t str) -> Result<(Node<'t>, Re
     let mut report = Report::new(file, text);
     let (document, syntax_errors) = DeTable::parse_recoverable(text);
     if !syntax_errors.is_empty() {
-        for error in syntax_errors {
+        report.leave_out(syntax_errors.len().saturating_sub(SYNTAX_ERRORS_MAX));
+        for error in syntax_errors.into_iter().take(SYNTAX_ERRORS_MAX) {
             let place = Place { span: error.span(), field: String::new() };
             report.error_with(&place, || Problem::says(format!("not valid TOML: {}", error.message())));
         }
