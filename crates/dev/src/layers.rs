@@ -5,13 +5,14 @@ use std::{fs, io};
 
 /// The crates of the engine and those that each may use; the compiler keeps them from using others by way of these. Crates
 /// that serve development and the Python front may use all.
-const LAYERS: [(&str, &[&str]); 11] = [
+const LAYERS: [(&str, &[&str]); 12] = [
+    ("histogram", &[]),
     ("host", &[]),
     ("recording", &[]),
     ("probe", &[]),
     ("sched", &["host"]),
-    ("guest", &["host"]),
-    ("measure", &["host"]),
+    ("guest", &["histogram", "host"]),
+    ("measure", &["histogram", "host"]),
     ("conformance", &["host", "sched"]),
     ("io", &["host", "guest"]),
     ("spec", &["host", "sched", "guest", "io"]),

@@ -4,7 +4,7 @@ use vcpulab_host::{DomId, HostState, PcpuId, Span, VcpuId};
 
 use crate::counters::Meter;
 use crate::tables::{DomainRow, PcpuRow, Results, TraceRow, VcpuRow, WaitRow, WakeUpBucketRow, WakeUpRow};
-use crate::waits::{Charged, NotAttributed};
+use crate::waits::{Charged, NotAttributed, steps};
 
 /// Names of domains and pools.
 #[derive(Clone, Debug, Default)]
@@ -88,21 +88,21 @@ fn add_wake_ups(results: &mut Results, replication: u32, names: &Names, meter: &
             Some(by) => format!("event from {}", names.domains[by.index()]),
             None => cause.name().to_owned(),
         };
-        let quantile = |quantile| waited.histogram.value_at_quantile(quantile);
-        let count = waited.histogram.len();
+        let waits = waited.histogram.read();
+        let count = waits.len();
         results.wakeups.push(WakeUpRow {
             replication,
             domain: domain.clone(),
             cause: cause.clone(),
             count,
             mean_ns: waited.sum_ns.ns() as f64 / count as f64,
-            p50_ns: quantile(0.50),
-            p90_ns: quantile(0.90),
-            p95_ns: quantile(0.95),
-            p99_ns: quantile(0.99),
+            p50_ns: waits.quantile(0.50),
+            p90_ns: waits.quantile(0.90),
+            p95_ns: waits.quantile(0.95),
+            p99_ns: waits.quantile(0.99),
             max_ns: waited.max_ns.ns() as u64,
         });
-        let buckets = waited.buckets().into_iter().map(|(from_ns, below_ns, count)| WakeUpBucketRow {
+        let buckets = steps(&waits).into_iter().map(|(from_ns, below_ns, count)| WakeUpBucketRow {
             replication,
             domain: domain.clone(),
             cause: cause.clone(),
@@ -155,7 +155,7 @@ fn domain_row(
     let count = |of: fn(&VcpuRow) -> u64| own.iter().map(|row| of(row)).sum::<u64>();
     let waits = meter.waits.all(d);
     let after_waking = meter.waits.after_waking(d);
-    let wake = |share| after_waking.as_ref().map(|waits| waits.value_at_quantile(share));
+    let wake = |share| after_waking.as_ref().map(|waits| waits.quantile(share));
     DomainRow {
         replication,
         domain: names.domains[d.index()].clone(),
@@ -175,9 +175,9 @@ fn domain_row(
         migrations: count(|row| row.migrations),
         io_count: 0,
         entitlement: None,
-        wait_p50_ns: waits.value_at_quantile(0.50),
-        wait_p95_ns: waits.value_at_quantile(0.95),
-        wait_p99_ns: waits.value_at_quantile(0.99),
+        wait_p50_ns: waits.quantile(0.50),
+        wait_p95_ns: waits.quantile(0.95),
+        wait_p99_ns: waits.quantile(0.99),
         wait_max_ns: own.iter().map(|row| row.wait_max_ns).max().unwrap_or(0),
         wake_p50_ns: wake(0.50),
         wake_p90_ns: wake(0.90),

@@ -103,7 +103,7 @@ fn who_is_to_begin_later_sleeps_until_then() {
     assert_eq!((kernel.next(0, Time::ZERO), kernel.next_timer(0)), (Next::Idle, at(ns(70))));
     run(&mut kernel, 1, at(ns(70)), at(ns(1071)));
     let stats = &kernel.stats()[AppId(0)];
-    assert_eq!((stats.completed, stats.responses().unwrap().max()), (50, 20));
+    assert_eq!((stats.completed, stats.responses().read().max()), (50, 20));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn requests_find_a_task_that_waits_and_queue_when_none_does() {
     }
     assert_eq!(kernel.next(1, at(ns(20))), Next::Idle);
     assert_eq!(
-        (kernel.stats()[AppId(1)].completed, kernel.stats()[AppId(1)].responses().unwrap().max()),
+        (kernel.stats()[AppId(1)].completed, kernel.stats()[AppId(1)].responses().read().max()),
         (2, 20)
     );
 }

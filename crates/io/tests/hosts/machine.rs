@@ -202,7 +202,7 @@ impl Runner for &Case {
             completed: clients.iter().map(|client| client.stats.completed).sum(),
             least: clients.iter().map(|client| client.stats.completed).min().unwrap(),
             failed: clients.iter().map(|client| client.stats.failed).sum(),
-            median_ns: client.stats.responses().map_or(0, |times| times.value_at_quantile(0.5)),
+            median_ns: client.stats.responses().read().quantile(0.5),
             open: machine.open_connections(),
             lost: machine.lost_packets(),
             io: [0, 1].map(|guest| machine.io_count(GuestId(guest))),

@@ -1,19 +1,19 @@
 //! Waits of vCPUs for a pCPU, by their origin: preemption, or the cause of a wake-up.
 
-use hdrhistogram::Histogram;
+use vcpulab_histogram::{Histogram, Reading};
 use vcpulab_host::{DomId, HostState, Span, Switch, VcpuId, WakeCause};
 
 use crate::waits::attribution::DOMAINS_MAX;
 
-/// Waits are kept to two significant digits, from 1 ns up to 1000 s.
-const WAIT_DIGITS: u8 = 2;
+/// Waits are kept to this many bits, two significant digits, up to 1000 s.
+pub const WAIT_BITS: u32 = 7;
 const WAIT_MAX_NS: u64 = 1_000_000_000_000;
 
 /// The waits of a domain with the same origin.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Waited {
-    /// Each wait, ns.
-    pub histogram: Histogram<u32>,
+    /// Each wait, ns; those of 1000 s and more count as 1000 s.
+    pub histogram: Histogram<WAIT_BITS>,
     /// Their sum, ns.
     pub sum_ns: Span,
     /// The longest, ns.
@@ -21,48 +21,27 @@ pub struct Waited {
 }
 
 impl Waited {
-    fn none() -> Self {
-        Waited { histogram: empty(), sum_ns: Span::ZERO, max_ns: Span::ZERO }
-    }
-
     #[inline]
     fn add(&mut self, wait: Span) {
-        let kept = (wait.ns() as u64).min(WAIT_MAX_NS);
-        self.histogram.record(kept).expect("a histogram that grows has room");
+        self.histogram.record((wait.ns() as u64).min(WAIT_MAX_NS));
         self.sum_ns += wait;
         self.max_ns = self.max_ns.max(wait);
     }
+}
 
-    /// The waits in steps of a quarter of an octave: from, below, count. Waits of 1000 s and more count as 1000 s.
-    pub fn buckets(&self) -> Vec<(u64, u64, u64)> {
-        let mut buckets: Vec<(u64, u64, u64)> = Vec::new();
-        for value in self.histogram.iter_recorded() {
-            let from = value.value_iterated_to();
-            // The two bits below the highest one that is set stay.
-            let step = 1u64 << from.max(1).ilog2().saturating_sub(2);
-            let low = from / step * step;
-            match buckets.last_mut() {
-                Some(last) if last.0 == low => last.2 += value.count_since_last_iteration(),
-                _ => buckets.push((low, low + step, value.count_since_last_iteration())),
-            }
+/// Waits in steps of a quarter of an octave: from, below, count.
+pub fn steps(waits: &Reading<WAIT_BITS>) -> Vec<(u64, u64, u64)> {
+    let mut steps: Vec<(u64, u64, u64)> = Vec::new();
+    for (wait, count) in waits.buckets() {
+        // The two bits below the highest one that is set stay.
+        let step = 1u64 << wait.max(1).ilog2().saturating_sub(2);
+        let low = wait / step * step;
+        match steps.last_mut() {
+            Some(last) if last.0 == low => last.2 += count,
+            _ => steps.push((low, low + step, count)),
         }
-        buckets
     }
-}
-
-fn together<'a>(waits: impl Iterator<Item = &'a Waited>) -> Histogram<u32> {
-    let mut all = empty();
-    for waited in waits {
-        all.add(&waited.histogram).expect("a histogram that grows has room");
-    }
-    all
-}
-
-fn empty() -> Histogram<u32> {
-    // Room for a second from the start: it grows for longer waits only.
-    let mut waits = Histogram::new_with_bounds(1, 1_000_000_000, WAIT_DIGITS).expect("the bounds are valid");
-    waits.auto(true);
-    waits
+    steps
 }
 
 /// Origins without those that name a sender: preemption, and each cause of wake-ups.
@@ -121,7 +100,7 @@ impl WaitsByOrigin {
         };
         let place = &mut self.places[host.dom(switch.to).index() * self.origins + origin];
         if *place == 0 {
-            self.waited.push(Waited::none());
+            self.waited.push(Waited::default());
             *place = self.waited.len() as u32;
         }
         self.waited[*place as usize - 1].add(switch.waited_ns);
@@ -135,14 +114,14 @@ impl WaitsByOrigin {
     }
 
     /// All waits of a domain.
-    pub fn all(&self, d: DomId) -> Histogram<u32> {
-        together(self.of(d).map(|(_, waited)| waited))
+    pub fn all(&self, d: DomId) -> Reading<WAIT_BITS> {
+        Reading::of(self.of(d).map(|(_, waited)| &waited.histogram))
     }
 
     /// All of them that began with a wake-up. None if origins are not distinguished.
-    pub fn after_waking(&self, d: DomId) -> Option<Histogram<u32>> {
-        let wake_ups = self.of(d).filter(|&(origin, _)| origin > 0).map(|(_, waited)| waited);
-        (self.origins > 1).then(|| together(wake_ups))
+    pub fn after_waking(&self, d: DomId) -> Option<Reading<WAIT_BITS>> {
+        let wake_ups = self.of(d).filter(|&(origin, _)| origin > 0);
+        (self.origins > 1).then(|| Reading::of(wake_ups.map(|(_, waited)| &waited.histogram)))
     }
 
     /// Those that began with a wake-up, by cause and, if it was an event, by the domain of the vCPU that sent it, if one
@@ -172,11 +151,11 @@ mod tests {
 
     #[test]
     fn long_waits_count_as_they_are_up_to_1000_s() {
-        let mut waited = Waited::none();
+        let mut waited = Waited::default();
         for seconds in [3, 900, 5000] {
             waited.add(Span::from_secs(seconds));
         }
-        let at = |quantile| waited.histogram.value_at_quantile(quantile) as f64 / 1e9;
+        let at = |share| waited.histogram.read().quantile(share) as f64 / 1e9;
         assert!((at(0.3) / 3.0 - 1.0).abs() < 0.01 && (at(0.6) / 900.0 - 1.0).abs() < 0.01);
         assert!((at(1.0) / 1000.0 - 1.0).abs() < 0.01);
         assert_eq!((waited.max_ns.ns(), waited.sum_ns.ns()), (5_000_000_000_000, 5_903_000_000_000));

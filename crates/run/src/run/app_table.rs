@@ -9,8 +9,8 @@ use vcpulab_spec::{DomainSpec, Spec};
 /// A row for each application and client.
 pub(crate) fn app_rows(spec: &Spec, replication: u32, machine: &Machine) -> Vec<AppRow> {
     let row = |Named { domain, app, kind, stats }: Named<'_>| {
-        let responses = stats.responses();
-        let quantile = |quantile| responses.map(|responses| responses.value_at_quantile(quantile));
+        let responses = Some(stats.responses().read()).filter(|responses| !responses.is_empty());
+        let quantile = |share| responses.as_ref().map(|responses| responses.quantile(share));
         AppRow {
             replication,
             domain: domain.to_owned(),
@@ -23,10 +23,11 @@ pub(crate) fn app_rows(spec: &Spec, replication: u32, machine: &Machine) -> Vec<
             response_p50_ns: quantile(0.50),
             response_p95_ns: quantile(0.95),
             response_p99_ns: quantile(0.99),
-            response_max_ns: responses.map(|responses| responses.max()),
+            response_max_ns: responses.as_ref().map(|responses| responses.max()),
             response_mean_ns: responses
+                .as_ref()
                 .map(|responses| stats.response_sum_ns.ns() as f64 / responses.len() as f64),
-            response_sd_ns: responses.map(|responses| responses.stdev()),
+            response_sd_ns: responses.as_ref().map(|responses| responses.stdev()),
         }
     };
     named(spec, machine).map(row).collect()
@@ -100,7 +101,7 @@ impl Progress {
         Progress {
             completed: stats.completed,
             failed: stats.failed,
-            responses: stats.responses().map_or(0, |responses| responses.len()),
+            responses: stats.responses().len(),
             response_sum_ns: stats.response_sum_ns,
         }
     }
