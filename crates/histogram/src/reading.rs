@@ -1,6 +1,6 @@
 //! What can be read of histograms.
 
-use crate::{Histogram, values_of};
+use crate::buckets::values_of;
 
 /// The values of one or more histograms, in order. All that is computed of them is what HdrHistogram computes, to the last bit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,12 +11,8 @@ pub struct Reading<const BITS: u32> {
 }
 
 impl<const BITS: u32> Reading<BITS> {
-    /// All values of these histograms together.
-    pub fn of<'h>(histograms: impl IntoIterator<Item = &'h Histogram<BITS>>) -> Self {
-        let mut counts = Vec::new();
-        for histogram in histograms {
-            histogram.for_each(|bucket, count| counts.push((bucket, count)));
-        }
+    /// Of buckets with their numbers of values: in any order, a bucket perhaps more than once.
+    pub(crate) fn of(mut counts: Vec<(u16, u64)>) -> Self {
         counts.sort_unstable();
         counts.dedup_by(|next, kept| {
             let same = next.0 == kept.0;

@@ -55,7 +55,7 @@ proptest! {
     #[test]
     fn histograms_read_together_are_one(values in values(), at in 0..400_usize) {
         let (some, others) = values.split_at(at.min(values.len()));
-        let together = Reading::of([&recorded::<7>(some), &recorded::<7>(others)]);
+        let together = Histogram::read_together([&recorded::<7>(some), &recorded::<7>(others)]);
         same(&together, &of_library(2, &values))?;
     }
 }

@@ -60,7 +60,7 @@ pub fn policy_json(policy: &Policy) -> Value {
 /// All hardware profiles: `[{name, doc, pcpus: {value, kind, source}, constants: [{name, doc, min, max, value, kind,
 /// source}]}]`.
 pub fn profiles_json() -> Value {
-    profiles().iter().map(profile_json).collect()
+    profiles().map(profile_json).collect()
 }
 
 /// One of them, or one from a file.

@@ -211,6 +211,7 @@ impl PolicyContext {
     }
 
     /// The runstate of `v`.
+    #[inline(always)]
     pub fn runstate(&self, v: VcpuId) -> RunState {
         self.vcpu(v).state
     }
@@ -351,6 +352,7 @@ impl PolicyContext {
     }
 
     /// The time at which a timer is due ([`NEVER`]: stopped).
+    #[inline]
     pub fn timer_expiry(&self, timer: TimerId) -> Time {
         if self.is_timer(timer) { self.queue.time_of(Rank::Timer, timer.index()) } else { NEVER }
     }

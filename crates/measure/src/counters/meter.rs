@@ -6,7 +6,7 @@ use vcpulab_host::{
 };
 
 use crate::counters::by_pcpu::ByPcpu;
-use crate::waits::{Waits, WaitsByOrigin};
+use crate::waits::{Sender, Waits, WaitsByOrigin};
 
 /// A trace keeps at most this many decisions of one run (128 MB); the rest is counted, not kept.
 pub const TRACE_ROWS_MAX: usize = 4_000_000;
@@ -29,6 +29,17 @@ pub struct VcpuCounts {
     /// Longest wait for a pCPU, ns.
     pub wait_max_ns: Span,
 }
+
+/// All that is kept of a vCPU: one cache line.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Vcpu {
+    counts: VcpuCounts,
+    /// The sender of the event with which its present wait began, if it began with one.
+    sender: Sender,
+}
+
+const _: () = assert!(size_of::<Vcpu>() == 64, "a vCPU fills one cache line");
 
 /// The host's counters when measuring began.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +65,7 @@ pub struct Keep {
 #[derive(Clone, Debug)]
 pub struct Meter {
     keep: Keep,
-    pub(crate) vcpus: Vec<VcpuCounts>,
+    vcpus: Vec<Vcpu>,
     /// Waits of each domain's vCPUs for a pCPU, one for each execution.
     pub(crate) waits: WaitsByOrigin,
     /// Waits, charged to the domains that had the pCPUs.
@@ -88,8 +99,9 @@ impl Meter {
 
     /// Starts measuring now: forgets all that was counted. Must be called once before a host runs.
     pub fn reset(&mut self, host: &HostState) {
-        self.vcpus.clear();
-        self.vcpus.resize(host.vcpu_count(), VcpuCounts::default());
+        self.vcpus.resize(host.vcpu_count(), Vcpu::default());
+        // One that was woken before may still wait: its sender stays.
+        self.vcpus.iter_mut().for_each(|vcpu| vcpu.counts = VcpuCounts::default());
         self.switches.clear();
         self.switches.resize(host.pcpu_count() as usize, 0);
         self.waits.reset(host, self.keep.waits);
@@ -119,7 +131,7 @@ impl Meter {
 
     /// The counters of `v`.
     pub fn counts(&self, v: VcpuId) -> VcpuCounts {
-        self.vcpus[v.index()]
+        self.vcpus[v.index()].counts
     }
 }
 
@@ -133,21 +145,21 @@ impl Observer for Meter {
         self.switches[switch.pcpu.index()] += 1;
         self.attributed.occupied(host, switch.pcpu);
         if !host.is_idle(switch.to) {
-            let vcpu = &mut self.vcpus[switch.to.index()];
-            vcpu.executions += 1;
+            let Vcpu { counts, sender } = &mut self.vcpus[switch.to.index()];
+            counts.executions += 1;
             let slice_end = host.timer_expiry(host.slice_timer(switch.pcpu));
             let allocated_ns = if slice_end == NEVER { Span::ZERO } else { slice_end - switch.time };
-            vcpu.allocated_ns += allocated_ns;
-            vcpu.wait_max_ns = vcpu.wait_max_ns.max(switch.waited_ns);
-            self.waits.switched(host, &switch);
+            counts.allocated_ns += allocated_ns;
+            counts.wait_max_ns = counts.wait_max_ns.max(switch.waited_ns);
+            self.waits.switched(host, &switch, *sender);
             if let Some(by_pcpu) = &mut self.by_pcpu {
                 by_pcpu.switched_in(host, switch.to, switch.pcpu, allocated_ns);
             }
         }
         if !host.is_idle(switch.from) {
-            let vcpu = &mut self.vcpus[switch.from.index()];
-            vcpu.switched_out += 1;
-            vcpu.preemptions += u64::from(host.runnable(switch.from));
+            let counts = &mut self.vcpus[switch.from.index()].counts;
+            counts.switched_out += 1;
+            counts.preemptions += u64::from(host.runnable(switch.from));
         }
         if let Some(trace) = &mut self.trace {
             if trace.len() < TRACE_ROWS_MAX {
@@ -160,8 +172,9 @@ impl Observer for Meter {
 
     #[inline]
     fn woke(&mut self, host: &HostState, v: VcpuId, _cause: WakeCause, by: Option<VcpuId>) {
-        self.vcpus[v.index()].wakeups += 1;
-        self.waits.woke(host, v, by);
+        let vcpu = &mut self.vcpus[v.index()];
+        vcpu.counts.wakeups += 1;
+        vcpu.sender = self.waits.sender(host, by);
     }
 
     #[inline]
@@ -180,7 +193,7 @@ impl Observer for Meter {
 
     #[inline]
     fn migrated(&mut self, host: &HostState, v: VcpuId, _from: PcpuId, _to: PcpuId) {
-        self.vcpus[v.index()].migrations += 1;
+        self.vcpus[v.index()].counts.migrations += 1;
         if let Some(by_pcpu) = &mut self.by_pcpu {
             by_pcpu.moved(host, v);
         }

@@ -9,8 +9,7 @@
 //! summed over them, since none of them waited last; it is linear in t between two changes. A pCPU that B has from s to e
 //! charges B with w(A, e) − w(A, s) for each A: the charge of B is kept as a sum of such terms, added when B loses the pCPU,
 //! or when the last vCPU of A ends to wait (w is 0 then), subtracted when it gets it. So a change of occupant costs
-//! O(domains that wait), most often none or one; a domain that ends to wait O(domains that run); nothing is allocated on the
-//! way.
+//! O(domains that wait), most often none or one; a domain that ends to wait O(pCPUs); nothing is allocated on the way.
 //! Charges count pCPU · ns; divided by the number of pCPUs at the very end they are ns again. What does not divide is
 //! handed out ns by ns to the largest remainders (Hamilton's method), of equal ones to the first: rows sum exactly.
 
@@ -74,19 +73,32 @@ pub enum Charged {
     Hypervisor,
 }
 
+/// The vCPUs of a domain that wait, of a class.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiting {
+    count: i64,
+    /// w(A, t) = base + count · t, ns; 0 while none waits. Sums wrap on the way, so these are bare numbers.
+    base: i64,
+}
+
+impl Waiting {
+    /// w(A, at).
+    #[inline(always)]
+    fn waited(self, at: Time) -> i64 {
+        self.base.wrapping_add(self.count.wrapping_mul(at.ns()))
+    }
+}
+
 /// vCPUs that may run on the same pCPUs.
 #[derive(Clone, Debug)]
 struct Class {
     pcpus: CpuMask,
+    /// The same, one after the other.
+    members: Vec<PcpuId>,
     /// The domains of which vCPUs wait, as bits.
-    waiting: u128,
-    /// By domain: how many wait.
-    count: Vec<i64>,
-    /// By domain: w(A, t) = base + count · t, ns; 0 while none waits. Sums wrap on the way, so these are bare numbers.
-    base: Vec<i64>,
-    /// The occupants of these pCPUs, as bits, and by occupant: how many it has.
-    occupants: u128,
-    has: Vec<i64>,
+    waiting: u64,
+    /// By domain.
+    domains: Vec<Waiting>,
     /// By occupant, then by domain: the charges, pCPU · ns. Sums wrap on the way; the end of each fits.
     charges: Vec<i64>,
 }
@@ -94,70 +106,54 @@ struct Class {
 impl Class {
     fn new(pcpus: CpuMask, domains: usize) -> Self {
         Class {
+            members: pcpus.iter().collect(),
             pcpus,
             waiting: 0,
-            count: vec![0; domains],
-            base: vec![0; domains],
-            occupants: 0,
-            has: vec![0; domains + 2],
+            domains: vec![Waiting::default(); domains],
             charges: vec![0; (domains + 2) * domains],
         }
     }
 
     #[inline]
     fn begin(&mut self, domain: usize, now: Time) {
-        self.count[domain] += 1;
-        self.base[domain] = self.base[domain].wrapping_sub(now.ns());
+        let waiting = &mut self.domains[domain];
+        waiting.count += 1;
+        waiting.base = waiting.base.wrapping_sub(now.ns());
         self.waiting |= 1 << domain;
     }
 
     #[inline]
-    fn end(&mut self, domain: usize, now: Time) {
-        self.count[domain] -= 1;
-        self.base[domain] = self.base[domain].wrapping_add(now.ns());
-        if self.count[domain] == 0 {
-            self.settle(domain, now);
-            self.base[domain] = 0;
+    fn end(&mut self, domain: usize, now: Time, occupants: &[u8]) {
+        let waiting = &mut self.domains[domain];
+        waiting.count -= 1;
+        waiting.base = waiting.base.wrapping_add(now.ns());
+        if waiting.count == 0 {
+            self.settle(domain, now, occupants);
+            self.domains[domain].base = 0;
             self.waiting &= !(1 << domain);
         }
     }
 
     /// Charges those who have pCPUs for what vCPUs of a domain have waited.
-    fn settle(&mut self, domain: usize, at: Time) {
-        let waited = self.waited(domain, at);
-        for occupant in ones(self.occupants) {
-            let charge = &mut self.charges[occupant * self.base.len() + domain];
-            *charge = charge.wrapping_add(self.has[occupant].wrapping_mul(waited));
-        }
-    }
-
-    /// w(A, at).
-    #[inline(always)]
-    fn waited(&self, domain: usize, at: Time) -> i64 {
-        self.base[domain].wrapping_add(self.count[domain].wrapping_mul(at.ns()))
-    }
-
-    /// A pCPU is an occupant's.
     #[inline]
-    fn taken(&mut self, by: usize) {
-        self.has[by] += 1;
-        self.occupants |= 1 << by;
+    fn settle(&mut self, domain: usize, at: Time, occupants: &[u8]) {
+        let waited = self.domains[domain].waited(at);
+        for p in &self.members {
+            let charge = &mut self.charges[usize::from(occupants[p.index()]) * self.domains.len() + domain];
+            *charge = charge.wrapping_add(waited);
+        }
     }
 
     /// A pCPU gets another occupant: charges up to now are the one's, from now on the other's.
     #[inline]
-    fn transfer(&mut self, from: usize, to: usize, at: Time) {
-        self.taken(to);
-        self.has[from] -= 1;
-        if self.has[from] == 0 {
-            self.occupants &= !(1 << from);
-        }
-        let domains = self.base.len();
+    fn transfer(&mut self, from: u8, to: u8, at: Time) {
+        let row = |occupant| usize::from(occupant) * self.domains.len();
+        let (from, to) = (row(from), row(to));
         for domain in ones(self.waiting) {
-            let waited = self.waited(domain, at);
-            let charge = &mut self.charges[from * domains + domain];
+            let waited = self.domains[domain].waited(at);
+            let charge = &mut self.charges[from + domain];
             *charge = charge.wrapping_add(waited);
-            let charge = &mut self.charges[to * domains + domain];
+            let charge = &mut self.charges[to + domain];
             *charge = charge.wrapping_sub(waited);
         }
     }
@@ -165,7 +161,7 @@ impl Class {
 
 /// The positions of the bits that are set.
 #[inline]
-fn ones(mut bits: u128) -> impl Iterator<Item = usize> {
+fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let first = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
         bits &= bits - 1;
@@ -173,11 +169,9 @@ fn ones(mut bits: u128) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The occupant of a pCPU.
+/// A pCPU that the hypervisor may be at work on.
 #[derive(Clone, Debug)]
 struct Pcpu {
-    /// The occupant that is charged now: a domain's index, or one of the two after the last.
-    occupant: u8,
     /// The occupant when the hypervisor has done its work.
     owner: u8,
     /// Time at which that is.
@@ -186,18 +180,25 @@ struct Pcpu {
     classes: Vec<u8>,
 }
 
+/// A vCPU of a domain.
+#[derive(Clone, Copy, Debug, Default)]
+struct Vcpu {
+    class: u8,
+    waits: bool,
+}
+
 /// Attributes waits. See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
     domains: usize,
     classes: Vec<Class>,
     pcpus: Vec<Pcpu>,
+    /// By pCPU: the occupant that is charged now, a domain's index or one of the two after the last.
+    occupants: Vec<u8>,
     /// pCPUs on which the hypervisor is at work, and when the first of them is done.
     busy: Vec<PcpuId>,
     next_free: Time,
-    /// By vCPU.
-    class_of: Vec<u8>,
-    waits: Vec<bool>,
+    vcpus: Vec<Vcpu>,
     /// Whether waits are attributed: reset at least once, and not off.
     on: bool,
     off: Option<NotAttributed>,
@@ -214,10 +215,10 @@ impl Waits {
             return;
         }
         let idle = domains as u8;
-        let pcpu = Pcpu { occupant: idle, owner: idle, until: Time::ZERO, classes: Vec::new() };
-        self.pcpus = vec![pcpu; host.pcpu_count() as usize];
-        self.class_of = vec![0; vcpus];
-        self.waits = vec![false; vcpus];
+        let pcpus = host.pcpu_count() as usize;
+        self.pcpus = vec![Pcpu { owner: idle, until: Time::ZERO, classes: Vec::new() }; pcpus];
+        self.occupants = vec![idle; pcpus];
+        self.vcpus = vec![Vcpu::default(); vcpus];
         for p in (0..host.pcpu_count()).map(PcpuId) {
             self.occupied(host, p);
         }
@@ -237,23 +238,23 @@ impl Waits {
     #[inline]
     pub fn runstate_changed(&mut self, host: &HostState, v: VcpuId) {
         if self.on {
-            self.wait_or_not(host, v);
+            let waits = host.runstate(v) == RunState::Runnable;
+            if waits != self.vcpus[v.index()].waits {
+                self.begin_or_end(host, v, waits);
+            }
         }
     }
 
-    fn wait_or_not(&mut self, host: &HostState, v: VcpuId) {
-        let waits = host.runstate(v) == RunState::Runnable;
-        if waits != self.waits[v.index()] {
-            let now = host.now();
-            self.release(now);
-            self.waits[v.index()] = waits;
-            let class = &mut self.classes[usize::from(self.class_of[v.index()])];
-            let domain = host.dom(v).index();
-            if waits {
-                class.begin(domain, now);
-            } else {
-                class.end(domain, now);
-            }
+    fn begin_or_end(&mut self, host: &HostState, v: VcpuId, begins: bool) {
+        let (now, domain) = (host.now(), host.dom(v).index());
+        self.release(now);
+        let vcpu = &mut self.vcpus[v.index()];
+        vcpu.waits = begins;
+        let class = &mut self.classes[usize::from(vcpu.class)];
+        if begins {
+            class.begin(domain, now);
+        } else {
+            class.end(domain, now, &self.occupants);
         }
     }
 
@@ -268,13 +269,14 @@ impl Waits {
     fn occupy(&mut self, host: &HostState, p: PcpuId) {
         let (domains, current, until) = (self.domains as u8, host.current(p), host.busy_until(p));
         let owner = if host.is_idle(current) { domains } else { host.dom(current).0 as u8 };
-        if (self.pcpus[p.index()].owner, self.pcpus[p.index()].until) == (owner, until) {
+        let pcpu = &self.pcpus[p.index()];
+        if (pcpu.owner, pcpu.until) == (owner, until) {
             return;
         }
         let (now, hypervisor) = (host.now(), domains + 1);
         self.release(now);
+        let was_busy = self.occupants[p.index()] == hypervisor;
         let pcpu = &mut self.pcpus[p.index()];
-        let was_busy = pcpu.occupant == hypervisor;
         pcpu.owner = owner;
         pcpu.until = until;
         let is_busy = until > now;
@@ -306,19 +308,15 @@ impl Waits {
             None => {
                 let class = self.classes.len();
                 self.classes.push(Class::new(pcpus, self.domains));
-                for p in pcpus.iter() {
-                    let pcpu = &mut self.pcpus[p.index()];
-                    pcpu.classes.push(class as u8);
-                    self.classes[class].taken(usize::from(pcpu.occupant));
-                }
+                pcpus.iter().for_each(|p| self.pcpus[p.index()].classes.push(class as u8));
                 class
             }
         };
-        let before = std::mem::replace(&mut self.class_of[v.index()], class as u8);
-        if self.waits[v.index()] {
+        let before = std::mem::replace(&mut self.vcpus[v.index()].class, class as u8);
+        if self.vcpus[v.index()].waits {
             let (now, domain) = (host.now(), host.dom(v).index());
             self.release(now);
-            self.classes[usize::from(before)].end(domain, now);
+            self.classes[usize::from(before)].end(domain, now, &self.occupants);
             self.classes[class].begin(domain, now);
         }
     }
@@ -336,16 +334,14 @@ impl Waits {
             return Err(self.off.unwrap_or(NotAttributed::NotAsked));
         }
         // No charge is larger than this; the sums must not have wrapped in the end.
-        let most = i128::from(elapsed.ns()) * self.waits.len() as i128 * self.pcpus.len() as i128;
+        let most = i128::from(elapsed.ns()) * self.vcpus.len() as i128 * self.pcpus.len() as i128;
         if most > i128::from(i64::MAX) {
             return Err(NotAttributed::Long);
         }
         let (mut settled, now) = (self.clone(), host.now());
         settled.release(now);
         for class in &mut settled.classes {
-            for domain in ones(class.waiting) {
-                class.settle(domain, now);
-            }
+            ones(class.waiting).for_each(|domain| class.settle(domain, now, &settled.occupants));
         }
         let occupants = self.domains + 2;
         let mut rows = Vec::new();
@@ -395,11 +391,10 @@ impl Waits {
 
     #[inline]
     fn transfer(&mut self, p: PcpuId, to: u8, at: Time) {
-        let pcpu = &mut self.pcpus[p.index()];
-        let from = std::mem::replace(&mut pcpu.occupant, to);
+        let from = std::mem::replace(&mut self.occupants[p.index()], to);
         if from != to {
-            for &class in &pcpu.classes {
-                self.classes[usize::from(class)].transfer(usize::from(from), usize::from(to), at);
+            for &class in &self.pcpus[p.index()].classes {
+                self.classes[usize::from(class)].transfer(from, to, at);
             }
         }
     }

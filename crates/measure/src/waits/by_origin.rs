@@ -58,44 +58,49 @@ pub struct WaitsByOrigin {
     waited: Vec<Waited>,
     /// Number of origins that are distinguished: one, those without senders, or all.
     origins: usize,
-    /// By vCPU, if senders are distinguished: the number of the wake-up by an event from the domain that sent the last one.
-    wakers: Vec<u32>,
+}
+
+/// The number of the origin of a wait that begins with a wake-up by an event; senders are told apart by it.
+#[derive(Clone, Copy, Debug)]
+pub struct Sender(u32);
+
+impl Default for Sender {
+    /// Nobody known.
+    fn default() -> Self {
+        Sender(number_of(WakeCause::Event) as u32)
+    }
 }
 
 impl WaitsByOrigin {
     /// Forgets all. From now on origins are distinguished, or not.
     pub fn reset(&mut self, host: &HostState, origins: bool) {
-        let (domains, senders) = (host.domain_count(), origins && host.domain_count() <= DOMAINS_MAX);
-        self.origins = match (origins, senders) {
-            (false, _) => 1,
-            (true, false) => PLAIN,
-            (true, true) => PLAIN + domains,
+        let domains = host.domain_count();
+        self.origins = match origins {
+            false => 1,
+            true if domains > DOMAINS_MAX => PLAIN,
+            true => PLAIN + domains,
         };
         self.waited.clear();
         self.places.clear();
         self.places.resize(domains * self.origins, 0);
-        // A vCPU that was woken before may still wait.
-        self.wakers.resize(if senders { host.vcpu_count() } else { 0 }, number_of(WakeCause::Event) as u32);
     }
 
-    /// A vCPU was woken.
+    /// The origin of the wait of a vCPU that was woken by an event of `by`.
     #[inline]
-    pub fn woke(&mut self, host: &HostState, v: VcpuId, by: Option<VcpuId>) {
-        if let Some(waker) = self.wakers.get_mut(v.index()) {
-            *waker = match by {
-                Some(by) => PLAIN as u32 + host.dom(by).0,
-                None => number_of(WakeCause::Event) as u32,
-            };
+    pub fn sender(&self, host: &HostState, by: Option<VcpuId>) -> Sender {
+        match by {
+            Some(by) if self.origins > PLAIN => Sender(PLAIN as u32 + host.dom(by).0),
+            _ => Sender::default(),
         }
     }
 
-    /// A wait is over.
+    /// A wait is over; if it began with an event, `sender` sent it.
     #[inline]
-    pub fn switched(&mut self, host: &HostState, switch: &Switch) {
+    pub fn switched(&mut self, host: &HostState, switch: &Switch, sender: Sender) {
         let origin = match switch.woken {
             _ if self.origins == 1 => 0,
             None => 0,
-            Some(WakeCause::Event) if self.origins > PLAIN => self.wakers[switch.to.index()] as usize,
+            Some(WakeCause::Event) => sender.0 as usize,
             Some(cause) => number_of(cause),
         };
         let place = &mut self.places[host.dom(switch.to).index() * self.origins + origin];
@@ -115,13 +120,13 @@ impl WaitsByOrigin {
 
     /// All waits of a domain.
     pub fn all(&self, d: DomId) -> Reading<WAIT_BITS> {
-        Reading::of(self.of(d).map(|(_, waited)| &waited.histogram))
+        Histogram::read_together(self.of(d).map(|(_, waited)| &waited.histogram))
     }
 
     /// All of them that began with a wake-up. None if origins are not distinguished.
     pub fn after_waking(&self, d: DomId) -> Option<Reading<WAIT_BITS>> {
         let wake_ups = self.of(d).filter(|&(origin, _)| origin > 0);
-        (self.origins > 1).then(|| Reading::of(wake_ups.map(|(_, waited)| &waited.histogram)))
+        (self.origins > 1).then(|| Histogram::read_together(wake_ups.map(|(_, waited)| &waited.histogram)))
     }
 
     /// Those that began with a wake-up, by cause and, if it was an event, by the domain of the vCPU that sent it, if one

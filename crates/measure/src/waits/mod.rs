@@ -4,4 +4,4 @@ mod attribution;
 mod by_origin;
 
 pub use attribution::{Charged, NotAttributed, Waits};
-pub(crate) use by_origin::{WaitsByOrigin, steps};
+pub(crate) use by_origin::{Sender, WaitsByOrigin, steps};

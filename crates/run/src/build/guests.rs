@@ -1,21 +1,20 @@
 //! Guests: their kernels, applications, netfronts and virtual disks.
 
 use vcpulab_guest::{AppConfig, AppId, KernelConfig};
-use vcpulab_host::{DomId, Span, Table};
+use vcpulab_host::{DomId, Span, Table, VcpuId};
 use vcpulab_io::GuestConfig;
 use vcpulab_spec::{Drivers, Spec};
 
 use crate::build::apps::app;
 use crate::build::disks::virtual_disk;
 use crate::build::files::served;
-use crate::build::host::vcpu_id;
 use crate::build::network::{driver_costs, netfront, network_costs};
 use crate::build::scripts::{Channels, SyncObjects};
 use crate::build::services::Services;
 
-/// The guest of a domain, whose applications begin `delay` later than they would alone.
+/// The guest of a domain with its first vCPU, whose applications begin `delay` later than they would alone.
 pub(crate) fn guest(
-    d: DomId,
+    (d, first_vcpu): (DomId, VcpuId),
     spec: &Spec,
     services: &Services,
     channels: &Channels<'_>,
@@ -25,7 +24,7 @@ pub(crate) fn guest(
     let mut devices = spec.nics.iter().chain(spec.disks.iter().map(|disk| &disk.device));
     let owns = devices.any(|device| device.owner == Some(d));
     GuestConfig {
-        first_vcpu: vcpu_id(spec, d, 0),
+        first_vcpu,
         kernel: KernelConfig {
             vcpus: domain.vcpus() as usize,
             apps: apps(d, spec, services, channels, delay),

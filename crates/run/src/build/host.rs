@@ -87,10 +87,19 @@ fn actions_for(spec: &Spec, change: &Change) -> Vec<Action> {
     }
 }
 
-/// The vCPU of that number in a domain. The idle vCPUs come first, then the domains' in order of creation.
-pub fn vcpu_id(spec: &Spec, domain: DomId, vcpu: u32) -> VcpuId {
-    let before: u32 = spec.domains.iter().take(domain.index()).map(DomainSpec::vcpus).sum();
-    VcpuId(spec.host.pcpus + before + vcpu)
+/// The vCPU of that number in a domain.
+fn vcpu_id(spec: &Spec, domain: DomId, vcpu: u32) -> VcpuId {
+    let first = first_vcpus(spec).nth(domain.index()).expect("the domain is the scenario's");
+    VcpuId(first.0 + vcpu)
+}
+
+/// The first vCPU of each domain. The idle vCPUs come first, then the domains' in order of creation.
+pub fn first_vcpus(spec: &Spec) -> impl Iterator<Item = VcpuId> + '_ {
+    spec.domains.iter().scan(spec.host.pcpus, |next, domain| {
+        let first = VcpuId(*next);
+        *next += domain.vcpus();
+        Some(first)
+    })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use vcpulab_spec::Spec;
 use crate::build::clients::{client, client_machine};
 use crate::build::disks::disks;
 use crate::build::guests::guest;
+use crate::build::host::first_vcpus;
 use crate::build::network::nics;
 use crate::build::profiler::profiler;
 use crate::build::scripts::Channels;
@@ -24,10 +25,11 @@ pub fn machine_config(spec: &Spec, seed: u64) -> MachineConfig {
     let channels = Channels::of(&spec.domains);
     let delay = Random::new(seed, 0, START).below(spec.start_spread.ns() as u64 + 1);
     let delay = Span::from_ns(delay as i64);
+    let domains = spec.domains.ids().zip(first_vcpus(spec));
     let clients = spec.clients.iter();
     MachineConfig {
         seed,
-        guests: spec.domains.ids().map(|d| guest(d, spec, &services, &channels, delay)).collect(),
+        guests: domains.map(|domain| guest(domain, spec, &services, &channels, delay)).collect(),
         nics: nics(spec),
         disks: disks(spec),
         services: services.positions(spec),

@@ -12,26 +12,35 @@ use crate::run::live::LiveSamples;
 /// Listens to one replication from the end of the warm-up on.
 pub(crate) struct Monitors {
     replication: u32,
-    sampler: Option<Sampler>,
-    apps: AppSampler,
-    /// Each domain's counters at the last sample.
-    counts: Vec<Counts>,
+    /// What takes samples, if any are wanted.
+    samplers: Option<Samplers>,
     layers: Vec<Layers>,
     samples: Option<Samples>,
     overhead: Span,
     refill: Span,
 }
 
+/// Takes the samples of each kind, all at the same times.
+struct Samplers {
+    domains: Sampler,
+    apps: AppSampler,
+    /// Each domain's counters at the last sample.
+    counts: Vec<Counts>,
+}
+
 impl Monitors {
     /// Begins now.
     pub fn begin(spec: &Spec, replication: u32, host: &HostState, meter: &Meter, machine: &Machine) -> Self {
         let guests = (0..spec.domains.len() as u32).map(GuestId);
-        Monitors {
-            replication,
-            sampler: (!spec.sample.is_zero()).then(|| Sampler::new(spec.sample, host, meter)),
+        let samplers = || Samplers {
+            domains: Sampler::new(spec.sample, host, meter),
             apps: AppSampler::new(spec, replication, host.now(), machine),
             counts: guests.clone().map(|guest| Counts::of(machine, guest)).collect(),
-            layers: guests.map(|guest| machine.layers(host, guest)).collect(),
+        };
+        Monitors {
+            replication,
+            samplers: (!spec.sample.is_zero()).then(samplers),
+            layers: guests.clone().map(|guest| machine.layers(host, guest)).collect(),
             samples: machine.samples().cloned(),
             overhead: overhead(host),
             refill: refill(host),
@@ -40,7 +49,7 @@ impl Monitors {
 
     /// Time of the next sample, if that is before `end`.
     pub fn next(&self, end: Time) -> Option<Time> {
-        self.sampler.as_ref().map(Sampler::next).filter(|&next| next < end)
+        self.samplers.as_ref().map(|samplers| samplers.domains.next()).filter(|&next| next < end)
     }
 
     /// Takes a sample.
@@ -52,23 +61,23 @@ impl Monitors {
         machine: &Machine,
         live: Option<&LiveSamples>,
     ) {
-        let Some(sampler) = &mut self.sampler else { return };
-        let vcpus = sampler.vcpus.len();
-        for (domain, row) in sampler.take(self.replication, names, host, meter).iter_mut().enumerate() {
+        let Some(Samplers { domains, apps, counts }) = &mut self.samplers else { return };
+        let vcpus = domains.vcpus.len();
+        for (domain, row) in domains.take(self.replication, names, host, meter).iter_mut().enumerate() {
             let now = Counts::of(machine, GuestId(domain as u32));
-            let before = std::mem::replace(&mut self.counts[domain], now);
+            let before = std::mem::replace(&mut counts[domain], now);
             fill_in(row, before, now);
         }
         if let Some(live) = live {
-            let domains = sampler.domains.len().saturating_sub(names.domains.len());
-            live.show(self.replication, &sampler.domains[domains..], &sampler.vcpus[vcpus..]);
+            let first = domains.domains.len().saturating_sub(names.domains.len());
+            live.show(self.replication, &domains.domains[first..], &domains.vcpus[vcpus..]);
         }
-        self.apps.take(host.now(), machine);
+        apps.take(host.now(), machine);
     }
 
     /// The last sample of each domain; empty if none was taken.
     pub fn latest(&self, domains: usize) -> &[SampleRow] {
-        let rows = self.sampler.as_ref().map_or(&[][..], |sampler| &sampler.domains[..]);
+        let rows = self.samplers.as_ref().map_or(&[][..], |samplers| &samplers.domains.domains[..]);
         &rows[rows.len().saturating_sub(domains)..]
     }
 
@@ -86,9 +95,9 @@ impl Monitors {
     ) {
         self.sample(names, host, meter, machine, live);
         results.profile = self.profile(spec, names, host, machine);
-        results.app_samples = self.apps.rows;
-        if let Some(Sampler { domains, vcpus, pcpus, .. }) = self.sampler {
+        if let Some(Samplers { domains: Sampler { domains, vcpus, pcpus, .. }, apps, .. }) = self.samplers {
             (results.samples, results.vcpu_samples, results.pcpu_samples) = (domains, vcpus, pcpus);
+            results.app_samples = apps.rows;
         }
     }
 

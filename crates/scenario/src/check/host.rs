@@ -8,7 +8,9 @@ use vcpulab_spec::{CONSTANTS, CUSTOM, Constants, HostSpec, PoolSpec, Profile};
 use crate::check::devices::drivers;
 use crate::check::fields::Checker;
 use crate::check::policy::policy;
-use crate::file::profile::{caches_fit, find_profile, profiles, read_profile, unknown_constant};
+use crate::file::profile::{
+    caches_fit, default_profile, find_profile, profile_names, read_profile, unknown_constant,
+};
 use crate::file::raw::{RawHost, RawScenario, raw_pools};
 use crate::file::words::TOOLSTACKS;
 use crate::text::problem::{Place, Problem, did_you_mean};
@@ -20,7 +22,7 @@ const POOL_0: &str = "Pool-0";
 
 pub(crate) fn machine(checker: &mut Checker<'_, '_>, raw: &RawHost) -> HostSpec {
     let own = profile_file(checker, &raw.profile);
-    let profile = own.as_ref().unwrap_or_else(|| built_in(checker, raw).unwrap_or(&profiles()[0]));
+    let profile = own.as_ref().unwrap_or_else(|| built_in(checker, raw).unwrap_or_else(default_profile));
     let custom = own.is_some() || raw.profile.get().is_some_and(|name| name == CUSTOM);
     let pcpus =
         checker.int(&raw.pcpus, profile.pcpus.value, 1..=PCPUS_MAX.into()).unwrap_or(PCPUS_MAX.into());
@@ -170,7 +172,7 @@ fn built_in(checker: &mut Checker<'_, '_>, raw: &RawHost) -> Option<&'static Pro
     }
     let found = find_profile(&at.value);
     if found.is_none() && !is_file(&at.value) {
-        let names = || profiles().iter().map(|profile| profile.name.as_str()).chain([CUSTOM]);
+        let names = || profile_names().chain([CUSTOM]);
         let all = names().collect::<Vec<_>>().join(", ");
         let problem = Problem::not_allowed(format!("one of {all}, or a file (`*.toml`)"));
         checker.report.error(&at.place, problem.maybe_hint(did_you_mean(&at.value, names())));

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use toml::de::DeTable;
 use vcpulab_spec::limits::PCPUS_MAX;
@@ -47,19 +47,32 @@ const FILES: [(&str, &str); 7] = [
     ("exact", include_str!("../../profiles/exact.toml")),
 ];
 
-static PROFILES: LazyLock<Vec<Profile>> = LazyLock::new(|| {
-    let read = |(name, text)| parse_profile(text, name).unwrap_or_else(|problems| panic!("{problems}"));
-    FILES.map(read).into()
-});
+/// Those that have been asked for, in the same order.
+static READ: [OnceLock<Profile>; FILES.len()] = [const { OnceLock::new() }; FILES.len()];
+
+fn built_in(index: usize) -> &'static Profile {
+    let (name, text) = FILES[index];
+    READ[index].get_or_init(|| parse_profile(text, name).unwrap_or_else(|problems| panic!("{problems}")))
+}
 
 /// All built-in profiles; the first is the default.
-pub fn profiles() -> &'static [Profile] {
-    &PROFILES
+pub fn profiles() -> impl Iterator<Item = &'static Profile> {
+    (0..FILES.len()).map(built_in)
+}
+
+/// The names of the built-in profiles.
+pub(crate) fn profile_names() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|(name, _)| *name)
+}
+
+/// The built-in profile that is meant where none is named.
+pub(crate) fn default_profile() -> &'static Profile {
+    built_in(0)
 }
 
 /// The built-in profile of that name.
 pub fn find_profile(name: &str) -> Option<&'static Profile> {
-    profiles().iter().find(|profile| profile.name == name)
+    profile_names().position(|known| known == name).map(built_in)
 }
 
 /// Reads and checks a profile of that name.

@@ -8,7 +8,7 @@ use vcpulab_host::{ParamKind, Scope, Span};
 use vcpulab_sched::policies;
 use vcpulab_spec::{CONSTANTS, CUSTOM, ConstantDoc, PHASES};
 
-use crate::file::profile::profiles;
+use crate::file::profile::profile_names;
 use crate::file::raw::RawScenario;
 use crate::text::defaults::default_value;
 use crate::text::read::RawSlot;
@@ -39,7 +39,7 @@ pub fn schema() -> Value {
     let schedulers = json!([{ "enum": schedulers }, { "type": "string", "examples": ["stride.py:Stride"] }]);
     definitions["RawPool"]["properties"]["scheduler"]["anyOf"] = schedulers.clone();
     let host = &mut definitions["RawHost"]["properties"];
-    let names: Vec<&str> = profiles().iter().map(|profile| profile.name.as_str()).chain([CUSTOM]).collect();
+    let names: Vec<&str> = profile_names().chain([CUSTOM]).collect();
     host["profile"]["anyOf"] = json!([{ "enum": names }, { "type": "string", "pattern": "\\.toml$" }]);
     host["scheduler"]["anyOf"] = schedulers;
     let constant = |c: &ConstantDoc| {

@@ -1,5 +1,6 @@
 //! Problems of a scenario file, with their places.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -137,9 +138,19 @@ impl Place {
 
 /// A dotted path with one more name, quoted if TOML would quote it.
 pub(crate) fn join(path: &str, name: &str) -> String {
-    let bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    let name = if bare { name.to_owned() } else { format!("{name:?}") };
-    if path.is_empty() { name } else { format!("{path}.{name}") }
+    let bare = !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-');
+    // Done for every field of a file.
+    let mut joined = String::with_capacity(path.len() + name.len() + 3);
+    joined.push_str(path);
+    if !path.is_empty() {
+        joined.push('.');
+    }
+    if bare {
+        joined.push_str(name);
+    } else {
+        joined.push_str(&format!("{name:?}"));
+    }
+    joined
 }
 
 /// The text being read, and everything found wrong with it so far.
@@ -150,31 +161,32 @@ pub(crate) struct Report<'t> {
     errors: Vec<(usize, Problem)>,
     warnings: Vec<(usize, Problem)>,
     errors_left_out: usize,
-    /// Paths of what has been written out, and those at which it stands in the text.
-    written: Vec<(String, String)>,
+    /// By path of what has been written out: the path at which it stands in the text.
+    written: BTreeMap<String, String>,
 }
 
 impl<'t> Report<'t> {
     pub fn new(file: &'t str, text: &'t str) -> Self {
         let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        let (errors, warnings, written) = (Vec::new(), Vec::new(), Vec::new());
-        Report { file, text, line_starts, errors, warnings, errors_left_out: 0, written }
+        let (errors, warnings) = (Vec::new(), Vec::new());
+        Report { file, text, line_starts, errors, warnings, errors_left_out: 0, written: BTreeMap::new() }
     }
 
     /// Problems at one path are those of another one, where the value stands in the text.
     pub fn written_as(&mut self, path: String, in_text: String) {
-        self.written.push((path, in_text));
+        self.written.insert(path, in_text);
     }
 
     /// The paths at which that of the text has been written out.
     pub fn copies<'r>(&'r self, in_text: &'r str) -> impl Iterator<Item = &'r str> {
-        self.written.iter().filter(move |(_, known)| known == in_text).map(|(path, _)| path.as_str())
+        self.written.iter().filter(move |(_, known)| *known == in_text).map(|(path, _)| path.as_str())
     }
 
     fn in_text(&self, field: &str) -> String {
-        let found = self.written.iter().find_map(|(path, in_text)| {
-            let rest = field.strip_prefix(path.as_str())?;
-            (rest.is_empty() || rest.starts_with(['.', '['])).then(|| format!("{in_text}{rest}"))
+        let ends = field.match_indices(['.', '[']).map(|(at, _)| at).chain([field.len()]);
+        let found = ends.map(|end| field.split_at(end)).find_map(|(path, rest)| {
+            let in_text = self.written.get(path)?;
+            Some(format!("{in_text}{rest}"))
         });
         found.unwrap_or_else(|| field.to_owned())
     }
