@@ -4,7 +4,7 @@
 #[inline]
 pub(crate) fn bucket<const BITS: u32>(value: u64) -> u16 {
     const { assert!(BITS <= 10, "buckets are numbered in 16 bits") };
-    let shift = (value | (2 << BITS) - 1).ilog2() - BITS;
+    let shift = (value | ((2 << BITS) - 1)).ilog2() - BITS;
     ((u64::from(shift) << BITS) + (value >> shift)) as u16
 }
 
