@@ -88,7 +88,8 @@ pub struct Kernel {
     tasks: Table<TaskId, Task>,
     vcpus: Vec<Vcpu>,
     sync_objects: SyncObjects,
-    services: Table<AppId, Option<Service>>,
+    /// Most applications are none.
+    services: Table<AppId, Option<Box<Service>>>,
     spin_ns: Span,
     /// vCPUs that are to look for work, in the order found.
     kicks: Vec<usize>,
@@ -98,7 +99,7 @@ impl Kernel {
     /// A kernel that boots at `now`. Tasks are spread over the vCPUs in turn; each draws from a stream of its own.
     pub fn new(config: &KernelConfig, now: Time, seed: u64, domain: u64) -> Self {
         let tasks: usize = config.apps.iter().map(|app| app.tasks as usize).sum();
-        let service = |app: &AppConfig| app.service.map(|config| Service::new(config, app.tasks));
+        let service = |app: &AppConfig| app.service.map(|config| Box::new(Service::new(config, app.tasks)));
         let mut kernel = Kernel {
             stats: Table::filled(config.apps.len(), AppStats::default()),
             computed: Table::filled(config.apps.len(), Span::ZERO),
@@ -435,12 +436,12 @@ impl Kernel {
 
     /// The service of an application, if it is one.
     pub fn service(&self, app: AppId) -> Option<&Service> {
-        self.services[app].as_ref()
+        self.services[app].as_deref()
     }
 
     /// The same, to change it.
     pub fn service_mut(&mut self, app: AppId) -> Option<&mut Service> {
-        self.services[app].as_mut()
+        self.services[app].as_deref_mut()
     }
 
     /// Gives a request to a task of the service that waits for one, or queues it.

@@ -408,13 +408,14 @@ impl PolicyContext {
     /// A host without domains. The observer wants to know the beginning and end of the runstates in `wanted`.
     pub(crate) fn new(config: &HostConfig, wants_state: bool, wanted: &[RunState]) -> Self {
         let count = config.pcpus as usize;
+        let vcpus = count + config.domains.iter().map(|domain| domain.vcpus.len()).sum::<usize>();
         let mut context = PolicyContext {
             now: Time::ZERO,
             queue: EventQueue::default(),
             topology: Topology::new(config.pcpus, config.pcpus_per_socket, &config.pools),
             pcpus: Table::with_capacity(count),
-            vcpus: Table::with_capacity(count),
-            affinity: Table::with_capacity(count),
+            vcpus: Table::with_capacity(vcpus),
+            affinity: Table::with_capacity(vcpus),
             domains: Table::new(),
             timers: Table::new(),
             spare_timers: Vec::new(),

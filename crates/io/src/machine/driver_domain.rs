@@ -211,7 +211,8 @@ impl DriverDomain {
 #[derive(Debug)]
 pub(crate) struct DriverDomains {
     backends: Table<BackendId, Backend>,
-    of_guests: Table<GuestId, Option<DriverDomain>>,
+    /// Most guests are none.
+    of_guests: Table<GuestId, Option<Box<DriverDomain>>>,
     netbacks: Netbacks,
 }
 
@@ -243,7 +244,7 @@ impl DriverDomains {
             turn: None,
         };
         vcpus.enumerate().for_each(|vcpu| _ = self.backends.push(Backend::new(guest, vcpu)));
-        self.of_guests.push(Some(domain));
+        self.of_guests.push(Some(Box::new(domain)));
     }
 
     /// Gives a vCPU of a driver domain the interrupts of a NIC.

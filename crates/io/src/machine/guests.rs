@@ -79,11 +79,15 @@ pub(crate) struct Guests {
 }
 
 impl Guests {
-    /// None yet.
-    pub fn new(services: Table<ServiceId, (GuestId, AppId)>, channels: usize) -> Self {
+    /// None yet, and room for this many guests, and vCPUs of the host.
+    pub fn new(
+        services: Table<ServiceId, (GuestId, AppId)>,
+        channels: usize,
+        (guests, vcpus): (usize, usize),
+    ) -> Self {
         Guests {
-            all: Table::new(),
-            vcpus: Table::new(),
+            all: Table::with_capacity(guests),
+            vcpus: Table::with_capacity(vcpus),
             services,
             channels: Channels::new(channels),
             executing: None,

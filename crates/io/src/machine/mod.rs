@@ -67,8 +67,10 @@ impl Machine {
                 assert!(config.guests[stub].virtual_disk.is_some(), "a stub domain has a virtual disk");
                 BlkfrontId(virtual_disks(config, Some(stub)))
             });
+        let last = config.guests.iter().last();
+        let vcpus = last.map_or(0, |guest| guest.first_vcpu.index() + guest.kernel.vcpus);
         let mut machine = Machine {
-            guests: Guests::new(config.services.clone(), config.channels),
+            guests: Guests::new(config.services.clone(), config.channels, (config.guests.len(), vcpus)),
             network: Network::new(nics, timers, config.initial_segments),
             storage,
             drivers: DriverDomains::new(config.netbacks),

@@ -389,7 +389,7 @@ impl Waits {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn transfer(&mut self, p: PcpuId, to: u8, at: Time) {
         let from = std::mem::replace(&mut self.occupants[p.index()], to);
         if from != to {
