@@ -128,11 +128,12 @@ impl CpuMask {
     }
 
     /// The pCPUs, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = PcpuId> + '_ {
-        let mut next = self.first();
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = PcpuId> + use<> {
+        let mut left = *self;
         std::iter::from_fn(move || {
-            let p = next?;
-            next = self.first_above(p);
+            let p = left.first()?;
+            left.remove(p);
             Some(p)
         })
     }

@@ -49,14 +49,18 @@ impl Credit2 {
         best
     }
 
-    /// The gain of running `v` on `p` in place of its current vCPU, which is charged for the comparison.
+    /// The gain of running `v` on `p` in place of its current vCPU.
+    #[inline(always)]
     fn score(&mut self, ctx: &PolicyContext, p: PcpuId, v: VcpuId) -> i64 {
         let current = ctx.current(p);
         let ran = ctx.now() - ctx.switched_at(current);
         let too_early = self.ratelimit > RATELIMIT_TOLERANCE && ran <= self.ratelimit - RATELIMIT_TOLERANCE;
-        if ctx.is_idle(current) || too_early {
-            return -1;
-        }
+        // On a busy host as good as all are asked at each wake-up, and most have only begun.
+        if ctx.is_idle(current) || too_early { -1 } else { self.lead(ctx, p, v, current) }
+    }
+
+    /// The lead in credit of `v` over the current vCPU of `p`, which is charged for the comparison.
+    fn lead(&mut self, ctx: &PolicyContext, p: PcpuId, v: VcpuId, current: VcpuId) -> i64 {
         self.charge(ctx, current);
         let ahead = i64::from(self.vcpus[v].credit) - i64::from(self.vcpus[current].credit);
         if p == ctx.processor(v) { ahead } else { ahead - i64::from(self.migrate_resist) }
