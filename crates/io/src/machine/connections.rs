@@ -328,7 +328,7 @@ impl Machine {
                 self.send_plain(ctx, id, side, Kind::Ack);
             }
         }
-        self.network.timers.arm_acks(ctx);
+        self.network.arm_acks(ctx);
     }
 
     /// Delivers a complete request to its service.

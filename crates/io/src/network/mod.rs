@@ -234,6 +234,12 @@ impl Network {
         }
     }
 
+    /// Sets the timer of delayed acknowledgements, but not for connections that are over meanwhile.
+    pub fn arm_acks(&mut self, ctx: &mut WorldContext<'_>) {
+        let connections = &self.connections;
+        self.timers.arm_acks(ctx, |id| connections.get(id).is_some());
+    }
+
     /// Counts a lost packet that is sent again, for the guests at its ends.
     pub fn count_retransmission(&mut self, packet: &Packet) {
         let Some(connection) = self.connections.get(packet.connection) else { return };

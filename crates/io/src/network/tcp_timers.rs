@@ -71,7 +71,7 @@ impl TcpTimers {
     pub fn delay_ack(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId, side: Side) {
         self.acks.push_back((ctx.now() + DELAYED_ACK, id, side));
         if self.acks.len() == 1 {
-            self.arm_acks(ctx);
+            self.arm_acks(ctx, |_| true);
         }
     }
 
@@ -82,8 +82,9 @@ impl TcpTimers {
         Some((id, side))
     }
 
-    /// Sets the timer of delayed acknowledgements.
-    pub fn arm_acks(&self, ctx: &mut WorldContext<'_>) {
+    /// Sets the timer of delayed acknowledgements, for the first connection that is still open.
+    pub fn arm_acks(&mut self, ctx: &mut WorldContext<'_>, is_open: impl Fn(ConnectionId) -> bool) {
+        while self.acks.pop_front_if(|&mut (_, id, _)| !is_open(id)).is_some() {}
         self.ack_source.set(ctx, self.acks.front().map_or(NEVER, |&(time, ..)| time));
     }
 

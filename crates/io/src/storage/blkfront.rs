@@ -200,7 +200,7 @@ pub(crate) struct Blkfront {
     runs: VecDeque<Run>,
     /// Requests for tasks that went before some that write back.
     passed: u32,
-    /// Requests under way by tag, and the tags that are free.
+    /// Requests under way by tag, and the tags that are free again.
     slots: Vec<Slot>,
     free: Vec<u32>,
     request_ring: VecDeque<DiskRequest>,
@@ -223,7 +223,6 @@ pub(crate) struct Blkfront {
 impl Blkfront {
     /// An idle virtual disk; events go to `vcpu`.
     pub fn new(config: BlkfrontConfig, id: BlkfrontId, vcpu: VcpuId, random: Random) -> Self {
-        let slots = config.slots.max(1);
         Blkfront {
             vcpu,
             id,
@@ -237,8 +236,8 @@ impl Blkfront {
             operations: Table::new(),
             runs: VecDeque::new(),
             passed: 0,
-            slots: vec![Slot { stretch: Stretch::default(), purpose: Purpose::Nobody }; slots],
-            free: (0..slots as u32).rev().collect(),
+            slots: Vec::new(),
+            free: Vec::new(),
             request_ring: VecDeque::new(),
             responses: VecDeque::new(),
             copies: VecDeque::new(),
@@ -472,11 +471,29 @@ impl Blkfront {
             let cost = Span::from_ns(i64::from(bytes) * costs.copy_ps_per_byte / 1000);
             return Some((BlkfrontWork::Copy(task), cost));
         }
-        if self.free.is_empty() || (!self.config.split && !disk_has_room) {
+        if !self.has_slot() || (!self.config.split && !disk_has_room) {
             return None;
         }
         let request = self.next_request(now)?;
         Some((BlkfrontWork::Request(request), costs.request_ns))
+    }
+
+    fn has_slot(&self) -> bool {
+        !self.free.is_empty() || self.slots.len() < self.config.slots.max(1)
+    }
+
+    /// Takes a slot for a request. Those that are never taken take no memory.
+    fn take_slot(&mut self, request: Slot) -> u32 {
+        match self.free.pop() {
+            Some(tag) => {
+                self.slots[tag as usize] = request;
+                tag
+            }
+            None => {
+                self.slots.push(request);
+                self.slots.len() as u32 - 1
+            }
+        }
     }
 
     fn next_request(&mut self, now: Time) -> Option<DiskRequest> {
@@ -491,8 +508,7 @@ impl Blkfront {
             false => self.take_run()?,
         };
         let Run { stretch, write, purpose } = run;
-        let tag = self.free.pop()?;
-        self.slots[tag as usize] = Slot { stretch, purpose };
+        let tag = self.take_slot(Slot { stretch, purpose });
         let area = match purpose {
             Purpose::Behind(request) => request.area,
             _ => self.id.0,
