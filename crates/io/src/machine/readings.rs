@@ -1,7 +1,7 @@
 //! Readings of a machine, for result tables.
 
 use vcpulab_guest::AppId;
-use vcpulab_host::{HostState, Span, Time};
+use vcpulab_host::{HostState, Span, Table, Time};
 
 use super::Machine;
 use super::profiler::Samples;
@@ -50,16 +50,18 @@ impl Machine {
 
     /// Achievements of applications and clients, by domain.
     pub fn results(&self) -> Vec<AppResult<'_>> {
+        let mut clients: Table<GuestId, Vec<ClientId>> = Table::filled(self.guests.all.len(), Vec::new());
+        for (id, client) in self.clients.all.enumerate() {
+            clients[self.guests.services[client.config.service].0].push(id);
+        }
         let mut results = Vec::new();
         for (id, guest) in self.guests.all.enumerate() {
             let stats = guest.kernel.stats();
             let apps = stats.enumerate();
             results.extend(apps.map(|(app, stats)| AppResult { guest: id, app, client: None, stats }));
-            let of_guest = |service| self.guests.services[service].0 == id;
-            let clients = self.clients.all.enumerate().filter(|(_, client)| of_guest(client.config.service));
-            for (i, (client, view)) in clients.enumerate() {
-                let app = AppId((stats.len() + i) as u32);
-                results.push(AppResult { guest: id, app, client: Some(client), stats: &view.stats });
+            for (i, &client) in clients[id].iter().enumerate() {
+                let (app, stats) = (AppId((stats.len() + i) as u32), &self.clients.all[client].stats);
+                results.push(AppResult { guest: id, app, client: Some(client), stats });
             }
         }
         results
@@ -80,8 +82,9 @@ impl Machine {
     pub fn io_count(&self, guest: GuestId) -> u64 {
         let own_packets = self.netfront_counts(guest).map_or(0, |counts| counts.received + counts.sent);
         let own_requests = self.blkfront_counts(guest).map_or(0, |counts| counts.requests);
+        let own = own_packets + own_requests;
         if !self.drivers.contains(guest) {
-            return own_packets + own_requests;
+            return own;
         }
         let nics = self.nic_counts(guest);
         // Of those behind it, the driver domain's side of their rings.
@@ -90,7 +93,7 @@ impl Machine {
         );
         let packets: u64 = behind.map(|netfront| netfront.counts.page_exchanges + netfront.counts.sent).sum();
         let requests = self.storage.requests_behind(guest);
-        own_packets + own_requests + nics.received + nics.sent + packets + requests
+        own + nics.received + nics.sent + packets + requests
     }
 
     /// Traffic of a guest's virtual disk, if it has one.
