@@ -63,9 +63,9 @@ impl Accounting {
         Accounting { costs, caches: Caches::new(l3_of), accounts }
     }
 
-    /// Gives the time of `p` away, and takes the progress of its current vCPU from what is left of its operation.
+    /// Gives the time of `p` away, and takes the progress of its current vCPU, the answer, from what is left of its operation.
     #[inline(always)]
-    pub fn settle(&mut self, host: &mut PolicyContext, p: PcpuId) {
+    pub fn settle(&mut self, host: &mut PolicyContext, p: PcpuId) -> VcpuId {
         let current = host.pcpus[p].current;
         let idle = host.is_idle(current);
         let progress = self.accounts[p].settle(host.now, idle);
@@ -76,6 +76,7 @@ impl Accounting {
                 debug_assert!(!vcpu.left.is_negative(), "a vCPU ran past the end of its operation");
             }
         }
+        current
     }
 
     /// Sets the event at which the current vCPU of `p` will have used its operation up.

@@ -293,13 +293,14 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     // ---- events ----
 
     fn timer_due(&mut self, timer: TimerId) {
-        self.core.stop_timer(timer);
         match self.core.timers[timer] {
+            // It stays due until the decision, the first thing that follows, sets it anew.
             TimerOwner::Slice(p) => {
                 self.core.executing = p;
                 self.core.reschedule.insert(p);
             }
             TimerOwner::Policy { token, pcpu, pool } => {
+                self.core.stop_timer(timer);
                 self.core.executing = pcpu;
                 self.observer.timer_due(&self.core, pcpu, token);
                 let outer = self.core.enter_pool(pool);
@@ -314,8 +315,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     #[inline]
     fn operation_used_up(&mut self, p: PcpuId) {
         self.core.executing = p;
-        self.core.accounting.settle(&mut self.core.policy, p);
-        let v = self.core.current(p);
+        let v = self.core.accounting.settle(&mut self.core.policy, p);
         let vcpu = &mut self.core.vcpus[v];
         vcpu.interrupted = false;
         let left = std::mem::take(&mut vcpu.left);
@@ -349,29 +349,24 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     }
 
     fn source_due(&mut self, id: usize) {
-        self.core.queue.set(Rank::Source, id, NEVER);
+        self.core.fired = Some(id);
         self.world.fire(&mut WorldContext { core: &mut self.core }, id);
+        if self.core.fired.take().is_some() {
+            self.core.queue.set(Rank::Source, id, NEVER);
+        }
         self.deliver_kicks(None);
     }
 
     /// Delivers the virtual interrupts raised by the event at hand; `by` is the vCPU whose execution raised them.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn deliver_kicks(&mut self, by: Option<VcpuId>) {
-        for i in 0..self.core.kicks.len() {
-            let (v, cause) = self.core.kicks[i];
-            if by.is_none() {
-                self.core.executing = self.core.processor(v);
+        if !self.core.kicks.is_empty() {
+            for i in 0..self.core.kicks.len() {
+                let (v, cause) = self.core.kicks[i];
+                self.deliver_kick(v, cause, by);
             }
-            if !self.unblock(v, cause, by) {
-                self.core.vcpus[v].interrupted = true;
-                if self.core.is_current(v) {
-                    let p = self.core.processor(v);
-                    self.core.accounting.settle(&mut self.core.policy, p);
-                    self.core.accounting.set_run_end(&mut self.core.policy, p);
-                }
-            }
+            self.core.kicks.clear();
         }
-        self.core.kicks.clear();
         if !self.core.charged.is_empty() {
             for i in 0..self.core.charged.len() {
                 self.observer.busy(&self.core, self.core.charged[i]);
@@ -380,8 +375,24 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         }
     }
 
-    /// Ends the block of `v`; false if it was not blocked.
     #[inline]
+    fn deliver_kick(&mut self, v: VcpuId, cause: WakeCause, by: Option<VcpuId>) {
+        if by.is_none() {
+            self.core.executing = self.core.processor(v);
+        }
+        if !self.unblock(v, cause, by) {
+            let vcpu = &mut self.core.vcpus[v];
+            vcpu.interrupted = true;
+            if vcpu.current {
+                let p = vcpu.processor;
+                self.core.accounting.settle(&mut self.core.policy, p);
+                self.core.accounting.set_run_end(&mut self.core.policy, p);
+            }
+        }
+    }
+
+    /// Ends the block of `v`; false if it was not blocked.
+    #[inline(always)]
     fn unblock(&mut self, v: VcpuId, cause: WakeCause, by: Option<VcpuId>) -> bool {
         let vcpu = &mut self.core.vcpus[v];
         if !vcpu.has(pause_flag::BLOCKED) {
@@ -397,35 +408,43 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     }
 
     /// Serves pending reschedule requests, then passes on to the observer what the event has left for it.
-    #[inline]
+    #[inline(always)]
     fn finish_event(&mut self) -> Result<(), Broken> {
-        self.serve_requests()?;
-        self.check_policy()?;
-        if !self.core.migrations.is_empty() {
-            for i in 0..self.core.migrations.len() {
-                let (v, from, to) = self.core.migrations[i];
-                self.observer.migrated(&self.core, v, from, to);
-            }
-            self.core.migrations.clear();
+        if !self.core.reschedule.is_empty() {
+            self.serve_requests()?;
         }
+        self.check_policy()?;
+        let core = &self.core;
+        if !core.migrations.is_empty() || !core.changed_runstates.is_empty() || O::WANTS_STATE || O::WANTS_IO
+        {
+            self.report_event();
+        }
+        Ok(())
+    }
+
+    /// Passes on to the observer what the event has left for it.
+    #[inline]
+    fn report_event(&mut self) {
+        for i in 0..self.core.migrations.len() {
+            let (v, from, to) = self.core.migrations[i];
+            self.observer.migrated(&self.core, v, from, to);
+        }
+        self.core.migrations.clear();
         if O::WANTS_STATE {
             for row in self.core.state_rows.drain(..) {
                 self.observer.state(row);
             }
         }
-        if !self.core.changed_runstates.is_empty() {
-            for i in 0..self.core.changed_runstates.len() {
-                self.observer.runstate_changed(&self.core, self.core.changed_runstates[i]);
-            }
-            self.core.changed_runstates.clear();
+        for i in 0..self.core.changed_runstates.len() {
+            self.observer.runstate_changed(&self.core, self.core.changed_runstates[i]);
         }
+        self.core.changed_runstates.clear();
         if O::WANTS_IO {
             for i in 0..self.core.io_steps.len() {
                 self.observer.io_step(&self.core, self.core.io_steps[i]);
             }
             self.core.io_steps.clear();
         }
-        Ok(())
     }
 
     // ---- decisions ----
@@ -483,9 +502,10 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     #[inline]
     fn check_choice(&self, p: PcpuId, v: VcpuId) -> Result<(), Broken> {
         let core = &self.core;
-        let fits = v.index() < core.vcpus.len()
-            && (v == core.idle(p)
-                || !core.is_idle(v) && self.may_run(v) && core.processor(v) == p && !core.is_current(v));
+        let fits = core.vcpus.get(v).is_some_and(|vcpu| {
+            let free = !vcpu.has(!pause_flag::MIGRATING) && vcpu.processor == p && !vcpu.current;
+            v == core.idle(p) || free && !core.is_idle(v)
+        });
         if fits {
             return Ok(());
         }
@@ -511,14 +531,17 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         let outgoing = &mut core.vcpus[from];
         outgoing.current = false;
         outgoing.switched_at = now;
-        core.enter_state(from);
+        let changed = outgoing.enter_state(now);
+        core.note_runstates(from, changed);
+        let to_idle = core.is_idle(to);
         let incoming = &mut core.vcpus[to];
+        let waited = incoming.state == RunState::Runnable && !to_idle;
+        let (waited_ns, woken) =
+            if waited { (now - incoming.state_since, incoming.woken) } else { (Span::ZERO, None) };
         incoming.current = true;
         incoming.switched_at = now;
-        let (state, since, woken) = (incoming.state, incoming.state_since, incoming.woken);
-        let waited = state == RunState::Runnable && !core.is_idle(to);
-        let (waited_ns, woken) = if waited { (now - since, woken) } else { (Span::ZERO, None) };
-        core.enter_state(to);
+        let changed = incoming.enter_state(now);
+        core.note_runstates(to, changed);
         core.pcpus[p].current = to;
         core.accounting.charge_switch(&mut core.policy, p, from, to);
         if core.is_idle(from) {
@@ -531,6 +554,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
     }
 
     /// Calls the policy's wake hook for a vCPU that has become runnable, unless something else keeps it.
+    #[inline]
     pub(crate) fn wake_if_runnable(&mut self, v: VcpuId) {
         if self.core.runnable(v) {
             self.policy.wake(&mut self.core.policy, v);

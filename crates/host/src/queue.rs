@@ -1,10 +1,10 @@
-//! The event queue: a winner tree for each rank, with a fixed slot for every source of events.
+//! The event queue: a winner tree of fours for each rank, with a fixed slot for every source of events.
 //!
 //! Every source (the action list, each timer, each pCPU, each vCPU's wake-up, each device or client) owns one slot
 //! that holds the time of its next event. The slots of a rank are numbered by id, so the earliest slot with ties broken by its
 //! number, of the earliest rank with ties broken in the ranks' order, *is* the host contract's order (time, rank, id),
 //! whatever the order of insertion. Setting a slot replays one path to the root of its rank's tree: no allocation, and no
-//! search. What pCPUs do, most of all, costs no more on a host with many vCPUs.
+//! search. What pCPUs do, most of all, costs no more on a host with many vCPUs. The nodes of a tree are cache lines.
 
 use std::hint::select_unpredictable;
 
@@ -35,62 +35,76 @@ struct Winner {
 }
 
 impl Winner {
-    /// No event of that source.
-    fn none(id: usize) -> Self {
-        Winner { time: NEVER.ns() as u64, id: id as u64 }
+    /// No event, whatever the id.
+    const NONE: Winner = Winner { time: NEVER.ns() as u64, id: 0 };
+}
+
+/// Number of children of a node: as many as a cache line has room for.
+const ARITY: usize = 4;
+
+/// The children of a node.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Children([Winner; ARITY]);
+
+impl Children {
+    /// The earliest of them, of equals the first: it holds the lower ids.
+    #[inline(always)]
+    fn first(&self) -> Winner {
+        let [mut first, others @ ..] = self.0;
+        for other in others {
+            let wins = other.time < first.time;
+            first.time = select_unpredictable(wins, other.time, first.time);
+            first.id = select_unpredictable(wins, other.id, first.id);
+        }
+        first
     }
 }
 
 /// The events of one rank.
 #[derive(Clone, Debug)]
 struct Tree {
-    /// The two children of each node, of which node 1 is the root and those of node i are 2 i and 2 i + 1. A child with a number
-    /// from the length on is a slot: a source's own event. Any other is the earlier of its own two children.
-    children: Vec<[Winner; 2]>,
+    /// By node, of which 1 is the root; the children of node i are 4 i to 4 i + 3. Those with a number from `slots` on are slots:
+    /// a source's own event. Any other child is the earliest of its own children.
+    nodes: Vec<Children>,
+    /// Number of slots, a power of four.
+    slots: usize,
     /// The earliest event of all.
     first: Winner,
 }
 
 impl Tree {
-    /// A tree with slots for at least this many ids.
+    /// A tree with slots for ids 0 to `ids` − 1.
     fn with_room(ids: usize) -> Self {
-        let slots = ids.next_power_of_two().max(2);
-        let mut children = vec![[Winner::none(0); 2]; slots];
-        for id in 0..slots {
-            let slot = slots + id;
-            children[slot / 2][slot % 2] = Winner::none(id);
+        let mut slots = ARITY;
+        while slots < ids {
+            slots *= ARITY;
         }
-        for node in (2..slots).rev() {
-            children[node / 2][node % 2] = children[node][0];
-        }
-        Tree { children, first: Winner::none(0) }
+        let nodes = vec![Children([Winner::NONE; ARITY]); slots / ARITY + ids.div_ceil(ARITY)];
+        Tree { nodes, slots, first: Winner::NONE }
     }
 
+    /// The number of ids that have a slot.
     fn room(&self) -> usize {
-        self.children.len()
+        (self.nodes.len() - self.slots / ARITY) * ARITY
     }
 
     #[inline(always)]
     fn time_of(&self, id: usize) -> Time {
-        let slot = self.room() + id;
-        Time::from_ns(self.children[slot / 2][slot % 2].time as i64)
+        let slot = self.slots + id;
+        Time::from_ns(self.nodes[slot / ARITY].0[slot % ARITY].time as i64)
     }
 
     #[inline(always)]
     fn set(&mut self, id: usize, time: Time) {
         let mut winner = Winner { time: time.ns() as u64, id: id as u64 };
-        let mut node = self.room() + id;
+        let mut child = self.slots + id;
         // All the way up, without looking whether anything changes: a branch that is guessed wrong costs more.
-        while node > 1 {
-            let side = node % 2;
-            node /= 2;
-            let pair = &mut self.children[node];
-            pair[side] = winner;
-            let other = pair[1 - side];
-            // Of equals the left one is first: it holds the lower ids.
-            let other_wins = other.time < winner.time + side as u64;
-            winner.time = select_unpredictable(other_wins, other.time, winner.time);
-            winner.id = select_unpredictable(other_wins, other.id, winner.id);
+        while child > 1 {
+            let node = &mut self.nodes[child / ARITY];
+            node.0[child % ARITY] = winner;
+            winner = node.first();
+            child /= ARITY;
         }
         self.first = winner;
     }
@@ -117,7 +131,7 @@ impl EventQueue {
         if count <= tree.room() {
             return;
         }
-        let mut grown = Tree::with_room(count);
+        let mut grown = Tree::with_room(count.next_power_of_two());
         for id in 0..tree.room() {
             grown.set(id, tree.time_of(id));
         }

@@ -157,6 +157,27 @@ impl Vcpu {
         }
     }
 
+    /// Brings its runstate up to date with its pause flags and whether it runs. The states that have ended and begun, as bits.
+    #[inline(always)]
+    pub fn enter_state(&mut self, now: Time) -> u8 {
+        let (before, state) = (self.state, self.present_state());
+        if state == before {
+            return 0;
+        }
+        if state == RunState::Runnable {
+            self.woken = match before {
+                RunState::Blocked => Some(self.cause),
+                RunState::Offline => Some(WakeCause::Unpause),
+                _ => None,
+            };
+        }
+        if let Some(time) = self.times.get_mut(before as usize) {
+            *time += now - self.state_since;
+        }
+        (self.state, self.state_since) = (state, now);
+        1 << before as u8 | 1 << state as u8
+    }
+
     /// Is this reason (one of them, if there are several) in force?
     #[inline(always)]
     pub fn has(&self, flags: u8) -> bool {

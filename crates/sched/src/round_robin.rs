@@ -23,6 +23,17 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
+    /// Takes the first of the queue that may run on `p`, as a rule the very first.
+    #[inline]
+    fn take_first(&mut self, ctx: &PolicyContext, p: PcpuId) -> Option<VcpuId> {
+        let may_run = |&v: &VcpuId| ctx.affinity(v).contains(p);
+        if self.queue.front().is_some_and(may_run) {
+            return self.queue.pop_front();
+        }
+        let position = self.queue.iter().position(may_run)?;
+        self.queue.remove(position)
+    }
+
     /// Makes a pCPU that idles and may run `v`, which has begun to wait, decide.
     fn tickle_an_idler(&mut self, ctx: &mut PolicyContext, v: VcpuId) {
         if let Some(p) = self.idlers.and(ctx.affinity(v)).first() {
@@ -70,12 +81,11 @@ impl Scheduler for RoundRobin {
         if !ctx.is_idle(current) && ctx.runnable(current) {
             self.queue.push_back(current);
         }
-        let Some(position) = self.queue.iter().position(|&v| ctx.affinity(v).contains(p)) else {
+        let Some(next) = self.take_first(ctx, p) else {
             self.idlers.insert(p);
             return Decision { next: ctx.idle(p), slice: Decision::UNLIMITED };
         };
         self.idlers.remove(p);
-        let next = self.queue.remove(position).expect("the position was just found");
         ctx.set_processor(next, p);
         if next != current && self.queue.back() == Some(&current) {
             self.tickle_an_idler(ctx, current);

@@ -30,6 +30,7 @@ impl Tick {
         Tick { config, phase, due: NEVER, left: Span::ZERO, stopped: false }
     }
 
+    #[inline]
     pub fn due(&self) -> Time {
         self.due
     }

@@ -197,25 +197,30 @@ impl Kernel {
 
     /// The next use of `vcpu` by its tasks.
     pub fn next(&mut self, vcpu: usize, now: Time) -> Next {
-        while let Some(id) = self.vcpus[vcpu].take_sleeper(now) {
-            self.vcpus[vcpu].wake(id, &mut self.tasks[id]);
+        let of_kernel = &mut self.vcpus[vcpu];
+        while let Some(id) = of_kernel.take_sleeper(now) {
+            of_kernel.wake(id, &mut self.tasks[id]);
         }
-        if let Some(span) = self.vcpus[vcpu].tick.as_mut().and_then(|tick| tick.work(now)) {
+        if let Some(span) = of_kernel.tick.as_mut().and_then(|tick| tick.work(now)) {
             return Next::Tick(span);
         }
-        while let Some(id) = self.vcpus[vcpu].choose() {
+        'tasks: while let Some(id) = self.vcpus[vcpu].choose() {
             if let Some(tick) = &mut self.vcpus[vcpu].tick {
                 tick.restart();
             }
             let task = &mut self.tasks[id];
-            if task.left.is_zero() && !task.spins {
-                let script = &self.config.apps[task.app].script;
-                match task.advance(script, now) {
+            while task.left.is_zero() && !task.spins {
+                match task.advance(&self.config.apps[task.app].script, now) {
                     Demand::Compute(span) => task.left = span,
                     Demand::Io(io) => return Next::Io(id, io),
+                    Demand::Done(response, late) => {
+                        let stats = &mut self.stats[task.app];
+                        stats.complete(response, now);
+                        stats.failed += u64::from(late);
+                    }
                     demand => {
-                        self.grant(id, demand, now);
-                        continue;
+                        self.grant(id, demand);
+                        continue 'tasks;
                     }
                 }
             }
@@ -239,7 +244,7 @@ impl Kernel {
     }
 
     /// Grants a demand of a current task that the kernel itself can meet.
-    fn grant(&mut self, id: TaskId, demand: Demand, now: Time) {
+    fn grant(&mut self, id: TaskId, demand: Demand) {
         let Task { app, vcpu, .. } = self.tasks[id];
         match demand {
             Demand::Sleep(until) => {
@@ -261,13 +266,8 @@ impl Kernel {
                 true => self.wait(id),
                 false => self.wake(app, at, usize::MAX),
             },
-            Demand::Done(response, late) => {
-                let stats = &mut self.stats[app];
-                stats.complete(response, now);
-                stats.failed += u64::from(late);
-            }
             Demand::Stop => self.wait(id),
-            Demand::Compute(_) | Demand::Io(_) => unreachable!("the caller sees to these"),
+            Demand::Compute(_) | Demand::Io(_) | Demand::Done(..) => unreachable!("the caller sees to these"),
         }
     }
 
@@ -324,6 +324,7 @@ impl Kernel {
     }
 
     /// Accounts for `span` that `vcpu` has computed, or spun.
+    #[inline]
     pub fn computed(&mut self, vcpu: usize, span: Span) {
         let Vcpu { current, slice, began, tick, .. } = &mut self.vcpus[vcpu];
         let Some(id) = current else {
@@ -350,6 +351,7 @@ impl Kernel {
     }
 
     /// The current task of `vcpu`.
+    #[inline]
     pub fn current(&self, vcpu: usize) -> Option<TaskId> {
         self.vcpus[vcpu].current
     }
@@ -423,11 +425,13 @@ impl Kernel {
     }
 
     /// A vCPU that is to look for work now.
+    #[inline]
     pub fn take_kick(&mut self) -> Option<usize> {
         self.kicks.pop()
     }
 
     /// The time at which the next sleeper of `vcpu` is woken (`NEVER`: there is none).
+    #[inline]
     pub fn next_timer(&self, vcpu: usize) -> Time {
         self.vcpus[vcpu].next_timer()
     }

@@ -144,6 +144,7 @@ impl Vcpu {
     }
 
     /// The time of the next sleeper or tick (`NEVER`: neither).
+    #[inline]
     pub fn next_timer(&self) -> Time {
         let tick = self.tick.as_ref().map_or(NEVER, Tick::due);
         self.sleepers.peek().map_or(tick, |&Reverse((time, _))| time.min(tick))

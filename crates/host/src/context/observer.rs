@@ -22,6 +22,8 @@ pub struct HostState {
     pub(crate) charged: Vec<PcpuId>,
     /// Does the observer want steps of I/O?
     pub(crate) wants_io: bool,
+    /// The source whose event is at hand, unless its next event is set already.
+    pub(crate) fired: Option<usize>,
     pub(crate) io_steps: Vec<IoStep>,
     pub(crate) work: Work,
 }
@@ -116,6 +118,7 @@ impl HostState {
             kicks: Vec::with_capacity(64),
             charged: Vec::new(),
             wants_io,
+            fired: None,
             io_steps: Vec::new(),
             work: Work::default(),
             policy,

@@ -217,6 +217,7 @@ impl PolicyContext {
     }
 
     /// The time that `v` has been in each runstate up to now.
+    #[inline]
     pub fn run_times(&self, v: VcpuId) -> RunTimes {
         let vcpu = self.vcpu(v);
         let mut times = vcpu.times;
@@ -368,6 +369,7 @@ impl PolicyContext {
     }
 
     /// The slice timer of `p`, which the host sets at each decision. Only for policies that must see or move it.
+    #[inline]
     pub fn slice_timer(&self, p: PcpuId) -> TimerId {
         self.pcpu(p).slice_timer
     }

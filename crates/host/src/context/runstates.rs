@@ -3,21 +3,25 @@
 use crate::context::policy::PolicyContext;
 use crate::queue::Rank;
 use crate::vcpu::pause_flag;
-use crate::{RunState, Time, VcpuId, WakeCause};
+use crate::{Time, VcpuId};
 
 impl PolicyContext {
     /// Sets reasons for not being runnable.
     #[inline(always)]
     pub(crate) fn set_pause_flags(&mut self, v: VcpuId, flags: u8) {
-        self.vcpus[v].pause_flags |= flags;
-        self.enter_state(v);
+        let vcpu = &mut self.vcpus[v];
+        vcpu.pause_flags |= flags;
+        let changed = vcpu.enter_state(self.now);
+        self.note_runstates(v, changed);
     }
 
     /// Clears reasons for not being runnable.
     #[inline(always)]
     pub(crate) fn clear_pause_flags(&mut self, v: VcpuId, flags: u8) {
-        self.vcpus[v].pause_flags &= !flags;
-        self.enter_state(v);
+        let vcpu = &mut self.vcpus[v];
+        vcpu.pause_flags &= !flags;
+        let changed = vcpu.enter_state(self.now);
+        self.note_runstates(v, changed);
     }
 
     /// Pauses `v` itself. Pauses nest.
@@ -47,34 +51,10 @@ impl PolicyContext {
         }
     }
 
-    /// Brings the runstate of `v` up to date with its pause flags and whether it runs.
+    /// Notes for the observer that these runstates of `v`, as bits, have ended or begun.
     #[inline(always)]
-    pub(crate) fn enter_state(&mut self, v: VcpuId) {
-        let now = self.now;
-        let vcpu = &mut self.vcpus[v];
-        let state = vcpu.present_state();
-        if state != vcpu.state {
-            if state == RunState::Runnable {
-                vcpu.woken = match vcpu.state {
-                    RunState::Blocked => Some(vcpu.cause),
-                    RunState::Offline => Some(WakeCause::Unpause),
-                    _ => None,
-                };
-            }
-            if let Some(time) = vcpu.times.get_mut(vcpu.state as usize) {
-                *time += now - vcpu.state_since;
-            }
-            let before = std::mem::replace(&mut vcpu.state, state);
-            vcpu.state_since = now;
-            if self.wanted_runstates != 0 {
-                self.note_runstate(v, before, state);
-            }
-        }
-    }
-
-    fn note_runstate(&mut self, v: VcpuId, before: RunState, after: RunState) {
-        let changed = 1 << before as u8 | 1 << after as u8;
-        if self.wanted_runstates & changed != 0 && !self.is_idle(v) {
+    pub(crate) fn note_runstates(&mut self, v: VcpuId, changed: u8) {
+        if changed & self.wanted_runstates != 0 && !self.is_idle(v) {
             self.changed_runstates.push(v);
         }
     }

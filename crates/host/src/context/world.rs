@@ -30,9 +30,13 @@ impl WorldContext<'_> {
     #[inline(always)]
     pub fn set_source(&mut self, source: usize, time: Time) {
         let time = time.max(self.core.now);
+        let fired = self.core.fired == Some(source);
         // Devices set the same time again and again.
-        if time != self.core.queue.time_of(Rank::Source, source) {
+        if fired || time != self.core.queue.time_of(Rank::Source, source) {
             self.core.queue.set(Rank::Source, source, time);
+        }
+        if fired {
+            self.core.fired = None;
         }
     }
 

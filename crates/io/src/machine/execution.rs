@@ -18,6 +18,7 @@ const SPIN: Span = Span::from_ns(i64::MAX - 1);
 
 impl Machine {
     /// Gives a vCPU of a guest its next piece of work.
+    #[inline]
     pub(super) fn choose(
         &mut self,
         ctx: &mut WorldContext<'_>,
@@ -26,41 +27,49 @@ impl Machine {
         number: usize,
     ) -> Op {
         loop {
-            while let Some((work, cost)) = self.kernel_work(ctx, v, guest, number) {
-                if ctx.wants_steps() {
-                    self.report_begin(ctx, guest, &work);
-                }
-                let all = self.guests.all[guest].random.spread(cost.sum(), self.spread_percent);
-                if all > Span::ZERO {
-                    self.guests.begin_work(v, work, Share::begun(cost.stretched(all), ctx.now()));
-                    return Op::Run(all);
-                }
-                self.finish(ctx, guest, number, work);
+            if self.guests.all[guest].may_have_kernel_work()
+                && let Some(span) = self.begin_kernel_work(ctx, v, guest, number)
+            {
+                return Op::Run(span);
             }
             let next = self.guests.all[guest].kernel.next(number, ctx.now());
             self.guests.kick_tasks(ctx, guest);
-            let op = match next {
+            let layers = match next {
                 Next::Io(task, io) => {
                     self.call(ctx, guest, task, io);
                     continue;
                 }
-                Next::Run(span) | Next::Tick(span) => Op::Run(span),
-                Next::Spin => Op::Run(SPIN),
-                Next::Idle => Op::Block(None),
+                Next::Run(span) => Some(Layers::application(span)),
+                Next::Tick(span) => Some(Layers::kernel(span, Span::ZERO)),
+                Next::Spin => Some(Layers::application(SPIN)),
+                Next::Idle => None,
             };
             let write_out = self.storage.next_expiry(ctx.now(), guest, v);
-            let timer = self.guests.all[guest].kernel.next_timer(number).min(write_out);
-            self.guests.set_timer(ctx, v, timer);
-            self.guests.touch_task(ctx, v);
-            if let Op::Run(span) = op {
-                let layers = match next {
-                    Next::Tick(_) => Layers::kernel(span, Span::ZERO),
-                    _ => Layers::application(span),
-                };
-                self.guests.begin_work(v, Work::Tasks(span), Share::begun(layers, ctx.now()));
-            }
-            return op;
+            return self.guests.begin_tasks(ctx, v, layers, write_out);
         }
+    }
+
+    /// Begins the next work of a guest's kernel on a vCPU that takes time; `None`: there is none.
+    #[inline(never)]
+    fn begin_kernel_work(
+        &mut self,
+        ctx: &mut WorldContext<'_>,
+        v: VcpuId,
+        guest: GuestId,
+        number: usize,
+    ) -> Option<Span> {
+        while let Some((work, cost)) = self.kernel_work(ctx, v, guest, number) {
+            if ctx.wants_steps() {
+                self.report_begin(ctx, guest, &work);
+            }
+            let all = self.guests.all[guest].random.spread(cost.sum(), self.spread_percent);
+            if all > Span::ZERO {
+                self.guests.begin_work(v, work, Share::begun(cost.stretched(all), ctx.now()));
+                return Some(all);
+            }
+            self.finish(ctx, guest, number, work);
+        }
+        None
     }
 
     /// The next work of a guest's kernel on a vCPU: of its back ends, its network or its disk.
@@ -133,6 +142,7 @@ impl Machine {
     }
 
     /// Ends a piece of work: what follows from it happens.
+    #[inline]
     pub(super) fn finish(&mut self, ctx: &mut WorldContext<'_>, guest: GuestId, number: usize, work: Work) {
         match work {
             Work::Driver(work) => self.finish_driver(ctx, guest, number, work),

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use vcpulab_guest::{AppId, ConnectionId, Kernel, Random, ServiceId, TaskId};
-use vcpulab_host::{HostState, NEVER, SetId, Span, Table, Time, VcpuId, WakeCause, WorldContext};
+use vcpulab_host::{HostState, NEVER, Op, SetId, Span, Table, Time, VcpuId, WakeCause, WorldContext};
 
 use super::channels::Channels;
 use super::work::{DriverWork, Work};
@@ -22,6 +22,8 @@ const COSTS: u64 = 0;
 pub(crate) struct Guest {
     pub first_vcpu: VcpuId,
     pub kernel: Kernel,
+    /// Whether it has a device, or serves those of others.
+    has_devices: bool,
     pub network: NetworkCosts,
     /// Packets from one of its tasks to another.
     pub loopback: VecDeque<Packet>,
@@ -31,6 +33,14 @@ pub(crate) struct Guest {
     /// Working sets of the applications' shared memory and of the tasks' own, if any of them has memory worth mentioning.
     app_sets: Table<AppId, SetId>,
     task_sets: Table<TaskId, SetId>,
+}
+
+impl Guest {
+    /// Whether its kernel may have work of its own, for devices or its network.
+    #[inline]
+    pub fn may_have_kernel_work(&self) -> bool {
+        self.has_devices || !self.loopback.is_empty()
+    }
 }
 
 /// A vCPU of a guest.
@@ -115,6 +125,9 @@ impl Guests {
         self.all.push(Guest {
             first_vcpu: config.first_vcpu,
             kernel: Kernel::new(&config.kernel, Time::ZERO, seed, guest.0.into()),
+            has_devices: config.netfront.is_some()
+                || config.virtual_disk.is_some()
+                || config.driver.is_some(),
             network: config.network,
             loopback: VecDeque::new(),
             kept: Table::new(),
@@ -144,6 +157,7 @@ impl Guests {
     }
 
     /// A vCPU, if it is a guest's.
+    #[inline]
     pub fn vcpu(&self, v: VcpuId) -> Option<&Vcpu> {
         self.vcpus.get(v)?.as_ref()
     }
@@ -205,6 +219,7 @@ impl Guests {
     // ---- waking up ----
 
     /// Makes vCPUs of a guest look for work whose tasks can go on.
+    #[inline(always)]
     pub fn kick_tasks(&mut self, ctx: &mut WorldContext<'_>, guest: GuestId) {
         while let Some(number) = self.all[guest].kernel.take_kick() {
             let v = VcpuId(self.all[guest].first_vcpu.0 + number as u32);
@@ -231,17 +246,8 @@ impl Guests {
 
     // ---- timers and memory ----
 
-    /// Sets the timer of a vCPU, unless it is set so already.
-    pub fn set_timer(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId, time: Time) {
-        if let Some(vcpu) = &mut self.vcpus[v]
-            && time != vcpu.timer
-        {
-            vcpu.timer = time;
-            vcpu.timer_source.set(ctx, time);
-        }
-    }
-
     /// Notes that the timer of a vCPU has expired.
+    #[inline]
     pub fn timer_expired(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId) {
         if let Some(vcpu) = &mut self.vcpus[v] {
             vcpu.timer = NEVER;
@@ -249,19 +255,39 @@ impl Guests {
         ctx.kick(v, WakeCause::Timer);
     }
 
-    /// Makes a vCPU touch the memory of its current task.
-    pub fn touch_task(&mut self, ctx: &mut WorldContext<'_>, v: VcpuId) {
-        let Some(vcpu) = &mut self.vcpus[v] else { return };
+    /// Begins the next work of the tasks of a vCPU, by layer (`None`: it blocks). Its timer is set, for its tasks and for
+    /// `write_out`, and it touches the memory of the current one.
+    pub fn begin_tasks(
+        &mut self,
+        ctx: &mut WorldContext<'_>,
+        v: VcpuId,
+        layers: Option<Layers>,
+        write_out: Time,
+    ) -> Op {
+        let Some(vcpu) = &mut self.vcpus[v] else { return Op::Block(None) };
         let guest = &self.all[vcpu.guest];
-        if guest.task_sets.is_empty() {
-            return;
+        let timer = guest.kernel.next_timer(vcpu.number).min(write_out);
+        if timer != vcpu.timer {
+            vcpu.timer = timer;
+            vcpu.timer_source.set(ctx, timer);
         }
-        let task = guest.kernel.current(vcpu.number);
-        if let (Some(task), Some(own)) = (task, vcpu.own_set)
-            && vcpu.task != Some(task)
-        {
-            vcpu.task = Some(task);
-            ctx.use_sets(v, &[own, guest.app_sets[guest.kernel.app_of(task)], guest.task_sets[task]]);
+        if !guest.task_sets.is_empty() {
+            touch_task(ctx, v, vcpu, guest);
         }
+        let Some(layers) = layers else { return Op::Block(None) };
+        let span = layers.sum();
+        (vcpu.work, vcpu.share) = (Some(Work::Tasks(span)), Share::begun(layers, ctx.now()));
+        Op::Run(span)
+    }
+}
+
+/// Makes a vCPU touch the memory of its current task.
+fn touch_task(ctx: &mut WorldContext<'_>, v: VcpuId, vcpu: &mut Vcpu, guest: &Guest) {
+    let task = guest.kernel.current(vcpu.number);
+    if let (Some(task), Some(own)) = (task, vcpu.own_set)
+        && vcpu.task != Some(task)
+    {
+        vcpu.task = Some(task);
+        ctx.use_sets(v, &[own, guest.app_sets[guest.kernel.app_of(task)], guest.task_sets[task]]);
     }
 }
