@@ -16,7 +16,7 @@ from vcpulab.results.addresses import find_all
 from vcpulab.results.addresses import slos as read_slos
 from vcpulab.results.run import Run
 from vcpulab.scenario import settings
-from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.scenario import Scenario, split
 
 if TYPE_CHECKING:
     from vcpulab.advice.answers import Differences, Findings, WhatIf
@@ -120,7 +120,7 @@ def whatif(
     Args:
         scenario: a scenario, or its file.
         changes: path to value, or `PATH=VALUE` as for `--set`; `web.weight` may stand for `domain.web.weight`, and
-            `batch*.weight` for that of every domain whose name matches.
+            `batch*.weight` for that of every domain whose name matches. What is set of `run` is set on both sides.
         replications: of each side, and no more; if left out the scenario's, at least 10, and more where a harm is
             uncertain.
         precision: as for `compare`.
@@ -148,6 +148,7 @@ def whatif(
     else:
         texts = list(changes)
         changed, after = (settings.apply(one, texts) for one in (given, before))
+    before = _measured_alike(before, changed.changes)
     effort = _effort(replications, precision, seconds)
     old, new, found, added = decide(before, after.scenario, effort=effort, jobs=jobs, progress=progress)
     return _whole(WhatIf(old, new, tuple(found), added, changed=changed))
@@ -181,7 +182,7 @@ def tune(
         slo: what must hold, such as `web.response_p99 < 50ms`.
         vary: what may be changed: `PATH=LOW..HIGH` or `PATH=a,b,c`.
         only: what may be changed, of what the schedulers have: paths, or patterns such as `domain.*.cap`.
-        price: what changing a parameter of a kind costs, such as `scheduler=30`, %: of settings that are about as good
+        price: what changing a parameter of a kind costs, such as `scheduler=50`, %: of settings that are about as good
             the cheapest is advised.
         trials: settings to try, the present one among them; if neither this nor `seconds` is given 100, or fewer where
             32 in a row are no better.
@@ -200,11 +201,13 @@ def tune(
         Interrupted: it was cancelled, with the best so far, which is not confirmed.
     """
     require("optuna", "tune")
+    from vcpulab.advice.alone import alone
     from vcpulab.advice.tuning import goals as goals_of
     from vcpulab.advice.tuning import prices
     from vcpulab.advice.tuning.answer import Tuning
     from vcpulab.advice.tuning.confirming import settle
     from vcpulab.advice.tuning.front import front
+    from vcpulab.advice.tuning.goals import excess
     from vcpulab.advice.tuning.leaving import concerned
     from vcpulab.advice.tuning.parameters import space
     from vcpulab.advice.tuning.search import REPLICATIONS as OF_EACH
@@ -241,6 +244,9 @@ def tune(
             gain = answer.confirmed.score.mean
             inputs = tried(search, answer.found.best, gain, everything=sensitivity, jobs=jobs, progress=progress)
             answer = replace(answer, offers=offers, sensitivity=inputs)
+        if not answer.kept:
+            missed = [one for one in slos if excess(one, answer.found.best.rows) > 0]
+            answer = replace(answer, alone=alone(scenario, missed[0], jobs=jobs))
     except KeyboardInterrupt:
         raise Interrupted(replace(answer, interrupted=True)) from None
     return answer
@@ -281,7 +287,7 @@ def capacity(
         client.http.rate: 250 keeps the SLOs
     """
     from vcpulab.advice import capacity as capacities
-    from vcpulab.advice.capacity.guard import Guard
+    from vcpulab.guard import Guard
 
     scenario = _scenario(scenario)
     slos = read_slos(scenario, slo)
@@ -327,9 +333,9 @@ def place(
         StoppedError: the time is over.
         MissingExtraError: OR-Tools is not installed.
     """
-    from vcpulab.advice.capacity.guard import Guard
     from vcpulab.advice.placing import fleet as fleets
     from vcpulab.advice.placing import placing
+    from vcpulab.guard import Guard
     from vcpulab.scenario.units import size_bytes
 
     if isinstance(scenarios, Mapping):
@@ -419,7 +425,8 @@ def explain(
 
     Args:
         scenario: a scenario, or its file.
-        slo: a metric such as `web.response_p99`, or an SLO such as `web.response_p99 < 50ms`; `None`: all who are late.
+        slo: a metric such as `web.response_p99`, or an SLO such as `web.response_p99 < 50ms`, each perhaps of all whose
+            name matches, `web*.response_p99`; `None`: all who are late.
         replications: of each simulation, as it is and mended.
         jobs: replications at a time; 0: one for each processor.
         progress: see `Progress`.
@@ -548,6 +555,22 @@ def with_replications(scenario: Scenario, seed: int | None, replications: int | 
         return scenario.with_run(seed=seed, replications=wanted)
     except ScenarioError as error:
         raise RequestError(str(error)) from None
+
+
+def _measured_alike(before: Scenario, changes: Mapping[str, Any]) -> Scenario:
+    """The present side, with the length and the seed of the runs as they were set: runs of two lengths do not compare.
+
+    Raises:
+        RequestError: nothing else was set, so that both sides are the same.
+    """
+    of_the_runs = {path: value for path, value in changes.items() if split(path)[0] == "run"}
+    if changes and len(of_the_runs) == len(changes):
+        raise RequestError(
+            f"`{', '.join(of_the_runs)}` is set on both sides, and nothing else is: there is nothing to compare",
+            field="set",
+            hint="`vcpulab run` and `vcpulab sweep` take runs of other lengths",
+        )
+    return before.change(of_the_runs) if of_the_runs else before
 
 
 def _effort(replications: int | None, precision: float | None, seconds: float | None) -> "Effort":

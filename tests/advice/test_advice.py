@@ -430,6 +430,13 @@ def test_patterns_of_names_stand_for_every_name_that_matches() -> None:
     assert found.changed.changes == {"domain.dom0.weight": 77}
 
 
+def test_what_is_set_of_the_runs_is_set_on_both_sides() -> None:
+    found = vcpulab.whatif(WEB, {"run.duration": "50ms", "dom0.weight": 77}, replications=2)
+    assert {run.scenario.duration_ns for run in (found.before, found.after)} == {50_000_000}
+    with pytest.raises(RequestError, match=r"`run.duration` is set on both sides, and nothing else is"):
+        vcpulab.whatif(WEB, ["run.duration=50ms"], replications=2)
+
+
 def test_pcpus_need_no_quotes() -> None:
     assert apply(WEB, ["web.affinity=0"]).changes == {"domain.web.affinity": "0"}
     assert apply(WEB, ["web.affinity=[0]"]).changes == {"domain.web.affinity": ["0"]}

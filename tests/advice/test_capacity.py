@@ -11,10 +11,10 @@ import pytest
 from support import ROOT, TWO_HOGS
 from vcpulab import Scenario, run
 from vcpulab.advice.capacity import Capacity, bottleneck, capacity, growth, stations
-from vcpulab.advice.capacity.guard import Guard, StoppedError
 from vcpulab.advice.capacity.judging import Standing, judge
 from vcpulab.advice.capacity.search import Found, Range, search
 from vcpulab.cli.main import main
+from vcpulab.guard import Guard, StoppedError
 from vcpulab.results.addresses import slo
 
 SERVICE_MS = 10.0

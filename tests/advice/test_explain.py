@@ -1,6 +1,7 @@
 """`vcpulab explain`: where the time goes, what holds it back, what mends it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import vcpulab
 from support import Vcpulab, examples_of
 from vcpulab.advice import explanation_report
 from vcpulab.advice.explaining import Explanation
+from vcpulab.advice.lint.lint import as_data
 from vcpulab.show.path import timeline
 from vcpulab.show.terminal import rendered
 
@@ -89,6 +91,30 @@ def test_an_slo_that_is_met_needs_no_mend() -> None:
     found = vcpulab.explain(idle, "shop.response_p99 < 10s", replications=2)
     assert found.explained[0].met
     assert found.advice == ()
+
+
+def test_an_slo_that_nothing_keeps_says_what_the_service_would_have_alone() -> None:
+    """The render jobs are why it is slow; that a request takes 2 ms is why it cannot be so quick."""
+    scenario = vcpulab.Scenario.from_toml(SHOP)
+    found = vcpulab.explain(scenario, "cust*.response_p99 < 2.1ms", replications=2)
+    said = found.outlook()
+    assert said[0] == "customers.response_p99 < 2.1ms cannot be kept by a mend that was tried"
+    assert said[1].startswith("nearest: domain.shop.weight = ")
+    assert said[2].startswith("Even alone on the host, without the 2 other domains, customers.response_p99 is ")
+    assert found.alone is not None
+    assert not found.alone.kept
+    assert [slo.bound for slo in found.missed] == [2.1]
+    kept = vcpulab.explain(scenario, "cust*.response_p99 < 60ms", replications=2)
+    assert (kept.explained[0].met, kept.outlook(), kept.advice[0].misses) == (False, [], [])
+
+
+def test_a_mend_that_harms_or_does_nothing_is_not_recommended(shop: Explanation) -> None:
+    good = shop.advice[0]
+    for bad in (replace(good, starves={"index": "never ran"}), replace(good, effect=[])):
+        (row,) = as_data([bad])
+        assert (row["commands"], bool(row["not_recommended"])) == ([], True)
+    (row,) = as_data([good])
+    assert (bool(row["commands"]), row["not_recommended"]) == (True, None)
 
 
 def test_who_never_runs_has_no_value() -> None:

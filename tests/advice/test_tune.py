@@ -245,8 +245,8 @@ def test_the_nearest_to_an_slo_that_nobody_keeps(tune: Vcpulab, tmp_path: Path) 
     slos = ["--slo", "web.throughput > 5000", "--slo", "batch.throughput >= 0"]
     result = tune("planted.toml", "--vary", CAPS, *slos, "--trials", "12", "--write", "t.toml")
     assert result.returncode == 1, result.stderr
-    assert "No setting that was tried keeps the SLOs; the nearest is shown." in result.stdout
-    assert re.search(r"by how much: http.throughput > 5000 1/s \(\d+ 1/s\)", result.stdout)
+    assert "cannot be kept: the nearest, " in result.stdout.splitlines()[0]
+    assert re.search(r"comes to http.throughput \d+ 1/s\. (Even a|A)lone on the host", " ".join(result.stdout.split()))
     assert not (tmp_path / "t.toml").exists()
 
 

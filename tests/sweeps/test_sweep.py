@@ -664,7 +664,7 @@ def test_what_is_no_store_is_left_alone(tmp_path: Path) -> None:
 FULL = """
 import resource, signal, sys
 from pathlib import Path
-from vcpulab.advice.capacity.guard import StoppedError
+from vcpulab.guard import StoppedError
 from vcpulab.cli.main import main
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 status = main(["sweep", sys.argv[1], "--store", sys.argv[2], "--jobs", "1"]) if len(sys.argv) > 3 else None

@@ -1,10 +1,12 @@
 """Why is it slow? Where the time of those who are late goes, what holds them back, and the mends, each simulated."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
 
+from vcpulab.advice.alone import Alone, alone
 from vcpulab.advice.capacity.occupancy import stations, with_servers
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.lint.catalogue import findings, first_words, settings
@@ -13,10 +15,11 @@ from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.lint import Advice, as_data, tried
 from vcpulab.errors import Interrupted
 from vcpulab.hypervisors import Toolstack
-from vcpulab.results.addresses import Slo, find, slo
+from vcpulab.results.addresses import Address, Slo, find, find_all, slos
+from vcpulab.results.addresses import in_short as in_short_slos
 from vcpulab.results.path import Path, is_followed, paths, typical
 from vcpulab.results.run import run
-from vcpulab.results.statistics import Interval
+from vcpulab.results.statistics import Interval, number
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario
@@ -88,8 +91,36 @@ class Explanation(Answer):
     scenario: Scenario
     explained: tuple[Explained, ...]
     advice: tuple[Advice, ...]
+    alone: Alone | None = None
+    """The SLO that is missed most, of a service alone on the host; `None`: a mend keeps all, or none was asked for."""
     interrupted: bool = False
     """Was it cancelled before the mends were tried?"""
+
+    @property
+    def missed(self) -> list[Slo]:
+        """The SLOs that are not kept, the worst first."""
+        missed = [(one.slo, _mean(one.value)) for one in self.explained if one.slo is not None and not one.met]
+        return [slo for slo, value in sorted(missed, key=lambda both: -both[0].excess(both[1]))]
+
+    def outlook(self) -> list[str]:
+        """What keeps the SLOs that are not kept; where nothing does, what comes nearest, and what else would."""
+        if not self.missed or self.interrupted:
+            return []
+        mends = sorted((one for one in self.advice if one.helps), key=lambda one: len(one.misses))
+        if mends and not mends[0].misses:
+            return []
+        nearest = [f"nearest: {_settings(one)}, which {'; '.join(one.kept())}" for one in mends[:1]]
+        which = in_short_slos(self.missed)
+        said = f"{' and '.join(which)} cannot be kept by a mend that was tried"
+        return [f"{said}{'' if nearest else '; none helps'}", *nearest, *([str(self.alone)] if self.alone else [])]
+
+    def numbers(self) -> list[str]:
+        """Each number in a line; three or more of the same metric and SLO in one, least to most."""
+        rows: dict[tuple[object, ...], list[Explained]] = {}
+        for one in self.explained:
+            bound = "" if one.slo is None else str(one.slo).removeprefix(one.address)
+            rows.setdefault((one.address.rpartition(".")[2], bound, one.met, one.value is None), []).append(one)
+        return [line for row in rows.values() for line in ([_range(row)] if len(row) > 2 else map(str, row))]
 
     def as_data(self, toolstack: Toolstack | None = None) -> dict[str, object]:
         """For machines: the numbers with the parts of their time, and the findings as `lint` has them.
@@ -112,7 +143,12 @@ class Explanation(Answer):
             }
             for one in self.explained
         ]
-        return {"explained": rows, "findings": as_data(self.advice, toolstack), "interrupted": self.interrupted}
+        return {
+            "explained": rows,
+            "findings": as_data(self.advice, toolstack),
+            "outlook": self.outlook(),
+            "interrupted": self.interrupted,
+        }
 
     def to_frame(self) -> pl.DataFrame:
         """A row for each part of the time of each number: `metric`, and the columns of `Part.row`."""
@@ -138,9 +174,28 @@ class Explanation(Answer):
         return pl.concat(frames) if frames else pl.DataFrame()
 
     def __str__(self) -> str:
-        lines = [line for one in self.explained for line in (str(one), *map(_line, one.parts), *_followed(one))]
+        lines = self.outlook()
+        lines += [line for one in self.explained for line in (str(one), *map(_line, one.parts), *_followed(one))]
         lines += [f"{one.finding.path}: {one.finding.reason}" for one in self.advice]
         return "\n".join(lines) or "nobody is late"
+
+
+def _mean(value: Interval | None) -> float | None:
+    return None if value is None else value.mean
+
+
+def _settings(one: Advice) -> str:
+    return ", ".join(f"{path} = {value}" for path, value in one.finding.changes.items())
+
+
+def _range(row: Sequence[Explained]) -> str:
+    """Several numbers of the same metric and SLO."""
+    things, metric = in_short([one.address.rpartition(".")[0] for one in row]), row[0].address.rpartition(".")[2]
+    values = [one.value.mean for one in row if one.value is not None]
+    said = f"{number(min(values))} to {number(max(values))} {row[0].unit}" if values else "no value"
+    slo = row[0].slo
+    kept = "" if slo is None else f" (SLO{str(slo).removeprefix(row[0].address)}: {'met' if row[0].met else 'not met'})"
+    return f"{things}.{metric}: {said}{kept}"
 
 
 def _followed(one: Explained) -> Iterator[str]:
@@ -167,7 +222,8 @@ def explain(
 
     Args:
         scenario: the host.
-        asked: a metric such as `web.response_p99`, or an SLO, `web.response_p99 < 50ms`; `None`: all who are late.
+        asked: a metric such as `web.response_p99`, or an SLO, `web.response_p99 < 50ms`, each perhaps of all whose name
+            matches, `web*.response_p99`; `None`: all who are late.
         replications: of each simulation, as it is and mended.
         jobs: replications at a time; 0: one for each processor.
         progress: called now and then with the fraction done; returning `False` cancels.
@@ -182,24 +238,41 @@ def explain(
           vCPU 0 of web...
     """
     base = scenario.with_run(replications=max(replications, scenario.replications))
-    limit = None if asked is None or not set(asked) & set("<>") else slo(base, asked)
-    address = limit.address if limit is not None else None if asked is None else find(base, asked, "slo")
+    limits = slos(base, [asked]) if asked is not None and set(asked) & set("<>") else []
+    named = [one.address for one in limits] if limits or asked is None else find_all(base, [asked], "slo")
     host = Host(base, run(base, jobs=jobs))
-    if address is None:
+    if asked is None:
         found = findings(host)
         explained = [_explained(host, one, f"{one.name}.response_p99", None) for one in _first_of_each(host.late)]
     else:
-        value = host.run.get(address.name)
-        one = Late(address.thing, address.domain, f"{address} is {value or 'undefined'} {address.unit}")
-        explained = [_explained(host, one, address.name, limit)]
-        hurts = limit is None or not limit.holds(None if value is None else value.mean)
-        found = _concerning(host, one) if hurts else []
+        explained, found = _of_those(host, named, limits)
     try:
         explained = [*(_with_paths(host, one) for one in explained[:FOLLOWED]), *explained[FOLLOWED:]]
-        mends = tried(host, found, jobs=jobs, progress=progress)
+        mends = tried(host, found, limits, jobs=jobs, progress=progress)
+        answer = Explanation(base, tuple(explained), tuple(mends))
+        return replace(answer, alone=alone(base, answer.missed[0], jobs=jobs)) if answer.outlook() else answer
     except KeyboardInterrupt:
         raise Interrupted(Explanation(base, tuple(explained), (), interrupted=True)) from None
-    return Explanation(base, tuple(explained), tuple(mends))
+
+
+def _of_those(host: Host, named: Sequence[Address], limits: Sequence[Slo]) -> tuple[list[Explained], list[Finding]]:
+    """The numbers that were asked for, the worst first, and what the rules find of those that hurt."""
+    of_slo = {one.address.name: one for one in limits}
+    found, hurts = [], []
+    for address in sorted(named, key=lambda one: -_excess(host, one, of_slo.get(one.name))):
+        value = host.run.get(address.name)
+        one = Late(address.thing, address.domain, f"{address} is {value or 'undefined'} {address.unit}")
+        found.append(_explained(host, one, address.name, of_slo.get(address.name)))
+        hurts += [] if found[-1].met else [one]
+    return found, _concerning(host, hurts)
+
+
+def _excess(host: Host, address: Address, slo: Slo | None) -> float:
+    """How far a number is beyond its SLO, or how bad it is."""
+    value = _mean(host.run.get(address.name))
+    if slo is not None:
+        return slo.excess(value)
+    return math.inf if value is None else -value if address.better == "higher" else value
 
 
 def _with_paths(host: Host, one: Explained) -> Explained:
@@ -220,15 +293,15 @@ def _first_of_each(ones: Sequence[Late]) -> Iterator[Late]:
     yield from first.values()
 
 
-def _concerning(host: Host, one: Late) -> list[Finding]:
-    """What holds back one of them; what the other rules find of the domains on his way comes first."""
-    way = set(with_servers(host.domains, [one.domain]))
+def _concerning(host: Host, ones: Sequence[Late]) -> list[Finding]:
+    """What holds these back; what the other rules find of the domains on their way comes after."""
+    way = set(with_servers(host.domains, [one.domain for one in ones]))
     others = (
         finding
         for finding in settings(host)
         if any(path.split(".")[1] in way for path in (finding.path, *finding.changes) if path.startswith("domain."))
     )
-    return first_words(causes_of(host, [one]), others)
+    return first_words(causes_of(host, ones), others)
 
 
 def _explained(host: Host, one: Late, name: str, limit: Slo | None) -> Explained:

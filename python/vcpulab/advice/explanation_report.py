@@ -36,16 +36,14 @@ def write(path: str | PathLike[str], title: str, found: Explanation, toolstack: 
             shown = [html.chart(paths.chart(path)) for path in one.paths]
             parts.append(html.section(f"Single requests: {one.address}", [*shown, html.table(paths.beside(one.paths))]))
         parts.append(html.section(f"Where the time goes: {one.address}", [html.table(replace(one.table(), title=""))]))
-    html.write(path, title, parts, list(map(str, found.explained)) or ["Nobody is late."])
+    html.write(path, title, parts, [*found.outlook(), *found.numbers()] or ["Nobody is late."])
 
 
 def _cause(one: Advice, toolstack: Toolstack | None) -> Iterator[Markup]:
     """What holds somebody back, what mends it and with which effect, and how."""
     yield html.paragraphs(f"{one.finding.path}: {one.finding.reason}")
     said = [] if one.effect is None else [f"with {'; '.join(settings.in_short(one.finding.changes))}: {one.does}"]
-    if one.harm:
-        said.append(f"{one.harm}: better leave it as it is")
-    yield html.bullets(said)
-    typed = "\n".join(script(one.steps(toolstack)))
+    yield html.bullets([*said, *one.kept(), *([one.against] if one.against else [])])
+    typed = "\n".join(script(one.steps(toolstack))) if one.helps else ""
     if typed:
         yield html.preformatted(typed)

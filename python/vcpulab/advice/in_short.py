@@ -1,7 +1,7 @@
 """What differs between two runs of many domains, in few rows: alike domains in one, what changes before the rest."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -194,9 +194,10 @@ def _lines(rows: Sequence[Sequence[Comparison]]) -> list[str]:
         for domain, those in metrics.items():
             alike.setdefault(tuple(sorted(those)), []).append(domain)
         told = [f"{verb}: {', '.join(sorted(those))} of {names.in_short(sorted(who))}" for those, who in alike.items()]
-        lines += told if len(told) <= _LINES_MAX else _summed(verb, metrics, told)
+        lines += told if len(told) <= _LINES_MAX else _summed(verb, list(metrics), told)
     return lines or ["nothing improves or regresses significantly"]
 
 
-def _summed(verb: str, metrics: Mapping[str, object], told: Sequence[str]) -> list[str]:
-    return [*told[: _LINES_MAX - 1], f"{verb}: {len(metrics)} domains in all, in {len(told)} ways"]
+def _summed(verb: str, domains: Sequence[str], told: Sequence[str]) -> list[str]:
+    """The first way in which domains fare, and the names of all."""
+    return [*told[: _LINES_MAX - 1], f"{verb}: {', '.join(names.listed(domains))}, in {len(told)} ways"]

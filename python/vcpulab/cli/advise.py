@@ -199,7 +199,8 @@ def whatif(
     Args:
         file: Scenario file.
         set: PATH=VALUE, any number of times; no value: back to the default. `web.weight` may stand for
-            `domain.web.weight`, and `batch*.weight` for that of every domain whose name matches.
+            `domain.web.weight`, and `batch*.weight` for that of every domain whose name matches. What is set of `run`,
+            such as `run.duration=2s`, is set on both sides.
         all: Show every metric of every domain, not only those with a good direction, and of many those that change.
         write: Also write the changed scenario to this file, which may be the same one; comments stay.
     """

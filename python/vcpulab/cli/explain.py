@@ -18,6 +18,7 @@ from vcpulab.show.path import beside, timeline
     "explain",
     "vcpulab explain web.toml",
     "vcpulab explain web.toml --slo 'web.response_p99 < 50ms'",
+    "vcpulab explain web.toml --slo 'w*.response_p99 < 50ms'",
 )
 def explain(
     file: Path,
@@ -42,7 +43,8 @@ def explain(
 
     Args:
         file: Scenario file.
-        slo: A metric such as web.response_p99, or an objective such as 'web.response_p99 < 50ms'.
+        slo: A metric such as web.response_p99, or an objective such as 'web.response_p99 < 50ms', or that of every one
+            that matches 'web*.response_p99'.
     """
     scenario = files.load(file)
     with terminal.progress(f"explaining {scenario.name}") as progress:
@@ -65,8 +67,7 @@ def _show(file: Path, found: Explanation, toolstack: Toolstack | None) -> None:
     """Prints why those who are late are so."""
     if not found.explained:
         print(f"{file}: nobody is late (--slo METRIC explains one nevertheless)")
-    for one in found.explained:
-        print(one)
+    views.show_lines([*found.outlook(), *found.numbers()])
     if found.advice:
         print("\nWhat holds it back, and what mends it:\n")
         views.show_advice(str(file), found.advice, toolstack)

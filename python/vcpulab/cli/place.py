@@ -10,7 +10,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from vcpulab import verbs, whole
-from vcpulab.advice.capacity.guard import StoppedError
 from vcpulab.advice.capacity.slos import said as default_slos
 from vcpulab.advice.placing.energy import HOURS_PER_YEAR, Power
 from vcpulab.advice.placing.placing import Placement, UnplaceableError
@@ -21,6 +20,7 @@ from vcpulab.cli.options import Budget, Jobs, Memory, Scenarios, Several, Slo, T
 from vcpulab.cli.options import number as an_option
 from vcpulab.cli.outputs import Writes
 from vcpulab.errors import RequestError
+from vcpulab.guard import StoppedError
 from vcpulab.results.statistics import number as number_said
 from vcpulab.scenario.names import listed
 from vcpulab.scenario.scenario import Scenario

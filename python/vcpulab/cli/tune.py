@@ -90,7 +90,7 @@ def tune(
             vCPUs. Domains that are alike share their parameters.
         price: KIND=PERCENT, what changing a parameter of a kind costs: of settings that are about as good the cheapest
             is advised. Weight 1, cap and budget 2, slice (or rate limit) of the host 3, pinning 4, pool 5, vcpus (or
-            netbacks) 6, scheduler 10.
+            netbacks) 6, scheduler 20.
         sensitivity: Try every guessed input (rates, users, think times, CPU time of requests and jobs) a quarter lower
             and higher; otherwise those nearest to the goal, for a quarter of the search's time.
         all: Show all parameters with their importance, the best under each scheduler, and every metric.
@@ -144,8 +144,6 @@ def _show(answer: Tuning, toolstack: Toolstack | None, *, all: bool) -> None:
     print()
     if confirmed is not None and confirmed.starved:
         print(starving.in_a_line(confirmed.starved, "the setting found is not advised, for it starves"))
-    if not answer.kept:
-        print(f"beyond the SLO, and by how much: {'; '.join(answer.nearest())}")
     if answer.advised:
         print("To set it on a real host:")
         steps = answer.commands(toolstack)
@@ -167,12 +165,13 @@ def _show(answer: Tuning, toolstack: Toolstack | None, *, all: bool) -> None:
     if len(answer.offers) > 1:
         views.show_table(answer.offered())
     if all or not answer.advised:
-        _show_parameters(answer)
-    if confirmed is not None:
+        _show_parameters(answer, all=all)
+    # What a setting that is not advised does to others is of no use.
+    if confirmed is not None and (all or answer.kept):
         _show_confirmed(confirmed, all=all)
 
 
-def _show_parameters(answer: Tuning) -> None:
+def _show_parameters(answer: Tuning, *, all: bool) -> None:
     found = answer.found
     rows = [
         [key, before, after, str(found.costs.get(key, "–")), _share(found.importance.get(key))]
@@ -181,6 +180,8 @@ def _show_parameters(answer: Tuning) -> None:
     if rows:
         headings = ["parameter", "now", "found", "changing it back\ncosts of the score", "importance\nin the search"]
         views.show_table(Table("Parameters that the best setting changes", headings, rows, text_columns=3))
+    if not all and not answer.kept:
+        return
     others = [[key, _share(share)] for key, share in found.importance.items() if key not in {row[0] for row in rows}]
     if others:
         views.show_table(

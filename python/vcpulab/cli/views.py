@@ -163,12 +163,14 @@ def _show_heading(runs: tuple[Run, Run], labels: tuple[str, str]) -> None:
         said[:1] if len(set(said)) == 1 else (f"{label}: {one}" for label, one in zip(labels, said, strict=True))
     ):
         print(line)
-    scenario = runs[0].scenario
     pairs = min(run.scenario.replications for run in runs)
-    print(
-        f"{scenario.duration_ns / 1e9:g} s after {scenario.warmup_ns / 1e9:g} s of warm-up, "
-        f"{_count(pairs, 'pair')} of replications, seed {scenario.seed}\n"
-    )
+    lengths = [_length(run) for run in dict.fromkeys(runs)]
+    said = lengths[0] if len(set(lengths)) == 1 else f"{' and '.join(lengths)}, which do not compare well"
+    print(f"{said}, {_count(pairs, 'pair')} of replications, seed {runs[0].scenario.seed}\n")
+
+
+def _length(run: Run) -> str:
+    return f"{run.scenario.duration_ns / 1e9:g} s after {run.scenario.warmup_ns / 1e9:g} s of warm-up"
 
 
 def show_changes(changes: Mapping[str, Any]) -> None:
@@ -178,13 +180,11 @@ def show_changes(changes: Mapping[str, Any]) -> None:
 
 
 def show_advice(path: str, advice: Sequence[Advice], toolstack: Toolstack | None = None) -> None:
-    """Each finding: what is wrong and why, what mending it does, and how it is mended."""
+    """Each finding: what is wrong and why, what mending it does, and how it is mended, if it may be."""
     for one in advice:
         _show_finding(path, one)
-        if one.harm:
-            print(f"  {one.harm}: better leave it as it is")
-        groups = groupby(in_loops(one.steps(toolstack)), key=lambda step: step.how)
-        for place, (how, group) in enumerate(groups):
+        steps = one.steps(toolstack) if one.helps else []
+        for place, (how, group) in enumerate(groupby(in_loops(steps), key=lambda step: step.how)):
             if place or how != "run":
                 print(f"  {HEADINGS[how]}:")
             for step in group:
@@ -216,6 +216,8 @@ def _show_finding(path: str, advice: Advice, label: str = "with") -> None:
     if advice.effect is not None:
         mend = "; ".join(settings.in_short(finding.changes))
         print(f"  {label} {mend}:\n    {advice.does}")
+        for line in [*advice.kept(), *([advice.against] if advice.against else [])]:
+            print(f"    {line}")
 
 
 def _show_io(run: Run, view: View) -> None:

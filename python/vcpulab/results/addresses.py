@@ -326,7 +326,7 @@ def in_short(slos: Iterable[Slo]) -> dict[str, list[Slo]]:
 
     Examples:
         >>> list(in_short(slos(Scenario.starter(), ["*.gotten > 5", "web.waited < 9"])))
-        ['dom0, web, batch.gotten > 5 % of a pCPU', 'web.waited < 9 % of elapsed']
+        ['dom0, web, batch.gotten > 5 % of a pCPU', 'web.waited < 9 % of a vCPU']
     """
     alike: dict[tuple[str, str], list[Slo]] = {}
     for one in slos:

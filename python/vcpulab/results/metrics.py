@@ -40,6 +40,8 @@ def _percent(of: str = "") -> Unit:
 
 
 OF_A_PCPU = _percent("of a pCPU")
+OF_A_VCPU = _percent("of a vCPU")
+"""Of what one vCPU could do all the time: domains of several may have more than 100."""
 OF_ELAPSED = _percent("of elapsed")
 PERCENT = _percent()
 MICROSECONDS = Unit("µs", {"": 1.0, "ns": 1e-3, "us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6})
@@ -112,8 +114,8 @@ def _wait(percentile: int, said: str) -> Metric:
 
 DOMAIN = (
     Metric("gotten", OF_A_PCPU, "time running (XenMon: gotten)", _share("running_ns")),
-    Metric("blocked", OF_ELAPSED, "time blocked, over all its vCPUs", _share("blocked_ns")),
-    Metric("waited", OF_ELAPSED, "time runnable but waiting, over all its vCPUs", _share("runnable_ns"), "lower"),
+    Metric("blocked", OF_A_VCPU, "time blocked, summed over its vCPUs", _share("blocked_ns")),
+    Metric("waited", OF_A_VCPU, "time runnable but waiting, summed over its vCPUs", _share("runnable_ns"), "lower"),
     Metric(
         "entitlement",
         OF_A_PCPU,

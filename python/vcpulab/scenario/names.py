@@ -44,7 +44,7 @@ def did_you_mean(word: str, names: Iterable[str]) -> str | None:
 
 
 def in_short(names: Sequence[str]) -> str:
-    """Several things in a few words.
+    """Several things in a few words: rows of numbered ones by their ends, and of many how many more there are.
 
     Of rows with gaps the number of names is told.
 
@@ -53,17 +53,13 @@ def in_short(names: Sequence[str]) -> str:
         ('batch01 to batch03', 'batch1, batch3')
         >>> in_short(["a1", "a2", "a5", "a9"]), in_short(["web", "mail", "db", "log"])
         ('a1 to a9 (4)', 'web, mail and 2 more')
-        >>> in_short(["a10", "a11", "a5"])
-        'a5 to a11 (3)'
+        >>> in_short(["b11", "web", "b1", "b2"]), in_short(["web", "mail", "b1", "b2", "b3", "log"])
+        ('b1 to b11 (3), web', 'web, mail and 4 more')
     """
-    matches = [_NUMBERED.fullmatch(name) for name in names]
-    numbered = [match for match in matches if match is not None]
-    if len(names) > 2 and len(numbered) == len(names) and len({match.group("stem", "rest") for match in numbered}) == 1:
-        numbered.sort(key=lambda match: int(match["number"]))
-        numbers = [int(match["number"]) for match in numbered]
-        row = f"{numbered[0][0]} to {numbered[-1][0]}"
-        return row if numbers == list(range(numbers[0], numbers[0] + len(names))) else f"{row} ({len(names)})"
-    return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
+    rows = in_rows(names)
+    shown = rows if len(rows) <= _SHOWN_MAX else rows[: _SHOWN_MAX - 1]
+    said, more = ", ".join(map(_ends, shown)), sum(map(len, rows[len(shown) :]))
+    return f"{said} and {more} more" if more else said
 
 
 def listed(names: Iterable[str]) -> list[str]:
@@ -73,18 +69,39 @@ def listed(names: Iterable[str]) -> list[str]:
         >>> listed(["web", "batch1", "batch2", "batch3", "dom0"])
         ['web', 'batch1 to batch3', 'dom0']
     """
-    return [in_short(row) for row in in_rows(names)]
+    return list(map(_ends, in_rows(names)))
+
+
+_SHOWN_MAX = 3
+"""More names or rows than that are too many to read."""
 
 
 def in_rows(names: Iterable[str]) -> list[list[str]]:
-    """Three or more names that differ in their number alone as a row, each other name by itself.
+    """Three or more names that differ in their number alone as a row, by that number; each other name by itself.
 
     Examples:
-        >>> in_rows(["web", "batch1", "batch2", "batch3", "dom0"])
-        [['web'], ['batch1', 'batch2', 'batch3'], ['dom0']]
+        >>> in_rows(["web", "batch10", "batch2", "batch3", "dom0"])
+        [['web'], ['batch2', 'batch3', 'batch10'], ['dom0']]
     """
-    rows: dict[str, list[str]] = {}
+    alike: dict[str, list[str]] = {}
     for name in names:
         match = _NUMBERED.fullmatch(name)
-        rows.setdefault(f"{match['stem']}#{match['rest']}" if match else name, []).append(name)
-    return [part for row in rows.values() for part in ([row] if len(row) > 2 else [[name] for name in row])]
+        alike.setdefault(f"{match['stem']}#{match['rest']}" if match else name, []).append(name)
+    return [
+        part
+        for same in alike.values()
+        for part in ([sorted(same, key=_number)] if len(same) > 2 else [[name] for name in same])
+    ]
+
+
+def _number(name: str) -> int:
+    match = _NUMBERED.fullmatch(name)
+    return int(match["number"]) if match else 0
+
+
+def _ends(row: Sequence[str]) -> str:
+    """Several names of a row by the first and the last one."""
+    if len(row) == 1:
+        return row[0]
+    whole = _number(row[-1]) - _number(row[0]) == len(row) - 1
+    return f"{row[0]} to {row[-1]}" + ("" if whole else f" ({len(row)})")

@@ -55,11 +55,11 @@ class Window:
         return 100 * self._domain(domain, "running_ns")
 
     def waited(self, domain: str) -> float:
-        """Time its vCPUs were runnable but waiting, % of elapsed, over all of them."""
+        """Time its vCPUs were runnable but waiting, % of a vCPU, summed over them."""
         return 100 * self._domain(domain, "runnable_ns")
 
     def blocked(self, domain: str) -> float:
-        """Time its vCPUs were blocked, % of elapsed, over all of them."""
+        """Time its vCPUs were blocked, % of a vCPU, summed over them."""
         return 100 * self._domain(domain, "blocked_ns")
 
     def rate(self, domain: str, counter: str) -> float:

@@ -11,8 +11,8 @@ from typing import Any
 import polars as pl
 
 from vcpulab import _engine, whole
-from vcpulab.advice.capacity.guard import Guard
 from vcpulab.errors import RequestError
+from vcpulab.guard import Guard
 from vcpulab.results.addresses import Address, addresses
 from vcpulab.results.metrics import METRICS, RUN_KINDS, Of, measured
 from vcpulab.results.statistics import Interval

@@ -2,7 +2,7 @@
 
 `judging` decides whether SLOs hold, `search` finds the largest value that does, `growth` says what grows, `growing`
 puts them together; `stations` names the bottleneck. `fleet` takes scenarios apart into what can be placed, `packing`
-packs it, `placing` lets the simulation judge. `guard` ends what takes too long.
+packs it, `placing` lets the simulation judge.
 """
 
 from vcpulab.advice.capacity.growing import Capacity, Point, capacity

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from vcpulab.advice import starving
-from vcpulab.advice.capacity.guard import Guard
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Standing, together, try_out, worst
 from vcpulab.advice.capacity.occupancy import Station, bottleneck, stations
 from vcpulab.advice.capacity.search import Found, search
 from vcpulab.advice.capacity.slos import default_slos, served
 from vcpulab.advice.capacity.varying import Growth
 from vcpulab.errors import Interrupted, RequestError
+from vcpulab.guard import Guard
 from vcpulab.results.addresses import Slo
 from vcpulab.show.answer import Answer
 

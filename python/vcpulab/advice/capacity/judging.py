@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from vcpulab.advice.capacity.guard import Guard
+from vcpulab.guard import Guard
 from vcpulab.results.addresses import Slo
 from vcpulab.results.run import Run, run
 from vcpulab.results.statistics import CONFIDENCE, Interval, t_quantile

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
-from vcpulab.advice.lint.host import IDLE, WAITS, Finding, Host, named, of_domain
+from vcpulab.advice.lint.host import IDLE, WAITS, Finding, Host, of_domain
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.advice.spreading import behind, spread
+from vcpulab.scenario.names import in_short
 
 BUSY = 0.9
 """A vCPU that runs for more than this part of the time is saturated. Assumed."""
@@ -83,7 +84,7 @@ def starving_cap(host: Host) -> Iterator[Finding]:
             path = of_domain(name, "cap")
             reason = (
                 f"a driver domain that may use {cap} % of a pCPU at most, and uses {host.gotten(name):.0f} %, delays "
-                f"the I/O of {named(host.served_by(name))}"
+                f"the I/O of {in_short(host.served_by(name))}"
             )
             yield Finding(path, reason, {path: None})
 
@@ -114,7 +115,7 @@ def few_driver_vcpus(host: Host) -> Iterator[Finding]:
         which = "its only vCPU" if vcpus == 1 else f"one of its {vcpus} vCPUs"
         reason = (
             f"{which} is busy for {100 * max(busy):.0f} % of the time with the I/O of "
-            f"{named(host.served_by(driver))}, while pCPUs idle: it has too few vCPUs, one saturates"
+            f"{in_short(host.served_by(driver))}, while pCPUs idle: it has too few vCPUs, one saturates"
         )
         mended = {path: vcpus + 1, **spread(host.document, driver, vcpus + 1)}
         if isinstance(host.domains[driver].get("affinity"), list):
@@ -149,10 +150,10 @@ def saturated_driver_vcpu(host: Host) -> Iterator[Finding]:
         rest = ", ".join(f"{100 * share:.0f} %" for share in sorted(busy)[:-1])
         places = {name: host.domains[name]["nic"]["driver_vcpu"] for name in behind(host.document, "nic", driver)}
         there = [name for name, vcpu in places.items() if vcpu == full]
-        netbacks = f"the netbacks of {named(there)} are" if there else "a NIC's or a disk's interrupts are"
+        netbacks = f"the netbacks of {in_short(there)} are" if there else "a NIC's or a disk's interrupts are"
         reason = (
             f"one of its {vcpus} vCPUs, saturated for {100 * max(busy):.0f} % of the time, does the I/O of "
-            f"{named(there or host.served_by(driver))}, while the others are busy for {rest}: "
+            f"{in_short(there or host.served_by(driver))}, while the others are busy for {rest}: "
             f"{'its netbacks are all' if there and there == list(places) else netbacks} on that vCPU"
         )
         yield Finding(of_domain(driver, "vcpus"), reason, spread(host.document, driver, vcpus))

@@ -11,11 +11,12 @@ from math import ceil, log2
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station, bottleneck, stations, with_servers
 from vcpulab.advice.lateness import LATE_MS, LATE_TIMES, LOST, Late
-from vcpulab.advice.lint.host import FEW_WAITS, IDLE, WAITS, Finding, Host, named, of_domain, of_pool
+from vcpulab.advice.lint.host import FEW_WAITS, IDLE, WAITS, Finding, Host, of_domain, of_pool
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.results.statistics import number
 from vcpulab.scenario.alike import groups
+from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import join, split
 
 NEVER_BLOCKED = 0.05
@@ -80,7 +81,7 @@ class Held:
         behind = [(one, share) for one, share in self.host.behind(self.domain) if share >= 1]
         if not behind:
             return "others"
-        return f"{named([one for one, _ in behind])} ({sum(share for _, share in behind):.0f} % of its waits)"
+        return f"{in_short([one for one, _ in behind])} ({sum(share for _, share in behind):.0f} % of its waits)"
 
 
 cause = Rules[Callable[[Held], Finding | None]](Stands.ALONE)
@@ -109,7 +110,7 @@ def causes_of(host: Host, ones: Sequence[Late]) -> Iterator[Finding]:
             causes.setdefault((found.rule, *(alike.get(step, step) for step in what)), []).append((one, found))
     for both in causes.values():
         who = [one for one, _ in both]
-        others = "" if len(who) == 1 else f" (as {named([one.name for one in who[1:]])})"
+        others = "" if len(who) == 1 else f" (as {in_short([one.name for one in who[1:]])})"
         first = both[0][1]
         yield replace(
             first,
@@ -452,14 +453,13 @@ def _pinned(held: Held) -> Finding | None:
     Sources: Xen's `xl vcpu-pin`, hard affinity.
     """
     host, domain = held.host, held.domain
-    mask = {pcpu for one in host.affinity(domain) for pcpu in one}
-    others = [pcpu for pcpu in held.pcpus if pcpu not in mask]
-    if not held.waits or not others or host.idle_of(others) < IDLE:
+    others = host.pinned_away_from(domain, IDLE)
+    if not held.waits or not others:
         return None
     with_it = [one for one, _ in host.behind(domain) if one != domain]
     path = of_domain(domain, "affinity")
     reason = (
-        f"{domain} is pinned together with {named(with_it)}, and waits for {100 * host.waited(domain):.0f} % of the "
+        f"{domain} is pinned together with {in_short(with_it)}, and waits for {100 * host.waited(domain):.0f} % of the "
         f"time, while {len(others)} other pCPUs idle for {100 * host.idle_of(others):.0f} %"
     )
     return Finding(path, reason, {path: "all"})
@@ -489,7 +489,7 @@ def _crowded_pool(held: Held) -> Finding | None:
     path = "host.pcpus" if name is None else join(["pool", name, "pcpus"])
     reason = (
         f"{domain} waits for {100 * host.waited(domain):.0f} % of the time in pool {name or 'Pool-0'}, whose "
-        f"{len(here)} pCPUs are full with {named(host.inside(name))}, while the other {len(others)} pCPUs idle for "
+        f"{len(here)} pCPUs are full with {in_short(host.inside(name))}, while the other {len(others)} pCPUs idle for "
         f"{100 * host.idle_of(others):.0f} %: the pool has too few pCPUs"
     )
     free = host.pcpus_of(None)
@@ -586,7 +586,7 @@ def _outweighed(held: Held) -> Finding | None:
     Silent: Where nobody is late.
 
     Mend: A weight that entitles it to twice what all its vCPUs can use beside these, at most {SHARE_MAX:.0%} of the
-    pool.
+    pool; if that harms somebody, half of it, or a quarter.
 
     Schedulers: Those with weights: `credit`, `credit2`, `enhanced`; `bvt`, whose `mcu_adv` is the inverse of a weight.
 
@@ -606,14 +606,18 @@ def _outweighed(held: Held) -> Finding | None:
     # Twice what is enough for all its vCPUs, beside those whom it waits for: others are there, too.
     share = min(SHARE_MAX, host.domains[domain]["vcpus"] / len(held.pcpus))
     enough = 2 * max(1, sum(ratio for ratio in ratios if 2 * ratio >= 1) * share / (1 - share))
-    mended = min(WEIGHT_MAX, 2 ** ceil(log2(own * enough))) if name == "weight" else max(1, int(own / enough))
+    mends = [
+        min(WEIGHT_MAX, 2 ** ceil(log2(own * times))) if name == "weight" else max(1, int(own / times))
+        for times in (enough, enough / 2, enough / 4)
+        if times > 1
+    ]
     path, values = of_domain(domain, name), sorted(set(theirs))
     among = f"{values[0]}" if len(values) == 1 else f"{values[0]} to {values[-1]}"
     reason = (
         f"{domain} waits for {100 * host.waited(domain):.0f} % of the time behind {held.said_behind()}: its {name} of "
         f"{own} beside theirs of {among} gives it a share that is less than it asks for, and it waits for their slices"
     )
-    return Finding(path, reason, {path: mended})
+    return Finding(path, reason, {path: mends[0]}, otherwise=tuple({path: one} for one in mends[1:]))
 
 
 def _most_of_its_waits(held: Held) -> Iterator[str]:

@@ -1,8 +1,9 @@
 """A scenario as rules look at it, and what they find."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -157,6 +158,12 @@ class Host:
         periodic = any(app["kind"] == "periodic" for app in self.domains[domain].get("app", []))
         return periodic or domain in self.asked or bool(self.served_by(domain))
 
+    def pinned_away_from(self, domain: str, idle: float) -> list[int]:
+        """The pCPUs of its pool that none of its vCPUs may use, if these idle for more than this part of the time."""
+        mask = set(chain.from_iterable(self.affinity(domain)))
+        others = [pcpu for pcpu in self.pcpus_of(self.domains[domain].get("pool")) if pcpu not in mask]
+        return others if self.idle_of(others) > idle else []
+
     def gotten(self, domain: str) -> float:
         """CPU time of a domain, % of one pCPU."""
         return runstates.gotten(self.run, domain)
@@ -188,12 +195,6 @@ class Host:
         rows = self.run.df_wait_shares().filter(domain=domain).sort("of_elapsed", "by", descending=[True, False])
         pairs = rows.select("by", "of_wait").iter_rows()
         return [(by, of_wait or 0.0) for by, of_wait in pairs if by in self.domains]
-
-
-def named(names: Sequence[str]) -> str:
-    """A few names, and how many more."""
-    shown = ", ".join(names[:4])
-    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
 
 
 def of_pool(pool: str | None, name: str) -> str:

@@ -18,7 +18,10 @@ from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.commands import typed
 from vcpulab.hypervisors.settings import Change, difference
 from vcpulab.hypervisors.steps import Step
+from vcpulab.results.addresses import Slo
+from vcpulab.results.addresses import in_short as slos_in_short
 from vcpulab.results.run import Run, run, run_many
+from vcpulab.results.statistics import number
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.problems import Problem
 from vcpulab.scenario.scenario import Scenario
@@ -43,6 +46,10 @@ class Advice:
     """Who starves with the mend and does not without it, and why."""
     delays: tuple[str, ...] = ()
     """Who is late with the mend and is not without it."""
+    slos: tuple[Slo, ...] = ()
+    """What was asked to hold."""
+    breaks: tuple[Slo, ...] = ()
+    """What of that does not hold with the mend and does without it."""
 
     def steps(self, toolstack: Toolstack | None = None) -> list[Step]:
         """What to do on a real host.
@@ -53,8 +60,36 @@ class Advice:
         return [] if self.change is None else typed(self.change, toolstack)
 
     def told(self) -> list[Comparison]:
-        """The significant improvements and regressions: those that users see first, then the largest."""
-        return sorted(self._seen(), key=lambda one: one.rank)[:SHOWN]
+        """The significant improvements and regressions: those that users see first, then the largest.
+
+        What others pay most is added, where it is not among them.
+        """
+        seen = sorted(self._seen(), key=lambda one: one.rank)
+        worst = next((one for one in seen if one.verdict == "regresses"), None)
+        return seen[:SHOWN] if worst is None or worst in seen[:SHOWN] else [*seen[:SHOWN], worst]
+
+    @property
+    def misses(self) -> list[Slo]:
+        """The SLOs that the mend does not keep."""
+        return [one for one in self.slos if not one.holds(self._with(one))]
+
+    def kept(self) -> list[str]:
+        """Which of the SLOs hold with the mend, in words; those of the same bound on the same metric together."""
+        kept = [one for one in self.slos if one not in self.misses]
+        return [*self._said("keeps", kept), *self._said("does not keep", self.misses)]
+
+    def _said(self, verb: str, those: Sequence[Slo]) -> list[str]:
+        said = []
+        for name, row in slos_in_short(those).items():
+            values = [value for one in row if (value := self._with(one)) is not None]
+            ends = " to ".join(dict.fromkeys(map(number, (min(values), max(values))))) if values else ""
+            said.append(f"{verb} {name}: {f'{ends} {row[0].address.unit}' if ends else 'undefined'}")
+        return said
+
+    def _with(self, one: Slo) -> float | None:
+        """The metric of an SLO with the mend."""
+        found = self.after.get(one.address.name) if self.after is not None else None
+        return None if found is None else found.mean
 
     @property
     def does(self) -> str:
@@ -83,9 +118,18 @@ class Advice:
         """What speaks against mending it, in words; nothing: it may be mended."""
         if self.starves:
             return f"the mend starves {in_short(list(self.starves))}"
+        if self.breaks:
+            return f"the mend breaks {', '.join(map(str, self.breaks))}"
         if self.delays:
             return f"the mend makes {in_short(self.delays)} late"
         return "the mend regresses more than it improves" if self.makes_worse else ""
+
+    @property
+    def against(self) -> str:
+        """Why it is not recommended, in a sentence; nothing: it is, or there is nothing to recommend."""
+        if self.effect is None or self.helps:
+            return ""
+        return f"{self.harm or 'it improves nothing that matters'}: better leave it as it is"
 
     @property
     def makes_worse(self) -> bool:
@@ -165,28 +209,39 @@ def advise(
 
 
 def tried(
-    host: Host, findings: Sequence[Finding], *, jobs: int = 0, progress: Callable[[float], bool] | None = None
+    host: Host,
+    findings: Sequence[Finding],
+    slos: Sequence[Slo] = (),
+    *,
+    jobs: int = 0,
+    progress: Callable[[float], bool] | None = None,
 ) -> list[Advice]:
     """Findings, each with the effect of its mend, simulated as often as the host was.
 
     Those whose mend does not help are dropped, unless they stand nevertheless: see `Stands`.
     """
-    advice = [_or_otherwise(host, one, jobs=jobs) for one in _all_tried(host, findings, jobs=jobs, progress=progress)]
+    first = _all_tried(host, findings, slos, jobs=jobs, progress=progress)
+    advice = [_or_otherwise(host, one, jobs=jobs) for one in first]
     allowed = {Stands.ALWAYS} if any(one.improves for one in advice) else {Stands.ALWAYS, Stands.ALONE}
     return [one for one in advice if one.effect is None or one.improves or RULES[one.finding.rule].stands in allowed]
 
 
 def _or_otherwise(host: Host, advice: Advice, *, jobs: int) -> Advice:
-    """The same, or with the first other mend that helps, if its own does not or harms somebody."""
-    for changes in () if advice.helps else advice.finding.otherwise:
-        (other,) = _all_tried(host, [replace(advice.finding, changes=changes)], jobs=jobs)
-        if other.helps:
+    """The same, or the first other mend that helps, if its own does not, harms somebody, or misses more of the SLOs."""
+    for changes in advice.finding.otherwise if not advice.helps or advice.misses else ():
+        (other,) = _all_tried(host, [replace(advice.finding, changes=changes)], advice.slos, jobs=jobs)
+        if other.helps and (not advice.helps or len(other.misses) < len(advice.misses)):
             return other
     return advice
 
 
 def _all_tried(
-    host: Host, findings: Sequence[Finding], *, jobs: int = 0, progress: Callable[[float], bool] | None = None
+    host: Host,
+    findings: Sequence[Finding],
+    slos: Sequence[Slo],
+    *,
+    jobs: int = 0,
+    progress: Callable[[float], bool] | None = None,
 ) -> list[Advice]:
     """Findings, each with the effect of its first mend."""
     base = host.scenario
@@ -207,8 +262,15 @@ def _all_tried(
         after = next(runs)
         effect = compare(host.run, after)
         starves = newly_starved(host.run, after)
-        advice.append(Advice(finding, effect, difference(base, mended), after, starves, _delayed(host, after, effect)))
+        broken = tuple(one for one in slos if _holds(one, host.run) and not _holds(one, after))
+        late_now = _delayed(host, after, effect)
+        advice.append(Advice(finding, effect, difference(base, mended), after, starves, late_now, tuple(slos), broken))
     return advice
+
+
+def _holds(one: Slo, run: Run) -> bool:
+    found = run.get(one.address.name)
+    return one.holds(None if found is None else found.mean)
 
 
 def other_warnings(scenario: Scenario, advice: Sequence[Advice]) -> list[Problem]:
@@ -234,8 +296,10 @@ def as_data(advice: Sequence[Advice], toolstack: Toolstack | None = None) -> lis
             "changes": dict(one.finding.changes),
             "effect": None if one.effect is None else [comparison.row() for comparison in one.effect],
             "starved": rows(one.starves),
-            "commands": [step.text for step in one.steps(toolstack) if step.how == "run"],
-            "steps": [asdict(step) for step in one.steps(toolstack)],
+            "not_recommended": one.against or None,
+            "commands": [step.text for step in steps if step.how == "run"],
+            "steps": [asdict(step) for step in steps],
         }
         for one in advice
+        for steps in [one.steps(toolstack) if one.helps else []]
     ]

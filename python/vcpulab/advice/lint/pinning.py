@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator
 from itertools import chain
 
-from vcpulab.advice.lint.host import FEW_WAITS, IDLE, WAITS, Finding, Host, named, of_domain
+from vcpulab.advice.lint.host import FEW_WAITS, IDLE, WAITS, Finding, Host, of_domain
 from vcpulab.advice.lint.rule import Rules, Stands
+from vcpulab.scenario.names import in_short
 from vcpulab.scenario.units import spans
 
 MUCH_IDLE = 0.5
@@ -34,12 +35,11 @@ def pinning_leaves_idle(host: Host) -> Iterator[Finding]:
     for name, table in host.pools.items():
         if table["scheduler"] in ("null", "arinc653"):
             continue
-        here = host.pcpus_of(name)
         masks = {d: set(chain.from_iterable(host.affinity(d))) for d in host.inside(name)}
         for domain, mask in masks.items():
-            others = [pcpu for pcpu in here if pcpu not in mask]
+            others = host.pinned_away_from(domain, IDLE)
             protected = [d for d, theirs in masks.items() if host.serves(d) and theirs & set(others)]
-            if not others or (protected and not host.serves(domain)) or host.idle_of(others) < IDLE:
+            if not others or (protected and not host.serves(domain)):
                 continue
             waits = host.mean_waited(domain)
             if waits > FEW_WAITS:
@@ -77,7 +77,7 @@ def placed_together(host: Host) -> Iterator[Finding]:
             continue
         path = of_domain(domain, "affinity")
         reason = (
-            f"{domain} waits for {100 * host.waited(domain):.0f} % of the time behind {named(behind)}, while pCPU "
+            f"{domain} waits for {100 * host.waited(domain):.0f} % of the time behind {in_short(behind)}, while pCPU "
             f"{spans(sorted(free))} idle for {100 * host.idle_of(free):.0f} %: its scheduler never moves it there"
         )
         yield Finding(path, reason, {path: spans(sorted(free[: table["vcpus"]]))})

@@ -15,7 +15,6 @@ from typing import NamedTuple
 import polars as pl
 
 from vcpulab.advice import starving
-from vcpulab.advice.capacity.guard import Guard, StoppedError
 from vcpulab.advice.capacity.judging import REPLICATIONS, Judged, Verdict, try_out, worst
 from vcpulab.advice.capacity.occupancy import Station, stations
 from vcpulab.advice.capacity.slos import asking, default_slos, served
@@ -24,6 +23,7 @@ from vcpulab.advice.placing.fleet import Fleet, Item, group, item_of
 from vcpulab.advice.placing.needs import measured, needs, used_by_all
 from vcpulab.advice.placing.packing import Load, Problem, pack
 from vcpulab.errors import Interrupted, RequestError, ScenarioError, VcpulabError
+from vcpulab.guard import Guard, StoppedError
 from vcpulab.results.addresses import Slo, find, slo, slos
 from vcpulab.results.run import Run, run
 from vcpulab.scenario.names import is_pattern, matching

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from vcpulab.advice.alone import Alone
 from vcpulab.advice.tuning.confirming import Confirmation, Rejected
 from vcpulab.advice.tuning.front import Offer
 from vcpulab.advice.tuning.goals import excess
@@ -17,7 +18,7 @@ from vcpulab.advice.tuning.words import headline, in_words
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.commands import new_steps
 from vcpulab.hypervisors.steps import Step
-from vcpulab.results.addresses import Slo
+from vcpulab.results.addresses import Slo, in_short
 from vcpulab.results.statistics import Interval, number
 from vcpulab.show.answer import Answer
 from vcpulab.show.table import Table
@@ -37,6 +38,8 @@ class Tuning(Answer):
     """What is traded for what, the cheapest first; see `front`."""
     sensitivity: Sensitivity | None = None
     """What the answer depends on; `None`: nothing is advised."""
+    alone: Alone | None = None
+    """The SLO that is missed, of a service alone on the host; `None`: all are kept, or it is alone already."""
     interrupted: bool = False
     """Was it cancelled? Then what comes after the best so far, or after its confirmation, is not there."""
 
@@ -61,10 +64,19 @@ class Tuning(Answer):
         if self.interrupted and self.confirmed is None:
             return f"Interrupted: this is the best of {len(self.found.candidates)} settings so far, not confirmed."
         if self.found.left:
-            return f"Nothing is to be set: {self.found.left}."
+            said = "" if self.kept else f"{self._missed()} cannot be kept. "
+            return f"{said}Nothing is to be set: {self.found.left}.{self._elsewhere()}"
         if not self.kept:
-            return "No setting that was tried keeps the SLOs; the nearest is shown."
+            near = f"the nearest, {in_words(self.space, self.found.best)}, comes to {', '.join(self.nearest())}"
+            return f"{self._missed()} cannot be kept: {near}.{self._elsewhere()}"
         return self._of_confirmed()
+
+    def _missed(self) -> str:
+        """The SLOs that the best does not keep, in short."""
+        return " and ".join(in_short(one for one in self.search.slos if excess(one, self.found.best.rows) > 0))
+
+    def _elsewhere(self) -> str:
+        return "" if self.alone is None else f" {self.alone}"
 
     def _of_confirmed(self) -> str:
         present_keeps = self.found.standings[0].excess <= 0
@@ -93,7 +105,9 @@ class Tuning(Answer):
 
     def reasons(self) -> list[str]:
         """What was rejected, why the advised setting is the one, and what the answer depends on."""
-        found = [f"not advised: {in_words(self.space, one.candidate)}, which {one.why}" for one in self.rejected]
+        found = []
+        if self.kept:
+            found += [f"not advised: {in_words(self.space, one.candidate)}, which {one.why}" for one in self.rejected]
         if self.advised and len(self.offers) > 1:
             found.append("recommended: the least invasive of those about as good as the best; see the front for others")
         if self.confirmed is not None:
@@ -181,9 +195,9 @@ class Tuning(Answer):
                 yield parameter.key, parameter.options[parameter.now].label, parameter.options[pick].label
 
     def nearest(self) -> list[str]:
-        """How far the best is beyond each SLO that it does not keep."""
+        """What the best comes to, of each SLO that it does not keep."""
         return [
-            f"{one} ({number(_mean(self.found.best, one))} {one.address.unit})"
+            f"{one.address} {number(_mean(self.found.best, one))} {one.address.unit}"
             for one in self.search.slos
             if excess(one, self.found.best.rows) > 0
         ]
@@ -225,6 +239,7 @@ class Tuning(Answer):
                 for k in confirmed.slos
             ],
             "nearest": [] if self.kept else self.nearest(),
+            "alone": None if self.alone is None else str(self.alone),
             "parameters": [
                 {"parameter": key, "from": before, "to": after, "costs": _said(found.costs.get(key))}
                 for key, before, after in self.changed()

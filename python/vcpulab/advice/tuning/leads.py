@@ -46,6 +46,7 @@ def leads(space: Space, run: Run, own: Sequence[str], held_back: Station | None)
         for parameter in order:
             if _concerns(space, parameter, names):
                 picked += [(parameter, index) for index in _steps(parameter, upward)]
+                picked += [(parameter, index) for index in _heaviest(parameter, there) if upward]
     picked += [(one, index) for one in order if split(one.name)[0] == "host" for index in _shorter(one)]
     once = dict.fromkeys((parameter.key, index) for parameter, index in picked)
     return [{**space.present, key: index} for key, index in once]
@@ -87,6 +88,15 @@ def _steps(parameter: Parameter, upward: bool) -> list[int]:
         found = list(range(now + 1, last + 1))[:_STEPS]
         return list(dict.fromkeys([*found, last])) if name == "cap" and found else found
     return list(range(now - 1, -1, -1))[:2] if name in ("weight", "cap", "reservation") else []
+
+
+def _heaviest(parameter: Parameter, there: Sequence[Parameter]) -> list[int]:
+    """The weight that is twice that of whoever weighs most: fewer steps leave a light domain among the light ones."""
+    if split(parameter.name)[-1] != "weight":
+        return []
+    others = [one.options[one.now].value for one in there if one is not parameter and split(one.name)[-1] == "weight"]
+    heavier = (index for index, one in enumerate(parameter.options) if others and one.value >= 2 * max(others))
+    return [index for index in heavier if index > parameter.now][:1]
 
 
 def _shorter(parameter: Parameter) -> list[int]:

@@ -19,7 +19,7 @@ PRICES: Mapping[str, float] = {
     "pinning": 4,
     "pool": 5,
     "vcpus": 6,
-    "scheduler": 10,
+    "scheduler": 20,
     "other": 3,
 }
 """Kind to price, %: `budget` is what a reservation is made of, `slice` a slice or rate limit of the host, `vcpus` also
@@ -79,8 +79,8 @@ def stated(words: Iterable[str]) -> dict[str, float]:
         RequestError: there is no such kind, or it is no number.
 
     Examples:
-        >>> stated(["scheduler=30"])["scheduler"]
-        30.0
+        >>> stated(["scheduler=50"])["scheduler"]
+        50.0
     """
     found = dict(PRICES)
     for word in words:

@@ -507,8 +507,19 @@ class Search:
 
     def _hopeless(self, candidate: Candidate, leader: Candidate, n: int) -> str | None:
         """Why a candidate can be dropped after n replications: it will hardly become the best."""
-        if n < 2 or candidate is leader:
+        if n < 2:
             return None
+        if candidate is not leader and (behind := self._behind(candidate, leader, n)):
+            return behind
+        # Whatever its score, of what keeps the SLOs the one that is worth its price is advised.
+        keeping = [one for one in (leader, *self._full()) if self.standing(one).excess <= 0]
+        worth = max(keeping, key=self._net, default=candidate)
+        if worth is candidate or self.price(candidate) < self.price(worth):
+            return None
+        return "not worth its price" if _greater(self._nets(worth)[:n], self._nets(candidate)) else None
+
+    def _behind(self, candidate: Candidate, leader: Candidate, n: int) -> str | None:
+        """Why it will hardly become better than the best so far."""
         if self.standing(leader, n).excess > 0:
             # Nothing keeps the SLOs yet: the nearer the better.
             beyond = [[_beyond(self.slos, row) for row in which.rows[:n]] for which in (candidate, leader)]
@@ -600,13 +611,12 @@ class Search:
     def _final(self, tell: Callable[[float], bool]) -> Candidate:
         """The best of the best, with twice the replications: who leads a large field is partly lucky.
 
-        Of each scheduler the best is there, even if it was given up.
+        Of each scheduler the best is there, unless it was given up.
         """
         ranked = sorted(self._full(), key=partial(self._order, None), reverse=True)
         cheap = sorted(filter(partial(self._good, ranked[0]), ranked), key=self._cost)[:_FINALISTS]
-        finalists = {
-            one.number: one for one in [self.present, *ranked[:_FINALISTS], *cheap, *self._policies().values()]
-        }
+        policies = [one for one in self._policies().values() if one.dropped is None]
+        finalists = {one.number: one for one in [self.present, *ranked[:_FINALISTS], *cheap, *policies]}
         for replication in range(2 * self.replications):
             self._measure([one for one in finalists.values() if len(one.rows) == replication], replication, tell)
         return max(finalists.values(), key=partial(self._order, None))
@@ -646,19 +656,24 @@ class Search:
         return True
 
     def _net(self, candidate: Candidate) -> float:
-        """The score, less its price and what other services lose: what is taken from a fellow sufferer is no gain."""
-        return self.standing(candidate).score - self.price(candidate) / 100 - self._taken(candidate)
+        """The mean of `_nets`."""
+        nets = self._nets(candidate)
+        return math.fsum(nets) / len(nets)
 
-    def _taken(self, candidate: Candidate) -> float:
+    def _nets(self, candidate: Candidate) -> list[float]:
+        """The score of each replication, less the price and what other services lose: to take from those is no gain."""
+        spent = self.price(candidate) / 100
+        both = zip(self.scores(candidate), candidate.rows, self.present.rows, strict=False)
+        return [one - spent - self._taken(row, was) for one, row, was in both]
+
+    def _taken(self, row: Row, was: Row) -> float:
         """The mean loss of other services' response times, on the scale of the score, of those that people feel."""
         lost = [
-            max((new or 0.0) - old, 0.0) / ((old + (new or 0.0)) / 2)
+            max(new - old, 0.0) / ((old + new) / 2)
             for address in self.others
-            for row, was in zip(candidate.rows, self.present.rows, strict=False)
             if (old := was.get(address.name)) and (new := row.get(address.name)) and new > LATE_MS
         ]
-        count = len(self.others) * min(len(candidate.rows), len(self.present.rows))
-        return math.fsum(lost) / count if count else 0.0
+        return math.fsum(lost) / len(self.others) if self.others else 0.0
 
     def _simplified(self, best: Candidate, tell: Callable[[float], bool]) -> Candidate:
         """The mildest of those that are as good as the best, with parameters changed back that do not matter."""
