@@ -164,8 +164,8 @@ def _show_heading(runs: tuple[Run, Run], labels: tuple[str, str]) -> None:
     ):
         print(line)
     pairs = min(run.scenario.replications for run in runs)
-    lengths = [_length(run) for run in dict.fromkeys(runs)]
-    length = lengths[0] if len(set(lengths)) == 1 else f"{' and '.join(lengths)}, which do not compare well"
+    lengths = list(dict.fromkeys(map(_length, runs)))
+    length = lengths[0] if len(lengths) == 1 else f"{' and '.join(lengths)}, which do not compare well"
     print(f"{length}, {_count(pairs, 'pair')} of replications, seed {runs[0].scenario.seed}\n")
 
 
