@@ -44,6 +44,6 @@ def _cause(one: Advice, toolstack: Toolstack | None) -> Iterator[Markup]:
     yield html.paragraphs(f"{one.finding.path}: {one.finding.reason}")
     said = [] if one.effect is None else [f"with {'; '.join(settings.in_short(one.finding.changes))}: {one.does}"]
     yield html.bullets([*said, *one.kept(), *([one.against] if one.against else [])])
-    typed = "\n".join(script(one.steps(toolstack))) if one.helps else ""
+    typed = "\n".join(script(one.steps(toolstack))) if not one.against else ""
     if typed:
         yield html.preformatted(typed)

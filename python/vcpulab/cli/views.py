@@ -183,7 +183,7 @@ def show_advice(path: str, advice: Sequence[Advice], toolstack: Toolstack | None
     """Each finding: what is wrong and why, what mending it does, and how it is mended, if it may be."""
     for one in advice:
         _show_finding(path, one)
-        steps = one.steps(toolstack) if one.helps else []
+        steps = one.steps(toolstack) if not one.against else []
         for place, (how, group) in enumerate(groupby(in_loops(steps), key=lambda step: step.how)):
             if place or how != "run":
                 print(f"  {HEADINGS[how]}:")

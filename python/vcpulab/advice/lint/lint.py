@@ -301,5 +301,5 @@ def as_data(advice: Sequence[Advice], toolstack: Toolstack | None = None) -> lis
             "steps": [asdict(step) for step in steps],
         }
         for one in advice
-        for steps in [one.steps(toolstack) if one.helps else []]
+        for steps in [one.steps(toolstack) if not one.against else []]
     ]
