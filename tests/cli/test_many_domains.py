@@ -2,6 +2,8 @@
 
 import io
 import re
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import vcpulab
 from support import Vcpulab
 from vcpulab.advice.capacity.varying import growth
 from vcpulab.advice.compare import beside
+from vcpulab.advice.starving import starved
 from vcpulab.advice.tuning.goals import goal
 from vcpulab.advice.tuning.parameters import space
 from vcpulab.errors import RequestError
@@ -20,6 +23,7 @@ from vcpulab.results.addresses import in_short, slos
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.settings import apply
 from vcpulab.show.charts import differences, palette
+from vcpulab.show.folded import View, tables
 from vcpulab.show.terminal import rendered
 
 LINES_MAX = 40
@@ -74,6 +78,49 @@ def test_alike_domains_differ_in_their_names_alone() -> None:
     pause = vcpulab.Scenario.from_toml(FORTY + '[[action]]\nat = "1ms"\nop = "pause"\ndomain = "batch12"\n')
     assert ["batch12"] in groups(pause)
     assert len(groups(scenario, pause)[3]) == 11, "alike in both"
+
+
+MANY = """\
+run = { duration = "1ms", warmup = "0s", sample = "0s" }
+host = { profile = "exact", pcpus = 2, scheduler = "credit" }
+[domain.dom0]
+driver_domain = true
+[domain.web]
+count = 20
+nic = { driver_domain = "dom0" }
+app = [{ kind = "web-server" }]
+[client.users]
+kind = "open-loop"
+server = "web"
+rate = 10
+[domain.batch]
+count = 20
+app = [{ kind = "hog" }]
+"""
+
+
+def steps(work: Callable[[vcpulab.Run], object], run: vcpulab.Run) -> int:
+    """The calls of functions that some work makes: a time that no machine changes."""
+    made = 0
+
+    def count(_frame: object, event: str, _what: object) -> None:
+        nonlocal made
+        made += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        work(run)
+    finally:
+        sys.setprofile(None)
+    return made
+
+
+@pytest.mark.parametrize("work", [lambda run: [*tables(run, View())], starved, lambda run: groups(run.scenario)])
+def test_what_is_shown_of_many_domains_takes_time_for_each_alone(work: Callable[[vcpulab.Run], object]) -> None:
+    first, *runs = (vcpulab.run(vcpulab.Scenario.from_toml(MANY.replace("20", str(count)))) for count in (20, 20, 80))
+    work(first)  # which imports
+    few, many = (steps(work, run) for run in runs)
+    assert many < 5 * few, "four times as many domains"
 
 
 SHORT = """\

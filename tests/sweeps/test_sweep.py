@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import Mock
 
 import polars as pl
 import pytest
@@ -111,6 +112,17 @@ def plan_of(tmp_path: Path, text: str) -> Plan:
 
 
 # ---- plans ----
+
+
+def test_points_are_checked_without_their_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = Mock(side_effect=AssertionError("the text of a scenario"))
+    monkeypatch.setattr("vcpulab.sweeps.work.canonical", written)
+    monkeypatch.setattr("vcpulab.sweeps.plan.canonical", written, raising=False)
+    weights = '[[vary]]\npath = "domain.web.weight"\nvalues = [128, 300]\n'
+    plan = plan_of(tmp_path, f'scenario = "web.toml"\n{weights}')
+    other = plan_of(tmp_path, f'scenario = "web.toml"\nseed = 77\nreplications = 3\n{weights}')
+    assert plan.digests == other.digests, "seeds are beside them in a key"
+    assert len(set(plan.digests)) == 2
 
 
 def test_a_grid_has_every_combination_the_first_axis_slowest(plan: Plan) -> None:

@@ -76,6 +76,11 @@ impl Scenario {
         self.checked.to_toml()
     }
 
+    /// The same in a line: to tell scenarios apart.
+    fn to_json(&self) -> String {
+        self.checked.to_json()
+    }
+
     #[getter]
     fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         self.checked.warnings().iter().map(|problem| as_dict(py, problem)).collect()

@@ -356,6 +356,14 @@ proptest! {
     }
 
     #[test]
+    fn json_tells_apart_what_files_tell_apart(one in right(), other in right()) {
+        let parsed = [one, other].map(|text| Scenario::parse(&text, "f").unwrap());
+        let [same, other] = parsed.each_ref().map(|scenario| (scenario.to_json(), scenario.to_toml()));
+        prop_assert_eq!(Scenario::parse(&same.1, "again").unwrap().to_json(), same.0.as_str());
+        prop_assert_eq!(same.0 == other.0, same.1 == other.1);
+    }
+
+    #[test]
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = Scenario::parse_bytes(&bytes, "f", Outside::default()).map_err(|problems| problems.to_string());
     }

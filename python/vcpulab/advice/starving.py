@@ -5,6 +5,7 @@ weight is no starvation in one run; against another run it is, where the loss is
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -50,17 +51,26 @@ def starved(run: Run) -> dict[str, str]:
     """
     vcpus = _vcpus(run)
     reach = _reach(run)
-    entitled = _entitled(run, vcpus)
+    active = _active(vcpus)
+    entitled = _entitled(run, active)
+    # Most vCPUs may run on the same pCPUs as many others.
+    wants: dict[frozenset[int], list[float]] = {}
+    for one in vcpus:
+        wants.setdefault(reach[one.domain][one.number], []).append(one.wants)
+    wanted_of = {
+        pcpus: math.fsum(math.fsum(those) * _overlap(theirs, pcpus) for theirs, those in wants.items())
+        for pcpus in wants
+    }
     found: dict[str, list[_Vcpu]] = {}
     for one in vcpus:
         if one.waits < WAITING or one.present < PRESENT:
             continue
         pcpus = reach[one.domain][one.number]
-        wanted = math.fsum(other.wants * _overlap(reach[other.domain][other.number], pcpus) for other in vcpus)
+        wanted = wanted_of[pcpus]
         share = min(one.wants * min(1.0, len(pcpus) / wanted), entitled[one.domain])
         if not one.running_ns or one.runs < OF_SHARE * share:
             found.setdefault(one.domain, []).append(one)
-    return {domain: _reason(those, _active(vcpus, domain)) for domain, those in found.items()}
+    return {domain: _reason(those, active[domain]) for domain, those in found.items()}
 
 
 def newly_starved(before: Run, after: Run) -> dict[str, str]:
@@ -190,9 +200,9 @@ def _vcpus(run: Run) -> list[_Vcpu]:
     return [_Vcpu(*row) for row in sums.iter_rows()]
 
 
-def _active(vcpus: list[_Vcpu], domain: str) -> int:
-    """How many vCPUs of a domain want to run."""
-    return sum(1 for one in vcpus if one.domain == domain and one.wants)
+def _active(vcpus: list[_Vcpu]) -> Counter[str]:
+    """How many vCPUs of each domain want to run."""
+    return Counter(one.domain for one in vcpus if one.wants)
 
 
 def _domains(run: Run) -> dict[str, _Vcpu]:
@@ -229,15 +239,15 @@ def _overlap(theirs: frozenset[int], ours: frozenset[int]) -> float:
     return len(theirs & ours) / len(theirs)
 
 
-def _entitled(run: Run, vcpus: list[_Vcpu]) -> dict[str, float]:
+def _entitled(run: Run, active: Counter[str]) -> dict[str, float]:
     """How many pCPUs each vCPU of a domain may expect by weights, caps and budgets; infinite: none says."""
     document = run.scenario.to_dict()
     weights = {row["domain"]: row["entitlement"] for row in run.df_domains().iter_rows(named=True)}
     found = {}
     for name, table in document["domain"].items():
-        active = _active(vcpus, name) or 1
+        those = active[name] or 1
         # Where it is 0, nothing is promised, and extra time is shared alike.
-        found[name] = min((weights.get(name) or math.inf) / active, _held_to(table, active))
+        found[name] = min((weights.get(name) or math.inf) / those, _held_to(table, those))
     return found
 
 

@@ -84,11 +84,13 @@ def apps(scenario: Scenario) -> list[App]:
         [('web.0', 'web-server'), ('http', 'open-loop'), ('batch', 'hog')]
     """
     document = scenario.to_dict()
-    clients = document.get("client", {})
+    clients: dict[str, list[tuple[str, str]]] = {}
+    for name, client in document.get("client", {}).items():
+        clients.setdefault(client["server"], []).append((name, str(client["kind"])))
     found: list[App] = []
     for domain, table in document["domain"].items():
         running = [str(app["kind"]) for app in table.get("app", []) for _ in range(app.get("instance", 1))]
-        asking = [(name, str(client["kind"])) for name, client in clients.items() if client["server"] == domain]
+        asking = clients.get(domain, [])
         rows = [*((None, kind) for kind in running), *asking]
         for position, (client, kind) in enumerate(rows):
             names = [join([domain, str(position)])]

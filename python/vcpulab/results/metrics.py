@@ -373,9 +373,10 @@ def summarise(values: pl.DataFrame, of: Of, metrics: Iterable[Metric]) -> pl.Dat
     """
     metrics = tuple(metrics)
     rows = []
-    for (thing,), replications in values.group_by(["thing"], maintain_order=True):
-        for one in metrics:
-            interval = Interval.of(replications.get_column(one.name))
+    of_things = values.group_by("thing", maintain_order=True).agg(one.name for one in metrics)
+    for thing, *replications in of_things.iter_rows():
+        for one, its in zip(metrics, replications, strict=True):
+            interval = Interval.of(its)
             mean = interval[:3] if interval else (None, None, 0)
             rows.append((f"{thing}.{one.name}", of, thing, one.name, one.unit.text, *mean))
     return pl.DataFrame(rows, SUMMARY, orient="row")

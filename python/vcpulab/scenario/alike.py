@@ -1,7 +1,8 @@
 """Domains that are alike: the same settings, applications, clients and actions, but for the name."""
 
 import json
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from vcpulab.scenario.scenario import Scenario
@@ -17,29 +18,36 @@ def groups(*scenarios: Scenario) -> list[list[str]]:
         >>> groups(Scenario.from_dict({"name": "three", "host": host, "domain": batch}))
         [['batch1', 'batch2'], ['heavy']]
     """
-    documents = [scenario.to_dict() for scenario in scenarios]
+    said = [_settings(scenario.to_dict()) for scenario in scenarios]
     found: dict[tuple[str, ...], list[str]] = {}
-    for domain in documents[0]["domain"]:
-        found.setdefault(tuple(_settings(document, domain) for document in documents), []).append(domain)
+    for domain in said[0]:
+        found.setdefault(tuple(settings.get(domain, "") for settings in said), []).append(domain)
     return list(found.values())
 
 
-def _settings(document: Mapping[str, Any], domain: str) -> str:
-    """Everything that a scenario says of a domain, without its name."""
-    if domain not in document["domain"]:
-        return ""
-    tables = [document["host"], *document.get("pool", {}).values()]
-    of_it = [
-        document["domain"][domain],
-        [client for client in document.get("client", {}).values() if client["server"] == domain],
-        [action for action in document.get("action", []) if action.get("domain") == domain],
-        [slot for table in tables for slot in table.get("entries", []) if slot["domain"] == domain],
-    ]
-    # Where it is named by another one, it is not alike.
-    named = [
-        domain for kind in ("domain", "client") for table in document.get(kind, {}).values() if _names(table, domain)
-    ]
-    return json.dumps([_without(part, domain) for part in of_it] + named, sort_keys=True)
+def _settings(document: Mapping[str, Any]) -> dict[str, str]:
+    """Everything that a scenario says of each domain, without its name."""
+    clients = _by("server", document.get("client", {}).values())
+    actions = _by("domain", document.get("action", []))
+    frames = [document["host"], *document.get("pool", {}).values()]
+    slots = _by("domain", (slot for frame in frames for slot in frame.get("entries", [])))
+    named = {
+        name for kind in ("domain", "client") for table in document.get(kind, {}).values() for name in _names(table)
+    }
+    found = {}
+    for domain, table in document["domain"].items():
+        of_it = [_without(part, domain) for part in (table, clients[domain], actions[domain], slots[domain])]
+        # Where it is named by another one, it is not alike.
+        found[domain] = json.dumps([*of_it, domain if domain in named else None], sort_keys=True)
+    return found
+
+
+def _by(key: str, tables: Iterable[Mapping[str, Any]]) -> defaultdict[str | None, list[Mapping[str, Any]]]:
+    """The tables by what they have under a key."""
+    found = defaultdict(list)
+    for table in tables:
+        found[table.get(key)].append(table)
+    return found
 
 
 def _without(part: Any, name: str) -> Any:
@@ -48,9 +56,11 @@ def _without(part: Any, name: str) -> Any:
     return [_without(one, name) for one in part] if isinstance(part, list) else part
 
 
-def _names(table: Mapping[str, Any], domain: str) -> bool:
-    return any(
-        value == domain or (isinstance(value, Mapping) and _names(value, domain))
-        for key, value in table.items()
-        if key not in ("server", "kind")
-    )
+def _names(table: Mapping[str, Any]) -> Iterator[str]:
+    """Whatever may be the name of a domain in a table."""
+    for key, value in table.items():
+        if key not in ("server", "kind"):
+            if isinstance(value, Mapping):
+                yield from _names(value)
+            elif isinstance(value, str):
+                yield value

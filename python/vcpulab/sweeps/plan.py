@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -14,7 +13,7 @@ from vcpulab.scenario.names import is_pattern
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.sweeps.axes import Point
 from vcpulab.sweeps.reader import REPLICATIONS_MAX, SEED_MAX, Reader
-from vcpulab.sweeps.work import canonical, key_of
+from vcpulab.sweeps.work import digest, key_of
 
 _FILE_BYTES_MAX = 1 << 20
 _PROBLEMS_SHOWN = 20
@@ -95,10 +94,10 @@ class Plan:
 
     def units(self) -> Iterator[Unit]:
         """Every run, point by point."""
-        for point, digest in enumerate(self.digests):
+        for point, its in enumerate(self.digests):
             for replication in range(self.replications):
                 seed = self.seed + replication
-                yield Unit(point, replication, seed, key_of(digest, seed))
+                yield Unit(point, replication, seed, key_of(its, seed))
 
     def said(self, point: int) -> str:
         """The values of a point, for people."""
@@ -145,7 +144,7 @@ def _check(
         except KeyError as error:
             wrong.setdefault(str(error.args[0]), []).append(point)
         else:
-            digests.append(sha256(canonical(scenario).encode()).hexdigest())
+            digests.append(digest(scenario))
             left_out.update(dict.fromkeys(without))
         if checked is not None and point % 64 == 0 and not checked(point / len(points)):
             raise KeyboardInterrupt

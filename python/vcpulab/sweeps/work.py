@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from hashlib import sha256
 from typing import NamedTuple
 
 import polars as pl
@@ -34,11 +35,20 @@ def engine() -> str:
 
 def canonical(scenario: Scenario) -> str:
     """A scenario, complete, as if for one replication from seed 0: what all its runs have in common."""
-    return scenario._engine.with_run(seed=0, replications=1).to_toml()
+    return _of_all_runs(scenario).to_toml()
+
+
+def digest(scenario: Scenario) -> str:
+    """What stands for the canonical scenario in the keys of its runs."""
+    return sha256(_of_all_runs(scenario).to_json().encode()).hexdigest()
+
+
+def _of_all_runs(scenario: Scenario) -> _engine.Scenario:
+    return scenario._engine.with_run(seed=0, replications=1)
 
 
 def key_of(digest: str, seed: int) -> str:
-    """What names a run: everything that it depends on. `digest` stands for the canonical scenario."""
+    """What names a run: everything that it depends on, with the `digest` of its scenario."""
     return key(engine(), FORMAT, digest, str(seed))
 
 

@@ -9,11 +9,12 @@ mod host;
 mod params;
 mod phases;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use toml::{Table, Value};
 use vcpulab_host::{ParamSpec, Scope};
-use vcpulab_spec::{POOL_0, Spec};
+use vcpulab_spec::{DomainSpec, POOL_0, Spec};
 
 use crate::file::raw::{RawProfiler, RawRun, RawScenario};
 use crate::text::defaults::default_value;
@@ -28,28 +29,40 @@ use crate::write::host::{raw_host, raw_pool};
 
 pub(crate) fn to_toml(spec: &Spec) -> String {
     let table = Table::try_from(raw(spec)).expect("a scenario is made of what TOML has");
+    let domains = spec.domains.iter().map(|domain| (domain.name.as_str(), domain)).collect();
     let mut text = String::new();
-    write_table(&mut text, "", &table, spec);
+    write_table(&mut text, "", &table, &Known { spec, domains });
     text
 }
 
+/// Everything that [`to_toml`] says, without headings, comments and an order for people.
+pub(crate) fn to_json(spec: &Spec) -> String {
+    serde_json::to_string(&raw(spec)).expect("a scenario is made of what JSON has")
+}
+
+/// A scenario with its domains by name: there may be thousands.
+struct Known<'a> {
+    spec: &'a Spec,
+    domains: BTreeMap<&'a str, &'a DomainSpec>,
+}
+
 /// Values first, then the tables inside. Parameters left out follow as comments.
-fn write_table(text: &mut String, path: &str, table: &Table, spec: &Spec) {
+fn write_table(text: &mut String, path: &str, table: &Table, known: &Known<'_>) {
     let (tables, values): (Vec<_>, Vec<_>) = table.iter().partition(|(_, value)| is_section(value));
     for (name, value) in values {
         writeln!(text, "{} = {value}", join("", name)).expect("a string takes all text");
     }
-    for (param, default) in left_out(path, spec) {
+    for (param, default) in left_out(path, known) {
         writeln!(text, "# {} = {default}", param.name).expect("a string takes all text");
     }
     for (name, value) in tables {
         let path = join(path, name);
         let mut section = |header: String, table: &Table| {
             // A table with nothing but tables in it needs no header of its own.
-            if table.is_empty() || !table.values().all(is_section) || !left_out(&path, spec).is_empty() {
+            if table.is_empty() || !table.values().all(is_section) || !left_out(&path, known).is_empty() {
                 writeln!(text, "\n{header}").expect("a string takes all text");
             }
-            write_table(text, &path, table, spec);
+            write_table(text, &path, table, known);
         };
         match value {
             Value::Table(table) => section(format!("[{path}]"), table),
@@ -76,9 +89,10 @@ fn is_section(value: &Value) -> bool {
 }
 
 /// The scheduler's parameters that could stand in this section but were not given, with their defaults.
-fn left_out(path: &str, spec: &Spec) -> Vec<(&'static ParamSpec, String)> {
+fn left_out(path: &str, known: &Known<'_>) -> Vec<(&'static ParamSpec, String)> {
+    let Known { spec, domains } = known;
     let pool = |key| spec.pools.iter().find(|pool| name_of(key) == Some(&pool.name));
-    let domain = |key| spec.domains.iter().find(|domain| name_of(key) == Some(&domain.name));
+    let domain = |key| name_of(key).and_then(|name| domains.get(name));
     let (scope, pool, given) = match path.split_once('.') {
         None if path == "host" => (Scope::Global, &spec.pools[POOL_0], &spec.pools[POOL_0].params),
         Some(("pool", key)) if let Some(pool) = pool(key) => (Scope::Global, pool, &pool.params),
