@@ -312,7 +312,16 @@ impl DriverDomains {
         let domain = ctx.host().dom(backend.vcpu);
         ctx.step(IoStep { kind: IoKind::Interrupt, domain, id: 0, value: 0 });
         backend.notify(ctx, WakeCause::Interrupt);
-        backend.vcpu
+        let vcpu = backend.vcpu;
+        // There may be room in the NIC again, for which the netbacks of other vCPUs wait, too.
+        let domain = self.of_guests[at.0].as_ref().expect("devices lead to driver domains");
+        for number in 0..domain.vcpus as u32 {
+            let other = &mut self.backends[BackendId(domain.first.0 + number)];
+            if !other.awake && other.netback.waits_for_room() {
+                other.notify(ctx, WakeCause::Event);
+            }
+        }
+        vcpu
     }
 
     /// Sends an event to a vCPU of a driver domain: a guest has put something into a ring. One that is at work anyway need not

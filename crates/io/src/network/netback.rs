@@ -88,6 +88,11 @@ impl Netback {
         self.nics.iter().map(|&nic| nics[nic].waiting()).sum::<usize>() + self.left.len()
     }
 
+    /// Whether packets stay in rings at the end of a poll: their NIC has no room.
+    pub fn waits_for_room(&self) -> bool {
+        !self.senders.is_empty()
+    }
+
     /// Whether there are packets to take.
     pub fn has_packets(&self, nics: &Table<NicId, Nic>) -> bool {
         !self.senders.is_empty() || self.waiting(nics) > 0

@@ -193,6 +193,29 @@ mod tests {
     }
 
     #[test]
+    fn a_netback_that_waits_for_room_in_the_nic_of_another_vcpu_goes_on() {
+        let pair = |name: &str, vcpu: u32| {
+            format!(
+                "[domain.{name}]\nnic = {{ driver_domain = \"dom0\", driver_vcpu = {vcpu} }}\n\
+                 app = [{{ kind = \"web-server\" }}]\n[client.of-{name}]\nkind = \"closed-loop\"\n\
+                 server = \"{name}\"\nusers = 40\nthink = \"1ms\"\nfile_size = \"20KB\"\n"
+            )
+        };
+        let text = format!(
+            "[run]\nduration = \"1s\"\nwarmup = \"500ms\"\n[host]\npcpus = 4\nscheduler = \"credit\"\n\
+             profile = \"generic\"\ncosts = {{ nic_bits_per_s = 10_000_000, ring_slots = 32 }}\n\
+             [domain.dom0]\ndriver_domain = true\nvcpus = 2\n{}{}",
+            pair("a", 0),
+            pair("b", 1)
+        );
+        let scenario = Scenario::parse(&text, "f").unwrap_or_else(|problems| panic!("{problems}"));
+        let results = run(&scenario, &RunOptions::default(), &|_| true).unwrap();
+        let completed = |domain| results.apps.iter().find(|row| row.domain == domain).unwrap().completed;
+        let [a, b] = [completed("a"), completed("b")];
+        assert!(2 * b > a, "of a: {a}, of b: {b}");
+    }
+
+    #[test]
     fn tasklets_are_all_on_the_first_vcpu_with_all_that_is_received() {
         for host in [OLD_MACHINE, OLD_RELEASE] {
             let [first, second] = busy(host, SENDERS, "");
