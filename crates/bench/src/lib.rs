@@ -1,9 +1,10 @@
 //! The speed of the engine.
 //!
-//! [`run`] measures every policy on the same [workload] beside a [bare event-queue loop](floor), in one process and one
-//! thread, so that the *ratio* means something on any machine. Statistics are on: the meter listens, as in a real run, but does not
-//! attribute waits.
+//! [`run`] measures every policy on the same [workload] and [whole runs](whole), each beside a [bare event-queue loop](floor), in
+//! one process and one thread, so that the *ratio* means something on any machine. Statistics are on: the meter listens, as in a
+//! real run; waits are attributed in whole runs only.
 
+mod clock;
 pub mod floor;
 mod host;
 pub mod memory;

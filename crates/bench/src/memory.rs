@@ -1,35 +1,48 @@
-//! Memory that a vCPU takes: host, scheduler, statistics, all of it.
+//! Memory that vCPUs and domains take: host, scheduler, statistics, all of it.
 
-use vcpulab_host::{Params, Scheduler, Time};
+use std::any::Any;
+
+use vcpulab_host::{Params, Scheduler, Span, Time};
 use vcpulab_sched::Runner;
 
 use crate::host::host;
 use crate::size::Size;
-
-/// Sizes whose difference is measured: large enough for pages not to matter.
-const FEW: u32 = 4_096;
-const MANY: u32 = 65_536;
+use crate::whole::{self, idle_domains, of_tasks};
 
 /// Memory that one vCPU takes under Credit, in domains of 64, bytes; `None` where the system does not tell.
 pub fn bytes_per_vcpu() -> Option<f64> {
+    bytes_each(kept, 4_096, 65_536)
+}
+
+/// Memory that a domain with one vCPU takes in a whole run, bytes: one that does nothing, and one that works. `None` where the system
+/// does not tell.
+pub fn bytes_per_domain() -> Option<(f64, f64)> {
+    let run = |text: String| -> Box<dyn Any> { Box::new(whole::kept(&text, Span::from_ms(4_000))) };
+    let idle = bytes_each(|count| run(idle_domains(count)), 1_024, 4_096)?;
+    let working = bytes_each(|count| run(of_tasks(count)), 256, 1_024)?;
+    Some((idle, working))
+}
+
+/// Memory for each of what is kept, from the difference between few and many: enough for pages not to matter.
+fn bytes_each(kept: impl Fn(u32) -> Box<dyn Any>, few: u32, many: u32) -> Option<f64> {
     let before = resident_bytes()?;
-    let few = kept(FEW);
+    let kept_few = kept(few);
     let between = resident_bytes()?;
-    let many = kept(MANY);
+    let kept_many = kept(many);
     let after = resident_bytes()?;
-    drop((few, many));
-    Some(((after - between) - (between - before)) / f64::from(MANY - FEW))
+    drop((kept_few, kept_many));
+    Some(((after - between) - (between - before)) / f64::from(many - few))
 }
 
 /// A host of that many vCPUs that has run for a while, kept in memory.
-fn kept(vcpus: u32) -> Box<dyn std::any::Any> {
+fn kept(vcpus: u32) -> Box<dyn Any> {
     vcpulab_sched::with("credit", "xen4.17", &Params::new(), 64, Keep(vcpus)).expect("Credit is registered")
 }
 
 struct Keep(u32);
 
 impl Runner for Keep {
-    type Out = Box<dyn std::any::Any>;
+    type Out = Box<dyn Any>;
 
     fn run<S: Scheduler>(self, scheduler: S) -> Self::Out {
         let mut host = host(Size { pcpus: 64, vcpus: self.0, vcpus_each: 64 }, scheduler);

@@ -1,17 +1,18 @@
 //! Decisions and events per second.
 
-#![allow(clippy::disallowed_types, reason = "a benchmark reads the wall clock")]
-
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use vcpulab_host::{Params, Scheduler, Span, Time, Work};
 use vcpulab_sched::Runner;
 
-use crate::floor::Floor;
+use crate::clock;
+use crate::floor::Bare as _;
 use crate::host::host;
-use crate::memory::bytes_per_vcpu;
+use crate::memory::{bytes_per_domain, bytes_per_vcpu};
 use crate::size::{SIZES, Size};
+use crate::whole;
+use crate::workload::Drawn;
 
 /// Simulated time advanced between two looks at the clock.
 const CHUNK: Span = Span::from_ms(10);
@@ -19,15 +20,17 @@ const CHUNK: Span = Span::from_ms(10);
 /// Parts of a measurement, of which the fastest counts: time that other programs on the machine take away is not the engine's.
 const PARTS: u32 = 5;
 
-/// Calls `work`, which returns a count of what it did, for about `wall`; returns the best count per second.
-fn best_rate(wall: Duration, mut work: impl FnMut() -> u64) -> f64 {
+/// Calls `work`, which returns a count of what it did, for about that long; returns the best count per second.
+pub(crate) fn best_rate(time: Duration, mut work: impl FnMut() -> u64) -> f64 {
     let mut best = 0.0f64;
     for _ in 0..PARTS {
-        let (start, mut done) = (Instant::now(), 0);
-        while start.elapsed() < wall / PARTS {
+        let (start, mut done) = (clock::now(), 0);
+        let mut elapsed = Duration::ZERO;
+        while elapsed < time / PARTS {
             done += work();
+            elapsed = clock::now() - start;
         }
-        best = best.max(done as f64 / start.elapsed().as_secs_f64());
+        best = best.max(done as f64 / elapsed.as_secs_f64());
     }
     best
 }
@@ -44,7 +47,7 @@ struct Rate {
 
 struct Timed {
     size: Size,
-    wall: Duration,
+    time: Duration,
 }
 
 impl Runner for Timed {
@@ -63,7 +66,7 @@ impl Runner for Timed {
         for _ in 0..20 {
             advance();
         }
-        let decisions_per_s = best_rate(self.wall, advance);
+        let decisions_per_s = best_rate(self.time, advance);
         let work = host.context().work_done();
         let each = |count: u64| count as f64 / decisions(work) as f64;
         Rate {
@@ -80,14 +83,22 @@ pub type Metrics = BTreeMap<String, f64>;
 /// Measures every policy and generation at every size for about `seconds` each, beside the bare loop. A *decision* is one
 /// timer, wake-up or end of an operation handled, with the scheduling it leads to. Names are
 /// `decisions_per_s_4x16_bvt_xen3.0`, or `decisions_per_s_4x16` for Credit's newest generation, and so on; every such
-/// metric also comes as `…_of_floor`: events per second over those of the bare loop.
+/// metric also comes as `…_of_floor`: events per second over those of the bare loop. [`whole::measure`] has whole runs.
 pub fn run(seconds: f64) -> Metrics {
-    let wall = Duration::from_secs_f64(seconds);
+    let time = Duration::from_secs_f64(seconds);
     let mut metrics = Metrics::new();
+    // First of all: later there is memory that was freed, and is taken again.
+    if let Some(bytes) = bytes_per_vcpu() {
+        metrics.insert("bytes_per_vcpu".into(), bytes);
+    }
+    if let Some((idle, working)) = bytes_per_domain() {
+        metrics.insert("bytes_per_idle_domain".into(), idle);
+        metrics.insert("bytes_per_working_domain".into(), working);
+    }
     for size in SIZES {
         let name = format!("{}x{}", size.pcpus, size.vcpus);
-        let mut bare = Floor::new(size);
-        let floor = best_rate(wall, || bare.advance());
+        let mut bare = Drawn::floor(size);
+        let floor = best_rate(time, || bare.advance());
         metrics.insert(format!("floor_events_per_s_{name}"), floor);
         for policy in vcpulab_sched::policies() {
             for generation in policy.generations {
@@ -96,7 +107,7 @@ pub fn run(seconds: f64) -> Metrics {
                     (policy, "v1") => format!("{name}_{}", policy.replace('-', "_")),
                     (policy, generation) => format!("{name}_{policy}_{generation}"),
                 };
-                let timed = Timed { size, wall };
+                let timed = Timed { size, time };
                 let rate =
                     vcpulab_sched::with(policy.name, generation.name, &Params::new(), size.pcpus, timed)
                         .expect("a listed policy is registered");
@@ -111,8 +122,6 @@ pub fn run(seconds: f64) -> Metrics {
             }
         }
     }
-    if let Some(bytes) = bytes_per_vcpu() {
-        metrics.insert("bytes_per_vcpu".into(), bytes);
-    }
+    metrics.append(&mut whole::measure(seconds));
     metrics
 }

@@ -1,6 +1,9 @@
 //! The benchmark's workload: every vCPU alternately runs about 2 ms and blocks, so that the host is just saturated.
 
-use vcpulab_host::{Op, Span, VcpuId, World, WorldContext};
+use vcpulab_host::{Op, Span, Time, VcpuId, World, WorldContext};
+
+use crate::floor::{Floor, Lengths};
+use crate::size::Size;
 
 /// Mean length of an execution, ns.
 pub const RUN_MEAN_NS: u64 = 2_000_000;
@@ -62,5 +65,36 @@ impl World for RunAndBlock {
         } else {
             Op::Run(self.draws[i].around(RUN_MEAN_NS))
         }
+    }
+}
+
+/// The same for the bare loop, in which no vCPU is preempted.
+pub struct Drawn {
+    draws: Vec<Draws>,
+    block_mean_ns: u64,
+}
+
+impl Drawn {
+    /// The bare loop of that size, with all vCPUs about to wake.
+    pub fn floor(size: Size) -> Floor<Drawn> {
+        let draws = (0..u64::from(size.vcpus)).map(Draws::new).collect();
+        let lengths = Drawn { draws, block_mean_ns: block_mean_ns(size.pcpus, size.vcpus) };
+        Floor::new(size.pcpus as usize, size.vcpus as usize, lengths)
+    }
+}
+
+impl Lengths for Drawn {
+    const SLICE: Option<Span> = None;
+
+    fn start(&self, vcpu: usize) -> Time {
+        Time::from_ns(vcpu as i64)
+    }
+
+    fn run(&mut self, vcpu: usize) -> Span {
+        self.draws[vcpu].around(RUN_MEAN_NS)
+    }
+
+    fn block(&mut self, vcpu: usize) -> Span {
+        self.draws[vcpu].around(self.block_mean_ns)
     }
 }

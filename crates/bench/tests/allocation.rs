@@ -1,7 +1,9 @@
-//! In its steady state a run allocates nothing, whatever the policy, statistics on, but for a histogram that grows now and then.
+//! Memory: in its steady state a run allocates nothing but for a histogram that grows now and then, whatever the policy,
+//! statistics on; and domains take little.
 
+use vcpulab_bench::whole::{idle_domains, kept, of_tasks};
 use vcpulab_bench::{Size, host};
-use vcpulab_host::{Params, Scheduler, Time};
+use vcpulab_host::{Params, Scheduler, Span, Time};
 use vcpulab_sched::Runner;
 
 struct CountAllocations;
@@ -27,4 +29,24 @@ fn the_steady_state_allocates_next_to_nothing() {
             assert!(count <= 12, "{count} under {} {}", policy.name, generation.name);
         }
     }
+}
+
+/// Bytes that each domain holds in a whole run, from the difference between few and many.
+fn bytes_each(text: fn(u32) -> String) -> i64 {
+    const FEW: u32 = 64;
+    const MANY: u32 = 128;
+    let held = |count| {
+        let text = text(count);
+        let mut host = None;
+        let taken = allocation_counter::measure(|| host = Some(kept(&text, Span::from_ms(2_000))));
+        drop(host);
+        taken.bytes_current
+    };
+    (held(MANY) - held(FEW)) / i64::from(MANY - FEW)
+}
+
+#[test]
+fn domains_with_one_vcpu_take_little_memory() {
+    let (idle, working) = (bytes_each(idle_domains), bytes_each(of_tasks));
+    assert!(idle < 2_500 && working < 6_000, "idle: {idle} bytes, working: {working} bytes");
 }

@@ -403,8 +403,11 @@ _DECISIONS = re.compile(r"decisions_per_s_(?P<key>(?P<size>\d+x\d+)(_(?P<policy>
 _OF_A_POLICY = ("decisions_per_s_", "events_per_s_", "schedule_calls_per_s_")
 
 
+_WHOLE = re.compile(r"whole_(?P<key>.+)_of_floor")
+
+
 def show_bench(metrics: Mapping[str, float]) -> None:
-    """Decisions and events per second of each policy, beside the bare loop; then the other numbers."""
+    """Decisions and events per second of each policy, and whole runs, beside the bare loop; then the other numbers."""
     rows = []
     for match in filter(None, map(_DECISIONS.fullmatch, metrics)):
         rates = [metrics[f"{rate}{match['key']}"] / 1e6 for rate in _OF_A_POLICY]
@@ -413,5 +416,25 @@ def show_bench(metrics: Mapping[str, float]) -> None:
         rows.append([match["size"], policy, *(f"{rate:.1f}" for rate in rates), f"{share:.0f} %"])
     headings = ["pCPUs x vCPUs", "policy", "decisions", "events", "schedule calls", "events,\nof the bare loop"]
     show_table(Table("Million per second", headings, rows, 2))
-    others = [[name, number(value)] for name, value in metrics.items() if not name.startswith(_OF_A_POLICY)]
+    show_table(_whole_runs(metrics))
+    shown = (*_OF_A_POLICY, "whole_")
+    others = [[name, number(value)] for name, value in metrics.items() if not name.startswith(shown)]
     show_table(Table("", ["measure", "value"], others))
+
+
+def _whole_runs(metrics: Mapping[str, float]) -> Table:
+    """Whole runs part by part, from text to tables."""
+    rows = []
+    keys = [match["key"].split("_") for match in map(_WHOLE.fullmatch, metrics) if match]
+    for words in sorted(keys, key=lambda words: [word.zfill(8) if word.isdigit() else word for word in words]):
+
+        def of(metric: str, key: str = "_".join(words)) -> float:
+            return metrics[f"whole_{key}_{metric}"]
+
+        times = [of("read_ms") + of("build_ms"), of("run_ms"), of("rows_ms") + of("tables_ms")]
+        per_dispatch = [of("ns_per_dispatch"), of("floor_ns_per_event"), of("of_floor")]
+        speed = of("simulated_ms") / of("run_ms")
+        rows.append(["-".join(words), *map(number, [*times, speed, *per_dispatch])])
+    headings = ["whole run", "set-up, ms", "run, ms", "tables, ms", "times\nreal time"]
+    headings += ["ns for each\ndispatch", "bare loop, ns\nfor each event", "ratio"]
+    return Table("From a scenario's text to its tables", headings, rows, 1)

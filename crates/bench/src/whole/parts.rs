@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use vcpulab_host::{Host, Pools};
+use vcpulab_host::{Host, Pools, Span, Time};
 use vcpulab_io::Machine;
 use vcpulab_measure::{Keep, Meter, Results, each_table};
 use vcpulab_run::{RunOptions, host_config, machine_config};
@@ -56,7 +56,7 @@ pub struct Counts {
 /// Does all parts on this thread, waits attributed, as `vcpulab run` does; `over` is told when each part is over. The scenario must
 /// be valid, have no warm-up, one replication and one CPU pool.
 pub fn run_in_parts(text: &str, over: &(dyn Fn(Part) + Sync)) -> Counts {
-    let scenario = Scenario::parse(text, "whole run").unwrap_or_else(|problems| panic!("{problems}"));
+    let scenario = read(text);
     over(Part::Read);
     drop(build(&scenario));
     over(Part::Build);
@@ -79,8 +79,22 @@ pub fn run_in_parts(text: &str, over: &(dyn Fn(Part) + Sync)) -> Counts {
     }
 }
 
+/// A host with all that is on it.
+pub type Built = Host<Pools<'static>, Machine, Meter>;
+
+/// The host of a scenario, which must be as for [`run_in_parts`], after that much simulated time.
+pub fn kept(text: &str, simulated: Span) -> Built {
+    let mut host = build(&read(text));
+    host.run_until(Time::ZERO + simulated).expect("the policy keeps the rules");
+    host
+}
+
+fn read(text: &str) -> Scenario {
+    Scenario::parse(text, "whole run").unwrap_or_else(|problems| panic!("{problems}"))
+}
+
 /// The host of a scenario, about to start: as each run builds one.
-fn build(scenario: &Scenario) -> Host<Pools<'static>, Machine, Meter> {
+fn build(scenario: &Scenario) -> Built {
     let pool = scenario.pools.iter().next().expect("a host has a pool");
     let pcpus = pool.pcpus.len();
     let scheduler = vcpulab_sched::boxed(pool.policy.name, pool.generation.name, &pool.params, pcpus);
