@@ -1,26 +1,16 @@
-//! Memory that vCPUs and domains take: host, scheduler, statistics, all of it.
+//! Memory that vCPUs take: host, scheduler, statistics, all of it.
 
 use std::any::Any;
 
-use vcpulab_host::{Params, Scheduler, Span, Time};
+use vcpulab_host::{Params, Scheduler, Time};
 use vcpulab_sched::Runner;
 
 use crate::host::host;
 use crate::size::Size;
-use crate::whole::{self, idle_domains, of_tasks};
 
 /// Memory that one vCPU takes under Credit, in domains of 64, bytes; `None` where the system does not tell.
 pub fn bytes_per_vcpu() -> Option<f64> {
     bytes_each(kept, 4_096, 65_536)
-}
-
-/// Memory that a domain with one vCPU takes in a whole run, bytes: one that does nothing, and one that works. `None` where the system
-/// does not tell.
-pub fn bytes_per_domain() -> Option<(f64, f64)> {
-    let run = |text: String| -> Box<dyn Any> { Box::new(whole::kept(&text, Span::from_ms(4_000))) };
-    let idle = bytes_each(|count| run(idle_domains(count)), 1_024, 4_096)?;
-    let working = bytes_each(|count| run(of_tasks(count)), 256, 1_024)?;
-    Some((idle, working))
 }
 
 /// Memory for each of what is kept, from the difference between few and many: enough for pages not to matter.

@@ -9,7 +9,7 @@ use vcpulab_sched::Runner;
 use crate::clock;
 use crate::floor::Bare as _;
 use crate::host::host;
-use crate::memory::{bytes_per_domain, bytes_per_vcpu};
+use crate::memory::bytes_per_vcpu;
 use crate::size::{SIZES, Size};
 use crate::whole;
 use crate::workload::Drawn;
@@ -90,10 +90,6 @@ pub fn run(seconds: f64) -> Metrics {
     // First of all: later there is memory that was freed, and is taken again.
     if let Some(bytes) = bytes_per_vcpu() {
         metrics.insert("bytes_per_vcpu".into(), bytes);
-    }
-    if let Some((idle, working)) = bytes_per_domain() {
-        metrics.insert("bytes_per_idle_domain".into(), idle);
-        metrics.insert("bytes_per_working_domain".into(), working);
     }
     for size in SIZES {
         let name = format!("{}x{}", size.pcpus, size.vcpus);
