@@ -11,8 +11,10 @@ pub mod memory;
 mod rates;
 mod size;
 pub mod whole;
+mod whole_rates;
 pub mod workload;
 
+pub use clock::Metrics;
 pub use host::host;
-pub use rates::{Metrics, run};
+pub use rates::run;
 pub use size::{SIZES, Size};

@@ -1,39 +1,20 @@
 //! Decisions and events per second.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use vcpulab_host::{Params, Scheduler, Span, Time, Work};
 use vcpulab_sched::Runner;
 
-use crate::clock;
+use crate::clock::{Metrics, best_rate};
 use crate::floor::Bare as _;
 use crate::host::host;
 use crate::memory::bytes_per_vcpu;
 use crate::size::{SIZES, Size};
-use crate::whole;
+use crate::whole_rates;
 use crate::workload::Drawn;
 
 /// Simulated time advanced between two looks at the clock.
 const CHUNK: Span = Span::from_ms(10);
-
-/// Parts of a measurement, of which the fastest counts: time that other programs on the machine take away is not the engine's.
-const PARTS: u32 = 5;
-
-/// Calls `work`, which returns a count of what it did, for about that long; returns the best count per second.
-pub(crate) fn best_rate(time: Duration, mut work: impl FnMut() -> u64) -> f64 {
-    let mut best = 0.0f64;
-    for _ in 0..PARTS {
-        let (start, mut done) = (clock::now(), 0);
-        let mut elapsed = Duration::ZERO;
-        while elapsed < time / PARTS {
-            done += work();
-            elapsed = clock::now() - start;
-        }
-        best = best.max(done as f64 / elapsed.as_secs_f64());
-    }
-    best
-}
 
 /// The speed of one policy.
 #[derive(Clone, Copy, Debug)]
@@ -77,13 +58,10 @@ impl Runner for Timed {
     }
 }
 
-/// The metrics of one run, by name.
-pub type Metrics = BTreeMap<String, f64>;
-
 /// Measures every policy and generation at every size for about `seconds` each, beside the bare loop. A *decision* is one
 /// timer, wake-up or end of an operation handled, with the scheduling it leads to. Names are
 /// `decisions_per_s_4x16_bvt_xen3.0`, or `decisions_per_s_4x16` for Credit's newest generation, and so on; every such
-/// metric also comes as `…_of_floor`: events per second over those of the bare loop. [`whole::measure`] has whole runs.
+/// metric also comes as `…_of_floor`: events per second over those of the bare loop. [`whole_rates::measure`] has whole runs.
 pub fn run(seconds: f64) -> Metrics {
     let time = Duration::from_secs_f64(seconds);
     let mut metrics = Metrics::new();
@@ -118,6 +96,6 @@ pub fn run(seconds: f64) -> Metrics {
             }
         }
     }
-    metrics.append(&mut whole::measure(seconds));
+    metrics.append(&mut whole_rates::measure(seconds));
     metrics
 }

@@ -1,11 +1,9 @@
 //! Whole runs: from a scenario's text to result tables, with waits attributed, as users run them.
 
-mod measure;
 mod parts;
 mod scenarios;
 pub mod tasks;
 
-pub use measure::measure;
 pub use parts::{Built, Counts, Part, kept, run_in_parts};
 pub use scenarios::{idle_domains, of_tasks};
 

@@ -3,10 +3,8 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use super::parts::{Counts, Part, run_in_parts};
-use super::{Whole, all};
-use crate::clock;
-use crate::rates::{Metrics, best_rate};
+use crate::clock::{self, Metrics, best_rate};
+use crate::whole::{Counts, Part, Whole, all, run_in_parts};
 
 /// At least so long must a measurement be for the whole of the simulated time that a run needs to show its steady state, s.
 const FULL_S: f64 = 0.5;
