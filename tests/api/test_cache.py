@@ -1,5 +1,6 @@
 """Keys of cached values: they cover all that decides a value, and nothing that does not."""
 
+import ast
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,6 +63,22 @@ def test_another_statistic_or_metric_is_another_key(package: Path) -> None:
 def test_what_decides_no_value_is_in_no_key(package: Path) -> None:
     files = ("studies/cherkasova2007/claims.py", "studies/devine2010/cases.py", "cli/views.py")
     assert changed(package, keys(), *files) == [[False, False, False]] * 3
+
+
+def test_sources_that_another_thread_kept_from_being_parsed_are_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = cache.sources("vcpulab.sweeps.work")
+    tries: list[bytes] = []
+    parse = ast.parse
+
+    def disturbed(source: bytes) -> ast.Module:
+        tries.append(source)
+        if len(tries) % 2:
+            raise SystemError("AST constructor recursion depth mismatch (before=60, after=69)")
+        return parse(source)
+
+    monkeypatch.setattr(ast, "parse", disturbed)
+    assert cache.sources("vcpulab.sweeps.work") == expected
+    assert len(tries) == 2 * len(expected)
 
 
 def test_sources_are_those_that_are_imported_in_turn() -> None:

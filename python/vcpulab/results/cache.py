@@ -10,6 +10,7 @@ of runs away for the wording of a report.
 import ast
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -20,6 +21,8 @@ from vcpulab import _engine
 
 _PARSING = Lock()
 """Python 3.11 counts the depth of all threads' trees together, and fails at times (CPython's issue 106905)."""
+_TRIES = 10
+"""Libraries that parse in threads of their own do not know the lock: what failed for them is parsed again."""
 _PACKAGE = "vcpulab"
 _ENGINE = f"{_PACKAGE}._engine"
 _ROOT = Path(__file__).parents[1]
@@ -76,9 +79,7 @@ def sources(*modules: str) -> dict[str, Path]:
 
 def _imported(file: Path) -> Iterator[str]:
     """The modules of this package that a file imports, at its head or in a function."""
-    with _PARSING:
-        tree = ast.parse(file.read_bytes())
-    for node in _run(tree):
+    for node in _run(_parsed(file.read_bytes())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if _file(alias.name) is not None)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
@@ -89,6 +90,14 @@ def _imported(file: Path) -> Iterator[str]:
                     yield full
                 elif _file(node.module) is not None:
                     yield node.module
+
+
+def _parsed(source: bytes) -> ast.AST:
+    with _PARSING:
+        for _ in range(_TRIES - 1):
+            with suppress(SystemError):
+                return ast.parse(source)
+        return ast.parse(source)
 
 
 def _run(tree: ast.AST) -> Iterator[ast.AST]:
