@@ -302,6 +302,14 @@ def test_neither_jobs_nor_batches_change_a_byte(
     assert swept(plan, tmp_path, Local(jobs), Fixed(size)) == undisturbed
 
 
+def test_two_clusters_are_in_no_ones_way() -> None:
+    first = Dask(None, workers=1)
+    try:
+        Dask(None, workers=1).close()  # a warning is an error here
+    finally:
+        first.close()
+
+
 def test_a_cluster_that_loses_a_worker_comes_to_the_same_bytes(
     plan: Plan, tmp_path: Path, undisturbed: dict[str, bytes]
 ) -> None:

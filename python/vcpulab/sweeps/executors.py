@@ -129,6 +129,8 @@ class Dask:
                 n_workers=workers or os.cpu_count() or 1,
                 threads_per_worker=1,
                 dashboard_address=None,
+                # Without a dashboard it still serves its state; another cluster may have the usual port.
+                scheduler_kwargs={"dashboard_address": ":0"},
                 silence_logs=logging.CRITICAL,
             )
         try:
