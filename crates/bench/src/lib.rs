@@ -4,7 +4,7 @@
 //! one process and one thread, so that the *ratio* means something on any machine. Statistics are on: the meter listens, as in a
 //! real run; waits are attributed in whole runs only.
 
-mod clock;
+pub mod clock;
 pub mod floor;
 mod host;
 pub mod memory;

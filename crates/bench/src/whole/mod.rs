@@ -28,7 +28,7 @@ pub struct Whole {
 impl Whole {
     /// The scenario's text, to be run for that much simulated time.
     pub fn text(&self, simulated_ms: u32) -> String {
-        format!("[run]\nduration = \"{simulated_ms}ms\"\nwarmup = \"0s\"\n{}", self.scenario)
+        text_of(&self.scenario, simulated_ms)
     }
 
     /// The bare loop to compare with: that of the same tasks, or one with as many pCPUs and vCPUs.
@@ -39,6 +39,11 @@ impl Whole {
             Box::new(Drawn::floor(self.size))
         }
     }
+}
+
+/// A scenario's text, to be run for that much simulated time.
+pub fn text_of(scenario: &str, simulated_ms: u32) -> String {
+    format!("[run]\nduration = \"{simulated_ms}ms\"\nwarmup = \"0s\"\n{scenario}")
 }
 
 /// All of them; `vcpulab bench` shows them under their names.
