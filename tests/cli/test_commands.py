@@ -587,6 +587,22 @@ def test_findings_say_when_each_command_holds(capsys: pytest.CaptureFixture[str]
     ]
 
 
+@pytest.mark.parametrize("columns", [80, 120, 200])
+def test_findings_are_broken_where_the_terminal_ends(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    after = BASE.change({"domain.web.weight": 9})
+    reason = " ".join(f"web waits for {percent} % of the time," for percent in range(30))
+    advice = Advice(Finding("domain.web.weight", reason, rule="any"), [], difference(BASE, after))
+    show_advice("web.toml", [advice])
+    lines = capsys.readouterr().out.splitlines()
+    told = lines[1 : next(place for place, line in enumerate(lines) if line.startswith("  with"))]
+    assert columns - 20 < max(map(len, told)) <= columns
+    assert not any(line.lstrip().startswith("%") for line in told), "a number and its unit are in one line"
+    assert " ".join(" ".join(told).split()) == reason
+
+
 def test_the_output_is_a_script(command: Vcpulab) -> None:
     file = str(ROOT / "scenarios" / "pools.toml")
     lines = command("xl", "commands", file).stdout.splitlines()

@@ -140,7 +140,8 @@ def _found(path: Path, names: Collection[str], toolstack: Toolstack | None, *, s
     data = [*as_data(linted.advice, toolstack), *({"rule": "warning", **warning} for warning in warnings)]
     if shown:
         for warning in warnings:
-            print(f"{files.line_of(warning)}\n")
+            views.show_lines(files.line_of(warning).splitlines())
+            print()
         views.show_advice(str(path), linted.advice, toolstack)
         print(f"{path}: {len(data) or 'nothing'} found")
     return _Answer(data, len(linted.advice), len(data))
@@ -166,7 +167,7 @@ def _show_rules(name: str | None, *, format: str) -> None:
     elif name is None:
         views.show_table(Table("", ["rule", "what it finds"], [[one.name, one.finds] for one in shown], text_columns=2))
     else:
-        print(shown[0].page(), end="")
+        views.show_lines(shown[0].page().splitlines(), indent="")
 
 
 @command(

@@ -14,6 +14,7 @@ import polars as pl
 from vcpulab.advice.compare import Comparison, in_words, seen_by_clients, table_of_differences
 from vcpulab.advice.fixing import Fixed
 from vcpulab.advice.in_short import ROWS_FULL, in_short
+from vcpulab.advice.lint.host import Finding
 from vcpulab.advice.lint.lint import Advice
 from vcpulab.advice.starving import in_a_line, starved
 from vcpulab.cli import terminal
@@ -36,9 +37,13 @@ _PIPE_COLUMNS = 240
 
 
 def _stdout() -> "Console":
-    said = os.environ.get("COLUMNS", "")
-    wide = int(said) if said.isdecimal() and int(said) else _PIPE_COLUMNS
-    return terminal.console(width=None if sys.stdout.isatty() else wide)
+    return terminal.console(width=None if sys.stdout.isatty() else _stated_width() or _PIPE_COLUMNS)
+
+
+def _stated_width() -> int:
+    """The columns that the environment states; 0: it states none."""
+    stated = os.environ.get("COLUMNS", "")
+    return int(stated) if stated.isdecimal() else 0
 
 
 def show_table(table: Table) -> None:
@@ -48,10 +53,27 @@ def show_table(table: Table) -> None:
         console.print(part)
 
 
-def show_lines(lines: Iterable[str]) -> None:
-    """Prints lines of words, each broken where the terminal ends."""
+def show_lines(lines: Iterable[str], *, begin: str = "", indent: str = "  ") -> None:
+    """Prints lines of words, each broken where the terminal ends; whole where none says how wide it is.
+
+    Args:
+        lines: the lines.
+        begin: stands before each.
+        indent: stands before what goes on in the next line.
+    """
+    broken = textwrap.TextWrapper(
+        _stdout().width if sys.stdout.isatty() or _stated_width() else sys.maxsize,
+        initial_indent=begin,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
     for line in lines:
-        print(textwrap.fill(line, _stdout().width, subsequent_indent="  ", break_on_hyphens=False))
+        print(broken.fill(_UNIT.sub("\u00a0", line)).replace("\u00a0", " "))
+
+
+_UNIT = re.compile(r"(?<=\d) (?=%|[mµ]?s\b)")
+"""What stays in one line: a number and its unit."""
 
 
 _WAITS_SHORT = 6
@@ -134,8 +156,7 @@ def show_comparison(
     """
     if heading:
         _show_heading(runs, labels)
-    for line in starving:
-        print(line)
+    show_lines(starving)
     if starving:
         print()
     shown = [c for c in found if all or (c.address.better is not None and c.verdict != "same")]
@@ -149,8 +170,7 @@ def show_comparison(
         lines += [f"not shown: {rest} (--all shows every one)"] if rest else []
     elif told:
         show_table(table_of_differences(told, labels))
-    for line in lines:
-        print(line)
+    show_lines(lines)
 
 
 def _show_heading(runs: tuple[Run, Run], labels: tuple[str, str]) -> None:
@@ -188,20 +208,26 @@ def show_advice(path: str, advice: Sequence[Advice], toolstack: Toolstack | None
             if place or how != "run":
                 print(f"  {HEADINGS[how]}:")
             for step in group:
-                print(f"  {'  ' if how == 'cannot' else '$ '}{step.text}")
+                if how == "cannot":
+                    show_lines([step.text], begin="    ", indent="      ")
+                else:
+                    # What is typed stays in one line.
+                    print(f"  $ {step.text}")
         print()
 
 
 def show_fixed(path: str, fixed: Fixed) -> None:
     """What was mended, what was not and why, and what all mends do together."""
     for finding in fixed.taken_out:
-        print(f"{path}: {finding.path}: {finding.rule}\n  {finding.reason}\n  fixed: taken out\n")
+        _show_what(path, finding)
+        print("  fixed: taken out\n")
     for one in fixed.made:
         _show_finding(path, one, "fixed by")
         print()
     for one, why in fixed.left:
         _show_finding(path, one)
-        print(f"  not fixed: {why}\n")
+        show_lines([f"not fixed: {why}"], begin="  ", indent="    ")
+        print()
     if fixed.made:
         runs = (fixed.measured.before, fixed.measured.after)
         show_comparison(
@@ -211,13 +237,18 @@ def show_fixed(path: str, fixed: Fixed) -> None:
 
 def _show_finding(path: str, advice: Advice, label: str = "with") -> None:
     """What is wrong and why, and what mending it does."""
-    finding = advice.finding
-    print(f"{path}: {finding.path}: {finding.rule}\n  {finding.reason}")
+    _show_what(path, advice.finding)
     if advice.effect is not None:
-        mend = "; ".join(settings.in_short(finding.changes))
-        print(f"  {label} {mend}:\n    {advice.does}")
-        for line in [*advice.kept(), *([advice.against] if advice.against else [])]:
-            print(f"    {line}")
+        mend = "; ".join(settings.in_short(advice.finding.changes))
+        show_lines([f"{label} {mend}:"], begin="  ", indent="    ")
+        lines = [advice.does, *advice.kept(), *([advice.against] if advice.against else [])]
+        show_lines(lines, begin="    ", indent="      ")
+
+
+def _show_what(path: str, finding: Finding) -> None:
+    """What is wrong and why."""
+    show_lines([f"{path}: {finding.path}: {finding.rule}"])
+    show_lines([finding.reason], begin="  ", indent="  ")
 
 
 def _show_io(run: Run, view: View) -> None:

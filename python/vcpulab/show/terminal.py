@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from rich import box
+from rich.align import VerticalAlignMethod
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -33,7 +34,9 @@ def rendered(shown: Table, width: int) -> Iterator[RichTable]:
         for index in range(shown.text_columns):
             # Names stay whole where only what is said of numbers need wrap.
             whole = shown.together and _least(shown) <= width and not any("\n" in row[index] for row in rows)
-            table.add_column(Text(headings[index]), vertical="bottom", overflow="fold", no_wrap=whole)
+            # Beside numbers names stand at the bottom, where these are; words begin in the same line.
+            vertical: VerticalAlignMethod = "bottom" if numbers else "top"
+            table.add_column(Text(headings[index]), vertical=vertical, overflow="fold", no_wrap=whole)
         for index in numbers:
             wraps = shown.together and _wraps(shown, index)
             table.add_column(Text(headings[index]), justify="right", vertical="bottom", no_wrap=not wraps)
