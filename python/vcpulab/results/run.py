@@ -162,6 +162,7 @@ class Run(ResultTables):
         """Why it is not known who made whom wait, if so."""
         self._warnings = warnings
         self._measured: dict[Of, pl.DataFrame] = {}
+        self._by_thing: dict[Of, dict[tuple[object, ...], pl.DataFrame]] = {}
         self._summary: pl.DataFrame | None = None
 
     if TYPE_CHECKING:
@@ -209,8 +210,7 @@ class Run(ResultTables):
 
     def values(self, asked: Iterable[Address]) -> dict[str, list[float | None]]:
         """Addresses by name, with a value for each replication; `None` where it is not defined."""
-        rows = {address: self._wide(address.of).filter(pl.col("thing") == address.thing) for address in asked}
-        return {address.name: table[address.metric.name].to_list() for address, table in rows.items()}
+        return {address.name: self._of(address)[address.metric.name].to_list() for address in asked}
 
     def metrics(self) -> pl.DataFrame:
         """Every metric in every replication.
@@ -249,6 +249,14 @@ class Run(ResultTables):
             tables = {**self._tables, "apps": self.df_apps()} if of == "app" else self._tables
             self._measured[of] = measured(tables, of).sort("replication", maintain_order=True)
         return self._measured[of]
+
+    def _of(self, address: Address) -> pl.DataFrame:
+        """The metrics of one thing, a row for each replication."""
+        wide = self._wide(address.of)
+        if address.of not in self._by_thing:
+            self._by_thing[address.of] = wide.partition_by("thing", maintain_order=True, as_dict=True)
+        found = self._by_thing[address.of].get((address.thing,))
+        return wide.clear() if found is None else found
 
     def df_wait_shares(self) -> pl.DataFrame:
         """Who made whom wait, as means over the replications.

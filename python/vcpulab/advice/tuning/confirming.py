@@ -121,7 +121,7 @@ def confirm(search: Search, winner: Candidate, progress: Callable[[float], bool]
     first, why = 0, None
     for look in LOOKS:
         pair = [c.scenario.with_run(seed=seed, replications=look) for c in (search.present, winner)]
-        before, after = run_many(pair, waits=False, progress=progress)
+        before, after = run_many(pair, jobs=search.jobs, waits=False, progress=progress)
         old, new = (rows(run, search.asked) for run in (before, after))
         scores = [
             score(search.goals, [goal.gain(b, a) for goal in search.goals]) for a, b in zip(old, new, strict=True)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from vcpulab.errors import RequestError
@@ -114,7 +114,7 @@ class Space:
     @property
     def present(self) -> dict[str, int]:
         """The present setting: key of a parameter to the number of its option."""
-        return {parameter.key: parameter.now for parameter in self.active(self._scheduler())}
+        return {parameter.key: parameter.now for parameter in self.active(self._scheduler)}
 
     @property
     def size(self) -> int:
@@ -130,7 +130,7 @@ class Space:
         for parameter in self.parameters:
             if parameter.name == _SCHEDULER:
                 return [option.label for option in parameter.options]
-        return [self._scheduler()]
+        return [self._scheduler]
 
     def active(self, scheduler: str) -> Iterator[Parameter]:
         """The parameters that are there under a scheduler, that of the host first."""
@@ -138,7 +138,7 @@ class Space:
 
     def picks(self, choose: Callable[[Parameter], int]) -> dict[str, int]:
         """Lets somebody choose an option of each parameter that is there."""
-        scheduler = self._scheduler()
+        scheduler = self._scheduler
         picked: dict[str, int] = {}
         for parameter in sorted(self.parameters, key=lambda parameter: parameter.name != _SCHEDULER):
             if parameter.scheduler not in (None, scheduler):
@@ -167,7 +167,7 @@ class Space:
 
         choice = next((parameter for parameter in self.parameters if parameter.name == _SCHEDULER), None)
         if choice is None:
-            yield from go(list(self.active(self._scheduler())))
+            yield from go(list(self.active(self._scheduler)))
             return
         for index, name in enumerate(self.schedulers):
             for picked in go([parameter for parameter in self.active(name) if parameter is not choice]):
@@ -186,7 +186,7 @@ class Space:
             for path in parameter.paths or (parameter.name,)
         }
         changes: dict[str, Any] = {}
-        scheduler = self._scheduler()
+        scheduler = self._scheduler
         choice, is_present = chosen.get(_SCHEDULER, (None, True))
         if choice is not None and not is_present:
             scheduler = choice.label
@@ -201,8 +201,14 @@ class Space:
         self._fit_ratelimit(changes, scheduler)
         return changes
 
+    @cached_property
+    def document(self) -> Mapping[str, Any]:
+        """The scenario as tables, to read only."""
+        return self.scenario.to_dict()
+
+    @property
     def _scheduler(self) -> str:
-        return str(self.scenario.to_dict()["host"]["scheduler"])
+        return str(self.document["host"]["scheduler"])
 
     def _fit_reservations(
         self, changes: dict[str, Any], chosen: Mapping[str, tuple[Option, bool]], scheduler: str
@@ -210,9 +216,9 @@ class Space:
         spelt = _RESERVATIONS.get(scheduler)
         if spelt is None:
             return
-        document = self.scenario.to_dict()
+        document = self.document
         left = 100 * int(document["host"]["pcpus"])
-        another = scheduler != self._scheduler()
+        another = scheduler != self._scheduler
         for domain, table in document["domain"].items():
             share, share_is_now = chosen.get(join(["domain", domain, "reservation"]), (None, True))
             period, period_is_now = chosen.get(join(["domain", domain, "reservation_period"]), (None, True))
@@ -248,7 +254,7 @@ class Space:
         how = next((option.value for name, (option, _) in chosen.items() if split(name)[-1] == "pinning"), None)
         if not how:
             return
-        document = self.scenario.to_dict()
+        document = self.document
         pcpus, first = int(document["host"]["pcpus"]), 0
         drivers = [name for name, table in document["domain"].items() if table.get("driver_domain")]
         wanted = {}

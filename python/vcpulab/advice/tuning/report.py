@@ -69,10 +69,6 @@ def _parameters(answer: Tuning) -> Markup:
     return html.table(Table("", ["parameter", "now", "found", "changing it back costs of the score"], rows))
 
 
-def _scheduler(candidate: Candidate) -> str:
-    return str(candidate.scenario.to_dict()["host"]["scheduler"])
-
-
 def _by_scheduler(answer: Tuning) -> "alt.Color":
     names = answer.space.schedulers
     scale = alt.Scale(domain=names, range=plots.COLOURS)
@@ -94,7 +90,7 @@ def _history(answer: Tuning) -> "alt.TopLevelMixin":
                 "tried": position,
                 "score": standing.score,
                 "best": best,
-                "scheduler": _scheduler(candidate),
+                "scheduler": candidate.scheduler,
                 "end": end,
                 "why": candidate.dropped or "",
                 "changes": _changes(candidate),

@@ -20,7 +20,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,6 +95,11 @@ class Candidate:
     """What its replications measured."""
     dropped: str | None = None
     """Why it was not run to the end, if so."""
+
+    @cached_property
+    def scheduler(self) -> str:
+        """Its scheduler."""
+        return str(self.scenario.to_dict()["host"]["scheduler"])
 
     @property
     def starves(self) -> list[str]:
@@ -201,7 +206,7 @@ class Search:
         self.slos = list(slos)
         self.seed = seed
         self.replications = replications
-        self._jobs = jobs
+        self.jobs = jobs
         self._drop = drop
         self._prices = {**PRICES, **prices}
         self.others = leaving.others(space.scenario, self.goals)
@@ -386,7 +391,7 @@ class Search:
         """The present setting's first replication, whole: others are set against it."""
         if not self._present_runs or waits:
             scenario = self.space.scenario.with_run(seed=seed_of(self.seed, "search", 0), replications=1)
-            self._present_runs = run_many([scenario], jobs=self._jobs, waits=waits)
+            self._present_runs = run_many([scenario], jobs=self.jobs, waits=waits)
         return self._present_runs[0]
 
     def _unfelt(self, best: Candidate) -> str:
@@ -435,9 +440,9 @@ class Search:
     def _neighbour(self, best: Candidate) -> dict[str, int]:
         """The best setting, or the best under some scheduler, with one or two parameters changed."""
         candidate = self._chance.choice([best, self._chance.choice([*self._policies().values()])])
-        parameters = [k for k in self.space.active(_scheduler(candidate)) if k.name != "host.scheduler"]
+        parameters = [k for k in self.space.active(candidate.scheduler) if k.name != "host.scheduler"]
         # Each has its turn, so that none is forgotten.
-        turns = self._turns.setdefault(_scheduler(candidate), [])
+        turns = self._turns.setdefault(candidate.scheduler, [])
         if not turns:
             turns += self._chance.sample(parameters, len(parameters))
         turned = (
@@ -540,7 +545,7 @@ class Search:
         scenarios = [candidate.scenario.with_run(seed=seed, replications=1) for candidate in candidates]
         keys = [cache.key(cache.maker(__name__), scenario.to_toml()) for scenario in scenarios]
         missing = [index for index, known in enumerate(keys) if self._ran.get(known) is None]
-        ran = run_many([scenarios[index] for index in missing], jobs=self._jobs, waits=False, progress=tell)
+        ran = run_many([scenarios[index] for index in missing], jobs=self.jobs, waits=False, progress=tell)
         for index, run in zip(missing, ran, strict=True):
             measured = {name: _defined(found[0]) for name, found in run.values(self.asked).items()}
             if replication == 0 and scenarios[index] != self.present_run().scenario:
@@ -623,7 +628,7 @@ class Search:
 
     def price(self, candidate: Candidate) -> float:
         """What it costs to set, %."""
-        another = _scheduler(candidate) != _scheduler(self.present)
+        another = candidate.scheduler != self.present.scheduler
         own = self._own_and_servers()
         strangers = [p for p in self.changed(candidate) if split(p.name)[0] == "domain" and not own & set(_domains(p))]
         changed = [(parameter, candidate.picks[parameter.key]) for parameter in self.changed(candidate)]
@@ -632,7 +637,7 @@ class Search:
 
     def _own_and_servers(self) -> set[str]:
         """The domains that the goals are about and those that serve them; nobody where that is no one in particular."""
-        return set(with_servers(self.space.scenario.to_dict()["domain"], leaving.concerned(self.goals)))
+        return set(with_servers(self.space.document["domain"], leaving.concerned(self.goals)))
 
     def _cost(self, candidate: Candidate) -> tuple[float, float]:
         """Less is better: of those with one price the best."""
@@ -747,7 +752,7 @@ class Search:
     def _policies(self) -> dict[str, Candidate]:
         best: dict[str, Candidate] = {}
         for candidate in self._by_key.values():
-            name = _scheduler(candidate)
+            name = candidate.scheduler
             if (
                 candidate.rows
                 and not candidate.starves
@@ -861,10 +866,6 @@ def _defined(value: float | None) -> float | None:
 
 def _domains(parameter: Parameter) -> list[str]:
     return [split(path)[1] for path in parameter.paths or (parameter.name,)]
-
-
-def _scheduler(candidate: Candidate) -> str:
-    return str(candidate.scenario.to_dict()["host"]["scheduler"])
 
 
 def _asked(goals: Sequence[Goal], slos: Sequence[Slo], others: Sequence[Address]) -> list[Address]:
