@@ -1,5 +1,8 @@
 //! Changes in a scenario's own text: comments, order and formatting stay.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use serde_json::Value as Json;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, Value};
 
@@ -85,29 +88,30 @@ pub fn edit(text: &str, edits: &[Edit]) -> Result<String, EditError> {
 /// The edits that make the same scenario of a text in which tables stand for several.
 fn of_copies(text: &str, document: &mut DocumentMut, edits: &[Edit]) -> Result<Vec<Edit>, EditError> {
     let templates = templates_of(text);
+    let template_of: BTreeMap<(&str, &str), &Template> = templates
+        .iter()
+        .flat_map(|one| one.copies.iter().map(move |copy| ((one.kind, copy.as_str()), one)))
+        .collect();
+    let given: BTreeMap<&[String], &Json> =
+        edits.iter().rev().map(|(steps, value)| (&steps[..], value)).collect();
+    let mut of_all: BTreeMap<Vec<String>, Option<OfMost>> = BTreeMap::new();
     let mut found: Vec<Edit> = Vec::new();
     for (steps, value) in edits {
-        let of = |one: &&Template| steps.len() > 1 && one.kind == steps[0] && one.copies.contains(&steps[1]);
-        let Some(template) = templates.iter().find(of) else {
+        let named = steps.get(1).and_then(|name| template_of.get(&(steps[0].as_str(), name.as_str())));
+        let Some(template) = named else {
             found.push((steps.clone(), value.clone()));
             continue;
         };
         let [kind, copy, rest @ ..] = &steps[..] else { unreachable!("it has a kind and a name") };
         let at = |name: &String| [&[kind.clone(), name.clone()], rest].concat();
-        let given = |name: &String| {
-            let path = at(name);
-            edits.iter().find_map(|(steps, value)| (*steps == path).then_some(value))
-        };
-        let values: Option<Vec<&Json>> = template.copies.iter().map(given).collect();
-        // What most of them get, if all get something.
-        let most = values.as_ref().and_then(|values| {
-            values.iter().rev().max_by_key(|value| values.iter().filter(|other| other == value).count())
+        let most = of_all.entry(at(&template.name)).or_insert_with(|| {
+            OfMost::of(template.copies.iter().map(|name| given.get(&at(name)[..]).copied()))
         });
-        if most == Some(&value) {
-            let mut alike = template.copies.iter().filter(|name| given(name) == Some(value)).peekable();
+        if let Some(most) = most.as_ref().filter(|most| most.value == *value) {
             // With the first of them, for all.
-            if alike.peek() == Some(&copy) {
-                let own = alike.map(at).filter(|path| item_at(document, path).is_some());
+            if *copy == template.copies[most.first] {
+                let alike = template.copies.iter().map(at).filter(|path| given[&path[..]] == value);
+                let own = alike.filter(|path| item_at(document, path).is_some());
                 found.extend(own.map(|path| (path, Json::Null)));
                 found.push((at(&template.name), value.clone()));
             }
@@ -136,6 +140,25 @@ fn of_copies(text: &str, document: &mut DocumentMut, edits: &[Edit]) -> Result<V
         }
     }
     Ok(found)
+}
+
+/// What most copies of a table are given, if all are given something.
+struct OfMost {
+    value: Json,
+    /// The first copy that is given it.
+    first: usize,
+}
+
+impl OfMost {
+    fn of<'j>(given: impl Iterator<Item = Option<&'j Json>>) -> Option<Self> {
+        let values: Vec<&Json> = given.collect::<Option<_>>()?;
+        let mut firsts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+        for (index, value) in values.iter().enumerate() {
+            firsts.entry(value.to_string()).or_insert((index, 0)).1 += 1;
+        }
+        let (first, _) = firsts.into_values().max_by_key(|&(first, times)| (times, Reverse(first)))?;
+        Some(OfMost { value: values[first].clone(), first })
+    }
 }
 
 /// Lists of tables as one value, which needs no headers.

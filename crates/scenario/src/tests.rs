@@ -123,6 +123,9 @@ fn copies_are_written_out() {
 fn copies_are_counted_before_they_are_made() {
     let rejected = |domain: &str| problems(&with("", &format!("[domain.b]\n{domain}")));
     assert!(rejected("count = 4096").contains("domain.b.count: found 4097 domains in all"));
+    // A copy that differs is one of them.
+    let differs = with("", "[domain.b]\ncount = 4095\n[domain.b0002]\nweight = 512");
+    assert!(Scenario::parse(&differs, "f").is_ok());
     assert!(rejected("count = 4000\nvcpus = 512").contains("found 2048000 vCPUs or more"));
     let events = "{ run = \"1ms\" }, ".repeat(1000);
     let long = format!("count = 4000\napp = [{{ kind = \"phases\", phase = [{{ event = [{events}] }}] }}]");

@@ -5,7 +5,7 @@
 //! written out here, between the text and the fields: whatever reads a scenario sees plain tables. Their values keep
 //! their places in the text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize as _;
 use toml::Spanned;
@@ -96,31 +96,32 @@ pub(crate) fn written_out<'i>(node: Node<'i>, report: &mut Report<'_>) -> Node<'
 fn templates(root: &DeTable<'_>, report: &mut Report<'_>) -> Vec<Template> {
     let Some(domains) = table_in(root, DOMAIN) else { return Vec::new() };
     let mut found: Vec<Template> = Vec::new();
+    // The names that are taken, and by which of them.
+    let mut by: BTreeMap<String, &str> = BTreeMap::new();
     let mut size = Size { domains: domains.len(), vcpus: 0, bytes: 0 };
     for (key, node) in domains {
         let name: &str = key.get_ref();
         let Some(field) = node.get_ref().as_table().and_then(|table| table.get(COUNT)) else { continue };
-        if found.iter().any(|one| one.copies.iter().any(|copy| copy == name)) {
+        if by.contains_key(name) {
             // That it says what a copy must not is reported with that copy.
             continue;
         }
         let place = Place { span: Some(field.span()), field: join(&join(DOMAIN, name), COUNT) };
         let count = count_of(field.get_ref());
         let copies = count.map_or_else(Vec::new, |count| names(name, count));
-        let taken = |one: &&Template| {
-            copies.contains(&one.name) || one.copies.iter().any(|copy| copies.contains(copy))
-        };
         let problem = match count {
             _ if name == DOM0 => Some(Problem::says("`dom0` is domain number 0, of which there is one")),
             None => Some(Problem::not_allowed(format!("an integer from 1 to {DOMAINS_MAX}"))),
-            Some(count) => size.with(root, name, node, count).or_else(|| {
-                let Template { name, .. } = found.iter().find(taken)?;
+            Some(_) => size.with(root, name, node, &copies).or_else(|| {
+                let name = copies.iter().find_map(|copy| by.get(copy))?;
                 Some(Problem::says(format!("its copies and those of [domain.{name}] have the same names")))
             }),
         };
         match problem {
             Some(problem) => report.error(&place, problem),
             None => {
+                by.extend(copies.iter().map(|copy| (copy.clone(), name)));
+                by.insert(name.to_owned(), name);
                 found.push(Template { kind: DOMAIN, name: name.to_owned(), domain: name.to_owned(), copies })
             }
         }
@@ -152,14 +153,24 @@ struct Size {
 
 impl Size {
     /// Adds copies of a domain, with its clients and actions; the problem if that is too much.
-    fn with(&mut self, root: &DeTable<'_>, name: &str, node: &Node<'_>, count: usize) -> Option<Problem> {
+    fn with(
+        &mut self,
+        root: &DeTable<'_>,
+        name: &str,
+        node: &Node<'_>,
+        copies: &[String],
+    ) -> Option<Problem> {
+        let count = copies.len();
+        // The table of a copy that differs is there already, and adds no domain.
+        let there = table_in(root, DOMAIN)
+            .map_or(0, |domains| copies.iter().filter(|copy| domains.contains_key(copy.as_str())).count());
         let vcpus = node.get_ref().as_table().and_then(|table| integer(table.get("vcpus")?.get_ref()));
         let clients = table_in(root, CLIENT).into_iter().flat_map(DeTable::values);
         let asking = clients.filter(|node| word(node, SERVER) == Some(name));
         let actions = root.get(ACTION).and_then(|node| node.get_ref().as_array()).into_iter().flatten();
         let acting = actions.filter(|node| word(node, DOMAIN) == Some(name));
         let once: usize = std::iter::once(node).chain(asking).chain(acting).map(bytes).sum();
-        self.domains += count - 1;
+        self.domains = self.domains + count - 1 - there;
         self.vcpus += count as u64 * vcpus.unwrap_or(1).clamp(1, i64::from(VCPUS_MAX)) as u64;
         self.bytes += once.saturating_mul(count);
         let too_many = |allowed: String, found: String| Some(Problem::not_allowed(allowed).found(found));
@@ -194,8 +205,9 @@ fn tables<'i>(
     templates: &[&Template],
     report: &mut Report<'_>,
 ) -> DeTable<'i> {
-    let copies = |name: &str| templates.iter().any(|one| one.copies.iter().any(|copy| copy == name));
-    let (of_copies, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(key, _)| copies(key.get_ref()));
+    let copies: BTreeSet<&str> = templates.iter().flat_map(|one| &one.copies).map(String::as_str).collect();
+    let (of_copies, others): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|(key, _)| copies.contains(key.get_ref().as_ref()));
     let mut own: BTreeMap<String, Node<'i>> =
         of_copies.into_iter().map(|(key, node)| (key.get_ref().to_string(), node)).collect();
     let mut written = DeTable::new();
