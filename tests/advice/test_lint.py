@@ -11,6 +11,7 @@ import tomli_w
 
 import vcpulab
 from support import ROOT, Vcpulab
+from vcpulab.advice.compare import compare
 from vcpulab.advice.lint.catalogue import RULES, settings
 from vcpulab.advice.lint.host import Host
 from vcpulab.advice.lint.lint import Advice, lint
@@ -50,6 +51,39 @@ def test_inverted_weights(tmp_path: Path) -> None:
     assert found["inverted-weights"].finding.changes == {"domain.dom0.weight": 1400}
     assert commands(found["inverted-weights"]) == ["xl sched-credit2 -d Domain-0 -w 1400"]
     assert advice_on(tmp_path, {"scheduler": "credit2"}, domains | {"dom0": DOM0 | {"weight": 700}}, USERS) == {}
+
+
+def test_a_driver_domain_that_uses_less_than_its_share_waits_for_something_else(tmp_path: Path) -> None:
+    """It has less weight than the web server, and gets a tenth of what this entitles it to."""
+    web = {"app": [{"kind": "web-server", "request_cpu": "500us"}], "weight": 1024}
+    domains = {"dom0": DOM0, "web": WEB | web, **{f"batch{index}": HOG for index in range(4)}}
+    host = {"pcpus": 2, "ratelimit_us": 4000}
+    found = advice_on(tmp_path, host, domains, asked(800))
+    assert set(found) == {"late-wake-ups"}
+    assert "dom0 gets 2 % of a pCPU, less than its weight entitles it to" in found["late-wake-ups"].finding.reason
+    scenario = vcpulab.Scenario.load(tmp_path / "planted.toml").with_run(replications=2)
+    heavy, sooner = vcpulab.run_many(
+        [scenario.change({"domain.dom0.weight": 4096}), scenario.change({"host.ratelimit_us": 100})]
+    )
+    assert heavy["dom0.waited"].mean > 90
+    assert sooner["dom0.waited"].mean < 60
+
+
+def test_a_gain_that_is_large_and_uncertain_is_looked_at_again(tmp_path: Path) -> None:
+    """A driver domain with too little weight for a burst now and then: some replications suffer, others do not."""
+    app = {"kind": "web-server", "request_cpu": "300us"}
+    behind = {"nic": {"driver_domain": "net"}, "weight": 1024, "app": [app]}
+    domains = {"dom0": {"weight": 512}, "net": DOM0 | {"weight": 96}, "web": behind, "wiki": behind}
+    domains |= {name: HOG | {"weight": 1024} for name in ("ci1", "ci2")}
+    clients = {
+        name: {"kind": "open-loop", "server": server, "rate": rate, "file_size": "20KB"}
+        for name, server, rate in (("devs", "web", 350), ("docs", "wiki", 100))
+    }
+    found = advice_on(tmp_path, {}, domains, clients)["inverted-weights"]
+    scenario = vcpulab.Scenario.load(tmp_path / "planted.toml").with_run(replications=3)
+    before, after = vcpulab.run_many([scenario, scenario.change(found.finding.changes)])
+    verdicts = [{c.address.name: c.verdict for c in those} for those in (compare(before, after), found.effect or ())]
+    assert [one["devs.response_p99"] for one in verdicts] == ["unclear", "improves"]
 
 
 def test_what_costs_more_to_mend_than_it_gains_is_left_alone(tmp_path: Path) -> None:
@@ -167,6 +201,14 @@ def test_a_service_of_equal_advance_and_a_long_allowance(tmp_path: Path) -> None
     found = advice_on(tmp_path, {"scheduler": "bvt"}, domains, asked(200))["waits-behind-equals"]
     assert found.finding.changes == {"domain.web.mcu_adv": 1}
     assert [c.verdict for c in found.told() if c.address.name == "visitors.response_p99"] == ["improves"]
+    others = {f"domain.batch{index}.mcu_adv": 30 for index in range(3)}
+    assert found.finding.otherwise[0] == {"domain.web.mcu_adv": 1, **others}
+    least = domains | {"web": WEBSITE | {"mcu_adv": 1}, **{name: HOG | {"mcu_adv": 1} for name in ("batch0", "batch1")}}
+    del least["batch2"]
+    found = advice_on(tmp_path, {"scheduler": "bvt"}, least, asked(250))["waits-behind-equals"]
+    assert found.finding.changes["domain.web.mcu_adv"] == 1, "as small as it can be ..."
+    assert found.finding.changes["domain.batch0.mcu_adv"] > 8, "... so theirs have to grow"
+    assert found.helps
     found = advice_on(tmp_path, {"scheduler": "bvt", "ctx_allow": 100_000_000}, domains, asked(40))[
         "ratelimit-too-long"
     ]
@@ -270,6 +312,8 @@ def test_slices_of_those_who_never_block(tmp_path: Path) -> None:
     }
     found = advice_on(tmp_path, {}, {"dom0": DOM0 | {"weight": 2048}, **worlds}, players)["slice-too-long"]
     assert found.finding.changes == {"host.tslice_ms": 5}
+    assert {one.address.thing for one in found.told()[:3]} <= set(players), "what those who are late gain comes first"
+    assert found.told()[0].verdict == "improves"
 
 
 def test_a_guest_that_spins_on_preempted_holders(tmp_path: Path) -> None:

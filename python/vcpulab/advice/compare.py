@@ -83,12 +83,21 @@ class Comparison:
     @property
     def may_regress(self) -> bool:
         """Is it no significant difference, but perhaps a large harm?"""
+        return self._perhaps(-1)
+
+    @property
+    def may_improve(self) -> bool:
+        """Is it no significant difference, but perhaps a large gain?"""
+        return self._perhaps(1)
+
+    def _perhaps(self, sign: int) -> bool:
+        """Is it perhaps a large gain (1), or a large harm (-1)?"""
         if self.verdict != "unclear" or self.address.better is None or self.difference is None:
             return False
         base = self._base()
-        worse = self.difference.mean if self.address.better == "lower" else -self.difference.mean
-        end = worse + (self.difference.half_width or 0.0)
-        return base > 0 and worse > HARM_MEAN / 100 * base and end > HARM_END / 100 * base and not self._small()
+        by = sign * (self.difference.mean if self.address.better == "higher" else -self.difference.mean)
+        end = by + (self.difference.half_width or 0.0)
+        return base > 0 and by > HARM_MEAN / 100 * base and end > HARM_END / 100 * base and not self._small()
 
     @property
     def width(self) -> float | None:

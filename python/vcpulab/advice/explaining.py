@@ -23,6 +23,7 @@ from vcpulab.results.statistics import Interval, number
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.settings import in_short as in_short_settings
 from vcpulab.show.answer import Answer
 from vcpulab.show.path import LINES_MAX
 from vcpulab.show.table import Table
@@ -185,7 +186,7 @@ def _mean(value: Interval | None) -> float | None:
 
 
 def _settings(one: Advice) -> str:
-    return ", ".join(f"{path} = {value}" for path, value in one.finding.changes.items())
+    return "; ".join(in_short_settings(one.finding.changes))
 
 
 def _range(row: Sequence[Explained]) -> str:

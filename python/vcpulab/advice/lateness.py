@@ -5,6 +5,7 @@ Miller 1968, and a page is made of several requests). Nor is anybody late whose 
 the service's own computation. An SLO goes before both.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,8 @@ class Late:
     """What serves him."""
     how: str
     """How late, in words."""
+    excess: float = math.inf
+    """How far beyond what is not late, as a fraction of it."""
 
 
 def late(run: Run) -> list[Late]:
@@ -51,9 +54,13 @@ def late(run: Run) -> list[Late]:
     found = []
     for app in apps(run.scenario):
         how = _answers(run, document, app) if app.client is not None else _jobs(run, document, app)
-        if how:
-            found.append(Late(app.name, app.domain, how))
+        if how is not None:
+            found.append(Late(app.name, app.domain, *how))
     return found
+
+
+_How = tuple[str, float]
+"""The words and the excess of somebody who is late."""
 
 
 def felt_ms(run: Run, address: Address) -> float | None:
@@ -68,35 +75,46 @@ def felt_ms(run: Run, address: Address) -> float | None:
     return min(LATE_MS, LATE_TIMES * cpu_ms, *_period_ms(run, address))
 
 
-def _answers(run: Run, document: Mapping[str, Any], client: App) -> str:
+def _answers(run: Run, document: Mapping[str, Any], client: App) -> _How | None:
     lost, p99 = _lost(run, client), _mean(run, client, "response_p99")
     if p99 is None:
-        return f"{client.name} gets no answer at all" if lost or waited(run, client.domain) > NEVER_RUNS else ""
+        hungry = lost or waited(run, client.domain) > NEVER_RUNS
+        return (f"{client.name} gets no answer at all", math.inf) if hungry else None
     servers = _servers(document, client)
     own_ms = max((_computes_ms(app) for app in servers), default=0.0) or _computed_ms(run, client, servers)
-    if p99 > max(LATE_MS, LATE_TIMES * own_ms):
-        return f"answers to {client.name} take up to {number(p99)} ms (p99) for {number(own_ms)} ms of CPU time each"
-    return f"{100 * lost:.0f} % of the requests of {client.name} fail" if lost > LOST else ""
+    slow = _slow(f"answers to {client.name} take", p99, own_ms, " each")
+    fails = _often(lost, f"of the requests of {client.name} fail")
+    if slow is None or fails is None:
+        return slow or fails
+    return f"{fails[0]}, and {slow[0]}", max(slow[1], fails[1])
 
 
-def _jobs(run: Run, document: Mapping[str, Any], app: App) -> str:
+def _jobs(run: Run, document: Mapping[str, Any], app: App) -> _How | None:
     """Work that nobody asks for from outside: periodic jobs, transactions."""
     if app.kind != "periodic":
         return _transactions(run, document, app)
-    lost = _lost(run, app)
-    return f"{100 * lost:.0f} % of the jobs of {app.name} are late" if lost > LOST else ""
+    return _often(_lost(run, app), f"of the jobs of {app.name} are late")
 
 
-def _transactions(run: Run, document: Mapping[str, Any], app: App) -> str:
+def _transactions(run: Run, document: Mapping[str, Any], app: App) -> _How | None:
     """Of an application that is alone in its domain, so that all CPU time there is its own."""
     asked = any(client["server"] == app.domain for client in document.get("client", {}).values())
     p99, per_s = _mean(run, app, "response_p99"), _mean(run, app, "throughput")
     if asked or p99 is None or not per_s or len(document["domain"][app.domain]["app"]) > 1:
-        return ""
-    own_ms = 10 * gotten(run, app.domain) / per_s
-    if p99 <= max(LATE_MS, LATE_TIMES * own_ms):
-        return ""
-    return f"{app.name} takes up to {number(p99)} ms (p99) for {number(own_ms)} ms of CPU time"
+        return None
+    return _slow(f"{app.name} takes", p99, 10 * gotten(run, app.domain) / per_s)
+
+
+def _slow(who_takes: str, p99: float, own_ms: float, each: str = "") -> _How | None:
+    """By response times, ms, beside the CPU time of an answer."""
+    bound = max(LATE_MS, LATE_TIMES * own_ms)
+    said = f"{who_takes} up to {number(p99)} ms (p99) for {number(own_ms)} ms of CPU time{each}"
+    return (said, p99 / bound - 1) if p99 > bound else None
+
+
+def _often(lost: float, words: str) -> _How | None:
+    """By the part that is lost."""
+    return (f"{100 * lost:.0f} % {words}", lost / LOST - 1) if lost > LOST else None
 
 
 def _lost(run: Run, app: App) -> float:

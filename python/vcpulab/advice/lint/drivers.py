@@ -22,11 +22,13 @@ def inverted_weights(host: Host) -> Iterator[Finding]:
     is the last to run, and all guests wait for it, the heavy ones too.
 
     Evidence: A vCPU of the driver domain waits for more than {WAITS:.0%} of the time, and is occupied for more than
-    {NEAR_FULL:.0%} of it, or somebody whose I/O it does is late.
+    {NEAR_FULL:.0%} of it, or somebody whose I/O it does is late. It gets {NEAR_FULL:.0%} or more of the CPU time that
+    its weight entitles it to.
 
-    Silent: Where nobody feels that it waits; where a greater weight improves nothing, or costs those who are served
-    more than it gains them: a lone driver domain that has to wait takes more packets at a time, and throughput may
-    grow.
+    Silent: Where nobody feels that it waits; where it gets less than its weight entitles it to, and so waits for
+    something else: see `late-wake-ups` and `ratelimit-too-long`; where a greater weight improves nothing, or costs
+    those who are served more than it gains them: a lone driver domain that has to wait takes more packets at a time,
+    and throughput may grow.
 
     Mend: Twice the weight of the heaviest guest.
 
@@ -42,10 +44,12 @@ def inverted_weights(host: Host) -> Iterator[Finding]:
         weights = {guest: weight for guest in guests if (weight := host.value(guest, "weight")) is not None}
         if not own or not weights or max(weights.values()) <= own or not _feels(host, driver):
             continue
+        if not host.uses_its_weight(driver):
+            continue
         heaviest = max(weights, key=lambda guest: weights[guest])
         reason = (
-            f"weight {own} is below the {weights[heaviest]} of {heaviest}, whose I/O it does: it waits for "
-            f"{100 * host.waited(driver):.0f} % of the time, and they wait for it"
+            f"weight {own} is below the {weights[heaviest]} of {heaviest}, whose I/O it does: it uses up its share, "
+            f"waits for {100 * host.waited(driver):.0f} % of the time, and they wait for it"
         )
         mended = {of_domain(driver, "weight"): min(65535, 2 * weights[heaviest])}
         yield Finding(of_domain(driver, "weight"), reason, mended)

@@ -5,7 +5,7 @@ time goes; why it goes there is told by the settings of whoever waits. A host on
 starves, is left alone.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log2
 
@@ -31,6 +31,10 @@ SHARE_MAX = 0.8
 """A mended weight entitles to this part of the pCPUs at most."""
 HALF_FULL = 0.5
 """A device that is fuller than this makes its requests wait for as long as they take: M/M/1."""
+ADVANCE_TIMES = 16
+"""BVT's advances may make a share as many times larger: with `xen3.0` who is kept running is charged too much."""
+ADVANCE_MAX = 32_767
+"""The largest advance that is set: virtual time, of 32 bits, is to wrap round in minutes, not in a slice."""
 MOST_OF_IT = 80.0
 """Those who make for this part of the waits, %, the most first, are those whom somebody waits for."""
 
@@ -70,6 +74,11 @@ class Held:
         if not self.station.domain or self.station.kind in ("guest vCPU", "driver domain"):
             return False
         return self.station.used >= NEAR_FULL or self.host.waited(self.domain) >= WAITS
+
+    @property
+    def never_wakes(self) -> bool:
+        """Does that domain compute all the time? A driver domain does not: it hardly sleeps where it wakes up late."""
+        return self.host.blocked(self.domain) < NEVER_BLOCKED and not self.host.served_by(self.domain)
 
     @property
     def starves(self) -> bool:
@@ -115,6 +124,7 @@ def causes_of(host: Host, ones: Sequence[Late]) -> Iterator[Finding]:
         yield replace(
             first,
             reason=f"{who[0].how}{others}: {first.reason}",
+            concerned=tuple(one.name for one in who),
             changes={path: value for _, found in both for path, value in found.changes.items()},
             otherwise=tuple(
                 {path: value for one in same for path, value in one.items()}
@@ -523,8 +533,7 @@ def _rate_limited(held: Held) -> Finding | None:
     (BVT) scheduling", section 2.1.
     """
     host, domain = held.host, held.domain
-    never_wakes = host.blocked(domain) < NEVER_BLOCKED and not host.served_by(domain)
-    if not held.waits or never_wakes:
+    if not held.waits or held.never_wakes:
         return None
     for name, (unit_ns, default) in _LIMITS.items():
         limit = host.setting(domain, name)
@@ -586,38 +595,94 @@ def _outweighed(held: Held) -> Finding | None:
     Silent: Where nobody is late.
 
     Mend: A weight that entitles it to twice what all its vCPUs can use beside these, at most {SHARE_MAX:.0%} of the
-    pool; if that harms somebody, half of it, or a quarter.
+    pool; if that harms somebody, half of it, or a quarter. Under BVT a smaller advance; if that leaves it late, larger
+    ones for those behind whom it waits, too, as only ratios count; and {ADVANCE_TIMES} times as large.
 
     Schedulers: Those with weights: `credit`, `credit2`, `enhanced`; `bvt`, whose `mcu_adv` is the inverse of a weight.
 
-    Sources: Xen's `docs/features/sched_credit.pandoc`: weights and entitlements.
+    Sources: Xen's `docs/features/sched_credit.pandoc`: weights and entitlements; Duda and Cheriton 1999,
+    "Borrowed-virtual-time (BVT) scheduling", section 2.
     """
     host, domain = held.host, held.domain
     name = next((one for one in ("weight", "mcu_adv") if host.value(domain, one)), None)
-    # Who gets less than his share entitles him to does not wait for that.
-    if not held.waits or name is None or (held.starves and domain not in host.asked):
+    if not held.waits or name is None or not host.uses_its_weight(domain):
         return None
     own = host.value(domain, name) or 1
-    theirs = [value for one in _most_of_its_waits(held) if (value := host.value(one, name))]
+    theirs = {one: value for one in _most_of_its_waits(held) if (value := host.value(one, name))}
     # How many shares like its own each of them has: a smaller advance is a larger share.
-    ratios = [value / own if name == "weight" else own / value for value in theirs]
+    ratios = [value / own if name == "weight" else own / value for value in theirs.values()]
     if not any(2 * ratio >= 1 for ratio in ratios):
         return None
     # Twice what is enough for all its vCPUs, beside those whom it waits for: others are there, too.
     share = min(SHARE_MAX, host.domains[domain]["vcpus"] / len(held.pcpus))
     enough = 2 * max(1, sum(ratio for ratio in ratios if 2 * ratio >= 1) * share / (1 - share))
-    mends = [
-        min(WEIGHT_MAX, 2 ** ceil(log2(own * times))) if name == "weight" else max(1, int(own / times))
-        for times in (enough, enough / 2, enough / 4)
-        if times > 1
-    ]
-    path, values = of_domain(domain, name), sorted(set(theirs))
+    path, values = of_domain(domain, name), sorted(set(theirs.values()))
+    if name == "weight":
+        mends = [
+            {path: min(WEIGHT_MAX, 2 ** ceil(log2(own * times)))}
+            for times in (enough, enough / 2, enough / 4)
+            if times > 1
+        ]
+    else:
+        mends = [_advances(domain, own, theirs, times * enough) for times in (1, ADVANCE_TIMES)]
+        mends = [*([{path: mends[0][path]}] if len(mends[0]) > 1 else []), *mends]
     among = f"{values[0]}" if len(values) == 1 else f"{values[0]} to {values[-1]}"
     reason = (
         f"{domain} waits for {100 * host.waited(domain):.0f} % of the time behind {held.said_behind()}: its {name} of "
         f"{own} beside theirs of {among} gives it a share that is less than it asks for, and it waits for their slices"
     )
-    return Finding(path, reason, {path: mends[0]}, otherwise=tuple({path: one} for one in mends[1:]))
+    return Finding(path, reason, mends[0], otherwise=tuple(mends[1:]))
+
+
+def _advances(domain: str, own: int, theirs: Mapping[str, int], times: float) -> dict[str, int]:
+    """Advances of BVT that give a domain so many times its share beside others."""
+    least = max(1, int(own / times))
+    # What its own advance cannot do, as it is an integer, theirs have to.
+    larger = ceil(times * least / own)
+    others = {of_domain(one, "mcu_adv"): min(ADVANCE_MAX, value * larger) for one, value in theirs.items()}
+    return {of_domain(domain, "mcu_adv"): least, **(others if larger > 1 else {})}
+
+
+_WAKES_SOONER = {"ratelimit_us": 100, "tslice_ms": 5, "ctx_allow": 1_000_000}
+"""What lets who wakes run sooner, and how small: the least rate limit that Xen takes, slices of a few ms."""
+
+
+@cause("late-wake-ups")
+def _wakes_late(held: Held) -> Finding | None:
+    """A service gets less than its weight entitles it to, and waits each time that it wakes up.
+
+    Mechanism: Who wakes up is to preempt. But whoever runs may go on for the rate limit; and under Credit a domain that
+    sleeps most of the time earns little credit: once that is used up it gets no boost before the next accounting, which
+    comes once in a slice. Each packet waits so at the driver domain, and each request at the service.
+
+    Evidence: The service, or the driver domain that serves it, gets less than {NEAR_FULL:.0%} of what its weight
+    entitles it to, blocks, and yet waits for more than {WAITS:.0%} of the time. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late; where a greater weight is what is needed: see `waits-behind-equals`.
+
+    Mend: A rate limit of 100 µs, the least that Xen takes; if that leaves it late, slices of 5 ms, or both. Under BVT a
+    context switch allowance of 1 ms.
+
+    Schedulers: `credit`, `credit2`, `enhanced`, `bvt`.
+
+    Sources: Xen's `docs/misc/xen-command-line`, `sched_ratelimit_us`; Ongaro, Cox and Rixner 2008, "Scheduling I/O in
+    virtual machine monitors".
+    """
+    host, domain = held.host, held.domain
+    if not held.waits or held.never_wakes or host.uses_its_weight(domain):
+        return None
+    given = {name: value for name in _WAKES_SOONER if (value := host.setting(domain, name))}
+    mends = [{of_pool(held.pool, name): _WAKES_SOONER[name]} for name in given if given[name] > _WAKES_SOONER[name]]
+    if not mends:
+        return None
+    if len(mends) > 1:
+        mends.append({path: value for mend in mends for path, value in mend.items()})
+    said = " and ".join(f"{name} of {value}" for name, value in given.items())
+    reason = (
+        f"{domain} gets {host.gotten(domain):.0f} % of a pCPU, less than its weight entitles it to, and yet waits for "
+        f"{100 * host.waited(domain):.0f} % of the time behind {held.said_behind()}: it wakes up late, by {said}"
+    )
+    return Finding(next(iter(mends[0])), reason, mends[0], otherwise=tuple(mends[1:]))
 
 
 def _most_of_its_waits(held: Held) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from vcpulab.advice import lateness, runstates, starving
+from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.results.addresses import apps
@@ -38,6 +39,8 @@ class Finding:
     """The rule that found it, which puts its name here."""
     otherwise: tuple[Mapping[str, Any], ...] = ()
     """What else mends it, for where `changes` harms somebody or does not help; the first that helps is taken."""
+    concerned: tuple[str, ...] = ()
+    """Who is late for that reason, as in addresses; nobody: it is a setting that is odd by itself."""
 
 
 class Host:
@@ -167,6 +170,11 @@ class Host:
     def gotten(self, domain: str) -> float:
         """CPU time of a domain, % of one pCPU."""
         return runstates.gotten(self.run, domain)
+
+    def uses_its_weight(self, domain: str) -> bool:
+        """Does it get about what its weight entitles it to, or more? If not, it does not wait for its weight."""
+        found = self.run.get(f"{join([domain])}.of_entitlement")
+        return found is None or found.mean >= 100 * NEAR_FULL
 
     def waited(self, domain: str, *, least: bool = False) -> float:
         """The part of the time for which the vCPU waits that waits most (or least)."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from vcpulab.advice.compare import Comparison, compare
 from vcpulab.advice.compare import change as said
-from vcpulab.advice.lateness import late
+from vcpulab.advice.lateness import Late, late
 from vcpulab.advice.lint.catalogue import RULES
 from vcpulab.advice.lint.catalogue import findings as findings_on
 from vcpulab.advice.lint.foreign import without_foreign
@@ -29,6 +29,10 @@ from vcpulab.scenario.settings import change
 
 SHOWN = 4
 """As many effects are told of a mend."""
+MORE = 4
+"""Where a large gain is uncertain, both sides run again with this many times the replications."""
+LOOKS = 2
+"""So often the two sides are looked at, at most."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,10 @@ class Advice:
     """What was asked to hold."""
     breaks: tuple[Slo, ...] = ()
     """What of that does not hold with the mend and does without it."""
+    whom: frozenset[str] = frozenset()
+    """Those who are late without the mend, and should not be with it."""
+    still_late: tuple[Late, ...] = ()
+    """Those whom the finding is about and who are late with the mend."""
 
     def steps(self, toolstack: Toolstack | None = None) -> list[Step]:
         """What to do on a real host.
@@ -60,21 +68,46 @@ class Advice:
         return [] if self.change is None else typed(self.change, toolstack)
 
     def told(self) -> list[Comparison]:
-        """The significant improvements and regressions: those that users see first, then the largest.
+        """The significant improvements and regressions: of those who are late first, then the largest.
 
-        What others pay most is added, where it is not among them.
+        What others gain and what they pay most is added, where it is not among them.
         """
-        seen = sorted(self._seen(), key=lambda one: one.rank)
-        worst = next((one for one in seen if one.verdict == "regresses"), None)
-        return seen[:SHOWN] if worst is None or worst in seen[:SHOWN] else [*seen[:SHOWN], worst]
+        seen = sorted(self._seen(), key=lambda one: (not self._is_late(one), one.rank))
+        told = seen[:SHOWN]
+        for verdict in ("improves", "regresses"):
+            most = next((one for one in seen if one.verdict == verdict), None)
+            told += [] if most is None or most in told else [most]
+        return told
+
+    def _is_late(self, one: Comparison) -> bool:
+        """Is it a metric of somebody who is late?"""
+        return one.address.thing in self.whom
 
     @property
     def misses(self) -> list[Slo]:
         """The SLOs that the mend does not keep."""
         return [one for one in self.slos if not one.holds(self._with(one))]
 
+    @property
+    def left(self) -> list[float]:
+        """How far each SLO is missed that is not kept; where there is no SLO, how late each is who should not be."""
+        if self.slos:
+            return [one.excess(self._with(one)) for one in self.misses]
+        return [one.excess for one in self.still_late]
+
+    def leaves_less(self, other: "Advice") -> bool:
+        """Does it leave fewer SLOs missed or people late than another mend, or as many by less than half as much?"""
+        if len(self.left) != len(other.left):
+            return len(self.left) < len(other.left)
+        return sum(self.left) < sum(other.left) / 2
+
     def kept(self) -> list[str]:
-        """Which of the SLOs hold with the mend, in words; those of the same bound on the same metric together."""
+        """Which of the SLOs hold with the mend, in words; those of the same bound on the same metric together.
+
+        Where there are none, who is late with it still.
+        """
+        if not self.slos:
+            return [f"late still: {in_short([one.name for one in self.still_late])}"] if self.still_late else []
         kept = [one for one in self.slos if one not in self.misses]
         return [*self._said("keeps", kept), *self._said("does not keep", self.misses)]
 
@@ -105,8 +138,15 @@ class Advice:
 
     @property
     def improves(self) -> bool:
-        """Would mending it improve anything, and not only cost those who are served here?"""
-        return any(one.verdict == "improves" for one in self._seen()) and not self.makes_worse
+        """Would mending it improve anything for those whom it is about, and not only cost those who are served here?"""
+        about = self.finding.concerned
+        gains = [one.address for one in self._seen() if one.verdict == "improves"]
+        return any(not about or one.thing in about or one.domain in about for one in gains) and not self.makes_worse
+
+    @property
+    def may_improve(self) -> bool:
+        """Would it perhaps improve much for those who are late, though that is not certain?"""
+        return not self.improves and any(one.may_improve and self._is_late(one) for one in self.effect or ())
 
     @property
     def helps(self) -> bool:
@@ -136,13 +176,6 @@ class Advice:
         """Would mending it only cost those who are served here?"""
         served = {c.verdict for c in self._seen() if c.address.of == "app"}
         return "regresses" in served and "improves" not in served
-
-
-def _delayed(host: Host, after: Run, effect: Sequence[Comparison]) -> tuple[str, ...]:
-    """Who is late with a mend and was not, and for whom something regresses."""
-    already = {one.name for one in host.late}
-    regressing = {one.address.thing for one in effect if one.verdict == "regresses"}
-    return tuple(one.name for one in late(after) if one.name in regressing - already)
 
 
 def _hidden(comparison: Comparison, names: set[str]) -> bool:
@@ -221,17 +254,34 @@ def tried(
     Those whose mend does not help are dropped, unless they stand nevertheless: see `Stands`.
     """
     first = _all_tried(host, findings, slos, jobs=jobs, progress=progress)
-    advice = [_or_otherwise(host, one, jobs=jobs) for one in first]
+    advice = [_or_otherwise(host, one, jobs=jobs) for one in _decided(host, first, jobs=jobs)]
     allowed = {Stands.ALWAYS} if any(one.improves for one in advice) else {Stands.ALWAYS, Stands.ALONE}
     return [one for one in advice if one.effect is None or one.improves or RULES[one.finding.rule].stands in allowed]
 
 
+def _decided(host: Host, advice: Sequence[Advice], *, jobs: int) -> list[Advice]:
+    """The same; of mends whose gain is large and uncertain, after `MORE` times the replications."""
+    doubt = [one for one in advice if one.may_improve and one.after is not None]
+    if not doubt:
+        return list(advice)
+    both = [host.scenario, *(one.after.scenario for one in doubt if one.after is not None)]
+    before, *afters = run_many([one.with_run(replications=MORE * one.replications) for one in both], jobs=jobs)
+    seen = {id(one): _judged(one, before, after) for one, after in zip(doubt, afters, strict=True)}
+    return [seen.get(id(one), one) for one in advice]
+
+
 def _or_otherwise(host: Host, advice: Advice, *, jobs: int) -> Advice:
-    """The same, or the first other mend that helps, if its own does not, harms somebody, or misses more of the SLOs."""
-    for changes in advice.finding.otherwise if not advice.helps or advice.misses else ():
-        (other,) = _all_tried(host, [replace(advice.finding, changes=changes)], advice.slos, jobs=jobs)
-        if other.helps and (not advice.helps or len(other.misses) < len(advice.misses)):
-            return other
+    """The same, or another mend if its own does not help, harms somebody, misses SLOs, or leaves people late.
+
+    The first that helps is taken, unless one after it leaves less of that.
+    """
+    for changes in advice.finding.otherwise:
+        if advice.helps and not advice.left:
+            break
+        tried = _all_tried(host, [replace(advice.finding, changes=changes)], advice.slos, jobs=jobs)
+        (other,) = _decided(host, tried, jobs=jobs)
+        if other.helps and (not advice.helps or other.leaves_less(advice)):
+            advice = other
     return advice
 
 
@@ -260,12 +310,26 @@ def _all_tried(
             advice.append(Advice(finding, None, None))
             continue
         after = next(runs)
-        effect = compare(host.run, after)
-        starves = newly_starved(host.run, after)
-        broken = tuple(one for one in slos if _holds(one, host.run) and not _holds(one, after))
-        late_now = _delayed(host, after, effect)
-        advice.append(Advice(finding, effect, difference(base, mended), after, starves, late_now, tuple(slos), broken))
+        whom = frozenset(finding.concerned or (one.name for one in host.late))
+        tried = Advice(finding, None, difference(base, mended), after, slos=tuple(slos), whom=whom)
+        advice.append(_judged(tried, host.run, after))
     return advice
+
+
+def _judged(advice: Advice, before: Run, after: Run) -> Advice:
+    """What a mend does, between two runs."""
+    effect = compare(before, after, looks=LOOKS)
+    late_before, late_after = late(before), late(after)
+    regressing = {one.address.thing for one in effect if one.verdict == "regresses"}
+    delayed = regressing - {one.name for one in late_before}
+    return replace(
+        advice,
+        effect=effect,
+        starves=newly_starved(before, after),
+        delays=tuple(one.name for one in late_after if one.name in delayed),
+        breaks=tuple(one for one in advice.slos if _holds(one, before) and not _holds(one, after)),
+        still_late=tuple(one for one in late_after if one.name in advice.finding.concerned),
+    )
 
 
 def _holds(one: Slo, run: Run) -> bool:
