@@ -90,7 +90,7 @@ def tune(
             vCPUs. Domains that are alike share their parameters.
         price: KIND=PERCENT, what changing a parameter of a kind costs: of settings that are about as good the cheapest
             is advised. Weight 1, cap and budget 2, slice (or rate limit) of the host 3, pinning 4, pool 5, vcpus (or
-            netbacks) 6, scheduler 20.
+            netbacks) 6, scheduler 30.
         sensitivity: Try every guessed input (rates, users, think times, CPU time of requests and jobs) a quarter lower
             and higher; otherwise those nearest to the goal, for a quarter of the search's time.
         all: Show all parameters with their importance, the best under each scheduler, and every metric.

@@ -14,7 +14,7 @@ from vcpulab.results.statistics import Interval
 OFFERS_MAX = 5
 _NOMINEES = 8
 _SAME_GAIN = 0.05
-"""Gains that differ by less than this part of the best one are the same."""
+"""Gains that differ by less than this part of the best one are the same, of great ones about 5 % apart."""
 _LEAST_PART = 0.2
 """Less than this part of the best gain is no offer."""
 _CHANGES_MAX = 3
@@ -46,7 +46,7 @@ class Offer:
     def beats(self, other: "Offer", best: float) -> bool:
         """Is it as good in all three, and better in one?"""
         more, less, cheaper = self.gain.mean - other.gain.mean, other.loss - self.loss, other.price - self.price
-        same = _SAME_GAIN * best
+        same = _same(best)
         if more < -same or less < -LEAST_HARM or cheaper < -_SAME_PRICE:
             return False
         return more > same or less > LEAST_HARM or cheaper > _SAME_PRICE
@@ -104,10 +104,15 @@ def _unbeaten(offers: Sequence[Offer]) -> list[Offer]:
 
 def _differs(one: Offer, other: Offer, top: float) -> bool:
     return (
-        abs(one.gain.mean - other.gain.mean) > _SAME_GAIN * top
+        abs(one.gain.mean - other.gain.mean) > _same(top)
         or abs(one.loss - other.loss) > LEAST_HARM
         or abs(one.price - other.price) > _SAME_PRICE
     )
+
+
+def _same(best: float) -> float:
+    """Gains that differ by no more are the same."""
+    return _SAME_GAIN * min(best, 1.0)
 
 
 def _thinned(offers: Sequence[Offer], most: int) -> list[Offer]:

@@ -1,8 +1,12 @@
 """What a setting is wanted for: goals, how much a setting gains of each, and the SLOs that it must keep.
 
 Goals are of many units. A gain is what was gained over the present setting on the same random numbers, on one scale: of
-rates and times the difference over the mean of both (so 0.1 is about 10 %, and 2 the most there is); of percentages and
-indices, which have an end, the difference over the whole (so 0.1 is ten points). The score is the mean gain, by weight.
+rates, times and counts the natural logarithm of the ratio (so 0.1 is about 10 %, 0.7 twice as good, and each further
+factor counts as much as the one before); of percentages and indices, which have an end, the difference over the whole
+(so 0.1 is ten points). The score is the mean gain, by weight.
+
+A logarithm needs an end below. A replication cannot tell less than half an event from none, nor an answer that never
+came from one that takes longer than it lasts: so they count.
 """
 
 import math
@@ -11,6 +15,7 @@ from dataclasses import dataclass
 
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import Address, Slo, addresses, find_all, judged
+from vcpulab.results.metrics import COUNT
 from vcpulab.results.run import Run
 from vcpulab.scenario.scenario import Scenario, join
 
@@ -24,7 +29,12 @@ def rows(run: Run, asked: Iterable[Address]) -> list[Row]:
     return [{name: listed[index] for name, listed in found.items()} for index in range(run.scenario.replications)]
 
 
-GAIN_MAX = 2.0
+LEAST_EVENTS = 0.5
+"""A count of none, and a rate of none in a replication, count as this many."""
+LEAST_S = 1e-6
+"""Nobody feels a shorter time, s."""
+UNDEFINED = 2.0
+"""To have a percentage or an index at all is worth this much: two wholes."""
 _EXCESS_MAX = 1e6
 _MEANS = 0.1
 
@@ -40,6 +50,8 @@ class Goal:
     """How much it counts in the score."""
     floor: float | None = None
     """What is below counts as this: nobody feels the difference. In the unit of the metric."""
+    seconds: float = 1.0
+    """How long a replication lasts."""
 
     def gain(self, new: Row, old: Row) -> float:
         """How much better a replication is than the same one under another setting; 0: alike."""
@@ -49,28 +61,42 @@ class Goal:
             by_domain.setdefault(one.domain, []).append(self._gain(one, new[one.name], old[one.name]))
         return math.fsum(math.fsum(gains) / len(gains) for gains in by_domain.values()) / len(by_domain)
 
-    def way(self, new: Sequence[Row], old: Sequence[Row]) -> float | None:
-        """How much better its only metric is on average, in its unit; `None`: it has several, or no value somewhere."""
-        name = self.addresses[0].name
-        values = [[row[name] for row in rows] for rows in (new, old)]
-        known = [[max(value, self.floor or value) for value in listed if value is not None] for listed in values]
-        if len(self.addresses) > 1 or any(len(some) < len(all_) for some, all_ in zip(known, values, strict=True)):
-            return None
-        after, before = (math.fsum(some) / len(some) for some in known)
-        return after - before if self.higher else before - after
-
     def _gain(self, one: Address, new: float | None, old: float | None) -> float:
-        if new is None or old is None:
-            # Nothing was completed, so that it is not defined: as bad as can be.
-            return GAIN_MAX * ((new is not None) - (old is not None))
-        if self.floor is not None:
-            new, old = max(new, self.floor), max(old, self.floor)
-        better = new - old if self.higher else old - new
-        whole = one.metric.unit.whole or (abs(new) + abs(old)) / 2
-        return better / whole if whole else 0.0
+        whole = one.metric.unit.whole
+        if whole is None:
+            better = math.log(self._counted(one, new) / self._counted(one, old))
+        elif new is None or old is None:
+            return UNDEFINED * ((new is not None) - (old is not None))
+        else:
+            better = (new - old) / whole
+        return better if self.higher else -better
+
+    def _counted(self, one: Address, value: float | None) -> float:
+        """What a value without an end counts as: above 0, and where nothing was completed as bad as can be."""
+        unit = one.metric.unit
+        second = unit.written.get("s")
+        if second is not None:
+            least, never = LEAST_S * second, self.seconds * second
+        else:
+            least = LEAST_EVENTS if unit is COUNT else LEAST_EVENTS / self.seconds
+            never = 1 / least
+        if value is None:
+            value = 0.0 if self.higher else never
+        return max(value, least, self.floor or 0.0)
+
+    def percent(self, gain: float) -> float:
+        """A gain in percent: of rates how much more, of times how much less; of what has an end in points."""
+        if self.addresses[0].metric.unit.whole is not None:
+            return 100 * gain
+        return 100 * (math.expm1(gain) if self.higher else -math.expm1(-gain))
 
     def __str__(self) -> str:
         return f"{'maximise' if self.higher else 'minimise'} {self.name}"
+
+
+def lasts_s(scenario: Scenario) -> float:
+    """How long a replication lasts, its warm-up included, s."""
+    return (scenario.warmup_ns + scenario.duration_ns) / 1e9
 
 
 def score(goals: Sequence[Goal], gains: Sequence[float]) -> float:
@@ -89,7 +115,8 @@ def goal(scenario: Scenario, name: str, *, higher: bool) -> Goal:
         minimise http.response_p99
     """
     found = find_all(scenario, [name], "maximise" if higher else "minimise")
-    return Goal(found[0].name if len(found) == 1 else name, tuple(found), higher)
+    shown = found[0].name if len(found) == 1 else name
+    return Goal(shown, tuple(found), higher, seconds=lasts_s(scenario))
 
 
 def default_goals(scenario: Scenario) -> list[Goal]:
@@ -118,7 +145,13 @@ def default_goals(scenario: Scenario) -> list[Goal]:
         ("driver domains waited", False, _MEANS, of("waited", drivers)),
     )
     return [
-        Goal(chosen[0].name if len(chosen) == 1 and "." not in name else name, tuple(chosen), higher, weight)
+        Goal(
+            chosen[0].name if len(chosen) == 1 and "." not in name else name,
+            tuple(chosen),
+            higher,
+            weight,
+            seconds=lasts_s(scenario),
+        )
         for name, higher, weight, chosen in wanted
         if chosen
     ]

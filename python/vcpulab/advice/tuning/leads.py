@@ -22,6 +22,8 @@ _BLAMED = 3
 """So many of those that keep the goal's domains waiting are looked at."""
 _SHORTER = (3, 6, 15)
 """Slices and rate limits of the host are tried at so many parts of what they are."""
+_INVERSE = ("mcu_adv",)
+"""Who has more of these gets less."""
 _CURES = {"cap": "cap", "budget": "budget", "pCPUs": "weight", "driver domain": "vcpus"}
 """What holds a domain back, to the kind of parameter to begin with."""
 
@@ -52,7 +54,18 @@ def leads(space: Space, run: Run, own: Sequence[str], held_back: Station | None)
     return [{**space.present, key: index} for key, index in once]
 
 
-_ORDER = ("weight", "cap", "reservation", "extratime", "xtratime", "reservation_period", "affinity", "pcpus", "pool")
+_ORDER = (
+    "weight",
+    "mcu_adv",
+    "cap",
+    "reservation",
+    "extratime",
+    "xtratime",
+    "reservation_period",
+    "affinity",
+    "pcpus",
+    "pool",
+)
 
 
 def _rank(parameter: Parameter) -> int:
@@ -73,8 +86,9 @@ def _steps(parameter: Parameter, upward: bool) -> list[int]:
     """The options that may help a domain (or, downward, those that it makes wait), the mildest first."""
     now, last = parameter.now, len(parameter.options) - 1
     name = split(parameter.name)[-1]
+    more, less = list(range(now + 1, last + 1)), list(range(now - 1, -1, -1))
     if not parameter.ordered:
-        return [index for index in range(last + 1) if index != now]
+        return [*less, *more]
     if split(parameter.name)[0] == "pool":
         return _shorter(parameter)
     if name == "vcpus":
@@ -83,11 +97,13 @@ def _steps(parameter: Parameter, upward: bool) -> list[int]:
         return list(dict.fromkeys(index for index in fewer if 0 <= index < now))
     if name == "reservation_period":
         # A shorter period comes in shorter gaps.
-        return list(range(now - 1, -1, -1))[:_STEPS]
+        return less[:_STEPS]
+    if name in _INVERSE:
+        more, less = less, more
     if upward:
-        found = list(range(now + 1, last + 1))[:_STEPS]
+        found = more[:_STEPS]
         return list(dict.fromkeys([*found, last])) if name == "cap" and found else found
-    return list(range(now - 1, -1, -1))[:2] if name in ("weight", "cap", "reservation") else []
+    return less[:2] if name in ("weight", "cap", "reservation", *_INVERSE) else []
 
 
 def _heaviest(parameter: Parameter, there: Sequence[Parameter]) -> list[int]:

@@ -1,8 +1,9 @@
 """What changing a parameter costs the administrator: a price for each kind, so that the mildest cure is advised.
 
 A weight is typed and takes effect at once; another scheduler takes a restart of the host. The prices are assumptions,
-in percent of the score: of settings that are about as good, the one with the least sum is taken. Of one kind, that is
-the one with fewer fields and smaller steps.
+in percent of the score where that is more than 1, and of 1 where it is less: a gain of 10 % is never worth another
+scheduler, and what is dear stays dear beside a great gain. Of settings that are about as good, the one with the least
+sum is taken. Of one kind, that is the one with fewer fields and smaller steps.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +20,7 @@ PRICES: Mapping[str, float] = {
     "pinning": 4,
     "pool": 5,
     "vcpus": 6,
-    "scheduler": 20,
+    "scheduler": 30,
     "other": 3,
 }
 """Kind to price, %: `budget` is what a reservation is made of, `slice` a slice or rate limit of the host, `vcpus` also
@@ -27,6 +28,7 @@ stands for the back ends of driver domains."""
 
 _KINDS = {
     "weight": "weight",
+    "mcu_adv": "weight",
     "cap": "cap",
     "affinity": "pinning",
     "pinning": "pinning",

@@ -29,7 +29,7 @@ from vcpulab.advice.capacity.occupancy import bottleneck, stations, with_servers
 from vcpulab.advice.lateness import LATE_MS, felt_ms
 from vcpulab.advice.starving import newly_starved
 from vcpulab.advice.tuning import leaving
-from vcpulab.advice.tuning.goals import Goal, Row, excess, score
+from vcpulab.advice.tuning.goals import Goal, Row, excess, lasts_s, score
 from vcpulab.advice.tuning.leads import leads
 from vcpulab.advice.tuning.parameters import Parameter, Space
 from vcpulab.advice.tuning.prices import PRICES, price
@@ -511,20 +511,9 @@ class Search:
         return tell((replication + part) / self.replications)
 
     def _hopeless(self, candidate: Candidate, leader: Candidate, n: int) -> str | None:
-        """Why a candidate can be dropped after n replications: it will hardly become the best."""
+        """Why a candidate can be dropped after n replications: it will hardly be advised."""
         if n < 2:
             return None
-        if candidate is not leader and (behind := self._behind(candidate, leader, n)):
-            return behind
-        # Whatever its score, of what keeps the SLOs the one that is worth its price is advised.
-        keeping = [one for one in (leader, *self._full()) if self.standing(one).excess <= 0]
-        worth = max(keeping, key=self._net, default=candidate)
-        if worth is candidate or self.price(candidate) < self.price(worth):
-            return None
-        return "not worth its price" if _greater(self._nets(worth)[:n], self._nets(candidate)) else None
-
-    def _behind(self, candidate: Candidate, leader: Candidate, n: int) -> str | None:
-        """Why it will hardly become better than the best so far."""
         if self.standing(leader, n).excess > 0:
             # Nothing keeps the SLOs yet: the nearer the better.
             beyond = [[_beyond(self.slos, row) for row in which.rows[:n]] for which in (candidate, leader)]
@@ -532,12 +521,22 @@ class Search:
         for slo in self.slos:
             if _greater([excess(slo, [row]) for row in candidate.rows], [0.0] * n):
                 return f"beyond {slo}"
-        best, scores = (self.scores(which)[:n] for which in (leader, candidate))
-        if _CLEAR_GAIN * n < math.fsum(best) and math.fsum(scores) < _FAR_BEHIND * math.fsum(best):
+        keeping = [one for one in (leader, *self._full()) if self.standing(one).excess <= 0]
+        worth = max(keeping, key=self._net, default=candidate)
+        return self._behind(candidate, worth, n) if worth is not candidate else None
+
+    def _behind(self, candidate: Candidate, worth: Candidate, n: int) -> str | None:
+        """Why it will hardly become worth more than what is worth most so far."""
+        best, mine = (self._nets(which)[:n] for which in (worth, candidate))
+        if _CLEAR_GAIN * n < math.fsum(best) and math.fsum(mine) < _FAR_BEHIND * math.fsum(best):
             return "far behind the best"
-        # What is as good may be the milder one.
-        part = 1 - _AS_GOOD if math.fsum(best) > 0 else 1.0
-        return "worse than the best" if _greater([part * one for one in best], scores) else None
+        milder = self.price(candidate) < self.price(worth)
+        # What is as good and milder is taken.
+        part = 1 - _AS_GOOD if milder and math.fsum(best) > 0 else 1.0
+        if not _greater([part * one for one in best], mine):
+            return None
+        better = math.fsum(self.scores(candidate)) > math.fsum(self.scores(worth)[:n])
+        return "not worth its price" if better else "worse than the best"
 
     def _measure(self, candidates: Sequence[Candidate], replication: int, tell: Callable[[float], bool]) -> None:
         """Runs one replication of some candidates, those that are not on disk."""
@@ -591,7 +590,7 @@ class Search:
 
     def _loss(self, candidate: Candidate, row: Sequence[Address]) -> Harm | None:
         """The mean loss of alike ones, on the scale of the score; of response times what is felt."""
-        goal = Goal(row[0].name, tuple(row), row[0].better == "higher", floor=self._floor(row[0]))
+        goal = self._of_owner(row)
         pairs = list(zip(candidate.rows, self.present.rows, strict=False))
         losses = [-goal.gain(new, old) for new, old in pairs]
         size = math.fsum(losses) / len(losses)
@@ -601,9 +600,11 @@ class Search:
         percent = 100 * (sums[0] / sums[1] - 1) if sums[1] else None
         return Harm(size, percent, row[0].metric.name, tuple(address.thing for address in row))
 
-    @staticmethod
-    def _floor(address: Address) -> float | None:
-        return LATE_MS if address.metric.name == "response_p99" else None
+    def _of_owner(self, row: Sequence[Address]) -> Goal:
+        """What the owners of alike things want of one metric; of response times what is felt."""
+        first = row[0]
+        floor = LATE_MS if first.metric.name == "response_p99" else None
+        return Goal(first.name, tuple(row), first.better == "higher", floor=floor, seconds=lasts_s(self.space.scenario))
 
     def complete(self, candidates: Sequence[Candidate], tell: Callable[[float], bool]) -> None:
         """Gives candidates that were given up the replications that they lack."""
@@ -648,17 +649,13 @@ class Search:
         there, mine = self.standing(best), self.standing(candidate)
         if mine.excess > there.excess or there.excess > 0:
             return candidate is best
-        stated = leaving.concerned(self.goals) and all(leaving.on_the_goal(goal, self.slos) for goal in self.goals)
         top = self._net(best)
-        return bool(stated) or (self._net(candidate) >= top - _AS_GOOD * abs(top) and self._recovers(best, candidate))
+        return self._stated() or self._net(candidate) >= top - _AS_GOOD * abs(top)
 
-    def _recovers(self, best: Candidate, candidate: Candidate) -> bool:
-        """Does it make most of the way that the best makes? The score, which has an end, hides that of great gains."""
-        for goal in self.goals:
-            whole, part = (goal.way(which.rows, self.present.rows) for which in (best, candidate))
-            if whole is not None and whole > 0 and (part is None or part < (1 - _AS_GOOD) * whole):
-                return False
-        return True
+    def _stated(self) -> bool:
+        """Do SLOs say how good is good enough, of each goal?"""
+        each = all(leaving.on_the_goal(goal, self.slos) for goal in self.goals)
+        return each and bool(leaving.concerned(self.goals))
 
     def _net(self, candidate: Candidate) -> float:
         """The mean of `_nets`."""
@@ -669,16 +666,12 @@ class Search:
         """The score of each replication, less the price and what other services lose: to take from those is no gain."""
         spent = self.price(candidate) / 100
         both = zip(self.scores(candidate), candidate.rows, self.present.rows, strict=False)
-        return [one - spent - self._taken(row, was) for one, row, was in both]
+        return [one - spent * max(1.0, one) - self._taken(row, was) for one, row, was in both]
 
     def _taken(self, row: Row, was: Row) -> float:
         """The mean loss of other services' response times, on the scale of the score, of those that people feel."""
-        lost = [
-            max(new - old, 0.0) / ((old + new) / 2)
-            for address in self.others
-            if (old := was.get(address.name)) and (new := row.get(address.name)) and new > LATE_MS
-        ]
-        return math.fsum(lost) / len(self.others) if self.others else 0.0
+        lost = [max(-self._of_owner([address]).gain(row, was), 0.0) for address in self.others]
+        return math.fsum(lost) / len(lost) if lost else 0.0
 
     def _simplified(self, best: Candidate, tell: Callable[[float], bool]) -> Candidate:
         """The mildest of those that are as good as the best, with parameters changed back that do not matter."""
@@ -687,7 +680,7 @@ class Search:
         ]
         keeping = [one for one in finalists if self.standing(one).excess <= self.standing(best).excess]
         best = max([best, *keeping], key=self._net)
-        best = min(filter(partial(self._good, best), [best, *finalists]), key=self._cost)
+        best = self._stepped(min(filter(partial(self._good, best), [best, *finalists]), key=self._cost), finalists)
         before = None
         # Changing one parameter back may take away what another was good for.
         while best is not before:
@@ -702,6 +695,18 @@ class Search:
         # A setting that gains next to nothing need not change anything.
         return self.present if self.standing(self.present).excess <= 0 and there.score < _SAME_SCORE else best
 
+    def _stepped(self, mild: Candidate, finalists: Sequence[Candidate]) -> Candidate:
+        """The same parameters, at the values that are worth most: the tolerance saves some, not steps."""
+        keys = {one.key for one in self.changed(mild)}
+        alike = [
+            one
+            for one in finalists
+            if {p.key for p in self.changed(one)} == keys
+            and _scheduler(one) == _scheduler(mild)
+            and self.standing(one).excess <= 0
+        ]
+        return mild if self._stated() else max([mild, *alike], key=self._net)
+
     def _as_good(self, simpler: Candidate, best: Candidate) -> bool:
         there, back = self.standing(best), self.standing(simpler)
         lost = there.score - back.score
@@ -713,8 +718,7 @@ class Search:
     def _as_cheap(self, simpler: Candidate, best: Candidate) -> bool:
         """Is what is lost by changing something back less than its price?"""
         there, back = self.standing(best), self.standing(simpler)
-        saved = (self.price(best) - self.price(simpler)) / 100
-        return back.excess <= there.excess and there.excess <= 0 < there.score and there.score - back.score < saved
+        return back.excess <= there.excess and there.excess <= 0 < there.score and self._net(simpler) > self._net(best)
 
     def _costs(self, best: Candidate, tell: Callable[[float], bool]) -> dict[str, Interval]:
         """What changing back each parameter costs."""

@@ -42,7 +42,7 @@ def headline(search: Search, best: Candidate, confirmed: Confirmation) -> str:
     goals = [
         _goal(found[goal.addresses[0].name])
         if len(goal.addresses) == 1 and goal.addresses[0].name in found
-        else f"{goal.name} better by {100 * confirmed.gains[goal.name].mean:.0f} %"
+        else f"{goal.name} better by {number(goal.percent(confirmed.gains[goal.name].mean))} %"
         for goal in search.goals
         if len(goal.addresses) == 1 or confirmed.gains[goal.name].mean > 0
     ]
