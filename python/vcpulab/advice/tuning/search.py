@@ -702,7 +702,7 @@ class Search:
             one
             for one in finalists
             if {p.key for p in self.changed(one)} == keys
-            and _scheduler(one) == _scheduler(mild)
+            and one.scheduler == mild.scheduler
             and self.standing(one).excess <= 0
         ]
         return mild if self._stated() else max([mild, *alike], key=self._net)
