@@ -26,6 +26,7 @@ __all__ = [
     "follow",
     "listing",
     "measure",
+    "pace",
     "parse_profile",
     "profiles",
     "read_profile",
@@ -235,6 +236,9 @@ def run(
     """Runs every replication, `jobs` at a time (0: as many as there are processors).
 
     `jtl` is how to log requests: the directory; as XML?; also what is over before the warm-up is?
+
+    Raises:
+        Interrupted: as of `run_many`.
     """
 
 def run_many(
@@ -244,7 +248,17 @@ def run_many(
     waits: bool = True,
     progress: Callable[[float], bool] | None = None,
 ) -> list[Results]:
-    """Runs every replication of several scenarios, `jobs` at a time (0: as many as there are processors)."""
+    """Runs every replication of several scenarios, `jobs` at a time (0: as many as there are processors).
+
+    Raises:
+        Interrupted: it was cancelled when each had replications: a list of how many, from the first on, and results.
+    """
+
+def pace() -> tuple[int, int, str]:
+    """What the runs of this process have done: events, simulated ns (of all replications), what causes most events.
+
+    The cause is that of late, in the words of the scenario; empty: not known yet.
+    """
 
 def run_managed(
     scenario: Scenario,

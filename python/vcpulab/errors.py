@@ -91,10 +91,12 @@ class RecordingError(VcpulabError, ValueError):
 class Interrupted(KeyboardInterrupt):
     """Work that was cancelled when something was known already."""
 
-    def __init__(self, so_far: Any) -> None:
+    def __init__(self, so_far: Any, said: str = "") -> None:
         super().__init__("interrupted")
         self.so_far = so_far
         """The answer as far as it is known, of the kind that the work would have had."""
+        self.said = said
+        """How much of it that is, where the answer does not say."""
 
 
 class MissingExtraError(VcpulabError, ImportError):

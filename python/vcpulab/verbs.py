@@ -394,6 +394,7 @@ def lint(
     Raises:
         RequestError: no rule has such a name.
         ScenarioError: what else is wrong with the file.
+        Interrupted: it was cancelled, with the findings, whose mends are not tried.
 
     Examples:
         >>> print(lint(Scenario.starter().change({"run.duration": "50ms"}), replications=2))
@@ -404,11 +405,17 @@ def lint(
     from vcpulab.advice.lint import lint as linting
 
     names = catalogue.selected(list(select))
-    if isinstance(scenario, Scenario):
-        advice = linting.advise(scenario, select=names, replications=replications, jobs=jobs, progress=progress)
-        return Findings(scenario, tuple(advice))
-    mended, advice = linting.lint(Path(scenario), select=names, replications=replications, jobs=jobs, progress=progress)
-    return Findings(mended, tuple(advice))
+    effort: dict[str, Any] = {"replications": replications, "jobs": jobs, "progress": progress}
+    try:
+        if isinstance(scenario, Scenario):
+            found = scenario, linting.advise(scenario, select=names, **effort)
+        else:
+            found = linting.lint(Path(scenario), select=names, **effort)
+    except Interrupted as interrupted:
+        known = interrupted.so_far
+        host, advice = (scenario, known) if isinstance(scenario, Scenario) else known
+        raise Interrupted(Findings(host, tuple(advice)), interrupted.said) from None
+    return Findings(found[0], tuple(found[1]))
 
 
 def explain(
@@ -491,7 +498,7 @@ def sweep(
             run_plan(plan, it, doing, progress=lacking)
         except KeyboardInterrupt:
             if not it.done({unit.key for unit in plan.units()}):
-                raise
+                raise KeyboardInterrupt from None
             raise Interrupted(Sweep(plan, tuple(asked), tuple(summary(plan, it, asked)))) from None
         return Sweep(plan, tuple(asked), tuple(summary(plan, it, asked)))
 

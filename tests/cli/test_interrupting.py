@@ -8,12 +8,26 @@ from typing import Any
 
 import pytest
 
+import vcpulab
 from support import TWO_HOGS
-from vcpulab import Interrupted, _engine, verbs
+from vcpulab import Interrupted, Scenario, _engine, verbs
 from vcpulab.advice.placing import packing, placing
 from vcpulab.cli.main import main
 
 SHORT = TWO_HOGS.replace("300ms", "100ms").replace("replications = 3", "replications = 2")
+LONG = SHORT.replace("100ms", "1000s").replace("replications = 2", "replications = 4")
+"""A replication takes some 0.05 s: the engine is asked whether to go on while it runs."""
+KNOWN = "what follows is what was known by then"
+TURNS = """
+from vcpulab import Policy
+class Turns(Policy):
+    def __init__(self, params, seed): self.waiting = []
+    def wake(self, ctx, v): self.waiting.append(v); ctx.raise_reschedule(ctx.processor(v))
+    def sleep(self, ctx, v): v in self.waiting and self.waiting.remove(v)
+    def schedule(self, ctx, p):
+        if not ctx.is_idle(ctx.current(p)) and ctx.runnable(ctx.current(p)): self.waiting.append(ctx.current(p))
+        return (self.waiting.pop(0), 10_000_000) if self.waiting else (ctx.idle(p), -1)
+"""
 SWEEP = 'scenario = "hogs.toml"\nreplications = 1\n[[vary]]\npath = "domain.a.weight"\nvalues = [128, 256, 512]\n'
 CAPACITY = ("capacity", "hogs.toml", "--vary", "copies:a", "--slo", "b.gotten > 1", "--highest", "9")
 TUNE = ("tune", "hogs.toml", "--trials", "30", "--maximise", "a.gotten", "--vary", "a.weight=1..900", "--out", "t")
@@ -28,6 +42,19 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, nth: int) -> None:
             if next(asked) >= nth:
                 raise KeyboardInterrupt
             return engine(*arguments, **options)
+
+        return asking
+
+    for name in ("run", "run_many"):
+        monkeypatch.setattr(_engine, name, until(getattr(_engine, name)))
+
+
+def interrupt_within(monkeypatch: pytest.MonkeyPatch, fraction: float) -> None:
+    """Ctrl-C when so much of the first work of the engine is done, with one replication at a time."""
+
+    def until(engine: Callable[..., Any]) -> Callable[..., Any]:
+        def asking(*arguments: Any, **options: Any) -> Any:
+            return engine(*arguments, **{**options, "jobs": 1, "progress": lambda done: done < fraction})
 
         return asking
 
@@ -64,6 +91,87 @@ def test_what_is_known_is_printed_and_marked(
     assert said in shown.out
     assert "interrupted: what follows is what was known by then\n" in shown.err
     assert shown.err.endswith("interrupted\n")
+
+
+def test_a_run_has_the_first_replications_that_are_finished() -> None:
+    scenario = Scenario.from_toml(LONG)
+    with pytest.raises(Interrupted) as interrupted:
+        vcpulab.run(scenario, jobs=1, so_far=True, progress=lambda done: done < 0.6)
+    known = interrupted.value.so_far
+    n = known.scenario.replications
+    assert interrupted.value.said == f"{n} of 4 replications"
+    assert known.metrics().equals(vcpulab.run(scenario.with_run(replications=n)).metrics())
+    with pytest.raises(KeyboardInterrupt) as interrupted_for_nothing:
+        vcpulab.run(scenario, progress=lambda _: False)
+    assert not isinstance(interrupted_for_nothing.value, Interrupted)
+
+
+def test_an_own_policy_has_the_replications_before_the_one_that_is_interrupted() -> None:
+    Path("turns.py").write_text(TURNS)
+    scenario = Scenario.from_toml(SHORT).change({"host.scheduler": "turns.py:Turns", "run.replications": 5})
+    with pytest.raises(Interrupted) as interrupted:
+        vcpulab.run(scenario, so_far=True, progress=lambda done: done < 0.5)
+    assert interrupted.value.said == "2 of 5 replications"
+    assert interrupted.value.so_far.df_pcpus()["replication"].to_list() == [0, 1]
+
+
+def test_a_run_that_is_interrupted_is_written_as_far_as_it_went(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("long.toml").write_text(LONG)
+    interrupt_within(monkeypatch, 0.5)
+    assert main(["run", "long.toml", "--out", "o", "--trace", "t", "--format", "json"]) == 130
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)
+    n = found["replications"]
+    assert found["interrupted"]
+    assert 2 <= n <= 4
+    assert shown.err.startswith(
+        f"warning: interrupted: what follows is what was known by then: {n} of 4 replications\n"
+    )
+    assert vcpulab.Run.load("o").scenario.replications == n
+    assert vcpulab.Trace.load("t").replications == n == len(list(Path("t").glob("events-*.arrow")))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("explain", "long.toml", "--slo", "a.gotten > 99", "--replications", "4"), "a.gotten"),
+        (("lint", "long.toml", "--replications", "4"), "long.toml: nothing found"),
+        (("bounds", "long.toml", "--check"), "Not modelled:"),
+        (("whatif", "long.toml", "--set", "a.weight=512", "--replications", "4"), " of 4; interrupted"),
+        (("compare", "long.toml", "long.toml", "--replications", "4"), " of 4; interrupted"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else None,
+)
+def test_replications_that_are_finished_are_an_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    Path("long.toml").write_text(LONG)
+    interrupt_within(monkeypatch, 0.6)
+    assert main(arguments) == 130
+    shown = capsys.readouterr()
+    assert said in shown.out
+    assert f"interrupted: {KNOWN}" in shown.err
+    assert shown.err.endswith("interrupted\n")
+
+
+def test_findings_are_given_without_their_mends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = Scenario.starter().change({"run.duration": "500ms"}).to_toml()
+    Path("web.toml").write_text(text)
+    with monkeypatch.context() as during:
+        interrupt(during, 2)
+        assert main(["lint", "web.toml", "--format", "json"]) == 130
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)["web.toml"]
+    assert [(one["rule"], one["effect"], one["commands"]) for one in found] == [("waits-behind-equals", None, [])]
+    assert "findings whose mends are not tried" in shown.err
+    interrupt(monkeypatch, 2)
+    assert main(["lint", "web.toml", "--fix"]) == 130
+    assert "nothing is written" in capsys.readouterr().err
+    assert Path("web.toml").read_text() == text
 
 
 @pytest.mark.parametrize("arguments", [CAPACITY, TUNE, ("sweep", "sweep.toml"), ("explain", "hogs.toml")])

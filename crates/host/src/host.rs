@@ -235,6 +235,12 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         }
     }
 
+    /// The cause of the next event.
+    pub fn next_cause(&self) -> Option<Busiest> {
+        let (time, rank, id) = self.core.queue.next();
+        if time == NEVER { None } else { self.cause_of(rank, id) }
+    }
+
     /// Stops the run with an error after this many events.
     pub fn limit_events(&mut self, most: u64) {
         self.events_max = most;

@@ -9,6 +9,7 @@ use vcpulab_scenario::{Problem, Problems};
 // They stand with the other errors of the package, under one base.
 import_exception!(vcpulab.errors, ScenarioError);
 import_exception!(vcpulab.errors, EngineError);
+import_exception!(vcpulab.errors, Interrupted);
 import_exception!(vcpulab.plugins, PluginError);
 
 create_exception!(

@@ -31,7 +31,9 @@ mod _engine {
     #[pymodule_export]
     use super::recording::RecordingReader;
     #[pymodule_export]
-    use super::results::{LiveSamples, Results, Table, export_perfetto, follow, run, run_managed, run_many};
+    use super::results::{
+        LiveSamples, Results, Table, export_perfetto, follow, pace, run, run_managed, run_many,
+    };
     #[pymodule_export]
     use super::scenario::Scenario;
     #[pymodule_export]

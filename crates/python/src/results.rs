@@ -7,19 +7,19 @@ use std::sync::{Mutex, OnceLock};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator};
-use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use vcpulab_host::Scheduler;
 use vcpulab_measure::{PathRow, SampleRow, VcpuSampleRow, each_table, perfetto};
-use vcpulab_run::{Jtl, MakeScheduler, Own, RunError, RunOptions, none_to_make, run_own};
+use vcpulab_run::{Jtl, MakeScheduler, Own, RunError, RunOptions, SoFar, none_to_make, run_own, run_so_far};
 use vcpulab_spec::{PoolSpec, Spec};
 
 use crate::context::Context;
-use crate::error::engine_error;
+use crate::error::{Interrupted, engine_error};
 use crate::policy::{PyPolicy, Raised, lock};
 use crate::scenario::Scenario;
-use crate::watch::{ask, panicked, watched};
+use crate::watch::{ask, panicked, watched, watched_so_far};
 
 /// Options of the log of requests: its directory, whether it is XML, whether it holds requests that end in the warm-up.
 type JtlOptions = (PathBuf, bool, bool);
@@ -46,16 +46,36 @@ pub fn run(
     let live = live.map(|live| live.samples.clone());
     let options = RunOptions { jobs, trace, waits, events, jtl: jtl.map(logs), live };
     if !scenario.own.is_empty() {
-        return attended(py, progress, scenario, |advance, scheduler| {
+        let mut so_far = SoFar::default();
+        let done = attended(py, progress, scenario, |advance, scheduler| {
             let own = Own { scheduler, manager: None };
-            run_own(&scenario.checked, &options, advance, own).map(Results::from)
+            run_own(&scenario.checked, &options, advance, own, &mut so_far)
         });
+        return Ok(unless_stopped(py, done.err(), vec![so_far])?.remove(0));
     }
     let spec = scenario.checked.clone();
-    let work = watched(py, progress, move |watch| {
-        vcpulab_run::run(&spec, &options, &|done| watch.advance(done)).map(Results::from)
-    });
-    work?.map_err(engine_error)
+    let (done, stop) = watched_so_far(py, progress, move |watch| {
+        run_so_far(&[&spec], &options, &|done| watch.advance(done))
+    })?;
+    match (done, stop) {
+        (Ok(so_far), stop) => Ok(unless_stopped(py, stop, so_far)?.remove(0)),
+        (Err(_), Some(stop)) => Err(stop),
+        (Err((_, error)), None) => Err(engine_error(error)),
+    }
+}
+
+/// The results of every scenario. Of those that were stopped the exception has the first replications, if each has some.
+fn unless_stopped(py: Python<'_>, stop: Option<PyErr>, so_far: Vec<SoFar>) -> PyResult<Vec<Results>> {
+    match stop {
+        None => Ok(so_far.into_iter().map(|one| one.results.into()).collect()),
+        Some(stop) if !stop.is_instance_of::<PyKeyboardInterrupt>(py) => Err(stop),
+        Some(stop) if so_far.iter().any(|one| one.replications == 0) => Err(stop),
+        Some(_) => {
+            let known: Vec<(u32, Results)> =
+                so_far.into_iter().map(|one| (one.replications, one.results.into())).collect();
+            Err(Interrupted::new_err((known,)))
+        }
+    }
 }
 
 /// Runs every replication of several scenarios: first those under policies that are not in the registry, then the others in
@@ -72,36 +92,49 @@ pub fn run_many(
     let (own, others): (Vec<usize>, Vec<usize>) =
         (0..scenarios.len()).partition(|&index| !scenarios[index].get().own.is_empty());
     let runs = |index: usize| f64::from(scenarios[index].get().checked.replications);
-    let all: f64 = (0..scenarios.len()).map(runs).sum();
+    let whole: f64 = (0..scenarios.len()).map(runs).sum();
     let mut before = 0.0;
-    let mut results: Vec<Option<Results>> = scenarios.iter().map(|_| None).collect();
+    let mut all = vec![SoFar::default(); scenarios.len()];
     for index in own {
         let scenario = scenarios[index].get();
-        let (from, part) = (before, runs(index) / all);
-        results[index] = Some(attended(py, progress, scenario, |advance, scheduler| {
+        let (from, part) = (before, runs(index) / whole);
+        let done = attended(py, progress, scenario, |advance, scheduler| {
             let options = RunOptions { waits, ..RunOptions::default() };
             let own = Own { scheduler, manager: None };
-            let done = run_own(&scenario.checked, &options, &|done| advance(from + done * part), own);
-            done.map(Results::from).map_err(|error| error.of(index))
-        })?);
+            let advance = |done| advance(from + done * part);
+            run_own(&scenario.checked, &options, &advance, own, &mut all[index])
+                .map_err(|error| error.of(index))
+        });
+        if let Err(stop) = done {
+            return unless_stopped(py, Some(stop), all);
+        }
         before += part;
     }
-    if !others.is_empty() {
-        let specs: Vec<_> = others.iter().map(|&index| scenarios[index].get().checked.clone()).collect();
-        let work = watched(py, progress, move |watch| {
-            let specs: Vec<&Spec> = specs.iter().map(|scenario| &**scenario).collect();
-            let advance = |done| watch.advance(before + done * (1.0 - before));
-            vcpulab_run::run_many(&specs, jobs, waits, &advance)
-        });
-        let done = work?.map_err(|error| match error {
-            RunError::OneOf { index, error } => engine_error(error.of(others[index])),
-            error => engine_error(error),
-        })?;
-        for (index, done) in others.into_iter().zip(done) {
-            results[index] = Some(done.into());
-        }
+    if others.is_empty() {
+        return unless_stopped(py, None, all);
     }
-    Ok(results.into_iter().flatten().collect())
+    let specs: Vec<_> = others.iter().map(|&index| scenarios[index].get().checked.clone()).collect();
+    let (done, stop) = watched_so_far(py, progress, move |watch| {
+        let specs: Vec<&Spec> = specs.iter().map(|scenario| &**scenario).collect();
+        let options = RunOptions { jobs, waits, ..RunOptions::default() };
+        run_so_far(&specs, &options, &|done| watch.advance(before + done * (1.0 - before)))
+    })?;
+    match (done, stop) {
+        (Ok(done), stop) => {
+            others.into_iter().zip(done).for_each(|(index, done)| all[index] = done);
+            unless_stopped(py, stop, all)
+        }
+        (Err(_), Some(stop)) => Err(stop),
+        (Err((index, error)), None) => Err(engine_error(error.of(others[index]))),
+    }
+}
+
+/// What the runs of this process have done so far, for those who wait for them: events, simulated time (ns), the cause of most
+/// events of late.
+#[pyfunction]
+pub fn pace() -> (u64, u64, String) {
+    let pace = vcpulab_run::pace();
+    (pace.events, pace.simulated_ns, pace.busiest)
 }
 
 /// Runs every replication of a scenario, one after the other in this very thread, while a manager written in Python looks at
@@ -129,10 +162,12 @@ pub fn run_managed(
         })?;
         Ok(wanted.into_iter().map(|(domain, values)| (domain, values.into_iter().collect())).collect())
     };
+    let mut so_far = SoFar::default();
     attended_with(py, progress, scenario, &raised, |advance, scheduler| {
         let own = Own { scheduler, manager: Some(&mut decide) };
-        run_own(&scenario.checked, &options, advance, own).map(Results::from)
-    })
+        run_own(&scenario.checked, &options, advance, own, &mut so_far)
+    })?;
+    Ok(so_far.results.into())
 }
 
 /// Is told the fraction done, and answers whether to go on.

@@ -1,16 +1,17 @@
 //! Long work under Python: off the interpreter lock, with progress, and ended by Ctrl-C.
 
 use std::any::Any;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
 use crate::error::engine_error;
+use crate::policy::lock;
 
 /// Interval at which Python is asked whether to go on.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -42,29 +43,60 @@ pub fn watched<T: Send + 'static>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Watch) -> T + Send + 'static,
 ) -> PyResult<T> {
-    let watch = Arc::new(Watch::default());
-    let (done, mut is_done) = channel::<()>();
-    let worker = thread::spawn({
-        let watch = Arc::clone(&watch);
-        move || {
-            let result = work(&watch);
-            drop(done);
-            result
-        }
-    });
-    let mut wait = || {
-        let is_done = &mut is_done; // Only one thread at a time may wait.
-        is_done.recv_timeout(PERIOD)
-    };
-    while py.detach(&mut wait) == Err(RecvTimeoutError::Timeout) {
-        if let Err(stop) = ask(py, progress, watch.fraction()) {
-            watch.cancelled.store(true, Ordering::Relaxed);
-            return Err(stop);
-        }
-    }
-    let result = py.detach(|| worker.join()).map_err(|panic| panicked(&*panic))?;
+    let worker = Worker::start(work);
+    worker.wait(py, || ask(py, progress, worker.watch.fraction()))?;
+    let result = worker.result(py)?;
     ask(py, progress, 1.0)?;
     Ok(result)
+}
+
+/// The same; of work that is cancelled the result is waited for, which comes with what cancelled it.
+pub fn watched_so_far<T: Send + 'static>(
+    py: Python<'_>,
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Watch) -> T + Send + 'static,
+) -> PyResult<(T, Option<PyErr>)> {
+    let worker = Worker::start(work);
+    let waited = worker.wait(py, || ask(py, progress, worker.watch.fraction()));
+    let Err(stop) = waited else { return Ok((worker.result(py)?, ask(py, progress, 1.0).err())) };
+    // Who cannot wait for that asks once more.
+    worker.wait(py, || py.check_signals())?;
+    Ok((worker.result(py)?, Some(stop)))
+}
+
+/// Work in a thread of its own.
+struct Worker<T> {
+    watch: Arc<Watch>,
+    is_done: Mutex<Receiver<()>>,
+    thread: JoinHandle<T>,
+}
+
+impl<T: Send + 'static> Worker<T> {
+    fn start(work: impl FnOnce(&Watch) -> T + Send + 'static) -> Self {
+        let watch = Arc::new(Watch::default());
+        let (done, is_done) = channel::<()>();
+        let thread = thread::spawn({
+            let watch = Arc::clone(&watch);
+            move || {
+                let result = work(&watch);
+                drop(done);
+                result
+            }
+        });
+        Worker { watch, is_done: Mutex::new(is_done), thread }
+    }
+
+    /// Waits for its end; cancels it when `ask`, called now and then, fails.
+    fn wait(&self, py: Python<'_>, ask: impl Fn() -> PyResult<()>) -> PyResult<()> {
+        while py.detach(|| lock(&self.is_done).recv_timeout(PERIOD)) == Err(RecvTimeoutError::Timeout) {
+            ask().inspect_err(|_| self.watch.cancelled.store(true, Ordering::Relaxed))?;
+        }
+        Ok(())
+    }
+
+    fn result(self, py: Python<'_>) -> PyResult<T> {
+        py.detach(|| self.thread.join()).map_err(|panic| panicked(&*panic))
+    }
 }
 
 /// Fails if Python wants the work to end.

@@ -24,5 +24,6 @@ pub use options::RunOptions;
 pub use run::jtl::{JTL_EPOCH_MS, Jtl};
 pub use run::live::{LiveSamples, Sampled};
 pub use run::manager::{Manager, Wanted};
+pub use run::pace::{Pace, pace};
 pub use run::schedulers::{MakeScheduler, none_to_make};
-pub use run::{Own, run, run_many, run_own};
+pub use run::{Own, SoFar, run, run_many, run_own, run_so_far};

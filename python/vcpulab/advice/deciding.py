@@ -13,6 +13,7 @@ from typing import Any
 
 from vcpulab.advice.compare import Comparison, compare, in_doubt
 from vcpulab.advice.lateness import felt_ms
+from vcpulab.errors import Interrupted
 from vcpulab.results.addresses import Address, judged
 from vcpulab.results.run import Run, run_many
 from vcpulab.scenario.scenario import Scenario
@@ -55,12 +56,12 @@ class Added:
     uncertain: tuple[Comparison, ...]
     """What is so still."""
     interrupted: bool = False
-    """Was it cancelled when more were being added?"""
+    """Was it cancelled: at the first look, or when more were being added?"""
 
     def lines(self) -> list[str]:
         """In words; nothing if none were added."""
         if self.interrupted:
-            return [f"replications: {self.last}; interrupted when more were being added"]
+            return [f"replications: {self.last}{_WHILE_ADDING if self.why else f' of {self.first}; interrupted'}"]
         if self.last == self.first:
             return []
         named = "; ".join(in_doubt(one) for one in self.why[:_NAMED]) + (", …" if len(self.why) > _NAMED else "")
@@ -80,6 +81,9 @@ class Added:
 
 _NAMED = 3
 """More reasons than that are too many to read."""
+_WHILE_ADDING = "; interrupted when more were being added"
+_LEAST = 2
+"""An interval needs so many replications."""
 
 
 def decide(
@@ -103,6 +107,7 @@ def decide(
 
     Raises:
         EngineError: a run failed.
+        KeyboardInterrupt: it was cancelled before both had replications enough to compare.
     """
     asked = None if asked is None else list(asked)
     n, why = before.replications, None
@@ -113,12 +118,20 @@ def decide(
         began = time.monotonic()
         pair = [one.with_run(seed=before.seed, replications=n << look) for one in (before, after)]
         try:
-            old, new = run_many(pair, jobs=jobs, progress=progress)
-        except KeyboardInterrupt:
-            if not look:
+            old, new = run_many(pair, jobs=jobs, progress=progress, so_far=not look)
+        except KeyboardInterrupt as pressed:
+            if look:
+                # What is known is of the look before.
+                return old, new, found, Added(n, n << (look - 1), tuple(why or ()), tuple(doubt), interrupted=True)
+            if not isinstance(pressed, Interrupted):
                 raise
-            # What is known is of the look before.
-            return old, new, found, Added(n, n << (look - 1), tuple(why or ()), tuple(doubt), interrupted=True)
+            old, new = pressed.so_far
+            last = min(old.scenario.replications, new.scenario.replications)
+            if last < _LEAST:
+                raise KeyboardInterrupt from None
+            found = compare(old, new, asked, looks=effort.looks)
+            doubt = uncertain_harm(found, old, effort.precision)
+            return old, new, found, Added(n, last, (), tuple(doubt), interrupted=True)
         found = compare(old, new, asked, looks=effort.looks)
         doubt = uncertain_harm(found, old, effort.precision)
         why = doubt if why is None else why

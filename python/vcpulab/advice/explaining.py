@@ -11,14 +11,13 @@ from vcpulab.advice.capacity.occupancy import stations, with_servers
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.lint.catalogue import findings, first_words, settings
 from vcpulab.advice.lint.held_back import causes_of
-from vcpulab.advice.lint.host import Finding, Host
+from vcpulab.advice.lint.host import Finding, Host, measured
 from vcpulab.advice.lint.lint import Advice, as_data, tried
 from vcpulab.errors import Interrupted
 from vcpulab.hypervisors import Toolstack
 from vcpulab.results.addresses import Address, Slo, find, find_all, slos
 from vcpulab.results.addresses import in_short as in_short_slos
 from vcpulab.results.path import Path, is_followed, paths, typical
-from vcpulab.results.run import run
 from vcpulab.results.statistics import Interval, number
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.names import in_short
@@ -231,7 +230,7 @@ def explain(
 
     Raises:
         RequestError: there is no such metric.
-        Interrupted: it was cancelled when only the mends were not tried.
+        Interrupted: it was cancelled when the host was run at least once; then mends were not tried.
 
     Examples:
         >>> print(explain(Scenario.starter().change({"run.duration": "1s"}), "web.response_p99", replications=2))
@@ -241,19 +240,22 @@ def explain(
     base = scenario.with_run(replications=max(replications, scenario.replications))
     limits = slos(base, [asked]) if asked is not None and set(asked) & set("<>") else []
     named = [one.address for one in limits] if limits or asked is None else find_all(base, [asked], "slo")
-    host = Host(base, run(base, jobs=jobs))
+    host, stopped = measured(base, jobs)
     if asked is None:
         found = findings(host)
         explained = [_explained(host, one, f"{one.name}.response_p99", None) for one in _first_of_each(host.late)]
     else:
         explained, found = _of_those(host, named, limits)
     try:
+        if stopped is not None:
+            raise stopped
         explained = [*(_with_paths(host, one) for one in explained[:FOLLOWED]), *explained[FOLLOWED:]]
         mends = tried(host, found, limits, jobs=jobs, progress=progress)
         answer = Explanation(base, tuple(explained), tuple(mends))
         return replace(answer, alone=alone(base, answer.missed[0], jobs=jobs)) if answer.outlook() else answer
     except KeyboardInterrupt:
-        raise Interrupted(Explanation(base, tuple(explained), (), interrupted=True)) from None
+        said = "" if stopped is None else stopped.said
+        raise Interrupted(Explanation(base, tuple(explained), (), interrupted=True), said) from None
 
 
 def _of_those(host: Host, named: Sequence[Address], limits: Sequence[Slo]) -> tuple[list[Explained], list[Finding]]:

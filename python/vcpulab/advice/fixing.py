@@ -11,6 +11,7 @@ from vcpulab.advice.lint.catalogue import RULES, findings
 from vcpulab.advice.lint.foreign import without_foreign
 from vcpulab.advice.lint.host import Finding, Host
 from vcpulab.advice.lint.lint import Advice, as_data, tried
+from vcpulab.errors import Interrupted
 from vcpulab.hypervisors import Toolstack
 from vcpulab.results.run import run
 from vcpulab.scenario.scenario import Scenario
@@ -70,6 +71,7 @@ def fix(
     Raises:
         ScenarioError: what else is wrong with it than parameters of other schedulers.
         OSError: it cannot be read.
+        Interrupted: it was cancelled, with the mends that were made by then.
     """
     scenario, foreign = without_foreign(path)
     base = scenario.with_run(replications=max(replications, scenario.replications))
@@ -78,7 +80,13 @@ def fix(
     made: list[Advice] = []
     while True:
         found = [finding for finding in findings(host) if finding.rule in select]
-        advice = tried(host, found, jobs=jobs, progress=progress)
+        try:
+            advice = tried(host, found, jobs=jobs, progress=progress)
+        except KeyboardInterrupt:
+            measured = Differences(before, host.run, tuple(compare(before, host.run)))
+            raise Interrupted(
+                Fixed(scenario, tuple(foreign), tuple(made), (), measured), "nothing is written"
+            ) from None
         left = [(one, why_not(one, made)) for one in advice]
         now = next((one for one, why in left if not why and one.after is not None), None)
         if now is None or now.after is None:

@@ -101,6 +101,8 @@ def lint(
                 progress=progress,
                 shown=format == "table",
             )
+        if answers[path].interrupted:
+            break
     if format == "json":
         print(json.dumps({str(path): answer.data for path, answer in answers.items()}, indent=2))
     elif any(answer.rules for answer in answers.values()):
@@ -109,6 +111,7 @@ def lint(
         if answer.text is not None:
             with written(path):
                 whole.write(path, answer.text)
+    stop(interrupted=any(answer.interrupted for answer in answers.values()))
     return 1 if any(answer.left for answer in answers.values()) else 0
 
 
@@ -122,6 +125,7 @@ class _Answer(NamedTuple):
     """How much is wrong with it still."""
     text: str | None = None
     """What the file is to hold; `None`: what it does."""
+    interrupted: bool = False
 
 
 @contextmanager
@@ -134,7 +138,7 @@ def _reading(path: Path) -> Iterator[Callable[[float], bool]]:
 
 
 def _found(path: Path, names: Collection[str], toolstack: Toolstack | None, *, shown: bool, **options: Any) -> _Answer:
-    linted = verbs.lint(path, names, **options)
+    linted, interrupted = so_far(verbs.lint, path, names, **options)
     # Warnings are no rule's.
     warnings = [] if len(names) < len(RULES) else other_warnings(linted.scenario, linted.advice)
     data = [*as_data(linted.advice, toolstack), *({"rule": "warning", **warning} for warning in warnings)]
@@ -144,19 +148,19 @@ def _found(path: Path, names: Collection[str], toolstack: Toolstack | None, *, s
             print()
         views.show_advice(str(path), linted.advice, toolstack)
         print(f"{path}: {len(data) or 'nothing'} found")
-    return _Answer(data, len(linted.advice), len(data))
+    return _Answer(data, len(linted.advice), len(data), interrupted=interrupted)
 
 
 def _fixed(path: Path, names: Collection[str], toolstack: Toolstack | None, *, shown: bool, **options: Any) -> _Answer:
     from vcpulab.advice.fixing import fix
 
-    fixed = fix(path, select=names, **options)
+    fixed, interrupted = so_far(fix, path, select=names, **options)
     mended = len(fixed.made) + len(fixed.taken_out)
     if shown:
         views.show_fixed(str(path), fixed)
         print(f"{path}: {mended} fixed, {len(fixed.left) or 'nothing'} left")
-    text = fixed.scenario.text if mended else None
-    return _Answer(fixed.as_data(toolstack), mended + len(fixed.left), len(fixed.left), text)
+    text = fixed.scenario.text if mended and not interrupted else None
+    return _Answer(fixed.as_data(toolstack), mended + len(fixed.left), len(fixed.left), text, interrupted)
 
 
 def _show_rules(name: str | None, *, format: str) -> None:

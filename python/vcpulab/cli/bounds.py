@@ -59,7 +59,9 @@ def bounds(
 def _checked(scenario: Scenario, found: Bounds, jobs: int) -> list[Checked] | None:
     with terminal.progress(f"running {scenario.name}") as progress:
         try:
-            return check(found, run(scenario, jobs=jobs, waits=False, progress=progress))
+            return check(found, run(scenario, jobs=jobs, waits=False, progress=progress, so_far=True))
+        except Interrupted as interrupted:
+            raise Interrupted(check(found, interrupted.so_far), interrupted.said) from None
         except KeyboardInterrupt:
             # The bounds need no run.
             raise Interrupted(None) from None

@@ -21,7 +21,8 @@ def so_far(work: Callable[P, T], *args: P.args, **options: P.kwargs) -> tuple[T,
     try:
         return work(*args, **options), False
     except Interrupted as interrupted:
-        terminal.warn("interrupted: what follows is what was known by then")
+        said = f": {interrupted.said}" if interrupted.said else ""
+        terminal.warn(f"interrupted: what follows is what was known by then{said}")
         answer: T = interrupted.so_far
         return answer, True
 

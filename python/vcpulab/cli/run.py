@@ -6,6 +6,7 @@ from typing import Annotated
 
 from vcpulab.advice import starving
 from vcpulab.cli import files, terminal, views
+from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import AnyFormat, Flag, Jobs, OutFolder, Replications, Seed, Words, command
 from vcpulab.cli.outputs import Writes, written
 from vcpulab.hypervisors.counters import Tool
@@ -79,8 +80,10 @@ def run(
     if out is not None:
         store.check_free(out)
     with terminal.progress(f"running {scenario.name}") as progress:
-        result = run_scenario(
+        result, interrupted = so_far(
+            run_scenario,
             scenario,
+            so_far=True,
             jobs=jobs,
             decisions=out is not None,
             trace=trace,
@@ -90,7 +93,8 @@ def run(
     for warning in result.warnings:
         terminal.warn(warning)
     if format == "json":
-        print(json.dumps({"starved": starving.rows(starving.starved(result)), **store.describe(result)}, indent=2))
+        starved = starving.rows(starving.starved(result))
+        print(json.dumps({"starved": starved, "interrupted": interrupted, **store.describe(result)}, indent=2))
     elif format == "csv":
         print(csv(result.summary()), end="")
     else:
@@ -101,3 +105,4 @@ def run(
     for log in (trace, jtl):
         if log is not None:
             terminal.say(f"written to {log}")
+    stop(interrupted=interrupted)

@@ -44,3 +44,9 @@ class Jtl:
         for log in logs:
             log.unlink()
         return path, self.format == "xml", self.warmup
+
+    def keep(self, replications: int) -> None:
+        """Keeps the logs of so many replications; those of others break off."""
+        for log in Path(self.directory).glob("*-*.jtl"):
+            if int(log.stem.rpartition("-")[2]) >= replications:
+                log.unlink()

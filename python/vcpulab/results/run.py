@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 import polars as pl
 
 from vcpulab import _engine
+from vcpulab.errors import Interrupted
 from vcpulab.plugins import not_ending_us
 from vcpulab.results import accessors, store
 from vcpulab.results import trace as traces
@@ -33,6 +34,7 @@ def run(
     jtl: Jtl | None = None,
     live: "_engine.LiveSamples | None" = None,
     progress: Callable[[float], bool] | None = None,
+    so_far: bool = False,
 ) -> "Run":
     """Runs every replication of a scenario. The same scenario gives the same results, whatever `jobs` is.
 
@@ -49,11 +51,14 @@ def run(
         jtl: log the requests of clients, as JMeter would, while they are made.
         live: where samples are shown while it goes on.
         progress: called now and then with the fraction done; returning `False` cancels.
+        so_far: keep the first replications, as many as are finished, when it is cancelled: they are what a run of so
+            many has.
 
     Raises:
         EngineError: the run failed; what a policy raised is its cause.
         FileExistsError: there is something else where the trace or the logs should go.
-        KeyboardInterrupt: it was cancelled.
+        Interrupted: it was cancelled when some were finished, and they are kept.
+        KeyboardInterrupt: it was cancelled otherwise.
 
     Examples:
         >>> scenario = Scenario.starter().change({"run.duration": "50ms", "run.replications": 2})
@@ -65,21 +70,43 @@ def run(
     if trace is not None:
         traces.prepare(trace)
     logs = None if jtl is None else jtl.prepare()
-    with not_ending_us("the policy"):
-        results = _engine.run(
-            scenario._engine,
-            jobs=jobs,
-            trace=decisions,
-            waits=waits,
-            events=trace,
-            jtl=logs,
-            live=live,
-            progress=progress,
-        )
+    try:
+        with not_ending_us("the policy"):
+            results = _engine.run(
+                scenario._engine,
+                jobs=jobs,
+                trace=decisions,
+                waits=waits,
+                events=trace,
+                jtl=logs,
+                live=live,
+                progress=progress,
+            )
+    except Interrupted as interrupted:
+        if not so_far:
+            raise KeyboardInterrupt from None
+        (known,), said = _finished([scenario], interrupted, decisions=decisions)
+        if trace is not None:
+            traces.complete(trace, known)
+        if jtl is not None:
+            jtl.keep(known.scenario.replications)
+        raise Interrupted(known, said) from None
     done = ran(scenario, results, decisions=decisions)
     if trace is not None:
         traces.complete(trace, done)
     return done
+
+
+def _finished(
+    scenarios: Sequence[Scenario], interrupted: Interrupted, *, decisions: bool = False
+) -> "tuple[list[Run], str]":
+    """The runs, each of as many replications as are finished, and how many that is."""
+    known = [
+        ran(scenario.with_run(replications=replications), results, decisions=decisions)
+        for scenario, (replications, results) in zip(scenarios, interrupted.so_far, strict=True)
+    ]
+    least, most = (min(one.replications for one in of) for of in ([run.scenario for run in known], scenarios))
+    return known, f"{least} of {most} replications"
 
 
 def run_many(
@@ -88,6 +115,7 @@ def run_many(
     jobs: int = 0,
     waits: bool = True,
     progress: Callable[[float], bool] | None = None,
+    so_far: bool = False,
 ) -> "list[Run]":
     """Runs every replication of several scenarios together: quicker than one `run` after another where there are many.
 
@@ -96,13 +124,15 @@ def run_many(
         jobs: how many replications, of whichever scenarios, at a time; 0: as many as there are processors.
         waits: as for `run`.
         progress: called now and then with the fraction done of all; returning `False` cancels.
+        so_far: as for `run`; the first replications of all scenarios come before the second.
 
     Returns:
         For each scenario what `run` would have returned, in their order.
 
     Raises:
         EngineError: a run failed; the error says which, counted from 0.
-        KeyboardInterrupt: it was cancelled.
+        Interrupted: it was cancelled when some replications of every scenario were finished, and they are kept.
+        KeyboardInterrupt: it was cancelled otherwise.
 
     Examples:
         >>> scenario = Scenario.starter().change({"run.duration": "50ms", "run.replications": 2})
@@ -111,10 +141,13 @@ def run_many(
         [2, 2]
     """
     all_of_them = list(scenarios)
-    with not_ending_us("the policy"):
-        results = _engine.run_many(
-            [scenario._engine for scenario in all_of_them], jobs=jobs, waits=waits, progress=progress
-        )
+    try:
+        with not_ending_us("the policy"):
+            results = _engine.run_many(
+                [scenario._engine for scenario in all_of_them], jobs=jobs, waits=waits, progress=progress
+            )
+    except Interrupted as interrupted:
+        raise (Interrupted(*_finished(all_of_them, interrupted)) if so_far else KeyboardInterrupt) from None
     return [ran(scenario, left) for scenario, left in zip(all_of_them, results, strict=True)]
 
 

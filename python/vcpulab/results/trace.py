@@ -39,8 +39,11 @@ def prepare(directory: str | PathLike[str]) -> None:
 
 
 def complete(directory: str | PathLike[str], run: "Run") -> None:
-    """Says what the events are of."""
+    """Says what the events are of; those of replications that the run has not, as it was interrupted, go."""
     path = Path(directory)
+    for file in path.glob("events-*.arrow"):
+        if int(file.stem.rpartition("-")[2]) >= run.scenario.replications:
+            file.unlink()
     whole.write(path / "scenario.toml", run.scenario.to_toml())
     mark = {
         "format": _FORMAT,

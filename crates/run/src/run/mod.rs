@@ -7,12 +7,14 @@ pub(crate) mod live;
 pub(crate) mod manager;
 mod monitors;
 mod overload;
+pub mod pace;
 pub(crate) mod progress;
 mod replication;
 pub(crate) mod schedulers;
 pub(crate) mod seed;
 
-use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use std::sync::{Mutex, PoisonError};
+
 use vcpulab_host::HostConfig;
 use vcpulab_measure::Results;
 use vcpulab_spec::{Spec, entitlements};
@@ -25,6 +27,25 @@ use crate::run::progress::Progress;
 use crate::run::replication::Replication;
 use crate::run::schedulers::{MakeScheduler, none_to_make};
 
+/// The results of a scenario as far as it was run.
+///
+/// Those of a run that was stopped are of its first replications, as those of a run of so many are: of all that had ended, those
+/// that had the least to do would be too many.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SoFar {
+    /// The replications that were run, from the first on.
+    pub replications: u32,
+    /// Their results.
+    pub results: Results,
+}
+
+impl SoFar {
+    fn add(&mut self, results: Results) {
+        self.replications += 1;
+        self.results.append(results);
+    }
+}
+
 /// Runs all replications of a scenario. `progress` is told the fraction done, never less than before; if it answers
 /// `false` the run stops.
 ///
@@ -35,7 +56,7 @@ pub fn run(
     options: &RunOptions,
     progress: &(dyn Fn(f64) -> bool + Sync),
 ) -> Result<Results, RunError> {
-    let mut all = run_all(&[spec], options, progress).map_err(|(_, error)| error)?;
+    let mut all = whole(&[spec], run_so_far(&[spec], options, progress).map_err(|(_, error)| error)?)?;
     Ok(all.pop().unwrap_or_default())
 }
 
@@ -51,20 +72,34 @@ pub fn run_many(
     progress: &(dyn Fn(f64) -> bool + Sync),
 ) -> Result<Vec<Results>, RunError> {
     let options = RunOptions { jobs, waits, ..RunOptions::default() };
-    run_all(specs, &options, progress).map_err(|(index, error)| error.of(index))
+    whole(specs, run_so_far(specs, &options, progress).map_err(|(index, error)| error.of(index))?)
 }
 
-/// The results of each scenario, or which of them failed first.
-fn run_all(
+/// The results, if nothing was stopped.
+fn whole(specs: &[&Spec], all: Vec<SoFar>) -> Result<Vec<Results>, RunError> {
+    match specs.iter().zip(&all).all(|(spec, one)| one.replications == spec.replications) {
+        true => Ok(all.into_iter().map(|one| one.results).collect()),
+        false => Err(RunError::Cancelled),
+    }
+}
+
+/// The same; a run that is stopped is no error, but has fewer replications.
+///
+/// The first replications of all scenarios come first, so that those that are compared have as many when they are stopped.
+///
+/// # Errors
+/// Which scenario failed, from 0, and how. When several replications fail, the error is that of the first.
+pub fn run_so_far(
     specs: &[&Spec],
     options: &RunOptions,
     progress: &(dyn Fn(f64) -> bool + Sync),
-) -> Result<Vec<Results>, (usize, RunError)> {
+) -> Result<Vec<SoFar>, (usize, RunError)> {
     let configs: Vec<HostConfig> = specs.iter().map(|spec| host_config(spec)).collect();
-    let replications = |index: usize| (0..specs[index].replications).map(move |number| (index, number));
-    let units: Vec<(usize, u32)> = (0..specs.len()).flat_map(replications).collect();
+    let replications = |index: usize| (0..specs[index].replications).map(move |number| (number, index));
+    let mut units: Vec<(u32, usize)> = (0..specs.len()).flat_map(replications).collect();
+    units.sort_unstable();
     let progress = Progress::new(units.len(), progress);
-    let one = |&(index, replication): &(usize, u32)| {
+    let one = |(replication, index): (u32, usize)| {
         if progress.is_stopped() {
             return Err(RunError::Cancelled);
         }
@@ -80,22 +115,44 @@ fn run_all(
         };
         one.with(&mut none_to_make)
     };
-    let outcomes: Vec<Result<Results, RunError>> = if options.jobs == 1 || units.len() == 1 {
-        units.iter().map(one).collect()
+    let mut outcomes: Vec<Outcome> = if options.jobs == 1 || units.len() == 1 {
+        units.into_iter().map(|unit| (unit, one(unit))).collect()
     } else {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(options.jobs).build();
-        let pool = pool.map_err(|error| (0, RunError::Threads(error.to_string())))?;
-        // One may take much longer than another: whoever is free takes the next.
-        pool.install(|| units.par_iter().with_max_len(1).map(one).collect())
+        in_parallel(units, options.jobs, &one).map_err(|error| (0, error))?
     };
-    if progress.is_stopped() {
-        return Err((0, RunError::Cancelled));
-    }
-    let mut all = vec![Results::default(); specs.len()];
-    for ((index, _), outcome) in units.into_iter().zip(outcomes) {
-        all[index].append(outcome.map_err(|error| (index, error))?);
+    outcomes.sort_unstable_by_key(|&((replication, index), _)| (index, replication));
+    let mut all = vec![SoFar::default(); specs.len()];
+    for ((replication, index), outcome) in outcomes {
+        match outcome {
+            Ok(results) if replication == all[index].replications => all[index].add(results),
+            Ok(_) | Err(RunError::Cancelled) => {}
+            Err(error) => return Err((index, error)),
+        }
     }
     Ok(all)
+}
+
+/// A replication of a scenario, and what became of it.
+type Outcome = ((u32, usize), Result<Results, RunError>);
+
+/// Each unit of work, in whatever order they end; whoever is free takes the next, for one may take much longer than another.
+fn in_parallel(
+    units: Vec<(u32, usize)>,
+    jobs: usize,
+    one: &(dyn Fn((u32, usize)) -> Result<Results, RunError> + Sync),
+) -> Result<Vec<Outcome>, RunError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build();
+    let pool = pool.map_err(|error| RunError::Threads(error.to_string()))?;
+    let outcomes = Mutex::new(Vec::with_capacity(units.len()));
+    let left = Mutex::new(units.into_iter());
+    let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+    pool.broadcast(|_| {
+        while let Some(unit) = next() {
+            let outcome = (unit, one(unit));
+            outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
+        }
+    });
+    Ok(outcomes.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// What of a run is its caller's own.
@@ -107,11 +164,11 @@ pub struct Own<'o, 's> {
 }
 
 /// Runs all replications of a scenario, one after the other in this thread, with schedulers and a manager of the caller's.
-/// `options.jobs` is of no effect.
+/// `options.jobs` is of no effect. What is run is in `so_far`, whatever ends it.
 ///
 /// ```
 /// use vcpulab_host::Scheduler;
-/// use vcpulab_run::{Own, RunOptions, run_own};
+/// use vcpulab_run::{Own, RunOptions, SoFar, run_own};
 /// use vcpulab_scenario::{FoundPolicy, Outside, Scenario};
 /// use vcpulab_sched::{Declaration, Registered, declare, round_robin::RoundRobin};
 /// use vcpulab_spec::PoolSpec;
@@ -127,8 +184,9 @@ pub struct Own<'o, 's> {
 ///     Box::new(RoundRobin::new((), &pool.params, pool.pcpus.len()))
 /// };
 /// let own = Own { scheduler: &mut make, manager: None };
-/// let results = run_own(&scenario, &RunOptions::default(), &|_| true, own).unwrap();
-/// assert_eq!(results.domains[0].running_ns, 1_000_000_000);
+/// let mut so_far = SoFar::default();
+/// run_own(&scenario, &RunOptions::default(), &|_| true, own, &mut so_far).unwrap();
+/// assert_eq!(so_far.results.domains[0].running_ns, 1_000_000_000);
 /// ```
 ///
 /// # Errors
@@ -138,11 +196,11 @@ pub fn run_own(
     options: &RunOptions,
     progress: &(dyn Fn(f64) -> bool + Sync),
     own: Own<'_, '_>,
-) -> Result<Results, RunError> {
+    so_far: &mut SoFar,
+) -> Result<(), RunError> {
     let Own { scheduler, mut manager } = own;
     let config = host_config(spec);
     let progress = Progress::new(spec.replications as usize, progress);
-    let mut all = Results::default();
     for replication in 0..spec.replications {
         let managed = manager.is_some();
         let one = Replication {
@@ -154,9 +212,9 @@ pub fn run_own(
             progress: &progress,
             manager: manager.as_deref_mut().map(|manager| manager as &mut dyn Manager),
         };
-        all.append(one.with(&mut *scheduler)?);
+        so_far.add(one.with(&mut *scheduler)?);
     }
-    Ok(all)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -247,6 +305,24 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_is_stopped_has_its_first_replications() {
+        let (one, two) = (scenario(), scenario().with_run(Some(7), None).unwrap());
+        for jobs in [1, 3] {
+            let options = RunOptions { jobs, ..RunOptions::default() };
+            let stopped = run_so_far(&[&one, &two], &options, &|done| done < 0.65).unwrap();
+            let counts: Vec<u32> = stopped.iter().map(|one| one.replications).collect();
+            // Of several threads any may be the last.
+            assert!(if jobs == 1 { counts == [3, 3] } else { counts.iter().sum::<u32>() < 10 }, "{counts:?}");
+            for (scenario, so_far) in
+                [&one, &two].into_iter().zip(stopped).filter(|(_, so_far)| so_far.replications > 0)
+            {
+                let as_many = scenario.with_run(None, Some(so_far.replications)).unwrap();
+                assert_eq!(run(&as_many, &RunOptions::default(), &|_| true), Ok(so_far.results));
+            }
+        }
+    }
+
+    #[test]
     fn many_scenarios_have_the_results_of_each_in_their_order() {
         let other = scenario().with_run(Some(7), Some(2)).unwrap();
         let each = |scenario: &Scenario| run(scenario, &RunOptions::default(), &|_| true).unwrap();
@@ -297,7 +373,9 @@ mod tests {
             };
             let results = {
                 let own = Own { scheduler: &mut none_to_make, manager: Some(&mut manager) };
-                run_own(&scenario, &RunOptions::default(), &|_| true, own)
+                let mut so_far = SoFar::default();
+                run_own(&scenario, &RunOptions::default(), &|_| true, own, &mut so_far)
+                    .map(|()| so_far.results)
             };
             (results, seen)
         };

@@ -7,6 +7,12 @@ use vcpulab_spec::{DomainSpec, PoolSpec, Spec};
 
 /// The breach, with what causes most of the events that keep time from going on.
 pub(crate) fn blame(broken: Broken, busiest: Busiest, spec: &Spec, machine: &Machine) -> Broken {
+    let cause = called(busiest, spec, machine);
+    Broken { what: format!("{}; most of them are of {cause}", broken.what), ..broken }
+}
+
+/// What causes events, in the words of the scenario.
+pub(crate) fn called(busiest: Busiest, spec: &Spec, machine: &Machine) -> String {
     let domain = |id: DomId| {
         let DomainSpec { name, apps, .. } = &spec.domains[id];
         let mut kinds: Vec<&str> = apps.iter().map(|app| app.kind()).collect();
@@ -16,7 +22,7 @@ pub(crate) fn blame(broken: Broken, busiest: Busiest, spec: &Spec, machine: &Mac
             false => format!("domain `{name}` (its `{}`)", kinds.join("`, `")),
         }
     };
-    let cause = match busiest {
+    match busiest {
         Busiest::Domain(id) => domain(id),
         Busiest::Pool(id) => scheduler(&spec.pools[id], spec),
         Busiest::Source(source) => match machine.owner_of(source) {
@@ -26,8 +32,7 @@ pub(crate) fn blame(broken: Broken, busiest: Busiest, spec: &Spec, machine: &Mac
             Owner::Network => "the network".into(),
             Owner::Profiler => "the profiler".into(),
         },
-    };
-    Broken { what: format!("{}; most of them are of {cause}", broken.what), ..broken }
+    }
 }
 
 /// A scheduler, with the shortest of its times that the scenario gives.

@@ -20,7 +20,8 @@ use crate::run::io_table::io_rows;
 use crate::run::jtl::Logs;
 use crate::run::manager::{Manager, decided};
 use crate::run::monitors::Monitors;
-use crate::run::overload::{blame, too_many_connections};
+use crate::run::overload::{blame, called, too_many_connections};
+use crate::run::pace::Getting;
 use crate::run::progress::{EVENTS_BETWEEN_ASKING, Progress, STEPS};
 use crate::run::schedulers::{MakeScheduler, all_registered, pools_of};
 use crate::run::seed::replication_seed;
@@ -95,6 +96,7 @@ struct Running<'a, S, O> {
     logs: Option<Rc<RefCell<Logs>>>,
     /// From the end of the warm-up on.
     monitors: Option<Monitors>,
+    getting: Getting,
 }
 
 impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
@@ -113,7 +115,7 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
             domains: spec.domains.iter().map(|domain| domain.name.clone()).collect(),
             pools: spec.pools.iter().map(|pool| pool.name.clone()).collect(),
         };
-        Ok(Running { of, host, names, logs, monitors: None })
+        Ok(Running { of, host, names, logs, monitors: None, getting: Getting::default() })
     }
 
     /// Runs to the end, in steps.
@@ -141,7 +143,15 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
     fn run_until(&mut self, until: Time) -> Result<(), RunError> {
         let Replication { spec, replication, progress, .. } = self.of;
         loop {
-            match self.host.run_some(until, EVENTS_BETWEEN_ASKING) {
+            let some = self.host.run_some(until, EVENTS_BETWEEN_ASKING);
+            let called = |cause| called(cause, spec, self.host.world());
+            self.getting.on(
+                self.host.context().work_done().events,
+                self.host.now(),
+                self.host.next_cause(),
+                called,
+            );
+            match some {
                 Ok(true) => return Ok(()),
                 Ok(false) if !progress.goes_on() => return Err(RunError::Cancelled),
                 Ok(false) => {}
@@ -195,7 +205,7 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
     /// The results, once the end is reached.
     fn harvest(mut self) -> Result<Results, RunError> {
         self.settle();
-        let Running { of, mut host, names, logs, monitors } = self;
+        let Running { of, mut host, names, logs, monitors, .. } = self;
         let Replication { spec, options, replication, entitlements, .. } = of;
         let mut results = collect(replication, &names, host.context(), host.observer().meter());
         let (state, observer, machine) = host.parts();

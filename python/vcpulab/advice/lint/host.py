@@ -12,8 +12,9 @@ from vcpulab.advice import lateness, runstates, starving
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lateness import Late
 from vcpulab.advice.reservations import RESERVATIONS
+from vcpulab.errors import Interrupted
 from vcpulab.results.addresses import apps
-from vcpulab.results.run import Run
+from vcpulab.results.run import Run, run
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.units import members
@@ -213,3 +214,15 @@ def of_pool(pool: str | None, name: str) -> str:
 def of_domain(domain: str, name: str) -> str:
     """The path of a domain's field."""
     return join(["domain", domain, name])
+
+
+def measured(scenario: Scenario, jobs: int) -> tuple[Host, Interrupted | None]:
+    """A host, as far as it was run, and what cut that short.
+
+    Raises:
+        KeyboardInterrupt: it was cancelled before its first replication was over.
+    """
+    try:
+        return Host(scenario, run(scenario, jobs=jobs, so_far=True)), None
+    except Interrupted as interrupted:
+        return Host(interrupted.so_far.scenario, interrupted.so_far), interrupted

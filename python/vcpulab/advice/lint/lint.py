@@ -3,6 +3,7 @@
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from vcpulab.advice.compare import Comparison, compare
 from vcpulab.advice.compare import change as said
@@ -10,17 +11,17 @@ from vcpulab.advice.lateness import Late, late
 from vcpulab.advice.lint.catalogue import RULES
 from vcpulab.advice.lint.catalogue import findings as findings_on
 from vcpulab.advice.lint.foreign import without_foreign
-from vcpulab.advice.lint.host import Finding, Host
+from vcpulab.advice.lint.host import Finding, Host, measured
 from vcpulab.advice.lint.rule import Stands
 from vcpulab.advice.starving import newly_starved, rows
-from vcpulab.errors import RequestError
+from vcpulab.errors import Interrupted, RequestError
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.commands import typed
 from vcpulab.hypervisors.settings import Change, difference
 from vcpulab.hypervisors.steps import Step
 from vcpulab.results.addresses import Slo
 from vcpulab.results.addresses import in_short as slos_in_short
-from vcpulab.results.run import Run, run, run_many
+from vcpulab.results.run import Run, run_many
 from vcpulab.results.statistics import number
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.problems import Problem
@@ -211,9 +212,14 @@ def lint(
     Raises:
         ScenarioError: what else is wrong with it.
         OSError: it cannot be read.
+        Interrupted: as of `advise`.
     """
     scenario, foreign = without_foreign(path)
-    return scenario, advise(scenario, foreign, select=select, replications=replications, jobs=jobs, progress=progress)
+    effort: dict[str, Any] = {"replications": replications, "jobs": jobs, "progress": progress}
+    try:
+        return scenario, advise(scenario, foreign, select=select, **effort)
+    except Interrupted as interrupted:
+        raise Interrupted((scenario, interrupted.so_far), interrupted.said) from None
 
 
 def advise(
@@ -234,11 +240,19 @@ def advise(
         replications: of each simulation.
         jobs: replications at a time; 0: one for each processor.
         progress: called now and then with the fraction done; returning `False` cancels.
+
+    Raises:
+        Interrupted: it was cancelled when the host was run at least once; then no mend is tried.
     """
-    base = scenario.with_run(replications=max(replications, scenario.replications))
-    host = Host(base, run(base, jobs=jobs))
+    host, stopped = measured(scenario.with_run(replications=max(replications, scenario.replications)), jobs)
     found = [finding for finding in (*foreign, *findings_on(host)) if finding.rule in select]
-    return tried(host, found, jobs=jobs, progress=progress)
+    try:
+        if stopped is not None:
+            raise stopped
+        return tried(host, found, jobs=jobs, progress=progress)
+    except KeyboardInterrupt:
+        said = "findings whose mends are not tried" + ("" if stopped is None else f", from {stopped.said}")
+        raise Interrupted([Advice(one, None, None) for one in found], said) from None
 
 
 def tried(
