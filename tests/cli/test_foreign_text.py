@@ -14,6 +14,7 @@ from rich.console import Console
 from support import HANG_S, TWO_HOGS, opened
 from vcpulab.cli import terminal
 from vcpulab.cli.main import main
+from vcpulab.cli.streams import printing_plainly
 from vcpulab.show import charts, html
 from vcpulab.show.csv import csv
 from vcpulab.show.plain import plain
@@ -61,7 +62,7 @@ class _Scripts(HTMLParser):
 
 
 def test_a_terminal_obeys_nobody_but_us(capsys: pytest.CaptureFixture[str]) -> None:
-    with terminal.printing_plainly():
+    with printing_plainly():
         for name in NAMES:
             sys.stdout.write(f"{name}\n")
             terminal.warn(name)
@@ -112,7 +113,7 @@ def test_a_spreadsheet_calculates_nothing() -> None:
     ("encoding", "shown"), [("ascii", "±–".encode()), ("latin-1", b"\xb1?"), ("utf-8", "±–".encode())]
 )
 def test_a_terminal_of_few_letters_gets_what_it_can_show(encoding: str, shown: bytes) -> None:
-    code = "from vcpulab.cli.terminal import printing_plainly\nwith printing_plainly(): print('±–')"
+    code = "from vcpulab.cli.streams import printing_plainly\nwith printing_plainly(): print('±–')"
     environment = {**os.environ, "PYTHONIOENCODING": encoding}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, timeout=HANG_S, env=environment, check=False

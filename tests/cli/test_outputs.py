@@ -1,5 +1,6 @@
 """Outputs: looked at before the work, written after it, whole or not at all, and never over an input."""
 
+import os
 import resource
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from support import HANG_S, TWO_HOGS
 from vcpulab import whole
 from vcpulab.cli.main import main
+from vcpulab.results.store import write_parquet
 
 SWEEP = """\
 scenario = "hogs.toml"
@@ -183,6 +185,85 @@ def test_results_are_printed_though_they_cannot_be_drawn(
     said = {"os.a": "ended by SIGABRT", "os.k": "ended by SIGKILL", "sys.": "no memory"}[end[:4]]
     assert error.splitlines()[-2] == f"error: charts could not be drawn: vl-convert: {said}"
     assert not (tmp_path / "x.png").exists()
+
+
+class _Stdout:
+    """A standard output that is broken, as `main` finds it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+        if kind == "full":
+            number = os.open("/dev/full", os.O_WRONLY)
+        else:
+            reader, number = os.pipe()
+            os.close(reader)
+        # A small buffer: some of what is printed fails at once, the rest when it ends.
+        self.file = os.fdopen(number, "w", buffering=64)
+        monkeypatch.setattr(sys, "stdout", self.file)
+
+    def close(self) -> None:
+        """As Python does at the end; a broken one would raise."""
+        self.file.close()
+
+
+@pytest.mark.parametrize("kind", ["full", "gone"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("--version",),
+        ("run", "--help"),
+        ("run", "hogs.toml"),
+        ("run", "hogs.toml", "--format", "json"),
+        ("check", "hogs.toml"),
+        ("schema",),
+        ("query", "s", "SELECT 1", "--format", "csv"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.usefixtures("line")
+def test_an_output_that_breaks_is_a_line_or_none(
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    kind: str,
+) -> None:
+    if arguments[0] == "query":
+        main(["sweep", "sweep.toml", "--store", "s"])
+        capfd.readouterr()
+    stdout = _Stdout(monkeypatch, kind)
+    status = main(arguments)
+    stdout.close()
+    said = [one for one in capfd.readouterr().err.splitlines() if not one.startswith("warning: ")]
+    assert (status, said) == ((1, ["error: stdout: no space left on device"]) if kind == "full" else (0, []))
+
+
+@pytest.mark.parametrize("kind", ["full", "gone"])
+@pytest.mark.parametrize(
+    ("arguments", "written"),
+    [
+        (("run", "hogs.toml", "--out", "o"), "o/result.json"),
+        (("compare", "hogs.toml", "hogs.toml", "--replications", "2", "--report", "r.html"), "r.html"),
+        ((*WHATIF, "--write", "w.toml"), "w.toml"),
+        (("sweep", "sweep.toml", "--out", "o"), "o/runs.parquet"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else None,
+)
+@pytest.mark.usefixtures("line")
+def test_files_are_written_though_nobody_hears(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], written: str, kind: str
+) -> None:
+    stdout = _Stdout(monkeypatch, kind)
+    assert main(arguments) == (1 if kind == "full" else 0)
+    stdout.close()
+    assert (tmp_path / written).stat().st_size
+
+
+def test_a_table_that_does_not_fit_on_the_disk_is_an_error_of_the_system(tmp_path: Path) -> None:
+    table = pl.DataFrame({"n": range(5000)})
+    with full_disk(), pytest.raises(OSError, match="too large"):
+        write_parquet(table, tmp_path / "n.parquet")
+    write_parquet(table, tmp_path / "n.parquet")
+    assert pl.read_parquet(tmp_path / "n.parquet").equals(table)
 
 
 def test_a_full_device_is_told_before_the_work(line: Line) -> None:

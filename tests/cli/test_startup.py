@@ -39,6 +39,23 @@ def test_an_interrupt_while_packages_are_imported_is_one_line(command: Vcpulab, 
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
+def test_an_interrupt_before_anything_can_be_said_is_no_word() -> None:
+    code = """
+import os, signal, sys
+
+class Press:
+    def find_spec(self, name, *_):
+        if name == "vcpulab.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Press())
+from vcpulab.cli import start
+start()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_the_help_lists_every_command_in_its_group(command: Vcpulab) -> None:
     shown = command("--help").stdout
     assert shown == command().stdout == overview() + "\n"

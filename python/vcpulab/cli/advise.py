@@ -33,6 +33,7 @@ from vcpulab.cli.options import (
     number,
 )
 from vcpulab.cli.outputs import Writes, check_writable, written
+from vcpulab.cli.streams import go_on_unheard
 from vcpulab.errors import RequestError
 from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.steps import Step
@@ -89,6 +90,7 @@ def lint(
     if fix:
         for path in file:
             check_writable("fix", path)
+        go_on_unheard()
     answers = {}
     for path in file:
         with _reading(path) as progress:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from vcpulab.cli.terminal import printing_plainly
+from vcpulab.cli.streams import UnheardError, printing_plainly
 
 if TYPE_CHECKING:
     from cyclopts import App, CycloptsError
@@ -89,12 +89,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stdout is None:
             print("error: stdout is closed\n  hint: > /dev/null", file=sys.stderr)
             return FAILED
-        with printing_plainly():
-            return _main(given)
-    except BrokenPipeError:
-        # The reader of our output has seen enough; keep Python from complaining when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
+        with printing_plainly() as stdout:
+            try:
+                status = _main(given)
+            except UnheardError:
+                status = DONE
+            # A reader that has gone has seen enough.
+            if stdout.broken is None or isinstance(stdout.broken, BrokenPipeError):
+                return status
+            from vcpulab.cli import files, terminal
+
+            terminal.error(f"stdout: {files.reason(stdout.broken)}")
+            return status or FAILED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -167,8 +173,6 @@ def _command(given: list[str]) -> int:
         status = command(*bound.args, **bound.kwargs)
         sys.stdout.flush()
         return status if isinstance(status, int) else DONE
-    except BrokenPipeError:
-        raise
     except ScenarioError as error:
         terminal.say(str(error))
         return WRONG

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from vcpulab.cli import files, terminal
+from vcpulab.cli.streams import go_on_unheard
 from vcpulab.errors import RequestError
 
 _PROBE_BYTES = 4096
@@ -51,6 +52,7 @@ def check(command: Callable[..., Any], given: Mapping[str, Any]) -> None:
     }
     if not writes:
         return
+    go_on_unheard()
     forced = bool(given.get("force"))
     read = {file: name for name, value in given.items() if name not in writes for file in _files(value)}
     for field, (path, kind) in writes.items():

@@ -13,6 +13,7 @@ from vcpulab.cli import files, terminal, views
 from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import AnyFormat, Flag, Jobs, Out, OutFolder, command, duration
 from vcpulab.cli.outputs import Writes, written
+from vcpulab.cli.streams import write_bytes
 from vcpulab.errors import RequestError
 from vcpulab.results.statistics import number
 from vcpulab.show.csv import csv
@@ -151,9 +152,7 @@ def query(
         return
     data = _bytes(frame, format)
     if out is None:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        write_bytes(data)
         return
     with written(out):
         whole.write(out, data)

@@ -7,44 +7,13 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
+from vcpulab.cli.streams import Plain
 from vcpulab.show.plain import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-
-class _Plain:
-    """A stream for text of whatever origin: what a terminal would obey is escaped."""
-
-    def __init__(self, styled: TextIO) -> None:
-        self.styled = styled
-
-    def write(self, text: str) -> int:
-        self.styled.write(plain(text))
-        return len(text)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.styled, name)
-
-
-@contextmanager
-def printing_plainly() -> Iterator[None]:
-    """While this lasts, whatever is printed does no harm to a terminal; letters that it does not know are replaced."""
-    before = sys.stdout, sys.stderr
-    for stream in before:
-        if hasattr(stream, "reconfigure") and (stream.encoding or "").lower().replace("-", "") != "utf8":
-            # ASCII is what is left where the locale is none: UTF-8 is likelier.
-            stream.reconfigure(encoding="utf-8" if stream.encoding.lower() in _ASCII else None, errors="replace")
-    sys.stdout, sys.stderr = map(_Plain, before)
-    try:
-        yield
-    finally:
-        sys.stdout, sys.stderr = before
-
-
-_ASCII = ("ascii", "ansi_x3.4-1968", "us-ascii")
 
 
 def console(*, stderr: bool = False, **options: Any) -> "Console":
@@ -52,7 +21,8 @@ def console(*, stderr: bool = False, **options: Any) -> "Console":
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream.styled if isinstance(stream, _Plain) else stream, highlight=False, **options)
+    file: Any = stream.styled if isinstance(stream, Plain) else stream
+    return Console(file=file, highlight=False, **options)
 
 
 _LINE_MOST = 2000

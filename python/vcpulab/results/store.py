@@ -4,10 +4,9 @@ Policies of the user's own are in `policies.json`, with what stood in their file
 """
 
 import json
-import os
-import re
 from collections.abc import Mapping
 from dataclasses import asdict
+from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,14 +56,10 @@ def write_parquet(table: pl.DataFrame, file: Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    try:
-        table.write_parquet(file)
-    except pl.exceptions.PolarsError as error:
-        # What the system said is at the end of what Polars says.
-        number = re.search(r"\(os error (\d+)\)", str(error))
-        if number is None:
-            raise
-        raise OSError(int(number[1]), os.strerror(int(number[1])), str(file)) from None
+    # Polars, which would not say what the system said, writes to memory.
+    buffer = BytesIO()
+    table.write_parquet(buffer)
+    file.write_bytes(buffer.getbuffer())
 
 
 def load(directory: str | PathLike[str]) -> tuple[Scenario, dict[str, pl.DataFrame], bool]:
