@@ -11,8 +11,9 @@ from cyclopts import Parameter
 from vcpulab import verbs, whole
 from vcpulab.advice import starving
 from vcpulab.advice.tuning.answer import Tuning
+from vcpulab.advice.tuning.candidates import Candidate
 from vcpulab.advice.tuning.confirming import Confirmation
-from vcpulab.advice.tuning.search import REPLICATIONS, Candidate
+from vcpulab.advice.tuning.search import REPLICATIONS
 from vcpulab.advice.tuning.widening import held
 from vcpulab.cli import files, terminal, views
 from vcpulab.cli.interrupting import so_far, stop

@@ -14,8 +14,10 @@ from typing import Literal
 from vcpulab.advice.compare import Comparison, compare
 from vcpulab.advice.deciding import PRECISION, Added, uncertain_harm
 from vcpulab.advice.starving import newly_starved
+from vcpulab.advice.tuning.candidates import Candidate, Found
 from vcpulab.advice.tuning.goals import Goal, Row, rows, score
-from vcpulab.advice.tuning.search import Candidate, Found, Search, seed_of
+from vcpulab.advice.tuning.search import Search
+from vcpulab.advice.tuning.trials import seed_of
 from vcpulab.results.addresses import Slo
 from vcpulab.results.run import Run, run_many
 from vcpulab.results.statistics import CONFIDENCE, Interval, paired

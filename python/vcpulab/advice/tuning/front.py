@@ -1,6 +1,6 @@
 """What is traded for what: settings that no other beats in gain, harm and price at once.
 
-The gain is the score, the harm what those lose most whom the goals are not about (`Search.harm`), the price what it
+The gain is the score, the harm what those lose most whom the goals are not about (`Worth.harm`), the price what it
 takes to set (`prices`). Of the settings that were tried a few are left, the cheapest first, and one is recommended.
 Those that were given up early get the replications that they lack first.
 """
@@ -8,7 +8,9 @@ Those that were given up early get the replications that they lack first.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from vcpulab.advice.tuning.search import LEAST_HARM, Candidate, Found, Harm, Search
+from vcpulab.advice.tuning.candidates import Candidate, Found, Harm
+from vcpulab.advice.tuning.search import Search
+from vcpulab.advice.tuning.worth import LEAST_HARM
 from vcpulab.results.statistics import Interval
 
 OFFERS_MAX = 5
@@ -60,7 +62,7 @@ def front(search: Search, found: Found, tell: Callable[[float], bool] | None = N
     """
     if found.best is search.present:
         return []
-    beyond = search.standing(found.best).excess
+    beyond = search.worth.standing(found.best).excess
     tried = [
         one
         for one in found.candidates
@@ -68,8 +70,8 @@ def front(search: Search, found: Found, tell: Callable[[float], bool] | None = N
         and not one.starves
         and one is not found.best
         and one not in search.rejected
-        and len(search.changed(one)) <= _CHANGES_MAX
-        and search.standing(one).excess <= beyond
+        and len(search.worth.changed(one)) <= _CHANGES_MAX
+        and search.worth.standing(one).excess <= beyond
     ]
     nominees = _thinned(_unbeaten([_offer(search, found, one) for one in [found.best, *tried]]), _NOMINEES)
     search.complete([one.candidate for one in nominees], tell or (lambda _: True))
@@ -78,14 +80,14 @@ def front(search: Search, found: Found, tell: Callable[[float], bool] | None = N
 
 
 def _offer(search: Search, found: Found, candidate: Candidate) -> Offer:
-    gain = Interval.of(search.scores(candidate))
+    gain = Interval.of(search.worth.scores(candidate))
     assert gain is not None
     goals = tuple(
         Interval.of(row[goal.addresses[0].name] for row in candidate.rows) if len(goal.addresses) == 1 else None
         for goal in search.goals
     )
     best = candidate is found.best
-    return Offer(candidate, gain, goals, search.harm(candidate), search.price(candidate), best)
+    return Offer(candidate, gain, goals, search.worth.harm(candidate), search.worth.price(candidate), best)
 
 
 def _unbeaten(offers: Sequence[Offer]) -> list[Offer]:

@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from vcpulab.advice.comparison_report import verdict
 from vcpulab.advice.tuning.answer import Tuning
+from vcpulab.advice.tuning.candidates import Candidate
 from vcpulab.advice.tuning.confirming import Confirmation
-from vcpulab.advice.tuning.search import Candidate
 from vcpulab.advice.tuning.words import in_words as words_of
 from vcpulab.extras import require
 from vcpulab.hypervisors import Toolstack

@@ -16,8 +16,10 @@ from vcpulab.advice.capacity.occupancy import with_servers
 from vcpulab.advice.lateness import felt_ms
 from vcpulab.advice.starving import newly_starved
 from vcpulab.advice.tuning import leaving
+from vcpulab.advice.tuning.candidates import Candidate
 from vcpulab.advice.tuning.goals import excess, rows, score
-from vcpulab.advice.tuning.search import Candidate, Search, seed_of
+from vcpulab.advice.tuning.search import Search
+from vcpulab.advice.tuning.trials import seed_of
 from vcpulab.results.run import Run, run_many
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.names import in_short

@@ -3,9 +3,10 @@
 from collections.abc import Container, Sequence
 
 from vcpulab.advice.compare import Comparison
+from vcpulab.advice.tuning.candidates import Candidate
 from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.parameters import Space
-from vcpulab.advice.tuning.search import Candidate, Search
+from vcpulab.advice.tuning.search import Search
 from vcpulab.hypervisors.commands import new_steps
 from vcpulab.results.addresses import apps, judged
 from vcpulab.results.statistics import number

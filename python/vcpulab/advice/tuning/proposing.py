@@ -1,0 +1,141 @@
+"""What is tried next.
+
+First what is known to help (`leads`), then every scheduler as it comes, and all there is where that is little; then
+half by Optuna's tree-structured Parzen estimator of the score and the SLOs, half neighbours of the best.
+"""
+
+import json
+import random
+import warnings
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from vcpulab.advice.tuning.candidates import Candidate
+from vcpulab.advice.tuning.goals import excess
+from vcpulab.advice.tuning.parameters import Parameter, Space
+from vcpulab.advice.tuning.trials import Trials, seed_of
+from vcpulab.advice.tuning.worth import Worth
+
+if TYPE_CHECKING:
+    import optuna
+
+_QUANTILE = 0.25
+_TOP = 5
+"""What matters is looked for in what sets the best quarter apart, if these are at least so many."""
+_REPEATS_MAX = 64
+"""So many candidates one after the other that were there already: there is nothing new to find."""
+
+Proposed = list[tuple["optuna.Trial", Candidate]]
+
+
+class Proposals:
+    """Proposes candidates, and learns what became of them."""
+
+    def __init__(self, optuna: Any, worth: Worth, trials: Trials) -> None:
+        """Takes what is known; Optuna is an extra, and comes from whoever has it."""
+        self._optuna = optuna
+        sampler = optuna.samplers.TPESampler(seed=trials.seed % 2**32)
+        self._study: optuna.Study = optuna.create_study(sampler=sampler, direction="maximize")
+        self._worth = worth
+        self._trials = trials
+        self._chance = random.Random(seed_of(trials.seed, "neighbours", 0))
+        self._turns: dict[str, list[Parameter]] = {}
+        self.first: list[Mapping[str, int]] = []
+        """What is still to be tried before all else."""
+
+    @property
+    def _space(self) -> Space:
+        return self._worth.space
+
+    def begin(self, leads: Iterable[Mapping[str, int]], most: int) -> None:
+        """Begins with the present setting, these, each scheduler, and all there is if that is no more than `most`."""
+        first = [self._space.present, *leads, *self._space.each_scheduler()]
+        if self._space.size <= most:
+            first += list(self._space.every())
+        self.first = list({json.dumps(picks, sort_keys=True): picks for picks in first}.values())
+
+    def ask(self, wanted: int, best: Candidate) -> tuple[Proposed, Proposed, bool]:
+        """New candidates, those that were there already, and whether there was nothing new to be found."""
+        new: Proposed = []
+        again: Proposed = []
+        repeats = 0
+        while len(new) < wanted and repeats < _REPEATS_MAX:
+            # Every other one is a neighbour of what is good: where there are many parameters, most matter one by one.
+            if self.first:
+                self._study.enqueue_trial(dict(self.first.pop(0)))
+            elif len(new) % 2:
+                self._study.enqueue_trial(self._neighbour(best))
+            trial = self._study.ask()
+            candidate = self._trials.candidate(self._space.picks(partial(_suggest, trial)))
+            if candidate in self._trials.tried:
+                again.append((trial, candidate))
+                repeats += 1
+                # Told at once, so that the sampler looks elsewhere.
+                if candidate.rows and not any(candidate is fresh for _, fresh in new):
+                    self.tell(*again.pop())
+                continue
+            repeats = 0
+            self._trials.tried.append(candidate)
+            new.append((trial, candidate))
+        return new, again, repeats >= _REPEATS_MAX
+
+    def tell(self, trial: "optuna.Trial", candidate: Candidate) -> None:
+        """What became of a candidate."""
+        if not candidate.rows or candidate.starves:
+            self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
+            return
+        for index, slo in enumerate(self._worth.slos):
+            trial.set_constraint(f"{index}: {slo}", excess(slo, candidate.rows))
+        trial.set_user_attr("candidate", candidate.number)
+        self._study.tell(trial, self._worth.standing(candidate).score)
+
+    def importance(self, best: Candidate) -> dict[str, float]:
+        """Conditional PED-ANOVA (Watanabe, Bansal and Hutter 2023) of the score, under the best's scheduler."""
+        choice = best.picks.get("host.scheduler")
+        there = [
+            trial
+            for trial in self._study.get_trials(deepcopy=False)
+            if trial.values is not None and trial.params.get("host.scheduler") == choice
+        ]
+        if len(there) < _TOP / _QUANTILE:
+            return {}
+        alike = self._optuna.create_study(direction="maximize")
+        alike.add_trials(there)
+        evaluator = self._optuna.importance.PedAnovaImportanceEvaluator(target_quantile=_QUANTILE)
+        # The evaluator minimises, and says so.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            found: dict[str, float] = self._optuna.importance.get_param_importances(
+                alike, evaluator=evaluator, target=lambda trial: -trial.value
+            )
+        # The most important first; the order of equal ones would be that of a hash.
+        ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+        return {name: share for name, share in ranked if share > 0 and name != "host.scheduler"}
+
+    def _neighbour(self, best: Candidate) -> dict[str, int]:
+        """The best setting, or the best under some scheduler, with one or two parameters changed."""
+        best_of_each = self._worth.by_scheduler(self._trials.all).values()
+        candidate = self._chance.choice([best, self._chance.choice([*best_of_each])])
+        parameters = [one for one in self._space.active(candidate.scheduler) if one.name != "host.scheduler"]
+        # Each has its turn, so that none is forgotten.
+        turns = self._turns.setdefault(candidate.scheduler, [])
+        if not turns:
+            turns += self._chance.sample(parameters, len(parameters))
+        turned = (
+            [turns.pop(), *self._chance.sample(parameters, min(self._chance.randrange(2), len(parameters)))]
+            if parameters
+            else []
+        )
+        picks = dict(candidate.picks)
+        for parameter in turned:
+            here = candidate.picks.get(parameter.key, parameter.now)
+            picks[parameter.key] = self._chance.choice([one for one in range(len(parameter.options)) if one != here])
+        return picks
+
+
+def _suggest(trial: "optuna.Trial", parameter: Parameter) -> int:
+    last = len(parameter.options) - 1
+    if parameter.ordered:
+        return trial.suggest_int(parameter.key, 0, last)
+    return int(trial.suggest_categorical(parameter.key, list(range(last + 1))))
