@@ -4,8 +4,8 @@
 //! [`Rules`]. All rules in words: `docs/schedulers/credit2.md`.
 //!
 //! This file: state, hooks and the decision. `charging`: burning credit, and the reset. `runqueue`: which pCPUs share a
-//! run queue, and which vCPUs are in it. `wakeup`: which pCPU decides because a vCPU waits. `load`: load averages.
-//! `balance`: moves between run queues. `caps`: budgets.
+//! run queue, and which vCPUs are in it. `wakeup`: which pCPU decides because a vCPU waits; `recent`: which ones need
+//! not be asked for that. `load`: load averages. `balance`: moves between run queues. `caps`: budgets.
 //!
 //! Times and credits are nanoseconds.
 
@@ -14,6 +14,7 @@ mod caps;
 mod charging;
 mod load;
 mod params;
+mod recent;
 mod rules;
 mod runqueue;
 mod wakeup;
@@ -29,6 +30,7 @@ use self::params::{
     CAP, CAP_PERIOD, MIGRATE_RESIST, OVER, PRECISION, RATELIMIT, RUNQUEUE, RUNQUEUE_MAX, SOCKET, UNDER,
     WEIGHT, WINDOW_4_4, WINDOW_4_17,
 };
+use self::recent::Recent;
 use self::rules::{Rules, Scan, Window};
 use crate::list::{Links, List};
 use crate::params::{MS, US};
@@ -134,6 +136,7 @@ pub struct Credit2 {
     runqueue_of: Table<PcpuId, RunQueueId>,
     vcpus: Table<VcpuId, Vcpu>,
     domains: Table<DomId, Domain>,
+    recent: Recent,
     /// Links of the run queues' lists, and of the domains' lists of parked vCPUs.
     waiting_links: Links<VcpuId>,
     assigned_links: Links<VcpuId>,
@@ -244,6 +247,7 @@ impl Scheduler for Credit2 {
         if next != current {
             self.dequeue(next);
             self.vcpus[next].on_cpu = true;
+            self.recent.note(ctx.now(), p, self.kept_from(ctx.now()));
         } else if self.rules.kept_updates_load {
             self.update_load(ctx, next, 0);
         }
@@ -478,6 +482,7 @@ impl Registered for Credit2 {
             runqueue_of: Table::new(),
             vcpus: Table::new(),
             domains: Table::new(),
+            recent: Recent::default(),
             waiting_links: Links::default(),
             assigned_links: Links::default(),
             parked_links: Links::default(),

@@ -1,6 +1,6 @@
 //! The pCPU that decides because a vCPU has begun to wait.
 
-use vcpulab_host::{PcpuId, PolicyContext, Span, VcpuId};
+use vcpulab_host::{NEVER, PcpuId, PolicyContext, Span, Time, VcpuId};
 
 use super::Credit2;
 
@@ -33,15 +33,18 @@ impl Credit2 {
         }
         let mut busy =
             runqueue.members.without(&runqueue.idle).without(&runqueue.tickled).and(ctx.affinity(v));
+        let kept_from = self.kept_from(ctx.now());
         if busy.contains(own) {
-            if self.score(ctx, own, v) > 0 {
+            if self.score(ctx, own, v, kept_from) > 0 {
                 return Some(own);
             }
             busy.remove(own);
         }
+        // On a busy host as good as all would be asked at each wake-up, and most have only begun.
+        let asked = busy.without(self.recent.since(kept_from));
         let (mut best, mut best_score) = (None, 0);
-        for p in busy.iter() {
-            let score = self.score(ctx, p, v);
+        for p in asked.iter() {
+            let score = self.score(ctx, p, v, kept_from);
             if score > best_score {
                 (best, best_score) = (Some(p), score);
             }
@@ -49,13 +52,16 @@ impl Credit2 {
         best
     }
 
+    /// The time from which on vCPUs must have begun to run for the rate limit to keep them.
+    pub(super) fn kept_from(&self, now: Time) -> Time {
+        let kept = self.ratelimit - RATELIMIT_TOLERANCE;
+        if kept > Span::ZERO { now - kept } else { NEVER }
+    }
+
     /// The gain of running `v` on `p` in place of its current vCPU.
-    #[inline(always)]
-    fn score(&mut self, ctx: &PolicyContext, p: PcpuId, v: VcpuId) -> i64 {
+    fn score(&mut self, ctx: &PolicyContext, p: PcpuId, v: VcpuId, kept_from: Time) -> i64 {
         let current = ctx.current(p);
-        let ran = ctx.now() - ctx.switched_at(current);
-        let too_early = self.ratelimit > RATELIMIT_TOLERANCE && ran <= self.ratelimit - RATELIMIT_TOLERANCE;
-        // On a busy host as good as all are asked at each wake-up, and most have only begun.
+        let too_early = ctx.switched_at(current) >= kept_from;
         if ctx.is_idle(current) || too_early { -1 } else { self.lead(ctx, p, v, current) }
     }
 
