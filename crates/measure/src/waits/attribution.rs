@@ -10,6 +10,8 @@
 //! charges B with w(A, e) − w(A, s) for each A: the charge of B is kept as a sum of such terms, added when B loses the pCPU,
 //! or when the last vCPU of A ends to wait (w is 0 then), subtracted when it gets it. So a change of occupant costs
 //! O(domains that wait), most often none or one; a domain that ends to wait O(pCPUs); nothing is allocated on the way.
+//! The hypervisor has every pCPU again and again, for a moment each. For it, it is the other way round: h(t) is the time that it
+//! has had pCPUs of the class up to t, summed over them, and a vCPU of A that waits from s to e charges it with h(e) − h(s).
 //! Charges count pCPU · ns; divided by the number of pCPUs at the very end they are ns again. What does not divide is
 //! handed out ns by ns to the largest remainders (Hamilton's method), of equal ones to the first: rows sum exactly.
 
@@ -73,19 +75,27 @@ pub enum Charged {
     Hypervisor,
 }
 
-/// The vCPUs of a domain that wait, of a class.
+/// The time of several together.
 #[derive(Clone, Copy, Debug, Default)]
-struct Waiting {
+struct Together {
     count: i64,
-    /// w(A, t) = base + count · t, ns; 0 while none waits. Sums wrap on the way, so these are bare numbers.
+    /// Up to t it is base + count · t, ns, if their number has not changed since. Sums wrap on the way, so these are bare
+    /// numbers.
     base: i64,
 }
 
-impl Waiting {
-    /// w(A, at).
+impl Together {
+    /// Their time up to `at`.
     #[inline(always)]
-    fn waited(self, at: Time) -> i64 {
+    fn up_to(self, at: Time) -> i64 {
         self.base.wrapping_add(self.count.wrapping_mul(at.ns()))
+    }
+
+    /// From `at` on there are `more` of them.
+    #[inline(always)]
+    fn change(&mut self, more: i64, at: Time) {
+        self.count += more;
+        self.base = self.base.wrapping_sub(more.wrapping_mul(at.ns()));
     }
 }
 
@@ -97,8 +107,10 @@ struct Class {
     members: Vec<PcpuId>,
     /// The domains of which vCPUs wait, as bits.
     waiting: u64,
-    /// By domain.
-    domains: Vec<Waiting>,
+    /// By domain: its vCPUs that wait. Their time is w(A, t), and 0 while none does.
+    domains: Vec<Together>,
+    /// The pCPUs that the hypervisor has. Their time is h(t).
+    hypervisor: Together,
     /// By occupant, then by domain: the charges, pCPU · ns. Sums wrap on the way; the end of each fits.
     charges: Vec<i64>,
 }
@@ -109,53 +121,72 @@ impl Class {
             members: pcpus.iter().collect(),
             pcpus,
             waiting: 0,
-            domains: vec![Waiting::default(); domains],
+            domains: vec![Together::default(); domains],
+            hypervisor: Together::default(),
             charges: vec![0; (domains + 2) * domains],
         }
     }
 
     #[inline]
     fn begin(&mut self, domain: usize, now: Time) {
-        let waiting = &mut self.domains[domain];
-        waiting.count += 1;
-        waiting.base = waiting.base.wrapping_sub(now.ns());
+        self.domains[domain].change(1, now);
         self.waiting |= 1 << domain;
+        self.charge_hypervisor(domain, -1, now);
     }
 
     #[inline]
     fn end(&mut self, domain: usize, now: Time, occupants: &[u8]) {
-        let waiting = &mut self.domains[domain];
-        waiting.count -= 1;
-        waiting.base = waiting.base.wrapping_add(now.ns());
-        if waiting.count == 0 {
+        self.charge_hypervisor(domain, 1, now);
+        self.domains[domain].change(-1, now);
+        if self.domains[domain].count == 0 {
             self.settle(domain, now, occupants);
             self.domains[domain].base = 0;
             self.waiting &= !(1 << domain);
         }
     }
 
-    /// Charges those who have pCPUs for what vCPUs of a domain have waited.
+    /// Charges those who have pCPUs, but for the hypervisor, with what vCPUs of a domain have waited.
     #[inline]
     fn settle(&mut self, domain: usize, at: Time, occupants: &[u8]) {
-        let waited = self.domains[domain].waited(at);
+        let waited = self.domains[domain].up_to(at);
         for p in &self.members {
-            let charge = &mut self.charges[usize::from(occupants[p.index()]) * self.domains.len() + domain];
-            *charge = charge.wrapping_add(waited);
+            let occupant = occupants[p.index()];
+            if !self.is_hypervisor(occupant) {
+                let charge = &mut self.charges[usize::from(occupant) * self.domains.len() + domain];
+                *charge = charge.wrapping_add(waited);
+            }
         }
     }
 
     /// A pCPU gets another occupant: charges up to now are the one's, from now on the other's.
     #[inline]
     fn transfer(&mut self, from: u8, to: u8, at: Time) {
-        let row = |occupant| usize::from(occupant) * self.domains.len();
-        let (from, to) = (row(from), row(to));
+        let (ends, begins) = (self.is_hypervisor(from), self.is_hypervisor(to));
+        self.hypervisor.change(i64::from(begins) - i64::from(ends), at);
+        let [from, to] = [from, to].map(|occupant| usize::from(occupant) * self.domains.len());
         for domain in ones(self.waiting) {
-            let waited = self.domains[domain].waited(at);
-            let charge = &mut self.charges[from + domain];
-            *charge = charge.wrapping_add(waited);
-            let charge = &mut self.charges[to + domain];
-            *charge = charge.wrapping_sub(waited);
+            let waited = self.domains[domain].up_to(at);
+            if !ends {
+                self.charges[from + domain] = self.charges[from + domain].wrapping_add(waited);
+            }
+            if !begins {
+                self.charges[to + domain] = self.charges[to + domain].wrapping_sub(waited);
+            }
         }
+    }
+
+    /// Charges the hypervisor with `times` the time that it has had pCPUs, for a domain.
+    #[inline(always)]
+    fn charge_hypervisor(&mut self, domain: usize, times: i64, at: Time) {
+        let row = self.charges.len() - self.domains.len();
+        let charge = &mut self.charges[row + domain];
+        *charge = charge.wrapping_add(times.wrapping_mul(self.hypervisor.up_to(at)));
+    }
+
+    /// The hypervisor is the last of the occupants.
+    #[inline(always)]
+    fn is_hypervisor(&self, occupant: u8) -> bool {
+        usize::from(occupant) == self.domains.len() + 1
     }
 }
 
@@ -307,7 +338,10 @@ impl Waits {
             }
             None => {
                 let class = self.classes.len();
-                self.classes.push(Class::new(pcpus, self.domains));
+                let mut new = Class::new(pcpus, self.domains);
+                let hypervisors = pcpus.iter().filter(|p| new.is_hypervisor(self.occupants[p.index()]));
+                new.hypervisor.change(hypervisors.count() as i64, host.now());
+                self.classes.push(new);
                 pcpus.iter().for_each(|p| self.pcpus[p.index()].classes.push(class as u8));
                 class
             }
@@ -341,7 +375,10 @@ impl Waits {
         let (mut settled, now) = (self.clone(), host.now());
         settled.release(now);
         for class in &mut settled.classes {
-            ones(class.waiting).for_each(|domain| class.settle(domain, now, &settled.occupants));
+            for domain in ones(class.waiting) {
+                class.charge_hypervisor(domain, class.domains[domain].count, now);
+                class.settle(domain, now, &settled.occupants);
+            }
         }
         let occupants = self.domains + 2;
         let mut rows = Vec::new();
