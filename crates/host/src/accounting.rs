@@ -93,6 +93,15 @@ impl Accounting {
         host.queue.set(Rank::RunEnd, p.index(), end);
     }
 
+    /// The current vCPU `v` of `p`, settled now, begins an operation, which nothing has interrupted yet.
+    #[inline(always)]
+    pub fn begin(&self, host: &mut PolicyContext, p: PcpuId, v: VcpuId, operation: Span) {
+        debug_assert!(host.pcpus[p].current == v && !host.vcpus[v].interrupted, "it does not run freely");
+        host.vcpus[v].left = operation;
+        let end = self.accounts[p].busy_until.max(host.now).saturating_add(operation);
+        host.queue.set(Rank::RunEnd, p.index(), end);
+    }
+
     /// Charges work of the hypervisor to `p`: whoever runs there makes no progress meanwhile.
     #[inline(always)]
     pub fn charge(&mut self, host: &mut PolicyContext, p: PcpuId, cost: Span) {

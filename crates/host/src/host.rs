@@ -329,8 +329,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         match op {
             Op::Run(span) => {
                 self.core.work.continuations += 1;
-                self.core.vcpus[v].left = span;
-                self.core.accounting.set_run_end(&mut self.core.policy, p);
+                self.core.accounting.begin(&mut self.core.policy, p, v, span);
             }
             // After a block or a yield the slot stays due now: should the vCPU run on, it is asked again at once.
             Op::Block(wake) => {
@@ -490,8 +489,7 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
         } else if !self.may_run(next) {
             let what = format!("pCPU {} was given {}, which is not runnable", p.0, self.name(next));
             return Err(self.broken_in("schedule", what));
-        }
-        if self.core.busy_until(p) > self.core.now {
+        } else if self.core.busy_until(p) > self.core.now {
             self.observer.busy(&self.core, p);
         }
         self.observer.decided(&self.core, p);

@@ -49,7 +49,8 @@ pub trait Observer {
     /// The pCPUs that `vcpu` may run on have changed.
     fn affinity_changed(&mut self, _host: &HostState, _vcpu: VcpuId) {}
 
-    /// The hypervisor itself works on `pcpu` (or brings in what is cold there) up to [`HostState::busy_until`].
+    /// The hypervisor itself works on `pcpu` (or brings in what is cold there) up to [`HostState::busy_until`]. Not called for a
+    /// switch, after which it does so as a rule.
     fn busy(&mut self, _host: &HostState, _pcpu: PcpuId) {}
 
     /// A timer that the scheduler had set is due on `pcpu`; `token` is the scheduler's name for it.
