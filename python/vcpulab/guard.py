@@ -4,14 +4,17 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from vcpulab.errors import VcpulabError
+
+if TYPE_CHECKING:
+    import subprocess
 
 T = TypeVar("T")
 
 _MEMORY_SHARE = 0.5
-_STATM = Path("/proc/self/statm")
+_LOOK_S = 0.01
 
 
 class StoppedError(VcpulabError):
@@ -19,7 +22,7 @@ class StoppedError(VcpulabError):
 
 
 class Guard:
-    """Stops runs when the time that was given is over, or when they take half of the machine's memory."""
+    """Stops runs and processes when the time that was given is over, or when they take half of the machine's memory."""
 
     def __init__(self, seconds: float = float("inf"), progress: Callable[[], None] | None = None) -> None:
         self._given = seconds
@@ -50,17 +53,29 @@ class Guard:
         self._check()
         return self._reason is None
 
-    def _check(self) -> None:
+    def wait(self, process: "subprocess.Popen[bytes]") -> None:
+        """Waits for a process. It goes on when this raises.
+
+        Raises:
+            StoppedError: it may not go on.
+        """
+        while process.poll() is None:
+            self._check(process.pid)
+            if self._reason is not None:
+                raise StoppedError(self._reason)
+            time.sleep(_LOOK_S)
+
+    def _check(self, process: int | None = None) -> None:
         if time.monotonic() > self._until:
             self._reason = f"the {self._given:g} s that were given are over"
-        elif _resident_bytes() > self._bytes_max:
+        elif _resident_bytes("self" if process is None else process) > self._bytes_max:
             self._reason = "it took half of the machine's memory"
 
 
-def _resident_bytes() -> int:
-    """Memory that this process has; 0 where the system does not say."""
+def _resident_bytes(process: int | str) -> int:
+    """Memory that a process has; 0 where the system does not say."""
     try:
-        pages = int(_STATM.read_text().split()[1])
-    except OSError:
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    except (OSError, IndexError):
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE")

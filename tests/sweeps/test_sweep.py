@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unittest.mock import Mock
 
 import polars as pl
@@ -21,8 +21,22 @@ from support import HANG_S, ROOT, VCPULAB
 from vcpulab import EngineError, _engine, run_many
 from vcpulab.cli.main import main
 from vcpulab.errors import RequestError
+from vcpulab.guard import StoppedError
 from vcpulab.results.addresses import find
-from vcpulab.sweeps import Dask, Executor, Local, Plan, Store, SweepFailedError, executor, export, query, run, summary
+from vcpulab.sweeps import (
+    Dask,
+    Executor,
+    Local,
+    Plan,
+    Store,
+    SweepFailedError,
+    executor,
+    export,
+    query,
+    run,
+    summary,
+    tables,
+)
 from vcpulab.sweeps.executors import BatchResult
 from vcpulab.sweeps.runner import Fixed, Sizer
 from vcpulab.sweeps.work import Batch, Measured, measure
@@ -766,15 +780,51 @@ def test_a_literal_is_no_function(full_store: Store) -> None:
     assert query(full_store, "SELECT 'read_csv' AS said FROM runs LIMIT 1").item() == "read_csv"
 
 
-def test_an_answer_without_end_is_given_up(full_store: Store) -> None:
-    endless = (
-        "SELECT count(*) FROM metrics a CROSS JOIN metrics b CROSS JOIN metrics c WHERE a.value + b.value > c.value"
-    )
-    # In a process of its own: what Polars has begun goes on, and takes memory, as long as its process is there.
-    command = [str(VCPULAB), "query", str(full_store.folder), endless, "--budget", "0.05s"]
-    given_up = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (given_up.returncode, given_up.stdout) == (1, "")
-    assert "the 0.05 s that were given are over" in given_up.stderr
+ENDLESS = "SELECT count(*) FROM metrics a CROSS JOIN metrics b CROSS JOIN metrics c WHERE a.value + b.value > c.value"
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list["subprocess.Popen[bytes]"]:
+    """The processes that are begun from now on."""
+    found: list[subprocess.Popen[bytes]] = []
+
+    def begin(*arguments: Any, **options: Any) -> "subprocess.Popen[bytes]":
+        found.append(popen(*arguments, **options))
+        return found[-1]
+
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", begin)
+    return found
+
+
+def test_an_answer_without_end_is_given_up(full_store: Store, begun: list["subprocess.Popen[bytes]"]) -> None:
+    with pytest.raises(StoppedError, match=r"the 0.05 s that were given are over"):
+        query(full_store, ENDLESS, seconds=0.05)
+    (child,) = begun
+    assert child.returncode == -signal.SIGKILL, "nothing goes on"
+
+
+def test_an_interrupt_ends_a_question(
+    full_store: Store, begun: list["subprocess.Popen[bytes]"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pressed(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        query(full_store, ENDLESS)
+    (child,) = begun
+    assert child.returncode == -signal.SIGKILL
+
+
+def test_a_question_without_memory_for_its_answer_ends_only_its_own_process(
+    full_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "_PROGRAM", "import os; os.abort()")
+    with pytest.raises(
+        EngineError, match="the query was not answered: ended by SIGABRT\n  hint: is there enough memory"
+    ):
+        query(full_store, "SELECT count(*) FROM runs")
 
 
 # ---- the command line ----

@@ -4,13 +4,13 @@ Needs the extra `report`.
 """
 
 import json
-import signal
 import subprocess
 import sys
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from vcpulab.children import why
 from vcpulab.errors import VcpulabError
 from vcpulab.extras import require
 
@@ -53,13 +53,6 @@ def _drawn(what: str, specs: Sequence[Mapping[str, Any]]) -> list[bytes]:
     asked = json.dumps([what, specs])
     done = subprocess.run([sys.executable, "-c", _PROGRAM], input=asked, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = done.stderr.strip().splitlines()[-1:] if done.returncode > 0 else [_ended_by(-done.returncode)]
-        raise DrawingError(f"charts could not be drawn: vl-convert: {''.join(said)}\n  hint: is there enough memory?")
+        said = why(done.returncode, done.stderr)
+        raise DrawingError(f"charts could not be drawn: vl-convert: {said}\n  hint: is there enough memory?")
     return [b64decode(one) for one in json.loads(done.stdout)]
-
-
-def _ended_by(number: int) -> str:
-    try:
-        return f"ended by {signal.Signals(number).name}"
-    except ValueError:
-        return f"ended by signal {number}"

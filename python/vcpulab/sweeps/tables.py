@@ -2,16 +2,15 @@
 
 import json
 import re
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from vcpulab import _engine, whole
-from vcpulab.errors import RequestError
+from vcpulab import _engine, children, whole
+from vcpulab.errors import EngineError, RequestError
 from vcpulab.guard import Guard
 from vcpulab.results.addresses import Address, addresses
 from vcpulab.results.metrics import METRICS, RUN_KINDS, Of, measured
@@ -169,13 +168,20 @@ def export(plan: Plan, store: Store, directory: Path) -> None:
 _READS = ("select", "with", "from", "explain", "show", "values", "(")
 _LITERAL = re.compile(r"'(?:[^']|'')*'")
 _READS_FILES = re.compile(r"\b(?:read|scan)_\w+", re.IGNORECASE)
-_LOOK_S = 0.01
+_PROGRAM = """\
+import io, sys, polars
+try:
+    answer = polars.LazyFrame.deserialize(io.BytesIO(sys.stdin.buffer.read())).collect()
+except (polars.exceptions.PolarsError, polars.exceptions.PanicException) as error:
+    sys.exit(" ".join(str(error).split()) or type(error).__name__)
+answer.write_ipc(sys.stdout.buffer)
+"""
 
 
 def query(store: Store, sql: str, *, seconds: float = float("inf")) -> pl.DataFrame:
     """The answer to a question in SQL, as Polars understands it.
 
-    What is stopped goes on in the background until Polars looks, and takes memory, as long as this process is there.
+    It is answered in a process of its own, which Polars ends where memory is short; nothing goes on when it is stopped.
 
     Args:
         store: what is asked about; other files are not.
@@ -185,6 +191,7 @@ def query(store: Store, sql: str, *, seconds: float = float("inf")) -> pl.DataFr
     Raises:
         RequestError: it is no such question, or cannot be answered.
         StoppedError: the time is over, or the answer takes half of the machine's memory.
+        EngineError: Polars ended, most often for want of memory.
     """
     if not sql.strip().lower().startswith(_READS):
         allowed = "a query that only reads, such as SELECT … FROM runs"
@@ -193,27 +200,17 @@ def query(store: Store, sql: str, *, seconds: float = float("inf")) -> pl.DataFr
     if reader is not None:
         raise RequestError(found=reader[0], allowed="the tables of the store", hint="vcpulab query STORE --tables")
     try:
-        asked = pl.SQLContext(views(store), eager=False).execute(sql)
-        return Guard(seconds).watch(_collected, asked)
+        asked = pl.SQLContext(views(store), eager=False).execute(sql).serialize()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         hint = next((f"\n  hint: {line[0].lower()}{line[1:]}" for line in lines if line.startswith("Did you mean")), "")
         raise RequestError(f"{lines[0] if lines else type(error).__name__}{hint}") from None
-
-
-def _collected(asked: pl.LazyFrame, *, progress: Callable[[float], bool]) -> pl.DataFrame:
-    """The answer, unless it is cancelled."""
-    running = asked.collect(background=True)
-    answer = None
     try:
-        while (answer := running.fetch()) is None and progress(0.0):
-            time.sleep(_LOOK_S)
-    finally:
-        if answer is None:
-            running.cancel()
-    if answer is None:
-        raise KeyboardInterrupt
-    return answer
+        return pl.read_ipc(children.answered(_PROGRAM, asked, Guard(seconds)))
+    except children.EndedError as error:
+        if not error.killed:
+            raise RequestError(str(error)) from None
+        raise EngineError(f"the query was not answered: {error}\n  hint: is there enough memory?") from None
 
 
 def columns(store: Store) -> list[tuple[str, str, str]]:
