@@ -138,7 +138,7 @@ def test_report_of_a_comparison_in_a_browser(command: Vcpulab, web: Path, browse
     assert result.returncode == 0, result.stderr
     page = opened(browser, web.parent / "out/report.html")
     assert page.count('data-drawn=""') == page.count("<figure ") == 9
-    assert re.search(r"throughput of batch \d+ → \d+ 1/s \(-\d+ %\)", page)
+    assert re.search(r"batch\.throughput \d+ → \d+ 1/s \(-\d+ %\)", page)
 
 
 def test_names_of_metrics() -> None:

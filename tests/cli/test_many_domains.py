@@ -23,7 +23,7 @@ from vcpulab.results.addresses import in_short, slos
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.settings import apply
 from vcpulab.show.charts import differences, palette
-from vcpulab.show.folded import View, tables
+from vcpulab.show.folded import View, things
 from vcpulab.show.terminal import rendered
 
 LINES_MAX = 40
@@ -115,7 +115,9 @@ def steps(work: Callable[[vcpulab.Run], object], run: vcpulab.Run) -> int:
     return made
 
 
-@pytest.mark.parametrize("work", [lambda run: [*tables(run, View())], starved, lambda run: groups(run.scenario)])
+@pytest.mark.parametrize(
+    "work", [lambda run: [one.table() for one in things(run, View())], starved, lambda run: groups(run.scenario)]
+)
 def test_what_is_shown_of_many_domains_takes_time_for_each_alone(work: Callable[[vcpulab.Run], object]) -> None:
     first, *runs = (vcpulab.run(vcpulab.Scenario.from_toml(MANY.replace("20", str(count)))) for count in (20, 20, 80))
     work(first)  # which imports
@@ -227,13 +229,35 @@ def test_views_say_what_there_is(command: Vcpulab, forty: str, arguments: list[s
 
 
 def test_domains_that_are_all_different_are_cut_to_a_page(command: Vcpulab, tmp_path: Path) -> None:
-    scenario = vcpulab.Scenario.from_toml(FORTY)
-    names = scenario.to_dict()["domain"]
-    different = scenario.change({f"domain.{name}.weight": 100 + index for index, name in enumerate(names)})
-    (tmp_path / "different.toml").write_text(different.text)
-    text = command("run", "different.toml").stdout
-    assert "34 others" in text
+    for numbered, shown in ((True, "service01 to service15"), (False, "34 others")):
+        # Names without numbers have nothing in common.
+        text = FORTY if numbered else re.sub(r"(\d)(\d)\]", lambda of: f"{'abc'[int(of[1])]}{of[2]}th]", FORTY)
+        scenario = vcpulab.Scenario.from_toml(text)
+        names = scenario.to_dict()["domain"]
+        different = scenario.change({f"domain.{name}.weight": 100 + index for index, name in enumerate(names)})
+        (tmp_path / "different.toml").write_text(different.text)
+        text = command("run", "different.toml").stdout
+        assert shown in text
+        assert len(text.splitlines()) <= LINES_MAX
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+def test_the_starter_fits_on_a_page_of_any_width(command: Vcpulab, tmp_path: Path, columns: str) -> None:
+    short = vcpulab.Scenario.starter().change({"run.duration": "4s", "run.replications": 4})
+    (tmp_path / "starter.toml").write_text(short.text)
+    text = command("run", "starter.toml", COLUMNS=columns).stdout
     assert len(text.splitlines()) <= LINES_MAX
+    assert max(map(len, text.splitlines())) <= max(int(columns), 83), "but for the two lines of prose"
+    assert "Who made whom wait" in text
+    every = command("run", "starter.toml", "--all", COLUMNS=columns).stdout
+    assert "io per execution" in every
+    assert "Wait for a pCPU after waking up" in every
+    changed = command("whatif", "starter.toml", "--set", "web.weight=512", "--replications", "8", COLUMNS=columns)
+    told = changed.stdout[: changed.stdout.index("To set it on a real host:")].splitlines()
+    assert len(told) <= LINES_MAX
+    assert any(line.startswith(" batch.throughput") for line in told), (
+        "who pays is told before what is hardly judged by"
+    )
 
 
 def test_whatif_tells_what_was_set_and_what_changes(command: Vcpulab, forty: str) -> None:
@@ -241,7 +265,7 @@ def test_whatif_tells_what_was_set_and_what_changes(command: Vcpulab, forty: str
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
     assert lines[0].startswith("newly starved: batch01 to batch12 ("), "who starves comes first"
-    assert "throughput of batch" in lines[1], "and then the answer"
+    assert "batch01.0 to batch10.0 (6).throughput" in lines[1], "and then the answer"
     assert lines[2:4] == ["set: domain.batch01 to batch12: cap = 20", "forty: credit xen4.17"]
     told = lines[: lines.index("To set it on a real host:")]
     assert len(told) <= LINES_MAX
@@ -286,6 +310,23 @@ def test_the_narrowest_terminal_breaks_no_name() -> None:
         text = console.file.getvalue()  # type: ignore[attr-defined]
         for word in (*name.split(), *verdict.split(), "0.30 ± 0.10", "0.60 ± 0.20"):
             assert word in text, width
+
+
+@pytest.mark.parametrize("columns", ["80", "120"])
+@pytest.mark.parametrize(
+    "arguments",
+    [["bounds"], ["capacity", "--vary", "http.rate", "--lowest", "200", "--highest", "400", "--replications", "2"]],
+)
+def test_bounds_and_capacity_of_forty_domains_fit_on_a_page(
+    command: Vcpulab, tmp_path: Path, arguments: list[str], columns: str
+) -> None:
+    apart = vcpulab.Scenario.from_toml(FORTY).change({f"domain.service{n:02}.weight": 240 + n for n in range(1, 16)})
+    (tmp_path / "forty.toml").write_text(apart.text)
+    result = command(arguments[0], "forty.toml", *arguments[1:], COLUMNS=columns)
+    lines = result.stdout.splitlines()
+    assert len(lines) <= LINES_MAX
+    assert sum(line.startswith((" station", " domain.http.rate")) for line in lines) <= 1, "in one piece"
+    assert re.search(r"service01(\.0)?\s+to service15", result.stdout), "numbered ones share a row, or a column"
 
 
 def test_hosts_are_named_with_alike_domains_in_short(command: Vcpulab, forty: str) -> None:

@@ -128,10 +128,17 @@ class Comparison:
         return self.percent is not None and abs(self.percent) < SMALL
 
     @property
+    def size(self) -> float:
+        """How large the difference is, in %: of the value before; of the whole, of what has an end."""
+        of_all = self.address.metric.unit.whole
+        if of_all is not None and self.difference is not None:
+            return 100 * abs(self.difference.mean) / of_all
+        return abs(self.percent) if self.percent is not None else float("inf")
+
+    @property
     def rank(self) -> tuple[int, bool, float]:
         """What comes first: clients and applications, then what means less to owners; of these what counts, by size."""
-        size = abs(self.percent) if self.percent is not None else float("inf")
-        return _NEAREST.index(self.address.of), not (self.of_consequence or self.may_regress), -size
+        return _NEAREST.index(self.address.of), not (self.of_consequence or self.may_regress), -self.size
 
     def row(self) -> dict[str, object]:
         """As flat data."""

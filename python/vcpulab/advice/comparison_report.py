@@ -10,7 +10,8 @@ from os import PathLike
 from markupsafe import Markup
 
 from vcpulab.advice.compare import Comparison, frame_of_changes, in_words, table_of_differences
-from vcpulab.advice.in_short import ROWS_FULL, alike_changes, headline, in_short
+from vcpulab.advice.in_short import ROWS_FULL, alike_changes, headline
+from vcpulab.advice.in_short import words as words_in_short
 from vcpulab.advice.starving import Starving
 from vcpulab.hypervisors.steps import Step, script
 from vcpulab.results.run import Run, run
@@ -44,7 +45,7 @@ def write(
     labelled = dict(zip(labels, runs, strict=True))
     beginnings = {label: _beginning(one.scenario) for label, one in labelled.items() if one.scenario.can_run}
     said = headline(found, (runs[0].scenario, runs[1].scenario))
-    lead = [*Starving.between(*runs).lines(), f"{said[0].upper()}{said[1:]}.", *lead]
+    lead = [*Starving.between(*runs).lines(), f"{said}.", *lead]
     parts = [
         html.section("Verdict", verdict(runs, labels, found)),
         *(
@@ -78,7 +79,7 @@ def verdict(runs: tuple[Run, Run], labels: tuple[str, str], found: Sequence[Comp
     many = len(judged) > ROWS_FULL
     changes = alike_changes(judged, scenarios) if many else frame_of_changes(judged)
     clear = [one for one in judged if one.verdict != "same"]
-    words = in_short(clear, scenarios, labels)[1] if many else in_words(found)
+    words = words_in_short(clear, scenarios) if many else in_words(found)
     drawn = [] if changes.is_empty() else [html.chart(charts.differences(changes))]
     return [*drawn, html.bullets(words), html.table(table)]
 

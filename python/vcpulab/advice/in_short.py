@@ -9,14 +9,17 @@ from vcpulab.advice.compare import Comparison, beside, frame_of_changes, shown, 
 from vcpulab.results.addresses import JUDGED_BY, app_rows, apps, judged
 from vcpulab.results.statistics import number
 from vcpulab.scenario import names
-from vcpulab.scenario.alike import groups
+from vcpulab.scenario.alike import rows as alike_rows
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.table import Table
 
 ROWS_FULL = 16
 """Up to so many differences are shown each in a row of its own."""
-ROWS_MAX = 6
-_LINES_MAX = 2
+ROWS_MAX = 12
+"""The most rows where there are more ..."""
+ROWS_NARROW = 6
+"""... and in a terminal so narrow that each takes several lines."""
+_GROUPS_MAX = 4
 _HEADLINE_MAX = {"improves": 2, "regresses": 1}
 _SURE = ("improve", "regress")
 
@@ -25,44 +28,66 @@ def in_short(
     candidates: Sequence[Comparison],
     scenarios: tuple[Scenario, Scenario],
     labels: tuple[str, str],
-) -> tuple[Table, list[str], str]:
-    """The differences that matter, alike domains in one row; what they come to in words; how much else there is.
+    most: int = ROWS_MAX,
+) -> tuple[Table, list[str]]:
+    """The differences that matter, alike domains in one row; what else differs, in words.
 
     Args:
         candidates: those that may be shown.
         scenarios: before and after.
         labels: what they are called.
+        most: how many rows the table may have.
+    """
+    order = _order(candidates, scenarios)
+    # What clients see has its place, however much else changes.
+    seen = [row for row, goal in order.items() if goal][: most // 2]
+    others = [row for row in order if row not in seen][: most - len(seen)]
+    told = [row for row in order if row in seen or row in others]
+    title = "Differences, paired, 95 % intervals; alike domains in a row, least to most"
+    table = beside(title, labels, [_cells(row, labels) for row in told])
+    hidden = len(candidates) - sum(map(len, told))
+    untold = [row for row in order if row not in told]
+    if not any(_verb(one) for row in order for one in row):
+        lines = ["nothing improves or regresses significantly"]
+    else:
+        lines = _lines(untold)
+    if hidden:
+        lines.append(f"not shown: {hidden} metrics{_of_which(untold)} (--all shows every one)")
+    return table, lines
+
+
+def words(candidates: Sequence[Comparison], scenarios: tuple[Scenario, Scenario]) -> list[str]:
+    """Who improves, regresses and may regress in what, a line for each."""
+    return _lines(list(_order(candidates, scenarios))) or ["nothing improves or regresses significantly"]
+
+
+def _order(
+    candidates: Sequence[Comparison], scenarios: tuple[Scenario, Scenario]
+) -> dict[tuple[Comparison, ...], bool]:
+    """The rows that tell something, the first to be read first, and whether each is what a client is judged by.
+
+    What owners judge by comes before the rest; of both first what was changed, then what clients see, then what changes
+    most.
     """
     changed = {one for one in scenarios[0].to_dict()["domain"] if _settings(scenarios, one)}
     clients = {app.name for app in apps(scenarios[0]) if app.client is not None}
-    rows = _alike_rows(candidates, scenarios)
+    owned = {address.name for address in judged(scenarios[0])}
 
     def goal(row: Sequence[Comparison]) -> bool:
         return row[0].address.thing in clients and row[0].address.metric.name in JUDGED_BY
 
-    def tells(row: Sequence[Comparison]) -> bool:
-        return goal(row) or any(map(_verb, row))
-
-    # What was changed first, then what clients see, then what changes most.
-    order = sorted(
-        filter(tells, rows.values()),
-        key=lambda row: (
-            row[0].address.domain not in changed,
-            row[0].address.thing not in clients,
+    def place(row: Sequence[Comparison]) -> tuple[bool | float, ...]:
+        address = row[0].address
+        return (
+            address.name not in owned,
+            address.domain not in changed,
+            address.thing not in clients,
             not any(_verb(one) in _SURE for one in row),
-            -max((abs(one.percent or 0) for one in row if _verb(one) or len(row) == 1), default=0),
-        ),
-    )
-    title = "Differences, paired, 95 % intervals; alike domains in a row, least to most"
-    # What clients see has its place, however much else changes.
-    seen = list(filter(goal, order))[: ROWS_MAX // 2]
-    others = [row for row in order if row not in seen][: ROWS_MAX - len(seen)]
-    told = [row for row in order if row in seen or row in others]
-    cells = [_cells(row, labels) for row in told]
-    hidden = len(candidates) - sum(map(len, told))
-    untold = [row for row in order if row not in told]
-    rest = f"{hidden} metrics{_of_which(untold)}" if hidden else ""
-    return beside(title, labels, cells), _lines(order), rest
+            -max((one.size for one in row if _verb(one) or len(row) == 1), default=0.0),
+        )
+
+    rows = map(tuple, _alike_rows(candidates, scenarios).values())
+    return {row: goal(row) for row in sorted((row for row in rows if goal(row) or any(map(_verb, row))), key=place)}
 
 
 def alike_changes(found: Sequence[Comparison], scenarios: tuple[Scenario, Scenario]) -> pl.DataFrame:
@@ -89,16 +114,20 @@ def headline(found: Sequence[Comparison], scenarios: tuple[Scenario, Scenario]) 
     """What owners judge by and changes most, for better and for worse, in a line; alike domains together."""
     asked = {address.name for address in judged(scenarios[0])}
     rows = _alike_rows([one for one in found if one.address.name in asked and one.of_consequence], scenarios)
+
+    def rank(row: Sequence[Comparison]) -> tuple[int, bool, float]:
+        return min(one.rank for one in row)
+
     told = []
     for verdict, most in _HEADLINE_MAX.items():
         those = [[one for one in row if one.verdict == verdict] for row in rows.values()]
-        told += sorted(filter(None, those), key=lambda row: min(one.rank for one in row))[:most]
-    return "; ".join(map(_said, told)) or "nothing that owners judge by changes significantly"
+        told += sorted(filter(None, those), key=rank)[:most]
+    return "; ".join(map(_said, sorted(told, key=rank))) or "nothing that owners judge by changes significantly"
 
 
 def _said(row: Sequence[Comparison]) -> str:
     one = row[0]
-    of = f"{one.address.metric.name} of {names.in_short([each.address.thing for each in row])}"
+    of = f"{names.in_short([each.address.thing for each in row])}.{one.address.metric.name}"
     percents = [each.percent for each in row if each.percent is not None]
     if len(row) > 1:
         return f"{of} {_percents(percents)} %" if percents else f"{of} {shown(one.verdict)}"
@@ -111,7 +140,7 @@ _Rows = dict[tuple[tuple[str, ...], str], list[Comparison]]
 
 
 def _alike_rows(found: Sequence[Comparison], scenarios: tuple[Scenario, Scenario]) -> _Rows:
-    alike = groups(*scenarios)
+    alike = alike_rows(*scenarios)
     row_of = {thing: tuple(row) for row in [*alike, *app_rows(scenarios[0], alike)] for thing in row}
     rows: _Rows = {}
     for one in found:
@@ -182,7 +211,7 @@ def _percents(values: Sequence[float]) -> str:
 
 
 def _lines(rows: Sequence[Sequence[Comparison]]) -> list[str]:
-    """Who improves and who regresses, by how many metrics."""
+    """Who improves and who regresses in what, those who do in the same together."""
     lines = []
     for verb in ("regress", "improve", "may regress"):
         metrics: dict[str, dict[str, None]] = {}
@@ -193,11 +222,8 @@ def _lines(rows: Sequence[Sequence[Comparison]]) -> list[str]:
         alike: dict[tuple[str, ...], list[str]] = {}
         for domain, those in metrics.items():
             alike.setdefault(tuple(sorted(those)), []).append(domain)
-        told = [f"{verb}: {', '.join(sorted(those))} of {names.in_short(sorted(who))}" for those, who in alike.items()]
-        lines += told if len(told) <= _LINES_MAX else _summed(verb, list(metrics), told)
-    return lines or ["nothing improves or regresses significantly"]
-
-
-def _summed(verb: str, domains: Sequence[str], told: Sequence[str]) -> list[str]:
-    """The first way in which domains fare, and the names of all."""
-    return [*told[: _LINES_MAX - 1], f"{verb}: {', '.join(names.listed(domains))}, in {len(told)} ways"]
+        told = [f"{', '.join(those)} of {names.in_short(sorted(who))}" for those, who in alike.items()]
+        more = sum(map(len, list(alike.values())[_GROUPS_MAX:]))
+        told = [*told[:_GROUPS_MAX], *([f"{more} other{'' if more == 1 else 's'}"] if more else [])]
+        lines += [f"{verb}: {'; '.join(told)}"] if told else []
+    return lines

@@ -353,5 +353,4 @@ def _show(
         views.show_lines([*found.starving.lines(), headline(found.found, scenarios)])
         views.show_changes(changes)
         views.show_comparison(found.found, (found.before, found.after), labels, all=all)
-        for line in found.added.lines() if found.added is not None else ():
-            print(line)
+        views.show_lines(found.added.lines() if found.added is not None else ())

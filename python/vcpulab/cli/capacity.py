@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from vcpulab import verbs
@@ -14,7 +14,6 @@ from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import Budget, Jobs, Report, Several, Slo, TableOrJson, command
 from vcpulab.cli.outputs import written
 from vcpulab.results.addresses import Slo as SloOf
-from vcpulab.results.addresses import in_short
 from vcpulab.results.statistics import number as number_said
 from vcpulab.show.table import Table
 
@@ -81,21 +80,14 @@ def capacity(
 
 def _show(name: str, found: Capacity) -> None:
     print(f"{name}\n")
-    for line in said(found):
-        print(line)
+    views.show_lines(said(found))
     print()
-    headings = [found.growth.name, "SLOs", *map(_in_lines, in_short(found.slos)), "replications", "nearest to full"]
-    rows = [
-        [
-            found.growth.said(point.value),
-            _STANDINGS[point.standing],
-            *_nearest(found.slos, point.judged),
-            str(point.replications),
-            "–" if point.bottleneck is None else f"{point.bottleneck.name}, {100 * point.bottleneck.used:.0f} %",
-        ]
-        for point in found.points
-    ]
-    views.show_table(Table("Loads tried", headings, rows, text_columns=2))
+    # In one piece with as many SLOs as there is room for.
+    for most in range(len(found.in_short), 0, -1):
+        loads = _loads(found, most)
+        if views.fits(loads):
+            break
+    views.show_table(loads)
     if found.saturated is not None:
         shown = found.saturated.stations[:_STATIONS_SHOWN]
         stations = [[one.name, one.kind, one.why, number_said(100 * one.used)] for one in shown]
@@ -103,16 +95,35 @@ def _show(name: str, found: Capacity) -> None:
         views.show_table(Table(title, ["station", "kind", "measured", "used, %"], stations, text_columns=3))
 
 
+def _loads(found: Capacity, most: int) -> Table:
+    """A row for each load that was tried, with some of the SLOs."""
+    slos = dict(list(found.in_short.items())[:most])
+    title = "Loads tried"
+    if len(slos) < len(found.in_short):
+        title += f", and of {len(found.in_short)} SLOs {'the one' if most == 1 else f'the {most}'} nearest to breaking"
+    headings = [found.growth.name, "SLOs", *map(_in_lines, slos), "replications", "nearest to full"]
+    rows = [
+        [
+            found.growth.said(point.value),
+            _STANDINGS[point.standing],
+            *_nearest(slos.values(), dict(zip(found.slos, point.judged, strict=True))),
+            str(point.replications),
+            "–" if point.bottleneck is None else f"{point.bottleneck.name}, {100 * point.bottleneck.used:.0f} %",
+        ]
+        for point in found.points
+    ]
+    return Table(title, headings, rows, text_columns=2)
+
+
 def _in_lines(slo: str) -> str:
     """An SLO as the heading of a narrow column."""
-    return re.sub(r"\.(?=\w+ [<>])", "\n.", slo)
+    return re.sub(r"\.(?=\w+ [<>])", "\n.", slo).replace(", ", ",\n")
 
 
-def _nearest(slos: Sequence[SloOf], judged: Sequence[Judged]) -> Iterator[str]:
+def _nearest(rows: Iterable[Sequence[SloOf]], judged: Mapping[SloOf, Judged]) -> Iterator[str]:
     """Of the SLOs on alike things, what came nearest to one, or furthest beyond it."""
-    of = dict(zip(slos, judged, strict=True))
-    for row in in_short(slos).values():
-        interval = worst([of[slo] for slo in row]).interval
+    for row in rows:
+        interval = worst([judged[slo] for slo in row]).interval
         yield "–" if interval is None else str(interval)
 
 

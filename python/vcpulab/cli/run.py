@@ -59,10 +59,11 @@ def run(
         out: Also write the scenario as run, all tables and the trace to this directory; a run there is replaced.
         trace: Write every event to this directory while the scenario runs; a trace that is there is replaced.
         counters: Also show the counters of another tool, under its names and in its units.
-        waits: Show which domains kept which others waiting; by default for up to six domains.
+        waits: Show which domains kept which others waiting, and for how long; by default for up to six domains, where a
+            page has room.
         io: Show the traffic of the domains' network interfaces, NICs and disks.
-        all: Show each domain, application and pCPU in a row of its own; by default, alike ones share one if there are
-            many.
+        all: Show each domain, application and pCPU in a row of its own, with every metric; by default, alike ones share
+            one if there are many, and metrics are those that there is room for.
         only: Show only domains, with their applications, whose names match, such as 'web*'.
         sort: Show first what has most of this metric, such as waited.
         jtl: Log every request of clients to this directory as JMeter would, CLIENT-0.jtl and so on; logs that are there

@@ -4,8 +4,8 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, groupby
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import polars as pl
 
 from vcpulab.advice.compare import Comparison, in_words, seen_by_clients, table_of_differences
 from vcpulab.advice.fixing import Fixed
-from vcpulab.advice.in_short import ROWS_FULL, in_short
+from vcpulab.advice.in_short import ROWS_FULL, ROWS_NARROW, in_short
 from vcpulab.advice.lint.host import Finding
 from vcpulab.advice.lint.lint import Advice
 from vcpulab.advice.starving import in_a_line, starved
@@ -25,7 +25,7 @@ from vcpulab.results.metrics import IO, Metric, summarise
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
 from vcpulab.scenario import settings
-from vcpulab.show.folded import View, domains_table, tables
+from vcpulab.show.folded import NARROW, NARROWEST, View, domains_table, things
 from vcpulab.show.table import Table
 from vcpulab.show.terminal import rendered
 
@@ -53,6 +53,11 @@ def show_table(table: Table) -> None:
         console.print(part)
 
 
+def fits(table: Table) -> bool:
+    """Are all its columns beside one another?"""
+    return sum(1 for _ in rendered(table, _stdout().width)) == 1
+
+
 def show_lines(lines: Iterable[str], *, begin: str = "", indent: str = "  ") -> None:
     """Prints lines of words, each broken where the terminal ends; whole where none says how wide it is.
 
@@ -76,23 +81,40 @@ _UNIT = re.compile(r"(?<=\d) (?=%|[mµ]?s\b)")
 """What stays in one line: a number and its unit."""
 
 
+_PAGE = 40
+"""The most lines that are shown unless more is asked for ..."""
+_HEADING = 3
+"""... and how many of them say what was run."""
+_TABLE_LINES = 5
+"""The lines of a table that are no rows: title, headings, and space around them."""
 _WAITS_SHORT = 6
-"""Who made whom wait is shown unasked for up to so many domains."""
+"""Who made whom wait is shown unasked for up to so many domains, where there is room."""
 
 
 def show_run(
     run: Run, tool: Tool | None = None, waits: bool | None = None, *, io: bool = False, view: View | None = None
 ) -> None:
-    """Every metric of a run; of many domains those that most people look at, where there is no room for more.
+    """The metrics of a run: all, or those that most people look at where there is no room for more on a page.
 
     Args:
         run: the run.
         tool: also in the counters of this tool.
-        waits: show who made whom wait? `None`: if it is short.
+        waits: show who made whom wait, and for how long? `None`: if it is short, as far as there is room on the page.
         io: show what crossed the domains' devices?
         view: what is shown of it; folded if left out.
     """
-    shown = _tables(run, view or View())
+    view = view or View()
+    if waits is None:
+        few = run.df_domains()["domain"].n_unique() <= _WAITS_SHORT
+        asides = [*_waits(run), *_wakeups(run)] if few else []
+    else:
+        asides = [*_waits(run), *_wakeups(run)] if waits else []
+    starving = starved(run)
+    shown, hint = _tables(run, view)
+    if waits is None and not view.all:
+        room = _PAGE - _HEADING - 2 * bool(starving) - bool(hint) - sum(map(_lines, shown))
+        lines = accumulate(map(_lines, asides))
+        asides = [table for table, until in zip(asides, lines, strict=True) if until <= room]
     scenario = run.scenario
     document = scenario.to_dict()
     host = document["host"]
@@ -107,32 +129,46 @@ def show_run(
         f"{scenario.duration_ns / 1e9:g} s after {scenario.warmup_ns / 1e9:g} s of warm-up, "
         f"{replications}, seed {scenario.seed}; mean ± 95 % confidence interval\n"
     )
-    if starving := starved(run):
+    if starving:
         print(f"{in_a_line(starving)}\n")
-    for table, _ in shown:
-        show_table(table.stacked())
-    if any(folded for _, folded in shown):
-        print("Every one: --all; some of them: --only 'GLOB'; the most first: --sort METRIC")
+    for table in shown:
+        show_table(table)
+    if hint:
+        print(hint)
     if io:
-        _show_io(run, view or View())
+        _show_io(run, view)
     if tool is not None:
         counters = COUNTERS[tool]
         counted = summarise(_in_counters(run, counters), "domain", counters)
         title = f"Domains, in the counters of {tool}"
-        show_table(domains_table(run.scenario, counted, title, counters, view or View()).stacked())
-    if waits or (waits is None and run.df_domains()["domain"].n_unique() <= _WAITS_SHORT):
-        _show_waits(run)
-        _show_wakeups(run)
+        show_table(domains_table(run.scenario, counted, title, counters, view).stacked())
+    if run.not_attributed is not None and waits is not False:
+        terminal.say(f"who made whom wait is not known: {run.not_attributed}")
+    for table in asides:
+        show_table(table)
 
 
-def _tables(run: Run, view: View) -> list[tuple[Table, bool]]:
-    """The tables of a run; of those that are folded, the short ones where the whole ones are too wide."""
-    width = _stdout().width
-    pairs = zip(tables(run, view), tables(run, view, full=False), strict=True)
-    return [
-        (short if folded and sum(1 for _ in rendered(table.stacked(), width)) > 1 else table, folded)
-        for (table, folded), (short, _) in pairs
-    ]
+def _tables(run: Run, view: View) -> tuple[list[Table], str]:
+    """The tables of a run, each with as many metrics as fit beside one another; and how to see what is left out."""
+    those = list(things(run, view))
+    levels = (None,) if view.all or view.only is not None else (None, NARROW, NARROWEST)
+    shown, cut = [], False
+    for one in those:
+        for names in levels:
+            table = one.table(names).stacked()
+            if fits(table):
+                break
+        shown.append(table)
+        cut = cut or names is not None
+    if any(one.folded for one in those):
+        return shown, "Every one: --all; some of them: --only 'GLOB'; the most first: --sort METRIC"
+    return shown, "Every metric: --all" if cut else ""
+
+
+def _lines(table: Table) -> int:
+    """The lines that a table takes."""
+    console = _stdout()
+    return sum(len(console.render_lines(part)) for part in rendered(table, console.width))
 
 
 def show_comparison(
@@ -156,20 +192,21 @@ def show_comparison(
     """
     if heading:
         _show_heading(runs, labels)
-    show_lines(starving)
     if starving:
+        show_lines(starving)
         print()
     shown = [c for c in found if all or (c.address.better is not None and c.verdict != "same")]
     asked = {address.name for address in seen_by_clients(runs[0])}
     told = [c for c in shown if all or c.of_consequence or c.may_regress or c.address.name in asked]
-    lines = in_words(found)
-    # Alike domains fill a page with few rows or with few words.
-    if not all and max(len(told), len(lines)) > ROWS_FULL:
-        table, lines, rest = in_short(shown, (runs[0].scenario, runs[1].scenario), labels)
+    table, lines = table_of_differences(told, labels), in_words(found)
+    # Alike domains fill a page with few rows or with few words, and so does a narrow terminal.
+    if not all and max(len(told), len(lines), _lines(table) - _TABLE_LINES) > ROWS_FULL:
+        scenarios = (runs[0].scenario, runs[1].scenario)
+        table, lines = in_short(shown, scenarios, labels)
+        if _lines(table) - _TABLE_LINES > ROWS_FULL:
+            table, lines = in_short(shown, scenarios, labels, ROWS_NARROW)
+    if table.rows:
         show_table(table)
-        lines += [f"not shown: {rest} (--all shows every one)"] if rest else []
-    elif told:
-        show_table(table_of_differences(told, labels))
     show_lines(lines)
 
 
@@ -266,13 +303,9 @@ def _in_counters(run: Run, counters: Sequence[Metric]) -> pl.DataFrame:
     )
 
 
-def _show_waits(run: Run) -> None:
+def _waits(run: Run) -> Iterator[Table]:
     """A row for each domain that waited, a column for each thing it waited for."""
-    if run.not_attributed is not None:
-        terminal.say(f"who made whom wait is not known: {run.not_attributed}")
-        return
-    frame = run.df_wait_shares()
-    if frame.is_empty():
+    if run.not_attributed is not None or (frame := run.df_wait_shares()).is_empty():
         return
     order = [*run.df_domains()["domain"].unique(maintain_order=True), "idle", "hypervisor"]
     by = [name for name in order if name in frame["by"]]
@@ -283,7 +316,7 @@ def _show_waits(run: Run) -> None:
     rows = [
         [domain, *(cells.get((domain, other), "–") for other in by)] for domain in order if domain in frame["domain"]
     ]
-    show_table(Table("Who made whom wait: wait of the domain by what ran, % of elapsed", ["domain", *by], rows))
+    yield Table("Who made whom wait: wait of the domain by what ran, % of elapsed", ["domain", *by], rows)
 
 
 def show_xencpu(used: pl.DataFrame) -> None:
@@ -313,7 +346,7 @@ def show_xenoprof(profile: pl.DataFrame) -> None:
     show_table(Table("Busy time by domain and layer", headings, rows, text_columns=2))
 
 
-def _show_wakeups(run: Run) -> None:
+def _wakeups(run: Run) -> Iterator[Table]:
     frame = run.df_wakeup_means()
     if frame.is_empty():
         return
@@ -323,7 +356,7 @@ def _show_wakeups(run: Run) -> None:
         *(name.replace("_us", ", µs").replace("per_s", "1/s") for name in frame.columns[2:]),
     ]
     rows = [[domain, cause, *map(number, values)] for domain, cause, *values in frame.iter_rows()]
-    show_table(Table("Wait for a pCPU after waking up", headings, rows, 2).stacked())
+    yield Table("Wait for a pCPU after waking up", headings, rows, 2).stacked()
 
 
 def _count(number: int, thing: str) -> str:

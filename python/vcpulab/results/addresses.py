@@ -323,20 +323,38 @@ def slos(scenario: Scenario, texts: Iterable[str], field: str = "slo") -> list[S
     ]
 
 
-def in_short(slos: Iterable[Slo]) -> dict[str, list[Slo]]:
+def in_short(slos: Iterable[Slo], rows: Iterable[Sequence[str]] = ()) -> dict[str, list[Slo]]:
     """SLOs of the same bound on the same metric, under one name.
+
+    Args:
+        slos: the SLOs.
+        rows: the things that share a name whatever their bounds, which are shown from the least to the most.
 
     Examples:
         >>> list(in_short(slos(Scenario.starter(), ["*.gotten > 5", "web.waited < 9"])))
         ['dom0, web, batch.gotten > 5 % of a pCPU', 'web.waited < 9 % of a vCPU']
+        >>> list(in_short(slos(Scenario.starter(), ["web.gotten > 5", "batch.gotten > 6"]), [["web", "batch"]]))
+        ['web, batch.gotten > 5 to 6 % of a pCPU']
     """
-    alike: dict[tuple[str, str], list[Slo]] = {}
+    row_of = {thing: number for number, row in enumerate(rows) if len(row) > 1 for thing in row}
+    alike: dict[tuple[str, str, str | int], list[Slo]] = {}
     for one in slos:
-        alike.setdefault((one.address.metric.name, str(one).removeprefix(str(one.address))), []).append(one)
+        bound = str(one).removeprefix(str(one.address))
+        key = (one.address.metric.name, one.operator, row_of.get(one.address.thing, bound))
+        alike.setdefault(key, []).append(one)
     return {
-        f"{names_in_short([one.address.thing for one in row])}.{metric}{bound}": row
-        for (metric, bound), row in alike.items()
+        f"{names_in_short([one.address.thing for one in row])}.{metric}{_bounds(row)}": row
+        for (metric, _, _), row in alike.items()
     }
+
+
+def _bounds(row: Sequence[Slo]) -> str:
+    """The bound of SLOs on one metric, or the least and the most of them."""
+    first = row[0]
+    if len({(one.operator, one.bound) for one in row}) == 1:
+        return str(first).removeprefix(str(first.address))
+    least, most = (number(bound) for bound in (min(one.bound for one in row), max(one.bound for one in row)))
+    return f" {first.operator} {least} to {most} {first.address.unit}"
 
 
 def _matched_slo(text: str, field: str) -> re.Match[str]:

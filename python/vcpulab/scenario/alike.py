@@ -2,9 +2,10 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from vcpulab.scenario.names import without_number
 from vcpulab.scenario.scenario import Scenario
 
 
@@ -18,11 +19,49 @@ def groups(*scenarios: Scenario) -> list[list[str]]:
         >>> groups(Scenario.from_dict({"name": "three", "host": host, "domain": batch}))
         [['batch1', 'batch2'], ['heavy']]
     """
-    said = [_settings(scenario.to_dict()) for scenario in scenarios]
+    return list(_groups(scenarios).values())
+
+
+ROWS_MAX = 8
+"""More rows of domains than that are too many to look at."""
+
+
+def rows(*scenarios: Scenario) -> list[list[str]]:
+    """The domains that are shown in a row: alike ones; where that leaves too many rows, numbered ones that do the same.
+
+    They have as many vCPUs, and applications of the same kinds; what a change makes different stays apart.
+
+    Examples:
+        >>> domains = {f"vm{number}": {"weight": 100 + number} for number in range(1, 10)}
+        >>> host = {"profile": "exact", "pcpus": 1, "scheduler": "credit"}
+        >>> before = Scenario.from_dict({"name": "nine", "host": host, "domain": domains})
+        >>> rows(before) == [list(domains)], rows(before, before.change({"domain.vm3.weight": 9}))[1]
+        (True, ['vm3'])
+    """
+    found = _groups(scenarios)
+    if len(found) <= ROWS_MAX:
+        return list(found.values())
+    document = scenarios[0].to_dict()
+    asked = {client["server"] for client in document.get("client", {}).values()}
+    merged: dict[tuple[object, ...], list[str]] = {}
+    for said, group in found.items():
+        stems = {without_number(name) for name in group}
+        domain = document["domain"][group[0]]
+        kinds = [app["kind"] for app in domain.get("app", [])]
+        does = (domain["vcpus"], domain.get("driver_domain"), group[0] in asked, *kinds)
+        # A group whose names have no stem in common stands for itself.
+        key = (*stems, len(set(said)) > 1, *does) if len(stems) == 1 else said
+        merged.setdefault(key, []).extend(group)
+    return list(merged.values())
+
+
+def _groups(scenarios: Sequence[Scenario]) -> dict[tuple[str, ...], list[str]]:
+    """What each scenario says of a domain, to those of which it says the same."""
+    settings_of = [_settings(scenario.to_dict()) for scenario in scenarios]
     found: dict[tuple[str, ...], list[str]] = {}
-    for domain in said[0]:
-        found.setdefault(tuple(settings.get(domain, "") for settings in said), []).append(domain)
-    return list(found.values())
+    for domain in settings_of[0]:
+        found.setdefault(tuple(settings.get(domain, "") for settings in settings_of), []).append(domain)
+    return found
 
 
 def _settings(document: Mapping[str, Any]) -> dict[str, str]:

@@ -85,13 +85,23 @@ def in_rows(names: Iterable[str]) -> list[list[str]]:
     """
     alike: dict[str, list[str]] = {}
     for name in names:
-        match = _NUMBERED.fullmatch(name)
-        alike.setdefault(f"{match['stem']}#{match['rest']}" if match else name, []).append(name)
+        alike.setdefault(without_number(name), []).append(name)
     return [
         part
         for same in alike.values()
         for part in ([sorted(same, key=_number)] if len(same) > 2 else [[name] for name in same])
     ]
+
+
+def without_number(name: str) -> str:
+    """The name with a `#` for its number, the same for all that differ in that alone.
+
+    Examples:
+        >>> without_number("batch10"), without_number("batch10.0"), without_number("web")
+        ('batch#', 'batch#.0', 'web')
+    """
+    match = _NUMBERED.fullmatch(name)
+    return f"{match['stem']}#{match['rest'] or ''}" if match else name
 
 
 def _number(name: str) -> int:

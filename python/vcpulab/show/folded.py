@@ -1,6 +1,6 @@
 """The summary of a run in few rows: alike domains in one, with the least and the most of their values."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -10,19 +10,18 @@ from vcpulab.results.addresses import App, app_rows, apps
 from vcpulab.results.metrics import APP, DOMAIN, PCPU, Metric
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
-from vcpulab.scenario.alike import groups
+from vcpulab.scenario.alike import ROWS_MAX
+from vcpulab.scenario.alike import rows as alike_rows
 from vcpulab.scenario.names import did_you_mean, in_short, listed, matching
 from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.units import pcpu_set
 from vcpulab.show.table import Table
 
-ROWS_FULL = 8
-"""A table of no more rows is shown as it is."""
-ROWS_MAX = 8
-"""What is left of a longer one, at most, with a row for the rest."""
 _KINDS = (("domain", "Domains", DOMAIN), ("app", "Applications", APP), ("pcpu", "pCPUs", PCPU))
-_NARROW = {"gotten", "waited", "wait_p99", "throughput", "failed", "response_p99", "run", "idle", "overhead"}
-"""The metrics of a folded table that has no room for all."""
+NARROW = {"gotten", "waited", "wait_p99", "throughput", "failed", "response_p99", "run", "idle", "overhead"}
+"""The metrics that most people look at, for where there is no room for all ..."""
+NARROWEST = {"waited", "wait_p99", "throughput", "response_p99", "run", "idle"}
+"""... and for where there is hardly any."""
 
 
 @dataclass(frozen=True)
@@ -37,32 +36,52 @@ class View:
     """By this metric, the most first."""
 
 
-def tables(run: Run, view: View, full: bool = True) -> Iterator[tuple[Table, bool]]:
-    """The tables of a summary that have rows, and whether each is folded.
+@dataclass(frozen=True)
+class Things:
+    """The things of a kind, as rows of a table."""
+
+    heading: str
+    title: str
+    rows: "Rows"
+    means: "Means"
+    metrics: Sequence[Metric]
+    folded: bool
+    """Whether alike ones share a row."""
+    sort: str | None
+
+    def table(self, names: Collection[str] | None = None) -> Table:
+        """The table of them.
+
+        Args:
+            names: the metrics that it has besides the one that it is sorted by; all if left out.
+        """
+        shown = [one for one in self.metrics if names is None or one.name in names or one.name == self.sort]
+        cells = [[name, *(_cell(self.means, those, one.name) for one in shown)] for name, those in self.rows.items()]
+        return Table(self.title, [self.heading, *(f"{one.name.replace('_', ' ')}, {one.unit}" for one in shown)], cells)
+
+
+def things(run: Run, view: View) -> Iterator[Things]:
+    """The kinds of things of a summary that has any.
 
     Args:
         run: the run.
         view: what is shown of it.
-        full: with every metric? Else those that most people look at, where rows are folded.
     """
     applications = apps(run.scenario)
     kinds = {app.name: app.kind for app in applications}
     rows_of = {"domain": _domains, "app": _apps, "pcpu": _pcpus}
     for of, title, metrics in _KINDS:
         frame = run.summary().filter(of=of)
-        things = _chosen(frame["thing"].unique(maintain_order=True).to_list(), applications, view.only)
-        folded = not view.all and len(things) > ROWS_FULL
-        rows = rows_of[of](run.scenario, things) if folded else {thing: [thing] for thing in things}
+        those = _chosen(frame["thing"].unique(maintain_order=True).to_list(), applications, view.only)
+        folded = not view.all and len(those) > ROWS_MAX
+        rows = rows_of[of](run.scenario, those) if folded else {thing: [thing] for thing in those}
         if of == "app":
-            rows = {f"{name} ({kinds[those[0]]})": those for name, those in rows.items()}
+            rows = {f"{name} ({kinds[row[0]]})": row for name, row in rows.items()}
         means = {(row["thing"], row["metric"]): row for row in frame.iter_rows(named=True)}
         rows = _cut(_sorted(rows, means, metrics, view.sort), means, metrics, folded=folded, sort=view.sort)
-        shown = [one for one in metrics if full or not folded or one.name in _NARROW or one.name == view.sort]
-        cells = [[name, *(_cell(means, those, metric.name) for metric in shown)] for name, those in rows.items()]
-        if cells:
-            said = f"{title}: {len(things)}, alike ones in a row, least to most" if folded else title
-            headings = [of, *(f"{metric.name.replace('_', ' ')}, {metric.unit}" for metric in shown)]
-            yield Table(said, headings, cells), folded
+        if rows:
+            said = f"{title}: {len(those)}, alike ones in a row, least to most" if folded else title
+            yield Things(of, said, rows, means, metrics, folded, view.sort)
 
 
 def domains_table(scenario: Scenario, frame: pl.DataFrame, title: str, metrics: Sequence[Metric], view: View) -> Table:
@@ -75,13 +94,12 @@ def domains_table(scenario: Scenario, frame: pl.DataFrame, title: str, metrics: 
         metrics: its columns.
         view: what is shown.
     """
-    things = _chosen(frame["thing"].unique(maintain_order=True).to_list(), apps(scenario), view.only)
-    folded = not view.all and len(things) > ROWS_FULL
-    rows = _domains(scenario, things) if folded else {thing: [thing] for thing in things}
+    those = _chosen(frame["thing"].unique(maintain_order=True).to_list(), apps(scenario), view.only)
+    folded = not view.all and len(those) > ROWS_MAX
+    rows = _domains(scenario, those) if folded else {thing: [thing] for thing in those}
     means = {(row["thing"], row["metric"]): row for row in frame.iter_rows(named=True)}
-    cells = [[name, *(_cell(means, those, metric.name) for metric in metrics)] for name, those in rows.items()]
-    headings = ["domain", *(f"{metric.name.replace('_', ' ')}, {metric.unit}" for metric in metrics)]
-    return Table(f"{title}; alike domains in a row, least to most" if folded else title, headings, cells)
+    title = f"{title}; alike domains in a row, least to most" if folded else title
+    return Things("domain", title, rows, means, metrics, folded, None).table()
 
 
 def check(scenario: Scenario, view: View) -> None:
@@ -117,18 +135,18 @@ Rows = Mapping[str, Sequence[str]]
 
 def _domains(scenario: Scenario, things: Sequence[str]) -> Rows:
     there = set(things)
-    rows = ([name for name in (join([one]) for one in group) if name in there] for group in groups(scenario))
+    rows = ([name for name in (join([one]) for one in group) if name in there] for group in alike_rows(scenario))
     return {in_short(row): row for row in rows if row}
 
 
 def _apps(scenario: Scenario, things: Sequence[str]) -> Rows:
     there = set(things)
-    rows = ([name for name in row if name in there] for row in app_rows(scenario, groups(scenario)))
+    rows = ([name for name in row if name in there] for row in app_rows(scenario, alike_rows(scenario)))
     return {in_short(row): row for row in rows if row}
 
 
 def _pcpus(scenario: Scenario, things: Sequence[str]) -> Rows:
-    """Those of a pool in a row; those of none are the host's."""
+    """Those of a pool in a row, and those of none."""
     host = scenario.to_dict()["host"]
     left = dict.fromkeys(things)
     rows: dict[str, list[str]] = {}
@@ -137,7 +155,7 @@ def _pcpus(scenario: Scenario, things: Sequence[str]) -> Rows:
         rows[f"pool {name}"] = [thing for thing in of_pool if thing in left]
         for thing in rows[f"pool {name}"]:
             del left[thing]
-    return {name: row for name, row in (("host", list(left)), *rows.items()) if row}
+    return {name: row for name, row in ((in_short(list(left)), list(left)), *rows.items()) if row}
 
 
 Means = Mapping[tuple[str, str], Mapping[str, object]]

@@ -12,10 +12,9 @@ from vcpulab.results.metrics import Of, metric
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
 from vcpulab.results.timeline import slices
-from vcpulab.scenario.alike import groups
+from vcpulab.scenario.alike import ROWS_MAX, rows
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario, join
-from vcpulab.show.folded import ROWS_FULL
 
 if TYPE_CHECKING:
     import altair as alt
@@ -134,11 +133,11 @@ def _together(intervals: Sequence[Interval]) -> tuple[float, float | None, str]:
 
 def _alike(scenarios: Sequence[Scenario], of: Of = "domain") -> dict[str, str]:
     """What each domain, or application, is called in a chart: of many, alike ones are drawn as one."""
-    alike = groups(*scenarios)
-    if sum(map(len, alike)) <= ROWS_FULL:
+    alike = rows(*scenarios)
+    if sum(map(len, alike)) <= ROWS_MAX:
         return {}
-    rows = app_rows(scenarios[0], alike) if of == "app" else [[join([one]) for one in row] for row in alike]
-    return {name: in_short(row) for row in rows for name in row}
+    named = app_rows(scenarios[0], alike) if of == "app" else [[join([one]) for one in row] for row in alike]
+    return {name: in_short(row) for row in named for name in row}
 
 
 def _called(run: Run, frame: pl.DataFrame, *columns: str) -> pl.DataFrame:

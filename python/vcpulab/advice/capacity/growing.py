@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import polars as pl
 
@@ -14,7 +15,8 @@ from vcpulab.advice.capacity.slos import default_slos, served
 from vcpulab.advice.capacity.varying import Growth
 from vcpulab.errors import Interrupted, RequestError
 from vcpulab.guard import Guard
-from vcpulab.results.addresses import Slo
+from vcpulab.results.addresses import Slo, app_rows, in_short
+from vcpulab.scenario.alike import rows
 from vcpulab.show.answer import Answer
 
 FULL = 0.9
@@ -57,6 +59,20 @@ class Capacity(Answer):
     found: Found
     points: list[Point]
     """Every load tried, in order."""
+
+    @cached_property
+    def in_short(self) -> dict[str, list[Slo]]:
+        """The SLOs, those on one metric of alike things under one name; what came nearest to breaking first."""
+        there = self.growth.at(self.growth.present)
+        # A failure is one, whoever's it is.
+        failures = [one for one in self.slos if one.bound == 0]
+        others = [one for one in self.slos if one.bound != 0]
+        found = in_short(failures) | in_short(others, app_rows(there, rows(there)))
+        slack = {
+            slo: min((point.judged[index].slack for point in self.points), default=0.0)
+            for index, slo in enumerate(self.slos)
+        }
+        return dict(sorted(found.items(), key=lambda named: min(slack[slo] for slo in named[1])))
 
     def point(self, value: float | None) -> Point | None:
         """What was measured at a load."""

@@ -1,12 +1,14 @@
 """The page that shows a capacity: each SLO's metric against the load. Needs the extra `report`."""
 
+from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from vcpulab.advice.capacity.growing import Capacity
+from vcpulab.advice.capacity.growing import Capacity, Point
+from vcpulab.advice.capacity.judging import worst
 from vcpulab.advice.capacity.words import said
 from vcpulab.extras import require
-from vcpulab.results.addresses import in_short
+from vcpulab.results.addresses import Slo
 from vcpulab.show import html
 from vcpulab.show.charts import COLOURS, dressed, rows_of
 from vcpulab.show.table import Table
@@ -38,18 +40,24 @@ def write(path: str | PathLike[str], title: str, found: Capacity) -> None:
         [
             grows.said(point.value),
             _WORDS[point.standing],
-            *("–" if one.interval is None else str(one.interval) for one in point.judged),
+            *(_nearest(found, point, those) for those in found.in_short.values()),
             str(point.replications),
         ]
         for point in found.points
     ]
-    tried = Table("", [grows.name, "SLOs", *map(str, found.slos), "replications"], rows, text_columns=2)
+    tried = Table("", [grows.name, "SLOs", *found.in_short, "replications"], rows, text_columns=2)
     parts.append(html.section("Loads tried", [html.table(tried)]))
     if found.saturated is not None:
         stations = [[one.name, f"{100 * one.used:.0f} %", one.kind, one.why] for one in found.saturated.stations]
         full = html.table(Table("", ["station", "used", "kind", "measured"], stations, text_columns=4))
         parts.append(html.section(f"How full everything is at {grows.said(found.saturated.value)}", [full]))
     html.write(path, f"Capacity: {title}", parts, said(found))
+
+
+def _nearest(found: Capacity, point: Point, slos: Sequence[Slo]) -> str:
+    """Of the SLOs on alike things, what came nearest to one, or furthest beyond it."""
+    interval = worst([point.judged[found.slos.index(slo)] for slo in slos]).interval
+    return "–" if interval is None else str(interval)
 
 
 def _worth_drawing(found: Capacity) -> tuple[list[int], list[str]]:
@@ -60,9 +68,10 @@ def _worth_drawing(found: Capacity) -> tuple[list[int], list[str]]:
         return [0.0 if one is None else one.mean for one in intervals]
 
     drawn, flat = [], []
-    for name, those in in_short(found.slos).items():
-        bound = those[0]
-        index = max(map(found.slos.index, those), key=lambda one: max(map(bound.excess, means(one)), default=0.0))
+    for name, those in found.in_short.items():
+        index = max(
+            map(found.slos.index, those), key=lambda one: max(map(found.slos[one].excess, means(one)), default=0.0)
+        )
         if any(means(index)):
             drawn.append(index)
         else:
