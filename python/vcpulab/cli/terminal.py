@@ -70,15 +70,18 @@ def _labelled(label: str, style: str, message: str) -> None:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[float], bool]]:
-    """A progress bar, if stderr is a terminal; takes the fraction done."""
+    """A progress bar with the pace of the engine, if stderr is a terminal; takes the fraction done."""
     if not sys.stderr.isatty():
         yield lambda _fraction: True
         return
     from rich.markup import escape
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    from vcpulab.cli.pace import Pace, PacedProgress
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+    with PacedProgress(*columns, console=console(stderr=True), transient=True) as bar:
+        bar.pace = Pace()
         task = bar.add_task(escape(plain(what)), total=1.0)
 
         def advance(fraction: float) -> bool:
@@ -90,11 +93,16 @@ def progress(what: str) -> Iterator[Callable[[float], bool]]:
 
 @contextmanager
 def status(what: str) -> Iterator[Callable[[str], None]]:
-    """The work in progress, if stderr is a terminal; takes how far it has come."""
+    """The work in progress with the pace of the engine, if stderr is a terminal; takes how far it has come."""
     if not sys.stderr.isatty():
         yield lambda _said: None
         return
-    from rich.text import Text
+    from vcpulab.cli.pace import Pace
 
-    with console(stderr=True).status(Text(plain(what))) as shown:
-        yield lambda said: shown.update(Text(plain(f"{what}: {said}")))
+    pace = Pace(what)
+
+    def update(said: str) -> None:
+        pace.before = f"{what}: {said}"
+
+    with console(stderr=True).status(pace):
+        yield update
