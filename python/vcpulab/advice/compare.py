@@ -81,6 +81,11 @@ class Comparison:
         return 100 * value / abs(self.before.mean) if self.before is not None and self.before.mean else None
 
     @property
+    def large(self) -> bool:
+        """Does it change by more than `HARM_END` % of the value before?"""
+        return self.difference is not None and abs(self.difference.mean) > HARM_END / 100 * self._base()
+
+    @property
     def may_regress(self) -> bool:
         """Is it no significant difference, but perhaps a large harm?"""
         return self._perhaps(-1)

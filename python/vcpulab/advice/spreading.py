@@ -15,8 +15,11 @@ def spread(document: Mapping[str, Any], driver: str, vcpus: int) -> dict[str, in
     for kind in ("nic", "disk"):
         found |= _in_turn(_interrupts(document, kind, driver), range(vcpus))
         found |= _in_turn(_backs(document, kind, driver), range(vcpus))
-    if found:
-        return found
+    return found or apart(document, driver, vcpus)
+
+
+def apart(document: Mapping[str, Any], driver: str, vcpus: int) -> dict[str, int]:
+    """What is to be set so that netbacks are in turn on those of that many vCPUs that no NIC interrupts, if any."""
     interrupted = set(_interrupts(document, "nic", driver).values()) or {0}
     return _in_turn(_backs(document, "nic", driver), [vcpu for vcpu in range(vcpus) if vcpu not in interrupted])
 

@@ -1,11 +1,12 @@
 """Driver domains that keep others waiting: their weight, their cap, their vCPUs."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from vcpulab.advice.capacity.occupancy import NEAR_FULL
 from vcpulab.advice.lint.host import IDLE, WAITS, Finding, Host, of_domain
 from vcpulab.advice.lint.rule import Rules, Stands
-from vcpulab.advice.spreading import behind, spread
+from vcpulab.advice.spreading import apart, behind, spread
 from vcpulab.scenario.names import in_short
 
 BUSY = 0.9
@@ -105,7 +106,8 @@ def few_driver_vcpus(host: Host) -> Iterator[Finding]:
 
     Silent: Where no pCPU is left over, or one more vCPU improves nothing: then the link or the disk is the limit.
 
-    Mend: One vCPU more, and the netbacks and NICs spread over them: a vCPU without any has nothing to do.
+    Mend: One vCPU more, and the netbacks and NICs spread over them: a vCPU without any has nothing to do. If that takes
+    from some what it gives to others, the netbacks apart from the NICs.
 
     Schedulers: All.
 
@@ -121,10 +123,11 @@ def few_driver_vcpus(host: Host) -> Iterator[Finding]:
             f"{which} is busy for {100 * max(busy):.0f} % of the time with the I/O of "
             f"{in_short(host.served_by(driver))}, while pCPUs idle: it has too few vCPUs, one saturates"
         )
-        mended = {path: vcpus + 1, **spread(host.document, driver, vcpus + 1)}
+        more: dict[str, Any] = {path: vcpus + 1}
         if isinstance(host.domains[driver].get("affinity"), list):
-            mended[of_domain(driver, "affinity")] = "all"
-        yield Finding(path, reason, mended)
+            more[of_domain(driver, "affinity")] = "all"
+        mends = [{**more, **places(host.document, driver, vcpus + 1)} for places in (spread, apart)]
+        yield Finding(path, reason, mends[0], otherwise=tuple(mends[1:]))
 
 
 @rule("saturated-driver-vcpu")

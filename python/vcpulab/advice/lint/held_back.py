@@ -212,7 +212,8 @@ def _outside(held: Held) -> Finding | None:
     if station.used < (HALF_FULL if nobody_waits else NEAR_FULL):
         return None
     reason = f"the bottleneck of {held.domain} is outside the scheduler: {station}; no setting changes that"
-    return Finding(of_domain(held.domain, "disk" if station.kind == "disk" else "nic"), reason)
+    of = {"disk": "disk", "connections": "app", "backlog": "app"}.get(station.kind, "nic")
+    return Finding(of_domain(held.domain, of), reason)
 
 
 # ---- too much work ----

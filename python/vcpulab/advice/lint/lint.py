@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from math import log
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,13 @@ from vcpulab.hypervisors import Toolstack
 from vcpulab.hypervisors.commands import typed
 from vcpulab.hypervisors.settings import Change, difference
 from vcpulab.hypervisors.steps import Step
-from vcpulab.results.addresses import Slo
+from vcpulab.results.addresses import Slo, apps
 from vcpulab.results.addresses import in_short as slos_in_short
 from vcpulab.results.run import Run, run_many
 from vcpulab.results.statistics import number
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.problems import Problem
-from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.scenario import Scenario, split
 from vcpulab.scenario.settings import change
 
 SHOWN = 4
@@ -34,6 +35,8 @@ MORE = 4
 """Where a large gain is uncertain, both sides run again with this many times the replications."""
 LOOKS = 2
 """So often the two sides are looked at, at most."""
+RATIO_MAX = 10.0
+"""A metric that gets better or worse by more than this counts as one that does so by this."""
 
 
 @dataclass(frozen=True)
@@ -69,20 +72,22 @@ class Advice:
         return [] if self.change is None else typed(self.change, toolstack)
 
     def told(self) -> list[Comparison]:
-        """The significant improvements and regressions: of those who are late first, then the largest.
+        """The significant improvements and regressions: of those whom it is about first, then the largest.
 
         What others gain and what they pay most is added, where it is not among them.
         """
-        seen = sorted(self._seen(), key=lambda one: (not self._is_late(one), one.rank))
+        about = {*self.finding.concerned, *split(self.finding.path)[1:2]}
+
+        def others(one: Comparison) -> tuple[bool, bool]:
+            address = one.address
+            return address.of != "app" or not about & {address.thing, address.domain}, address.thing not in self.whom
+
+        seen = sorted(self._seen(), key=lambda one: (*others(one), one.rank))
         told = seen[:SHOWN]
         for verdict in ("improves", "regresses"):
             most = next((one for one in seen if one.verdict == verdict), None)
             told += [] if most is None or most in told else [most]
         return told
-
-    def _is_late(self, one: Comparison) -> bool:
-        """Is it a metric of somebody who is late?"""
-        return one.address.thing in self.whom
 
     @property
     def misses(self) -> list[Slo]:
@@ -146,8 +151,10 @@ class Advice:
 
     @property
     def may_improve(self) -> bool:
-        """Would it perhaps improve much for those who are late, though that is not certain?"""
-        return not self.improves and any(one.may_improve and self._is_late(one) for one in self.effect or ())
+        """Would it perhaps improve much for those who are late, though nothing as large is certain?"""
+        late = [one for one in self.effect or () if one.address.thing in self.whom]
+        certain = any(one.verdict == "improves" and one.large for one in late)
+        return not certain and any(one.may_improve for one in late)
 
     @property
     def helps(self) -> bool:
@@ -174,9 +181,21 @@ class Advice:
 
     @property
     def makes_worse(self) -> bool:
-        """Would mending it only cost those who are served here?"""
-        served = {c.verdict for c in self._seen() if c.address.of == "app"}
-        return "regresses" in served and "improves" not in served
+        """Would mending it only cost those who are served here, or take from some clients what it gives to others?"""
+        served = [one for one in self._seen() if one.address.of == "app"]
+        clients = {app.name for app in apps(self.after.scenario) if app.client is not None} if self.after else set()
+        asked = [one for one in served if one.address.thing in clients]
+        verdicts, of_clients = ({one.verdict for one in those} for those in (served, asked))
+        if {"improves", "regresses"} <= of_clients:
+            return sum(map(_gain, asked)) <= 0
+        return "regresses" in verdicts and "improves" not in verdicts
+
+
+def _gain(one: Comparison) -> float:
+    """What a metric gains, as the logarithm of a ratio, so that twice and half are the same; at most `RATIO_MAX`."""
+    values = [abs(value.mean) for value in (one.before, one.after) if value is not None and value.mean]
+    size = abs(log(values[1] / values[0])) if len(values) == 2 else log(RATIO_MAX)
+    return min(size, log(RATIO_MAX)) * (1 if one.verdict == "improves" else -1)
 
 
 def _hidden(comparison: Comparison, names: set[str]) -> bool:

@@ -4,6 +4,7 @@ Each finding has a reason and, where there is one, the change that mends it. Whe
 say.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from math import ceil
 from typing import Any
@@ -12,6 +13,7 @@ from vcpulab.advice.lint.host import FEW_WAITS, WAITS, Finding, Host, of_domain,
 from vcpulab.advice.lint.rule import Rules, Stands
 from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.results.statistics import number
+from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import join
 from vcpulab.scenario.units import size_bytes, spans
 
@@ -170,7 +172,8 @@ def short_slices(host: Host) -> Iterator[Finding]:
 
     Silent: Where domains give the pCPU up themselves, or longer slices improve nothing.
 
-    Mend: Slices of which a switch takes {SLICE_COST_WANTED:.0%}; of reservations with a period as much longer.
+    Mend: Slices of which a switch takes {SLICE_COST_WANTED:.0%}, for all whom it concerns at once; where they are
+    reservations, with periods as much longer.
 
     Schedulers: Those with slices, budgets or a switch allowance.
 
@@ -182,22 +185,26 @@ def short_slices(host: Host) -> Iterator[Finding]:
         inside = [domain for domain in host.inside(name) if _switches_cost(host, domain, costs) > SLICE_COST_MAX]
         cost = max((switch_cost_ns(costs, host.domains[d]) for d in inside), default=0.0)
         places = [(where, table, "global"), *((["domain", d], host.domains[d], "domain") for d in inside)]
+        mended: dict[str, int] = {}
+        shortest = math.inf
         for steps, fields, param in ((s, f, p) for s, f, scope in places for p in host.params(table, scope)):
             value, unit = fields.get(param), _SLICES.get(param)
             if not value or unit is None or cost <= SLICE_COST_MAX * value * unit:
                 continue
-            path, factor = join([*steps, param]), cost / (SLICE_COST_WANTED * value * unit)
-            mended = {path: ceil(value * factor)}
+            shortest, factor = min(shortest, value * unit), cost / (SLICE_COST_WANTED * value * unit)
+            mended[join([*steps, param])] = ceil(value * factor)
             period = _PERIODS.get(param)
             if period is not None and fields.get(period):
                 # The same share of the CPU, in longer turns.
                 mended[join([*steps, period])] = ceil(fields[period] * factor)
+        if mended:
             reason = (
-                f"{number(value * unit / 1e3)} µs beside a switch of up to {number(cost / 1e3)} µs (decision, switch, "
+                f"{number(shortest / 1e3)} µs beside a switch of up to {number(cost / 1e3)} µs (decision, switch, "
                 f"cold cache): switches take {100 * max(_switches_cost(host, d, costs) for d in inside):.0f} % of the "
-                "time of who runs"
+                f"time of {in_short(inside)}"
             )
-            yield Finding(path, reason, mended)
+            # One of them alone would take turns of the others' time.
+            yield Finding(next(iter(mended)), reason, mended)
 
 
 def _switches_cost(host: Host, domain: str, costs: Mapping[str, int]) -> float:
