@@ -100,13 +100,13 @@ def test_what_costs_more_to_mend_than_it_gains_is_left_alone(tmp_path: Path) -> 
     assert throughput.verdict == "regresses"
 
 
-def test_what_one_client_gains_and_another_loses_is_no_mend() -> None:
+def test_what_one_client_gains_and_two_others_lose_is_no_mend() -> None:
     document: dict[str, Any] = {
-        "name": "two",
+        "name": "three",
         "run": {"duration": "300ms", "warmup": "100ms", "replications": 4},
         "host": {"profile": "generic", "pcpus": 1, "scheduler": "credit2"},
-        "domain": {"dom0": DOM0 | {"weight": 4096}, "web1": WEBSITE, "web2": WEBSITE},
-        "client": {f"users{index}": {"kind": "closed-loop", "server": f"web{index}", "users": 20} for index in (1, 2)},
+        "domain": {"dom0": DOM0 | {"weight": 4096}, **{f"web{index}": WEBSITE for index in (1, 2, 3)}},
+        "client": {f"u{index}": {"kind": "closed-loop", "server": f"web{index}", "users": 20} for index in (1, 2, 3)},
     }
     scenario = vcpulab.Scenario.from_toml(tomli_w.dumps(document))
     before, after = vcpulab.run_many([scenario, scenario.change({"domain.web1.weight": 1024})])
