@@ -430,6 +430,20 @@ def test_batches_grow_until_a_task_lasts_long_enough() -> None:
     assert slow.size == 1
 
 
+def test_the_last_batches_are_small_so_that_all_end_together() -> None:
+    sizer = Sizer(task_s=0.5)
+    for _ in range(3):
+        sizer.learn(sizer.size, 0.02 * sizer.size)
+    left, sizes = 100, []
+    while left:
+        sizes.append(sizer.next(left, slots=2))
+        left -= sizes[-1]
+    assert sizes[0] == 25
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-2] == 3, "no shorter than 50 ms"
+    assert sizer.next(20, slots=1) == 20, "there is nobody to end together with"
+
+
 # ---- killed ----
 
 KILLED = """

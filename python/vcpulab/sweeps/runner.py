@@ -22,6 +22,8 @@ runs that are quicker than those before them."""
 _GROWTH_MAX = 8
 """How much larger a batch may be than the one before: an estimate from a few runs may be far off."""
 _BATCH_MAX = 10_000
+_SHORTEST_S = 0.05
+"""To hand a task out takes some milliseconds."""
 _KEEP_S = 1.0
 """Results are kept at least so often: what is lost at worst."""
 _ROUNDS_MAX = 6
@@ -60,6 +62,24 @@ class Sizer:
         self._run_s = each if self._run_s is None else (self._run_s + each) / 2
         self.size = max(1, min(math.ceil(self._task_s / self._run_s), _GROWTH_MAX * self.size, _BATCH_MAX))
 
+    def next(self, left: int, slots: int) -> int:
+        """How many of the runs that are left make the next task, where so many tasks are worked on at a time.
+
+        Towards the end tasks become smaller, so that all who work end together: none is more than half of a worker's
+        share of what is left (after Polychronopoulos and Kuck 1987, "Guided self-scheduling"), if it does not become so
+        short that handing it out weighs.
+
+        Examples:
+            >>> sizer = Sizer()
+            >>> sizer.size = 50
+            >>> [sizer.next(left, slots=2) for left in (1000, 100, 10, 1)]
+            [50, 25, 3, 1]
+        """
+        if slots == 1:
+            return min(self.size, left)
+        shortest = math.ceil(_SHORTEST_S / self._run_s) if self._run_s is not None else 1
+        return min(self.size, left, max(math.ceil(left / (2 * max(slots, 1))), shortest))
+
 
 class Fixed(Sizer):
     """Number of runs in a task."""
@@ -70,6 +90,10 @@ class Fixed(Sizer):
 
     def learn(self, runs: int, seconds: float) -> None:
         """Nothing."""
+
+    def next(self, left: int, slots: int) -> int:  # noqa: ARG002
+        """The same always."""
+        return min(self.size, left)
 
 
 def run(
@@ -179,7 +203,7 @@ class _Sweep:
 
     def _batch(self, left: deque[Unit]) -> Batch:
         self._number += 1
-        items = [left.popleft() for _ in range(min(self._sizer.size, len(left)))]
+        items = [left.popleft() for _ in range(self._sizer.next(len(left), self._executor.slots()))]
         policies: dict[str, OwnPolicy] = {}
         work = []
         for unit in items:
