@@ -16,6 +16,7 @@ __all__ = [
     "Rejected",
     "Results",
     "Scenario",
+    "Stream",
     "Table",
     "bench",
     "build_info",
@@ -259,6 +260,24 @@ def pace() -> tuple[int, int, str]:
 
     The cause is that of late, in the words of the scenario; empty: not known yet.
     """
+
+@final
+class Stream:
+    """Runs of scenarios that go on, in the order in which they were begun, while the results of others are looked at.
+
+    With one job, and under a policy in Python, a scenario runs when it is taken.
+    """
+
+    def __new__(cls, *, jobs: int = 0, waits: bool = True) -> Stream: ...
+    @property
+    def jobs(self) -> int:
+        """How many runs go on at a time."""
+    def begin(self, scenario: Scenario) -> int:
+        """Begins a run, and numbers it, from 0."""
+    def take(self, number: int, progress: Callable[[float], bool] | None = None) -> Results:
+        """The results of a run, once it is over; they can be taken once."""
+    def call_off(self, number: int) -> None:
+        """Ends a run, or never starts it."""
 
 def run_managed(
     scenario: Scenario,

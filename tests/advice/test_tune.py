@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,7 @@ from vcpulab.advice.tuning.widening import widened
 from vcpulab.cli.main import main
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import find, slo
+from vcpulab.results.stream import Stream
 
 # A server, and a batch machine in its way: a small cap on that one is what a quick server wants.
 PLANTED = """\
@@ -191,6 +193,33 @@ def test_the_same_search_finds_the_same(planted: vcpulab.Scenario) -> None:
     assert shown(first) == shown(second)
     other = search(planted, *parameters, trials=20, seed=2)[1]
     assert shown(other) != shown(first)
+
+
+def test_what_was_begun_for_the_dropped_is_called_off(
+    planted: vcpulab.Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, taken, called_off = list[object](), list[object](), list[object]()
+
+    class Watched(Stream[tuple[int, int]]):
+        def begin(self, name: tuple[int, int], scenario: vcpulab.Scenario) -> None:
+            begun.append(name)
+            super().begin(name, scenario)
+
+        def take(self, name: tuple[int, int], progress: Callable[[float], bool] | None = None) -> vcpulab.Run:
+            taken.append(name)
+            return super().take(name, progress)
+
+        def call_off(self, names: Iterable[tuple[int, int]]) -> None:
+            there = [name for name in names if name in self]
+            called_off.extend(there)
+            super().call_off(there)
+
+    monkeypatch.setattr("vcpulab.advice.tuning.trials.Stream", Watched)
+    _, found = search(planted, CAPS, jobs=3)
+    dropped = {one.number: len(one.rows) for one in found.candidates if one.dropped}
+    ahead = set(begun) - set(taken)
+    assert ahead, "replications of the dropped ran already"
+    assert ahead == set(called_off) <= set(dropped.items()), "each was the next one of a dropped setting"
 
 
 def test_the_present_setting_comes_first_and_can_be_the_best() -> None:

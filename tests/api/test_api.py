@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import vcpulab
 from support import HANG_S, TWO_HOGS
 from vcpulab import Problem, Run, Scenario, ScenarioError, _engine
+from vcpulab.results.stream import Stream
 from vcpulab.results.tables import TABLES
 
 
@@ -191,6 +192,33 @@ def test_many_scenarios_can_be_watched_and_cancelled() -> None:
     long = Scenario.from_toml(TWO_HOGS).change({"run.duration": "1200min"})
     with pytest.raises(KeyboardInterrupt):
         vcpulab.run_many([long] * 100, progress=lambda _: False)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_runs_that_go_on_are_what_each_is_alone(jobs: int) -> None:
+    base = Scenario.from_toml(TWO_HOGS).change({"run.replications": 2})
+    with Stream[int](jobs=jobs, waits=False) as stream:
+        assert stream.jobs == jobs
+        for seed in range(4):
+            stream.begin(seed, base.with_run(seed=seed))
+        stream.call_off([1, 9])
+        assert [seed in stream for seed in range(4)] == [True, False, True, True]
+        for seed in (3, 0, 2):
+            run, alone = stream.take(seed), vcpulab.run(base.with_run(seed=seed), waits=False)
+            assert all(table.equals(run.tables()[name]) for name, table in alone.tables().items())
+
+
+def test_runs_that_go_on_can_be_cancelled_and_leave_room() -> None:
+    long = Scenario.from_toml(TWO_HOGS).change({"run.duration": "1200min"})
+    short = long.change({"run.duration": "10ms"})
+    with Stream[str](jobs=2) as stream:
+        for name in ("first", "second"):
+            stream.begin(name, long)
+        stream.begin("third", short)
+        with pytest.raises(KeyboardInterrupt):
+            stream.take("first", lambda _: False)
+        stream.call_off(["second"])
+        assert stream.take("third").scenario is short
 
 
 def test_interrupting_many_scenarios_ends_them_soon() -> None:

@@ -32,7 +32,7 @@ mod _engine {
     use super::recording::RecordingReader;
     #[pymodule_export]
     use super::results::{
-        LiveSamples, Results, Table, export_perfetto, follow, pace, run, run_managed, run_many,
+        LiveSamples, Results, Stream, Table, export_perfetto, follow, pace, run, run_managed, run_many,
     };
     #[pymodule_export]
     use super::scenario::Scenario;

@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator};
-use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyValueError};
+use pyo3::exceptions::{PyException, PyIndexError, PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use vcpulab_host::Scheduler;
@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::error::{Interrupted, engine_error};
 use crate::policy::{PyPolicy, Raised, lock};
 use crate::scenario::Scenario;
-use crate::watch::{ask, panicked, watched, watched_so_far};
+use crate::watch::{PERIOD, ask, panicked, watched, watched_so_far};
 
 /// Options of the log of requests: its directory, whether it is XML, whether it holds requests that end in the warm-up.
 type JtlOptions = (PathBuf, bool, bool);
@@ -135,6 +135,89 @@ pub fn run_many(
 pub fn pace() -> (u64, u64, String) {
     let pace = vcpulab_run::pace();
     (pace.events, pace.simulated_ns, pace.busiest)
+}
+
+/// Runs of scenarios that go on, `jobs` at a time and in the order in which they were begun, while the results of others are
+/// looked at. With one job, and under policies in Python, each waits until it is taken.
+#[pyclass(frozen, module = "vcpulab._engine")]
+pub struct Stream {
+    runs: Mutex<Vec<Begun>>,
+    running: vcpulab_run::Stream<vcpulab_scenario::Scenario>,
+    waits: bool,
+}
+
+/// A run of a stream.
+enum Begun {
+    /// Its number among those on other threads.
+    Running(usize),
+    /// It runs when it is taken.
+    Waiting(Py<Scenario>),
+}
+
+#[pymethods]
+impl Stream {
+    #[new]
+    #[pyo3(signature = (*, jobs = 0, waits = true))]
+    fn new(jobs: usize, waits: bool) -> PyResult<Self> {
+        let running = vcpulab_run::Stream::start(jobs, waits).map_err(engine_error)?;
+        Ok(Stream { runs: Mutex::default(), running, waits })
+    }
+
+    /// How many runs go on at a time.
+    #[getter]
+    fn jobs(&self) -> usize {
+        self.running.threads()
+    }
+
+    /// Begins the run of a scenario, and numbers it, from 0.
+    fn begin(&self, scenario: Py<Scenario>) -> usize {
+        let asked = scenario.get();
+        let begun = if self.running.threads() == 1 || !asked.own.is_empty() {
+            Begun::Waiting(scenario)
+        } else {
+            Begun::Running(self.running.begin(asked.checked.clone()))
+        };
+        let mut runs = lock(&self.runs);
+        runs.push(begun);
+        runs.len() - 1
+    }
+
+    /// The results of a run, once it is over; they can be taken once.
+    #[pyo3(signature = (number, progress = None))]
+    fn take(&self, py: Python<'_>, number: usize, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Results> {
+        let running = match lock(&self.runs).get(number) {
+            Some(Begun::Running(running)) => Ok(*running),
+            Some(Begun::Waiting(scenario)) => Err(scenario.clone_ref(py)),
+            None => return Err(no_run(number)),
+        };
+        let running = match running {
+            Ok(running) => running,
+            Err(scenario) => {
+                return run(py, scenario.get(), 1, false, self.waits, None, None, None, progress);
+            }
+        };
+        loop {
+            if let Some(outcome) = py.detach(|| self.running.take(running, PERIOD)) {
+                let done = outcome.map_err(|panic| panicked(&*panic))?;
+                return done.map(Results::from).map_err(engine_error);
+            }
+            ask(py, progress, 0.0)?;
+        }
+    }
+
+    /// Ends a run, or never starts it: its results are not wanted any more.
+    fn call_off(&self, number: usize) -> PyResult<()> {
+        match lock(&self.runs).get(number) {
+            Some(Begun::Running(running)) => self.running.call_off(*running),
+            Some(Begun::Waiting(_)) => {}
+            None => return Err(no_run(number)),
+        }
+        Ok(())
+    }
+}
+
+fn no_run(number: usize) -> PyErr {
+    PyIndexError::new_err(format!("no run {number}"))
 }
 
 /// Runs every replication of a scenario, one after the other in this very thread, while a manager written in Python looks at

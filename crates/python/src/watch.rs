@@ -14,7 +14,7 @@ use crate::error::engine_error;
 use crate::policy::lock;
 
 /// Interval at which Python is asked whether to go on.
-const PERIOD: Duration = Duration::from_millis(50);
+pub const PERIOD: Duration = Duration::from_millis(50);
 
 /// State shared by the worker and the waiting thread.
 #[derive(Default)]

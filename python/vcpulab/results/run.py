@@ -1,5 +1,6 @@
 """Running a scenario, and its results."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from os import PathLike
@@ -195,7 +196,6 @@ class Run(ResultTables):
         """Why it is not known who made whom wait, if so."""
         self._warnings = warnings
         self._measured: dict[Of, pl.DataFrame] = {}
-        self._by_thing: dict[Of, dict[tuple[object, ...], pl.DataFrame]] = {}
         self._summary: pl.DataFrame | None = None
 
     if TYPE_CHECKING:
@@ -243,7 +243,16 @@ class Run(ResultTables):
 
     def values(self, asked: Iterable[Address]) -> dict[str, list[float | None]]:
         """Addresses by name, with a value for each replication; `None` where it is not defined."""
-        return {address.name: self._of(address)[address.metric.name].to_list() for address in asked}
+        asked = list(asked)
+        columns = {
+            (of, metric): self._wide(of)[metric].to_list()
+            for of, metric in {(address.of, address.metric.name) for address in asked}
+        }
+        rows = {of: self._rows(of) for of in {address.of for address in asked}}
+        return {
+            address.name: [columns[address.of, address.metric.name][row] for row in rows[address.of][address.thing]]
+            for address in asked
+        }
 
     def metrics(self) -> pl.DataFrame:
         """Every metric in every replication.
@@ -283,13 +292,12 @@ class Run(ResultTables):
             self._measured[of] = measured(tables, of).sort("replication", maintain_order=True)
         return self._measured[of]
 
-    def _of(self, address: Address) -> pl.DataFrame:
-        """The metrics of one thing, a row for each replication."""
-        wide = self._wide(address.of)
-        if address.of not in self._by_thing:
-            self._by_thing[address.of] = wide.partition_by("thing", maintain_order=True, as_dict=True)
-        found = self._by_thing[address.of].get((address.thing,))
-        return wide.clear() if found is None else found
+    def _rows(self, of: Of) -> Mapping[str, list[int]]:
+        """Each thing to its rows in the table of its kind, one for each replication."""
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for row, thing in enumerate(self._wide(of)["thing"].to_list()):
+            found[thing].append(row)
+        return found
 
     def df_wait_shares(self) -> pl.DataFrame:
         """Who made whom wait, as means over the replications.

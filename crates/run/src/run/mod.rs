@@ -12,6 +12,7 @@ pub(crate) mod progress;
 mod replication;
 pub(crate) mod schedulers;
 pub(crate) mod seed;
+pub(crate) mod stream;
 
 use std::sync::{Mutex, PoisonError};
 

@@ -35,6 +35,11 @@ class Candidate:
         """Its scheduler."""
         return str(self.scenario.to_dict()["host"]["scheduler"])
 
+    @cached_property
+    def text(self) -> str:
+        """What its replications have in common."""
+        return self.scenario.with_run(seed=0, replications=1).to_toml()
+
     @property
     def starves(self) -> list[str]:
         """The domains that starve under it, and do not under the present setting; it is never advised."""

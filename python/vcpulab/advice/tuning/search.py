@@ -30,7 +30,7 @@ from vcpulab.advice.tuning.prices import PRICES
 from vcpulab.advice.tuning.proposing import Proposals
 from vcpulab.advice.tuning.racing import hopeless
 from vcpulab.advice.tuning.simplifying import Simplifying
-from vcpulab.advice.tuning.trials import Tell, Trials
+from vcpulab.advice.tuning.trials import Tell, Trials, within
 from vcpulab.advice.tuning.worth import Worth
 from vcpulab.errors import Interrupted
 from vcpulab.extras import require
@@ -246,7 +246,7 @@ class Search:
     def _look(self) -> tuple[str, list[dict[str, int]]]:
         """Looks at the present setting: why it is left as it is, if it is, and what is tried first."""
         own = leaving.concerned(self.goals)
-        run = self._trials.present_run(waits=True)
+        run = self._trials.present_run()
         felt = {
             goal.addresses[0].name: value
             for goal in self.goals
@@ -266,23 +266,30 @@ class Search:
         return left, [] if left else leads(self.space, run, own, bottleneck(found))
 
     def _race(self, batch: Sequence[Candidate], best: Candidate, tell: Tell) -> None:
-        racing = [candidate for candidate in batch if candidate.dropped is None]
-        for replication in range(self.replications):
-            self._trials.measure(racing, replication, partial(self._within, tell, replication))
-            for candidate in racing:
-                if candidate.starves:
-                    candidate.dropped = f"starves {', '.join(candidate.starves)}"
-            racing = [candidate for candidate in racing if candidate.dropped is None]
-            if not self._drop or replication + 1 == self.replications:
-                continue
-            n, full = replication + 1, self._full()
-            leader = max([best, *racing], key=partial(self.worth.order, n=n))
-            for candidate in racing:
-                candidate.dropped = hopeless(self.worth, candidate, leader, full, n)
-            racing = [candidate for candidate in racing if candidate.dropped is None]
+        """Adds replications to candidates until they are dropped or have all.
 
-    def _within(self, tell: Tell, replication: int, part: float) -> bool:
-        return tell((replication + part) / self.replications)
+        While replications are judged, the next ones of the best run already; those of whoever is dropped are called
+        off. What is judged, and in which order, depends on none of this: the number of jobs decides nothing.
+        """
+        racing = [candidate for candidate in batch if candidate.dropped is None]
+        with self._trials.stream() as running:
+            for n in range(1, self.replications + 1):
+                self._trials.begin(running, racing, n - 1)
+                if n < self.replications:
+                    ahead = sorted(racing, key=self.worth.order, reverse=True) if n > 1 else racing
+                    self._trials.begin(running, ahead[: running.jobs], n)
+                for candidate in racing:
+                    self._trials.take(running, candidate, partial(within, tell, (n - 1) / self.replications))
+                    if candidate.starves:
+                        candidate.dropped = f"starves {', '.join(candidate.starves)}"
+                there = [candidate for candidate in racing if candidate.dropped is None]
+                if self._drop and n < self.replications:
+                    full = self._full()
+                    leader = max([best, *there], key=partial(self.worth.order, n=n))
+                    for candidate in there:
+                        candidate.dropped = hopeless(self.worth, candidate, leader, full, n)
+                running.call_off((one.number, n) for one in racing if one.dropped is not None)
+                racing = [candidate for candidate in racing if candidate.dropped is None]
 
     # ---- its end ----
 

@@ -1,12 +1,14 @@
 """The settings that are tried, and what is measured of them.
 
 Replication i of every candidate has the same random numbers (Law 2015, section 11.2), so candidates are compared pair
-by pair. What is on disk is not run again.
+by pair. What is on disk is not run again. Others run while some are judged: which ones does not matter to anybody who
+takes them in an order of their own.
 """
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 
 from vcpulab.advice.starving import newly_starved
@@ -15,11 +17,14 @@ from vcpulab.advice.tuning.parameters import Space
 from vcpulab.errors import RequestError
 from vcpulab.results import cache
 from vcpulab.results.addresses import Address
-from vcpulab.results.run import Run, run_many
+from vcpulab.results.run import Run, run
+from vcpulab.results.stream import Stream
 from vcpulab.scenario import settings
 
 Tell = Callable[[float], bool]
 """Told of the part that is done; `False` cancels."""
+Running = Stream[tuple[int, int]]
+"""Replications that run: number of a candidate, and the replication."""
 
 
 class Trials:
@@ -45,7 +50,7 @@ class Trials:
         """Replications that were needed so far."""
         self._jobs = jobs
         self._by_key: dict[str, Candidate] = {}
-        self._present_runs: list[Run] = []
+        self._present_run: Run | None = None
 
     @property
     def all(self) -> list[Candidate]:
@@ -71,33 +76,56 @@ class Trials:
             self._by_key[key] = Candidate(number, dict(picks), changes, scenario, dropped=impossible)
         return self._by_key[key]
 
-    def present_run(self, *, waits: bool = False) -> Run:
+    def present_run(self) -> Run:
         """The present setting's first replication, whole: others are set against it."""
-        if not self._present_runs or waits:
+        if self._present_run is None:
             scenario = self.space.scenario.with_run(seed=seed_of(self.seed, "search", 0), replications=1)
-            self._present_runs = run_many([scenario], jobs=self._jobs, waits=waits)
-        return self._present_runs[0]
+            self._present_run = run(scenario, jobs=self._jobs)
+        return self._present_run
 
-    def measure(self, candidates: Sequence[Candidate], replication: int, tell: Tell) -> None:
-        """Runs one replication of some candidates, those that are not on disk."""
-        seed = seed_of(self.seed, "search", replication)
-        scenarios = [candidate.scenario.with_run(seed=seed, replications=1) for candidate in candidates]
-        keys = [cache.key(cache.maker(__name__), scenario.to_toml()) for scenario in scenarios]
-        missing = [index for index, known in enumerate(keys) if self.ran.get(known) is None]
-        ran = run_many([scenarios[index] for index in missing], jobs=self._jobs, waits=False, progress=tell)
-        for index, run in zip(missing, ran, strict=True):
+    def stream(self) -> Running:
+        """Where replications run while others are judged."""
+        return Stream(jobs=self._jobs, waits=False)
+
+    def begin(self, running: Running, candidates: Iterable[Candidate], replication: int) -> None:
+        """Begins a replication of those candidates that lack it, unless it is on disk."""
+        for one in candidates:
+            lacks_it = len(one.rows) <= replication and (one.number, replication) not in running
+            if lacks_it and self.ran.get(self._key(one, replication)) is None:
+                seed = seed_of(self.seed, "search", replication)
+                running.begin((one.number, replication), one.scenario.with_run(seed=seed, replications=1))
+
+    def take(self, running: Running, candidate: Candidate, tell: Tell) -> None:
+        """Takes in the next replication of a candidate, which was begun or is on disk."""
+        replication = len(candidate.rows)
+        key = self._key(candidate, replication)
+        if self.ran.get(key) is None:
+            run = running.take((candidate.number, replication), tell)
             measured = {name: _defined(found[0]) for name, found in run.values(self.asked).items()}
-            if replication == 0 and scenarios[index] != self.present_run().scenario:
+            if replication == 0 and candidate.scenario != self.space.scenario:
                 measured |= {f"{STARVES}{domain}": 1.0 for domain in newly_starved(self.present_run(), run)}
-            self.ran.add(keys[index], str(candidates[index].number), replication, measured)  # type: ignore[arg-type]
-        for candidate, known in zip(candidates, keys, strict=True):
-            candidate.rows.append(self.ran.get(known) or {})
-        self.runs += len(candidates)
+            self.ran.add(key, str(candidate.number), replication, measured)  # type: ignore[arg-type]
+        candidate.rows.append(self.ran.get(key) or {})
+        self.runs += 1
 
     def until(self, candidates: Sequence[Candidate], replications: int, tell: Tell) -> None:
         """Gives candidates the replications that they lack."""
-        for replication in range(replications):
-            self.measure([one for one in candidates if len(one.rows) == replication], replication, tell)
+        with self.stream() as running:
+            for replication in range(replications):
+                self.begin(running, candidates, replication)
+            for replication in range(replications):
+                for candidate in candidates:
+                    if len(candidate.rows) == replication:
+                        self.take(running, candidate, partial(within, tell, replication / replications))
+
+    def _key(self, candidate: Candidate, replication: int) -> str:
+        """What stands for all that a replication depends on."""
+        return cache.key(cache.maker(__name__), candidate.text, str(seed_of(self.seed, "search", replication)))
+
+
+def within(tell: Tell, done: float, _: float) -> bool:
+    """Tells how much of several runs is done; how much of the present one does not matter."""
+    return tell(done)
 
 
 def seed_of(seed: int, purpose: str, number: int) -> int:
