@@ -28,7 +28,9 @@ OBEYED = {*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), *"\u202e\u200f\u
 
 def test_a_page_is_drawn_whatever_the_names_are(tmp_path: Path, browser: str) -> None:
     bars = pl.DataFrame([(name, name, 1.0, 0.1, name, False) for name in NAMES], schema=charts.BARS, orient="row")
-    differences = pl.DataFrame({"metric": NAMES, "percent": 1.0, "low": 0.5, "high": 1.5, "verdict": "improves"})
+    differences = pl.DataFrame(
+        {"metric": NAMES, "percent": 1.0, "low": 0.5, "high": 1.5, "verdict": "improves", "size": 1.0, "told": True}
+    )
     drawn = [charts.bars(bars, NAMES[2], "".join(NAMES)), charts.differences(differences)]
     parts = [*map(html.chart, drawn), html.table(Table(SCRIPT, NAMES, [NAMES])), html.preformatted(NAMES[1])]
     html.write(tmp_path / "page.html", SCRIPT, parts, NAMES)

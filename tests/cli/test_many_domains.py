@@ -381,9 +381,17 @@ def test_intervals_end_where_values_do() -> None:
             "low": [-400.0] * 40,
             "high": [50.0] * 40,
             "verdict": ["improves"] + ["no significant difference"] * 39,
+            "size": [90.0, *map(float, range(1, 40))],
+            "told": [True] + [False] * 39,
         }
     )
     shown = [row for row in drawn(differences(frame)) if "metric" in row]
     assert min(row["low"] for row in shown) == -100
     assert [row["metric"] for row in shown[:3]] == ["d0.waited", "d39.waited", "d38.waited"], "the largest first"
     assert len(shown) < 20
+    (ticks,) = [
+        layer["encoding"]["x"]["axis"]["values"]
+        for layer in differences(frame).to_dict()["layer"]
+        if "axis" in layer["encoding"]["x"]
+    ]
+    assert ticks == [-100, -50, -20, -10, 0, 10, 20, 50], "round numbers, and none beyond the intervals"

@@ -11,10 +11,10 @@ too (Bonferroni). A difference counts that stays significant at 5 %.
 A metric that has a value on one side only, because on the other nothing ever ran or was completed, needs no test:
 having none is worse than any value. What is not significant is not harmless either: a mean harm of more than
 `HARM_MEAN` % whose interval reaches beyond `HARM_END` % may regress, and is said to. What is significant and less than
-`SMALL` % is counted, not told.
+`SMALL` % is counted, not told. Counts of runs of different lengths are compared as rates.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -205,9 +205,8 @@ def compare(
         # The host stands for its pCPUs.
         there = {address.name for address in addresses(after.scenario) if address.of != "pcpu"}
         asked = [address for address in addresses(before.scenario) if address.name in there]
-    asked = list(asked)
     question = {address.name for address in (seen_by_clients(before) if first is None else first)}
-    old, new = before.values(asked), after.values(asked)
+    old, new, asked, seconds = _alike_in_time(before, after, list(asked))
     found = []
     lost: dict[str, Comparison] = {}
     for address in asked:
@@ -228,7 +227,7 @@ def compare(
             families.setdefault(which, {})[address.name] = min(1.0, looks * difference.p)
     for family in families.values():
         corrected |= dict(zip(family, holm(list(family.values())), strict=True))
-    tried = _tried(before)
+    tried = {name: begun / seconds for name, begun in _tried(before).items()}
     told = lost | {
         address.name: Comparison(
             address,
@@ -243,6 +242,26 @@ def compare(
         for p in [corrected.get(address.name)]
     }
     return [told[address.name] for address in asked if address.name in told]
+
+
+_Values = dict[str, list[float | None]]
+
+
+def _alike_in_time(before: Run, after: Run, asked: list[Address]) -> tuple[_Values, _Values, list[Address], float]:
+    """The values of both runs, what they are of, and the time that is counted over, s.
+
+    Where the runs have different lengths, what accumulates is told of a second.
+    """
+    old, new = before.values(asked), after.values(asked)
+    spans = [run.scenario.duration_ns / 1e9 for run in (before, after)]
+    if spans[0] == spans[1]:
+        return old, new, asked, 1.0
+    for address in asked:
+        if address.metric.accumulates:
+            for values, span in zip((old, new), spans, strict=True):
+                values[address.name] = [None if one is None else one / span for one in values[address.name]]
+    told = [one._replace(metric=one.metric.per_second()) if one.metric.accumulates else one for one in asked]
+    return old, new, told, spans[0]
 
 
 def seen_by_clients(run: Run) -> list[Address]:
@@ -415,8 +434,22 @@ def _signed(text: str) -> str:
     return text if text.startswith("-") or text in ("0", "0 ± 0") else f"+{text}"
 
 
-def frame_of_changes(found: Sequence[Comparison]) -> pl.DataFrame:
-    """Columns `metric`, `percent`, `low`, `high` and `verdict`, a row for each metric that changes in %."""
+def frame_of_changes(found: Sequence[Comparison], goals: Collection[str] = ()) -> pl.DataFrame:
+    """What changes in %, a row for each metric.
+
+    Args:
+        found: what was compared.
+        goals: metrics that are told whatever becomes of them.
+
+    Columns:
+        metric: its address.
+        percent: the difference, % of the value before.
+        low: one end of its interval ...
+        high: ... and the other.
+        verdict: in words.
+        size: how large it is, see `Comparison.size`.
+        told: whether it is significant, or a goal.
+    """
     rows = [
         {
             "metric": one.address.name,
@@ -424,6 +457,8 @@ def frame_of_changes(found: Sequence[Comparison]) -> pl.DataFrame:
             "low": one.ends[0],
             "high": one.ends[1],
             "verdict": shown(one.verdict),
+            "size": one.size,
+            "told": one.verdict != "unclear" or one.address.name in goals,
         }
         for one in found
         if one.ends is not None and one.verdict != "same"

@@ -9,7 +9,7 @@ from os import PathLike
 
 from markupsafe import Markup
 
-from vcpulab.advice.compare import Comparison, frame_of_changes, in_words, table_of_differences
+from vcpulab.advice.compare import Comparison, frame_of_changes, in_words, seen_by_clients, table_of_differences
 from vcpulab.advice.in_short import ROWS_FULL, alike_changes, headline
 from vcpulab.advice.in_short import words as words_in_short
 from vcpulab.advice.starving import Starving
@@ -77,7 +77,8 @@ def verdict(runs: tuple[Run, Run], labels: tuple[str, str], found: Sequence[Comp
     table = replace(table_of_differences(changed, labels), title=title, folded=True)
     scenarios = (runs[0].scenario, runs[1].scenario)
     many = len(judged) > ROWS_FULL
-    changes = alike_changes(judged, scenarios) if many else frame_of_changes(judged)
+    goals = {address.name for address in seen_by_clients(runs[0])}
+    changes = alike_changes(judged, scenarios, goals) if many else frame_of_changes(judged, goals)
     clear = [one for one in judged if one.verdict != "same"]
     words = words_in_short(clear, scenarios) if many else in_words(found)
     drawn = [] if changes.is_empty() else [html.chart(charts.differences(changes))]

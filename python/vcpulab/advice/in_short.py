@@ -1,7 +1,7 @@
 """What differs between two runs of many domains, in few rows: alike domains in one, what changes before the rest."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import polars as pl
 
@@ -90,12 +90,14 @@ def _order(
     return {row: goal(row) for row in sorted((row for row in rows if goal(row) or any(map(_verb, row))), key=place)}
 
 
-def alike_changes(found: Sequence[Comparison], scenarios: tuple[Scenario, Scenario]) -> pl.DataFrame:
+def alike_changes(
+    found: Sequence[Comparison], scenarios: tuple[Scenario, Scenario], goals: Collection[str] = ()
+) -> pl.DataFrame:
     """Changes as `frame_of_changes` has them, those of alike domains as one: their mean, and the ends of all."""
     rows = _alike_rows([one for one in found if one.ends is not None and one.verdict != "same"], scenarios)
     told = []
     for (_, metric), row in rows.items():
-        changes = frame_of_changes(row)
+        changes = frame_of_changes(row, goals)
         verdicts = Counter(changes["verdict"])
         told.append(
             {
@@ -105,6 +107,8 @@ def alike_changes(found: Sequence[Comparison], scenarios: tuple[Scenario, Scenar
                 "high": changes["high"].max(),
                 # A harm to some is not hidden behind most.
                 "verdict": max(changes["verdict"], key=lambda verdict: (verdict == "regresses", verdicts[verdict])),
+                "size": changes["size"].mean(),
+                "told": changes["told"].any(),
             }
         )
     return pl.DataFrame(told, infer_schema_length=None)

@@ -322,7 +322,8 @@ def _warn_of_differences(a: Run, b: Run) -> None:
         least = min(a.scenario.replications, b.scenario.replications)
         terminal.warn(f"{a.scenario.replications} and {b.scenario.replications} replications: the first {least} count")
     if a.scenario.duration_ns != b.scenario.duration_ns:
-        terminal.warn(f"{a.scenario.duration_ns / 1e9:g} and {b.scenario.duration_ns / 1e9:g} s: of different lengths")
+        lengths = f"{a.scenario.duration_ns / 1e9:g} and {b.scenario.duration_ns / 1e9:g} s"
+        terminal.warn(f"{lengths}: of different lengths; counts are compared for each second")
     theirs = [{address.thing: None for address in addresses(run.scenario) if address.of != "pcpu"} for run in (a, b)]
     for one, other, which in ((*theirs, "first"), (*reversed(theirs), "second")):
         if alone := [name for name in one if name not in other]:

@@ -222,8 +222,7 @@ def _show_heading(runs: tuple[Run, Run], labels: tuple[str, str]) -> None:
         print(line)
     pairs = min(run.scenario.replications for run in runs)
     lengths = list(dict.fromkeys(map(_length, runs)))
-    length = lengths[0] if len(lengths) == 1 else f"{' and '.join(lengths)}, which do not compare well"
-    print(f"{length}, {_count(pairs, 'pair')} of replications, seed {runs[0].scenario.seed}\n")
+    print(f"{' and '.join(lengths)}, {_count(pairs, 'pair')} of replications, seed {runs[0].scenario.seed}\n")
 
 
 def _length(run: Run) -> str:

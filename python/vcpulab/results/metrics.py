@@ -6,7 +6,7 @@ tables of a run. Tables, charts, SLOs, goals, comparisons, sweeps and messages a
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 import polars as pl
@@ -71,6 +71,12 @@ class Metric:
     """What it means where it has no value."""
     undefined_is_worst: bool = False
     """Is having no value worse than any value, as of the wait of what waits and never runs?"""
+    accumulates: bool = False
+    """Does it grow with the time that is measured?"""
+
+    def per_second(self) -> "Metric":
+        """The same of each second, of what accumulates: for runs of different lengths."""
+        return replace(self, unit=PER_SECOND, doc=f"{self.doc}, a second", accumulates=False)
 
     @property
     def title(self) -> str:
@@ -160,7 +166,14 @@ def _response(percentile: int, said: str) -> Metric:
 
 APP = (
     Metric("throughput", PER_SECOND, "units of work completed", pl.col("throughput_per_s"), "higher"),
-    Metric("failed", COUNT, "units of work refused, dropped or late", pl.col("failed").cast(pl.Float64), "lower"),
+    Metric(
+        "failed",
+        COUNT,
+        "units of work refused, dropped or late",
+        pl.col("failed").cast(pl.Float64),
+        "lower",
+        accumulates=True,
+    ),
     _response(50, "median"),
     _response(95, "95th percentile"),
     _response(99, "99th percentile"),

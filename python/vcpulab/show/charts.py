@@ -47,8 +47,13 @@ LABEL_PX = 220
 """The most that names beside a chart take of its width."""
 LONG_LABEL_PX = alt.expr(f"windowSize()[0] < 600 ? 160 : {1.4 * LABEL_PX}")
 """The same of names with a metric, which are long: less on a telephone."""
+_COLUMNS = alt.expr("windowSize()[0] < 600 ? 2 : 4")
+"""Columns of a legend: fewer on a telephone."""
 CHAR_PX = 6.5
 """Mean width of a character of labels and values."""
+
+_TICKS = [-100, -50, -20, -10, 0, 10, 20, 50, *(digit * 10**power for power in range(2, 9) for digit in (1, 2, 5))]
+"""Where the axis of changes in % may have a label: on its scale, round numbers are far apart."""
 
 VERDICTS = ("improves", "regresses", "no significant difference")
 """The verdicts that `differences` draws."""
@@ -121,15 +126,12 @@ def differences(frame: pl.DataFrame) -> "alt.TopLevelMixin":
     No interval reaches below -100 %: nothing can lose more than all it has.
 
     Args:
-        frame: columns `metric`, `percent`, `low`, `high` and `verdict`, one of `VERDICTS`.
+        frame: columns `metric`, `percent`, `low`, `high`, `verdict`, one of `VERDICTS`, `size`, by which they are
+            ordered, and `told`, for what comes before all else.
     """
-    ranked = frame.with_columns(
-        pl.col("low", "high").clip(lower_bound=-100.0),
-        sure=pl.col("verdict") != VERDICTS[-1],
-        size=pl.col("percent").abs(),
-    ).sort("sure", "size", descending=True, maintain_order=True)
-    shown = ranked.drop("sure", "size").head(_DIFFERENCES_MAX)
-    rows = shown.to_dicts()
+    clipped = frame.with_columns(pl.col("low", "high").clip(lower_bound=-100.0))
+    shown = clipped.sort("told", "size", descending=True, maintain_order=True).head(_DIFFERENCES_MAX)
+    rows = shown.drop("told", "size").to_dicts()
     verdicts = list(VERDICTS)
     base = alt.Chart(rows_of(rows)).encode(
         y=alt.Y("metric:N", title=None, sort=None, axis=alt.Axis(labelLimit=LONG_LABEL_PX)),
@@ -137,14 +139,18 @@ def differences(frame: pl.DataFrame) -> "alt.TopLevelMixin":
             "verdict:N",
             title=None,
             scale=alt.Scale(domain=verdicts, range=[COLOURS[2], COLOURS[5], COLOURS[6]]),
-            legend=alt.Legend(orient="top"),
+            legend=alt.Legend(orient="top", columns=_COLUMNS),
         ),
         tooltip=["metric:N", "percent:Q", "low:Q", "high:Q", "verdict:N"],
     )
     # Where one change dwarfs all others they can still be told from none.
     scale = alt.Scale(type="symlog", constant=10, nice=False)
+    ends = [shown["low"].min(), shown["high"].max(), 0.0]
+    ticks = [tick for tick in _TICKS if min(ends) <= tick <= max(ends)]  # type: ignore[type-var]
+    signed = "datum.value == 0 ? '0' : format(datum.value, '+,d')"
+    axis = alt.Axis(values=ticks, labelOverlap="greedy", orient="top", labelExpr=signed)
     rule = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q", title="change, %", scale=scale, axis=alt.Axis(tickCount=6, orient="top")), x2="high:Q"
+        x=alt.X("low:Q", title="change, %", scale=scale, axis=axis), x2="high:Q"
     )
     shape = alt.Shape("verdict:N", scale=alt.Scale(domain=verdicts, range=["triangle-up", "triangle-down", "circle"]))
     point = base.mark_point(filled=True, size=70).encode(x="percent:Q", shape=shape)
@@ -335,7 +341,7 @@ def legs(frame: pl.DataFrame, title: str, description: str) -> "alt.TopLevelMixi
                 "kind:N",
                 title=None,
                 scale=alt.Scale(domain=kinds, range=colours),
-                legend=alt.Legend(orient="bottom", columns=3),
+                legend=alt.Legend(orient="bottom", columns=_COLUMNS),
             ),
             tooltip=["where:N", "said:N", "begin_ms:Q", "end_ms:Q"],
         )

@@ -35,6 +35,10 @@ def check(plan: Plan, file: Path) -> None:
         raise RequestError(reason, field="plot", allowed="one or two", hint=hint)
 
 
+_NARROW_PX = 290
+"""The width of a chart on a telephone."""
+
+
 def draw(plan: Plan, rows: Sequence[Row], address: Address) -> "alt.TopLevelMixin":
     """The metric over what varies first, a line for each value of the second, with 95 % confidence intervals."""
     first = plan.paths[0]
@@ -61,7 +65,9 @@ def draw(plan: Plan, rows: Sequence[Row], address: Address) -> "alt.TopLevelMixi
         base = base.encode(x=alt.X("x:Q", title=first, scale=alt.Scale(zero=False)))
     else:
         # Side by side: there is no way between them.
-        x = alt.X("x:N", title=first, sort=None, axis=alt.Axis(labelAngle=0))
+        # They slant where they would touch on a telephone.
+        needed = plots.CHAR_PX * sum(len(name) + 2 for name in {str(each["x"]) for each in data})
+        x = alt.X("x:N", title=first, sort=None, axis=alt.Axis(labelAngle=0 if needed < _NARROW_PX else -40))
         base = base.encode(x=x, xOffset=alt.XOffset("line:N", sort=lines))
     marks = [
         base.mark_rule(strokeWidth=1.5).encode(y="low:Q", y2="high:Q"),

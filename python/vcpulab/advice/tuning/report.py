@@ -37,19 +37,21 @@ def write_report(path: str | PathLike[str], answer: Tuning, toolstack: Toolstack
     """
     wanted = "; ".join(map(str, [*answer.search.goals, *answer.search.slos]))
     typed = "\n".join(script(answer.commands(toolstack)))
-    parts = [html.section("What to set", [_parameters(answer), *([html.preformatted(typed)] if typed else [])])]
+    # The answer in words and in a picture, and then how to have it.
+    parts = []
+    if answer.confirmed is not None:
+        parts.append(html.section("Improvements and regressions", _confirmed(answer.confirmed)))
+    parts.append(html.section("What to set", [_parameters(answer), *([html.preformatted(typed)] if typed else [])]))
     if len(answer.offers) > 1:
         # Where nobody loses, there is no trade to draw.
         drawn = [html.chart(_front(answer))] if any(one.loss for one in answer.offers) else []
         parts.append(html.section("The front", [*drawn, html.table(replace(answer.offered(), title=""))]))
-    if answer.confirmed is not None:
-        parts.append(html.section("Improvements and regressions", _confirmed(answer.confirmed)))
     tried = [_history(answer)]
     if answer.found.importance:
         tried.append(_importance(answer))
-    parts.append(html.section("Settings tried", map(html.chart, tried)))
+    parts.append(html.section("Settings tried", [html.paragraphs(*answer.reasons()), *map(html.chart, tried)]))
     title = f"What to set: {answer.space.scenario.name}"
-    html.write(path, title, parts, [answer.headline, f"Wanted: {wanted}.", *answer.reasons()])
+    html.write(path, title, parts, [answer.headline, f"Wanted: {wanted}."])
 
 
 def _confirmed(confirmed: Confirmation) -> list[Markup]:
@@ -57,8 +59,8 @@ def _confirmed(confirmed: Confirmation) -> list[Markup]:
     gains.append(["score: their mean", str(confirmed.score)])
     runs = (confirmed.before, confirmed.after)
     return [
-        html.table(Table(f"On {confirmed.score.n} fresh replications", ["goal", "gain"], gains)),
         *verdict(runs, ("now", "found"), confirmed.comparisons),
+        html.table(Table(f"On {confirmed.score.n} fresh replications", ["goal", "gain"], gains)),
     ]
 
 
