@@ -145,6 +145,13 @@ class Comparison:
         """What comes first: clients and applications, then what means less to owners; of these what counts, by size."""
         return _NEAREST.index(self.address.of), not (self.of_consequence or self.may_regress), -self.size
 
+    @property
+    def percent_undefined(self) -> str | None:
+        """Why there is no percentage; `None`: there is one."""
+        if self.percent is not None:
+            return None
+        return self.before_undefined or self.after_undefined or "it was 0 before"
+
     def row(self) -> dict[str, object]:
         """As flat data."""
         low, high = self.ends or (None, None)
@@ -156,6 +163,7 @@ class Comparison:
             **_columns("after", self.after),
             **_columns("difference", self.difference),
             "difference_percent": self.percent,
+            "percent_undefined": self.percent_undefined,
             "p": self.p,
             "verdict": self.verdict,
             "low_percent": low,

@@ -1,6 +1,5 @@
 """`vcpulab lint`, `whatif` and `compare`: the effects of a change, on whom, and their confidence."""
 
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -40,6 +39,7 @@ from vcpulab.hypervisors.steps import Step
 from vcpulab.results.addresses import addresses
 from vcpulab.results.run import Run
 from vcpulab.scenario import settings
+from vcpulab.show.as_json import as_json
 from vcpulab.show.csv import csv
 from vcpulab.show.table import Table
 
@@ -106,7 +106,7 @@ def lint(
         if answers[path].interrupted:
             break
     if format == "json":
-        print(json.dumps({str(path): answer.data for path, answer in answers.items()}, indent=2))
+        print(as_json({str(path): answer.data for path, answer in answers.items()}))
     elif any(answer.rules for answer in answers.values()):
         terminal.say("vcpulab lint --explain RULE says more of a rule")
     for path, answer in answers.items():
@@ -169,7 +169,7 @@ def _show_rules(name: str | None, *, format: str) -> None:
     """All rules, or the page of one."""
     shown = list(RULES.values()) if name is None else [named(name)]
     if format == "json":
-        print(json.dumps([{"rule": one.name, "finds": one.finds, **one.parts()} for one in shown], indent=2))
+        print(as_json([{"rule": one.name, "finds": one.finds, **one.parts()} for one in shown]))
     elif name is None:
         views.show_table(Table("", ["rule", "what it finds"], [[one.name, one.finds] for one in shown], text_columns=2))
     else:
@@ -346,7 +346,7 @@ def _show(
         document = {"starved": found.starved, "verdict": found.in_words(), "replications": added, "metrics": rows}
         if steps is not None:
             document["commands"] = [asdict(step) for step in steps]
-        print(json.dumps(document, indent=2))
+        print(as_json(document))
     elif format == "csv":
         print(csv(found.to_frame()), end="")
     else:

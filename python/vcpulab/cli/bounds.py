@@ -1,6 +1,5 @@
 """`vcpulab bounds`: limits of a host by queueing analysis, without a simulation or compared with one."""
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -19,6 +18,7 @@ from vcpulab.results.statistics import number
 from vcpulab.scenario.alike import ROWS_MAX, rows
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.show.as_json import as_json
 from vcpulab.show.table import Table
 
 _T = TypeVar("_T")
@@ -52,7 +52,7 @@ def bounds(
     found = verbs.bounds(scenario)
     checked, interrupted = so_far(_checked, scenario, found, jobs) if check else (None, False)
     if format == "json":
-        print(json.dumps(_document(found, checked), indent=2))
+        print(as_json(_document(found, checked)))
     else:
         _tables(scenario, found, checked)
     stop(interrupted=interrupted)
@@ -80,24 +80,19 @@ def _checked(scenario: Scenario, found: Bounds, jobs: int) -> list[Checked] | No
 def _document(found: Bounds, checked: Sequence[Checked] | None) -> dict[str, Any]:
     document = {
         "scenario": found.scenario,
-        "loads": [asdict(one) for one in found.loads],
+        "loads": [{**asdict(one), "undefined": one.undefined()} for one in found.loads],
         "stations": [asdict(one) for one in found.stations],
         "method": found.method,
         "not_modelled": list(found.not_modelled),
     }
     if checked is not None:
-        document["check"] = [asdict(one) | {"simulated": one.simulated.row(), "holds": one.holds} for one in checked]
-    finite: dict[str, Any] = _finite(document)
-    return finite
+        document["check"] = [_row(one) for one in checked]
+    return document
 
 
-def _finite(value: Any) -> Any:
-    """JSON knows no infinity: what has no end is `null`."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _row(one: Checked) -> dict[str, Any]:
+    undefined = {} if one.estimate is not None else {"estimate": "there is only a bound on it"}
+    return asdict(one) | {"simulated": one.simulated.row(), "holds": one.holds, "undefined": undefined}
 
 
 # ---- tables ----

@@ -1,6 +1,5 @@
 """`vcpulab capacity`: how much more a host can carry."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from vcpulab.cli.options import Budget, Jobs, Report, Several, Slo, TableOrJson,
 from vcpulab.cli.outputs import written
 from vcpulab.results.addresses import Slo as SloOf
 from vcpulab.results.statistics import number as number_said
+from vcpulab.show.as_json import as_json
 from vcpulab.show.table import Table
 
 DONE, FAILED = 0, 1
@@ -66,7 +66,7 @@ def capacity(
             progress=progress,
         )
     if format == "json":
-        print(json.dumps(found.document(), indent=2))
+        print(as_json(found.document()))
     else:
         _show(scenario.name, found)
     if report is not None:

@@ -1,6 +1,5 @@
 """`vcpulab check` and `vcpulab init`: scenario files. Nothing heavy is imported: editors run `check` at every save."""
 
-import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from vcpulab.scenario import like as hosts
 from vcpulab.scenario.catalogue import schedulers
 from vcpulab.scenario.names import did_you_mean
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.show.as_json import as_json
 
 DONE, WRONG = 0, 2
 _Answer = TypeVar("_Answer")
@@ -41,7 +41,7 @@ def check(
     """
     if format == "json":
         answers = {str(path): _checked(path) for path in file}
-        print(json.dumps(answers, indent=2))
+        print(as_json(answers))
         return DONE if all(answer["ok"] for answer in answers.values()) else WRONG
     status = DONE
     for path in file:

@@ -16,6 +16,7 @@ from vcpulab.plugins import offered
 from vcpulab.policy import ENTRY_POINTS, OwnPolicy, Policies
 from vcpulab.scenario.catalogue import profiles as all_profiles
 from vcpulab.scenario.catalogue import schedulers as all_schedulers
+from vcpulab.show.as_json import as_json
 from vcpulab.show.table import Table
 
 DONE, FAILED = 0, 1
@@ -40,7 +41,7 @@ def schedulers(name: str | None = None, /, *, format: TableOrJson = "table") -> 
             names = [*(scheduler["name"] for scheduler in all_schedulers()), *own]
             raise RequestError(found=name, allowed=f"one of {', '.join(names)}, or FILE.py:CLASS")
     if format == "json":
-        print(json.dumps(listed, indent=2))
+        print(as_json(listed))
     else:
         views.show_schedulers(listed)
         if name is None and (names := offered(ENTRY_POINTS)):
@@ -79,7 +80,7 @@ def show_profile(name: str, /, *, format: TableOrJson = "table") -> None:
 
     found = _profile(name)
     if format == "json":
-        print(json.dumps(found, indent=2))
+        print(as_json(found))
     else:
         views.show_profile(found)
 

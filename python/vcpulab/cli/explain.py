@@ -1,6 +1,5 @@
 """`vcpulab explain`: why is it slow?"""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +10,7 @@ from vcpulab.cli.interrupting import so_far, stop
 from vcpulab.cli.options import Jobs, Report, TableOrJson, TypedFor, command, number
 from vcpulab.cli.outputs import written
 from vcpulab.hypervisors import Toolstack
+from vcpulab.show.as_json import as_json
 from vcpulab.show.path import beside, timeline
 
 
@@ -52,7 +52,7 @@ def explain(
             verbs.explain, scenario, slo, replications=replications, jobs=jobs, progress=progress
         )
     if format == "json":
-        print(json.dumps(found.as_data(toolstack), indent=2))
+        print(as_json(found.as_data(toolstack)))
     else:
         _show(file, found, toolstack)
     if report is not None:

@@ -12,6 +12,7 @@ from vcpulab.cli.options import CpuMhz, Flag, Force, Out, TableOrJson, Threads, 
 from vcpulab.cli.outputs import Writes
 from vcpulab.errors import RequestError
 from vcpulab.formats import Read, Recording, rtapp
+from vcpulab.show.as_json import as_json
 from vcpulab.show.table import Table
 from vcpulab.twin import listed
 from vcpulab.twin.links import links
@@ -80,7 +81,7 @@ def import_files(
     if events is not None:
         terminal.say(f"written to {events}")
     if format == "json":
-        print(json.dumps([read.as_data() for read in held], indent=2))
+        print(as_json([read.as_data() for read in held]))
     elif show or events is None:
         names = _names(held)
         for read in held:

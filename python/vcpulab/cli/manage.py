@@ -1,6 +1,5 @@
 """`vcpulab manage`: a workload manager on top of a scheduler, and how steady its hand is."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +12,12 @@ from vcpulab.cli import files, terminal, views
 from vcpulab.cli.options import AnyFormat, Replications, Report, command, duration, number
 from vcpulab.cli.outputs import written
 from vcpulab.plugins import PluginError
+from vcpulab.results import store
 from vcpulab.results.metrics import APP, CONTROLLER
 from vcpulab.scenario import settings
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show import html, report
+from vcpulab.show.as_json import as_json
 from vcpulab.show.csv import csv
 from vcpulab.show.summary import table_of
 from vcpulab.show.table import Table
@@ -60,7 +61,7 @@ def manage(
         with terminal.progress(f"managing under {label} ({index + 1} of {len(variants)})") as progress:
             runs[label] = manage_scenario(variant, chosen, progress=progress)
     if format == "json":
-        print(json.dumps({label: _described(managed) for label, managed in runs.items()}, indent=2))
+        print(as_json({label: _described(managed) for label, managed in runs.items()}))
     elif format == "csv":
         print(_decisions(runs), end="")
     else:
@@ -101,7 +102,7 @@ def _under(scenario: Scenario, name: str) -> Scenario:
 def _described(managed: Managed) -> dict[str, object]:
     return {
         "stability": managed.stability().to_dicts(),
-        "metrics": managed.run.summary().filter(of="app").to_dicts(),
+        "metrics": store.rows(managed.run.summary().filter(of="app")),
         "decisions": managed.decisions.to_dicts(),
     }
 

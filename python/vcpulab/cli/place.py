@@ -1,6 +1,5 @@
 """`vcpulab place`: on how few hosts domains fit."""
 
-import json
 import re
 import sys
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ from vcpulab.guard import StoppedError
 from vcpulab.results.statistics import number as number_said
 from vcpulab.scenario.names import listed
 from vcpulab.scenario.scenario import Scenario
+from vcpulab.show.as_json import as_json
 from vcpulab.show.table import Table
 
 DONE, FAILED = 0, 1
@@ -97,7 +97,7 @@ def place(
     for note in placed.fleet.notes:
         terminal.say(note)
     if format == "json":
-        print(json.dumps(placed.document(power), indent=2))
+        print(as_json(placed.document(power)))
     else:
         _show_placement(placed, power)
     if out is not None:

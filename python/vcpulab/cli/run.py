@@ -1,6 +1,5 @@
 """`vcpulab run`: a scenario, simulated."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from vcpulab.results import jtl as jtl_logs
 from vcpulab.results import store
 from vcpulab.results.run import run as run_scenario
 from vcpulab.scenario import settings
+from vcpulab.show.as_json import as_json
 from vcpulab.show.csv import csv
 from vcpulab.show.folded import View, check
 
@@ -95,7 +95,7 @@ def run(
         terminal.warn(warning)
     if format == "json":
         starved = starving.rows(starving.starved(result))
-        print(json.dumps({"starved": starved, "interrupted": interrupted, **store.describe(result)}, indent=2))
+        print(as_json({"starved": starved, "interrupted": interrupted, **store.describe(result)}))
     elif format == "csv":
         print(csv(result.summary()), end="")
     else:

@@ -1,6 +1,5 @@
 """`vcpulab sweep` and `vcpulab query`: many scenarios, and queries of their results."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,6 +15,7 @@ from vcpulab.cli.outputs import Writes, written
 from vcpulab.cli.streams import write_bytes
 from vcpulab.errors import RequestError
 from vcpulab.results.statistics import number
+from vcpulab.show.as_json import as_json
 from vcpulab.show.csv import csv
 from vcpulab.show.table import Table
 from vcpulab.sweeps import tables
@@ -215,7 +215,7 @@ def _print(found: Sweep, form: str) -> None:
         if len(found.rows) > _ROWS_SHOWN:
             terminal.say(f"{len(found.rows) - _ROWS_SHOWN} more points\n  hint: --format csv")
     elif form == "json":
-        print(json.dumps(found.records(), indent=2))
+        print(as_json(found.records()))
     else:
         print(csv(pl.DataFrame(found.records(), infer_schema_length=None)), end="")
 

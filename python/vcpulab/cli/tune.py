@@ -1,6 +1,5 @@
 """`vcpulab tune`: the best setting of a scenario, searched for and confirmed."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from vcpulab.cli.options import Flag, Jobs, Report, Seed, Slo, TableOrJson, Type
 from vcpulab.cli.outputs import Writes, written
 from vcpulab.hypervisors import Toolstack
 from vcpulab.results.addresses import in_short
+from vcpulab.show.as_json import as_json
 from vcpulab.show.table import Table
 
 DONE, FAILED = 0, 1
@@ -121,7 +121,7 @@ def tune(
         terminal.warn(answer.search.note)
     if format == "json":
         starved = {} if answer.confirmed is None else answer.confirmed.starved
-        print(json.dumps({"starved": starving.rows(starved), **answer.document(toolstack)}, indent=2))
+        print(as_json({"starved": starving.rows(starved), **answer.document(toolstack)}))
     else:
         _show(answer, toolstack, all=all)
     if write is not None and answer.advised:

@@ -1,6 +1,5 @@
 """`vcpulab twin`: a scenario that behaves as a recorded host did, and its score."""
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +12,7 @@ from vcpulab.cli.options import AnyFormat, CpuMhz, Force, Out, Threads, command,
 from vcpulab.cli.options import number as an_option
 from vcpulab.errors import RequestError
 from vcpulab.results.statistics import number
+from vcpulab.show.as_json import as_json
 from vcpulab.show.csv import csv
 from vcpulab.show.table import Table
 from vcpulab.twin.scoring import REPLICATIONS, TOLERANCES
@@ -115,7 +115,7 @@ def _twin(
 
 def _show(found: Score, form: str) -> None:
     if form == "json":
-        print(json.dumps([row.row() for row in found.rows], indent=2))
+        print(as_json([row.row() for row in found.rows]))
         return
     if form == "csv":
         print(csv(found.to_frame()), end="")

@@ -7,6 +7,7 @@ from pathlib import Path
 from vcpulab.cli import files
 from vcpulab.cli.options import Flag, TableOrJson, TypedFor, command, group
 from vcpulab.errors import RequestError, ScenarioError
+from vcpulab.show.as_json import as_json
 
 xl = group(
     "xl",
@@ -30,7 +31,7 @@ def commands(file: Path, /, *, toolstack: TypedFor = None, format: TableOrJson =
 
     steps = commands_for(files.load(file), toolstack)
     if format == "json":
-        print(json.dumps([asdict(step) for step in steps], indent=2))
+        print(as_json([asdict(step) for step in steps]))
     else:
         views.show_commands(steps)
 

@@ -4,7 +4,6 @@ Policies of the user's own are in `policies.json`, with what stood in their file
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from io import BytesIO
 from os import PathLike
@@ -94,13 +93,16 @@ def describe(run: "Run") -> dict[str, Any]:
         "duration_ns": run.scenario.duration_ns,
         "warmup_ns": run.scenario.warmup_ns,
         "decisions": run.has_decisions,
-        "metrics": [{**row, "undefined": _undefined(row)} for row in run.summary().to_dicts()],
+        "metrics": rows(run.summary()),
     }
 
 
-def _undefined(row: Mapping[str, Any]) -> str | None:
-    """Why a row of a summary has no mean; `None`: it has one."""
-    return metric(row["of"], row["metric"]).undefined_is if row["mean"] is None else None
+def rows(summary: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a summary as data; `undefined` says why one has no mean."""
+    return [
+        {**row, "undefined": metric(row["of"], row["metric"]).undefined_is if row["mean"] is None else None}
+        for row in summary.to_dicts()
+    ]
 
 
 def _mark(path: Path) -> dict[str, object] | None:

@@ -31,7 +31,10 @@ class Sweep(Answer):
         return pl.DataFrame(columns, strict=False)
 
     def records(self) -> list[dict[str, Any]]:
-        """A row for each metric of each point: its values, unit, mean, half width and number of replications."""
+        """A row for each metric of each point: its values, unit, mean, half width and number of replications.
+
+        `undefined` says why it has no mean.
+        """
         return [
             {
                 "point": row.point,
@@ -41,6 +44,7 @@ class Sweep(Answer):
                 "mean": interval and interval.mean,
                 "half_width": interval and interval.half_width,
                 "n": interval.n if interval else 0,
+                "undefined": None if interval else metric.metric.undefined_is,
             }
             for row in self.rows
             for metric, interval in zip(self.metrics, row.intervals, strict=True)

@@ -161,17 +161,23 @@ impl Class {
     /// A pCPU gets another occupant: charges up to now are the one's, from now on the other's.
     #[inline]
     fn transfer(&mut self, from: u8, to: u8, at: Time) {
-        let (ends, begins) = (self.is_hypervisor(from), self.is_hypervisor(to));
-        self.hypervisor.change(i64::from(begins) - i64::from(ends), at);
-        let [from, to] = [from, to].map(|occupant| usize::from(occupant) * self.domains.len());
+        for (occupant, times) in [(from, 1), (to, -1)] {
+            if self.is_hypervisor(occupant) {
+                self.hypervisor.change(-times, at);
+            } else {
+                self.charge(occupant, times, at);
+            }
+        }
+    }
+
+    /// Charges an occupant with `times` what each domain has waited.
+    #[inline(always)]
+    fn charge(&mut self, occupant: u8, times: i64, at: Time) {
+        let row = usize::from(occupant) * self.domains.len();
+        let charges = &mut self.charges[row..row + self.domains.len()];
         for domain in ones(self.waiting) {
             let waited = self.domains[domain].up_to(at);
-            if !ends {
-                self.charges[from + domain] = self.charges[from + domain].wrapping_add(waited);
-            }
-            if !begins {
-                self.charges[to + domain] = self.charges[to + domain].wrapping_sub(waited);
-            }
+            charges[domain] = charges[domain].wrapping_add(times.wrapping_mul(waited));
         }
     }
 

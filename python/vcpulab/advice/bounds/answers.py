@@ -41,6 +41,17 @@ class LoadBound:
     demands: Mapping[str, float]
     """Least service of one unit, by station, s."""
 
+    def undefined(self) -> dict[str, str]:
+        """Why some of these numbers are infinite, or `None`, by name."""
+        found = {
+            name: "nothing limits it" for name in ("throughput_max", "throughput") if getattr(self, name) == math.inf
+        }
+        for name in ("response_min_s", "response_s"):
+            value = getattr(self, name)
+            if value is None or value == math.inf:
+                found[name] = "it answers nobody" if value is None else "it grows for as long as the load lasts"
+        return found
+
 
 @dataclass(frozen=True)
 class StationBound:

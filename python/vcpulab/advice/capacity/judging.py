@@ -49,6 +49,7 @@ class Judged:
             "mean": mean,
             "half_width": half_width,
             "replications": n,
+            "undefined": None if self.interval else self.slo.address.metric.undefined_is,
             "standing": self.standing,
         }
 

@@ -198,7 +198,7 @@ class Tuning(Answer):
     def nearest(self) -> list[str]:
         """What the best comes to, of each SLO that it does not keep."""
         return [
-            f"{one.address} {number(_mean(self.found.best, one))} {one.address.unit}"
+            f"{one.address} {_mean(self.found.best, one)}"
             for one in self.search.slos
             if excess(one, self.found.best.rows) > 0
         ]
@@ -236,7 +236,12 @@ class Tuning(Answer):
             "kept": []
             if confirmed is None
             else [
-                {"slo": str(k.slo), "mean": k.interval.mean if k.interval else None, "sure": k.sure}
+                {
+                    "slo": str(k.slo),
+                    "mean": k.interval.mean if k.interval else None,
+                    "undefined": None if k.interval else k.slo.address.metric.undefined_is,
+                    "sure": k.sure,
+                }
                 for k in confirmed.slos
             ],
             "nearest": [] if self.kept else self.nearest(),
@@ -273,6 +278,6 @@ def _said(interval: Interval | None) -> dict[str, Any] | None:
     return None if interval is None else interval.row()
 
 
-def _mean(candidate: Candidate, slo: Slo) -> float:
+def _mean(candidate: Candidate, slo: Slo) -> str:
     interval = Interval.of(row[slo.address.name] for row in candidate.rows)
-    return float("nan") if interval is None else interval.mean
+    return "undefined" if interval is None else f"{number(interval.mean)} {slo.address.unit}"
