@@ -123,12 +123,12 @@ def test_compare_scenarios_and_runs_alike(command: Vcpulab, web: Path) -> None:
 
 def test_counts_of_runs_of_different_lengths_are_rates() -> None:
     short = vcpulab.Scenario.starter().change({"run.duration": "1s", "run.warmup": "2s", "run.replications": 4})
-    runs = vcpulab.run_many([short, short.change({"run.duration": "2s"})])
-    assert runs[1]["http.failed"].mean > 1.8 * runs[0]["http.failed"].mean > 0
-    (failed,) = (one for one in compare(*runs) if one.address.name == "http.failed")
+    once, twice = vcpulab.run_many([short, short.change({"run.duration": "2s"})])
+    assert twice["http.failed"].mean > 1.8 * once["http.failed"].mean > 0
+    (failed,) = (one for one in compare(once, twice) if one.address.name == "http.failed")
     assert (failed.verdict, failed.address.unit) == ("unclear", "1/s")
     assert failed.after is not None
-    assert failed.after.mean == runs[1]["http.failed"].mean / 2
+    assert failed.after.mean == twice["http.failed"].mean / 2
 
 
 def test_compare_says_what_is_not_compared(command: Vcpulab, web: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from vcpulab.advice.capacity import Capacity, bottleneck, capacity, growth, stat
 from vcpulab.advice.capacity.judging import Standing, judge
 from vcpulab.advice.capacity.search import Found, Range, search
 from vcpulab.cli.main import main
+from vcpulab.errors import RequestError
 from vcpulab.guard import Guard, StoppedError
 from vcpulab.results.addresses import slo
 
@@ -203,6 +204,16 @@ def test_periodic_work_fills_a_pool() -> None:
     assert answer.saturated is not None
     assert answer.saturated.bottleneck is not None
     assert answer.saturated.bottleneck.name == "pCPUs of rt"
+
+
+def test_copies_of_what_has_a_count_are_its_count() -> None:
+    counted = Scenario.from_toml(
+        'host = { profile = "exact", pcpus = 1, scheduler = "credit" }\n[domain.batch]\ncount = 3\n'
+    )
+    with pytest.raises(RequestError) as refused:
+        growth(counted, "copies:batch")
+    assert "allowed: one of batch1 to batch3" in str(refused.value)
+    assert "hint: its own number grows as batch.count" in str(refused.value)
 
 
 def test_copies_have_clients_machines_and_actions_of_their_own() -> None:

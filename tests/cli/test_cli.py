@@ -195,6 +195,12 @@ def test_version(command: Vcpulab) -> None:
     assert command("--version").stdout.strip().count(".") == 2
 
 
+def test_help_is_broken_where_the_terminal_ends_alone(command: Vcpulab) -> None:
+    lines = command("explain", "--help", COLUMNS="80").stdout.splitlines()
+    begin = next(number for number, line in enumerate(lines) if line.startswith("Without a metric"))
+    assert all(len(line) > 60 for line in lines[begin : lines.index("", begin) - 1])
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_examples_in_the_help_work(command: Vcpulab, tmp_path: Path, name: str) -> None:
     assert command("init", "web.toml").returncode == 0

@@ -268,6 +268,11 @@ def test_a_kvm_host_has_a_twin_under_a_scheduler_of_choice(command: Vcpulab, tmp
     written = command("twin", "perf-sched.txt", "--scheduler", "credit2", "--out", "kvm.toml")
     assert "hint: vcpulab run kvm.toml" in written.stdout + written.stderr
     assert re.search(r"perf-sched.txt: [\d.]+ ms with \d+ wake-ups are too short", written.stderr)
+    (tmp_path / "host").mkdir()
+    shutil.move(tmp_path / "perf-sched.txt", tmp_path / "host")
+    (tmp_path / "host" / "threads.txt").write_text("2350 shop 0\n2351 shop 1\n")
+    named = vcpulab.Scenario.from_toml(command("twin", "host", "--scheduler", "credit2").stdout)
+    assert "shop" in named.to_dict()["domain"]
 
 
 @pytest.mark.parametrize(
@@ -280,6 +285,7 @@ def test_a_kvm_host_has_a_twin_under_a_scheduler_of_choice(command: Vcpulab, tmp
         (("empty",), "found none; allowed: one trace"),
         (("score", "recorded", "--split", "0"), "--split: found `0`; allowed: 5 to 95"),
         (("score", "recorded", "--replications", "1"), "--replications: found `1`"),
+        (("score", "recorded", "--split", "90"), " ms long, in which chance decides; allowed: at least 1 s"),
         (("score", "asleep.txt", "--scheduler", "credit"), "asleep.txt: recorded under a scheduler of Linux"),
         (("perf.data",), "hint: perf script -i perf.data "),
         (("timehist.txt",), "a table of `perf sched`, without wake-ups"),

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 _HOLDS = {"at least": ge, "above": gt, "at most": le, "below": lt}
-_CONTINUED = re.compile(r"\n {12}(?=\S)")
+_CONTINUED = re.compile(r"(?<=\S)\n(?: {4}| {12})(?=\S)")
+"""Within a paragraph of a docstring, or within what it says of an argument."""
 BUDGET_S_MAX = 30 * 86_400
 SEED_MAX = 2**63 - 1
 

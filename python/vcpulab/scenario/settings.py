@@ -265,7 +265,7 @@ def resolve(scenario: Scenario, given: str, field: str = "path", document: Mappi
             allowed = f"one of {', '.join(asking)}"
             raise RequestError(f"`{first}` has several clients", field=field, found=given, allowed=allowed)
     if not found:
-        known = [*_engine_fields(), *(name for kind in NAMED for name in document.get(kind, {}))]
+        known = [*(name for kind in NAMED for name in document.get(kind, {})), *_engine_fields()]
         allowed, hint = _listed(first, known), did_you_mean(first, known)
         raise RequestError(f"there is no `{first}`", field=field, found=given, allowed=allowed, hint=hint)
     if len(found) > 1:
@@ -275,11 +275,16 @@ def resolve(scenario: Scenario, given: str, field: str = "path", document: Mappi
 
 
 def _listed(found: str, names: Sequence[str]) -> str:
-    """The names, the nearest ones alone if there are many."""
-    if len(names) <= 8:
-        return ", ".join(names)
-    near = difflib.get_close_matches(found, names, n=3, cutoff=0.5)
-    return ", ".join(near or [*names[:8], "…"])
+    """The names, numbered ones in short; the nearest ones and the first if there are many."""
+    told = listed(names)
+    if len(told) <= _LISTED_MAX:
+        return ", ".join(told)
+    near = difflib.get_close_matches(found, names, n=3, cutoff=0.7)
+    first = [name for name in told if name not in near][: _LISTED_MAX - len(near)]
+    return ", ".join([*near, *first, "…"])
+
+
+_LISTED_MAX = 8
 
 
 @cache

@@ -47,7 +47,7 @@ LABEL_PX = 220
 """The most that names beside a chart take of its width."""
 LONG_LABEL_PX = alt.expr(f"windowSize()[0] < 600 ? 160 : {1.4 * LABEL_PX}")
 """The same of names with a metric, which are long: less on a telephone."""
-_COLUMNS = alt.expr("windowSize()[0] < 600 ? 2 : 4")
+_COLUMNS = alt.expr("windowSize()[0] < 600 ? 1 : 4")
 """Columns of a legend: fewer on a telephone."""
 CHAR_PX = 6.5
 """Mean width of a character of labels and values."""

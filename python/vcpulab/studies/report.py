@@ -273,7 +273,7 @@ def residuals(predicted: Sequence[Prediction]) -> "alt.TopLevelMixin":
             shape="role:N",
             tooltip=["cell:N", "what:N", "published:Q", "simulated:Q", "error:Q", "role:N"],
         )
-        .properties(width="container", height=alt.Step(24), title="Residuals", description="Error of every cell.")
+        .properties(width="container", height=alt.Step(24), description="Error of every cell.")
     )
     return plots.dressed(chart)
 

@@ -27,6 +27,10 @@ _COLUMNS = {
 }
 
 
+THREADS = "threads.txt"
+"""The file of a directory that says which threads are vCPUs, unless another one is named."""
+
+
 @dataclass
 class Sources:
     """The files of one host, and what they say."""
@@ -62,7 +66,7 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
     """Reads all files but the trace, which is read for each part of it.
 
     Args:
-        paths: Files, and directories of files; in directories what is no recording is passed over.
+        paths: Files, and directories of files; in directories what is no recording is passed over, but for `THREADS`.
         cpu_mhz: Frequency of the counter in Xen's trace.
         threads: For KVM, which threads are vCPUs.
 
@@ -74,6 +78,8 @@ def gather(paths: Iterable[Path], *, cpu_mhz: float | None = None, threads: Path
     known: list[tuple[Path, recordings.Kind]] = []
     for path in paths:
         if path.is_dir():
+            if threads is None and (path / THREADS).is_file():
+                threads = path / THREADS
             for file in sorted(path.iterdir()):
                 try:
                     known += [(file, recordings.kind_of(file))] if file.is_file() else []

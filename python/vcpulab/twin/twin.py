@@ -13,7 +13,7 @@ from vcpulab.errors import RequestError
 from vcpulab.formats import Recording
 from vcpulab.scenario.scenario import Scenario
 from vcpulab.show.answer import Answer
-from vcpulab.twin.build import Made, make, read, read_events
+from vcpulab.twin.build import SPAN_NS_LEAST, Made, make, read, read_events
 from vcpulab.twin.scoring import REPLICATIONS, TOLERANCES, Row, score
 from vcpulab.twin.sources import Sources, gather
 
@@ -112,8 +112,8 @@ class Twin(Answer):
             progress: called now and then with the fraction done; returning `False` cancels.
 
         Raises:
-            RequestError: no vCPU of the first part is in the rest, or no domain of the scenario was recorded; or a
-                Linux host was, whose scheduler is not simulated, and no scenario is given.
+            RequestError: the rest is too short; no vCPU of the first part is in it, or no domain of the scenario was
+                recorded; or a Linux host was, whose scheduler is not simulated, and no scenario is given.
         """
         if not 0 < split < 1:
             raise RequestError(field="split", found=split, allowed="more than 0, less than 1")
@@ -133,6 +133,13 @@ class Twin(Answer):
             begin = 0.0
             nothing = f"{scenario.name}: none of its domains has the name of one recorded"
         rest = read(self._sources, (begin, 1.0), _part(progress, 0.4, 0.5))
+        if rest.summary["span_ns"] < SPAN_NS_LEAST:
+            raise RequestError(
+                f"{self._sources.trace}: what a twin is held against is {rest.summary['span_ns'] / 1e6:.3g} ms long, "
+                "in which chance decides",
+                allowed=f"at least {SPAN_NS_LEAST / 1e9:g} s",
+                hint="record ten seconds under the load that matters",
+            )
         rows = score(scenario, self._sources, rest, replications=replications, progress=_part(progress, 0.5, 1.0))
         if len(rows) == 1:
             raise RequestError(nothing, allowed="another split" if begin else None)

@@ -8,6 +8,7 @@ from typing import Any
 from vcpulab.advice.capacity.search import Range
 from vcpulab.errors import RequestError, ScenarioError
 from vcpulab.results.addresses import Address, Slo
+from vcpulab.scenario.names import did_you_mean, listed
 from vcpulab.scenario.scenario import Scenario, join, split, tables
 from vcpulab.scenario.settings import COUNT, resolve_all
 
@@ -93,9 +94,13 @@ def _copies(scenario: Scenario, name: str, lowest: float | None, highest: float 
     document = scenario.written()
     domains = [domain for domain, table in document["domain"].items() if not table.get("driver_domain")]
     if name not in domains:
-        allowed = f"one of {', '.join(domains)}" if domains else "none, all domains are driver domains"
+        allowed = f"one of {', '.join(listed(domains))}" if domains else "none, all domains are driver domains"
+        counted = name in scenario.copies().get("domain", {})
+        hint = f"its own number grows as {name}.{COUNT}" if counted else did_you_mean(name, domains)
         found = f"{_COPIES}{name}"
-        raise RequestError(f"there is no domain `{name}` to copy", field="vary", found=found, allowed=allowed)
+        raise RequestError(
+            f"there is no domain `{name}` to copy", field="vary", found=found, allowed=allowed, hint=hint
+        )
 
     def at(value: float) -> Scenario:
         changes: dict[str, Any] = {}
