@@ -34,7 +34,7 @@ TUNE = ("tune", "hogs.toml", "--trials", "30", "--maximise", "a.gotten", "--vary
 
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, nth: int) -> None:
-    """Ctrl-C when the engine is asked for the nth time, from 1 on."""
+    """Ctrl-C when the engine is asked for runs, or for one of a stream, for the nth time, from 1 on."""
     asked = iter(range(1, 10_000))
 
     def until(engine: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,6 +45,16 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, nth: int) -> None:
 
         return asking
 
+    class Stream:
+        def __init__(self, **options: Any) -> None:
+            self._engine = stream(**options)
+            self.take = until(self._engine.take)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._engine, name)
+
+    stream = _engine.Stream
+    monkeypatch.setattr(_engine, "Stream", Stream)
     for name in ("run", "run_many"):
         monkeypatch.setattr(_engine, name, until(getattr(_engine, name)))
 
