@@ -13,7 +13,7 @@ import pytest
 import vcpulab
 from support import examples_of, opened, run_vcpulab
 from vcpulab.results.timeline import slices
-from vcpulab.show import plots
+from vcpulab.show import drawing, plots
 from vcpulab.studies import demo as experiment
 
 # Throughput and CPU time of all runs; for each run its waits, its wake-ups and its timeline.
@@ -161,6 +161,16 @@ def test_charts_are_complete(hogs: vcpulab.Run) -> None:
         assert spec["description"]
         json.dumps(spec)
     assert "<table>" in hogs._repr_html_()
+
+
+def test_a_legend_shows_the_dashes_that_it_explains() -> None:
+    run = vcpulab.run(vcpulab.Scenario.starter().change({"run.duration": "200ms", "run.replications": 1}))
+    (drawn,) = drawing.pictures("svg", [run.plot.wakeups().to_dict()])
+    dashed = re.findall(
+        r'role-legend-symbol"[^>]*><path[^>]*stroke="(\w+)"[^>]*stroke-dasharray="([\d,]+)"', drawn.decode()
+    )
+    assert len(dashed) == len(set(dashed)) == run.df_wakeup_means()["cause"].n_unique() > 1
+    assert {colour for colour, _ in dashed} == {"currentColor"}
 
 
 def test_a_timeline_ends_where_a_browser_would_choke() -> None:

@@ -371,6 +371,7 @@ def test_charts_of_forty_domains_have_a_row_for_alike_ones_and_no_colour_twice()
     assert len(set(palette([str(number) for number in range(50)]))) == 50
     assert {row["domain"] for row in drawn(run.plot.waits())} <= set(colours["domain"])
     assert [row["group"] for row in drawn(run.plot.domains())] == colours["domain"]
+    assert run._repr_html_().count("batch") == 2 * 3, "its row in the table of domains, and two of applications"
 
 
 def test_intervals_end_where_values_do() -> None:

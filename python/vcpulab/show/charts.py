@@ -5,7 +5,7 @@ configuration, so that a notebook's theme stays its user's.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -175,6 +175,21 @@ def _by_domain(domains: Sequence[str]) -> "alt.Color":
     )
 
 
+_DASHES = [[1, 0], [8, 4], [2, 3], [10, 3, 2, 3], [4, 2], [16, 4]]
+"""Lines that are told from one another in a legend, too."""
+
+
+def _dashes(orient: Literal["top", "bottom"]) -> "alt.Legend":
+    """A legend of dashed lines, long enough to tell them apart."""
+    line: dict[str, Any] = {
+        "symbolType": "stroke",
+        "symbolStrokeColor": _INK,
+        "symbolStrokeWidth": 2,
+        "symbolSize": 900,
+    }
+    return alt.Legend(orient=orient, columns=_COLUMNS, **line)
+
+
 def allocations(decisions: pl.DataFrame, title: str) -> "alt.TopLevelMixin":
     """What each managed domain was allocated and what it used, interval by interval."""
     long = decisions.select("time_s", "domain", "allocated", "used").unpivot(
@@ -197,7 +212,7 @@ def allocations(decisions: pl.DataFrame, title: str) -> "alt.TopLevelMixin":
             strokeDash=alt.StrokeDash(
                 "what:N",
                 title=None,
-                legend=alt.Legend(orient="top", symbolStrokeColor=_INK),
+                legend=_dashes("top"),
                 scale=alt.Scale(domain=["used", "allocated"], range=[[1, 0], [5, 3]]),
             ),
             tooltip=["domain:N", "what:N", "time_s:Q", "percent:Q"],
@@ -261,21 +276,19 @@ def wakeups(frame: pl.DataFrame, means: pl.DataFrame, domains: Sequence[str], ti
         f"{row['domain']}, {row['cause']}: median {number(row['p50_us'])} µs, 99 % within {number(row['p99_us'])} µs"
         for row in means.iter_rows(named=True)
     )
-    chart = (
-        alt.Chart(_data(frame))
-        .mark_line(interpolate="step-before", point=True)
-        .encode(
-            x=alt.X("wait_us:Q", title="waited at most, µs", scale=alt.Scale(type="log")),
-            y=alt.Y("share:Q", title="wake-ups, %", scale=alt.Scale(domain=[0, 100])),
-            color=_by_domain(domains),
-            strokeDash=alt.StrokeDash(
-                "cause:N",
-                title=None,
-                legend=alt.Legend(orient="bottom", columns=2, symbolType="stroke", symbolStrokeColor=_INK),
-            ),
-            tooltip=["domain:N", "cause:N", "wait_us:Q", "share:Q"],
-        )
-        .properties(width="container", height=240, title=title, description=f"{title}. {said}.")
+    base = alt.Chart(_data(frame)).encode(
+        x=alt.X("wait_us:Q", title="waited at most, µs", scale=alt.Scale(type="log")),
+        y=alt.Y("share:Q", title="wake-ups, %", scale=alt.Scale(domain=[0, 100])),
+        color=_by_domain(domains),
+        detail="cause:N",
+        tooltip=["domain:N", "cause:N", "wait_us:Q", "share:Q"],
+    )
+    # Points of the line's own would have no stroke in its legend.
+    line = base.mark_line(interpolate="step-before").encode(
+        strokeDash=alt.StrokeDash("cause:N", title=None, scale=alt.Scale(range=_DASHES), legend=_dashes("bottom"))
+    )
+    chart = alt.layer(line, base.mark_point(filled=True, size=30, opacity=1)).properties(
+        width="container", height=240, title=title, description=f"{title}. {said}."
     )
     return dressed(chart)
 

@@ -15,6 +15,7 @@ from vcpulab.results.timeline import slices
 from vcpulab.scenario.alike import ROWS_MAX, rows
 from vcpulab.scenario.names import in_short
 from vcpulab.scenario.scenario import Scenario, join
+from vcpulab.show.folded import View, things
 
 if TYPE_CHECKING:
     import altair as alt
@@ -65,11 +66,12 @@ class Plots:
         return timeline(self._run, replication=replication, start_ms=start_ms, window_ms=window_ms)
 
     def tables(self) -> str:
-        """The metrics as HTML tables."""
+        """The metrics as HTML tables; of many domains alike ones in a row."""
         from vcpulab.show import html
-        from vcpulab.show.summary import summary
 
-        return "".join(map(html.table, summary(self._run)))
+        tables = (html.table(one.table()) for one in things(self._run, View()))
+        # A notebook breaks cells at any space.
+        return "".join(tables).replace(" ± ", "\u00a0±\u00a0")
 
 
 def domains(runs: Mapping[str, Run], published: Published | None = None) -> "alt.TopLevelMixin":
