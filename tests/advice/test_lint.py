@@ -287,6 +287,37 @@ def test_reservations_that_do_not_do(tmp_path: Path) -> None:
     assert late["reservation-period-too-long"].finding.path == "domain.web.period"
 
 
+def test_reservations_that_come_at_the_wrong_time(tmp_path: Path) -> None:
+    """Dom0 uses a hundredth of what it has reserved. Who wakes up in the period in which he slept has nothing of it."""
+    ms = 1_000_000
+    reserved = {"period": 20 * ms, "slice": 8 * ms}
+    quick = {"app": [{"kind": "web-server", "request_cpu": "500us"}], "slice": 5 * ms, "extratime": 1}
+    bank: dict[str, Any] = HOG | {"period": 100 * ms, "slice": 20 * ms, "extratime": 0}
+    domains: dict[str, Any] = {"dom0": DOM0 | reserved, "web": WEBSITE | reserved | quick, "bank": bank, "other": HOG}
+    found = advice_on(tmp_path, {"scheduler": "sedf"}, domains, asked(100))
+    assert set(found) == {"starved", "reservation-period-too-long"}
+    assert found["reservation-period-too-long"].finding.changes == {"domain.dom0.extratime": 1}
+    assert "or it has slept" in found["reservation-period-too-long"].finding.reason
+
+    domains["dom0"] |= {"extratime": 1}
+    domains["bank"] |= {"period": 600 * ms, "slice": 200 * ms}
+    found = advice_on(tmp_path, {"scheduler": "sedf"}, domains, asked(100))
+    shorter = {"period": 5 * ms, "slice": 2 * ms}
+    assert found["late-in-its-period"].finding.changes == {
+        f"domain.{domain}.{name}": value for domain in ("web", "dom0") for name, value in shorter.items()
+    }
+    assert found["late-in-its-period"].helps
+
+    small = WEBSITE | {"period": 20 * ms, "slice": 2 * ms, "extratime": 1}
+    batch = {f"b{index}": HOG | {"period": 20 * ms, "slice": index * ms} for index in (12, 14)}
+    host, domains = (
+        {"scheduler": "sedf", "pcpus": 2},
+        {"dom0": DOM0 | reserved | {"extratime": 1}, "web": small, **batch},
+    )
+    found = advice_on(tmp_path, host, domains, asked(100))
+    assert found["reservation-too-small"].finding.otherwise[-1] == {"domain.web.period": 5 * ms}
+
+
 def test_more_vcpus_than_the_null_scheduler_has_pcpus_for(tmp_path: Path) -> None:
     domains = {"dom0": DOM0 | {"vcpus": 2}, "a": HOG, "web": WEBSITE}
     found = advice_on(tmp_path, {"scheduler": "null", "pcpus": 3}, domains, asked(50))["null-overcommitted"]

@@ -9,6 +9,7 @@ import polars as pl
 from vcpulab.advice.alone import Alone, alone
 from vcpulab.advice.capacity.occupancy import stations, with_servers
 from vcpulab.advice.lateness import Late
+from vcpulab.advice.lint import drivers, rules
 from vcpulab.advice.lint.catalogue import findings, first_words, settings
 from vcpulab.advice.lint.held_back import causes_of
 from vcpulab.advice.lint.host import Finding, Host, measured
@@ -21,7 +22,7 @@ from vcpulab.results.path import Path, is_followed, paths, typical
 from vcpulab.results.statistics import Interval, number
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.names import in_short
-from vcpulab.scenario.scenario import Scenario
+from vcpulab.scenario.scenario import Scenario, split
 from vcpulab.scenario.settings import in_short as in_short_settings
 from vcpulab.show.answer import Answer
 from vcpulab.show.path import LINES_MAX
@@ -297,14 +298,19 @@ def _first_of_each(ones: Sequence[Late]) -> Iterator[Late]:
 
 
 def _concerning(host: Host, ones: Sequence[Late]) -> list[Finding]:
-    """What holds these back; what the other rules find of the domains on their way comes after."""
-    way = set(with_servers(host.domains, [one.domain for one in ones]))
-    others = (
-        finding
-        for finding in settings(host)
-        if any(path.split(".")[1] in way for path in (finding.path, *finding.changes) if path.startswith("domain."))
-    )
-    return first_words(causes_of(host, ones), others)
+    """What is wrong with the domains asked about, what holds them back, and what else the rules find on their way."""
+    asked = {one.domain for one in ones}
+    way = set(with_servers(host.domains, asked))
+    themselves = (one for one in settings(host, rules.rule) if _of(one.path) in asked)
+    serving = (one for one in settings(host, drivers.rule) if _of(one.path) in way)
+    others = (one for one in settings(host) if any(_of(path) in way for path in (one.path, *one.changes)))
+    return first_words(themselves, serving, causes_of(host, ones), others)
+
+
+def _of(path: str) -> str | None:
+    """The domain of a path; `None`: it is of something else."""
+    kind, *name = split(path)[:2]
+    return name[0] if kind == "domain" and name else None
 
 
 def _explained(host: Host, one: Late, name: str, limit: Slo | None) -> Explained:

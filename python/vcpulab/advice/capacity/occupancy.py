@@ -128,7 +128,7 @@ class _Host:
         table = self.domains[name]
         for reservation in RESERVATIONS.values():
             share = table["vcpus"] * reservation.share(table)
-            if share and not table.get(reservation.extra, 1) and used >= NEAR_FULL * share:
+            if share and not reservation.gets_extra(table) and used >= NEAR_FULL * share:
                 reserved = f"{name} gets {100 * used:.0f} % of a pCPU, reserved are {100 * share:.0f} %"
                 return "budget", f"budget of {name}", f"{which} {why}; {reserved}"
         total = sum(waits.values())

@@ -35,6 +35,12 @@ ADVANCE_TIMES = 16
 """BVT's advances may make a share as many times larger: with `xen3.0` who is kept running is charged too much."""
 ADVANCE_MAX = 32_767
 """The largest advance that is set: virtual time, of 32 bits, is to wrap round in minutes, not in a slice."""
+ABOUT = 0.9
+"""What is at least this part as full as the bottleneck may be the bottleneck as well. Assumed."""
+SHORTER = 4
+"""Periods of reservations are made as many times shorter ..."""
+LEAST_PERIOD_NS = 1_000_000
+"""... as long as that leaves them this long."""
 MOST_OF_IT = 80.0
 """Those who make for this part of the waits, %, the most first, are those whom somebody waits for."""
 
@@ -109,11 +115,10 @@ def causes_of(host: Host, ones: Sequence[Late]) -> Iterator[Finding]:
     alike = {one: tuple(group) for group in groups(host.scenario) for one in group}
     causes: dict[tuple[object, ...], list[tuple[Late, Finding]]] = {}
     for one in ones:
-        station = bottleneck(stations(host.run, [one.domain]))
-        if station is None:
-            continue
-        found = _cause(Held(host, one, station))
+        near = _nearest_to_full(stations(host.run, [one.domain]))
+        found = _cause([Held(host, one, station) for station in near])
         if found is not None:
+            station = near[0]
             # A device is one cause, whoever depends on it, and alike domains are mended alike.
             what = split(found.path) if station.domain else [station.name]
             causes.setdefault((found.rule, *(alike.get(step, step) for step in what)), []).append((one, found))
@@ -133,11 +138,20 @@ def causes_of(host: Host, ones: Sequence[Late]) -> Iterator[Finding]:
         )
 
 
-def _cause(held: Held) -> Finding | None:
+def _nearest_to_full(found: Sequence[Station]) -> list[Station]:
+    """The bottleneck; and if that is a vCPU that is held back, those of other domains that are hardly less so."""
+    first = bottleneck(found)
+    near = [one for one in found if one.domain and first is not None and one.used >= ABOUT * first.used]
+    return near if first is not None and first.domain else [first] if first is not None else []
+
+
+def _cause(held: Sequence[Held]) -> Finding | None:
+    """The first cause of what holds back one of these."""
     for one in cause.all:
-        found = one.check(held)
-        if found is not None:
-            return one.stamped(found)
+        for those in held:
+            found = one.check(those)
+            if found is not None:
+                return one.stamped(found)
     return None
 
 
@@ -356,7 +370,8 @@ def _reserved_too_little(held: Held) -> Finding | None:
 
     Silent: Where nobody is late; where reservations add up to more than there is: see `overbooked-reservations`.
 
-    Mend: Extra time; if it has that, or if that harms somebody, twice the reservation, or four times.
+    Mend: Extra time; if it has that, or if that harms somebody, twice the reservation, or four times, or the same one
+    in periods a quarter as long.
 
     Schedulers: `rtds`, `sedf`, `atropos`.
 
@@ -378,12 +393,12 @@ def _reserved_for_too_long(held: Held) -> Finding | None:
     """A reservation is enough on average, and comes in long gaps.
 
     Mechanism: Once the budget of a period is used, whoever has no extra time waits for the next period: what comes in
-    that gap waits as long.
+    that gap waits as long. Under SEDF so does who wakes up in the period in which it blocked.
 
     Evidence: The domain gets less than {NEAR_FULL:.0%} of its reservation, has no extra time, and waits. Late is:
     {LATE_IS}.
 
-    Silent: Where nobody is late.
+    Silent: Where nobody is late; where reservations add up to more than there is: see `overbooked-reservations`.
 
     Mend: Extra time.
 
@@ -392,11 +407,13 @@ def _reserved_for_too_long(held: Held) -> Finding | None:
     Sources: Xen's `xl sched-rtds`; the SEDF scheduler mini-HOWTO of Xen 4.2.
     """
     reserved = _Reserved.of(held)
-    if reserved is None or reserved.used_up or reserved.extra or held.starves:
+    if reserved is None or reserved.used_up or reserved.extra or held.host.overbooked(held.pool):
         return None
+    # SEDF guarantees nothing to who wakes up in the period in which he blocked.
+    blocked = " or it has slept" if held.host.pool_of(held.domain)["scheduler"] == "sedf" else ""
     reason = (
-        f"{reserved}, which would do on average; but the period is long: once its slice is used it waits for the next, "
-        "as it gets no extra time"
+        f"{reserved}, which would do on average; but the period is long: once its slice is used{blocked}, it waits for "
+        "the next, as it gets no extra time"
     )
     return Finding(of_domain(held.domain, reserved.period), reason, reserved.with_extra)
 
@@ -415,6 +432,8 @@ class _Reserved:
     extra: bool
     with_extra: dict[str, int]
     larger: tuple[dict[str, int], ...]
+    shorter: dict[str, int]
+    """The periods of all on the way cut to a part of `SHORTER`, for the same shares."""
 
     def __str__(self) -> str:
         return f"{self.domain} has {self.said} ({self.share:.0f} % of a pCPU for each vCPU) reserved"
@@ -429,10 +448,27 @@ class _Reserved:
         spelt = RESERVATIONS.get(host.pool_of(domain)["scheduler"])
         if spelt is None or not held.waits:
             return None
-        amount, period, extra = (host.value(domain, name) for name in (spelt.amount, spelt.period, spelt.extra))
+        amount, period = (host.value(domain, name) for name in (spelt.amount, spelt.period))
         if not amount or not period:
             return None
         length, within = (number(one * spelt.unit_ns / 1e6) for one in (amount, period))
+
+        def cut(one: str) -> dict[str, int]:
+            """A domain's period made so many times shorter, for the same share; nothing, if it is short already."""
+            had, span = (host.value(one, name) or 0 for name in (spelt.amount, spelt.period))
+            if span * spelt.unit_ns < SHORTER * LEAST_PERIOD_NS:
+                return {}
+            # The tools of Xen 4 take whole ms of what is given in ns.
+            step = 1_000_000 if spelt.unit_ns == 1 and had >= 1_000_000 else 1
+            return {
+                of_domain(one, spelt.period): span // SHORTER,
+                of_domain(one, spelt.amount): ceil(had / SHORTER / step) * step,
+            }
+
+        way = (one for one in with_servers(host.domains, [held.late.domain]) if one in host.inside(held.pool))
+        larger = [{of_domain(domain, spelt.amount): min(period, times * amount)} for times in (2, 4)]
+        if amount <= period // SHORTER and cut(domain):
+            larger.append({of_domain(domain, spelt.period): period // SHORTER})
         return cls(
             domain,
             spelt.amount,
@@ -440,9 +476,10 @@ class _Reserved:
             f"a budget of {length} ms in every {within} ms",
             100 * amount / period,
             host.gotten(domain) / host.domains[domain]["vcpus"],
-            bool(extra),
+            spelt.gets_extra(host.domains[domain]),
             {of_domain(domain, spelt.extra): 1},
-            tuple({of_domain(domain, spelt.amount): min(period, times * amount)} for times in (2, 4)),
+            tuple(larger),
+            {path: value for one in way for path, value in cut(one).items()},
         )
 
 
@@ -642,6 +679,38 @@ def _advances(domain: str, own: int, theirs: Mapping[str, int], times: float) ->
     larger = ceil(times * least / own)
     others = {of_domain(one, "mcu_adv"): min(ADVANCE_MAX, value * larger) for one, value in theirs.items()}
     return {of_domain(domain, "mcu_adv"): least, **(others if larger > 1 else {})}
+
+
+@cause("late-in-its-period", stands=Stands.NEVER)
+def _waits_for_its_period(held: Held) -> Finding | None:
+    """A service has enough reserved, and yet waits for its period to begin or to end.
+
+    Mechanism: The earliest deadline goes first, and a deadline is the end of a period: who has a long one waits behind
+    whoever has a shorter one. Under SEDF who wakes up in the period in which it blocked waits for the next one.
+
+    Evidence: The service, or the driver domain that serves it, gets less than {NEAR_FULL:.0%} of its reservation, has
+    extra time, and waits. Late is: {LATE_IS}.
+
+    Silent: Where nobody is late, or where shorter periods improve nothing.
+
+    Mend: Periods a quarter as long, and the same shares, for all on the way of a request: the service and those who
+    serve it.
+
+    Schedulers: `rtds`, `sedf`, `atropos`.
+
+    Sources: Liu and Layland 1973, "Scheduling algorithms for multiprogramming in a hard-real-time environment"; the
+    SEDF scheduler mini-HOWTO of Xen 4.2.
+    """
+    reserved = _Reserved.of(held)
+    if reserved is None or reserved.used_up or not reserved.extra or not reserved.shorter:
+        return None
+    if held.host.overbooked(held.pool):
+        return None
+    reason = (
+        f"{reserved} and uses {reserved.uses:.0f} %, and yet waits for {100 * held.host.waited(held.domain):.0f} % of "
+        f"the time behind {held.said_behind()}: who has a long period waits for its turn in it"
+    )
+    return Finding(of_domain(held.domain, reserved.period), reason, reserved.shorter)
 
 
 _WAKES_SOONER = {"ratelimit_us": 100, "tslice_ms": 5, "ctx_allow": 1_000_000}

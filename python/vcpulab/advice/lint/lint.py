@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from math import log
 from pathlib import Path
 from typing import Any
@@ -137,10 +138,20 @@ class Advice:
         return told or "no significant difference"
 
     def _seen(self) -> list[Comparison]:
-        found = [c for c in self.effect or () if c.of_consequence]
-        asked = {c.address.name for c in found}
-        # What clients see says more than what the service behind them does.
-        return [c for c in found if c.address.of != "app" or not _hidden(c, asked)]
+        return [one for one in self.effect or () if one.of_consequence and one.address.thing not in self._answering]
+
+    @cached_property
+    def _answering(self) -> frozenset[str]:
+        """The applications that clients ask: what these see says more than what those do."""
+        if self.after is None:
+            return frozenset()
+        clients = self.after.scenario.to_dict().get("client", {}).values()
+        asked = [(client["server"], client.get("app")) for client in clients]
+        return frozenset(
+            app.name
+            for app in apps(self.after.scenario)
+            if app.client is None and any(app.domain == server and kind in (None, app.kind) for server, kind in asked)
+        )
 
     @property
     def improves(self) -> bool:
@@ -196,14 +207,6 @@ def _gain(one: Comparison) -> float:
     values = [abs(value.mean) for value in (one.before, one.after) if value is not None and value.mean]
     size = abs(log(values[1] / values[0])) if len(values) == 2 else log(RATIO_MAX)
     return min(size, log(RATIO_MAX)) * (1 if one.verdict == "improves" else -1)
-
-
-def _hidden(comparison: Comparison, names: set[str]) -> bool:
-    thing, _, metric = comparison.address.name.rpartition(".")
-    return "." in thing and any(
-        name.endswith(f".{metric}") and name != comparison.address.name and "." not in name.rpartition(".")[0]
-        for name in names
-    )
 
 
 def lint(
