@@ -42,7 +42,9 @@ class Worth:
             prices: of changing a parameter of each kind, %; see `prices`.
         """
         self.space = space
-        self.goals = list(goals)
+        self._goals = list(goals)
+        self._gains: dict[int, list[list[float]]] = {}
+        """Number of a candidate to its gains in each replication, goal by goal: they are asked for again and again."""
         self.slos = list(slos)
         self.prices = {**PRICES, **prices}
         self.others = leaving.others(space.scenario, goals)
@@ -52,20 +54,31 @@ class Worth:
 
     # ---- gains ----
 
+    @property
+    def goals(self) -> list[Goal]:
+        """What is wanted."""
+        return self._goals
+
+    @goals.setter
+    def goals(self, goals: Sequence[Goal]) -> None:
+        self._goals = list(goals)
+        self._gains.clear()
+
+    def gains(self, candidate: Candidate) -> list[list[float]]:
+        """The gains in each replication against the same one of the present setting, goal by goal."""
+        known = self._gains.setdefault(candidate.number, [])
+        both = zip(candidate.rows[len(known) :], self.present.rows[len(known) :], strict=False)
+        known += [[goal.gain(new, old) for goal in self.goals] for new, old in both]
+        return known
+
     def scores(self, candidate: Candidate) -> list[float]:
         """The score of each replication against the same one of the present setting."""
-        return [
-            score(self.goals, [goal.gain(new, old) for goal in self.goals])
-            for new, old in zip(candidate.rows, self.present.rows, strict=False)
-        ]
+        return [score(self.goals, gains) for gains in self.gains(candidate)]
 
     def standing(self, candidate: Candidate, n: int | None = None) -> Standing:
         """Where a candidate stands, by its first n replications, or by all that it has."""
         rows = candidate.rows[:n]
-        gains = tuple(
-            math.fsum(goal.gain(new, old) for new, old in zip(rows, self.present.rows, strict=False)) / len(rows)
-            for goal in self.goals
-        )
+        gains = tuple(math.fsum(of_goal) / len(rows) for of_goal in zip(*self.gains(candidate)[:n], strict=True))
         beyond = math.fsum(max(excess(slo, rows), 0.0) for slo in self.slos) + _BEYOND_ALL * bool(candidate.starves)
         return Standing(score(self.goals, gains), gains, beyond)
 
