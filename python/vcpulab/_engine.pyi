@@ -275,7 +275,7 @@ class Stream:
     def begin(self, scenario: Scenario) -> int:
         """Begins a run, and numbers it, from 0."""
     def take(self, number: int, progress: Callable[[float], bool] | None = None) -> Results:
-        """The results of a run, once it is over; they can be taken once."""
+        """The results of a run, once it is over; they can be taken once. One that is cancelled is called off."""
     def call_off(self, number: int) -> None:
         """Ends a run, or never starts it."""
 

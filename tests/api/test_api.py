@@ -214,11 +214,15 @@ def test_runs_that_go_on_can_be_cancelled_and_leave_room() -> None:
     with Stream[str](jobs=2) as stream:
         for name in ("first", "second"):
             stream.begin(name, long)
-        stream.begin("third", short)
         with pytest.raises(KeyboardInterrupt):
             stream.take("first", lambda _: False)
-        stream.call_off(["second"])
+        # One thread is free again, and then the other one.
+        stream.begin("third", short)
         assert stream.take("third").scenario is short
+        stream.call_off(["second"])
+        for name in ("fourth", "fifth"):
+            stream.begin(name, short)
+        assert stream.take("fifth").scenario is short
 
 
 def test_interrupting_many_scenarios_ends_them_soon() -> None:

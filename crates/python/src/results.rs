@@ -141,7 +141,8 @@ pub fn pace() -> (u64, u64, String) {
 /// looked at. With one job, and under policies in Python, each waits until it is taken.
 #[pyclass(frozen, module = "vcpulab._engine")]
 pub struct Stream {
-    runs: Mutex<Vec<Begun>>,
+    /// Nothing for those that were taken or called off.
+    runs: Mutex<Vec<Option<Begun>>>,
     running: vcpulab_run::Stream<vcpulab_scenario::Scenario>,
     waits: bool,
 }
@@ -152,6 +153,13 @@ enum Begun {
     Running(usize),
     /// It runs when it is taken.
     Waiting(Py<Scenario>),
+}
+
+impl Stream {
+    fn taken(&self, number: usize) -> PyResult<Begun> {
+        let begun = lock(&self.runs).get_mut(number).and_then(Option::take);
+        begun.ok_or_else(|| PyIndexError::new_err(format!("no run {number}, or it was taken or called off")))
+    }
 }
 
 #[pymethods]
@@ -178,21 +186,16 @@ impl Stream {
             Begun::Running(self.running.begin(asked.checked.clone()))
         };
         let mut runs = lock(&self.runs);
-        runs.push(begun);
+        runs.push(Some(begun));
         runs.len() - 1
     }
 
-    /// The results of a run, once it is over; they can be taken once.
+    /// The results of a run, once it is over; they can be taken once. A run that is cancelled meanwhile is called off.
     #[pyo3(signature = (number, progress = None))]
     fn take(&self, py: Python<'_>, number: usize, progress: Option<&Bound<'_, PyAny>>) -> PyResult<Results> {
-        let running = match lock(&self.runs).get(number) {
-            Some(Begun::Running(running)) => Ok(*running),
-            Some(Begun::Waiting(scenario)) => Err(scenario.clone_ref(py)),
-            None => return Err(no_run(number)),
-        };
-        let running = match running {
-            Ok(running) => running,
-            Err(scenario) => {
+        let running = match self.taken(number)? {
+            Begun::Running(running) => running,
+            Begun::Waiting(scenario) => {
                 return run(py, scenario.get(), 1, false, self.waits, None, None, None, progress);
             }
         };
@@ -201,23 +204,17 @@ impl Stream {
                 let done = outcome.map_err(|panic| panicked(&*panic))?;
                 return done.map(Results::from).map_err(engine_error);
             }
-            ask(py, progress, 0.0)?;
+            ask(py, progress, 0.0).inspect_err(|_| self.running.call_off(running))?;
         }
     }
 
     /// Ends a run, or never starts it: its results are not wanted any more.
     fn call_off(&self, number: usize) -> PyResult<()> {
-        match lock(&self.runs).get(number) {
-            Some(Begun::Running(running)) => self.running.call_off(*running),
-            Some(Begun::Waiting(_)) => {}
-            None => return Err(no_run(number)),
+        if let Begun::Running(running) = self.taken(number)? {
+            self.running.call_off(running);
         }
         Ok(())
     }
-}
-
-fn no_run(number: usize) -> PyErr {
-    PyIndexError::new_err(format!("no run {number}"))
 }
 
 /// Runs every replication of a scenario, one after the other in this very thread, while a manager written in Python looks at

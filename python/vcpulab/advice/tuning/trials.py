@@ -111,9 +111,11 @@ class Trials:
     def until(self, candidates: Sequence[Candidate], replications: int, tell: Tell) -> None:
         """Gives candidates the replications that they lack."""
         with self.stream() as running:
+            # All at once would be many copies of a large host.
+            ahead = 1 + math.ceil(running.jobs / max(len(candidates), 1))
             for replication in range(replications):
-                self.begin(running, candidates, replication)
-            for replication in range(replications):
+                for later in range(replication, min(replication + ahead, replications)):
+                    self.begin(running, candidates, later)
                 for candidate in candidates:
                     if len(candidate.rows) == replication:
                         self.take(running, candidate, partial(within, tell, replication / replications))
