@@ -176,8 +176,8 @@ def tune(
 
     Args:
         scenario: a scenario, or its file.
-        maximise: addresses to make greater; without these and `minimise`: throughput and response times of all,
-            fairness, and that driver domains do not wait.
+        maximise: addresses to make greater; without these and `minimise`: the SLOs that do not hold as it is; where all
+            hold, throughput and response times of all, fairness, and that driver domains do not wait.
         minimise: addresses to make smaller.
         slo: what must hold, such as `web.response_p99 < 50ms`.
         vary: what may be changed: `PATH=LOW..HIGH` or `PATH=a,b,c`.
@@ -218,10 +218,11 @@ def tune(
     scenario = _scenario(scenario)
     slos = read_slos(scenario, slo)
     goals_of.contradictions(slos)
-    wanted = goals_of.goals(scenario, maximise, minimise)
     there = space(scenario, vary, only)
+    missed = goals_of.missed(scenario, slos, jobs=jobs)
+    wanted = goals_of.goals(scenario, maximise, minimise, missed)
     search = Search(
-        there if vary or only else widened(there, concerned(wanted)),
+        there if vary or only else widened(there, [*concerned(wanted), *(one.address.domain for one in missed)]),
         wanted,
         slos,
         seed=scenario.seed if seed is None else seed,
@@ -240,7 +241,7 @@ def tune(
     try:
         answer = Tuning(search, *settle(search, found, progress))
         if answer.advised and answer.confirmed is not None:
-            offers = front(search, answer.found, progress)
+            offers = front(search, answer.found, answer.confirmed, progress)
             gain = answer.confirmed.score.mean
             inputs = tried(search, answer.found.best, gain, everything=sensitivity, jobs=jobs, progress=progress)
             answer = replace(answer, offers=offers, sensitivity=inputs)

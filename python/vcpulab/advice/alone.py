@@ -1,17 +1,22 @@
-"""How good a service would be alone on the host: what no setting of a scheduler can better by much.
+"""How good a service would be alone on the host: what no setting of other domains can better by much.
 
-Where not even that keeps an SLO, the cure is outside the scheduler: less load, or more of what its requests wait for.
+Where not even that keeps an SLO, the cure is outside the scheduler (less load, or more of what its requests wait for),
+unless settings of its own hold the service back: a cap, a reservation, pinning, more vCPUs than there are pCPUs.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from vcpulab.advice.capacity.occupancy import Station, bottleneck, stations, with_servers
+from vcpulab.advice.capacity.occupancy import NEAR_FULL, Station, bottleneck, stations, with_servers
+from vcpulab.advice.reservations import RESERVATIONS
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import Slo
 from vcpulab.results.run import run
 from vcpulab.results.statistics import number
 from vcpulab.scenario.scenario import Scenario, join
 from vcpulab.scenario.settings import change
+from vcpulab.scenario.units import members
 
 _MORE = {
     "disk": "a faster disk",
@@ -34,6 +39,8 @@ class Alone:
     others: int
     """As many domains are not there."""
     bottleneck: Station | None
+    own: tuple[str, ...] = ()
+    """Its own settings that may hold it back, in words."""
 
     @property
     def kept(self) -> bool:
@@ -42,9 +49,12 @@ class Alone:
 
     def __str__(self) -> str:
         value = "undefined" if self.value is None else f"{number(self.value)} {self.slo.address.unit}"
-        where = f"lone on the host, without the {self.others} other domains, {self.slo.address} is {value}"
+        without = "other domain" if self.others == 1 else f"{self.others} other domains"
+        where = f"lone on the host, without the {without}, {self.slo.address} is {value}"
         if self.kept:
             return f"A{where}: fewer domains beside it, or more pCPUs, would keep {self.slo}."
+        if self.own:
+            return f"Even a{where}: no other domain keeps it from {self.slo}, but {' and '.join(self.own)} may."
         more = _MORE.get(self.bottleneck.kind if self.bottleneck is not None else "", "faster or more CPUs")
         return f"Even a{where}: no setting of the scheduler keeps {self.slo}; less load or {more} may."
 
@@ -69,4 +79,26 @@ def alone(scenario: Scenario, slo: Slo, *, jobs: int = 0) -> Alone | None:
         return None
     found = by_itself.get(slo.address.name)
     value = None if found is None else found.mean
-    return Alone(slo, value, len(gone), bottleneck(stations(by_itself, [slo.address.domain])))
+    narrow = bottleneck(stations(by_itself, [slo.address.domain]))
+    outside = narrow is not None and narrow.kind in _OUTSIDE and narrow.used >= NEAR_FULL
+    own = () if outside else tuple(_own(document, slo.address.domain))
+    return Alone(slo, value, len(gone), narrow, own)
+
+
+_OUTSIDE = ("disk", "link", "client machine")
+
+
+def _own(document: Mapping[str, Any], name: str) -> Iterator[str]:
+    """The settings of a domain that hold it back wherever it is alone."""
+    table, host = document["domain"][name], document["host"]
+    pool = table.get("pool")
+    pcpus = host["pcpus"] if pool is None else len(members(document["pool"][pool]["pcpus"]))
+    if table["vcpus"] > pcpus:
+        yield f"its {table['vcpus']} vCPUs on {pcpus} pCPUs"
+    if table.get("cap"):
+        yield f"its cap of {table['cap']} %"
+    if table.get("affinity", "all") != "all":
+        yield "its pinning"
+    reservation = RESERVATIONS.get(host["scheduler"]) if pool is None else None
+    if reservation is not None and reservation.share(table) and not table.get(reservation.extra, 1):
+        yield "its reservation"

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from vcpulab import verbs, whole
+from vcpulab.advice import in_short as short
 from vcpulab.advice import starving
 from vcpulab.advice.tuning.answer import Tuning
 from vcpulab.advice.tuning.candidates import Candidate
@@ -24,6 +25,8 @@ from vcpulab.show.as_json import as_json
 from vcpulab.show.table import Table
 
 DONE, FAILED = 0, 1
+_OFFERS_MAX = 3
+"""As many settings to choose from are shown unasked."""
 _FOLDERS = Path("out/tune")
 
 
@@ -79,8 +82,8 @@ def tune(
     Args:
         file: Scenario file.
         maximise: A metric to make greater, such as web.throughput; may be repeated, and all count alike. If none is
-            named: throughput and response times of all clients and applications, fairness, and waiting of driver
-            domains.
+            named: the SLOs that do not hold as it is; where all hold, throughput and response times of all clients and
+            applications, fairness, and waiting of driver domains.
         minimise: A metric to make smaller, such as web.response_p99.
         slo: A service-level objective, such as 'web.response_p99 < 50ms', or 'batch*.failed <= 3' of every one that
             matches.
@@ -94,7 +97,8 @@ def tune(
             netbacks) 6, scheduler 30.
         sensitivity: Try every guessed input (rates, users, think times, CPU time of requests and jobs) a quarter lower
             and higher; otherwise those nearest to the goal, for a quarter of the search's time.
-        all: Show all parameters with their importance, the best under each scheduler, and every metric.
+        all: Show the gain in each goal, all parameters with their importance, the best under each scheduler, and every
+            metric.
         write: Write the scenario with the setting found to this file, which may be the same one; comments stay.
     """
     scenario = files.load(file)
@@ -163,12 +167,15 @@ def _show(answer: Tuning, toolstack: Toolstack | None, *, all: bool) -> None:
     ]
     views.show_lines(lines)
     print()
-    if len(answer.offers) > 1:
+    if len(answer.offers) > 1 and all:
         views.show_table(answer.offered())
-    if all or not answer.advised:
+    elif len(answer.offers) > 1:
+        views.show_lines(answer.front_lines(_OFFERS_MAX))
+        print()
+    if all or answer.interrupted:
         _show_parameters(answer, all=all)
     # What a setting that is not advised does to others is of no use.
-    if confirmed is not None and (all or answer.kept):
+    if confirmed is not None and (all or answer.advised):
         _show_confirmed(confirmed, all=all)
 
 
@@ -195,11 +202,11 @@ def _show_parameters(answer: Tuning, *, all: bool) -> None:
 
 
 def _show_confirmed(confirmed: Confirmation, *, all: bool) -> None:
-    n = confirmed.score.n
-    rows = [[name, str(gain)] for name, gain in confirmed.gains.items()]
-    if len(rows) > 1:
-        rows.append(["score: their mean", str(confirmed.score)])
-    views.show_table(Table("Gain", ["goal", f"gain in {n} fresh replications"], rows))
+    if all:
+        rows = [[name, str(gain)] for name, gain in confirmed.gains.items()]
+        if len(rows) > 1:
+            rows.append(["score: their mean", str(confirmed.score)])
+        views.show_table(Table("Gain", ["goal", f"gain in {confirmed.score.n} fresh replications"], rows))
     if confirmed.slos:
         words = {True: "kept", False: "not kept", None: "not sure"}
         judged = {one.slo: one for one in confirmed.slos}
@@ -210,8 +217,13 @@ def _show_confirmed(confirmed: Confirmation, *, all: bool) -> None:
             slos.append([name, words[worst.sure], str(worst.interval or "–")])
         views.show_table(Table("SLOs", ["SLO", "kept", "value"], slos, text_columns=2))
     changed = [one for one in confirmed.comparisons if one.verdict in ("improves", "regresses") or one.may_regress]
-    if changed:
-        views.show_comparison(changed, (confirmed.before, confirmed.after), ("now", "found"), all=all, heading=False)
+    runs, labels = (confirmed.before, confirmed.after), ("now", "found")
+    if changed and (all or len(changed) <= short.ROWS_FULL):
+        views.show_comparison(changed, runs, labels, all=all, heading=False)
+    elif changed:
+        scenarios = (runs[0].scenario, runs[1].scenario)
+        worse = [line for line in short.words(changed, scenarios) if "regress" in line]
+        views.show_lines([*worse, "--all shows what improves, and every metric"])
 
 
 def _verbal(answer: Tuning, candidate: Candidate) -> str:

@@ -24,6 +24,8 @@ from vcpulab.results.statistics import Interval, number
 from vcpulab.show.answer import Answer
 from vcpulab.show.table import Table
 
+_FRONT = "Gain against harm, the cheapest first; * is recommended, the least invasive of those about as good"
+
 
 @dataclass(frozen=True)
 class Tuning(Answer):
@@ -105,12 +107,10 @@ class Tuning(Answer):
         return headline(self.search, self.found.best, self.confirmed)
 
     def reasons(self) -> list[str]:
-        """What was rejected, why the advised setting is the one, and what the answer depends on."""
+        """What was rejected, how sure the answer is, and what it depends on."""
         found = []
         if self.kept:
             found += [f"not advised: {in_words(self.space, one.candidate)}, which {one.why}" for one in self.rejected]
-        if self.advised and len(self.offers) > 1:
-            found.append("recommended: the least invasive of those about as good as the best; see the front for others")
         if self.confirmed is not None:
             found += self.confirmed.added.lines()
         return found + (self.sensitivity.lines() if self.sensitivity is not None else [])
@@ -133,7 +133,27 @@ class Tuning(Answer):
             harm = "nobody" if one.harm is None else str(one.harm)
             gain = [str(one.gain) for _ in gains]
             rows.append([in_words(self.space, one.candidate) + mark, *values, *gain, f"{one.price:g}", harm])
-        return Table("The front: gain against harm, the cheapest first; * is recommended", headings, rows)
+        return Table(_FRONT, headings, rows)
+
+    def front_lines(self, most: int) -> list[str]:
+        """What is traded for what: what these lines are, and one for each setting that none beats.
+
+        Args:
+            most: as many settings at most; the recommended one is among them.
+        """
+        lines = [f"{_FRONT}:"]
+        told = sorted(self.offers, key=lambda one: not one.recommended)[:most]
+        for one in (offer for offer in self.offers if offer in told):
+            values = [
+                f"{goal.name} {value} {goal.addresses[0].unit}"
+                for goal, value in zip(self.search.goals, one.goals, strict=True)
+                if value is not None
+            ]
+            said = values if len(values) == 1 == len(self.search.goals) else [f"gain {one.gain}"]
+            harm = "nobody pays" if one.harm is None else f"most pays {one.harm}"
+            mark = "* " if one.recommended else "- "
+            lines.append(f"{mark}{in_words(self.space, one.candidate)}: {said[0]}; price {one.price:g} %; {harm}")
+        return lines
 
     @property
     def front(self) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from typing import Literal
 from vcpulab.advice.compare import Comparison, compare
 from vcpulab.advice.deciding import PRECISION, Added, uncertain_harm
 from vcpulab.advice.starving import newly_starved
-from vcpulab.advice.tuning.candidates import Candidate, Found
+from vcpulab.advice.tuning.candidates import Candidate, Found, Harm
 from vcpulab.advice.tuning.goals import Goal, Row, rows, score
 from vcpulab.advice.tuning.search import Search
 from vcpulab.advice.tuning.trials import seed_of
@@ -62,6 +62,8 @@ class Confirmation:
     """Who starves under the winner and does not now, with the reason: then it is not better."""
     added: Added
     """The replications that were added for harms that were uncertain."""
+    harm: Harm | None
+    """What those lose most whom the goals are not about; `None`: nobody loses significantly."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ def confirm(search: Search, winner: Candidate, progress: Callable[[float], bool]
     assert mean is not None
     gains = {goal.name: _of(goal, old, new) for goal in search.goals}
     added = Added(first or look, look, tuple(why or ()), tuple(doubt))
-    return Confirmation(decided, mean, gains, found, kept, before, after, starving, added)
+    return Confirmation(decided, mean, gains, found, kept, before, after, starving, added, search.worth.harm(new, old))
 
 
 def _verdict(scores: Sequence[float], kept: Sequence[Kept], *, broken: bool) -> Verdict:

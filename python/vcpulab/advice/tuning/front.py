@@ -1,7 +1,8 @@
 """What is traded for what: settings that no other beats in gain, harm and price at once.
 
-The gain is the score, the harm what those lose most whom the goals are not about (`Worth.harm`), the price what it
-takes to set (`prices`). Of the settings that were tried a few are left, the cheapest first, and one is recommended.
+The gain is the score, the harm what those lose most whom the goals are not about (`Worth.harm`; of the recommended
+setting as confirmed), the price what it takes to set (`prices`). Of the settings that were tried a few are left, the
+cheapest first, and one is recommended.
 Those that were given up early get the replications that they lack first.
 """
 
@@ -9,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from vcpulab.advice.tuning.candidates import Candidate, Found, Harm
+from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.search import Search
 from vcpulab.advice.tuning.worth import LEAST_HARM
 from vcpulab.results.statistics import Interval
@@ -54,8 +56,16 @@ class Offer:
         return more > same or less > LEAST_HARM or cheaper > _SAME_PRICE
 
 
-def front(search: Search, found: Found, tell: Callable[[float], bool] | None = None) -> list[Offer]:
+def front(
+    search: Search, found: Found, confirmed: Confirmation, tell: Callable[[float], bool] | None = None
+) -> list[Offer]:
     """The front, the cheapest first; where nothing conflicts the best alone; nothing if that is the present setting.
+
+    Args:
+        search: where settings were tried.
+        found: how it ended.
+        confirmed: its best, on fresh random numbers.
+        tell: told of the part of the runs that is done; `False` cancels.
 
     Raises:
         EngineError: a run failed.
@@ -73,13 +83,13 @@ def front(search: Search, found: Found, tell: Callable[[float], bool] | None = N
         and len(search.worth.changed(one)) <= _CHANGES_MAX
         and search.worth.standing(one).excess <= beyond
     ]
-    nominees = _thinned(_unbeaten([_offer(search, found, one) for one in [found.best, *tried]]), _NOMINEES)
+    nominees = _thinned(_unbeaten([_offer(search, found, one, confirmed) for one in [found.best, *tried]]), _NOMINEES)
     search.complete([one.candidate for one in nominees], tell or (lambda _: True))
-    offers = _thinned(_unbeaten([_offer(search, found, one.candidate) for one in nominees]), OFFERS_MAX)
+    offers = _thinned(_unbeaten([_offer(search, found, one.candidate, confirmed) for one in nominees]), OFFERS_MAX)
     return sorted(offers, key=lambda one: (round(one.price, 6), -one.gain.mean))
 
 
-def _offer(search: Search, found: Found, candidate: Candidate) -> Offer:
+def _offer(search: Search, found: Found, candidate: Candidate, confirmed: Confirmation) -> Offer:
     gain = Interval.of(search.worth.scores(candidate))
     assert gain is not None
     goals = tuple(
@@ -87,7 +97,8 @@ def _offer(search: Search, found: Found, candidate: Candidate) -> Offer:
         for goal in search.goals
     )
     best = candidate is found.best
-    return Offer(candidate, gain, goals, search.worth.harm(candidate), search.worth.price(candidate), best)
+    harm = confirmed.harm if best else search.worth.harm(candidate.rows, search.present.rows)
+    return Offer(candidate, gain, goals, harm, search.worth.price(candidate), best)
 
 
 def _unbeaten(offers: Sequence[Offer]) -> list[Offer]:

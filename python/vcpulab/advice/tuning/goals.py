@@ -16,17 +16,17 @@ from dataclasses import dataclass
 from vcpulab.errors import RequestError
 from vcpulab.results.addresses import Address, Slo, addresses, find_all, judged
 from vcpulab.results.metrics import COUNT
-from vcpulab.results.run import Run
+from vcpulab.results.run import Run, run
 from vcpulab.scenario.scenario import Scenario, join
 
 Row = Mapping[str, float | None]
 """The metrics of one replication."""
 
 
-def rows(run: Run, asked: Iterable[Address]) -> list[Row]:
+def rows(measured: Run, asked: Iterable[Address]) -> list[Row]:
     """What a run measured of these, replication by replication."""
-    found = run.values(asked)
-    return [{name: listed[index] for name, listed in found.items()} for index in range(run.scenario.replications)]
+    found = measured.values(asked)
+    return [{name: listed[index] for name, listed in found.items()} for index in range(measured.scenario.replications)]
 
 
 LEAST_EVENTS = 0.5
@@ -37,6 +37,8 @@ UNDEFINED = 2.0
 """To have a percentage or an index at all is worth this much: two wholes."""
 _EXCESS_MAX = 1e6
 _MEANS = 0.1
+_LOOK = 2
+"""Replications that say whether an SLO holds as it is."""
 
 
 @dataclass(frozen=True)
@@ -185,8 +187,22 @@ def excess(slo: Slo, rows: Sequence[Row]) -> float:
     return min(max(over, 0.0), _EXCESS_MAX) or 1e-12 if not slo.holds(mean) else min(over, 0.0)
 
 
-def goals(scenario: Scenario, maximise: Iterable[str], minimise: Iterable[str]) -> list[Goal]:
-    """The goals that are stated by hand; where none are, the default ones.
+def missed(scenario: Scenario, slos: Sequence[Slo], *, jobs: int = 0) -> list[Slo]:
+    """The SLOs that do not hold as it is.
+
+    Raises:
+        EngineError: the run failed.
+    """
+    if not slos:
+        return []
+    found = rows(run(scenario.with_run(replications=_LOOK), jobs=jobs), [slo.address for slo in slos])
+    return [slo for slo in slos if excess(slo, found) > 0]
+
+
+def goals(
+    scenario: Scenario, maximise: Iterable[str], minimise: Iterable[str], missed: Sequence[Slo] = ()
+) -> list[Goal]:
+    """The goals that are stated by hand; where none are, SLOs that do not hold; where all do, the default ones.
 
     Raises:
         RequestError: there is no such metric, or one is named twice.
@@ -197,4 +213,6 @@ def goals(scenario: Scenario, maximise: Iterable[str], minimise: Iterable[str]) 
     for name in names:
         if names.count(name) > 1:
             raise RequestError(f"`{name}` is named twice", field="maximise", allowed="each metric once")
+    wanted = {slo.address.name: slo for slo in missed}
+    found = found or [goal(scenario, name, higher=slo.operator.startswith(">")) for name, slo in wanted.items()]
     return found or default_goals(scenario)

@@ -11,6 +11,9 @@ from typing import Any
 import polars as pl
 
 from vcpulab.advice.capacity.occupancy import Station, with_servers
+from vcpulab.advice.lateness import late
+from vcpulab.advice.runstates import waited
+from vcpulab.advice.tuning.goals import Goal
 from vcpulab.advice.tuning.parameters import Parameter, Space
 from vcpulab.advice.tuning.prices import kind
 from vcpulab.results.run import Run
@@ -52,6 +55,15 @@ def leads(space: Space, run: Run, own: Sequence[str], held_back: Station | None)
     picked += [(one, index) for one in order if split(one.name)[0] == "host" for index in _shorter(one)]
     once = dict.fromkeys((parameter.key, index) for parameter, index in picked)
     return [{**space.present, key: index} for key, index in once]
+
+
+def suffering(run: Run, goals: Sequence[Goal]) -> list[str]:
+    """The domains to begin with where goals are about no one in particular: who is late, or else who waits longest."""
+    asked = {address.domain for goal in goals for address in goal.addresses if address.domain}
+    behind = [one.domain for one in late(run) if not asked or one.domain in asked]
+    named = asked or {str(name) for name in run.scenario.to_dict()["domain"]}
+    longest = sorted(sorted(named), key=lambda name: -waited(run, name))
+    return list(dict.fromkeys(behind or longest))[:_BLAMED]
 
 
 _ORDER = (

@@ -22,9 +22,9 @@ from vcpulab.advice.capacity.occupancy import bottleneck, stations
 from vcpulab.advice.lateness import felt_ms
 from vcpulab.advice.tuning import leaving
 from vcpulab.advice.tuning.candidates import Candidate, Found
-from vcpulab.advice.tuning.goals import Goal
+from vcpulab.advice.tuning.goals import Goal, excess
 from vcpulab.advice.tuning.keeping import Clock, claim, name_of
-from vcpulab.advice.tuning.leads import leads
+from vcpulab.advice.tuning.leads import leads, suffering
 from vcpulab.advice.tuning.parameters import Space
 from vcpulab.advice.tuning.prices import PRICES
 from vcpulab.advice.tuning.proposing import Proposals
@@ -247,14 +247,18 @@ class Search:
         """Looks at the present setting: why it is left as it is, if it is, and what is tried first."""
         own = leaving.concerned(self.goals)
         run = self._trials.present_run()
+        missed = [slo.address.domain for slo in self.slos if excess(slo, self.present.rows) > 0]
         felt = {
             goal.addresses[0].name: value
             for goal in self.goals
             if own and (value := felt_ms(run, goal.addresses[0])) is not None
         }
         left = leaving.good_enough(self.goals, self.slos, self.present.rows, felt)
-        if left or not own:
+        if left:
             return left, []
+        if not own:
+            hurt = [name for name in dict.fromkeys(missed) if name] or suffering(run, self.goals)
+            return "", leads(self.space, run, hurt, bottleneck(stations(run, hurt)))
         self.worth.goals = [
             replace(goal, floor=min([felt[name], *(slo.bound for slo in leaving.on_the_goal(goal, self.slos))]) / 2)
             if (name := goal.addresses[0].name) in felt
@@ -263,7 +267,8 @@ class Search:
         ]
         found = stations(run, own)
         left = leaving.out_of_reach(self.goals, found, run)
-        return left, [] if left else leads(self.space, run, own, bottleneck(found))
+        hurt = [name for name in dict.fromkeys([*own, *missed]) if name]
+        return left, [] if left else leads(self.space, run, hurt, bottleneck(found))
 
     def _race(self, batch: Sequence[Candidate], best: Candidate, tell: Tell) -> None:
         """Adds replications to candidates until they are dropped or have all.

@@ -26,7 +26,7 @@ def widened(space: Space, concerned: Iterable[str]) -> Space:
 
     Args:
         space: what the schedulers have.
-        concerned: the domains that the goals are about; none: nothing is added.
+        concerned: the domains that the goals and missed SLOs are about; none: nothing is added.
     """
     names = [name for name in dict.fromkeys(concerned) if name]
     there = {parameter.name for parameter in space.parameters}
@@ -64,7 +64,7 @@ def alike(scenario: Scenario, apart: Iterable[str] = ()) -> list[list[str]]:
 
     Args:
         scenario: whose domains.
-        apart: domains that are in no group.
+        apart: domains that are in no group with others, but may be in one of their own.
 
     Examples:
         >>> host = {"profile": "exact", "pcpus": 1, "scheduler": "credit"}
@@ -74,8 +74,9 @@ def alike(scenario: Scenario, apart: Iterable[str] = ()) -> list[list[str]]:
     """
     domains, left_out = scenario.to_dict()["domain"], set(apart)
     guests = [
-        [name for name in group if name not in left_out and not domains[name].get("driver_domain")]
+        [name for name in group if (name in left_out) == mine and not domains[name].get("driver_domain")]
         for group in groups(scenario)
+        for mine in (False, True)
     ]
     return [group for group in guests if len(group) > 1]
 

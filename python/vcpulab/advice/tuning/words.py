@@ -3,6 +3,7 @@
 from collections.abc import Container, Sequence
 
 from vcpulab.advice.compare import Comparison
+from vcpulab.advice.lateness import LATE_MS
 from vcpulab.advice.tuning.candidates import Candidate
 from vcpulab.advice.tuning.confirming import Confirmation
 from vcpulab.advice.tuning.parameters import Space
@@ -73,7 +74,7 @@ def _paid(scenario: Scenario, found: dict[str, Comparison], own: set[str]) -> st
     uncertain = 0
     for address in judged(scenario):
         one = found.get(address.name)
-        if one is None or address.name in own:
+        if one is None or address.name in own or _unfelt(one):
             continue
         uncertain += one.may_regress
         if one.verdict == "regresses" and one.of_consequence:
@@ -84,6 +85,12 @@ def _paid(scenario: Scenario, found: dict[str, Comparison], own: set[str]) -> st
     words += [f"{len(told) - _LOSERS} others lose, too"] if len(told) > _LOSERS else []
     words += [f"uncertain for {uncertain} metric{'' if uncertain == 1 else 's'} of others"] if uncertain else []
     return ", ".join(words) or "nobody pays significantly"
+
+
+def _unfelt(one: Comparison) -> bool:
+    """Is it a response time that nobody feels, however it changes?"""
+    means = [side.mean for side in (one.before, one.after) if side is not None]
+    return one.address.metric.name == "response_p99" and len(means) == 2 and max(means) <= LATE_MS
 
 
 def _loss(row: Sequence[Comparison], clients: Container[str]) -> str:

@@ -158,15 +158,15 @@ class Worth:
 
     # ---- who pays ----
 
-    def harm(self, candidate: Candidate) -> Harm | None:
-        """Who loses most under a candidate, of those whom the goals are not about; `None`: nobody significantly."""
-        found = [self._loss(candidate, row) for row in self.bystanders]
+    def harm(self, new: Sequence[Row], old: Sequence[Row]) -> Harm | None:
+        """Who loses most, of those whom the goals are not about; `None`: nobody significantly."""
+        found = [self._loss(new, old, row) for row in self.bystanders]
         return max((one for one in found if one is not None), key=lambda harm: harm.size, default=None)
 
-    def _loss(self, candidate: Candidate, row: Sequence[Address]) -> Harm | None:
+    def _loss(self, new: Sequence[Row], old: Sequence[Row], row: Sequence[Address]) -> Harm | None:
         """The mean loss of alike ones, on the scale of the score; of response times what is felt."""
         goal = self._of_owner(row)
-        pairs = list(zip(candidate.rows, self.present.rows, strict=False))
+        pairs = list(zip(new, old, strict=False))
         losses = [-goal.gain(new, old) for new, old in pairs]
         size = math.fsum(losses) / len(losses)
         if size < LEAST_HARM or not greater(losses, [0.0] * len(losses)):
