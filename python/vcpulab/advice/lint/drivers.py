@@ -11,6 +11,8 @@ from vcpulab.scenario.names import in_short
 
 BUSY = 0.9
 """A vCPU that runs for more than this part of the time is saturated. Assumed."""
+BURSTY = 0.25
+"""A driver domain that uses this part of its share on average uses it up in bursts. Assumed."""
 
 rule = Rules[Callable[[Host], Iterator[Finding]]](Stands.NEVER)
 
@@ -23,11 +25,11 @@ def inverted_weights(host: Host) -> Iterator[Finding]:
     is the last to run, and all guests wait for it, the heavy ones too.
 
     Evidence: A vCPU of the driver domain waits for more than {WAITS:.0%} of the time, and is occupied for more than
-    {NEAR_FULL:.0%} of it, or somebody whose I/O it does is late. It gets {NEAR_FULL:.0%} or more of the CPU time that
-    its weight entitles it to.
+    {NEAR_FULL:.0%} of it, or somebody whose I/O it does is late. It gets {BURSTY:.0%} or more of the CPU time that its
+    weight entitles it to: its work comes in bursts.
 
-    Silent: Where nobody feels that it waits; where it gets less than its weight entitles it to, and so waits for
-    something else: see `late-wake-ups` and `ratelimit-too-long`; where a greater weight improves nothing, or costs
+    Silent: Where nobody feels that it waits; where it gets much less than its weight entitles it to, and so waits
+    for something else: see `late-wake-ups` and `ratelimit-too-long`; where a greater weight improves nothing, or costs
     those who are served more than it gains them: a lone driver domain that has to wait takes more packets at a time,
     and throughput may grow.
 
@@ -45,12 +47,14 @@ def inverted_weights(host: Host) -> Iterator[Finding]:
         weights = {guest: weight for guest in guests if (weight := host.value(guest, "weight")) is not None}
         if not own or not weights or max(weights.values()) <= own or not _feels(host, driver):
             continue
-        if not host.uses_its_weight(driver):
+        if not host.uses_its_weight(driver, BURSTY):
             continue
+        part = host.of_entitlement(driver)
+        used = "" if part is None else f"it gets {100 * part:.0f} % of the CPU time that this entitles it to, "
         heaviest = max(weights, key=lambda guest: weights[guest])
         reason = (
-            f"weight {own} is below the {weights[heaviest]} of {heaviest}, whose I/O it does: it uses up its share, "
-            f"waits for {100 * host.waited(driver):.0f} % of the time, and they wait for it"
+            f"weight {own} is below the {weights[heaviest]} of {heaviest}, whose I/O it does: {used}"
+            f"it waits for {100 * host.waited(driver):.0f} % of the time, and they wait for it"
         )
         mended = {of_domain(driver, "weight"): min(65535, 2 * weights[heaviest])}
         yield Finding(of_domain(driver, "weight"), reason, mended)

@@ -255,7 +255,7 @@ def _too_few_vcpus(held: Held) -> Finding | None:
     if held.station.kind != "guest vCPU" or vcpus >= len(held.pcpus) or host.idle_of(held.pcpus) <= IDLE:
         return None
     path = of_domain(domain, "vcpus")
-    reason = f"{held.station}, while pCPUs idle: {domain} has too few vCPUs for what is asked of it"
+    reason = f"{held.station}, while pCPUs idle: {domain} saturates its vCPUs, and has too few for what is asked of it"
     return Finding(path, reason, {path: vcpus + 1}, otherwise=({path: min(2 * vcpus, len(held.pcpus))},))
 
 
@@ -730,8 +730,8 @@ def _wakes_late(held: Held) -> Finding | None:
 
     Silent: Where nobody is late; where a greater weight is what is needed: see `waits-behind-equals`.
 
-    Mend: A rate limit of 100 µs, the least that Xen takes; if that leaves it late, slices of 5 ms, or both. Under BVT a
-    context switch allowance of 1 ms.
+    Mend: A rate limit of 100 µs, the least that Xen takes; if that leaves it late, slices of 5 ms, both, or twice the
+    weight of the heaviest before it, so that it earns more credit. Under BVT a context switch allowance of 1 ms.
 
     Schedulers: `credit`, `credit2`, `enhanced`, `bvt`.
 
@@ -747,6 +747,9 @@ def _wakes_late(held: Held) -> Finding | None:
         return None
     if len(mends) > 1:
         mends.append({path: value for mend in mends for path, value in mend.items()})
+    heaviest = max((host.value(one, "weight") or 0 for one in _most_of_its_waits(held)), default=0)
+    if heaviest > (host.value(domain, "weight") or heaviest):
+        mends.append({of_domain(domain, "weight"): min(WEIGHT_MAX, 2 * heaviest)})
     said = " and ".join(f"{name} of {value}" for name, value in given.items())
     reason = (
         f"{domain} gets {host.gotten(domain):.0f} % of a pCPU, less than its weight entitles it to, and yet waits for "

@@ -172,10 +172,15 @@ class Host:
         """CPU time of a domain, % of one pCPU."""
         return runstates.gotten(self.run, domain)
 
-    def uses_its_weight(self, domain: str) -> bool:
-        """Does it get about what its weight entitles it to, or more? If not, it does not wait for its weight."""
+    def of_entitlement(self, domain: str) -> float | None:
+        """CPU time of a domain, as a part of what its weight entitles it to; `None`: there is no such thing."""
         found = self.run.get(f"{join([domain])}.of_entitlement")
-        return found is None or found.mean >= 100 * NEAR_FULL
+        return None if found is None else found.mean / 100
+
+    def uses_its_weight(self, domain: str, part: float = NEAR_FULL) -> bool:
+        """Does it get that part of what its weight entitles it to, or more? If not, it does not wait for its weight."""
+        found = self.of_entitlement(domain)
+        return found is None or found >= part
 
     def waited(self, domain: str, *, least: bool = False) -> float:
         """The part of the time for which the vCPU waits that waits most (or least)."""
