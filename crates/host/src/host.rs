@@ -576,15 +576,18 @@ impl<S: Scheduler, W: World, O: Observer> Host<S, W, O> {
 
     // ---- rules that were broken ----
 
+    #[cold]
     fn broken(&self, what: String) -> Broken {
         Broken { time: self.core.now, hook: None, what }
     }
 
+    #[cold]
     fn broken_in(&self, hook: &'static str, what: String) -> Broken {
         Broken { hook: Some(hook), ..self.broken(what) }
     }
 
     /// Time stands still, and this is one of the events that keep it.
+    #[cold]
     fn standstill(&mut self, rank: Rank, id: usize) -> Broken {
         let what = "time stands still: events at one instant do not end";
         match (rank, self.core.timers.get(TimerId(id as u32))) {

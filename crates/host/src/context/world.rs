@@ -58,8 +58,13 @@ impl WorldContext<'_> {
     #[inline(always)]
     pub fn step(&mut self, step: IoStep) {
         if self.core.wants_io {
-            self.core.io_steps.push(step);
+            self.keep(step);
         }
+    }
+
+    #[cold]
+    fn keep(&mut self, step: IoStep) {
+        self.core.io_steps.push(step);
     }
 
     /// Charges a physical interrupt to a pCPU (`Costs::interrupt_ns`).

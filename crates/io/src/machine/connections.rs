@@ -87,6 +87,7 @@ impl Machine {
     }
 
     /// Answers a packet for a connection that its caller has forgotten (RFC 9293, section 3.10.7.1).
+    #[cold]
     fn reset(&mut self, ctx: &mut WorldContext<'_>, answered: &Packet) {
         let Some(connection) = self.network.connections.get_mut(answered.connection) else { return };
         let reset = connection.packet(answered.connection, Side::Caller, Kind::Reset);
@@ -151,6 +152,7 @@ impl Machine {
     }
 
     /// Sends lost SYNs again whose time has come, or gives their connections up.
+    #[cold]
     pub(super) fn retransmit_syns(&mut self, ctx: &mut WorldContext<'_>) {
         while let Some(id) = self.network.timers.take_syn(ctx.now()) {
             let Some(connection) = self.network.connections.get_mut(id) else { continue };

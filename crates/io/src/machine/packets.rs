@@ -80,6 +80,7 @@ impl Machine {
     }
 
     /// Sends lost packets again whose time has come, or gives their connections up.
+    #[cold]
     pub(super) fn retransmit(&mut self, ctx: &mut WorldContext<'_>) {
         while let Some(lost) = self.network.timers.take_lost(ctx.now()) {
             let Some(connection) = self.network.connections.get(lost.connection) else { continue };

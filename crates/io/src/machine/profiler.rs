@@ -76,12 +76,14 @@ impl Profiler {
     }
 
     /// Takes the samples that are due when the counter of a pCPU may have overflowed.
+    #[cold]
     pub fn counter_due(&mut self, ctx: &mut WorldContext<'_>, p: PcpuId, guests: &Guests) {
         let found = at_work_on(ctx.host(), p, guests);
         self.sample(ctx, p, found);
     }
 
     /// Lets the counter of a pCPU go on that was idle and has something to do. It counted the hypervisor meanwhile.
+    #[cold]
     pub fn counter_goes_on(&mut self, ctx: &mut WorldContext<'_>, p: PcpuId) {
         self.sample(ctx, p, Found::Overhead);
     }

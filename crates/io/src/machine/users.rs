@@ -98,6 +98,7 @@ impl Machine {
     }
 
     /// Gives up requests that have not been answered in time.
+    #[cold]
     pub(super) fn time_out(&mut self, ctx: &mut WorldContext<'_>, client: ClientId) {
         while let Some((id, asked_at)) = self.clients.all[client].take_timeout(ctx.now()) {
             let Some(connection) = self.network.connections.get_mut(id) else { continue };

@@ -190,6 +190,7 @@ impl Network {
 
     /// Loses a packet that finds no room. Its sender sends it again, soon if the answers to later packets tell of it; a SYN,
     /// about which nothing does, only after seconds. A lost acknowledgement comes when the data are sent again that it was for.
+    #[cold]
     pub fn lose(&mut self, ctx: &mut WorldContext<'_>, mut packet: Packet) {
         self.enters(ctx.now(), &mut packet, Place::Lost, None);
         match packet.kind {
@@ -208,6 +209,7 @@ impl Network {
     }
 
     /// Loses the SYN of a connection, or the refusal of it.
+    #[cold]
     pub fn lose_syn(&mut self, ctx: &mut WorldContext<'_>, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if connection.abandoned {

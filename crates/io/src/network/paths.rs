@@ -199,6 +199,7 @@ impl Paths {
     }
 
     /// Begins a leg after another one; none after none.
+    #[cold]
     pub fn begin(&mut self, after: LegId, place: Place, now: Time, vcpu: Option<VcpuId>) -> LegId {
         if after == LegId::NONE {
             return after;
@@ -223,6 +224,7 @@ impl Paths {
     }
 
     /// A user begins a request, or tries again.
+    #[cold]
     pub fn asked(&mut self, client: ClientId, asking: &Asking, now: Time) {
         let Some(one) = self.following(client, asking.user, asking.begun) else { return };
         let before = one.leg;
@@ -237,18 +239,21 @@ impl Paths {
     }
 
     /// The leg of a request that a user sends now.
+    #[cold]
     pub fn of_user(&mut self, client: ClientId, asking: &Asking) -> LegId {
         self.following(client, asking.user, asking.begun).map_or(LegId::NONE, |one| one.leg)
     }
 
     /// The leg from which a packet that is sent now follows: its own if it was lost, or else what is done now, or what
     /// its connection has waited for.
+    #[cold]
     pub fn cause_of(&self, packet: &Packet) -> LegId {
         let waiting = || self.waiting.get(&packet.connection).copied().unwrap_or(LegId::NONE);
         packet.leg.some().or_else(|| self.cause.some()).unwrap_or_else(waiting)
     }
 
     /// The ends of a connection wait for something.
+    #[cold]
     pub fn wait(&mut self, id: ConnectionId, place: Place, now: Time) {
         let leg = self.begin(self.cause, place, now, None);
         if leg != LegId::NONE {
@@ -257,6 +262,7 @@ impl Paths {
     }
 
     /// A request has come to its service: into the backlog, or (`request`) to its tasks.
+    #[cold]
     pub fn reached(
         &mut self,
         id: ConnectionId,
@@ -273,12 +279,14 @@ impl Paths {
     }
 
     /// The request with its service that a task has taken, if it is followed.
+    #[cold]
     pub fn served_by(&mut self, taken: Option<Request>) -> Option<&mut Served> {
         let served = self.served.get_mut(&taken?.connection)?;
         if served.request == taken { Some(served) } else { None }
     }
 
     /// The answer to a request is complete.
+    #[cold]
     pub fn answered(&mut self, id: ConnectionId, client: ClientId, user: u32, begun: Time) {
         let request = Followed { client, user, begun };
         if self.following(client, user, begun).is_none() {
