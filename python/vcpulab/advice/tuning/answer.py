@@ -133,7 +133,7 @@ class Tuning(Answer):
             harm = "nobody" if one.harm is None else str(one.harm)
             gain = [str(one.gain) for _ in gains]
             rows.append([in_words(self.space, one.candidate) + mark, *values, *gain, f"{one.price:g}", harm])
-        return Table(_FRONT, headings, rows)
+        return Table(_FRONT, headings, rows, together=True)
 
     def front_lines(self, most: int) -> list[str]:
         """What is traded for what: what these lines are, and one for each setting that none beats.
