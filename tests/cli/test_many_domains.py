@@ -277,6 +277,18 @@ def test_whatif_tells_what_was_set_and_what_changes(command: Vcpulab, forty: str
     assert "batch07.gotten" in every
 
 
+def test_a_comparison_shows_some_or_one_metric_first(command: Vcpulab, forty: str) -> None:
+    asked = ("whatif", forty, "--set", "batch*.cap=20", "--replications", "3")
+    some = command(*asked, "--only", "service*").stdout
+    table = rows(some[: some.index("To set it")])
+    assert {name.split(".")[0] for name in table if "." in name} == {"service01 to service15"}
+    first = [name for name in rows(command(*asked, "--sort", "gotten").stdout) if "." in name]
+    assert first[0] == "batch01 to batch12.gotten", "though it has no good direction"
+    refused = command(*asked, "--sort", "gottn")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "did you mean `gotten`?" in refused.stderr
+
+
 def test_alike_clients_of_whom_nothing_is_sure_have_their_row(command: Vcpulab, tmp_path: Path) -> None:
     (tmp_path / "copies.toml").write_text(FORTY.replace("[domain.web]", "[domain.web]\ncount = 2"))
     result = command("whatif", "copies.toml", "--set", "batch*.weight=128", "--replications", "2")

@@ -398,10 +398,22 @@ def change(comparison: Comparison) -> str:
     return f"{address.name} {_signed(number(percent))} %"
 
 
-def table_of_differences(found: Sequence[Comparison], labels: tuple[str, str] = ("before", "after")) -> Table:
-    """A row for each metric: its values under both labels, the difference, p and the verdict; see `Comparison.rank`."""
+def table_of_differences(
+    found: Sequence[Comparison], labels: tuple[str, str] = ("before", "after"), first: str | None = None
+) -> Table:
+    """A row for each metric: its values under both labels, the difference, p and the verdict; see `Comparison.rank`.
+
+    Args:
+        found: what was compared.
+        labels: what the runs are called.
+        first: the name of the metric that comes first, the largest difference before the others.
+    """
     title = "Differences, second less first, paired, with 95 % confidence intervals"
-    return beside(title, labels, [_cells(one) for one in sorted(found, key=lambda one: one.rank)])
+
+    def rank(one: Comparison) -> tuple[object, ...]:
+        return (False, -one.size) if one.address.metric.name == first else (True, one.rank)
+
+    return beside(title, labels, [_cells(one) for one in sorted(found, key=rank)])
 
 
 def beside(title: str, labels: tuple[str, str], rows: Sequence[Sequence[str]]) -> Table:

@@ -29,6 +29,7 @@ def in_short(
     scenarios: tuple[Scenario, Scenario],
     labels: tuple[str, str],
     most: int = ROWS_MAX,
+    first: str | None = None,
 ) -> tuple[Table, list[str]]:
     """The differences that matter, alike domains in one row; what else differs, in words.
 
@@ -37,8 +38,9 @@ def in_short(
         scenarios: before and after.
         labels: what they are called.
         most: how many rows the table may have.
+        first: the name of the metric that comes first, the largest difference before the others.
     """
-    order = _order(candidates, scenarios)
+    order = _order(candidates, scenarios, first)
     # What clients see has its place, however much else changes.
     seen = [row for row, goal in order.items() if goal][: most // 2]
     others = [row for row in order if row not in seen][: most - len(seen)]
@@ -62,9 +64,9 @@ def words(candidates: Sequence[Comparison], scenarios: tuple[Scenario, Scenario]
 
 
 def _order(
-    candidates: Sequence[Comparison], scenarios: tuple[Scenario, Scenario]
+    candidates: Sequence[Comparison], scenarios: tuple[Scenario, Scenario], first: str | None = None
 ) -> dict[tuple[Comparison, ...], bool]:
-    """The rows that tell something, the first to be read first, and whether each is what a client is judged by.
+    """The rows that tell something, the first to be read first, and whether each was asked for or judges a client.
 
     What owners judge by comes before the rest; of both first what was changed, then what clients see, then what changes
     most.
@@ -74,11 +76,16 @@ def _order(
     owned = {address.name for address in judged(scenarios[0])}
 
     def goal(row: Sequence[Comparison]) -> bool:
+        if row[0].address.metric.name == first:
+            return True
         return row[0].address.thing in clients and row[0].address.metric.name in JUDGED_BY
 
     def place(row: Sequence[Comparison]) -> tuple[bool | float, ...]:
         address = row[0].address
+        if address.metric.name == first:
+            return (False, -max(one.size for one in row))
         return (
+            True,
             address.name not in owned,
             address.domain not in changed,
             address.thing not in clients,

@@ -41,6 +41,8 @@ from vcpulab.results.run import Run
 from vcpulab.scenario import settings
 from vcpulab.show.as_json import as_json
 from vcpulab.show.csv import csv
+from vcpulab.show.folded import View
+from vcpulab.show.folded import check as check_view
 from vcpulab.show.table import Table
 
 
@@ -193,6 +195,8 @@ def whatif(
     budget: HarmBudget = None,
     seed: Seed = None,
     all: Flag = False,
+    only: str | None = None,
+    sort: str | None = None,
     report: Report = None,
     write: Annotated[Path | None, Writes.SAME_FILE] = None,
     toolstack: TypedFor = None,
@@ -209,11 +213,14 @@ def whatif(
             `domain.web.weight`, and `batch*.weight` for that of every domain whose name matches. What is set of `run`,
             such as `run.duration=2s`, is set on both sides.
         all: Show every metric of every domain, not only those with a good direction, and of many those that change.
+        only: Show only domains, with their applications, whose names match, such as 'web*'.
+        sort: Show first where this metric changes most, such as wait_p99.
         write: Also write the changed scenario to this file, which may be the same one; comments stay.
     """
     if not set:
         raise RequestError("nothing is set", field="set", allowed="PATH=VALUE, such as --set domain.web.weight=512")
-    scenario = files.load(file)
+    scenario, view = files.load(file), View(all, only, sort)
+    check_view(scenario, view)
     with terminal.progress(f"running {scenario.name}") as progress:
         found, interrupted = so_far(
             verbs.whatif,
@@ -232,7 +239,7 @@ def whatif(
         if warning["message"] not in {known["message"] for known in before.warnings}:
             terminal.warn(f"as changed: {warning['field'] or ''}: {warning['message']}")
     steps = found.commands_for(toolstack)
-    _show(found, ("now", "changed"), format=format, all=all, changes=changed.changes, steps=steps)
+    _show(found, ("now", "changed"), format=format, view=view, changes=changed.changes, steps=steps)
     if format == "table" and steps:
         print("\nTo set it on a real host:")
         views.show_commands(steps, headed=True)
@@ -265,6 +272,8 @@ def compare(
     budget: HarmBudget = None,
     seed: Seed = None,
     all: Flag = False,
+    only: str | None = None,
+    sort: str | None = None,
     report: Report = None,
     format: AnyFormat = "table",
     jobs: Jobs = 0,
@@ -278,6 +287,8 @@ def compare(
         a: Scenario file, or a directory of `vcpulab run --out`.
         b: The same.
         all: Show every metric of every domain, not only those with a good direction, and of many those that change.
+        only: Show only domains, with their applications, whose names match, such as 'web*'.
+        sort: Show first where this metric changes most, such as wait_p99.
     """
     if a.is_dir() != b.is_dir():
         raise RequestError(f"{a}, {b}: allowed: two scenario files, or two directories of runs")
@@ -305,7 +316,9 @@ def compare(
     if not found.found:
         raise RequestError(f"{a}, {b}: they have no domain or client in common, and nothing to compare")
     labels = (str(a), str(b)) if str(a) != str(b) else ("first", "second")
-    _show(found, labels, format=format, all=all)
+    view = View(all, only, sort)
+    check_view(found.before.scenario, view)
+    _show(found, labels, format=format, view=view)
     if report is not None:
         title = f"{labels[0]} and {labels[1]}"
         with written(report):
@@ -335,7 +348,7 @@ def _show(
     labels: tuple[str, str],
     *,
     format: str,
-    all: bool,
+    view: View,
     changes: Mapping[str, Any] = MappingProxyType({}),
     steps: Sequence[Step] | None = None,
 ) -> None:
@@ -353,5 +366,5 @@ def _show(
         scenarios = (found.before.scenario, found.after.scenario)
         views.show_lines([*found.starving.lines(), headline(found.found, scenarios)])
         views.show_changes(changes)
-        views.show_comparison(found.found, (found.before, found.after), labels, all=all)
+        views.show_comparison(found.found, (found.before, found.after), labels, all=view.all, view=view)
         views.show_lines(found.added.lines() if found.added is not None else ())

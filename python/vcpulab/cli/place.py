@@ -175,7 +175,7 @@ def _show_placement(placed: Placement, power: Power) -> None:
         for number, host in enumerate(placed.hosts, 1)
     ]
     headings = ["host", "domains", "tightest SLO", "nearest to full", "pCPUs busy, %", "draws, W"]
-    views.show_table(Table("Hosts", headings, rows, text_columns=4))
+    views.show_table(Table("Hosts", headings, rows, text_columns=4, together=True))
     watts = placed.watts(power)
     too_few = ", too few" if placed.proven and len(placed.today) < len(placed.hosts) else ""
     energy = [

@@ -25,7 +25,7 @@ from vcpulab.results.metrics import IO, Metric, summarise
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
 from vcpulab.scenario import settings
-from vcpulab.show.folded import NARROW, NARROWEST, View, domains_table, things
+from vcpulab.show.folded import NARROW, NARROWEST, View, chosen, domains_table, things
 from vcpulab.show.table import Table
 from vcpulab.show.terminal import rendered
 
@@ -177,6 +177,7 @@ def show_comparison(
     labels: tuple[str, str],
     *,
     all: bool,
+    view: View | None = None,
     starving: Sequence[str] = (),
     heading: bool = True,
 ) -> None:
@@ -187,6 +188,7 @@ def show_comparison(
         runs: before and after.
         labels: what they are called.
         all: every metric, not only those that changed for better or worse, and what clients see?
+        view: of which things, and which metric comes first; all, and what owners judge by, if left out.
         starving: lines on who starves.
         heading: say what is compared?
     """
@@ -195,16 +197,25 @@ def show_comparison(
     if starving:
         show_lines(starving)
         print()
-    shown = [c for c in found if all or (c.address.better is not None and c.verdict != "same")]
+    view = view or View()
+    if view.only is not None:
+        there = set(chosen([c.address.thing for c in found], runs[0].scenario, view.only))
+        found = [c for c in found if c.address.thing in there]
     asked = {address.name for address in seen_by_clients(runs[0])}
+    asked |= {c.address.name for c in found if c.address.metric.name == view.sort}
+    shown = [
+        c
+        for c in found
+        if all or (c.verdict != "same" and (c.address.better is not None or c.address.metric.name == view.sort))
+    ]
     told = [c for c in shown if all or c.of_consequence or c.may_regress or c.address.name in asked]
-    table, lines = table_of_differences(told, labels), in_words(found)
+    table, lines = table_of_differences(told, labels, view.sort), in_words(found)
     # Alike domains fill a page with few rows or with few words, and so does a narrow terminal.
     if not all and max(len(told), len(lines), _lines(table) - _TABLE_LINES) > ROWS_FULL:
         scenarios = (runs[0].scenario, runs[1].scenario)
-        table, lines = in_short(shown, scenarios, labels)
+        table, lines = in_short(shown, scenarios, labels, first=view.sort)
         if _lines(table) - _TABLE_LINES > ROWS_FULL:
-            table, lines = in_short(shown, scenarios, labels, ROWS_NARROW)
+            table, lines = in_short(shown, scenarios, labels, ROWS_NARROW, first=view.sort)
     if table.rows:
         show_table(table)
     show_lines(lines)

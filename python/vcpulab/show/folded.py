@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from vcpulab.errors import RequestError
-from vcpulab.results.addresses import App, app_rows, apps
+from vcpulab.results.addresses import app_rows, apps
 from vcpulab.results.metrics import APP, DOMAIN, PCPU, Metric
 from vcpulab.results.run import Run
 from vcpulab.results.statistics import Interval, number
@@ -67,12 +67,11 @@ def things(run: Run, view: View) -> Iterator[Things]:
         run: the run.
         view: what is shown of it.
     """
-    applications = apps(run.scenario)
-    kinds = {app.name: app.kind for app in applications}
+    kinds = {app.name: app.kind for app in apps(run.scenario)}
     rows_of = {"domain": _domains, "app": _apps, "pcpu": _pcpus}
     for of, title, metrics in _KINDS:
         frame = run.summary().filter(of=of)
-        those = _chosen(frame["thing"].unique(maintain_order=True).to_list(), applications, view.only)
+        those = chosen(frame["thing"].unique(maintain_order=True).to_list(), run.scenario, view.only)
         folded = not view.all and len(those) > ROWS_MAX
         rows = rows_of[of](run.scenario, those) if folded else {thing: [thing] for thing in those}
         if of == "app":
@@ -94,7 +93,7 @@ def domains_table(scenario: Scenario, frame: pl.DataFrame, title: str, metrics: 
         metrics: its columns.
         view: what is shown.
     """
-    those = _chosen(frame["thing"].unique(maintain_order=True).to_list(), apps(scenario), view.only)
+    those = chosen(frame["thing"].unique(maintain_order=True).to_list(), scenario, view.only)
     folded = not view.all and len(those) > ROWS_MAX
     rows = _domains(scenario, those) if folded else {thing: [thing] for thing in those}
     means = {(row["thing"], row["metric"]): row for row in frame.iter_rows(named=True)}
@@ -122,10 +121,11 @@ def check(scenario: Scenario, view: View) -> None:
         raise RequestError("nothing matches", field="only", found=view.only, allowed=allowed, hint=hint)
 
 
-def _chosen(things: Sequence[str], applications: Sequence[App], only: str | None) -> list[str]:
+def chosen(things: Sequence[str], scenario: Scenario, only: str | None) -> list[str]:
+    """Of domains, applications and clients those whose name, or domain's name, matches a pattern."""
     if only is None:
         return list(things)
-    called = {app.name: (app.name, app.domain, *app.aliases) for app in applications}
+    called = {app.name: (app.name, app.domain, *app.aliases) for app in apps(scenario)}
     return [thing for thing in things if matching(only, called.get(thing, (thing.strip('"'),)))]
 
 
