@@ -1,6 +1,7 @@
 """`vcpulab lint`: each rule finds what was planted, says what mending it does, and how to mend it."""
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -392,6 +393,16 @@ def test_what_no_scheduler_cures(tmp_path: Path) -> None:
     assert (only.finding.rule, only.finding.changes) == ("outside-client", {})
     assert "link of branch" in only.finding.reason
     assert "100 % used" in only.finding.reason, "and not more than there is"
+
+
+def test_more_users_than_connections(tmp_path: Path) -> None:
+    """The first are answered at once and keep their connections; the host idles, and most requests fail."""
+    web = {"nic": {"driver_domain": "dom0"}, "app": [{"kind": "web-server", "connections_max": 8}]}
+    users = {"users": {"kind": "closed-loop", "server": "web", "users": 24, "think": "100ms"}}
+    found = advice_on(tmp_path, {"pcpus": 2}, {"dom0": DOM0, "web": web}, users)["outside-client"].finding
+    assert found.path == "domain.web.app"
+    assert re.match(r"[67]\d % of the requests of users fail: the bottleneck of web is outside", found.reason)
+    assert "connections of web (connections), 100 % used" in found.reason
 
 
 def test_short_slices(tmp_path: Path) -> None:
