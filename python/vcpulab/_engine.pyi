@@ -21,6 +21,7 @@ __all__ = [
     "bench",
     "build_info",
     "conformance",
+    "copies",
     "declared",
     "edit_toml",
     "export_perfetto",
@@ -38,9 +39,10 @@ __all__ = [
     "schema",
     "starter",
     "tables",
+    "written",
 ]
 
-FindPolicy = Callable[[str], OwnPolicy | list[str]]
+_FindPolicy = Callable[[str], OwnPolicy | list[str]]
 """Finds a scheduler that is not built in; if there is none of that name, answers with those that packages offer."""
 FILE_BYTES_MAX: Final[int]
 """Longest scenario file."""
@@ -133,11 +135,11 @@ class Scenario:
 
     @staticmethod
     def parse(
-        text: str, file: str = "<string>", folder: str | PathLike[str] = ..., policies: FindPolicy | None = None
+        text: str, file: str = "<string>", folder: str | PathLike[str] = ..., policies: _FindPolicy | None = None
     ) -> Scenario: ...
     @staticmethod
     def parse_bytes(
-        data: bytes, file: str = "<string>", folder: str | PathLike[str] = ..., policies: FindPolicy | None = None
+        data: bytes, file: str = "<string>", folder: str | PathLike[str] = ..., policies: _FindPolicy | None = None
     ) -> Scenario: ...
     def with_run(self, *, seed: int | None = None, replications: int | None = None) -> Scenario: ...
     def to_toml(self) -> str: ...
@@ -312,7 +314,7 @@ def export_perfetto(
     names: Mapping[int, str],
     out: str | PathLike[str],
     *,
-    slices: Sequence[tuple[str, int, int, str]] = (),
+    slices: Sequence[tuple[str, int, int, str]] = ...,
 ) -> None:
     """Writes the recorded events of one replication as a Perfetto trace.
 
