@@ -15,6 +15,9 @@ import vcpulab
 from support import Vcpulab
 from vcpulab.advice.capacity.varying import growth
 from vcpulab.advice.compare import beside
+from vcpulab.advice.lateness import late
+from vcpulab.advice.lint.host import Host
+from vcpulab.advice.lint.pinning import pinning_leaves_idle
 from vcpulab.advice.starving import starved
 from vcpulab.advice.tuning.goals import goal
 from vcpulab.advice.tuning.parameters import space
@@ -116,7 +119,15 @@ def steps(work: Callable[[vcpulab.Run], object], run: vcpulab.Run) -> int:
 
 
 @pytest.mark.parametrize(
-    "work", [lambda run: [one.table() for one in things(run, View())], starved, lambda run: groups(run.scenario)]
+    "work",
+    [
+        lambda run: [one.table() for one in things(run, View())],
+        starved,
+        late,
+        lambda run: groups(run.scenario),
+        lambda run: vcpulab.bounds(run.scenario),
+        lambda run: [*pinning_leaves_idle(Host(run.scenario, run))],
+    ],
 )
 def test_what_is_shown_of_many_domains_takes_time_for_each_alone(work: Callable[[vcpulab.Run], object]) -> None:
     first, *runs = (vcpulab.run(vcpulab.Scenario.from_toml(MANY.replace("20", str(count)))) for count in (20, 20, 80))

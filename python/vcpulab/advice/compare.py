@@ -289,9 +289,11 @@ def _one_sided(address: Address, both: Sequence[tuple[float | None, float | None
     """What has values in one run and none in the other, in most of the replications; pairs are (after, before)."""
     if not address.metric.undefined_is_worst:
         return None
-    was, became = Interval.of(b for _, b in both), Interval.of(a for a, _ in both)
     lost = sum(1 for a, b in both if a is None and b is not None)
     gained = sum(1 for a, b in both if a is not None and b is None)
+    if not lost + gained:
+        return None
+    was, became = Interval.of(b for _, b in both), Interval.of(a for a, _ in both)
     for gone, there, verdict in ((lost, was, "regresses"), (gained, became, "improves")):
         if there is None or 2 * gone <= there.n:
             continue

@@ -51,9 +51,15 @@ def late(run: Run) -> list[Late]:
         (['http'], [])
     """
     document = run.scenario.to_dict()
+    asked = {app.domain for app in apps(run.scenario) if app.client is not None}
     found = []
     for app in apps(run.scenario):
-        how = _answers(run, document, app) if app.client is not None else _jobs(run, document, app)
+        if app.client is not None:
+            how = _answers(run, document, app)
+        elif app.kind == "periodic":
+            how = _often(_lost(run, app), f"of the jobs of {app.name} are late")
+        else:
+            how = None if app.domain in asked else _transactions(run, document, app)
         if how is not None:
             found.append(Late(app.name, app.domain, *how))
     return found
@@ -81,7 +87,7 @@ def _answers(run: Run, document: Mapping[str, Any], client: App) -> _How | None:
         hungry = lost or waited(run, client.domain) > NEVER_RUNS
         return (f"{client.name} gets no answer at all", math.inf) if hungry else None
     servers = _servers(document, client)
-    own_ms = max((_computes_ms(app) for app in servers), default=0.0) or _computed_ms(run, client, servers)
+    own_ms = max((_computes_ms(app) for app in servers), default=0.0) or _computed_ms(run, document, client, servers)
     slow = _slow(f"answers to {client.name} take", p99, own_ms, " each")
     fails = _often(lost, f"of the requests of {client.name} fail")
     if slow is None or fails is None:
@@ -89,18 +95,10 @@ def _answers(run: Run, document: Mapping[str, Any], client: App) -> _How | None:
     return f"{fails[0]}, and {slow[0]}", max(slow[1], fails[1])
 
 
-def _jobs(run: Run, document: Mapping[str, Any], app: App) -> _How | None:
-    """Work that nobody asks for from outside: periodic jobs, transactions."""
-    if app.kind != "periodic":
-        return _transactions(run, document, app)
-    return _often(_lost(run, app), f"of the jobs of {app.name} are late")
-
-
 def _transactions(run: Run, document: Mapping[str, Any], app: App) -> _How | None:
     """Of an application that is alone in its domain, so that all CPU time there is its own."""
-    asked = any(client["server"] == app.domain for client in document.get("client", {}).values())
     p99, per_s = _mean(run, app, "response_p99"), _mean(run, app, "throughput")
-    if asked or p99 is None or not per_s or len(document["domain"][app.domain]["app"]) > 1:
+    if p99 is None or not per_s or len(document["domain"][app.domain]["app"]) > 1:
         return None
     return _slow(f"{app.name} takes", p99, 10 * gotten(run, app.domain) / per_s)
 
@@ -128,9 +126,9 @@ def _mean(run: Run, app: App, metric: str) -> float | None:
     return None if found is None else found.mean
 
 
-def _computed_ms(run: Run, client: App, servers: list[Mapping[str, Any]]) -> float:
+def _computed_ms(run: Run, document: Mapping[str, Any], client: App, servers: list[Mapping[str, Any]]) -> float:
     """CPU time of a request as measured, ms, of a service that is alone in its domain; 0: it is not."""
-    alone = len(run.scenario.to_dict()["domain"][client.domain].get("app", [])) == len(servers) == 1
+    alone = len(document["domain"][client.domain].get("app", [])) == len(servers) == 1
     per_s = _mean(run, client, "throughput")
     return 10 * gotten(run, client.domain) / per_s if alone and per_s else 0.0
 

@@ -76,13 +76,17 @@ class App:
     """What else it may be called."""
 
 
-def apps(scenario: Scenario) -> list[App]:
+def apps(scenario: Scenario) -> Sequence[App]:
     """The applications and clients of a scenario, domain by domain.
 
     Examples:
         >>> [(app.name, app.kind) for app in apps(Scenario.starter())]
         [('web.0', 'web-server'), ('http', 'open-loop'), ('batch', 'hog')]
     """
+    return scenario.kept(_apps)
+
+
+def _apps(scenario: Scenario) -> Sequence[App]:
     document = scenario.to_dict()
     clients: dict[str, list[tuple[str, str]]] = {}
     for name, client in document.get("client", {}).items():
@@ -101,7 +105,7 @@ def apps(scenario: Scenario) -> list[App]:
                 names.insert(0 if client is None or client == domain else 1, join([domain]))
             name, *aliases = dict.fromkeys(names)
             found.append(App(name, domain, position, kind, client, tuple(aliases)))
-    return found
+    return tuple(found)
 
 
 def app_rows(scenario: Scenario, alike: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -115,16 +119,20 @@ def app_rows(scenario: Scenario, alike: Sequence[Sequence[str]]) -> list[list[st
 _OF_DOMAINS: Mapping[Of, tuple[Metric, ...]] = {"domain": DOMAIN, "io": IO}
 
 
-def addresses(scenario: Scenario) -> list[Address]:
+def addresses(scenario: Scenario) -> Sequence[Address]:
     """The address of every number that runs of a scenario have: of applications and clients, domains, the host, pCPUs.
 
     Examples:
         >>> [address.name for address in addresses(Scenario.starter()) if address.metric.name == "throughput"]
         ['web.0.throughput', 'http.throughput', 'batch.throughput']
     """
+    return scenario.kept(_addresses)
+
+
+def _addresses(scenario: Scenario) -> Sequence[Address]:
     document = scenario.to_dict()
     domains = [(join([name]), name) for name in document["domain"]]
-    return [
+    return (
         *(Address(app.name, "app", one, app.domain) for app in apps(scenario) for one in APP),
         *(
             Address(thing, of, one, domain)
@@ -134,7 +142,11 @@ def addresses(scenario: Scenario) -> list[Address]:
         ),
         *(Address("host", "host", one, "") for one in HOST),
         *(Address(f"pcpu.{pcpu}", "pcpu", one, "") for pcpu in range(document["host"]["pcpus"]) for one in PCPU),
-    ]
+    )
+
+
+def _by_name(scenario: Scenario) -> Mapping[str, Address]:
+    return {address.name: address for address in addresses(scenario)}
 
 
 JUDGED_BY = ("throughput", "failed", "response_p99")
@@ -168,7 +180,7 @@ def find(scenario: Scenario, text: str, field: str | None = None) -> Address:
         >>> find(Scenario.starter(), "web.response_p99").name
         'http.response_p99'
     """
-    listed = {address.name: address for address in addresses(scenario)}
+    listed = scenario.kept(_by_name)
     if text in listed:
         return listed[text]
     *steps, last = split(text) or [""]
@@ -235,7 +247,7 @@ def find_all(scenario: Scenario, texts: Iterable[str], field: str | None = None)
 
 
 def _matched(scenario: Scenario, text: str, field: str | None) -> list[Address]:
-    known = {address.name: address for address in addresses(scenario)}
+    known = scenario.kept(_by_name)
     meant = dict(known)
     for app in apps(scenario):
         for alias in app.aliases:

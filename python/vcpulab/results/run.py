@@ -1,6 +1,5 @@
 """Running a scenario, and its results."""
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from os import PathLike
@@ -196,6 +195,7 @@ class Run(ResultTables):
         """Why it is not known who made whom wait, if so."""
         self._warnings = warnings
         self._measured: dict[Of, pl.DataFrame] = {}
+        self._by_thing: dict[Of, dict[str, dict[str, list[float | None]]]] = {}
         self._summary: pl.DataFrame | None = None
 
     if TYPE_CHECKING:
@@ -243,16 +243,7 @@ class Run(ResultTables):
 
     def values(self, asked: Iterable[Address]) -> dict[str, list[float | None]]:
         """Addresses by name, with a value for each replication; `None` where it is not defined."""
-        asked = list(asked)
-        columns = {
-            (of, metric): self._wide(of)[metric].to_list()
-            for of, metric in {(address.of, address.metric.name) for address in asked}
-        }
-        rows = {of: self._rows(of) for of in {address.of for address in asked}}
-        return {
-            address.name: [columns[address.of, address.metric.name][row] for row in rows[address.of][address.thing]]
-            for address in asked
-        }
+        return {address.name: self._of(address).get(address.metric.name, []) for address in asked}
 
     def metrics(self) -> pl.DataFrame:
         """Every metric in every replication.
@@ -292,12 +283,12 @@ class Run(ResultTables):
             self._measured[of] = measured(tables, of).sort("replication", maintain_order=True)
         return self._measured[of]
 
-    def _rows(self, of: Of) -> Mapping[str, list[int]]:
-        """Each thing to its rows in the table of its kind, one for each replication."""
-        found: defaultdict[str, list[int]] = defaultdict(list)
-        for row, thing in enumerate(self._wide(of)["thing"].to_list()):
-            found[thing].append(row)
-        return found
+    def _of(self, address: Address) -> Mapping[str, list[float | None]]:
+        """The metrics of one thing, a value for each replication."""
+        if address.of not in self._by_thing:
+            lists = self._wide(address.of).group_by("thing", maintain_order=True).all()
+            self._by_thing[address.of] = {row["thing"]: row for row in lists.iter_rows(named=True)}
+        return self._by_thing[address.of].get(address.thing, {})
 
     def df_wait_shares(self) -> pl.DataFrame:
         """Who made whom wait, as means over the replications.

@@ -6,6 +6,7 @@ Replications are independent, so the interval of a mean over them is Student's: 
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 CONFIDENCE = 0.95
@@ -58,6 +59,7 @@ class Interval(NamedTuple):
         return f"{self.mean:.{decimals}f} ± {self.half_width:.{decimals}f}"
 
 
+@cache
 def t_quantile(degrees: int, probability: float) -> float:
     """A quantile of Student's t."""
     # Only this corner of scipy: the whole of scipy.stats takes half a second to import.

@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import tomli_w
 
@@ -16,6 +16,7 @@ from vcpulab.policy import OwnPolicy, Policies
 from vcpulab.scenario.catalogue import generation_of, param_names
 from vcpulab.scenario.problems import Problem
 
+_Kept = TypeVar("_Kept")
 _STEP = re.compile(r'"(?P<quoted>[^"]*)"|(?P<bare>[^."]+)')
 
 
@@ -41,6 +42,7 @@ class Scenario:
         self._text = text
         self._folder = folder
         self._policies = policies
+        self._kept: dict[object, Any] = {}
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -239,7 +241,16 @@ class Scenario:
 
     def to_dict(self) -> dict[str, Any]:
         """As tables, complete: with every default spelled out."""
-        return tables(self.to_toml())
+        # Everybody who asks gets tables of his own.
+        document: dict[str, Any] = json.loads(self.kept(_as_json))
+        return document
+
+    def kept(self, work: "Callable[[Scenario], _Kept]") -> _Kept:
+        """What a function makes of it, worked out once. It must not change: everybody gets the same."""
+        if work not in self._kept:
+            self._kept[work] = work(self)
+        found: _Kept = self._kept[work]
+        return found
 
     @property
     def name(self) -> str:
@@ -296,6 +307,10 @@ def _params_of(name: str, generation: str | None, policies: Policies) -> set[str
 
 def _of_scope(generation: Mapping[str, Any], scope: str) -> set[str]:
     return {param["name"] for param in generation["params"] if param["scope"] == scope}
+
+
+def _as_json(scenario: Scenario) -> str:
+    return _engine.tables(scenario.to_toml())
 
 
 def tables(text: str) -> dict[str, Any]:

@@ -116,11 +116,8 @@ def bounds(scenario: Scenario) -> Bounds:
         )
         for load in it.loads
     }
-    asked = {
-        name: math.fsum(limits[load.name].throughput * load.demands.get(name, 0.0) for load in it.loads)
-        / station.servers
-        for name, station in it.stations.items()
-    }
+    busy = mva.busy((limits[load.name].throughput, load.demands) for load in it.loads)
+    asked = {name: busy.get(name, 0.0) / station.servers for name, station in it.stations.items()}
     estimated = estimate(it)
     loads = []
     for load in it.loads:
@@ -203,7 +200,7 @@ def _at_centres(load: Load, centres: list[Station]) -> dict[str, float]:
     found = {}
     for station in centres:
         demand = load.demands.get(station.name, 0.0)
-        if station.kind == "domain":
+        if demand and station.kind == "domain":
             own = [one.name for one in centres if one.kind == "vcpu" and one.of == station.of]
             demand -= math.fsum(load.demands.get(name, 0.0) for name in own)
         if demand > 1e-15:

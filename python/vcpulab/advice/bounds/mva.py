@@ -9,7 +9,8 @@ Times are in seconds, rates per second.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -90,21 +91,32 @@ def solve(centres: Sequence[Centre], closed: Sequence[Closed] = (), open_: Seque
     demanded = [one.demands for one in closed] + [one.demands for one in open_]
     if strangers := {name for demands in demanded for name in demands} - known.keys():
         raise KeyError(f"demands at {', '.join(sorted(strangers))}, which is no centre")
-    busy = {name: math.fsum(one.rate * one.demands.get(name, 0.0) for one in open_) for name in known}
-    rho = {name: busy[name] / centre.servers if centre.servers else 0.0 for name, centre in known.items()}
+    of_open = busy((one.rate, one.demands) for one in open_)
+    rho = {k.name: of_open.get(k.name, 0.0) / k.servers if k.servers else 0.0 for k in centres}
     stretched = [_stretched(one, rho) for one in closed]
     found = _solve_closed(centres, stretched)
     throughput = {**found.throughput, **{one.name: one.rate for one in open_}}
     response = {**found.response, **{one.name: _open_response(one, known, rho, found.customers) for one in open_}}
-    utilisation = {
-        name: (busy[name] + math.fsum(found.throughput[one.name] * one.demands.get(name, 0.0) for one in closed))
-        / max(centre.servers, 1)
-        for name, centre in known.items()
-    }
+    of_closed = busy((found.throughput[one.name], one.demands) for one in closed)
+    utilisation = {k.name: (of_open.get(k.name, 0.0) + of_closed.get(k.name, 0.0)) / max(k.servers, 1) for k in centres}
     method = found.method if closed else _open_method(centres)
     if closed and open_:
         method += "; open classes taken out of the centres first"
     return Solution(throughput, response, utilisation, found.customers, method)
+
+
+def busy(classes: Iterable[tuple[float, Mapping[str, float]]]) -> dict[str, float]:
+    """Busy servers at each centre that has work, by the throughput of each class and its demands (utilisation law).
+
+    Examples:
+        >>> busy([(2.0, {"cpu": 0.25, "disk": 0.1}), (1.0, {"cpu": 0.5})])
+        {'cpu': 1.0, 'disk': 0.2}
+    """
+    parts: dict[str, list[float]] = {}
+    for throughput, demands in classes:
+        for name, demand in demands.items():
+            parts.setdefault(name, []).append(throughput * demand)
+    return {name: math.fsum(products) for name, products in parts.items()}
 
 
 def _stretched(one: Closed, rho: Mapping[str, float]) -> Closed:
@@ -160,7 +172,9 @@ def _solve_closed(centres: Sequence[Centre], classes: Sequence[Closed]) -> Solut
     if len(classes) == 1 and classes[0].population <= EXACT_STATES_MAX:
         return _one_class(centres, classes[0])
     # Where there is a server for everybody who comes, there is a delay.
-    crowds = {k.name: sum(one.population for one in classes if one.demands.get(k.name)) for k in centres}
+    crowds = Counter({k.name: 0 for k in centres})
+    for one in classes:
+        crowds.update({name: one.population for name, demand in one.demands.items() if demand})
     centres = [Centre(k.name, 0) if crowds[k.name] <= k.servers else k for k in centres]
     single, moved = _without_multiple_servers(centres, classes)
     states = math.prod(one.population + 1 for one in classes)
@@ -261,10 +275,11 @@ def _schweitzer(centres: Sequence[Centre], classes: Sequence[Closed], method: st
     throughput, responses = [0.0] * len(classes), [0.0] * len(classes)
     for _ in range(_ROUNDS_MAX):
         change = 0.0
+        total = [sum(column) for column in zip(*queues, strict=True)]
         for c, one in enumerate(classes):
             if one.population == 0:
                 continue
-            there = [sum(row[k] for row in queues) - queues[c][k] / one.population for k in range(len(centres))]
+            there = [all_ - own / one.population for all_, own in zip(total, queues[c], strict=True)]
             times = [d * (1 + q) if k.servers else d for d, q, k in zip(demands[c], there, centres, strict=True)]
             responses[c] = sum(times)
             if responses[c] + one.think == 0:
@@ -273,6 +288,7 @@ def _schweitzer(centres: Sequence[Centre], classes: Sequence[Closed], method: st
             throughput[c] = one.population / (responses[c] + one.think)
             row = [throughput[c] * time for time in times]
             change = max(change, *(abs(a - b) for a, b in zip(row, queues[c], strict=True)), 0.0)
+            total = [all_ + now - then for all_, now, then in zip(total, row, queues[c], strict=True)]
             queues[c] = row
         if change < _CLOSE * max(one.population for one in classes):
             break

@@ -99,8 +99,17 @@ class Host:
 
     def served_by(self, driver: str) -> list[str]:
         """The domains whose I/O goes through that one."""
-        devices = ((name, table.get(device)) for name, table in self.domains.items() for device in ("nic", "disk"))
-        return list(dict.fromkeys(name for name, device in devices if device and device.get("driver_domain") == driver))
+        return self._served.get(driver, [])
+
+    @cached_property
+    def _served(self) -> Mapping[str, list[str]]:
+        """Domains that do others' I/O to these."""
+        found: dict[str, list[str]] = {}
+        for name, table in self.domains.items():
+            devices = filter(None, (table.get("nic"), table.get("disk")))
+            for driver in dict.fromkeys(device.get("driver_domain") for device in devices):
+                found.setdefault(driver, []).append(name)
+        return found
 
     @cached_property
     def drivers(self) -> list[str]:
@@ -117,8 +126,14 @@ class Host:
 
     def idle_of(self, pcpus: list[int]) -> float:
         """Which part of the time these idled."""
-        there = self.run.df_pcpus().filter(pl.col("pcpu").is_in(pcpus))
-        return float(there["idle_ns"].sum()) / max(1, float(there["elapsed_ns"].sum()))
+        idle, elapsed = (sum(self._pcpus[pcpu][column] for pcpu in pcpus) for column in (0, 1))
+        return float(idle) / max(1, float(elapsed))
+
+    @cached_property
+    def _pcpus(self) -> Mapping[int, tuple[int, int]]:
+        """For each pCPU how long it idled, and of how long, ns over all replications."""
+        sums = self.run.df_pcpus().group_by("pcpu").agg(pl.col("idle_ns", "elapsed_ns").sum())
+        return {pcpu: (idle, elapsed) for pcpu, idle, elapsed in sums.iter_rows()}
 
     def overbooked(self, pool: str | None) -> bool:
         """Do the reservations in a pool add up to more than its pCPUs?"""
@@ -206,9 +221,16 @@ class Host:
 
     def behind(self, domain: str) -> list[tuple[str, float]]:
         """The domains that made one wait, with the share of its waits, %; the most first."""
-        rows = self.run.df_wait_shares().filter(domain=domain).sort("of_elapsed", "by", descending=[True, False])
-        pairs = rows.select("by", "of_wait").iter_rows()
-        return [(by, of_wait or 0.0) for by, of_wait in pairs if by in self.domains]
+        return self._behind.get(domain, [])
+
+    @cached_property
+    def _behind(self) -> Mapping[str, list[tuple[str, float]]]:
+        rows = self.run.df_wait_shares().sort("of_elapsed", "by", descending=[True, False])
+        found: dict[str, list[tuple[str, float]]] = {}
+        for domain, by, of_wait in rows.select("domain", "by", "of_wait").iter_rows():
+            if by in self.domains:
+                found.setdefault(domain, []).append((by, of_wait or 0.0))
+        return found
 
 
 def of_pool(pool: str | None, name: str) -> str:

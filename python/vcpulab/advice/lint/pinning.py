@@ -36,10 +36,13 @@ def pinning_leaves_idle(host: Host) -> Iterator[Finding]:
         if table["scheduler"] in ("null", "arinc653"):
             continue
         masks = {d: set(chain.from_iterable(host.affinity(d))) for d in host.inside(name)}
+        serving = [d for d in masks if host.serves(d)]
         for domain, mask in masks.items():
             others = host.pinned_away_from(domain, IDLE)
-            protected = [d for d, theirs in masks.items() if host.serves(d) and theirs & set(others)]
-            if not others or (protected and not host.serves(domain)):
+            if not others:
+                continue
+            protected = any(masks[d] & set(others) for d in serving)
+            if protected and not host.serves(domain):
                 continue
             waits = host.mean_waited(domain)
             if waits > FEW_WAITS:
@@ -72,8 +75,10 @@ def placed_together(host: Host) -> Iterator[Finding]:
     for domain, table in host.domains.items():
         reach = set.intersection(*map(set, host.affinity(domain)))
         free = sorted((pcpu for pcpu in reach if idle[pcpu] > MUCH_IDLE), key=lambda pcpu: -idle[pcpu])
+        if not free or host.waited(domain) < WAITS or host.moved(domain):
+            continue
         behind = [one for one, share in host.behind(domain) if one != domain and share >= 1]
-        if not free or not behind or host.waited(domain) < WAITS or host.moved(domain):
+        if not behind:
             continue
         path = of_domain(domain, "affinity")
         reason = (
