@@ -18,8 +18,9 @@ pub use collect::{Names, collect};
 pub use counters::{Keep, Meter, Sampler, TRACE_ROWS_MAX};
 pub use occupancy::{Occupancy, Stretch};
 pub use tables::{
-    AppRow, AppSampleRow, Columns, DomainRow, EventRow, IoRow, PathRow, PcpuRow, PcpuSampleRow, ProfileRow,
-    Results, SampleRow, TraceRow, VcpuRow, VcpuSampleRow, WaitRow, WakeUpBucketRow, WakeUpRow,
+    AppRow, AppSampleRow, Columns, DomainRow, EventRow, IoRow, Pack, Packed, PathRow, PcpuRow, PcpuSampleRow,
+    ProfileRow, Results, SampleRow, Tabular, TraceRow, VcpuRow, VcpuSampleRow, WaitRow, WakeUpBucketRow,
+    WakeUpRow,
 };
 pub use trace::{EventFile, Measuring, Recorder, Traced};
 pub use waits::NotAttributed;

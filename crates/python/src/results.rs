@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyException, PyIndexError, PyKeyboardInterrupt, PyValueEr
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use vcpulab_host::Scheduler;
-use vcpulab_measure::{PathRow, SampleRow, VcpuSampleRow, each_table, perfetto};
+use vcpulab_measure::{Packed, PathRow, SampleRow, Tabular, VcpuSampleRow, each_table, perfetto};
 use vcpulab_run::{Jtl, MakeScheduler, Own, RunError, RunOptions, SoFar, none_to_make, run_own, run_so_far};
 use vcpulab_spec::{PoolSpec, Spec};
 
@@ -233,7 +233,7 @@ pub fn run_managed(
     let raised = Raised::default();
     let mut decide = |samples: &[SampleRow]| {
         let replication = samples.first().map_or(0, |row| row.replication);
-        let asked = manager.call1((replication, Table { batch: SampleRow::batch(samples) }));
+        let asked = manager.call1((replication, Table::from(SampleRow::batch(samples))));
         let wanted = asked.and_then(|answer| answer.extract::<BTreeMap<String, BTreeMap<String, i64>>>());
         let wanted = wanted.map_err(|error| {
             let reason = error.to_string();
@@ -328,7 +328,7 @@ pub fn follow(
             vcpulab_run::follow(&scenario.checked, (client, &quantiles, replication), &advance, make)
         })?
     };
-    Ok(Table { batch: PathRow::batch(&rows) })
+    Ok(PathRow::batch(&rows).into())
 }
 
 /// Writes the recorded events of one replication as a Perfetto trace.
@@ -345,30 +345,30 @@ pub fn export_perfetto(
 }
 
 /// The rows of a table, turned into columns when the table is first asked for.
-struct Rows<Row> {
-    rows: Mutex<Vec<Row>>,
-    batch: OnceLock<RecordBatch>,
+struct Rows<Kept> {
+    rows: Mutex<Kept>,
+    batches: OnceLock<Vec<RecordBatch>>,
 }
 
-impl<Row> From<Vec<Row>> for Rows<Row> {
-    fn from(rows: Vec<Row>) -> Self {
-        Rows { rows: Mutex::new(rows), batch: OnceLock::new() }
+impl<Kept> From<Kept> for Rows<Kept> {
+    fn from(rows: Kept) -> Self {
+        Rows { rows: Mutex::new(rows), batches: OnceLock::new() }
     }
 }
 
-impl<Row: Send> Rows<Row> {
-    fn table(&self, py: Python<'_>, batch: fn(&[Row]) -> RecordBatch) -> Table {
-        let make = || batch(&std::mem::take(&mut *lock(&self.rows)));
-        Table { batch: py.detach(|| self.batch.get_or_init(make).clone()) }
+impl<Kept: Default + Send + Tabular> Rows<Kept> {
+    fn table(&self, py: Python<'_>) -> Table {
+        let make = || std::mem::take(&mut *lock(&self.rows)).into_batches();
+        Table { batches: py.detach(|| self.batches.get_or_init(make).clone()) }
     }
 }
 
 macro_rules! results {
-    ($($(#[doc = $doc:literal])* $table:ident: $row:ty,)*) => {
+    ($($(#[doc = $doc:literal])* $table:ident: $kept:ident<$row:ty>,)*) => {
         /// The results of a run.
         #[pyclass(frozen, module = "vcpulab._engine")]
         pub struct Results {
-            $($table: Rows<$row>,)*
+            $($table: Rows<$kept<$row>>,)*
             /// Decisions for which the trace had no room.
             #[pyo3(get)]
             untraced: u64,
@@ -394,7 +394,7 @@ macro_rules! results {
         #[pymethods]
         impl Results {
             $($(#[doc = $doc])* fn $table(&self, py: Python<'_>) -> Table {
-                self.$table.table(py, <$row>::batch)
+                self.$table.table(py)
             })*
         }
     };
@@ -417,14 +417,21 @@ impl LiveSamples {
     /// Takes the samples since they were last taken: of domains, and of vCPUs.
     fn take(&self) -> (Table, Table) {
         let (domains, vcpus) = self.samples.take();
-        (Table { batch: SampleRow::batch(&domains) }, Table { batch: VcpuSampleRow::batch(&vcpus) })
+        (SampleRow::batch(&domains).into(), VcpuSampleRow::batch(&vcpus).into())
     }
 }
 
 /// An Arrow table that any frame library can take over without copying.
 #[pyclass(frozen, module = "vcpulab._engine")]
 pub struct Table {
-    batch: RecordBatch,
+    /// At least one.
+    batches: Vec<RecordBatch>,
+}
+
+impl From<RecordBatch> for Table {
+    fn from(batch: RecordBatch) -> Self {
+        Table { batches: vec![batch] }
+    }
 }
 
 #[pymethods]
@@ -437,7 +444,8 @@ impl Table {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema; // The interface allows to answer with the table's own schema.
-        let batches = RecordBatchIterator::new([Ok(self.batch.clone())], self.batch.schema());
+        let schema = self.batches[0].schema();
+        let batches = RecordBatchIterator::new(self.batches.clone().into_iter().map(Ok), schema);
         let stream = FFI_ArrowArrayStream::new(Box::new(batches));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use vcpulab_host::{Host, Pools, Span, Time};
 use vcpulab_io::Machine;
-use vcpulab_measure::{Keep, Meter, Results, each_table};
+use vcpulab_measure::{Keep, Meter, Results, Tabular, each_table};
 use vcpulab_run::{RunOptions, host_config, machine_config};
 use vcpulab_scenario::Scenario;
 
@@ -69,14 +69,14 @@ pub fn run_in_parts(text: &str, over: &(dyn Fn(Part) + Sync)) -> Counts {
     };
     let results = vcpulab_run::run(&scenario, &options, &progress).expect("it runs");
     over(Part::Rows);
-    let rows = tables(&results);
-    over(Part::Tables);
-    Counts {
+    let counts = Counts {
         dispatches: results.vcpus.iter().map(|row| row.executions).sum(),
         wakeups: results.vcpus.iter().map(|row| row.wakeups).sum(),
         completed: results.apps.iter().map(|row| row.completed).sum(),
-        rows,
-    }
+        rows: tables(results),
+    };
+    over(Part::Tables);
+    counts
 }
 
 /// A host with all that is on it.
@@ -109,10 +109,10 @@ fn build(scenario: &Scenario) -> Built {
 }
 
 /// Makes Arrow tables of all rows; answers how many rows there are.
-fn tables(results: &Results) -> usize {
+fn tables(results: Results) -> usize {
     macro_rules! tables {
-        ($($(#[doc = $doc:literal])* $table:ident: $row:ty,)*) => {
-            [$(<$row>::batch(&results.$table).num_rows()),*].iter().sum()
+        ($($(#[doc = $doc:literal])* $table:ident: $kept:ident<$row:ty>,)*) => {
+            [$(results.$table.into_batches()),*].iter().flatten().map(|batch| batch.num_rows()).sum()
         };
     }
     each_table!(tables)

@@ -4,7 +4,7 @@ use vcpulab_host::{CacheCounts, DomId, HostState, RunTimes, Span, Time, VcpuId};
 
 use crate::collect::Names;
 use crate::counters::meter::{Meter, VcpuCounts};
-use crate::tables::{PcpuSampleRow, SampleRow, VcpuSampleRow};
+use crate::tables::{Packed, PcpuSampleRow, SampleRow, VcpuSampleRow};
 
 /// A vCPU's counters at the last sample.
 type Seen = (RunTimes, VcpuCounts, CacheCounts);
@@ -17,12 +17,14 @@ pub struct Sampler {
     time: Time,
     /// By number of the vCPU.
     seen: Vec<Seen>,
+    /// The last sample, of the domains and of their vCPUs.
+    pub last: (Vec<SampleRow>, Vec<VcpuSampleRow>),
     /// Samples of the domains.
-    pub domains: Vec<SampleRow>,
+    pub domains: Packed<SampleRow>,
     /// Samples of the vCPUs.
-    pub vcpus: Vec<VcpuSampleRow>,
+    pub vcpus: Packed<VcpuSampleRow>,
     /// Samples of the domains by pCPU.
-    pub pcpus: Vec<PcpuSampleRow>,
+    pub pcpus: Packed<PcpuSampleRow>,
 }
 
 impl Sampler {
@@ -32,9 +34,10 @@ impl Sampler {
             interval_ns,
             time: host.now(),
             seen: (0..host.vcpu_count() as u32).map(|v| look(host, meter, VcpuId(v))).collect(),
-            domains: Vec::new(),
-            vcpus: Vec::new(),
-            pcpus: Vec::new(),
+            last: Default::default(),
+            domains: Packed::default(),
+            vcpus: Packed::default(),
+            pcpus: Packed::default(),
         }
     }
 
@@ -43,38 +46,43 @@ impl Sampler {
         self.time.saturating_add(self.interval_ns)
     }
 
-    /// Takes a sample now, unless no time has passed. The host knows nothing of the domains' I/O: it is left at zero and null, and
-    /// the rows are returned to fill it in.
+    /// Takes a sample now; false: no time has passed. The host knows nothing of the domains' I/O, which is asked for to be filled in,
+    /// domain by domain.
     pub fn take(
         &mut self,
         replication: u32,
         names: &Names,
         host: &HostState,
         meter: &mut Meter,
-    ) -> &mut [SampleRow] {
-        let first = self.domains.len();
+        mut fill_in: impl FnMut(DomId, &mut SampleRow),
+    ) -> bool {
         if host.now() == self.time {
-            return &mut [];
+            return false;
         }
+        self.last.0.clear();
+        self.last.1.clear();
         for d in (0..host.domain_count() as u32).map(DomId) {
-            let row = self.domain(replication, names, host, meter, d);
-            self.domains.push(row);
+            let mut row = self.domain(replication, names, host, meter, d);
+            fill_in(d, &mut row);
+            self.domains.push(&row);
+            self.last.0.push(row);
         }
         self.time = host.now();
-        let on_pcpus = meter.by_pcpu.as_mut().map(|by_pcpu| by_pcpu.take(host)).unwrap_or_default();
-        self.pcpus.extend(on_pcpus.into_iter().map(|(d, p, did)| PcpuSampleRow {
-            replication,
-            time_ns: host.now().ns(),
-            domain: names.domains[d.index()].clone(),
-            number: host.domain_number(d),
-            pcpu: p.0,
-            running_ns: did.running_ns.ns(),
-            runnable_ns: did.runnable_ns.ns(),
-            blocked_ns: did.blocked_ns.ns(),
-            allocated_ns: did.allocated_ns.ns(),
-            executions: did.executions,
-        }));
-        &mut self.domains[first..]
+        for (d, p, did) in meter.by_pcpu.as_mut().map(|by_pcpu| by_pcpu.take(host)).unwrap_or_default() {
+            self.pcpus.push(&PcpuSampleRow {
+                replication,
+                time_ns: host.now().ns(),
+                domain: names.domains[d.index()].clone(),
+                number: host.domain_number(d),
+                pcpu: p.0,
+                running_ns: did.running_ns.ns(),
+                runnable_ns: did.runnable_ns.ns(),
+                blocked_ns: did.blocked_ns.ns(),
+                allocated_ns: did.allocated_ns.ns(),
+                executions: did.executions,
+            });
+        }
+        true
     }
 
     /// The sample of a domain; those of its vCPUs are kept on the way.
@@ -99,13 +107,15 @@ impl Sampler {
         for v in host.vcpus_of(d) {
             let now = look(host, meter, v);
             let before = std::mem::replace(&mut self.seen[v.index()], now);
-            self.vcpus.push(VcpuSampleRow {
+            let of_vcpu = VcpuSampleRow {
                 replication,
                 time_ns: host.now().ns(),
                 domain: domain.clone(),
                 vcpu: row.vcpus,
                 running_ns: (now.0.running_ns - before.0.running_ns).ns(),
-            });
+            };
+            self.vcpus.push(&of_vcpu);
+            self.last.1.push(of_vcpu);
             row.vcpus += 1;
             add(&mut row, before, now);
         }

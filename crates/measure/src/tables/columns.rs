@@ -40,8 +40,34 @@ pub struct Columns {
     pub columns: &'static [(&'static str, &'static str)],
 }
 
-/// Declares a row type; each field is a column of the same name, its documentation that of the column.
+/// Declares a row type; each field is a column of the same name, its documentation that of the column. Rows of a `packed` one can
+/// be kept in few bytes.
 macro_rules! columns {
+    (
+        packed
+        $(#[doc = $doc:literal])*
+        pub struct $row:ident in $table:literal {
+            $($(#[doc = $column_doc:literal])* pub $column:ident: $cell:ty,)*
+        }
+    ) => {
+        $crate::tables::columns::columns! {
+            $(#[doc = $doc])*
+            pub struct $row in $table {
+                $($(#[doc = $column_doc])* pub $column: $cell,)*
+            }
+        }
+
+        impl $crate::tables::packed::Pack for $row {
+            fn pack(&self, bytes: &mut Vec<u8>) {
+                $($crate::tables::packed::Pack::pack(&self.$column, bytes);)*
+            }
+
+            fn unpack(bytes: &mut &[u8]) -> Self {
+                $row { $($column: $crate::tables::packed::Pack::unpack(bytes),)* }
+            }
+        }
+
+    };
     (
         $(#[doc = $doc:literal])*
         pub struct $row:ident in $table:literal {
@@ -52,6 +78,12 @@ macro_rules! columns {
         #[derive(Clone, Default, PartialEq, Debug)]
         pub struct $row {
             $($(#[doc = $column_doc])* pub $column: $cell,)*
+        }
+
+        impl $crate::tables::tabular::Tabular for Vec<$row> {
+            fn into_batches(self) -> Vec<arrow_array::RecordBatch> {
+                vec![$row::batch(&self)]
+            }
         }
 
         impl $row {

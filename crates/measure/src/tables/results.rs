@@ -1,52 +1,52 @@
 //! All result tables of a run.
 
-use crate::tables::Columns;
+use crate::tables::{Columns, Packed};
 use crate::waits::NotAttributed;
 
-/// Calls a macro with the result tables of a run: the documentation, the name and the row type of each. This is the only list of
-/// them.
+/// Calls a macro with the result tables of a run: the documentation, the name, and how rows of which type are kept of each. This is
+/// the only list of them.
 #[macro_export]
 macro_rules! each_table {
     ($call:ident) => {
         $call! {
             /// CPU time, waits and switches of each domain.
-            domains: $crate::tables::DomainRow,
+            domains: Vec<$crate::tables::DomainRow>,
             /// CPU time, waits and switches of each vCPU.
-            vcpus: $crate::tables::VcpuRow,
+            vcpus: Vec<$crate::tables::VcpuRow>,
             /// The time of each pCPU.
-            pcpus: $crate::tables::PcpuRow,
+            pcpus: Vec<$crate::tables::PcpuRow>,
             /// Work completed by each application and client.
-            apps: $crate::tables::AppRow,
+            apps: Vec<$crate::tables::AppRow>,
             /// Traffic of each domain's devices.
-            io: $crate::tables::IoRow,
+            io: Vec<$crate::tables::IoRow>,
             /// Waits for a pCPU, by the domain that had it meanwhile.
-            waits: $crate::tables::WaitRow,
+            waits: Vec<$crate::tables::WaitRow>,
             /// Waits after wake-ups, by domain and cause.
-            wakeups: $crate::tables::WakeUpRow,
+            wakeups: Vec<$crate::tables::WakeUpRow>,
             /// Their histograms.
-            wakeup_buckets: $crate::tables::WakeUpBucketRow,
+            wakeup_buckets: Vec<$crate::tables::WakeUpBucketRow>,
             /// Samples of domains, in order of time.
-            samples: $crate::tables::SampleRow,
+            samples: Packed<$crate::tables::SampleRow>,
             /// Samples of vCPUs.
-            vcpu_samples: $crate::tables::VcpuSampleRow,
+            vcpu_samples: Packed<$crate::tables::VcpuSampleRow>,
             /// Samples of applications and clients.
-            app_samples: $crate::tables::AppSampleRow,
+            app_samples: Packed<$crate::tables::AppSampleRow>,
             /// Samples of domains on the pCPUs that they ran on.
-            pcpu_samples: $crate::tables::PcpuSampleRow,
+            pcpu_samples: Packed<$crate::tables::PcpuSampleRow>,
             /// Busy time by layers.
-            profile: $crate::tables::ProfileRow,
+            profile: Vec<$crate::tables::ProfileRow>,
             /// Decisions that changed what a pCPU runs, if they were to be kept.
-            trace: $crate::tables::TraceRow,
+            trace: Vec<$crate::tables::TraceRow>,
         }
     };
 }
 
 macro_rules! results {
-    ($($(#[doc = $doc:literal])* $table:ident: $row:ty,)*) => {
+    ($($(#[doc = $doc:literal])* $table:ident: $kept:ident<$row:ty>,)*) => {
         /// The result tables of a run, each ordered by replication.
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct Results {
-            $($(#[doc = $doc])* pub $table: Vec<$row>,)*
+            $($(#[doc = $doc])* pub $table: $kept<$row>,)*
             /// The reason why `waits` is empty, if it was not measured.
             pub not_attributed: Option<NotAttributed>,
             /// Decisions for which the trace had no room.

@@ -190,6 +190,7 @@ columns! {
 }
 
 columns! {
+    packed
     /// Counters of each domain from one sample to the next, as XenMon and xentop read them. The first sample begins after the warm-up.
     pub struct SampleRow in "samples" {
         /// Replication, from 0.
@@ -260,6 +261,7 @@ columns! {
 }
 
 columns! {
+    packed
     /// CPU time of each vCPU from one sample to the next.
     pub struct VcpuSampleRow in "vcpu_samples" {
         /// Replication, from 0.
@@ -276,6 +278,7 @@ columns! {
 }
 
 columns! {
+    packed
     /// Work completed by each application and client from one sample to the next.
     pub struct AppSampleRow in "app_samples" {
         /// Replication, from 0.
@@ -287,7 +290,7 @@ columns! {
         /// The application's position in its domain, from 0.
         pub app: u32,
         /// Its kind, as in the scenario.
-        pub kind: &'static str,
+        pub kind: String,
         /// Time since the sample before, ns.
         pub elapsed_ns: i64,
         /// Units of work completed.
@@ -300,6 +303,7 @@ columns! {
 }
 
 columns! {
+    packed
     /// Counters of each domain on each pCPU that it ran on, from one sample to the next: the rows of XenMon. A vCPU that does not
     /// run counts where it is assigned.
     pub struct PcpuSampleRow in "pcpu_samples" {

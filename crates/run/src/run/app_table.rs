@@ -3,7 +3,7 @@
 use vcpulab_guest::AppStats;
 use vcpulab_host::{DomId, Span, Time};
 use vcpulab_io::{AppResult, Machine};
-use vcpulab_measure::{AppRow, AppSampleRow};
+use vcpulab_measure::{AppRow, AppSampleRow, Packed};
 use vcpulab_spec::{DomainSpec, Spec};
 
 /// A row for each application and client.
@@ -40,7 +40,7 @@ pub(crate) struct AppSampler {
     time: Time,
     seen: Vec<Seen>,
     /// The samples.
-    pub rows: Vec<AppSampleRow>,
+    pub rows: Packed<AppSampleRow>,
 }
 
 /// An application or client, and its counters at the last sample.
@@ -68,7 +68,7 @@ impl AppSampler {
             kind,
             progress: Progress::of(stats),
         });
-        AppSampler { replication, time: now, seen: seen.collect(), rows: Vec::new() }
+        AppSampler { replication, time: now, seen: seen.collect(), rows: Packed::default() }
     }
 
     /// Takes a sample, unless no time has passed.
@@ -81,12 +81,12 @@ impl AppSampler {
             let progress = Progress::of(result.stats);
             let before = std::mem::replace(&mut seen.progress, progress);
             let responded = progress.responses > before.responses;
-            self.rows.push(AppSampleRow {
+            self.rows.push(&AppSampleRow {
                 replication: self.replication,
                 time_ns: now.ns(),
                 domain: seen.domain.clone(),
                 app: seen.app,
-                kind: seen.kind,
+                kind: seen.kind.to_owned(),
                 elapsed_ns: elapsed.ns(),
                 completed: progress.completed - before.completed,
                 failed: progress.failed - before.failed,
@@ -153,10 +153,10 @@ mod tests {
         run(&scenario, &RunOptions { jobs, ..RunOptions::default() }, &|_| true).unwrap()
     }
 
-    fn of<'a>(results: &'a Results, app: &AppRow) -> Vec<&'a AppSampleRow> {
-        let is_it = |row: &&AppSampleRow| {
-            (row.replication, &row.domain, row.app, row.kind)
-                == (app.replication, &app.domain, app.app, app.kind.as_str())
+    fn of(results: &Results, app: &AppRow) -> Vec<AppSampleRow> {
+        let is_it = |row: &AppSampleRow| {
+            (row.replication, &row.domain, row.app, &row.kind)
+                == (app.replication, &app.domain, app.app, &app.kind)
         };
         results.app_samples.iter().filter(is_it).collect()
     }
@@ -170,7 +170,8 @@ mod tests {
                 results.apps.len() * 7,
                 "6 of 300 ms, and 200 ms at the end"
             );
-            let begins = results.samples[0].time_ns - results.samples[0].elapsed_ns;
+            let first = results.samples.iter().next().unwrap();
+            let begins = first.time_ns - first.elapsed_ns;
             assert_eq!(begins, if warmup.contains('5') { 500_000_000 } else { 0 });
             for app in &results.apps {
                 let rows = of(&results, app);

@@ -62,23 +62,20 @@ impl Monitors {
         live: Option<&LiveSamples>,
     ) {
         let Some(Samplers { domains, apps, counts }) = &mut self.samplers else { return };
-        let vcpus = domains.vcpus.len();
-        for (domain, row) in domains.take(self.replication, names, host, meter).iter_mut().enumerate() {
-            let now = Counts::of(machine, GuestId(domain as u32));
-            let before = std::mem::replace(&mut counts[domain], now);
+        let taken = domains.take(self.replication, names, host, meter, |domain, row| {
+            let now = Counts::of(machine, GuestId(domain.0));
+            let before = std::mem::replace(&mut counts[domain.index()], now);
             fill_in(row, before, now);
-        }
-        if let Some(live) = live {
-            let first = domains.domains.len().saturating_sub(names.domains.len());
-            live.show(self.replication, &domains.domains[first..], &domains.vcpus[vcpus..]);
+        });
+        if let (true, Some(live)) = (taken, live) {
+            live.show(self.replication, &domains.last.0, &domains.last.1);
         }
         apps.take(host.now(), machine);
     }
 
     /// The last sample of each domain; empty if none was taken.
-    pub fn latest(&self, domains: usize) -> &[SampleRow] {
-        let rows = self.samplers.as_ref().map_or(&[][..], |samplers| &samplers.domains.domains[..]);
-        &rows[rows.len().saturating_sub(domains)..]
+    pub fn latest(&self) -> &[SampleRow] {
+        self.samplers.as_ref().map_or(&[], |samplers| &samplers.domains.last.0)
     }
 
     /// Takes the last sample, and fills in the tables of samples and of the profile.

@@ -194,7 +194,7 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
         let (state, observer, machine) = self.host.parts();
         monitors.sample(&self.names, state, observer.meter_mut(), machine, options.live.as_ref());
         let Some(manager) = &mut self.of.manager else { return Ok(()) };
-        let wanted = decided(&mut **manager, spec, monitors.latest(spec.domains.len()));
+        let wanted = decided(&mut **manager, spec, monitors.latest());
         let wanted = wanted.map_err(|reason| RunError::Manager { replication, reason })?;
         for (domain, params) in wanted.into_iter().rev() {
             self.host.act_now(Action::Adjust(domain, params));
