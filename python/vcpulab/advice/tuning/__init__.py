@@ -8,8 +8,9 @@ drops hopeless ones early (`leads` and `proposing` say which to try, `trials` me
 from vcpulab.advice.tuning.candidates import Candidate, Found
 from vcpulab.advice.tuning.confirming import Confirmation, confirm
 from vcpulab.advice.tuning.goals import Goal, default_goals, goal
-from vcpulab.advice.tuning.parameters import Parameter, Space, space
+from vcpulab.advice.tuning.parameters import space
 from vcpulab.advice.tuning.search import Search
+from vcpulab.advice.tuning.spaces import Parameter, Space
 
 __all__ = [
     "Candidate",

@@ -11,9 +11,9 @@ from vcpulab.advice.tuning.candidates import Candidate, Found
 from vcpulab.advice.tuning.confirming import Confirmation, Rejected
 from vcpulab.advice.tuning.front import Offer
 from vcpulab.advice.tuning.goals import excess
-from vcpulab.advice.tuning.parameters import Space
 from vcpulab.advice.tuning.search import Search
 from vcpulab.advice.tuning.sensitivity import Sensitivity
+from vcpulab.advice.tuning.spaces import Space
 from vcpulab.advice.tuning.widening import held
 from vcpulab.advice.tuning.words import headline, in_words
 from vcpulab.hypervisors import Toolstack

@@ -14,8 +14,8 @@ from vcpulab.advice.capacity.occupancy import Station, with_servers
 from vcpulab.advice.lateness import late
 from vcpulab.advice.runstates import waited
 from vcpulab.advice.tuning.goals import Goal
-from vcpulab.advice.tuning.parameters import Parameter, Space
 from vcpulab.advice.tuning.prices import kind
+from vcpulab.advice.tuning.spaces import Parameter, Space
 from vcpulab.results.run import Run
 from vcpulab.scenario.scenario import split
 

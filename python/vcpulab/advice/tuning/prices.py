@@ -8,7 +8,7 @@ sum is taken. Of one kind, that is the one with fewer fields and smaller steps.
 
 from collections.abc import Iterable, Mapping
 
-from vcpulab.advice.tuning.parameters import Parameter
+from vcpulab.advice.tuning.spaces import Parameter
 from vcpulab.errors import RequestError
 from vcpulab.scenario.scenario import split
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcpulab.advice.tuning.candidates import Candidate
 from vcpulab.advice.tuning.goals import excess
-from vcpulab.advice.tuning.parameters import Parameter, Space
+from vcpulab.advice.tuning.spaces import Parameter, Space
 from vcpulab.advice.tuning.trials import Trials, seed_of
 from vcpulab.advice.tuning.worth import Worth
 

@@ -25,11 +25,11 @@ from vcpulab.advice.tuning.candidates import Candidate, Found
 from vcpulab.advice.tuning.goals import Goal, excess
 from vcpulab.advice.tuning.keeping import Clock, claim, name_of
 from vcpulab.advice.tuning.leads import leads, suffering
-from vcpulab.advice.tuning.parameters import Space
 from vcpulab.advice.tuning.prices import PRICES
 from vcpulab.advice.tuning.proposing import Proposals
 from vcpulab.advice.tuning.racing import hopeless
 from vcpulab.advice.tuning.simplifying import Simplifying
+from vcpulab.advice.tuning.spaces import Space
 from vcpulab.advice.tuning.trials import Tell, Trials, within
 from vcpulab.advice.tuning.worth import Worth
 from vcpulab.errors import Interrupted

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from vcpulab.advice.tuning.candidates import Candidate
-from vcpulab.advice.tuning.parameters import Parameter
+from vcpulab.advice.tuning.spaces import Parameter
 from vcpulab.advice.tuning.trials import Tell, Trials
 from vcpulab.advice.tuning.worth import Worth, greater
 from vcpulab.results.statistics import Interval, paired

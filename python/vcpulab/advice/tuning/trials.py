@@ -13,7 +13,7 @@ from hashlib import sha256
 
 from vcpulab.advice.starving import newly_starved
 from vcpulab.advice.tuning.candidates import STARVES, Candidate
-from vcpulab.advice.tuning.parameters import Space
+from vcpulab.advice.tuning.spaces import Space
 from vcpulab.errors import RequestError
 from vcpulab.results import cache
 from vcpulab.results.addresses import Address

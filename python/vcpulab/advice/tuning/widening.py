@@ -11,7 +11,7 @@ from typing import Any
 
 from vcpulab.advice.capacity.occupancy import with_servers
 from vcpulab.advice.spreading import behind, spread
-from vcpulab.advice.tuning.parameters import Option, Parameter, Space
+from vcpulab.advice.tuning.spaces import Option, Parameter, Space
 from vcpulab.scenario.alike import groups
 from vcpulab.scenario.catalogue import generation_of
 from vcpulab.scenario.scenario import Scenario, join, split

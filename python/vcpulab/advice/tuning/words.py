@@ -6,8 +6,8 @@ from vcpulab.advice.compare import Comparison
 from vcpulab.advice.lateness import LATE_MS
 from vcpulab.advice.tuning.candidates import Candidate
 from vcpulab.advice.tuning.confirming import Confirmation
-from vcpulab.advice.tuning.parameters import Space
 from vcpulab.advice.tuning.search import Search
+from vcpulab.advice.tuning.spaces import Space
 from vcpulab.hypervisors.commands import new_steps
 from vcpulab.results.addresses import apps, judged
 from vcpulab.results.statistics import number

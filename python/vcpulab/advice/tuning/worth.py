@@ -12,8 +12,8 @@ from vcpulab.advice.lateness import LATE_MS
 from vcpulab.advice.tuning import leaving
 from vcpulab.advice.tuning.candidates import Candidate, Harm, Standing
 from vcpulab.advice.tuning.goals import Goal, Row, excess, lasts_s, score
-from vcpulab.advice.tuning.parameters import Parameter, Space
 from vcpulab.advice.tuning.prices import PRICES, price
+from vcpulab.advice.tuning.spaces import Parameter, Space
 from vcpulab.results.addresses import Address, Slo
 from vcpulab.results.statistics import paired
 from vcpulab.scenario.scenario import split

@@ -1,0 +1,171 @@
+"""Parameters that are stated by hand: `PATH=LOW..HIGH`, `PATH=a,b,c`, and patterns of names."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from vcpulab.advice.tuning.spaces import SCHEDULER, Option, Parameter
+from vcpulab.errors import RequestError
+from vcpulab.hypervisors.limits import takes
+from vcpulab.scenario import settings
+from vcpulab.scenario.catalogue import generation_of
+from vcpulab.scenario.names import is_pattern, matching
+from vcpulab.scenario.scenario import Scenario, join, split
+
+OPTIONS_MAX = 32
+"""A range that is given by hand is tried at so many values at most."""
+
+
+class Stated(NamedTuple):
+    """A parameter and its values, as somebody typed them."""
+
+    path: str
+    values: list[Any]
+    word: str
+    paths: tuple[str, ...]
+    """All that a pattern stands for; nothing: the one path."""
+
+    def whole(self, parameter: Parameter) -> Parameter:
+        """The parameter, of all that it stands for."""
+        name = self.word.partition("=")[0].strip()
+        return replace(parameter, name=name, paths=self.paths) if self.paths else parameter
+
+
+def parsed(scenario: Scenario, word: str, document: Mapping[str, Any]) -> Stated:
+    """What `PATH=LOW..HIGH` or `PATH=a,b,c` says.
+
+    Raises:
+        RequestError: it cannot be understood, or what it stands for has different values now.
+    """
+    given, equals, text = word.partition("=")
+    if not equals or not given.strip() or not text.strip():
+        allowed = "PATH=LOW..HIGH or PATH=a,b,c, such as domain.web.weight=64..1024"
+        raise RequestError(field="vary", found=word, allowed=allowed)
+    paths = tuple(settings.resolve_all(scenario, given.strip(), "vary", document))
+    path, several = paths[0], paths if len(paths) > 1 else ()
+    present = list(dict.fromkeys(str(_at(document, one)) for one in paths))
+    if len(present) > 1:
+        raise RequestError(f"they have different values, {', '.join(present)}", field="vary", found=word)
+    low, dots, high = text.partition("..")
+    if dots:
+        return Stated(path, _between(low.strip(), high.strip(), word), word, several)
+    values = settings.value_of(f"[{text}]")
+    if not isinstance(values, list):
+        values = [settings.value_of(part.strip()) for part in text.split(",")]
+    if any(value is None for value in values):
+        allowed = "PATH=a,b,c, with a value between each two commas"
+        raise RequestError(field="vary", found=word, allowed=allowed)
+    return Stated(path, values, word, several)
+
+
+def _between(low_text: str, high_text: str, word: str) -> list[Any]:
+    low, high = settings.value_of(low_text), settings.value_of(high_text)
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (low, high))
+    if not numbers or not (math.isfinite(low) and math.isfinite(high)) or low >= high:
+        allowed = "PATH=LOW..HIGH, two numbers of which the second is greater"
+        raise RequestError(field="vary", found=word, allowed=allowed)
+    whole = isinstance(low, int) and isinstance(high, int)
+    if whole and high - low < OPTIONS_MAX // 2:
+        return list(range(low, high + 1))
+    steps = OPTIONS_MAX // 2
+    if low > 0 and high / low >= 10:
+        values = [low * (high / low) ** (step / steps) for step in range(steps + 1)]
+    else:
+        values = [low + (high - low) * step / steps for step in range(steps + 1)]
+    # Round enough to be typed.
+    rounded = [low, *(float(f"{value:.2g}") for value in values[1:-1]), high]
+    return sorted({min(max(round(value) if whole else value, low), high) for value in rounded})
+
+
+def check_typed(one: Stated, document: Mapping[str, Any], names: Sequence[str]) -> None:
+    """What no tool takes is never advised.
+
+    Raises:
+        RequestError: a value is one that the tool of the scheduler refuses.
+    """
+    host, (*where, name) = document["host"], split(one.path)
+    if where[:1] not in (["host"], ["domain"]):
+        return
+    beside = document["domain"].get(where[1], {}) if where[0] == "domain" else host
+    for scheduler in names:
+        found = generation_of(scheduler, host["generation"] if scheduler == host["scheduler"] else None)
+        if found is None or all(param["name"] != name for param in found["params"]):
+            continue
+        for value in one.values:
+            allowed = takes(scheduler, found["toolstack"], name, value, beside)
+            if allowed is not None:
+                tool = found["toolstack"]["tool"]
+                raise RequestError(field="vary", found=one.word, allowed=f"{allowed}; {tool} takes no other {name}")
+
+
+def of_schedulers(
+    scenario: Scenario, path: str, values: list[Any], word: str, names: Sequence[str]
+) -> Iterator[Parameter]:
+    """A parameter stated by hand, one for each scheduler that has it if it is a parameter of schedulers."""
+    *where, field = split(path)
+    scope = "global" if where == ["host"] else "domain"
+    owners: list[str | None] = [
+        name
+        for name in names
+        for generation in [generation_of(name, None)]
+        if generation and any(p["name"] == field and p["scope"] == scope for p in generation["params"])
+    ]
+    here = scenario.to_dict()
+    present = _at(scenario.written(), path)
+    if present is None:
+        present = _at(here, path)
+    if present is None and owners:
+        mine = here["host"]["scheduler"]
+        found = generation_of(mine, here["host"]["generation"])
+        defaults = {p["name"]: p["default"] for p in found["params"]} if found else {}
+        if defaults.get(field) is not None:
+            present = settings.value_of(str(defaults[field]))
+    listed = list(dict.fromkeys(values))
+    if present is not None and present not in listed:
+        listed.append(present)
+    if all(isinstance(value, int | float) for value in listed):
+        listed.sort()
+    # Where it has no value now, as it is is an option of its own.
+    options = [Option(str(value), value) for value in listed]
+    if present is None:
+        options.insert(0, Option("as it is", None))
+    now = 0 if present is None else listed.index(present)
+    ordered = all(isinstance(value, int | float) for value in listed)
+    for option in options:
+        _check(scenario, path, option, word, owners)
+    for owner in owners or [None]:
+        yield Parameter(path, tuple(options), now, ordered, owner)
+
+
+def _check(scenario: Scenario, path: str, option: Option, word: str, owners: Sequence[str | None]) -> None:
+    present = scenario.to_dict()["host"]["scheduler"]
+    elsewhere = {SCHEDULER: owners[0]} if owners and present not in owners else {}
+    settings.change(scenario, {**elsewhere, path: option.value}, {path: word}, "vary")
+
+
+def _at(document: Any, path: str) -> Any:
+    for step in split(path):
+        if isinstance(document, list) and step.isdecimal() and int(step) < len(document):
+            document = document[int(step)]
+        elif isinstance(document, Mapping) and step in document:
+            document = document[step]
+        else:
+            return None
+    return document
+
+
+def pattern_of(scenario: Scenario, word: str, document: Mapping[str, Any]) -> str:
+    """The pattern of full paths that a path or a pattern stands for, such as `domain.batch*.weight`.
+
+    Raises:
+        RequestError: there is no such field.
+    """
+    word = word.strip()
+    if word == SCHEDULER:
+        return word
+    if is_pattern(word):
+        # `batch*.weight` is that of domains; a pattern of whole paths stays.
+        first = split(word)[0]
+        return join(["domain", *split(word)]) if matching(first, document["domain"]) and first != "*" else word
+    return settings.resolve(scenario, word, "only", document)

@@ -1,0 +1,244 @@
+"""The parameters that the registry of schedulers knows, and those of driver domains; each with a few round values."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from vcpulab.advice.tuning.spaces import (
+    RESERVATIONS,
+    SCHEDULER,
+    Option,
+    Parameter,
+    Reservation,
+    switched,
+)
+from vcpulab.errors import RequestError
+from vcpulab.hypervisors.settings import default_of
+from vcpulab.scenario import settings
+from vcpulab.scenario.catalogue import generation_of, schedulers
+from vcpulab.scenario.scenario import Scenario, join
+
+GRIDS: Mapping[str, Sequence[int]] = {
+    "weight": (64, 128, 256, 512, 1024, 2048, 4096, 8192),
+    "tslice_ms": (1, 2, 5, 10, 20, 30, 50, 100),
+    "slice_ms": (1, 2, 5, 10, 20, 30, 50, 100),
+    "ratelimit_us": (0, 100, 300, 1000, 3000, 10_000),
+    "migration_delay_us": (0, 100, 300, 1000, 3000, 10_000),
+    "migrate_resist_us": (0, 100, 500, 1000, 5000),
+    "cap_period_ms": (1, 2, 5, 10, 20, 50, 100),
+    "ctx_allow": (100_000, 500_000, 1_000_000, 5_000_000, 10_000_000, 50_000_000),
+    "mcu_adv": (1, 2, 5, 10, 20, 50, 100),
+}
+"""Values worth trying, over the range in which a parameter makes sense; of others halves and doubles of the default."""
+
+UNASKED = ("weight", "tslice_ms", "slice_ms", "ratelimit_us", "ctx_allow", "mcu_adv")
+"""Parameters that are searched where nobody says which."""
+
+SHARES = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90)
+"""Reservations, % of a pCPU for each vCPU."""
+PERIODS_MS = (10, 20, 50, 100)
+"""Periods of reservations: with whole tenths of them even the coarsest tool can set the slice."""
+WARPS = (0, 100, 1000, 10_000)
+"""Virtual time that a domain borrows under BVT: at the default advance 1, 10 and 100 ms."""
+_WARP = ("warpback", "warpvalue", "warpl", "warpu")
+
+
+def known_parameters(scenario: Scenario, choice: Parameter | None) -> list[Parameter]:
+    """Every parameter that is known of, those of other schedulers too if they may be chosen."""
+    document, written = scenario.to_dict(), scenario.written()
+    host = document["host"]
+    choice = choice or choice_of(scenario, None, "")
+    parameters = [choice]
+    for option in choice.options:
+        name = option.label
+        generation = generation_of(name, _generation(option, host, name))
+        if generation is None:
+            continue
+        params = generation["params"]
+        members = [domain for domain, table in document["domain"].items() if table.get("pool") is None]
+        parameters += _global(params, ["host"], written.get("host", {}), name)
+        for domain in members:
+            parameters += _of_domain(params, domain, document, written, name)
+    for pool, table in document.get("pool", {}).items():
+        generation = generation_of(table["scheduler"], table["generation"])
+        if generation is not None:
+            parameters += _global(generation["params"], ["pool", pool], written["pool"][pool], None)
+            for domain, fields in document["domain"].items():
+                if fields.get("pool") == pool and table["scheduler"] not in RESERVATIONS:
+                    parameters += _of_domain(generation["params"], domain, document, written, None)
+    return [*parameters, *_of_drivers(document, written)]
+
+
+def choice_of(scenario: Scenario, values: Sequence[Any] | None, word: str) -> Parameter:
+    """Which scheduler: those that the same release of the hypervisor has, or those that were named."""
+    host = scenario.to_dict()["host"]
+    present = str(host["scheduler"])
+    listed = {policy["name"]: policy for policy in schedulers()}
+    options = []
+    names = [present, *(listed if values is None else map(str, values))]
+    for name in dict.fromkeys(names) if present not in listed or values is not None else listed:
+        if name not in listed:
+            # Somebody's own policy, or none at all, which is said there.
+            option = Option(name, None)
+            settings.change(scenario, switched(option), {SCHEDULER: word}, "vary")
+            options.append(option)
+            continue
+        release = _same_release(listed[name], host["generation"])
+        newest = listed[name]["generations"][-1]["name"]
+        option = Option(name, None if name == present or release == newest else release)
+        if name != present:
+            if any(param["default"] is None for param in listed[name]["generations"][-1]["params"]):
+                if values is not None:
+                    reason = f"`{name}` needs a timetable, which is not searched for"
+                    raise RequestError(reason, field="vary", found=word)
+                continue
+            if values is None and not (release and _would_do(scenario, option)):
+                continue
+            if values is not None:
+                settings.change(scenario, switched(option), {SCHEDULER: word}, "vary")
+        options.append(option)
+    now = next(index for index, option in enumerate(options) if option.label == present)
+    return Parameter(SCHEDULER, tuple(options), now, ordered=False)
+
+
+def _would_do(scenario: Scenario, option: Option) -> bool:
+    """Can the scheduler be had for the asking? Not where there are pools, or actions that only another one takes."""
+    document = scenario.to_dict()
+    vcpus = sum(int(table["vcpus"]) for table in document["domain"].values())
+    if document.get("pool") or (option.label == "null" and vcpus > document["host"]["pcpus"]):
+        return False
+    try:
+        settings.change(scenario, switched(option))
+    except RequestError:
+        return False
+    return True
+
+
+def _same_release(policy: Mapping[str, Any], release: str) -> str | None:
+    """The generation that the release has, if it is in a hypervisor: `xen3.0` is in `xen3.0.3`."""
+    for generation in reversed(policy["generations"]):
+        name = generation["name"]
+        if generation["toolstack"]["tool"] and (release == name or release.startswith(f"{name}.")):
+            return str(name)
+    return None
+
+
+def _generation(option: Option, host: Mapping[str, Any], name: str) -> str | None:
+    return str(host["generation"]) if name == host["scheduler"] else option.value
+
+
+def _global(
+    params: Sequence[Mapping[str, Any]], where: Sequence[str], written: Mapping[str, Any], scheduler: str | None
+) -> Iterator[Parameter]:
+    for param in params:
+        if param["scope"] == "global" and (values := _grid(param, written)):
+            yield _of_values([*where, param["name"]], values, written, param, scheduler)
+
+
+def _of_domain(
+    params: Sequence[Mapping[str, Any]],
+    domain: str,
+    document: Mapping[str, Any],
+    written: Mapping[str, Any],
+    scheduler: str | None,
+) -> Iterator[Parameter]:
+    table, fields = document["domain"][domain], written.get("domain", {}).get(domain, {})
+    here = ["domain", domain]
+    spelt = RESERVATIONS.get(scheduler or "")
+    driver = bool(table.get("driver_domain"))
+    names = {param["name"] for param in params if param["scope"] == "domain"}
+    if spelt is not None:
+        yield from _reserved(params, here, fields, spelt, scheduler)
+    if set(_WARP) <= names:
+        now = int(fields.get("warpvalue", 0)) if fields.get("warpback") else 0
+        values = sorted({*WARPS, now})
+        options = tuple(Option(str(value) if value else "none", value) for value in values)
+        yield Parameter(join([*here, "warp"]), options, values.index(now), True, scheduler, driver)
+    for param in params:
+        if param["scope"] != "domain" or param["name"] in _WARP or (spelt and param["name"] in spelt.fields):
+            continue
+        if param["name"] == "cap":
+            top = 100 * int(table["vcpus"])
+            values = sorted({*(top * tenth // 10 for tenth in range(1, 10)), int(fields.get("cap", 0)) or top})
+            values = [*(value for value in values if value < top), 0]
+            yield _of_values([*here, "cap"], values, fields, param, scheduler, unasked="cap" in fields)
+        elif spelt is None and (values := _grid(param, fields)):
+            yield _of_values([*here, param["name"]], values, fields, param, scheduler)
+
+
+def _reserved(
+    params: Sequence[Mapping[str, Any]],
+    here: Sequence[str],
+    fields: Mapping[str, Any],
+    spelt: Reservation,
+    scheduler: str | None,
+) -> Iterator[Parameter]:
+    defaults = {param["name"]: int(default_of(param) or 0) for param in params}
+    period, length = (int(fields.get(name, defaults[name])) for name in (spelt.period, spelt.slice))
+    share = 100 * length / period if period else 0.0
+    least = 0 if not defaults[spelt.period] else 1
+    shares = sorted({*(float(one) for one in SHARES if one >= least), share})
+    now_ms = period / spelt.per_ms
+    periods = sorted({*map(float, PERIODS_MS), *([now_ms] if now_ms else [])})
+    labels = tuple(Option(f"{one:g} %" if one else "none", one) for one in shares)
+    yield Parameter(join([*here, "reservation"]), labels, shares.index(share), True, scheduler)
+    labels = tuple(Option(f"{one:g} ms", one) for one in periods)
+    now = periods.index(now_ms) if now_ms else 0
+    yield Parameter(join([*here, "reservation_period"]), labels, now, True, scheduler)
+
+
+_INTEGERS = re.compile(r"(?P<zero>0 or )?an integer from (?P<low>-?\d+) to (?P<high>-?\d+)")
+
+
+def _grid(param: Mapping[str, Any], written: Mapping[str, Any]) -> list[Any]:
+    """The values of a parameter to try; none if it is no number and no choice."""
+    allowed = str(param["allowed"])
+    if allowed.startswith("one of "):
+        return allowed.removeprefix("one of ").split(", ")
+    if allowed == "0 or 1":
+        return [0, 1]
+    match, default = _INTEGERS.match(allowed), default_of(param)
+    if match is None or not isinstance(default, int):
+        return []
+    low, high = int(match["low"]), int(match["high"])
+    values = GRIDS.get(param["name"], [default * 2**k // 8 for k in range(7)] if default > 0 else range(default - 4, 5))
+    now = int(written.get(param["name"], default))
+    fitting = {value for value in values if low <= value <= high or (value == 0 and match["zero"])}
+    return sorted(fitting | {now})
+
+
+def _of_values(
+    where: Sequence[str],
+    values: Sequence[Any],
+    written: Mapping[str, Any],
+    param: Mapping[str, Any],
+    scheduler: str | None,
+    *,
+    unasked: bool | None = None,
+) -> Parameter:
+    name = param["name"]
+    now = str(written.get(name, default_of(param)))
+    labels = [str(value) for value in values]
+    options = tuple(Option(label, value) for label, value in zip(labels, values, strict=True))
+    ordered = not str(param["allowed"]).startswith("one of ")
+    return Parameter(
+        join(where), options, labels.index(now), ordered, scheduler, name in UNASKED if unasked is None else unasked
+    )
+
+
+def _of_drivers(document: Mapping[str, Any], written: Mapping[str, Any]) -> Iterator[Parameter]:
+    """VCPUs and pinning of driver domains."""
+    pcpus = int(document["host"]["pcpus"])
+    drivers = [name for name, table in document["domain"].items() if table.get("driver_domain")]
+    pinned = any("affinity" in fields for fields in written.get("domain", {}).values()) or bool(document.get("pool"))
+    if pcpus < 2 or not drivers or pinned:
+        return
+    for name in drivers:
+        now = int(document["domain"][name]["vcpus"])
+        values = sorted({n for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32) if n <= pcpus} | {now})
+        options = tuple(Option(str(value), value) for value in values)
+        yield Parameter(join(["domain", name, "vcpus"]), options, values.index(now))
+    options = tuple(
+        Option(label, label if index else None) for index, label in enumerate(("none", "pinned", "exclusive"))
+    )
+    yield Parameter(join(["domain", drivers[0], "pinning"]), options, 0, ordered=False)

@@ -1,0 +1,271 @@
+"""All settings that can be reached: parameters, their options, and what a choice of these changes in a scenario."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from vcpulab.scenario.catalogue import generation_of
+from vcpulab.scenario.scenario import Scenario, join, split
+
+_MS_NS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """How a scheduler with guaranteed CPU time spells it."""
+
+    period: str
+    slice: str
+    per_ms: int
+    extra: str
+    same_as_period: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """All fields that it is spelt with."""
+        return (self.period, self.slice, self.extra, *self.same_as_period)
+
+
+RESERVATIONS: Mapping[str, Reservation] = {
+    "sedf": Reservation("period", "slice", _MS_NS, "extratime"),
+    "rtds": Reservation("period_us", "budget_us", 1000, "extratime"),
+    "atropos": Reservation("nat_period", "nat_slice", _MS_NS, "xtratime", ("latency",)),
+}
+_WARP = ("warpback", "warpvalue", "warpl", "warpu")
+SCHEDULER = "host.scheduler"
+
+
+@dataclass(frozen=True)
+class Option:
+    """One position of a parameter."""
+
+    label: str
+    value: Any
+    """What is set; of a scheduler, the generation, if it is not the newest; of several fields, path to value."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter that may be changed."""
+
+    name: str
+    """The path of what it sets, or `reservation`, `reservation_period`, `warp`, `pinning` behind that of a domain."""
+    options: tuple[Option, ...]
+    now: int
+    """The option that is the present setting."""
+    ordered: bool = True
+    """Are neighbouring options alike?"""
+    scheduler: str | None = None
+    """It is there only under this scheduler."""
+    unasked: bool = True
+    """Is it searched where nobody says which?"""
+    paths: tuple[str, ...] = ()
+    """Of domains that are alike: what it sets in each of them; nothing: its name says it."""
+
+    @property
+    def key(self) -> str:
+        """Its name, with its scheduler: unique."""
+        return self.name if self.scheduler is None else f"{self.name} ({self.scheduler})"
+
+    def __str__(self) -> str:
+        return f"{self.name}: {', '.join(option.label for option in self.options)}"
+
+
+@dataclass(frozen=True)
+class Space:
+    """All settings that can be reached by changing some parameters of a scenario."""
+
+    scenario: Scenario
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def present(self) -> dict[str, int]:
+        """The present setting: key of a parameter to the number of its option."""
+        return {parameter.key: parameter.now for parameter in self.active(self._scheduler)}
+
+    @property
+    def size(self) -> int:
+        """How many settings there are."""
+        return sum(
+            math.prod(len(parameter.options) for parameter in self.active(name) if parameter.name != SCHEDULER)
+            for name in self.schedulers
+        )
+
+    @property
+    def schedulers(self) -> list[str]:
+        """The schedulers to choose from."""
+        for parameter in self.parameters:
+            if parameter.name == SCHEDULER:
+                return [option.label for option in parameter.options]
+        return [self._scheduler]
+
+    def active(self, scheduler: str) -> Iterator[Parameter]:
+        """The parameters that are there under a scheduler, that of the host first."""
+        return (parameter for parameter in self.parameters if parameter.scheduler in (None, scheduler))
+
+    def picks(self, choose: Callable[[Parameter], int]) -> dict[str, int]:
+        """Lets somebody choose an option of each parameter that is there."""
+        scheduler = self._scheduler
+        picked: dict[str, int] = {}
+        for parameter in sorted(self.parameters, key=lambda parameter: parameter.name != SCHEDULER):
+            if parameter.scheduler not in (None, scheduler):
+                continue
+            picked[parameter.key] = choose(parameter)
+            if parameter.name == SCHEDULER:
+                scheduler = parameter.options[picked[parameter.key]].label
+        return picked
+
+    def each_scheduler(self) -> Iterator[dict[str, int]]:
+        """Each scheduler with its own parameters as they would be."""
+        for index in range(len(self.schedulers)):
+            yield self.picks(partial(_now_but_for_the_scheduler, index))
+
+    def every(self) -> Iterator[dict[str, int]]:
+        """Every setting there is."""
+
+        def go(parameters: Sequence[Parameter]) -> Iterator[dict[str, int]]:
+            if not parameters:
+                yield {}
+                return
+            first, *rest = parameters
+            for index in range(len(first.options)):
+                for others in go(rest):
+                    yield {first.key: index, **others}
+
+        choice = next((parameter for parameter in self.parameters if parameter.name == SCHEDULER), None)
+        if choice is None:
+            yield from go(list(self.active(self._scheduler)))
+            return
+        for index, name in enumerate(self.schedulers):
+            for picked in go([parameter for parameter in self.active(name) if parameter is not choice]):
+                yield {choice.key: index, **picked}
+
+    def changes(self, picked: Mapping[str, int]) -> dict[str, Any]:
+        """What a setting changes in the scenario: full path to value.
+
+        What does not fit together is made to fit: reservations of more than there are pCPUs are cut, domain by domain,
+        and a rate limit is not longer than the timeslice.
+        """
+        chosen = {
+            path: (parameter.options[picked[parameter.key]], picked[parameter.key] == parameter.now)
+            for parameter in self.parameters
+            if parameter.key in picked
+            for path in parameter.paths or (parameter.name,)
+        }
+        changes: dict[str, Any] = {}
+        scheduler = self._scheduler
+        choice, is_present = chosen.get(SCHEDULER, (None, True))
+        if choice is not None and not is_present:
+            scheduler = choice.label
+            changes |= switched(choice)
+        for name, (option, is_now) in chosen.items():
+            if is_now or name == SCHEDULER or split(name)[-1] in _COMPOUND:
+                continue
+            changes |= option.value if isinstance(option.value, Mapping) else {name: option.value}
+        self._fit_reservations(changes, chosen, scheduler)
+        self._fit_warps(changes, chosen)
+        self._fit_pinning(changes, chosen)
+        self._fit_ratelimit(changes, scheduler)
+        return changes
+
+    @cached_property
+    def document(self) -> Mapping[str, Any]:
+        """The scenario as tables, to read only."""
+        return self.scenario.to_dict()
+
+    @property
+    def _scheduler(self) -> str:
+        return str(self.document["host"]["scheduler"])
+
+    def _fit_reservations(
+        self, changes: dict[str, Any], chosen: Mapping[str, tuple[Option, bool]], scheduler: str
+    ) -> None:
+        spelt = RESERVATIONS.get(scheduler)
+        if spelt is None:
+            return
+        document = self.document
+        left = 100 * int(document["host"]["pcpus"])
+        another = scheduler != self._scheduler
+        for domain, table in document["domain"].items():
+            share, share_is_now = chosen.get(join(["domain", domain, "reservation"]), (None, True))
+            period, period_is_now = chosen.get(join(["domain", domain, "reservation_period"]), (None, True))
+            if share is None or (share_is_now and (period is None or period_is_now)):
+                continue
+            vcpus = int(changes.get(join(["domain", domain, "vcpus"]), table["vcpus"]))
+            # In tenths, as the options are.
+            fits = min(float(share.value), max(left, 0) // (10 * vcpus) * 10)
+            left -= round(fits * vcpus)
+            paths = {name: join(["domain", domain, name]) for name in spelt.fields}
+            written = {} if another else self.scenario.written().get("domain", {}).get(domain, {})
+            present_ms = written.get(spelt.period, 0) / spelt.per_ms
+            period_ms = period.value if period is not None and period.value else present_ms or 10
+            if fits <= 0:
+                changes |= {path: None for name, path in paths.items() if name in written}
+                continue
+            length = round(period_ms * spelt.per_ms)
+            wanted = {spelt.period: length, spelt.slice: round(length * fits / 100)}
+            wanted |= dict.fromkeys(spelt.same_as_period, length)
+            if spelt.slice not in written:
+                # Who had none and gets one keeps what he had beside it.
+                wanted[spelt.extra] = 1
+            changes |= {paths[name]: value for name, value in wanted.items() if written.get(name) != value}
+
+    def _fit_warps(self, changes: dict[str, Any], chosen: Mapping[str, tuple[Option, bool]]) -> None:
+        for name, (option, is_now) in chosen.items():
+            *domain, last = split(name)
+            if last == "warp" and not is_now:
+                changes[join([*domain, "warpback"])] = int(option.value > 0)
+                changes[join([*domain, "warpvalue"])] = option.value
+
+    def _fit_pinning(self, changes: dict[str, Any], chosen: Mapping[str, tuple[Option, bool]]) -> None:
+        how = next((option.value for name, (option, _) in chosen.items() if split(name)[-1] == "pinning"), None)
+        if not how:
+            return
+        document = self.document
+        pcpus, first = int(document["host"]["pcpus"]), 0
+        drivers = [name for name, table in document["domain"].items() if table.get("driver_domain")]
+        wanted = {}
+        for name in drivers:
+            vcpus = int(changes.get(join(["domain", name, "vcpus"]), document["domain"][name]["vcpus"]))
+            wanted[name] = (first, first + vcpus - 1)
+            first += vcpus
+        if first > pcpus or (how == "exclusive" and first == pcpus):
+            return
+        for name, (low, high) in wanted.items():
+            changes[join(["domain", name, "affinity"])] = _range(low, high)
+        if how == "exclusive":
+            for name in document["domain"]:
+                if name not in drivers:
+                    changes[join(["domain", name, "affinity"])] = _range(first, pcpus - 1)
+
+    def _fit_ratelimit(self, changes: dict[str, Any], scheduler: str) -> None:
+        if scheduler != "credit":
+            return
+        host = self.scenario.written().get("host", {})
+        generation = generation_of("credit", changes.get("host.generation") or host.get("generation"))
+        defaults = {param["name"]: param["default"] for param in generation["params"]} if generation else {}
+        if "tslice_ms" not in defaults:
+            return
+        tslice, rate = (
+            int(changes.get(f"host.{name}", host.get(name, defaults[name]))) for name in ("tslice_ms", "ratelimit_us")
+        )
+        if rate > 1000 * tslice:
+            changes["host.ratelimit_us"] = 1000 * tslice
+
+
+def _now_but_for_the_scheduler(index: int, parameter: Parameter) -> int:
+    return index if parameter.name == SCHEDULER else parameter.now
+
+
+_COMPOUND = ("reservation", "reservation_period", "warp", "pinning")
+
+
+def switched(option: Option) -> dict[str, Any]:
+    """What changes with the choice of a scheduler."""
+    return {SCHEDULER: option.label, **({"host.generation": option.value} if option.value else {})}
+
+
+def _range(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low}-{high}"
