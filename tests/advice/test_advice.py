@@ -87,7 +87,10 @@ def test_whatif_edits_the_text_of_the_file(command: Vcpulab, web: Path) -> None:
         (["--set", "=5"], "allowed: PATH=VALUE"),
         (["--set", "nobody.weight=5"], "there is no `nobody`; allowed: "),
         (["--set", "domain.nobody.weight=5"], "there is no domain `nobody`; allowed: dom0, web, batch"),
-        (["--set", "webb.weight=5"], "; allowed: web, dom0, batch, http, name, seed, run, host, …\n  hint: did you mean `web`?"),
+        (
+            ["--set", "webb.weight=5"],
+            "; allowed: web, dom0, batch, http, name, seed, run, host, …\n  hint: did you mean `web`?",
+        ),
         (["--set", "bath*.weight=5"], "nothing matches `bath*`; allowed: dom0, web, batch, http"),
         (["--set", "bath*.weight=5"], "hint: did you mean `batch*`?"),
         (["--set", "*.weight=-5"], "--set *.weight=-5: found `-5`; allowed: "),
