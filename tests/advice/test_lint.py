@@ -362,9 +362,10 @@ def test_slices_of_those_who_never_block(tmp_path: Path) -> None:
         for index in range(6)
     }
     found = advice_on(tmp_path, {}, {"dom0": DOM0 | {"weight": 2048}, **worlds}, players)["slice-too-long"]
-    assert found.finding.changes == {"host.tslice_ms": 5}
-    assert {one.address.thing for one in found.told()[:3]} <= set(players), "what those who are late gain comes first"
-    assert found.told()[0].verdict == "improves"
+    assert found.finding.changes == {"host.tslice_ms": 2}, "5 ms leave them late"
+    first = found.told()[0]
+    assert first.address.thing in players, "what those who are late gain comes first"
+    assert first.verdict == "improves"
 
 
 def test_a_guest_that_spins_on_preempted_holders(tmp_path: Path) -> None:
