@@ -12,7 +12,7 @@ use vcpulab_spec::Spec;
 use crate::build::host::host_config;
 use crate::build::machine::machine_config;
 use crate::error::RunError;
-use crate::run::progress::STEPS;
+use crate::run::progress::run_to;
 use crate::run::schedulers::{MakeScheduler, pools_of};
 use crate::run::seed::replication_seed;
 
@@ -80,13 +80,7 @@ fn run<O: Observer>(
     let broken = |broken| RunError::Broken { replication, broken };
     let mut host = Host::new(&host_config(spec), pools_of(spec, replication, make), machine, observer)
         .map_err(broken)?;
-    for step in 1..=STEPS {
-        let until = i128::from(spec.end().ns()) * i128::from(step) / i128::from(STEPS);
-        host.run_until(Time::from_ns(until as i64)).map_err(broken)?;
-        if !progress(step as f64 / STEPS as f64) {
-            return Err(RunError::Cancelled);
-        }
-    }
+    run_to(&mut host, spec.end(), replication, progress)?;
     let paths = host.world().paths();
     let (state, _, _, observer) = host.into_parts();
     Ok((samples.take(), state, paths, observer))

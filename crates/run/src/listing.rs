@@ -8,7 +8,7 @@ use vcpulab_spec::Spec;
 use crate::build::host::host_config;
 use crate::build::machine::machine_config;
 use crate::error::RunError;
-use crate::run::progress::STEPS;
+use crate::run::progress::run_to;
 use crate::run::schedulers::{MakeScheduler, pools_of};
 use crate::run::seed::replication_seed;
 
@@ -29,13 +29,7 @@ pub fn listing_json(
     let machine = Machine::new(&machine_config(spec, replication_seed(spec.seed, 0)));
     let broken = |broken| RunError::Broken { replication: 0, broken };
     let mut host = Host::new(&host_config(spec), pools_of(spec, 0, make), machine, ()).map_err(broken)?;
-    for step in 1..=STEPS {
-        let until = i128::from(at.ns()) * i128::from(step) / i128::from(STEPS);
-        host.run_until(Time::from_ns(until as i64)).map_err(broken)?;
-        if !progress(step as f64 / STEPS as f64) {
-            return Err(RunError::Cancelled);
-        }
-    }
+    run_to(&mut host, at, 0, progress)?;
     Ok(listed(spec, host.context()))
 }
 
@@ -72,6 +66,8 @@ fn vcpu(spec: &Spec, host: &HostState, v: VcpuId) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use vcpulab_scenario::Scenario;
 
     use super::*;
@@ -111,5 +107,21 @@ mod tests {
             listing_json(&scenario, Time::from_ns(9), &|_| false, &mut none_to_make),
             Err(RunError::Cancelled)
         );
+    }
+
+    #[test]
+    fn it_ends_soon_after_nobody_wants_it() {
+        // One step of the hundred has a million events.
+        let text = "run.duration = '100s'\n[host]\npcpus = 1\nscheduler = 'credit'\nprofile = 'exact'\n\
+            [domain.a]\napp = [{ kind = 'periodic', run = '1us', period = '4us' }]\n";
+        let scenario = Scenario::parse(text, "f").unwrap();
+        let asked = Cell::new(0);
+        let progress = |done: f64| {
+            assert_eq!(done, 0.0, "the first step is not over");
+            asked.set(asked.get() + 1);
+            asked.get() < 3
+        };
+        let listed = listing_json(&scenario, Time::ZERO + scenario.duration, &progress, &mut none_to_make);
+        assert_eq!((listed, asked.get()), (Err(RunError::Cancelled), 3));
     }
 }

@@ -1,9 +1,11 @@
 //! Runs that would take more time or memory than a run may, and what in the scenario makes them.
 
 use vcpulab_host::{Broken, Busiest, DomId, Params};
-use vcpulab_io::{Machine, Owner};
+use vcpulab_io::{Load, Machine, Owner};
 use vcpulab_spec::limits::CONNECTIONS_IN_BEING_MAX;
-use vcpulab_spec::{DomainSpec, PoolSpec, Spec};
+use vcpulab_spec::{ClientSpec, DomainSpec, PoolSpec, Spec};
+
+use crate::run::progress::EVENTS_BETWEEN_ASKING;
 
 /// The breach, with what causes most of the events that keep time from going on.
 pub(crate) fn blame(broken: Broken, busiest: Busiest, spec: &Spec, machine: &Machine) -> Broken {
@@ -48,6 +50,16 @@ fn scheduler(pool: &PoolSpec, spec: &Spec) -> String {
     }
 }
 
+/// The number of events between two looks at the connections in being: fewer where each may begin many, of as many users.
+pub(crate) fn events_between_looks(spec: &Spec) -> u64 {
+    let users = |client: &ClientSpec| match client.load {
+        Load::Closed { users, .. } => u64::from(users),
+        Load::Open { .. } | Load::Stream { .. } => 0,
+    };
+    let users: u64 = spec.clients.iter().map(users).sum();
+    (EVENTS_BETWEEN_ASKING / (1 + users / 64)).max(64)
+}
+
 /// The connections in being, if they are more than may be.
 pub(crate) fn too_many_connections(spec: &Spec, machine: &Machine) -> Option<String> {
     let open = machine.open_connections();
@@ -63,6 +75,7 @@ pub(crate) fn too_many_connections(spec: &Spec, machine: &Machine) -> Option<Str
 #[cfg(test)]
 mod tests {
     use vcpulab_scenario::Scenario;
+    use vcpulab_spec::limits::CONNECTIONS_IN_BEING_MAX;
 
     use crate::{RunError, RunOptions, run};
 
@@ -102,5 +115,17 @@ mod tests {
         let error = run(&scenario, &RunOptions::default(), &|_| true).unwrap_err();
         assert!(matches!(error, RunError::Limit { .. }), "{error}");
         assert!(error.to_string().contains("client `crowd` gives up"), "{error}");
+    }
+
+    #[test]
+    fn connections_are_looked_at_before_many_more_than_may_be_are_there() {
+        let text = "[run]\nduration = '1s'\nwarmup = '0s'\n[host]\npcpus = 2\nscheduler = 'credit'\nprofile = 'lp200r'\n\
+            [domain.dom0]\ndriver_domain = true\n[domain.web]\nnic.driver_domain = 'dom0'\napp = [{ kind = 'web-server' }]\n\
+            [client.crowd]\nkind = 'closed-loop'\nserver = 'web'\nusers = 65536\ntimeout = '1ns'\nretries = 1000\n";
+        let scenario = Scenario::parse(text, "f").unwrap();
+        let error = run(&scenario, &RunOptions::default(), &|_| true).unwrap_err();
+        let RunError::Limit { what, .. } = error else { panic!("{error}") };
+        let open: usize = what.split(' ').next().unwrap().parse().unwrap();
+        assert!(open < CONNECTIONS_IN_BEING_MAX * 5 / 4, "{what}");
     }
 }

@@ -3,11 +3,36 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use vcpulab_host::{Host, Observer, Scheduler, Time, World};
+
+use crate::error::RunError;
+
 /// The number of steps of a replication, by which its progress is counted.
 pub(crate) const STEPS: u64 = 100;
 
 /// The number of events after which it is asked whether to go on: some milliseconds, and the same in every run.
 pub(crate) const EVENTS_BETWEEN_ASKING: u64 = 16_384;
+
+/// Runs a host to a time, and tells the fraction done; cancelled as soon as the answer is `false`.
+pub(crate) fn run_to<S: Scheduler, W: World, O: Observer>(
+    host: &mut Host<S, W, O>,
+    end: Time,
+    replication: u32,
+    progress: &dyn Fn(f64) -> bool,
+) -> Result<(), RunError> {
+    for step in 1..=STEPS {
+        let until = i128::from(end.ns()) * i128::from(step) / i128::from(STEPS);
+        let mut is_there = false;
+        while !is_there {
+            let some = host.run_some(Time::from_ns(until as i64), EVENTS_BETWEEN_ASKING);
+            is_there = some.map_err(|broken| RunError::Broken { replication, broken })?;
+            if !progress((step - u64::from(!is_there)) as f64 / STEPS as f64) {
+                return Err(RunError::Cancelled);
+            }
+        }
+    }
+    Ok(())
+}
 
 /// The progress of all replications of all scenarios together.
 pub(crate) struct Progress<'a> {

@@ -20,9 +20,9 @@ use crate::run::io_table::io_rows;
 use crate::run::jtl::Logs;
 use crate::run::manager::{Manager, decided};
 use crate::run::monitors::Monitors;
-use crate::run::overload::{blame, called, too_many_connections};
+use crate::run::overload::{blame, called, events_between_looks, too_many_connections};
 use crate::run::pace::Getting;
-use crate::run::progress::{EVENTS_BETWEEN_ASKING, Progress, STEPS};
+use crate::run::progress::{Progress, STEPS};
 use crate::run::schedulers::{MakeScheduler, all_registered, pools_of};
 use crate::run::seed::replication_seed;
 
@@ -97,6 +97,7 @@ struct Running<'a, S, O> {
     /// From the end of the warm-up on.
     monitors: Option<Monitors>,
     getting: Getting,
+    events_between_looks: u64,
 }
 
 impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
@@ -115,7 +116,15 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
             domains: spec.domains.iter().map(|domain| domain.name.clone()).collect(),
             pools: spec.pools.iter().map(|pool| pool.name.clone()).collect(),
         };
-        Ok(Running { of, host, names, logs, monitors: None, getting: Getting::default() })
+        Ok(Running {
+            of,
+            host,
+            names,
+            logs,
+            monitors: None,
+            getting: Getting::default(),
+            events_between_looks: events_between_looks(spec),
+        })
     }
 
     /// Runs to the end, in steps.
@@ -143,7 +152,7 @@ impl<'a, S: Scheduler, O: Measuring> Running<'a, S, O> {
     fn run_until(&mut self, until: Time) -> Result<(), RunError> {
         let Replication { spec, replication, progress, .. } = self.of;
         loop {
-            let some = self.host.run_some(until, EVENTS_BETWEEN_ASKING);
+            let some = self.host.run_some(until, self.events_between_looks);
             let called = |cause| called(cause, spec, self.host.world());
             self.getting.on(
                 self.host.context().work_done().events,
