@@ -554,6 +554,8 @@ def test_the_front_trades_gain_against_harm(weighed: Any) -> None:
     for row, other in itertools.permutations(rows, 2):
         assert (row["gain"], -row["harm"], -row["price"]) != (other["gain"], -other["harm"], -other["price"])
         assert not (row["gain"] > 1.1 * other["gain"] and row["harm"] < other["harm"] and row["price"] < other["price"])
+    # Who pays for the recommended setting is what the confirmation says, as everywhere else in the answer.
+    assert [one.harm for one in weighed.offers if one.recommended] == [weighed.confirmed.harm]
     losers = {row["loser"] for row in rows}
     assert any(loser and loser.startswith("throughput of batch1 to batch4 -") for loser in losers)
     document = json.loads(json.dumps(weighed.document()))
