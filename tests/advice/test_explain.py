@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import tomli_w
 
 import vcpulab
 from support import Vcpulab, examples_of
@@ -145,3 +146,24 @@ def test_examples_of_the_help_work(command: Vcpulab) -> None:
     assert command("init", "web.toml").returncode == 0
     for example in examples_of(command, "explain"):
         assert command(*example).returncode == 0, example
+
+
+def test_what_is_wrong_with_a_pool_is_wrong_with_those_in_it() -> None:
+    """The mend is of others' budgets, and of none on the way of who is asked about."""
+    document = {
+        "name": "overbooked",
+        "run": {"duration": "500ms", "replications": 2},
+        "host": {"profile": "generic", "pcpus": 1, "scheduler": "rtds"},
+        "domain": {
+            "axis": {
+                "app": [{"kind": "periodic", "run": "4ms", "period": "10ms"}],
+                "budget_us": 5000,
+                "period_us": 10000,
+            },
+            "plan": {"app": [{"kind": "hog"}], "budget_us": 8000, "period_us": 9000},
+        },
+    }
+    scenario = vcpulab.Scenario.from_toml(tomli_w.dumps(document))
+    found = vcpulab.explain(scenario, "axis.failed < 1", replications=2)
+    assert [one.finding.rule for one in found.advice] == ["overbooked-reservations"]
+    assert found.advice[0].helps

@@ -12,7 +12,7 @@ from vcpulab.advice.lateness import Late
 from vcpulab.advice.lint import drivers, rules
 from vcpulab.advice.lint.catalogue import findings, first_words, settings
 from vcpulab.advice.lint.held_back import causes_of
-from vcpulab.advice.lint.host import Finding, Host, measured
+from vcpulab.advice.lint.host import Finding, Host, measured, of_pool
 from vcpulab.advice.lint.lint import Advice, as_data, tried
 from vcpulab.errors import Interrupted
 from vcpulab.hypervisors import Toolstack
@@ -301,7 +301,12 @@ def _concerning(host: Host, ones: Sequence[Late]) -> list[Finding]:
     """What is wrong with the domains asked about, what holds them back, and what else the rules find on their way."""
     asked = {one.domain for one in ones}
     way = set(with_servers(host.domains, asked))
-    themselves = (one for one in settings(host, rules.rule) if _of(one.path) in asked)
+    # What is wrong with a pool is wrong with those in it.
+    pools = {host.domains[domain].get("pool") for domain in way}
+    places = [["domain", one] for one in asked] + [split(of_pool(pool, "scheduler"))[:-1] for pool in pools]
+    themselves = (
+        one for one in settings(host, rules.rule) if any(split(one.path)[: len(place)] == place for place in places)
+    )
     serving = (one for one in settings(host, drivers.rule) if _of(one.path) in way)
     others = (one for one in settings(host) if any(_of(path) in way for path in (one.path, *one.changes)))
     return first_words(themselves, serving, causes_of(host, ones), others)
