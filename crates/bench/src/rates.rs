@@ -13,8 +13,11 @@ use crate::size::{SIZES, Size};
 use crate::whole_rates;
 use crate::workload::Drawn;
 
-/// Simulated time advanced between two looks at the clock.
-const CHUNK: Span = Span::from_ms(10);
+/// Simulated time before the measurement.
+const WARM_UP: Time = Time::from_ns(200_000_000);
+
+/// Simulated time of all pCPUs together between two looks at the clock, which take some microseconds.
+const CHUNK: Span = Span::from_secs(4);
 
 /// The speed of one policy.
 #[derive(Clone, Copy, Debug)]
@@ -37,16 +40,15 @@ impl Runner for Timed {
     fn run<S: Scheduler>(self, scheduler: S) -> Rate {
         let decisions = |work: Work| work.events - work.continuations;
         let mut host = host(self.size, scheduler);
-        let mut end = Time::ZERO;
-        let mut advance = || {
+        let chunk = CHUNK / i64::from(self.size.pcpus);
+        let mut end = WARM_UP;
+        host.run_until(end).expect("the policy keeps the rules");
+        let advance = || {
             let before = decisions(host.context().work_done());
-            end += CHUNK;
+            end += chunk;
             host.run_until(end).expect("the policy keeps the rules");
             decisions(host.context().work_done()) - before
         };
-        for _ in 0..20 {
-            advance();
-        }
         let decisions_per_s = best_rate(self.time, advance);
         let work = host.context().work_done();
         let each = |count: u64| count as f64 / decisions(work) as f64;
